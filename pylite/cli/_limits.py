@@ -40,8 +40,10 @@ def check(args):
     """UsageError where options are for what is not measured."""
     if args.max_drop is not None and not args.reference:
         raise _common.UsageError("--max-drop takes --reference: the model that this one may not be worse than")
-    if (args.min_sqnr is not None or args.fail_on or args.explorer) and (not args.reference or args.tensors == 0):
-        raise _common.UsageError("--min-sqnr, --fail-on and --explorer take --reference, and tensors that are compared")
+    if (args.min_sqnr is not None or args.fail_on or args.explorer) and (
+            not (args.reference or args.golden) or args.tensors == 0):
+        raise _common.UsageError("--min-sqnr, --fail-on and --explorer take --reference or --golden, and tensors that "
+                                 "are compared")
     if args.fail_on and args.local_samples == 0:
         raise _common.UsageError("--fail-on takes nodes that are measured by themselves, which --local-samples 0 "
                                  "leaves out; --min-sqnr does not")

@@ -8,14 +8,21 @@ def add(parser):
                         help="with --reference: write MODEL with better weights, ranges and biases to this .tflite "
                              "file, fitted on every other sample and checked on the rest (default: 64 samples, spread "
                              "evenly over the data)")
+    parser.add_argument("--allow-float", action="store_true",
+                        help="with --repair: at last, run the smallest set of nodes in float that brings the SQNR to "
+                             "--target, or without it those that gain 1 dB each, if the samples left out gain")
 
 
 def wanted(args):
     """Is it the task?  UsageError where other options contradict it."""
     if not args.repair:
+        if args.allow_float:
+            raise _common.UsageError("--allow-float takes --repair")
         return False
     if not (args.reference and args.data):
         raise _common.UsageError("--repair takes --reference and --data")
+    if args.target and not (args.allow_float and args.target[1]):
+        raise _common.UsageError("with --repair, --target takes --allow-float and decibels, as 30dB")
     others = {"--sensitivity": args.sensitivity, "--html": args.html, "--explorer": args.explorer, "--save": args.save,
               "--dask": args.dask, "--fail-on": args.fail_on, "--max-drop": args.max_drop is not None,
               "--accuracy": args.accuracy, "--shard": args.shard != (1, 1), "--workers": args.workers > 1}
@@ -30,10 +37,15 @@ def run(args, model, reference):
     from pylite.validation.repair import repair
     with Progress("steps") as progress:
         found = repair(model, reference, args.data, samples=args.samples, mean=args.mean, std=args.std, rate=args.rate,
-                       pictures=args.images, threads=args.threads, progress=progress.show)
+                       pictures=args.images, threads=args.threads, allow_float=args.allow_float,
+                       target=args.target and args.target[0], progress=progress.show)
     with _outputs.Attempts() as attempt:
         attempt(_outputs.show_found, found, args)
         attempt(_outputs.write, args.repair, found.contents)
         low = args.min_sqnr is not None and found.after_db < args.min_sqnr
         message = f"the repaired model has an SQNR of {found.after_db:.1f} dB, and --min-sqnr {args.min_sqnr}"
-        return attempt(_limits.finish, args, model, {"repair": [message] if low else []})
+        cases = {"repair": [message] if low else []}
+        if args.target:
+            cases["target"] = [] if found.after_db >= args.target[0] else [
+                f"the repaired model has an SQNR of {found.after_db:.1f} dB, and --target {args.target[0]:g}dB"]
+        return attempt(_limits.finish, args, model, cases)

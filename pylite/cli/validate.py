@@ -6,11 +6,13 @@ With --reference, MODEL is compared with its float model: every tensor with its 
 and with each node by itself on the reference's activations (local).  Nodes are ranked by the noise that they add
 themselves, in decibels above the noise of a good quantization of the same node (excess).
 """
+import json
 import os
 import sys
 import time
+from dataclasses import asdict
 
-from pylite.cli import _common, _format, _limits, _outputs, _repair, _sensitivity
+from pylite.cli import _common, _format, _golden, _limits, _outputs, _repair, _sensitivity
 from pylite.cli._terminal import Progress
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
@@ -38,6 +40,7 @@ examples:
   pylite validate model.tflite --data samples.npz --record desk.npz       on the desk
   pylite validate model.tflite --data samples.npz --check desk.npz        on the board
   pylite validate model.tflite --data samples.npz --against litert
+  pylite validate model.tflite --golden tensors/          tensors that another framework has computed
 """
 USAGE = "pylite validate MODEL --data PATH [--reference OTHER] [other options, see --help]"
 AGAINST = ("litert", "litert:ref", "litert:opt", "litert:default")
@@ -49,18 +52,22 @@ def configure(parser):
     task = parser.add_mutually_exclusive_group()
     task.add_argument("--reference", metavar="OTHER",
                       help="compare with the float model, or with a quantized one taken as real numbers")
+    _golden.add(task)
     task.add_argument("--against", choices=AGAINST, metavar="litert[:ref|:opt|:default]",
                       help="compare every result with LiteRT: its reference kernels (default), its optimized ones, or "
                            "those that it takes by default")
     task.add_argument("--record", metavar="FILE", help="write digests of every result to this .npz file")
     task.add_argument("--record-values", metavar="FILE", help="write every result to this .npz file")
     task.add_argument("--check", metavar="FILE", help="compare every result with such a file, bit for bit")
+    task.add_argument("--nan", action="store_true",
+                      help="name the first node that makes NaN or infinity, and the sample; the exit code is 1 if one "
+                           "does")
     task.add_argument("--isolate", type=_nodes, metavar="NODE[..NODE]",
                       help="write these nodes as a model of their own, and what they read in the first sample as .npz, "
                            "to file with a bug report: MODEL_NODE.tflite and MODEL_NODE.npz in the working folder")
     parser.add_argument("--accuracy", action="store_true",
                         help="with --reference: measure the accuracy of both models, too")
-    source = parser.add_mutually_exclusive_group(required=True)
+    source = parser.add_mutually_exclusive_group()
     source.add_argument("--data", metavar="PATH", help="samples; see below")
     source.add_argument("--merge", nargs="+", metavar="FILE",
                         help="report on the sums that --save has written for shards")
@@ -122,8 +129,12 @@ def _nodes(text):
 
 
 def run(args):
+    if not (args.data or args.merge or args.golden):
+        raise _common.UsageError("one of --data and --merge is needed: the samples, or sums of --save")
     if args.isolate:
         return _isolated(args)
+    if args.nan:
+        return _nonfinite(args)
     return _elsewhere(args) if args.against or args.record or args.record_values or args.check else _compared(args)
 
 
@@ -131,6 +142,8 @@ def _compared(args):
     """With the float model, or with labels."""
     from pylite import validation
     _limits.check(args)
+    if args.golden:
+        _golden.check(args)
     model, reference = _common.model_path(args.model), args.reference and _common.model_path(args.reference)
     _outputs.check(args)
     if reference:
@@ -192,6 +205,8 @@ class _Speed:
 def _measured(args, model, reference, progress):
     """The Report on the samples."""
     from pylite import validation
+    if args.golden:
+        return _golden.measured(args, model, progress)
     common = {"samples": args.samples, "mean": args.mean, "std": args.std, "threads": args.threads,
               "workers": args.workers, "shard": args.shard, "save": args.save, "progress": progress, "rate": args.rate,
               "pictures": args.images, "dask": args.dask}
@@ -270,6 +285,28 @@ def _isolated(args):
         attempt(_outputs.show, f"{stem}.tflite: {_format.counted(last - first + 1, 'node')}\n{stem}.npz: "
                                f"{_format.counted(len(inputs), 'input')}: {', '.join(inputs)}\n")
     return 0
+
+
+def _nonfinite(args):
+    """Name the first node that makes NaN or infinity."""
+    if args.merge:
+        raise _common.UsageError("--nan takes --data, not --merge")
+    _outputs.check(args)
+    from pylite.runtime.model import Model
+    from pylite.validation.data import Samples
+    from pylite.validation.nonfinite import search
+    path = _common.model_path(args.model)
+    model = Model(path)
+    samples = Samples(args.data, model.graph.subgraphs[0], args.mean, args.std, args.samples,
+                      metadata=model.graph.metadata, rate=args.rate, pictures=args.images)
+    with Progress("samples") as progress:
+        found = search(model, (samples[i] for i in range(len(samples))), args.threads,
+                       lambda done: progress.show(done, len(samples)))
+    name, count = os.path.basename(path), _format.counted(len(samples), "sample")
+    lines = [row.line(samples.source.where(row.sample)) for row in found] or ["no NaN and no infinity"]
+    sys.stdout.write(json.dumps([asdict(row) for row in found], indent=2) + "\n" if args.json else
+                     f"{name}: {count}\n" + "\n".join(lines) + "\n")
+    return _limits.finish(args, path, {"makes finite numbers": [row.line() for row in found]})
 
 
 def _elsewhere(args):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ import numpy as np
 from pylite.errors import ComparisonError
 from pylite.media import models
 from pylite.runtime.model import Model
+from pylite.validation import nonfinite
 from pylite.validation.accuracy_report import TASKS, Accuracy
 from pylite.validation.analysis import analyse
 from pylite.validation.comparison import Comparison
@@ -32,10 +34,10 @@ from pylite.validation.widening import quantized, widened
 from pylite.validation.workers import Measurer, Task, measured
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from pylite.ir.graph import Tensor
 
@@ -88,13 +90,18 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
         return _measured(task, workers, shard, save, progress, dask)
     comparison = Comparison(Model(model), widened(reference), threads, histograms, local_samples != 0)
     inputs = [comparison.subgraph.tensors[i] for i in comparison.subgraph.inputs]
-    for number, arrays in enumerate(islice(data, samples)):
-        taken = [fitted(*pair) for pair in zip(arrays, inputs, strict=True)]
-        comparison.add(taken, local_samples is None or number < local_samples)
+
+    def taken() -> Iterator[list[NDArray[Any]]]:
+        for arrays in islice(data, samples):
+            yield [fitted(*pair) for pair in zip(arrays, inputs, strict=True)]
+    for number, arrays in enumerate(taken()):
+        comparison.add(arrays, local_samples is None or number < local_samples)
     if not comparison.samples:
         raise ComparisonError("there are no samples")
     report = analyse(comparison, model, reference)
     report.notes += _unquantized(comparison, reference)
+    if isinstance(data, Sequence):      # it can be read again
+        report.notes += nonfinite.notes(comparison, taken, "sample {}".format)
     return report
 
 
@@ -161,6 +168,9 @@ def _measured(task: Task, workers: int, shard: tuple[int, int], save: str | os.P
     found = measured(measurer, missing, workers) if dask is None else _on_cluster(task, missing, dask)
     total = _summed(found, total, save, None if progress is None else lambda done: progress(done, len(numbers)))
     report = _report(measurer.comparison, total, task.model, task.reference, measurer.samples.tensors)
+    if measurer.comparison is not None:
+        report.notes += nonfinite.notes(measurer.comparison, lambda: (measurer.samples[i] for i in numbers),
+                                        lambda i: measurer.samples.source.where(numbers[i]))
     if report.accuracy is None:     # which has these lines otherwise
         report.notes = [*measurer.samples.notes, *report.notes]
     return report

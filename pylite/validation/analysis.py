@@ -13,16 +13,18 @@ from pylite.validation.measures import TINY, Errors
 from pylite.validation.report import Report, TensorReport
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from pylite.ir.graph import Operator
     from pylite.validation.causes import Cause
     from pylite.validation.comparison import Comparison
+    from pylite.validation.golden_comparison import Golden
     from pylite.validation.statistics import ErrorSums, Grid
     from pylite.validation.weights import Weights
 
 
-def analyse(comparison: Comparison, model: str | os.PathLike[str] = "",
+def analyse(comparison: Comparison | Golden, model: str | os.PathLike[str] = "",
             reference: str | os.PathLike[str] = "") -> Report:
     """The Report of what `comparison` has seen; model, reference: their names for it."""
     producer = {i: o for o in comparison.subgraph.operators for i in o.outputs}
@@ -39,7 +41,7 @@ def analyse(comparison: Comparison, model: str | os.PathLike[str] = "",
     return report
 
 
-def _tensor(comparison: Comparison, operator: Operator, index: int) -> TensorReport:
+def _tensor(comparison: Comparison | Golden, operator: Operator, index: int) -> TensorReport:
     grid, found = comparison.grids[index], comparison.matching.matches[index]
     cumulative, constants = Errors.of(comparison.cumulative[index]), _weights(comparison, operator, index)
     power = _data_power(comparison, operator)
@@ -47,7 +49,8 @@ def _tensor(comparison: Comparison, operator: Operator, index: int) -> TensorRep
         operator.index, operator.name, index, comparison.subgraph.tensors[index].name,
         comparison.other.tensors[found.reference].name, found.how, grid.dtype,
         index in comparison.subgraph.outputs, cumulative.sqnr_db,
-        ranking.excess_db(operator.name, cumulative, grid, constants, power, _inherited(comparison, index)))
+        ranking.excess_db(operator.name, cumulative, grid, constants, power,
+                          _inherited(comparison, index, {**comparison.input_sums, **comparison.cumulative})))
     if constants is not None:
         report.weights = {"sqnr_db": constants.sqnr_db.tolist(), "gain": constants.gain.tolist(),
                           "spread": constants.spread, "scales": constants.scales,
@@ -55,7 +58,8 @@ def _tensor(comparison: Comparison, operator: Operator, index: int) -> TensorRep
     report.channels = {"sqnr_db": cumulative.channel_sqnr_db()}
     if index in comparison.local and comparison.local[index].samples:
         local = Errors.of(comparison.local[index])
-        excess = ranking.excess_db(operator.name, local, grid, constants, power)
+        excess = ranking.excess_db(operator.name, local, grid, constants, power,
+                                   _inherited(comparison, index, comparison.given))
         _of_its_own(report, local, grid, excess, causes.find(operator.name, local, grid, constants, excess))
         if index in comparison.histograms:
             report.histograms = comparison.histograms[index].to_dict()
@@ -81,15 +85,19 @@ def _of_its_own(report: TensorReport, local: Errors, grid: Grid, excess: float, 
         report.cause, report.detail, report.remedy = cause.name, cause.detail, cause.remedy
 
 
-def _inherited(comparison: Comparison, index: int) -> float:
-    """The largest noise over its signal, both mean squares, of the tensors that the node of `index` reads."""
-    known: dict[int, ErrorSums] = {**comparison.input_sums, **comparison.cumulative}
+def _inherited(comparison: Comparison | Golden, index: int, known: Mapping[int, ErrorSums]) -> float:
+    """The largest noise over its signal, both mean squares, of the tensors that the node of `index` reads.
+
+    known: the sums of these.
+    """
+    if not known:
+        return 0.0
     _, read = closure(comparison.subgraph, (index,), set(known) - {index})
     errors = [Errors.of(known[i]) for i in read]
     return max((e.mean(e.noise) / max(e.mean(e.signal), TINY) for e in errors), default=0.0)
 
 
-def _weights(comparison: Comparison, operator: Operator, index: int) -> Weights | None:
+def _weights(comparison: Comparison | Golden, operator: Operator, index: int) -> Weights | None:
     """The constants of a node beside those of the reference's nodes that compute the same."""
     if operator.name not in weights.LAYOUTS:
         return None
@@ -100,7 +108,7 @@ def _weights(comparison: Comparison, operator: Operator, index: int) -> Weights 
     return weights.compare(comparison.model, operator, comparison.reference, operators)
 
 
-def _data_power(comparison: Comparison, operator: Operator) -> float:
+def _data_power(comparison: Comparison | Golden, operator: Operator) -> float:
     """The mean square of the activations that a node's weights meet."""
     layout = weights.LAYOUTS.get(operator.name)
     if layout is None:
@@ -113,7 +121,7 @@ def _data_power(comparison: Comparison, operator: Operator) -> float:
     return errors.mean(errors.signal)
 
 
-def _unmatched(comparison: Comparison) -> list[dict[str, Any]]:
+def _unmatched(comparison: Comparison | Golden) -> list[dict[str, Any]]:
     """Results that were not compared, of both models, and why."""
     measured = set(comparison.measured)
     found = []

@@ -1,6 +1,7 @@
 """Why a node's own error is large, in plain words, and what to do about it."""
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ COARSE_DB = 20.0        # local SQNR below which a node whose grid is fixed is c
 GAIN = 1.15             # weights larger or smaller than the reference's by this factor are wrong, not rounded
 ALIKE = 0.7             # correlation from which on two channels of weights are the same ones
 MOST = 0.6              # share of the channels from which on a fault is the whole layer's
+BESIDE_DB = 10.0        # noise that something else may add before unused levels are no longer the cause
 USED = 0.75             # share of the range below which levels are wasted
 SPREAD = 100            # of the channels' weights under one scale
 
@@ -55,7 +57,7 @@ def find(op: str, errors: Errors, grid: Grid, weights: Weights | None, excess: f
         return _by_nature(op, errors, grid, weights)
     for rule in (_weights, _bias, _range):
         found = rule(errors, grid, weights)
-        if found is not None:
+        if found is not None and not (found.name == "range too wide" and excess > _wasted(errors, grid) + BESIDE_DB):
             return found
     natural = _by_nature(op, errors, grid, weights)
     if natural is not None:
@@ -119,6 +121,11 @@ def _range(errors: Errors, grid: Grid, weights: Weights | None) -> Cause | None:
     if errors.range_used(grid) < USED:
         return _cause("range too wide", f"{errors.range_used(grid):.0%} of the range is used: {ends}")
     return None
+
+
+def _wasted(errors: Errors, grid: Grid) -> float:
+    """The noise that unused levels add, in decibels."""
+    return -20 * math.log10(max(errors.range_used(grid), 1e-9))
 
 
 def _by_nature(op: str, errors: Errors, grid: Grid, weights: Weights | None) -> Cause | None:

@@ -14,7 +14,7 @@ from pylite.validation.histograms import Histograms
 from pylite.validation.interleaving import Interleaved, Track, Usage, rounding
 from pylite.validation.isolation import Isolated, Isolation, closure, grouped
 from pylite.validation.matching import Matching, match
-from pylite.validation.statistics import ErrorSums, Grid
+from pylite.validation.statistics import COUNT, ErrorSums, Grid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +32,8 @@ class Comparison:
 
     matching: the Matching; measured: the tensors that are compared, in order; grids: {tensor: Grid}; cumulative, local:
     {tensor: ErrorSums}, of both models run from their inputs, and of each node by itself; input_sums: {input:
-    ErrorSums} of what quantizing the samples does; unmeasured: {tensor: why a matched one is not compared}; histograms:
+    ErrorSums} of what quantizing the samples does; given: {tensor: ErrorSums} of rounding that a node by itself suffers
+    and its reference does not: none; unmeasured: {tensor: why a matched one is not compared}; histograms:
     {tensor: Histograms} of each node by itself, empty unless they are asked for; programs: {False: both models run
     from their inputs, True: and each node by itself}.  Without `alone`, nodes are never run by themselves: nothing is
     prepared for that, and `local` and `histograms` are empty.
@@ -59,6 +60,7 @@ class Comparison:
         self.cumulative: dict[int, ErrorSums] = {}
         self.local: dict[int, ErrorSums] = {}
         self.input_sums: dict[int, ErrorSums] = {}
+        self.given: dict[int, ErrorSums] = {}
         self.histograms: dict[int, Histograms] = {}
         self._alone, self._with_histograms = alone, alone and histograms
         self.unmeasured: dict[int, str] = {}
@@ -104,6 +106,12 @@ class Comparison:
         if not kept:
             raise ComparisonError("no tensor of the model has a counterpart of type float32 in the reference")
         self.measured = kept
+
+    @property
+    def finite(self) -> bool:
+        """Were all values and their references finite?  Sums leave out those that are not."""
+        return all(int(sums.counts[COUNT].sum()) == sums.samples * self._full.array(index).size
+                   for index, sums in self.cumulative.items())
 
     def _groups(self) -> dict[str, dict[int, Any]]:
         return {"cumulative": self.cumulative, "local": self.local, "input": self.input_sums,

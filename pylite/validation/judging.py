@@ -66,15 +66,19 @@ class Judge:
             activations.run(inputs)
             self._expected.append([activations.array(index).reshape(-1).copy() for _, index in pairs])
 
-    def measure(self, model: Model) -> float:
-        """The SQNR in decibels, a mean over the tensors; minus infinity where the model cannot run."""
-        grids = [Grid.of(model.graph.subgraphs[0].tensors[i]) for i in self._tensors]
+    def measure(self, model: Model, places: Mapping[int, int] | None = None) -> float:
+        """The SQNR in decibels, a mean over the tensors; minus infinity where the model cannot run.
+
+        places: {tensor: where the model has it instead}.
+        """
+        tensors = [(places or {}).get(i, i) for i in self._tensors]
+        grids = [Grid.of(model.graph.subgraphs[0].tensors[i]) for i in tensors]
         power, noise = np.zeros((2, len(grids)))
         try:
-            activations = Activations(model, self._tensors, self._threads)
+            activations = Activations(model, tensors, self._threads)
             for inputs, wanted in zip(self.samples, self._expected, strict=True):
                 activations.run(inputs)
-                for k, (index, grid, y) in enumerate(zip(self._tensors, grids, wanted, strict=True)):
+                for k, (index, grid, y) in enumerate(zip(tensors, grids, wanted, strict=True)):
                     assert grid is not None
                     difference = grid.real(activations.array(index)).reshape(-1).astype(np.float64) - y
                     power[k] += np.square(y, dtype=np.float64).sum()

@@ -58,7 +58,8 @@ class Proposal:
 class Mender:
     """A model under repair.
 
-    numbers: what was kept so far; steps: what was tried; before, held_value: the SQNR on the held-out samples, of the
+    fit, held: Judges, of the samples that steps are chosen on, and of the others; numbers: what was kept so far; steps:
+    what was tried; before, held_value: the SQNR on the held-out samples, of the
     model as it was and with the numbers.
     """
 
@@ -71,21 +72,21 @@ class Mender:
                          if self._other.tensors[m.reference].dtype == "float32"}
         self._ties = tied(model)
         pairs = judged(model, reference, self._matches, self._ties)
-        self._fit, self._held = (Judge(reference, pairs, samples, threads) for samples in (fit, held))
+        self.fit, self.held = (Judge(reference, pairs, samples, threads) for samples in (fit, held))
         self.numbers, self.steps = Numbers(), list[Step]()
         self._value = self._fitted(self.numbers)
-        self.before = self.held_value = self._held.measure(model)
+        self.before = self.held_value = self.held.measure(model)
         self._ranges = _Ranges(self._graph, self._ties)
         self._reals = dict(self._counterparts())
         self._means: dict[int, Array] = {}
 
     def _fitted(self, numbers: Numbers) -> float:
         """The SQNR on the samples that steps are chosen on."""
-        return self._fit.measure(self._maker.model(numbers))
+        return self.fit.measure(self._maker.model(numbers))
 
     def run(self, progress: Callable[[int, int], object] | None = None) -> None:
         """Take all steps, again while they help: one may help only after another."""
-        self._ranges.observe(self._model, self._reference, self._matches, self._fit.samples, self._threads)
+        self._ranges.observe(self._model, self._reference, self._matches, self.fit.samples, self._threads)
         steps = {"weights from the float model": self._from_float, "ranges with a fault": self._faulty,
                  "a scale for each channel": self._by_channel, "ranges of activations": self._recalibrated,
                  "biases by mean error": self._corrected}
@@ -106,7 +107,7 @@ class Mender:
         tried: list[tuple[Proposal, Step]] = []
         for proposal in proposals:
             if proposal.changed and all(proposal.numbers is not other.numbers for other, _ in tried):
-                fitted, held = self._fitted(proposal.numbers), self._held.measure(self._maker.model(proposal.numbers))
+                fitted, held = self._fitted(proposal.numbers), self.held.measure(self._maker.model(proposal.numbers))
                 kept = held > self.held_value and fitted > self._value
                 tried.append((proposal, Step(name, proposal.changed, held - self.held_value, fitted - self._value, kept,
                                              proposal.detail)))
@@ -265,7 +266,7 @@ class Mender:
 
     def _averages(self, model: Model, tensors: Sequence[int]) -> dict[int, Array]:
         """{tensor: means of its channels over the fitted samples, as real numbers}"""
-        activations, samples = Activations(model, tensors, self._threads), self._fit.samples
+        activations, samples = Activations(model, tensors, self._threads), self.fit.samples
         grids = {i: Grid.of(model.graph.subgraphs[0].tensors[i]) for i in tensors}
         found: dict[int, Array] = {}
         for inputs in samples:

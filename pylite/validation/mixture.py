@@ -93,7 +93,7 @@ class Mixture:
         graph, floating = self._graph, self.floating(chosen)
         operators: list[Operator] = []
         known: set[int] = set()         # tensors whose real numbers are computed
-        narrow = set(graph.outputs).union(*(o.inputs for o in graph.operators if o.index not in floating))
+        narrow = self._narrow(floating)
         for operator in graph.operators:
             if operator.index not in floating:
                 operators.append(operator)
@@ -107,6 +107,17 @@ class Mixture:
             operators += [_cast("QUANTIZE", self._real[i], i) for i in written if i in narrow]
             known.update(read, written)
         return operators
+
+    def _narrow(self, floating: set[int]) -> set[int]:
+        """The tensors that are computed although these nodes are in float: outputs, and what other nodes read."""
+        return set(self._graph.outputs).union(*(o.inputs for o in self._graph.operators if o.index not in floating))
+
+    def places(self, chosen: frozenset[int]) -> dict[int, int]:
+        """{tensor that is not computed with these nodes in float: that of its real numbers}"""
+        floating = self.floating(chosen)
+        narrow = self._narrow(floating)
+        return {i: self._real[i] for o in self._graph.operators if o.index in floating for i in o.outputs
+                if i not in narrow}
 
     def written(self, chosen: frozenset[int]) -> bytes:
         """The .tflite file of the model with these nodes in float, and with the files attached to it."""

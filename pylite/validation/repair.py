@@ -17,6 +17,7 @@ from pylite.runtime import columns
 from pylite.runtime.model import Model
 from pylite.validation.accuracy_report import counted, finite
 from pylite.validation.data import Samples, fitted
+from pylite.validation.floating import keep_in_float
 from pylite.validation.mending import Mender, Step
 from pylite.validation.widening import quantized, widened
 
@@ -37,7 +38,8 @@ class Repair:
     """A repaired model.
 
     before_db, after_db: the SQNR of the outputs (their mean, where there are several) on the held-out samples;
-    fitted, held_out: numbers of samples; steps: all that were tried, in order; notes: what was assumed; contents: the
+    fitted, held_out: numbers of samples; steps: all that were tried, in order; in_float: nodes of
+    the model that run in float now; notes: what was assumed; contents: the
     .tflite file.
     """
     model: str
@@ -47,6 +49,7 @@ class Repair:
     before_db: float
     after_db: float
     steps: list[Step]
+    in_float: list[int] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     contents: bytes = field(default=b"", repr=False)
 
@@ -78,7 +81,8 @@ class Repair:
 def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
            data: str | os.PathLike[str] | Sequence[Sequence[ArrayLike]], *, samples: int | None = None,
            mean: Sequence[float] | None = None, std: Sequence[float] | None = None, rate: float | None = None,
-           pictures: str | os.PathLike[str] | None = None, threads: int = 1,
+           pictures: str | os.PathLike[str] | None = None, threads: int = 1, allow_float: bool = False,
+           target: float | None = None,
            progress: Callable[[int, int], object] | None = None) -> Repair:
     """The Repair of a quantized model: a file with the same graph and less error beside its float reference.
 
@@ -87,8 +91,9 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     whether a step is kept; steps are chosen on the others.  Inputs keep their scale and zero point.  The same arguments
     give the same file.
 
-    samples: take the first so many (default: SAMPLES, spread evenly).  progress: called with the numbers of steps done
-    and of all.  All else is as for `compare`.
+    samples: take the first so many (default: SAMPLES, spread evenly).  allow_float: at last, run the smallest set of
+    nodes in float that brings the SQNR to `target` (in decibels), or without a target those that gain 1 dB each.
+    progress: called with the numbers of steps done and of all.  All else is as for `compare`.
     Raises ComparisonError (a ValueError) where the models or the data do not fit, or the model has nothing quantized.
     """
     model, reference = models.named(model), models.named(reference)
@@ -112,5 +117,11 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
                               f"are {len(taken)}")
     mender = Mender(original, other, taken[::2], taken[1::2], threads)
     mender.run(progress)
+    contents, in_float = mender.written(), list[int]()
+    found_in_float = keep_in_float(mender, other, target, progress) if allow_float else None
+    if found_in_float is not None:
+        step, contents, in_float = found_in_float
+        mender.steps.append(step)
+        mender.held_value += step.gained_db if step.kept else 0.0
     return Repair(model, reference, len(taken[::2]), len(taken[1::2]), mender.before,
-                  mender.held_value, mender.steps, notes, mender.written())
+                  mender.held_value, mender.steps, in_float, notes, contents)

@@ -1,0 +1,27 @@
+"""`pylite validate --golden`: beside tensors that another framework has computed."""
+from pylite.cli import _common
+
+
+def add(group):
+    group.add_argument("--golden", metavar="FOLDER",
+                       help="compare with tensors that another framework has computed: NAME.npy of a tensor's name, or "
+                            ".npz files with such names; --data may then be left out if it has the inputs, too")
+
+
+def check(args):
+    """UsageError where other options contradict it."""
+    others = {"--accuracy": args.accuracy, "--sensitivity": args.sensitivity, "--repair": args.repair,
+              "--save": args.save, "--merge": args.merge, "--dask": args.dask, "--shard": args.shard != (1, 1),
+              "--workers": args.workers > 1, "--max-drop": args.max_drop is not None,
+              "--local-samples": args.local_samples is not None, "--tensors": args.tensors is not None}
+    given = [name for name, value in others.items() if value]
+    if given:
+        raise _common.UsageError(f"--golden does not go with {', '.join(given)}")
+
+
+def measured(args, model, progress):
+    """The Report."""
+    from pylite.validation import golden
+    return golden.compare(model, args.golden, args.data, samples=args.samples, mean=args.mean, std=args.std,
+                          rate=args.rate, pictures=args.images, threads=args.threads,
+                          histograms=args.html is not None, progress=progress)
