@@ -14,16 +14,23 @@ pylite.errors: all exceptions.  These modules are imported when they are first a
 import gc
 import importlib
 
-# What is alive now, numpy above all, goes to the oldest generation.  Otherwise, the collector would walk over it during
-# pylite's imports, which takes a millisecond.
-if not gc.get_freeze_count():   # what a program froze stays frozen
-    gc.freeze()
-    gc.unfreeze()
+
+def _promote():
+    """Move what is alive to the oldest generation: numpy above all, then pylite's modules, which stay.
+
+    Otherwise, the collector would walk over it while pylite is imported, which takes a millisecond or two.
+    """
+    if not gc.get_freeze_count():   # what a program froze stays frozen
+        gc.freeze()
+        gc.unfreeze()
+
+
+_promote()
 
 __version__ = "0.1.0"       # the one place that states it: the build reads it here
 __distribution__ = "pylite-runtime"     # what pip installs; the distribution `pylite` is another project
 
-from pylite import _core as _core  # finds the other modules, and needs the name above
+from pylite import _core as _core  # noqa: E402  # finds the other modules, and needs the names above
 
 OP_PACKAGES = ["pylite.ops"]    # packages whose modules register ops, for the registry
 
@@ -59,7 +66,21 @@ def get_version():
     return __version__
 
 
+class _Later(type(gc)):
+    """A module that is imported when one of its names is first asked for."""
+
+    def __getattr__(self, name):
+        module = importlib.import_module(self.__name__)
+        vars(self).update(vars(module))
+        return getattr(module, name)
+
+    def __dir__(self):
+        return dir(importlib.import_module(self.__name__))
+
+
 def __getattr__(name):
+    if name == "errors":        # many modules import it, and few programs need it: its classes take long to make
+        return globals().setdefault(name, _Later("pylite.errors"))
     if name in _MODULES:
         return importlib.import_module(f"pylite.{name}")
     if name not in _HOMES:

@@ -1,8 +1,9 @@
 """The modules in Cython, and how Python finds them.
 
 Shared libraries hold the modules in Cython: one those of this package and its folders, another those of `capi`.  A
-library is an entry of the `__path__` of its packages, for which a hook of `sys.path_hooks` makes the finder of its
-modules.  Python asks such a hook once for each new entry of a path, not at each import of the host program.
+library is an entry of the `__path__` of its packages, and has a finder of its modules in `sys.path_importer_cache`.  A
+hook of `sys.path_hooks` makes it again where a program has emptied that cache.  Python asks such a hook once for each
+new entry of a path, not at each import of the host program.
 """
 import os
 import sys
@@ -25,6 +26,7 @@ class _Library:
         self.file = file
 
     def find_spec(self, name, target=None):
+        sys.modules["pylite"]._promote()    # the modules that were imported since the last one from the library
         spec = ModuleSpec(name, ExtensionFileLoader(name, self.file), origin=self.file)
         spec.has_location = True
         return spec
@@ -45,6 +47,7 @@ def enter_library(package: str, path: "list[str]") -> str:
                 "with `pip install .`, and run Python in another folder or with -P", name=name)
         file = spec.origin
     _libraries.add(file)
+    sys.path_importer_cache[file] = _Library(file)      # zipimport's hook would read the end of the file first
     path.append(file)
     return file
 

@@ -168,6 +168,50 @@ def test_a_new_module_of_ops_is_found(installed, tmp_path):
                "print(registry.find('BrandNew').name, registry.find('BrandNewer'))", "-S") == "BrandNew None"
 
 
+def test_libraries_are_found_without_asking_hooks_of_the_host_program(installed):
+    """zipimport's, for one, reads the end of each file; a cache that was emptied is no problem."""
+    assert run(f"""
+import sys
+sys.path[:0] = {[str(installed), str(PACKAGES)]}
+asked = []
+sys.path_hooks.insert(0, lambda path: asked.append(path) or exec("raise ImportError"))
+import pylite._core.kernels.conv, pylite._core.capi.hosting
+print(len(asked) > 3, any("_library" in path for path in asked))
+sys.path_importer_cache.clear()
+import pylite._core.kernels.pooling
+print(any("_library" in path for path in asked))""", "-S") == "True False\nTrue"
+
+
+def test_errors_are_imported_when_one_is_needed():
+    assert run("import sys, pylite\n"
+               "from pylite.media import models\n"
+               "i = pylite.Interpreter(str(models.path('digits')), cache_dir='')\n"
+               "i.allocate_tensors(); i.invoke()\n"
+               "before = 'pylite.errors' in sys.modules\n"
+               "from pylite import errors, interpreter\n"
+               "try:\n"
+               "    i.get_tensor(1000)\n"
+               "except errors.TensorError as error:\n"
+               "    print(before, type(error) is pylite.errors.TensorError is interpreter.errors.TensorError)\n"
+               "print(pylite.errors is sys.modules['pylite.errors'])") == "False True\nTrue"
+
+
+@pytest.mark.parametrize("asked", ["dir(errors)", "errors.PyliteError", "errors.shortened('')",
+                                   "__import__('pickle').loads(b'cpylite.errors\\nTensorError\\n.')"])
+def test_whatever_is_asked_of_errors_first_finds_them(asked):
+    assert run(f"from pylite import errors; {asked}\n"
+               "import pylite.errors\n"
+               "print('TensorError' in dir(errors), errors.TensorError is pylite.errors.TensorError,"
+               " errors.__doc__ == pylite.errors.__doc__)") == "True True True"
+
+
+def test_the_collector_need_not_walk_over_imported_modules():
+    """They are in the oldest generation, though it has not run."""
+    assert run("import gc; gc.disable()\n"
+               "import pylite._core.simd, pylite._core.run.program\n"
+               "print(any(found is pylite._core.simd for found in gc.get_objects(2)))") == "True"
+
+
 def test_the_garbage_collectors_state_is_unchanged():
     assert run("import gc\n"
                "calls, frozen = [], gc.get_freeze_count()\n"

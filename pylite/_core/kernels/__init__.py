@@ -8,7 +8,7 @@ from pylite import _core
 if TYPE_CHECKING:
     from typing import Any
 
-__path__.append(_core.LIBRARY)
+__path__.insert(0, _core.LIBRARY)    # first: all modules are in Cython
 
 
 @cache
