@@ -4,6 +4,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 LONGEST = 200       # characters of a path or a value in a message
+MARKS = 10          # characters that may stand around it in the same word, such as quotes
 
 
 def shortened(value: "Any", most: int = LONGEST) -> str:
@@ -12,8 +13,17 @@ def shortened(value: "Any", most: int = LONGEST) -> str:
     return text if len(text) <= most else f"{text[:most // 2 - 2]}...{text[1 - most // 2:]}"
 
 
+def clipped(text: str) -> str:
+    """`text` with the middle of its long words, such as paths, left out."""
+    words = text.split(" ")
+    return text if all(len(word) <= LONGEST + MARKS for word in words) else " ".join(map(shortened, words))
+
+
 class PyliteError(Exception):
     """The base of all exceptions of pylite."""
+
+    def __str__(self) -> str:
+        return clipped(super().__str__())
 
 
 class ModelError(PyliteError, ValueError):

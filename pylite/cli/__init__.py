@@ -13,8 +13,8 @@ import sys
 import pylite
 from pylite import _core as _core  # finds the other modules, and refuses those of a foreign package
 from pylite.cli._common import UsageError
-from pylite.cli._parser import Parser, meant
-from pylite.errors import ComparisonError, FileFormatError, ModelError, PyliteError
+from pylite.cli._parser import Parser, meant, missing
+from pylite.errors import ComparisonError, FileFormatError, ModelError, PyliteError, clipped
 
 
 def main(argv=None):
@@ -88,10 +88,18 @@ def _failed(args, error, code):
     text = str(error) or type(error).__name__
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    text = clipped(text) + next(filter(None, map(missing, _named(args, error))), "")
     from pylite.cli._terminal import printable, styled
     name = f"pylite {args.command}:" if args.command else "pylite:"
     sys.stderr.write(f"{styled(name, 'red', sys.stderr)} {printable(' '.join(text.split()))}\n")
     return code
+
+
+def _named(args, error):
+    """The files that may be missing where a command failed by `error`."""
+    if isinstance(error, OSError):
+        return [error.filename] if error.errno == errno.ENOENT else []
+    return [getattr(args, name, None) for name in ("model", "reference", "data")]
 
 
 def parser_of(argv):

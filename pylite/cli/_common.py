@@ -57,6 +57,24 @@ def not_negative(text):
     return value
 
 
+@written_as("a number")
+def real(text):
+    """`text` as a float; for argparse."""
+    return float(text)
+
+
+@written_as("a whole number")
+def whole(text):
+    """`text` as an integer; for argparse."""
+    return int(text)
+
+
+@written_as("a number, or one for each channel between commas")
+def channels(text):
+    """`text` as a list of floats; for argparse."""
+    return [float(part) for part in text.split(",")]
+
+
 def add_cache(parser):
     parser.add_argument("--cache-dir", metavar="DIR", help="the folder of the plan cache (default: PYLITE_CACHE_DIR, "
                         "else pylite in the user's cache folder)")

@@ -1,5 +1,6 @@
 """Input tensors from files: pictures, sound, arrays and text, converted to the shape and type of a model's input."""
 import math
+import os
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,9 @@ def read(path, rate=None):
     rate: of the samples, per second, by default the file's.
     """
     path = _common.input_path(path)
+    if os.path.isdir(path):
+        raise UsageError(f"{path}: is a folder, and an input takes one file; to run the model on each file in it, give "
+                         "it without --input")
     suffix = path[path.rfind("."):].lower()
     if suffix in (".npy", ".npz"):
         return "array", arrays.whole(path)
@@ -81,7 +85,7 @@ def tensor(kind, contents, detail, mean=None, std=None):
     if fitted.dtype.kind in "fc" and not np.isfinite(fitted).all():
         bad = np.argwhere(~np.isfinite(fitted))
         raise UsageError(f"the contents of input {name} have {len(bad)} numbers that are NaN or infinite, the first at "
-                         f"{bad[0].tolist()}; results would mean nothing")
+                         f"{bad[0].tolist()}; results would mean nothing, so fix the program that wrote them")
     return tensors.quantize(fitted, detail) if fitted.dtype.kind == "f" else _cast(fitted, detail, name), None
 
 
@@ -90,8 +94,8 @@ def window(detail):
     shape, signature = tuple(map(int, detail["shape"])), tuple(map(int, detail["shape_signature"]))
     axes = [i for i, size in enumerate(shape) if size != 1 or signature[i] == -1]
     if len(axes) > 1 or not shape:
-        raise UsageError(f"input {detail['name']!r} of shape {list(shape)} takes features of sound, not samples; "
-                         "give it an .npy or .npz file")
+        raise UsageError(f"input {detail['name']!r} of shape {list(shape)} takes no samples of sound, "
+                         "which have one axis; give it an .npy or .npz file")
     axis = axes[0] if axes else len(shape) - 1
     return axis, None if signature[axis] == -1 else shape[axis]
 
@@ -128,7 +132,8 @@ def _fitted(array, name, shape, signature):
         if candidate.ndim == len(signature) and all(
                 asked in (-1, have) for asked, have in zip(signature, candidate.shape, strict=True)):
             return candidate
-    raise UsageError(f"input {name} has the shape {list(signature)}, and the file has {list(array.shape)}")
+    raise UsageError(f"input {name} has the shape {list(signature)}, and the file has {list(array.shape)}; "
+                     "reshape the array before it is saved")
 
 
 def _squeezed(shape):

@@ -13,9 +13,9 @@ MEASURES = {     # what --fail-on takes a number for
 
 
 def add(parser):
-    parser.add_argument("--min-sqnr", type=float, metavar="DB",
+    parser.add_argument("--min-sqnr", type=_common.real, metavar="DB",
                         help="with --reference: fail if an output's SQNR is below this")
-    parser.add_argument("--max-drop", type=float, metavar="POINTS",
+    parser.add_argument("--max-drop", type=_common.real, metavar="POINTS",
                         help="fail if the accuracy (top-1, or the task's first metric) is more than this below the "
                              "reference's, in percentage points; implies --accuracy")
     parser.add_argument("--fail-on", type=_limit, action="append", default=[], metavar="WHAT[=LIMIT]",

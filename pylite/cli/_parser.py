@@ -1,7 +1,12 @@
 """The parser of the command line: it suggests what a mistyped word may have meant, and shows the right usage line."""
 import argparse
 import difflib
+import os
 import re
+
+from pylite.errors import clipped, shortened
+
+ALIKE = 0.8         # share of letters in common from which on another file may have been meant
 
 
 class Parser(argparse.ArgumentParser):
@@ -18,7 +23,7 @@ class Parser(argparse.ArgumentParser):
         wrong = re.search(r"invalid choice: '?(.*?)'? \(choose from (.*)\)", message)
         if wrong:
             message = f"{message}{meant(wrong[1], re.findall(r'[^, ]+', wrong[2].replace(chr(39), '')))}"
-        super().error(message)
+        super().error(clipped(message))
 
     def of_command(self, name):
         """The parser of a command, or this one where there is no such command."""
@@ -32,8 +37,26 @@ class Parser(argparse.ArgumentParser):
         return [option for action in self._actions for option in action.option_strings if option.startswith("--")]
 
 
-def meant(word, known):
-    """What to append to an error about `word`: the known word that is most like it, or nothing."""
+def meant(word, known, least=0.6):
+    """What to append to an error about `word`: the known word that is most like it, or nothing.
+
+    least: how much of them is the same, of 1.
+    """
     folded = {each.lower(): each for each in known}
-    close = difflib.get_close_matches(word.partition("=")[0].lower(), folded, 1)
+    close = difflib.get_close_matches(word.partition("=")[0].lower(), folded, 1, least)
     return f"; did you mean {folded[close[0]]}?" if close else ""
+
+
+def missing(path):
+    """What to append to an error about the file `path`: where it was looked for, and what is called almost the same.
+
+    Nothing where there is such a file, or where the text names no file, as that of a bundled model.
+    """
+    if not isinstance(path, str) or os.path.exists(path) or not (os.sep in path or "." in path):
+        return ""
+    folder = os.path.dirname(path)
+    if folder and not os.path.isdir(folder):
+        return f"; there is no folder {shortened(folder)}"
+    with os.scandir(folder or ".") as entries:
+        hint = meant(os.path.basename(path), [entry.name for entry in entries], ALIKE)
+    return hint or f"; it was looked for in {shortened(os.path.abspath(folder))}"

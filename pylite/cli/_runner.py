@@ -1,4 +1,5 @@
 """One model that a command runs on files: their contents become its inputs, its outputs become answers."""
+import math
 import os
 import time
 
@@ -7,7 +8,7 @@ import numpy as np
 from pylite.cli import _answers, _common, _format, _inputs, _plugins
 from pylite.interpreter import Interpreter
 from pylite.media import metadata
-from pylite.media.labels import attached, read
+from pylite.media.labels import attached, complete, read
 from pylite.media.tensors import dequantize, feed, takes_picture
 from pylite.runtime.cache_files import default_folder
 
@@ -87,8 +88,13 @@ class Runner:
     def _answered(self, outputs, assigned, size):
         details = self.interpreter.get_input_details()
         kinds = {"image" if takes_picture(details[position]) else kind for position, kind, _ in assigned}
-        return _answers.answer(self.model.graph.subgraphs[0], outputs, self.labels, self.args.top, self.args.threshold,
-                               size, kinds)
+        found = _answers.answer(self.model.graph.subgraphs[0], outputs, self.labels, self.args.top, self.args.threshold,
+                                size, kinds)
+        counts = [math.prod(one["shape"]) for one in found if one["kind"] == "classes"]
+        if self.args.labels and counts and not any(complete(self.labels[0], count) for count in counts):
+            raise _common.UsageError(f"{self.args.labels}: has {len(self.labels[0])} names, and the model gives "
+                                     f"{max(counts)} classes; give a name for each class, one per line")
+        return found
 
     def _detected(self, pixels):
         """run() of a model of Ultralytics on a picture; seconds: with the decoding of its outputs."""
@@ -230,7 +236,8 @@ def _position(name, names, taken, count):
     if name is None:
         position = next((i for i in range(count) if i not in taken), None)
         if position is None:
-            raise _common.UsageError(f"the model has {_format.counted(count, 'input')}, and more files were given")
+            raise _common.UsageError(f"the model has {_format.counted(count, 'input')}, and more files were given; to "
+                                     "run the model on each of several files, give them without --input")
         return position
     if name in names:
         return names[name]

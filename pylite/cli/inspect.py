@@ -22,10 +22,11 @@ examples:
 
 def configure(parser):
     _common.add_model(parser)
-    parser.add_argument("--subgraph", type=int, metavar="N", help="this subgraph only (default: all)")
+    parser.add_argument("--subgraph", type=_common.whole, metavar="N", help="this subgraph only (default: all)")
     parser.add_argument("--tensors", action="store_true",
                         help="list all tensors, and the types, inputs and outputs of operators")
-    parser.add_argument("--node", type=int, metavar="N", help="show all of this node, of subgraph 0 or --subgraph")
+    parser.add_argument("--node", type=_common.whole, metavar="N",
+                        help="show all of this node, of subgraph 0 or --subgraph")
     parser.add_argument("--diff", metavar="OTHER", help="show which nodes differ in another model, and in what")
     parser.add_argument("--graph", metavar="OUT.svg", type=_picture,
                         help="draw a subgraph: .svg, or .mmd for Mermaid")

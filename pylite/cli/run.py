@@ -35,12 +35,12 @@ def configure(parser):
                         help="names of the classes, one per line (default: those inside the model)")
     parser.add_argument("--top", type=_common.positive, metavar="N",
                         help="number of classes or boxes to print (default: 5; 1 for lines of text of many files)")
-    parser.add_argument("--threshold", type=float, default=0.3, metavar="SCORE",
+    parser.add_argument("--threshold", type=_common.real, default=0.3, metavar="SCORE",
                         help="minimum score of a box (default: 0.3)")
-    parser.add_argument("--mean", type=_channels, metavar="M[,M,M]",
+    parser.add_argument("--mean", type=_common.channels, metavar="M[,M,M]",
                         help="mean of the pixels, one number or one per channel (default for a float input: the "
                              "model's, or 127.5)")
-    parser.add_argument("--std", type=_channels, metavar="S[,S,S]",
+    parser.add_argument("--std", type=_common.channels, metavar="S[,S,S]",
                         help="standard deviation of the pixels (default for a float input: the model's, or 127.5)")
     parser.add_argument("--rate", type=_common.positive, metavar="R",
                         help="samples of sound a second that the model takes (default: what its metadata say)")
@@ -64,10 +64,6 @@ def configure(parser):
                       help="with FILE ..., --camera or --microphone: print CSV, a row for each class or box")
     many.add_argument("--jsonl", action="store_true", help="likewise: print JSON lines, an object for each file")
     _plugins.add(parser)
-
-
-def _channels(text):
-    return [float(part) for part in text.split(",")]
 
 
 def run(args):

@@ -75,8 +75,8 @@ def configure(parser):
     parser.add_argument("--local-samples", type=_common.not_negative, metavar="N",
                         help="measure single nodes on the first N samples (default: all); 0: rank nodes by cumulative "
                              "errors alone, which takes less than half of the time, and names no causes")
-    parser.add_argument("--mean", type=_numbers, metavar="M[,M,M]", help="mean of the pixels (default: 127.5)")
-    parser.add_argument("--std", type=_numbers, metavar="S[,S,S]",
+    parser.add_argument("--mean", type=_common.channels, metavar="M[,M,M]", help="mean of the pixels (default: 127.5)")
+    parser.add_argument("--std", type=_common.channels, metavar="S[,S,S]",
                         help="standard deviation of the pixels (default: 127.5)")
     parser.add_argument("--task", metavar="TASK",
                         help="classification, detection, segmentation, regression or embedding (default: by the "
@@ -84,9 +84,9 @@ def configure(parser):
     parser.add_argument("--labels", metavar="FILE",
                         help="names of the classes, one per line (default: those inside the model); `sorted`: those "
                              "that occur, in alphabetical order")
-    parser.add_argument("--label-offset", type=int, metavar="N", help="add this to labels that are numbers")
+    parser.add_argument("--label-offset", type=_common.whole, metavar="N", help="add this to labels that are numbers")
     parser.add_argument("--output", metavar="NAME", help="the output that counts for the accuracy")
-    parser.add_argument("--rate", type=float, metavar="HZ", help="of the sound that the model takes")
+    parser.add_argument("--rate", type=_common.real, metavar="HZ", help="of the sound that the model takes")
     parser.add_argument("--images", metavar="FOLDER", help="of the pictures of COCO's annotations")
     parser.add_argument("--tensors", type=_common.not_negative, metavar="N",
                         help="with --reference: compare tensors on the first N samples (default: all)")
@@ -109,11 +109,6 @@ def configure(parser):
     _repair.add(parser)
     _sensitivity.add(parser)
     _limits.add(parser)
-
-
-@_common.written_as("a number, or one for each channel between commas")
-def _numbers(text):
-    return [float(part) for part in text.split(",")]
 
 
 @_common.written_as("a part of parts, as 1/2")

@@ -28,7 +28,9 @@ def read(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:
                                   "16, 24 or 32 bits")
         raw = raw[:len(raw) // (width * count) * width * count]     # without a part of the last one in a truncated file
     except (wave.Error, EOFError) as error:
-        raise FileFormatError(f"{path}: {str(error) or 'its head is truncated'}") from None      # EOFError has no text
+        reason = str(error) or "its head is truncated"      # EOFError has no text
+        raise FileFormatError(f"{path}: {reason}; expected an uncompressed .wav file, as ffmpeg makes it of "
+                              "others") from None
     if width == 1:
         samples = (raw.astype(np.float32) - 128) / 128
     else:                       # little-endian integers of 2 to 4 bytes, widened to 4

@@ -91,7 +91,8 @@ def _pillow(path: str | os.PathLike[str], plain: bool = False) -> Pixels:
     except MemoryError:
         raise
     except Exception as error:      # of damaged files Pillow raises many kinds
-        raise FileFormatError(f"{path}: {str(error) or type(error).__name__}") from None
+        raise FileFormatError(f"{path}: {str(error) or type(error).__name__}; expected a picture that Pillow reads, "
+                              "such as .png or .jpg") from None
 
 
 def _check_size(width: int, height: int, nbytes: int, data: bytes) -> None:

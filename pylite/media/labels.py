@@ -94,3 +94,9 @@ def fitted(labels: Labels | None, count: int) -> Labels | None:
     if len(labels) == count - 1 and 0 in labels and count - 1 not in labels:
         return {0: "background"} | {i + 1: name for i, name in labels.items()}
     return labels if max(labels) < count else None
+
+
+def complete(labels: Labels, count: int) -> bool:
+    """Do these names fit `count` classes, and is no list too short?  Numbered ones may have gaps."""
+    listed = len(labels) < count - 1 and sorted(labels) == [*range(len(labels))]
+    return fitted(labels, count) is not None and not listed

@@ -34,7 +34,8 @@ class Delegate:
         try:
             loaded = libraries.load(library)
         except OSError as error:
-            raise DelegateLibraryError(f"Failed to load delegate from {library}\n{error}") from None
+            raise DelegateLibraryError(f"Failed to load delegate from {library}\n{error}; install the library, or give "
+                                       "its full path") from None
         for name in ENTRY_POINTS:
             if not hasattr(loaded, name):
                 stable = ": it is a stable delegate, which is another protocol and not supported" if hasattr(

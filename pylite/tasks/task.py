@@ -90,9 +90,8 @@ class ClassFilter:
         self.info, self.most = info, max_results
         self.least = info.score_threshold if score_threshold is None else score_threshold
         self.names = named(labels) if labels is not None else info.labels.get("", {})
-        if labels is not None and count is not None and not label_files.fitted(self.names, count):
-            raise ValueError(f"labels has {len(self.names)} names, and the model {count} classes; give a name for each "
-                             "class, or for each but the background")
+        if labels is not None and count is not None:
+            _check_count(self.names, count, isinstance(labels, dict))
         self.shown = info.labels.get(display_names_locale or "", {}) if display_names_locale else {}
         unknown = (self.allowed | self.denied) - set(self.names.values())
         if unknown:
@@ -124,6 +123,13 @@ class ClassFilter:
                 found.append((i, Category(int(classes[i]), float(scores[i]), name,
                                           self.shown.get(int(classes[i]), ""))))
         return found
+
+
+def _check_count(names: dict[int, str], count: int, gaps: bool) -> None:
+    """ValueError unless the names are those of `count` classes.  gaps: may classes have none?"""
+    if not (label_files.fitted if gaps else label_files.complete)(names, count):
+        raise ValueError(f"labels has {len(names)} names, and the model {count} classes; give a name for each "
+                         "class, or for each but the background")
 
 
 def check_threshold(threshold: float | None, probabilities: bool = True) -> None:

@@ -22,7 +22,7 @@ from pylite.validation import nonfinite
 from pylite.validation.accuracy_report import TASKS, Accuracy
 from pylite.validation.analysis import analyse
 from pylite.validation.comparison import Comparison
-from pylite.validation.data import fitted
+from pylite.validation.data import sample_of
 from pylite.validation.partial import TALLY, Partial, identity
 from pylite.validation.report import Report, TensorReport
 from pylite.validation.scoring import Settings, finish
@@ -93,7 +93,7 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
 
     def taken() -> Iterator[list[NDArray[Any]]]:
         for arrays in islice(data, samples):
-            yield [fitted(*pair) for pair in zip(arrays, inputs, strict=True)]
+            yield sample_of(arrays, inputs)
     for number, arrays in enumerate(taken()):
         comparison.add(arrays, local_samples is None or number < local_samples)
     if not comparison.samples:
@@ -161,7 +161,8 @@ def _measured(task: Task, workers: int, shard: tuple[int, int], save: str | os.P
     part, parts = shard
     count = len(measurer.samples)
     if not 1 <= part <= parts <= count:
-        raise ComparisonError(f"shard {part}/{parts} of {count} samples: there is no such part")
+        raise ComparisonError(f"shard {part}/{parts} of {count} samples: there is no such part; expected 1/N to N/N, "
+                              "with N up to the number of samples")
     numbers = range(count * (part - 1) // parts, count * part // parts)
     total = _kept(save, measurer, numbers)
     missing = [i for i in numbers if total is None or i not in total.done]

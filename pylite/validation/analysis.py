@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pylite.media.outputs import DETECTION
 from pylite.validation import causes, ranking, weights
 from pylite.validation.causes import SUSPICIOUS_DB
 from pylite.validation.isolation import closure
@@ -29,6 +30,8 @@ def analyse(comparison: Comparison | Golden, model: str | os.PathLike[str] = "",
     """The Report of what `comparison` has seen; model, reference: their names for it."""
     producer = {i: o for o in comparison.subgraph.operators for i in o.outputs}
     tensors = [_tensor(comparison, producer[i], i) for i in comparison.measured]
+    for t in tensors:
+        t.judged = t.tensor in _judged(comparison)
     local = max((sums.samples for sums in comparison.local.values()), default=0)
     report = Report(os.fspath(model), os.fspath(reference), comparison.samples, local, tensors, [], None,
                     _unmatched(comparison))
@@ -39,6 +42,17 @@ def analyse(comparison: Comparison | Golden, model: str | os.PathLike[str] = "",
     if local:
         report.first_divergence = min((node for node in worst if worst[node] >= SUSPICIOUS_DB), default=None)
     return report
+
+
+def _judged(comparison: Comparison | Golden) -> set[int]:
+    """The tensors whose SQNR says how good the model is.
+
+    They are the outputs; instead of a detector's boxes, whose order may change with any error, what they are chosen
+    from.
+    """
+    boxes = {i: operator.inputs for operator in comparison.subgraph.operators if operator.name == DETECTION
+             for i in operator.outputs}
+    return {read for index in comparison.subgraph.outputs for read in boxes.get(index, (index,))}
 
 
 def _tensor(comparison: Comparison | Golden, operator: Operator, index: int) -> TensorReport:

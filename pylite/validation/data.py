@@ -139,6 +139,17 @@ def _plain(grid: Grid | None) -> tuple[list[float], list[float]] | None:
     return None
 
 
+def sample_of(arrays: Any, inputs: Sequence[Tensor]) -> list[NDArray[Any]]:
+    """A sample, a sequence of arrays or the array for the only input, as the inputs take it."""
+    if isinstance(arrays, np.ndarray) and len(inputs) == 1 and arrays.shape == inputs[0].shape:
+        arrays = [arrays]
+    if len(arrays) != len(inputs):
+        names = ", ".join(repr(tensor.name) for tensor in inputs)
+        raise ComparisonError(f"a sample has {len(arrays)} arrays, and the model takes {names}; give a list with an "
+                              "array for each input")
+    return [fitted(*pair) for pair in zip(arrays, inputs, strict=True)]
+
+
 def fitted(value: Any, tensor: Tensor) -> NDArray[Any]:
     """A value as an input takes it: of its shape, and float32 for real and quantized numbers, else of its type."""
     array, shape = np.asarray(value), tensor.shape

@@ -195,10 +195,11 @@ function show(t) {
 
 // What the numbers mean
 function thresholds(own) {
-  const {good, poor, notable, suspicious, loss} = limits, part = db => (100 * 10 ** (-db / 20)).toFixed(0) + " %";
+  const {good, tiny, poor, notable, suspicious, loss} = limits, part = db => (100 * 10 ** (-db / 20)).toFixed(0) + " %";
   return el("details", {id: "thresholds"}, el("summary", {}, "What is good, what is bad"), pairs([
     ["SQNR", `Power of the signal over that of the error. From ${good} dB on (an error of ${part(good)} of the signal) `
-      + `answers rarely change; below ${poor} dB (${part(poor)}) they often do. Between the two, measure the accuracy.`],
+      + `answers rarely change; below ${poor} dB (${part(poor)}) they often do. Between the two, measure the accuracy. `
+      + `From ${tiny} dB on (${part(tiny)}) a model is good whatever its nodes do, unless it ends in a softmax, which hides errors.`],
     ["excess", `Noise above that of a good quantization of the same node. From ${notable} dB on a cause is looked for; `
       + `from ${suspicious} dB on the node diverges.`],
     ["local", own ? `SQNR of the node by itself, on the reference's activations. The chart ends at ${CEILING} dB.` : ""],
@@ -336,6 +337,7 @@ function regained(s) {
   const chosen = new Set(s.proposed), names = s.ranking.map(r => r.node);
   section("float", "Nodes to keep in float", el("p", {}, `${s.measure}: ${general(s.quantized)} as it is, ${general(s.reached)} with `
       + `${s.proposed.length} nodes in float, ${general(s.real)} with all; the target is ${general(s.target)}.`),
+    s.order ? el("p", {id: "order"}, s.order) : null,
     barChart("What every node regains in float, the most first; the table below has the numbers", "node", "regained", names,
       s.ranking.map(r => r.regained), "blue"),
     table("Nodes by what they regain", [["node", r => r.node, number(0)], ["regained", r => r.regained, general], ["op", r => r.op],

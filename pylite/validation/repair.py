@@ -16,7 +16,7 @@ from pylite.media import models
 from pylite.runtime import columns
 from pylite.runtime.model import Model
 from pylite.validation.accuracy_report import counted, finite
-from pylite.validation.data import Samples, fitted
+from pylite.validation.data import Samples, sample_of
 from pylite.validation.floating import keep_in_float
 from pylite.validation.mending import Mender, Step
 from pylite.validation.widening import quantized, widened
@@ -111,7 +111,7 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
         taken = [found[i * len(found) // count] for i in range(count)]
     else:
         inputs = [graph.tensors[i] for i in graph.inputs]
-        taken = [[fitted(*pair) for pair in zip(arrays, inputs, strict=True)] for arrays in data[:samples]]
+        taken = [sample_of(arrays, inputs) for arrays in data[:samples]]
     if len(taken) < 2:
         raise ComparisonError(f"a repair takes at least two samples, one to choose steps and one to judge them; there "
                               f"are {len(taken)}")

@@ -40,6 +40,7 @@ class TensorReport:
     "saturated_high", "range_used"}: lists
     weights: {"sqnr_db", "gain": lists by output channel, "spread", "scales", "scale_spread"}, or None
     histograms: {"values", "reference", "error": {"start", "width", "counts"}} where they were asked for, else None
+    judged: does its SQNR say how good the model is?  Outputs do, but of a detector's boxes what they are chosen from
     """
     node: int
     op: str
@@ -65,6 +66,7 @@ class TensorReport:
     channels: dict[str, Any] = field(default_factory=dict)
     weights: dict[str, Any] | None = None
     histograms: dict[str, dict[str, Any]] | None = None
+    judged: bool = False
 
 
 @dataclass

@@ -16,6 +16,7 @@ from pylite.errors import ComparisonError, PyliteError
 from pylite.media import models
 from pylite.runtime import columns
 from pylite.runtime.model import Model
+from pylite.validation import orders
 from pylite.validation.accuracy_report import counted, finite
 from pylite.validation.blocks import blocks as blocks_of
 from pylite.validation.data import Samples
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 SAMPLES = 64            # unless told: they are kept in memory
+NOISE_SAMPLES = 16      # on which the noise of single nodes is measured
 TRIED = 3               # candidates of each of the two orders before one is chosen
 
 
@@ -62,7 +64,8 @@ class Sensitivity:
 
     measure: "sqnr_db", of the worst output, or the metric of the accuracy; quantized, real: with no node in float, and
     with all that can be; ranking: Nodes, by what is regained; proposed: the smallest set of nodes found that reaches
-    `target`, and `reached`: the measure with just these in float; left_out: [{"node", "reason"}]: what cannot be tried.
+    `target`, and `reached`: the measure with just these in float; left_out: [{"node", "reason"}]: what cannot be tried;
+    order: sentences that say whether the ranking by noise begins with the same node, and if not, why.
     config, in_float: for the files: how the model is quantized; names of the results of the proposed nodes, and of
     those that only move values between them; contents: the .tflite file of the model with these in float.
     """
@@ -77,6 +80,7 @@ class Sensitivity:
     reached: float
     ranking: list[Node]
     left_out: list[dict[str, Any]] = field(default_factory=list)
+    order: str = ""
     config: dict[str, Any] = field(default_factory=dict, repr=False)
     in_float: list[list[str]] = field(default_factory=list, repr=False)
     contents: bytes = field(default=b"", repr=False)
@@ -109,7 +113,7 @@ class Sensitivity:
 
     def lines(self, top: int = 10, table: Table = columns.table) -> list[str]:
         """The result as text, with the ranking's first `top` nodes.  table: makes the lines of tables."""
-        form = "{:.1f} dB".format if self.measure == "sqnr_db" else "{:.4f}".format
+        form = _form(self.measure)
         rows = [(f"{'> ' * (n.node in self.proposed)}{n.node}",
                  n.op if len(n.nodes) == 1 else f"{n.op} and {len(n.nodes) - 1} before", form(n.value),
                  form(n.regained), n.names[0].split(";")[0]) for n in self.ranking[:top]]
@@ -118,12 +122,18 @@ class Sensitivity:
                  f"{self.measure} {form(self.quantized)}, {form(self.real)} with all nodes in float",
                  *table(("node", "op", "in float", "regained", "name"), rows, ("node", "in float", "regained"),
                         ("name",))]
+        found += ["", self.order] if self.order else []
         end = "." if self.ok else f"; no set reaches {form(self.target)}."
         if self.ok and not self.proposed:
             end = f": the model reaches the target of {form(self.target)} as it is."
         found += ["", f"{len(self.proposed)} of {sum(len(n.nodes) for n in self.ranking)} nodes in float (marked >) "
                       f"reach {form(self.reached)}{end}"]
         return found + [f"not tried: node {left['node']}: {left['reason']}" for left in self.left_out]
+
+
+def _form(measure: str) -> Callable[[float], str]:
+    """What makes text of values of a measure."""
+    return "{:.1f} dB".format if measure == "sqnr_db" else "{:.4f}".format
 
 
 class _Search:
@@ -200,8 +210,10 @@ def sensitivity(model: str | os.PathLike[str], reference: str | os.PathLike[str]
     proposed = search.nodes(found)
     ranking = [Node(n, list(parts[n]), graph.operators[n].name, mixture.names[n], alone[n], alone[n] - quantized_value,
                     others[n]) for n in order]
+    by_noise = orders.noise(original, other, [taken[i] for i in range(min(NOISE_SAMPLES, len(taken)))], threads)
     return Sensitivity(os.fspath(model), os.fspath(reference), len(taken), name, quantized_value, search.value(every),
-                       target, sorted(proposed), search.value(found), ranking, left_out, _config(original),
+                       target, sorted(proposed), search.value(found), ranking, left_out,
+                       orders.explained(by_noise, ranking, _form(name)), _config(original),
                        [mixture.names[node] for node in sorted(mixture.floating(proposed))],
                        mixture.written(proposed))
 

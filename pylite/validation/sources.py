@@ -206,7 +206,10 @@ def _lines(path: str, tensors: Sequence[Tensor]) -> Source:
 
 def _coco(path: str, pictures: str | None) -> Source:
     with open(path, encoding="utf-8") as file:
-        found = json.load(file)
+        try:
+            found = json.load(file)
+        except (ValueError, RecursionError) as error:
+            raise ComparisonError(f"{path}: no JSON, as COCO's annotations are: {error}") from None
     try:
         categories = {int(c["id"]): str(c["name"]) for c in found["categories"]}
         names = {image["id"]: str(image["file_name"]) for image in found["images"]}

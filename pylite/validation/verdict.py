@@ -4,13 +4,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pylite.media.outputs import PASS_THROUGH
 from pylite.validation.causes import NOTABLE_DB, SUSPICIOUS_DB
+from pylite.validation.ranking import FIXED_GRIDS
 
 GOOD_DB = 30.0      # SQNR of an output from which on its error, 3 % of its root mean square, rarely changes an answer
+TINY_DB = 40.0      # SQNR from which on, 1 %, no node needs a closer look
 POOR_DB = 20.0      # SQNR below which the error, 10 %, often does
 LOSS = 1.0          # percentage points of the main metric that a good quantization may lose
 CHANCE = 0.05       # p of McNemar's test from which on a difference may be chance
-LIMITS = {"good": GOOD_DB, "poor": POOR_DB, "notable": NOTABLE_DB, "suspicious": SUSPICIOUS_DB, "loss": LOSS}
+LIMITS = {"good": GOOD_DB, "tiny": TINY_DB, "poor": POOR_DB, "notable": NOTABLE_DB, "suspicious": SUSPICIOUS_DB,
+          "loss": LOSS}
 GOOD, FAIR, POOR, PLAIN = "good", "fair", "poor", "plain"       # plain: there is nothing to compare with
 EXCHANGED = "the model has no quantized tensors, and the reference has; are they exchanged?"
 _BEGINNINGS = {GOOD: "Good: ", FAIR: "Look closer: ", POOR: "Poor: ", PLAIN: ""}
@@ -20,11 +24,13 @@ def verdict(report: Any) -> dict[str, str]:
     """{"level": "good", "fair", "poor" or "plain", "text": sentences} for a Report, which has this as `verdict`."""
     if EXCHANGED in report.notes:
         return {"level": POOR, "text": f"Poor: {EXCHANGED} The results below would mean little."}
-    lowest = min((t.sqnr_db for t in report.outputs if t.sqnr_db is not None), default=math.inf)
+    lowest = min((t.sqnr_db for t in _judged(report) if t.sqnr_db is not None), default=math.inf)
     worst = report.by_node(report.ranking[0]) if report.ranking else None
     level = _level(report, worst, lowest)
     facts = ", and ".join([*_outputs(report, lowest), *_accuracy(report)])
-    text = f"{_BEGINNINGS[level]}{facts}. {'' if worst is None else _blame(report, worst, level)}"
+    hidden = level == FAIR and lowest >= GOOD_DB and _hidden(report)
+    text = (f"{_BEGINNINGS[level]}{facts}. {'The last node has few levels, which hide errors. ' if hidden else ''}"
+            f"{'' if worst is None else _blame(report, worst, level)}")
     return {"level": level, "text": text.strip()}
 
 
@@ -34,7 +40,18 @@ def _level(report: Any, worst: Any, lowest: float) -> str:
     if _loss(report) > LOSS or lowest < POOR_DB:
         return POOR
     suspicious = worst is not None and report.suspicion(worst) >= SUSPICIOUS_DB
-    return FAIR if suspicious or lowest < GOOD_DB or not (report.outputs or report.accuracy) else GOOD
+    tiny = lowest >= TINY_DB and not _hidden(report)
+    return FAIR if (suspicious and not tiny) or lowest < GOOD_DB or not (_judged(report) or report.accuracy) else GOOD
+
+
+def _judged(report: Any) -> list[Any]:
+    return [t for t in report.tensors if t.judged]
+
+
+def _hidden(report: Any) -> bool:
+    """Does a model end in a softmax or the like, whose few levels hide errors?"""
+    last = [t for t in report.tensors if t.op not in PASS_THROUGH][-len(_judged(report)):]
+    return any(t.op in FIXED_GRIDS for t in last)
 
 
 def _loss(report: Any) -> float:
@@ -48,11 +65,13 @@ def _loss(report: Any) -> float:
 def _outputs(report: Any, lowest: float) -> list[str]:
     if not report.tensors:
         return []
-    if not report.outputs:
+    judged = _judged(report)
+    if not judged:
         return ["no output could be compared"]
     if lowest == math.inf:
         return ["the outputs equal the reference's"]
-    several = "the worst output" if len(report.outputs) > 1 else "the output"
+    several = ("the output" if len(judged) == 1 else "the worst output" if all(t.output for t in judged) else
+               "what the boxes are chosen from")
     return [f"the error of {several} is {10 ** (-lowest / 20):.2%} of its signal (SQNR {lowest:.1f} dB)"]
 
 
@@ -81,7 +100,11 @@ def _blame(report: Any, worst: Any, level: str) -> str:
             return "No node adds more noise than rounding explains."
         return ("No single node is to blame: each adds what rounding explains, and the errors add up. --sensitivity "
                 "finds the nodes that are worth keeping in float.")
+    if level == GOOD:
+        return f"It could be better still: most noise comes from {where}{f': {worst.cause}' if worst.cause else ''}."
     if worst.cause:
         return f"Most noise comes from {where}: {worst.cause}, {worst.detail}. {worst.remedy}"
-    advice = "" if report.local_samples else " Measure nodes by themselves (--local-samples 64) for the cause."
+    advice = (" No single fault explains it: --repair may mend it, and --sensitivity finds the nodes that are worth "
+              "keeping in float." if report.local_samples else
+              " Measure nodes by themselves (--local-samples 64) for the cause.")
     return f"Most noise comes from {where}, {excess:.1f} dB above that of a good quantization.{advice}"

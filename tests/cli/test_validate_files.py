@@ -45,7 +45,7 @@ FILES = [(*PAIR, "--html"), (*PAIR, "--explorer"), (*PAIR, "--junit"), (*PAIR, "
 def test_a_folder_that_is_not_there_is_named_before_anything_is_measured(data, capsys, arguments):
     resources.tool("uplot")
     os.remove(data)
-    for path, words in (("gone/file", "No such file or directory"), (".", "Is a directory")):
+    for path, words in (("gone/file", "No such file or directory; there is no folder gone"), (".", "Is a directory")):
         assert f"pylite validate: {path}: {words}\n" == validate(capsys, *arguments, path, code=2).err
 
 

@@ -1,0 +1,46 @@
+"""Two orders of nodes, by the noise that they add and by what they regain in float, and why they differ."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pylite.validation.analysis import analyse
+from pylite.validation.causes import NOTABLE_DB
+from pylite.validation.comparison import Comparison
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from pylite.runtime.model import Model
+    from pylite.validation.report import Report
+
+
+def noise(model: Model, reference: Model, samples: Iterable[Sequence[Any]], threads: int) -> Report:
+    """The Report on the noise of each node by itself, of which the ranking counts here."""
+    comparison = Comparison(model, reference, threads)
+    for arrays in samples:
+        comparison.add(arrays, True)
+    return analyse(comparison)
+
+
+def explained(report: Report, ranking: Sequence[Any], form: Callable[[float], str]) -> str:
+    """Sentences: is the first of `ranking`, sensitivity's Nodes, also the first by its own noise; if not, why.
+
+    form: makes text of what a node regains.
+    """
+    if not report.ranking or not ranking:
+        return ""
+    first, most = report.by_node(report.ranking[0]), ranking[0]
+    if first.node in most.nodes:
+        return f"By the noise that it adds itself, node {first.node} ({first.op}) is the first, too."
+    regained = next((row.regained for row in ranking if first.node in row.nodes), None)
+    begin = (f"By the noise that it adds itself, node {first.node} ({first.op}) is the first, "
+             f"{first.excess_db:.1f} dB above that of a good quantization, and not node {most.node}")
+    if regained is None:
+        return f"{begin}: it was not tried in float."
+    if max((report.by_node(node).excess_db or 0.0 for node in most.nodes if node in report.ranking),
+           default=0.0) < NOTABLE_DB:
+        return (f"{begin}: in float it regains {form(regained)}. Node {most.node} adds no more noise than its scheme "
+                "makes, but that noise is not damped on its way to the outputs, so only more bits help.")
+    return (f"{begin}: in float it regains {form(regained)}, because later nodes damp its noise more than that of node "
+            f"{most.node}.")

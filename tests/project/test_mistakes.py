@@ -1,0 +1,302 @@
+"""Typical mistakes: each gets a sentence that says what was got, what was expected, and what to do."""
+import ctypes
+import os
+import wave
+
+import numpy as np
+import pytest
+
+import pylite
+from pylite import cli, tasks, validation
+from pylite.compiled_model import CompiledModel
+from pylite.interpreter import Interpreter
+from pylite.media import audio, images, labels, models
+from pylite.schema.builder import ModelBuilder
+from pylite.validation import agreement
+from pylite.validation.repair import repair
+from pylite.validation.sensitivity import sensitivity
+from tests.tools import small_models
+
+DIGITS, DETECTOR, SEVEN = (str(path) for path in (models.path("digits"), models.path("digit-detector"),
+                                                  models.sample("seven")))
+LONG = "/no" * 500      # a path
+PICTURE = np.zeros((1, 8, 8, 1), np.int8)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The working folder of all mistakes: models, samples and damaged files."""
+    place = tmp_path_factory.mktemp("mistakes")
+    arrays = {"x": np.zeros((3, 1, 8, 8, 1), np.float32), "one": np.zeros((1, 8, 8, 1), np.float32),
+              "bad": np.zeros((2, 5), np.float32), "nan": np.full((1, 8, 8, 1), np.nan, np.float32)}
+    for name, array in arrays.items():
+        np.save(place / f"{name}.npy", array)
+    np.savez(place / "two.npz", a=np.zeros(3), b=np.zeros(3))
+    np.savez(place / "labelled.npz", image=arrays["x"][:, 0], labels=np.arange(3))
+    texts = {"text.txt": "hello", "labels.txt": "a\nb\n", "page.tflite": "<!DOCTYPE html><html>404</html>" * 9,
+             "lfs.tflite": "version https://git-lfs.github.com/spec/v1\noid sha256:aaaa\nsize 12\n", "bad.json": "{",
+             "bad.csv": "a,b\n1,2\n", "bad.jsonl": "3\n", "bad.png": "not a picture", "bad.wav": "RIFFxxxx",
+             "empty.tflite": ""}
+    for name, text in texts.items():
+        (place / name).write_text(text)
+    (place / "empty").mkdir()
+    (place / "cut.tflite").write_bytes(models.path("digits").read_bytes()[:3000])
+    with wave.open(str(place / "sound.wav"), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(8000)
+        file.writeframes(bytes(1600))
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1, 3), "string"), m.tensor("y", (1, 3), "string")
+    m.operator("RESHAPE", [x, m.constant("shape", np.array([1, 3], np.int32))], [y])
+    m.inputs([x])
+    m.outputs([y])
+    (place / "words.tflite").write_bytes(m.build())
+    return place
+
+
+# ---- the command line: arguments, and what the line on the standard error stream says, in this order -----------------
+VALIDATE = "validate digits --reference digits --data x.npy"
+COMMANDS = [
+    ("rnu digits", "no command 'rnu'", "did you mean run?"),
+    ("help rnu", "no command 'rnu'", "did you mean run?"),
+    ("frobnicate", "no command 'frobnicate'", "the commands are bench, cache, compile"),
+    ("run", "required: MODEL"),
+    ("run digits", "input 'image' (int8[1, 8, 8, 1])", "give --input FILE (a picture, .wav, .npy or .npz)",
+     "--random SEED"),
+    ("run words.tflite", "input 'x' (string[1, 3])", "give --input TEXT"),
+    ("run words.tflite --input hello", "takes 3 strings, and one text was given", "give an .npy file"),
+    ("run nowhere.tflite --zeros", "'nowhere.tflite'", "No such file", "it was looked for in /"),
+    ("run pag.tflite --zeros", "'pag.tflite'", "No such file", "did you mean page.tflite?"),
+    ("run gone/m.tflite --zeros", "'gone/m.tflite'", "there is no folder gone"),
+    ("run digit --zeros", "no model 'digit'", "there are digit-detector, digits, sounds"),
+    ("run empty --zeros", "'empty'", "not a regular file"),
+    ("run empty.tflite --zeros", "0 bytes, too few for a model", "empty.tflite"),
+    ("run page.tflite --zeros", "it is a web page", "page.tflite"),
+    ("run lfs.tflite --zeros", "Git LFS pointer", "`git lfs pull`"),
+    ("run cut.tflite --zeros", "lies outside the file (3000 bytes)", "cut.tflite"),
+    ("run digits --inptu seven", "--inptu", "did you mean --input?"),
+    ("run digits --input sevn", "no sample 'sevn'", "there are eight, five"),
+    ("run digits --input nowhere.png", "nowhere.png: No such file", "it was looked for in /"),
+    ("run digits --input bda.png", "bda.png: No such file", "did you mean bad.png?"),
+    ("run digits --input bad.png", "bad.png: cannot identify", "expected a picture that Pillow reads"),
+    ("run digits --input bad.wav", "bad.wav: not a WAVE file", "expected an uncompressed .wav"),
+    ("run digits --input sound.wav", "'image' of shape [1, 8, 8, 1] takes no samples of sound", "give it an .npy"),
+    ("run digits --input bad.npy", "has the shape [1, 8, 8, 1], and the file has [2, 5]", "reshape"),
+    ("run digits --input nan.npy", "64 numbers that are NaN", "fix the program"),
+    ("run digits --input two.npz", "no input is called 'a'", "the model has 'image'"),
+    ("run digits --input y=one.npy", "no input is called 'y'", "the model has 'image'"),
+    ("run digits --input text.txt", "text.txt: unknown kind of file", ".npy, .npz, .wav and pictures"),
+    ("run digits --input empty/", "empty/: is a folder", "takes one file", "without --input"),
+    ("run digits empty", "empty: no files (.npy, .npz"),
+    ("run digits none/*.png", "none/*.png: no files (.npy, .npz"),
+    ("run digits --input seven --input two", "the model has 1 input, and more", "without --input"),
+    ("run digits --input seven --labels labels.txt", "labels.txt: has 2 names", "10 classes", "give a name for each"),
+    ("run digits --input seven --labels gone.txt", "gone.txt: No such file", "it was looked for in"),
+    ("run digits --input seven --top 0", "--top: '0' is not a whole number of at least 1"),
+    ("run digits --input seven --top many", "--top: 'many' is not a whole number"),
+    ("run digits --input seven --threshold x", "--threshold: 'x' is not a number"),
+    ("run digits --input seven --mean a", "--mean: 'a' is not a number, or one for each channel"),
+    ("run digits --input seven --mean 1,2", "2 numbers", "1 channels", "give one, or one for each"),
+    ("run digits --input seven --std 0", "--std must not be 0"),
+    ("run digits --input seven --threads 0", "--threads: '0' is not a whole number of at least 1"),
+    ("run digits --input seven --random -1", "--random: '-1' is not a whole number of at least 0"),
+    ("run digits --input seven --output gone/o.npz", "gone/o.npz: No such file", "there is no folder gone"),
+    ("run digits --input seven --save o.pgm", "--save draws objects", "gives none"),
+    ("run digits seven --json", "--json, --output and --save are for one run", "give --jsonl or --csv"),
+    ("run digits --input seven --csv", "--csv is for many files", "give FILE ... after the model"),
+    ("run digits --camera seven", "--camera: 'seven' is not a whole number"),
+    ("run digits --frames 3 --zeros", "--frames is for --camera and --microphone"),
+    ("run digits --input seven --delegate gone.so", "gone.so", "cannot open",
+     "install the library, or give its full path"),
+    ("bench digits --seconds 0", "--seconds: '0' is not a number of seconds above 0"),
+    ("bench digits --against gone.json", "gone.json: No such file", "it was looked for in"),
+    ("bench digits --against text.txt", "text.txt: not a report of pylite bench --json"),
+    ("bench digits --shape y=1,8,8,1", "no input is called 'y'", "the model has 'image'"),
+    ("bench digits --shape image=a", "image=a", "expected INPUT=N,N,..."),
+    ("bench digits --shape image=1", "tensor 0 'image' (int8 [1])", "has 4 dimensions"),
+    ("bench digits --shape image=1,9,9,1", "node 7 RESHAPE", "288 elements", "the shape was fixed when"),
+    ("inspect digits --node 99", "no node 99", "it has 0, 1"),
+    ("inspect digits --node a", "--node: 'a' is not a whole number"),
+    ("inspect digits --diff gone.tflite", "'gone.tflite'", "No such file"),
+    ("inspect digits --graph g.xyz", "g.xyz", "ends in .svg or .mmd"),
+    ("ops nothing_like_it", "no op nothing_like_it", "`pylite ops` lists all"),
+    ("ops conv2d", "no op conv2d", "did you mean CONV_2D?"),
+    ("completion tcsh", "'tcsh'", "choose from 'bash', 'zsh', 'fish'"),
+    ("cache lst", "'lst'", "choose from 'list', 'clear'", "did you mean list?"),
+    ("resolver digits --output gone/r.py", "gone/r.py: No such file", "there is no folder gone"),
+    ("validate digits", "one of --data and --merge is needed"),
+    ("validate digits --data missing.npz", "missing.npz: there is no such file", "it was looked for in"),
+    ("validate digits --data x.npy", "x.npy: has no labels", "give a folder for each class"),
+    ("validate digits --reference digits --data bad.npy", "takes [1, 8, 8, 1], and a sample has [5]"),
+    ("validate digits --reference digits --data empty", "empty: has no samples", "there is no .png"),
+    ("validate digits --reference digits --data text.txt", "unknown kind of data", "a folder, .npz, .npy"),
+    ("validate digits --reference digits --data bad.csv", "bad.csv, line 2: has no image", "it has a, b"),
+    ("validate digits --reference digits --data bad.json", "bad.json: no JSON", "COCO's annotations"),
+    ("validate digits --reference digits --data bad.jsonl", "bad.jsonl, line 1: is no object", "such as {"),
+    ("validate digits --reference digits --data nan.npy", "64 numbers that are not finite", "leave the sample out"),
+    ("validate digits --reference sounds --data x.npy", "[1, 8, 8, 1]", "[1, 49, 40, 1]",
+     "is it the same model in float?"),
+    (f"{VALIDATE} --task detect", "'detect'", "there are classification, detection"),
+    (f"{VALIDATE} --sensitivity", "--sensitivity takes --reference, --data and --target"),
+    (f"{VALIDATE} --sensitivity --target high", "'high' is not decibels, as 20dB"),
+    (f"{VALIDATE} --target 3dB", "--target", "take --sensitivity"),
+    (f"{VALIDATE} --repair gone/r.tflite", "gone/r.tflite: No such file", "there is no folder gone"),
+    (f"{VALIDATE} --repair r.tflite --accuracy", "--repair does not go with --accuracy", "validate the repaired file"),
+    (f"{VALIDATE} --shard 3/2", "shard 3/2 of 3 samples", "expected 1/N to N/N"),
+    (f"{VALIDATE} --shard a", "'a' is not a part of parts, as 1/2"),
+    ("validate digits --reference digits --merge x.npy", "x.npy: holds no sums", "`pylite validate --save` writes"),
+    ("validate digits --data x.npy --check two.npz", "two.npz: is no recording", "`pylite validate --record` writes"),
+    ("validate digits --data x.npy --against tflite", "'tflite'", "choose from 'litert'", "did you mean litert?"),
+    ("validate digits --data x.npy --isolate 90", "no nodes 90 to 90", "the model has nodes 0 to 9"),
+    ("validate digits --data x.npy --isolate a", "'a' is not a node, as 4"),
+    (f"{VALIDATE} --fail-on noise=3", "'noise=3' is not saturation=5%"),
+    (f"{VALIDATE} --min-sqnr loud", "--min-sqnr: 'loud' is not a number"),
+    (f"run {LONG}.tflite --zeros", "Could not open '/no", "No such file", "there is no folder"),
+    (f"run digits --input {LONG}.npy", "No such file", "there is no folder"),
+    (f"run digits --{LONG}", "unrecognized arguments"),
+    (f"run digits --top {LONG}", "is not a whole number"),
+    (f"{LONG}", "there is no command"),
+    (f"validate digits --reference digits --data {LONG}", "there is no such file or folder"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=[command[0][:60] for command in COMMANDS])
+def test_the_command_line(command, folder, monkeypatch, capsys):
+    arguments, *pieces = command
+    monkeypatch.chdir(folder)
+    try:
+        code = cli.main(arguments.split())
+    except SystemExit as ended:
+        code = ended.code
+    error = capsys.readouterr().err
+    assert code in (1, 2)
+    says(error.splitlines()[-1], *pieces)
+
+
+def says(text, *pieces):
+    """The text has the pieces in their order, and no word of more than 200 characters beside its quotes."""
+    start = 0
+    for piece in pieces:
+        start = text.find(piece, start)
+        assert start >= 0, f"{piece!r} is missing: {text}"
+    assert max(map(len, text.split())) <= 210, text
+
+
+# ---- Python: a call, its exception, and what this says --------------------------------------------------------------
+def interpreter():
+    found = Interpreter(DIGITS)
+    found.allocate_tensors()
+    return found
+
+
+def buffer(contents):
+    CompiledModel.from_file(DIGITS).create_input_buffers(0)[0].write(contents)
+
+
+def opened(model):
+    Interpreter(model_content=model).allocate_tensors()
+
+
+def classify(picture, **options):
+    tasks.ImageClassifier(DIGITS).classify(picture, **options)
+
+
+CALLS = [
+    (lambda: Interpreter(models.path("digits").read_bytes()), ValueError, "bytes", "model_content="),
+    (lambda: Interpreter("gone.tflite"), ValueError, "'gone.tflite'", "No such file"),
+    (lambda: Interpreter(f"{LONG}.tflite"), ValueError, "Could not open", "No such file"),
+    (lambda: Interpreter(3), TypeError, "int"),
+    (lambda: Interpreter(DIGITS, num_threads="2"), ValueError, "num_threads should be int", "not str"),
+    (lambda: Interpreter(DIGITS, experimental_delegates="libedgetpu.so.1"), ValueError,
+     "load_delegate('libedgetpu.so.1')"),
+    (lambda: Interpreter(DIGITS, experimental_delegates=[3]), ValueError, "load_delegate()", "not 3"),
+    (lambda: Interpreter(DIGITS).invoke(), RuntimeError, "not ready"),
+    (lambda: Interpreter(DIGITS).get_tensor(0), ValueError, "allocate_tensors()"),
+    (lambda: interpreter().set_tensor(0, PICTURE.astype(np.float32)), ValueError, "FLOAT32", "INT8",
+     "astype(numpy.int8)"),
+    (lambda: interpreter().set_tensor(0, PICTURE[0, :, :, 0]), ValueError, "Got 2 but expected 4",
+     "[1, 8, 8, 1], the value [8, 8]", "resize_tensor_input()"),
+    (lambda: interpreter().set_tensor(0, None), ValueError, "Got None", "INT8 [1, 8, 8, 1]"),
+    (lambda: interpreter().set_tensor(0, "x" * 500), ValueError, "STRING", "INT8"),
+    (lambda: interpreter().set_tensor(interpreter().get_input_details()[0], PICTURE), TypeError, "not dict",
+     "details['index']"),
+    (lambda: interpreter().set_tensor("image", PICTURE), TypeError, "not str", "get_signature_runner"),
+    (lambda: interpreter().set_tensor(-1, PICTURE), ValueError, "-1 is negative", "0 to "),
+    (lambda: interpreter().set_tensor(999, PICTURE), ValueError, "999", "exceeds"),
+    (lambda: interpreter().set_tensor(8, PICTURE), ValueError, "tensor 8", "is a constant", "overrides"),
+    (lambda: Interpreter(DIGITS).resize_tensor_input(0, [-1, 8, 8, 1]), ValueError, "negative"),
+    (lambda: Interpreter(DIGITS).get_signature_runner("gone"), ValueError, '"gone"', '"serving_default"'),
+    (lambda: Interpreter(DIGITS).get_signature_runner()(y=PICTURE), ValueError, "(y)"),
+    (lambda: opened(small_models.custom_op()), RuntimeError, "Mystery", "Register it as a custom op", "node 0"),
+    (lambda: opened(small_models.custom_op("edgetpu-custom-op")), RuntimeError, "Edge TPU", "libedgetpu",
+     "without _edgetpu"),
+    (lambda: opened(small_models.mixed_types()), RuntimeError, "(float32, int64)", "input 1 must be float32",
+     "tensor 1 'b'"),
+    (lambda: opened(small_models.unknown_ops()), RuntimeError, "'RESHAPE' version '99'", "versions 1 to 1"),
+    (lambda: pylite.Model("gone.tflite"), ValueError, "'gone.tflite'", "No such file"),
+    (lambda: CompiledModel.from_file("gone.tflite"), Exception, "'gone.tflite'", "No such file"),
+    (lambda: buffer(np.zeros(65, np.int8)), Exception, "65 bytes", "[1, 8, 8, 1]"),
+    (lambda: buffer("text"), ValueError, "must be a NumPy array", "not str"),
+    (lambda: tasks.ImageClassifier(DIGITS, labels=["a", "b"]), ValueError, "2 names", "10 classes",
+     "give a name for each"),
+    (lambda: tasks.ImageClassifier(DIGITS, labels="labels.txt"), ValueError, "2 names", "10 classes"),
+    (lambda: tasks.ImageClassifier(DIGITS, score_threshold=7), ValueError, "score_threshold is 7", "expected 0 to 1"),
+    (lambda: tasks.ImageClassifier(DIGITS, max_results=0), ValueError, "max_results is 0", "at least 1"),
+    (lambda: tasks.ImageClassifier(DIGITS, max_result=3), TypeError, "max_result"),
+    (lambda: tasks.ImageClassifier(DIGITS, std=0), ValueError, "std is 0"),
+    (lambda: tasks.ImageClassifier(DIGITS, category_allowlist=["a"], category_denylist=["b"]), ValueError,
+     "exclude each other",
+     "give one"),
+    (lambda: tasks.ImageClassifier(DIGITS, category_allowlist=["cat"]), ValueError, "'cat'",
+     "the labels are zero, one"),
+    (lambda: tasks.ImageClassifier(DETECTOR), ValueError, "[1, 10, 4]", "(1, classes)", "ObjectDetector"),
+    (lambda: tasks.ImageSegmenter(DIGITS), ValueError, "[1, 10]", "expected (1, height, width)", "ImageClassifier"),
+    (lambda: tasks.PoseEstimator(DIGITS), ValueError, "[1, 10]", "expected [1, 1, 17, 3]"),
+    (lambda: tasks.FaceDetector(DIGITS), ValueError, "8 x 8 pixels", "expected a BlazeFace"),
+    (lambda: tasks.FaceDetector(DIGITS, score_threshold=7), ValueError, "score_threshold is 7", "expected 0 to 1"),
+    (lambda: tasks.ObjectDetector(DIGITS), ValueError, "[1, 10]", "TFLite_Detection_PostProcess", "give labels"),
+    (lambda: tasks.ObjectDetector(DETECTOR, iou_threshold=7), ValueError, "iou_threshold is 7", "expected 0 to 1"),
+    (lambda: tasks.AudioClassifier(DIGITS), ValueError, "[1, 8, 8, 1]", "expected a window of samples"),
+    (lambda: tasks.TextClassifier(DIGITS), ValueError, "'image'", "expected a text"),
+    (lambda: classify(np.zeros((8, 8), np.float32)), ValueError, "[8, 8] and type float32", "expected uint8"),
+    (lambda: classify(np.zeros((1, 8, 8, 1), np.uint8)), ValueError, "[1, 8, 8, 1]", "expected uint8 (height, width)"),
+    (lambda: classify(SEVEN, channel_order="rgb"), ValueError, "'rgb'", "'RGB' or 'BGR'"),
+    (lambda: classify("text.txt"), ValueError, "text.txt", "expected a picture"),
+    (lambda: images.read("bad.png"), ValueError, "bad.png", "expected a picture"),
+    (lambda: audio.read("bad.wav"), ValueError, "bad.wav", "expected an uncompressed .wav"),
+    (lambda: labels.read(DIGITS), ValueError, "digits.tflite", "not a text file"),
+    (lambda: models.path("digit"), ValueError, "'digit'", "there are digit-detector, digits, sounds"),
+    (lambda: models.sample("sevn"), ValueError, "'sevn'", "there are eight"),
+    (lambda: validation.compare("digits", "gone.tflite", "x.npy"), ValueError, "'gone.tflite'", "No such file"),
+    (lambda: validation.compare("digits", "digits", f"{LONG}.npz"), ValueError, "there is no such file or folder"),
+    (lambda: validation.compare("digits", "digits", []), ValueError, "there are no samples"),
+    (lambda: validation.compare("digits", "digits", [[np.zeros((1, 9, 9, 1))]]), ValueError, "takes [1, 8, 8, 1]",
+     "a sample has [1, 9, 9, 1]"),
+    (lambda: validation.compare("digits", "digits", [[PICTURE, PICTURE]]), ValueError, "2 arrays", "'image'",
+     "for each input"),
+    (lambda: validation.accuracy("digits", "x.npy"), ValueError, "x.npy: has no labels",
+     "give a folder for each class"),
+    (lambda: repair("digits", "digits", [[PICTURE]]), ValueError, "at least two samples", "there are 1"),
+    (lambda: repair("digits", "digits", [[PICTURE, PICTURE]] * 2), ValueError, "2 arrays", "'image'"),
+    (lambda: sensitivity("digits", "digits", "missing.npz", 30.0), ValueError, "missing.npz: there is no such file"),
+    (lambda: agreement.check(pylite.Model(DIGITS), [], "two.npz", DIGITS), ValueError, "two.npz: is no recording"),
+    (lambda: pylite.custom_op("X")(3), TypeError, "3 is neither a class nor a function"),
+    (lambda: pylite.custom_op(np.arctan), TypeError, "got <ufunc 'arctan'>", '@custom_op("Name")'),
+    (lambda: pylite.load_custom_ops(os.path.abspath("text.txt")), Exception, "text.txt", "cannot be read"),
+    (lambda: pylite.load_delegate("gone.so"), ValueError, "gone.so", "cannot open",
+     "install the library, or give its full path"),
+    (lambda: pylite.load_delegate(os.path.abspath("text.txt")), ValueError, "text.txt"),
+    (lambda: pylite.load_delegate(f"{LONG}.so"), ValueError, "Failed to load delegate"),
+    (lambda: pylite.load_delegate("gone.so", 3), TypeError, "options of a delegate are a dictionary", "not 3"),
+    (lambda: pylite.MutableOpResolver().add_custom("X", ctypes), TypeError, "X"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(CALLS)))
+def test_python(number, folder, monkeypatch):
+    call, kind, *pieces = CALLS[number]
+    monkeypatch.chdir(folder)
+    with pytest.raises(kind) as caught:
+        call()
+    says(" ".join(str(caught.value).split()), *pieces)

@@ -1,0 +1,75 @@
+"""The sentence that says whether a model is good, and the one that says why two orders of nodes differ."""
+import numpy as np
+import pytest
+
+from pylite import validation
+from pylite.media import models
+from pylite.schema import read, write
+from pylite.validation import orders
+from pylite.validation.report import Report, TensorReport
+from pylite.validation.sensitivity import Node, sensitivity
+
+PICTURES, SCALE = str(models.sample("seven").parent), {"mean": [0], "std": [255]}
+
+
+def tensor(node, op, sqnr, excess, judged=False, cause=None):
+    return TensorReport(node, op, node, f"t{node}", f"t{node}", "name", "int8", judged, sqnr, excess, sqnr, excess,
+                        cause=cause, detail="half of it is used", remedy="Calibrate again.", judged=judged)
+
+
+def report(*tensors):
+    order = sorted(range(len(tensors)), key=lambda node: -tensors[node].excess_db)
+    return Report("m.tflite", "f.tflite", 8, 8, list(tensors), order, None, [])
+
+
+def test_a_model_against_itself_is_good():
+    assert validation.compare("digits", "digits", PICTURES, **SCALE).verdict["level"] == "good"
+
+
+def test_a_softmax_vouches_for_no_model(tmp_path):
+    model = read(models.path("digits").read_bytes())
+    weights = next(t for t in model.subgraphs[0].tensors if t.name == "trunk/4/weights")
+    weights.quantization.scale = weights.quantization.scale.copy()
+    weights.quantization.scale[7] *= 3
+    (tmp_path / "spoiled.tflite").write_bytes(write(model))
+    found = validation.compare(tmp_path / "spoiled.tflite", "digits", PICTURES, **SCALE)
+    assert found.outputs[0].sqnr_db > 40
+    assert found.verdict["level"] == "fair" and "hide errors. Most noise comes from node 4" in found.verdict["text"]
+
+
+@pytest.mark.parametrize(("sqnr", "excess", "level"), [
+    (45.0, 9.0, "good"), (45.0, 0.0, "good"), (35.0, 0.0, "good"), (35.0, 9.0, "fair"), (25.0, 0.0, "fair"),
+    (15.0, 0.0, "poor")])
+def test_limits(sqnr, excess, level):
+    found = report(tensor(0, "CONV_2D", 50.0, excess, cause="range too wide"), tensor(1, "MEAN", sqnr, -1.0, True))
+    assert found.verdict["level"] == level
+    assert ("It could be better still" in found.verdict["text"]) == (level == "good" and excess > 0)
+
+
+def test_a_detector_is_judged_by_what_its_boxes_are_chosen_from():
+    scene = np.random.default_rng(0).uniform(0, 1, (1, 96, 96, 1))
+    found = validation.compare("digit-detector", "digit-detector", [[scene]])
+    judged = [t for t in found.tensors if t.judged]
+    assert judged and not any(t.output for t in judged) and len(found.outputs) > 1
+    assert "what the boxes are chosen from" in found.verdict["text"]
+
+
+@pytest.mark.parametrize(("excess", "regained", "says"), [
+    ((20.0, 1.0), ((1, 9.0), (0, 2.0)), "not node 1: in float it regains 2.0 dB. Node 1 adds no more noise than"),
+    ((20.0, 8.0), ((1, 9.0), (0, 2.0)), "not node 1: in float it regains 2.0 dB, because later nodes damp"),
+    ((20.0, 8.0), ((1, 9.0),), "not node 1: it was not tried in float"),
+    ((20.0, 8.0), ((0, 9.0), (1, 2.0)), "node 0 (CONV_2D) is the first, too")])
+def test_why_two_orders_differ(excess, regained, says):
+    found = report(*(tensor(node, "CONV_2D", 30.0, value) for node, value in enumerate(excess)))
+    ranking = [Node(node, [node], "CONV_2D", [f"t{node}"], 30.0 + gain, gain, 30.0) for node, gain in regained]
+    assert says in orders.explained(found, ranking, "{:.1f} dB".format)
+
+
+def test_bundled_models_are_known_by_name_everywhere(tmp_path):
+    from pylite.validation.repair import repair
+    part = tmp_path / "sums.npz"
+    whole = validation.compare("digits", "digits", PICTURES, save=part, **SCALE)
+    assert validation.merge("digits", "digits", [part]).to_json() == whole.to_json()
+    assert repair("digits", "digits", PICTURES, **SCALE).before_db > 30
+    found = sensitivity("digits", "digits", PICTURES, 10.0, samples=2, **SCALE)
+    assert found.ok and found.order and found.order in found.lines()
