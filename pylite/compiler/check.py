@@ -1,6 +1,5 @@
 """The operators of a graph that cannot run: all are named at once, before anything is lowered."""
 from pylite import errors
-from pylite.ir import flex_ops
 from pylite.ir.registry import default
 
 UNRESOLVED = "Didn't find op for builtin opcode"
@@ -67,6 +66,7 @@ def unsupported(operands, operator, find=default.find):
 
 def _remedy(name):
     """What to do about a custom op that is not registered."""
+    from pylite.ir import flex_ops  # for this message
     if not flex_ops.is_flex(name):
         return REMEDIES.get(name, REMEDY)
     if flex_ops.has(name):

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 from pylite import errors
 from pylite._core import simd
-from pylite._core.run.program import Segment
-from pylite._core.run.reshaping import ShapeCache
+from pylite._core.run.program import Segment, ShapeCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

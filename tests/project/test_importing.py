@@ -182,6 +182,27 @@ import pylite._core.kernels.pooling
 print(any("_library" in path for path in asked))""", "-S") == "True False\nTrue"
 
 
+LATER = ["errors", "compiler.recorded", "ir.flex_ops", "plugins", "tflite.signature", "_core.graph.tapes",
+         *(f"_core.run.{module}" for module in ("parts", "plans", "rebinding", "reshaping", "buffers", "statistics"))]
+LATER_WITH_A_PLAN = ["compiler", "errors", "numerics", "ops", "plugins", "schema", "_core.graph", "runtime.executor",
+                     "runtime.plan_store", "runtime.plan_record"]
+
+
+@pytest.mark.parametrize(("plan", "later"), [(False, LATER), (True, LATER_WITH_A_PLAN)], ids=["compiled", "planned"])
+def test_modules_that_the_first_result_does_not_need_are_not_imported(plan, later, tmp_path):
+    """Each takes 0.1 ms or more of a cold start."""
+    tmp_path.chmod(0o700)
+    code = ("import pylite, sys\n"
+            "from pylite.media import models\n"
+            f"i = pylite.Interpreter(str(models.path('digits')), cache_dir={str(tmp_path) if plan else ''!r})\n"
+            "i.allocate_tensors(); i.set_tensor(i.get_input_details()[0]['index'], i.get_tensor("
+            "i.get_input_details()[0]['index'])); i.invoke(); i.get_tensor(i.get_output_details()[0]['index'])\n"
+            "print(*sys.modules)")
+    imported = [run(code) for _ in range(2)][-1].split()      # the first process writes the plan
+    assert "pylite.interpreter" in imported
+    assert [module for module in later if f"pylite.{module}" in imported] == []
+
+
 def test_errors_are_imported_when_one_is_needed():
     assert run("import sys, pylite\n"
                "from pylite.media import models\n"

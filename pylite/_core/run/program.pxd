@@ -44,6 +44,17 @@ cdef class ExecutorBase:
     cpdef enter(self, Segment bound)
 
 
+cdef class ShapeCache:
+    cdef public Py_ssize_t capacity
+    cdef public object reshaper
+    cdef dict programs
+    cdef dict arenas            # {id of an arena: [its bytes, programs in it]}
+    cdef int64_t nbytes         # of all arenas
+    cpdef get(self, key)
+    cpdef add(self, key, Segment program)
+    cdef Segment pop(self, key)
+
+
 # Run steps *at..stop-1.  Returns 0, or the status of the step that failed, *at.
 cdef int run_steps(Program program, pl_pool *pool, Py_ssize_t *at, Py_ssize_t stop) noexcept nogil
 

@@ -223,6 +223,64 @@ cdef int run_segment(ExecutorBase executor, segment) except -1:
     return 0
 
 
+cdef class ShapeCache:
+    """The programs of an Executor by input shapes, the one used last at the end.
+
+    capacity: sets of input shapes to keep; reshaper: the Reshaper that served last, or None; reshaping.pyx
+    has it, which is imported for a second set of shapes.
+    """
+    def __init__(self, Py_ssize_t capacity):
+        self.capacity, self.programs, self.arenas = capacity, {}, {}
+
+    def clear(self):
+        """Drop all programs, and the references of their loops to themselves."""
+        cdef Segment program
+        for program in self.programs.values():
+            program.iterations.clear()
+        self.programs, self.arenas, self.nbytes, self.reshaper = {}, {}, 0, None
+
+    cpdef get(self, key):
+        """The program for a set of input shapes, or None."""
+        program = self.programs.pop(key, None)
+        if program is not None:
+            self.programs[key] = program
+        return program
+
+    cpdef add(self, key, Segment program):
+        """Keep `program`.
+
+        Drops those used longest ago: beyond the capacity, or while outgrown arenas take more than the present one.
+        """
+        cdef list held
+        if key in self.programs:
+            self.pop(key)
+        self.programs[key] = program
+        cdef int64_t nbytes = program.arena.nbytes
+        held = self.arenas.get(id(program.arena))
+        if held is None:
+            held = self.arenas[id(program.arena)] = [nbytes, 0]
+            self.nbytes += nbytes
+        held[1] += 1
+        while len(self.programs) > 1 and (len(self.programs) > self.capacity or self.nbytes > 2 * nbytes):
+            old = self.pop(next(iter(self.programs)))
+            if old.boundary is not None:        # segments follow
+                self.drop([old])
+
+    cdef Segment pop(self, key):
+        """Take a program out."""
+        cdef Segment old = self.programs.pop(key)
+        cdef list held = self.arenas[id(old.arena)]
+        held[1] -= 1
+        if not held[1]:
+            self.nbytes -= held[0]
+            del self.arenas[id(old.arena)]
+        return old
+
+    def activate(self, ExecutorBase executor not None):
+        """Let `executor` run the program for its input shapes; False where that takes more than a Reshaper."""
+        return self.reshaper is not None and self.reshaper.activate(executor, self)
+
+
 cdef int run_steps(Program program, pl_pool *pool, Py_ssize_t *at, Py_ssize_t stop) noexcept nogil:
     cdef Py_ssize_t i = at[0]
     cdef int status = 0
