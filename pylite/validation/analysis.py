@@ -38,7 +38,8 @@ def analyse(comparison: Comparison | Golden, model: str | os.PathLike[str] = "",
     worst: dict[int, float] = {}
     for t in tensors:
         worst[t.node] = max(worst.get(t.node, -np.inf), report.suspicion(t))
-    report.ranking = sorted(worst, key=lambda node: (-worst[node], node))
+    report.ranking = ranking.causes_first(sorted(worst, key=lambda node: (-worst[node], node)),
+                                          lambda node: _blamed(comparison, report, node))
     if local:
         report.first_divergence = min((node for node in worst if worst[node] >= SUSPICIOUS_DB), default=None)
     return report
@@ -53,6 +54,22 @@ def _judged(comparison: Comparison | Golden) -> set[int]:
     boxes = {i: operator.inputs for operator in comparison.subgraph.operators if operator.name == DETECTION
              for i in operator.outputs}
     return {read for index in comparison.subgraph.outputs for read in boxes.get(index, (index,))}
+
+
+def _blamed(comparison: Comparison | Golden, report: Report, node: int) -> list[int]:
+    """The nodes that a node reads whose ranges are wrong, where nothing of its own explains its noise.
+
+    A changed scale of a tensor is an error of the node that reads it, too: its bias is in the old scale, or it copies
+    numbers to a tensor that has the old one.
+    """
+    if report.by_node(node).cause not in causes.UNEXPLAINED:
+        return []
+    measured = set(comparison.measured)
+    results = tuple(i for i in comparison.subgraph.operators[node].outputs if i in measured)
+    producer = {i: o.index for o in comparison.subgraph.operators for i in o.outputs}
+    read = {producer[i] for i in closure(comparison.subgraph, results, measured - set(results))[1]}
+    return [other for other in sorted(read) for t in [report.by_node(other)]
+            if t.cause in causes.RANGES and t.excess_db is not None and t.excess_db >= SUSPICIOUS_DB]
 
 
 def _tensor(comparison: Comparison | Golden, operator: Operator, index: int) -> TensorReport:
@@ -74,7 +91,8 @@ def _tensor(comparison: Comparison | Golden, operator: Operator, index: int) -> 
         local = Errors.of(comparison.local[index])
         excess = ranking.excess_db(operator.name, local, grid, constants, power,
                                    _inherited(comparison, index, comparison.given))
-        _of_its_own(report, local, grid, excess, causes.find(operator.name, local, grid, constants, excess))
+        _of_its_own(report, local, grid, excess, causes.find(
+            operator.name, local, grid, constants, excess, _operands(comparison, operator)))
         if index in comparison.histograms:
             report.histograms = comparison.histograms[index].to_dict()
     return report
@@ -120,6 +138,17 @@ def _weights(comparison: Comparison | Golden, operator: Operator, index: int) ->
     cuts = {matches[i].reference for i in (*comparison.measured, *comparison.subgraph.inputs) if i in matches}
     operators, _ = closure(comparison.other, (counterpart,), cuts - {counterpart})
     return weights.compare(comparison.model, operator, comparison.reference, operators)
+
+
+def _operands(comparison: Comparison | Golden, operator: Operator) -> dict[str, float]:
+    """{name: largest magnitude} of the activations that a node joins under one scale; only a CONCATENATION does."""
+    found: dict[str, float] = {}
+    for index in operator.inputs if operator.name == "CONCATENATION" else ():
+        sums = comparison.cumulative.get(index) or comparison.input_sums.get(index)
+        if sums is not None:
+            low, high = Errors.of(sums).needed()
+            found[comparison.subgraph.tensors[index].name] = max(-low, high)
+    return found
 
 
 def _data_power(comparison: Comparison | Golden, operator: Operator) -> float:

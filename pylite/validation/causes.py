@@ -10,6 +10,7 @@ import numpy as np
 from pylite.validation.ranking import FIXED_GRIDS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from numpy.typing import NDArray
@@ -26,6 +27,7 @@ ALIKE = 0.7             # correlation from which on two channels of weights are 
 MOST = 0.6              # share of the channels from which on a fault is the whole layer's
 BESIDE_DB = 10.0        # noise that something else may add before unused levels are no longer the cause
 USED = 0.75             # share of the range below which levels are wasted
+OPERANDS = 30           # times the magnitude of one operand of a concatenation, from which on another loses 5 bits
 SPREAD = 100            # of the channels' weights under one scale
 
 @dataclass(frozen=True)
@@ -45,14 +47,25 @@ REMEDIES = {
     "range too narrow": "Calibrate with data that resemble these, or with more of them.",
     "range too wide": "Calibrate without outliers (percentiles, moving averages): the levels of unused range are lost.",
     "one scale for all channels": "Convert with per-channel quantization, or equalize the weights across layers.",
+    "one scale for all operands": "Split the output, or normalize its parts to similar ranges before they are "
+                                  "concatenated, such as boxes to 0 to 1 for scores; calibrating cannot help.",
     "coarse rule": "Keep this node in float: its integer rule fixes the step of the result.",
     "weights too coarse": "Use more bits or smaller blocks for these weights, or keep the node in float.",
 }
 NAMES = (*REMEDIES, "unknown")
+RANGES = "range too narrow", "range too wide", "zero point"     # causes that concern the readers of a result, too
+UNEXPLAINED = None, "unknown", "range too wide"     # of a node that may suffer from the range of what it reads
 
 
-def find(op: str, errors: Errors, grid: Grid, weights: Weights | None, excess: float) -> Cause | None:
-    """The Cause of a node's local error, or None where the error is what rounding makes."""
+def find(op: str, errors: Errors, grid: Grid, weights: Weights | None, excess: float,
+         operands: Mapping[str, float]) -> Cause | None:
+    """The Cause of a node's local error, or None where the error is what rounding makes.
+
+    operands: {name: largest magnitude} of what is joined under one scale.
+    """
+    joined = _joined(grid, operands)
+    if joined is not None:
+        return joined
     if excess < NOTABLE_DB:
         return _by_nature(op, errors, grid, weights)
     for rule in (_weights, _bias, _range):
@@ -72,6 +85,18 @@ def find(op: str, errors: Errors, grid: Grid, weights: Weights | None, excess: f
 
 def _cause(name: str, detail: str) -> Cause:
     return Cause(name, detail, REMEDIES[name])
+
+
+def _joined(grid: Grid, operands: Mapping[str, float]) -> Cause | None:
+    """Operands of very different magnitudes under one scale."""
+    used = {name: magnitude for name, magnitude in operands.items() if magnitude > 0}
+    if not grid.step or len(used) < 2:
+        return None
+    least, most = min(used, key=used.__getitem__), max(used, key=used.__getitem__)
+    if used[most] < OPERANDS * used[least]:
+        return None
+    return _cause("one scale for all operands", f"{most!r} reaches {used[most]:.4g}, and {least!r} {used[least]:.4g}, "
+                                                f"which has {used[least] / grid.step:.0f} steps")
 
 
 def _weights(errors: Errors, grid: Grid, weights: Weights | None) -> Cause | None:

@@ -13,6 +13,7 @@ import numpy as np
 from pylite.validation.measures import TINY
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
@@ -26,6 +27,20 @@ PRIOR = 30
 # Ops whose integer rule fixes the grid of the result, or makes it the operand's: no other could have been chosen.
 FIXED_GRIDS = ("SOFTMAX", "LOGISTIC", "TANH", "LOG_SOFTMAX", "L2_NORMALIZATION")
 SHARED_GRIDS = ("AVERAGE_POOL_2D", "RESIZE_BILINEAR")
+
+
+def causes_first(order: Sequence[int], blamed: Callable[[int], Sequence[int]]) -> list[int]:
+    """Nodes in this order, but each after those that are to blame for its noise; these may have others in turn."""
+    placed: dict[int, None] = {}
+
+    def place(node: int) -> None:
+        if node not in placed:
+            for other in blamed(node):
+                place(other)
+            placed[node] = None
+    for node in order:
+        place(node)
+    return list(placed)
 
 
 def excess_db(op: str, errors: Errors, grid: Grid, weights: Weights | None, data_power: float,
