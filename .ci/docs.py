@@ -30,7 +30,7 @@ API = {
                        "pylite.options pylite.cpu_options pylite.hardware_accelerator pylite.cpu_kernel_mode "
                        "pylite.environment"),
     "plugins": ("Ops and delegates", "pylite.plugins.custom.custom_op pylite.plugins.python_ops.CustomOp "
-                "pylite.plugins.pointers.from_pointers pylite.plugins.resolver pylite.plugins.capi "
+                "pylite.plugins.pointers.from_pointers pylite.plugins.resolver pylite.plugins.capi pylite.flex "
                 "pylite.plugins.delegates.load_delegate pylite.plugins.python_delegates.PythonDelegate"),
     "tasks": ("Tasks", "pylite.tasks.vision pylite.tasks.detection pylite.tasks.audio pylite.tasks.text "
               "pylite.tasks.task "

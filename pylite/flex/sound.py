@@ -48,13 +48,27 @@ def _from_spectrum(rank: int) -> Callable[[_Array, _Array], _Array]:
     return transform
 
 
+def _sizes(rank: int, halved: bool) -> Callable[..., list[tuple[int, ...]] | None]:
+    """shapes() of the transforms from and to real numbers: no run is needed to know them."""
+    def shapes(node: Any, **_: Any) -> list[tuple[int, ...]] | None:
+        x, length = node.inputs
+        if length.data is None:
+            return None
+        sizes = list(map(int, length.data))
+        if len(sizes) != rank or len(x.shape) < rank or min(sizes) < 1:
+            raise node.error(f"{sizes} should be {rank} positive sizes, for an input of at least as many dimensions",
+                             length)
+        return [(*x.shape[:-rank], *sizes[:-1], sizes[-1] // 2 + 1 if halved else sizes[-1])]
+    return shapes
+
+
 for _suffix, _rank in {"": 1, "2D": 2}.items():
     flex_op("FFT" + _suffix, *_COMPLEX)(_transform(np.fft.fftn, _rank))
     flex_op("IFFT" + _suffix, *_COMPLEX)(_transform(np.fft.ifftn, _rank))
     flex_op("RFFT" + _suffix, "float32 int32 -> complex64", "float64 int32 -> complex128",
-            sized_by=(1,))(_to_spectrum(_rank))
+            shapes=_sizes(_rank, halved=True))(_to_spectrum(_rank))
     flex_op("IRFFT" + _suffix, "complex64 int32 -> float32", "complex128 int32 -> float64",
-            sized_by=(1,))(_from_spectrum(_rank))
+            shapes=_sizes(_rank, halved=False))(_from_spectrum(_rank))
 
 
 @flex_op("AudioSpectrogram", "float32 -> float32")

@@ -301,6 +301,8 @@ def test_an_op_of_the_program_stays(registered):
 @pytest.mark.parametrize(("content", "text"), [
     (flex_models.model("Erf", [np.int32([0])], [((1,), "int32")]), r"does not take the types \(int32\) -> \(int32\)"),
     (flex_models.model("Cross", [np.float32([0]), np.float32([0])], [((1,), "float32")]), "FlexCross.*end with 3"),
+    (flex_models.model("RFFT", [np.float32([0]), np.int32([0])], [((1,), "complex64")], constant=[1]),
+     r"FlexRFFT: tensor 1.*\[0\] should be 1 positive sizes"),
     (flex_models.model("AudioSpectrogram", [np.zeros((9, 1), np.float32)], [((1, 1, 1), "float32")]),
      "FlexAudioSpectrogram.*window_size")])
 def test_wrong_operands(content, text):
