@@ -7,6 +7,7 @@ import numpy as np
 
 from pylite.cli import _format, _timing
 from pylite.cli._common import UsageError
+from pylite.media.tensors import feed
 
 PAIRS = 5           # least number of turns of each
 
@@ -90,8 +91,7 @@ def with_litert(path, interpreter, threads, seconds):
     low, _, high = statistics.quantiles(ratios.tolist(), n=4, method="inclusive")
     interpreter.reset_all_variables()
     other.reset_all_variables()
-    for detail, array in zip(interpreter.get_input_details(), inputs, strict=True):
-        interpreter.set_tensor(detail["index"], array)
+    feed(interpreter, inputs)
     interpreter.invoke()
     other.invoke()
     outputs = [_difference(detail["name"], interpreter.get_tensor(detail["index"]), other.get_tensor(theirs["index"]))

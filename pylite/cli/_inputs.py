@@ -1,7 +1,6 @@
 """Input tensors from files: pictures, sound, arrays and text, converted to the shape and type of a model's input."""
 import math
 import os
-from typing import NamedTuple
 
 import numpy as np
 
@@ -10,12 +9,6 @@ from pylite.cli._common import UsageError
 from pylite.errors import TensorError
 from pylite.media import audio, images, tensors
 from pylite.validation import arrays
-
-
-class Sound(NamedTuple):
-    """Mono float32 samples in -1..1, and how many there are a second."""
-    samples: np.ndarray
-    rate: float
 
 
 def read(path, rate=None):
@@ -28,15 +21,10 @@ def read(path, rate=None):
         raise UsageError(f"{path}: is a folder, and an input takes one file; to run the model on each file in it, give "
                          "it without --input")
     suffix = path[path.rfind("."):].lower()
-    if suffix in (".npy", ".npz"):
-        return "array", arrays.whole(path)
-    if suffix == ".wav":
-        samples, own = audio.read(path)
-        return "audio", Sound(audio.resample(samples, own, rate or own), rate or own)
-    if suffix in images.SUFFIXES:
-        return "image", images.read(path)
-    raise UsageError(f"{path}: unknown kind of file; .npy, .npz, .wav and pictures ({', '.join(images.SUFFIXES)}) "
-                     "can be read")
+    if suffix not in (".npy", ".npz", ".wav", *images.SUFFIXES):
+        raise UsageError(f"{path}: unknown kind of file; .npy, .npz, .wav and pictures ({', '.join(images.SUFFIXES)}) "
+                         "can be read")
+    return arrays.contents(path, rate)
 
 
 def text(given):
@@ -75,7 +63,7 @@ def tensor(kind, contents, detail, mean=None, std=None):
         except TensorError as error:
             raise UsageError(f"{error}; or give it an .npy or .npz file") from None
     if kind == "audio":
-        return _samples(contents.samples, detail)
+        return _sound(contents.samples, detail, shape, signature)
     if kind == "text":
         if math.prod(shape) != 1:
             raise UsageError(f"input {described(detail)} takes {math.prod(shape)} strings, and one text was given; "
@@ -91,35 +79,29 @@ def tensor(kind, contents, detail, mean=None, std=None):
 
 def window(detail):
     """(axis of the samples of sound that an input takes, their number or None for any); UsageError if it takes none."""
-    shape, signature = tuple(map(int, detail["shape"])), tuple(map(int, detail["shape_signature"]))
-    axes = [i for i, size in enumerate(shape) if size != 1 or signature[i] == -1]
-    if len(axes) > 1 or not shape:
-        raise UsageError(f"input {detail['name']!r} of shape {list(shape)} takes no samples of sound, "
-                         "which have one axis; give it an .npy or .npz file")
-    axis = axes[0] if axes else len(shape) - 1
-    return axis, None if signature[axis] == -1 else shape[axis]
+    try:
+        return tensors.sound_axis(detail["name"], tuple(map(int, detail["shape"])),
+                                  tuple(map(int, detail["shape_signature"])))
+    except TensorError as error:
+        raise UsageError(str(error)) from None
 
 
 def windows(sound, detail):
     """A Sound as pieces of the length that an input takes, the last one as long as it is."""
     _, size = window(detail)
     starts = range(0, len(sound.samples), size) if size else ()
-    return [Sound(sound.samples[start:start + size], sound.rate) for start in starts] or [sound]
+    return [audio.Sound(sound.samples[start:start + size], sound.rate) for start in starts] or [sound]
 
 
-def _samples(samples, detail):
-    name, shape, note = repr(detail["name"]), detail["shape"], None
-    axis, wanted = window(detail)
-    wanted = len(samples) if wanted is None else wanted
-    if len(samples) != wanted:
-        note = (f"{len(samples)} samples, {'cut' if len(samples) > wanted else 'padded with silence'} to the "
-                f"{wanted} that input {name} takes")
-        samples = np.pad(samples[:wanted], (0, max(0, wanted - len(samples))))
-    if np.dtype(detail["dtype"]) == np.int16 and not detail["quantization"][0]:
-        samples = (samples * 32768).astype(np.int16)
-    else:
-        samples = tensors.quantize(samples, detail)
-    return samples.reshape(tuple(wanted if i == axis else 1 for i in range(len(shape)))), note
+def _sound(samples, detail, shape, signature):
+    try:
+        fitted = tensors.fitted_sound(samples, detail["name"], shape, signature)
+    except TensorError as error:
+        raise UsageError(str(error)) from None
+    note = None if fitted.size == len(samples) else (
+        f"{len(samples)} samples, {'cut' if len(samples) > fitted.size else 'padded with silence'} to the "
+        f"{fitted.size} that input {detail['name']!r} takes")
+    return tensors.quantized_sound(fitted, detail), note
 
 
 def _fitted(array, name, shape, signature):

@@ -10,6 +10,7 @@ from pylite.cli import _cost, _inputs
 from pylite.cli._common import resize
 from pylite.cli._facts import kernel_name
 from pylite.interpreter import Interpreter
+from pylite.media.tensors import feed
 from pylite.runtime.model import Model
 
 LEAST_RUNS = 3          # with timed steps, and as many without before each
@@ -35,8 +36,7 @@ def started(path, threads, shapes, seed, delegates):
     interpreter.allocate_tensors()
     allocated = clock()
     rng = np.random.default_rng(seed)
-    for detail in interpreter.get_input_details():
-        interpreter.set_tensor(detail["index"], _inputs.blank(detail, rng))
+    feed(interpreter, [_inputs.blank(detail, rng) for detail in interpreter.get_input_details()])
     filled = clock()
     interpreter.invoke()
     return interpreter, {"load": loaded - begin, "allocate": allocated - begun, "first": clock() - filled}

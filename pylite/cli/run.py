@@ -134,7 +134,7 @@ def _many(args, form, source):
 def _captured(args, runner):
     """(kind, contents) of each picture of the camera, or window of the microphone's sound."""
     from pylite.cli import _inputs
-    from pylite.media import capture
+    from pylite.media import audio, capture
     if not args.microphone:
         yield from (("image", pixels) for pixels in capture.pictures(args.camera))
         return
@@ -142,7 +142,7 @@ def _captured(args, runner):
     if runner.rate is None:
         raise _common.UsageError("the model does not say for how many samples of sound a second it was made; give "
                                  "--rate, such as --rate 16000")
-    yield from (("audio", _inputs.Sound(samples, runner.rate))
+    yield from (("audio", audio.Sound(samples, runner.rate))
                for samples in capture.sounds(runner.rate, size or runner.rate))
 
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import wave
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     import os
 
     from numpy.typing import NDArray
+
+
+class Sound(NamedTuple):
+    """Mono float32 samples in -1..1, and how many there are a second."""
+    samples: NDArray[np.float32]
+    rate: float
 
 
 def read(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:

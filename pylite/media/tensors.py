@@ -1,4 +1,4 @@
-"""Real numbers and pixels as an input tensor takes them, and outputs as real numbers."""
+"""Real numbers, pixels and sound as an input tensor takes them, and outputs as real numbers."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -9,12 +9,13 @@ from pylite.errors import TensorError
 from pylite.media import images
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
 
     TensorDetails = Mapping[str, Any]       # as the Interpreter gives them
+    Shape = tuple[int, ...]
 
 MEAN = STD = 127.5      # normalize the pixels of a float input: 0..255 -> -1..1
 
@@ -58,13 +59,23 @@ def picture(pixels: images.Pixels, detail: TensorDetails, mean: Sequence[float] 
     -1..1, and an 8-bit input the pixels themselves as quantized values.  TensorError where the input takes no picture.
     """
     shape, signature = tuple(map(int, detail["shape"])), tuple(map(int, detail["shape_signature"]))
+    return fitted_picture(pixels, detail["name"], shape, signature,
+                          lambda image: _values(image, detail, mean, std))
+
+
+def fitted_picture(pixels: images.Pixels, name: str, shape: Shape, signature: Shape,
+                   convert: Callable[[images.Pixels], NDArray[Any]]) -> NDArray[Any]:
+    """`pixels` resized for an input, with its channels, converted by `convert`, in the order and shape of the input.
+
+    shape, signature: of the input; -1 in the signature keeps the size of the picture.
+    """
     dims, open_dims, planar = _layout(shape, signature)
     if not _has_channels(dims):
-        raise TensorError(f"input {detail['name']!r} of shape {list(shape)} does not take a picture, which has a "
+        raise TensorError(f"input {name!r} of shape {list(shape)} does not take a picture, which has a "
                           "height, a width and 1, 3 or 4 channels")
     height, width = (have if asked == -1 else size
                      for have, asked, size in zip(pixels.shape, open_dims[:2], dims, strict=False))
-    image = _values(images.resize(images.channels(pixels, dims[2]), height, width), detail, mean, std)
+    image = convert(images.resize(images.channels(pixels, dims[2]), height, width))
     if planar:
         image = image.transpose(2, 0, 1)
     return image.reshape((1,) * (len(shape) - 3) + image.shape)
@@ -76,7 +87,7 @@ def takes_picture(detail: TensorDetails) -> bool:
     return _has_channels(_layout(shape, shape)[0])
 
 
-def _layout(shape: tuple[int, ...], signature: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
+def _layout(shape: Shape, signature: Shape) -> tuple[Shape, Shape, bool]:
     """(shape and signature of one picture with its channels last, are they first in the tensor?)"""
     batch = len(shape) == 4 and shape[0] == 1
     dims, open_dims = (shape[1:], signature[1:]) if batch else (shape, signature)
@@ -84,12 +95,47 @@ def _layout(shape: tuple[int, ...], signature: tuple[int, ...]) -> tuple[tuple[i
     return (dims[1:] + dims[:1], open_dims[1:] + open_dims[:1], True) if planar else (dims, open_dims, False)
 
 
-def _has_channels(dims: tuple[int, ...]) -> bool:
+def _has_channels(dims: Shape) -> bool:
     return len(dims) == 3 and dims[2] in (1, 3, 4)
 
 
+def normalized(image: images.Pixels, name: str, mean: Sequence[float] | None = None,
+               std: Sequence[float] | None = None) -> NDArray[Any]:
+    """(pixel - mean) / std, by default -1..1; mean, std: one number, or one for each channel of input `name`."""
+    for numbers in (mean, std):
+        if numbers and len(numbers) not in (1, image.shape[2]):
+            raise TensorError(f"{len(numbers)} numbers for the mean or the standard deviation of {image.shape[2]} "
+                              f"channels of input {name!r}; give one, or one for each channel")
+    return (image.astype(np.float32) - np.asarray(mean or MEAN, np.float32)) / np.asarray(std or STD, np.float32)
+
+
+def sound_axis(name: str, shape: Shape, signature: Shape) -> tuple[int, int | None]:
+    """(axis of the samples of sound, their number or None for any) of an input; TensorError where it takes no sound."""
+    axes = [i for i, size in enumerate(shape) if size != 1 or signature[i] == -1]
+    if len(axes) > 1 or not shape:
+        raise TensorError(f"input {name!r} of shape {list(shape)} takes no samples of sound, which have one axis; "
+                          "give it an .npy or .npz file")
+    axis = axes[0] if axes else len(shape) - 1
+    return axis, None if signature[axis] == -1 else shape[axis]
+
+
+def fitted_sound(samples: NDArray[np.float32], name: str, shape: Shape, signature: Shape) -> NDArray[np.float32]:
+    """As many samples of sound as an input takes, in its shape: cut, or padded with silence."""
+    axis, length = sound_axis(name, shape, signature)
+    if length is not None:
+        samples = np.pad(samples[:length], (0, max(0, length - len(samples))))
+    return samples.reshape(tuple(len(samples) if i == axis else 1 for i in range(len(shape))))
+
+
+def quantized_sound(samples: NDArray[np.float32], detail: TensorDetails) -> NDArray[Any]:
+    """Samples of -1..1 as values of the tensor's type: those of .wav files for int16 without a scale."""
+    if np.dtype(detail["dtype"]) == np.int16 and not detail["quantization"][0]:
+        return (samples * 32768).clip(-32768, 32767).astype(np.int16)
+    return quantize(samples, detail)
+
+
 def feed(interpreter: Any, arrays: Sequence[NDArray[Any]], allocate: bool = False) -> None:
-    """Set all inputs of an Interpreter, pylite's or LiteRT's; resize those of another shape.
+    """Set all inputs of an Interpreter, pylite's or LiteRT's, or of a feeding.Graph; resize those of another shape.
 
     allocate: call allocate_tensors() also where no shape changes.
     """
@@ -112,9 +158,4 @@ def _values(image: images.Pixels, detail: TensorDetails, mean: Sequence[float] |
             return (image ^ 0x80).view(np.int8)
         if dtype == np.uint8 or not detail["quantization"][0]:
             return image.astype(dtype)
-    for numbers in (mean, std):
-        if numbers and len(numbers) not in (1, image.shape[2]):
-            raise TensorError(f"{len(numbers)} numbers for the mean or the standard deviation of {image.shape[2]} "
-                              f"channels of input {detail['name']!r}; give one, or one for each channel")
-    real = (image.astype(np.float32) - np.asarray(mean or MEAN, np.float32)) / np.asarray(std or STD, np.float32)
-    return quantize(real, detail)
+    return quantize(normalized(image, detail["name"], mean, std), detail)

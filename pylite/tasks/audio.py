@@ -111,8 +111,4 @@ class AudioClassifier(Task):
 
     def _window(self, samples: NDArray[np.float32]) -> NDArray[Any]:
         detail = self.interpreter.get_input_details()[0]
-        if np.dtype(detail["dtype"]) == np.int16 and not detail["quantization"][0]:
-            values = (samples * 32768).clip(-32768, 32767).astype(np.int16)
-        else:
-            values = tensors.quantize(samples, detail)
-        return values.reshape(detail["shape"])
+        return tensors.quantized_sound(samples, detail).reshape(detail["shape"])

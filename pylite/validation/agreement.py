@@ -19,7 +19,7 @@ from pylite.ir.graph import replace
 from pylite.runtime import columns
 from pylite.runtime.executor import Executor
 from pylite.validation.accuracy_report import counted
-from pylite.validation.comparison import feed
+from pylite.validation.feeding import feed
 from pylite.validation.files import replacing
 
 if TYPE_CHECKING:

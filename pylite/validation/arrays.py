@@ -1,4 +1,4 @@
-"""Arrays in .npy and .npz files; large ones are read row by row, so that memory does not grow with them."""
+"""Arrays, pictures and sound in files; large arrays are read row by row, so that memory does not grow with them."""
 from __future__ import annotations
 
 import math
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.errors import ComparisonError
+from pylite.media import audio, images
 
 if TYPE_CHECKING:
     from typing import IO, Any
@@ -68,6 +69,20 @@ def load(path: str) -> Any:
             raise
         text = "holds Python objects, not numbers" if "allow_pickle" in str(error) else error
         raise ComparisonError(f"{path}: {text}") from None
+
+
+def contents(path: str, rate: float | None = None) -> tuple[str, Any]:
+    """(kind, contents) of a file: "array" and an array or {name: array}, "audio" and a Sound, "image" and pixels.
+
+    rate: of the samples, per second, by default the file's.  Raises OSError, ComparisonError or FileFormatError.
+    """
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix in (".npy", ".npz"):
+        return "array", whole(path)
+    if suffix == ".wav":
+        samples, own = audio.read(path)
+        return "audio", audio.Sound(audio.resample(samples, own, rate or own), rate or own)
+    return "image", images.read(path)
 
 
 def whole(path: str) -> Any:

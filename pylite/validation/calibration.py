@@ -9,7 +9,7 @@ import numpy as np
 from pylite._core.simd import Pool
 from pylite.ir.graph import replace
 from pylite.runtime.executor import Executor
-from pylite.validation.comparison import feed
+from pylite.validation.feeding import feed
 from pylite.validation.isolation import closure
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from pylite._core.simd import Pool
 from pylite.errors import ComparisonError
 from pylite.ir.graph import replace
 from pylite.runtime.executor import Executor
+from pylite.validation.feeding import feed
 from pylite.validation.histograms import Histograms
 from pylite.validation.interleaving import Interleaved, Track, Usage, rounding
 from pylite.validation.isolation import Isolated, Isolation, closure, grouped
@@ -69,9 +70,7 @@ class Comparison:
     def prepare(self, inputs: Sequence[NDArray[Any]]) -> None:
         """Allocate for samples of these shapes; `inputs`: one array for each input, as `add` takes them."""
         for executor in (self._full, self._full_reference):
-            for position, array in enumerate(inputs):
-                executor.resize(position, array.shape)
-            executor.allocate()
+            feed(executor, inputs)
             if executor.current.boundary is not None:
                 raise ComparisonError(f"{executor.current.boundary!r} has a shape that depends on data, which "
                                       "validation cannot follow")
@@ -288,7 +287,7 @@ class Comparison:
     def _fill(self, inputs: Sequence[NDArray[Any]]) -> None:
         """Give all graphs one sample."""
         for full in (self._full_reference, self._full):
-            fill_inputs(full, inputs)
+            feed(full, inputs)
         if self._isolated:
             single, other, ours, theirs = self._isolated
             for full, alone, isolated in ((self._full_reference, other, theirs), (self._full, single, ours)):
@@ -308,27 +307,3 @@ def _channels(values: NDArray[Any]) -> int:
 
 def _shapes(executor: Executor, subgraph: Subgraph, tensors: Any) -> dict[int, tuple[int, ...]]:
     return {i: executor.array(i).shape for i in (*subgraph.inputs, *tensors)}
-
-
-def feed(executor: Executor, inputs: Sequence[NDArray[Any]]) -> None:
-    """Give a graph one sample, of any shapes."""
-    for position, array in enumerate(inputs):
-        executor.resize(position, array.shape)
-    executor.allocate()
-    fill_inputs(executor, inputs)
-
-
-def fill_inputs(executor: Executor, inputs: Sequence[NDArray[Any]]) -> None:
-    """Write one sample to the inputs of an allocated graph, and reset its variables."""
-    executor.reset_variables()
-    for index, array in zip(executor.subgraph.inputs, inputs, strict=True):
-        _fill(executor.array(index), array, Grid.of(executor.subgraph.tensors[index]))
-
-
-def _fill(target: NDArray[Any], array: NDArray[Any], grid: Grid | None) -> None:
-    """Write `array` to a tensor; real numbers are quantized to its grid."""
-    if grid is None or not grid.step or array.dtype != np.float32:
-        target[...] = array.reshape(target.shape)
-        return
-    for kernel in rounding(grid, np.ascontiguousarray(array), target):
-        kernel.run()

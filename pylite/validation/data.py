@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite.errors import ComparisonError, PyliteError
-from pylite.media import audio, images
+from pylite.errors import ComparisonError, PyliteError, TensorError
+from pylite.media import images
 from pylite.media.metadata import of_input
-from pylite.validation.arrays import whole
+from pylite.media.tensors import fitted_picture, fitted_sound, normalized
+from pylite.validation.arrays import contents
 from pylite.validation.sources import FILES, File, Source, opened
 from pylite.validation.statistics import Grid
 
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
     from pylite.ir.graph import Subgraph, Tensor
 
-MEAN = STD = 127.5      # of pixels, where nothing says otherwise: 0..255 becomes -1..1
 PLAIN = ((0, 255), (127.5, 127.5), (0, 1), (128, 1))     # means and deviations that the range of an input may show
 
 
@@ -66,7 +66,7 @@ class Samples:
         self._count = self.source.count if limit is None else min(self.source.count, limit)
         for i, value in enumerate(self.source.get(0)):
             if isinstance(value, File) and value.lower().endswith(images.SUFFIXES):
-                self._pixels(self.tensors[i], i)       # what is assumed is known before a sample is read
+                self._scaling(self.tensors[i], i)      # what is assumed is known before a sample is read
 
     def __len__(self) -> int:
         return self._count
@@ -84,48 +84,32 @@ class Samples:
                 raise ComparisonError(f"{self.source.where(index)}: {error}") from None
         return found
 
-    def _pixels(self, tensor: Tensor, position: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """(mean, std) of the pixels: those given, by the input's range, the metadata's, or MEAN and STD."""
+    def _scaling(self, tensor: Tensor, position: int) -> tuple[Sequence[float] | None, Sequence[float] | None]:
+        """(mean, std) of the pixels: the caller's, by the input's range, the metadata's, or None for -1 to 1."""
         known, mean, std = self._known[position], self._mean, self._std
         if mean is None and std is None:
             mean, std = _plain(Grid.of(tensor)) or (known.get("mean") or None, known.get("std") or None)
             if mean is None and std is None and not self.notes:
                 self.notes.append("pixels became -1 to 1, as nothing in the model says otherwise; --mean and --std do")
-        for numbers in (mean, std):
-            if numbers is not None and len(numbers) not in (1, tensor.shape[-1]):
-                raise ComparisonError(f"{len(numbers)} numbers for the mean or the standard deviation of the pixels; "
-                                      f"input {tensor.name!r} has {tensor.shape[-1]} channels")
-        return np.array(mean or MEAN, np.float32), np.array(std or STD, np.float32)
+        return mean, std
 
     def _read(self, path: str, tensor: Tensor, position: int) -> NDArray[Any]:
-        suffix = os.path.splitext(path)[1].lower()
         try:
-            if suffix == ".npy":
-                return np.asarray(whole(path))
-            if suffix == ".wav":
-                return self._sound(path, tensor, position)
-            pixels = images.read(path)
+            kind, read = contents(path, self._rate or self._known[position].get("rate"))
         except (OSError, ValueError, EOFError, PyliteError) as error:
             text = getattr(error, "strerror", None) or str(error)
             raise ComparisonError((text if path in text else f"{path}: {text}")
-                                  + "; mend the file or take it out") from None
-        if len(tensor.shape) != 4 or tensor.shape[3] not in (1, 3, 4):
-            raise ComparisonError(f"input {tensor.name!r} of shape {list(tensor.shape)} takes no picture ({path})")
-        size = (have if asked == -1 else wanted for have, asked, wanted in zip(
-            pixels.shape[:2], tensor.shape_signature[1:3], tensor.shape[1:3], strict=True))
-        fitted = images.resize(images.channels(pixels, tensor.shape[3]), *size)
-        mean, std = self._pixels(tensor, position)
-        return (fitted.astype(np.float32) - mean) / std
-
-    def _sound(self, path: str, tensor: Tensor, position: int) -> NDArray[Any]:
-        """As many samples of sound as the input takes, cut or padded with silence."""
-        if sum(size != 1 for size in tensor.shape) > 1:
-            raise ComparisonError(f"input {tensor.name!r} of shape {list(tensor.shape)} takes features of sound, not "
-                                  f"sound ({path}); give it .npy files or an .npz file")
-        samples, rate = audio.read(path)
-        samples = audio.resample(samples, rate, self._rate or self._known[position].get("rate") or rate)
-        wanted = len(samples) if -1 in tensor.shape_signature else math.prod(tensor.shape)
-        return np.pad(samples[:wanted], (0, max(0, wanted - len(samples))))
+                                  + "; repair the file or leave it out") from None
+        place = tensor.name, tensor.shape, tensor.shape_signature
+        try:
+            if kind == "audio":
+                return fitted_sound(read.samples, *place)
+            if kind == "image":
+                scaling = self._scaling(tensor, position)
+                return fitted_picture(read, *place, lambda image: normalized(image, tensor.name, *scaling))
+        except TensorError as error:
+            raise ComparisonError(f"{path}: {error}") from None
+        return np.asarray(read)
 
 
 def _plain(grid: Grid | None) -> tuple[list[float], list[float]] | None:

@@ -12,8 +12,8 @@ from pylite.media import images, labels
 from pylite.media.outputs import DETECTION, PROBABILITIES, objects, producer
 from pylite.runtime.executor import Executor
 from pylite.validation.accuracy_report import TASKS
-from pylite.validation.comparison import feed
 from pylite.validation.detection import Detection
+from pylite.validation.feeding import feed
 from pylite.validation.sources import File, Objects
 from pylite.validation.statistics import Grid
 from pylite.validation.tally import Tally

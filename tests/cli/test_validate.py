@@ -217,7 +217,7 @@ def test_data_that_are_not_there_are_named(here, capsys):
     (here / "unreadable").mkdir(exist_ok=True)
     (here / "unreadable" / "a.png").write_text("no picture")
     for data, words in (("gone", "gone: there is no such file or folder"), ("empty", "there is no .png"),
-                        ("unreadable", "such as .png or .jpg; mend the file or take it out")):
+                        ("unreadable", "such as .png or .jpg; repair the file or leave it out")):
         assert words in run(capsys, "digits", "--reference", "digits", "--data", data, code=2).err
 
 

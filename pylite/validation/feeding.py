@@ -1,0 +1,51 @@
+"""Gives a graph one sample: media.tensors.feed() for an Executor, whose inputs take real numbers."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite.media import tensors
+from pylite.validation.interleaving import rounding
+from pylite.validation.statistics import Grid
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite.runtime.executor import Executor
+
+
+class Graph:
+    """The inputs of an Executor, by the methods of an Interpreter; real numbers are quantized to an input's grid."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+
+    def get_input_details(self) -> list[dict[str, Any]]:
+        executor = self._executor
+        return [{"index": i, "shape": shape}
+                for i, shape in zip(executor.subgraph.inputs, executor.shapes, strict=True)]
+
+    def resize_tensor_input(self, index: int, shape: tuple[int, ...]) -> None:
+        self._executor.resize(self._executor.subgraph.inputs.index(index), shape)
+
+    def allocate_tensors(self) -> None:
+        """Allocate, and reset the variables."""
+        self._executor.allocate()
+        self._executor.reset_variables()
+
+    def set_tensor(self, index: int, values: NDArray[Any]) -> None:
+        target, grid = self._executor.array(index), Grid.of(self._executor.subgraph.tensors[index])
+        if grid is None or not grid.step or values.dtype != np.float32:
+            target[...] = values.reshape(target.shape)
+            return
+        for kernel in rounding(grid, np.ascontiguousarray(values), target):
+            kernel.run()
+
+
+def feed(executor: Executor, inputs: Sequence[NDArray[Any]]) -> None:
+    """Give a graph one sample of any shapes, and reset its variables."""
+    tensors.feed(Graph(executor), inputs, allocate=True)
