@@ -39,7 +39,7 @@ class Cause:
 
 
 REMEDIES = {
-    "weight scale": "Convert the model again; if it was edited, compare the scales of its weights with the floats.",
+    "weight scale": "Convert the model again; if it was edited, compare its weight scales with the float weights.",
     "channel scale": "Convert the model again with per-channel scales taken from the float weights.",
     "bias": "Quantize the bias again: its scale must be the input's scale times that of the weights.",
     "bias overflow": "Widen the range of the input or of the weights: their product is the step of the bias.",

@@ -1,16 +1,17 @@
 /* The float depthwise convolution, written once for any vector type.  gemm_f32.h lists what must be defined.
  *
- * Output pixels that see the same taps inside the image are computed together, one vector of channels after the other,
+ * Output pixels that read the same taps inside the image are computed together, one vector of channels after the other,
  * several lines at a time: their taps are looked up once, and the input lines stay in the first-level cache. */
 
-/* The taps that output pixels see: tap i of the first of them is at[i], its weights are w[i].  Taps outside of the
- * image are left out. */
+/* The taps that output pixels read: tap i of the first pixel is at[i], its weights are w[i].  Taps outside of the image
+ * are left out. */
 typedef struct {
   int taps;
   const float *at[PL_MAX_TAPS], *w[PL_MAX_TAPS];
-} sight;
+} tap_list;
 
-static __attribute__((noinline, cold)) void see(const pl_dw_window *g, ptrdiff_t pixel, const float *w, sight *s) {
+static __attribute__((noinline, cold)) void list_taps(const pl_dw_window *g, ptrdiff_t pixel, const float *w,
+                                                      tap_list *s) {
   s->taps = 0;
   for (int y = 0; y < g->fh; y++)
     for (int x = 0; x < g->fw; x++) {
@@ -27,7 +28,7 @@ typedef struct {
   ptrdiff_t first, n, step, to, lines, next, down;
 } field;
 
-/* What the results are made from besides the sums. */
+/* Added to the sums, and the limits of the results. */
 typedef struct { VECTOR start, low, high; } limits;
 
 PL_INLINE void finish_f32(VECTOR acc, const limits *m, ptrdiff_t part, float *y) {
@@ -35,7 +36,7 @@ PL_INLINE void finish_f32(VECTOR acc, const limits *m, ptrdiff_t part, float *y)
 }
 
 /* P pixels of any number of taps, for which weights are loaded once. */
-PL_INLINE void any_taps(int P, int taps, const sight *s, ptrdiff_t part, ptrdiff_t j, ptrdiff_t from,
+PL_INLINE void any_taps(int P, int taps, const tap_list *s, ptrdiff_t part, ptrdiff_t j, ptrdiff_t from,
                         ptrdiff_t step, const limits *m, float *y, ptrdiff_t c) {
   VECTOR acc[8];
 #pragma GCC unroll 8
@@ -52,7 +53,7 @@ PL_INLINE void any_taps(int P, int taps, const sight *s, ptrdiff_t part, ptrdiff
 
 #ifdef FOUR_SUMS
 /* Do neighbouring taps of a 3 x 3 filter lie as far apart as neighbouring outputs?  Then outputs share input pixels. */
-PL_INLINE int neighbours_share(const sight *s, ptrdiff_t step) {
+PL_INLINE int neighbours_share(const tap_list *s, ptrdiff_t step) {
   int share = 1;
   for (int t = 0; t < 9; t++) share &= t % 3 == 2 || s->at[t + 1] - s->at[t] == step;
   return share;
@@ -94,7 +95,7 @@ PL_INLINE void four_at_once(int kept, const float *const *at, const VECTOR *w, p
 
 /* Channels j .. j + LANES, or `part` if that is less, of all pixels of a field.  kept: the number of taps, whose
  * weights stay in registers; 0: any number. */
-PL_INLINE void pixels_f32(int kept, ptrdiff_t part, const sight *s, ptrdiff_t j, const field *f, const float *bias,
+PL_INLINE void pixels_f32(int kept, ptrdiff_t part, const tap_list *s, ptrdiff_t j, const field *f, const float *bias,
                           float least, float most, float *y) {
   const limits m = {bias ? load_upto(bias + j, part) : SPLAT(0.0f), SPLAT(least), SPLAT(most)};
   const ptrdiff_t n = f->n, step = f->step, c = f->to;
@@ -132,7 +133,7 @@ PL_INLINE void pixels_f32(int kept, ptrdiff_t part, const sight *s, ptrdiff_t j,
 }
 
 #define PIXELS(name, kept, part) \
-  static __attribute__((noinline)) void name(const sight *s, ptrdiff_t j, const field *f, const float *bias, \
+  static __attribute__((noinline)) void name(const tap_list *s, ptrdiff_t j, const field *f, const float *bias, \
                                              float least, float most, float *y, ptrdiff_t c) { \
     (void)c; \
     pixels_f32(kept, part, s, j, f, bias, least, most, y); \
@@ -145,7 +146,7 @@ PIXELS(pixels_few, 0, c)
 #ifndef FOUR_SUMS
 /* Four neighbouring outputs, S pixels apart, of filters T taps wide: each input pixel is loaded once for all of them.
  * The taps are whole lines of the filter. */
-PL_INLINE void four_outputs(int T, int S, const sight *s, ptrdiff_t j, ptrdiff_t from, const limits *m, float *y,
+PL_INLINE void four_outputs(int T, int S, const tap_list *s, ptrdiff_t j, ptrdiff_t from, const limits *m, float *y,
                             ptrdiff_t c) {
   VECTOR acc[4] = {m->start, m->start, m->start, m->start};
   for (int t = 0; t < s->taps; t += T) {
@@ -167,8 +168,8 @@ PL_INLINE void four_outputs(int T, int S, const sight *s, ptrdiff_t j, ptrdiff_t
 
 /* Channels chunk .. upto of a field, four pixels by four and down the lines, whose input then stays in the first-level
  * cache; pixels that are left over are not computed. */
-PL_INLINE void fours(int T, int S, const sight *s, ptrdiff_t chunk, ptrdiff_t upto, const field *f, const float *bias,
-                     float low, float high, float *y, ptrdiff_t c) {
+PL_INLINE void fours(int T, int S, const tap_list *s, ptrdiff_t chunk, ptrdiff_t upto, const field *f,
+                     const float *bias, float low, float high, float *y, ptrdiff_t c) {
   for (ptrdiff_t i = 0; i + 4 <= f->n; i += 4)
     for (ptrdiff_t line = 0; line < f->lines; line++)
       for (ptrdiff_t b = chunk; b < upto; b += LANES) {
@@ -178,7 +179,7 @@ PL_INLINE void fours(int T, int S, const sight *s, ptrdiff_t chunk, ptrdiff_t up
       }
 }
 #define FOURS(T, S) \
-  static __attribute__((noinline)) void fours_##T##_##S(const sight *s, ptrdiff_t chunk, ptrdiff_t upto, \
+  static __attribute__((noinline)) void fours_##T##_##S(const tap_list *s, ptrdiff_t chunk, ptrdiff_t upto, \
                                                         const field *f, const float *bias, float low, float high, \
                                                         float *y, ptrdiff_t c) { \
     fours(T, S, s, chunk, upto, f, bias, low, high, y, c); \
@@ -197,8 +198,8 @@ PL_INLINE int crowded(const pl_dw_window *g) {
   return g->fh * g->width * (same < PAGE ? same : PAGE) > WAYS * PAGE && same >= LINE;
 }
 
-/* Computes what pixels four by four can of a field of whole filter lines; what is left of it. */
-static field by_fours(const pl_dw_window *g, const sight *s, ptrdiff_t chunk, ptrdiff_t upto, field f,
+/* Computes the pixels of a field of whole filter lines four by four; returns the pixels that are left. */
+static field by_fours(const pl_dw_window *g, const tap_list *s, ptrdiff_t chunk, ptrdiff_t upto, field f,
                       const float *bias, float low, float high, float *y) {
   const int wide = g->fw == 5, stride = g->stride == 2;
   if (!crowded(g) || f.n < 6 || g->c < LANES || g->dilation != 1 || g->stride > 2 || (!wide && g->fw != 3)) return f;
@@ -210,8 +211,8 @@ static field by_fours(const pl_dw_window *g, const sight *s, ptrdiff_t chunk, pt
 }
 #endif
 
-/* Single pixels with any number of taps: four vectors of channels at a time, whose sums do not wait for one another. */
-static void four_vectors(const sight *s, ptrdiff_t j, const field *f, const float *bias, float low, float high,
+/* Single pixels with any number of taps: four vectors of channels at a time, with independent sums. */
+static void four_vectors(const tap_list *s, ptrdiff_t j, const field *f, const float *bias, float low, float high,
                          float *y) {
   for (ptrdiff_t i = f->first; i < f->first + f->n; i++) {
     VECTOR acc[4];
@@ -227,10 +228,10 @@ static void four_vectors(const sight *s, ptrdiff_t j, const field *f, const floa
   }
 }
 
-/* Fewer channels than lanes, stride 1: a vector holds as many neighbouring pixels as fit.  `wide` becomes the sight of
- * such vectors, whose weights and bias repeat in `lines`. */
-static __attribute__((noinline, cold)) void widen(const sight *s, const float *bias, ptrdiff_t c,
-                                                  float lines[17][LANES], sight *wide) {
+/* Fewer channels than lanes, stride 1: a vector holds as many neighbouring pixels as fit.  `wide` becomes the tap list
+ * of such vectors, whose weights and bias repeat in `lines`. */
+static __attribute__((noinline, cold)) void widen(const tap_list *s, const float *bias, ptrdiff_t c,
+                                                  float lines[17][LANES], tap_list *wide) {
   wide->taps = s->taps;
   for (int t = 0; t <= s->taps; t++) {
     const float *from = t < s->taps ? s->w[t] : bias;
@@ -240,8 +241,8 @@ static __attribute__((noinline, cold)) void widen(const sight *s, const float *b
   }
 }
 
-/* Channels chunk .. upto of the n pixels from y on; returns how many of them are done: of many taps it may be less. */
-static __attribute__((noinline, cold)) ptrdiff_t some_pixels(const pl_dw_window *g, const sight *s, ptrdiff_t n,
+/* Computes channels chunk .. upto of the n pixels from y on; returns the number of pixels done, which may be less. */
+static __attribute__((noinline, cold)) ptrdiff_t some_pixels(const pl_dw_window *g, const tap_list *s, ptrdiff_t n,
                                                              ptrdiff_t chunk, ptrdiff_t upto, const float *bias,
                                                              float low, float high, float *y) {
   const ptrdiff_t c = g->c, next = g->next / (ptrdiff_t)sizeof(float), down = g->y_line;
@@ -279,16 +280,16 @@ enum { CHUNK = 16 * LANES }; /* channels that all pixels are computed for before
 static __attribute__((cold)) void depthwise_f32(const pl_dw_window *g, const float *w, const float *bias, float low,
                                                 float high, float *y) {
   const ptrdiff_t c = g->c, last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation, fitting = LANES / c;
-  /* Output pixels begin .. end - 1 see no pixel beside the image. */
+  /* Output pixels begin .. end - 1 read no pixel beside the image. */
   const ptrdiff_t begin = (g->pad + g->stride - 1) / g->stride, end = last < 0 ? 0 : last / g->stride + 1;
   const int widens = c < LANES && LANES % c == 0 && g->stride == 1;
   float lines[17][LANES];
-  sight s, wide;
+  tap_list s, wide;
   for (ptrdiff_t chunk = 0; chunk < c; chunk += CHUNK) {
     const ptrdiff_t upto = chunk + CHUNK < c ? chunk + CHUNK : c;
     for (ptrdiff_t at = 0, n; at < g->pixels; at += n) {
       n = at >= begin && at < end ? (end < g->pixels ? end : g->pixels) - at : 1;
-      see(g, at, w, &s);
+      list_taps(g, at, w, &s);
       if (widens && n >= fitting && s.taps <= 16) {
         const field f = {0, n / fitting, LANES, LANES, g->lines, g->next / (ptrdiff_t)sizeof(float), g->y_line};
         widen(&s, bias, c, lines, &wide);

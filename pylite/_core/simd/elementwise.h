@@ -56,8 +56,8 @@
   PL_COMMON_BINARY_SLOTS(X)
 #define PL_COMMON_BINARY_SLOTS(X) \
   X(wide_binary, PL_BINARY) X(pow_f32, PL_BINARY) X(mul_c64, PL_BINARY) X(less_q8, PL_BINARY) \
-  X(equal_q8, PL_BINARY) X(equal_q16, PL_BINARY) X(squared_difference_q8, PL_BINARY) X(real_q, PL_BINARY) X(product_q8, PL_BINARY) \
-  X(product_q16, PL_BINARY)
+  X(equal_q8, PL_BINARY) X(equal_q16, PL_BINARY) X(squared_difference_q8, PL_BINARY) X(real_q, PL_BINARY) \
+  X(product_q8, PL_BINARY) X(product_q16, PL_BINARY)
 
 typedef struct sum_q_p { /* the parameters of sum_q8 and sum_q16 */
   int32_t a_zero, b_zero, y_zero, low, high, flip, left, sign; /* sign: -1 subtracts, or 0 */

@@ -78,20 +78,20 @@ typedef struct pl_dw_window {
 #define PL_DEPTH 1024    /* and takes so many products in one call */
 #define PL_BLOCK_ROWS 16 /* rows of gemm_blocks */
 
-/* Are the taps grouped by the filter's columns?  So they are where weights go four by four (kr) and a filter is 3 or 4
- * taps high; by its lines, where it is as wide and several output lines are computed at once.  `taps`: the height or
- * the width.  Else groups are consecutive taps in reading order. */
-static inline int pl_few(const pl_tile *t, int taps) { return t->kr == 4 && (taps == 3 || taps == 4); }
+/* Do so many taps, the height or the width of a filter, fill a group of four weights (kr)?  A group is then a line of
+ * the filter if its width fits and several output lines are computed at once, or else a column if its height fits.
+ * Otherwise groups are consecutive taps in reading order. */
+static inline int pl_taps_fit_group(const pl_tile *t, int taps) { return t->kr == 4 && (taps == 3 || taps == 4); }
 
 /* The taps in the order of packing, padded to full groups with -1; returns their number. */
 static inline int pl_tap_order(const pl_tile *t, int fh, int fw, int16_t *order) {
   int n = 0;
-  if (t->mr > 1 && pl_few(t, fw)) {
+  if (t->mr > 1 && pl_taps_fit_group(t, fw)) {
     for (int y = 0; y < fh; y++)
       for (int x = 0; x < 4; x++) order[n++] = (int16_t)(x < fw ? y * fw + x : -1);
     return n;
   }
-  if (pl_few(t, fh)) {
+  if (pl_taps_fit_group(t, fh)) {
     for (int x = 0; x < fw; x++)
       for (int y = 0; y < 4; y++) order[n++] = (int16_t)(y < fh ? y * fw + x : -1);
     return n;
@@ -101,7 +101,7 @@ static inline int pl_tap_order(const pl_tile *t, int fh, int fw, int16_t *order)
   return n;
 }
 
-/* The first channel of block b.  The last block overlaps the one before rather than being narrower than nr. */
+/* The first channel of block b.  The last block is nr wide, too: it overlaps the block before. */
 static inline ptrdiff_t pl_block_start(ptrdiff_t b, ptrdiff_t nr, ptrdiff_t c) {
   return c < nr ? 0 : b * nr + nr > c ? c - nr : b * nr;
 }

@@ -2,7 +2,8 @@
  *
  * Before including it define VECTOR, LANES, MR (rows of a full tile), NV (vectors in a panel), LOAD, STORE, SPLAT,
  * MULTIPLY_ADD(acc, a, b), ADD, MIN and MAX(bound, value), which return the value where it is NaN; BY_LANES where
- * several steps of k can be done at once, ROW_BY_LANES for a single row; FOUR_SUMS for in-order cores, which need independent sums.
+ * several steps of k can be done at once, ROW_BY_LANES for a single row; FOUR_SUMS for in-order cores, which need
+ * independent sums.
  * Every tile sums in the order of k, so that results do not depend on its shape.  Only a product with a single row has
  * four sums, which do not wait for one another. */
 #include "rounding.h"

@@ -1,15 +1,16 @@
 /* 8-bit depthwise convolutions for dotprod.  Four neighbouring pixels of a copied line are interleaved, so that a lane
- * holds those of one channel.  Four outputs see the same lanes, with weights that are moved by one pixel each; they are
- * moved once for all lines.  A weight zero point is taken off the weights, or, times the sum of the pixels, off the sums
- * at the end. */
+ * holds those of one channel.  Four outputs read the same lanes, with weights that are moved by one pixel each; they
+ * are moved once for all lines.  The zero point is subtracted from the weights, or, times the sum of the pixels, from
+ * the sums at the end. */
 #include "depthwise_neon.h"
 
 enum { GROUP = 4, GROUP_BYTES = GROUP * NR, MOST = 2 * TOGETHER, WEIGHT_BYTES = 16384 };
 
-/* Weights of `groups` groups of each line of the filter, for windows that begin at pixel 0 to 3 of a group: low and high
- * channels.  tail: of the last group, windows from pixel 2 on see something.  simple: the weights hold their zero point. */
+/* Weights of `groups` groups of each line of the filter, for windows that begin at pixel 0 to 3 of a group: low and
+ * high channels.  tail: only windows from pixel 2 on reach the last group.  simple: the zero point is already subtracted
+ * from the weights. */
 typedef struct {
-  way way;
+  finish_params finish;
   sums bias;
   int height, groups, tail, simple;
   int8x16_t ones[WEIGHT_BYTES / (4 * GROUP_BYTES)][GROUP];
@@ -30,7 +31,7 @@ PL_INLINE int weight_of(const pl_dw_window *g, int w_zero, const void *w, ptrdif
   const int8_t *from = (const int8_t *)w + block * places_of(g->fh, g->fw) * NR;
   return from[place / 4 * GROUP_BYTES + channel * 4 + place % 4] - w_zero;
 }
-/* Four neighbouring taps of a line, from tap x on, for the low or high channels: what lies beside the line is not 0. */
+/* Four neighbouring taps of a line, from tap x on, for the low or high channels; taps beyond the line are not 0. */
 PL_INLINE int8x16_t line_taps(int fh, int fw, const int8_t *w, int y, int x) {
   const int place = place_of(fh, fw, y, x), last = places_of(fh, fw) / 4 - 1;
 #define PLACES(i) vreinterpretq_u32_s8(vld1q_s8(w + ((i) < last ? (i) : last) * GROUP_BYTES))
@@ -61,8 +62,8 @@ static void load_filter(const pl_dw_window *g, int stride, int flip, int w_zero,
   const int8_t *w = (const int8_t *)weights + block * places * NR;
   const int8x16_t zero = vdupq_n_s8((int8_t)w_zero), none = vdupq_n_s8(0);
   uint8x16_t same = vdupq_n_u8(255);
-  to->way = way_of(flip, w_zero, q, block * NR);
-  to->bias = load_sums(to->way.bias);
+  to->finish = finish_params_of(flip, w_zero, q, block * NR);
+  to->bias = load_sums(to->finish.bias);
   to->height = g->fh, to->groups = groups, to->tail = g->fw + 1 <= 4 * (groups - 1);
   for (int i = 0; w_zero && i < places / 2; i++) {
     const int8x16_t v = vld1q_s8(w + 16 * i);
@@ -86,9 +87,9 @@ static void load_filter(const pl_dw_window *g, int stride, int flip, int w_zero,
       const int8x16_t low_before = low, high_before = high;
       low = high = none;
       if (4 * k < g->fw) {
-        const int8x16_t seen = to->ones[k][0];
-        low = vmulq_s8(vsubq_s8(line_taps(g->fh, g->fw, w, y, 4 * k), less), seen);
-        high = vmulq_s8(vsubq_s8(line_taps(g->fh, g->fw, w + 16, y, 4 * k), less), seen);
+        const int8x16_t taps_inside = to->ones[k][0];
+        low = vmulq_s8(vsubq_s8(line_taps(g->fh, g->fw, w, y, 4 * k), less), taps_inside);
+        high = vmulq_s8(vsubq_s8(line_taps(g->fh, g->fw, w + 16, y, 4 * k), less), taps_inside);
       }
 #pragma GCC unroll 4
       for (int i = 0; i < GROUP; i++)
@@ -106,7 +107,7 @@ PL_INLINE int8x16_t zipped(int8x8_t a, int8x8_t b) {
   return r;
 }
 PL_INLINE void copy_group(const filter *f, const uint8_t *const *x, uint8_t *to) {
-  const int8x16_t flip = vdupq_n_s8((int8_t)f->way.flip);
+  const int8x16_t flip = vdupq_n_s8((int8_t)f->finish.flip);
 #define READ(i) vreinterpret_s8_u8(vld1_u8(x[i]))
   const int16x8_t ab = vreinterpretq_s16_s8(veorq_s8(zipped(READ(0), READ(1)), flip));
   const int16x8_t cd = vreinterpretq_s16_s8(veorq_s8(zipped(READ(2), READ(3)), flip));
@@ -115,8 +116,7 @@ PL_INLINE void copy_group(const filter *f, const uint8_t *const *x, uint8_t *to)
   vst1q_s8((int8_t *)to + 16, vreinterpretq_s8_s16(vzip2q_s16(ab, cd)));
 }
 
-/* Adds the products with one group of a line's weights.  tail: of windows that begin at pixel 2 or 3 of their group;
- * sum: the sums of the pixels, too. */
+/* Adds the products with one group of a line's weights.  tail: only of windows that begin at pixel 2 or 3. */
 #define EACH _Pragma("GCC unroll 8") for (int i = 0; i < N; i++)
 #define PLACE(i) ((i) * stride % GROUP)
 PL_INLINE void add_group(int N, int stride, int tail, const uint8_t *line, const int8_t *w, sums *acc) {
@@ -126,7 +126,7 @@ PL_INLINE void add_group(int N, int stride, int tail, const uint8_t *line, const
     acc[i].high = vdotq_s32(acc[i].high, vld1q_s8(x + 16), vld1q_s8(v + 16));
   }
 }
-/* Takes the zero point of the weights, times the sums of the pixels, off the sums. */
+/* Subtracts the zero point of the weights times the sums of the pixels. */
 static __attribute__((noinline)) void subtract_zero(int N, int stride, const filter *f, const uint8_t *const *lines,
                                                     ptrdiff_t at, sums *acc) {
   for (int i = 0; i < N; i++) {
@@ -138,8 +138,8 @@ static __attribute__((noinline)) void subtract_zero(int N, int stride, const fil
         all.low = vdotq_s32(all.low, vld1q_s8(x), f->ones[k][PLACE(i)]);
         all.high = vdotq_s32(all.high, vld1q_s8(x + 16), f->ones[k][PLACE(i)]);
       }
-    acc[i].low = vmlsq_n_s32(acc[i].low, all.low, f->way.w_zero);
-    acc[i].high = vmlsq_n_s32(acc[i].high, all.high, f->way.w_zero);
+    acc[i].low = vmlsq_n_s32(acc[i].low, all.low, f->finish.w_zero);
+    acc[i].high = vmlsq_n_s32(acc[i].high, all.high, f->finish.w_zero);
   }
 }
 PL_INLINE void outputs(int N, int stride, const filter *f, const uint8_t *const *lines, ptrdiff_t at, sums *acc) {
@@ -147,17 +147,18 @@ PL_INLINE void outputs(int N, int stride, const filter *f, const uint8_t *const 
   EACH acc[i] = f->bias;
   for (int y = 0; y < f->height; y++) {
     const uint8_t *x = lines[y] + at;
-    for (int k = f->tail; k < f->groups; k++, x += GROUP_BYTES, w += 4 * GROUP_BYTES) add_group(N, stride, 0, x, w, acc);
+    for (int k = f->tail; k < f->groups; k++, x += GROUP_BYTES, w += 4 * GROUP_BYTES)
+      add_group(N, stride, 0, x, w, acc);
     if (f->tail) {
       add_group(N, stride, 1, x, w, acc);
       w += 4 * GROUP_BYTES;
     }
   }
   if (!f->simple) {
-    sums less[MOST]; /* whose address is taken, so that those of `acc` stay in registers */
-    EACH less[i] = acc[i];
-    subtract_zero(N, stride, f, lines, at, less);
-    EACH acc[i] = less[i];
+    sums copy[MOST]; /* a copy: `acc` leaves its registers if its address is taken */
+    EACH copy[i] = acc[i];
+    subtract_zero(N, stride, f, lines, at, copy);
+    EACH acc[i] = copy[i];
   }
 }
 #undef PLACE
@@ -171,22 +172,22 @@ PL_INLINE void add(sums *acc, four_taps x, int8x16_t low, int8x16_t high) {
   acc->low = vdotq_s32(acc->low, x.low, low);
   acc->high = vdotq_s32(acc->high, x.high, high);
 }
-/* Pixels of a line that two outputs see: interleaved for the first one, and for the second where strides are 2.  With a
- * stride of 1 it sees the upper three bytes of the same lanes. */
+/* Pixels of a line that two outputs read: interleaved for the first output, and with a stride of 2 for the second.
+ * With a stride of 1 the second output reads the upper three bytes of the same lanes. */
 typedef struct { four_taps one, two; } pair_taps;
 typedef struct {
   pair_taps w[3], ones;
   sums bias;
-  way way;
+  finish_params finish;
   int16x8_t flip;
 } block3x3;
-PL_INLINE pair_taps see_pair(int stride, int simple, int inside, const block3x3 *b, const uint8_t *p, ptrdiff_t step,
-                             unsigned seen, const uint8_t *zero) {
+PL_INLINE pair_taps load_pair(int stride, int simple, int inside, const block3x3 *b, const uint8_t *p, ptrdiff_t step,
+                             unsigned inside_bits, const uint8_t *zero) {
   int8x8_t x[5];
   (void)simple;
 #pragma GCC unroll 5
   for (int i = 0; i < 3 + stride; i++)
-    x[i] = vreinterpret_s8_u8(vld1_u8(inside || seen >> i & 1 ? p + i * step : zero));
+    x[i] = vreinterpret_s8_u8(vld1_u8(inside || inside_bits >> i & 1 ? p + i * step : zero));
   const int16x8_t ab = veorq_s16(vreinterpretq_s16_s8(zipped(x[0], x[1])), b->flip);
   const int16x8_t cd = veorq_s16(vreinterpretq_s16_s8(zipped(x[2], x[3])), b->flip);
   const four_taps one = {vreinterpretq_s8_s16(vzip1q_s16(ab, cd)), vreinterpretq_s8_s16(vzip2q_s16(ab, cd))};
@@ -199,7 +200,7 @@ PL_INLINE void add_pair(sums acc[2], const pair_taps *v, const pair_taps *w) {
   add(&acc[0], v->one, w->one.low, w->one.high);
   add(&acc[1], v->two, w->two.low, w->two.high);
 }
-/* simple: the weights hold their zero point already. */
+/* simple: the zero point is already subtracted from the weights. */
 PL_INLINE void pair3x3(int stride, int simple, const block3x3 *b, const pair_taps *v0, const pair_taps *v1,
                        const pair_taps *v2, sums acc[2]) {
   (void)stride;
@@ -214,8 +215,8 @@ PL_INLINE void pair3x3(int stride, int simple, const block3x3 *b, const pair_tap
   add_pair(all, v2, &b->ones);
 #pragma GCC unroll 2
   for (int i = 0; i < 2; i++) {
-    acc[i].low = vmlsq_n_s32(acc[i].low, all[i].low, b->way.w_zero);
-    acc[i].high = vmlsq_n_s32(acc[i].high, all[i].high, b->way.w_zero);
+    acc[i].low = vmlsq_n_s32(acc[i].low, all[i].low, b->finish.w_zero);
+    acc[i].high = vmlsq_n_s32(acc[i].high, all[i].high, b->finish.w_zero);
   }
 }
 PL_INLINE int load_block(int stride, int flip, int w_zero, const void *weights, const pl_columns *q, ptrdiff_t block,
@@ -239,8 +240,8 @@ PL_INLINE int load_block(int stride, int flip, int w_zero, const void *weights, 
   }
   b->ones = (pair_taps){{all, all}, {MOVED(all), MOVED(all)}};
 #undef MOVED
-  b->way = way_of(flip, w_zero, q, block * NR);
-  b->bias = load_sums(b->way.bias);
+  b->finish = finish_params_of(flip, w_zero, q, block * NR);
+  b->bias = load_sums(b->finish.bias);
   b->flip = vreinterpretq_s16_u8(vdupq_n_u8((uint8_t)flip));
   return simple;
 }

@@ -1,27 +1,27 @@
 /* 8-bit depthwise convolutions of any filter: eight channels at a time, of lines that are copied with their border.
  *
- * A line is copied once for all output lines that see it, into a ring of as many as the filter is high.  Where the
- * dilation is no divisor of the stride, output pixels form classes, each of which sees pixels `dilation` apart: of its
- * lines only these are copied, and the filter has no gaps.
+ * A line is copied once for all output lines that read it, into a ring of as many lines as the filter is high.  Where
+ * the dilation does not divide the stride, output pixels form classes.  A class reads pixels `dilation` apart: only
+ * these are copied, and the filter has no gaps.
  *
  * Before including it include depthwise_neon.h and define
  *   GROUP, GROUP_BYTES: pixels that are copied together, and the bytes they take;
  *   MOST: outputs of a line that are computed together, TOGETHER or twice as many;
- *   filter: the weights of a block of channels, with its member `way`;
+ *   filter: the weights of a block of channels, with its member `finish`;
  *   fits_filter(g): does `filter` hold the weights of this window?
- *   load_filter(g, stride, flip, w_zero, w, q, block, to), whose windows are `stride` copied pixels apart;
+ *   load_filter(g, stride, flip, w_zero, w, q, block, to), for windows that are `stride` copied pixels apart;
  *   weight_of(g, w_zero, w, block, tap, channel);
  *   copy_group(f, x, to): GROUP pixels from the pointers x;
  *   outputs(N, stride, f, lines, at, acc): sums of N neighbouring outputs from byte `at` of the copied lines on. */
 
 enum { LINES_BYTES = 16384, HEIGHT = 256 };
 
-/* Pixels of a class: first, first + every ... of the output, whose windows are `stride` apart among origin, origin +
- * step ... of the input. */
+/* A class: output pixels first, first + every ...; their windows are `stride` apart among the input pixels origin,
+ * origin + step ... */
 typedef struct { ptrdiff_t first, every, origin, step, stride; } pixel_class;
 
-/* Pixels that are `step` bytes apart, of which begin .. end - 1 lie inside of the image. */
-PL_INLINE void copy_line(int few, const pl_dw_window *g, const filter *f, const uint8_t *from, ptrdiff_t step,
+/* Copies pixels that are `step` bytes apart; begin .. end - 1 lie in the image.  narrow: fewer than NR channels. */
+PL_INLINE void copy_line(int narrow, const pl_dw_window *g, const filter *f, const uint8_t *from, ptrdiff_t step,
                          ptrdiff_t begin, ptrdiff_t end, ptrdiff_t pixels, const uint8_t *zero, uint8_t *to) {
   const ptrdiff_t inside = end > begin ? end - begin : 0;
   uint8_t pixel[GROUP][NR] = {{0}};
@@ -29,7 +29,7 @@ PL_INLINE void copy_line(int few, const pl_dw_window *g, const filter *f, const 
   ptrdiff_t i = 0;
   for (x[0] = zero; GROUP == 1 && i < begin && i < pixels; i++, to += GROUP_BYTES) copy_group(f, x, to);
   for (; i < pixels; i += GROUP, to += GROUP_BYTES) {
-    if (!few && i >= begin && i + GROUP <= end) {
+    if (!narrow && i >= begin && i + GROUP <= end) {
       const ptrdiff_t groups = (end - i) / GROUP;
       const uint8_t *p = from + i * step;
 #pragma GCC unroll 4
@@ -46,7 +46,7 @@ PL_INLINE void copy_line(int few, const pl_dw_window *g, const filter *f, const 
     for (int k = 0; k < GROUP; k++) {
       const uint8_t *p = from + (i + k) * step;
       x[k] = (size_t)(i + k - begin) < (size_t)inside ? p : zero;
-      if (few && x[k] != zero) {
+      if (narrow && x[k] != zero) {
         for (ptrdiff_t j = 0; j < NR && j < g->c; j++) pixel[k][j] = x[k][j];
         x[k] = pixel[k];
       }
@@ -55,7 +55,7 @@ PL_INLINE void copy_line(int few, const pl_dw_window *g, const filter *f, const 
   }
 }
 
-PL_INLINE void finish_outputs(int N, const sums *acc, const way *f, uint8_t *y, ptrdiff_t step) {
+PL_INLINE void finish_outputs(int N, const sums *acc, const finish_params *f, uint8_t *y, ptrdiff_t step) {
 #pragma GCC unroll 2
   for (int i = 0; i < N; i += TOGETHER) {
     if (f->left) finish(TOGETHER, acc + i, f, f->left, y + i * step, step);
@@ -63,32 +63,32 @@ PL_INLINE void finish_outputs(int N, const sums *acc, const way *f, uint8_t *y, 
   }
 }
 
-/* n outputs of a line, `step` bytes apart. */
-PL_INLINE void line_outputs(int few, int stride, ptrdiff_t n, ptrdiff_t c, const filter *f, const uint8_t *const *lines,
-                            uint8_t *y, ptrdiff_t step) {
+/* Computes n outputs of a line, `step` bytes apart. */
+PL_INLINE void line_outputs(int narrow, int stride, ptrdiff_t n, ptrdiff_t c, const filter *f,
+                            const uint8_t *const *lines, uint8_t *y, ptrdiff_t step) {
   uint8_t rest[MOST][NR];
   for (ptrdiff_t i = 0, together; i < n; i += together, y += together * step) {
     sums acc[MOST];
     const ptrdiff_t at = i * stride / GROUP * GROUP_BYTES;
-    together = !few && n - i > TOGETHER ? MOST : TOGETHER;
-    const int whole = !few && n - i >= together;
+    together = !narrow && n - i > TOGETHER ? MOST : TOGETHER;
+    const int whole = !narrow && n - i >= together;
     uint8_t *const to = whole ? y : rest[0];
     const ptrdiff_t by = whole ? step : NR;
     if (MOST > TOGETHER && together == MOST) {
       outputs(MOST, stride, f, lines, at, acc);
-      finish_outputs(MOST, acc, &f->way, to, by);
+      finish_outputs(MOST, acc, &f->finish, to, by);
     } else {
       outputs(TOGETHER, stride, f, lines, at, acc);
-      finish_outputs(TOGETHER, acc, &f->way, to, by);
+      finish_outputs(TOGETHER, acc, &f->finish, to, by);
     }
     for (ptrdiff_t k = 0; !whole && k < n - i && k < together; k++)
-      if (few) for (ptrdiff_t j = 0; j < NR && j < c; j++) y[k * step + j] = rest[k][j];
+      if (narrow) for (ptrdiff_t j = 0; j < NR && j < c; j++) y[k * step + j] = rest[k][j];
       else memcpy(y + k * step, rest[k], NR);
   }
 }
 
-/* Outputs `at` to at + n of the class in all lines of a block of channels, from channel c on. */
-PL_INLINE void block_outputs(int few, int stride, const pl_dw_window *g, const pixel_class *p, const filter *f,
+/* Computes outputs `at` to at + n of a class, in all lines of the block of channels from channel c on. */
+PL_INLINE void block_outputs(int narrow, int stride, const pl_dw_window *g, const pixel_class *p, const filter *f,
                              ptrdiff_t at, ptrdiff_t n, ptrdiff_t c, uint8_t *y) {
   uint8_t buffer[LINES_BYTES] __attribute__((aligned(64))), zero[NR];
   const uint8_t *lines[2 * HEIGHT]; /* twice, so that those of an output line follow one another */
@@ -96,8 +96,8 @@ PL_INLINE void block_outputs(int few, int stride, const pl_dw_window *g, const p
   const ptrdiff_t groups = ((all - 1) * p->stride + g->fw + GROUP - 1) / GROUP, pitch = groups * GROUP_BYTES;
   const ptrdiff_t origin = p->origin + at * p->stride * p->step, behind = g->width - origin;
   const ptrdiff_t begin = origin < 0 ? (p->step - 1 - origin) / p->step : 0;
-  const ptrdiff_t seen = behind < 0 ? 0 : (behind + p->step - 1) / p->step;
-  const ptrdiff_t end = seen < groups * GROUP ? seen : groups * GROUP;
+  const ptrdiff_t inside = behind < 0 ? 0 : (behind + p->step - 1) / p->step;
+  const ptrdiff_t end = inside < groups * GROUP ? inside : groups * GROUP;
   memset(zero, *g->zero, sizeof zero);
   y += (p->first + at * p->every) * g->c + c;
   for (int k = 0; k < g->fh; k++) lines[k] = lines[k + g->fh] = buffer + k * pitch;
@@ -105,31 +105,31 @@ PL_INLINE void block_outputs(int few, int stride, const pl_dw_window *g, const p
     const int first = i * g->stride;
     for (next = next < first ? first : next; next < first + g->fh; next++) {
       const uint8_t *row = g->row[next];
-      copy_line(few, g, f, row ? row + origin * g->c + c : zero, p->step * g->c, row ? begin : 0, row ? end : 0,
+      copy_line(narrow, g, f, row ? row + origin * g->c + c : zero, p->step * g->c, row ? begin : 0, row ? end : 0,
                 groups * GROUP, zero, (uint8_t *)lines[slot + next - first]);
     }
-    line_outputs(few, stride ? stride : (int)p->stride, n, g->c, f, lines + slot, y, p->every * g->c);
+    line_outputs(narrow, stride ? stride : (int)p->stride, n, g->c, f, lines + slot, y, p->every * g->c);
     for (slot += g->stride; slot >= g->fh;) slot -= g->fh;
   }
 }
-#define BLOCK(name, few, stride) \
+#define BLOCK(name, narrow, stride) \
   static __attribute__((noinline)) void name(const pl_dw_window *g, const pixel_class *p, const filter *f, \
                                              ptrdiff_t at, ptrdiff_t n, ptrdiff_t c, uint8_t *y) { \
-    block_outputs(few, stride, g, p, f, at, n, c, y); \
+    block_outputs(narrow, stride, g, p, f, at, n, c, y); \
   }
 BLOCK(block_1, 0, 1)
 BLOCK(block_2, 0, 2)
 BLOCK(block_any, 0, 0)
-BLOCK(block_few, 1, 0)
+BLOCK(block_narrow, 1, 0)
 
-/* Filters whose lines or weights are too large for the buffers. */
+/* For filters whose lines or weights are too large for the buffers. */
 static void large_filter(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
   for (int i = 0; i < g->lines; i++)
     for (ptrdiff_t at = 0; at < g->pixels; at++)
       for (ptrdiff_t b = 0; b * NR < g->c; b++) {
         int32_t acc[NR] = {0};
         uint8_t bytes[NR];
-        const way f = way_of(flip, w_zero, q, b * NR);
+        const finish_params f = finish_params_of(flip, w_zero, q, b * NR);
         const ptrdiff_t c = pl_block_start(b, NR, g->c), origin = at * g->stride - g->pad;
         const int n = g->c < NR ? (int)g->c : NR;
         for (int t = 0; t < g->fh * g->fw; t++) {
@@ -168,7 +168,7 @@ static void lines_q8(const pl_dw_window *g, int flip, int w_zero, const void *w,
       p.origin = p.first * g->stride - g->pad;
       for (ptrdiff_t at = 0, n; at < outputs; at += n) {
         n = outputs - at < most ? outputs - at : most / MOST * MOST;
-        (g->c < NR ? block_few : p.stride == 1 ? block_1 : p.stride == 2 ? block_2 : block_any)(
+        (g->c < NR ? block_narrow : p.stride == 1 ? block_1 : p.stride == 2 ? block_2 : block_any)(
             g, &p, &f, at, n, pl_block_start(b, NR, g->c), y);
       }
     }

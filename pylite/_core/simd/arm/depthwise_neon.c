@@ -1,13 +1,13 @@
 /* 8-bit depthwise convolutions for NEON, 32 and 64 bit.
  *
- * The products of two taps are added up in 16 bits where no weight, less its zero point, is beyond +-127, as all are in
- * models of int8; else pixels and weights are multiplied as 16 bits, tap by tap. */
+ * Where every weight less its zero point lies within +-127, as in all int8 models, the products of two taps are summed
+ * in 16 bits.  Otherwise pixels and weights are multiplied as 16 bits, tap by tap. */
 #include "depthwise_neon.h"
 
 enum { GROUP = 1, GROUP_BYTES = NR, MOST = 2 * TOGETHER, WEIGHT_TAPS = 1024 };
 
 typedef struct {
-  way way;
+  finish_params finish;
   sums bias;
   int height, width, small;
   const int16_t *words;
@@ -19,9 +19,9 @@ static void load_filter(const pl_dw_window *g, int stride, int flip, int w_zero,
   const int taps = g->fh * g->fw;
   int16x8_t size = vdupq_n_s16(0);
   (void)stride;
-  (void)w_zero; /* taken off the weights already */
-  to->way = way_of(flip, 0, q, block * NR);
-  to->bias = load_sums(to->way.bias);
+  (void)w_zero; /* already subtracted from the weights */
+  to->finish = finish_params_of(flip, 0, q, block * NR);
+  to->bias = load_sums(to->finish.bias);
   to->height = g->fh, to->width = g->fw;
   to->words = (const int16_t *)weights + block * taps * NR;
   for (int t = 0; t < taps; t++) {
@@ -40,7 +40,7 @@ PL_INLINE int weight_of(const pl_dw_window *g, int w_zero, const void *w, ptrdif
 }
 
 PL_INLINE void copy_group(const filter *f, const uint8_t *const *x, uint8_t *to) {
-  vst1_u8(to, veor_u8(vld1_u8(x[0]), vdup_n_u8((uint8_t)f->way.flip)));
+  vst1_u8(to, veor_u8(vld1_u8(x[0]), vdup_n_u8((uint8_t)f->finish.flip)));
 }
 
 PL_INLINE void add(sums *acc, int16x8_t x, int16x8_t w) {
@@ -60,7 +60,7 @@ PL_INLINE void add_wide(sums *acc, int16x8_t x) {
 #endif
 }
 
-/* Each step is done for four outputs before the next one, for in-order cores; for more, registers would not suffice. */
+/* Each step is done for four outputs before the next step begins, for in-order cores; more lack registers. */
 #define EACH _Pragma("GCC unroll 8") for (int i = 0; i < N; i++)
 #define EACH_OF_FOUR _Pragma("GCC unroll 4") for (int i = first; i < first + TOGETHER; i++)
 #define PIXEL(t) vld1_s8(x + ((t) + i * stride) * NR)
@@ -118,24 +118,25 @@ PL_INLINE int8x8_t read(int plain, const uint8_t *p, uint8x8_t flip) {
   return vreinterpret_s8_u8(plain ? v : veor_u8(v, flip));
 }
 typedef struct { int8x8_t x[5]; } pair_taps;
-/* Bytes w are the weights less `middle`, which is added as middle times the sum of the pixels, where `centred`. */
+/* w: the weights less `middle`.  Where `centred`, middle times the sum of the pixels is added to the sums. */
 typedef struct {
   int8x8_t w[9];
   sums bias;
-  way way;
+  finish_params finish;
   uint8x8_t flip;
   int16x8_t middle;
   int centred;
 } block3x3;
-PL_INLINE pair_taps see_pair(int stride, int simple, int inside, const block3x3 *b, const uint8_t *p, ptrdiff_t step,
-                             unsigned seen, const uint8_t *zero) {
+PL_INLINE pair_taps load_pair(int stride, int simple, int inside, const block3x3 *b, const uint8_t *p, ptrdiff_t step,
+                             unsigned inside_bits, const uint8_t *zero) {
   pair_taps v;
 #pragma GCC unroll 5
-  for (int i = 0; i < 3 + stride; i++) v.x[i] = read(simple, inside || seen >> i & 1 ? p + i * step : zero, b->flip);
+  for (int i = 0; i < 3 + stride; i++)
+    v.x[i] = read(simple, inside || inside_bits >> i & 1 ? p + i * step : zero, b->flip);
   return v;
 }
-/* Adds the products of taps t .. t + taps - 1, by pairs in 16 bits.  Each step is done for all of them before the next
- * one, for in-order cores. */
+/* Adds the products of taps t .. t + taps - 1, in pairs of 16 bits.  Each step is done for all taps before the next
+ * step begins, for in-order cores. */
 PL_INLINE void add_taps(int taps, int t, int stride, const block3x3 *b, const pair_taps *const *v, sums acc[2]) {
   int16x8_t product[6];
 #define EACH _Pragma("GCC unroll 6") for (int i = 0; i < 2 * ((taps + 1) / 2); i++)
@@ -152,7 +153,7 @@ PL_INLINE void add_middle(int stride, const block3x3 *b, const pair_taps *const 
 #pragma GCC unroll 3
   for (int i = 0; i < 3; i++) {
     const int8x8_t *x = v[i]->x;
-    /* With a stride of 1 both outputs see pixels 1 and 2, else pixel 2. */
+    /* Both outputs read pixel 2, and with a stride of 1 pixel 1, too. */
     const int16x8_t first = stride == 1 ? vaddl_s8(x[1], x[2]) : vaddl_s8(x[0], x[1]);
     const int16x8_t second = stride == 1 ? first : vaddl_s8(x[3], x[stride + 2]);
     const int16x8_t line[2] = {vaddw_s8(first, x[stride == 1 ? 0 : 2]), vaddw_s8(second, x[stride == 1 ? 3 : 2])};
@@ -170,15 +171,15 @@ PL_INLINE void pair3x3(int stride, int simple, const block3x3 *b, const pair_tap
   add_taps(5, 4, stride, b, v, acc);
   if (!simple && b->centred) add_middle(stride, b, v, acc);
 }
-/* Weights, less their zero point, span 255 at most, so that less their middle they lie within -128 and 127.  Two
- * products of -128 and -128 do not fit into 16 bits: such a block cannot be computed. */
+/* Weights less their zero point span 255 at most, so weights less their middle lie between -128 and 127.  The sum of
+ * two products of -128 and -128 does not fit into 16 bits: returns -1 for such a block. */
 PL_INLINE int load_block(int stride, int flip, int w_zero, const void *weights, const pl_columns *q, ptrdiff_t block,
                          block3x3 *b) {
   const int16_t *w = (const int16_t *)weights + block * 9 * NR;
   int16x8_t tap[9], most = vld1q_s16(w), least = most;
   int8x8_t twice = vdup_n_s8(0);
   (void)stride;
-  (void)w_zero; /* already taken off the weights */
+  (void)w_zero; /* already subtracted from the weights */
 #pragma GCC unroll 9
   for (int t = 0; t < 9; t++) {
     tap[t] = vld1q_s16(w + t * NR);
@@ -196,8 +197,8 @@ PL_INLINE int load_block(int stride, int flip, int w_zero, const void *weights, 
       twice = vorr_s8(twice, vreinterpret_s8_u8(vand_u8(low, before)));
     }
   }
-  b->way = way_of(flip, 0, q, block * NR);
-  b->bias = load_sums(b->way.bias);
+  b->finish = finish_params_of(flip, 0, q, block * NR);
+  b->bias = load_sums(b->finish.bias);
   b->flip = vdup_n_u8((uint8_t)flip);
   return vget_lane_u64(vreinterpret_u64_s8(twice), 0) ? -1 : !flip && !b->centred;
 }

@@ -1,12 +1,12 @@
 /* 8-bit 3x3 depthwise convolutions with strides of 1 and 2, eight channels of two neighbouring outputs at a time, line
- * after line; each line of the image is looked at once for the three outputs that see it.
+ * after line; each line of the image is loaded once for the three output lines that read it.
  *
- * Before including it include depthwise_neon.h and define block3x3 (its members `way`, and others of a block of
- * channels), pair_taps (what both outputs see of a line) and
+ * Before including it include depthwise_neon.h and define block3x3 (a block of channels, with its member `finish`),
+ * pair_taps (the pixels of a line that both outputs read) and
  *   load_block(stride, flip, w_zero, w, q, j, block): a block's filter; returns 1 where it is `simple`, 0 where not, -1
  *     where it cannot be computed;
- *   see_pair(stride, simple, inside, block, p, step, seen, zero): pair_taps from pixels p, `step` bytes apart, of which
- *     bit i of `seen` says whether pixel i is one; all are with `inside`, and `zero` is read in place of others;
+ *   load_pair(stride, simple, inside, block, p, step, inside_bits, zero): pair_taps from pixels p, `step` bytes apart.
+ *     Pixel i lies in the image if `inside` or bit i of inside_bits is set; else `zero` is read in its place;
  *   pair3x3(stride, simple, block, v0, v1, v2, acc): the sums of both outputs. */
 
 /* Two columns of the output, from input pixel `column` on; y1: the second one's lines, next1 apart. */
@@ -15,30 +15,30 @@ PL_INLINE void columns3x3(int stride, int simple, int inside, const pl_dw_window
   const block3x3 b = *block;
   const uint8_t *const *row = g->row, *const zero = g->zero + c;
   const ptrdiff_t step = g->c, at = column * step + c, next0 = g->y_line;
-  const pair_taps outside = see_pair(stride, simple, 0, &b, zero, 0, 0, zero);
-  unsigned seen = 0;
-  for (int i = 0; i < 3 + stride; i++) seen |= (unsigned)(column + i >= 0 && column + i < g->width) << i;
-#define SEE(line) ((line) ? see_pair(stride, simple, inside, &b, (line) + at, step, seen, zero) : outside)
+  const pair_taps outside = load_pair(stride, simple, 0, &b, zero, 0, 0, zero);
+  unsigned inside_bits = 0;
+  for (int i = 0; i < 3 + stride; i++) inside_bits |= (unsigned)(column + i >= 0 && column + i < g->width) << i;
+#define LOAD_LINE(line) ((line) ? load_pair(stride, simple, inside, &b, (line) + at, step, inside_bits, zero) : outside)
 #define OUTPUT(v0, v1, v2) \
   { \
     sums acc[2]; \
     pair3x3(stride, simple, &b, &(v0), &(v1), &(v2), acc); \
-    finish_pair(acc, &b.way, y0, y1); \
+    finish_pair(acc, &b.finish, y0, y1); \
     y0 += next0, y1 += next1; \
   }
-  pair_taps v0 = SEE(row[0]), v1, v2;
+  pair_taps v0 = LOAD_LINE(row[0]), v1, v2;
   if (stride == 2)
     for (int i = g->lines; i > 0; i--, row += 2) {
-      v1 = SEE(row[1]);
-      v2 = SEE(row[2]);
+      v1 = LOAD_LINE(row[1]);
+      v2 = LOAD_LINE(row[2]);
       OUTPUT(v0, v1, v2)
       v0 = v2;
     }
   else {
-    v1 = SEE(row[1]);
+    v1 = LOAD_LINE(row[1]);
     row += 2;
 #define LINE(i, v0, v1, v2) \
-    v2 = SEE(row[i]); \
+    v2 = LOAD_LINE(row[i]); \
     OUTPUT(v0, v1, v2) \
     if (left == (i) + 1) break;
     for (int left = g->lines;; left -= 3, row += 3) {
@@ -49,7 +49,7 @@ PL_INLINE void columns3x3(int stride, int simple, int inside, const pl_dw_window
 #undef LINE
   }
 #undef OUTPUT
-#undef SEE
+#undef LOAD_LINE
 }
 
 /* Returns 0 where some block cannot be computed. */

@@ -29,16 +29,16 @@ PL_INLINE __m256i tap(const uint8_t *p, __m128i mask, ptrdiff_t n) {
   return _mm256_cvtepi8_epi16(_mm_xor_si128(v, mask));
 }
 
-/* The taps that output pixels see, in pairs, as bytes ^ mask. */
+/* The taps that output pixels read, in pairs, as bytes ^ mask. */
 typedef struct {
   int pairs;
   const uint8_t **p;
   __m128i mask;
-} sight;
+} tap_list;
 
 /* N output pixels, `to` apart: n channels from j on, `kept` of which are stored.  The taps of the first are c bytes
  * behind those of s, and `step` further for each one. */
-PL_INLINE void pixels(int fit, int N, ptrdiff_t n, ptrdiff_t kept, const sight *s, ptrdiff_t c, ptrdiff_t step,
+PL_INLINE void pixels(int fit, int N, ptrdiff_t n, ptrdiff_t kept, const tap_list *s, ptrdiff_t c, ptrdiff_t step,
                       const int32_t *w, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
   const __m256i bias0 = load(q->bias + j), bias1 = load(q->bias + j + LANES);
   __m256i acc[2][2] = {{bias0, bias1}, {bias0, bias1}};
@@ -62,7 +62,7 @@ PL_INLINE void pixels(int fit, int N, ptrdiff_t n, ptrdiff_t kept, const sight *
 }
 
 /* `count` output pixels, or blocks of several, and then `tail` channels of one more. */
-PL_INLINE void row_of_blocks(int fit, ptrdiff_t count, ptrdiff_t tail, const sight *s, ptrdiff_t c, ptrdiff_t step,
+PL_INLINE void row_of_blocks(int fit, ptrdiff_t count, ptrdiff_t tail, const tap_list *s, ptrdiff_t c, ptrdiff_t step,
                              const int32_t *w, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
   for (; count >= 2; count -= 2, c += 2 * step, y += 2 * to) pixels(fit, 2, NR, NR, s, c, step, w, q, j, y, to);
   if (count) {
@@ -71,7 +71,7 @@ PL_INLINE void row_of_blocks(int fit, ptrdiff_t count, ptrdiff_t tail, const sig
   }
   if (tail) pixels(fit, 1, NR, tail, s, c, step, w, q, j, y, to);
 }
-static __attribute__((noinline)) void blocks_of_row(ptrdiff_t count, ptrdiff_t tail, const sight *s, ptrdiff_t c,
+static __attribute__((noinline)) void blocks_of_row(ptrdiff_t count, ptrdiff_t tail, const tap_list *s, ptrdiff_t c,
                                                     ptrdiff_t step, const int32_t *w, const pl_columns *q,
                                                     ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
   if (q->fit) row_of_blocks(1, count, tail, s, c, step, w, q, j, y, to);
@@ -79,8 +79,8 @@ static __attribute__((noinline)) void blocks_of_row(ptrdiff_t count, ptrdiff_t t
 }
 
 /* Any filter; each block of channels lies within a pixel, and pixels beside the image are looked up one by one. */
-static void any_filter(const pl_dw_window *g, const sight *s, const int32_t *w, const pl_columns *q, uint8_t *y) {
-  /* Output pixels begin .. end - 1 see no pixel beside the image. */
+static void any_filter(const pl_dw_window *g, const tap_list *s, const int32_t *w, const pl_columns *q, uint8_t *y) {
+  /* Output pixels begin .. end - 1 read no pixel beside the image. */
   const ptrdiff_t last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation, c = g->c;
   const ptrdiff_t begin = (g->pad + g->stride - 1) / g->stride, end = last < 0 ? 0 : last / g->stride + 1;
   int inside = 1; /* are all lines in the image? */
@@ -158,7 +158,7 @@ PL_INLINE ptrdiff_t copied(const pl_dw_window *g, ptrdiff_t pixels, ptrdiff_t li
   return width * g->c * ((lines - 1) * s + g->fh);
 }
 
-static void wrapped(const pl_dw_window *g, ptrdiff_t blocks, const sight *s, const int32_t *w, const pl_columns *q,
+static void wrapped(const pl_dw_window *g, ptrdiff_t blocks, const tap_list *s, const int32_t *w, const pl_columns *q,
                     uint8_t *y) {
   uint8_t copies[PL_DW_BYTES + 2 * NR];
   const ptrdiff_t c = g->c, whole = c % NR == 0, phases = whole ? 1 : g->stride, skip = whole ? g->stride : 1;
@@ -197,7 +197,7 @@ static const pl_tile tile = {.mr = 16, .nr = NR, .nv = NR, .kr = 2, .ka = 2, .by
 static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q,
                          uint8_t *y) {
   const uint8_t *p[PL_MAX_TAPS + 1];
-  const sight s = {(g->fh * g->fw + 1) / 2, p, _mm_set1_epi8((char)flip)};
+  const tap_list s = {(g->fh * g->fw + 1) / 2, p, _mm_set1_epi8((char)flip)};
   const pl_columns own = *q; /* a copy, which y cannot overlap */
   const ptrdiff_t blocks = pl_wraps(&tile, g->c, g->fh, g->fw, g->stride, g->dilation);
   (void)w_zero;
