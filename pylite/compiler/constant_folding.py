@@ -18,7 +18,7 @@ def evaluate(op, node):
 
 
 def fold(model, subgraph, node, emitted, pool):
-    """Compute the outputs of a node whose inputs are known, by what it was lowered to.
+    """Compute the outputs of a node whose inputs are known, by its calls.
 
     emitted: list of Call, Alias, Constant; pool: the MemoryPool for packing weights that are not the file's.  Results
     that depend on the file alone are kept with the model.

@@ -238,7 +238,7 @@ class _Lowering:
                 self.lowered.model.pack(packed)     # another thread packs while lowering goes on
 
     def _alias(self, node, y, x):
-        """Let y share the memory of x, or copy it where the caller could see or change one through the other."""
+        """Make y share the memory of x, or copy x if the caller could see or change one through the other."""
         if self.preserve or not _may_share(y, x, self.outputs):
             self._call(node, Call("movement.Copy", x.view((x.nbytes,), dtype="uint8"),
                                   y.view((y.nbytes,), dtype="uint8")))

@@ -8,7 +8,7 @@ from pylite._core.run.kernel import of_types
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.values import BAND, Banded, Scratch, Value, View
 
-GUARD = BAND        # bytes of guard band behind each block in debug mode
+GUARD = BAND        # bytes of guard band after each block in debug mode
 _MOST = 1 << 47     # bytes that a process can address
 _index = operator.attrgetter("index")
 _IN_MEMORY = frozenset((Value, View, Banded, Scratch))
@@ -169,7 +169,7 @@ def _extend_throughout(lowered, found):
 
 
 def place(lifetimes, guard=False):
-    """The Plan with an offset for each root and Scratch.  guard: leave a guard band behind each block."""
+    """The Plan with an offset for each root and Scratch.  guard: leave a guard band after each block."""
     first, last, scratch = lifetimes.first, lifetimes.last, lifetimes.scratch
     owners = sorted(first, key=_index)
     count = len(owners)
@@ -193,7 +193,7 @@ def place(lifetimes, guard=False):
 
 
 def _share_in_place(lowered, first, last):
-    """Let an output take over the memory of an input that dies in the same call.
+    """Place an output in the memory of an input whose last use is the same call.
 
     Returns (the values whose contents are written over by it, {root: the last step that wrote over its contents}).
     """
@@ -222,7 +222,7 @@ def _share_in_place(lowered, first, last):
 
 
 def _members(values):
-    """{root: the values in its memory}, where these are not the root alone."""
+    """{root: the values in its memory}, for roots that share their memory with other values."""
     members = {}
     for value in values:
         root = value.root

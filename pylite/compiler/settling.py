@@ -9,12 +9,12 @@ _PLAIN = frozenset((int, float, bool, str, bytes, type(None), np.ndarray, Comput
 
 
 def settle(call):
-    """Let nothing in `call` have Dims but Values, Views, Scratches, and tuples: other things get numbers, with guards.
+    """Replace the Dims in `call` by numbers, with guards, except in Values, Views, Scratches and tuples.
 
     Raises UnrecordableError for what may hide Dims.
     """
     if type(call.kernel) is not str or call.kernel.startswith("python_op."):
-        raise UnrecordableError(f"{call.kernel} keeps what it was made from")
+        raise UnrecordableError(f"{call.kernel} keeps the objects that it was made from")
     for argument in call.args:
         _settle(argument)
 

@@ -53,7 +53,7 @@ def _shapes(op, node):
     """What the op infers, or None where it does not, or needs numbers."""
     try:
         return None if op.lower is None else op.infer(node)
-    except Exception:       # with numbers, it may do; or says what is wrong
+    except Exception:       # numbers instead of Dims may work, or give an error that explains the fault
         return None
 
 
@@ -85,7 +85,7 @@ def _referenced(op, node):
 
 
 def _checked(result, known, limit):
-    """A result of a reference with integers and Dims alone, or None; known: what is due for the shapes at hand."""
+    """A result of a reference computed on integers and Dims only, or None; known: the result for the present shapes."""
     numbers = [int(n) if isinstance(n, np.integer) else n for n in result.reshape(-1).tolist()]
     if result.shape != known.shape or not {type(n) for n in numbers} <= {int, Dim}:
         return None

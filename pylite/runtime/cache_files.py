@@ -1,4 +1,4 @@
-"""Writing to a cache folder, and listing what is in it."""
+"""Writing to a cache folder, and listing its files."""
 import marshal
 import os
 import stat
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 LIMIT = 1 << 30         # bytes of a folder: the files used longest ago make room
-ABANDONED = 3600        # seconds after which nobody writes a temporary file any more
+ABANDONED = 3600        # seconds after which a temporary file counts as abandoned
 
 
 def default_folder() -> str:
@@ -45,7 +45,7 @@ class Store(Folder):
         super().__init__(path)
 
     def write(self, name: str, record: "Any", data: "Sequence[Any]" = ()) -> None:
-        """Let a file have this record and this data, pieces of bytes.  OSError where that fails.
+        """Write a file with this record and this data, pieces of bytes.  OSError where that fails.
 
         Other processes see none or all of it.
         """

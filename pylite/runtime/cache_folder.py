@@ -1,10 +1,10 @@
-"""A folder of files that only its owner can write: what later processes would have to compute again.
+"""A folder of files that only its owner can write: results that later processes need not compute again.
 
-Programs run what the files say, so they are trusted as little as OpenSSH trusts its keys: they and the folder belong to
-this user or root, others cannot write them, and no folder above can be replaced by others.  A file has a head (MAGIC,
-a checksum of all that follows, its number of bytes, those of the record), a marshalled record and, from a multiple of
-ALIGNMENT, data for it.  The checksum finds out a file that is damaged before anything else is read.  Writers are
-cache_files.Store.
+Files tell programs what to run, so they are trusted only under the rules of OpenSSH for its keys: files and folder
+belong to this user or root, others cannot write them, and no folder above can be replaced by others.  A file has a head
+(MAGIC, a checksum of the rest, the number of bytes of the file and of the record), a marshalled record and, from a
+multiple of ALIGNMENT, data for it.  The checksum detects a damaged file before anything else is read.
+cache_files.Store writes.
 """
 import marshal
 import os
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 MAGIC = b"pylite cache 01\n"
-ALIGNMENT = 64          # a cache line, as packed weights want it
-SUMMED, LENGTH, RECORD = 24, 32, 40      # the starts of what the checksum is of, of the record's length and of it
+ALIGNMENT = 64          # bytes of a cache line, the alignment of packed weights
+SUMMED, LENGTH, RECORD = 24, 32, 40      # where the summed bytes, the record's length and the record begin
 HOUR = 3600
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
-_DEEPEST = 256          # folders above that are looked at
+_DEEPEST = 256          # the most folders above that are checked
 
 
 class Folder:
@@ -48,9 +48,9 @@ class Folder:
         os.close(self.descriptor)
 
     def read(self, name: str, use: bool = True) -> "tuple[Any, memoryview, Pages] | None":
-        """(record, data, pages) of a file, None if there is no trusted and whole one.
+        """(record, data, pages) of a file, None if it is missing, damaged or not trusted.
 
-        use: it counts as used.
+        use: note that the file was used now.
         """
         try:
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=self.descriptor)
@@ -66,8 +66,8 @@ class Folder:
                     or int.from_bytes(view[16:SUMMED], "little") != checksum(view[SUMMED:]) or pages.lost):
                 return None
             if use and abs(time.time() - found.st_mtime) > HOUR:
-                with suppress(OSError):         # a disk that is read only, or a file of root
-                    os.utime(file)              # files used longest ago make room
+                with suppress(OSError):         # the disk is read-only, or the file belongs to root
+                    os.utime(file)              # files used longest ago are removed first
             length = int.from_bytes(view[LENGTH:RECORD], "little")
             return marshal.loads(view[RECORD:RECORD + length]), view[data_start(length):], pages
         except (OSError, ValueError, EOFError, TypeError):
@@ -77,7 +77,7 @@ class Folder:
 
 
 def data_start(length: int) -> int:
-    """Where the data begins behind a record of `length` bytes."""
+    """The position of the data after a record of `length` bytes."""
     return -(-(RECORD + length) // ALIGNMENT) * ALIGNMENT
 
 
@@ -91,7 +91,7 @@ def distrust(status: os.stat_result) -> "str | None":
 
 
 def _check_folder(path: str, descriptor: int) -> None:
-    """Raise PermissionError unless nobody else can change what the path leads to."""
+    """Raise PermissionError if another user can change the folder, or replace it or a folder above."""
     status, above = os.fstat(descriptor), "."
     why = distrust(status)
     for _ in range(_DEEPEST):

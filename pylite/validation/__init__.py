@@ -31,7 +31,7 @@ from pylite.validation.statistics import Grid
 from pylite.validation.tally import Tally
 from pylite.validation.verdict import EXCHANGED
 from pylite.validation.widening import quantized, widened
-from pylite.validation.workers import Measurer, Task, measured
+from pylite.validation.workers import Measurement, Measurer, measured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -85,9 +85,9 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     """
     model, reference = models.named(model), models.named(reference)
     if isinstance(data, (str, os.PathLike)):
-        task = Task(model, reference, os.fspath(data), samples, mean, std, local_samples, threads,
-                    histograms, tensors, rate, _path(pictures), accuracy)
-        return _measured(task, workers, shard, save, progress, dask)
+        measurement = Measurement(model, reference, os.fspath(data), samples, mean, std, local_samples, threads,
+                                  histograms, tensors, rate, _path(pictures), accuracy)
+        return _measured(measurement, workers, shard, save, progress, dask)
     comparison = Comparison(Model(model), widened(reference), threads, histograms, local_samples != 0)
     inputs = [comparison.subgraph.tensors[i] for i in comparison.subgraph.inputs]
 
@@ -135,7 +135,7 @@ def accuracy(model: str | os.PathLike[str], data: str | os.PathLike[str] | Label
     else:
         source = _source(data)
     reference = None if reference is None else models.named(reference)
-    found = Task(models.named(model), reference, source, samples, mean, std, threads=threads, tensors=0,
+    found = Measurement(models.named(model), reference, source, samples, mean, std, threads=threads, tensors=0,
                  rate=rate, pictures=_path(pictures), accuracy=settings)
     report = _measured(found, workers, shard, save, progress, dask)
     assert report.accuracy is not None
@@ -155,9 +155,9 @@ def _source(data: Labelled) -> Source:
     return Source(len(data), get, lambda i: f"sample {i}", lambda i: item(i)[1])
 
 
-def _measured(task: Task, workers: int, shard: tuple[int, int], save: str | os.PathLike[str] | None,
+def _measured(measurement: Measurement, workers: int, shard: tuple[int, int], save: str | os.PathLike[str] | None,
               progress: Callable[[int, int], object] | None, dask: str | None) -> Report:
-    measurer = Measurer(task)
+    measurer = Measurer(measurement)
     part, parts = shard
     count = len(measurer.samples)
     if not 1 <= part <= parts <= count:
@@ -166,9 +166,9 @@ def _measured(task: Task, workers: int, shard: tuple[int, int], save: str | os.P
     numbers = range(count * (part - 1) // parts, count * part // parts)
     total = _kept(save, measurer, numbers)
     missing = [i for i in numbers if total is None or i not in total.done]
-    found = measured(measurer, missing, workers) if dask is None else _on_cluster(task, missing, dask)
+    found = measured(measurer, missing, workers) if dask is None else _on_cluster(measurement, missing, dask)
     total = _summed(found, total, save, None if progress is None else lambda done: progress(done, len(numbers)))
-    report = _report(measurer.comparison, total, task.model, task.reference, measurer.samples.tensors)
+    report = _report(measurer.comparison, total, measurement.model, measurement.reference, measurer.samples.tensors)
     if measurer.comparison is not None:
         report.notes += nonfinite.notes(measurer.comparison, lambda: (measurer.samples[i] for i in numbers),
                                         lambda i: measurer.samples.source.where(numbers[i]))
@@ -201,9 +201,9 @@ def _summed(partials: Iterable[Partial], total: Partial | None, save: str | os.P
     return total
 
 
-def _on_cluster(task: Task, numbers: Sequence[int], scheduler: str) -> Iterable[Partial]:
+def _on_cluster(measurement: Measurement, numbers: Sequence[int], scheduler: str) -> Iterable[Partial]:
     from pylite.validation import cluster  # which few need
-    return cluster.measured(task, numbers, scheduler)
+    return cluster.measured(measurement, numbers, scheduler)
 
 
 def _kept(save: str | os.PathLike[str] | None, measurer: Measurer, numbers: range) -> Partial | None:

@@ -105,7 +105,7 @@ class Agreement:
                        ("node",))]
 
 
-class Runner:
+class ExposedModel:
     """A model that shows every result of its nodes.  results: their tensors, in order."""
 
     def __init__(self, model: Model, threads: int = 1) -> None:
@@ -127,19 +127,19 @@ class Runner:
 def record(model: Model, samples: Iterable[Sequence[Array]], path: str | os.PathLike[str], values: bool = False,
            threads: int = 1) -> int:
     """Write a recording of every result on the samples; their number.  values: the contents, not only digests."""
-    runner = Runner(model, threads)
+    exposed = ExposedModel(model, threads)
     inputs, digests = [], []
-    contents: dict[str, list[Array]] = {f"tensor_{i}": [] for i in runner.results} if values else {}
+    contents: dict[str, list[Array]] = {f"tensor_{i}": [] for i in exposed.results} if values else {}
     for sample in samples:
-        given, found = runner.run(sample)
+        given, found = exposed.run(sample)
         inputs.append([digest(array) for array in given])
-        digests.append([digest(found[i]) for i in runner.results])
-        for i in runner.results if values else ():
+        digests.append([digest(found[i]) for i in exposed.results])
+        for i in exposed.results if values else ():
             contents[f"tensor_{i}"].append(found[i].copy())
     if not inputs:
         raise ComparisonError("there are no samples to record")
     header = {"format": FORMAT, "version": VERSION, "model": digest(np.frombuffer(model.graph.contents, np.uint8)),
-              "tensors": runner.results}
+              "tensors": exposed.results}
     changing = [name for name, arrays in contents.items() if len({array.shape for array in arrays}) > 1]
     if changing:
         raise ComparisonError(f"{changing[0].replace('_', ' ')} has another shape for other samples; record digests "
@@ -206,21 +206,21 @@ def check(model: Model, samples: Iterable[Sequence[Array]], path: str | os.PathL
 
     Raises ComparisonError where the recording, the model and the data do not belong together.
     """
-    runner, recording = Runner(model, threads), Recording(path, model)
+    exposed, recording = ExposedModel(model, threads), Recording(path, model)
     found: dict[int, Difference] = {}
     number = -1
     for number, sample in enumerate(samples):
-        given, results = runner.run(sample)
+        given, results = exposed.run(sample)
         recording.check_inputs(number, given)
         expected = recording.digests(number)
-        for i in runner.results:
+        for i in exposed.results:
             if digest(results[i]) != expected[i]:
-                difference = _noted(found, runner, i, number)
+                difference = _noted(found, exposed, i, number)
                 if recording.has_values:
                     _measure(difference, results[i], recording.values(number)[i])
     if number + 1 != recording.samples:
         raise ComparisonError(f"{path}: has {recording.samples} samples, and the data {number + 1}")
-    return _agreement(name, str(path), number + 1, runner, found)
+    return _agreement(name, str(path), number + 1, exposed, found)
 
 
 def compare_with(model: Model, samples: Iterable[Sequence[Array]], elsewhere: Elsewhere, other: str, name: str = "",
@@ -229,21 +229,21 @@ def compare_with(model: Model, samples: Iterable[Sequence[Array]], elsewhere: El
 
     Real numbers may differ by CLOSE of the tensor's largest magnitude, as other kernels make it.
     """
-    runner, number = Runner(model, threads), -1
+    exposed, number = ExposedModel(model, threads), -1
     found: dict[int, Difference] = {}
     compared: set[int] = set()
     for number, sample in enumerate(samples):
-        given, results = runner.run(sample)
+        given, results = exposed.run(sample)
         for i, expected in elsewhere(number, given).items():
             if i not in results or expected.size != results[i].size:
                 continue
             compared.add(i)
             values, expected = results[i].reshape(-1), expected.reshape(-1)
             if not _same(values, expected):
-                _measure(_noted(found, runner, i, number), values, expected)
+                _measure(_noted(found, exposed, i, number), values, expected)
     if number < 0:
         raise ComparisonError("there are no samples")
-    agreement = _agreement(name, other, number + 1, runner, found)
+    agreement = _agreement(name, other, number + 1, exposed, found)
     agreement.tensors = len(compared)
     return agreement
 
@@ -255,10 +255,10 @@ def _same(values: Array, expected: Array) -> bool:
     return bool(np.allclose(values, expected, rtol=0, atol=allowed, equal_nan=True))
 
 
-def _noted(found: dict[int, Difference], runner: Runner, tensor: int, sample: int) -> Difference:
-    operator = runner.producer[tensor]
+def _noted(found: dict[int, Difference], exposed: ExposedModel, tensor: int, sample: int) -> Difference:
+    operator = exposed.producer[tensor]
     if tensor not in found:
-        found[tensor] = Difference(operator.index, operator.name, tensor, runner.subgraph.tensors[tensor].name, sample)
+        found[tensor] = Difference(operator.index, operator.name, tensor, exposed.subgraph.tensors[tensor].name, sample)
     found[tensor].samples += 1
     return found[tensor]
 
@@ -279,6 +279,6 @@ def _measure(difference: Difference, values: Array, expected: Array) -> None:
     difference.largest = max(difference.largest or 0.0, float(step.max(initial=0)))
 
 
-def _agreement(name: str, other: str, samples: int, runner: Runner, found: dict[int, Difference]) -> Agreement:
+def _agreement(name: str, other: str, samples: int, exposed: ExposedModel, found: dict[int, Difference]) -> Agreement:
     differences = sorted(found.values(), key=lambda d: (d.node, d.tensor))
-    return Agreement(name, other, samples, len(runner.results), differences)
+    return Agreement(name, other, samples, len(exposed.results), differences)

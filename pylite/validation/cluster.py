@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pylite.validation.partial import Partial
-    from pylite.validation.workers import Task
+    from pylite.validation.workers import Measurement
 
 TIMEOUT = 30        # seconds until the scheduler has answered
-_mine = threading.local()       # of each thread of a worker: (pickled Task, its Measurer)
+_mine = threading.local()       # of each thread of a worker: (pickled Measurement, its Measurer)
 
 
-def measured(task: Task, numbers: Sequence[int], scheduler: str) -> Iterator[Partial]:
+def measured(measurement: Measurement, numbers: Sequence[int], scheduler: str) -> Iterator[Partial]:
     """The Partials of these samples, as chunks are done by the workers of a scheduler, "tcp://host:port".
 
     Workers have pylite and find the models and the data by the same paths.  Raises ComparisonError where distributed is
@@ -36,7 +36,7 @@ def measured(task: Task, numbers: Sequence[int], scheduler: str) -> Iterator[Par
     except (OSError, ValueError) as error:
         raise ComparisonError(f"--dask {scheduler}: no scheduler answers there ({error})") from None
     with client:
-        wanted = pickle.dumps(task)
+        wanted = pickle.dumps(measurement)
         threads = max(1, sum(client.nthreads().values()))
         futures = [client.submit(measure, wanted, list(chunk), pure=False) for chunk in chunks(numbers, threads)]
         try:
@@ -51,8 +51,8 @@ def measured(task: Task, numbers: Sequence[int], scheduler: str) -> Iterator[Par
 
 
 def measure(wanted: bytes, numbers: Sequence[int]) -> Partial:
-    """The sums of these samples, in a worker, whose threads each make the Measurer of a pickled Task once."""
-    if getattr(_mine, "task", None) != wanted:
-        _mine.measurer, _mine.task = Measurer(pickle.loads(wanted)), wanted
+    """The sums of these samples, in a worker, whose threads each make the Measurer of a pickled Measurement once."""
+    if getattr(_mine, "measurement", None) != wanted:
+        _mine.measurer, _mine.measurement = Measurer(pickle.loads(wanted)), wanted
     measurer: Measurer = _mine.measurer
     return measurer.measure(numbers)

@@ -1,4 +1,4 @@
-"""Writes files that are replaced at once or stay as they were, and models with the files attached to them."""
+"""Writes files that are replaced as a whole or not at all, and models with their attached files."""
 from __future__ import annotations
 
 import contextlib
@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write to; it takes the place of `path` where nothing is raised.  OSError names `path`.
+    """A file to write to, which replaces `path` unless the block raises.  OSError names `path`.
 
-    Of several that write at a time, each has a file of its own; what ends last stays.  Devices and pipes are written as
-    they are.
+    Concurrent writers have files of their own; the last one to finish wins.  Devices and pipes are written directly.
     """
     path = os.fspath(path)
     whole = os.path.isfile(path) or not os.path.exists(path)
@@ -39,14 +38,14 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def with_attached(contents: bytes, model: Model) -> bytes:
-    """A .tflite file with the archive that follows the file of `model`, if one does: labels and the like."""
+    """A .tflite file with the archive attached to the file of `model`, if any: labels and the like."""
     if not model.associated_files:
         return contents
     whole = io.BytesIO(contents)
     try:
-        with zipfile.ZipFile(io.BytesIO(model.graph.contents)) as given, zipfile.ZipFile(whole, "a") as taken:
-            for name in given.namelist():
-                taken.writestr(name, given.read(name))
+        with zipfile.ZipFile(io.BytesIO(model.graph.contents)) as source, zipfile.ZipFile(whole, "a") as target:
+            for name in source.namelist():
+                target.writestr(name, source.read(name))
     except (zipfile.BadZipFile, KeyError, RuntimeError):    # damaged, or encrypted
         return contents
     return whole.getvalue()

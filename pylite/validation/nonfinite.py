@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite.validation.agreement import Runner
+from pylite.validation.agreement import ExposedModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -61,7 +61,7 @@ def search(model: Model, samples: Iterable[Sequence[NDArray[Any]]], threads: int
     samples: arrays for the inputs, as `pylite.validation.data.Samples` gives them; progress: called with the number of
     samples done.
     """
-    runner = Runner(model, threads)
+    runner = ExposedModel(model, threads)
     found: dict[str, NonFinite] = {}
     for number, inputs in enumerate(samples):
         _, results = runner.run(inputs)

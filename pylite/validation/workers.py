@@ -38,7 +38,7 @@ LOSSES = 3              # of each process without any chunk done in between: the
 
 
 @dataclass(frozen=True)
-class Task:
+class Measurement:
     """What is to be measured; every process makes a Measurer of it.  Arguments are those of `pylite.validation`."""
     model: str
     reference: str | None
@@ -62,26 +62,28 @@ class Task:
 
 
 class Measurer:
-    """The models and samples of a Task, ready to measure."""
+    """The models and samples of a Measurement, ready to measure."""
 
-    def __init__(self, task: Task) -> None:
-        self.task = task
-        paths = [path for path in (task.model, task.reference) if path is not None]
+    def __init__(self, measurement: Measurement) -> None:
+        self.measurement = measurement
+        paths = [path for path in (measurement.model, measurement.reference) if path is not None]
         models = [Model(path) for path in paths]
         if len(models) == 2:
             check_inputs(*(model.graph.subgraphs[0] for model in models))
-        self.comparison = None if task.reference is None or task.tensors == 0 else Comparison(
-            models[0], widened(task.reference), task.threads, task.histograms, task.local_samples != 0)
-        self._shown = sys.maxsize if task.local_samples is None else task.local_samples
+        self.comparison = None if measurement.reference is None or measurement.tensors == 0 else Comparison(
+            models[0], widened(measurement.reference), measurement.threads, measurement.histograms,
+            measurement.local_samples != 0)
+        self._shown = sys.maxsize if measurement.local_samples is None else measurement.local_samples
         metadata = {name: data for model in reversed(models) for name, data in model.graph.metadata.items()}
-        self.samples = Samples(task.data, models[0].graph.subgraphs[0], task.mean, task.std, task.samples,
-                               metadata=metadata, rate=task.rate, pictures=task.pictures)
+        self.samples = Samples(measurement.data, models[0].graph.subgraphs[0], measurement.mean, measurement.std,
+                               measurement.samples, metadata=metadata, rate=measurement.rate,
+                               pictures=measurement.pictures)
         self.scorer, facts = None, {}
-        if task.accuracy is not None:
-            self.scorer = Scorer(models, self.samples, task.accuracy, task.threads)
-            facts = {"accuracy": {**task.accuracy.to_dict(), **self.scorer.facts}}
+        if measurement.accuracy is not None:
+            self.scorer = Scorer(models, self.samples, measurement.accuracy, measurement.threads)
+            facts = {"accuracy": {**measurement.accuracy.to_dict(), **self.scorer.facts}}
         self._grids = [Grid.of(models[0].graph.subgraphs[0].tensors[i]) for i in models[0].graph.subgraphs[0].inputs]
-        self.header = identity(models, len(self.samples), task.settings() | facts)
+        self.header = identity(models, len(self.samples), measurement.settings() | facts)
 
     def measure(self, numbers: Sequence[int]) -> Partial:
         """The sums of the samples with these numbers."""
@@ -93,7 +95,7 @@ class Measurer:
             shapes = [list(array.shape) for array in arrays]
             for position, (array, grid) in enumerate(zip(arrays, self._grids, strict=True)):
                 tally.counts["saturated", position] += grid is not None and grid.saturates(array)
-            if self.comparison is not None and number < (self.task.tensors or sys.maxsize):
+            if self.comparison is not None and number < (self.measurement.tensors or sys.maxsize):
                 self.comparison.add(arrays, number < self._shown)
             if self.scorer is not None:
                 self.scorer.add(tally, number, arrays)
@@ -105,7 +107,7 @@ def measured(measurer: Measurer, numbers: Sequence[int], workers: int = 1) -> It
     """The Partials of all these samples, as chunks are done.  ComparisonError where processes keep dying."""
     found = chunks(numbers, workers)
     if workers > 1 and len(found) > 1:
-        return _in_processes(measurer.task, found, min(workers, len(found)))
+        return _in_processes(measurer.measurement, found, min(workers, len(found)))
     return (measurer.measure(chunk) for chunk in found)
 
 
@@ -115,7 +117,7 @@ def chunks(numbers: Sequence[int], workers: int) -> list[Sequence[int]]:
     return [numbers[i:i + size] for i in range(0, len(numbers), size)]
 
 
-def _in_processes(task: Task, waiting: list[Sequence[int]], workers: int) -> Iterator[Partial]:
+def _in_processes(measurement: Measurement, waiting: list[Sequence[int]], workers: int) -> Iterator[Partial]:
     """Measure chunks; each process has a pipe of its own, so one that is killed while it writes harms no other."""
     context = multiprocessing.get_context("spawn")
     busy: dict[Connection, tuple[BaseProcess, Sequence[int]]] = {}
@@ -123,7 +125,7 @@ def _in_processes(task: Task, waiting: list[Sequence[int]], workers: int) -> Ite
 
     def begin() -> None:
         ours, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(task, theirs), daemon=True)
+        process = context.Process(target=_serve, args=(measurement, theirs), daemon=True)
         process.start()
         theirs.close()      # the process has the only other end: when it dies, reading fails
         busy[ours] = process, ()
@@ -167,11 +169,11 @@ def _in_processes(task: Task, waiting: list[Sequence[int]], workers: int) -> Ite
             process.kill()
 
 
-def _serve(task: Task, pipe: Connection) -> None:
+def _serve(measurement: Measurement, pipe: Connection) -> None:
     """A worker process: measure what comes through the pipe, until it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)    # Ctrl-C is for the first process, which kills this one
     try:
-        measurer = Measurer(task)
+        measurer = Measurer(measurement)
         while True:
             pipe.send(measurer.measure(pipe.recv()))
     except EOFError:        # the first process is gone

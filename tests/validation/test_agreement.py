@@ -92,7 +92,7 @@ def test_what_does_not_belong_together_is_refused(model, samples, tmp_path):
 
 def test_another_runtime_that_differs(model, samples):
     """Integers by a bit, real numbers by more than other kernels make."""
-    same, tensor = agreement.Runner(model), model.graph.subgraphs[0].operators[2].outputs[0]
+    same, tensor = agreement.ExposedModel(model), model.graph.subgraphs[0].operators[2].outputs[0]
 
     def elsewhere(number, inputs):
         real = [(array.astype(np.float32) - detail.quantization.zero_point[0]) * detail.quantization.scale[0]

@@ -8,7 +8,7 @@ import pytest
 from pylite import Interpreter, Model, cli
 from pylite.errors import ComparisonError
 from pylite.media import models
-from pylite.validation.agreement import Runner
+from pylite.validation.agreement import ExposedModel
 from pylite.validation.excerpt import excerpt
 from tests.tools import resources
 from tests.validation import planted
@@ -30,7 +30,7 @@ def test_nodes_by_themselves_compute_what_they_do_in_the_model(name):
     reference = partial(peer.Interpreter, experimental_op_resolver_type=peer.OpResolverType.BUILTIN_REF)
     model = Model(planted.MODELS / f"{planted.PAIRS[name][0]}.tflite")
     sample = planted.samples(model, 1)[0]
-    _, results = Runner(model, 1).run(sample)
+    _, results = ExposedModel(model, 1).run(sample)
     tensors, count = model.graph.subgraphs[0].tensors, len(model.graph.subgraphs[0].operators)
     rng = np.random.default_rng(0)
     for first in [0, count - 1, *rng.integers(0, count, 4).tolist()]:

@@ -7,7 +7,7 @@ import pytest
 from pylite import Model, cli, validation
 from pylite.errors import ComparisonError
 from pylite.schema.builder import ModelBuilder
-from pylite.validation.agreement import Runner
+from pylite.validation.agreement import ExposedModel
 from pylite.validation.golden import compare
 from pylite.validation.golden_arrays import arranged, layouts
 from pylite.validation.statistics import Grid
@@ -40,7 +40,7 @@ def network(dtype="float32", spoiled=1.0):
 def computed(count=4):
     """{name: (count, ...)} of every tensor of the float network."""
     model, rng = Model(network()), np.random.default_rng(1)
-    runner, found = Runner(model, 1), {}
+    runner, found = ExposedModel(model, 1), {}
     for _ in range(count):
         x = rng.uniform(-1, 1, (1, 6, 5, 3)).astype(np.float32)
         _, results = runner.run([x])
@@ -203,7 +203,7 @@ def test_real_models_rank_as_with_their_reference(name, tmp_path):
     reference = planted.MODELS / f"{planted.PAIRS[name][1]}.tflite"
     samples = planted.samples(Model(contents), 4)
     expected = validation.compare(tmp_path / "q.tflite", reference, samples)
-    runner, tensors = Runner(pair.reference, 1), pair.reference.graph.subgraphs[0].tensors
+    runner, tensors = ExposedModel(pair.reference, 1), pair.reference.graph.subgraphs[0].tensors
     arrays = {}
     for sample in samples:
         for index, array in runner.run(sample)[1].items():

@@ -15,7 +15,7 @@ from pylite import Model, cli, validation
 from pylite.errors import ComparisonError
 from pylite.media import models
 from pylite.validation.partial import Partial
-from pylite.validation.workers import Measurer, Task, measured
+from pylite.validation.workers import Measurement, Measurer, measured
 from tests.tools import resources
 from tests.validation import planted
 
@@ -124,7 +124,7 @@ def test_workers_that_keep_dying_are_given_up(data, monkeypatch):
         process.kill()
     started = SpawnProcess.start
     monkeypatch.setattr(SpawnProcess, "start", start)
-    measurer = Measurer(Task(str(DIGITS), str(DIGITS), str(data)))
+    measurer = Measurer(Measurement(str(DIGITS), str(DIGITS), str(data)))
     with pytest.raises(ComparisonError, match="6 worker processes were lost"):
         list(measured(measurer, range(4), 2))
 

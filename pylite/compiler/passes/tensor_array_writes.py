@@ -29,7 +29,7 @@ def run(subgraph):
 
 # ---- dead operators ------------------------------------------------------------------------------------------
 def _without_dead(operators, outputs, unused):
-    """The operators without those that compute nothing but `unused` tensors, and what only those read."""
+    """The operators, except those that compute only `unused` tensors or tensors that only such operators read."""
     while True:
         used = {i for operator in operators for i in operator.inputs}.union(outputs)
         live = [operator for operator in operators if not _is_dead(operator, used, unused)]
