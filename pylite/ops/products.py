@@ -134,7 +134,7 @@ def hybrid(node, images, out, packed, bias, window, asymmetric, column_first=Fal
     """
     scratch = window.shared or [Scratch(shape, dtype) for shape, dtype in _scratch_of(images, max(window.fw, 1))]
     phase = window.shared and not window.transposed
-    seen = scratch[0].value.view(*window.x_view) if phase else None
+    pixels = scratch[0].value.view(*window.x_view) if phase else None
     scales = per_channel(packed.value.scales, out.shape[3] // window.pixels)
     if window.transposed:
         padding = np.zeros(-out.shape[3] % 16, np.float32)
@@ -146,7 +146,7 @@ def hybrid(node, images, out, packed, bias, window, asymmetric, column_first=Fal
     return Call("hybrid.ConvHybrid", images, out, packed, bias,
                 q=q, row_scales=row_scales, row_zeros=row_zeros, padding=padding, first=window.first, scales=scales,
                 filter=window.filter, groups=window.groups, asymmetric=asymmetric, column_first=column_first, low=low,
-                high=high, seen=seen, strided=(1,))
+                high=high, pixels=pixels, strided=(1,))
 
 
 def _scratch_of(images, taps):

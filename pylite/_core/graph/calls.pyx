@@ -1,7 +1,7 @@
-"""A graph while it is lowered: values, nodes, the calls that nodes are lowered to, and the memory that these see.
+"""A graph while it is lowered: values, nodes, their calls, and the views of memory that calls take.
 
-Large graphs have tens of thousands of these objects.  In C they are made in a third of the time, and Python's garbage
-collector passes over those that cannot be part of a cycle.  ir/values.py completes Value and Node.
+Large graphs have tens of thousands of these objects.  As extension types they are made in a third of the time, and
+Python's garbage collector skips the types that cannot be part of a cycle.  ir/values.py completes Value and Node.
 """
 from math import prod
 
@@ -48,7 +48,7 @@ cdef class ValueBase:
 
     @property
     def planned(self):
-        """Does the memory planner place it?  Not constants, variables, and the results of earlier segments."""
+        """Does the memory planner place it?  Not constants, variables and results of earlier segments."""
         return self.data is None and self.kind not in ("variable", "carried")
 
     @property
@@ -81,7 +81,7 @@ cdef class ValueBase:
         return view_of(self, (self.nbytes,), None, 0, "uint8")
 
     def copied(self):
-        """A copy, whose root and pad are to be set."""
+        """A copy; the caller sets its root and pad."""
         cdef ValueBase made = ValueBase.__new__(type(self))
         made.tensor, made.index, made.name, made.dtype, made.shape = (
             self.tensor, self.index, self.name, self.dtype, self.shape)
@@ -107,7 +107,7 @@ cdef class ValueBase:
 
 
 def values_of(kind, tensors, constant):
-    """The Values of a graph's tensors; kind: their class; constant(tensor): the contents of one that has some."""
+    """The Values of a graph's tensors; kind: their class; constant(tensor): the contents of a constant."""
     cdef list values = []
     cdef ValueBase value
     for tensor in tensors:
@@ -118,7 +118,7 @@ def values_of(kind, tensors, constant):
 
 
 cdef class NodeBase:
-    """The attributes of a Node.  Its operands are listed when they are first asked for: most repeats do without."""
+    """The attributes of a Node.  Its operands are listed on first use, as most repeats need none."""
     def __init__(self, index, operator, values, host=None):
         self.start(operator, values, host)
         self.index = index

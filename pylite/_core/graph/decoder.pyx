@@ -21,7 +21,7 @@ cdef extern from "Python.h":
 
 cdef enum:
     MAX_FIELDS = 32             # of a table
-cdef enum How:                  # the way in which a field is decoded
+cdef enum How:                  # how a field is decoded
     NUMBER, ENUM, STRING, TABLE, TABLES, ARRAY, TUPLE, ENUMS, UNION
 cdef dict HOW = {"number": NUMBER, "enum": ENUM, "string": STRING, "table": TABLE, "tables": TABLES, "array": ARRAY,
                  "tuple": TUPLE, "enums": ENUMS, "union": UNION}
@@ -43,7 +43,7 @@ cdef class Field:
     cdef Py_UCS4 code           # of a number, as in `struct`
     cdef tuple names            # of an enumeration's values or a union's tables
     cdef object dtype           # of an array
-    cdef object file            # the file as one array of this type: slices of it take half the time to make
+    cdef object file            # the file as one array of this type, whose slices are made in half the time
     cdef Table table
 
 
@@ -63,7 +63,7 @@ cdef class Table:
     cdef list fields
     cdef dict defaults
     cdef dict layouts
-    cdef Py_ssize_t vtable      # of the table that was decoded last
+    cdef Py_ssize_t vtable      # position of the vtable of the last decoded table
     cdef Layout layout
     cdef bint shared            # does a union hold it?
 
@@ -225,7 +225,7 @@ cdef class Decoder:
         return layout
 
     cdef object decode_table(self, Table table, Py_ssize_t at, Py_ssize_t offset):
-        """The record of the table that the offset at `at` points to; the methods below take these, too."""
+        """The record of the table that the `offset` at position `at` points to, as do those of the methods below."""
         cdef Py_ssize_t position = at + offset, vtable
         cdef Layout layout
         cdef Field field = None

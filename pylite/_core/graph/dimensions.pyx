@@ -1,7 +1,7 @@
-"""Dimensions that record what is done with them, so that a graph is lowered once for many shapes.
+"""Dimensions that record the arithmetic on them, so that a graph is lowered once for many shapes.
 
 A Dim stands for a dimension of an input.  Arithmetic gives other Dims.  A comparison gives a bool, and a conversion
-gives a plain number; the Recording notes both as guards: what was lowered holds for all shapes that give the same
+gives a plain number; the Recording notes both as guards: the calls are valid for all shapes that give the same
 results.  A Dim is not an int, so that nothing reads its number without a guard.
 """
 import operator
@@ -12,20 +12,20 @@ cdef tuple functions = (None, None, operator.add, operator.sub, operator.mul, op
 
 
 class UnrecordableError(Exception):
-    """What was done with a dimension cannot be repeated for others."""
+    """An operation on a dimension that cannot be repeated for other shapes."""
 
 
 cdef class Recording:
     """The arithmetic done with the dimensions of one lowering.
 
-    instructions: [(operation, operand, operand)], one for each slot; values: of the slots, for the shapes at hand;
-    guards: {slot: the value on which something depends}; closed: nothing more may be recorded.
+    instructions: [(operation, operand, operand)], one for each slot; values: of the slots, for the present shapes;
+    guards: {slot: the value on which the calls depend}; closed: nothing more may be recorded.
     """
     def __init__(self):
         self.instructions, self.values, self.guards, self.slots = [], [], {}, {}
 
     def given(self, value):
-        """A Dim for the next dimension that is given; value: at hand."""
+        """A Dim for the next input dimension; value: its present size."""
         cdef Py_ssize_t number = len([i for i in self.instructions if i[0] == GIVEN])
         self.values.append(value)
         self.instructions.append((GIVEN, number, 0))

@@ -1,6 +1,6 @@
 """From decoded tables to the tensors and operators of a graph: what a load does for each of thousands of them.
 
-ValueErrors say what is wrong; pylite/schema/loader.py, which does what few models need, adds where.
+ValueErrors say what is wrong; pylite/schema/loader.py adds where, and handles features that few models use.
 """
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport calloc, free
@@ -18,7 +18,7 @@ cdef dict ZERO_POINTS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-2**1
 cdef tuple ANY_ZERO_POINT = (-2**31, 2**31 - 1)
 cdef object MAX_BYTES = 1 << 47     # of one tensor: no machine has more addresses
 
-cdef enum:                  # what is known of a tensor, while operators are read in order
+cdef enum:                  # the state of a tensor while operators are read in order
     WRITTEN = 1             # it has its contents
     UNOWNED = 2             # no operator alone computes them
     EMPTY = 4               # it may be read without any
@@ -206,7 +206,7 @@ cdef class Tensors:
 
 
 cdef object zero_points(zero_point, Py_ssize_t scales, dtype):
-    """One zero point per scale: zeros where the file gives none, its only one for every scale."""
+    """One zero point per scale: zeros if the file has none; a single zero point counts for all scales."""
     cdef Py_ssize_t count = 0 if zero_point is None else len(zero_point)
     if count == 0:
         return ZERO if scales == 1 else np.zeros(scales, np.int64)
@@ -222,7 +222,7 @@ cdef object zero_points(zero_point, Py_ssize_t scales, dtype):
 
 
 cdef object first_beyond(numbers, int64_t low, int64_t high):
-    """The first of the numbers, int64, that is outside low to high, or None."""
+    """The first of the int64 numbers that lies outside low..high, or None."""
     cdef Py_ssize_t count = len(numbers), i
     cdef const int64_t *at = <const int64_t *>memory_of(numbers, 8 * count)
     for i in range(count):
@@ -232,7 +232,7 @@ cdef object first_beyond(numbers, int64_t low, int64_t high):
 
 
 cdef bint all_finite(numbers) except -1:
-    """Is there neither an infinity nor a NaN among the numbers, float32?"""
+    """Are all of the float32 numbers finite?"""
     cdef Py_ssize_t count = len(numbers), i
     cdef const float *at = <const float *>memory_of(numbers, 4 * count)
     cdef bint finite = True

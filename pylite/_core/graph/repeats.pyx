@@ -1,7 +1,7 @@
 """Operators that repeat an earlier one are lowered by copying its calls.
 
-Large graphs consist of a few blocks, each of them many times.  Operators with scales are lowered one by one: their
-outputs hardly ever have the same ones.
+Large graphs repeat a few blocks many times.  Operators whose outputs have scales are lowered one by one, as they hardly
+ever have equal scales.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t
@@ -17,24 +17,24 @@ cdef object UNKNOWN = object()
 
 
 cdef class Repeats:
-    """The nodes of one graph by kind: nodes of one kind differ in nothing that infer and lower look at.
+    """The nodes of one graph by kind: `infer` and `lower` cannot tell nodes of one kind apart.
 
     values: of the graph, by tensor index; op: the class of ops whose nodes may repeat others; classes: the module of
     Node, Temporary and Alias.
 
-    Objects that may be alike have numbers; equal numbers mean that they are.
+    Objects have numbers; those with equal numbers are alike.
     """
     cdef list values
     cdef object op, classes
-    cdef bytes group            # of the operator that find() found nothing for, None where it cannot repeat
+    cdef bytes group            # of the operator that find() was last asked for and has no Template of, or None
     cdef int32_t *shallow       # the numbers of values without the contents of constants, by tensor index; 0: not known
     cdef int32_t *deep          # with the contents
     cdef dict numbers           # {what tells things apart, or the id of one: its number}
-    cdef dict known             # {id: the thing}, so that it stays the only one of this id
+    cdef dict known             # {id: the object}, kept alive so that its id stays its own
     # By op and outputs, which tell most nodes apart: (a single node, its calls), or by the other
     # operands, too: such a pair, its Template, or None.
     cdef dict groups
-    cdef dict kinds             # those of the group that find() looked in last, None where it is new
+    cdef dict kinds             # the kinds of the group that find() looked in last, None if the group is new
 
     def __cinit__(self, list values, op, classes):
         self.shallow = <int32_t *>calloc(2 * len(values) + 1, sizeof(int32_t))
@@ -50,11 +50,11 @@ cdef class Repeats:
         free(self.shallow)
 
     def lower(self, operators, list ops, Py_ssize_t position, host, list nodes, list calls, finish):
-        """Lower the operators from `position` on, each like an earlier one; returns the position of the first that is
-        not.
+        """Lower the operators from `position` on as copies of earlier ones; returns the position of the first that
+        repeats none.
 
         ops: of each operator; host: of new Nodes.  Appends to `nodes` and `calls`; finish(node, item) gets each Alias
-        and Packed that a node is lowered to.
+        and Packed of a node.
         """
         cdef Template template
         cdef NodeBase node
@@ -71,7 +71,7 @@ cdef class Repeats:
         return position
 
     cpdef Template find(self, operator, op):
-        """The Template for an operator like an earlier one, else None: keep() then notes what it is lowered to."""
+        """The Template for an operator like an earlier one, else None; the caller then passes its calls to keep()."""
         cdef tuple record = <tuple>operator, inputs = record[5], outputs = record[6]
         cdef int32_t numbers[OPERANDS + 1]
         cdef Py_ssize_t n = 1, i
@@ -112,7 +112,7 @@ cdef class Repeats:
         return found
 
     cdef bytes key(self, tuple record, opaque):
-        """What tells an operator from others of its group, None where it is like no other."""
+        """The bytes that tell an operator from others of its group, None if it is unique."""
         cdef tuple inputs = record[5]
         cdef Py_ssize_t at[OPERANDS]
         cdef int32_t numbers[OPERANDS + 1]
@@ -132,13 +132,13 @@ cdef class Repeats:
         return PyBytes_FromStringAndSize(<const char *>numbers, (count + 1) * sizeof(int32_t))
 
     def keep(self, node, emitted):
-        """Note what the node was lowered to that find() was last asked for."""
+        """Keep the calls of the node whose operator find() was last asked for."""
         if self.group is not None:
             (self.groups if self.kinds is None else self.kinds)[self.group] = node, emitted
             self.kinds = None
 
     cdef Template template(self, opaque, node, emitted):
-        """The Template of a kind, None where what its first node was lowered to cannot be copied."""
+        """The Template of a kind, None if the calls of its first node cannot be copied."""
         cdef Template made = Template(self.classes)
         if not made.take(opaque, node, emitted):
             return None
@@ -153,25 +153,25 @@ cdef class Repeats:
             number = self.numbers[key] = len(self.numbers) + 1
         return number
 
-    cdef int32_t seen(self, thing) except -1:
-        """The number of an object that has been seen before, else 0."""
+    cdef int32_t known_number(self, thing) except -1:
+        """The number of an object that has one, else 0."""
         return self.numbers.get(id(thing), 0)
 
     cdef int32_t remember(self, thing, int32_t number) except -1:
-        """Give an object its number, and hold it, so that it stays the only one of its id."""
+        """Give an object its number, and keep it alive, so that its id stays its own."""
         self.known[id(thing)] = thing
         self.numbers[id(thing)] = number
         return number
 
     cdef int32_t number_of(self, thing) except -1:
-        """The number of an object that no other equals."""
-        return self.seen(thing) or self.remember(thing, <int32_t>len(self.numbers) + 1)
+        """The number of an object that equals no other."""
+        return self.known_number(thing) or self.remember(thing, <int32_t>len(self.numbers) + 1)
 
     cdef int32_t options_number(self, options) except -1:
         """The number of an operator's options, 0 where it has none."""
         if options is None:
             return 0
-        cdef int32_t number = self.seen(options)
+        cdef int32_t number = self.known_number(options)
         if number:
             return number
         try:
@@ -181,17 +181,17 @@ cdef class Repeats:
         return self.remember(options, number)
 
     cdef int32_t quantization_number(self, q) except -1:
-        return self.seen(q) or self.remember(q, self.new_number((q[0].tobytes(), q[1].tobytes(), *q[2:8])))
+        return self.known_number(q) or self.remember(q, self.new_number((q[0].tobytes(), q[1].tobytes(), *q[2:8])))
 
     cdef int32_t input_number(self, Py_ssize_t index, bint contents) except -1:
-        """The number of a tensor that is read, 0 where it is like no other; contents: do those of constants count?"""
+        """The number of an input, 0 if it is unique; contents: are the contents of constants compared?"""
         cdef int32_t *number = &(self.deep if contents else self.shallow)[index]
         if number[0] == 0:
             number[0] = self.number(self.values[index], contents)
         return number[0]
 
     cdef int32_t number(self, ValueBase value, bint contents) except -1:
-        """The number of a value as it is now, 0 where it is like no other."""
+        """The number of a value in its present state, 0 if it is unique."""
         data, q = value.data, value.quantization
         if value.pad is not None:
             return 0
@@ -208,7 +208,7 @@ cdef class Repeats:
 
     # ---- copies ----------------------------------------------------------------------------------------------
     cdef int copy(self, Template template, NodeBase node, list calls, finish) except -1:
-        """Append the Calls that `node` is lowered to, finish the rest, and set its outputs' shapes."""
+        """Append the Calls of `node`, pass its Aliases and Packed to finish(), and set the shapes of its outputs."""
         cdef list objects = []
         cdef tuple record = <tuple>node.operator
         cdef Py_ssize_t i = 0, at

@@ -1,4 +1,4 @@
-"""Recordings for evaluation: the numbers of all that was done with dimensions, for one set of shapes at a time."""
+"""Recordings made ready for evaluation: the results of all recorded arithmetic, for one set of shapes at a time."""
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
@@ -24,7 +24,7 @@ cdef int64_t LARGEST = <int64_t>1 << 62
 
 
 cdef class Tape:
-    """A Recording for evaluation.  size: number of slots; inputs: of dimensions that are given."""
+    """A Recording made ready for evaluation.  size: number of slots; inputs: of dimensions for evaluate()."""
     def __cinit__(self, Recording recording not None, *_):
         cdef Py_ssize_t i, n = len(recording.instructions)
         self.size = n
@@ -175,7 +175,7 @@ cdef object filled(const int64_t *numbers, thing):
                 made[i] = filled(numbers, item)
         if type(thing) is list:
             return made
-        return tuple(made) if type(thing) is tuple else type(thing)(*made)      # a named one
+        return tuple(made) if type(thing) is tuple else type(thing)(*made)      # a named tuple
     if type(thing) is Computed:
         return (<Computed>thing).function(*filled(numbers, (<Computed>thing).args))
     return thing

@@ -1,4 +1,4 @@
-"""Templates: what nodes of one kind are lowered to, made from the first of them; others get copies of it."""
+"""Templates: the calls of the first node of a kind, of which later nodes get copies."""
 from pylite._core.graph.calls cimport Call, Packed, Scratch, View
 from pylite._core.simd cimport memory_of
 
@@ -14,7 +14,7 @@ class Unrepeatable(Exception):
 
 
 cdef class Maker:
-    """Makes one object that a node is lowered to, from its operands and the objects made before."""
+    """Makes one object for a node, from its operands and the objects made before."""
     cdef object make(self, list objects, node):
         raise NotImplementedError
 
@@ -91,7 +91,7 @@ cdef class PackedMaker(Maker):
 
 
 cdef tuple replaced(tuple args, list places, list objects):
-    """The args, of which those in `places`, [position, number of an object, ...], are replaced."""
+    """The args, with objects put in `places`, [position, number of the object, ...]."""
     cdef list made = list(args)
     cdef Py_ssize_t i, position, number
     for i in range(0, len(places), 2):
@@ -101,16 +101,16 @@ cdef tuple replaced(tuple args, list places, list objects):
 
 
 cdef class Template:
-    """What the nodes of one kind are lowered to, by the first of them.
+    """Makes the calls of nodes of one kind, as copies of the calls of its first node.
 
-    Objects have numbers here: the operands first, then what the makers make.
+    Objects have numbers here: the operands come first, then the objects that the makers make.
     """
     def __init__(self, classes):
         self.classes = classes
         self.makers, self.places, self.constants = [], {}, []
 
     cdef bint take(self, opaque, node, list emitted) except -1:
-        """Build from the calls of a node; False where these cannot be copied."""
+        """Build from the calls of a node; False if these cannot be copied."""
         cdef list operands = node.inputs + node.outputs
         self.shapes = [None if value is None else value.shape for value in node.outputs]
         self.count = len(operands)
@@ -129,7 +129,7 @@ cdef class Template:
         return True
 
     cdef Py_ssize_t enter(self, thing, Maker maker) except -1:
-        """The number of an object that `maker` makes the like of."""
+        """Enter `maker`, which makes copies of `thing`; returns its number."""
         cdef Py_ssize_t number = self.count
         self.makers.append(maker)
         self.places[id(thing)] = number
@@ -137,7 +137,7 @@ cdef class Template:
         return number
 
     cdef Py_ssize_t emit(self, item) except -1:
-        """Enter a Call or Alias, and what it needs; returns its number."""
+        """Enter a Call or Alias, and the objects that it refers to; returns its number."""
         cdef AliasMaker alias
         cdef CallMaker maker
         if type(item) is self.classes.Alias:
@@ -221,7 +221,7 @@ cdef class Template:
                 maker = ContentsMaker()
                 maker.value, maker.shape = number, None if array is data else array.shape
                 return maker
-        if self.opaque:         # it may be computed from contents that were not compared
+        if self.opaque:         # the array may depend on contents that were not compared
             raise Unrepeatable
         return None
 

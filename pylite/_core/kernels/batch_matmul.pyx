@@ -26,9 +26,9 @@ cdef enum Kind:
 cdef enum:
     DEPTH = 1024            # elements of a row that are transposed at a time
     ROUND = 4               # matrices that are packed before they are used
-    FEW = 2                 # rows for which packing columns at run time does not pay
+    FEW = 2                 # the most rows for which packing columns at run time takes longer than it saves
     MANY = 64               # rows of floats that one thread multiplies at a time
-    LINES = 32              # of such columns that a thread takes
+    LINES = 32              # columns that are not packed, of which a thread takes so many at a time
     LOCAL_SUMS = 2048       # column sums, and elements of the bias, on the caller's stack,
     LOCAL = 16384           # and bytes of panels
     GRAIN = 4096            # elements that one thread quantizes
@@ -101,7 +101,6 @@ cdef class BatchMatmul(Kernel):
         s.kind = {"float32": FLOAT, "int8": BYTES, "int32": SUMS, "hybrid": HYBRID, "int16": WORDS}[kind]
         s.products = which.shape[1]
         if y.shape[0] == 0:
-            self.fn = <kernel_fn>nothing
             return
         s.x, s.y = <const char *>&x[0] if x.shape[0] else NULL, <char *>&y[0]
         s.w_row, s.w_k, s.w_item = 1, s.n, w_item
@@ -195,10 +194,6 @@ cdef void set_rows(Output *o, Batch *s, ptrdiff_t item):
     o.span = s.m
 
 
-cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
-    return 0
-
-
 cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
     cdef Batch *s = &self.state
     cdef ptrdiff_t end, whole = s.matrices
@@ -263,7 +258,7 @@ def pack_s16(w, layout):
 
 # ---- tasks ---------------------------------------------------------------------------------------------------
 cdef void multiply_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Few rows of x times columns of w that are lines in memory, which are not packed."""
+    """Multiply few rows of x by columns of w that are lines in memory, without packing them."""
     cdef Batch *s = <Batch *>ctx
     cdef ptrdiff_t i, j, row, product
     for i in range(begin, end):

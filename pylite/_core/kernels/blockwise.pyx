@@ -34,7 +34,7 @@ def pack_blocks(w, const float[::1] scales, Py_ssize_t blocks, bint narrow):
     scale = np.zeros(wide * blocks, np.float32)
     cdef uint8_t[::1] to = panels, panel = np.zeros(MAX_NR * deep if nibbles else 0, np.uint8)
     cdef int32_t[::1] totals = sums
-    cdef float[::1] factors = scale
+    cdef float[::1] block_scales = scale
     j = 0
     while j < columns:
         width = min(<ptrdiff_t>t.nr, wide - j)
@@ -43,7 +43,7 @@ def pack_blocks(w, const float[::1] scales, Py_ssize_t blocks, bint narrow):
             slots.pack_b_q8(t, min(width, columns - j), size, &x[(i * columns + j) * size], 0,
                             &panel[0] if nibbles else &to[at * deep], &totals[at])
             for k in range(min(width, columns - j)):
-                factors[at + k] = scales[(j + k) * blocks + i]
+                block_scales[at + k] = scales[(j + k) * blocks + i]
             if nibbles:
                 halve(&panel[0], width * t.kr, deep // (2 * t.kr), &to[at * deep // 2])
         j += t.nr
@@ -85,7 +85,6 @@ cdef class BlockwiseHybrid(Kernel):
         self.x, self.y, self.q, self.row_scales, self.terms, self.bias = x, y, q, row_scales, terms, bias
         self.panels, self.sums, self.scales, b.nibbles = packed
         if 0 in self.x.shape[:2] or 0 in self.y.shape[:2]:
-            self.fn = <kernel_fn>nothing
             return
         s.slots = slots
         b.panels, b.sums, b.scale = &self.panels[0], &self.sums[0], &self.scales[0]
@@ -96,10 +95,6 @@ cdef class BlockwiseHybrid(Kernel):
         s.rows, s.splits = x.shape[0], (b.columns + s.slots.q8.nr - 1) // s.slots.q8.nr
         self.fn, self.algorithm = <kernel_fn>blockwise_hybrid, "weights of 4 bits" if b.nibbles else "weights of 8 bits"
         self.subnormals = FLUSH
-
-
-cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
-    return 0
 
 
 cdef int blockwise_hybrid(BlockwiseHybrid self, pl_pool *pool) noexcept nogil:

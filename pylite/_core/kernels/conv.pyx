@@ -39,7 +39,6 @@ cdef class ConvQ8(Kernel):
         panels, parameters = packed[:2]
         self.x, self.y, self.held = x, y, (panels, parameters, zero)
         if 0 in self.y.shape[:4]:
-            self.fn = <kernel_fn>nothing
             return
         set_window(&p.window, &x[0, 0, 0, 0] if x.size else NULL, x.strides[0], x.strides[1], x.strides[2], x.shape[1],
                    x.shape[2], y.shape[1], y.shape[2], x.shape[3] // groups,
@@ -115,10 +114,6 @@ cdef void run_tiles(ConvQ8 self, ptrdiff_t begin, ptrdiff_t end, int thread) noe
     for i in range(begin, end):
         get_task(&p.tasks, &p.output, NULL, p.columns, i, &task)
         p.slots.winograd_q8(&self.tiles, task.position, task.rows, task.begin, task.end, &p.q)
-
-
-cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
-    return 0
 
 
 cdef int conv_q8(ConvQ8 self, pl_pool *pool) noexcept nogil:

@@ -55,7 +55,6 @@ cdef class Conv16(Finished):
         cdef Window *g = &p.window
         self.x, self.y, self.w = x, y, w
         if 0 in self.y.shape[:4]:
-            self.fn = <kernel_fn>nothing
             return
         self.set_finish(rule, bias, factors, low, high)
         self.zero = np.zeros(max(1, x.shape[3] // groups * 2), np.uint8)
@@ -66,10 +65,6 @@ cdef class Conv16(Finished):
         set_sizes(p, slots, y.shape[3], groups, g.fh * g.fw * g.length // 2, wide)
         p.finish, p.w = self.finish, &w[0, 0] if w.size else NULL
         self.fn = <kernel_fn>conv16
-
-
-cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
-    return 0
 
 
 cdef int conv16(Conv16 self, pl_pool *pool) noexcept nogil:

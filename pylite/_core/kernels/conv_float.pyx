@@ -80,7 +80,7 @@ cdef void run_packing(pl_packing_task *task) noexcept nogil:
 def pack_f32(w, Py_ssize_t groups=1, layout=None):
     """Panels of float32 weights w (columns, ...), the columns of all groups; deferred until finish_packing().
 
-    layout: see matmul.arranged; where it keeps columns apart, weights are arranged and packed in pieces.
+    layout: see matmul.arranged; if it is by_columns, weights are arranged and packed in pieces.
     """
     cdef ptrdiff_t columns, depth, group_size, j, step
     if layout is None or not layout.by_columns or not w.size:
@@ -155,7 +155,6 @@ cdef class ConvF32(Kernel):
         cdef ptrdiff_t padding = <ptrdiff_t>filter[1] * x.shape[3] // <ptrdiff_t>groups * 4
         cdef const uint8_t *zero = zeros
         if not y.shape[0] * y.shape[1] * y.shape[2] * y.shape[3]:
-            self.fn = <kernel_fn>nothing
             return
         self.subnormals = FLUSH
         if padding > ZEROS:
@@ -184,10 +183,6 @@ cdef class ConvF32(Kernel):
         self.fn, self.algorithm = <kernel_fn>conv_f32, algorithm_of(p)
 
 
-cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
-    return 0
-
-
 cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
     if s.weights != NULL:
@@ -197,7 +192,7 @@ cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:
 
 # ---- Winograd's F(2x2, 3x3), whose micro-kernels are in simd/winograd_f32.h -----------------------------------
 cdef int some_tiles(const pl_tile *t, ptrdiff_t tiles, ptrdiff_t c):
-    """The number of tiles of a task: tasks are equally large, and multiples of what products take."""
+    """The number of tiles of a task: tasks are equally large, and multiples of the rows of a product's tile."""
     cdef ptrdiff_t most = (WINOGRAD_SCRATCH - 16 * (c + 16)) // (16 * (c + t.nr))
     if most > 4:
         most -= most % (t.mr if most >= t.mr else 4)
@@ -274,7 +269,7 @@ cdef void conv_f32_winograd_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int
     for i in range(begin, end):
         get_task(&p.tasks, &s.tiles, NULL, p.columns, i, &task)
         next = task.rows * p.depth
-        if next % 1024 == 0:        # the 16 operands would share few sets of the cache
+        if next % 1024 == 0:        # otherwise the 16 operands share few sets of the cache
             next += 16
         m = scratch + 16 * next
         if i // p.tasks.splits != transformed:
@@ -312,7 +307,6 @@ cdef class Conv3D(Kernel):
         cdef int i
         self.x, self.y, self.panels, self.bias = x, y, panels, bias
         if 0 in y_shape:
-            self.fn = <kernel_fn>nothing
             return
         v.x, v.channels = &x[0] if x.shape[0] else NULL, x_shape[4]
         v.image = x_shape[1] * x_shape[2] * x_shape[3] * x_shape[4]

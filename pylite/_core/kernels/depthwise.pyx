@@ -49,8 +49,8 @@ cdef struct Range:                      # of the slots add_f32 and mul_f32
 
 
 # ---- one loop for all types ----------------------------------------------------------------------------------
-cdef struct Factors:         # of sums, and what is added to them: repeated, since rows of few channels are short
-    ptrdiff_t image, c, n   # whose they are; the first channel, and the number of elements
+cdef struct RepeatedScales:     # scales and biases of channels, repeated, since rows of few channels are short
+    ptrdiff_t image, c, n   # of this image, from channel c on; n: the number of elements
     float scale[PL_DEPTH]
     float bias[PL_DEPTH]
 
@@ -65,19 +65,19 @@ cdef struct Depthwise:
     ptrdiff_t h, oh         # lines of the images
     ptrdiff_t line, image, y_line           # strides in bytes,
     ptrdiff_t y_item        # and bytes of a result
-    ptrdiff_t run           # output lines that micro-kernels take at a time,
-    bint borders            # also where windows lie partly outside of the image
+    ptrdiff_t run           # output lines that micro-kernels take at a time
+    bint borders            # may these include windows that lie partly outside of the image?
     int stride, dilation, pad               # the vertical ones
-    # The results of the output pixels `g`, written to y; and what is done with the sums of the lines of an image.
+    # multiply writes the results of the output pixels `g` to y; complete scales the sums of lines of an image.
     void (*multiply)(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil
-    void (*complete)(const Depthwise *s, ptrdiff_t image, Factors *factors, int lines, float *y) noexcept nogil
+    void (*complete)(const Depthwise *s, ptrdiff_t image, RepeatedScales *scales, int lines, float *y) noexcept nogil
     int w_zero, flip        # of bytes,
     pl_columns columns
     Finish finish           # of int16,
     float low, high         # of floats,
     const float *bias
     const float *column_scales      # and of floats times integers:
-    const float *floats     # the images, of which x holds the quantized values
+    const float *floats     # the images; x holds their quantized values
     float *row_scales
     ptrdiff_t size          # elements of an image
 
@@ -114,11 +114,11 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
     cdef const uint8_t *row[PL_MAX_TAPS]
     cdef const uint8_t *repeated[PL_MAX_TAPS]
     cdef uint8_t buffer[REPEAT_BUFFER]
-    cdef Factors factors
+    cdef RepeatedScales scales
     cdef ptrdiff_t image, line, pixel
     cdef uint8_t *y
     cdef int rows
-    factors.image = -1
+    scales.image = -1
     while begin < end:
         image = fast_div(begin, s.oh)
         line = begin - image * s.oh
@@ -131,12 +131,8 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
             s.multiply(s, &patch, y + pixel * g.c * s.y_item)
             pixel += patch.pixels
         if s.complete != NULL:
-            s.complete(s, image, &factors, g.lines, <float *>y)
+            s.complete(s, image, &scales, g.lines, <float *>y)
         begin += g.lines
-
-
-cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
-    return 0
 
 
 # ---- 8 bits --------------------------------------------------------------------------------------------------
@@ -151,7 +147,6 @@ cdef class DepthwiseQ8(DepthwiseKernel):
         cdef Depthwise *s = &self.state
         weights, parameters = packed
         self.held = x, y, weights, parameters, zero
-        self.fn = <kernel_fn>nothing
         if not set_up(s, x, y, filter, zero):
             return
         s.w, s.w_zero, s.flip = <const uint8_t *>memory_of(weights, weights.size), w_zero, x_flip
@@ -194,7 +189,6 @@ cdef class Depthwise16(Finished):
         cdef Depthwise *s = &self.state
         zero = bytes(2 * y.shape[3])
         self.held = x, y, w, zero
-        self.fn = <kernel_fn>nothing
         if not set_up(s, x, y, filter, zero):
             return
         self.set_finish(rule, bias, factors, low, high)
@@ -233,7 +227,6 @@ cdef class DepthwiseF32(DepthwiseKernel):
         zero = bytes(4 * y.shape[3])
         w = np.ascontiguousarray(w)
         self.held = x, y, w, bias, zero
-        self.fn = <kernel_fn>nothing
         if not set_up(s, x, y, filter, zero):
             return
         s.w, s.low, s.high = <const uint8_t *>memory_of(w, w.nbytes), low, high
@@ -271,7 +264,6 @@ cdef class DepthwiseHybrid(DepthwiseKernel):
         cdef Depthwise *s = &self.state
         zero = bytes(4 * y.shape[3])
         self.held = x, y, w, bias, q, row_scales, scales, zero
-        self.fn = <kernel_fn>nothing
         if not set_up(s, q, y, filter, zero):
             return
         s.w, s.low, s.high = <const uint8_t *>memory_of(w, w.nbytes), low, high
@@ -294,12 +286,12 @@ cdef int depthwise_hybrid(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
 
 
 cdef void multiply_whole(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil:
-    """Sums of whole numbers."""
+    """Compute sums of whole numbers, without bias and limits."""
     s.slots.depthwise_f32(g, <const float *>s.w, <const float *>g.zero, -INFINITY, INFINITY, <float *>y)
 
 
-cdef void repeat_factors(const Depthwise *s, ptrdiff_t image, ptrdiff_t c, Factors *f) noexcept nogil:
-    """Those of channels c to c + PL_DEPTH, of as many pixels as fit where that is all channels."""
+cdef void repeat_scales(const Depthwise *s, ptrdiff_t image, ptrdiff_t c, RepeatedScales *f) noexcept nogil:
+    """Fill f for channels c to c + PL_DEPTH; repeat all channels for as many pixels as fit."""
     cdef ptrdiff_t some = min(<ptrdiff_t>PL_DEPTH, s.window.c - c), j
     if image == f.image and c == f.c:
         return
@@ -314,12 +306,12 @@ cdef void repeat_factors(const Depthwise *s, ptrdiff_t image, ptrdiff_t c, Facto
             f.scale[j], f.bias[j] = f.scale[j - some], f.bias[j - some]
 
 
-cdef void scale_sums(const Depthwise *s, ptrdiff_t image, Factors *f, int lines, float *y) noexcept nogil:
-    """The sums of these lines times the product of both scales, plus bias, each rounded."""
+cdef void scale_sums(const Depthwise *s, ptrdiff_t image, RepeatedScales *f, int lines, float *y) noexcept nogil:
+    """Multiply the sums of these lines by the product of both scales, and add the bias; each step rounds."""
     cdef Range ends = Range(s.low, s.high), unbounded = Range(-INFINITY, INFINITY)
     cdef ptrdiff_t c = 0, at, n, channels = s.window.c, elements = lines * s.window.pixels * channels, step
     while c < channels:
-        repeat_factors(s, image, c, f)
+        repeat_scales(s, image, c, f)
         at, step = c, max(f.n, channels)
         while at < elements:
             n = min(f.n, elements - at)
@@ -331,7 +323,7 @@ cdef void scale_sums(const Depthwise *s, ptrdiff_t image, Factors *f, int lines,
 
 
 cdef void center_images(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Quantize, and take the zero point off: padding then is 0."""
+    """Quantize, and subtract the zero point, so that padding is 0."""
     cdef Depthwise *s = <Depthwise *>ctx
     cdef uint8_t piece[PL_DEPTH]
     cdef DequantizeParameters p

@@ -22,8 +22,8 @@ from pylite._core.simd cimport PL_DEPTH, PL_SCALED, parallel_for, pl_hybrid, pl_
 from pylite._core.kernels.matmul import arranged
 
 cdef enum:
-    LARGE = 16384           # elements of an image that several threads quantize in slices,
-    PARTS = 64              # so many at most
+    LARGE = 16384           # elements of an image, from which on several threads quantize slices of it
+    PARTS = 64              # the most slices
     GRAIN = 4096            # elements that one thread quantizes
 
 
@@ -37,7 +37,7 @@ cdef struct Hybrid:
     ptrdiff_t line          # and its length
     ptrdiff_t size          # elements of an image
     int asymmetric
-    ptrdiff_t parts         # of a single, large image
+    ptrdiff_t parts         # slices of a single, large image
     float low[PARTS]
     float high[PARTS]
     const float *float_weights      # of a transposed convolution
@@ -48,10 +48,10 @@ cdef class ConvHybrid(Kernel):
 
     x: (n, h, w, c) and y: (n, oh, ow, k) float32, contiguous channels.
     Scratch: q, (n, h, w, c) bytes; row_scales, (n,) float32; row_zeros, (n,) int32; padding, (n, fw * c / groups)
-    bytes; first: fill it, else a kernel with the same x has filled it.
+    bytes; first: fill it, unless another kernel with the same x has filled it.
     packed: (panels, sums) from matmul.pack_weights; scales: (k,) float32; bias: (k,) float32 or None; asymmetric:
     quantize with a zero point; column_first: multiply by the scale of a column before that of the image, not by their
-    product; seen: pixels of q to be convolved instead of all; the rest as in ConvQ8.
+    product; pixels: the pixels of q to convolve, by default all; the rest as in ConvQ8.
     For a phase of a transposed convolution, packed is an array from pack_in_turn, and scales and bias have as many
     columns, filled with zeros: each product is scaled by itself and added in float32, as in the reference kernel.
     A matrix product is a convolution of m images of one pixel.  Results have the bits of the reference kernels: with
@@ -73,7 +73,7 @@ cdef class ConvHybrid(Kernel):
     def __init__(self, const float[:, :, :, ::1] x, float[:, :, :, :] y, packed, const float[::1] bias, *,
                  uint8_t[:, :, :, ::1] q, float[::1] row_scales, int32_t[::1] row_zeros, uint8_t[:, ::1] padding,
                  bint first, const float[::1] scales, filter, groups, bint asymmetric, bint column_first, float low,
-                 float high, const uint8_t[:, :, :, :] seen=None):
+                 float high, const uint8_t[:, :, :, :] pixels=None):
         cdef Hybrid *s = &self.state
         cdef ProductQ8 *p = &s.product
         cdef pl_hybrid *h = &p.hybrid
@@ -81,12 +81,11 @@ cdef class ConvHybrid(Kernel):
             x, y, q, row_scales, row_zeros, padding)
         self.scales, self.bias, self.first = scales, bias, first
         if 0 in self.y.shape[:4] or 0 in self.x.shape[:4]:
-            self.fn = <kernel_fn>nothing
             return
-        if seen is None:
-            seen = q
-        set_window(&p.window, &seen[0, 0, 0, 0] if seen.size else NULL, seen.strides[0], seen.strides[1],
-                   seen.strides[2], seen.shape[1], seen.shape[2], y.shape[1], y.shape[2], x.shape[3] // groups,
+        if pixels is None:
+            pixels = q
+        set_window(&p.window, &pixels[0, 0, 0, 0] if pixels.size else NULL, pixels.strides[0], pixels.strides[1],
+                   pixels.strides[2], pixels.shape[1], pixels.shape[2], y.shape[1], y.shape[2], x.shape[3] // groups,
                    &padding[0, 0], filter)
         p.window.zero_step = padding.shape[1]
         set_output(&p.output, <char *>&y[0, 0, 0, 0], y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1],
@@ -114,10 +113,6 @@ cdef class ConvHybrid(Kernel):
 
 
 cdef float no_weight
-
-
-cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
-    return 0
 
 
 cdef int conv_hybrid(ConvHybrid self, pl_pool *pool) noexcept nogil:

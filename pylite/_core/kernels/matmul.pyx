@@ -135,7 +135,7 @@ cdef bint any_weight(const uint8_t *w, ptrdiff_t n, int zero) noexcept nogil:
 
 
 cdef Py_ssize_t copied_bytes(weights) except -1:
-    """Bytes that only a packing task holds: of weights that are neither the file's nor kept with the model."""
+    """Bytes of weights that only a packing task keeps alive, as they belong neither to the file nor to the model."""
     return weights.nbytes if weights.flags.writeable else 0
 
 
@@ -176,8 +176,8 @@ def pack_weights(w, Py_ssize_t groups=1, layout=None, Py_ssize_t dilation=0):
 
 
 def in_lines(w, Py_ssize_t groups, Py_ssize_t dilation):
-    """Filters w (columns, fh, fw, c) with each line padded to a multiple of the tile's ka, where that is for images
-    that are read by lines; other weights as they are.
+    """Filters w (columns, fh, fw, c) with each line padded to a multiple of the tile's ka, if images are read by
+    lines; other weights unchanged.
     """
     if dilation != 1 or w.ndim != 4:
         return w
@@ -228,10 +228,10 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
 
     w: 8-bit (columns, ...), see arranged(); bias: int32 (columns,) or None; multipliers, shifts: int32 (columns,) or
     (1,) for all; x_zero, w_zero: zero points as of int8; dilation: the horizontal one; ends: (low, high) of the results
-    less their zero point, to look for a faster way to them; layout: may leave a choice to the ISA level, see
-    WinogradInteger and PixelPacking in product/layouts.py.
-    Returns (panels, parameters), see columns.pxd, by finish_packing(), and a third one where the choice is
-    taken: how many output pixels count as one, 0 for Winograd's tiles.
+    less their zero point, for which float32 may give the same results faster; layout: may leave a choice to the ISA
+    level, see WinogradInteger and PixelPacking in product/layouts.py.
+    Returns (panels, parameters), see columns.pxd; deferred until finish_packing().  A third item says what was chosen:
+    the number of output pixels that count as one, or 0 for Winograd's tiles.
     """
     cdef Py_ssize_t zero = w_zero + (128 if w.dtype == UINT8 else 0), pixels = 1
     cdef bint winograd = False
@@ -298,7 +298,6 @@ cdef class FullyConnectedQ8(Kernel):
         self.x, self.y, self.w, self.bias, self.scales = x, y, w, bias, scales
         self.w_flip, self.x_zero = w_flip, x_zero
         if m == 0 or n == 0:
-            self.fn = <kernel_fn>nothing
             return
         set_sizes(p, slots, n, 1, depth)
         set_matrix(&p.window, &x[0, 0] if depth else NULL, depth)
@@ -328,7 +327,7 @@ cdef class FullyConnectedQ8(Kernel):
             self.fit(low - zero_point, high - zero_point)
 
     cdef void set_starts(self, const int32_t *sums) noexcept nogil:
-        """The start of each column's sum, from the sums of its weights, which may lie in the same memory."""
+        """Set the start of each column's sum; sums: of its weights, possibly in the same memory as the starts."""
         cdef const ProductQ8 *p = &self.state
         cdef int32_t zero = self.x_zero + p.tile.offset
         cdef ptrdiff_t j
@@ -353,10 +352,6 @@ cdef class FullyConnectedQ8(Kernel):
         if q.real != NULL if p.tile.real else q.fit:
             p.finish = COLUMNS
             use_single_row(p)
-
-
-cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
-    return 0
 
 
 cdef int fully_connected_q8(FullyConnectedQ8 self, pl_pool *pool) noexcept nogil:

@@ -115,7 +115,6 @@ cdef class Recurrent(Kernel):
         s.cells, s.outputs = sizes
         s.steps, s.rows = y.shape[0], y.shape[1]
         if 0 in y.shape[:3] or s.cells == 0 or s.outputs == 0:
-            self.fn = <kernel_fn>nothing
             return
         e.slots = slots
         s.backward, e.asymmetric, s.cell_clip, s.projection_clip = backward, asymmetric, cell_clip, projection_clip
@@ -161,10 +160,6 @@ cdef class Recurrent(Kernel):
         array = given
         self.kept.append(array)
         return &array[0]
-
-
-cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
-    return 0
 
 
 cdef int recurrent(Recurrent self, pl_pool *pool) noexcept nogil:

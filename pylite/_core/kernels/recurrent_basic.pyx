@@ -21,10 +21,6 @@ from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
 from pylite._core.simd cimport pl_pool, pl_slots, slots
 
 
-cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
-    return 0
-
-
 cdef struct Filters:
     Engine engine
     Matrix features
@@ -65,7 +61,6 @@ cdef class Svdf(Kernel):
         self.row_scales, self.row_zeros, self.time, self.bias = row_scales, row_zeros, time, bias
         s.rows, s.units, s.filters, s.steps = y.shape[0], y.shape[1], time.shape[0], time.shape[1]
         if 0 in y.shape[:2] or s.filters == 0 or s.steps == 0:
-            self.fn = <kernel_fn>nothing
             return
         s.rank = s.filters // s.units
         s.engine.slots = slots
@@ -158,7 +153,6 @@ cdef class BasicLstm(Kernel):
             x, h, c, y, c_out, both, gates, bias)
         s.rows, s.cells, s.x_depth = y.shape[0], y.shape[1], x.shape[1]
         if 0 in y.shape[:2]:
-            self.fn = <kernel_fn>nothing
             return
         s.engine.slots = slots
         self.kept = set_matrix(&s.w, w, 4 * s.cells, both.shape[1])

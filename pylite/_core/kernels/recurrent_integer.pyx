@@ -101,7 +101,6 @@ cdef class Lstm(Kernel):
         s.cells, s.outputs = sizes
         s.steps, s.rows = y.shape[0], y.shape[1]
         if 0 in y.shape[:3] or s.cells == 0:
-            self.fn = <kernel_fn>nothing
             return
         s.slots = slots
         s.pieces = (s.cells + most_columns(slots) - 1) // most_columns(slots)
@@ -146,10 +145,6 @@ cdef class Lstm(Kernel):
         check_scratch(scratch, 4 * s.rows * s.cells)
         check_scratch(hidden, s.rows * s.cells << s.narrow if s.projection.panels != NULL else 0)
         self.fn = <kernel_fn>lstm
-
-
-cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
-    return 0
 
 
 cdef int lstm(Lstm self, pl_pool *pool) noexcept nogil:

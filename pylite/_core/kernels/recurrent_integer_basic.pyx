@@ -20,10 +20,6 @@ from pylite._core.run.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport pl_pool, pl_slots, slots
 
 
-cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
-    return 0
-
-
 cdef struct Basic:
     const pl_slots *slots
     Matrix w
@@ -59,7 +55,6 @@ cdef class BasicLstm(Kernel):
         self.x, self.h, self.c, self.y, self.c_out, self.both, self.gates = x, h, c, y, c_out, both, gates
         s.rows, s.cells, s.x_depth = y.shape[0], y.shape[1], x.shape[1]
         if 0 in y.shape[:2]:
-            self.fn = <kernel_fn>nothing
             return
         s.slots, s.w_zero = slots, w_zero
         self.kept = set_matrix(&s.w, packed, bias, 4 * s.cells, both.shape[1], 0, multiplier, 0x80)
@@ -163,7 +158,6 @@ cdef class Svdf(Kernel):
             x, y, memory, newest, sums, time, bias)
         s.rows, s.units, s.filters, s.steps = y.shape[0], y.shape[1], time.shape[0], time.shape[1]
         if 0 in y.shape[:2] or s.steps == 0:
-            self.fn = <kernel_fn>nothing
             return
         s.slots, s.rank = slots, s.filters // s.units
         self.kept = set_matrix(&s.features, features, None, s.filters, x.shape[1], zeros[0], multipliers[0])

@@ -27,7 +27,7 @@ cdef struct Matrix:         # weights (columns, depth), or a diagonal
     ProductQ8 product       # the sizes, for integer weights those of their panels
 
 
-cdef struct Operand:        # the rows that they are multiplied by
+cdef struct Operand:        # the rows that multiply a Matrix
     const float *x
     ptrdiff_t step, depth   # floats from row to row; of a row
     int8_t *q               # the quantized rows, contiguous
@@ -111,29 +111,29 @@ cdef inline void normalize(ptrdiff_t n, const float *scale, const float *bias, f
         x[i] = (x[i] - mean) * inverse * scale[i] + bias[i]
 
 
-cdef inline list set_matrix(Matrix *m, given, ptrdiff_t columns, ptrdiff_t depth):
+cdef inline list set_matrix(Matrix *m, weights, ptrdiff_t columns, ptrdiff_t depth):
     """Point m at weights from pack(), at a diagonal (float32 array) or at NULL; returns objects to keep alive."""
     cdef const uint8_t[::1] panels
     cdef const int32_t[::1] sums
     cdef const float[::1] scales, diagonal
     m.panels, m.sums, m.scales, m.diagonal = NULL, NULL, NULL, NULL
     set_sizes(&m.product, slots, columns, 1, depth)
-    if given is None or columns == 0 or depth == 0:
+    if weights is None or columns == 0 or depth == 0:
         return []
-    if hasattr(given, "dtype"):
-        diagonal = given
+    if hasattr(weights, "dtype"):
+        diagonal = weights
         m.diagonal = &diagonal[0]
         return [diagonal]
-    panels = given[0].view("uint8")
+    panels = weights[0].view("uint8")
     m.panels = <const char *>&panels[0]
-    if given[1] is None:
+    if weights[1] is None:
         return [panels]
-    sums, scales = given[1], given[2]
+    sums, scales = weights[1], weights[2]
     m.sums, m.scales = &sums[0], &scales[0]
     return [panels, sums, scales]
 
 
-cdef inline int check_scratch(given, Py_ssize_t size) except -1:
-    if (LOCAL if given is None else len(given)) < size:
+cdef inline int check_scratch(scratch, Py_ssize_t size) except -1:
+    if (LOCAL if scratch is None else len(scratch)) < size:
         raise ValueError(f"{size} elements of scratch are needed")
     return 0

@@ -26,14 +26,14 @@ cdef struct ProductQ8:
     const uint8_t *row      # the only row, where there is one of consecutive bytes, else NULL
     ptrdiff_t count         # of the rows that may be read in place
     Rows rows
-    bint as_is              # they are read in place
+    bint as_is              # are they read in place?
     Lines lines
     pl_a_layout shape       # of the rows that micro-kernels read
-    int flip                # of their bytes
+    int flip                # XORed to their bytes
     const uint8_t *panels   # of the right operand, group after group
     ptrdiff_t columns, groups               # columns: of one group
     ptrdiff_t depth, deep, wide             # depth; depth and columns padded for the tile
-    const Pairs *pairs      # of a batch, else NULL
+    const Pairs *pairs      # of a batch, or NULL
     Output output
     Tasks tasks
     pl_tile tile
@@ -47,7 +47,7 @@ cdef struct ProductQ8:
     pl_hybrid hybrid        # HYBRID
     const float *row_scales
     const int32_t *row_zeros
-    ptrdiff_t images        # that have a scale each
+    ptrdiff_t images        # number of images, each with a scale of its own
     const int32_t *sums     # SUMS: of each column's weights
 
 

@@ -49,7 +49,7 @@ cdef void plan_rows(ProductQ8 *p):
 
 
 cdef void gather_rows(ProductQ8 *p):
-    """Gather the taps of each row, as far as they do not lie in memory as micro-kernels read them."""
+    """Gather the taps of each row, unless the rows lie in memory as micro-kernels read them."""
     cdef const Window *w = &p.window
     p.rows = TAPS
     if (p.depth == 0 or p.deep * p.tile.bytes * p.tile.mr > A_PANEL_BYTES
@@ -60,7 +60,7 @@ cdef void gather_rows(ProductQ8 *p):
 
 
 cdef void use_single_row(ProductQ8 *p):
-    """Let the caller of run_product() multiply by itself, where there is a single row of consecutive bytes."""
+    """If there is a single row of consecutive bytes, the caller of run_product() multiplies it without tasks."""
     cdef const uint8_t *src[ROW]
     cdef ptrdiff_t length
     cdef int segments, i
@@ -76,7 +76,7 @@ cdef void use_single_row(ProductQ8 *p):
 
 
 cdef str algorithm_of(const ProductQ8 *p):
-    """Where the rows come from, for users."""
+    """A description of where the rows come from, for `pylite inspect`."""
     if p.row != NULL:
         return "a single row"
     if p.rows == LINES:
@@ -236,7 +236,7 @@ cdef int run_product(ProductQ8 *p, pl_pool *pool) noexcept nogil:
 
 
 cdef void multiply_row(const ProductQ8 *p) noexcept nogil:
-    """The product of the single row, by the caller alone."""
+    """Multiply the single row, on the caller's thread."""
     cdef uint8_t a_panel[2 * ROW + 2 * PL_SLACK]
     cdef const uint8_t *x = p.row
     cdef int32_t term = 0
@@ -301,7 +301,7 @@ cdef void load_row_scales(const ProductQ8 *p, const Task *task, int offset, int3
 
 
 cdef void weigh_rows(const ProductQ8 *p, const Task *task, const uint8_t *rows, int32_t *terms) noexcept nogil:
-    """What the zero point of the panels adds to the sums of each row."""
+    """Set terms to the amounts that the zero point of the panels adds to the sums of each row."""
     cdef int r
     p.slots.sums_q8(task.rows, &p.shape, p.lines.line if p.rows == LINES else p.depth, rows, terms)
     for r in range(task.rows):
@@ -310,7 +310,7 @@ cdef void weigh_rows(const ProductQ8 *p, const Task *task, const uint8_t *rows, 
 
 cdef void multiply(const ProductQ8 *p, const Task *task, const uint8_t *rows, int32_t *terms,
                    const float *scales) noexcept nogil:
-    """The rows of a task (NULL: a piece at a time) times its columns."""
+    """Multiply the rows of a task (NULL: a piece of the depth at a time) by its columns."""
     cdef pl_columns columns
     cdef pl_hybrid hybrid
     cdef const pl_columns *q = &p.q
@@ -341,7 +341,7 @@ cdef void multiply(const ProductQ8 *p, const Task *task, const uint8_t *rows, in
 cdef void multiply_sums(const ProductQ8 *p, const pl_columns *q, const pl_hybrid *h, const Task *task,
                         const uint8_t *rows, const uint8_t *panels, ptrdiff_t j, int n, int32_t *terms,
                         const float *scales) noexcept nogil:
-    """Sums of columns j .. j + n, then their finish, row by row."""
+    """Compute the sums of columns j .. j + n, then finish them row by row."""
     cdef int32_t acc[MAX_MR * MAX_NR]
     cdef const uint8_t *x = NULL
     cdef int r
@@ -372,7 +372,7 @@ cdef void finish_hybrid_row(const ProductQ8 *p, const pl_hybrid *h, int n, const
 
 cdef void finish_row(const ProductQ8 *p, const pl_columns *q, int n, int32_t *acc, int32_t term, const Task *task,
                      ptrdiff_t j, char *y) noexcept nogil:
-    """The results of columns j .. j + n of one row, from its sums and what the zero point of the panels adds."""
+    """The results of columns j .. j + n of one row, from its sums and the term of the panels' zero point."""
     cdef int64_t wide[MAX_NR]
     cdef const int32_t *sums = p.sums + task.matrix * p.columns + j
     cdef int c

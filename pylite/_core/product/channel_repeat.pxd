@@ -1,4 +1,5 @@
-# Depthwise convolutions with several outputs for each channel: those with one, on lines whose channels are repeated.
+# Depthwise convolutions with several outputs for each channel are computed as ones with a single output for each
+# channel, on lines whose channels are repeated.
 #
 # A patch of the image at a time is repeated in a buffer on the stack, which stays in the first-level cache.
 from libc.stdint cimport uint8_t
@@ -20,13 +21,13 @@ cdef struct ChannelRepeat:
 
 cdef inline ptrdiff_t input_extent(ptrdiff_t outputs, ptrdiff_t stride, ptrdiff_t taps,
                                    ptrdiff_t dilation) noexcept nogil:
-    """Input lines or pixels under the windows of so many outputs."""
+    """Input lines or pixels under the windows of neighbouring outputs."""
     return (outputs - 1) * stride + (taps - 1) * dilation + 1
 
 
 cdef inline int plan_repeat(ChannelRepeat *p, const pl_dw_window *g, ptrdiff_t channels, ptrdiff_t item, int stride,
                             int dilation) except -1:
-    """Fill p for windows g of an image with so many channels; stride, dilation: the vertical ones."""
+    """Fill p for windows g of an image with this number of channels; stride, dilation: the vertical ones."""
     cdef ptrdiff_t pixel = g.c * item, line
     p.multiplier, p.item, p.stride, p.lines, p.pixels = g.c // channels, item, stride, 1, g.pixels
     if p.multiplier == 1:
@@ -43,15 +44,15 @@ cdef inline int plan_repeat(ChannelRepeat *p, const pl_dw_window *g, ptrdiff_t c
 
 
 cdef inline ptrdiff_t lines_of_run(const ChannelRepeat *p, ptrdiff_t line) noexcept nogil:
-    """Output lines at a time: as many as keep their input in the second-level cache for all vectors of channels.
+    """Output lines to compute at a time: their input stays in the second-level cache for all vectors of channels.
 
-    line: bytes of one of the input.
+    line: bytes of an input line.
     """
     return p.lines if p.multiplier > 1 else max(<ptrdiff_t>1, RUN_BYTES // (line * p.stride))
 
 
 cdef inline ptrdiff_t lines_of_task(ptrdiff_t lines, ptrdiff_t threads) noexcept nogil:
-    """Few lines are divided equally among the threads; of many, a task has at least four."""
+    """Divide few lines equally among the threads, and many lines into tasks of four."""
     return 4 if lines > 8 * threads else (lines + threads - 1) // threads
 
 
@@ -83,10 +84,10 @@ cdef inline pl_dw_window repeat_channels(const pl_slots *slots, const ChannelRep
 cdef inline int input_lines(pl_dw_window *g, const uint8_t **row, const uint8_t *image, ptrdiff_t height,
                             ptrdiff_t line, ptrdiff_t first, int stride, int dilation, ptrdiff_t most,
                             bint borders) noexcept nogil:
-    """Let g be output lines whose first one sees the image from its line `first` on; returns the lines in `row`.
+    """Set g to output lines, the first of which reads the image from line `first` on; returns the lines in `row`.
 
-    most: the output lines that are wanted; g gets only one where windows lie partly outside of the image, unless
-    `borders` says that micro-kernels take several such lines.
+    most: the most output lines.  g gets only one where windows lie partly outside of the image, unless `borders` says
+    that micro-kernels take several such lines.
     """
     cdef ptrdiff_t inside = (height - first - <ptrdiff_t>(g.fh - 1) * dilation - 1) // stride + 1, y
     cdef ptrdiff_t fitting = (PL_MAX_TAPS - g.fh) // stride + 1     # into `row`

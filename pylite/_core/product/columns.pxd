@@ -40,9 +40,9 @@ cdef inline void set_column(int32_t *rows, ptrdiff_t size, ptrdiff_t j, int64_t 
 
 cdef inline void set_constant(int32_t *rows, ptrdiff_t size, ptrdiff_t j, int64_t start, int32_t mult,
                               int32_t shift) noexcept nogil:
-    """A column whose weights are all 0, restated with small numbers: its bias is often too large for float32.
+    """Set a column whose weights are all 0 by small numbers, since its bias is often too large for float32.
 
-    The root of an eighth is a scale that fits float32: few of its steps are close to a whole number.
+    The square root of 1/8 is a scale for which float32 gives the right results: few multiples are close to integers.
     """
     cdef int32_t result = max(-(1 << 20), min(pl_mbqm32(<int32_t>start, mult, shift), 1 << 20))
     # twice the result before it is shifted

@@ -21,7 +21,7 @@ cdef struct ProductF32:
     const float *panels     # of the right operand, group after group
     const float *bias
     ptrdiff_t columns, groups, depth, wide  # columns: of one group; wide: padded for the tile
-    const Pairs *pairs      # of a batch, else NULL
+    const Pairs *pairs      # of a batch, or NULL
     Output output
     Tasks tasks
     pl_tile tile            # mr: rows of a task

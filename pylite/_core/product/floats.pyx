@@ -12,7 +12,7 @@ cdef enum:
     DEPTH = 768             # of an A panel: with MAX_MR rows it stays in the first-level cache
     FEW = 64                # pixels; for up to so many, the weights are read once
     SHORT = 128             # floats of a line of a volume's filter, up to which lines are packed instead of rows
-    LONG = 8                # output positions of a line of a volume, from which on
+    LONG = 8                # output positions of a line of a volume, at least for packing lines
 
 
 # ---- planning ------------------------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ cdef void plan_rows_in_place(ProductF32 *p):
 
 
 cdef void plan_volume(ProductF32 *p, Volume *volume):
-    """Let a volume have the rows; p.output has its lines."""
+    """Take the rows from a volume; p.output already has its lines."""
     cdef const Axis *line = &volume.axis[2]
     cdef ptrdiff_t size = volume.axis[0].taps * volume.axis[1].taps * volume_line(volume, line.out) * sizeof(float)
     p.rows, p.volume = VOLUME, volume
@@ -55,7 +55,7 @@ cdef void plan_volume(ProductF32 *p, Volume *volume):
 
 
 cdef str algorithm_of(const ProductF32 *p):
-    """Where the rows come from, for users."""
+    """A description of where the rows come from, for `pylite inspect`."""
     if p.rows == LINES:
         return "lines, each packed once"
     return "rows as they lie in memory" if p.rows == IN_PLACE else "taps gathered into packed panels"
@@ -188,7 +188,7 @@ cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
 
 cdef void multiply(const ProductF32 *p, const Task *task, const pl_a_layout *shape, const float *rows, ptrdiff_t k,
                    ptrdiff_t piece) noexcept nogil:
-    """Elements k .. k + piece of a task's rows times its columns, added to what y has of those before."""
+    """Multiply elements k .. k + piece of a task's rows by its columns; add the products of earlier pieces from y."""
     cdef ptrdiff_t j = task.begin, column = task.group * p.columns, width
     cdef const float *panels = p.panels + task.matrix * p.wide * p.depth
     cdef int passes = p.lines.passes if p.rows == LINES else 1, i

@@ -10,7 +10,7 @@ import numpy as np
 
 
 class FilterLayout:
-    """The base of all layouts.  by_columns: may some columns be arranged at a time?"""
+    """The base of all layouts.  by_columns: can some of the columns be arranged without the others?"""
     __slots__ = ()
     by_columns = False
 
@@ -60,9 +60,9 @@ class Volumes(FilterLayout):
 
 # ---- transposed convolutions ---------------------------------------------------------------------------------
 class PhaseTaps(FilterLayout):
-    """The taps of a transposed convolution's filters (columns, fh, fw, c) that meet in one phase of its output.
+    """The taps of a transposed convolution's filters (columns, fh, fw, c) that contribute to one phase of its output.
 
-    They are every `down`th tap from `top` on and every `right`th one from `left` on, in the opposite order.
+    They are every `down`th tap from `top` on and every `right`th tap from `left` on, in reverse order.
     """
     __slots__ = ("top", "down", "left", "right")
 
@@ -115,7 +115,7 @@ def combined_filters(w, width, pixels, stride, dilation=1, pad=0, zero=0):
 
 
 class LinesAsPixels(FilterLayout):
-    """Filters for images of which a line counts as one pixel, as does a line of the output.
+    """Filters for images in which a line counts as one pixel; so does a line of the output.
 
     inner: the layout of the weights, or None; width, out: pixels of a line of the input and of the output; stride,
     dilation, pad: the horizontal ones.

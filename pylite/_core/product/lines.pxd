@@ -10,13 +10,13 @@ cdef enum:
     MAX_CHUNK = 256         # output pixels of a task that packs lines,
     MOST_DIRECT = 120       # and of one that reads the image in place
     CHUNK_BYTES = 24576     # of the lines that a task reads
-    MIN_AHEAD = 4           # output lines: packing lines ahead for fewer is not faster
+    MIN_AHEAD = 4           # the least output lines for which packing input lines ahead is faster
 
 
 cdef inline bint padded_lines(const pl_tile *t, ptrdiff_t groups, ptrdiff_t fh, ptrdiff_t line) noexcept nogil:
-    """Is each of fh lines of `line` weights padded to a multiple of ka?  Then lines of the image can be read.
+    """Is each of fh lines of `line` weights padded to a multiple of ka, so that lines of the image can be read?
 
-    Where the padding would double the products, gathering the lines takes less time.
+    If the padding would double the number of products, gathering the lines takes less time.
     """
     return (groups == 1 and fh > 1 and line % t.ka != 0 and fh * (line + t.ka) <= CHUNK
             and (t.ka < 8 or padded(line, t.ka) < 2 * line))
@@ -28,8 +28,8 @@ cdef struct Lines:
     ptrdiff_t pitch         # from one packed line to the next, in elements; shape.pitch is that of the filter's lines
     ptrdiff_t pixels        # of the output
     int chunk               # output pixels of a task
-    int passes              # the filter's lines, where each has sums of its own; else 1
-    ptrdiff_t most, ahead   # lines that the buffer holds; output lines that are packed for at once
+    int passes              # number of the filter's lines if each has sums of its own, else 1
+    ptrdiff_t most, ahead   # lines that the buffer holds; output lines whose input is packed at once
     ptrdiff_t reach, down   # packed lines of one output line; from one line of the filter to the next among them
 
 
@@ -39,7 +39,7 @@ cdef inline ptrdiff_t span_of(const Window *g, const Output *o) noexcept nogil:
 
 cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile *t, ptrdiff_t item, ptrdiff_t groups,
                             bint adds=False):
-    """Fill l, and divide o by its lines, where rows can be read from lines and that is faster; else return False.
+    """If reading rows from lines is possible and faster, fill l and divide o by its lines; else return False.
 
     item: bytes of an element of the image; adds: sums of lines may be added up, as those of dilated filters must.
     """

@@ -17,10 +17,10 @@ cdef extern from "threads/platform.h":
 
 
 cdef enum:
-    PIECE = 1 << 20         # bytes of weights that are packed at a time, and given back where they are the file's
+    PIECE = 1 << 20         # bytes of weights to pack at a time; pages of the file are then returned to the system
     MAX_MR = 16             # limits of pl_tile
     MAX_NR = 64
-    PARALLEL_THRESHOLD = 1 << 17    # products; fewer finish before another thread starts
+    PARALLEL_THRESHOLD = 1 << 17    # number of products; fewer finish before another thread starts
 
 
 cdef inline ptrdiff_t padded(ptrdiff_t n, ptrdiff_t to) noexcept nogil:
@@ -33,7 +33,7 @@ cdef inline pl_pool *parallel_pool(pl_pool *pool, ptrdiff_t products) noexcept n
 
 
 cdef inline pl_pool *parallel_pool_q8(pl_pool *pool, const pl_slots *slots, ptrdiff_t products) noexcept nogil:
-    """The same for products of bytes: vectors with 16 columns do twice as many in that time."""
+    """The same for products of bytes, of which vectors of 16 columns compute twice as many in that time."""
     return parallel_pool(pool, products * 4 // slots.q8.nv)
 
 
@@ -66,7 +66,7 @@ cdef struct Tasks:
 
 cdef struct Task:
     ptrdiff_t group, position       # of channels; the first row: an output pixel, or a row of the matrices of a batch
-    ptrdiff_t matrix        # whose panels it has: the group's, or a matrix of a batch
+    ptrdiff_t matrix        # the number of the group, or of the matrix of a batch, whose panels it multiplies
     int rows
     ptrdiff_t begin, end    # columns of the group
     char *y                 # first pixel, first column of y
@@ -91,7 +91,7 @@ cdef inline ptrdiff_t plan_tasks(Tasks *t, const Output *o, const pl_tile *tile,
     return count * t.splits
 
 
-# Which matrices the products of a batch multiply.  Each product is a line of the output.
+# The matrices that each product of a batch multiplies.  Each product is a line of the output.
 cdef struct Pairs:
     const int64_t *x        # the number of each product's left operand,
     const int64_t *w        # of its right one,

@@ -37,8 +37,8 @@ cdef struct Window:
     ptrdiff_t h, w
     ptrdiff_t oh, ow        # output lines and pixels of one image
     ptrdiff_t length        # bytes of one tap: the channels of a group
-    const uint8_t *zero     # read by taps outside of the image, fw taps long;
-    ptrdiff_t zero_step     # from that of one image to the next, 0 where all share one
+    const uint8_t *zero     # fw taps of zero points, read in place of taps outside of the image
+    ptrdiff_t zero_step     # from the zeros of one image to those of the next; 0 if all images share them
     int fh, fw, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w
     bint direct             # output positions are the consecutive input pixels
 
@@ -55,7 +55,7 @@ cdef inline void set_window(Window *g, const uint8_t *x, ptrdiff_t sn, ptrdiff_t
 
 
 cdef inline void set_matrix(Window *g, const uint8_t *x, ptrdiff_t length):
-    """Consecutive rows of `length` bytes, as pixels of images of one."""
+    """Consecutive rows of `length` bytes: images of one pixel each."""
     g.x, g.sn, g.sh, g.sw, g.length = x, length, length, length, length
     g.h = g.w = g.oh = g.ow = 1
     g.fh = g.fw = g.stride_h = g.stride_w = g.dilation_h = g.dilation_w = 1
@@ -112,7 +112,7 @@ cdef inline int gather(const Window *g, ptrdiff_t position, int rows, ptrdiff_t 
 
 
 cdef inline bint short_lines(const Window *g) noexcept nogil:
-    """Is copy_lines() better than gather(), whose pieces would be single taps beside the image's sides?"""
+    """Is copy_lines() faster than gather(), which would copy single taps at the sides of the image?"""
     return (not g.direct and g.fh > 1 and g.fw * g.length <= 16 and g.dilation_w == 1 and g.sw == g.length
             and g.fh * g.fw * g.length <= SHORT)
 
@@ -184,7 +184,7 @@ cdef inline Line input_span(const Window *g, ptrdiff_t n, ptrdiff_t ox, ptrdiff_
 
 cdef inline void copy_row(const Window *g, ptrdiff_t position, ptrdiff_t offset, ptrdiff_t begin, ptrdiff_t end,
                           uint8_t *to) noexcept nogil:
-    """Copy bytes begin..end of the row of output position `position`: for rows too long for an A panel."""
+    """Copy bytes begin..end of the row of output position `position`, for rows too long for an A panel."""
     cdef ptrdiff_t n = position // (g.oh * g.ow)
     cdef ptrdiff_t oy = position // g.ow % g.oh
     cdef ptrdiff_t ox = position % g.ow

@@ -25,8 +25,8 @@ cdef struct ProductS16:
     Window window           # the rows
     const int16_t *w        # the right operand, (columns, depth), group after group
     ptrdiff_t columns, groups, depth        # columns: of one group
-    ptrdiff_t chunk         # products that are summed in 32 bits
-    const Pairs *pairs      # of a batch, else NULL
+    ptrdiff_t chunk         # number of products that are summed in 32 bits
+    const Pairs *pairs      # of a batch, or NULL
     Output output
     Tasks tasks
     pl_tile tile

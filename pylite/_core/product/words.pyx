@@ -61,7 +61,7 @@ cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
 
 cdef void finish_row(const pl_slots *table, const Finish *f, int n, const int64_t *acc, ptrdiff_t j,
                      int16_t *y) noexcept nogil:
-    """Round the sums of n columns, from column j on."""
+    """Round the sums of columns j .. j + n to int16."""
     cdef const int64_t *bias = f.bias + j if f.bias != NULL else NULL
     if f.rule >= FLOAT64:
         table.finish_f64(n, acc, bias, f.rule == FLOAT64_OF_32, f.scales + j, 0, f.low, f.high, y)

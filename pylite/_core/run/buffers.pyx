@@ -53,7 +53,7 @@ cdef class Port:
             user.leave(self)
 
     cdef int load(self, Buffer buffer) except -1:
-        """Copy a Buffer's contents here; it becomes this memory where no other is."""
+        """Copy a Buffer's contents here; the Buffer becomes this memory if no other Buffer is."""
         self.evict()
         with cython.critical_section(buffer):
             if buffer.view.buf == NULL:
@@ -116,7 +116,7 @@ cdef class Buffer:
         return self
 
     cdef int hold(self, bytes, bint writable) except -1:
-        """Let `bytes`, an array, be the memory."""
+        """Make the array `bytes` the memory."""
         PyBuffer_Release(&self.view)
         PyObject_GetBuffer(bytes, &self.view, PyBUF_WRITABLE if writable else PyBUF_SIMPLE)
         return 0
@@ -171,7 +171,7 @@ cdef class Buffer:
         return self.copy_from(array)
 
     def copy_from(self, array):
-        """assign() whatever the type."""
+        """assign(), for arrays of any type."""
         cdef Py_buffer given
         try:
             PyObject_GetBuffer(array, &given, PyBUF_SIMPLE)

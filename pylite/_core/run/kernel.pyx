@@ -1,4 +1,4 @@
-"""The base class of every kernel: one computation bound to its memory; and what is done for each argument of a call."""
+"""The base class of every kernel, one computation bound to its memory; and functions for the arguments of calls."""
 from pylite._core.simd cimport Pool, pl_pool
 
 
@@ -7,16 +7,19 @@ cdef class Kernel:
 
     A subclass takes its arrays and parameters in `__init__`, keeps them as typed memoryviews, and sets `fn` to its
     nogil function.  That function neither allocates memory nor takes the GIL nor raises: it returns 0, or a status that
-    the class attribute ERRORS explains.
+    the class attribute ERRORS explains.  A subclass that has nothing to compute leaves `fn` as it is.
 
-    OWNED: does it keep objects of one interpreter, such as variables or functions in Python?  No other interpreter may
-    use what was lowered to it.
-    RESUMES: does the constructor take `previous`, a kernel whose arrays in the arena alone differ?  It takes over what
-    that one has computed from weights.
+    OWNED: does the kernel keep objects of one interpreter, such as variables or functions in Python?  Then no other
+    interpreter may use the calls that construct it.
+    RESUMES: does the constructor take `previous`, a kernel that differs only in its arrays in the arena?  It reuses the
+    results that `previous` computed from weights.
     """
     ERRORS = {}
     OWNED = False
     RESUMES = False
+
+    def __cinit__(self):
+        self.fn = <kernel_fn>nothing
 
     def explain(self, int status):
         """The meaning of a status other than 0; may raise an exception that is not a failure of the kernel."""
@@ -37,18 +40,22 @@ cdef class Kernel:
         return status
 
 
+cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
+    return 0
+
+
 # Calls have about thirty arguments, most of them numbers: loops over these take a third of the time here.
 def of_types(tuple args, types):
     """The args whose type is in the set `types`, in order."""
-    cdef list found = []
+    cdef list selected = []
     for arg in args:
         if type(arg) in types:
-            found.append(arg)
-    return found
+            selected.append(arg)
+    return selected
 
 
 def substituted(tuple args, dict makers):
-    """The args; those whose type is in `makers`, {type: function}, are what the function makes of them."""
+    """The args, each replaced by makers[type](arg) where `makers`, {type: function}, has its type."""
     cdef list made = list(args)
     cdef Py_ssize_t i
     for i in range(len(made)):
@@ -59,7 +66,7 @@ def substituted(tuple args, dict makers):
 
 
 def construct(make, args, names):
-    """The kernel that `make`, its class, constructs of `args`, the last of which have `names` (None: no names)."""
+    """The kernel that its class `make` constructs from `args`; `names`: of the last args, or None."""
     if names is None:
         return make(*args)
     cdef Py_ssize_t first = len(args) - len(names)

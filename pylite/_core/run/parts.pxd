@@ -12,8 +12,8 @@ cdef class Site:
     cdef object arena, pack
     cdef Storage storage
     cdef dict computed          # {id of a Computed: its result}, during bind()
-    cdef bint elsewhere         # is the arena another one than at the last bind()?
-    cdef bint renamed           # may what is outside the arena be another one, or where?
+    cdef bint elsewhere         # has the arena been replaced since the last bind()?
+    cdef bint renamed           # may an array outside the arena, or an offset, have changed?
 
 
 cdef class Slots:

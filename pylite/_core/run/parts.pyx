@@ -1,6 +1,6 @@
 """Parts of the operands of recorded calls: sizes and arrays for the shapes at hand.
 
-Each is made again only when what it depends on changes: dimensions, its place in the arena, or the arena.
+A Part is made again only if its dimensions, its place in the arena, or the arena change.
 """
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
@@ -43,13 +43,13 @@ cdef class Slots:
 
 
 cdef class Part:
-    """An operand, or what one depends on.  made: for the shapes at hand; changed: by the last bind()?"""
+    """An operand, or a size that one depends on.  made: the present one; changed: did the last bind() change it?"""
     cdef int renew(self, Site site) except -1:
         return 0
 
 
 cdef class Sizes(Part):
-    """Numbers, or tuples of things, which may have Dims."""
+    """Numbers, or nested tuples of numbers, which may have Dims."""
     cdef int renew(self, Site site) except -1:
         self.changed = self.made is None or self.slots.differ(site)
         if self.changed:
@@ -83,7 +83,7 @@ cdef class Window(Part):
 
 
 cdef class Stored(Part):
-    """What a Storage gives for an argument: contents, variables, packed weights.
+    """An argument outside the arena, as a Storage gives it: contents, variables, packed weights.
 
     target: the argument with numbers; copies: [(Value, View or Scratch with Dims, its copy with numbers)], roots first.
     """
@@ -100,7 +100,7 @@ cdef class Stored(Part):
 
 # ---- Values, Views and Scratches with numbers -------------------------------------------------------------------
 def changed(thing):
-    """What of a Value, View or Scratch may be or have Dims."""
+    """The attributes of a Value, View or Scratch that may have Dims."""
     if type(thing) is View:
         return thing.shape, thing.strides, thing.offset
     if type(thing) is Scratch:
@@ -109,7 +109,7 @@ def changed(thing):
 
 
 cdef object sizes_of(data):
-    """What of the contents of a Value may be or have Dims."""
+    """The contents of a Value that may have Dims, or None."""
     if data is None or type(data) is Computed:
         return data
     return tuple(data.reshape(-1).tolist()) if data.dtype.hasobject else None
@@ -147,7 +147,7 @@ cdef int fill(Site site, source, target) except -1:
 
 
 def collect(argument, list found, set seen):
-    """Append the Values, Views and Scratches with Dims that `argument` consists of, roots first."""
+    """Append the Values, Views and Scratches with Dims that `argument` refers to, roots first."""
     if id(argument) in seen:
         return
     seen.add(id(argument))

@@ -1,7 +1,7 @@
-"""Programs from the bytes of a plan: its arrays on their memory, and kernels made on them.
+"""Programs from the bytes of a plan: arrays on their memory, and kernels constructed with them.
 
-Bytes hold what kernels take without an object for each number: nested tuples, by `marshal`, take several times as
-long to read, above all since its garbage collector looks at them.  runtime/plan_record.py writes them.
+The arguments of kernels are coded without an object for each number.  Nested tuples by `marshal` take several times as
+long to read, mainly because the garbage collector visits them.  runtime/plan_record.py writes the bytes.
 """
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize, PyBytes_Size
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -14,7 +14,7 @@ from numpy import ndarray
 from pylite._core.run.program cimport Program
 from pylite._core.simd cimport Pool
 
-# What an item begins with.
+# The first byte of an item.
 cdef enum:
     NONE, TRUE, FALSE, INTEGER, FLOAT, TEXT, BYTES, ARRAY, TUPLE, LIST, CALLEE, HELD, FUNCTION
     DEEPEST = 50        # tuples within tuples
@@ -24,7 +24,7 @@ KINDS = {"none": NONE, "true": TRUE, "false": FALSE, "integer": INTEGER, "float"
 
 
 cdef class _Reader:
-    """The bytes of a plan, from `at` on.  ValueError where they make no sense."""
+    """Reads the bytes of a plan from `at` on.  Raises ValueError for damaged bytes."""
     cdef bytes owner
     cdef const uint8_t *at
     cdef const uint8_t *end
@@ -39,7 +39,7 @@ cdef class _Reader:
         self.arrays, self.programs = [], []
 
     cdef uint64_t number(self) except? 0xFFFFFFFFFFFFFFFF:
-        """An integer from 0 on: seven bits a byte, the lowest first."""
+        """An integer of at least 0: seven bits a byte, the lowest first."""
         cdef uint64_t found = 0
         cdef int shift = 0
         while self.at < self.end and shift < 64:
@@ -51,19 +51,19 @@ cdef class _Reader:
         raise ValueError("a plan ends within a number")
 
     cdef int64_t signed(self) except? -1:
-        """An integer: twice itself, or where it is negative one less than twice its amount."""
+        """An integer n, coded as 2 n if n >= 0, else as -2 n - 1."""
         cdef uint64_t found = self.number()
         return <int64_t>(found >> 1) ^ -<int64_t>(found & 1)
 
     cdef object entry(self, list table):
-        """The entry of a table whose number follows."""
+        """The entry of a table; its number follows."""
         cdef uint64_t number = self.number()
         if number >= <uint64_t>len(table):
             raise ValueError("a plan names an entry that a table does not have")
         return table[number]
 
     cdef bytes taken(self):
-        """A number of bytes, and these."""
+        """A string of bytes, after their number."""
         cdef uint64_t size = self.number()
         if size > <uint64_t>(self.end - self.at):
             raise ValueError("a plan ends early")
@@ -72,7 +72,7 @@ cdef class _Reader:
         return found
 
     cdef list items(self):
-        """A number of items, and these."""
+        """A list of items, after their number."""
         cdef uint64_t _i, count = self.number()
         cdef list found = []
         if count > <uint64_t>(self.end - self.at):
@@ -111,7 +111,7 @@ cdef class _Reader:
         return self.composed(kind)
 
     cdef object composed(self, int kind):
-        """An item that consists of others."""
+        """An item that contains other items."""
         self.depth += 1
         if self.depth > DEEPEST:
             raise ValueError("a plan is nested too deeply")
@@ -154,7 +154,7 @@ cdef class _Reader:
 def bind(bytes body, list regions, list dtypes, list held, kernel_class, Pool pool, failure_of):
     """(the arrays, the Programs) of a plan; the last Program is that of the main subgraph.
 
-    body: as plan_record.Writer makes it; regions: the memory of arrays; dtypes: their types, by number; held: what ops
+    body: from plan_record.Writer; regions: the memory of arrays; dtypes: their types, by number; held: objects that ops
     keep for the interpreter; kernel_class(name): a class of kernels; failure_of(program, number): the function for
     failures of a program that kernels call.
     """

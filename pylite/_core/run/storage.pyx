@@ -1,6 +1,6 @@
 """The memory of values: every Value, View and Scratch of a call becomes a numpy array, and kernels are made on them.
 
-In C, as large graphs have thousands of them: an array takes a fifth of the time.
+Compiled, since large graphs have thousands of arrays: here, making one takes a fifth of the time.
 """
 from pylite._core.graph.calls cimport Call, Packed, Scratch, ValueBase, View, element_sizes, element_types, product
 
@@ -61,7 +61,7 @@ cdef class Storage:
         return ndarray(scratch.shape, element_types[scratch.dtype], self.arena, self.scratch[scratch])
 
     cdef object operand(self, item, pack, others):
-        """What a kernel takes for `item`, one of the args of its call."""
+        """The argument of a kernel for `item`, one of the args of its call."""
         kind = type(item)
         if kind is View:
             return self.viewed(<View>item)
@@ -74,7 +74,7 @@ cdef class Storage:
         return others[kind](item) if kind in others else item
 
     cdef list operands(self, Call call, pack, others):
-        """What the kernel of `call` takes."""
+        """The arguments of the kernel of `call`."""
         cdef list found = list(call.args)
         cdef Py_ssize_t i
         for i in range(len(found)):
@@ -94,7 +94,7 @@ def array_of(value, memory=None, offset=0):
 
 
 def operands(calls, Storage storage, pack, dict others, named):
-    """What the kernels of `calls` take: for each a list of arrays, packed weights and parameters.
+    """The arguments of the kernels of `calls`: for each a list of arrays, packed weights and parameters.
 
     pack(packed) -> its result, or None where a Packed stays one; others: {type: function} of further arguments;
     named(call, problem): the exception to raise.
