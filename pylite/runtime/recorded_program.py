@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 from pylite._core.graph.dimensions import UnrecordableError
 from pylite._core.kernels import kernel_class
 from pylite._core.run.reshaping import Reshaper
+from pylite._core.run.storage import Storage
 from pylite.compiler import lowering, recorded
 from pylite.ir.registry import default
 from pylite.runtime.blueprint import Blueprint
@@ -120,17 +121,21 @@ def _bound(executor: "Executor", program: "Any", history: ShapeHistory) -> "Any"
 class ShapedProgram(BoundProgram):
     """A BoundProgram from a recording, which a Reshaper makes; the rest is made when it is first asked for.
 
-    program_of_all: the RecordedProgram; numbers: of these shapes; offsets, total: of the arena's layout.
+    origin: (the RecordedProgram, the Numbers of these shapes, offsets and total of the arena's layout, the arguments
+    of the Storage).
     """
-    __slots__ = ("program_of_all", "numbers", "instance", "offsets", "total", "executor", "ends")
+    __slots__ = ("origin", "instance", "ends")
 
     def __getattr__(self, name: str) -> "Any":
+        recorded_program, numbers, offsets, total, places = self.origin
         if name == "instance":
-            self.instance = self.program_of_all.instance(self.numbers)
+            self.instance = recorded_program.instance(numbers)
+        elif name == "storage":
+            self.storage = Storage(*places)
         elif name == "lowered":
             self.lowered = self.instance.lowered()
         elif name == "plan":
-            self.plan = self.instance.plan(self.program_of_all.lifetimes, self.offsets, self.total)
+            self.plan = self.instance.plan(recorded_program.lifetimes, offsets, total)
         elif name == "blueprint":
             self.blueprint = Blueprint(self.lowered, self.plan).acquire()
         else:
@@ -141,7 +146,7 @@ class ShapedProgram(BoundProgram):
         pass            # no Blueprint is shared
 
     def value(self, index: int) -> "Value":
-        return self.instance.thing(self.program_of_all.lowered.values[index])
+        return self.instance.thing(self.origin[0].lowered.values[index])
 
 
 # ---- subgraphs that a recorded one calls -------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """8-bit convolutions, requantized by MBQM32 with a multiplier for each channel."""
 from libc.stdint cimport int16_t, uint8_t
 
-from pylite._core.run.kernel cimport Kernel, kernel_fn
+from pylite._core.run.kernel cimport Kernel, Strided, kernel_fn, set_strided, nothing
 from pylite._core.product.bytes cimport ProductQ8, algorithm_of, plan_rows, run_product, set_sizes, use_single_row
 from pylite._core.product.columns cimport set_columns
 from pylite._core.product.tasks cimport Output, Task, fast_div, get_task, parallel_pool_q8, plan_tasks, set_output
@@ -27,43 +27,69 @@ cdef class ConvQ8(Kernel):
     sees (with pixel packing: that a group of output pixels sees).
     w_zero, zero_point, low, high: as of int8; x_flip, y_flip: 0x80 where x, y are uint8.
     """
-    cdef const uint8_t[:, :, :, :] x
-    cdef uint8_t[:, :, :, :] y
+    ARRAYS, SIZES = (0, 1), ("filter",)
     cdef object held        # owners of the other memory that state points to
     cdef ProductQ8 state
     cdef pl_winograd tiles
+    cdef ptrdiff_t pixels   # that count as one; 0 for Winograd's tiles
 
-    def __init__(self, const uint8_t[:, :, :, :] x, uint8_t[:, :, :, :] y, tuple packed, *, filter, groups,
-                 zero, int w_zero, int zero_point, int low, int high, int x_flip=0, int y_flip=0):
+    def __init__(self, x, y, tuple packed, *, filter, ptrdiff_t groups, zero, int w_zero, int zero_point, int low,
+                 int high, int x_flip=0, int y_flip=0):
         cdef ProductQ8 *p = &self.state
+        cdef Strided source, target
+        set_strided(&source, x, 4, 1)
+        set_strided(&target, y, 4, 1, True)
         panels, parameters = packed[:2]
-        self.x, self.y, self.held = x, y, (panels, parameters, zero)
-        if 0 in self.y.shape[:4]:
-            return
-        set_window(&p.window, &x[0, 0, 0, 0] if x.size else NULL, x.strides[0], x.strides[1], x.strides[2], x.shape[1],
-                   x.shape[2], y.shape[1], y.shape[2], x.shape[3] // groups,
-                   <const uint8_t *>memory_of(zero, len(zero)), filter)
-        set_output(&p.output, <char *>&y[0, 0, 0, 0], y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1],
-                   y.strides[2])
-        cdef ptrdiff_t pixels = packed[2] if len(packed) > 2 else 1
-        if pixels > 1:
-            pack_output_pixels(p, pixels)
-        set_sizes(p, slots, max(pixels, <ptrdiff_t>1) * y.shape[3], groups,
-                  p.window.fh * p.window.fw * p.window.length)
-        p.flip, p.w_zero, p.count = x_flip, w_zero, p.output.span * p.output.lines
+        self.memory, self.held, self.pixels = (x, y), (panels, parameters, zero), packed[2] if len(packed) > 2 else 1
+        p.window.zero, p.flip, p.w_zero = <const uint8_t *>memory_of(zero, len(zero)), x_flip, w_zero
         p.panels = <const uint8_t *>memory_of(panels, panels.size)
-        set_columns(&p.q, parameters, p.depth, zero_point, low, high, y_flip)
+        self.arrange(&source, &target, filter, groups)
+        if self.fn != <kernel_fn>nothing:
+            set_columns(&p.q, parameters, p.depth, zero_point, low, high, y_flip)
+
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef const ProductQ8 *like = &self.state
+        cdef const Strided *x = arrays[0]
+        cdef const Strided *y = arrays[1]
+        cdef ConvQ8 made
+        cdef ProductQ8 *p
+        if (x == NULL or y == NULL or self.fn == <kernel_fn>nothing or self.pixels > 1
+                or x.shape[3] != like.window.length * like.groups or y.shape[3] != like.columns * like.groups):
+            return None
+        made = ConvQ8.__new__(ConvQ8)
+        p = &made.state
+        made.held, made.pixels = self.held, self.pixels
+        p.window.zero, p.flip, p.w_zero, p.panels, p.q = (
+            like.window.zero, like.flip, like.w_zero, like.panels, like.q)
+        made.arrange(x, y, sizes[0], like.groups)
+        return made
+
+    cdef int arrange(self, const Strided *x, const Strided *y, filter, ptrdiff_t groups) except -1:
+        """Set up the product, whose weights are known."""
+        cdef ProductQ8 *p = &self.state
+        if y.nbytes == 0:
+            self.fn = <kernel_fn>nothing
+            return 0
+        set_window(&p.window, <const uint8_t *>x.at if x.nbytes else NULL, x.strides[0], x.strides[1], x.strides[2],
+                   x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3] // groups, p.window.zero, filter)
+        set_output(&p.output, y.at, y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1], y.strides[2])
+        if self.pixels > 1:
+            pack_output_pixels(p, self.pixels)
+        set_sizes(p, slots, max(self.pixels, <ptrdiff_t>1) * y.shape[3], groups,
+                  p.window.fh * p.window.fw * p.window.length)
+        p.count = p.output.span * p.output.lines
         self.fn = <kernel_fn>conv_q8
-        if not pixels:
+        if not self.pixels:
             use_tiles(p, &self.tiles)
             self.fn, self.algorithm = <kernel_fn>conv_q8_tiles, "Winograd's 36 products for each 4 x 4 pixels"
-            return
+            return 0
         use_single_row(p)
         if p.row == NULL:
             plan_rows(p)
         self.algorithm = algorithm_of(p)
-        if pixels > 1:
-            self.algorithm += f", {pixels} pixels at once"
+        if self.pixels > 1:
+            self.algorithm += f", {self.pixels} pixels at once"
+        return 0
 
 
 cdef void pack_output_pixels(ProductQ8 *p, ptrdiff_t pixels):

@@ -5,7 +5,7 @@ from libc.stdint cimport uint8_t
 from libc.stdlib cimport calloc
 from libc.string cimport memcpy
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided, nothing
 from pylite._core.product.floats cimport (
     ProductF32,
     algorithm_of,
@@ -136,41 +136,62 @@ cdef class ConvF32(Kernel):
     weights (k, depth) are packed in `scratch` at each run; bias: (k,) or None; filter: (fh, fw, stride_h, stride_w,
     dilation_h, dilation_w, pad_h, pad_w); winograd: panels are those of its 16 products.
     """
-    cdef const float[:, :, :, :] x
-    cdef float[:, :, :, :] y
+    ARRAYS, SIZES = (0, 1), ("filter",)
     cdef const float[::1] panels, bias
     cdef const float[:, ::1] weights
     cdef float[::1] scratch
     cdef const uint8_t[::1] zero
     cdef Conv state
 
-    def __init__(self, const float[:, :, :, :] x, float[:, :, :, :] y, const float[::1] panels,
-                 const float[::1] bias, *, filter, groups=1, float low, float high,
-                 const float[:, ::1] weights=None, float[::1] scratch=None, bint winograd=False):
+    def __init__(self, x, y, const float[::1] panels, const float[::1] bias, *, filter, ptrdiff_t groups=1, float low,
+                 float high, const float[:, ::1] weights=None, float[::1] scratch=None, bint winograd=False):
+        cdef Conv *s = &self.state
+        cdef ProductF32 *p = &s.product
+        cdef Strided source, target
+        set_strided(&source, x, 4, 4)
+        set_strided(&target, y, 4, 4, True)
+        self.memory, self.panels, self.bias, self.weights, self.scratch = (x, y), panels, bias, weights, scratch
+        cdef ptrdiff_t padding = <ptrdiff_t>filter[1] * source.shape[3] // groups * 4
+        p.window.zero = zeros
+        if padding > ZEROS:
+            self.zero = np.zeros(padding, np.uint8)
+            p.window.zero = &self.zero[0]
+        p.low, p.high, p.bias = low, high, &bias[0] if bias is not None else NULL
+        if panels is not None:
+            p.panels = &panels[0] if panels.shape[0] else NULL
+        elif target.nbytes:
+            s.weights, s.scratch = &weights[0, 0], &scratch[0]
+            p.panels = s.scratch
+        self.arrange(&source, &target, filter, groups, winograd)
+
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef const ProductF32 *like = &self.state.product
+        cdef const Strided *x = arrays[0]
+        cdef const Strided *y = arrays[1]
+        cdef ConvF32 made
+        cdef ProductF32 *p
+        if (x == NULL or y == NULL or self.fn == <kernel_fn>nothing or self.weights is not None
+                or x.shape[3] * 4 != like.window.length * like.groups or y.shape[3] != like.columns * like.groups):
+            return None
+        made = ConvF32.__new__(ConvF32)
+        p = &made.state.product
+        made.panels, made.bias, made.zero = self.panels, self.bias, self.zero
+        p.window.zero, p.low, p.high, p.bias, p.panels = like.window.zero, like.low, like.high, like.bias, like.panels
+        made.arrange(x, y, sizes[0], like.groups, self.fn == <kernel_fn>conv_f32_winograd)
+        return made
+
+    cdef int arrange(self, const Strided *x, const Strided *y, filter, ptrdiff_t groups, bint winograd) except -1:
+        """Set up the product, whose weights are known."""
         cdef Conv *s = &self.state
         cdef ProductF32 *p = &s.product
         cdef Window *g = &p.window
-        self.x, self.y, self.panels, self.bias = x, y, panels, bias
-        self.weights, self.scratch = weights, scratch
-        cdef ptrdiff_t padding = <ptrdiff_t>filter[1] * x.shape[3] // <ptrdiff_t>groups * 4
-        cdef const uint8_t *zero = zeros
-        if not y.shape[0] * y.shape[1] * y.shape[2] * y.shape[3]:
-            return
+        if y.nbytes == 0:
+            return 0
         self.subnormals = FLUSH
-        if padding > ZEROS:
-            self.zero = np.zeros(padding, np.uint8)
-            zero = &self.zero[0]
-        set_window(g, <const uint8_t *>&x[0, 0, 0, 0] if x.size else NULL, x.strides[0], x.strides[1], x.strides[2],
-                   x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3] // groups * 4, zero, filter)
-        set_output(&p.output, <char *>&y[0, 0, 0, 0], y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1],
-                   y.strides[2])
+        set_window(g, <const uint8_t *>x.at if x.nbytes else NULL, x.strides[0], x.strides[1], x.strides[2],
+                   x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3] // groups * 4, g.zero, filter)
+        set_output(&p.output, y.at, y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1], y.strides[2])
         set_sizes(p, slots, y.shape[3], groups, g.fh * g.fw * g.length // 4)
-        p.low, p.high, p.bias = low, high, &bias[0] if bias is not None else NULL
-        if panels is None:
-            s.weights, s.scratch = &weights[0, 0], &scratch[0]
-            p.panels = s.scratch
-        else:
-            p.panels = &panels[0] if panels.shape[0] else NULL
         if winograd:
             p.depth = g.length // 4
             s.down, s.across = (g.oh + 1) // 2, (g.ow + 1) // 2
@@ -178,9 +199,10 @@ cdef class ConvF32(Kernel):
             p.tile.mr = some_tiles(&p.tile, s.tiles.span, p.depth)
             self.fn = <kernel_fn>conv_f32_winograd
             self.algorithm = "Winograd's 16 products for each 2 x 2 pixels"
-            return
+            return 0
         plan_rows(p)
         self.fn, self.algorithm = <kernel_fn>conv_f32, algorithm_of(p)
+        return 0
 
 
 cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:

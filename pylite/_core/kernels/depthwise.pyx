@@ -4,7 +4,7 @@ import numpy as np
 from libc.math cimport INFINITY
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided, nothing
 from pylite._core.kernels.conv16 cimport Finished
 from pylite._core.kernels.rounding cimport pl_quantization
 from pylite._core.product.channel_repeat cimport (
@@ -88,21 +88,48 @@ cdef class DepthwiseKernel(Kernel):
     cdef object held        # owners of the memory that state points to
     cdef ptrdiff_t lines    # of all outputs
 
+    cdef bint follow(self, DepthwiseKernel like, const Strided **arrays, list sizes) except -1:
+        """Set up for other arrays what the weights do not give, as `like` is; False where that cannot be done."""
+        cdef Depthwise *s = &self.state
+        cdef const Depthwise *other = &like.state
+        cdef const Strided *x = arrays[0]
+        cdef const Strided *y = arrays[1]
+        if (x == NULL or y == NULL or like.fn == <kernel_fn>nothing or y.shape[3] != other.window.c
+                or x.shape[3] * other.repeat.multiplier != other.window.c
+                or not set_windows(s, x, y, sizes[0], other.window.zero)):
+            return False
+        self.fn, self.subnormals, self.held, self.lines = like.fn, like.subnormals, like.held, y.shape[0] * y.shape[1]
+        s.w, s.w_zero, s.flip, s.columns, s.multiply = (
+            other.w, other.w_zero, other.flip, other.columns, other.multiply)
+        s.bias, s.low, s.high = other.bias, other.low, other.high
+        self.algorithm = like.algorithm
+        return True
+
 
 cdef bint set_up(Depthwise *s, x, y, filter, zero) except -1:
+    """set_windows() of arrays and bytes."""
+    cdef Strided source, target
+    set_strided(&source, x, 4)
+    set_strided(&target, y, 4, 0, True)
+    memory_of(x, source.nbytes)     # raises where it is not contiguous
+    memory_of(y, target.nbytes)
+    return set_windows(s, &source, &target, filter, <const uint8_t *>memory_of(zero, len(zero)))
+
+
+cdef bint set_windows(Depthwise *s, const Strided *x, const Strided *y, filter, const uint8_t *zero) except -1:
     """Fill s for arrays x and y; False where there is nothing to do.  zero: bytes of a pixel outside of the image."""
-    cdef ptrdiff_t item = x.itemsize
-    if 0 in y.shape or 0 in x.shape:
+    cdef ptrdiff_t item = x.item
+    if y.nbytes == 0 or x.nbytes == 0:
         return False
     s.slots = slots
-    s.x, s.y = <const uint8_t *>memory_of(x, x.nbytes), <uint8_t *>memory_of(y, y.nbytes)
+    s.x, s.y = <const uint8_t *>x.at, <uint8_t *>y.at
     s.h, s.oh, s.line, s.image = x.shape[1], y.shape[1], x.strides[1], x.strides[0]
-    s.y_line, s.y_item = y.strides[1], y.itemsize
+    s.y_line, s.y_item = y.strides[1], y.item
     (s.window.fh, s.window.fw, s.stride, s.window.stride, s.dilation, s.window.dilation, s.pad, s.window.pad) = filter
     if s.window.fh * s.window.fw > PL_MAX_TAPS:
         raise ValueError(f"a depthwise filter of {s.window.fh} x {s.window.fw} taps is too large")
     s.window.width, s.window.pixels, s.window.c = x.shape[2], y.shape[2], y.shape[3]
-    s.window.zero, s.window.y_line = <const uint8_t *>memory_of(zero, len(zero)), s.y_line // item
+    s.window.zero, s.window.y_line = zero, s.y_line // item
     plan_repeat(&s.repeat, &s.window, x.shape[3], item, s.stride, s.dilation)
     s.run = lines_of_run(&s.repeat, s.line)
     return True
@@ -142,24 +169,37 @@ cdef class DepthwiseQ8(DepthwiseKernel):
     x, y: bytes; packed: from depthwise_packing.pack_depthwise_q8; zero: (c,) bytes of x's zero point; the rest as
     in conv.ConvQ8.
     """
+    ARRAYS, SIZES = (0, 1), ("filter",)
+
     def __init__(self, x, y, tuple packed, *, filter, zero, int w_zero, int zero_point, int low, int high,
                  int x_flip=0, int y_flip=0):
         cdef Depthwise *s = &self.state
         weights, parameters = packed
-        self.held = x, y, weights, parameters, zero
+        self.memory, self.held = (x, y), (weights, parameters, zero)
         if not set_up(s, x, y, filter, zero):
             return
         s.w, s.w_zero, s.flip = <const uint8_t *>memory_of(weights, weights.size), w_zero, x_flip
         set_columns(&s.columns, parameters, s.window.fh * s.window.fw, zero_point, low, high, y_flip)
-        s.multiply, s.borders = multiply_q8, True
-        s.run = 1
-        if s.dilation == 1 and s.stride == s.window.stride and s.slots.dw8.mr * s.stride + s.window.fh <= PL_MAX_TAPS:
-            s.run = s.slots.dw8.mr
-            if s.repeat.multiplier > 1:
-                s.run = min(s.run, s.repeat.lines)
+        s.multiply = multiply_q8
         self.lines = y.shape[0] * y.shape[1]
         self.fn = <kernel_fn>depthwise_q8
         self.algorithm = "channels repeated, patch by patch" if s.repeat.multiplier > 1 else None
+        plan_runs_q8(s)
+
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef DepthwiseQ8 made = DepthwiseQ8.__new__(DepthwiseQ8)
+        if not made.follow(self, arrays, sizes):
+            return None
+        plan_runs_q8(&made.state)
+        return made
+
+
+cdef void plan_runs_q8(Depthwise *s) noexcept:
+    s.run, s.borders = 1, True
+    if s.dilation == 1 and s.stride == s.window.stride and s.slots.dw8.mr * s.stride + s.window.fh <= PL_MAX_TAPS:
+        s.run = s.slots.dw8.mr
+        if s.repeat.multiplier > 1:
+            s.run = min(s.run, s.repeat.lines)
 
 
 cdef int depthwise_q8(DepthwiseQ8 self, pl_pool *pool) noexcept nogil:
@@ -222,11 +262,13 @@ cdef class DepthwiseF32(DepthwiseKernel):
 
     x, y: float32; w: (1, fh, fw, c); the rest as in conv_float.ConvF32.
     """
+    ARRAYS, SIZES = (0, 1), ("filter",)
+
     def __init__(self, x, y, w, bias, *, filter, float low, float high):
         cdef Depthwise *s = &self.state
         zero = bytes(4 * y.shape[3])
         w = np.ascontiguousarray(w)
-        self.held = x, y, w, bias, zero
+        self.memory, self.held = (x, y), (w, bias, zero)
         if not set_up(s, x, y, filter, zero):
             return
         s.w, s.low, s.high = <const uint8_t *>memory_of(w, w.nbytes), low, high
@@ -235,6 +277,10 @@ cdef class DepthwiseF32(DepthwiseKernel):
         self.lines = y.shape[0] * y.shape[1]
         self.algorithm = "channels repeated, patch by patch" if s.repeat.multiplier > 1 else None
         self.fn, self.subnormals = <kernel_fn>depthwise_f32, FLUSH
+
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef DepthwiseF32 made = DepthwiseF32.__new__(DepthwiseF32)
+        return made if made.follow(self, arrays, sizes) else None
 
 
 cdef int depthwise_f32(DepthwiseKernel self, pl_pool *pool) noexcept nogil:

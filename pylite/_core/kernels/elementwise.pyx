@@ -6,7 +6,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyOb
 from libc.stdint cimport uint8_t
 from libc.string cimport memmove, memset
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn
 from pylite._core.simd cimport (
     PL_REPEAT_SLACK,
     binary_kernel,
@@ -27,6 +27,7 @@ cdef enum:
     PARALLEL_THRESHOLD = 16384     # elements; fewer finish before another thread starts
     PIECE = 4096       # least elements of a thread
     LONG = 4096        # bytes from which on it pays to look for the lines of a table
+    CHAIN_ARRAYS = 9   # of a chain, that may move
     LONGEST = 16       # functions of a chain; passes read it as CHAIN_LENGTH
 cdef uint8_t nothing = 0
 CHAIN_LENGTH = LONGEST
@@ -70,15 +71,15 @@ cdef class Unary(Kernel):
     n: number of elements; x, y: their bytes, (n * item size,) uint8, which may be the same memory; p: its parameters as
     bytes or array of uint8, see simd.kernel_parameters.
     """
+    ARRAYS, SIZES = (2, 3), (1,)
     cdef UnaryLoop loop
-    cdef object x, y
     cdef const uint8_t[::1] p
 
     def __init__(self, str name, ptrdiff_t n, x, y, p=b""):
         cdef Py_ssize_t x_bytes, y_bytes
         if name == "lut8" and n >= LONG and slots.lines8 != slots.lut8 and kernel_parameters("lines8", p) is not None:
             name = "lines8"
-        self.x, self.y, self.p = x, y, kernel_parameters(name, p)
+        self.memory, self.p = (x, y), kernel_parameters(name, p)
         self.loop.kernel = unary_kernel(name)
         self.loop.n, self.loop.p = n, pointer(self.p)
         self.loop.x, self.loop.y = bytes_of(x, &x_bytes), bytes_of(y, &y_bytes, PyBUF_WRITABLE)
@@ -86,6 +87,16 @@ cdef class Unary(Kernel):
         self.fn = <kernel_fn>run_unary
         if name in ARITHMETIC:
             self.subnormals = FLUSH
+
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef ptrdiff_t n = sizes[0]
+        cdef Unary made
+        if arrays[0] == NULL or arrays[1] == NULL or n * self.loop.n == 0 or (n >= LONG) != (self.loop.n >= LONG):
+            return None
+        made = Unary.__new__(Unary)
+        made.fn, made.subnormals, made.p, made.loop = self.fn, self.subnormals, self.p, self.loop
+        made.loop.n, made.loop.x, made.loop.y = n, <const uint8_t *>arrays[0].at, <uint8_t *>arrays[1].at
+        return made
 
 
 cdef int run_unary(Unary self, pl_pool *pool) noexcept nogil:
@@ -161,17 +172,58 @@ cdef class Binary(Kernel):
     a, b, y: bytes, (elements * item size,) uint8; y may be the memory of an operand of the same size; p: the
     parameters, see simd.kernel_parameters.
     """
+    ARRAYS, SIZES = (2, 4, "y"), (1, 3, 5)
     cdef BinaryLoop loop
-    cdef object a, b, y
+    cdef object a, b
     cdef const uint8_t[::1] p
 
     def __init__(self, str name, tuple shape, a, tuple a_strides, b, tuple b_strides, y, p=b""):
         cdef BinaryLoop *loop = &self.loop
-        cdef Py_ssize_t i, a_bytes, b_bytes, y_bytes
-        self.a, self.b, self.y, self.p = a, b, y, kernel_parameters(name, p)
+        cdef Py_ssize_t a_bytes, b_bytes, y_bytes
+        self.memory, self.a, self.b, self.p = y, a, b, kernel_parameters(name, p)
         loop.kernel, loop.p = binary_kernel(name), pointer(self.p)
         loop.a, loop.b = bytes_of(a, &a_bytes), bytes_of(b, &b_bytes)
         loop.y = bytes_of(y, &y_bytes, PyBUF_WRITABLE)
+        loop.a_size, loop.b_size = item_size(a_bytes, shape, a_strides), item_size(b_bytes, shape, b_strides)
+        self.broadcast(shape, a_strides, b_strides)
+        loop.y_size = y_bytes // max(loop.rows * loop.n, 1)
+        self.algorithm = self.way()
+        self.fn = <kernel_fn>run_binary
+        if name in ARITHMETIC:
+            self.subnormals = FLUSH
+
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef BinaryLoop *loop
+        cdef Binary made
+        if self.loop.rows * self.loop.n == 0 or arrays[2] == NULL:
+            return None
+        made = Binary.__new__(Binary)
+        made.fn, made.subnormals, made.p, made.loop = self.fn, self.subnormals, self.p, self.loop
+        loop = &made.loop
+        if arrays[0] == NULL:
+            made.a = self.a
+        else:
+            loop.a = <const uint8_t *>arrays[0].at
+        if arrays[1] == NULL:
+            made.b = self.b
+        else:
+            loop.b = <const uint8_t *>arrays[1].at
+        loop.y = <uint8_t *>arrays[2].at
+        made.broadcast(sizes[0], sizes[1], sizes[2])
+        if loop.rows * loop.n == 0:
+            return None
+        made.algorithm = made.way()
+        return made
+
+    cdef str way(self):
+        """How rows are read, for users."""
+        return "all in one row" if self.loop.rows == 1 else (
+            "short rows side by side" if self.loop.n * self.loop.y_size < SHORT else "row by row")
+
+    cdef int broadcast(self, tuple shape, tuple a_strides, tuple b_strides) except -1:
+        """Set the loops over operands whose elements have a known size."""
+        cdef BinaryLoop *loop = &self.loop
+        cdef Py_ssize_t i
         loop.rows, loop.n, loop.a_step, loop.b_step = 1, 1, 1, 1
         loop.outer = max(len(shape) - 1, 0)
         if loop.outer > MAX_OUTER:
@@ -181,8 +233,6 @@ cdef class Binary(Kernel):
         for i in range(loop.outer):
             loop.shape[i] = shape[i]
             loop.rows *= shape[i]
-        loop.a_size, loop.b_size = item_size(a_bytes, shape, a_strides), item_size(b_bytes, shape, b_strides)
-        loop.y_size = y_bytes // max(loop.rows * loop.n, 1)
         for i in range(loop.outer):
             loop.a_strides[i] = loop.a_size * <ptrdiff_t>a_strides[i]
             loop.b_strides[i] = loop.b_size * <ptrdiff_t>b_strides[i]
@@ -190,11 +240,7 @@ cdef class Binary(Kernel):
         loop.a_row = loop.b_row = True
         for i in range(loop.outer):
             loop.a_row, loop.b_row = loop.a_row and not loop.a_strides[i], loop.b_row and not loop.b_strides[i]
-        self.fn = <kernel_fn>run_binary
-        if name in ARITHMETIC:
-            self.subnormals = FLUSH
-        self.algorithm = "all in one row" if loop.rows == 1 else (
-            "short rows side by side" if loop.n * loop.y_size < SHORT else "row by row")
+        return 0
 
 
 cdef ptrdiff_t item_size(Py_ssize_t nbytes, tuple shape, tuple strides) except -1:
@@ -351,7 +397,15 @@ cdef struct Step:
     const uint8_t *b
     const void *p
     ptrdiff_t a_size, b_size    # bytes from one element to the next; 0 for a single element
+    int a_index, b_index        # among the arrays of the kernel, -1 for that result
     ptrdiff_t size              # of an element of the result
+
+
+cdef inline const uint8_t *operand_at(const int *index, const Strided **arrays, const uint8_t *before) noexcept:
+    """Where an operand lies, which lay at `before`."""
+    if before == NULL or index[0] >= CHAIN_ARRAYS or arrays[1 + index[0]] == NULL:
+        return before
+    return <const uint8_t *>arrays[1 + index[0]].at
 
 
 cdef class Chain(Kernel):
@@ -362,27 +416,32 @@ cdef class Chain(Kernel):
     its parameters.  size: bytes of an element of the result.  y: bytes; may be the memory of an operand with elements
     of that size.
     """
+    ARRAYS, SIZES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11), (0,)
     cdef Step steps[LONGEST]
     cdef ptrdiff_t n, block
     cdef int count
-    cdef list held
-    cdef uint8_t[::1] y
+    cdef list parameters
+    cdef tuple arrays       # those that are not in `memory`
+    cdef uint8_t *y
 
-    def __init__(self, ptrdiff_t n, tuple steps, uint8_t[::1] y, *arrays):
+    def __init__(self, ptrdiff_t n, tuple steps, y, *arrays):
         cdef Step *step
         cdef ptrdiff_t largest = 1
-        self.held, self.y, self.n = [], y, n
+        cdef Py_ssize_t nbytes
+        self.parameters, self.arrays, self.memory, self.n = [], arrays, y, n
+        self.y = bytes_of(y, &nbytes, PyBUF_WRITABLE)
         if len(steps) > LONGEST:
             raise ValueError(f"a chain of {len(steps)} functions; at most {LONGEST} can follow one another")
         for name, operands, p, size in steps:
             step = &self.steps[self.count]
+            step.a_index, step.b_index = operands[0][0], operands[len(operands) - 1][0]
             if len(operands) == 1:
                 step.unary = unary_kernel(name)
             else:
                 step.binary = binary_kernel(name)
                 step.b, step.b_size = self.operand(arrays, operands[1][0]), operands[1][1]
             step.a, step.a_size = self.operand(arrays, operands[0][0]), operands[0][1]
-            step.p, step.size = self.held_pointer(kernel_parameters(name, arrays[p])), size
+            step.p, step.size = self.parameter(kernel_parameters(name, arrays[p])), size
             largest = max(largest, step.size)
             self.count += 1
         self.block = BLOCK // largest
@@ -391,15 +450,36 @@ cdef class Chain(Kernel):
         if names & ARITHMETIC and names <= ARITHMETIC | SIMPLE:
             self.subnormals = FLUSH
 
-    cdef const uint8_t *operand(self, tuple arrays, ptrdiff_t i) except? NULL:
-        if i < 0:
-            return NULL
-        return self.held_pointer(arrays[i])
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef Chain made
+        cdef int i
+        cdef list kept
+        if arrays[0] == NULL or self.n * <ptrdiff_t>sizes[0] == 0:
+            return None
+        made = Chain.__new__(Chain)
+        made.n, made.block, made.count, made.parameters = sizes[0], self.block, self.count, self.parameters
+        made.fn, made.subnormals, made.algorithm = self.fn, self.subnormals, self.algorithm
+        made.y = <uint8_t *>arrays[0].at
+        for i in range(self.count):
+            made.steps[i] = self.steps[i]
+            made.steps[i].a = operand_at(&self.steps[i].a_index, arrays, self.steps[i].a)
+            if self.steps[i].binary != NULL:
+                made.steps[i].b = operand_at(&self.steps[i].b_index, arrays, self.steps[i].b)
+        kept = list(self.arrays)
+        for i in range(min(len(kept), CHAIN_ARRAYS)):
+            if arrays[1 + i] != NULL:
+                kept[i] = None
+        made.arrays = tuple(kept)
+        return made
 
-    cdef const uint8_t *held_pointer(self, array) except NULL:
+    cdef const uint8_t *operand(self, tuple arrays, ptrdiff_t i) except? NULL:
+        cdef Py_ssize_t nbytes
+        return NULL if i < 0 else bytes_of(arrays[i], &nbytes)
+
+    cdef const void *parameter(self, array) except NULL:
         cdef const uint8_t[::1] view = array
-        self.held.append(view)
-        return <const uint8_t *>pointer(view)
+        self.parameters.append(view)
+        return pointer(view)
 
 
 cdef int run_chain(Chain self, pl_pool *pool) noexcept nogil:
@@ -428,7 +508,7 @@ cdef void chain_range(Chain self, ptrdiff_t begin, ptrdiff_t end, int thread) no
             if i < self.count - 1:
                 y = blocks[at]
             else:
-                y = &self.y[0] + begin * step.size
+                y = self.y + begin * step.size
             if step.unary != NULL:
                 step.unary(n, a, y, step.p)
             else:

@@ -4,7 +4,7 @@ import numpy as np
 from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memcpy, memset
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided, nothing
 from pylite._core.kernels.rounding cimport pl_quantization
 from pylite._core.product.bytes cimport (
     HYBRID,
@@ -57,12 +57,7 @@ cdef class ConvHybrid(Kernel):
     A matrix product is a convolution of m images of one pixel.  Results have the bits of the reference kernels: with
     others, networks of such layers would diverge at every value that lies between two integers.
     """
-    cdef const float[:, :, :, ::1] x
-    cdef float[:, :, :, :] y
-    cdef uint8_t[:, :, :, ::1] q
-    cdef float[::1] row_scales
-    cdef int32_t[::1] row_zeros
-    cdef uint8_t[:, ::1] padding
+    ARRAYS, SIZES = (0, 1, "q", "row_scales", "row_zeros", "padding", "pixels"), ("filter",)
     cdef const uint8_t[::1] panels
     cdef const int32_t[::1] sums
     cdef const float[::1] scales, bias
@@ -70,36 +65,28 @@ cdef class ConvHybrid(Kernel):
     cdef bint first
     cdef Hybrid state
 
-    def __init__(self, const float[:, :, :, ::1] x, float[:, :, :, :] y, packed, const float[::1] bias, *,
-                 uint8_t[:, :, :, ::1] q, float[::1] row_scales, int32_t[::1] row_zeros, uint8_t[:, ::1] padding,
-                 bint first, const float[::1] scales, filter, groups, bint asymmetric, bint column_first, float low,
-                 float high, const uint8_t[:, :, :, :] pixels=None):
+    def __init__(self, x, y, packed, const float[::1] bias, *, q, row_scales, row_zeros, padding, bint first,
+                 const float[::1] scales, filter, ptrdiff_t groups, bint asymmetric, bint column_first, float low,
+                 float high, pixels=None):
         cdef Hybrid *s = &self.state
         cdef ProductQ8 *p = &s.product
         cdef pl_hybrid *h = &p.hybrid
-        self.x, self.y, self.q, self.row_scales, self.row_zeros, self.padding = (
-            x, y, q, row_scales, row_zeros, padding)
-        self.scales, self.bias, self.first = scales, bias, first
-        if 0 in self.y.shape[:4] or 0 in self.x.shape[:4]:
+        cdef Strided given[7]
+        cdef const Strided *arrays[7]
+        cdef int i, dimensions, item
+        for i, (array, dimensions, item) in enumerate(((x, 4, 4), (y, 4, 4), (q, 4, 1), (row_scales, 1, 4),
+                                                       (row_zeros, 1, 4), (padding, 2, 1), (pixels, 4, 1))):
+            arrays[i] = NULL
+            if array is not None:
+                set_strided(&given[i], array, dimensions, item)
+                arrays[i] = &given[i]
+        self.memory, self.scales, self.bias, self.first = (x, y, q, row_scales, row_zeros, padding), scales, bias, first
+        if given[0].nbytes == 0 or given[1].nbytes == 0:
             return
-        if pixels is None:
-            pixels = q
-        set_window(&p.window, &pixels[0, 0, 0, 0] if pixels.size else NULL, pixels.strides[0], pixels.strides[1],
-                   pixels.strides[2], pixels.shape[1], pixels.shape[2], y.shape[1], y.shape[2], x.shape[3] // groups,
-                   &padding[0, 0], filter)
-        p.window.zero_step = padding.shape[1]
-        set_output(&p.output, <char *>&y[0, 0, 0, 0], y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1],
-                   y.strides[2])
-        set_sizes(p, slots, y.shape[3], groups, p.window.fh * p.window.fw * p.window.length)
-        p.flip, p.finish, p.count = p.tile.offset, HYBRID, p.output.span * p.output.lines   # q has the form of A panels
-        p.row_scales, p.row_zeros, p.images = &row_scales[0], &row_zeros[0], x.shape[0]
-        s.x, s.q, s.row_scales, s.row_zeros = &x[0, 0, 0, 0], &q[0, 0, 0, 0], &row_scales[0], &row_zeros[0]
-        s.padding, s.line = &padding[0, 0], padding.shape[1]
-        s.size, s.asymmetric = x.shape[1] * x.shape[2] * x.shape[3], asymmetric
-        s.parts = min(s.size // (LARGE // 2), <ptrdiff_t>PARTS)
+        s.asymmetric = asymmetric
         h.scale, h.bias = &scales[0], &bias[0] if bias is not None else NULL
-        h.column_first, h.fit, h.low, h.high = column_first, -1, low, high
-        self.fn, self.subnormals = <kernel_fn>conv_hybrid, FLUSH
+        h.column_first, h.low, h.high = column_first, low, high
+        self.arrange(arrays, filter, groups)
         if not isinstance(packed, tuple):
             self.float_weights = packed
             s.float_weights = &self.float_weights[0, 0] if self.float_weights.shape[0] else &no_weight
@@ -110,6 +97,52 @@ cdef class ConvHybrid(Kernel):
         p.panels, h.sums = &self.panels[0] if self.panels.shape[0] else NULL, &self.sums[0]
         plan_rows(p)
         self.algorithm = algorithm_of(p)
+
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef const ProductQ8 *like = &self.state.product
+        cdef ConvHybrid made
+        cdef ProductQ8 *p
+        cdef int i
+        for i in range(6):
+            if arrays[i] == NULL:
+                return None
+        if (self.fn == <kernel_fn>nothing or self.float_weights is not None or arrays[0].nbytes == 0
+                or arrays[1].nbytes == 0 or arrays[0].shape[3] != like.window.length * like.groups
+                or arrays[1].shape[3] != like.columns * like.groups):
+            return None
+        made = ConvHybrid.__new__(ConvHybrid)
+        p = &made.state.product
+        made.panels, made.sums, made.scales, made.bias = self.panels, self.sums, self.scales, self.bias
+        made.first, made.state.asymmetric = self.first, self.state.asymmetric
+        p.hybrid, p.panels = like.hybrid, like.panels
+        made.arrange(arrays, sizes[0], like.groups)
+        plan_rows(p)
+        made.algorithm = algorithm_of(p)
+        return made
+
+    cdef int arrange(self, const Strided **arrays, filter, ptrdiff_t groups) except -1:
+        """Set up the product on its ARRAYS, the last of which may be missing."""
+        cdef Hybrid *s = &self.state
+        cdef ProductQ8 *p = &s.product
+        cdef const Strided *x = arrays[0]
+        cdef const Strided *y = arrays[1]
+        cdef const Strided *pixels = arrays[2] if arrays[6] == NULL else arrays[6]
+        s.padding, s.line = <uint8_t *>arrays[5].at, arrays[5].shape[1]
+        set_window(&p.window, <const uint8_t *>pixels.at if pixels.nbytes else NULL, pixels.strides[0], pixels.strides[1],
+                   pixels.strides[2], pixels.shape[1], pixels.shape[2], y.shape[1], y.shape[2], x.shape[3] // groups,
+                   s.padding, filter)
+        p.window.zero_step = s.line
+        set_output(&p.output, y.at, y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1], y.strides[2])
+        set_sizes(p, slots, y.shape[3], groups, p.window.fh * p.window.fw * p.window.length)
+        p.flip, p.finish, p.count = p.tile.offset, HYBRID, p.output.span * p.output.lines   # q has the form of A panels
+        s.x, s.q = <const float *>x.at, <uint8_t *>arrays[2].at
+        s.row_scales, s.row_zeros = <float *>arrays[3].at, <int32_t *>arrays[4].at
+        p.row_scales, p.row_zeros, p.images = s.row_scales, s.row_zeros, x.shape[0]
+        s.size = x.shape[1] * x.shape[2] * x.shape[3]
+        s.parts = min(s.size // (LARGE // 2), <ptrdiff_t>PARTS)
+        p.hybrid.fit = -1
+        self.fn, self.subnormals = <kernel_fn>conv_hybrid, FLUSH
+        return 0
 
 
 cdef float no_weight

@@ -5,7 +5,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc
 from libc.string cimport memset
 
-from pylite._core.run.kernel cimport Kernel, kernel_fn
+from pylite._core.run.kernel cimport Kernel, Strided, kernel_fn, set_strided
 from pylite._core.kernels.rounding cimport pl_quantize_multiplier
 from pylite._core.product.bytes cimport (
     COLUMNS,
@@ -276,9 +276,8 @@ cdef class FullyConnectedQ8(Kernel):
     or None; scales: float64 (n,); zero points and limits as of int8 (for int16 y unchanged); flips: 0x80 for uint8;
     itemsize: of y.
     """
-    RESUMES = True
-    cdef const uint8_t[:, ::1] x, w
-    cdef uint8_t[:, ::1] y
+    ARRAYS = (0, 1)
+    cdef const uint8_t[:, ::1] w
     cdef const uint8_t[::1] panels
     cdef const int32_t[::1] sums, bias
     cdef int32_t[::1] start
@@ -289,23 +288,25 @@ cdef class FullyConnectedQ8(Kernel):
     cdef ProductQ8 state
     cdef int w_flip, x_zero
 
-    def __init__(self, const uint8_t[:, ::1] x, uint8_t[:, ::1] y, tuple packed, const int32_t[::1] bias,
+    def __init__(self, x, y, tuple packed, const int32_t[::1] bias,
                  *, const double[::1] scales, int x_zero, int w_zero, int zero_point, int low, int high, int x_flip,
                  int w_flip, int y_flip, int itemsize, const uint8_t[:, ::1] w=None, uint8_t[::1] panels=None,
-                 int32_t[::1] sums=None, FullyConnectedQ8 previous=None):
+                 int32_t[::1] sums=None):
         cdef ProductQ8 *p = &self.state
-        cdef ptrdiff_t m = x.shape[0], n = scales.shape[0], depth = x.shape[1]
-        self.x, self.y, self.w, self.bias, self.scales = x, y, w, bias, scales
+        cdef Strided source, target
+        cdef ptrdiff_t n = scales.shape[0]
+        set_strided(&source, x, 2, 1)
+        set_strided(&target, y, 2, 1, True)
+        memory_of(x, source.nbytes)     # raises where it is not contiguous
+        memory_of(y, target.nbytes)
+        self.memory, self.w, self.bias, self.scales = (x, y), w, bias, scales
         self.w_flip, self.x_zero = w_flip, x_zero
-        if m == 0 or n == 0:
+        if source.shape[0] == 0 or n == 0:
             return
-        set_sizes(p, slots, n, 1, depth)
-        set_matrix(&p.window, &x[0, 0] if depth else NULL, depth)
-        set_output(&p.output, <char *>&y[0, 0], m, 1, 1, y.shape[1], y.shape[1], y.shape[1])
-        p.flip, p.w_zero, p.count, p.finish, p.scales, p.item = x_flip, w_zero, m, FLOAT64, &scales[0], itemsize
+        p.flip, p.w_zero, p.finish, p.scales, p.item = x_flip, w_zero, FLOAT64, &scales[0], itemsize
+        self.arrange(&source, &target)
         p.zero_point, p.low, p.high, p.y_flip = zero_point, low, high, y_flip
         p.q.zero_point, p.q.low, p.q.high, p.q.flip = zero_point, low, high, y_flip
-        gather_rows(p)
         self.fn = <kernel_fn>fully_connected_q8
         if packed is None:
             self.late_panels, self.start = panels, sums
@@ -313,18 +314,41 @@ cdef class FullyConnectedQ8(Kernel):
             self.fn = <kernel_fn>fully_connected_q8_late
             return
         self.panels, self.sums = packed
-        if previous is not None and previous.start is not None and previous.state.depth == depth:
-            self.start, self.parameters, self.real = previous.start, previous.parameters, previous.real
-            p.panels, p.start, p.q = previous.state.panels, previous.state.start, previous.state.q
-            p.finish = previous.state.finish
-            if p.finish == COLUMNS:
-                use_single_row(p)
-            return
         self.start = np.empty(n, np.int32)
         p.panels, p.start = &self.panels[0] if self.panels.shape[0] else NULL, &self.start[0]
         self.set_starts(&self.sums[0])
         if itemsize == 1:
             self.fit(low - zero_point, high - zero_point)
+
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef const ProductQ8 *like = &self.state
+        cdef const Strided *x = arrays[0]
+        cdef const Strided *y = arrays[1]
+        cdef FullyConnectedQ8 made
+        cdef ProductQ8 *p
+        if (x == NULL or y == NULL or self.fn != <kernel_fn>fully_connected_q8 or x.shape[0] == 0
+                or x.shape[1] != like.depth):
+            return None
+        made = FullyConnectedQ8.__new__(FullyConnectedQ8)
+        made.panels, made.scales, made.start = self.panels, self.scales, self.start
+        made.parameters, made.real = self.parameters, self.real
+        made.fn, p = self.fn, &made.state
+        p.flip, p.w_zero, p.finish, p.scales, p.item = like.flip, like.w_zero, like.finish, like.scales, like.item
+        p.zero_point, p.low, p.high, p.y_flip = like.zero_point, like.low, like.high, like.y_flip
+        p.panels, p.start, p.q = like.panels, like.start, like.q
+        made.arrange(x, y)
+        if p.finish == COLUMNS:
+            use_single_row(p)
+        return made
+
+    cdef void arrange(self, const Strided *x, const Strided *y) noexcept:
+        """Set the sizes of the product, and where its rows come from."""
+        cdef ProductQ8 *p = &self.state
+        p.count = x.shape[0]
+        set_sizes(p, slots, self.scales.shape[0], 1, x.shape[1])
+        set_matrix(&p.window, <const uint8_t *>x.at if x.nbytes else NULL, x.shape[1])
+        set_output(&p.output, y.at, x.shape[0], 1, 1, y.shape[1], y.shape[1], y.shape[1])
+        gather_rows(p)
 
     cdef void set_starts(self, const int32_t *sums) noexcept nogil:
         """Set the start of each column's sum; sums: of its weights, possibly in the same memory as the starts."""

@@ -1,13 +1,13 @@
 """Kernels that move elements of any type."""
-from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memmove
 
-from pylite._core.run.kernel cimport IRRELEVANT, Kernel, kernel_fn
+from pylite._core.run.kernel cimport IRRELEVANT, MOST_DIMS, Kernel, Strided, kernel_fn, set_strided
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:
-    MAX_DIMS = 16
+    MAX_DIMS = MOST_DIMS
     CHUNK = 1 << 15         # bytes of a long run that one thread copies at a time
     FEW = 8                 # rows: for up to so many, the micro-kernel walks a longer dimension instead
     PARALLEL_THRESHOLD = 1 << 17    # bytes
@@ -26,7 +26,7 @@ cdef class Copy(Kernel):
     Dimensions are sorted in the order of y's memory, so that y is written from end to end, and merged where x allows
     it.  Rows are `shape[n - 2]`, columns `shape[n - 1]`; there are loops over the others.
     """
-    cdef Py_buffer x_buffer, y_buffer
+    ARRAYS = (0, 1)
     cdef const uint8_t *x
     cdef uint8_t *y
     cdef Py_ssize_t shape[MAX_DIMS]
@@ -37,40 +37,49 @@ cdef class Copy(Kernel):
     cdef Inner inner
 
     def __init__(self, x, y):
-        PyObject_GetBuffer(x, &self.x_buffer, PyBUF_STRIDES)
-        PyObject_GetBuffer(y, &self.y_buffer, PyBUF_STRIDES | PyBUF_WRITABLE)
-        cdef int i
-        if self.x_buffer.ndim != self.y_buffer.ndim or self.x_buffer.itemsize != self.y_buffer.itemsize \
-                or any([self.x_buffer.shape[i] != self.y_buffer.shape[i] for i in range(self.x_buffer.ndim)]):
+        cdef Strided source, target
+        set_strided(&source, x)
+        set_strided(&target, y, 0, 0, True)
+        if not arrange(self, &source, &target):
             raise ValueError(f"cannot copy {x.dtype}{x.shape} to {y.dtype}{y.shape}")
-        if self.x_buffer.ndim > MAX_DIMS:
-            raise ValueError(f"{self.x_buffer.ndim} dimensions; at most {MAX_DIMS} can be copied")
-        order(self)
-        choose(self)
-        self.algorithm = "runs of bytes" if self.inner == RUNS else "transposed in tiles" if self.inner == TRANSPOSED \
-            else "element by element"
-        self.total = 1
-        for i in range(self.n - 1):
-            self.total *= self.shape[i]
-        if 0 in y.shape:
-            self.total = 0
-        self.cost = max(ROW, self.shape[self.n - 1] * (1 if self.inner == RUNS else self.item))
-        self.fn, self.subnormals = <kernel_fn>copy, IRRELEVANT
+        self.memory = x, y
 
-    def __dealloc__(self):
-        PyBuffer_Release(&self.x_buffer)
-        PyBuffer_Release(&self.y_buffer)
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef Copy made = Copy.__new__(Copy)
+        if arrays[0] == NULL or arrays[1] == NULL or not arrange(made, arrays[0], arrays[1]):
+            return None
+        return made
 
 
-cdef void order(Copy self) noexcept:
+cdef bint arrange(Copy self, const Strided *x, const Strided *y) noexcept:
+    """Set up the loops; False where shapes or types differ."""
+    cdef int i
+    if x.ndim != y.ndim or x.item != y.item:
+        return False
+    for i in range(x.ndim):
+        if x.shape[i] != y.shape[i]:
+            return False
+    order(self, x, y)
+    choose(self)
+    self.algorithm = "runs of bytes" if self.inner == RUNS else "transposed in tiles" if self.inner == TRANSPOSED \
+        else "element by element"
+    self.total = 1
+    for i in range(self.n - 1):
+        self.total *= self.shape[i]
+    if y.nbytes == 0:
+        self.total = 0
+    self.cost = max(ROW, self.shape[self.n - 1] * (1 if self.inner == RUNS else self.item))
+    self.fn, self.subnormals = <kernel_fn>copy, IRRELEVANT
+    return True
+
+
+cdef void order(Copy self, const Strided *x, const Strided *y) noexcept:
     """Sort the dimensions: strides of y positive and falling, sizes of 1 dropped, neighbours merged."""
     cdef Py_ssize_t n, xs, ys
     cdef int i, j, count = 0
-    self.x = <const uint8_t *>self.x_buffer.buf
-    self.y = <uint8_t *>self.y_buffer.buf
-    self.item = self.y_buffer.itemsize
-    for i in range(self.y_buffer.ndim):
-        n, xs, ys = self.y_buffer.shape[i], self.x_buffer.strides[i], self.y_buffer.strides[i]
+    self.x, self.y, self.item = <const uint8_t *>x.at, <uint8_t *>y.at, y.item
+    for i in range(y.ndim):
+        n, xs, ys = y.shape[i], x.strides[i], y.strides[i]
         if n == 1:
             continue
         if ys < 0:
@@ -196,6 +205,7 @@ cdef class CopyFrom(Copy):
     fits, and the size of the axis where negative places count from its end, else 0.
     """
     ERRORS = {1: "the part to copy begins outside the tensor"}
+    ARRAYS = ()
     cdef Py_buffer begin_buffer
     cdef const int64_t[:, ::1] axes
     cdef const uint8_t *origin

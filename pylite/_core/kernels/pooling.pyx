@@ -2,7 +2,7 @@
 from libc.stdint cimport uint8_t
 from libc.string cimport memmove
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided
 from pylite._core.simd cimport parallel_for, pl_pool, pl_pooling_fn, pl_pooling_kernel, pl_range_fn, pl_window, slots
 
 SUFFIXES = {"float32": "f32", "int8": "i8", "uint8": "u8", "int16": "i16"}
@@ -18,21 +18,49 @@ cdef class Pool(Kernel):
     stride, before: (rows, cols), `before` being the padding at the top and left.  Every window has a tap inside.
     Results are clamped to [low, high].
     """
-    cdef const uint8_t[:, :, :, :] x
-    cdef uint8_t[:, :, :, :] y
+    ARRAYS, SIZES = (0, 1), ("window", "stride", "before")
+    cdef const uint8_t *x
+    cdef uint8_t *y
+    cdef ptrdiff_t x_image, x_line, y_image, y_line     # strides
     cdef pl_window window
     cdef ptrdiff_t h, out_h, out_w, rows, stride_h, top, left, item
     cdef ptrdiff_t lines, grain     # of y; of a thread, at least
     cdef pl_pooling_fn kernel
 
-    def __init__(self, const uint8_t[:, :, :, :] x, uint8_t[:, :, :, :] y, str operation, str dtype, window, stride,
-                 before, low, high):
-        self.x, self.y = x, y
+    def __init__(self, x, y, str operation, str dtype, window, stride, before, low, high):
+        cdef Strided source, target
+        set_strided(&source, x, 4, 1)
+        set_strided(&target, y, 4, 1, True)
+        self.memory = x, y
         self.kernel = pl_pooling_kernel(slots, f"pool_{operation}_{SUFFIXES[dtype]}".encode())
         if self.kernel == NULL:
             raise ValueError(f"there is no pooling {operation!r} of {dtype}")
         self.item = {"float32": 4, "int16": 2}.get(dtype, 1)
         cdef pl_window *w = &self.window
+        if dtype == "float32":
+            w.low_f, w.high_f = low, high
+        else:
+            w.low, w.high = low, high
+        self.arrange(&source, &target, window, stride, before)
+        self.fn = <kernel_fn>pool
+        if dtype == "float32" and operation != "max":
+            self.subnormals = FLUSH
+
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef Pool made
+        if arrays[0] == NULL or arrays[1] == NULL:
+            return None
+        made = Pool.__new__(Pool)
+        made.fn, made.subnormals, made.kernel, made.item = self.fn, self.subnormals, self.kernel, self.item
+        made.window = self.window
+        made.arrange(arrays[0], arrays[1], sizes[0], sizes[1], sizes[2])
+        return made
+
+    cdef int arrange(self, const Strided *x, const Strided *y, window, stride, before) except -1:
+        """Set the sizes and places of both arrays, and the windows."""
+        cdef pl_window *w = &self.window
+        self.x, self.y = <const uint8_t *>x.at, <uint8_t *>y.at
+        self.x_image, self.x_line, self.y_image, self.y_line = x.strides[0], x.strides[1], y.strides[0], y.strides[1]
         self.h, self.out_h, self.out_w = x.shape[1], y.shape[1], y.shape[2]
         w.width, w.channels = x.shape[2], x.shape[3] // self.item
         w.row_stride, w.x_pixel, w.y_pixel = (
@@ -46,16 +74,10 @@ cdef class Pool(Kernel):
             self.stride_h, w.stride, self.top, self.left = 1, self.stride_h * w.width, 0, self.top * w.width
             self.h, w.width, self.rows, w.cols = 1, self.h * w.width, 1, self.rows * w.cols
             self.out_h, self.out_w, w.y_pixel = 1, self.out_h, y.strides[1] // self.item
-        if dtype == "float32":
-            w.low_f, w.high_f = low, high
-        else:
-            w.low, w.high = low, high
-        if self.y.size:
+        if y.nbytes:
             self.lines = y.shape[0] * self.out_h
             self.grain = 1 + GRAIN // (self.out_w * w.channels * self.rows * w.cols)
-        self.fn = <kernel_fn>pool
-        if dtype == "float32" and operation != "max":
-            self.subnormals = FLUSH
+        return 0
 
 
 cdef void pool_rows(Pool self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
@@ -67,8 +89,8 @@ cdef void pool_rows(Pool self, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
         at = row * self.stride_h - self.top
         first = max(at, 0)
         window.rows = min(at + self.rows, self.h) - first
-        self.kernel(&window, &self.x[image, 0, 0, 0] + first * self.x.strides[1], self.left, self.out_w,
-                    &self.y[image, 0, 0, 0] + row * self.y.strides[1])
+        self.kernel(&window, self.x + image * self.x_image + first * self.x_line, self.left, self.out_w,
+                    self.y + image * self.y_image + row * self.y_line)
         begin += 1
         row += 1
         if row == self.out_h:

@@ -4,7 +4,7 @@ import numpy as np
 from libc.stdint cimport int8_t, int32_t
 from libc.string cimport memcpy, memset
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, nothing
 from pylite._core.kernels.recurring cimport (
     CLAMP,
     LOCAL,
@@ -71,6 +71,10 @@ cdef struct Layer:
     Operand operands[4]     # x, aux, h and the input of the projection
     float *h
     float *c
+    float *given            # scratch, each NULL where the stack suffices
+    int8_t *given_q
+    float *given_scales
+    int32_t *given_zeros
     float *scratch          # (gates, steps ahead, rows, cells)
     float *now              # the slice of the current step,
     ptrdiff_t plane         # from gate to gate
@@ -91,13 +95,9 @@ cdef class Recurrent(Kernel):
     input_x, input_aux and input_h, the weights of x, of aux and of h from pack() (that of h may be a diagonal),
     input_peephole, input_bias and input_norm (layer normalization), float32 (cells,).  Gates lack what is left out.
     """
-    cdef const float[:, :, :] x, aux
-    cdef float[:, :, :] y
-    cdef float[::1] h, c, scratch
-    cdef int8_t[::1] q
-    cdef float[::1] row_scales
-    cdef int32_t[::1] row_zeros
-    cdef list kept
+    ARRAYS = (0, 1, 2, 3, 4, "scratch", "q", "row_scales", "row_zeros")
+    cdef list kept          # weights,
+    cdef object states      # h and c, where they are not in the arena
     cdef Layer state
 
     def __init__(self, const float[:, :, :] x, const float[:, :, :] aux, float[:, :, :] y, float[::1] h,
@@ -109,9 +109,7 @@ cdef class Recurrent(Kernel):
         cdef Gate *g
         cdef int i
         cdef ptrdiff_t at = 0
-        self.x, self.aux, self.y, self.h, self.c, self.scratch = x, aux, y, h, c, scratch
-        self.q, self.row_scales, self.row_zeros = q, row_scales, row_zeros
-        self.kept = []
+        self.memory, self.states, self.kept = (x, aux, y, scratch, q, row_scales, row_zeros), (h, c), []
         s.cells, s.outputs = sizes
         s.steps, s.rows = y.shape[0], y.shape[1]
         if 0 in y.shape[:3] or s.cells == 0 or s.outputs == 0:
@@ -151,6 +149,10 @@ cdef class Recurrent(Kernel):
         check_scratch(scratch, s.count * s.rows * s.cells)
         check_scratch(q, at)
         check_scratch(row_scales, 4 * s.rows if s.hybrid else 0)
+        s.given = &scratch[0] if scratch is not None else NULL
+        s.given_q = &q[0] if q is not None else NULL
+        if row_scales is not None:
+            s.given_scales, s.given_zeros = &row_scales[0], &row_zeros[0]
         self.fn, self.subnormals = <kernel_fn>recurrent, FLUSH
 
     cdef const float *floats(self, given):
@@ -160,6 +162,42 @@ cdef class Recurrent(Kernel):
         array = given
         self.kept.append(array)
         return &array[0]
+
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef const Layer *like = &self.state
+        cdef const Strided *x = arrays[0]
+        cdef const Strided *aux = arrays[1]
+        cdef const Strided *y = arrays[2]
+        cdef Recurrent made
+        cdef Layer *s
+        if (x == NULL or y == NULL or self.fn == <kernel_fn>nothing or x.nbytes == 0 or y.nbytes == 0
+                or x.shape[2] != like.operands[0].depth or (aux == NULL) != (like.aux == NULL)
+                or (aux != NULL and (aux.nbytes == 0 or aux.shape[2] != like.operands[1].depth))
+                or y.shape[1] != like.rows):      # else other scratch may be needed
+            return None
+        made = Recurrent.__new__(Recurrent)
+        s = &made.state
+        memcpy(s, like, sizeof(Layer))
+        made.kept = self.kept
+        made.fn, made.subnormals = self.fn, self.subnormals
+        s.steps = y.shape[0]
+        s.x, s.x_time, s.x_row = x.at, x.strides[0], x.strides[1]
+        if aux != NULL:
+            s.aux, s.aux_time, s.aux_row = aux.at, aux.strides[0], aux.strides[1]
+        s.y, s.y_time, s.y_row = y.at, y.strides[0], y.strides[1]
+        if arrays[3] == NULL or (arrays[4] == NULL and s.c != NULL):
+            made.states = self.states
+        s.h = <float *>placed(arrays[3], s.h)
+        s.c = <float *>placed(arrays[4], s.c)
+        s.given, s.given_q = <float *>placed(arrays[5], s.given), <int8_t *>placed(arrays[6], s.given_q)
+        s.given_scales = <float *>placed(arrays[7], s.given_scales)
+        s.given_zeros = <int32_t *>placed(arrays[8], s.given_zeros)
+        return made
+
+
+cdef inline void *placed(const Strided *array, void *before) noexcept:
+    """Where an array lies, which lay at `before`."""
+    return before if array == NULL else <void *>array.at
 
 
 cdef int recurrent(Recurrent self, pl_pool *pool) noexcept nogil:
@@ -172,12 +210,12 @@ cdef int recurrent(Recurrent self, pl_pool *pool) noexcept nogil:
     cdef float *for_scales = scales
     cdef int32_t *for_zeros = zeros
     s.scratch = gates
-    if self.scratch is not None:
-        s.scratch = &self.scratch[0]
-    if self.q is not None:
-        for_q = &self.q[0]
-    if self.row_scales is not None:
-        for_scales, for_zeros = &self.row_scales[0], &self.row_zeros[0]
+    if s.given != NULL:
+        s.scratch = s.given
+    if s.given_q != NULL:
+        for_q = s.given_q
+    if s.given_scales != NULL:
+        for_scales, for_zeros = s.given_scales, s.given_zeros
     if s.hybrid:
         divide_scratch(s, for_q, for_scales, for_zeros)
     return walk(s, pool)

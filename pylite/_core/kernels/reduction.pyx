@@ -1,7 +1,7 @@
 """Sums, means, extremes and products over axes."""
 from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided
 from pylite._core.simd cimport (
     parallel_for,
     pl_join_fn,
@@ -25,18 +25,27 @@ cdef class Reduction(Kernel):
     up to three such pairs of reduced axes, outermost first; run: consecutive elements that are reduced inside them, or
     0 where the last of `kept` has stride 1.
     """
-    cdef const uint8_t[::1] x
-    cdef uint8_t[::1] y
+    cdef const uint8_t *x
+    cdef uint8_t *y
+    cdef bint empty
     cdef pl_reduction g
     cdef ptrdiff_t kept[4]
     cdef ptrdiff_t stride[4]
     cdef ptrdiff_t outer, inner, blocks, item
     cdef int rank
 
-    cdef int walk(self, const uint8_t[::1] x, uint8_t[::1] y, kept, loops, ptrdiff_t run) except -1:
+    cdef int read(self, x, y, kept, loops, ptrdiff_t run) except -1:
+        """walk() of arrays."""
+        cdef Strided source, target
+        set_strided(&source, x, 1, 1)
+        set_strided(&target, y, 1, 1, True)
+        self.memory = x, y
+        return self.walk(&source, &target, kept, loops, run)
+
+    cdef int walk(self, const Strided *x, const Strided *y, kept, loops, ptrdiff_t run) except -1:
         cdef pl_reduction *g = &self.g
         cdef int i, skip = 3 - len(loops)
-        self.x, self.y = x, y
+        self.x, self.y, self.empty = <const uint8_t *>x.at, <uint8_t *>y.at, x.nbytes == 0 or y.nbytes == 0
         for i in range(3):
             g.n[i], g.stride[i] = loops[i - skip] if i >= skip else (1, 0)
         self.rank = len(kept) - 1
@@ -63,7 +72,7 @@ cdef ptrdiff_t start(Reduction self, ptrdiff_t outer) noexcept nogil:
 cdef int run_blocks(Reduction self, pl_pool *pool, pl_range_fn fn) noexcept nogil:
     """Run fn over all blocks of up to BLOCK neighbouring outputs."""
     cdef ptrdiff_t work = self.g.n[0] * self.g.n[1] * self.g.n[2] * max(self.g.run, 1) * min(BLOCK, self.inner)
-    if self.y.shape[0] and self.x.shape[0]:
+    if not self.empty:
         parallel_for(pool, self.outer * self.blocks, 1 + 32768 // work, fn, <void *>self)
     return 0
 
@@ -75,11 +84,12 @@ cdef class Reduce(Reduction):
     extreme starts from its first element, even NaN or infinity, instead of the farthest finite number.  requantize: of
     integer sums, (sum of the zero points of x, multiplier, exponent, zero point of y, low, high), as of int8.
     """
+    ARRAYS, SIZES = (0, 1), (4, 5, "run")
     cdef pl_reduction_fn kernel
 
-    def __init__(self, const uint8_t[::1] x, uint8_t[::1] y, str operation, str dtype, kept, loops, ptrdiff_t run,
-                 float divisor=1, requantize=(0, 0, 0, 0, 0, 0), bint whole=False):
-        self.walk(x, y, kept, loops, run)
+    def __init__(self, x, y, str operation, str dtype, kept, loops, ptrdiff_t run, float divisor=1,
+                 requantize=(0, 0, 0, 0, 0, 0), bint whole=False):
+        self.read(x, y, kept, loops, run)
         self.g.whole = whole
         cdef pl_reduction *g = &self.g
         cdef str suffix = "f32" if dtype == "float32" else "16" if dtype == "int16" else "8"
@@ -98,14 +108,24 @@ cdef class Reduce(Reduction):
         if dtype == "float32" and operation == "sum":
             self.subnormals = FLUSH
 
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef Reduce made
+        if arrays[0] == NULL or arrays[1] == NULL:
+            return None
+        made = Reduce.__new__(Reduce)
+        made.g, made.kernel, made.item = self.g, self.kernel, self.item
+        made.fn, made.subnormals = self.fn, self.subnormals
+        made.walk(arrays[0], arrays[1], sizes[0], sizes[1], sizes[2])
+        return made
+
 
 cdef void reduce_blocks(Reduce self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef ptrdiff_t block, column, outer
     for block in range(begin, end):
         column = block % self.blocks * BLOCK
         outer = block // self.blocks
-        self.kernel(&self.g, &self.x[0] + (start(self, outer) + column * self.g.step) * self.item,
-                    min(BLOCK, self.inner - column), &self.y[0] + (outer * self.inner + column) * self.item)
+        self.kernel(&self.g, self.x + (start(self, outer) + column * self.g.step) * self.item,
+                    min(BLOCK, self.inner - column), self.y + (outer * self.inner + column) * self.item)
 
 
 cdef int reduce(Reduce self, pl_pool *pool) noexcept nogil:
@@ -121,9 +141,8 @@ cdef class ReduceWide(Reduction):
     cdef bint real
     cdef pl_join_fn join
 
-    def __init__(self, const uint8_t[::1] x, uint8_t[::1] y, str operation, str dtype, kept, loops, ptrdiff_t run,
-                 int64_t divisor=1):
-        self.walk(x, y, kept, loops, run)
+    def __init__(self, x, y, str operation, str dtype, kept, loops, ptrdiff_t run, int64_t divisor=1):
+        self.read(x, y, kept, loops, run)
         self.divisor, self.real, self.item = divisor, dtype == "float32", 8 if dtype == "int64" else 4
         self.join = pl_join_kernel(slots, f"join_{operation}_{'f32' if self.real else 'i' + dtype[3:]}".encode())
         if self.join == NULL:
@@ -162,8 +181,8 @@ cdef void reduce_wide_blocks(ReduceWide self, ptrdiff_t begin, ptrdiff_t end, in
         outer = block // self.blocks
         offset = start(self, outer)
         for column in range(block % self.blocks * BLOCK, min((block % self.blocks + 1) * BLOCK, self.inner)):
-            reduce_one(self, &self.x[0] + (offset + column * self.g.step) * self.item,
-                       &self.y[0] + (outer * self.inner + column) * self.item)
+            reduce_one(self, self.x + (offset + column * self.g.step) * self.item,
+                       self.y + (outer * self.inner + column) * self.item)
 
 
 cdef int reduce_wide(ReduceWide self, pl_pool *pool) noexcept nogil:

@@ -1,9 +1,9 @@
 """Softmax, its logarithm and L2 normalization, along the last dimension."""
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided
 from pylite._core.kernels.rounding cimport pl_exp_q, pl_mbqm32, pl_rdbpot
-from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_softmax16, pl_softmax8, slots
+from pylite._core.simd cimport memory_of, parallel_for, pl_pool, pl_range_fn, pl_softmax16, pl_softmax8, slots
 
 
 cdef ptrdiff_t grain(ptrdiff_t n) noexcept nogil:
@@ -11,37 +11,73 @@ cdef ptrdiff_t grain(ptrdiff_t n) noexcept nogil:
     return 1 + 8192 // n
 
 
+cdef struct Rows:           # of two contiguous matrices
+    const char *x
+    char *y
+    ptrdiff_t count, n      # rows; elements of a row of x
+    ptrdiff_t y_row         # bytes of one of y
+
+
+cdef bint set_rows(Rows *rows, const Strided *x, const Strided *y) noexcept:
+    """Fill `rows`; False where an array is missing."""
+    if x == NULL or y == NULL:
+        return False
+    rows.x, rows.y, rows.count, rows.n, rows.y_row = x.at, y.at, x.shape[0], x.shape[1], y.shape[1] * y.item
+    return True
+
+
+cdef int read_rows(Rows *rows, x, y, Py_ssize_t item) except -1:
+    """Fill `rows` for arrays with elements of `item` bytes."""
+    cdef Strided source, target
+    set_strided(&source, x, 2, item)
+    set_strided(&target, y, 2, item, True)
+    memory_of(x, source.nbytes)     # raises where it is not contiguous
+    memory_of(y, target.nbytes)
+    set_rows(rows, &source, &target)
+    return 0
+
+
 cdef class RowsF32(Kernel):
     """A function of each row of float32.  x, y: (rows, n); y may be the memory of x.
 
     function: "softmax" (of x times beta), "log_softmax", or "l2_normalize".
     """
-    cdef const float[:, ::1] x
-    cdef float[:, ::1] y
+    ARRAYS = (0, 1)
+    cdef Rows rows
     cdef float beta
     cdef int function
 
-    def __init__(self, const float[:, ::1] x, float[:, ::1] y, str function, float beta=1.0):
-        self.x, self.y, self.beta = x, y, beta
+    def __init__(self, x, y, str function, float beta=1.0):
+        read_rows(&self.rows, x, y, 4)
+        self.memory, self.beta = (x, y), beta
         self.function = ("softmax", "log_softmax", "l2_normalize").index(function)
         self.fn, self.subnormals = <kernel_fn>rows_f32, FLUSH
 
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef RowsF32 made = RowsF32.__new__(RowsF32)
+        if not set_rows(&made.rows, arrays[0], arrays[1]):
+            return None
+        made.beta, made.function, made.fn, made.subnormals = self.beta, self.function, self.fn, self.subnormals
+        return made
+
 
 cdef void range_f32(RowsF32 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef ptrdiff_t row, n = self.x.shape[1]
+    cdef ptrdiff_t row, n = self.rows.n
+    cdef const float *x = <const float *>self.rows.x
+    cdef float *y = <float *>self.rows.y
     if self.function == 0:
-        slots.softmax_f32(end - begin, n, self.beta, &self.x[begin, 0], &self.y[begin, 0])
+        slots.softmax_f32(end - begin, n, self.beta, x + begin * n, y + begin * n)
         return
     for row in range(begin, end):
         if self.function == 1:
-            slots.log_softmax_f32(n, &self.x[row, 0], &self.y[row, 0])
+            slots.log_softmax_f32(n, x + row * n, y + row * n)
         else:
-            slots.l2_normalize_f32(n, &self.x[row, 0], &self.y[row, 0])
+            slots.l2_normalize_f32(n, x + row * n, y + row * n)
 
 
 cdef int rows_f32(RowsF32 self, pl_pool *pool) noexcept nogil:
-    if self.x.shape[0] and self.x.shape[1]:
-        parallel_for(pool, self.x.shape[0], grain(self.x.shape[1]), <pl_range_fn>range_f32, <void *>self)
+    if self.rows.count and self.rows.n:
+        parallel_for(pool, self.rows.count, grain(self.rows.n), <pl_range_fn>range_f32, <void *>self)
     return 0
 
 
@@ -53,17 +89,17 @@ cdef class Softmax8(Kernel):
     fixed point, and the smallest one that counts.  reverse: (multiplier, exponent) back again, for the logarithm; None
     for softmax.
     """
-    cdef const uint8_t[:, ::1] x
-    cdef uint8_t[:, ::1] y
+    ARRAYS = (0, 1)
+    cdef Rows rows
     cdef pl_softmax8 tables
     cdef int function
 
-    def __init__(self, const uint8_t[:, ::1] x, uint8_t[:, ::1] y, int bits, uint8_t flip, scaling,
-                 reverse=None):
+    def __init__(self, x, y, int bits, uint8_t flip, scaling, reverse=None):
         cdef int32_t multiplier, least
         cdef int shift
         multiplier, shift, least = scaling
-        self.x, self.y = x, y
+        read_rows(&self.rows, x, y, 1)
+        self.memory = x, y
         cdef pl_softmax8 *t = &self.tables
         cdef int32_t e
         cdef int d
@@ -83,21 +119,30 @@ cdef class Softmax8(Kernel):
             self.function = 2
         self.fn = <kernel_fn>rows_8
 
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef Softmax8 made = Softmax8.__new__(Softmax8)
+        if not set_rows(&made.rows, arrays[0], arrays[1]):
+            return None
+        made.tables, made.function, made.fn = self.tables, self.function, self.fn
+        return made
+
 
 cdef void range_8(Softmax8 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef ptrdiff_t row, n = self.x.shape[1]
+    cdef ptrdiff_t row, n = self.rows.n
+    cdef const uint8_t *x = <const uint8_t *>self.rows.x + begin * n
+    cdef uint8_t *y = <uint8_t *>self.rows.y + begin * self.rows.y_row
     if self.function == 0:
-        slots.softmax_8(end - begin, n, &self.tables, &self.x[begin, 0], &self.y[begin, 0])
+        slots.softmax_8(end - begin, n, &self.tables, x, y)
     elif self.function == 1:
-        slots.softmax_8_to_16(end - begin, n, &self.tables, &self.x[begin, 0], &self.y[begin, 0])
+        slots.softmax_8_to_16(end - begin, n, &self.tables, x, y)
     else:
-        for row in range(begin, end):
-            slots.log_softmax_8(n, &self.tables, &self.x[row, 0], &self.y[row, 0])
+        for row in range(end - begin):
+            slots.log_softmax_8(n, &self.tables, x + row * n, y + row * n)
 
 
 cdef int rows_8(Softmax8 self, pl_pool *pool) noexcept nogil:
-    if self.x.shape[0] and self.x.shape[1]:
-        parallel_for(pool, self.x.shape[0], grain(self.x.shape[1]), <pl_range_fn>range_8, <void *>self)
+    if self.rows.count and self.rows.n:
+        parallel_for(pool, self.rows.count, grain(self.rows.n), <pl_range_fn>range_8, <void *>self)
     return 0
 
 

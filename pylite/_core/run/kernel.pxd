@@ -11,7 +11,30 @@ cdef enum:      # what Kernel.subnormals says of subnormal floats:
     IRRELEVANT = 2      # the kernel computes nothing with floats
 
 
+cdef enum:
+    MOST_DIMS = 16      # of a Strided
+
+
+cdef struct Strided:    # an array in memory
+    char *at
+    int ndim
+    Py_ssize_t item     # bytes of an element
+    Py_ssize_t nbytes   # of all elements
+    Py_ssize_t shape[MOST_DIMS]
+    Py_ssize_t strides[MOST_DIMS]       # in bytes
+
+
+# Fill `s` for an array, which must stay alive; ndim, item: what it must have, 0 for any; written: is it written?
+cdef int set_strided(Strided *s, array, int ndim=*, Py_ssize_t item=*, bint written=*) except -1
+
+
 cdef class Kernel:
     cdef kernel_fn fn
     cdef signed char subnormals
     cdef readonly str algorithm     # where there are several, for `pylite inspect`; or None
+    cdef object memory      # the owner of its arrays in the arena, where it does not keep these themselves
+    cdef Kernel moved(self, const Strided **arrays, list sizes)
+
+
+# The `fn` of a kernel that has nothing to compute.
+cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil

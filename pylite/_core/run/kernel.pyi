@@ -6,7 +6,8 @@ from pylite._core.simd import Pool
 class Kernel:
     ERRORS: ClassVar[dict[int, str]]
     OWNED: ClassVar[bool]
-    RESUMES: ClassVar[bool]
+    ARRAYS: ClassVar[tuple[int | str, ...]]
+    SIZES: ClassVar[tuple[int | str, ...]]
     @property
     def algorithm(self) -> str | None: ...
     def explain(self, status: int) -> str: ...

@@ -1,4 +1,6 @@
 """The base class of every kernel, one computation bound to its memory; and functions for the arguments of calls."""
+from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+
 from pylite._core.simd cimport Pool, pl_pool
 
 
@@ -11,12 +13,19 @@ cdef class Kernel:
 
     OWNED: does the kernel keep objects of one interpreter, such as variables or functions in Python?  Then no other
     interpreter may use the calls that construct it.
-    RESUMES: does the constructor take `previous`, a kernel that differs only in its arrays in the arena?  It reuses the
-    results that `previous` computed from weights.
+    ARRAYS, SIZES: the arguments that moved() takes, positions, or names where calls name them; empty where a kernel
+    is constructed for each set of shapes.
     """
     ERRORS = {}
     OWNED = False
-    RESUMES = False
+    ARRAYS = SIZES = ()
+
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        """A kernel like this one for other shapes, with the same weights, or None where one must be constructed.
+
+        arrays: the arguments ARRAYS, NULL for those that stay; sizes: the arguments SIZES.  The caller sets `memory`.
+        """
+        return None
 
     def __cinit__(self):
         self.fn = <kernel_fn>nothing
@@ -41,6 +50,23 @@ cdef class Kernel:
 
 
 cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
+    return 0
+
+
+cdef int set_strided(Strided *s, array, int ndim=0, Py_ssize_t item=0, bint written=False) except -1:
+    cdef Py_buffer view
+    cdef int i
+    PyObject_GetBuffer(array, &view, PyBUF_STRIDES | (PyBUF_WRITABLE if written else 0))
+    try:
+        if view.ndim > MOST_DIMS or (ndim and view.ndim != ndim):
+            raise ValueError(f"an array of {view.ndim} dimensions where kernels take {ndim or MOST_DIMS}")
+        if item and view.itemsize != item:
+            raise ValueError(f"an array with elements of {view.itemsize} bytes where kernels take {item}")
+        s.at, s.ndim, s.item, s.nbytes = <char *>view.buf, view.ndim, view.itemsize, view.len
+        for i in range(view.ndim):
+            s.shape[i], s.strides[i] = view.shape[i], view.strides[i]
+    finally:
+        PyBuffer_Release(&view)
     return 0
 
 

@@ -2,6 +2,7 @@
 from libc.stdint cimport int64_t
 
 from pylite._core.graph.tapes cimport Tape
+from pylite._core.run.kernel cimport MOST_DIMS, Strided
 from pylite._core.run.storage cimport Storage
 
 
@@ -10,6 +11,7 @@ cdef class Site:
     cdef int64_t *before        # the numbers of all slots at the last bind()
     cdef int64_t *starts        # of each block in the arena
     cdef object arena, pack
+    cdef Strided bytes          # of the arena
     cdef Storage storage
     cdef dict computed          # {id of a Computed: its result}, during bind()
     cdef bint elsewhere         # has the arena been replaced since the last bind()?
@@ -25,7 +27,22 @@ cdef class Slots:
 cdef class Part:
     cdef object made
     cdef bint changed
+    cdef bint apart             # is it in memory of its own, without a value behind it?
     cdef int renew(self, Site site) except -1
+    cdef object value(self)
+
+
+cdef struct Number:
+    Py_ssize_t slot             # of the tape, or -1 for a constant
+    int64_t constant
+
+
+# Set a number from one or a Dim; False for anything else.
+cdef bint set_number(Number *number, thing) except -1
+
+
+cdef inline int64_t now(const Number *number, const int64_t *numbers) noexcept nogil:
+    return number.constant if number.slot < 0 else numbers[number.slot]
 
 
 cdef class Sizes(Part):
@@ -34,10 +51,19 @@ cdef class Sizes(Part):
 
 
 cdef class Window(Part):
+    cdef Strided span
     cdef Py_ssize_t block
-    cdef Part sizes, shape, strides, begin, offset
-    cdef object dtype
-    cdef int64_t itemsize, address
+    cdef Number shape[MOST_DIMS]
+    cdef Number sizes[MOST_DIMS]
+    cdef Number strides[MOST_DIMS]
+    cdef Number begin, offset
+    cdef int rank               # of the Value
+    cdef bint strided
+    cdef object dtype, arena
+    cdef bint set_up(self, shape, sizes, strides, begin, offset) except -1
+    cdef Py_ssize_t address     # in the arena
+    cdef bint check(self, Site site) except -1
+    cdef tuple dimensions(self)
 
 
 cdef class Stored(Part):

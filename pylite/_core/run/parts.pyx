@@ -5,9 +5,10 @@ A Part is made again only if its dimensions, its place in the arena, or the aren
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
-from pylite._core.graph.calls cimport Scratch, ValueBase, View, product
-from pylite._core.graph.dimensions cimport Computed
+from pylite._core.graph.calls cimport Scratch, ValueBase, View
+from pylite._core.graph.dimensions cimport Computed, Dim
 from pylite._core.graph.tapes cimport filled
+from pylite._core.run.kernel cimport MOST_DIMS, Strided
 
 from numpy import array, empty, ndarray
 
@@ -47,6 +48,10 @@ cdef class Part:
     cdef int renew(self, Site site) except -1:
         return 0
 
+    cdef object value(self):
+        """What the constructor of a kernel takes."""
+        return self.made
+
 
 cdef class Sizes(Part):
     """Numbers, or nested tuples of numbers, which may have Dims."""
@@ -57,29 +62,92 @@ cdef class Sizes(Part):
         return 0
 
 
+cdef bint set_number(Number *number, thing) except -1:
+    number.slot = (<Dim>thing).slot if type(thing) is Dim else -1
+    if type(thing) is int:
+        number.constant = thing
+    return type(thing) is int or type(thing) is Dim
+
+
 cdef class Window(Part):
     """The array of a Value, View or Scratch in the arena.
 
-    block: number of its block; begin, offset: where it begins there, in bytes and in elements; sizes: of the
-    Value; shape, strides: of the array, in elements, or no strides.
+    span: of the array, which may be anywhere without elements; block: number of its block; begin, offset: where it
+    begins there, in bytes and in elements; sizes: of the Value; shape, strides: of the array, in elements, or not
+    strided.
     """
+    cdef bint set_up(self, shape, sizes, strides, begin, offset) except -1:
+        """Set the numbers; False where some are more than numbers."""
+        cdef int i
+        self.span.ndim, self.rank, self.strided = len(shape), len(sizes), strides is not None
+        if max(self.span.ndim, self.rank) > MOST_DIMS:
+            return False
+        for i in range(self.span.ndim):
+            if not set_number(&self.shape[i], shape[i]) or (
+                    self.strided and not set_number(&self.strides[i], strides[i])):
+                return False
+        for i in range(self.rank):
+            if not set_number(&self.sizes[i], sizes[i]):
+                return False
+        return set_number(&self.begin, begin) and set_number(&self.offset, offset)
+
     cdef int renew(self, Site site) except -1:
-        cdef int64_t begin = self.begin.made, offset = self.offset.made
-        cdef int64_t address = site.starts[self.block] + begin + offset * self.itemsize
-        self.changed = (site.elsewhere or self.shape.changed or self.sizes.changed or address != self.address
-                        or self.made is None or (self.strides is not None and self.strides.changed))
-        if not self.changed:
-            return 0
-        self.address = address
-        shape = self.shape.made
-        if product(shape) == 0 or product(self.sizes.made) == 0:
-            self.made = empty(shape, self.dtype)
-        elif self.strides is None:
-            self.made = ndarray(shape, self.dtype, site.arena, address)
-        else:
-            self.made = ndarray(shape, self.dtype, site.arena, address,
-                                tuple([n * self.itemsize for n in self.strides.made]))
+        cdef const int64_t *numbers = site.tape.numbers
+        cdef Strided *span = &self.span
+        cdef Py_ssize_t size, stride = span.item, values = 1
+        cdef char *at = (site.bytes.at + site.starts[self.block] + now(&self.begin, numbers)
+                         + now(&self.offset, numbers) * span.item)
+        cdef int i
+        self.changed = self.apart or at != span.at or site.arena is not self.arena
+        span.at, span.nbytes, self.arena = at, span.item, site.arena
+        for i in range(span.ndim - 1, -1, -1):
+            size = now(&self.shape[i], numbers)
+            span.nbytes *= size
+            if self.strided:
+                stride = now(&self.strides[i], numbers) * span.item
+            if size != span.shape[i] or stride != span.strides[i]:
+                self.changed = True
+                span.shape[i], span.strides[i] = size, stride
+            stride *= size
+        for i in range(self.rank):
+            values *= now(&self.sizes[i], numbers)
+        self.address, self.apart = at - site.bytes.at, values == 0 and span.nbytes > 0
+        if self.apart:
+            self.changed, self.made = True, empty(self.dimensions(), self.dtype)
+        elif self.changed:
+            self.made = None
+            self.check(site)
         return 0
+
+    cdef tuple dimensions(self):
+        cdef int i
+        return tuple([self.span.shape[i] for i in range(self.span.ndim)])
+
+    cdef bint check(self, Site site) except -1:
+        """Raise ValueError for an array that is not inside of the arena."""
+        cdef const Strided *span = &self.span
+        cdef Py_ssize_t first = self.address, end = first + span.item
+        cdef int i
+        for i in range(span.ndim):
+            if span.strides[i] > 0:
+                end += (span.shape[i] - 1) * span.strides[i]
+            else:
+                first += (span.shape[i] - 1) * span.strides[i]
+        if span.nbytes and not 0 <= first <= end <= site.bytes.nbytes:
+            raise ValueError(f"bytes {first} to {end} of an arena of {site.bytes.nbytes}")
+        return True
+
+    cdef object value(self):
+        cdef const Strided *span = &self.span
+        cdef int i
+        if self.made is None:
+            shape = self.dimensions()
+            if span.nbytes == 0:
+                self.made = empty(shape, self.dtype)
+            else:
+                self.made = ndarray(shape, self.dtype, self.arena, self.address,
+                                    tuple([span.strides[i] for i in range(span.ndim)]))
+        return self.made
 
 
 cdef class Stored(Part):

@@ -1,21 +1,31 @@
 # Kernels of recorded calls.
 from libc.stdint cimport int64_t
 
-from pylite._core.run.parts cimport Part, Site
+from pylite._core.run.kernel cimport Kernel
+from pylite._core.run.parts cimport Number, Part, Site
 
 
 cdef class Operands:
     cdef object name            # of the kernel
     cdef list args, keys, parts, entries
     cdef dict named
-    cdef object kernel, make
-    cdef bint resumes
+    cdef Kernel kernel
+    cdef object make
+    cdef list roles             # of each part, once there is a kernel: its number among ARRAYS, or as in Role
+    cdef list sizes             # the arguments SIZES
+    cdef list size_keys
+    cdef bint moves
+    cdef int prepare(self) except -1
+    cdef Kernel moved(self)
     cdef bint renew(self, Rebinder rebinder, bint differs) except -1
     cdef int put(self, key, made) except -1
 
 
 cdef class Rebinder(Site):
-    cdef list operands, ends, parts, owners, sizes, firsts, lasts
+    cdef list operands, ends, parts, owners, firsts, lasts
+    cdef Number *sizes          # bytes of each block
+    cdef Py_ssize_t block_count
+    cdef bint stores            # do contents depend on dimensions?
     cdef readonly list offsets
     cdef readonly Py_ssize_t total
     cdef Py_ssize_t count
@@ -34,4 +44,4 @@ cdef class Rebinder(Site):
     cdef Part window(self, source)
     cpdef Py_ssize_t place(self) except -1
     cpdef list end_arrays(self)
-    cpdef tuple bind(self, arena, dict outside, pack, kernel_class)
+    cpdef list bind(self, arena, dict outside, pack, kernel_class)

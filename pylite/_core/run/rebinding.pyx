@@ -8,8 +8,9 @@ from libc.string cimport memcpy
 
 from pylite._core.graph.calls cimport Packed, Scratch, ValueBase, View, element_sizes, element_types
 from pylite._core.graph.dimensions cimport Computed, Dim
-from pylite._core.graph.tapes cimport Tape, filled
-from pylite._core.run.parts cimport Part, Site, Sizes, Slots, Stored, Window
+from pylite._core.graph.tapes cimport Tape
+from pylite._core.run.kernel cimport Kernel, Strided, set_strided
+from pylite._core.run.parts cimport Number, Part, Site, Sizes, Slots, Stored, Window, now, set_number
 from pylite._core.run.storage cimport Storage
 
 from numpy import empty, uint8
@@ -20,6 +21,12 @@ from pylite._core.run.parts import changed, collect
 
 cdef enum:
     SMALL = 1 << 20         # bytes of an arena that gets room to grow
+    MOST_ARRAYS = 10        # arguments that Kernel.moved() takes
+
+
+cdef enum Role:             # of an argument that may change:
+    CONSTRUCTED = -2        # the kernel is constructed anew
+    SIZE = -1               # moved() takes it as a size
 
 
 cdef class Operands:
@@ -29,22 +36,29 @@ cdef class Operands:
     `parts` made; entries: [(key, position in the list there or None, CalledProgram)].
     """
     cdef bint renew(self, Rebinder rebinder, bint differs) except -1:
-        """Construct the kernel where something has changed, or `differs`; returns whether it did."""
+        """Make the kernel where something has changed, or `differs`; returns whether it did."""
         cdef Part part
+        cdef Kernel made
         cdef Py_ssize_t i
-        cdef bint alike = self.kernel is not None and not differs       # but for arrays in the arena
-        for part in self.parts:
-            if part.changed:
-                differs = True
-                alike = alike and type(part) is Window
-        for _, _, callee in self.entries:
-            if callee.renew(rebinder.tape):
-                differs = True
-        if not differs and self.kernel is not None:
-            return False
+        cdef bint moves = self.moves and not differs
         for i in range(len(self.parts)):
             part = self.parts[i]
-            self.put(self.keys[i], part.made)
+            if part.changed:
+                differs = True
+                moves = moves and <int>self.roles[i] != CONSTRUCTED and not part.apart
+        for _, _, callee in self.entries:
+            if callee.renew(rebinder.tape):
+                differs, moves = True, False
+        if not differs and self.kernel is not None:
+            return False
+        if moves:
+            made = self.moved()
+            if made is not None:
+                made.memory, self.kernel = rebinder.arena, made
+                return True
+        for i in range(len(self.parts)):
+            part = self.parts[i]
+            self.put(self.keys[i], part.value())
         for key, number, callee in self.entries:
             if number is None:
                 self.put(key, callee.entry)
@@ -54,12 +68,37 @@ cdef class Operands:
                 self.put(key, entries)
         if self.make is None:
             self.make = rebinder.kernel_class(self.name)
-            self.resumes = self.make.RESUMES
-        if self.resumes:
-            self.kernel = self.make(*self.args, **self.named, previous=self.kernel if alike else None)
-            return True
+            self.prepare()
         self.kernel = self.make(*self.args, **self.named) if self.named else self.make(*self.args)
         return True
+
+    cdef int prepare(self) except -1:
+        """Find what moved() of the kernel takes."""
+        cdef tuple arrays = self.make.ARRAYS, sizes = self.make.SIZES
+        self.moves, self.roles, self.size_keys = len(arrays) > 0, [], list(sizes)
+        for key, part in zip(self.keys, self.parts):
+            self.roles.append(arrays.index(key) if key in arrays and type(part) is Window else
+                              SIZE if key in sizes else CONSTRUCTED)
+        return 0
+
+    cdef Kernel moved(self):
+        """A kernel from the last one, or None."""
+        cdef const Strided *arrays[MOST_ARRAYS]
+        cdef list sizes = []
+        cdef int role
+        cdef Py_ssize_t i
+        cdef Part part
+        for i in range(MOST_ARRAYS):
+            arrays[i] = NULL
+        for i in range(len(self.parts)):
+            role, part = self.roles[i], self.parts[i]
+            if role >= 0:
+                arrays[role] = &(<Window>part).span
+            elif role == SIZE and part.changed:
+                self.put(self.keys[i], part.made)
+        for key in self.size_keys:
+            sizes.append(self.args[key] if type(key) is int else self.named[key])
+        return self.kernel.moved(arrays, sizes)
 
     cdef int put(self, key, made) except -1:
         if type(key) is int:
@@ -90,11 +129,16 @@ cdef class Rebinder(Site):
     """
     def __cinit__(self, Tape tape not None, list calls, list ends, present, list owners, Py_ssize_t count, list sizes,
                   list firsts, list lasts):
+        cdef Py_ssize_t i
         self.tape, self.present, self.count = tape, present, count
-        self.sizes, self.firsts, self.lasts = sizes, firsts, lasts
+        self.firsts, self.lasts, self.block_count = firsts, lasts, len(sizes)
         self.before = <int64_t *>calloc(tape.size + 2 * len(sizes) + 1, sizeof(int64_t))
-        if self.before == NULL:
+        self.sizes = <Number *>calloc(len(sizes) + 1, sizeof(Number))
+        if self.before == NULL or self.sizes == NULL:
             raise MemoryError(f"no memory for {tape.size} numbers")
+        for i in range(self.block_count):
+            if not set_number(&self.sizes[i], sizes[i]):
+                raise ValueError(f"a block of {sizes[i]!r} bytes")
         self.room = self.before + tape.size
         self.starts = self.room + len(sizes)
         self.offsets = None
@@ -107,6 +151,7 @@ cdef class Rebinder(Site):
 
     def __dealloc__(self):
         free(self.before)
+        free(self.sizes)
 
     cdef Operands operands_of(self, source, target):
         """The Operands of a call with Dims; target: its copy."""
@@ -143,7 +188,7 @@ cdef class Rebinder(Site):
         cdef Part part
         cdef list found = []
         for part in self.ends:
-            found.append(part.made)
+            found.append(part.value())
         return found
 
     cdef Part entered(self, key, Part made):
@@ -167,6 +212,7 @@ cdef class Rebinder(Site):
             collect(source, found, set())
             stored.target, stored.copies = target, [(thing, self.present.thing(thing)) for thing in found]
             stored.slots = Slots(slots_in([changed(thing) for thing in found]))
+            self.stores = self.stores or stored.slots.count > 0
             made = self.entered(key, stored)
         return made
 
@@ -192,14 +238,12 @@ cdef class Rebinder(Site):
         block = self.blocks.get(id(source if value is None else value.root))
         if block is None or (value is not None and value.data is not None):
             return None
+        sizes, begin = (source.shape, 0) if value is None else (value.shape, value.byte_offset)
         window = Window()
-        window.block, window.dtype, window.itemsize = block, element_types[source.dtype], element_sizes[source.dtype]
-        window.shape = self.sized(source.shape)
-        window.sizes = window.shape if value is None else self.sized(value.shape)
-        window.strides = None if strides is None else self.sized(strides)
-        window.begin, window.offset = self.sized(0 if value is None else value.byte_offset), self.sized(offset)
-        key = ("Window", block, source.dtype, id(window.shape), id(window.sizes), id(window.strides),
-               id(window.begin), id(window.offset))
+        window.block, window.dtype, window.span.item = block, element_types[source.dtype], element_sizes[source.dtype]
+        if not window.set_up(source.shape, sizes, strides, begin, offset):
+            return None
+        key = ("Window", block, source.dtype, key_of((source.shape, sizes, strides, begin, offset)))
         made = self.known.get(key)
         return self.entered(key, window) if made is None else made
 
@@ -207,18 +251,20 @@ cdef class Rebinder(Site):
         """Bytes of the arena for the shapes at hand.  The layout stays while every block fits into its place."""
         cdef Py_ssize_t i
         cdef int64_t size
-        cdef bint fits = self.offsets is not None
+        cdef const int64_t *numbers = self.tape.numbers
+        cdef bint fits = self.offsets is not None, grows
         cdef list sizes
         if fits:
-            for i in range(len(self.sizes)):
-                size = filled(self.tape.numbers, self.sizes[i])
-                if size > self.room[i]:
+            for i in range(self.block_count):
+                if now(&self.sizes[i], numbers) > self.room[i]:
                     fits = False
                     break
         if not fits:
-            sizes = [filled(self.tape.numbers, nbytes) for nbytes in self.sizes]
-            if self.offsets is not None and self.total < SMALL:     # shapes have grown, and are likely to grow again
-                sizes = [n if type(nbytes) is int else n + n // 2 for n, nbytes in zip(sizes, self.sizes)]
+            sizes = []
+            grows = self.offsets is not None and self.total < SMALL     # again, in all likelihood
+            for i in range(self.block_count):
+                size = now(&self.sizes[i], numbers)
+                sizes.append(size + size // 2 if grows and self.sizes[i].slot >= 0 else size)
             self.offsets, self.total, _ = planner.plan(sizes, self.firsts, self.lasts)
             for i in range(len(sizes)):
                 self.room[i], self.starts[i] = sizes[i], self.offsets[i]
@@ -227,8 +273,8 @@ cdef class Rebinder(Site):
             self.moved = True
         return self.total
 
-    cpdef tuple bind(self, arena, dict outside, pack, kernel_class):
-        """(the kernels of all calls, the Storage) in `arena`, laid out by place().
+    cpdef list bind(self, arena, dict outside, pack, kernel_class):
+        """The kernels of all calls in `arena`, laid out by place().
 
         outside: {tensor index: array} of the values outside the arena; pack, kernel_class: as for storage.operands()
         and kernels().
@@ -239,8 +285,11 @@ cdef class Rebinder(Site):
         cdef list kernels = []
         self.elsewhere = arena is not self.arena
         self.renamed = self.moved or self.elsewhere or not same(outside, self.outside)
-        self.outside = outside.copy()
-        self.storage = Storage(outside, arena, self.roots, self.scratches)
+        self.outside = outside
+        if self.renamed or self.stores or failed:
+            self.storage = Storage(outside.copy(), arena, self.roots, self.scratches)
+        if self.elsewhere:
+            set_strided(&self.bytes, arena)
         self.pack, self.kernel_class, self.arena = pack, kernel_class, arena
         self.rebound, self.computed = 0, {}
         try:
@@ -252,11 +301,10 @@ cdef class Rebinder(Site):
         except BaseException:
             self.arena = None
             raise
-        storage, self.storage = self.storage, None
-        self.pack = self.kernel_class = self.computed = None
+        self.storage = self.pack = self.kernel_class = self.computed = None
         memcpy(self.before, self.tape.numbers, self.tape.size * sizeof(int64_t))
         self.moved = False
-        return kernels, storage
+        return kernels
 
 
 cdef bint same(dict a, dict b) except -1:

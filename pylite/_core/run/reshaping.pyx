@@ -22,24 +22,26 @@ cdef class Reshaper:
     cdef object recorded, history, make, kernel_class, is_plain
     cdef Rebinder rebinder
     cdef ShapeTape tape
+    cdef bint variables
     cdef const pl_slots *slots      # of the ISA level
 
     def __init__(self, recorded, history, make, kernel_class, is_plain):
         self.recorded, self.history, self.make = recorded, history, make
         self.kernel_class, self.is_plain, self.slots = kernel_class, is_plain, slots
-        self.rebinder, self.tape = recorded.rebinder, recorded.tape
+        self.rebinder, self.tape, self.variables = recorded.rebinder, recorded.tape, bool(recorded.variables)
 
     def bound(self, executor, arena):
         """A program in `arena` for the shapes at hand, after place()."""
-        cdef list outside = self.recorded.variable_values(self.tape) if self.recorded.variables else []
-        kernels, storage = self.rebinder.bind(
-            arena, {value.index: executor.memory.variable(value) for value in outside} if outside else {},
-            executor.model.pack, self.kernel_class)
+        cdef Rebinder rebinder = self.rebinder
+        cdef dict outside = {}
+        if self.variables:
+            outside = {value.index: executor.memory.variable(value)
+                       for value in self.recorded.variable_values(self.tape)}
+        kernels = rebinder.bind(arena, outside, executor.model.pack, self.kernel_class)
         made = self.make.__new__(self.make)
-        made.program_of_all, made.numbers, made.executor, made.storage = (
-            self.recorded, self.tape.numbers_now(), executor, storage)
-        made.offsets, made.total = self.rebinder.offsets, self.rebinder.total
-        made.ends = self.rebinder.end_arrays() or None
+        made.origin = (self.recorded, self.tape.numbers_now(), rebinder.offsets, rebinder.total,
+                       (outside.copy(), arena, rebinder.roots, rebinder.scratches))
+        made.ends = rebinder.end_arrays() or None
         (<Segment>made).start(Program(kernels, executor.pool), arena)
         return made
 

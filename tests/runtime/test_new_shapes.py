@@ -1,0 +1,115 @@
+"""Programs for new input shapes: several at a time, in arenas that grow, on several threads."""
+import gc
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import pylite
+from pylite.schema.builder import ModelBuilder
+
+
+def network():
+    """x (n, h, w, 3) float32: convolutions of every kind, a pool, a sum with a constant, softmax of the means."""
+    rng = np.random.default_rng(0)
+    m = ModelBuilder()
+
+    def constant(name, shape):
+        return m.constant(name, rng.normal(0, .3, shape).astype(np.float32))
+
+    def tensor(name, shape):
+        return m.tensor(name, shape, shape_signature=(-1, -1, -1, shape[3]))
+    x, a, b, c = (tensor(name, (1, 8, 8, n)) for name, n in zip("xabc", (3, 8, 8, 16), strict=True))
+    d, e, f = tensor("d", (1, 4, 4, 16)), tensor("e", (1, 4, 4, 16)), tensor("f", (1, 4, 4, 32))
+    mean, y = m.tensor("mean", (1, 32), shape_signature=(-1, 32)), m.tensor("y", (1, 32), shape_signature=(-1, 32))
+    m.operator("CONV_2D", [x, constant("w1", (8, 3, 3, 3)), constant("b1", (8,))], [a], padding="SAME", stride_w=1,
+               stride_h=1, dilation_w_factor=1, dilation_h_factor=1, fused_activation_function="RELU")
+    m.operator("DEPTHWISE_CONV_2D", [a, constant("w2", (1, 3, 3, 8)), constant("b2", (8,))], [b], padding="SAME",
+               stride_w=1, stride_h=1, depth_multiplier=1, dilation_w_factor=1, dilation_h_factor=1)
+    m.operator("CONV_2D", [b, constant("w3", (16, 1, 1, 8)), constant("b3", (16,))], [c], padding="SAME", stride_w=1,
+               stride_h=1, dilation_w_factor=1, dilation_h_factor=1)
+    m.operator("MAX_POOL_2D", [c], [d], padding="SAME", stride_w=2, stride_h=2, filter_width=2, filter_height=2)
+    m.operator("ADD", [d, constant("k", (16,))], [e])
+    m.operator("CONCATENATION", [d, e], [f], axis=3)
+    m.operator("MEAN", [f, m.constant("axes", np.array([1, 2], np.int32))], [mean])
+    m.operator("SOFTMAX", [mean], [y], beta=1.0)
+    m.inputs([x])
+    m.outputs([y])
+    return m.build()
+
+
+SHAPES = [(1, 8, 8, 3), (2, 8, 8, 3), (1, 9, 7, 3), (3, 16, 5, 3), (1, 1, 1, 3), (2, 30, 30, 3), (1, 8, 8, 3),
+          (4, 2, 3, 3), (0, 8, 8, 3), (1, 33, 31, 3), (2, 5, 5, 3)]
+
+
+def result(interpreter, shape):
+    """The output for an input of `shape`, which the shape determines."""
+    interpreter.resize_tensor_input(0, shape)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, np.random.default_rng(shape).normal(0, 1, shape).astype(np.float32))
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"]).tobytes()
+
+
+@pytest.fixture(scope="module")
+def wanted():
+    """{shape: the result of an interpreter that has had no other}"""
+    return {shape: result(pylite.Interpreter(model_content=network()), shape) for shape in SHAPES}
+
+
+@pytest.mark.parametrize("kept", [1, 2, 3, 20])
+def test_programs_of_earlier_shapes_stay_as_they_were(wanted, kept):
+    interpreter, kinds = pylite.Interpreter(model_content=network(), cached_shapes=kept), set()
+    for shape in SHAPES + SHAPES[::-1] + SHAPES[::2] * 2:
+        assert result(interpreter, shape) == wanted[shape], shape
+        kinds.add(type(interpreter._main.current).__name__)
+    assert "ShapedProgram" in kinds
+
+
+def test_interpreters_of_one_model_have_shapes_of_their_own(wanted):
+    model = pylite.Model(network())
+
+    def work(start):
+        interpreter = pylite.Interpreter(model=model, cached_shapes=2)
+        return all(result(interpreter, shape) == wanted[shape] for shape in (SHAPES[start:] + SHAPES[:start]) * 4)
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(work, range(4)))
+
+
+def test_outgrown_arenas_are_freed():
+    interpreter = pylite.Interpreter(model_content=network(), cached_shapes=1)
+    arenas = []
+    for count in (1, 2, 3, 8, 30, 100, 400):        # one recording serves all but the first
+        result(interpreter, (count, 8, 8, 3))
+        arenas.append(weakref.ref(interpreter._main.current.arena))
+    assert len({id(arena()) for arena in arenas if arena() is not None}) == 1
+    assert arenas[-1]() is not None
+
+
+def test_views_outlive_the_interpreter_and_its_shapes():
+    interpreter = pylite.Interpreter(model_content=network())
+    for shape in SHAPES[:4]:
+        result(interpreter, shape)
+    view = interpreter.tensor(0)()
+    expected = view.copy()
+    arena = weakref.ref(interpreter._main.current.arena)
+    del interpreter
+    gc.collect()
+    assert view.shape == SHAPES[3]
+    np.testing.assert_array_equal(view, expected)
+    view[...] = 1
+    del view
+    gc.collect()
+    assert arena() is None
+
+
+def test_shapes_after_a_refused_one(wanted):
+    interpreter = pylite.Interpreter(model_content=network())
+    for shape in SHAPES[:4]:
+        result(interpreter, shape)
+    interpreter.resize_tensor_input(0, (1, 8, 8, 4))
+    with pytest.raises(RuntimeError):
+        interpreter.allocate_tensors()
+    for shape in SHAPES:
+        assert result(interpreter, shape) == wanted[shape], shape
