@@ -243,7 +243,7 @@ import pylite
 from tests.tools.plans import network, run
 run(pylite.Interpreter(model_content=network(), cache_dir=""))      # imports all there is to import
 interpreter = pylite.Interpreter(model_content=network(), cache_dir={os.fspath(folder)!r})
-resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 run(interpreter)
 print(interpreter._main.plans.problem)"""
     done = subprocess.run(command(code), capture_output=True, text=True, check=True,
