@@ -1,8 +1,9 @@
 """A model that takes one picture.
 
-A picture is a path, a Pillow image, or uint8 pixels: (height, width) or (height, width, 1, 3 or 4) with red first.
-OpenCV's frames have blue first: say `channel_order="BGR"`.  It is stretched to the size that the model takes; for
-models of Ultralytics, and for faces, it keeps its proportions and gets a border.
+A picture is a path, the name of a bundled sample such as "seven", a Pillow image, or uint8 pixels: (height, width),
+or (height, width, 1, 3 or 4) with red first.  OpenCV's frames have blue first: say `channel_order="BGR"`.  It is
+stretched to the size that the model takes; for models of Ultralytics, and for faces, it keeps its proportions and gets
+a border.
 """
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.errors import ModelError, TensorError
-from pylite.media import images, tensors, yolo
+from pylite.media import images, models, tensors, yolo
 from pylite.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def pixels_of(image: Any, channel_order: str = "RGB") -> images.Pixels:
     if channel_order not in ("RGB", "BGR"):
         raise ValueError(f"channel_order is {channel_order!r}; it is 'RGB' or 'BGR'")
     if isinstance(image, (str, os.PathLike)):
-        return images.read(image)
+        return images.read(models.named_sample(image))
     if hasattr(image, "convert"):       # Pillow's, which has modes such as palettes
         image = image.convert("L" if image.mode in ("1", "L", "I;16") else "RGB")
     pixels = np.asarray(image)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +13,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+class Result:
+    """What a task returns: notebooks show its text."""
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
 @dataclass(frozen=True)
-class Category:
+class Category(Result):
     """A class with its score.  display_name: in the language of `display_names_locale`, "" without."""
     index: int
     score: float
@@ -25,7 +33,7 @@ class Category:
 
 
 @dataclass(frozen=True)
-class Classifications:
+class Classifications(Result):
     """The classes of one output, the best first.  timestamp: seconds from the beginning of the sound to this window."""
     categories: list[Category]
     head_index: int = 0
@@ -37,7 +45,7 @@ class Classifications:
 
 
 @dataclass(frozen=True)
-class ClassificationResult:
+class ClassificationResult(Result):
     """Classifications: one for each output, or for each window of a sound."""
     classifications: list[Classifications]
 
@@ -55,7 +63,7 @@ class ClassificationResult:
 
 
 @dataclass(frozen=True)
-class BoundingBox:
+class BoundingBox(Result):
     """A box in pixels of the picture; origin: its corner at the top left."""
     origin_x: int
     origin_y: int
@@ -67,7 +75,7 @@ class BoundingBox:
 
 
 @dataclass(frozen=True)
-class Detection:
+class Detection(Result):
     """An object and where it is.
 
     Some models also give one of: mask, (height, width) of bool, the object's pixels in the picture; keypoints, its
@@ -84,7 +92,7 @@ class Detection:
 
 
 @dataclass(frozen=True)
-class Segmentation:
+class Segmentation(Result):
     """A class for each pixel of the model's output.
 
     category_mask: (height, width) of classes; confidence_masks: float32 (classes, height, width), or None for a model
@@ -103,7 +111,7 @@ class Segmentation:
 
 
 @dataclass(frozen=True)
-class Keypoint:
+class Keypoint(Result):
     """A point of a body in pixels of the picture, and its score."""
     name: str
     x: float
@@ -115,7 +123,7 @@ class Keypoint:
 
 
 @dataclass(frozen=True)
-class Pose:
+class Pose(Result):
     """The points of a body that reach the score threshold.
 
     score: their mean, or the score of the body where the model gives one; bounding_box: of the body, or None.
@@ -129,7 +137,7 @@ class Pose:
 
 
 @dataclass(frozen=True)
-class Embedding:
+class Embedding(Result):
     """A vector that stands for a text or a picture.  float32, or int8 where it was asked to be quantized."""
     feature_vector: NDArray[np.float32] | NDArray[np.int8]
 

@@ -1,6 +1,7 @@
 """What all tasks share: a model with its metadata, labels, and the choice of classes by score."""
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from pylite.errors import ModelError
 from pylite.interpreter import Interpreter
 from pylite.media import labels as label_files
-from pylite.media import metadata
+from pylite.media import metadata, models
 from pylite.media.outputs import PROBABILITIES, producer
 from pylite.media.tensors import dequantize, feed
 from pylite.runtime.cache_files import default_folder
@@ -16,7 +17,6 @@ from pylite.runtime.model import Model
 from pylite.tasks.results import Category
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any, Self
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 class Task:
     """A model that is ready to run.
 
-    model: a pylite.Model, to share it, or what makes one: a path, or a file's bytes, whose plan is kept in the user's
-    cache folder (PYLITE_CACHE_DIR names another one, or "" for none); num_threads: of one run; experimental_delegates:
-    as the Interpreter takes them.
+    model: a pylite.Model, to share it, or what makes one: a path, the name of a bundled model such as "digits", or a
+    file's bytes, whose plan is kept in the user's cache folder (PYLITE_CACHE_DIR names another one, or "" for none);
+    num_threads: of one run; experimental_delegates: as the Interpreter takes them.
     """
 
     def __init__(self, model: ModelSource, *, num_threads: int = 1,
@@ -42,7 +42,9 @@ class Task:
         if isinstance(model, Model):
             options["model"] = model
         else:
-            options["model_content" if isinstance(model, (bytes, bytearray, memoryview)) else "model_path"] = model
+            path = isinstance(model, (str, os.PathLike))
+            contents = isinstance(model, (bytes, bytearray, memoryview))
+            options["model_content" if contents else "model_path"] = models.named(model) if path else model
             options["cache_dir"] = default_folder()
         self.interpreter = Interpreter(**options)
         self.model = self.interpreter._model

@@ -301,3 +301,22 @@ def test_tasks_are_imported_on_demand():
         models.sample("two")).categories[0].category_name == "two"
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = pylite.tasks.Nothing
+
+
+def test_bundled_models_and_samples_are_known_by_name(tmp_path, monkeypatch):
+    """As in the shell; a file of the name comes first."""
+    monkeypatch.chdir(tmp_path)
+    assert pylite.tasks.ImageClassifier("digits").classify("seven").categories[0].category_name == "seven"
+    (tmp_path / "digits").write_bytes(models.path("digit-detector").read_bytes())
+    assert pylite.tasks.ObjectDetector("digits").detect("seven") is not None
+    (tmp_path / "digits").unlink()
+    assert pylite.tasks.ImageClassifier("digits").classify("two").categories[0].category_name == "two"
+
+
+def test_notebooks_show_the_text_of_results():
+    result = pylite.tasks.ImageClassifier("digits", labels=[f"<{n}>" for n in range(10)]).classify("seven")
+    assert result._repr_html_() == f"<pre>{str(result).replace('<', '&lt;').replace('>', '&gt;')}</pre>"
+    for name in ("Category", "Classifications", "BoundingBox", "Detection", "Segmentation", "Keypoint", "Pose",
+                 "Embedding"):
+        kind = getattr(pylite.tasks, name)
+        assert kind._repr_html_ and "__str__" in vars(kind)

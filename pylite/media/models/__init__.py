@@ -32,6 +32,12 @@ def named(source: str | os.PathLike[str]) -> str:
     return os.fspath(path(text)) if text in names() and not os.path.exists(text) else text
 
 
+def named_sample(source: str | os.PathLike[str]) -> str:
+    """The path of an input: `source`, or the bundled sample of this name unless a file is called so."""
+    text = os.fspath(source)
+    return os.fspath(sample(text)) if text in samples() and not os.path.exists(text) else text
+
+
 def sample(name: str) -> Path:
     """Path of the sample input `name`, such as "seven".  ValueError for another name lists the samples."""
     for file in (_HERE / "samples").iterdir():
