@@ -100,7 +100,8 @@ def activation_range(activation, dtype, scale, zero_point):
 
 def activation_bounds(activation, dtype="float32"):
     """(low, high) of an unquantized output with a fused activation, in its own type; TANH and SIGN_BIT do not clamp."""
-    low, high = (-FLT_MAX, FLT_MAX) if dtype.startswith("float") else LIMITS[dtype]
+    largest = 65504.0 if dtype == "float16" else FLT_MAX
+    low, high = (-largest, largest) if dtype.startswith("float") else LIMITS[dtype]
     lo, hi = _BOUNDS.get(activation, (None, None))
     number = float if dtype.startswith("float") else int
     return low if lo is None else number(lo), high if hi is None else number(hi)

@@ -28,7 +28,7 @@ CHANNELS = ("channels of the last axis", "channels of the first axis", "equal ch
 
 
 # The sources come last on the path, so that an installed pylite is found first.
-SERVER = f"import sys; sys.path.append({str(Path(__file__).parents[2])!r}); from tests.ops import grid; grid.serve()"
+SERVER = f"import sys; sys.path.append({str(Path(__file__).parents[2])!r}); from tests.ops import extremes, grid; grid.serve()"
 
 
 class Case:
@@ -82,10 +82,10 @@ class Case:
     def inputs(self, details):
         """RUNS lists of inputs: anything, extremes, and none below the zero point."""
         rng = np.random.default_rng(zlib.crc32(str(self).encode()))
-        return [[_values(rng, d, run) for d in details] for run in range(RUNS)]
+        return [[values(rng, d, run) for d in details] for run in range(RUNS)]
 
 
-def _values(rng, detail, run):
+def values(rng, detail, run):
     dtype, shape = np.dtype(detail["dtype"]), tuple(detail["shape"])
     if dtype.name in QUANTIZED:
         low, high = LIMITS[dtype.name]

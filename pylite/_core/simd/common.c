@@ -127,8 +127,10 @@ void fake_quant(size_t n, const void *vx, void *vy, const void *vp) {
   float *y = vy;
   fake_quant_p p;
   memcpy(&p, vp, sizeof p);
-  for (size_t i = 0; i < n; i++)
-    y[i] = (float)pl_round_away32((pl_clampf(x[i], p.low, p.high) - p.low) * p.inverse) * p.scale + p.low;
+  for (size_t i = 0; i < n; i++) {
+    const float above = x[i] > p.low ? x[i] : p.low, inside = above < p.high ? above : p.high; /* NaN: low */
+    y[i] = (float)pl_round_away32((inside - p.low) * p.inverse) * p.scale + p.low;
+  }
 }
 
 /* y = how many boundaries are not above x, which is compared as WIDE.  p: their number, then float32 boundaries. */

@@ -88,9 +88,10 @@ static void sin_of_any(float *x, int quarter) {
 /* Numbers of which the sine is the number, and the squares of which could be subnormal: CPUs take long for these. */
 #define PL_SMALL_ANGLE 0x20000000u /* the bits of 2^-63 */
 PL_INLINE int small_angle(float x) { return pl_bits_of(x) * 2 - 1 < PL_SMALL_ANGLE * 2 - 1; } /* and not 0 */
+PL_INLINE float with_zeros(float sine, float x, int quarter) { return x == 0.0f && !quarter ? x : sine; } /* keeps -0 */
 PL_INLINE void sin_near(size_t n, const float *x, float *y, int quarter) {
   PL_INDEPENDENT
-  for (size_t i = 0; i < n; i++) y[i] = pl_sin_shifted(x[i], quarter);
+  for (size_t i = 0; i < n; i++) y[i] = with_zeros(pl_sin_shifted(x[i], quarter), x[i], quarter);
 }
 static __attribute__((noinline)) void sin_of_some(size_t n, const float *x, float *y, int quarter) {
   sin_near(n, x, y, quarter);
@@ -102,7 +103,7 @@ static __attribute__((noinline)) void sin_of_64(const float *x, float *y, int qu
   for (int i = 0; i < 64; i++) v[i] = small_angle(x[i]) ? 0 : x[i];
   if (near) sin_of_some(64, v, v, quarter);
   else sin_of_any(v, quarter);
-  for (int i = 0; i < 64; i++) y[i] = small_angle(x[i]) && !quarter ? x[i] : v[i];
+  for (int i = 0; i < 64; i++) y[i] = with_zeros(small_angle(x[i]) && !quarter ? x[i] : v[i], x[i], quarter);
 }
 static __attribute__((noinline)) int near_or_zero(const float *x) {
   uint32_t least = UINT32_MAX, most = 0;

@@ -1,0 +1,81 @@
+"""Every op over extreme operands (extremes.py), against the reference.  docs/numerics.md decides the differences."""
+import collections
+
+import numpy as np
+
+import pylite
+from tests.ops import extremes, grid
+from tests.tools.resources import peer
+
+HYBRID = "a row that is not finite has no meaning where it is quantized on the way (section 4)"
+SIZES = "the reference moves elements of other sizes than the tensor's (section 9)"
+BOXES = "boxes that are not finite overlap nothing (section 9)"
+SEGMENTS = "NaN counts as in MAXIMUM (section 5)"
+ZERO = "the sign of a result of 0 ('Floats')"
+DECIDED = {
+    "BATCH_MATMUL": HYBRID, "FULLY_CONNECTED": HYBRID, "CONV_2D": HYBRID, "DEPTHWISE_CONV_2D": HYBRID,
+    "TRANSPOSE_CONV": HYBRID, "MATRIX_DIAG": SIZES, "MATRIX_SET_DIAG": SIZES, "NON_MAX_SUPPRESSION_V4": BOXES,
+    "NON_MAX_SUPPRESSION_V5": BOXES, "UNSORTED_SEGMENT_MAX": SEGMENTS, "UNSORTED_SEGMENT_MIN": SEGMENTS,
+    "GELU": ZERO, "RESIZE_BILINEAR": ZERO,
+    "HARD_SWISH": "the largest numbers do not overflow on the way (section 6)",
+    "RFFT2D": "infinities mix to NaN (section 4)",
+    "MUL": "infinity times a subnormal, which is 0, is NaN ('Floats')",
+    "PRELU": "infinity times a subnormal, which is 0, is NaN ('Floats')",
+    "DIV": "a subnormal divisor is 0 ('Floats')",
+    "SUM": "the reference reads signed integers as uint8 (section 8)",
+    "RSQRT": "negative numbers of int16 are no error (section 5)",
+    "LOCAL_RESPONSE_NORMALIZATION": "the reference leaves out the last channel (section 8)",
+    "UNIQUE": "NaN is equal to nothing (section 9)",
+    "ONE_HOT": "the reference cuts int64 indices to 32 bits (section 9)",
+    "FILL": "the reference copies a string's address (section 9)",
+    "VAR_HANDLE": "handles are numbered",
+}
+FOUR_BITS = {"int4", "uint4"}       # the reference's Python interface sets them a byte each
+
+
+def is_same(mine, theirs):
+    """Equal values: of floats within a few roundings, with the same NaNs, infinities and signs of zeros.
+
+    float32 results below the normal range count as 0: see 'Floats'.
+    """
+    if mine.dtype != theirs.dtype or mine.shape != theirs.shape:
+        return False
+    if mine.dtype.kind != "f":
+        return np.array_equal(mine, theirs, equal_nan=mine.dtype.kind == "c")
+    zeros = (mine == 0) & (theirs == 0)
+    if (np.signbit(mine) != np.signbit(theirs))[zeros].any():
+        return False
+    info = np.finfo(mine.dtype)
+    least = info.tiny if mine.dtype == np.float32 else info.smallest_subnormal
+    return np.allclose(mine.astype(np.float64), theirs.astype(np.float64), max(1e-5, 2 * float(info.eps)),
+                       float(least), equal_nan=True)
+
+
+def are_same(mine, theirs):
+    """The outputs of all runs; in a run that either ends with an error, so does the other."""
+    for ours, peers in zip(mine, theirs, strict=True):
+        if (ours is None) != (peers is None):
+            return False
+        if not all(is_same(a, b) for a, b in zip(ours or (), peers or (), strict=True)):
+            return False
+    return True
+
+
+def test_extreme_operands():
+    peer()
+    chosen = extremes.cases()
+    counts, open_ends = collections.Counter(), []
+    for case, theirs in zip(chosen, grid.peers_outcomes(chosen), strict=True):
+        mine = grid.outcome(pylite, case)       # an exception that is none of pylite's fails the test
+        if mine[0] != "ran" or theirs[0] != "ran":
+            counts[f"{mine[0]}, {theirs[0]}"] += 1
+            if theirs[0] == "ran":
+                open_ends.append(f"{case}: {mine}")
+        elif are_same(mine[1], theirs[1]):
+            counts["equal"] += 1
+        elif case.op in DECIDED or FOUR_BITS & {*case.dtypes()}:
+            counts["decided"] += 1
+        else:
+            open_ends.append(f"{case}: different")
+    assert not open_ends, f"{len(open_ends)} beside {counts}: " + "\n".join(open_ends[:40])
+    assert counts["equal"] > len(chosen) // 2, counts
