@@ -51,8 +51,9 @@ register("LOG", versions=(1, 2), types=same("float32 float16 bfloat16 int8 int16
 
 
 # ---- two operands ----------------------------------------------------------------------------------------------
-def lower_binary(op):
-    return lambda node: wide_binary(node, op)
+def lower_binary(op, exchanged=False):
+    """exchanged: the first operand results where one is NaN, as in the reference; the micro-kernel gives the second."""
+    return lambda node: wide_binary(node, op, node.inputs[1::-1] if exchanged else None)
 
 
 def _without(node, i, kernel, value, problem):
@@ -137,20 +138,15 @@ def infer_equal(node):
     return [a.shape]
 
 
-def lower_extreme(op):
-    """The reference gives the first operand where one is NaN; the micro-kernel, as MAXIMUM demands it, the second."""
-    return lambda node: wide_binary(node, op, node.inputs[1::-1])
-
-
 _INTEGERS = "int8 uint8 int16 uint16 int32 uint32 int64 uint64"
 _ALL = _INTEGERS + " bool float32 float16 bfloat16 float64"
 for _name, _op, _dtypes, _reference in (
         ("STABLEHLO_ADD", "add", _ALL, np.add), ("STABLEHLO_MULTIPLY", "mul", _ALL, np.multiply),
+        ("STABLEHLO_MAXIMUM", "maximum", _ALL, np.maximum), ("STABLEHLO_MINIMUM", "minimum", _ALL, np.minimum),
         ("STABLEHLO_AND", "and", _INTEGERS + " bool", np.bitwise_and),
         ("STABLEHLO_SHIFT_LEFT", "shift_left", _INTEGERS, np.left_shift)):
-    register(_name, types=same(_dtypes, 2), infer=infer_equal, lower=lower_binary(_op), reference=_reference)
-for _name, _op, _reference in (("STABLEHLO_MAXIMUM", "maximum", np.maximum), ("STABLEHLO_MINIMUM", "minimum", np.minimum)):
-    register(_name, types=same(_ALL, 2), infer=infer_equal, lower=lower_extreme(_op), reference=_reference)
+    register(_name, types=same(_dtypes, 2), infer=infer_equal, reference=_reference,
+             lower=lower_binary(_op, exchanged=_op in ("maximum", "minimum")))
 
 
 # ---- ADD_N, FAKE_QUANT, BUCKETIZE ------------------------------------------------------------------------------

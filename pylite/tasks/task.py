@@ -42,9 +42,9 @@ class Task:
         if isinstance(model, Model):
             options["model"] = model
         else:
-            path = isinstance(model, (str, os.PathLike))
             contents = isinstance(model, (bytes, bytearray, memoryview))
-            options["model_content" if contents else "model_path"] = models.named(model) if path else model
+            options["model_content" if contents else "model_path"] = (
+                models.named(model) if isinstance(model, (str, os.PathLike)) else model)
             options["cache_dir"] = default_folder()
         self.interpreter = Interpreter(**options)
         self.model = self.interpreter._model

@@ -28,7 +28,8 @@ CHANNELS = ("channels of the last axis", "channels of the first axis", "equal ch
 
 
 # The sources come last on the path, so that an installed pylite is found first.
-SERVER = f"import sys; sys.path.append({str(Path(__file__).parents[2])!r}); from tests.ops import extremes, grid; grid.serve()"
+SERVER = (f"import sys; sys.path.append({str(Path(__file__).parents[2])!r}); "
+          "from tests.ops import extremes, grid; grid.serve()")     # extremes: its cases are unpickled
 
 
 class Case:

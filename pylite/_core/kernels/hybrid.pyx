@@ -128,9 +128,9 @@ cdef class ConvHybrid(Kernel):
         cdef const Strided *y = arrays[1]
         cdef const Strided *pixels = arrays[2] if arrays[6] == NULL else arrays[6]
         s.padding, s.line = <uint8_t *>arrays[5].at, arrays[5].shape[1]
-        set_window(&p.window, <const uint8_t *>pixels.at if pixels.nbytes else NULL, pixels.strides[0], pixels.strides[1],
-                   pixels.strides[2], pixels.shape[1], pixels.shape[2], y.shape[1], y.shape[2], x.shape[3] // groups,
-                   s.padding, filter)
+        set_window(&p.window, <const uint8_t *>pixels.at if pixels.nbytes else NULL, pixels.strides[0],
+                   pixels.strides[1], pixels.strides[2], pixels.shape[1], pixels.shape[2], y.shape[1], y.shape[2],
+                   x.shape[3] // groups, s.padding, filter)
         p.window.zero_step = s.line
         set_output(&p.output, y.at, y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1], y.strides[2])
         set_sizes(p, slots, y.shape[3], groups, p.window.fh * p.window.fw * p.window.length)
