@@ -280,4 +280,4 @@ def test_on_the_command_line(tmp_path, capsys):
     assert "no such file" in run("--labels", str(tmp_path / "gone.txt"), code=2).err.lower()
     for option in (["--min-sqnr", "20"], ["--fail-on", "excess=6"], ["--explorer", str(tmp_path / "x.json")],
                    ["--reference", "digits", "--tensors", "0", "--min-sqnr", "20"]):
-        assert "take --reference, and tensors that are compared" in run(*option, code=2).err
+        assert "take --reference or --golden, and tensors that are compared" in run(*option, code=2).err
