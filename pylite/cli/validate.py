@@ -254,6 +254,16 @@ def _pictures(accuracy, args, model):
     return found
 
 
+def _alone(args):
+    """(path, Model, Samples) of a model without a reference."""
+    from pylite.runtime.model import Model
+    from pylite.validation.data import Samples
+    path = _common.model_path(args.model)
+    model = Model(path)
+    return path, model, Samples(args.data, model.graph.subgraphs[0], args.mean, args.std, args.samples,
+                                metadata=model.graph.metadata, rate=args.rate, pictures=args.images)
+
+
 def _isolated(args):
     """Write nodes as a model of their own, and its inputs."""
     if args.merge:
@@ -262,13 +272,8 @@ def _isolated(args):
 
     import numpy as np
 
-    from pylite.runtime.model import Model
-    from pylite.validation.data import Samples
     from pylite.validation.excerpt import excerpt
-    path = _common.model_path(args.model)
-    model = Model(path)
-    samples = Samples(args.data, model.graph.subgraphs[0], args.mean, args.std, args.samples,
-                      metadata=model.graph.metadata, rate=args.rate, pictures=args.images)
+    path, model, samples = _alone(args)
     first, last = args.isolate
     contents, inputs = excerpt(model, first, last, samples[0], args.threads)
     stem = f"{os.path.splitext(os.path.basename(path))[0]}_{first}" + (f"-{last}" if last > first else "")
@@ -287,13 +292,8 @@ def _nonfinite(args):
     if args.merge:
         raise _common.UsageError("--nan takes --data, not --merge")
     _outputs.check(args)
-    from pylite.runtime.model import Model
-    from pylite.validation.data import Samples
     from pylite.validation.nonfinite import search
-    path = _common.model_path(args.model)
-    model = Model(path)
-    samples = Samples(args.data, model.graph.subgraphs[0], args.mean, args.std, args.samples,
-                      metadata=model.graph.metadata, rate=args.rate, pictures=args.images)
+    path, model, samples = _alone(args)
     with Progress("samples") as progress:
         found = search(model, (samples[i] for i in range(len(samples))), args.threads,
                        lambda done: progress.show(done, len(samples)))
@@ -311,13 +311,8 @@ def _elsewhere(args):
     if args.html or args.explorer:
         raise _common.UsageError("--record, --check and --against write no --html and no --explorer")
     _outputs.check(args)
-    from pylite.runtime.model import Model
     from pylite.validation import agreement
-    from pylite.validation.data import Samples
-    path = _common.model_path(args.model)
-    model = Model(path)
-    samples = Samples(args.data, model.graph.subgraphs[0], args.mean, args.std, args.samples,
-                      metadata=model.graph.metadata, rate=args.rate, pictures=args.images)
+    path, model, samples = _alone(args)
     if args.record or args.record_values:
         file = args.record or args.record_values
         count = agreement.record(model, samples, file, bool(args.record_values), args.threads)

@@ -6,10 +6,8 @@ import zlib
 
 import numpy as np
 
-from pylite.ir import registry
 from pylite.numerics.quantization import LIMITS
 from tests.ops import grid
-from tests.tools import op_models
 
 RUNS = 13                   # as many as there are extremes of a float: each meets each
 
@@ -45,16 +43,6 @@ class Case(grid.Case):
 
 
 def cases():
-    """All Cases that pylite accepts."""
-    found = []
-    for number, line in enumerate(op_models.lines()):
-        for choice, types in enumerate(line.cases()):
-            if not registry.find(line.op).accepts(*line.types(types)):
-                continue
-            try:
-                line.model(types)
-            except (ValueError, TypeError, KeyError):
-                continue            # the line has no model of these types
-            has_scales = set(grid.QUANTIZED) & {t for side in line.types(types) for t in side}
-            found += [Case(number, choice, base) for base in (grid.BASES if has_scales else grid.BASES[:1])]
-    return found
+    """All Cases; models without a scale need one base."""
+    return [Case(number, choice, base) for number, choice, operands in grid.accepted()
+            for base in (grid.BASES if operands else grid.BASES[:1])]

@@ -2,6 +2,7 @@
 
 A child process runs the reference kernels, since some cases stop it.
 """
+import contextlib
 import io
 import os
 import pickle
@@ -105,10 +106,8 @@ def values(rng, detail, run):
     return (rng.standard_normal(shape) * 3).astype(dtype)
 
 
-@cache
-def cases():
-    """All Cases."""
-    found = []
+def accepted():
+    """(line, choice, positions of the operands that have a scale) of each one-op model whose types pylite accepts."""
     for number, line in enumerate(op_models.lines()):
         for choice, types in enumerate(line.cases()):
             if not registry.find(line.op).accepts(*line.types(types)):
@@ -119,17 +118,18 @@ def cases():
                 if dtype in QUANTIZED and "scale" in fields:
                     operands.append(position)
                 return fields
-            try:
+            with contextlib.suppress(ValueError, TypeError, KeyError):      # the line has no model of these types
                 line.model(types, adjust=note)
-            except (ValueError, TypeError, KeyError):
-                continue
-            if not operands:
-                continue
-            for base in BASES:
-                found.append(Case(number, choice, base))
-                found += [Case(number, choice, base, operand, change) for operand in operands
-                          for change in (*SCALES, *ZEROS, *CHANNELS)]
-    return found
+                yield number, choice, operands
+
+
+@cache
+def cases():
+    """All Cases."""
+    return [case for number, choice, operands in accepted() if operands for base in BASES
+            for case in (Case(number, choice, base),
+                         *(Case(number, choice, base, operand, change) for operand in operands
+                           for change in (*SCALES, *ZEROS, *CHANNELS)))]
 
 
 def outcome(module, case, **options):

@@ -34,7 +34,7 @@ from tests.validation.labelled import accuracy, digits, scenes
     ("b.jsonl", '{"file": "zero.pgm", "label": 0}\n\n{"file": \n', r"b\.jsonl, line 3: Expecting value"),
     ("c.jsonl", '["zero.pgm"]\n', r"c\.jsonl, line 1: is no object"),
     ("d.jsonl", '{"label": 0}\n', r"d\.jsonl, line 1: has no image"),
-    ("a.json", "{", r"a\.json: .*Expecting"),
+    ("a.json", "{", r"a\.json: no JSON, as COCO's annotations are: Expecting"),
     ("b.json", "[]", r"b\.json: is no list of objects in COCO's form"),
     ("c.json", '{"images": [{"id": 1}], "categories": []}', r"c\.json: .*file_name"),
     ("d.json", '{"images": [{"id": 1, "file_name": "zero.pgm"}], "categories": [{"id": 1, "name": "zero"}], '
