@@ -90,6 +90,10 @@ class PlannedExecutor(ExecutorBase):
         for held in self.shared.get("planned", {}).values():
             held.reset()
 
+    def check_file(self) -> None:
+        if self.model.lost_pages or (self._bound is not None and self._bound.pages.lost):
+            self._promote().check_file()
+
     def close(self) -> None:
         self.ready, self.fast_program, self.readable, self.writable = False, None, {}, {}
 

@@ -34,7 +34,7 @@ def test_a_case_can_be_repeated():
 @pytest.mark.parametrize(("fault", "reported"), [
     ("raise KeyError('x')", "KeyError: 'x'"), ("__import__('os').abort()", "crash: SIGABRT"),
     ("import signal; signal.signal(signal.SIGPROF, signal.SIG_IGN)\nwhile True: pass", "6 s of CPU time"),
-    ("[0] * 10**8", "MB of memory, where max_memory is 64 MB")])
+    ("[0] * (4 * 10**7)", "MB of memory, where max_memory is 64 MB")])
 def test_injected_faults_are_reported(fault, reported, monkeypatch):
     monkeypatch.setattr(case, "use", lambda interpreter, rng: exec(fault))
     monkeypatch.setattr(mutate, "model", lambda rng: (0, THROUGH))

@@ -113,6 +113,20 @@ except RuntimeError as error:
     assert "its plan in the cache, was truncated while it was in use" in done.stdout
 
 
+def test_lost_pages_of_another_file_change_nothing(folder, tmp_path):
+    wanted = filled(folder, network())
+    path = tmp_path / "other.tflite"
+    path.write_bytes(network(8))
+    other = pylite.Interpreter(os.fspath(path), cache_dir="")
+    os.truncate(path, 0)
+    with pytest.raises(pylite.errors.PyliteError):
+        run(other)
+    assert other._model.lost_pages
+    interpreter = pylite.Interpreter(model_content=network(), cache_dir=folder)
+    assert_same(run(interpreter), wanted)
+    assert planned(interpreter)
+
+
 # ---- models that change --------------------------------------------------------------------------------------
 def test_a_model_that_is_replaced_gets_a_plan_of_its_own(folder, tmp_path):
     path = tmp_path / "model.tflite"

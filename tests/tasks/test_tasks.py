@@ -1,5 +1,4 @@
 """pylite.tasks: real models give what a plain statement with an Interpreter gives; metadata; arguments; errors."""
-import gc
 import sys
 import wave
 import zipfile
@@ -61,8 +60,6 @@ def test_a_task_finds_the_plan_of_an_earlier_one(tmp_path, monkeypatch):
     assert not (tmp_path / "cache").exists()        # tests/conftest.py sets the variable to nothing
     monkeypatch.delenv("PYLITE_CACHE_DIR")
     for source in digits, digits.read_bytes(), digits:
-        task = None
-        gc.collect()            # an earlier task that is still in memory would share its program
         task = ImageClassifier(source)
         assert task.classify(picture) == alone
         assert len(list((tmp_path / "cache" / "pylite").glob("*.plan"))) == 1
