@@ -1,24 +1,26 @@
 // A program in C that runs the model argv[2] in the way argv[1], as test_programs.py asks for.
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 
 #include "tensorflow/lite/c/c_api_experimental.h"
 #include "tensorflow/lite/delegates/external/external_delegate.h"
 
-#define CHECK(condition)                                              \
-  do {                                                                \
-    if (!(condition)) {                                               \
-      printf("line %d: %s\n", __LINE__, #condition);                  \
-      exit(1);                                                        \
-    }                                                                 \
-  } while (0)
-
 static char reported[4096];
 static int reports;
+
+#define CHECK(condition)                                                        \
+  do {                                                                          \
+    if (!(condition)) {                                                         \
+      printf("line %d: %s; reported: %s\n", __LINE__, #condition, reported);    \
+      exit(1);                                                                  \
+    }                                                                           \
+  } while (0)
 
 static void report(void *user_data, const char *format, va_list args) {
   CHECK(user_data == reported);
@@ -312,6 +314,22 @@ static void strings(const char *path) {
   TfLiteInterpreterDelete(interpreter);
 }
 
+static void nothing(int number) {}
+
+// Python starts in a program that ignores its children, while signals interrupt each system call that waits.
+static void signals(const char *path) {
+  const struct sigaction action = {.sa_handler = nothing};     // without SA_RESTART
+  const struct itimerval often = {{0, 2000}, {0, 2000}}, never = {{0, 0}, {0, 0}};
+  signal(SIGCHLD, SIG_IGN);
+  CHECK(sigaction(SIGALRM, &action, NULL) == 0 && setitimer(ITIMER_REAL, &often, NULL) == 0);
+  TfLiteInterpreter *interpreter = interpreter_of(path, quiet());
+  CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0);
+  CHECK(interpreter != NULL);
+  run(interpreter);
+  print(TfLiteInterpreterGetOutputTensor(interpreter, 0));
+  TfLiteInterpreterDelete(interpreter);
+}
+
 // What a loop leaves behind.
 static void leaks(const char *path) {
   struct rusage usage;
@@ -343,6 +361,7 @@ int main(int argc, char **argv) {
   else if (strcmp(argv[1], "ops") == 0) ops(argv[2]);
   else if (strcmp(argv[1], "delegates") == 0) delegates(argv[2], argv[3]);
   else if (strcmp(argv[1], "strings") == 0) strings(argv[2]);
+  else if (strcmp(argv[1], "signals") == 0) signals(argv[2]);
   else if (strcmp(argv[1], "leaks") == 0) leaks(argv[2]);
   else return 2;
   return 0;

@@ -53,11 +53,13 @@ def strings():
 
 MODELS = {"plain": one("ADD", 2, (-1, 3)).build(), "signatures": two_signatures(),
           "wrong": one("ADD", 2, (-1, 3)).build(), "ops": one("Twice", custom_options=b"").build(),
-          "delegates": one("ADD", 2).build(), "strings": strings(), "leaks": one("ADD", 2, key="add").build()}
+          "delegates": one("ADD", 2).build(), "strings": strings(), "signals": one("ADD", 2).build(),
+          "leaks": one("ADD", 2, key="add").build()}
 PRINTED = {
     "plain": ["1 3 5 7 9 11", "1 3 5 7 9 11 13 15 17", "1 3 5"],
     "signatures": ["add: x y -> z: 1 3 5 7 9 11", "square: p -> r: 0 1 4 9"], "wrong": ["all refused"],
-    "ops": ["0 2 4 6 8 10"], "delegates": ["1 3 5 7 9 11"] * 2, "strings": ["strings"], "leaks": ["no leak"]}
+    "ops": ["0 2 4 6 8 10"], "delegates": ["1 3 5 7 9 11"] * 2, "strings": ["strings"],
+    "signals": ["1 3 5 7 9 11"], "leaks": ["no leak"]}
 
 
 @pytest.fixture(scope="module")
@@ -108,12 +110,21 @@ def test_a_go_program(tmp_path):
     assert done.stdout.split() == [str(2 * sum(range(k, k + 6))) for k in range(8)]
 
 
-def test_without_python(program, tmp_path):
-    """Where there is none, the message says what to do."""
-    model = tmp_path / "m.tflite"
+@pytest.mark.parametrize(("script", "text"), [
+    (None, "cannot run {} (exit code 127); set PYLITE_PYTHON to"), ("exit 3", "cannot run {} (exit code 3)"),
+    ("echo /usr:/usr", "cannot run {} (exit code 0)"), ("kill -9 $$", "{} was ended by signal 9"),
+    ("echo /usr:/usr; echo; echo /no/such.so; echo .", "{} has no shared library (libpython3.X.so): install it"),
+    ("echo /usr:/usr; echo; echo $0; echo .", "the shared library of {} cannot be loaded: {}")])
+def test_without_python(script, text, program, tmp_path):
+    """Where Python or its library cannot be run, the message says why, and what to do."""
+    model, python = tmp_path / "m.tflite", tmp_path / "python"
     model.write_bytes(MODELS["plain"])
-    done = started(program, "plain", model, PYLITE_PYTHON="/no/such/python")
+    if script:
+        python.write_text(f"#!/bin/sh\n{script}\n")
+        python.chmod(0o755)
+    done = started(program, "plain", model, PYLITE_PYTHON=str(python))
     assert done.returncode == 1 and "model != NULL" in done.stdout
+    assert text.format(python, python) in done.stdout
 
 
 def test_the_exported_functions():

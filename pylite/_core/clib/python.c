@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "clib.h"
@@ -106,7 +107,8 @@ static void interpreter_path(char path[PATH_MAX]) {
 }
 
 // What that Python says of itself, line by line: its prefix, then its search path up to an empty line, then where its
-// shared library may be.
+// shared library may be, and END.
+#define END "\n.\n"
 static const char question[] =
   "import sys, sysconfig as s, os\n"
   "name, folders = s.get_config_var(\"INSTSONAME\") or s.get_config_var(\"LDLIBRARY\") or \"\", []\n"
@@ -117,27 +119,51 @@ static const char question[] =
   "                     \"libpython\" + version + \".dylib\") if not n.endswith(\".a\") and n]\n"
   "print(sys.base_prefix + \":\" + sys.base_exec_prefix)\n"
   "print(*[p for p in sys.path if p], sep=\"\\n\", end=\"\\n\\n\")\n"
-  "print(*[os.path.join(f, n) for n in names for f in folders], *names, sep=\"\\n\")\n";
+  "print(*[os.path.join(f, n) for n in names for f in folders], *names, \".\", sep=\"\\n\")\n";
 
-// The answer, to be freed; NULL with a report.
+// Reads all that comes through `pipe` into `answer`, whatever signals arrive.  The number of bytes, at most size - 1.
+static size_t read_all(FILE *pipe, char *answer, size_t size) {
+  size_t done = 0;
+  for (ssize_t n = 1; n != 0 && done < size - 1;) {
+    n = read(fileno(pipe), answer + done, size - 1 - done);
+    if (n < 0 && errno != EINTR) break;
+    if (n > 0) done += n;
+  }
+  answer[done] = '\0';
+  return done;
+}
+
+// The answer, to be freed; NULL with a report.  What counts is that it is whole, since a program that ignores SIGCHLD
+// gets no exit status.
 static char *ask(const char *python, const pl_reporter *reporter) {
-  char *command = malloc(strlen(python) + sizeof question + 16), *answer = calloc(1, 65536);
+  const size_t size = 65536;
+  char *command = malloc(strlen(python) + sizeof question + 16), *answer = malloc(size);
   FILE *pipe = NULL;
-  size_t size = 0;
-  int status = -1;
+  errno = 0;
   if (command != NULL && answer != NULL && strchr(python, '\'') == NULL) {
-    sprintf(command, "'%s' -c '%s'", python, question);
+    sprintf(command, "exec '%s' -c '%s'", python, question);
     pipe = popen(command, "r");
   }
-  if (pipe != NULL) {
-    size = fread(answer, 1, 65535, pipe);
-    status = pclose(pipe);
-  }
+  const int problem = errno;
   free(command);
-  if (status == 0 && size > 0) return answer;
+  if (pipe == NULL) {
+    pl_report(reporter, "pylite: cannot start %s%s%s; set PYLITE_PYTHON to the path of the Python that has pylite", python,
+              problem ? ": " : "", problem ? strerror(problem) : "");
+    free(answer);
+    return NULL;
+  }
+  const size_t length = read_all(pipe, answer, size), end = strlen(END);
+  const int status = pclose(pipe);
+  if (length >= end && memcmp(answer + length - end, END, end) == 0) {
+    answer[length - end] = '\0';
+    return answer;
+  }
   free(answer);
-  pl_report(reporter, "pylite: cannot run %s (status %d); set PYLITE_PYTHON to the path of the Python that has pylite",
-            python, status);
+  if (status != -1 && WIFSIGNALED(status))
+    pl_report(reporter, "pylite: %s was ended by signal %d when it was asked for its paths", python, WTERMSIG(status));
+  else
+    pl_report(reporter, "pylite: cannot run %s (exit code %d); set PYLITE_PYTHON to the path of the Python that has "
+              "pylite", python, status == -1 ? -1 : WEXITSTATUS(status));
   return NULL;
 }
 
@@ -150,10 +176,19 @@ static int start(const pl_reporter *reporter) {
   char *prefix = line(&rest), *paths = rest, *candidate;
   for (candidate = line(&rest); *candidate != '\0'; candidate = line(&rest)) continue;
   void *library = NULL;
-  while (library == NULL && *rest != '\0') library = dlopen(line(&rest), RTLD_NOW | RTLD_GLOBAL);
+  char problem[512] = "";               // why one that is there cannot be loaded
+  while (library == NULL && *rest != '\0') {
+    const char *file = line(&rest);
+    library = dlopen(file, RTLD_NOW | RTLD_GLOBAL);
+    const char *error = library == NULL ? dlerror() : NULL;
+    if (error != NULL && access(file, F_OK) == 0) snprintf(problem, sizeof problem, "%s", error);
+  }
   if (library == NULL) {
-    pl_report(reporter, "pylite: %s has no shared library (libpython3.X.so): install it (Debian: apt-get install "
-              "libpython3-dev), or set PYLITE_PYTHON to a Python that has one", python);
+    if (*problem != '\0')
+      pl_report(reporter, "pylite: the shared library of %s cannot be loaded: %s", python, problem);
+    else
+      pl_report(reporter, "pylite: %s has no shared library (libpython3.X.so): install it (Debian: apt-get install "
+                "libpython3-dev), or set PYLITE_PYTHON to a Python that has one", python);
     free(answer);
     return -1;
   }
