@@ -15,22 +15,24 @@ if TYPE_CHECKING:
     _Array = NDArray[Any]
 
 _NUMBERS = ("float32", "float64", "int32", "int64")
+_REAL = (*_NUMBERS, "float16", "int8", "int16", "uint8", "uint16", "uint32", "uint64")
+_COMPLEX = ("complex64", "complex128")
 
 
-@flex_op("Roll", *[f"{t} {i} {a} -> {t}" for t in (*_NUMBERS, "int8", "uint8", "int16", "bool", "complex64")
+@flex_op("Roll", *[f"{t} {i} {a} -> {t}" for t in (*_REAL, *_COMPLEX, "bool")
                    for i in ("int32", "int64") for a in ("int32", "int64")])
 def roll(x: _Array, shift: _Array, axis: _Array) -> _Array:
     return np.roll(x, np.atleast_1d(shift).tolist(), np.atleast_1d(axis).tolist())
 
 
-@flex_op("Cross", *[f"{t} {t} -> {t}" for t in _NUMBERS])
+@flex_op("Cross", *[f"{t} {t} -> {t}" for t in _REAL])
 def cross(a: _Array, b: _Array) -> _Array:
     if a.shape != b.shape or a.shape[-1:] != (3,):
         raise ValueError(f"the shapes {list(a.shape)} and {list(b.shape)} should be equal, and end with 3")
     return np.cross(a, b)
 
 
-@flex_op("Cumprod", *[f"{t} {i} -> {t}" for t in _NUMBERS for i in ("int32", "int64")])
+@flex_op("Cumprod", *[f"{t} {i} -> {t}" for t in (*_REAL, *_COMPLEX) for i in ("int32", "int64")])
 def cumprod(x: _Array, axis: _Array, *, exclusive: bool = False, reverse: bool = False) -> _Array:
     lines = np.moveaxis(x, int(axis), -1)[..., ::-1 if reverse else 1]
     if exclusive:
@@ -38,7 +40,7 @@ def cumprod(x: _Array, axis: _Array, *, exclusive: bool = False, reverse: bool =
     return np.moveaxis(np.cumprod(lines, -1, x.dtype)[..., ::-1 if reverse else 1], -1, int(axis))
 
 
-@flex_op("MatrixInverse", *[f"{t} -> {t}" for t in ("float32", "float64", "complex64", "complex128")],
+@flex_op("MatrixInverse", *[f"{t} -> {t}" for t in ("float32", "float64", *_COMPLEX)],
          shapes=lambda node, **_: [node.inputs[0].shape])
 def matrix_inverse(x: _Array, *, adjoint: bool = False) -> _Array:
     wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pylite.flex.images import PIXELS
 from pylite.flex.op import flex_op
 
 if TYPE_CHECKING:
@@ -74,20 +75,26 @@ def suppressed(boxes: _Array, scores: _Array, most: int, iou_threshold: float, s
     return chosen, kept
 
 
-_TYPES = "float32 float32 int32"
+_FLOATS = ("float32", "float16")
 
 
-@flex_op("NonMaxSuppression", f"{_TYPES} -> int32", sized_by=None)
+def _types(limits: int, *results: str) -> list[str]:
+    """Signatures: boxes and scores of one type T, the number, limits of one type; results: types, T for the scores'."""
+    return [f"{t} {t} int32 {' '.join([limit] * limits)} -> {' '.join(results).replace('T', t)}"
+            for t in _FLOATS for limit in _FLOATS]
+
+
+@flex_op("NonMaxSuppression", "float32 float32 int32 -> int32", sized_by=None)
 def first_version(boxes: _Array, scores: _Array, most: _Array, *, iou_threshold: float = 0.5) -> _Array:
     return np.array(suppressed(boxes, scores, int(most), iou_threshold)[0], np.int32)
 
 
-@flex_op("NonMaxSuppressionV2", f"{_TYPES} float32 -> int32", sized_by=None)
+@flex_op("NonMaxSuppressionV2", *_types(1, "int32"), sized_by=None)
 def second_version(boxes: _Array, scores: _Array, most: _Array, iou_threshold: _Array) -> _Array:
     return np.array(suppressed(boxes, scores, int(most), float(iou_threshold))[0], np.int32)
 
 
-@flex_op("NonMaxSuppressionV3", f"{_TYPES} float32 float32 -> int32", sized_by=None)
+@flex_op("NonMaxSuppressionV3", *_types(2, "int32"), sized_by=None)
 def third_version(boxes: _Array, scores: _Array, most: _Array, iou_threshold: _Array,
                   score_threshold: _Array) -> _Array:
     return np.array(suppressed(boxes, scores, int(most), float(iou_threshold), float(score_threshold))[0], np.int32)
@@ -97,19 +104,19 @@ def _padded(numbers: list[Any], most: int, pad: bool, dtype: Any) -> _Array:
     return np.array(numbers + [0] * (most - len(numbers) if pad else 0), dtype)
 
 
-@flex_op("NonMaxSuppressionV4", f"{_TYPES} float32 float32 -> int32 int32", sized_by=None)
+@flex_op("NonMaxSuppressionV4", *_types(2, "int32", "int32"), sized_by=None)
 def fourth_version(boxes: _Array, scores: _Array, most: _Array, iou_threshold: _Array, score_threshold: _Array, *,
                    pad_to_max_output_size: bool = False) -> tuple[_Array, _Array]:
     chosen, _ = suppressed(boxes, scores, int(most), float(iou_threshold), float(score_threshold))
     return _padded(chosen, int(most), pad_to_max_output_size, np.int32), np.array(len(chosen), np.int32)
 
 
-@flex_op("NonMaxSuppressionV5", f"{_TYPES} float32 float32 float32 -> int32 float32 int32", sized_by=None)
+@flex_op("NonMaxSuppressionV5", *_types(3, "int32", "T", "int32"), sized_by=None)
 def fifth_version(boxes: _Array, scores: _Array, most: _Array, iou_threshold: _Array, score_threshold: _Array,
                   sigma: _Array, *, pad_to_max_output_size: bool = False) -> tuple[_Array, _Array, _Array]:
     chosen, kept = suppressed(boxes, scores, int(most), float(iou_threshold), float(score_threshold), float(sigma))
     return (_padded(chosen, int(most), pad_to_max_output_size, np.int32),
-            _padded(kept, int(most), pad_to_max_output_size, np.float32), np.array(len(chosen), np.int32))
+            _padded(kept, int(most), pad_to_max_output_size, scores.dtype), np.array(len(chosen), np.int32))
 
 
 @flex_op("CombinedNonMaxSuppression", "float32 float32 int32 int32 float32 float32 -> float32 float32 float32 int32",
@@ -145,7 +152,7 @@ def _places(start: _Array, end: _Array, size: int, count: int) -> _Array:
     return start + np.arange(count) * (end - start) / (count - 1)
 
 
-@flex_op("CropAndResize", *[f"{t} float32 int32 int32 -> float32" for t in ("float32", "uint8", "int32", "float64")],
+@flex_op("CropAndResize", *[f"{t} float32 int32 int32 -> float32" for t in PIXELS],
          sized_by=(3,))
 def crop_and_resize(images: _Array, boxes: _Array, image_of_box: _Array, size: _Array, *, method: str = "bilinear",
                     extrapolation_value: float = 0.0) -> _Array:

@@ -64,8 +64,8 @@ def _product(function: Callable[..., _Array], x: _Array, y: _Array) -> _Array:
 
 
 def _wide(function: Callable[..., _Array], *arrays: _Array) -> _Array:
-    """The function in float64."""
-    return function(*[np.asarray(x, np.float64) for x in arrays])
+    """The function in float64, or in complex128."""
+    return function(*[np.asarray(x, np.complex128 if np.iscomplexobj(x) else np.float64) for x in arrays])
 
 
 _UNARY: dict[str, Callable[..., Any]] = {
@@ -77,14 +77,22 @@ _UNARY: dict[str, Callable[..., Any]] = {
 _BINARY: dict[str, Callable[..., Any]] = {
     "Atan2": np.arctan2, "Xdivy": lambda x, y: np.where(x == 0, 0, x / y), "Xlog1py": partial(_product, np.log1p),
     "Xlogy": partial(_product, np.log)}
+_ALSO_COMPLEX = {"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "Expm1", "Inv", "Log1p", "Reciprocal",
+                 "Sinh", "Tan", "Xdivy", "Xlog1py", "Xlogy"}
 _TESTS: dict[str, Callable[..., Any]] = {"IsFinite": np.isfinite, "IsInf": np.isinf, "IsNan": np.isnan}
 _OF_COMPLEX: dict[str, Callable[..., Any]] = {"Angle": np.angle, "ComplexAbs": np.abs, "Imag": np.imag,
                                               "Real": np.real}
 
+
+
+def _types(name: str) -> tuple[str, ...]:
+    return (*_FLOATS, *_PARTS) if name in _ALSO_COMPLEX else _FLOATS
+
+
 for _name, _function in _UNARY.items():
-    flex_op(_name, *[f"{t} -> {t}" for t in _FLOATS])(partial(_wide, _function))
+    flex_op(_name, *[f"{t} -> {t}" for t in _types(_name)])(partial(_wide, _function))
 for _name, _function in _BINARY.items():
-    flex_op(_name, *[f"{t} {t} -> {t}" for t in _FLOATS])(partial(_wide, _function))
+    flex_op(_name, *[f"{t} {t} -> {t}" for t in _types(_name)])(partial(_wide, _function))
 for _name, _function in _TESTS.items():
     flex_op(_name, *[f"{t} -> bool" for t in _FLOATS])(_function)
 for _name, _function in _OF_COMPLEX.items():

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     _Array = NDArray[Any]
 
+PIXELS = ("float32", "float64", "float16", "uint8", "int8", "uint16", "int16", "int32", "int64")
 _TABLE = 1024       # steps of a pixel in which TensorFlow tabulates the cubic
 
 
@@ -41,7 +42,7 @@ def _interpolation(size: int, count: int, align_corners: bool, half_pixel: bool)
     return found / found.sum(1, keepdims=True)
 
 
-@flex_op("ResizeBicubic", *[f"{t} int32 -> float32" for t in ("float32", "uint8", "int8", "int16", "int32")],
+@flex_op("ResizeBicubic", *[f"{t} int32 -> float32" for t in PIXELS],
          sized_by=(1,))
 def resize_bicubic(x: _Array, size: _Array, *, align_corners: bool = False,
                    half_pixel_centers: bool = False) -> _Array:
@@ -50,7 +51,8 @@ def resize_bicubic(x: _Array, size: _Array, *, align_corners: bool = False,
     return np.einsum("ih,jw,bhwc->bijc", rows, columns, x.astype(np.float64), optimize=True)
 
 
-@flex_op("ExtractImagePatches", *[f"{t} -> {t}" for t in ("float32", "uint8", "int8", "int32")])
+@flex_op("ExtractImagePatches", *[f"{t} -> {t}" for t in (*PIXELS, "uint32", "uint64", "bool", "complex64",
+                                                          "complex128")])
 def extract_image_patches(x: _Array, *, ksizes: list[int], strides: list[int], rates: list[int],
                           padding: str) -> _Array:
     """The channels of a result are the rows, columns and channels of the patch."""

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     _Array = NDArray[Any]
 
-_ITEMS = ("float32|float64|float16|int32|int64|int16|int8|uint8|bool|complex64")
+_ITEMS = ("float32|float64|float16|int32|int64|int16|int8|uint64|uint32|uint16|uint8|bool|complex64|"
+          "complex128")
 _SHAPE = "int32|int64"
 
 

@@ -124,6 +124,62 @@ def test_transforms_of_any_length(n, length):
     np.testing.assert_allclose(got, want, atol=1e-6 * np.abs(want).max())
 
 
+@pytest.mark.parametrize(("shape", "length"), [
+    ((3, 5), (3, 5)), ((6, 10), (4, 7)), ((5, 4), (9, 12)), ((1, 1), (1, 1))])
+def test_transforms_of_two_dimensions_of_any_length(shape, length):
+    x, size = np.random.default_rng(0).standard_normal((2, *shape)).astype(np.float32), np.int32(length)
+    model = flex_models.model("RFFT2D", [x, size], [((2, length[0], length[1] // 2 + 1), "complex64")], constant=[1])
+    padded = np.zeros((2, *length))
+    padded[:, :shape[0], :shape[1]] = x[:, :length[0], :length[1]]
+    rows, columns = (np.exp(-2j * np.pi * np.outer(np.arange(n), np.arange(n)) / n) for n in length)
+    want = (rows @ padded @ columns)[..., :length[1] // 2 + 1]
+    got, = run(model, x)
+    np.testing.assert_allclose(got, want, atol=1e-6 * np.abs(want).max())
+    model = flex_models.model("IRFFT2D", [got, size], [((2, *length), "float32")], constant=[1])
+    np.testing.assert_allclose(run(model, got)[0], padded, atol=1e-6 * np.abs(want).max())
+
+
+REAL = ("float16", "float64", "int8", "int16", "int64", "uint8", "uint16", "uint32", "uint64")
+PIXELS = REAL[:-2]
+BOXES, SCORES = np.float32([[0, 0, 1, 1], [0, 0, 1, 0.9375], [0, 0.5, 1, 2]]), np.float32([0.5, 0.75, 0.25])
+OF_TYPES = [        # op, the types of its first inputs and, "T", of results; inputs; results; attributes
+    ("Roll", (*REAL, "bool", "complex128"), 1, [np.arange(6).reshape(2, 3), np.int32(1), np.int64(1)], "T", {}),
+    ("Cross", REAL, 2, [np.array([[5, 6, 7]]), np.array([[3, 1, 2]])], "T", {}),
+    ("Cumprod", (*REAL, "complex64", "complex128"), 1, [np.array([[1, 2, 3]]), np.int32(1)], "T", {}),
+    ("ExtractImagePatches", (*REAL, "bool", "complex64"), 1, [np.arange(16).reshape(1, 4, 4, 1)], "T", {
+        "ksizes": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "rates": [1, 1, 1, 1], "padding": "VALID"}),
+    ("ResizeBicubic", PIXELS, 1, [np.arange(16).reshape(1, 4, 4, 1), np.int32([3, 5])], "float32", {}),
+    ("CropAndResize", PIXELS, 1, [np.arange(16).reshape(1, 4, 4, 1), np.float32([[0, 0.5, 1, 1]]), np.int32([0]),
+                                  np.int32([2, 3])], "float32", {}),
+    ("NonMaxSuppressionV2", ("float16",), 2, [BOXES, SCORES, np.int32(3), np.float32(0.5)], "int32", {}),
+    ("NonMaxSuppressionV3", ("float16",), 2, [BOXES, SCORES, np.int32(3), np.float32(0.5), np.float32(0.375)], "int32",
+     {}),
+    ("NonMaxSuppressionV4", ("float16",), 2, [BOXES, SCORES, np.int32(3), np.float16(0.5), np.float16(0)],
+     "int32 int32", {}),
+    ("NonMaxSuppressionV5", ("float16",), 2, [BOXES, SCORES, np.int32(3), np.float16(0.5), np.float16(0),
+                                              np.float16(0)], "int32 T int32", {}),
+    *[(name, ("complex64", "complex128"), 1, [np.array([0.5 + 0.25j, -0.75j, 2])], "T", {}) for name in (
+        "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "Expm1", "Inv", "Log1p", "Reciprocal", "Sinh",
+        "Tan")],
+    *[(name, ("complex64", "complex128"), 2, [np.array([0, -0.75j, 2]), np.array([0, 1j, 2 + 1j])], "T", {})
+      for name in ("Xdivy", "Xlog1py", "Xlogy")]]
+
+
+@pytest.mark.parametrize(("name", "dtype", "count", "inputs", "results", "attributes"), [
+    pytest.param(name, dtype, *rest, id=f"{name} {dtype}") for name, dtypes, *rest in OF_TYPES for dtype in dtypes])
+def test_types(name, dtype, count, inputs, results, attributes):
+    """Each type that TensorFlow's kernels take: the results of the widest one."""
+    def results_of(kind):
+        given = [x.astype(kind) for x in inputs[:count]] + inputs[count:]
+        shapes = [(1,) * 4] * len(results.split())
+        types = [kind if t == "T" else t for t in results.split()]
+        return run(flex_models.model(name, given, list(zip(shapes, types, strict=True)), attributes, []), *given)
+    wide = "float32" if name.startswith("NonMax") else "complex128" if dtype.startswith("complex") else "float64"
+    for got, want in zip(results_of(dtype), results_of(wide), strict=True):
+        assert got.size
+        np.testing.assert_allclose(got, want.astype(got.dtype), 1e-6)
+
+
 # ---- lists of tensors ------------------------------------------------------------------------------------------------
 F32 = {"element_dtype": ("type", "float32")}
 
