@@ -329,6 +329,6 @@ def _resolver(ops: Iterable[_Op], selected: bool) -> Any:
             ctypes.string_at(op.registration, ctypes.sizeof(_Registration)))
         entry = NativeRegistration(name, registration=0 if copy is None else ctypes.addressof(copy),
                                    operator=op.op or 0, references=copy)
-        entry.versions = max(1, op.min_version), max(1, op.min_version, op.max_version)
-        resolver._entries.setdefault(name, []).append(entry)
+        entry.builtin = op.builtin != _CUSTOM
+        resolver.add_custom(name, entry, max(1, op.min_version), max(1, op.min_version, op.max_version))
     return resolver

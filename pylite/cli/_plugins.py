@@ -19,9 +19,9 @@ def add(parser):
                         help="a delegate: FILE.py:NAME, a class or function in Python; or LIBRARY.so[?KEY=VALUE&...]")
 
 
-def register(args):
-    """Register the ops that the command line names."""
-    for text in args.ops:
+def register(names):
+    """Register the ops that --ops names."""
+    for text in names:
         if text == "flex":
             from pylite import flex
             flex.register()
@@ -34,7 +34,7 @@ def register(args):
 
 def load(args):
     """Register the ops that the command line names, and return its delegates."""
-    register(args)
+    register(args.ops)
     return [_delegate(text) for text in args.delegate]
 
 

@@ -5,7 +5,7 @@ A plan is for one model, its input shapes, one version of pylite and one ISA lev
 import os
 import sys
 
-from pylite.cli import _common, _format
+from pylite.cli import _common, _format, _plugins
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
 examples:
@@ -21,6 +21,7 @@ def configure(parser):
     parser.add_argument("--preserve", action="store_true",
                         help="for interpreters with experimental_preserve_all_tensors")
     _common.add_cache(parser)
+    _plugins.add(parser)
 
 
 def run(args):
@@ -30,11 +31,12 @@ def run(args):
     from pylite.runtime.cache_files import Store
     from pylite.runtime.plan_cache import plan_name
     warnings.simplefilter("ignore")         # preserving tensors is for debugging
-    folder, failed = _common.cache_folder(args), 0
+    folder, delegates, failed = _common.cache_folder(args), _plugins.load(args) or None, 0
     with Store(folder, create=True) as store:
         for name in args.models:
             path = _common.model_path(name)
-            with Interpreter(path, cache_dir=folder, experimental_preserve_all_tensors=args.preserve) as interpreter:
+            with Interpreter(path, cache_dir=folder, experimental_preserve_all_tensors=args.preserve,
+                             experimental_delegates=delegates) as interpreter:
                 _common.resize(interpreter, _common.shapes(args.shape))
                 interpreter.allocate_tensors()
                 main = interpreter._main

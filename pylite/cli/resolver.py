@@ -24,7 +24,7 @@ def configure(parser):
 def run(args):
     from pylite.cli import _plugins
     from pylite.runtime.model import Model
-    _plugins.register(args)
+    _plugins.register(args.ops)
     needed, missing = {}, []
     for name in args.models:
         path = _common.model_path(name)

@@ -11,8 +11,9 @@ import os
 import sys
 import time
 from dataclasses import asdict
+from functools import partial
 
-from pylite.cli import _common, _format, _golden, _limits, _outputs, _repair, _sensitivity
+from pylite.cli import _common, _format, _golden, _limits, _outputs, _plugins, _repair, _sensitivity
 from pylite.cli._terminal import Progress
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
@@ -40,6 +41,7 @@ examples:
   pylite validate model.tflite --data samples.npz --record desk.npz       on the desk
   pylite validate model.tflite --data samples.npz --check desk.npz        on the board
   pylite validate model.tflite --data samples.npz --against litert
+  pylite validate model.tflite --data sounds/ --ops flex
   pylite validate model.tflite --golden tensors/          tensors that another framework has computed
 """
 USAGE = "pylite validate MODEL --data PATH [--reference OTHER] [other options, see --help]"
@@ -109,6 +111,7 @@ def configure(parser):
     _repair.add(parser)
     _sensitivity.add(parser)
     _limits.add(parser)
+    _plugins.add_ops(parser)
 
 
 @_common.written_as("a part of parts, as 1/2")
@@ -126,6 +129,7 @@ def _nodes(text):
 def run(args):
     if not (args.data or args.merge or args.golden):
         raise _common.UsageError("one of --data and --merge is needed: the samples, or sums of --save")
+    _plugins.register(args.ops)
     if args.isolate:
         return _isolated(args)
     if args.nan:
@@ -204,7 +208,8 @@ def _measured(args, model, reference, progress):
         return _golden.measured(args, model, progress)
     common = {"samples": args.samples, "mean": args.mean, "std": args.std, "threads": args.threads,
               "workers": args.workers, "shard": args.shard, "save": args.save, "progress": progress, "rate": args.rate,
-              "pictures": args.images, "dask": args.dask}
+              "pictures": args.images, "dask": args.dask,
+              "prepare": partial(_plugins.register, args.ops) if args.ops else None}
     settings = (args.task, args.labels, args.label_offset, args.output)
     wanted = args.accuracy or args.max_drop is not None or args.tensors == 0 or settings != (None,) * len(settings)
     if reference:

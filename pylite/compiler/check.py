@@ -1,6 +1,7 @@
 """The operators of a graph that cannot run: all are named at once, before anything is lowered."""
 from pylite import errors
 from pylite.ir.registry import default
+from pylite.schema.tables import enum_numbers
 
 UNRESOLVED = "Didn't find op for builtin opcode"
 REMEDY = "Register it as a custom op, or convert the model without it"
@@ -48,6 +49,9 @@ class Operands:
 def unsupported(operands, operator, find=default.find):
     """Why `operator` cannot run, as a sentence, or None.  operands: the Operands of its subgraph."""
     op = find(operator)
+    if operator.custom and operator.name in enum_numbers("BuiltinOperator"):
+        return (f"Encountered unresolved custom op: {operator.name}. It has the name of a builtin op, so nothing can "
+                "be registered for it: convert the model with another name")
     if op is None:
         if operator.custom:
             return f"Encountered unresolved custom op: {operator.name}. {_remedy(operator.name)}"

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pylite.plugins.resolver import registered
+from pylite.plugins.resolver import is_builtin, registered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,8 @@ def custom_op(name: str, version: int | tuple[int, int] | None = None, *,
 
     def register(implementation: _Implementation) -> _Implementation:
         low, high = (version, version) if isinstance(version, int) else version or (None, None)
-        registered.add_custom(name, implementation, low, high, shapes=shapes)
+        add = registered.add_builtin if is_builtin(name) else registered.add_custom
+        add(name, implementation, low, high, shapes=shapes)
         return implementation
     return register
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pylite.ir import registry
+from pylite.schema.tables import enum_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -11,6 +12,11 @@ if TYPE_CHECKING:
 
     from pylite.ir.graph import Operator
     from pylite.plugins.protocols import OutputShapes
+
+
+def is_builtin(name: str) -> bool:
+    """Is this the name of a builtin op of the model format?"""
+    return name in enum_numbers("BuiltinOperator")
 
 
 class OpResolver:
@@ -60,7 +66,12 @@ class MutableOpResolver(OpResolver):
 
         registration: a CustomOp class, a function, or the result of from_pointers() or load_custom_ops(); None for the
         op that pylite has or that `custom_op` registered.  shapes: as for `custom_op`.
+
+        Raises ValueError for the name of a builtin op, which a model's custom op cannot have.
         """
+        if is_builtin(name) and not getattr(registration, "builtin", False):
+            raise ValueError(f"{name!r} is the name of a builtin op: give the custom op another name, or call "
+                             f"add_builtin({name!r}, ...) to replace the builtin op")
         self._add(name, registration, min_version, max_version, shapes)
 
     def add_all(self, other: OpResolver) -> None:

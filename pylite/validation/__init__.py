@@ -54,7 +54,7 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
             local_samples: int | None = None, threads: int = 1, workers: int = 1, shard: tuple[int, int] = (1, 1),
             save: str | os.PathLike[str] | None = None, histograms: bool = False, tensors: int | None = None,
             rate: float | None = None, pictures: str | os.PathLike[str] | None = None, accuracy: Settings | None = None,
-            dask: str | None = None,
+            dask: str | None = None, prepare: Callable[[], object] | None = None,
             progress: Callable[[int, int], object] | None = None) -> Report:
     """The Report of a quantized model beside its reference, on samples.
 
@@ -79,6 +79,8 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     accuracy: measure the accuracy of both models, too, on data with labels.
     dask: the address of a scheduler of dask.distributed whose workers measure instead, with the same Report; they find
     the files by the same paths.
+    prepare: a function of a module, or a functools.partial of one, that each process of `workers` and `dask` calls
+    first, as to register custom ops.
     progress: called with the numbers of samples done and in all.
 
     Raises ComparisonError (a ValueError) where the two, or the data, do not fit.
@@ -86,7 +88,7 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     model, reference = models.named(model), models.named(reference)
     if isinstance(data, (str, os.PathLike)):
         measurement = Measurement(model, reference, os.fspath(data), samples, mean, std, local_samples, threads,
-                                  histograms, tensors, rate, _path(pictures), accuracy)
+                                  histograms, tensors, rate, _path(pictures), accuracy, prepare)
         return _measured(measurement, workers, shard, save, progress, dask)
     comparison = Comparison(Model(model), widened(reference), threads, histograms, local_samples != 0)
     inputs = [comparison.subgraph.tensors[i] for i in comparison.subgraph.inputs]
@@ -111,7 +113,7 @@ def accuracy(model: str | os.PathLike[str], data: str | os.PathLike[str] | Label
              samples: int | None = None, mean: Sequence[float] | None = None, std: Sequence[float] | None = None,
              rate: float | None = None, pictures: str | os.PathLike[str] | None = None, threads: int = 1,
              workers: int = 1, shard: tuple[int, int] = (1, 1), save: str | os.PathLike[str] | None = None,
-             dask: str | None = None,
+             dask: str | None = None, prepare: Callable[[], object] | None = None,
              progress: Callable[[int, int], object] | None = None) -> Accuracy:
     """The Accuracy of a model on labelled data, and of a reference on the same.
 
@@ -136,7 +138,7 @@ def accuracy(model: str | os.PathLike[str], data: str | os.PathLike[str] | Label
         source = _source(data)
     reference = None if reference is None else models.named(reference)
     found = Measurement(models.named(model), reference, source, samples, mean, std, threads=threads, tensors=0,
-                 rate=rate, pictures=_path(pictures), accuracy=settings)
+                 rate=rate, pictures=_path(pictures), accuracy=settings, prepare=prepare)
     report = _measured(found, workers, shard, save, progress, dask)
     assert report.accuracy is not None
     return report.accuracy

@@ -9,13 +9,13 @@ import threading
 from typing import TYPE_CHECKING
 
 from pylite.errors import ComparisonError
-from pylite.validation.workers import Measurer, chunks
+from pylite.validation.workers import chunks, measurer_of_worker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pylite.validation.partial import Partial
-    from pylite.validation.workers import Measurement
+    from pylite.validation.workers import Measurement, Measurer
 
 TIMEOUT = 30        # seconds until the scheduler has answered
 _mine = threading.local()       # of each thread of a worker: (pickled Measurement, its Measurer)
@@ -53,6 +53,6 @@ def measured(measurement: Measurement, numbers: Sequence[int], scheduler: str) -
 def measure(wanted: bytes, numbers: Sequence[int]) -> Partial:
     """The sums of these samples, in a worker, whose threads each make the Measurer of a pickled Measurement once."""
     if getattr(_mine, "measurement", None) != wanted:
-        _mine.measurer, _mine.measurement = Measurer(pickle.loads(wanted)), wanted
+        _mine.measurer, _mine.measurement = measurer_of_worker(pickle.loads(wanted)), wanted
     measurer: Measurer = _mine.measurer
     return measurer.measure(numbers)

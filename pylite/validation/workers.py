@@ -25,7 +25,7 @@ from pylite.validation.tally import Tally
 from pylite.validation.widening import widened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from multiprocessing.process import BaseProcess
 
     from pylite.validation.partial import Sums
@@ -53,6 +53,7 @@ class Measurement:
     rate: float | None = None
     pictures: str | None = None
     accuracy: Settings | None = None
+    prepare: Callable[[], object] | None = None
 
     def settings(self) -> dict[str, object]:
         """Those that change what is measured."""
@@ -101,6 +102,13 @@ class Measurer:
                 self.scorer.add(tally, number, arrays)
         sums: dict[str, Sums] = {} if self.comparison is None else dict(self.comparison.sums())
         return Partial(self.header, shapes, numbers, {**sums, TALLY: tally})
+
+
+def measurer_of_worker(measurement: Measurement) -> Measurer:
+    """The Measurer of a process that has only got the Measurement."""
+    if measurement.prepare is not None:
+        measurement.prepare()
+    return Measurer(measurement)
 
 
 def measured(measurer: Measurer, numbers: Sequence[int], workers: int = 1) -> Iterator[Partial]:
@@ -173,7 +181,7 @@ def _serve(measurement: Measurement, pipe: Connection) -> None:
     """A worker process: measure what comes through the pipe, until it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)    # Ctrl-C is for the first process, which kills this one
     try:
-        measurer = Measurer(measurement)
+        measurer = measurer_of_worker(measurement)
         while True:
             pipe.send(measurer.measure(pipe.recv()))
     except EOFError:        # the first process is gone

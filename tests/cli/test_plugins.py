@@ -1,6 +1,8 @@
 """The command line with plug-ins: `pylite resolver`, and inspect and run with custom ops and delegates."""
 import importlib.util
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -232,7 +234,7 @@ TfLiteRegistration ByValue(void) {
 """
 
 
-def test_flex_ops(tmp_path, registered, capsys):
+def test_flex_ops(tmp_path, registered, capsys, monkeypatch):
     path = tmp_path / "erf.tflite"
     path.write_bytes(flex_models.model("Erf", [np.zeros(3, np.float32)], [((3,), "float32")]))
     assert cli.main(["inspect", str(path), "--compat"]) == 1
@@ -240,3 +242,42 @@ def test_flex_ops(tmp_path, registered, capsys):
     assert cli.main(["inspect", str(path), "--compat", "--ops", "flex"]) == 0
     assert cli.main(["run", str(path), "--zeros", "--ops", "flex"]) == 0
     capsys.readouterr()
+    np.savez(tmp_path / "data.npz", np.arange(24, dtype=np.float32).reshape(8, 3) / 16)
+    data = ["--data", str(tmp_path / "data.npz"), "--ops", "flex"]
+    validate = ["validate", str(path), *data]
+    monkeypatch.chdir(tmp_path)
+    for arguments in (["--record", "r.npz"], ["--check", "r.npz"], ["--nan"], ["--isolate", "0"],
+                      ["--reference", str(path)], ["--reference", str(path), "--workers", "2"],
+                      ["--reference", str(path), "--shard", "1/2", "--save", "s.npz"]):
+        assert cli.main([*validate, *arguments]) == 0, capsys.readouterr().err
+    capsys.readouterr()
+    assert cli.main(["compile", str(path), "--ops", "flex", "--cache-dir", str(tmp_path / "plans")]) == 1
+    assert "it has no plan, since" in capsys.readouterr().err
+
+
+def test_ops_of_validate_are_in_each_process(tmp_path):
+    """--ops FILE.py with --workers: the processes know the op, and all of them the same model."""
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1, 3)), m.tensor("y", (1, 3))
+    m.operator("Halved", [x], [y], custom_options=b"")
+    m.inputs([x])
+    m.outputs([y])
+    (tmp_path / "m.tflite").write_bytes(m.build())
+    (tmp_path / "ops.py").write_text(OPS.replace('"Atan")(np.arctan)',
+                                                 '"Halved")(lambda x, y: np.divide(x, 2, out=y))'))
+    np.savez(tmp_path / "data.npz", np.random.default_rng(0).random((8, 3), np.float32))
+    found = []
+    for workers in "12":
+        done = subprocess.run(
+            [sys.executable, "-m", "pylite", "validate", "m.tflite", "--reference", "m.tflite", "--data", "data.npz",
+             "--ops", "ops.py", "--workers", workers, "--json"], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        found.append(done.stdout)
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("command", ["bench", "compile", "inspect", "report", "resolver", "run", "validate"])
+def test_each_command_with_a_model_takes_ops(command, capsys):
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"])
+    assert "--ops WHAT" in capsys.readouterr().out

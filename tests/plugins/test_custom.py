@@ -154,6 +154,23 @@ class TestDeclaration:
         custom.unregister("ABS")
         np.testing.assert_array_equal(run(pylite.Interpreter(model_content=content), X), np.abs(X))
 
+    def test_a_custom_op_has_no_name_of_a_builtin_op(self, registered):
+        """Neither a registration nor a model of a custom op "ABS" reaches the builtin op."""
+        with pytest.raises(ValueError, match=r"'ABS' is the name of a builtin op.*add_builtin\('ABS', \.\.\.\)"):
+            pylite.BuiltinOpResolver().add_custom("ABS", np.negative)
+        ops = pylite.BuiltinOpResolver()
+        ops.add_builtin("ABS", np.negative)
+        content = model("ABS", custom_options=False)
+        np.testing.assert_array_equal(run(pylite.Interpreter(model_content=content, op_resolver=ops), X), -X)
+        np.testing.assert_array_equal(run(pylite.Interpreter(model_content=content), X), np.abs(X))
+        code = pylite.schema.load(model("ABSX"))
+        assert code.subgraphs[0].operators[0].custom
+        content = bytes(model("ABSX")).replace(b"ABSX", b"ABS\0").replace(b"\x04\0\0\0ABS\0", b"\x03\0\0\0ABS\0")
+        assert pylite.schema.load(content).subgraphs[0].operators[0].name == "ABS"
+        for known in (None, ops):
+            with pytest.raises(RuntimeError, match=r"unresolved custom op: ABS\. It has the name of a builtin op"):
+                pylite.Interpreter(model_content=content, op_resolver=known).allocate_tensors()
+
     def test_options_of_a_replaced_builtin_op_are_attributes(self):
         m = ModelBuilder()
         x, y = m.tensor("x", (2, 3)), m.tensor("y", (2, 3))
@@ -163,7 +180,9 @@ class TestDeclaration:
         class Softmax(CustomOp):
             def invoke(self, x, y):
                 y[...] = self.options.beta
-        assert run(interpreter(m.build(), ("SOFTMAX", Softmax)), X).max() == 2
+        ops = pylite.BuiltinOpResolver()
+        ops.add_builtin("SOFTMAX", Softmax)
+        assert run(pylite.Interpreter(model_content=m.build(), op_resolver=ops), X).max() == 2
 
     def test_raw_options(self):
         class Raw(CustomOp):

@@ -33,6 +33,7 @@ class NativeRegistration:
         self.operator = operator
         self.references = references
         self.library = library
+        self.builtin = False        # does it replace a builtin op?
 
     def __repr__(self):
         return f"<op {self.name!r} in native code>"
@@ -163,7 +164,7 @@ def _resolver(add, library):
         copy = ctypes.create_string_buffer(content, 11 * WORD)
         op = NativeRegistration(name_of(name, number), low, registration=ctypes.addressof(copy),
                                 references=(library, copy))
-        op.versions = low, high
+        op.versions, op.builtin = (low, high), name is None
         known._entries.setdefault(op.name, []).append(op)
         add(op)
 
