@@ -2,10 +2,9 @@
 
 The tools come with `pip install '.[docs]'`.  Pages keep their places in the repository; files that they link to come
 along, and a folder is its README.md.  A page that nothing lists, a link or an anchor that leads nowhere, and whatever
-would be fetched from elsewhere are errors; so is a search without an answer, where Chromium and Playwright are there to
-try it from the folder, without a server.
+would be fetched from elsewhere are errors.  Where Chromium, Playwright and axe are there, so are a search without an
+answer, and whatever axe finds on pages of each kind, wide and narrow, light and dark; without a server.
 """
-import contextlib
 import os
 import re
 import shutil
@@ -16,11 +15,16 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
+import site_browser
+import site_finish
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE, SITE = ROOT / "build" / "site-source", ROOT / "build" / "site"
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
 LEFT_OUT = {ROOT / "docs" / "package.md"}       # the page of package indexes
 PLACES = {ROOT / "docs" / "index.md": "index.md", ROOT / "README.md": "overview.md"}   # others stay
+KINDS = ("index.html", "overview.html", "docs/ops.html", "docs/validation.html", "docs/performance.html",
+         "docs/tutorials/first-inference.html", "api/tasks.html")      # pages that a browser sees
 LINK = re.compile(r"\]\(([^)\s#]+)(#[^)\s]*)?\)")
 CODE, BAR = re.compile(r"`([^`\n]*)`"), r"\|"      # in tables: the site would show the backslash of a bar in code
 API = {
@@ -56,7 +60,7 @@ def collect():
             target.parent.mkdir(parents=True, exist_ok=True)
             text = CODE.sub(bars, page.read_text())
             target.write_text(LINK.sub(lambda link, page=page: linked(page, link), text))
-    for name in ("search_worker.js", "site.css"):
+    for name in ("search_worker.js", "site.css", "site.js"):
         shutil.copy(ROOT / ".ci" / name, SOURCE)
     folder = SOURCE / "api"
     folder.mkdir()
@@ -128,23 +132,15 @@ def add_index():
     index.with_suffix(".js").write_text(f"var __index = {index.read_text()}")
 
 
-def searched(words, page):
-    """What the search of a page, opened as a file, finds: titles; None without a browser."""
-    chromium = shutil.which("chromium")
-    with contextlib.suppress(ImportError):
-        from playwright.sync_api import sync_playwright
-        if chromium:
-            with sync_playwright() as playwright:
-                browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-                opened = browser.new_page()
-                opened.goto((SITE / page).as_uri())
-                opened.locator("input.md-search__input").press_sequentially(words)
-                results = opened.locator(".md-search-result__item h1")
-                results.first.wait_for(state="visible", timeout=60000)
-                found = results.all_inner_texts()
-                browser.close()
-                return found
-    return None
+def browsed():
+    """What a browser finds wrong with the site, as lines; None without one."""
+    with site_browser.browser() as running:
+        if running is None:
+            return None
+        titles = site_browser.searched(running, "camera loop", SITE / "docs" / "tutorials" / "first-inference.html")
+        found = [] if any("camera loop" in title for title in titles) else [
+            f"the search for 'camera loop' finds {titles}"]
+        return found + [line for page in KINDS for line in site_browser.faults(running, SITE / page)]
 
 
 def main():
@@ -152,12 +148,13 @@ def main():
     subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-f", ROOT / ".ci" / "mkdocs.yml"],
                    check=True)
     add_index()
+    for page in SITE.rglob("*.html"):
+        page.write_text(site_finish.finished(page.read_text()))
     found = sorted(set(faults()))
-    titles = searched("camera loop", Path("docs", "tutorials", "first-inference.html"))
-    if titles is None:
-        sys.stdout.write("SKIPPED: the search was not tried: no chromium or no playwright\n")
-    elif not any("camera loop" in title for title in titles):
-        found.append(f"the search for 'camera loop' finds {titles}")
+    in_browser = browsed()
+    if in_browser is None:
+        sys.stdout.write("SKIPPED: no browser saw the site: no chromium, no playwright or no axe\n")
+    found += in_browser or []
     sys.stdout.write("".join(f"{line}\n" for line in found))
     if found:
         raise SystemExit(f"{len(found)} faults")

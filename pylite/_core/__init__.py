@@ -4,6 +4,8 @@ Shared libraries hold the modules in Cython: one those of this package and its f
 library is an entry of the `__path__` of its packages, and has a finder of its modules in `sys.path_importer_cache`.  A
 hook of `sys.path_hooks` makes it again where a program has emptied that cache.  Python asks such a hook once for each
 new entry of a path, not at each import of the host program.
+
+Sources that are not built, such as those of a checkout that is the working folder, give way to an installed pylite.
 """
 import os
 import sys
@@ -42,14 +44,29 @@ def enter_library(package: str, path: "list[str]") -> str:
     else:       # in an editable install, meson-python's finder knows where the libraries are; all take 0.4 ms
         spec = next((spec for finder in sys.meta_path if (spec := finder.find_spec(name, path))), None)
         if spec is None or spec.origin is None:
-            raise ModuleNotFoundError(
-                f"No module named {name!r}: {path[0]} has pylite's sources, not what is built of them. Install pylite "
-                "with `pip install .`, and run Python in another folder or with -P", name=name)
+            return enter_library(package, _installed(name, path))
         file = spec.origin
     _libraries.add(file)
     sys.path_importer_cache[file] = _Library(file)      # zipimport's hook would read the end of the file first
     path.append(file)
     return file
+
+
+def _installed(name, path):
+    """Take all modules from an installed pylite, where this one is of sources: Python in a checkout finds these first.
+
+    path: that of this package; it is changed, and returned.
+    """
+    for entry in sys.path:
+        folder = os.path.abspath(f"{entry or '.'}/pylite")
+        if any(os.path.exists(f"{folder}/_core/_library{suffix}") for suffix in EXTENSION_SUFFIXES):
+            outer = sys.modules["pylite"]
+            outer.__path__[:], outer.__file__, path[:] = [folder], f"{folder}/__init__.py", [f"{folder}/_core"]
+            return path
+    checkout = os.path.dirname(os.path.dirname(path[0]))
+    raise ModuleNotFoundError(
+        f"No module named {name!r}: {path[0]} has pylite's sources, not what is built of them. Build and install them: "
+        f"{sys.executable} -m pip install {checkout}", name=name)
 
 
 _libraries: "set[str]" = set()

@@ -91,7 +91,8 @@ def cache_folder(args):
 
 def add_verbose(parser):
     parser.add_argument("--verbose", "-v", action="store_true",
-                        help="show all columns of tables, also those that a narrow terminal has no room for")
+                        help="show all columns of tables, also those that a narrow terminal has no room for, and files "
+                             "with their folders")
 
 
 def add_model(parser):

@@ -1,6 +1,7 @@
 """Numbers and tables as text."""
 import itertools
 import math
+import os
 import sys
 import textwrap
 
@@ -8,6 +9,7 @@ from pylite.cli import _terminal
 from pylite.runtime import columns
 
 LEAST = 3       # characters of a column that is made narrower
+NAME = 50       # characters of a file's name in a heading
 
 
 def table(headers, rows, right=(), optional=(), verbose=False):
@@ -87,6 +89,14 @@ def number(value):
 def shortened(text, width):
     """`text` with "..." in place of its beginning if it is longer than `width`: the ends of tensors' names differ."""
     return text if len(text) <= width else "..." + text[len(text) - width + 3:]
+
+
+def file_name(path, verbose=False):
+    """What a heading calls a file: its name without the folder, "..." in its middle if it is long; all on --verbose."""
+    name = os.path.basename(os.path.normpath(path))
+    if verbose or len(name) <= NAME:
+        return path if verbose else name
+    return f"{name[:NAME // 2 - 3]}...{name[-NAME // 2:]}"
 
 
 def few(indices):

@@ -88,7 +88,8 @@ class Attempts:
 def show_found(found, args, *top, more=()):
     """Write what a validation found: as JSON, or as lines with tables of `top` rows, if it takes that, and `more`."""
     table = functools.partial(_format.table, verbose=args.verbose)
-    show(found.to_json() if args.json else "\n".join([*found.lines(*top, table), *more]) + "\n")
+    lines = _terminal.marked(_terminal.wrapped([*found.lines(*top, table), *more]))
+    show(found.to_json() if args.json else "\n".join(lines) + "\n")
 
 
 def show(text):

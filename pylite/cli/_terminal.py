@@ -7,10 +7,13 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 import time
 
 STYLES = {"bold": 1, "red": 31, "green": 32, "yellow": 33}
-COLOURED = {"warning:": "yellow", "faster": "green", "slower": "red"}      # words and phrases that begin a line or cell
+# Words and phrases that begin a line or cell.
+COLOURED = {"warning:": "yellow", "faster": "green", "slower": "red",
+            "Good:": "green", "Look closer:": "yellow", "Poor:": "red"}
 NARROW = 6          # characters for each column below which rich leaves columns out
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _COLOUR_OR_CONTROL = re.compile(rf"(\x1b\[[\d;]*m)|{_CONTROL.pattern}")
@@ -62,6 +65,18 @@ def marked(lines):
     for line in lines:
         style = next((style for word, style in COLOURED.items() if line.startswith(word)), None)
         yield styled(line, style, sys.stdout) if style else line
+
+
+def wrapped(lines):
+    """Lines for the standard output: on a terminal, sentences that are wider than it are broken between words."""
+    space = width(sys.stdout)
+    for line in lines:
+        if space is None or len(line) <= space or "\x1b" in line:      # a coloured row of a table fits as it is
+            yield line
+        else:
+            indent = " " * (len(line) - len(line.lstrip()))
+            yield from textwrap.wrap(line, max(space, NARROW), subsequent_indent=indent, break_long_words=False,
+                                     break_on_hyphens=False, drop_whitespace=True, replace_whitespace=False)
 
 
 def rich_table(headers, rows, right):

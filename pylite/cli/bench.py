@@ -95,7 +95,7 @@ def _measured(args):
 
 def _lines(report, top, verbose):
     from pylite.cli import _against
-    lines = [*(f"warning: {doubt}" for doubt in report["doubts"]), *_facts(report), "",
+    lines = [*(f"warning: {doubt}" for doubt in report["doubts"]), *_facts(report, verbose), "",
              *_node_lines(report, top, verbose)]
     if "litert" in report:
         lines += ["", *_against.litert_lines(report["litert"], report["latency"]["median"])]
@@ -104,10 +104,10 @@ def _lines(report, top, verbose):
     return _terminal.marked(lines)
 
 
-def _facts(report):
+def _facts(report, verbose):
     seconds, nbytes = _format.seconds, _format.nbytes
     machine, times, start, memory = (report[key] for key in ("machine", "latency", "start", "memory"))
-    return [f"{report['model']}, {_format.counted(report['threads'], 'thread')}",
+    return [f"{_format.file_name(report['model'], verbose)}, {_format.counted(report['threads'], 'thread')}",
             ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in machine.items() if value is not None),
             f"median {seconds(times['median'])}, p95 {seconds(times['p95'])}, minimum {seconds(times['least'])}, "
             f"spread {times['spread']:.1%} of {times['runs']} runs",

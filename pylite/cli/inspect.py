@@ -61,9 +61,9 @@ def run(args):
     elif args.json:
         text = [json.dumps(facts, indent=2)]
     elif args.compat:
-        text = _compat(facts)
+        text = _compat(facts, args.verbose)
     else:
-        text = _file(facts)
+        text = _file(facts, args.verbose)
         for subgraph in facts["subgraphs"]:
             text += ["", *_subgraph(subgraph, args.tensors, args.verbose)]
     sys.stdout.write("\n".join(text) + "\n")
@@ -109,9 +109,10 @@ def _diff(args, facts):
     return int(bool(found))
 
 
-def _compat(facts):
+def _compat(facts, verbose):
     found = [line for s in facts["subgraphs"] for line in problems(s)]
-    return [f"{facts['file']}: {'pylite cannot run it' if found else 'pylite runs it'}", *found]
+    name = _format.file_name(facts["file"], verbose)
+    return [f"{name}: {'pylite cannot run it' if found else 'pylite runs it'}", *found]
 
 
 def problems(subgraph):
@@ -120,9 +121,9 @@ def problems(subgraph):
     return lines + ([f"  cannot be prepared: {subgraph['error']}"] if subgraph["error"] else [])
 
 
-def _file(facts):
-    lines = [f"{facts['file']}: {_format.nbytes(facts['bytes'])}, schema version {facts['version']}, "
-             f"{_format.counted(facts['subgraph_count'], 'subgraph')}"]
+def _file(facts, verbose):
+    lines = [f"{_format.file_name(facts['file'], verbose)}: {_format.nbytes(facts['bytes'])}, "
+             f"schema version {facts['version']}, {_format.counted(facts['subgraph_count'], 'subgraph')}"]
     if facts["description"]:
         lines.append(f"  description     {facts['description']}")
     weights, packed = _format.nbytes(facts["weight_bytes"]), _format.nbytes(facts["packed_bytes"])

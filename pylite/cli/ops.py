@@ -86,7 +86,7 @@ def rows():
         row.conditions = op.conditions
         row.uncompared = _joined([s for s in op.types if not (compared and "resource" in s) and not any(
             registry.matches(s, *types) for types in compared)])
-    return table
+    return dict(sorted(table.items()))
 
 
 def flex_types():
@@ -181,7 +181,7 @@ def _markdown(table):
              "| `a?`, `a*`, `a\\|b` | may be absent; any number of operands; a or b |",
              "| demands | of scales and zero points: x or a is the first input, b the second, y the output |",
              "",
-             "| op | versions | LiteRT's | signature: types |", "| --- | --- | --- | --- |"]
+             "| op | versions | LiteRT's | types |", "| --- | --- | --- | --- |"]
     for row in table.values():
         signatures = [f"`{s}`: {_cells(cells)}" for s, cells in row.signatures.items()]
         for signature, types in row.uncompared:
@@ -204,7 +204,7 @@ def _flex_markdown(on_request):
     lines = ["", "## Flex ops", "",
              "TensorFlow's own ops, which a converter leaves in a model with `SELECT_TF_OPS`. They run after",
              "`pylite.flex.register()`, or with `--ops flex` on the command line ([how](custom-ops.md#flex-ops)).",
-             "", "| op | signature: types |", "| --- | --- |"]
+             "", "| op | types |", "| --- | --- |"]
     for name, signatures in on_request.items():
         shown = [f"`{signature.replace('|', chr(92) + '|')}`" + (f": {types}" if types else "")
                  for signature, types in signatures]

@@ -47,7 +47,7 @@ def run(args):
 def _lines(found, verbose):
     nbytes = _format.nbytes
     lines = [*(f"warning: {doubt}" for doubt in found["doubts"]),
-             f"{found['file']}: {nbytes(found['bytes'])}, {len(found['nodes'])} nodes, "
+             f"{_format.file_name(found['file'], verbose)}: {nbytes(found['bytes'])}, {len(found['nodes'])} nodes, "
              f"{_format.scaled(found['macs'])} MAC, kernels for {found['instruction_set']}", *found["problems"]]
     if found["latency"]:
         times, threads = found["latency"], _format.counted(found["threads"], "thread")

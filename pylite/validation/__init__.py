@@ -243,16 +243,15 @@ def _report(comparison: Comparison | None, total: Partial, model: str | os.PathL
     assert isinstance(tally, Tally)
     limit = settings["tensors"]
     compared = sum(limit is None or i < limit for i in total.done)
+    found = finish(settings["accuracy"], tally, len(total.done)) if "accuracy" in settings else None
     if comparison is None or not compared:
-        report = Report(os.fspath(model), _path(reference), len(total.done), 0, [], [], None, [])
+        report = Report(os.fspath(model), _path(reference), len(total.done), 0, [], [], None, [], found)
     else:
         if not comparison.grids:
             comparison.prepare([np.zeros(shape, np.float32) for shape in total.shapes])
         comparison.take({name: sums for name, sums in total.sums.items() if not isinstance(sums, Tally)}, compared)
-        report = analyse(comparison, model, reference or "")
+        report = analyse(comparison, model, reference or "", found)
         report.notes += _unquantized(comparison, reference)
-    if "accuracy" in settings:
-        report.accuracy = finish(settings["accuracy"], tally, len(total.done))
     (report.accuracy or report).notes += _odd(inputs, tally, len(total.done))
     return report
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.media.outputs import DETECTION
-from pylite.validation import causes, ranking, weights
+from pylite.validation import causes, harmless, ranking, weights
 from pylite.validation.causes import SUSPICIOUS_DB
 from pylite.validation.isolation import closure
 from pylite.validation.measures import TINY, Errors
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pylite.ir.graph import Operator
+    from pylite.validation.accuracy_report import Accuracy
     from pylite.validation.causes import Cause
     from pylite.validation.comparison import Comparison
     from pylite.validation.golden_comparison import Golden
@@ -26,15 +27,16 @@ if TYPE_CHECKING:
 
 
 def analyse(comparison: Comparison | Golden, model: str | os.PathLike[str] = "",
-            reference: str | os.PathLike[str] = "") -> Report:
-    """The Report of what `comparison` has seen; model, reference: their names for it."""
+            reference: str | os.PathLike[str] = "", accuracy: Accuracy | None = None) -> Report:
+    """The Report of what `comparison` has seen; model, reference: their names for it; accuracy: theirs, if known."""
     producer = {i: o for o in comparison.subgraph.operators for i in o.outputs}
     tensors = [_tensor(comparison, producer[i], i) for i in comparison.measured]
     for t in tensors:
         t.judged = t.tensor in _judged(comparison)
     local = max((sums.samples for sums in comparison.local.values()), default=0)
     report = Report(os.fspath(model), os.fspath(reference), comparison.samples, local, tensors, [], None,
-                    _unmatched(comparison))
+                    _unmatched(comparison), accuracy)
+    report.notes += harmless.settle(comparison, tensors, accuracy)
     worst: dict[int, float] = {}
     for t in tensors:
         worst[t.node] = max(worst.get(t.node, -np.inf), report.suspicion(t))

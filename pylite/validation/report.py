@@ -129,13 +129,15 @@ class Report:
         return pandas.DataFrame(rows).set_index("tensor")
 
     def lines(self, top: int = 10, table: Table = columns.table) -> list[str]:
-        """The report as text: the ranking's first `top` nodes, causes, what has no counterpart, and the accuracy.
+        """The report as text: the verdict, the ranking's first `top` nodes, causes, what was not compared, accuracy.
 
         table: makes the lines of tables.
         """
         against = f" against {os.path.basename(self.reference)}" if self.reference else ""
         found = [f"{os.path.basename(self.model)}{against}: {counted(self.samples, 'sample')}"
                  + (f", {counted(len(self.tensors), 'tensor')}" if self.tensors else "")]
+        if self.reference is not None:
+            found += [self.verdict["text"], ""]
         if self.tensors:
             found += self._own_lines(top, table) if self.local_samples else self._cumulative_lines(top, table)
             found += [f"not compared: {u['name']} ({u['side']}): {u['reason']}" for u in self.unmatched]

@@ -85,10 +85,14 @@ class ErrorSums:
 
     def observer(self, grid: Grid, values: NDArray[Any], reference: NDArray[Any]) -> statistics.Observe:
         """A kernel that adds one sample: a tensor's contents as it stores them, and the reference, float32 of as many
-        elements.  Both are contiguous.  `samples` is for the caller to count."""
-        half = grid.step / 2
+        elements.  Both are contiguous.  `samples` is for the caller to count.
+
+        A value saturates where its reference is more than a step beyond the range: a probability of 1 that is stored as
+        255/256 does not.
+        """
         return statistics.Observe(grid.dtype, values.reshape(-1).view(np.uint8), reference.reshape(-1), grid.step,
-                                  grid.zero_point, grid.lowest - half, grid.highest + half, grid.lowest, grid.highest,
+                                  grid.zero_point, grid.lowest - grid.step, grid.highest + grid.step, grid.lowest,
+                                  grid.highest,
                                   self.counts, self.limbs, self.extremes)
 
     def add(self, grid: Grid, values: NDArray[Any], reference: NDArray[Any]) -> None:

@@ -28,6 +28,7 @@ def verdict(report: Any) -> dict[str, str]:
     worst = report.by_node(report.ranking[0]) if report.ranking else None
     level = _level(report, worst, lowest)
     facts = ", and ".join([*_outputs(report, lowest), *_accuracy(report)])
+    facts += f", which may be chance on {report.accuracy.samples} samples: take more" if _chance(report) else ""
     hidden = level == FAIR and lowest >= GOOD_DB and _hidden(report)
     text = (f"{_BEGINNINGS[level]}{facts}. {'The last node has few levels, which hide errors. ' if hidden else ''}"
             f"{'' if worst is None else _blame(report, worst, level)}")
@@ -37,11 +38,12 @@ def verdict(report: Any) -> dict[str, str]:
 def _level(report: Any, worst: Any, lowest: float) -> str:
     if not report.tensors and (report.accuracy is None or report.accuracy.drop is None):
         return PLAIN
-    if _loss(report) > LOSS or lowest < POOR_DB:
+    if (_loss(report) > LOSS and not _chance(report)) or lowest < POOR_DB:
         return POOR
     suspicious = worst is not None and report.suspicion(worst) >= SUSPICIOUS_DB
     tiny = lowest >= TINY_DB and not _hidden(report)
-    return FAIR if (suspicious and not tiny) or lowest < GOOD_DB or not (_judged(report) or report.accuracy) else GOOD
+    fair = _chance(report) or (suspicious and not tiny) or lowest < GOOD_DB or not (_judged(report) or report.accuracy)
+    return FAIR if fair else GOOD
 
 
 def _judged(report: Any) -> list[Any]:
@@ -55,11 +57,14 @@ def _hidden(report: Any) -> bool:
 
 
 def _loss(report: Any) -> float:
-    """Percentage points that the model loses, 0 where that may be chance."""
-    if report.accuracy is None or report.accuracy.drop is None:
-        return 0.0
-    test = report.accuracy.mcnemar
-    return 0.0 if test is not None and test["p"] is not None and test["p"] >= CHANCE else report.accuracy.drop
+    """Percentage points of the main metric that the model loses."""
+    return 0.0 if report.accuracy is None or report.accuracy.drop is None else float(report.accuracy.drop)
+
+
+def _chance(report: Any) -> bool:
+    """Does the model lose more than it may, on so few samples that this may be chance?"""
+    test = report.accuracy.mcnemar if _loss(report) > LOSS else None
+    return test is not None and test["p"] is not None and test["p"] >= CHANCE
 
 
 def _outputs(report: Any, lowest: float) -> list[str]:

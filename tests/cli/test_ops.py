@@ -65,6 +65,13 @@ def test_ops_of_several_nodes_have_types():
     assert rows["TRANSPOSE"].uncompared == []
 
 
+def test_ops_are_in_the_order_of_the_alphabet(capsys):
+    assert list(table()) == sorted(table())
+    assert cli.main(["ops"]) == 0
+    shown = [line.split()[0] for line in capsys.readouterr().out.splitlines() if "  versions " in line]
+    assert shown == sorted(shown)
+
+
 def test_text(capsys):
     assert cli.main(["ops", "ADD", "CAST"]) == 0
     text = capsys.readouterr().out

@@ -82,6 +82,37 @@ def test_narrow_terminals_lose_no_letters(capsys, terminal, monkeypatch):
     assert "".join(lines[1:]).replace(" ", "").replace("7", "") == "abcdefghij" * 6
 
 
+def test_sentences_are_broken_between_words(capsys, terminal, without_rich, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    samples = str(models.sample("seven").parent)
+    assert cli.main(["validate", "digits", "--reference", "digits", "--data", samples, "--mean", "0", "--std", "255",
+                     "--samples", "4"]) == 0
+    coloured = capsys.readouterr().out.splitlines()
+    lines = [ESCAPE.sub("", line) for line in coloured]
+    assert max(map(len, lines)) <= 40
+    verdict = next(i for i, line in enumerate(lines) if line.startswith("Good: the error of the output is"))
+    assert coloured[verdict].startswith("\x1b[32m") and " ".join(lines[verdict:verdict + 9]).startswith(
+        "Good: the error of the output is") and "No node adds more noise than rounding explains." in " ".join(
+        lines[verdict:verdict + 9])
+    assert lines[verdict + 1] and lines[verdict + 1][0] != " "
+
+
+@pytest.mark.parametrize("command", [["inspect"], ["inspect", "--compat"], ["report", "--seconds", "0.01"],
+                                     ["bench", "--seconds", "0.01"]])
+def test_headings_name_files_without_folders(capsys, tmp_path, command):
+    folder = tmp_path / ("folder" * 10)
+    folder.mkdir()
+    long = "a" * 40 + "b" * 40 + ".tflite"
+    for name, shown in (("m.tflite", "m.tflite"), (long, "a" * 22 + "..." + "b" * 18 + ".tflite")):
+        (folder / name).write_bytes(models.path("digits").read_bytes())
+        heads = []
+        for verbose in [], ["--verbose"]:
+            assert cli.main([command[0], str(folder / name), *command[1:], *verbose]) == 0
+            heads.append(next(line for line in capsys.readouterr().out.splitlines() if ".tflite" in line))
+        assert heads[0].startswith((shown + ":", shown + ","))
+        assert heads[1].startswith(str(folder / name))
+
+
 @pytest.mark.parametrize("rich", [True, False])
 @pytest.mark.parametrize("columns", [60, 80, 100])
 @pytest.mark.parametrize("command", [["report", "--seconds", "0.01"], ["bench", "--seconds", "0.01"], ["inspect"]])

@@ -2,6 +2,7 @@
 import contextlib
 import json
 import shutil
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from pylite import Model, cli, validation
 from pylite.errors import ComparisonError
 from pylite.media import images, models
+from pylite.schema import read, write
 from pylite.schema.builder import ModelBuilder
 from pylite.validation import arrays
 from pylite.validation.data import Samples
@@ -83,13 +85,23 @@ def test_a_good_model_passes_and_a_spoiled_one_fails(here, capsys):
     lines = run(capsys, "spoiled.tflite", "--reference", "digits", *limits, code=1).err.splitlines()
     assert [line.split(":")[1].split("(")[0].strip() for line in lines] == ["node 4", "node 4"]
     lines = run(capsys, "spoiled.tflite", "--reference", "digits", "--data", "pictures", *PIXELS, "--min-sqnr", "100",
-                "--fail-on", "saturation=5%", code=1).err
-    assert "'probabilities'): the output's SQNR is" in lines and "saturation is 0.1" in lines
+                code=1).err
+    assert "'probabilities'): the output's SQNR is" in lines
+
+
+def test_a_node_that_saturates_fails(here, capsys):
+    model = read(models.path("digits").read_bytes())
+    narrow = next(t for t in model.subgraphs[0].tensors if t.name == "trunk/2")
+    narrow.quantization.scale = narrow.quantization.scale / 4
+    Path("narrow.tflite").write_bytes(write(model))
+    said = run(capsys, "narrow.tflite", "--reference", "digits", "--data", "pictures", *PIXELS, "--fail-on",
+               "saturation=5%", code=1).err
+    assert "node 2 (CONV_2D, 'trunk/2'): saturation is 0." in said
 
 
 @pytest.mark.parametrize(("limit", "nodes"), [
-    ("cause", {4}), ("cause=channel scale", {4}), ("cause=bias", set()), ("divergence", {4}), ("saturation=0.05", {9}),
-    ("rmse=100", set())])
+    ("cause", {4}), ("cause=channel scale", {4}), ("cause=bias", set()), ("divergence", {4}),
+    ("saturation=0.05", set()), ("rmse=100", set())])
 def test_junit_reports_name_the_nodes_that_fail(here, capsys, limit, nodes):
     text = run(capsys, "spoiled.tflite", "--reference", "digits", "--data", "pictures", *PIXELS, "--fail-on", limit,
                "--junit", "report.xml", code=1 if nodes else 0).err

@@ -121,12 +121,36 @@ print(pylite.__path__, *(pathlib.Path(module.__file__).parent.relative_to(root) 
     assert run(code, "-S") == "['/virtual/pylite'] pylite/_core pylite/_core/capi"
 
 
-def test_unbuilt_sources_raise_an_error_with_the_remedy(installed, tmp_path):
-    """As when Python runs in a checkout and imports its sources."""
-    shutil.copytree(installed / "pylite", tmp_path / "pylite", ignore=shutil.ignore_patterns("*.so"))
-    done = subprocess.run([sys.executable, "-S", "-c", "import pylite._core.run.arena"], cwd=tmp_path,
-                          capture_output=True, text=True, check=False)
-    assert done.returncode and "has pylite's sources, not what is built" in done.stderr.splitlines()[-1]
+@pytest.fixture
+def checkout(installed, tmp_path):
+    """A folder with a copy of pylite's sources, of which nothing is built."""
+    shutil.copytree(installed / "pylite", tmp_path / "checkout" / "pylite", ignore=shutil.ignore_patterns("*.so"))
+    return tmp_path / "checkout"
+
+
+def in_folder(folder, code, *path):
+    """A new Python whose working folder this is, with `path` after it in sys.path, and neither -P nor site-packages."""
+    return subprocess.run([sys.executable, "-S", "-c", f"import sys; sys.path += {[*map(str, path), str(PACKAGES)]}\n"
+                           + code], capture_output=True, text=True, check=False, cwd=folder)
+
+
+def test_unbuilt_sources_raise_an_error_with_the_remedy(checkout):
+    """As when Python runs in a checkout from which nothing was installed."""
+    done = in_folder(checkout, "import pylite")
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode and "has pylite's sources, not what is built" in last
+    assert last.endswith(f"{sys.executable} -m pip install {checkout}")
+
+
+def test_unbuilt_sources_give_way_to_an_installed_pylite(checkout, installed):
+    """As when Python runs in a checkout after `pip install .`."""
+    done = in_folder(checkout, """
+import pylite.interpreter, pylite._core.capi.hosting
+from pylite.media import models
+print(pylite.__file__, pylite.interpreter.__file__, pylite._core.capi.hosting.__file__, models.__file__)""",
+                     installed)
+    assert done.returncode == 0, done.stderr
+    assert all(file.startswith(str(installed)) for file in done.stdout.split())
 
 
 @pytest.mark.parametrize("first_file", ["from .simplite import *\n", None], ids=["overwritten", "removed with it"])

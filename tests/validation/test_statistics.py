@@ -42,12 +42,11 @@ def test_sums_are_numpys(dtype, shape):
     used = np.isfinite(r) & np.isfinite(y)
     y, r = np.where(used, y, 0), np.where(used, r, 0)
     e, r = (y - r).astype(np.float64), r.astype(np.float64)      # differences are of float32
-    half = grid.step / 2
     # A few rows are summed in float32 before they are added to doubles.
     for found, addends in zip(sums.sums(), (e, e * e, r * r), strict=True):
         np.testing.assert_allclose(found, addends.sum(0), rtol=0, atol=3e-6 * np.abs(addends).sum(0).max(initial=0))
-    expected = [used, used & (y <= grid.lowest) & (r < grid.lowest - half),
-                used & (y >= grid.highest) & (r > grid.highest + half)]
+    expected = [used, used & (y <= grid.lowest) & (r < grid.lowest - grid.step),
+                used & (y >= grid.highest) & (r > grid.highest + grid.step)]
     np.testing.assert_array_equal(sums.counts, [*(e.sum(0) for e in expected), np.zeros(sums.channels)])
     if not used.any(0).all():
         return

@@ -6,6 +6,7 @@ from pylite import validation
 from pylite.media import models
 from pylite.schema import read, write
 from pylite.validation import orders
+from pylite.validation.accuracy_report import Accuracy, Metric
 from pylite.validation.report import Report, TensorReport
 from pylite.validation.sensitivity import Node, sensitivity
 
@@ -44,6 +45,14 @@ def test_limits(sqnr, excess, level):
     found = report(tensor(0, "CONV_2D", 50.0, excess, cause="range too wide"), tensor(1, "MEAN", sqnr, -1.0, True))
     assert found.verdict["level"] == level
     assert ("It could be better still" in found.verdict["text"]) == (level == "good" and excess > 0)
+
+
+@pytest.mark.parametrize(("p", "drop", "level"), [(1.0, 10.0, "fair"), (0.001, 10.0, "poor"), (1.0, 0.5, "good")])
+def test_a_loss_that_may_be_chance_asks_for_more_samples(p, drop, level):
+    found = Report("m.tflite", "f.tflite", 10, 0, [], [], None, [], Accuracy(
+        "classification", 10, "top1", [], {"top1": Metric(1 - drop / 100, 1.0)}, mcnemar={"p": p}))
+    assert found.verdict["level"] == level
+    assert ("may be chance on 10 samples: take more" in found.verdict["text"]) == (level == "fair")
 
 
 def test_a_detector_is_judged_by_what_its_boxes_are_chosen_from():

@@ -1,0 +1,58 @@
+"""Saturation that changes no result: of logits, say, whose softmax is 0 or 1 at the end of their range."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pylite.media.outputs import PASS_THROUGH
+from pylite.validation.causes import NOTABLE_DB
+from pylite.validation.measures import Errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pylite.validation.accuracy_report import Accuracy
+    from pylite.validation.comparison import Comparison
+    from pylite.validation.golden_comparison import Golden
+    from pylite.validation.report import TensorReport
+
+CAUSES = "range too narrow", "zero point"       # that are found where values saturate
+UNCHANGED_DB = 40.0     # SQNR from which on, an error of 1 %, a result counts as unchanged
+
+
+def settle(comparison: Comparison | Golden, tensors: list[TensorReport], accuracy: Accuracy | None) -> Iterator[str]:
+    """Take away the causes of tensors whose saturation changes no result, and say so in a line for each.
+
+    accuracy: of a classifier, whose logits may saturate where no sample changes its class; None where it is not known.
+    """
+    same_classes = (accuracy is not None and accuracy.task == "classification" and accuracy.drop is not None
+                    and not accuracy.flipped)
+    for t in tensors:
+        if t.cause not in CAUSES or t.excess_db is None:
+            continue
+        by_classes, read = _readers(comparison, t.tensor)
+        unchanged = all(map(_unchanged, (comparison.cumulative.get(i) for i in read)))
+        if not unchanged or not (read or by_classes) or (by_classes and not same_classes):
+            continue
+        t.excess_db = min(t.excess_db, NOTABLE_DB)
+        t.cumulative_excess_db = min(t.cumulative_excess_db, NOTABLE_DB)
+        t.cause = t.detail = t.remedy = None
+        share = (t.saturated_low or 0) + (t.saturated_high or 0)
+        result = "the class of no sample changes" if by_classes else "no result behind it changes by more than 1 %"
+        yield f"node {t.node} ({t.op}): {share:.2%} of the values saturate, which does no harm: {result}"
+
+
+def _unchanged(sums: object) -> bool:
+    return sums is not None and Errors.of(sums).sqnr_db >= UNCHANGED_DB     # type: ignore[arg-type]
+
+
+def _readers(comparison: Comparison | Golden, tensor: int) -> tuple[bool, list[int]]:
+    """(Is it an output?, results of the nodes that read it), both behind ops that keep the meaning of numbers, too."""
+    output, read = tensor in comparison.subgraph.outputs, list[int]()
+    for operator in comparison.subgraph.operators:
+        if tensor in operator.inputs:
+            if operator.name in PASS_THROUGH:
+                further, found = _readers(comparison, operator.outputs[0])
+                output, read = output or further, read + found
+            else:
+                read += operator.outputs
+    return output, read
