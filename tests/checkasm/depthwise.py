@@ -25,7 +25,7 @@ def window(draw, pixels_of, most=1):
     if reach < 1:
         width, reach = width + 1 - reach, 1
     pixels = (reach - 1) // stride + 1
-    count = most if draw.bench else draw.integer(1, most if dilation == 1 else 1)
+    count = most if draw.bench else draw.integer(1, most)
     lines = [None if not draw.bench and draw.rng.random() < 0.2 else pixels_of(width * c)
              for _ in range((count - 1) * stride + fh)]
     zero = draw.integer(-128, 127)

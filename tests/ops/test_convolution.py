@@ -238,3 +238,13 @@ def test_depthwise_large_filters(m, rng, kind):
     (x, w, b, y), data = operands(m, rng, kind, (1, *size, c), (1, *taps, c), 3, (1, *out, c))
     return finish(m, "DEPTHWISE_CONV_2D", [x, w, b], y, x, data, depth_multiplier=1, stride_h=stride, stride_w=stride,
                   padding="SAME", dilation_h_factor=dilation, dilation_w_factor=dilation)
+
+
+@differential("int8", "uint8", "float32", count=16)
+def test_depthwise_dilated(m, rng, kind):
+    """Lines that are `dilation` apart are computed together: also where there are fewer, and of several images."""
+    taps, size = [int(v) for v in rng.choice([1, 2, 3, 5], 2)], [int(v) for v in rng.integers(1, 50, 2)]
+    n, c, down, right = int(rng.integers(1, 4)), int(rng.choice([3, 8, 20])), *(int(v) for v in rng.integers(1, 10, 2))
+    (x, w, b, y), data = operands(m, rng, kind, (n, *size, c), (1, *taps, c), 3, (n, *size, c))
+    return finish(m, "DEPTHWISE_CONV_2D", [x, w, b], y, x, data, depth_multiplier=1, stride_h=1, stride_w=1,
+                  padding="SAME", dilation_h_factor=down, dilation_w_factor=right)

@@ -12,6 +12,7 @@ from pylite._core.product.channel_repeat cimport (
     REPEAT_BYTES,
     ChannelRepeat,
     input_lines,
+    line_in_order,
     lines_of_run,
     lines_of_task,
     plan_repeat,
@@ -65,7 +66,8 @@ cdef struct Depthwise:
     ptrdiff_t h, oh         # lines of the images
     ptrdiff_t line, image, y_line           # strides in bytes,
     ptrdiff_t y_item        # and bytes of a result
-    ptrdiff_t run           # output lines that micro-kernels take at a time
+    ptrdiff_t run           # output lines that micro-kernels take at a time,
+    ptrdiff_t every         # every how many lines of the output
     bint borders            # may these include windows that lie partly outside of the image?
     int stride, dilation, pad               # the vertical ones
     # multiply writes the results of the output pixels `g` to y; complete scales the sums of lines of an image.
@@ -131,7 +133,7 @@ cdef bint set_windows(Depthwise *s, const Strided *x, const Strided *y, filter, 
     s.window.width, s.window.pixels, s.window.c = x.shape[2], y.shape[2], y.shape[3]
     s.window.zero, s.window.y_line = zero, s.y_line // item
     plan_repeat(&s.repeat, &s.window, x.shape[3], item, s.stride, s.dilation)
-    s.run = lines_of_run(&s.repeat, s.line)
+    s.run, s.every = lines_of_run(&s.repeat, s.line), 1
     return True
 
 
@@ -142,16 +144,16 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
     cdef const uint8_t *repeated[PL_MAX_TAPS]
     cdef uint8_t buffer[REPEAT_BUFFER]
     cdef RepeatedScales scales
-    cdef ptrdiff_t image, line, pixel
+    cdef ptrdiff_t image, line, left, pixel
     cdef uint8_t *y
     cdef int rows
     scales.image = -1
     while begin < end:
         image = fast_div(begin, s.oh)
-        line = begin - image * s.oh
+        line = line_in_order(begin - image * s.oh, s.oh, s.every, &left)
         rows = input_lines(&g, row, s.x + image * s.image, s.h, s.line, line * s.stride - s.pad, s.stride, s.dilation,
-                           min(s.run, min(end - begin, s.oh - line)), s.borders)
-        y = s.y + begin * s.y_line
+                           min(s.run, min(end - begin, left)), s.borders)
+        y = s.y + (image * s.oh + line) * s.y_line
         pixel = 0
         while pixel < g.pixels:
             patch = repeat_channels(s.slots, &s.repeat, &g, pixel, rows, buffer, repeated)
@@ -196,8 +198,12 @@ cdef class DepthwiseQ8(DepthwiseKernel):
 
 cdef void plan_runs_q8(Depthwise *s) noexcept:
     s.run, s.borders = 1, True
-    if s.dilation == 1 and s.stride == s.window.stride and s.slots.dw8.mr * s.stride + s.window.fh <= PL_MAX_TAPS:
+    if ((s.dilation == 1 or s.stride == 1) and s.stride == s.window.stride
+            and s.slots.dw8.mr * s.stride + s.window.fh <= PL_MAX_TAPS):
         s.run = s.slots.dw8.mr
+        if s.repeat.multiplier == 1:        # lines `dilation` apart read the same lines of the image
+            s.every = s.dilation
+            s.window.y_line *= s.every
         if s.repeat.multiplier > 1:
             s.run = min(s.run, s.repeat.lines)
 

@@ -51,6 +51,25 @@ cdef inline ptrdiff_t lines_of_run(const ChannelRepeat *p, ptrdiff_t line) noexc
     return p.lines if p.multiplier > 1 else max(<ptrdiff_t>1, RUN_BYTES // (line * p.stride))
 
 
+cdef inline ptrdiff_t line_in_order(ptrdiff_t index, ptrdiff_t lines, ptrdiff_t every,
+                                    ptrdiff_t *left) noexcept nogil:
+    """The output line at `index` where lines 0, every, 2 * every ... come first, then 1, 1 + every ...
+
+    lines: of an image; left: how many of them follow in the same sequence, with this one.
+    """
+    cdef ptrdiff_t each, longer, first
+    if every == 1:
+        left[0] = lines - index
+        return index
+    each, longer, first = lines // every, lines % every, 0
+    if index < longer * (each + 1):
+        each += 1
+    else:
+        index, first = index - longer * (each + 1), longer
+    left[0] = each - index % each
+    return first + index // each + index % each * every
+
+
 cdef inline ptrdiff_t lines_of_task(ptrdiff_t lines, ptrdiff_t threads) noexcept nogil:
     """Divide few lines equally among the threads, and many lines into tasks of four."""
     return 4 if lines > 8 * threads else (lines + threads - 1) // threads

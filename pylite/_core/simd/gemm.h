@@ -66,8 +66,8 @@ typedef struct pl_dw_window {
   const uint8_t *zero;       /* the pixel that is read outside of the image */
   int fh, fw, stride, dilation, pad;
   ptrdiff_t width, pixels, c; /* input pixels, output pixels, channels */
-  int lines;                  /* output lines.  depthwise_q8: up to its tile's mr, but one unless dilation is 1; `row`
-                               * has the (lines - 1) * stride + fh input lines of all.  depthwise_s64: one */
+  int lines;                  /* output lines.  depthwise_q8: up to its tile's mr; `row` has the (lines - 1) * stride +
+                               * fh input lines of all, which lie `dilation` apart.  depthwise_s64: one */
   ptrdiff_t y_line;           /* from one output line to the next, in elements */
   ptrdiff_t next;             /* depthwise_f32: from the input of one output line to that of the next one, in bytes */
 } pl_dw_window;

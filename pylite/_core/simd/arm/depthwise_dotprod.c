@@ -106,8 +106,8 @@ PL_INLINE int8x16_t zipped(int8x8_t a, int8x8_t b) {
   __asm__("zip1 %0.16b, %1.16b, %2.16b" : "=w"(r) : "w"(a), "w"(b));
   return r;
 }
-PL_INLINE void copy_group(const filter *f, const uint8_t *const *x, uint8_t *to) {
-  const int8x16_t flip = vdupq_n_s8((int8_t)f->finish.flip);
+PL_INLINE void copy_group(int flip_byte, const uint8_t *const *x, uint8_t *to) {
+  const int8x16_t flip = vdupq_n_s8((int8_t)flip_byte);
 #define READ(i) vreinterpret_s8_u8(vld1_u8(x[i]))
   const int16x8_t ab = vreinterpretq_s16_s8(veorq_s8(zipped(READ(0), READ(1)), flip));
   const int16x8_t cd = vreinterpretq_s16_s8(veorq_s8(zipped(READ(2), READ(3)), flip));
@@ -142,8 +142,11 @@ static __attribute__((noinline)) void subtract_zero(int N, int stride, const fil
     acc[i].high = vmlsq_n_s32(acc[i].high, all.high, f->finish.w_zero);
   }
 }
-PL_INLINE void outputs(int N, int stride, const filter *f, const uint8_t *const *lines, ptrdiff_t at, sums *acc) {
+#define WIDTHS(X) /* a call's groups of pixels say more than its width */
+PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint8_t *const *lines, ptrdiff_t at,
+                       sums *acc) {
   const int8_t *w = f->w;
+  (void)width;
   EACH acc[i] = f->bias;
   for (int y = 0; y < f->height; y++) {
     const uint8_t *x = lines[y] + at;

@@ -39,8 +39,8 @@ PL_INLINE int weight_of(const pl_dw_window *g, int w_zero, const void *w, ptrdif
   return ((const int16_t *)w)[(block * g->fh * g->fw + tap) * NR + channel];
 }
 
-PL_INLINE void copy_group(const filter *f, const uint8_t *const *x, uint8_t *to) {
-  vst1_u8(to, veor_u8(vld1_u8(x[0]), vdup_n_u8((uint8_t)f->finish.flip)));
+PL_INLINE void copy_group(int flip, const uint8_t *const *x, uint8_t *to) {
+  vst1_u8(to, veor_u8(vld1_u8(x[0]), vdup_n_u8((uint8_t)flip)));
 }
 
 PL_INLINE void add(sums *acc, int16x8_t x, int16x8_t w) {
@@ -92,8 +92,41 @@ PL_INLINE void add_pairs(int N, int stride, const filter *f, const uint8_t *cons
   }
 }
 #undef EACH_OF_FOUR
-PL_INLINE void outputs(int N, int stride, const filter *f, const uint8_t *const *lines, ptrdiff_t at, sums *acc) {
+#undef PIXEL
+
+/* Widths whose taps are all unrolled.  Of other widths, gcc keeps pixels from one pair of taps to the next, and moves
+ * them from register to register. */
+#define WIDTHS(X) X(block_3_1, 0, 1, 3) X(block_3_2, 0, 2, 3) X(block_5_1, 0, 1, 5) X(block_5_2, 0, 2, 5)
+/* Adds the products of `taps` taps in pairs, from two lines of the filter where they are more than its width. */
+PL_INLINE void add_taps_of(int width, int taps, int stride, const uint8_t *const *lines, ptrdiff_t at, const int8_t *w,
+                           sums *acc) {
+  const int N = TOGETHER;
+  const int8_t *const line[2] = {(const int8_t *)lines[0] + at, taps > width ? (const int8_t *)lines[1] + at : NULL};
+#define PIXEL(t) vld1_s8(line[(t) / width] + ((t) % width + i * stride) * NR)
+#pragma GCC unroll 5
+  for (int t = 0; t < taps; t += 2) {
+    const int8x8_t w0 = vld1_s8(w + t * NR), w1 = vld1_s8(w + (t + 1) * NR);
+    int16x8_t product[TOGETHER];
+    EACH product[i] = vmull_s8(PIXEL(t), w0);
+    if (t + 1 < taps) EACH product[i] = vmlal_s8(product[i], PIXEL(t + 1), w1);
+    EACH add_wide(&acc[i], product[i]);
+  }
+#undef PIXEL
+}
+PL_INLINE void add_lines(int width, int stride, const filter *f, const uint8_t *const *lines, ptrdiff_t at, sums *acc) {
+  const int8_t *w = f->bytes;
+  int y = 0;
+  for (; y + 2 <= f->height; y += 2, w += 2 * width * NR)
+    add_taps_of(width, 2 * width, stride, lines + y, at, w, acc);
+  if (y < f->height) add_taps_of(width, width, stride, lines + y, at, w, acc);
+}
+PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint8_t *const *lines, ptrdiff_t at,
+                       sums *acc) {
   EACH acc[i] = f->bias;
+  if (f->small && width) {
+    add_lines(width, stride, f, lines, at, acc);
+    return;
+  }
   if (f->small) {
     add_pairs(N, stride, f, lines, at, acc);
     return;
@@ -103,11 +136,10 @@ PL_INLINE void outputs(int N, int stride, const filter *f, const uint8_t *const 
     const int8_t *x = (const int8_t *)lines[y] + at;
     for (int t = 0; t < f->width; t++, x += NR, w += NR) {
       const int16x8_t v = vld1q_s16(w);
-      EACH add(&acc[i], vmovl_s8(PIXEL(0)), v);
+      EACH add(&acc[i], vmovl_s8(vld1_s8(x + i * stride * NR)), v);
     }
   }
 }
-#undef PIXEL
 #undef EACH
 #include "depthwise_lines.h"
 
