@@ -24,21 +24,27 @@ def settle(comparison: Comparison | Golden, tensors: list[TensorReport], accurac
 
     accuracy: of a classifier, whose logits may saturate where no sample changes its class; None where it is not known.
     """
-    same_classes = (accuracy is not None and accuracy.task == "classification" and accuracy.drop is not None
-                    and not accuracy.flipped)
     for t in tensors:
         if t.cause not in CAUSES or t.excess_db is None:
             continue
         by_classes, read = _readers(comparison, t.tensor)
-        unchanged = all(map(_unchanged, (comparison.cumulative.get(i) for i in read)))
-        if not unchanged or not (read or by_classes) or (by_classes and not same_classes):
+        if not (by_classes or read) or (by_classes and not _same_classes(accuracy)) or not all(
+                map(_unchanged, map(comparison.cumulative.get, read))):
             continue
         t.excess_db = min(t.excess_db, NOTABLE_DB)
         t.cumulative_excess_db = min(t.cumulative_excess_db, NOTABLE_DB)
         t.cause = t.detail = t.remedy = None
-        share = (t.saturated_low or 0) + (t.saturated_high or 0)
         result = "the class of no sample changes" if by_classes else "no result behind it changes by more than 1 %"
-        yield f"node {t.node} ({t.op}): {share:.2%} of the values saturate, which does no harm: {result}"
+        yield f"node {t.node} ({t.op}): {_share(t):.2%} of the values saturate, which does no harm: {result}"
+
+
+def _share(t: TensorReport) -> float:
+    return (t.saturated_low or 0.0) + (t.saturated_high or 0.0)
+
+
+def _same_classes(accuracy: Accuracy | None) -> bool:
+    return (accuracy is not None and accuracy.task == "classification" and accuracy.drop is not None
+            and not accuracy.flipped)
 
 
 def _unchanged(sums: object) -> bool:
