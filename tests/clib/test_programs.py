@@ -110,11 +110,25 @@ def test_a_go_program(tmp_path):
     assert done.stdout.split() == [str(2 * sum(range(k, k + 6))) for k in range(8)]
 
 
+def test_another_environment_is_active(program, tmp_path):
+    """The first python3 on PATH is that of a venv where pylite cannot be imported: it has no say."""
+    packages = tmp_path / "venv" / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "hides.pth").write_text("import sys; sys.modules['pylite'] = None\n")
+    (tmp_path / "venv" / "pyvenv.cfg").write_text(f"home = {os.path.dirname(os.path.realpath(sys.executable))}\n")
+    folder = tmp_path / "venv" / "bin"
+    folder.mkdir()
+    (folder / "python3").symlink_to(sys.executable)
+    (tmp_path / "m.tflite").write_bytes(MODELS["delegates"])
+    done = started(program, "signals", tmp_path / "m.tflite", PATH=f"{folder}{os.pathsep}{os.environ['PATH']}")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(("script", "text"), [
     (None, "cannot run {} (exit code 127); set PYLITE_PYTHON to"), ("exit 3", "cannot run {} (exit code 3)"),
     ("echo /usr:/usr", "cannot run {} (exit code 0)"), ("kill -9 $$", "{} was ended by signal 9"),
-    ("echo /usr:/usr; echo; echo /no/such.so; echo .", "{} has no shared library (libpython3.X.so): install it"),
-    ("echo /usr:/usr; echo; echo $0; echo .", "the shared library of {} cannot be loaded: {}")])
+    ("echo $0; echo /usr:/usr; echo; echo /no/such.so; echo .", "{} has no shared library (libpython3.X.so): install"),
+    ("echo $0; echo /usr:/usr; echo; echo $0; echo .", "the shared library of {} cannot be loaded: {}")])
 def test_without_python(script, text, program, tmp_path):
     """Where Python or its library cannot be run, the message says why, and what to do."""
     model, python = tmp_path / "m.tflite", tmp_path / "python"

@@ -17,6 +17,8 @@
 static struct {
   int (*is_initialized)(void);
   void (*initialize)(int);
+  wchar_t *(*decode)(const char *, size_t *);
+  void (*set_name)(const wchar_t *);
   int (*ensure)(void);
   void (*release)(int);
   void *(*save_thread)(void);
@@ -40,6 +42,7 @@ static const struct {
   void *slot;
 } functions[] = {
   {"Py_IsInitialized", &py.is_initialized}, {"Py_InitializeEx", &py.initialize},
+  {"Py_DecodeLocale", &py.decode}, {"Py_SetProgramName", &py.set_name},
   {"PyGILState_Ensure", &py.ensure}, {"PyGILState_Release", &py.release}, {"PyEval_SaveThread", &py.save_thread},
   {"PyImport_ImportModule", &py.import}, {"PyObject_GetAttrString", &py.get_attribute},
   {"PyObject_CallObject", &py.call}, {"Py_VaBuildValue", &py.build}, {"PyLong_AsLongLong", &py.as_number},
@@ -106,7 +109,7 @@ static void interpreter_path(char path[PATH_MAX]) {
   strcpy(path, "python3");
 }
 
-// What that Python says of itself, line by line: its prefix, then its search path up to an empty line, then where its
+// What that Python says of itself, line by line: its path, its prefix, then its search path up to an empty line, then where its
 // shared library may be, and END.
 #define END "\n.\n"
 static const char question[] =
@@ -117,6 +120,7 @@ static const char question[] =
   "version = \"%d.%d\" % sys.version_info[:2] + getattr(sys, \"abiflags\", \"\")\n"
   "names = [n for n in (name, \"libpython\" + version + \".so.1.0\", \"libpython\" + version + \".so\",\n"
   "                     \"libpython\" + version + \".dylib\") if not n.endswith(\".a\") and n]\n"
+  "print(sys.executable)\n"
   "print(sys.base_prefix + \":\" + sys.base_exec_prefix)\n"
   "print(*[p for p in sys.path if p], sep=\"\\n\", end=\"\\n\\n\")\n"
   "print(*[os.path.join(f, n) for n in names for f in folders], *names, \".\", sep=\"\\n\")\n";
@@ -173,7 +177,7 @@ static int start(const pl_reporter *reporter) {
   interpreter_path(python);
   char *answer = ask(python, reporter), *rest = answer;
   if (answer == NULL) return -1;
-  char *prefix = line(&rest), *paths = rest, *candidate;
+  char *executable = line(&rest), *prefix = line(&rest), *paths = rest, *candidate;
   for (candidate = line(&rest); *candidate != '\0'; candidate = line(&rest)) continue;
   void *library = NULL;
   char problem[512] = "";               // why one that is there cannot be loaded
@@ -201,6 +205,8 @@ static int start(const pl_reporter *reporter) {
   const char *home = getenv("PYTHONHOME");
   char *before = home == NULL ? NULL : strdup(home);
   setenv("PYTHONHOME", prefix, 1);      // so that it finds its own modules, whatever is first on PATH
+  wchar_t *name = py.decode(executable, NULL);
+  if (name != NULL) py.set_name(name);      // else it is that on PATH, and `site` loads what that one's venv has
   py.initialize(0);
   if (before == NULL) unsetenv("PYTHONHOME");
   else setenv("PYTHONHOME", before, 1);
