@@ -3,15 +3,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pylite.accelerator_options import GpuOptions, IntelOpenVinoOptions, QualcommOptions
+from pylite.accelerator_options import (
+    GpuOptions,
+    IntelOpenVinoGraphBackend,
+    IntelOpenVinoOptions,
+    IntelOpenVinoPerformanceMode,
+    QualcommBackend,
+    QualcommDspPerformanceMode,
+    QualcommGraphIOTensorMemType,
+    QualcommGraphPriority,
+    QualcommHtpPerformanceMode,
+    QualcommLogLevel,
+    QualcommOptimizationLevel,
+    QualcommOptions,
+    QualcommProfiling,
+)
 from pylite.cpu_options import CpuKernelMode, CpuOptions
 from pylite.hardware_accelerator import HardwareAccelerator
 
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["CpuKernelMode", "CpuOptions", "GpuOptions", "HardwareAccelerator", "IntelOpenVinoOptions", "Options",
-           "QualcommOptions"]
+__all__ = ["CpuKernelMode", "CpuOptions", "GpuOptions", "HardwareAccelerator", "IntelOpenVinoGraphBackend",
+           "IntelOpenVinoOptions", "IntelOpenVinoPerformanceMode", "Options", "QualcommBackend",
+           "QualcommDspPerformanceMode", "QualcommGraphIOTensorMemType", "QualcommGraphPriority",
+           "QualcommHtpPerformanceMode", "QualcommLogLevel", "QualcommOptimizationLevel", "QualcommOptions",
+           "QualcommProfiling"]
 
 
 class Options:

@@ -3,7 +3,10 @@
 The file is longer than others since one table has the scenarios of all methods.
 """
 import dataclasses
+import enum
 import gc
+import importlib
+import inspect
 import threading
 import weakref
 
@@ -370,6 +373,37 @@ def test_the_peer(method):
         if dataclasses.is_dataclass(theirs):
             ours, theirs = dataclasses.asdict(ours), dataclasses.asdict(theirs)
         assert same(ours, theirs), f"scenario {number} of {method}: {ours} here, {theirs} there"
+
+
+HOMES = {module: importlib.import_module(f"pylite.{home}") for module, home in {
+    "compiled_model": "compiled_model", "tensor_buffer": "tensor_buffer", "environment": "environment",
+    "options": "options", "cpu_options": "cpu_options", "cpu_kernel_mode": "cpu_kernel_mode",
+    "hardware_accelerator": "hardware_accelerator", "gpu_options": "accelerator_options",
+    "qualcomm_options": "accelerator_options", "intel_openvino_options": "accelerator_options"}.items()}
+
+
+def parameters(function):
+    return [p.name for p in inspect.signature(function).parameters.values()]
+
+
+@pytest.mark.parametrize("module", HOMES)
+def test_names_and_parameters(module):
+    """Every public class, method, member and parameter of LiteRT's modules is there."""
+    tried = 0
+    for name, theirs in vars(peer(module)).items():
+        if name.startswith("_") or not inspect.isclass(theirs) or not theirs.__module__.startswith("ai_edge_litert"):
+            continue
+        ours, fields = getattr(HOMES[module], name), getattr(theirs, "__dataclass_fields__", {})
+        assert not fields or parameters(ours)[:len(parameters(theirs))] == parameters(theirs)
+        for member in dir(theirs):
+            if member.startswith("_") or member in fields:
+                continue
+            assert hasattr(ours, member), f"{name}.{member}"
+            if inspect.isroutine(getattr(theirs, member)) and not issubclass(theirs, enum.Enum):
+                wanted = parameters(getattr(theirs, member))
+                assert parameters(getattr(ours, member))[:len(wanted)] == wanted, f"{name}.{member}"
+        tried += 1
+    assert tried
 
 
 INTEGER_MODELS = [      # for which LiteRT's REFERENCE mode gives the integers of its BUILTIN_REF
