@@ -7,9 +7,9 @@ import numpy as np
 
 from pylite.cli import _answers, _common, _format, _inputs, _plugins
 from pylite.interpreter import Interpreter
-from pylite.media import metadata
+from pylite.media import metadata, yolo
 from pylite.media.labels import attached, complete, read
-from pylite.media.tensors import dequantize, feed, takes_picture
+from pylite.media.tensors import dequantize, feed, picture_size, takes_picture
 from pylite.runtime.cache_files import default_folder
 
 
@@ -23,10 +23,11 @@ class Runner:
         self.interpreter = Interpreter(self.path, num_threads=args.threads, experimental_delegates=_plugins.load(args),
                                        cache_dir=default_folder())
         self.model = self.interpreter._model
-        self.detector = _detector(self.model, args)
+        self.head = yolo.head_of(self.model)
+        self.detector = _detector(self.model, self.head, args)
         if self.detector:
             self.interpreter = self.detector.interpreter
-        self.labels = given or attached(self.model)
+        self.labels = given or ([self.head.names] if self.head else attached(self.model))
         details = self.interpreter.get_input_details()
         self.names = _names(self.model, details)
         self.known = [metadata.of_input(self.model.graph.metadata, i) for i in range(len(details))]
@@ -111,7 +112,10 @@ class Runner:
         details = self.interpreter.get_input_details()
         arrays, notes, size = [None] * len(details), [], None
         for position, kind, contents in assigned:
-            arrays[position], note = _inputs.tensor(kind, contents, details[position], *self._scaling(position))
+            asked = contents
+            if kind == "image" and self.head and takes_picture(details[position]):
+                asked = yolo.cropped(contents, *picture_size(details[position]))
+            arrays[position], note = _inputs.tensor(kind, asked, details[position], *self._scaling(position))
             notes += [note] if note else []
             if kind == "image" and size is None:
                 self.pixels, size = contents, contents.shape[:2]
@@ -126,6 +130,8 @@ class Runner:
     def _scaling(self, position):
         """(mean, std) of the pixels for an input: those given, or what the metadata say of a float input's."""
         given = self.args.mean, self.args.std
+        if self.head and not any(given):
+            return yolo.MEAN_STD
         if any(given) or np.dtype(self.interpreter.get_input_details()[position]["dtype"]).kind != "f":
             return given
         return self.known[position].get("mean"), self.known[position].get("std")
@@ -196,10 +202,8 @@ def _dated(rounds, answers):
     return found
 
 
-def _detector(model, args):
+def _detector(model, head, args):
     """The ObjectDetector for a model with the metadata of Ultralytics, whose boxes need decoding, or None."""
-    from pylite.media import yolo
-    head = yolo.head_of(model)
     if head is None or head.task == "classify":
         return None
     from pylite.tasks import ObjectDetector

@@ -71,8 +71,7 @@ def fitted_picture(pixels: images.Pixels, name: str, shape: Shape, signature: Sh
     """
     dims, open_dims, planar = _layout(shape, signature)
     if not _has_channels(dims):
-        raise TensorError(f"input {name!r} of shape {list(shape)} does not take a picture, which has a "
-                          "height, a width and 1, 3 or 4 channels")
+        raise _no_picture(name, shape)
     height, width = (have if asked == -1 else size
                      for have, asked, size in zip(pixels.shape, open_dims[:2], dims, strict=False))
     image = convert(images.resize(images.channels(pixels, dims[2]), height, width))
@@ -85,6 +84,20 @@ def takes_picture(detail: TensorDetails) -> bool:
     """Has the input that `detail` describes a height, a width and channels, as `picture` needs them?"""
     shape = tuple(map(int, detail["shape"]))
     return _has_channels(_layout(shape, shape)[0])
+
+
+def picture_size(detail: TensorDetails) -> tuple[int, int]:
+    """(height, width) of the pictures that the input takes; TensorError where it takes none."""
+    shape = tuple(map(int, detail["shape"]))
+    dims, _, _ = _layout(shape, shape)
+    if not _has_channels(dims):
+        raise _no_picture(detail["name"], shape)
+    return dims[0], dims[1]
+
+
+def _no_picture(name: str, shape: Shape) -> TensorError:
+    return TensorError(f"input {name!r} of shape {list(shape)} does not take a picture, which has a height, a width "
+                       "and 1, 3 or 4 channels")
 
 
 def _layout(shape: Shape, signature: Shape) -> tuple[Shape, Shape, bool]:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 FILES = "metadata.json", "temp_meta.txt"        # the second: of exporters up to 2024, a dictionary of Python
 TASKS = "detect", "segment", "pose", "obb", "classify"
+MEAN_STD = [0.0], [255.0]       # of the pixels: the models take 0..1
 GREY = 114              # of the border that keeps a picture's proportions, as in training
 FRACTIONS = 2.0         # no fraction is as large; pixels are
 PROTOTYPES = 32
@@ -234,6 +235,15 @@ class Placement:
     def lengths(self, fractions: Floats) -> Floats:
         """(..., 2) widths and heights in pixels of the picture."""
         return fractions * [self.columns * self.width / self.taken[1], self.rows * self.height / self.taken[0]]
+
+
+def cropped(pixels: images.Pixels, rows: int, columns: int) -> images.Pixels:
+    """The largest part in the middle of the picture that has the proportions of `rows` x `columns` pixels."""
+    height, width = pixels.shape[:2]
+    scale = min(height / rows, width / columns)
+    taken = max(1, round(rows * scale)), max(1, round(columns * scale))
+    top, left = (height - taken[0]) // 2, (width - taken[1]) // 2
+    return pixels[top:top + taken[0], left:left + taken[1]]
 
 
 def letterboxed(pixels: images.Pixels, rows: int, columns: int,

@@ -3,7 +3,7 @@
 A picture is a path, the name of a bundled sample such as "seven", a Pillow image, or uint8 pixels: (height, width),
 or (height, width, 1, 3 or 4) with red first.  OpenCV's frames have blue first: say `channel_order="BGR"`.  It is
 stretched to the size that the model takes; for models of Ultralytics, and for faces, it keeps its proportions and gets
-a border.
+a border; Ultralytics' classifiers get the middle of it.
 """
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ImageTask(Task):
         own = self._inputs[0]
         if mean is None and std is None:
             if self._head is not None:
-                mean, std = 0.0, 255.0
+                (mean,), (std,) = yolo.MEAN_STD
             elif np.dtype(details[0]["dtype"]).itemsize > 1:
                 mean, std = own.mean, own.std
         self._mean, self._std = _numbers(mean), _numbers(std)
@@ -85,15 +85,13 @@ class ImageTask(Task):
         return self._run(self._input_of(pixels)), place
 
     def _input_of(self, pixels: images.Pixels) -> NDArray[Any]:
+        if self._head is not None and self._head.task == "classify":
+            pixels = yolo.cropped(pixels, *self._size())
         return tensors.picture(pixels, self.interpreter.get_input_details()[0], self._mean, self._std)
 
     def _size(self) -> tuple[int, int]:
         """(height, width) of the input."""
-        _, *sizes = (int(size) for size in self.interpreter.get_input_details()[0]["shape"])
-        if len(sizes) != 3:
-            raise ModelError(f"the model's input has the shape {[1, *sizes]}; expected (1, height, width, channels)")
-        planar = sizes[0] in (1, 3, 4) and sizes[2] not in (1, 3, 4)
-        return (sizes[1], sizes[2]) if planar else (sizes[0], sizes[1])
+        return tensors.picture_size(self.interpreter.get_input_details()[0])
 
     def _output_shapes(self) -> list[list[int]]:
         return [[int(size) for size in detail["shape"]] for detail in self.interpreter.get_output_details()]

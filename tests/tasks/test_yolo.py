@@ -232,6 +232,32 @@ def test_classify():
     assert str(ImageClassifier(file, max_results=1).classify(PICTURE)) == "cat 0.700"
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("wide", [True, False])
+def test_what_a_classifier_sees(wide, dtype, tmp_path, capsys):
+    """The middle of the picture, its pixels as 0..1; in a task and in `pylite run`, with the names of the metadata."""
+    m = ModelBuilder()
+    kind = {"scale": 1 / 255, "zero_point": -128} if dtype == "int8" else {}
+    x, y = m.tensor("image", (1, 2, 2, 1), dtype, **kind), m.tensor("y", (1, 4), dtype, **kind)
+    m.operator("RESHAPE", [x, m.constant("shape", np.int32([1, 4]))], [y], new_shape=(1, 4))
+    m.inputs([x])
+    m.outputs([y])
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("metadata.json", json.dumps({"names": list("abcd"), "task": "classify"}))
+    content = m.build() + archive.getvalue()
+    pixels = np.uint8([[255, 51, 102, 255], [255, 153, 204, 255]])
+    picture = pixels if wide else pixels.T[:, ::-1]
+    want = {"abcd"[i]: value for i, value in enumerate([0.2, 0.4, 0.6, 0.8] if wide else [0.6, 0.2, 0.8, 0.4])}
+    found = ImageClassifier(content).classify(picture).classifications[0].categories
+    assert {one.category_name: pytest.approx(one.score, abs=1e-6) for one in found} == want
+    (tmp_path / "m.tflite").write_bytes(content)
+    (tmp_path / "picture.pgm").write_bytes(b"P5 %d %d 255\n" % picture.shape[::-1] + picture.tobytes())
+    assert cli.main(["run", str(tmp_path / "m.tflite"), "--input", str(tmp_path / "picture.pgm"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["outputs"][0]["classes"]
+    assert {one["label"]: pytest.approx(one["score"], abs=1e-6) for one in found} == want
+
+
 @pytest.mark.parametrize(("metadata", "text"), [
     ({"names": 3}, "damaged"), ({"names": {"0": "a"}, "task": "dance"}, "says task 'dance'"),
     ({"names": {"0": "a"}, "task": "pose", "kpt_shape": [0, 3]}, "key points"), ("text", "damaged"),
