@@ -208,8 +208,8 @@ print(any("_library" in path for path in asked))""", "-S") == "True False\nTrue"
 
 LATER = ["errors", "compiler.recorded", "ir.flex_ops", "plugins", "tflite.signature", "_core.graph.tapes",
          *(f"_core.run.{module}" for module in ("parts", "plans", "rebinding", "reshaping", "buffers", "statistics"))]
-LATER_WITH_A_PLAN = ["compiler", "errors", "numerics", "ops", "plugins", "schema", "_core.graph", "runtime.executor",
-                     "runtime.plan_store", "runtime.plan_record"]
+LATER_WITH_A_PLAN = ["compiler", "errors", "numerics", "ops", "plugins", "schema", "_core.graph",
+                     "_core.product.layouts", "runtime.executor", "runtime.plan_store", "runtime.plan_record"]
 
 
 @pytest.mark.parametrize(("plan", "later"), [(False, LATER), (True, LATER_WITH_A_PLAN)], ids=["compiled", "planned"])

@@ -41,7 +41,6 @@ from pylite._core.simd cimport (
     slots,
 )
 
-from pylite._core.product import layouts
 from pylite._core.run.memory import pooled
 
 cdef object UINT8 = np.dtype(np.uint8)
@@ -235,6 +234,7 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
     """
     cdef Py_ssize_t zero = w_zero + (128 if w.dtype == UINT8 else 0), pixels = 1
     cdef bint winograd = False
+    from pylite._core.product import layouts    # kernels of the plan cache, whose weights are packed, do without
     if isinstance(layout, layouts.WinogradInteger):
         winograd = use_winograd(w, zero)
         pixels = 0 if winograd else 1
