@@ -21,6 +21,9 @@ def overridden(model: Model, overrides: "Mapping[int | str, Any]") -> Model:
     overrides: {index or name of the tensor: an array of its shape and type, or numbers that its type holds}.
     TensorError for a tensor that is not a constant, and for an array that does not fit.
     """
+    if not hasattr(overrides, "items"):
+        raise TypeError(f"overrides is a dictionary, {{index or name of a constant: array}}, not "
+                        f"{type(overrides).__name__}")
     graph = model.graph
     first = graph.subgraphs[0]
     tensors = list(first.tensors)
@@ -54,6 +57,11 @@ def _contents(tensor: "Tensor", value: "Any") -> "Any":
     if array.shape != tensor.shape or not np.can_cast(array.dtype, dtype, "same_kind"):
         raise errors.TensorError(f"overrides: tensor {tensor.index} {tensor.name!r} takes {tensor.dtype} "
                                  f"{list(tensor.shape)}, not {array.dtype} {list(array.shape)}")
-    data = np.ascontiguousarray(array.astype(dtype)).reshape(-1).view(np.uint8)
+    with np.errstate(over="ignore"):
+        fitted = array.astype(dtype)
+    if not np.array_equal(fitted, array) and (dtype.kind in "iu" or (np.isinf(fitted) & np.isfinite(array)).any()):
+        raise errors.TensorError(f"overrides: tensor {tensor.index} {tensor.name!r} is {tensor.dtype}, which does not "
+                                 f"hold all numbers from {array.min()} to {array.max()}")
+    data = np.ascontiguousarray(fitted).reshape(-1).view(np.uint8)
     data.flags.writeable = False
     return data

@@ -32,8 +32,11 @@ def read(source: Any, member: str | None = None) -> bytes:
 
     Raises ModelError where there is no such model, or several to choose from.
     """
-    known = members(source)
     name = source if isinstance(source, str) else "the bundle"
+    if member is not None and _is_only_a_model(source):
+        raise errors.ModelError(f"'{errors.shortened(name)}' is no bundle, so it has no member "
+                                f"{errors.shortened(member)!r}; a model by itself opens without one")
+    known = members(source)
     listed = ", ".join(map(repr, known)) or "no model"
     if member is None and len(known) != 1:
         raise errors.ModelError(f"'{errors.shortened(name)}' is a zip archive that holds {listed}; " + (
@@ -76,6 +79,12 @@ def _is_model(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bool:
             return file.read(8)[4:] == b"TFL3"
     except Exception:       # encrypted, or of a method that zipfile lacks
         return False
+
+
+def _is_only_a_model(source: Any) -> bool:
+    """Is it a model, without an archive behind it?"""
+    with open(source, "rb") if isinstance(source, str) else io.BytesIO(source) as file:
+        return file.read(8)[4:] == b"TFL3" and not zipfile.is_zipfile(file)
 
 
 def _damaged(name: str, error: Exception) -> errors.ModelError:

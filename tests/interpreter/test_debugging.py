@@ -89,8 +89,33 @@ def test_a_pickled_interpreter_keeps_its_constants():
 @pytest.mark.parametrize(("overrides", "text"), [
     ({"two": np.zeros(3, np.float32)}, r"takes float32 \[4\], not float32 \[3\]"),
     ({"two": np.zeros(4, complex)}, r"not complex128"), ({"nope": np.zeros(4)}, r"no constants are called 'nope'"),
+    ({"two": np.full(4, 1e40)}, r"is float32, which does not hold all numbers from 1e\+40 to 1e\+40"),
     ({"a": np.zeros(4)}, r"is computed, not a constant"), ({99: np.zeros(4)}, r"no constants are called 99"),
 ])
 def test_wrong_overrides(overrides, text):
     with pytest.raises(TensorError, match=text):
         ready(overrides=overrides)
+
+
+@pytest.mark.parametrize(("value", "good"), [
+    ([1, -128, 127], True), (np.uint8([1, 2, 127]), True), ([1, 2, 128], False), (np.uint8([1, 2, 200]), False),
+    (np.int64([0, 0, -1000]), False)])
+def test_integers_that_the_type_holds(value, good):
+    """Numbers of another type are taken if the constant's type holds them, and never wrapped."""
+    m = ModelBuilder()
+    x, y = m.tensor("x", (3,), "int8", scale=1.0), m.tensor("y", (3,), "int8", scale=1.0)
+    m.operator("MAXIMUM", [x, m.constant("c", np.zeros(3, np.int8), scale=1.0)], [y])
+    m.inputs([x])
+    m.outputs([y])
+    if good:
+        interpreter = pylite.Interpreter(model_content=m.build(), overrides={"c": value})
+        interpreter.allocate_tensors()
+        assert interpreter.get_tensor(index(interpreter, "c")).tolist() == list(value)
+    else:
+        with pytest.raises(TensorError, match="'c' is int8, which does not hold all numbers from"):
+            pylite.Interpreter(model_content=m.build(), overrides={"c": value})
+
+
+def test_overrides_of_another_kind():
+    with pytest.raises(TypeError, match=r"overrides is a dictionary.*not list"):
+        ready(overrides=[np.zeros(4)])
