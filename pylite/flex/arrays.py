@@ -19,8 +19,7 @@ _REAL = (*_NUMBERS, "float16", "int8", "int16", "uint8", "uint16", "uint32", "ui
 _COMPLEX = ("complex64", "complex128")
 
 
-@flex_op("Roll", *[f"{t} {i} {a} -> {t}" for t in (*_REAL, *_COMPLEX, "bool")
-                   for i in ("int32", "int64") for a in ("int32", "int64")])
+@flex_op("Roll", *[f"{t} int32|int64 int32|int64 -> {t}" for t in (*_REAL, *_COMPLEX, "bool")])
 def roll(x: _Array, shift: _Array, axis: _Array) -> _Array:
     return np.roll(x, np.atleast_1d(shift).tolist(), np.atleast_1d(axis).tolist())
 
@@ -32,7 +31,7 @@ def cross(a: _Array, b: _Array) -> _Array:
     return np.cross(a, b)
 
 
-@flex_op("Cumprod", *[f"{t} {i} -> {t}" for t in (*_REAL, *_COMPLEX) for i in ("int32", "int64")])
+@flex_op("Cumprod", *[f"{t} int32|int64 -> {t}" for t in (*_REAL, *_COMPLEX)])
 def cumprod(x: _Array, axis: _Array, *, exclusive: bool = False, reverse: bool = False) -> _Array:
     lines = np.moveaxis(x, int(axis), -1)[..., ::-1 if reverse else 1]
     if exclusive:

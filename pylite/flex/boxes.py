@@ -75,13 +75,10 @@ def suppressed(boxes: _Array, scores: _Array, most: int, iou_threshold: float, s
     return chosen, kept
 
 
-_FLOATS = ("float32", "float16")
-
-
 def _types(limits: int, *results: str) -> list[str]:
-    """Signatures: boxes and scores of one type T, the number, limits of one type; results: types, T for the scores'."""
-    return [f"{t} {t} int32 {' '.join([limit] * limits)} -> {' '.join(results).replace('T', t)}"
-            for t in _FLOATS for limit in _FLOATS]
+    """Signatures: boxes and scores of one type T, the number, and limits; results: types, T for that of the scores."""
+    return [f"{t} {t} int32 {' '.join(['float32|float16'] * limits)} -> {' '.join(results).replace('T', t)}"
+            for t in ("float32", "float16")]
 
 
 @flex_op("NonMaxSuppression", "float32 float32 int32 -> int32", sized_by=None)
@@ -152,7 +149,7 @@ def _places(start: _Array, end: _Array, size: int, count: int) -> _Array:
     return start + np.arange(count) * (end - start) / (count - 1)
 
 
-@flex_op("CropAndResize", *[f"{t} float32 int32 int32 -> float32" for t in PIXELS],
+@flex_op("CropAndResize", f"{'|'.join(PIXELS)} float32 int32 int32 -> float32",
          sized_by=(3,))
 def crop_and_resize(images: _Array, boxes: _Array, image_of_box: _Array, size: _Array, *, method: str = "bilinear",
                     extrapolation_value: float = 0.0) -> _Array:

@@ -42,7 +42,7 @@ def _interpolation(size: int, count: int, align_corners: bool, half_pixel: bool)
     return found / found.sum(1, keepdims=True)
 
 
-@flex_op("ResizeBicubic", *[f"{t} int32 -> float32" for t in PIXELS],
+@flex_op("ResizeBicubic", f"{'|'.join(PIXELS)} int32 -> float32",
          sized_by=(1,))
 def resize_bicubic(x: _Array, size: _Array, *, align_corners: bool = False,
                    half_pixel_centers: bool = False) -> _Array:

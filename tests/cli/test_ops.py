@@ -86,7 +86,7 @@ def test_flex_ops_come_last(capsys):
     assert text.startswith("ADD  versions") and text.endswith(
         "FlexErf  by pylite.flex.register(), or --ops flex\n    T -> T:  float32 float64 float16\n"
         "FlexTensorListStack  by pylite.flex.register(), or --ops flex\n    variant int32|int64 -> "
-        "float32|float64|float16|int32|int64|int16|int8|uint8|bool|complex64\n")
+        "float32|float64|float16|int32|int64|int16|int8|uint64|uint32|uint16|uint8|bool|complex64|complex128\n")
     assert cli.main(["ops", "FlexNone"]) == 2
     assert "there is no op FlexNone" in capsys.readouterr().err
 
