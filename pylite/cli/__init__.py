@@ -3,7 +3,6 @@
 Each module of this package without a leading underscore is a command, with `configure(parser)` and `run(args)`; its
 docstring's first line is its help.
 """
-import argparse
 import errno
 import importlib
 import os
@@ -13,7 +12,7 @@ import sys
 import pylite
 from pylite import _core as _core  # finds the other modules, and refuses those of a foreign package
 from pylite.cli._common import UsageError
-from pylite.cli._parser import Parser, meant, missing
+from pylite.cli._parser import HelpFormatter, Parser, meant, missing
 from pylite.errors import ComparisonError, FileFormatError, ModelError, PyliteError, clipped
 
 
@@ -89,9 +88,10 @@ def _failed(args, error, code):
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     text = clipped(text) + next(filter(None, map(missing, _named(args, error))), "")
-    from pylite.cli._terminal import printable, styled
+    from pylite.cli._terminal import printable, styled, wrapped
     name = f"pylite {args.command}:" if args.command else "pylite:"
-    sys.stderr.write(f"{styled(name, 'red', sys.stderr)} {printable(' '.join(text.split()))}\n")
+    first, *more = wrapped([f"{name} {printable(' '.join(text.split()))}"], sys.stderr)
+    sys.stderr.write("\n".join([styled(name, "red", sys.stderr) + first.removeprefix(name), *more, ""]))
     return code
 
 
@@ -117,7 +117,7 @@ def parser_of(argv):
         module = importlib.import_module(f"{__name__}.{name}")
         summary = module.__doc__.splitlines()[0]
         command = commands.add_parser(name, help=summary, description=summary, usage=getattr(module, "USAGE", None),
-                                      formatter_class=argparse.RawDescriptionHelpFormatter,
+                                      formatter_class=HelpFormatter,
                                       epilog=getattr(module, "EPILOG", None))
         command.add_argument("--debug", action="store_true", help="show the traceback of an error")
         module.configure(command)

@@ -54,7 +54,7 @@ def write(path, contents):
 
 def wrote(path):
     """Say on the standard error stream that a file is written."""
-    sys.stderr.write(_terminal.printable(f"wrote {path}") + "\n")
+    _terminal.say(f"wrote {path}")
 
 
 def wrote_if(path):
@@ -88,7 +88,7 @@ class Attempts:
 def show_found(found, args, *top, more=()):
     """Write what a validation found: as JSON, or as lines with tables of `top` rows, if it takes that, and `more`."""
     table = functools.partial(_format.table, verbose=args.verbose)
-    lines = _terminal.marked(_terminal.wrapped([*found.lines(*top, table), *more]))
+    lines = _terminal.shown([*found.lines(*top, table), *more])
     show(found.to_json() if args.json else "\n".join(lines) + "\n")
 
 

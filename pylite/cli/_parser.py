@@ -3,10 +3,34 @@ import argparse
 import difflib
 import os
 import re
+import sys
+import textwrap
 
+from pylite.cli._terminal import wrapped
 from pylite.errors import clipped, shortened
 
 ALIKE = 0.8         # share of letters in common from which on another file may have been meant
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Fills paragraphs and entries of lists that are wider than the terminal, and leaves others as they are."""
+
+    def _fill_text(self, text, width, indent):
+        return "\n\n".join(self._filled(part, width, indent) for part in text.split("\n\n"))
+
+    def _filled(self, part, width, indent):
+        lines = part.strip("\n").splitlines()
+        if max(map(len, lines), default=0) <= width:
+            return super()._fill_text(part, width, indent)
+        if any(line.startswith(" ") for line in lines):     # a list, whose long entries go on further in
+            return "\n".join(self._wrapped(line, width, indent, " " * (len(line) - len(line.lstrip()) + 4)) for line
+                             in lines)
+        return self._wrapped(" ".join(lines), width, indent, "")
+
+    @staticmethod
+    def _wrapped(text, width, indent, more):
+        return textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent + more,
+                             break_long_words=False, break_on_hyphens=False)
 
 
 class Parser(argparse.ArgumentParser):
@@ -23,7 +47,9 @@ class Parser(argparse.ArgumentParser):
         wrong = re.search(r"invalid choice: '?(.*?)'? \(choose from (.*)\)", message)
         if wrong:
             message = f"{message}{meant(wrong[1], re.findall(r'[^, ]+', wrong[2].replace(chr(39), '')))}"
-        super().error(clipped(message))
+        self.print_usage(sys.stderr)
+        lines = wrapped([f"{self.prog}: error: {clipped(message)}"], sys.stderr)
+        self.exit(2, "\n".join([*lines, ""]))
 
     def of_command(self, name):
         """The parser of a command, or this one where there is no such command."""

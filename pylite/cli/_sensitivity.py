@@ -36,8 +36,10 @@ def wanted(args):
         if args.target or args.blocks or args.mixed or args.recipe or args.denylist:
             raise _common.UsageError("--target, --blocks, --mixed, --recipe and --denylist take --sensitivity")
         return False
-    if not (args.reference and args.data and args.target):
-        raise _common.UsageError("--sensitivity takes --reference, --data and --target")
+    examples = {"--reference": "FLOAT_MODEL", "--data": "SAMPLES", "--target": "40dB"}
+    lacking = [f"{option} {value}" for option, value in examples.items() if not getattr(args, option[2:])]
+    if lacking:
+        raise _common.UsageError(f"--sensitivity needs more: {' '.join(lacking)}")
     return True
 
 

@@ -60,23 +60,29 @@ def styled(text, style, stream):
     return f"\x1b[{STYLES[style]}m{text}\x1b[0m" if coloured(stream) else text
 
 
-def marked(lines):
-    """Lines for the standard output, those that begin with one of COLOURED in its colour."""
-    for line in lines:
+def shown(lines):
+    """Lines for the standard output, as wide as a terminal, those that begin with one of COLOURED in its colour."""
+    for line in wrapped(lines, sys.stdout):
         style = next((style for word, style in COLOURED.items() if line.startswith(word)), None)
         yield styled(line, style, sys.stdout) if style else line
 
 
-def wrapped(lines):
-    """Lines for the standard output: on a terminal, sentences that are wider than it are broken between words."""
-    space = width(sys.stdout)
+def wrapped(lines, stream):
+    """Lines for a stream: on a terminal, sentences that are wider than it are broken between words."""
+    space = width(stream)
     for line in lines:
         if space is None or len(line) <= space or "\x1b" in line:      # a coloured row of a table fits as it is
             yield line
         else:
-            indent = " " * (len(line) - len(line.lstrip()))
+            column = re.match(r"\s+(\S+ )*\S+\s{2,}", line)      # of what a first word explains
+            indent = " " * (column.end() if column and column.end() < space // 2 else len(line) - len(line.lstrip()))
             yield from textwrap.wrap(line, max(space, NARROW), subsequent_indent=indent, break_long_words=False,
                                      break_on_hyphens=False, drop_whitespace=True, replace_whitespace=False)
+
+
+def say(text):
+    """Write a sentence to the standard error stream."""
+    sys.stderr.write("\n".join(wrapped([printable(text)], sys.stderr)) + "\n")
 
 
 def rich_table(headers, rows, right):

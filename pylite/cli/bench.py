@@ -101,7 +101,7 @@ def _lines(report, top, verbose):
         lines += ["", *_against.litert_lines(report["litert"], report["latency"]["median"])]
     if "against" in report:
         lines += ["", *_against.lines(report["against"])]
-    return _terminal.marked(lines)
+    return _terminal.shown(lines)
 
 
 def _facts(report, verbose):

@@ -17,7 +17,8 @@ _SUFFIXES = (".plan", ".digest", ".tmp")
 
 
 def configure(parser):
-    parser.add_argument("action", choices=["list", "clear"])
+    parser.add_argument("action", nargs="?", choices=["list", "clear"], default="list",
+                        help="what to do (default: list)")
     _common.add_cache(parser)
 
 
@@ -32,12 +33,12 @@ def run(args):
         total = _format.nbytes(sum(size for _, size, _ in files))
         if args.action == "clear":
             removed = [store.remove(name) for _, _, name in files]
-            sys.stdout.write(f"removed {sum(removed)} files, {total}\n")
+            sys.stdout.write(f"removed {_format.counted(sum(removed), 'file')}, {total}\n")
             return 0 if all(removed) else 1
         rows = [_row(store, *file) for file in reversed(files) if file[2].endswith(".plan")]
         headers = ("model", "inputs", "ISA level", "size", "last used")
-        lines = _format.table(headers, rows, right=("size",)) if rows else []
-        sys.stdout.write("\n".join([*lines, f"{len(rows)} plans, {total}"]) + "\n")
+        lines = _format.table(headers, rows, ("size",), ("ISA level", "inputs")) if rows else []
+        sys.stdout.write("\n".join([*lines, f"{_format.counted(len(rows), 'plan')}, {total}"]) + "\n")
     return 0
 
 

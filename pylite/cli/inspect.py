@@ -4,7 +4,7 @@ import json
 import sys
 import zipfile
 
-from pylite.cli import _common, _format, _nodes, _plugins
+from pylite.cli import _common, _format, _nodes, _plugins, _terminal
 
 EPILOG = """
 With --compat the exit code is 0 if pylite can run the model, 1 if not; with --diff 0 if the models are equal, 1 if not.
@@ -66,7 +66,7 @@ def run(args):
         text = _file(facts, args.verbose)
         for subgraph in facts["subgraphs"]:
             text += ["", *_subgraph(subgraph, args.tensors, args.verbose)]
-    sys.stdout.write("\n".join(text) + "\n")
+    sys.stdout.write("\n".join(text if args.json else _terminal.shown(text)) + "\n")
     return int(args.compat and not facts["runs"])
 
 

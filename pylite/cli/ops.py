@@ -33,8 +33,8 @@ def run(args):
     folded = {name.lower(): name for name in (*table, *on_request)}
     unknown = [name for name in args.ops if name.lower() not in folded]
     if unknown:
-        raise UsageError(f"there is no op {' or '.join(unknown)}{meant(unknown[0], folded.values())}; "
-                         "`pylite ops` lists all")
+        raise UsageError(f"there is no op {' or '.join(unknown)} (`pylite ops` lists all)"
+                         f"{meant(unknown[0], folded.values())}")
     wanted = [folded[name.lower()] for name in args.ops] or list(folded.values())
     chosen = {name: table[name] for name in wanted if name in table}
     on_request = {name: on_request[name] for name in wanted if name in on_request}

@@ -53,10 +53,10 @@ def _lines(found, verbose):
         times, threads = found["latency"], _format.counted(found["threads"], "thread")
         lines.append(f"median {_format.seconds(times['median'])} of {times['runs']} runs, {threads}; "
                      f"{_format.seconds(found['rest'])} outside the nodes")
-    lines += ["", *_graph(found["nodes"], verbose), "", *_by_op(found["by_op"])]
+    lines += ["", *_graph(found["nodes"], verbose), "", *_by_op(found["by_op"], verbose)]
     for arena in found["arena"]:
         lines += ["", *_arena(arena, verbose)]
-    return _terminal.marked(lines)
+    return _terminal.shown(lines)
 
 
 def _seconds(value):
@@ -79,11 +79,11 @@ def _graph(nodes, verbose):
                          ("kernels", "settings", "weights", "MAC", "result"), verbose)
 
 
-def _by_op(entries):
+def _by_op(entries, verbose):
     rows = [(e["op"], e["count"], _format.scaled(e["macs"]) if e["macs"] else "", _format.nbytes(e["weight_bytes"]),
              _format.nbytes(e["result_bytes"]), _seconds(e["seconds"]), _share(e["share"])) for e in entries]
     headers = ("op", "nodes", "MAC", "weights", "results", "time", "share")
-    return _format.table(headers, rows, headers[1:])
+    return _format.table(headers, rows, headers[1:], ("results", "weights", "MAC"), verbose)
 
 
 def _arena(arena, verbose):

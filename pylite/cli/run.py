@@ -84,8 +84,8 @@ def run(args):
         sys.stdout.write(json.dumps({"model": runner.path, **result}, indent=2, allow_nan=False) + "\n")
         return 0
     for note in result["notes"]:
-        sys.stderr.write(_terminal.printable(f"note: {note}") + "\n")
-    sys.stdout.write("\n".join(_lines(result)) + "\n")
+        _terminal.say(f"note: {note}")
+    sys.stdout.write("\n".join(_terminal.shown(_lines(result))) + "\n")
     return 0
 
 

@@ -44,7 +44,7 @@ examples:
   pylite validate model.tflite --data sounds/ --ops flex
   pylite validate model.tflite --golden tensors/          tensors that another framework has computed
 """
-USAGE = "pylite validate MODEL --data PATH [--reference OTHER] [other options, see --help]"
+USAGE = "pylite validate MODEL --data PATH [--reference OTHER]\n       [other options, see --help]"
 AGAINST = ("litert", "litert:ref", "litert:opt", "litert:default")
 SETTINGS = ("task", "labels", "label_offset", "output")
 

@@ -51,6 +51,9 @@ class Task:
         self.interpreter.allocate_tensors()
         self._inputs, self._outputs = metadata.read(self.model)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.interpreter!r}>"
+
     @classmethod
     def create_from_file(cls, file_path: str | os.PathLike[str], **options: Any) -> Self:
         """The task of a file; the same as calling the class."""

@@ -90,6 +90,10 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
         measurement = Measurement(model, reference, os.fspath(data), samples, mean, std, local_samples, threads,
                                   histograms, tensors, rate, _path(pictures), accuracy, prepare)
         return _measured(measurement, workers, shard, save, progress, dask)
+    if not hasattr(data, "__iter__"):
+        kind = "None" if data is None else f"of type {type(data).__name__}"
+        raise ComparisonError(f"the data is {kind}; expected a file, a folder, or samples: lists with an array for "
+                              "each input")
     comparison = Comparison(Model(model), widened(reference), threads, histograms, local_samples != 0)
     inputs = [comparison.subgraph.tensors[i] for i in comparison.subgraph.inputs]
 

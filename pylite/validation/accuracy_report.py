@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from pylite.runtime import columns, notebook
+from pylite.validation.printed import Printed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,8 +56,8 @@ class Flip:
     drop: float
 
 
-@dataclass
-class Accuracy:
+@dataclass(repr=False)
+class Accuracy(Printed):
     """A model's results on a data set, beside its reference's if there is one.
 
     task: one of TASKS; main: the metric of `drop`; labels: names of the classes; metrics: {name: Metric}

@@ -21,6 +21,7 @@ from pylite.runtime.executor import Executor
 from pylite.validation.accuracy_report import counted
 from pylite.validation.feeding import feed
 from pylite.validation.files import replacing
+from pylite.validation.printed import Printed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -67,8 +68,8 @@ class Difference:
         return f"{self.elements} elements, by up to {self.largest:g}{f' steps ({steps})' if steps else ''}"
 
 
-@dataclass
-class Agreement:
+@dataclass(repr=False)
+class Agreement(Printed):
     """How a model's results compare with those elsewhere; differences in the order of the nodes."""
     model: str
     other: str

@@ -111,7 +111,7 @@ function drawnGraph(lines) {
         : n.share > .5 * slowest ? "poor" : n.share > .1 * slowest ? "fair" : "blue";
       found.set(n, {colour: hot, mark: hot === "poor" ? "mark" : null, go: () => t ? select(t) : goTo(lines.get(n)), said: [
         known(excess) && excess >= limits.notable ? `excess ${decibels(excess)} dB` : null,
-        t && t.cause ? t.cause : null, n.share ? share(n.share) + " of the time" : null]});
+        t && t.cause ? t.cause : null, n.share ? share(n.share) : null]});
     }
     return found.get(n);
   };

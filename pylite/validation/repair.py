@@ -19,6 +19,7 @@ from pylite.validation.accuracy_report import counted, finite
 from pylite.validation.data import Samples, sample_of
 from pylite.validation.floating import keep_in_float
 from pylite.validation.mending import Mender, Step
+from pylite.validation.printed import Printed
 from pylite.validation.widening import quantized, widened
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ VERSION = 1
 SAMPLES = 64            # unless told, spread evenly over the data
 
 
-@dataclass
-class Repair:
+@dataclass(repr=False)
+class Repair(Printed):
     """A repaired model.
 
     before_db, after_db: the SQNR of the outputs (their mean, where there are several) on the held-out samples;

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pylite.runtime import columns, notebook
 from pylite.validation.accuracy_report import counted, finite
+from pylite.validation.printed import Printed
 from pylite.validation.verdict import verdict
 
 if TYPE_CHECKING:
@@ -69,8 +70,8 @@ class TensorReport:
     judged: bool = False
 
 
-@dataclass
-class Report:
+@dataclass(repr=False)
+class Report(Printed):
     """A model compared with its reference.
 
     ranking: nodes, worst first, by `ranked_by`; first_divergence: the first node, in the order of execution, whose own

@@ -22,6 +22,7 @@ from pylite.validation.blocks import blocks as blocks_of
 from pylite.validation.data import Samples
 from pylite.validation.measures import decibels
 from pylite.validation.mixture import Mixture
+from pylite.validation.printed import Printed
 from pylite.validation.scoring import Predictor, Scorer, Settings, finish
 from pylite.validation.tally import Tally
 from pylite.validation.widening import quantized, widened
@@ -58,8 +59,8 @@ class Node:
     quantized_alone: float
 
 
-@dataclass
-class Sensitivity:
+@dataclass(repr=False)
+class Sensitivity(Printed):
     """Which nodes to run in float.
 
     measure: "sqnr_db", of the worst output, or the metric of the accuracy; quantized, real: with no node in float, and

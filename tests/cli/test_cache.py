@@ -94,7 +94,7 @@ def test_the_cache_is_in_the_users_folder_by_default(folder, model, capsys, monk
     assert [file.suffix for file in (folder / "pylite").iterdir()] == [".plan"]
     capsys.readouterr()
     assert cli.main(["cache", "list"]) == 0
-    assert "1 plans" in capsys.readouterr().out
+    assert "1 plan," in capsys.readouterr().out
 
 
 def test_commands_that_run_a_model_use_its_plan(folder, capsys, monkeypatch):

@@ -1,5 +1,7 @@
 """What a terminal gets: colours, rich's tables, progress; and the same words without them."""
 import argparse
+import contextlib
+import json
 import os
 import re
 import shlex
@@ -80,6 +82,34 @@ def test_narrow_terminals_lose_no_letters(capsys, terminal, monkeypatch):
     lines = [ESCAPE.sub("", line) for line in _format.table(("name", "n"), [("abcdefghij" * 6, 7)], ("n",))]
     assert all(len(line) <= 40 for line in lines)
     assert "".join(lines[1:]).replace(" ", "").replace("7", "") == "abcdefghij" * 6
+
+
+def test_an_explained_word_has_its_explanation_in_one_column(capsys, terminal, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    line = "  signature     serving_default(input: int8[1, 8, 8, 1]) -> probabilities: int8[1, 10]"
+    first, *more = _terminal.shown([line])
+    assert first.startswith("  signature     serving_default") and more
+    assert all(each.startswith(" " * 16) and each[16] != " " and len(each) <= 40 for each in more)
+
+
+@pytest.mark.parametrize("command", [["run", "digits", "--input", "sevne"], ["run", "digits", "--inptu", "seven"],
+                                     ["validate", "digits"], ["ops", "conv2"],
+                                     *(["help", verb] for verb in ("bench", "inspect", "ops", "report", "run")),
+                                     ["validate", "--help"]])
+def test_errors_and_help_are_no_wider_than_the_terminal(capsys, terminal, monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "60")
+    with contextlib.suppress(SystemExit):
+        cli.main(command)
+    printed = capsys.readouterr()
+    lines = ESCAPE.sub("", printed.err + printed.out).splitlines()
+    assert lines and max(map(len, lines)) <= 60
+
+
+def test_json_is_never_broken(capsys, terminal, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    for command in ["inspect"], ["run", "--input", "seven"], ["report", "--seconds", "0.01"]:
+        assert cli.main([command[0], "digits", *command[1:], "--json"]) == 0
+        assert isinstance(json.loads(capsys.readouterr().out), dict)
 
 
 def test_sentences_are_broken_between_words(capsys, terminal, without_rich, monkeypatch):
@@ -208,7 +238,7 @@ def test_every_command_says_what_it_wrote(capsys, tmp_path, monkeypatch, argumen
 
 
 def test_verdicts_and_warnings_have_colours(capsys, terminal, without_rich):
-    assert list(_terminal.marked(["warning: hot", "slower: 2", "a: faster"])) == [
+    assert list(_terminal.shown(["warning: hot", "slower: 2", "a: faster"])) == [
         "\x1b[33mwarning: hot\x1b[0m", "\x1b[31mslower: 2\x1b[0m", "a: faster"]
 
 

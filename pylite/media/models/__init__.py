@@ -2,8 +2,11 @@
 
 The scripts in the repository's `examples/training` make them; its README.md gives their accuracy.
 """
+import difflib
 import os
 from pathlib import Path
+
+from pylite import errors
 
 _HERE = Path(__file__).parent
 
@@ -22,13 +25,20 @@ def path(name: str) -> Path:
     """Path of the model `name`, such as "digits".  ValueError for another name lists the models."""
     file = _HERE / f"{name}.tflite"
     if name not in names():
-        raise ValueError(f"no model {name!r}; there are {', '.join(names())}")
+        raise ValueError(f"no model {name!r}{_listed(name, names())}")
     return file
 
 
 def named(source: str | os.PathLike[str]) -> str:
-    """The path of a model: `source`, or the bundled model of this name unless a file is called so."""
+    """The path of a model: `source`, or the bundled model of this name unless a file is called so.
+
+    ModelError (a ValueError) where neither is there and the text looks like such a name.
+    """
     text = os.fspath(source)
+    if isinstance(text, str) and text.isidentifier() and text not in names() and not os.path.exists(text):
+        raise errors.ModelError(
+            f"Could not open '{errors.shortened(text)}'. There is no such file, and no bundled model of this name"
+            f"{_listed(text, names())}")
     return os.fspath(path(text)) if text in names() and not os.path.exists(text) else text
 
 
@@ -43,4 +53,10 @@ def sample(name: str) -> Path:
     for file in (_HERE / "samples").iterdir():
         if name in (file.stem, file.name):
             return file
-    raise ValueError(f"no sample {name!r}; there are {', '.join(samples())}")
+    raise ValueError(f"no sample {name!r}{_listed(name, samples())}")
+
+
+def _listed(name: str, known: list[str]) -> str:
+    """What there is instead of `name`."""
+    close = difflib.get_close_matches(name.lower(), known, 1)
+    return f"; did you mean {close[0]!r}? There are {', '.join(known)}" if close else f"; there are {', '.join(known)}"
