@@ -1,5 +1,6 @@
 """Programs for new input shapes: several at a time, in arenas that grow, on several threads."""
 import gc
+import itertools
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,6 +9,7 @@ import pytest
 
 import pylite
 from pylite.schema.builder import ModelBuilder
+from pylite.schema.tables import table
 
 
 def network():
@@ -113,3 +115,25 @@ def test_shapes_after_a_refused_one(wanted):
         interpreter.allocate_tensors()
     for shape in SHAPES:
         assert result(interpreter, shape) == wanted[shape], shape
+
+
+@pytest.mark.parametrize("dtype", ["int4", "int8"])
+def test_rows_of_products_with_blocks(dtype):
+    """Any number of rows, also none, by two products with a scale for each block of the depth."""
+    depth, size, rng = 64, 32, np.random.default_rng(1)
+    m = ModelBuilder()
+    tensors = [m.tensor(name, (1, depth), shape_signature=(-1, depth)) for name in "xyz"]
+    for i, (x, y) in enumerate(itertools.pairwise(tensors)):
+        scales = m.constant(f"scales{i}", rng.uniform(.01, .1, depth * depth // size).astype(np.float16))
+        blocks = table("BlockwiseQuantization")(scales=scales, zero_points=-1, block_size=size)
+        w = m.constant(f"w{i}", rng.integers(-8, 8, (depth, depth)).astype(np.int8), dtype=dtype,
+                       quantization=table("QuantizationParameters")(details=blocks))
+        b = m.constant(f"b{i}", rng.normal(0, 1, depth).astype(np.float32))
+        m.operator("FULLY_CONNECTED", [x, w, b], [y], version=13, fused_activation_function="RELU")
+    m.inputs(tensors[:1])
+    m.outputs(tensors[-1:])
+    content = m.build()
+    interpreter = pylite.Interpreter(model_content=content)
+    for rows in (1, 3, 5, 2, 40, 0, 7, 5, 1):
+        shape = (rows, depth)
+        assert result(interpreter, shape) == result(pylite.Interpreter(model_content=content), shape), rows

@@ -3,11 +3,14 @@ import numpy as np
 
 from libc.stdint cimport int32_t, uint8_t
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, nothing, set_strided
 from pylite._core.product.tasks cimport MAX_NR, padded, parallel_pool
-from pylite._core.simd cimport PL_BLOCK_ROWS, parallel_for, pl_blocks, pl_pool, pl_slots, pl_tile, slots
+from pylite._core.simd cimport PL_BLOCK_ROWS, memory_of, parallel_for, pl_blocks, pl_pool, pl_slots, pl_tile, slots
 
 from pylite._core.run.memory import pooled
+
+cdef enum:
+    OPERANDS = 5            # of BlockwiseHybrid: its ARRAYS
 
 
 cdef void halve(const uint8_t *x, ptrdiff_t step, ptrdiff_t pairs, uint8_t *to) noexcept nogil:
@@ -67,34 +70,57 @@ cdef class BlockwiseHybrid(Kernel):
     x: (m, k) and y: (m, n) float32; q: (m, k) bytes, row_scales: (m,) float32 and terms: (m,) int32 of scratch;
     packed: from pack_blocks, of `blocks` blocks; bias: (n,) float32 or None.
     """
-    cdef const float[:, ::1] x
-    cdef float[:, ::1] y
-    cdef uint8_t[:, ::1] q
-    cdef float[::1] row_scales
-    cdef int32_t[::1] terms
-    cdef const uint8_t[::1] panels
-    cdef const int32_t[::1] sums
-    cdef const float[::1] scales, bias
+    ARRAYS = (0, 1, "q", "row_scales", "terms")
+    cdef object held        # owners of the other memory that state points to
     cdef Blockwise state
 
-    def __init__(self, const float[:, ::1] x, float[:, ::1] y, tuple packed, const float[::1] bias, *,
-                 uint8_t[:, ::1] q, float[::1] row_scales, int32_t[::1] terms, Py_ssize_t blocks, float low,
-                 float high):
-        cdef Blockwise *s = &self.state
-        cdef pl_blocks *b = &s.blocks
-        self.x, self.y, self.q, self.row_scales, self.terms, self.bias = x, y, q, row_scales, terms, bias
-        self.panels, self.sums, self.scales, b.nibbles = packed
-        if 0 in self.x.shape[:2] or 0 in self.y.shape[:2]:
+    def __init__(self, x, y, tuple packed, const float[::1] bias, *, q, row_scales, terms, Py_ssize_t blocks,
+                 float low, float high):
+        cdef pl_blocks *b = &self.state.blocks
+        cdef Strided operands[OPERANDS]
+        cdef const Strided *arrays[OPERANDS]
+        cdef int i
+        cdef const uint8_t[::1] panels
+        cdef const int32_t[::1] sums
+        cdef const float[::1] scales
+        self.memory = x, y, q, row_scales, terms
+        for i in range(OPERANDS):
+            set_strided(&operands[i], self.memory[i], 2 if i < 3 else 1, 1 if i == 2 else 4, i > 0)
+            memory_of(self.memory[i], operands[i].nbytes)       # raises where it is not contiguous
+            arrays[i] = &operands[i]
+        panels, sums, scales, b.nibbles = packed
+        self.held = packed, bias
+        if operands[0].nbytes == 0 or operands[1].nbytes == 0:
             return
-        s.slots = slots
-        b.panels, b.sums, b.scale = &self.panels[0], &self.sums[0], &self.scales[0]
+        b.panels, b.sums, b.scale = &panels[0], &sums[0], &scales[0]
         b.bias = &bias[0] if bias is not None else NULL
-        b.depth, b.columns, b.blocks, b.low, b.high = x.shape[1], y.shape[1], blocks, low, high
-        b.deep, b.wide = padded(b.depth // b.blocks, s.slots.q8.ka), padded(b.columns, s.slots.q8.nv)
-        s.x, s.q, s.row_scales, s.terms, s.y = &x[0, 0], &q[0, 0], &row_scales[0], &terms[0], &y[0, 0]
-        s.rows, s.splits = x.shape[0], (b.columns + s.slots.q8.nr - 1) // s.slots.q8.nr
-        self.fn, self.algorithm = <kernel_fn>blockwise_hybrid, "weights of 4 bits" if b.nibbles else "weights of 8 bits"
-        self.subnormals = FLUSH
+        b.depth, b.columns, b.blocks, b.low, b.high = operands[0].shape[1], operands[1].shape[1], blocks, low, high
+        b.deep, b.wide = padded(b.depth // b.blocks, slots.q8.ka), padded(b.columns, slots.q8.nv)
+        self.arrange(arrays)
+
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef const pl_blocks *b = &self.state.blocks
+        cdef BlockwiseHybrid made
+        cdef int i
+        for i in range(OPERANDS):
+            if arrays[i] == NULL:
+                return None
+        if (self.fn == <kernel_fn>nothing or arrays[0].shape[0] == 0 or arrays[0].shape[1] != b.depth
+                or arrays[1].shape[1] != b.columns):
+            return None
+        made = BlockwiseHybrid.__new__(BlockwiseHybrid)
+        made.held, made.state.blocks = self.held, self.state.blocks
+        made.arrange(arrays)
+        return made
+
+    cdef void arrange(self, const Strided **arrays) noexcept:
+        """Point to the ARRAYS of a product whose weights are known."""
+        cdef Blockwise *s = &self.state
+        s.slots, s.x, s.y, s.q = slots, <const float *>arrays[0].at, <float *>arrays[1].at, <uint8_t *>arrays[2].at
+        s.row_scales, s.terms = <float *>arrays[3].at, <int32_t *>arrays[4].at
+        s.rows, s.splits = arrays[0].shape[0], (s.blocks.columns + slots.q8.nr - 1) // slots.q8.nr
+        self.fn, self.subnormals = <kernel_fn>blockwise_hybrid, FLUSH
+        self.algorithm = "weights of 4 bits" if s.blocks.nibbles else "weights of 8 bits"
 
 
 cdef int blockwise_hybrid(BlockwiseHybrid self, pl_pool *pool) noexcept nogil:
