@@ -48,12 +48,12 @@ cdef class Tape:
         free(self.first)
         free(self.guarded)
 
-    def evaluate(self, given):
-        """Compute all slots for the dimensions `given`; do the guards hold?"""
+    def evaluate(self, sizes):
+        """Compute all slots for the dimensions `sizes`; do the guards hold?"""
         cdef Py_ssize_t i, j = 0
         for i in range(self.size):
             if self.operations[i] == GIVEN:
-                self.numbers[i] = given[j]
+                self.numbers[i] = sizes[j]
                 j += 1
         return self.run()
 
@@ -109,7 +109,7 @@ cdef class Tape:
 cdef class ShapeTape(Tape):
     """The Tape of a recording of input shapes.
 
-    shapes: of all inputs; varying: [(input, axis)] of the dimensions that are given, in order; the others are constant.
+    shapes: of all inputs; varying: [(input, axis)] of the dimensions that vary, in order; the others are constant.
     """
     def __cinit__(self, Recording recording not None, list shapes not None, list varying not None):
         cdef Py_ssize_t i = 0
@@ -127,7 +127,7 @@ cdef class ShapeTape(Tape):
 
     cpdef bint fits(self, shapes) except -1:
         """Compute all slots for input `shapes`; False where another recording is due."""
-        cdef Py_ssize_t i = 0, given = 0, position
+        cdef Py_ssize_t i = 0, slot = 0, position
         cdef int64_t size
         if len(shapes) != len(self.ranks):
             return False
@@ -136,8 +136,8 @@ cdef class ShapeTape(Tape):
                 return False
             for size in shape:
                 if self.constant[i] < 0:
-                    self.numbers[given] = size      # they have the first slots
-                    given += 1
+                    self.numbers[slot] = size      # they have the first slots
+                    slot += 1
                 elif self.constant[i] != size:
                     return False
                 i += 1

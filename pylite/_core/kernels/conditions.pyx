@@ -29,10 +29,10 @@ cdef class RequireNot(Kernel):
 
 cdef bint has(const integer *x, ptrdiff_t n, integer value) noexcept nogil:
     cdef ptrdiff_t i
-    cdef bint found = False
+    cdef bint any_equal = False
     for i in range(n):
-        found |= x[i] == value
-    return found
+        any_equal |= x[i] == value
+    return any_equal
 
 
 cdef int run_require_not(RequireNot self, pl_pool *pool) noexcept nogil:
@@ -64,10 +64,10 @@ cdef class RequireAtLeast(Kernel):
 
 cdef bint has_below(const integer *x, ptrdiff_t n, int32_t low) noexcept nogil:
     cdef ptrdiff_t i
-    cdef bint found = False
+    cdef bint any_below = False
     for i in range(n):
-        found |= x[i] < low
-    return found
+        any_below |= x[i] < low
+    return any_below
 
 
 cdef int run_require_at_least(RequireAtLeast self, pl_pool *pool) noexcept nogil:

@@ -71,20 +71,20 @@ cdef void large_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, int thread) 
 cdef void rfft2d_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, double *rows) noexcept nogil:
     """rows: the spectra of `height` rows, and as much again, at least two, for what comes in between."""
     cdef ptrdiff_t i, r, k, h = self.height, w = self.width, line = 2 * (w // 2 + 1)
-    cdef ptrdiff_t given = min(h, self.x.shape[1]), columns = min(w, self.x.shape[2])
+    cdef ptrdiff_t rows_present = min(h, self.x.shape[1]), columns = min(w, self.x.shape[2])
     cdef double *between = rows + h * line
     cdef double *result
     cdef const float *x
     cdef float *y
     for i in range(begin, end):
-        for r in range(given):
+        for r in range(rows_present):
             x = &self.x[i, r, 0]
             for k in range(columns):
                 between[k] = x[k]
             memset(between + columns, 0, (w - columns) * sizeof(double))
             real_row(between, between + line, w, &self.along_width[0] if w > 1 else NULL, &self.halves[0],
                      rows + r * line)
-        memset(rows + given * line, 0, (h - given) * line * sizeof(double))
+        memset(rows + rows_present * line, 0, (h - rows_present) * line * sizeof(double))
         result = transform(h, line // 2, &self.along_height[0], rows, between) if h > 1 else rows
         y = &self.y[i, 0, 0]
         for k in range(h * line):

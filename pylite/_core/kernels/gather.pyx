@@ -42,17 +42,17 @@ cdef inline int64_t load_index(const uint8_t *p, Py_ssize_t width) noexcept nogi
 
 cdef bint outside(const uint8_t *indices, Py_ssize_t n, Py_ssize_t width, Py_ssize_t size) noexcept nogil:
     cdef const int32_t *of_32_bits = <const int32_t *>indices
-    cdef bint found = False
+    cdef bint any_outside = False
     cdef int64_t index
     cdef Py_ssize_t i
     if width == 4:
         for i in range(n):
-            found |= <int64_t>of_32_bits[i] < 0 or <int64_t>of_32_bits[i] >= size
-        return found
+            any_outside |= <int64_t>of_32_bits[i] < 0 or <int64_t>of_32_bits[i] >= size
+        return any_outside
     for i in range(n):
         index = load_index(indices + i * width, width)
-        found |= index < 0 or index >= size
-    return found
+        any_outside |= index < 0 or index >= size
+    return any_outside
 
 
 cdef int gather(Gather self, pl_pool *pool) noexcept nogil:

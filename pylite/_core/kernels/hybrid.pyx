@@ -71,17 +71,17 @@ cdef class ConvHybrid(Kernel):
         cdef Hybrid *s = &self.state
         cdef ProductQ8 *p = &s.product
         cdef pl_hybrid *h = &p.hybrid
-        cdef Strided given[7]
+        cdef Strided operands[7]
         cdef const Strided *arrays[7]
         cdef int i, dimensions, item
         for i, (array, dimensions, item) in enumerate(((x, 4, 4), (y, 4, 4), (q, 4, 1), (row_scales, 1, 4),
                                                        (row_zeros, 1, 4), (padding, 2, 1), (pixels, 4, 1))):
             arrays[i] = NULL
             if array is not None:
-                set_strided(&given[i], array, dimensions, item)
-                arrays[i] = &given[i]
+                set_strided(&operands[i], array, dimensions, item)
+                arrays[i] = &operands[i]
         self.memory, self.scales, self.bias, self.first = (x, y, q, row_scales, row_zeros, padding), scales, bias, first
-        if given[0].nbytes == 0 or given[1].nbytes == 0:
+        if operands[0].nbytes == 0 or operands[1].nbytes == 0:
             return
         s.asymmetric = asymmetric
         h.scale, h.bias = &scales[0], &bias[0] if bias is not None else NULL

@@ -38,8 +38,8 @@ cdef class PythonOp(Kernel):
 
     def returned(self, result):
         """A result other than None must be the outputs themselves, as ufuncs return them."""
-        given = result if isinstance(result, tuple) else (result,)
-        if not all(any(a is y for y in self.outputs) for a in given):
+        returned = result if isinstance(result, tuple) else (result,)
+        if not all(any(a is y for y in self.outputs) for a in returned):
             raise TypeError(f"it returned {type(result).__name__}; results must be written into the output arrays, "
                             "y[...] = result")
 

@@ -71,10 +71,10 @@ cdef struct Layer:
     Operand operands[4]     # x, aux, h and the input of the projection
     float *h
     float *c
-    float *given            # scratch, each NULL where the stack suffices
-    int8_t *given_q
-    float *given_scales
-    int32_t *given_zeros
+    float *reserved         # scratch, each NULL where the stack suffices
+    int8_t *reserved_q
+    float *reserved_scales
+    int32_t *reserved_zeros
     float *scratch          # (gates, steps ahead, rows, cells)
     float *now              # the slice of the current step,
     ptrdiff_t plane         # from gate to gate
@@ -149,17 +149,17 @@ cdef class Recurrent(Kernel):
         check_scratch(scratch, s.count * s.rows * s.cells)
         check_scratch(q, at)
         check_scratch(row_scales, 4 * s.rows if s.hybrid else 0)
-        s.given = &scratch[0] if scratch is not None else NULL
-        s.given_q = &q[0] if q is not None else NULL
+        s.reserved = &scratch[0] if scratch is not None else NULL
+        s.reserved_q = &q[0] if q is not None else NULL
         if row_scales is not None:
-            s.given_scales, s.given_zeros = &row_scales[0], &row_zeros[0]
+            s.reserved_scales, s.reserved_zeros = &row_scales[0], &row_zeros[0]
         self.fn, self.subnormals = <kernel_fn>recurrent, FLUSH
 
-    cdef const float *floats(self, given):
+    cdef const float *floats(self, numbers):
         cdef const float[::1] array
-        if given is None:
+        if numbers is None:
             return NULL
-        array = given
+        array = numbers
         self.kept.append(array)
         return &array[0]
 
@@ -189,9 +189,9 @@ cdef class Recurrent(Kernel):
             made.states = self.states
         s.h = <float *>placed(arrays[3], s.h)
         s.c = <float *>placed(arrays[4], s.c)
-        s.given, s.given_q = <float *>placed(arrays[5], s.given), <int8_t *>placed(arrays[6], s.given_q)
-        s.given_scales = <float *>placed(arrays[7], s.given_scales)
-        s.given_zeros = <int32_t *>placed(arrays[8], s.given_zeros)
+        s.reserved, s.reserved_q = <float *>placed(arrays[5], s.reserved), <int8_t *>placed(arrays[6], s.reserved_q)
+        s.reserved_scales = <float *>placed(arrays[7], s.reserved_scales)
+        s.reserved_zeros = <int32_t *>placed(arrays[8], s.reserved_zeros)
         return made
 
 
@@ -210,12 +210,12 @@ cdef int recurrent(Recurrent self, pl_pool *pool) noexcept nogil:
     cdef float *for_scales = scales
     cdef int32_t *for_zeros = zeros
     s.scratch = gates
-    if s.given != NULL:
-        s.scratch = s.given
-    if s.given_q != NULL:
-        for_q = s.given_q
-    if s.given_scales != NULL:
-        for_scales, for_zeros = s.given_scales, s.given_zeros
+    if s.reserved != NULL:
+        s.scratch = s.reserved
+    if s.reserved_q != NULL:
+        for_q = s.reserved_q
+    if s.reserved_scales != NULL:
+        for_scales, for_zeros = s.reserved_scales, s.reserved_zeros
     if s.hybrid:
         divide_scratch(s, for_q, for_scales, for_zeros)
     return walk(s, pool)

@@ -270,9 +270,9 @@ cdef void output(Layer *s) noexcept nogil:
 
 
 # ---- gates in 8 bits, whose normalization and activations are computed in float32 ------------------------------
-cdef void set_middle(Gate *g, given):
-    """given: (zero point, m, e) of the sums of the input, the same of the state, and the normalization's scale."""
-    x, h, scale = given
+cdef void set_middle(Gate *g, parameters):
+    """parameters: (zero point, m, e) of the sums of the input, the same of the state; the normalization's scale."""
+    x, h, scale = parameters
     g.from_input.zero, g.from_input.m, g.from_input.e = x
     g.from_recurrent.zero, g.from_recurrent.m, g.from_recurrent.e = h
     g.norm_scale = scale
