@@ -130,8 +130,8 @@ def checkout(installed, tmp_path):
 
 def in_folder(folder, code, *path):
     """A new Python whose working folder this is, with `path` after it in sys.path, and neither -P nor site-packages."""
-    return subprocess.run([sys.executable, "-S", "-c", f"import sys; sys.path += {[*map(str, path), str(PACKAGES)]}\n"
-                           + code], capture_output=True, text=True, check=False, cwd=folder)
+    return subprocess.run([sys.executable, "-S", "-c", f"import sys; sys.path += {[*map(str, path)]}\n{code}"],
+                          capture_output=True, text=True, check=False, cwd=folder)
 
 
 def test_unbuilt_sources_raise_an_error_with_the_remedy(checkout):
@@ -148,7 +148,7 @@ def test_unbuilt_sources_give_way_to_an_installed_pylite(checkout, installed):
 import pylite.interpreter, pylite._core.capi.hosting
 from pylite.media import models
 print(pylite.__file__, pylite.interpreter.__file__, pylite._core.capi.hosting.__file__, models.__file__)""",
-                     installed)
+                     installed, PACKAGES)
     assert done.returncode == 0, done.stderr
     assert all(file.startswith(str(installed)) for file in done.stdout.split())
 

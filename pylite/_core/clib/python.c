@@ -109,8 +109,8 @@ static void interpreter_path(char path[PATH_MAX]) {
   strcpy(path, "python3");
 }
 
-// What that Python says of itself, line by line: its path, its prefix, then its search path up to an empty line, then where its
-// shared library may be, and END.
+// What that Python says of itself, line by line: its path, its prefix, then its search path up to an empty line, then
+// where its shared library may be, and END.
 #define END "\n.\n"
 static const char question[] =
   "import sys, sysconfig as s, os\n"
