@@ -67,7 +67,7 @@ cdef struct Depthwise:
     ptrdiff_t line, image, y_line           # strides in bytes,
     ptrdiff_t y_item        # and bytes of a result
     ptrdiff_t run           # output lines that micro-kernels take at a time,
-    ptrdiff_t every         # every how many lines of the output
+    ptrdiff_t every         # which lie so many lines apart
     bint borders            # may these include windows that lie partly outside of the image?
     int stride, dilation, pad               # the vertical ones
     # multiply writes the results of the output pixels `g` to y; complete scales the sums of lines of an image.

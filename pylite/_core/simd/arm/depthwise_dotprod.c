@@ -142,7 +142,7 @@ static __attribute__((noinline)) void subtract_zero(int N, int stride, const fil
     acc[i].high = vmlsq_n_s32(acc[i].high, all.high, f->finish.w_zero);
   }
 }
-#define WIDTHS(X) /* a call's groups of pixels say more than its width */
+#define WIDTHS(X) /* none: whole groups of pixels are multiplied, whatever the width */
 PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint8_t *const *lines, ptrdiff_t at,
                        sums *acc) {
   const int8_t *w = f->w;
