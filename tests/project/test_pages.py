@@ -3,6 +3,7 @@ import pytest
 
 from pylite.media import models
 from tests.project import pages
+from tests.tools.resources import peer
 
 MODELS = [("model.tflite", models.path("digits")),       # stands for the reader's own
           ("atan.tflite", pages.ROOT / "examples" / "custom_op_python" / "atan.tflite")]
@@ -14,6 +15,8 @@ PAGES = [pages.ROOT / "README.md", *(pages.ROOT / "docs" / f"{name}.md" for name
 
 @pytest.mark.parametrize("page", [page.relative_to(pages.ROOT).as_posix() for page in PAGES])
 def test_a_page_runs_as_printed(page, tmp_path):
+    if "--against litert" in (pages.ROOT / page).read_text():
+        peer()
     assert pages.run(page, tmp_path, MODELS)
 
 
