@@ -114,16 +114,15 @@ def _lower_int8(node, x, w, b, y, rows):
     if w_flip and per_channel:
         raise node.error("uint8 weights have one scale", w)
     scales = products.per_channel(quantization.product_scales(x.scale, w.scales, y.scale), columns)
-    itemsize = 2 if y.dtype == "int16" else 1
     packed, unpacked = Packed("matmul.pack_weights", w), {}
     if w.data is None:                      # weights that are packed at each run
-        packed, unpacked = None, {"w": w.view(dtype="uint8"), "sums": Scratch((columns,), "int32"),
+        packed, unpacked = None, {"weights": w.view(dtype="uint8"), "sums": Scratch((columns,), "int32"),
                                   "panels": Scratch((_packed_size(columns, depth),), "uint8")}
-    return Call("matmul.FullyConnectedQ8", x.view((rows, depth), dtype="uint8"),
-                y.view((rows, columns * itemsize), dtype="uint8"), packed, products.contents(node, b, "bias"),
-                scales=scales, x_zero=x.zero_point - x_lift, w_zero=w_zero, zero_point=y.zero_point - y_lift,
-                low=low - y_lift, high=high - y_lift, x_flip=x_flip, w_flip=w_flip, y_flip=y_flip, itemsize=itemsize,
-                **unpacked)
+    return Call("conv.ConvQ8", x.view((rows, 1, 1, depth), dtype="uint8"),
+                y.view((rows, 1, 1, columns), dtype=None if y.dtype == "int16" else "uint8"), packed,
+                filter=Window(1, 1).filter, w_zero=w_zero, zero_point=y.zero_point - y_lift, low=low - y_lift,
+                high=high - y_lift, x_flip=x_flip, y_flip=y_flip, scales=scales,
+                bias=products.contents(node, b, "bias"), x_zero=x.zero_point - x_lift, w_flip=w_flip, **unpacked)
 
 
 def _lower_shuffled(node, x, w, b, y, rows):

@@ -188,13 +188,14 @@ def test_fully_connected_q8(isa_level, seed):
     acc = (x.astype(np.int64) - x_zero) @ (w.astype(np.int64) - w_zero).T + bias
     want = np.clip([[quantization.round_away(float(a) * s) + 3 for a, s in zip(row, scales, strict=True)]
                     for row in acc], -120, 110)
-    y = Guarded((m, n), np.uint8)
     packed = matmul.pack_weights(w.astype(np.int8))
-    kernel = matmul.FullyConnectedQ8(stored(x, 0), y.array, packed, bias, scales=scales, x_zero=x_zero, w_zero=w_zero,
-                                     zero_point=3, low=-120, high=110, x_flip=0, w_flip=0, y_flip=0, itemsize=1)
-    assert kernel.run() == 0
-    y.check()
-    np.testing.assert_array_equal(y.array, stored(want, 0))
+    for pool, gap in zip(threads(), (0, 3, 20), strict=True):
+        y = Guarded((m, 1, 1, n), np.uint8, gap)
+        kernel = conv.ConvQ8(strided(stored(x, 0).reshape(m, 1, 1, k), gap), y.array, packed, filter=(1,) * 6 + (0, 0),
+                             w_zero=w_zero, **finish_of((3, -120, 110)), scales=scales, bias=bias, x_zero=x_zero)
+        assert kernel.run(pool) == 0
+        y.check()
+        np.testing.assert_array_equal(y.array.reshape(m, n), stored(want, 0))
 
 
 @pytest.mark.parametrize("seed", range(20))

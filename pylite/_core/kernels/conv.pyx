@@ -1,15 +1,29 @@
-"""8-bit convolutions, requantized by MBQM32 with a multiplier for each channel."""
-from libc.stdint cimport int16_t, uint8_t
+"""Products of bytes: 8-bit convolutions and fully connected layers."""
+import numpy as np
+
+from libc.stdint cimport int16_t, int32_t, uint8_t
+from libc.string cimport memset
 
 from pylite._core.run.kernel cimport Kernel, Strided, kernel_fn, set_strided, nothing
-from pylite._core.product.bytes cimport ProductQ8, algorithm_of, plan_rows, run_product, set_sizes, use_single_row
-from pylite._core.product.columns cimport set_columns
+from pylite._core.product.bytes cimport (
+    COLUMNS,
+    FLOAT64,
+    ProductQ8,
+    algorithm_of,
+    gather_rows,
+    plan_rows,
+    run_product,
+    set_sizes,
+    use_single_row,
+)
+from pylite._core.product.columns cimport BIAS, PARAMETERS, fit_columns, point_columns, set_columns
 from pylite._core.product.tasks cimport Output, Task, fast_div, get_task, parallel_pool_q8, plan_tasks, set_output
 from pylite._core.product.window cimport Window, set_window
 from pylite._core.simd cimport (
     PL_WINOGRAD_WIDE,
     memory_of,
     parallel_for,
+    pl_columns,
     pl_pool,
     pl_range_fn,
     pl_winograd,
@@ -19,57 +33,75 @@ from pylite._core.simd cimport (
 )
 
 cdef class ConvQ8(Kernel):
-    """8-bit 2-D convolution: clamp(MBQM32(sum w (x - z_x) + b) + z_y).
+    """8-bit 2-D convolution, or matrix product of images of one pixel: clamp(round(sum (w - z_w)(x - z_x) + b) + z_y).
 
     x: (n, h, w, c) and y: (n, oh, ow, k), bytes, any strides but contiguous channels; contiguous y for pixel packing.
-    packed: from matmul.pack_q8; filter: (fh, fw, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w).
+    filter: (fh, fw, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w).
     zero: the zero point of x as bytes, one for each channel of a group and each pixel of a line that an output pixel
-    sees (with pixel packing: that a group of output pixels sees).
-    w_zero, zero_point, low, high: as of int8; x_flip, y_flip: 0x80 where x, y are uint8.
+    sees (with pixel packing: that a group of output pixels sees); only padding needs it.
+    w_zero, zero_point, low, high: as of int8 (for int16 y unchanged); x_flip, y_flip: 0x80 where x, y are uint8.
+
+    Results are rounded by MBQM32; packed: from matmul.pack_q8.  With `scales`, float64 (k,), they are rounded by the
+    float64 rule of FULLY_CONNECTED, and y may be int16; packed: from matmul.pack_weights, or None where the weights
+    (k, depth), bytes, are only known at run time: then panels (uint8) and sums (int32 (k,)) are scratch; bias: int32
+    (k,) or None; x_zero: as of int8; w_flip: 0x80 for uint8 weights.
     """
     ARRAYS, SIZES = (0, 1), ("filter",)
     cdef object held        # owners of the other memory that state points to
     cdef ProductQ8 state
     cdef pl_winograd tiles
     cdef ptrdiff_t pixels   # that count as one; 0 for Winograd's tiles
+    cdef bint late          # are the weights only known at run time?
+    cdef const uint8_t[:, ::1] weights      # then these are they,
+    cdef uint8_t[::1] panels
+    cdef int32_t[::1] starts                # of the sums that are rounded by the float64 rule
+    cdef const int32_t[::1] bias
+    cdef int x_zero, w_flip
 
-    def __init__(self, x, y, tuple packed, *, filter, ptrdiff_t groups, zero, int w_zero, int zero_point, int low,
-                 int high, int x_flip=0, int y_flip=0):
+    def __init__(self, x, y, tuple packed, *, filter, ptrdiff_t groups=1, zero=b"\0", int w_zero, int zero_point,
+                 int low, int high, int x_flip=0, int y_flip=0, const double[::1] scales=None,
+                 const int32_t[::1] bias=None, int x_zero=0, int w_flip=0, const uint8_t[:, ::1] weights=None,
+                 uint8_t[::1] panels=None, int32_t[::1] sums=None):
         cdef ProductQ8 *p = &self.state
         cdef Strided source, target
         set_strided(&source, x, 4, 1)
-        set_strided(&target, y, 4, 1, True)
-        panels, parameters = packed[:2]
-        self.memory, self.held, self.pixels = (x, y), (panels, parameters, zero), packed[2] if len(packed) > 2 else 1
+        set_strided(&target, y, 4, 1 if scales is None else 0, True)
+        self.memory, self.pixels = (x, y), packed[2] if packed is not None and len(packed) > 2 else 1
+        if target.nbytes == 0:
+            return
         p.window.zero, p.flip, p.w_zero = <const uint8_t *>memory_of(zero, len(zero)), x_flip, w_zero
-        p.panels = <const uint8_t *>memory_of(panels, panels.size)
         self.arrange(&source, &target, filter, groups)
-        if self.fn != <kernel_fn>nothing:
-            set_columns(&p.q, parameters, p.depth, zero_point, low, high, y_flip)
+        if packed is not None:
+            self.held = packed, zero
+            p.panels = <const uint8_t *>memory_of(packed[0], packed[0].size)
+        if scales is None:
+            set_columns(&p.q, packed[1], p.depth, zero_point, low, high, y_flip)
+        else:
+            p.finish, p.zero_point, p.low, p.high, p.y_flip = FLOAT64, zero_point, low, high, y_flip
+            p.q.zero_point, p.q.low, p.q.high, p.q.flip = zero_point, low, high, y_flip
+            self.weights, self.panels, self.starts, self.bias = weights, panels, sums, bias
+            self.late, self.x_zero, self.w_flip = packed is None, x_zero, w_flip
+            self.use_scales(packed, scales)
+        self.plan()
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef const ProductQ8 *like = &self.state
         cdef const Strided *x = arrays[0]
         cdef const Strided *y = arrays[1]
         cdef ConvQ8 made
-        cdef ProductQ8 *p
-        if (x == NULL or y == NULL or self.fn == <kernel_fn>nothing or self.pixels > 1
+        if (x == NULL or y == NULL or self.fn == <kernel_fn>nothing or self.pixels > 1 or self.late
                 or x.shape[3] != like.window.length * like.groups or y.shape[3] != like.columns * like.groups):
             return None
         made = ConvQ8.__new__(ConvQ8)
-        p = &made.state
-        made.held, made.pixels = self.held, self.pixels
-        p.window.zero, p.flip, p.w_zero, p.panels, p.q = (
-            like.window.zero, like.flip, like.w_zero, like.panels, like.q)
-        made.arrange(x, y, sizes[0], like.groups)
+        made.held, made.pixels, made.state = self.held, self.pixels, self.state
+        if y.nbytes:
+            made.arrange(x, y, sizes[0], like.groups)
+            made.plan()
         return made
 
     cdef int arrange(self, const Strided *x, const Strided *y, filter, ptrdiff_t groups) except -1:
-        """Set up the product, whose weights are known."""
+        """Set the sizes of the product, and where its rows and results lie."""
         cdef ProductQ8 *p = &self.state
-        if y.nbytes == 0:
-            self.fn = <kernel_fn>nothing
-            return 0
         set_window(&p.window, <const uint8_t *>x.at if x.nbytes else NULL, x.strides[0], x.strides[1], x.strides[2],
                    x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3] // groups, p.window.zero, filter)
         set_output(&p.output, y.at, y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1], y.strides[2])
@@ -77,14 +109,59 @@ cdef class ConvQ8(Kernel):
             pack_output_pixels(p, self.pixels)
         set_sizes(p, slots, max(self.pixels, <ptrdiff_t>1) * y.shape[3], groups,
                   p.window.fh * p.window.fw * p.window.length)
-        p.count = p.output.span * p.output.lines
-        self.fn = <kernel_fn>conv_q8
+        p.count, p.item = p.output.span * p.output.lines, <int>y.item
+        return 0
+
+    cdef int use_scales(self, tuple packed, const double[::1] scales) except -1:
+        """Round by the float64 rule: by gemm_q8 itself if it gives the same results."""
+        cdef ProductQ8 *p = &self.state
+        cdef pl_columns *q = &p.q
+        cdef const int32_t[::1] sums
+        padded_scales, rows = np.zeros(p.wide), np.zeros((PARAMETERS, p.wide), np.int32)
+        cdef double[::1] real = padded_scales
+        cdef int32_t[:, ::1] parameters = rows
+        real[:p.columns] = scales
+        p.scales = &real[0]
+        if packed is None:
+            self.held, p.panels, p.start = padded_scales, &self.panels[0], &self.starts[0]
+            return 0
+        self.held, self.starts, sums = (packed, padded_scales, rows), parameters[<int>BIAS], packed[1]
+        p.start = &self.starts[0]
+        self.set_starts(&sums[0])
+        if p.item > 1:
+            return 0
+        fit_columns(p.slots, &parameters[0, 0], p.wide, &real[0], p.depth, p.low - p.zero_point, p.high - p.zero_point,
+                    p.panels if p.tile.real else NULL, packed[0].size)
+        point_columns(q, &parameters[0, 0], p.wide)
+        if p.tile.real and np.abs(padded_scales).max() < 1:
+            q.real = &real[0]
+        if q.real != NULL if p.tile.real else q.fit:
+            p.finish = COLUMNS
+        return 0
+
+    cdef void set_starts(self, const int32_t *sums) noexcept nogil:
+        """Set the start of each column's sum; sums: of its weights, possibly in the same memory as the starts."""
+        cdef const ProductQ8 *p = &self.state
+        cdef int32_t zero = self.x_zero + p.tile.offset
+        cdef ptrdiff_t j
+        for j in range(p.columns):
+            self.starts[j] = ((self.bias[j] if self.bias is not None else 0)
+                              + <int32_t>p.depth * p.w_zero * zero - zero * sums[j])
+
+    cdef int plan(self) except -1:
+        """Choose the function, and where rows come from."""
+        cdef ProductQ8 *p = &self.state
+        p.row = NULL
         if not self.pixels:
             use_tiles(p, &self.tiles)
             self.fn, self.algorithm = <kernel_fn>conv_q8_tiles, "Winograd's 36 products for each 4 x 4 pixels"
             return 0
-        use_single_row(p)
-        if p.row == NULL:
+        self.fn = <kernel_fn>conv_q8_late if self.late else <kernel_fn>conv_q8
+        if p.finish == COLUMNS:
+            use_single_row(p)
+        if p.finish != COLUMNS:         # it takes full tiles at most
+            gather_rows(p)
+        elif p.row == NULL:
             plan_rows(p)
         self.algorithm = algorithm_of(p)
         if self.pixels > 1:
@@ -145,3 +222,12 @@ cdef void run_tiles(ConvQ8 self, ptrdiff_t begin, ptrdiff_t end, int thread) noe
 cdef int conv_q8(ConvQ8 self, pl_pool *pool) noexcept nogil:
     cdef ProductQ8 *p = &self.state
     return run_product(p, parallel_pool_q8(pool, p.slots, p.output.span * p.output.lines * p.depth * p.columns))
+
+
+cdef int conv_q8_late(ConvQ8 self, pl_pool *pool) noexcept nogil:
+    """With weights that are packed at each run."""
+    cdef const ProductQ8 *p = &self.state
+    memset(&self.panels[0], 0, p.deep * p.wide)
+    p.slots.pack_b_q8(&p.tile, p.columns, p.depth, &self.weights[0, 0], self.w_flip, &self.panels[0], &self.starts[0])
+    self.set_starts(&self.starts[0])
+    return conv_q8(self, pool)

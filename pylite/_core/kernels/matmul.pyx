@@ -1,41 +1,20 @@
-"""8-bit matrix products: packing of weights, and FULLY_CONNECTED with its own rule of rounding."""
+"""Packing of 8-bit weights for products of bytes."""
 import numpy as np
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc
 from libc.string cimport memset
 
-from pylite._core.run.kernel cimport Kernel, Strided, kernel_fn, set_strided
 from pylite._core.kernels.rounding cimport pl_quantize_multiplier
-from pylite._core.product.bytes cimport (
-    COLUMNS,
-    FLOAT64,
-    ProductQ8,
-    gather_rows,
-    run_product,
-    set_sizes,
-    use_single_row,
-)
-from pylite._core.product.columns cimport (
-    BIAS,
-    PARAMETERS,
-    finish_columns,
-    fit_columns,
-    point_columns,
-    set_column,
-    set_constant,
-)
+from pylite._core.product.columns cimport PARAMETERS, finish_columns, fit_columns, set_column, set_constant
 from pylite._core.product.lines cimport padded_lines
-from pylite._core.product.tasks cimport PIECE, padded, parallel_pool_q8, pl_give_back, set_output
-from pylite._core.product.window cimport set_matrix
+from pylite._core.product.tasks cimport PIECE, padded, pl_give_back
 from pylite._core.simd cimport (
     PL_WINOGRAD_DEEPEST,
     PL_WINOGRAD_WIDE,
     defer_packing,
     memory_of,
-    pl_columns,
     pl_packing_task,
-    pl_pool,
     pl_slots,
     pl_tile,
     slots,
@@ -266,127 +245,3 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
     defer_packing(&p.task, w.size, held, copied_bytes(held[4]))
     parameters = rows.view(np.int32).reshape(PARAMETERS, -1)
     return (held[5], parameters) if pixels == 1 else (held[5], parameters, pixels)
-
-
-cdef class FullyConnectedQ8(Kernel):
-    """clamp(round_away(scale[j] * (sum (w - z_w)(x - z_x) + b)) + z_y), the product in float64.
-
-    x: (m, k) bytes; y: (m, n) bytes, or int16 as pairs of bytes (m, 2 n); packed: from pack_weights, or None where the
-    weights w (n, k) are only known at run time: then panels (uint8) and sums (int32 (n,)) are scratch; bias: int32 (n,)
-    or None; scales: float64 (n,); zero points and limits as of int8 (for int16 y unchanged); flips: 0x80 for uint8;
-    itemsize: of y.
-    """
-    ARRAYS = (0, 1)
-    cdef const uint8_t[:, ::1] w
-    cdef const uint8_t[::1] panels
-    cdef const int32_t[::1] sums, bias
-    cdef int32_t[::1] start
-    cdef const double[::1] scales
-    cdef uint8_t[::1] late_panels   # scratch of weights that are only known at run time
-    cdef int32_t[:, ::1] parameters
-    cdef double[::1] real
-    cdef ProductQ8 state
-    cdef int w_flip, x_zero
-
-    def __init__(self, x, y, tuple packed, const int32_t[::1] bias,
-                 *, const double[::1] scales, int x_zero, int w_zero, int zero_point, int low, int high, int x_flip,
-                 int w_flip, int y_flip, int itemsize, const uint8_t[:, ::1] w=None, uint8_t[::1] panels=None,
-                 int32_t[::1] sums=None):
-        cdef ProductQ8 *p = &self.state
-        cdef Strided source, target
-        cdef ptrdiff_t n = scales.shape[0]
-        set_strided(&source, x, 2, 1)
-        set_strided(&target, y, 2, 1, True)
-        memory_of(x, source.nbytes)     # raises where it is not contiguous
-        memory_of(y, target.nbytes)
-        self.memory, self.w, self.bias, self.scales = (x, y), w, bias, scales
-        self.w_flip, self.x_zero = w_flip, x_zero
-        if source.shape[0] == 0 or n == 0:
-            return
-        p.flip, p.w_zero, p.finish, p.scales, p.item = x_flip, w_zero, FLOAT64, &scales[0], itemsize
-        self.arrange(&source, &target)
-        p.zero_point, p.low, p.high, p.y_flip = zero_point, low, high, y_flip
-        p.q.zero_point, p.q.low, p.q.high, p.q.flip = zero_point, low, high, y_flip
-        self.fn = <kernel_fn>fully_connected_q8
-        if packed is None:
-            self.late_panels, self.start = panels, sums
-            p.panels, p.start = &panels[0], &sums[0]
-            self.fn = <kernel_fn>fully_connected_q8_late
-            return
-        self.panels, self.sums = packed
-        self.start = np.empty(n, np.int32)
-        p.panels, p.start = &self.panels[0] if self.panels.shape[0] else NULL, &self.start[0]
-        self.set_starts(&self.sums[0])
-        if itemsize == 1:
-            self.fit(low - zero_point, high - zero_point)
-
-    cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef const ProductQ8 *like = &self.state
-        cdef const Strided *x = arrays[0]
-        cdef const Strided *y = arrays[1]
-        cdef FullyConnectedQ8 made
-        cdef ProductQ8 *p
-        if (x == NULL or y == NULL or self.fn != <kernel_fn>fully_connected_q8 or x.shape[0] == 0
-                or x.shape[1] != like.depth):
-            return None
-        made = FullyConnectedQ8.__new__(FullyConnectedQ8)
-        made.panels, made.scales, made.start = self.panels, self.scales, self.start
-        made.parameters, made.real = self.parameters, self.real
-        made.fn, p = self.fn, &made.state
-        p.flip, p.w_zero, p.finish, p.scales, p.item = like.flip, like.w_zero, like.finish, like.scales, like.item
-        p.zero_point, p.low, p.high, p.y_flip = like.zero_point, like.low, like.high, like.y_flip
-        p.panels, p.start, p.q = like.panels, like.start, like.q
-        made.arrange(x, y)
-        if p.finish == COLUMNS:
-            use_single_row(p)
-        return made
-
-    cdef void arrange(self, const Strided *x, const Strided *y) noexcept:
-        """Set the sizes of the product, and where its rows come from."""
-        cdef ProductQ8 *p = &self.state
-        p.count = x.shape[0]
-        set_sizes(p, slots, self.scales.shape[0], 1, x.shape[1])
-        set_matrix(&p.window, <const uint8_t *>x.at if x.nbytes else NULL, x.shape[1])
-        set_output(&p.output, y.at, x.shape[0], 1, 1, y.shape[1], y.shape[1], y.shape[1])
-        gather_rows(p)
-
-    cdef void set_starts(self, const int32_t *sums) noexcept nogil:
-        """Set the start of each column's sum; sums: of its weights, possibly in the same memory as the starts."""
-        cdef const ProductQ8 *p = &self.state
-        cdef int32_t zero = self.x_zero + p.tile.offset
-        cdef ptrdiff_t j
-        for j in range(p.columns):
-            self.start[j] = ((self.bias[j] if self.bias is not None else 0)
-                             + <int32_t>p.depth * p.w_zero * zero - zero * sums[j])
-
-    cdef void fit(self, int low, int high):
-        """Try to requantize tile by tile."""
-        cdef ProductQ8 *p = &self.state
-        cdef pl_columns *q = &p.q
-        cdef double[::1] scales = np.zeros(p.wide)
-        cdef int32_t[:, ::1] rows = np.zeros((PARAMETERS, p.wide), np.int32)
-        scales[:p.columns] = self.scales
-        rows[<int>BIAS, :p.columns] = self.start
-        fit_columns(p.slots, &rows[0, 0], p.wide, &scales[0], p.depth, low, high, p.panels if p.tile.real else NULL,
-                    self.panels.shape[0])
-        self.parameters, self.real = rows, scales
-        point_columns(q, &rows[0, 0], p.wide)
-        if p.tile.real and np.abs(scales).max() < 1:
-            q.real = &scales[0]
-        if q.real != NULL if p.tile.real else q.fit:
-            p.finish = COLUMNS
-            use_single_row(p)
-
-
-cdef int fully_connected_q8(FullyConnectedQ8 self, pl_pool *pool) noexcept nogil:
-    cdef ProductQ8 *p = &self.state
-    return run_product(p, parallel_pool_q8(pool, p.slots, p.output.span * p.output.lines * p.depth * p.columns))
-
-
-cdef int fully_connected_q8_late(FullyConnectedQ8 self, pl_pool *pool) noexcept nogil:
-    """With weights that are packed at each run."""
-    cdef ProductQ8 *p = &self.state
-    memset(&self.late_panels[0], 0, p.deep * p.wide)
-    p.slots.pack_b_q8(&p.tile, p.columns, p.depth, &self.w[0, 0], self.w_flip, &self.late_panels[0], &self.start[0])
-    self.set_starts(&self.start[0])
-    return fully_connected_q8(self, pool)
