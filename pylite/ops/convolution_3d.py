@@ -45,7 +45,7 @@ def lower_conv(node):
     axes = [(taps, stride, dilation, shapes.window_padding(n, taps, stride, dilation, m)[0])
             for n, m, taps, (stride, dilation)
             in zip(x.shape[1:4], y.shape[1:4], w.shape[:3], _options(node), strict=True)]
-    return _call(node, (x, w, node.input(2), y), (y.shape, _strides(y), 0), axes, Volumes())
+    return _call(node, (x, w, node.input(2)), y.view(), axes, Volumes())
 
 
 def infer_transpose(node):
@@ -70,10 +70,10 @@ def lower_transpose(node):
     strides, calls = _strides(y), []
     for phase in itertools.product(*phases):
         slices, axes, firsts, steps, sizes = zip(*phase, strict=True)
-        out = ((y.shape[0], *sizes, y.shape[4]),
-               (strides[0], *(a * b for a, b in zip(strides[1:], steps, strict=True))),
-               sum(a * b for a, b in zip(strides[1:], firsts, strict=True)))
-        calls.append(_call(node, (x, w, node.input(3), y), out, axes, VolumePhaseTaps(slices)))
+        out = y.view((y.shape[0], *sizes, y.shape[4]),
+                     (strides[0], *(a * b for a, b in zip(strides[1:], steps, strict=True)), 1),
+                     sum(a * b for a, b in zip(strides[1:], firsts, strict=True)))
+        calls.append(_call(node, (x, w, node.input(3)), out, axes, VolumePhaseTaps(slices)))
     return calls
 
 
@@ -98,14 +98,13 @@ def _phase(first, size, taps, stride, dilation, pad):
 
 
 def _call(node, operands, out, axes, layout):
-    """operands: x, w, bias or None, y; out: shape, strides and offset of the slice of y; axes: see the kernel."""
-    x, w, b, y = operands
+    """operands: x, w, bias or None; out: a View of y; axes: the (taps, stride, step, pad) of each, see the kernel."""
+    x, w, b = operands
     products.contents(node, w, "filter")
-    y_shape, y_strides, y_offset = out
     low, high = products.float_range(node)
-    return Call("conv_float.Conv3D", x.flat, y.flat, Packed("conv_float.pack_f32", w, 1, layout),
-                products.contents(node, b, "bias"), x_shape=x.shape, y_shape=y_shape, y_strides=y_strides,
-                y_offset=y_offset, axes=axes, low=low, high=high)
+    return Call("conv_float.ConvF32", x.view(), out, Packed("conv_float.pack_f32", w, 1, layout),
+                products.contents(node, b, "bias"), filter=tuple(itertools.chain(*axes)), low=low, high=high,
+                strided=(1,))
 
 
 register("CONV_3D", types=["float32 float32 float32? -> float32"], infer=infer_conv, lower=lower_conv,

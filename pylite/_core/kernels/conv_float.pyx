@@ -7,6 +7,7 @@ from libc.string cimport memcpy
 
 from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided, nothing
 from pylite._core.product.floats cimport (
+    VOLUME,
     ProductF32,
     algorithm_of,
     pack_panels,
@@ -31,6 +32,7 @@ from pylite._core.product.volume cimport Volume
 from pylite._core.product.window cimport Window, set_window
 from pylite._core.simd cimport (
     defer_packing,
+    memory_of,
     parallel_for,
     pl_a_layout,
     pl_packed_layout,
@@ -45,6 +47,7 @@ from pylite._core.run.memory import give_back, pooled
 
 cdef enum:
     ZEROS = 8192        # bytes of padding that kernels share
+    AXES = 12               # numbers of a filter in 3 dimensions
     WINOGRAD_SCRATCH = 24 * 1024    # floats of Winograd's operands and products, and of the pixels of a tile
 
 
@@ -123,24 +126,26 @@ cdef int pack_piece(w, ptrdiff_t groups, ptrdiff_t columns, ptrdiff_t depth, ptr
 
 cdef struct Conv:
     ProductF32 product
+    Volume volume
     const float *weights    # run-time weights, packed at each run
     float *scratch          # in this memory; else NULL
+    bint winograd
     Output tiles            # of Winograd, which count as pixels,
     ptrdiff_t down, across  # and their numbers
 
 
 cdef class ConvF32(Kernel):
-    """float32 2-D convolution: clamp(sum w x + b).
+    """float32 convolution: clamp(sum w x + b).
 
     x: (n, h, w, c) and y: (n, oh, ow, k), any strides but contiguous channels; panels: from pack_f32, or None: then
     weights (k, depth) are packed in `scratch` at each run; bias: (k,) or None; filter: (fh, fw, stride_h, stride_w,
     dilation_h, dilation_w, pad_h, pad_w); winograd: panels are those of its 16 products.
+
+    In 3 dimensions x is (n, d, h, w, c), contiguous, y: (n, od, oh, ow, k), and filter the (taps, stride, step, pad) of
+    Axis for each of d, h and w, in a single tuple.
     """
     ARRAYS, SIZES = (0, 1), ("filter",)
-    cdef const float[::1] panels, bias
-    cdef const float[:, ::1] weights
-    cdef float[::1] scratch
-    cdef const uint8_t[::1] zero
+    cdef object held        # owners of the other memory that state points to
     cdef Conv state
 
     def __init__(self, x, y, const float[::1] panels, const float[::1] bias, *, filter, ptrdiff_t groups=1, float low,
@@ -148,61 +153,88 @@ cdef class ConvF32(Kernel):
         cdef Conv *s = &self.state
         cdef ProductF32 *p = &s.product
         cdef Strided source, target
-        set_strided(&source, x, 4, 4)
-        set_strided(&target, y, 4, 4, True)
-        self.memory, self.panels, self.bias, self.weights, self.scratch = (x, y), panels, bias, weights, scratch
-        cdef ptrdiff_t padding = <ptrdiff_t>filter[1] * source.shape[3] // groups * 4
-        p.window.zero = zeros
-        if padding > ZEROS:
-            self.zero = np.zeros(padding, np.uint8)
-            p.window.zero = &self.zero[0]
+        cdef int dimensions = 5 if len(filter) == AXES else 4
+        set_strided(&source, x, dimensions, 4)
+        set_strided(&target, y, dimensions, 4, True)
+        if dimensions == 5:
+            memory_of(x, source.nbytes)     # raises where it is not contiguous
+        self.memory = x, y
+        if target.nbytes == 0:
+            return
+        cdef ptrdiff_t padding = 0 if dimensions == 5 else <ptrdiff_t>filter[1] * source.shape[3] // groups * 4
+        zero = bytes(padding) if padding > ZEROS else None
+        self.held, p.window.zero = (panels, bias, weights, scratch, zero), zeros
+        if zero is not None:
+            p.window.zero = <const uint8_t *>memory_of(zero, padding)
         p.low, p.high, p.bias = low, high, &bias[0] if bias is not None else NULL
-        if panels is not None:
-            p.panels = &panels[0] if panels.shape[0] else NULL
-        elif target.nbytes:
+        if panels is None:
             s.weights, s.scratch = &weights[0, 0], &scratch[0]
             p.panels = s.scratch
-        self.arrange(&source, &target, filter, groups, winograd)
+        elif panels.shape[0]:
+            p.panels = &panels[0]
+        s.winograd = winograd
+        self.arrange(&source, &target, filter, groups)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef const ProductF32 *like = &self.state.product
+        cdef const Conv *like = &self.state
         cdef const Strided *x = arrays[0]
         cdef const Strided *y = arrays[1]
         cdef ConvF32 made
-        cdef ProductF32 *p
-        if (x == NULL or y == NULL or self.fn == <kernel_fn>nothing or self.weights is not None
-                or x.shape[3] * 4 != like.window.length * like.groups or y.shape[3] != like.columns * like.groups):
+        if (x == NULL or y == NULL or self.fn == <kernel_fn>nothing or like.weights != NULL
+                or x.shape[x.ndim - 1] != channels_of(like) or y.shape[y.ndim - 1] != columns_of(like)):
             return None
         made = ConvF32.__new__(ConvF32)
-        p = &made.state.product
-        made.panels, made.bias, made.zero = self.panels, self.bias, self.zero
-        p.window.zero, p.low, p.high, p.bias, p.panels = like.window.zero, like.low, like.high, like.bias, like.panels
-        made.arrange(x, y, sizes[0], like.groups, self.fn == <kernel_fn>conv_f32_winograd)
+        made.held, made.state = self.held, self.state
+        if y.nbytes:
+            made.arrange(x, y, sizes[0], like.product.groups)
         return made
 
-    cdef int arrange(self, const Strided *x, const Strided *y, filter, ptrdiff_t groups, bint winograd) except -1:
+    cdef int arrange(self, const Strided *x, const Strided *y, filter, ptrdiff_t groups) except -1:
         """Set up the product, whose weights are known."""
         cdef Conv *s = &self.state
         cdef ProductF32 *p = &s.product
         cdef Window *g = &p.window
-        if y.nbytes == 0:
-            return 0
-        self.subnormals = FLUSH
-        set_window(g, <const uint8_t *>x.at if x.nbytes else NULL, x.strides[0], x.strides[1], x.strides[2],
-                   x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3] // groups * 4, g.zero, filter)
-        set_output(&p.output, y.at, y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1], y.strides[2])
-        set_sizes(p, slots, y.shape[3], groups, g.fh * g.fw * g.length // 4)
-        if winograd:
-            p.depth = g.length // 4
-            s.down, s.across = (g.oh + 1) // 2, (g.ow + 1) // 2
-            s.tiles.od, s.tiles.oh, s.tiles.lines, s.tiles.span = 1, 1, 1, y.shape[0] * s.down * s.across
-            p.tile.mr = some_tiles(&p.tile, s.tiles.span, p.depth)
-            self.fn = <kernel_fn>conv_f32_winograd
-            self.algorithm = "Winograd's 16 products for each 2 x 2 pixels"
-            return 0
-        plan_rows(p)
-        self.fn, self.algorithm = <kernel_fn>conv_f32, algorithm_of(p)
+        self.fn, self.subnormals = <kernel_fn>conv_f32, FLUSH
+        if x.ndim == 5:
+            set_volumes(&p.output, y.at, y.shape[0], y.shape[1], y.shape[2], y.shape[3], y.strides[0], y.strides[1],
+                        y.strides[2], y.strides[3])
+            set_sizes(p, slots, y.shape[4], 1, set_axes(&s.volume, x, y, filter))
+            plan_volume(p, &s.volume)
+        else:
+            set_window(g, <const uint8_t *>x.at if x.nbytes else NULL, x.strides[0], x.strides[1], x.strides[2],
+                       x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3] // groups * 4, g.zero, filter)
+            set_output(&p.output, y.at, y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1], y.strides[2])
+            set_sizes(p, slots, y.shape[3], groups, g.fh * g.fw * g.length // 4)
+            if s.winograd:
+                plan_tiles(s, y.shape[0])
+                self.fn = <kernel_fn>conv_f32_winograd
+                self.algorithm = "Winograd's 16 products for each 2 x 2 pixels"
+                return 0
+            plan_rows(p)
+        self.algorithm = algorithm_of(p)
         return 0
+
+
+cdef ptrdiff_t channels_of(const Conv *s) noexcept:
+    return s.volume.channels if s.product.rows == VOLUME else s.product.window.length // 4 * s.product.groups
+
+
+cdef ptrdiff_t columns_of(const Conv *s) noexcept:
+    return s.product.columns * s.product.groups
+
+
+cdef ptrdiff_t set_axes(Volume *v, const Strided *x, const Strided *y, filter) except -1:
+    """Describe the volume x; returns the depth of its product."""
+    cdef ptrdiff_t depth = x.shape[4]
+    cdef int i
+    v.x, v.channels = <const float *>x.at if x.nbytes else NULL, x.shape[4]
+    v.image = x.shape[1] * x.shape[2] * x.shape[3] * x.shape[4]
+    for i in range(3):
+        numbers = filter[4 * i:4 * i + 4]
+        v.axis[i].taps, v.axis[i].stride, v.axis[i].step, v.axis[i].pad = numbers
+        v.axis[i].size, v.axis[i].out = x.shape[1 + i], y.shape[1 + i]
+        depth *= v.axis[i].taps
+    return depth
 
 
 cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:
@@ -213,6 +245,15 @@ cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:
 
 
 # ---- Winograd's F(2x2, 3x3), whose micro-kernels are in simd/winograd_f32.h -----------------------------------
+cdef void plan_tiles(Conv *s, ptrdiff_t images) noexcept:
+    cdef ProductF32 *p = &s.product
+    cdef const Window *g = &p.window
+    p.depth = g.length // 4
+    s.down, s.across = (g.oh + 1) // 2, (g.ow + 1) // 2
+    s.tiles.od, s.tiles.oh, s.tiles.lines, s.tiles.span = 1, 1, 1, images * s.down * s.across
+    p.tile.mr = some_tiles(&p.tile, s.tiles.span, p.depth)
+
+
 cdef int some_tiles(const pl_tile *t, ptrdiff_t tiles, ptrdiff_t c):
     """The number of tiles of a task: tasks are equally large, and multiples of the rows of a product's tile."""
     cdef ptrdiff_t most = (WINOGRAD_SCRATCH - 16 * (c + 16)) // (16 * (c + t.nr))
@@ -306,44 +347,3 @@ cdef void conv_f32_winograd_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int
                                  m + part * task.rows * p.tile.nr, p.tile.nr)
             finish_tiles(s, &task, m, j, n)
             j += p.tile.nr
-
-
-# ---- volumes -------------------------------------------------------------------------------------------------
-cdef class Conv3D(Kernel):
-    """float32 3-D convolution: clamp(sum w x + b).
-
-    x: the elements of (n, d, h, w, c), whose sizes are x_shape; y: those in which (n, d, h, w, k) is the window of
-    y_shape, y_strides (but the channels', which is 1) and y_offset; panels: pack_f32's; bias: (k,) or None; axes: for
-    each of d, h and w the (taps, stride, step, pad) of Axis.
-    """
-    cdef const float[::1] x, panels, bias
-    cdef float[::1] y
-    cdef ProductF32 state
-    cdef Volume volume
-
-    def __init__(self, const float[::1] x, float[::1] y, const float[::1] panels, const float[::1] bias, *,
-                 x_shape, y_shape, y_strides, ptrdiff_t y_offset, axes, float low, float high):
-        cdef ProductF32 *p = &self.state
-        cdef Volume *v = &self.volume
-        cdef ptrdiff_t depth = x_shape[4]
-        cdef int i
-        self.x, self.y, self.panels, self.bias = x, y, panels, bias
-        if 0 in y_shape:
-            return
-        v.x, v.channels = &x[0] if x.shape[0] else NULL, x_shape[4]
-        v.image = x_shape[1] * x_shape[2] * x_shape[3] * x_shape[4]
-        for i in range(3):
-            v.axis[i].taps, v.axis[i].stride, v.axis[i].step, v.axis[i].pad = axes[i]
-            v.axis[i].size, v.axis[i].out = x_shape[1 + i], y_shape[1 + i]
-            depth *= v.axis[i].taps
-        set_sizes(p, slots, y_shape[4], 1, depth)
-        p.low, p.high, p.bias = low, high, &bias[0] if bias is not None else NULL
-        p.panels = &panels[0] if panels.shape[0] else NULL
-        sn, sd, sh, sw = [4 * stride for stride in y_strides]
-        set_volumes(&p.output, <char *>&y[y_offset], y_shape[0], y_shape[1], y_shape[2], y_shape[3], sn, sd, sh, sw)
-        plan_volume(p, v)
-        self.fn, self.subnormals = <kernel_fn>conv_3d, FLUSH
-
-
-cdef int conv_3d(Conv3D self, pl_pool *pool) noexcept nogil:
-    return run_product(&self.state, pool)

@@ -58,6 +58,8 @@ cdef str algorithm_of(const ProductF32 *p):
     """A description of where the rows come from, for `pylite inspect`."""
     if p.rows == LINES:
         return "lines, each packed once"
+    if p.rows == VOLUME and p.volume.lines:
+        return "lines of a volume, packed for each line of the output"
     return "rows as they lie in memory" if p.rows == IN_PLACE else "taps gathered into packed panels"
 
 
