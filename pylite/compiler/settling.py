@@ -3,7 +3,7 @@ import numpy as np
 
 from pylite._core.graph.dimensions import Computed, Dim, UnrecordableError, slots_in, with_guards
 from pylite._core.product.layouts import FilterLayout
-from pylite.ir.values import Packed, Scratch, Value, View
+from pylite.ir.values import Packed, Scratch, Value, View, runs_python
 
 _PLAIN = frozenset((int, float, bool, str, bytes, type(None), np.ndarray, Computed, Dim, View, Scratch))
 
@@ -13,7 +13,7 @@ def settle(call):
 
     Raises UnrecordableError for what may hide Dims.
     """
-    if type(call.kernel) is not str or call.kernel.startswith("python_op."):
+    if runs_python(call.kernel):
         raise UnrecordableError(f"{call.kernel} keeps the objects that it was made from")
     for argument in call.args:
         _settle(argument)

@@ -6,7 +6,7 @@ import numpy as np
 
 from pylite.compiler import binding
 from pylite.ir.graph import NUMPY_DTYPES
-from pylite.ir.values import Alias, Call, Constant, Value
+from pylite.ir.values import Alias, Call, Constant, Value, runs_python
 
 OBJECTS = frozenset(name for name, dtype in NUMPY_DTYPES.items() if dtype.hasobject)
 NUMBERS = "int64"       # the type of the numbers that take the place of strings
@@ -30,8 +30,7 @@ def _has_objects(node):
 
 def _is_python(item):
     """Is it known, or Python code, or a plug-in, which gets copies?  An Alias, which may become a copy, is not."""
-    return type(item) is Constant or (
-        type(item) is Call and (item.kernel in ("python_op.PythonOp", "python_op.CustomOp") or callable(item.kernel)))
+    return type(item) is Constant or (type(item) is Call and runs_python(item.kernel))
 
 
 def _by_numbers(op, node):

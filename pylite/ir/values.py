@@ -12,6 +12,7 @@ from pylite._core.graph.calls import Scratch as Scratch
 from pylite._core.graph.calls import View as View
 from pylite._core.graph.dimensions import slots_in
 from pylite._core.kernels import is_owned as is_owned
+from pylite._core.kernels import runs_python as runs_python
 from pylite._core.run.kernel import of_types
 from pylite.ir.graph import NUMPY_DTYPES
 

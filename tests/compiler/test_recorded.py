@@ -313,3 +313,11 @@ def test_a_chain_of_subgraphs_is_lowered_once_each():
         interpreter.set_tensor(0, np.full((rows, 3), rows, np.float32))
         interpreter.invoke()
         np.testing.assert_array_equal(interpreter.get_tensor(1), np.full((rows, 3), -rows, np.float32))
+
+
+def test_kernels_that_run_python_are_not_recorded():
+    """Whatever their functions are made from may depend on a dimension."""
+    for kernel in ("python_op.PythonOp", "python_op.CustomOp", len):
+        with pytest.raises(UnrecordableError, match="keeps the objects"):
+            settle(Call(kernel, len, 0, 0))
+    settle(Call("control.Read", None, None))        # of one interpreter, but without a function

@@ -5,7 +5,6 @@ from pylite._core.simd cimport memory_of
 import numpy as np
 
 cdef frozenset PLAIN = frozenset((int, float, bool, str, bytes, type(None)))
-cdef str LAYOUTS = "pylite._core.product.layouts"       # the module of FilterLayouts, which have slots
 cdef object array_type = np.ndarray, number_type = np.generic
 
 
@@ -234,7 +233,7 @@ cdef int check_shared(thing) except -1:
     if isinstance(thing, (tuple, list)):
         for item in thing:
             check_shared(item)
-    elif kind.__module__ == LAYOUTS:
+    elif getattr(kind, "ONLY_SLOTS", False):     # a FilterLayout
         for name in kind.__slots__:
             check_shared(getattr(thing, name))
     else:

@@ -22,3 +22,9 @@ def kernel_class(name: str) -> "Any":
 def is_owned(kernel: "Any") -> bool:
     """Does the kernel of a Call, a name or a function that makes one, keep objects of one interpreter?"""
     return type(kernel) is not str or getattr(kernel_class(kernel), "OWNED", False)
+
+
+@cache
+def runs_python(kernel: "Any") -> bool:
+    """Does the kernel of a Call run a function in Python?  A function that makes a kernel counts as one that does."""
+    return type(kernel) is not str or getattr(kernel_class(kernel), "PYTHON", False)

@@ -13,7 +13,7 @@ cdef class PythonOp(Kernel):
     An exception is kept for the reader of the status.
     """
     ERRORS = {1: "its code raised an exception"}
-    OWNED = True
+    OWNED = PYTHON = True
     cdef object invoke
     cdef tuple arrays
     cdef tuple outputs

@@ -11,6 +11,7 @@ import numpy as np
 
 class FilterLayout:
     """The base of all layouts.  by_columns: can some of the columns be arranged without the others?"""
+    ONLY_SLOTS = True           # its slots are all that it refers to: see _core/graph/templates.pyx
     __slots__ = ()
     by_columns = False
 

@@ -6,6 +6,7 @@ from pylite._core.simd import Pool
 class Kernel:
     ERRORS: ClassVar[dict[int, str]]
     OWNED: ClassVar[bool]
+    PYTHON: ClassVar[bool]
     ARRAYS: ClassVar[tuple[int | str, ...]]
     SIZES: ClassVar[tuple[int | str, ...]]
     @property

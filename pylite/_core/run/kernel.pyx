@@ -13,11 +13,12 @@ cdef class Kernel:
 
     OWNED: does the kernel keep objects of one interpreter, such as variables or functions in Python?  Then no other
     interpreter may use the calls that construct it.
+    PYTHON: does the kernel run a function in Python, which may keep whatever it was made from?
     ARRAYS, SIZES: the arguments that moved() takes, positions, or names where calls name them; empty where a kernel
     is constructed for each set of shapes.
     """
     ERRORS = {}
-    OWNED = False
+    OWNED = PYTHON = False
     ARRAYS = SIZES = ()
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
