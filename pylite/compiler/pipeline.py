@@ -31,7 +31,7 @@ def _may_fuse(a, b):
     """May `b` be fused with `a`, the call before it?  As tables always, in blocks where results leave the cache."""
     if a.kernel == UNARY:
         return b.kernel == UNARY or a.args[3].shape[0] >= STREAMED
-    return a.kernel == BINARY and a.args[6].shape[0] >= STREAMED
+    return a.kernel == BINARY and a.args[4].shape[0] >= STREAMED
 
 
 def _has_reads(lowered):

@@ -45,8 +45,8 @@ def lower_spectrogram(node):
     frames = Temporary(node, (channels, count, size), "float32")
     spectrum = Temporary(node, (n, 1, length + 2), "float32", 1)
     calls = [Call("movement.Copy", x.view(frames.shape, (1, step * channels, channels)), frames.view()),
-             Call("elementwise.Binary", "mul_f32", (n, size), frames.bytes, (size, 1), hann(size), (0, 1),
-                  y=frames.bytes, p=_UNBOUNDED),
+             Call("elementwise.Binary", "mul_f32", (n, size), frames.bytes, hann(size), frames.bytes,
+                  a_strides=(size, 1), b_strides=(0, 1), p=_UNBOUNDED),
              Call("fourier.Rfft2d", frames.view((n, 1, size)), spectrum.view(), transform_scratch(n, 1, length), 1,
                   length),
              Call("fourier.Abs", spectrum.flat, y.flat)]

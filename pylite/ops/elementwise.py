@@ -90,8 +90,8 @@ def binary(node, kernel, p=b"", operands=None):
         if x.data is None and x.size == y.size and x.nbytes == y.nbytes:
             inplace = (y, x)
             break
-    return Call("elementwise.Binary", kernel, shape, left, a_strides, right, b_strides, y=y.bytes, p=p,
-                inplace=inplace)
+    return Call("elementwise.Binary", kernel, shape, left, right, y.bytes, a_strides=a_strides,
+                b_strides=b_strides, p=p, inplace=inplace)
 
 
 def by_definition(node, sign, squared=False, low=None, high=None):
@@ -162,4 +162,4 @@ def task(name, rows, grain, numbers, *arrays, reals=()):
     """
     arrays = [a.bytes if isinstance(a, Value) else a.reshape(-1).view("uint8") if isinstance(a, ndarray) else a
               for a in arrays]
-    return Call("scanning.Task", name, rows, grain, numbers, reals, *arrays)
+    return Call("scanning.Task", name, rows, grain, numbers, *arrays, reals=reals)

@@ -152,8 +152,8 @@ def _lower_shuffled(node, x, w, b, y, rows):
                   pack("6i", 0, m, e, 0, low, high))]
     if bias is not None:
         limits = pack("2i", *quantization.LIMITS["int32"])
-        calls.insert(2, Call("elementwise.Binary", "add_i32", (rows, columns), sums.bytes, (columns, 1),
-                             bias.view(np.uint8), (0, 1), y=sums.bytes, p=limits))
+        calls.insert(2, Call("elementwise.Binary", "add_i32", (rows, columns), sums.bytes, bias.view(np.uint8),
+                             sums.bytes, a_strides=(columns, 1), b_strides=(0, 1), p=limits))
     return calls
 
 

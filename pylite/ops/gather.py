@@ -33,7 +33,7 @@ def lower_gather(node):
     if x.dtype == "string" and batch == 0:
         def take(x, indices, y):
             x.take(_positions(indices), axis, y)
-        return Call("python_op.PythonOp", take, 2, 1, x, indices, y)
+        return Call("python_op.PythonOp", take, 2, 1, *node.inputs[:2], y)
     run = prod(x.shape[axis + 1:]) * NUMPY_DTYPES[x.dtype].itemsize
     batches = prod(x.shape[:batch])
     return Call("gather.Gather", _bytes(x), _bytes(indices), _bytes(y), width=NUMPY_DTYPES[indices.dtype].itemsize,

@@ -26,7 +26,7 @@ def lower_embedding(node):
     y = node.outputs[0]
     rows, run = table.shape[0], math.prod(table.shape[1:])
     if y.dtype == "string":
-        return Call("python_op.PythonOp", _strings, 2, 1, ids, table, y)
+        return Call("python_op.PythonOp", _strings, 2, 1, *node.inputs, y)
     if table.dtype == y.dtype:
         return Call("gather.Gather", table.bytes, ids.bytes, y.bytes, width=4, size=rows, count=ids.size,
                     run=run * NUMPY_DTYPES[y.dtype].itemsize)

@@ -20,8 +20,8 @@ def lower_verify(node):
         kernel = {"int8": "dequantize_i8", "uint8": "dequantize_u8", "int16": "dequantize_i16"}[x.dtype]
         p = pack("fi", x.scale, x.zero_point)
     calls = [Call("elementwise.Unary", kernel, x.size, x.bytes, y.bytes, p),
-             Call("elementwise.Binary", "sub_f32", (y.size,), y.bytes, (1,), expected.bytes, (1,), y=y.bytes,
-                  p=_UNBOUNDED)]
+             Call("elementwise.Binary", "sub_f32", (y.size,), y.bytes, expected.bytes, y.bytes, a_strides=(1,),
+                  b_strides=(1,), p=_UNBOUNDED)]
     options = decoded(node)
     if options.get("log_if_failed"):
         calls.append(task("require_within", y.size, 0, (), y,

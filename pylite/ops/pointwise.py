@@ -166,10 +166,8 @@ def lower_add_n(node):
         return Call("movement.Copy", x, y)
     slot, layout = ("add_f32", "2f") if y.dtype == "float32" else ("add_i32", "2i")
     p = pack(layout, *activation_bounds("NONE", y.dtype))       # as ADD: a sum that overflows is the largest float
-    calls = [Call("elementwise.Binary", slot, (y.size,), x.bytes, (1,), others[0].bytes, (1,), y=y.bytes, p=p)]
-    for other in others[1:]:
-        calls.append(Call("elementwise.Binary", slot, (y.size,), y.bytes, (1,), other.bytes, (1,), y=y.bytes, p=p))
-    return calls
+    return [Call("elementwise.Binary", slot, (y.size,), left.bytes, other.bytes, y.bytes, a_strides=(1,),
+                 b_strides=(1,), p=p) for left, other in zip([x] + [y] * (len(others) - 1), others, strict=True)]
 
 
 def lower_fake_quant(node):

@@ -63,8 +63,8 @@ def reduce_call(node, operation, axes, **details):
     if len(kept) > 4 or len(reduced) > 3:
         raise node.error("kept and reduced axes alternate too often; at most 4 groups can be kept and 3 reduced", x)
     kernel = "reduction.ReduceWide" if x.dtype in ("int32", "int64") or operation == "product" else "reduction.Reduce"
-    return Call(kernel, x.bytes, y.bytes, operation, "uint8" if x.dtype == "bool" else x.dtype, kept, reduced,
-                run=run, **details)
+    return Call(kernel, x.bytes, y.bytes, operation, "uint8" if x.dtype == "bool" else x.dtype,
+                kept=kept, loops=reduced, run=run, **details)
 
 
 def lower_sum(mean):

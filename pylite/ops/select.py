@@ -31,7 +31,8 @@ def lower_select(node):
         steps = shapes.broadcast_strides(condition.shape, out.shape)
     axes = shapes.collapse(out.shape, steps, *(shapes.broadcast_strides(v.shape, out.shape) for v in (x, y)))
     axes = list(zip(*axes, strict=True))
-    return Call("indexing.Select", condition.bytes, x.bytes, y.bytes, out.bytes, axes, out.itemsize)
+    return Call("indexing.Select", condition.bytes, x.bytes, y.bytes, out.bytes, axes=axes,
+                item=out.itemsize)
 
 
 register("SELECT", versions=(1, 4), types=movable("bool T T -> T"), infer=infer_select, lower=lower_select)

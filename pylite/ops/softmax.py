@@ -58,7 +58,8 @@ def lower_softmax(node):
         from pylite.numerics import lookup_tables  # what does not need them loads faster
         exponential, reciprocal = lookup_tables.softmax16_tables()
         m, e = quantization.softmax16_multiplier(beta, x.scale)
-        return Call("softmax.Softmax16", rows(x), rows(y), exponential, reciprocal, m, e, inplace=(y, x))
+        return Call("softmax.Softmax16", rows(x), rows(y), exponential, reciprocal, multiplier=m, exponent=e,
+                    inplace=(y, x))
     check_scale(node, beta)
     bits = 16 if y.dtype == "int16" else 8
     return Call("softmax.Softmax8", byte_rows(x), byte_rows(y), bits, 0x80 if x.dtype == "int8" else 0,

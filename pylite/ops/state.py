@@ -141,8 +141,7 @@ def infer_find(node):
 
 
 def lower_find(node):
-    _, keys, default = node.inputs
-    return Call("python_op.PythonOp", table_of(node).find, 2, 1, keys, default, node.outputs[0])
+    return Call("python_op.PythonOp", table_of(node).find, 2, 1, *node.inputs[1:], node.outputs[0])
 
 
 def infer_import(node):

@@ -47,7 +47,7 @@ def lower_svdf(node):
     steps, hybrid = time.data, features.dtype != "float32"
     if time.dtype != "float32":
         steps = time.data.view(np.int8) * np.float32(time.scale)
-    return Call("recurrent_basic.Svdf", x, y, state.flat, packed(node, features), steps, bias,
+    return Call("recurrent_basic.Svdf", x, y, state.flat, packed(node, features), steps, bias=bias,
                 scratch=scratch(rows * filters, "float32"), q=scratch(hybrid * x.size, "int8"),
                 row_scales=scratch(rows, "float32"), row_zeros=scratch(rows, "int32"),
                 options=(node.options.asymmetric_quantize_inputs, activation(node)))
@@ -64,7 +64,7 @@ def _lower_integer(node, x, features, time, bias, state, y):
 
     def layer(state, steps, **details):
         return Call("recurrent_integer_basic.Svdf", x, y, state.flat, Packed("matmul.pack_weights", features), steps,
-                    bias, newest=scratch(filters, "int16"), sums=scratch(filters, "int32"),
+                    bias=bias, newest=scratch(filters, "int16"), sums=scratch(filters, "int32"),
                     zeros=(x.zero_point, y.zero_point), multipliers=multipliers, **details)
     if state.dtype == "int16":
         return layer(state, time)

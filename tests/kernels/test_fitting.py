@@ -33,7 +33,8 @@ def test_sums_of_all_bytes(isa_level, seed):
     right_sum = scaled(x[None] - zeros[1] << 20, *factors[1]) * (-1 if sign else 1)
     want = np.clip(scaled(left_sum + right_sum, *factors[2]) + zeros[2], low, high).astype(np.int8).view(np.uint8)
     bytes_, got = x.astype(np.int8).view(np.uint8) ^ flip, np.zeros(65536, np.uint8)
-    elementwise.Binary("sum_q8", (65536,), np.repeat(bytes_, 256), (1,), np.tile(bytes_, 256), (1,), got, p).run()
+    elementwise.Binary("sum_q8", (65536,), np.repeat(bytes_, 256), np.tile(bytes_, 256), got, a_strides=(1,),
+                       b_strides=(1,), p=p).run()
     np.testing.assert_array_equal(got.reshape(256, 256), want ^ flip)
 
 
@@ -93,5 +94,6 @@ def test_products_of_all_bytes(isa_level, seed):
     products = (x[:, None] - a_zero) * (x[None] - b_zero) << max(e, 0)
     want = np.clip(scaled(products, m, min(e, 0)) + y_zero, -128, 127).astype(np.int8).view(np.uint8)
     bytes_, got = x.astype(np.int8).view(np.uint8) ^ flip, np.zeros(65536, np.uint8)
-    elementwise.Binary("mul_q8", (65536,), np.repeat(bytes_, 256), (1,), np.tile(bytes_, 256), (1,), got, p).run()
+    elementwise.Binary("mul_q8", (65536,), np.repeat(bytes_, 256), np.tile(bytes_, 256), got, a_strides=(1,),
+                       b_strides=(1,), p=p).run()
     np.testing.assert_array_equal(got.reshape(256, 256), want ^ flip)

@@ -54,7 +54,8 @@ def test_binary(dtype, op):
         want = BINARY[op](a, b)
     y = np.zeros(len(a), want.dtype)
     p = wide.binary_parameters(op, dtype, "bool" if want.dtype == bool else dtype)
-    kernel_class("elementwise.Binary")("wide_binary", (len(a),), raw(a), (1,), raw(b), (1,), raw(y), p).run()
+    kernel_class("elementwise.Binary")("wide_binary", (len(a),), raw(a), raw(b), raw(y), a_strides=(1,),
+                                         b_strides=(1,), p=p).run()
     np.testing.assert_array_equal(y, want)
 
 

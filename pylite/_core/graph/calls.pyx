@@ -193,7 +193,8 @@ cdef class Call:
     """One kernel to run: `kernel` is "family.Class" under pylite._core.kernels, or a callable.
 
     args, named: the arguments of its constructor.  The attribute `args` holds all of them, the named ones last, and
-    `names` holds the names of those, or None.  Pass more than six arguments by name.
+    `names` holds the names of those, or None.  At most six values are positional, with the kernel:
+    .ci/calls.py checks it.
     inplace: (y, x) where the kernel may write y over x, if this is the last use of x; note: why this kernel, in a few
     words; strided: positions in `args` that may be a View of any strides whose last axis is contiguous (or not, for
     movement.Copy); node: set when it is lowered.

@@ -172,12 +172,12 @@ cdef class Binary(Kernel):
     a, b, y: bytes, (elements * item size,) uint8; y may be the memory of an operand of the same size; p: the
     parameters, see simd.kernel_parameters.
     """
-    ARRAYS, SIZES = (2, 4, "y"), (1, 3, 5)
+    ARRAYS, SIZES = (2, 3, 4), (1, "a_strides", "b_strides")
     cdef BinaryLoop loop
     cdef object a, b
     cdef const uint8_t[::1] p
 
-    def __init__(self, str name, tuple shape, a, tuple a_strides, b, tuple b_strides, y, p=b""):
+    def __init__(self, str name, tuple shape, a, b, y, *, tuple a_strides, tuple b_strides, p=b""):
         cdef BinaryLoop *loop = &self.loop
         cdef Py_ssize_t a_bytes, b_bytes, y_bytes
         self.memory, self.a, self.b, self.p = y, a, b, kernel_parameters(name, p)
@@ -378,9 +378,9 @@ def tabulate(c, str name, p, bint first):
     """The results of a binary micro-kernel for each byte and the single element of c, its first or second operand."""
     every, table, one = bytes(range(256)), bytearray(256), c.reshape(-1).view("uint8")
     if first:
-        Binary(name, (256,), one, (0,), every, (1,), table, p).run()
+        Binary(name, (256,), one, every, table, a_strides=(0,), b_strides=(1,), p=p).run()
     else:
-        Binary(name, (256,), every, (1,), one, (0,), table, p).run()
+        Binary(name, (256,), every, one, table, a_strides=(1,), b_strides=(0,), p=p).run()
     return table
 
 

@@ -84,7 +84,7 @@ cdef class Reduce(Reduction):
     extreme starts from its first element, even NaN or infinity, instead of the farthest finite number.  requantize: of
     integer sums, (sum of the zero points of x, multiplier, exponent, zero point of y, low, high), as of int8.
     """
-    ARRAYS, SIZES = (0, 1), (4, 5, "run")
+    ARRAYS, SIZES = (0, 1), ("kept", "loops", "run")
     cdef pl_reduction_fn kernel
 
     def __init__(self, x, y, str operation, str dtype, kept, loops, ptrdiff_t run, float divisor=1,

@@ -47,7 +47,7 @@ cdef class Task(Kernel):
     cdef Py_ssize_t rows, grain
     cdef tuple arrays
 
-    def __init__(self, str name, Py_ssize_t rows, Py_ssize_t grain, numbers, reals, *arrays):
+    def __init__(self, str name, Py_ssize_t rows, Py_ssize_t grain, numbers, *arrays, reals=()):
         cdef const uint8_t[::1] view
         cdef bytes wanted = name.encode()
         cdef Py_ssize_t i = 0

@@ -91,7 +91,7 @@ class _Step:
             self.name, self.n, x, self.y, *p = call.args
             operands, fits = [(x, True)], True
         else:
-            self.name, shape, a, a_strides, b, b_strides, self.y, *p = call.args
+            self.name, shape, a, b, self.y, a_strides, b_strides, *p = call.args
             operands = [(a, a_strides == (1,)), (b, b_strides == (1,))]
             self.n, fits = prod(shape), len(shape) == 1
         self.p = p[0] if p else b""
