@@ -117,7 +117,14 @@ class Interpreter(FastPath):
                           "is meant for debugging (pass OpResolverType.BUILTIN_REF to silence this)", stacklevel=2)
         self._pool = Pool(arguments.thread_count(num_threads))
         plans = arguments.plans(cache_dir, self._options)
-        self._model = arguments.model_from(model_path, model_content, model, self._options, plans)
+        try:
+            self._model = arguments.model_from(model_path, model_content, model, self._options, plans)
+        except errors.ModelError as error:
+            from pylite.media import models
+            hint = models.hint(model_path)
+            if not hint:
+                raise
+            raise errors.ModelError(f"{error}{hint}") from None
         self._signatures = {s.key: s for s in self._model.signatures}
         self._checked = True
         if plans is not None and plans.found:       # its operators were checked when the plan was made

@@ -11,7 +11,7 @@ import importlib
 _HOMES = {name: home for home, names in {
     "audio": "AudioClassifier TensorAudio",
     "results": "BoundingBox Category Classifications ClassificationResult Detection Embedding Keypoint Pose "
-               "Segmentation",
+               "Results Segmentation",
     "detection": "FaceDetector ObjectDetector",
     "text": "TextClassifier TextEmbedder",
     "vision": "ImageClassifier ImageEmbedder ImageSegmenter PoseEstimator",

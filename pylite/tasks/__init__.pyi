@@ -10,6 +10,7 @@ from pylite.tasks.results import Detection as Detection
 from pylite.tasks.results import Embedding as Embedding
 from pylite.tasks.results import Keypoint as Keypoint
 from pylite.tasks.results import Pose as Pose
+from pylite.tasks.results import Results as Results
 from pylite.tasks.results import Segmentation as Segmentation
 from pylite.tasks.text import TextClassifier as TextClassifier
 from pylite.tasks.text import TextEmbedder as TextEmbedder

@@ -9,7 +9,7 @@ from pylite.errors import ModelError
 from pylite.media import yolo
 from pylite.media.outputs import DETECTION, objects
 from pylite.tasks.image_task import ImageTask
-from pylite.tasks.results import BoundingBox, Category, Detection, Keypoint
+from pylite.tasks.results import BoundingBox, Category, Detection, Keypoint, Results
 from pylite.tasks.task import ClassFilter, check_threshold, named
 
 if TYPE_CHECKING:
@@ -90,16 +90,17 @@ class ObjectDetector(ImageTask):
                 "Ultralytics. For a YOLO model without metadata, give labels with the name of each class")
         return head
 
-    def detect(self, image: Any, channel_order: str = "RGB") -> list[Detection]:
+    def detect(self, image: Any, channel_order: str = "RGB") -> Results[Detection]:
         """The objects in a picture, the best first."""
         if self._head is not None:
             return self._of_head(image, channel_order, self._head)
         outputs, (height, width) = self._outputs_of(image, channel_order)
         boxes, classes, scores = objects(*(outputs[i] for i in self._order))
         boxes = boxes[:, list(self._box_order)].clip(0, 1) * [width, height, width, height]
-        return [Detection(_box(boxes[i]), [category]) for i, category in self._filter.categories(scores, classes)]
+        return Results(Detection(_box(boxes[i]), [category])
+                       for i, category in self._filter.categories(scores, classes))
 
-    def _of_head(self, image: Any, channel_order: str, head: yolo.Head) -> list[Detection]:
+    def _of_head(self, image: Any, channel_order: str, head: yolo.Head) -> Results[Detection]:
         outputs, place = self._boxed(image, channel_order)
         if head.task == "segment":      # the prototypes have four dimensions, wherever they stand
             outputs.sort(key=lambda output: output.ndim)
@@ -113,17 +114,17 @@ class ObjectDetector(ImageTask):
         boxes = place.points(found.boxes.reshape(-1, 2, 2)).reshape(-1, 4)
         masks = yolo.masks_of(outputs[1], found, place) if head.task == "segment" else [None] * len(boxes)
         points = [None] * len(boxes) if found.points is None else [_keypoints(row, place) for row in found.points]
-        return [Detection(_box(box), [category], mask, keypoints)
-                for box, (_, category), mask, keypoints in zip(boxes, chosen, masks, points, strict=True)]
+        return Results(Detection(_box(box), [category], mask, keypoints)
+                       for box, (_, category), mask, keypoints in zip(boxes, chosen, masks, points, strict=True))
 
     @staticmethod
-    def _rotated(found: yolo.Found, place: yolo.Placement, categories: list[Category]) -> list[Detection]:
+    def _rotated(found: yolo.Found, place: yolo.Placement, categories: list[Category]) -> Results[Detection]:
         centres, sizes = place.points(found.boxes[:, :2]), place.lengths(found.boxes[:, 2:])
         corners = yolo.corners(np.hstack([centres, sizes]), found.angles)  # type: ignore[arg-type]
         inside = corners.clip(0, [place.width, place.height])
         edges = np.hstack([inside.min(1), inside.max(1)])
-        return [Detection(_box(box), [category], corners=four)
-                for box, category, four in zip(edges, categories, corners, strict=True)]
+        return Results(Detection(_box(box), [category], corners=four)
+                       for box, category, four in zip(edges, categories, corners, strict=True))
 
 
 def _box(edges: NDArray[Any]) -> BoundingBox:
@@ -173,7 +174,7 @@ class FaceDetector(ImageTask):
                              "with six points (16 numbers) and a score for each anchor")
         self._anchors, self._boxes_at = anchors, shapes.index(wanted[0])
 
-    def detect(self, image: Any, channel_order: str = "RGB") -> list[Detection]:
+    def detect(self, image: Any, channel_order: str = "RGB") -> Results[Detection]:
         """The faces in a picture, the best first, with the six points of each."""
         outputs, place = self._boxed(image, channel_order, 0)
         size = self._size()[0]
@@ -189,8 +190,9 @@ class FaceDetector(ImageTask):
                                 self._overlap, self._most)
         edges = place.points(found.boxes.reshape(-1, 2, 2)).reshape(-1, 4)
         every: Any = found.points
-        return [Detection(_box(box), [Category(0, float(score), "face")], keypoints=_keypoints(row, place, FACE_POINTS))
-                for box, score, row in zip(edges, found.scores, every, strict=True)]
+        return Results(Detection(_box(box), [Category(0, float(score), "face")],
+                                 keypoints=_keypoints(row, place, FACE_POINTS))
+                       for box, score, row in zip(edges, found.scores, every, strict=True))
 
 
 def face_anchors(size: int) -> NDArray[np.float64]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from numpy.typing import NDArray
+
+
+Item = TypeVar("Item")
 
 
 class Result:
@@ -89,6 +92,15 @@ class Detection(Result):
 
     def __str__(self) -> str:
         return f"{', '.join(map(str, self.categories))}: {self.bounding_box}"
+
+
+class Results(list[Item], Result):
+    """A list of results that prints as text, a line or more for each; in all else a list."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self)) or "nothing reaches the threshold"
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True)

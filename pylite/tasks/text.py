@@ -92,7 +92,10 @@ class TextTask(Task):
             with open(vocabulary, encoding="utf-8") as file:  # type: ignore[arg-type]
                 vocabulary = file.read().splitlines()
         if vocabulary is None:
-            raise ModelError("the model's metadata have no vocabulary; give vocabulary")
+            raise ModelError(
+                "the model takes numbers of tokens, and its metadata have no vocabulary to make them from a text; "
+                "give vocabulary: the path of the vocab.txt that the model was trained with (a word on each line), "
+                "or a list of the words")
         self._pieces = WordPieces(vocabulary, lower_case)
 
     def _arrays(self, text: str) -> list[NDArray[Any]]:

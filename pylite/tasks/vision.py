@@ -14,6 +14,7 @@ from pylite.tasks.results import (
     Embedding,
     Keypoint,
     Pose,
+    Results,
     Segmentation,
 )
 from pylite.tasks.task import ClassFilter, check_threshold, named
@@ -155,17 +156,17 @@ class PoseEstimator(ImageTask):
         """The points of the body in a picture, of several the best; no points where there is none."""
         return next(iter(self.estimate_all(image, channel_order)), Pose([], 0.0))
 
-    def estimate_all(self, image: Any, channel_order: str = "RGB") -> list[Pose]:
+    def estimate_all(self, image: Any, channel_order: str = "RGB") -> Results[Pose]:
         """The points of each body in a picture, the best first; MoveNet gives one."""
         if self._detector is not None:
-            return [Pose([point for point in one.keypoints or () if point.score >= self._least],
-                         one.categories[0].score, one.bounding_box)
-                    for one in self._detector.detect(image, channel_order)]
+            return Results(Pose([point for point in one.keypoints or () if point.score >= self._least],
+                                one.categories[0].score, one.bounding_box)
+                           for one in self._detector.detect(image, channel_order))
         outputs, (height, width) = self._outputs_of(image, channel_order)
         points = [Keypoint(name, float(x) * width, float(y) * height, float(score))
                   for name, (y, x, score) in zip(POINTS, outputs[0][0, 0].tolist(), strict=True)
                   if score >= self._least]
-        return [Pose(points, sum(point.score for point in points) / len(points) if points else 0.0)]
+        return Results([Pose(points, sum(point.score for point in points) / len(points) if points else 0.0)])
 
 
 class ImageEmbedder(ImageTask):

@@ -205,6 +205,9 @@ def classify(picture, **options):
 CALLS = [
     (lambda: Interpreter(models.path("digits").read_bytes()), ValueError, "bytes", "model_content="),
     (lambda: Interpreter("gone.tflite"), ValueError, "'gone.tflite'", "No such file"),
+    (lambda: Interpreter("digits"), ValueError, "'digits'", "No such file", "pylite.media.models.path('digits')"),
+    (lambda: Interpreter("Digit-detecter.tflite"), ValueError, "pylite.media.models.path('digit-detector')"),
+    (lambda: CompiledModel.from_file("digts"), RuntimeError, "pylite.media.models.path('digits')"),
     (lambda: Interpreter(f"{LONG}.tflite"), ValueError, "Could not open", "No such file"),
     (lambda: Interpreter(3), TypeError, "int"),
     (lambda: Interpreter(DIGITS, num_threads="2"), ValueError, "num_threads should be int", "not str"),

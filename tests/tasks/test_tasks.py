@@ -267,7 +267,7 @@ def test_errors_say_what_to_do(tmp_path):
         (lambda: AudioClassifier(digits), ModelError, "a window of samples"),
         (lambda: AudioClassifier(int16_window()), ValueError, "give sample_rate"),
         (lambda: TextEmbedder(digits), ModelError, "expected a text"),
-        (lambda: TextEmbedder(int16_window()), ModelError, "give vocabulary"),
+        (lambda: TextEmbedder(int16_window()), ModelError, "give vocabulary: the path of the vocab.txt"),
         (lambda: TextEmbedder(int16_window(), vocabulary=["a"]), ValueError, r"\[UNK\]"),
         (lambda: TextEmbedder.cosine_similarity(Embedding(np.ones(3)), Embedding(np.ones(2))), ValueError, "3 and 2"),
         (lambda: TextEmbedder.cosine_similarity(Embedding(np.ones(2)), Embedding(np.zeros(2))), ValueError, "zeros"),
@@ -311,6 +311,28 @@ def test_bundled_models_and_samples_are_known_by_name(tmp_path, monkeypatch):
     assert pylite.tasks.ObjectDetector("digits").detect("seven") is not None
     (tmp_path / "digits").unlink()
     assert pylite.tasks.ImageClassifier("digits").classify("two").categories[0].category_name == "two"
+
+
+def test_a_path_that_is_not_like_a_bundled_name_gets_no_hint(tmp_path):
+    (tmp_path / "digits").write_bytes(b"")
+    assert [models.hint(source) for source in ("detect.tflite", "yolo11n.tflite", b"digits", None, 3,
+                                               tmp_path / "digits")] == [""] * 6
+    assert models.hint(tmp_path / "digts") == ""
+    assert "'digits'" in models.hint("digts.tflite")
+
+
+def test_a_list_of_results_prints_as_text():
+    """And is a list: in a notebook, a shell and a program that prints it."""
+    scene = np.zeros((96, 96), np.uint8)
+    scene[30:62, 20:52] = images.resize(images.read(models.sample("seven")), 32, 32)[:, :, 0]
+    found = ObjectDetector("digit-detector", max_results=2).detect(scene)
+    assert isinstance(found, list)
+    assert found == list(found)
+    assert str(found) == repr(found) == "\n".join(map(str, found))
+    assert str(found).startswith("seven 0.")
+    assert found._repr_html_() == f"<pre>{found}</pre>"
+    none = ObjectDetector("digit-detector", score_threshold=1.0).detect(scene)
+    assert (none, str(none)) == ([], "nothing reaches the threshold")
 
 
 def test_notebooks_show_the_text_of_results():

@@ -42,6 +42,15 @@ def named(source: str | os.PathLike[str]) -> str:
     return os.fspath(path(text)) if text in names() and not os.path.exists(text) else text
 
 
+def hint(source: object) -> str:
+    """What to open instead of a file that is not there and is called like a bundled model, or nearly; "" without."""
+    text = os.fspath(source) if isinstance(source, (str, os.PathLike)) else ""
+    if not isinstance(text, str) or os.path.exists(text):
+        return ""
+    close = difflib.get_close_matches(text.lower().removesuffix(".tflite"), names(), 1, 0.75)
+    return f". For the model bundled with pylite, give pylite.media.models.path({close[0]!r})" if close else ""
+
+
 def named_sample(source: str | os.PathLike[str]) -> str:
     """The path of an input: `source`, or the bundled sample of this name unless a file is called so."""
     text = os.fspath(source)
