@@ -137,7 +137,7 @@ class CompiledModel:
         """The index of a signature, or -1.  The key "" stands for the first one."""
         self._check_open()
         if not isinstance(key, str):
-            raise TypeError(f"a signature's key is a string, not {key!r}")
+            raise TypeError(f"a signature's key is a string, not {errors.shortened(repr(key))}")
         return self._keys.get(key, 0 if key == "" else -1)
 
     def get_input_tensor_details(self, signature_key: str) -> dict[str, Any]:
@@ -236,7 +236,7 @@ class CompiledModel:
         Every output must be there.  An input that is not keeps what the last run or buffer left in it.  Names that the
         signature does not have are left out, unless an input is missing, too.
         """
-        index = self._keys.get(signature_key)
+        index = self._keys.get(signature_key) if isinstance(signature_key, str) else None
         found = self._signature_of(signature_key) if index is None else self._signatures[index]
         inputs: list[TensorBuffer | None]
         try:
