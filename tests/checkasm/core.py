@@ -51,15 +51,22 @@ class Pointers:
         self.arrays = arrays
 
 
+class Within:
+    """An array of pointers into one array, `offsets` elements behind its first one."""
+
+    def __init__(self, array, offsets):
+        self.array, self.offsets = array, offsets
+
+
 class Struct:
-    """A structure of the headers; arrays and Pointers among its members lie between guard bytes, too."""
+    """A structure of the headers; arrays, Pointers and Within among its members lie between guard bytes, too."""
 
     def __init__(self, kind, **members):
         self.kind, self.members = kind, members
 
 
 class Call:
-    """arguments: numbers, In, Out, InOut, At, Pointers, Struct, or None (NULL).
+    """arguments: numbers, In, Out, InOut, At, Pointers, Within, Struct, or None (NULL).
 
     expect: the outputs, or a function that checks them; front: compare only the first elements of the outputs;
     close: tolerance of floats, "relative" to each or on the "scale" of the largest.
@@ -169,6 +176,9 @@ class Frame:
         if isinstance(a, Pointers):
             addresses = [0 if array is None else self.value(array, name) for array in a.arrays]
             return self.value(np.array(addresses or [0], np.uintp), name)
+        if isinstance(a, Within):
+            first = self.value(a.array, name)
+            return self.value(np.array([first + a.array.itemsize * i for i in a.offsets], np.uintp), name)
         if isinstance(a, Struct):
             members = {key: self.value(member, f"{name}.{key}") for key, member in a.members.items()}
             return self.place(np.frombuffer(bytes(a.kind(**members)), np.uintp), name).array.ctypes.data

@@ -2,7 +2,7 @@
 import numpy as np
 
 from pylite._core.kernels import depthwise_packing
-from tests.checkasm.core import Call, In, Out, Pointers, Struct, check, run
+from tests.checkasm.core import Call, In, Out, Pointers, Struct, Within, check, run
 from tests.checkasm.gemm import B, F, L, S, columns_of, ends_of, members_of, parameters, using
 from tests.checkasm.slots import ISA_LEVELS, Columns, DepthwiseWindow
 
@@ -64,15 +64,19 @@ def depthwise_q8(draw):
 
 @check("depthwise_f32", rounds=80)
 def depthwise_f32(draw):
-    g, lines, _ = window(draw, draw.whole)
-    c, more, down = g["c"], 0 if draw.bench else draw.integer(0, 6), draw.integer(0, 40)
-    if more:        # lines at equal distances in memory
-        lines = [None if line is None else draw.whole(g["width"] * c + more * down) for line in lines]
+    most = draw.isa_level.dw_f32_lines
+    g, lines, _ = window(draw, draw.whole, max(most, 1))
+    c, row, step = g["c"], Pointers(lines), 0
+    if not most and not draw.bench and draw.integer(0, 1):     # several lines of one image, which are all inside
+        step, g["lines"] = g["width"] * c + draw.integer(0, 40), draw.integer(2, 7)
+        inputs = (g["lines"] - 1) * g["stride"] + g["fh"]
+        row = Within(draw.whole(inputs * step), [i * step for i in range(inputs)])
     g["y_line"] += 0 if draw.bench else draw.integer(0, 5)
-    line = Struct(DepthwiseWindow, row=Pointers(lines), next=4 * down, zero=np.zeros(c, F), **{**g, "lines": 1 + more})
+    line = Struct(DepthwiseWindow, row=row, next=4 * g["stride"] * step, zero=np.zeros(c, F), **g)
     bias = draw.choice(In(draw.whole(c)), None)
-    yield Call(line, In(draw.whole((g["fh"] * g["fw"], c))), bias, -50.0, 300.0,
-               Out(more * g["y_line"] + g["pixels"] * c, F), work=g["pixels"] * c * g["fh"] * g["fw"], unit="MAC")
+    size = (g["lines"] - 1) * g["y_line"] + g["pixels"] * c
+    yield Call(line, In(draw.whole((g["fh"] * g["fw"], c))), bias, -50.0, 300.0, Out(size, F),
+               work=g["lines"] * g["pixels"] * c * g["fh"] * g["fw"], unit="MAC")
 
 
 @check("depthwise_s64", rounds=40)

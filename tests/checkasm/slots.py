@@ -45,7 +45,8 @@ PROTOTYPES = {name: ctypes.CFUNCTYPE(None, *map(_argument, arguments.split(","))
 
 
 class Table(ctypes.Structure):
-    _fields_ = [*((name, ctypes.c_void_p) for name in SLOTS), ("q8", Tile), ("f32", Tile), ("dw8", Tile)]
+    _fields_ = [*((name, ctypes.c_void_p) for name in SLOTS), ("q8", Tile), ("f32", Tile), ("dw8", Tile),
+                ("dw_f32_lines", ctypes.c_int)]
 
 
 def _table():
@@ -65,6 +66,7 @@ class IsaLevel:
         self.table = Table.from_buffer_copy(Table.from_address(_table()))
         simd.use(before)
         self.q8, self.f32, self.dw8 = self.table.q8, self.table.f32, self.table.dw8
+        self.dw_f32_lines = self.table.dw_f32_lines
 
     def __getattr__(self, slot):
         function = PROTOTYPES[slot](getattr(self.table, slot))

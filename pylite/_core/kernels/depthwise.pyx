@@ -69,6 +69,7 @@ cdef struct Depthwise:
     ptrdiff_t run           # output lines that micro-kernels take at a time,
     ptrdiff_t every         # which lie so many lines apart
     bint borders            # may these include windows that lie partly outside of the image?
+    int most                # as of set_windows
     int stride, dilation, pad               # the vertical ones
     # multiply writes the results of the output pixels `g` to y; complete scales the sums of lines of an image.
     void (*multiply)(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil
@@ -98,7 +99,7 @@ cdef class DepthwiseKernel(Kernel):
         cdef const Strided *y = arrays[1]
         if (x == NULL or y == NULL or like.fn == <kernel_fn>nothing or y.shape[3] != other.window.c
                 or x.shape[3] * other.repeat.multiplier != other.window.c
-                or not set_windows(s, x, y, sizes[0], other.window.zero)):
+                or not set_windows(s, x, y, sizes[0], other.window.zero, other.most)):
             return False
         self.fn, self.subnormals, self.held, self.lines = like.fn, like.subnormals, like.held, y.shape[0] * y.shape[1]
         s.w, s.w_zero, s.flip, s.columns, s.multiply = (
@@ -108,18 +109,22 @@ cdef class DepthwiseKernel(Kernel):
         return True
 
 
-cdef bint set_up(Depthwise *s, x, y, filter, zero) except -1:
+cdef bint set_up(Depthwise *s, x, y, filter, zero, int most=0) except -1:
     """set_windows() of arrays and bytes."""
     cdef Strided source, target
     set_strided(&source, x, 4)
     set_strided(&target, y, 4, 0, True)
     memory_of(x, source.nbytes)     # raises where it is not contiguous
     memory_of(y, target.nbytes)
-    return set_windows(s, &source, &target, filter, <const uint8_t *>memory_of(zero, len(zero)))
+    return set_windows(s, &source, &target, filter, <const uint8_t *>memory_of(zero, len(zero)), most)
 
 
-cdef bint set_windows(Depthwise *s, const Strided *x, const Strided *y, filter, const uint8_t *zero) except -1:
-    """Fill s for arrays x and y; False where there is nothing to do.  zero: bytes of a pixel outside of the image."""
+cdef bint set_windows(Depthwise *s, const Strided *x, const Strided *y, filter, const uint8_t *zero,
+                      int most) except -1:
+    """Fill s for arrays x and y; False where there is nothing to do.  zero: bytes of a pixel outside of the image.
+
+    most: the most output lines that micro-kernels take, even partly outside of the image; 0: any number, inside of it.
+    """
     cdef ptrdiff_t item = x.item
     if y.nbytes == 0 or x.nbytes == 0:
         return False
@@ -133,7 +138,16 @@ cdef bint set_windows(Depthwise *s, const Strided *x, const Strided *y, filter, 
     s.window.width, s.window.pixels, s.window.c = x.shape[2], y.shape[2], y.shape[3]
     s.window.zero, s.window.y_line = zero, s.y_line // item
     plan_repeat(&s.repeat, &s.window, x.shape[3], item, s.stride, s.dilation)
-    s.run, s.every = lines_of_run(&s.repeat, s.line), 1
+    s.run, s.every, s.most, s.borders = lines_of_run(&s.repeat, s.line), 1, most, most > 0
+    if not most:
+        return True
+    if ((s.dilation > 1 and (s.stride > 1 or s.complete != NULL)) or s.stride != s.window.stride
+            or most * s.stride + s.window.fh > PL_MAX_TAPS):
+        most = 1
+    elif s.repeat.multiplier == 1:      # lines `dilation` apart read the same lines of the image
+        s.every = s.dilation
+        s.window.y_line *= s.every
+    s.run = min(s.run, <ptrdiff_t>most)
     return True
 
 
@@ -178,7 +192,7 @@ cdef class DepthwiseQ8(DepthwiseKernel):
         cdef Depthwise *s = &self.state
         weights, parameters = packed
         self.memory, self.held = (x, y), (weights, parameters, zero)
-        if not set_up(s, x, y, filter, zero):
+        if not set_up(s, x, y, filter, zero, slots.dw8.mr):
             return
         s.w, s.w_zero, s.flip = <const uint8_t *>memory_of(weights, weights.size), w_zero, x_flip
         set_columns(&s.columns, parameters, s.window.fh * s.window.fw, zero_point, low, high, y_flip)
@@ -186,26 +200,10 @@ cdef class DepthwiseQ8(DepthwiseKernel):
         self.lines = y.shape[0] * y.shape[1]
         self.fn = <kernel_fn>depthwise_q8
         self.algorithm = "channels repeated, patch by patch" if s.repeat.multiplier > 1 else None
-        plan_runs_q8(s)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef DepthwiseQ8 made = DepthwiseQ8.__new__(DepthwiseQ8)
-        if not made.follow(self, arrays, sizes):
-            return None
-        plan_runs_q8(&made.state)
-        return made
-
-
-cdef void plan_runs_q8(Depthwise *s) noexcept:
-    s.run, s.borders = 1, True
-    if ((s.dilation == 1 or s.stride == 1) and s.stride == s.window.stride
-            and s.slots.dw8.mr * s.stride + s.window.fh <= PL_MAX_TAPS):
-        s.run = s.slots.dw8.mr
-        if s.repeat.multiplier == 1:        # lines `dilation` apart read the same lines of the image
-            s.every = s.dilation
-            s.window.y_line *= s.every
-        if s.repeat.multiplier > 1:
-            s.run = min(s.run, s.repeat.lines)
+        return made if made.follow(self, arrays, sizes) else None
 
 
 cdef int depthwise_q8(DepthwiseQ8 self, pl_pool *pool) noexcept nogil:
@@ -275,7 +273,7 @@ cdef class DepthwiseF32(DepthwiseKernel):
         zero = bytes(4 * y.shape[3])
         w = np.ascontiguousarray(w)
         self.memory, self.held = (x, y), (w, bias, zero)
-        if not set_up(s, x, y, filter, zero):
+        if not set_up(s, x, y, filter, zero, slots.dw_f32_lines):
             return
         s.w, s.low, s.high = <const uint8_t *>memory_of(w, w.nbytes), low, high
         s.bias = <const float *>memory_of(bias, bias.nbytes) if bias is not None else NULL
@@ -316,7 +314,8 @@ cdef class DepthwiseHybrid(DepthwiseKernel):
         cdef Depthwise *s = &self.state
         zero = bytes(4 * y.shape[3])
         self.held = x, y, w, bias, q, row_scales, scales, zero
-        if not set_up(s, q, y, filter, zero):
+        s.multiply, s.complete = multiply_whole, scale_sums
+        if not set_up(s, q, y, filter, zero, slots.dw_f32_lines):
             return
         s.w, s.low, s.high = <const uint8_t *>memory_of(w, w.nbytes), low, high
         s.bias = <const float *>memory_of(bias, bias.nbytes) if bias is not None else NULL
@@ -324,7 +323,6 @@ cdef class DepthwiseHybrid(DepthwiseKernel):
         s.row_scales = <float *>memory_of(row_scales, row_scales.nbytes)
         s.column_scales = <const float *>memory_of(scales, scales.nbytes)
         s.size = x.shape[1] * x.shape[2] * x.shape[3]
-        s.multiply, s.complete = multiply_whole, scale_sums
         self.lines = y.shape[0] * y.shape[1]
         self.algorithm = "channels repeated, patch by patch" if s.repeat.multiplier > 1 else None
         self.fn, self.subnormals = <kernel_fn>depthwise_hybrid, FLUSH

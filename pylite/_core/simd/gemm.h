@@ -66,10 +66,12 @@ typedef struct pl_dw_window {
   const uint8_t *zero;       /* the pixel that is read outside of the image */
   int fh, fw, stride, dilation, pad;
   ptrdiff_t width, pixels, c; /* input pixels, output pixels, channels */
-  int lines;                  /* output lines.  depthwise_q8: up to its tile's mr; `row` has the (lines - 1) * stride +
-                               * fh input lines of all, which lie `dilation` apart.  depthwise_s64: one */
+  int lines;                  /* output lines.  depthwise_q8: up to its tile's mr, depthwise_f32: see dw_f32_lines; `row`
+                               * has the (lines - 1) * stride + fh input lines of all, `dilation` apart.
+                               * depthwise_s64: one */
   ptrdiff_t y_line;           /* from one output line to the next, in elements */
-  ptrdiff_t next;             /* depthwise_f32: from the input of one output line to that of the next one, in bytes */
+  ptrdiff_t next;             /* depthwise_f32 where dw_f32_lines is 0: from the input of one output line to that of the
+                               * next one, in bytes */
 } pl_dw_window;
 
 #define PL_MAX_TAPS 1024 /* of a depthwise filter */

@@ -24,6 +24,9 @@ typedef struct pl_slots {
   PL_SLOTS(X)
 #undef X
   pl_tile q8, f32, dw8; /* the tiles of pack_a_q8 and gemm_q8, of gemm_f32, of depthwise_q8 */
+  /* Most output lines in one call of depthwise_f32, which may lie partly outside of the image.  0: any number, whose
+   * input lines lie `next` apart and inside the image where those of the first one do. */
+  int dw_f32_lines;
   /* Columns begin..end of tiles first..first + tiles, counted over all images.  NULL: the ISA level has none. */
   void (*winograd_q8)(const pl_winograd *g, ptrdiff_t first, int tiles, ptrdiff_t begin, ptrdiff_t end,
                       const pl_columns *columns);

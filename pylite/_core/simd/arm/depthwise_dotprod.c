@@ -56,13 +56,13 @@ PL_INLINE int8x16_t moved(int by, int8x16_t before, int8x16_t group) {
   return vreinterpretq_s8_u32(by == 0 ? v : by == 1 ? vsriq_n_u32(vshlq_n_u32(v, 8), u, 24) :
                               by == 2 ? vsriq_n_u32(vshlq_n_u32(v, 16), u, 16) : vsriq_n_u32(vshlq_n_u32(v, 24), u, 8));
 }
-static void load_filter(const pl_dw_window *g, int stride, int flip, int w_zero, const void *weights,
-                        const pl_columns *q, ptrdiff_t block, filter *to) {
+static void load_filter(const pl_dw_window *g, int stride, const parameters *p, ptrdiff_t block, filter *to) {
   const int groups = groups_of(g), places = places_of(g->fh, g->fw);
-  const int8_t *w = (const int8_t *)weights + block * places * NR;
+  const int8_t *w = (const int8_t *)p->w + block * places * NR;
+  const int w_zero = p->w_zero;
   const int8x16_t zero = vdupq_n_s8((int8_t)w_zero), none = vdupq_n_s8(0);
   uint8x16_t same = vdupq_n_u8(255);
-  to->finish = finish_params_of(flip, w_zero, q, block * NR);
+  to->finish = finish_params_of(p->flip, w_zero, p->q, block * NR);
   to->bias = load_sums(to->finish.bias);
   to->height = g->fh, to->groups = groups, to->tail = g->fw + 1 <= 4 * (groups - 1);
   for (int i = 0; w_zero && i < places / 2; i++) {
@@ -106,8 +106,8 @@ PL_INLINE int8x16_t zipped(int8x8_t a, int8x8_t b) {
   __asm__("zip1 %0.16b, %1.16b, %2.16b" : "=w"(r) : "w"(a), "w"(b));
   return r;
 }
-PL_INLINE void copy_group(int flip_byte, const uint8_t *const *x, uint8_t *to) {
-  const int8x16_t flip = vdupq_n_s8((int8_t)flip_byte);
+PL_INLINE void copy_group(const filter *f, const uint8_t *const *x, uint8_t *to) {
+  const int8x16_t flip = vdupq_n_s8((int8_t)f->finish.flip);
 #define READ(i) vreinterpret_s8_u8(vld1_u8(x[i]))
   const int16x8_t ab = vreinterpretq_s16_s8(veorq_s8(zipped(READ(0), READ(1)), flip));
   const int16x8_t cd = vreinterpretq_s16_s8(veorq_s8(zipped(READ(2), READ(3)), flip));
@@ -166,7 +166,7 @@ PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint
 }
 #undef PLACE
 #undef EACH
-#include "depthwise_lines.h"
+#include "depthwise_bytes.h"
 
 /* ---- 3x3 filters ---- */
 /* Four taps of channels 0 to 3, and of 4 to 7. */

@@ -14,16 +14,14 @@ typedef struct {
   int8_t bytes[(WEIGHT_TAPS + 1) * NR];
 } filter;
 static int fits_filter(const pl_dw_window *g) { return g->fh * g->fw <= WEIGHT_TAPS; }
-static void load_filter(const pl_dw_window *g, int stride, int flip, int w_zero, const void *weights,
-                        const pl_columns *q, ptrdiff_t block, filter *to) {
+static void load_filter(const pl_dw_window *g, int stride, const parameters *p, ptrdiff_t block, filter *to) {
   const int taps = g->fh * g->fw;
   int16x8_t size = vdupq_n_s16(0);
   (void)stride;
-  (void)w_zero; /* already subtracted from the weights */
-  to->finish = finish_params_of(flip, 0, q, block * NR);
+  to->finish = finish_params_of(p->flip, 0, p->q, block * NR); /* w_zero is already subtracted from the weights */
   to->bias = load_sums(to->finish.bias);
   to->height = g->fh, to->width = g->fw;
-  to->words = (const int16_t *)weights + block * taps * NR;
+  to->words = (const int16_t *)p->w + block * taps * NR;
   for (int t = 0; t < taps; t++) {
     const int16x8_t v = vld1q_s16(to->words + t * NR);
     size = vmaxq_s16(size, vabsq_s16(v));
@@ -39,8 +37,8 @@ PL_INLINE int weight_of(const pl_dw_window *g, int w_zero, const void *w, ptrdif
   return ((const int16_t *)w)[(block * g->fh * g->fw + tap) * NR + channel];
 }
 
-PL_INLINE void copy_group(int flip, const uint8_t *const *x, uint8_t *to) {
-  vst1_u8(to, veor_u8(vld1_u8(x[0]), vdup_n_u8((uint8_t)flip)));
+PL_INLINE void copy_group(const filter *f, const uint8_t *const *x, uint8_t *to) {
+  vst1_u8(to, veor_u8(vld1_u8(x[0]), vdup_n_u8((uint8_t)f->finish.flip)));
 }
 
 PL_INLINE void add(sums *acc, int16x8_t x, int16x8_t w) {
@@ -141,7 +139,7 @@ PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint
   }
 }
 #undef EACH
-#include "depthwise_lines.h"
+#include "depthwise_bytes.h"
 
 /* ---- 3x3 filters, whose weights are bytes ---- */
 /* Bytes, ^ flip, as int8. */

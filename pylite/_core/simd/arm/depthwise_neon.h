@@ -3,6 +3,9 @@
 
 enum { NR = 8, TOGETHER = 4, LINES = 16 }; /* LINES: in one call, which then prepares the weights only once */
 
+typedef uint8_t element;
+/* The arguments of depthwise_q8. */
+typedef struct { int flip, w_zero; const void *w; const pl_columns *q; } parameters;
 typedef struct { int32x4_t low, high; } sums;
 PL_INLINE sums load_sums(const int32_t *p) { return (sums){vld1q_s32(p), vld1q_s32(p + 4)}; }
 

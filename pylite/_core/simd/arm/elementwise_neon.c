@@ -167,19 +167,19 @@ PL_INLINE void centered(int BITS, const void *x, const operand *o, int16x8_t v[2
   v[0] = vaddw_s8(o->zero, vget_low_s8(bytes)), v[1] = vaddw_high_s8(o->zero, bytes);
 }
 
-/* A kernel whose STEP(parameters, a, b, y) computes sixteen elements; the last ones and a single operand are copied. */
-#define QUANTIZED_KERNEL(name, TYPE, P_TYPE, PREPARED, PREPARE, STEP) \
+/* A kernel whose STEP(parameters, a, b, y) computes WIDTH elements; the last ones and a single operand are copied. */
+#define QUANTIZED_KERNEL(name, WIDTH, TYPE, P_TYPE, PREPARED, PREPARE, STEP) \
   static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
     const TYPE *a = va, *b = vb; \
-    TYPE *y = vy, a_line[16] = {0}, b_line[16] = {0}, y_line[16]; \
+    TYPE *y = vy, a_line[WIDTH] = {0}, b_line[WIDTH] = {0}, y_line[WIDTH]; \
     P_TYPE p; \
     memcpy(&p, vp, sizeof p); \
     const PREPARED prepared = PREPARE(p); \
-    for (int k = 0; !a_step && k < 16; k++) a_line[k] = *a; \
-    for (int k = 0; !b_step && k < 16; k++) b_line[k] = *b; \
+    for (int k = 0; !a_step && k < WIDTH; k++) a_line[k] = *a; \
+    for (int k = 0; !b_step && k < WIDTH; k++) b_line[k] = *b; \
     if (!a_step) a = a_line; \
     if (!b_step) b = b_line; \
-    for (; n >= 16; n -= 16, a += 16 * a_step, b += 16 * b_step, y += 16) STEP(&prepared, a, b, y); \
+    for (; n >= WIDTH; n -= WIDTH, a += WIDTH * a_step, b += WIDTH * b_step, y += WIDTH) STEP(&prepared, a, b, y); \
     if (n) { \
       if (a_step) a = memcpy(a_line, a, n * sizeof *a); \
       if (b_step) b = memcpy(b_line, b, n * sizeof *b); \
@@ -212,8 +212,8 @@ PL_INLINE void sum(int BITS, const summing *s, const void *a, const void *b, voi
 }
 #define SUM_8(s, a, b, y) sum(8, s, a, b, y)
 #define SUM_16(s, a, b, y) sum(16, s, a, b, y)
-QUANTIZED_KERNEL(sum_by_rule_q8, uint8_t, sum_q_p, summing, summing_of, SUM_8)
-QUANTIZED_KERNEL(sum_q16, int16_t, sum_q_p, summing, summing_of, SUM_16)
+QUANTIZED_KERNEL(sum_by_rule_q8, 16, uint8_t, sum_q_p, summing, summing_of, SUM_8)
+QUANTIZED_KERNEL(sum_q16, 16, int16_t, sum_q_p, summing, summing_of, SUM_16)
 
 /* Sums of bytes by the numbers of fitted.h, in a third of the rule's instructions. */
 typedef struct { int8x16_t low, high, a_low, b_low; int16x8_t a, b; int32x4_t start; uint8x16_t flip; } fitted;
@@ -222,28 +222,35 @@ PL_INLINE fitted fitted_of(pl_fitted_sum p) {
                   vdupq_n_s8((int8_t)p.b[1]), vdupq_n_s16(p.a[0]), vdupq_n_s16(p.b[0]), vdupq_n_s32(p.start),
                   vdupq_n_u8((uint8_t)p.rule.flip)};
 }
+/* 32 elements, each step of all of them before the next: an in-order core would wait for four products of each sum. */
 PL_INLINE void sum_fitted(int fraction, const fitted *f, const uint8_t *pa, const uint8_t *pb, uint8_t *y) {
-  const int8x16_t a = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(pa), f->flip)), none = vdupq_n_s8(0);
-  const int8x16_t b = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(pb), f->flip));
-  const int16x8_t a_high[2] = {vreinterpretq_s16_s8(vzip1q_s8(none, a)), vreinterpretq_s16_s8(vzip2q_s8(none, a))};
-  const int16x8_t b_high[2] = {vreinterpretq_s16_s8(vzip1q_s8(none, b)), vreinterpretq_s16_s8(vzip2q_s8(none, b))};
-  int16x8_t low[2] = {vmull_s8(vget_low_s8(a), vget_low_s8(f->a_low)), vmull_high_s8(a, f->a_low)}, whole[2];
-  int32x4_t v[4];
-  low[0] = vmlal_s8(low[0], vget_low_s8(b), vget_low_s8(f->b_low)), low[1] = vmlal_high_s8(low[1], b, f->b_low);
-  EACH(2) v[2 * k] = vaddw_s16(f->start, vget_low_s16(low[k])), v[2 * k + 1] = vaddw_high_s16(f->start, low[k]);
-  EACH(2) v[2 * k] = vmlal_s16(v[2 * k], vget_low_s16(a_high[k]), vget_low_s16(f->a));
-  EACH(2) v[2 * k + 1] = vmlal_high_s16(v[2 * k + 1], a_high[k], f->a);
-  EACH(2) v[2 * k] = vmlal_s16(v[2 * k], vget_low_s16(b_high[k]), vget_low_s16(f->b));
-  EACH(2) v[2 * k + 1] = vmlal_high_s16(v[2 * k + 1], b_high[k], f->b);
-  EACH(2) whole[k] = vuzp2q_s16(vreinterpretq_s16_s32(v[2 * k]), vreinterpretq_s16_s32(v[2 * k + 1]));
-  int8x16_t r = vqshrn_high_n_s16(vqshrn_n_s16(whole[0], fraction - 16), whole[1], fraction - 16);
-  r = vmaxq_s8(vminq_s8(r, f->high), f->low);
-  vst1q_u8(y, veorq_u8(vreinterpretq_u8_s8(r), f->flip));
+  const int8x16_t none = vdupq_n_s8(0);
+  int8x16_t a[2], b[2], r[2];
+  int16x8_t a_high[4], b_high[4], low[4], whole[4];
+  int32x4_t v[8];
+  EACH(2) a[k] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(pa + 16 * k), f->flip));
+  EACH(2) b[k] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(pb + 16 * k), f->flip));
+  EACH(2) low[2 * k] = vmull_s8(vget_low_s8(a[k]), vget_low_s8(f->a_low)), low[2 * k + 1] = vmull_high_s8(a[k], f->a_low);
+  EACH(2) a_high[2 * k] = vreinterpretq_s16_s8(vzip1q_s8(none, a[k]));
+  EACH(2) a_high[2 * k + 1] = vreinterpretq_s16_s8(vzip2q_s8(none, a[k]));
+  EACH(2) low[2 * k] = vmlal_s8(low[2 * k], vget_low_s8(b[k]), vget_low_s8(f->b_low));
+  EACH(2) low[2 * k + 1] = vmlal_high_s8(low[2 * k + 1], b[k], f->b_low);
+  EACH(2) b_high[2 * k] = vreinterpretq_s16_s8(vzip1q_s8(none, b[k]));
+  EACH(2) b_high[2 * k + 1] = vreinterpretq_s16_s8(vzip2q_s8(none, b[k]));
+  EACH(4) v[2 * k] = vaddw_s16(f->start, vget_low_s16(low[k])), v[2 * k + 1] = vaddw_high_s16(f->start, low[k]);
+  EACH(4) v[2 * k] = vmlal_s16(v[2 * k], vget_low_s16(a_high[k]), vget_low_s16(f->a));
+  EACH(4) v[2 * k + 1] = vmlal_high_s16(v[2 * k + 1], a_high[k], f->a);
+  EACH(4) v[2 * k] = vmlal_s16(v[2 * k], vget_low_s16(b_high[k]), vget_low_s16(f->b));
+  EACH(4) v[2 * k + 1] = vmlal_high_s16(v[2 * k + 1], b_high[k], f->b);
+  EACH(4) whole[k] = vuzp2q_s16(vreinterpretq_s16_s32(v[2 * k]), vreinterpretq_s16_s32(v[2 * k + 1]));
+  EACH(2) r[k] = vqshrn_high_n_s16(vqshrn_n_s16(whole[2 * k], fraction - 16), whole[2 * k + 1], fraction - 16);
+  EACH(2) r[k] = vmaxq_s8(vminq_s8(r[k], f->high), f->low);
+  EACH(2) vst1q_u8(y + 16 * k, veorq_u8(vreinterpretq_u8_s8(r[k]), f->flip));
 }
 #define SUM_FITTED(s, a, b, y) sum_fitted(PL_FRACTION, s, a, b, y)
 #define LARGE_SUM(s, a, b, y) sum_fitted(PL_FRACTION - 1, s, a, b, y)
-QUANTIZED_KERNEL(sum_fitted_q8, uint8_t, pl_fitted_sum, fitted, fitted_of, SUM_FITTED)
-QUANTIZED_KERNEL(large_sum_q8, uint8_t, pl_fitted_sum, fitted, fitted_of, LARGE_SUM)
+QUANTIZED_KERNEL(sum_fitted_q8, 32, uint8_t, pl_fitted_sum, fitted, fitted_of, SUM_FITTED)
+QUANTIZED_KERNEL(large_sum_q8, 32, uint8_t, pl_fitted_sum, fitted, fitted_of, LARGE_SUM)
 static void sum_q8(size_t n, const void *a, int a_step, const void *b, int b_step, void *y, const void *p) {
   const int fraction = ((const pl_fitted_sum *)p)->fraction;
   (!fraction ? sum_by_rule_q8 : fraction == PL_FRACTION ? sum_fitted_q8 : large_sum_q8)(n, a, a_step, b, b_step, y, p);
@@ -293,14 +300,14 @@ PL_INLINE void multiply_16(const multiplying *s, const void *a, const void *b, v
   rescale(v, &s->scale);
   put(16, v, &s->ends, y);
 }
-QUANTIZED_KERNEL(mul_any_q8, uint8_t, product_q_p, multiplying, multiplying_of, MULTIPLY_8)
-QUANTIZED_KERNEL(mul_plain_q8, uint8_t, product_q_p, multiplying, multiplying_of, MULTIPLY_PLAIN_8)
+QUANTIZED_KERNEL(mul_any_q8, 16, uint8_t, product_q_p, multiplying, multiplying_of, MULTIPLY_8)
+QUANTIZED_KERNEL(mul_plain_q8, 16, uint8_t, product_q_p, multiplying, multiplying_of, MULTIPLY_PLAIN_8)
 static void mul_q8(size_t n, const void *a, int a_step, const void *b, int b_step, void *y, const void *vp) {
   product_q_p p;
   memcpy(&p, vp, sizeof p);
   (!p.flip && p.e < 0 ? mul_plain_q8 : mul_any_q8)(n, a, a_step, b, b_step, y, vp);
 }
-QUANTIZED_KERNEL(mul_q16, int16_t, product_q_p, multiplying, multiplying_of, multiply_16)
+QUANTIZED_KERNEL(mul_q16, 16, int16_t, product_q_p, multiplying, multiplying_of, multiply_16)
 
 PL_FILL(elementwise_neon, s) {
   s->add_f32 = add_f32;

@@ -325,7 +325,6 @@ enum { LANES = 4, MR = 4, NV = 2 };
 #define FOUR_SUMS
 #include "gemm_f32.h"
 #include "tiles_neon.h"
-#include "depthwise_f32.h"
 #include "winograd_f32.h"
 
 PL_FILL(gemm_neon, s) {
@@ -342,7 +341,6 @@ PL_FILL(gemm_neon, s) {
 #endif
   s->q8 = (pl_tile){.mr = 8, .nr = NR, .nv = NR, .kr = 8, .ka = 8, .bytes = 1, .real = ABLE, .any_n = ABLE};
   s->gemm_f32 = some_tiles_f32;
-  s->depthwise_f32 = depthwise_f32;
   s->winograd_in = winograd_in;
   s->winograd_out = winograd_out;
   s->f32 = (pl_tile){.mr = MR, .nr = NV * LANES, .nv = LANES, .kr = 1, .ka = 1, .bytes = sizeof(float)};

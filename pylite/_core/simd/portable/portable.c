@@ -46,6 +46,7 @@ PL_FILL(portable, s) {
   s->q8 = tile_q8;
   s->f32 = tile_f32;
   s->dw8 = tile_dw8;
+  s->dw_f32_lines = 32;
   s->winograd_q8 = NULL;
   s->winograd_pack = NULL;
 }

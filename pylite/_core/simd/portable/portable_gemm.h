@@ -174,9 +174,9 @@ static void depthwise_f32(const pl_dw_window *g, const float *w, const float *bi
   const int taps = g->fh * g->fw;
   enum { N = 16 };
   for (ptrdiff_t i = 0; i < g->lines * g->pixels; i++, y += i % g->pixels ? g->c : g->y_line - (g->pixels - 1) * g->c) {
-    pl_taps(g, i % g->pixels, sizeof(float), p);
-    for (int t = 0; t < taps; t++)
-      if (p[t] != g->zero) p[t] += i / g->pixels * g->next;
+    pl_dw_window line = *g;
+    line.row += i / g->pixels * g->stride;
+    pl_taps(&line, i % g->pixels, sizeof(float), p);
     ptrdiff_t c = 0;
     for (; c + N <= g->c; c += N) {
       float acc[N] = {0};

@@ -45,6 +45,7 @@ PL_INLINE MASK FIRST(ptrdiff_t n) {
 PL_FILL(gemm_f32_x86, s) {
   s->gemm_f32 = gemm_f32;
   s->depthwise_f32 = depthwise_f32;
+  s->dw_f32_lines = 0;
   s->winograd_in = winograd_in;
   s->winograd_out = winograd_out;
   s->f32 = (pl_tile){.mr = MR, .nr = NV * LANES, .nv = LANES, .kr = 1, .ka = 1, .bytes = sizeof(float)};

@@ -1,4 +1,4 @@
-/* The float depthwise convolution, written once for any vector type.  gemm_f32.h lists what must be defined.
+/* The float depthwise convolution for AVX2 and AVX-512.  gemm_f32.h lists what must be defined.
  *
  * Output pixels that read the same taps inside the image are computed together, one vector of channels after the other,
  * several lines at a time: their taps are looked up once, and the input lines stay in the first-level cache. */
@@ -51,48 +51,6 @@ PL_INLINE void any_taps(int P, int taps, const tap_list *s, ptrdiff_t part, ptrd
   for (int k = 0; k < P; k++) finish_f32(acc[k], m, part, y + k * c);
 }
 
-#ifdef FOUR_SUMS
-/* Do neighbouring taps of a 3 x 3 filter lie as far apart as neighbouring outputs?  Then outputs share input pixels. */
-PL_INLINE int neighbours_share(const tap_list *s, ptrdiff_t step) {
-  int share = 1;
-  for (int t = 0; t < 9; t++) share &= t % 3 == 2 || s->at[t + 1] - s->at[t] == step;
-  return share;
-}
-
-/* Four such outputs: each line of six pixels is loaded once. */
-PL_INLINE void four_sharing(const float *const *at, const VECTOR *w, ptrdiff_t part, ptrdiff_t i, ptrdiff_t step,
-                            const limits *m, float *y, ptrdiff_t c) {
-  VECTOR acc[4] = {m->start, m->start, m->start, m->start};
-#pragma GCC unroll 3
-  for (int t = 0; t < 9; t += 3) {
-    VECTOR x[6];
-#pragma GCC unroll 6
-    for (int k = 0; k < 6; k++) x[k] = load_upto(at[t] + (i + k) * step, part);
-#pragma GCC unroll 3
-    for (int u = 0; u < 3; u++)
-#pragma GCC unroll 4
-      for (int k = 0; k < 4; k++) acc[k] = MULTIPLY_ADD(acc[k], x[k + u], w[t + u]);
-  }
-#pragma GCC unroll 4
-  for (int k = 0; k < 4; k++) finish_f32(acc[k], m, part, y + k * c);
-}
-
-/* Four outputs of `kept` taps, a tap of all of them at a time: in-order cores would wait for a single sum. */
-PL_INLINE void four_at_once(int kept, const float *const *at, const VECTOR *w, ptrdiff_t part, ptrdiff_t i,
-                            ptrdiff_t step, const limits *m, float *y, ptrdiff_t c) {
-  VECTOR acc[4] = {m->start, m->start, m->start, m->start}, x[4];
-#pragma GCC unroll 16
-  for (int t = 0; t < kept; t++) {
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; k++) x[k] = load_upto(at[t] + (i + k) * step, part);
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; k++) acc[k] = MULTIPLY_ADD(acc[k], x[k], w[t]);
-  }
-#pragma GCC unroll 4
-  for (int k = 0; k < 4; k++) finish_f32(acc[k], m, part, y + k * c);
-}
-#endif
-
 /* Channels j .. j + LANES, or `part` if that is less, of all pixels of a field.  kept: the number of taps, whose
  * weights stay in registers; 0: any number. */
 PL_INLINE void pixels_f32(int kept, ptrdiff_t part, const tap_list *s, ptrdiff_t j, const field *f, const float *bias,
@@ -100,9 +58,6 @@ PL_INLINE void pixels_f32(int kept, ptrdiff_t part, const tap_list *s, ptrdiff_t
   const limits m = {bias ? load_upto(bias + j, part) : SPLAT(0.0f), SPLAT(least), SPLAT(most)};
   const ptrdiff_t n = f->n, step = f->step, c = f->to;
   const int taps = kept ? kept : s->taps;
-#ifdef FOUR_SUMS
-  const int sharing = kept == 9 && neighbours_share(s, step);
-#endif
   VECTOR w[16];
 #pragma GCC unroll 16
   for (int t = 0; t < kept; t++) w[t] = load_upto(s->w[t] + j, part);
@@ -117,10 +72,6 @@ PL_INLINE void pixels_f32(int kept, ptrdiff_t part, const tap_list *s, ptrdiff_t
       any_taps(8, taps, s, part, j, from + i * step, step, &m, to, c);
     for (; !kept && i + 4 <= n; i += 4, to += 4 * c)
       any_taps(4, taps, s, part, j, from + i * step, step, &m, to, c);
-#ifdef FOUR_SUMS
-    for (; sharing && i + 4 <= n; i += 4, to += 4 * c) four_sharing(at, w, part, i, step, &m, to, c);
-    for (; kept && i + 4 <= n; i += 4, to += 4 * c) four_at_once(kept, at, w, part, i, step, &m, to, c);
-#endif
     for (; i < n; i++, to += c) {
       VECTOR acc = m.start;
 #pragma GCC unroll 16
@@ -143,7 +94,6 @@ PIXELS(pixels_6, 6, LANES)
 PIXELS(pixels_any, 0, LANES)
 PIXELS(pixels_few, 0, c)
 
-#ifndef FOUR_SUMS
 /* Four neighbouring outputs, S pixels apart, of filters T taps wide: each input pixel is loaded once for all of them.
  * The taps are whole lines of the filter. */
 PL_INLINE void four_outputs(int T, int S, const tap_list *s, ptrdiff_t j, ptrdiff_t from, const limits *m, float *y,
@@ -209,7 +159,6 @@ static field by_fours(const pl_dw_window *g, const tap_list *s, ptrdiff_t chunk,
   f.first = f.n - f.n % 4, f.n %= 4;
   return f;
 }
-#endif
 
 /* Single pixels with any number of taps: four vectors of channels at a time, with independent sums. */
 static void four_vectors(const tap_list *s, ptrdiff_t j, const field *f, const float *bias, float low, float high,
@@ -246,7 +195,6 @@ static __attribute__((noinline, cold)) ptrdiff_t some_pixels(const pl_dw_window 
                                                              ptrdiff_t chunk, ptrdiff_t upto, const float *bias,
                                                              float low, float high, float *y) {
   const ptrdiff_t c = g->c, next = g->next / (ptrdiff_t)sizeof(float), down = g->y_line;
-#ifndef FOUR_SUMS
   const field all = {0, n, g->stride * c, c, g->lines, next, down};
   const field rest = by_fours(g, s, chunk, upto, all, bias, low, high, y);
   if (rest.first > 0) {
@@ -256,7 +204,6 @@ static __attribute__((noinline, cold)) ptrdiff_t some_pixels(const pl_dw_window 
                       : pixels_any)(s, pl_block_start(j / LANES, LANES, c), &rest, bias, low, high, y, c);
     return n;
   }
-#endif
   const int any = c < LANES || (s->taps != 9 && s->taps != 6);
   if (any && n % 4 && n > 1) n = n < 4 ? 1 : n - n % 4; /* the others by columns, four lines at a time */
   field f = {0, n, g->stride * c, c, g->lines, next, down};

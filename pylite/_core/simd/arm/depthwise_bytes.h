@@ -1,0 +1,45 @@
+/* 8-bit depthwise convolutions of any filter, by depthwise_lines.h.
+ *
+ * Before including it include depthwise_neon.h and define what depthwise_lines.h needs of `filter`, with its member
+ * `finish`, and weight_of(g, w_zero, w, block, tap, channel). */
+PL_INLINE uint8_t border(const pl_dw_window *g, const filter *f) { return *g->zero ^ (uint8_t)f->finish.flip; }
+PL_INLINE void finish_outputs(int N, const sums *acc, const filter *from, uint8_t *y, ptrdiff_t step) {
+  const finish_params *const f = &from->finish;
+#pragma GCC unroll 2
+  for (int i = 0; i < N; i += TOGETHER) {
+    if (f->left) finish(TOGETHER, acc + i, f, f->left, y + i * step, step);
+    else finish(TOGETHER, acc + i, f, NULL, y + i * step, step);
+  }
+}
+#include "depthwise_lines.h"
+
+/* For filters whose lines or weights are too large for the buffers. */
+static void large_filter(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
+  for (int i = 0; i < g->lines; i++)
+    for (ptrdiff_t at = 0; at < g->pixels; at++)
+      for (ptrdiff_t b = 0; b * NR < g->c; b++) {
+        int32_t acc[NR] = {0};
+        uint8_t bytes[NR];
+        const finish_params f = finish_params_of(flip, w_zero, q, b * NR);
+        const ptrdiff_t c = pl_block_start(b, NR, g->c), origin = at * g->stride - g->pad;
+        const int n = g->c < NR ? (int)g->c : NR;
+        for (int t = 0; t < g->fh * g->fw; t++) {
+          const uint8_t *row = g->row[i * g->stride + t / g->fw];
+          const ptrdiff_t x = origin + (ptrdiff_t)(t % g->fw) * g->dilation;
+          const int inside = row && x >= 0 && x < g->width;
+          for (int j = 0; j < n; j++) {
+            const int8_t pixel = (int8_t)((inside ? row[x * g->c + c + j] : *g->zero) ^ flip);
+            acc[j] += pixel * weight_of(g, w_zero, w, b, t, j);
+          }
+        }
+        sums sum = load_sums(acc);
+        sum.low = vaddq_s32(sum.low, load_sums(f.bias).low), sum.high = vaddq_s32(sum.high, load_sums(f.bias).high);
+        finish(1, &sum, &f, f.left, bytes, 0);
+        memcpy(y + i * g->y_line + at * g->c + c, bytes, (size_t)n);
+      }
+}
+
+static void lines_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
+  const parameters p = {flip, w_zero, w, q};
+  if (!lines_of_window(g, &p, y)) large_filter(g, flip, w_zero, w, q, y);
+}
