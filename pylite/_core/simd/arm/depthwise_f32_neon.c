@@ -111,9 +111,8 @@ PL_INLINE void finish_outputs(int N, const sums *acc, const filter *f, float *y,
 /* Four outputs, output pixels at + k * every, of a block of channels. */
 PL_INLINE void outputs3x3(int stride, int inside, const pl_dw_window *g, const float *const *rows, ptrdiff_t at,
                           ptrdiff_t every, ptrdiff_t c, const filter *f, float *y) {
-  static const float none[NR];
   const ptrdiff_t origin = at * stride - g->pad;
-  pixels line = {NULL, every * g->c, 0, none};
+  pixels line = {NULL, every * g->c, 0, (const float *)g->zero + c};
   sums acc[TOGETHER];
 #pragma GCC unroll 9
   for (int p = 0; !inside && p < 3 * stride + 3; p++) {
