@@ -12,7 +12,7 @@ import pylite
 from pylite.clib import library_path
 from pylite.schema.builder import ModelBuilder
 from tests.capi.compiling import ENVIRONMENT, FLAGS, build, compiler
-from tests.tools import resources
+from tests.tools import programs, resources
 
 HERE = Path(__file__).parent
 PLUGINS = HERE.parent / "capi" / "plugins"
@@ -77,7 +77,7 @@ def program(tmp_path_factory):
 def started(program, *arguments, **environment):
     """What the program prints, in a process with this Python to be started."""
     found = os.pathsep.join(p for p in sys.path if p)
-    return subprocess.run([str(program), *map(str, arguments)], capture_output=True, text=True, timeout=300, env={
+    return programs.run([str(program), *map(str, arguments)], seconds=300, env={
         **ENVIRONMENT, "PYLITE_PYTHON": sys.executable, "PYTHONPATH": found, **environment})
 
 

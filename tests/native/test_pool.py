@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tools import programs
+
 HERE = Path(__file__).parent
 SIMD = HERE.parents[1] / "pylite" / "_core" / "simd"
 THREADS = [SIMD / "threads" / "threads.c", SIMD / "threads" / "platform_posix.c", "-pthread"]
@@ -23,8 +25,7 @@ def pool(tmp_path_factory):
 @pytest.mark.parametrize("threads", [2, 3, 8])
 @pytest.mark.parametrize("callers", [1, 3])
 def test_each_task_runs_exactly_once(pool, threads, callers):
-    done = subprocess.run([pool, str(threads), str(8000 // callers), str(callers)], capture_output=True, text=True,
-                          timeout=120)
+    done = programs.run([pool, str(threads), str(8000 // callers), str(callers)])
     assert done.returncode == 0, done.stderr
 
 
@@ -36,7 +37,7 @@ def test_each_packing_task_runs_exactly_once(threads, tmp_path):
     program = tmp_path / "packing"
     subprocess.run([compiler, "-O2", f"-I{SIMD}", HERE / "packing.c", SIMD / "threads" / "packing_tasks.c", *THREADS,
                     "-o", program], check=True)
-    done = subprocess.run([program, str(threads), "500"], capture_output=True, text=True, check=False, timeout=120)
+    done = programs.run([program, str(threads), "500"])
     assert done.returncode == 0, done.stderr
 
 
@@ -48,5 +49,5 @@ def test_each_mapped_file_has_a_place_of_its_own(threads, tmp_path):
         pytest.skip("there is no C compiler")
     program = tmp_path / "watching"
     subprocess.run([compiler, "-O2", f"-I{SIMD}", HERE / "watching.c", *THREADS, "-o", program], check=True)
-    done = subprocess.run([program, str(threads), "20000"], capture_output=True, text=True, check=False, timeout=120)
+    done = programs.run([program, str(threads), "20000"])
     assert done.returncode == 0, done.stderr

@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 
 import pylite
+from tests.tools import programs
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = Path(pylite.__file__).parents[1]
@@ -56,8 +57,8 @@ class Reader:
 
     def shell(self, command, ends_well=True):
         """What a command prints; ends_well: must it succeed?"""
-        done = subprocess.run(["bash", "-euc", command], cwd=self.folder, env=self.environment, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT, check=False)
+        done = programs.run(["bash", "-euc", command], seconds=LIMIT, cwd=self.folder, env=self.environment,
+                            stderr=subprocess.STDOUT)
         assert done.returncode == 0 or not ends_well, f"{command}\n{done.stdout}"
         return done.stdout
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pylite.media import images, models
+from tests.tools import programs
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "raspberry_pi"
 SCENE = ["four", "one", "three", "two"]         # the digits in samples/scene.pgm, sorted
@@ -19,8 +20,8 @@ def environment(**more):
 
 def run(script, *args, cwd, code=0, **more):
     """The lines that an example prints; its error text when `code` is not 0.  more: variables of its environment."""
-    done = subprocess.run([sys.executable, str(EXAMPLES / script), *map(str, args)], cwd=cwd, env=environment(**more),
-                          text=True, timeout=120, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    done = programs.run([sys.executable, str(EXAMPLES / script), *map(str, args)], cwd=cwd, stdin=subprocess.DEVNULL,
+                        env=environment(PYTHONFAULTHANDLER="1", **more))
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     return done.stderr if code else done.stdout.splitlines()
