@@ -9,7 +9,6 @@ import sys
 import warnings
 import weakref
 from _thread import RLock  # threading.RLock, without importing threading
-from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -327,8 +326,10 @@ class Interpreter(FastPath):
 
     def get_signature_runner(self, signature_key: "str | None" = None) -> "SignatureRunner":
         """A SignatureRunner: call it with the inputs by name.  The key is optional when there is one signature."""
-        if not isinstance(signature_key, Hashable):     # as in a dict, where tf.lite looks it up
-            raise TypeError(f"a signature's key is a string, not {errors.shortened(repr(signature_key))}")
+        try:
+            hash(signature_key)     # as in a dict, where tf.lite looks it up
+        except TypeError:
+            raise TypeError(f"a signature's key is a string, not {errors.shortened(repr(signature_key))}") from None
         if signature_key is None:
             if len(self._signatures) != 1:
                 raise ValueError(f"SignatureDef signature_key is None and model has {len(self._signatures)} "

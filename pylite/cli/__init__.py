@@ -88,10 +88,8 @@ def _failed(args, error, code):
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     text = clipped(text) + next(filter(None, map(missing, _named(args, error))), "")
-    from pylite.cli._terminal import printable, styled, wrapped
-    name = f"pylite {args.command}:" if args.command else "pylite:"
-    first, *more = wrapped([f"{name} {printable(' '.join(text.split()))}"], sys.stderr)
-    sys.stderr.write("\n".join([styled(name, "red", sys.stderr) + first.removeprefix(name), *more, ""]))
+    from pylite.cli._terminal import failed
+    failed(f"pylite {args.command}" if args.command else "pylite", text)
     return code
 
 

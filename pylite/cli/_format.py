@@ -15,13 +15,11 @@ NAME = 50       # characters of a file's name in a heading
 def table(headers, rows, right=(), optional=(), verbose=False):
     """The lines of a table; right: headers of the columns that are aligned to the right.
 
-    A terminal that is too narrow gets no columns of `optional`, the first ones first, unless `verbose`, and long cells
-    in several lines.
+    Where there is too little room, columns of `optional` are left out, the first ones first, unless `verbose`, and long
+    cells take several lines.
     """
     rows = [[str(cell) for cell in row] for row in rows]
-    space = _terminal.width(sys.stdout)
-    if space is None:
-        return _plain(headers, rows, right, columns.widths(headers, rows))
+    space = _terminal.table_width()
     left_out = []
     for name in () if verbose else optional:
         if name in headers and columns.total(columns.widths(headers, rows)) > space:
@@ -39,9 +37,20 @@ def _fitted(headers, rows, right, space):
     if rich is not None:
         return rich
     widths = columns.widths(headers, rows)
-    while columns.total(widths) > space and max(widths) > LEAST:        # the widest column first
-        widths[widths.index(max(widths))] -= 1
+    unbroken = [width if header in right else max(len(word) for cell in column for word in cell.split() or [""])
+                for header, width, column in zip(headers, widths, zip(headers, *rows, strict=True), strict=True)]
+    for least in unbroken, [LEAST] * len(headers):      # break between words, if that suffices
+        _narrow(widths, least, space)
     return _plain(headers, rows, right, widths)
+
+
+def _narrow(widths, least, space):
+    """Make a table's columns narrower, the widest first, until `space` suffices or all have their width in `least`."""
+    while columns.total(widths) > space:
+        width, place = max((width, place) if width > least[place] else (0, place) for place, width in enumerate(widths))
+        if not width:
+            return
+        widths[place] -= 1
 
 
 def _plain(headers, rows, right, widths):

@@ -1,12 +1,11 @@
-"""The parser of the command line: it suggests what a mistyped word may have meant, and shows the right usage line."""
+"""The parser of the command line: it suggests what a mistyped word may have meant, and names the command's help."""
 import argparse
 import difflib
 import os
 import re
-import sys
 import textwrap
 
-from pylite.cli._terminal import wrapped
+from pylite.cli._terminal import failed, say
 from pylite.errors import clipped, shortened
 
 ALIKE = 0.8         # share of letters in common from which on another file may have been meant
@@ -47,9 +46,9 @@ class Parser(argparse.ArgumentParser):
         wrong = re.search(r"invalid choice: '?(.*?)'? \(choose from (.*)\)", message)
         if wrong:
             message = f"{message}{meant(wrong[1], re.findall(r'[^, ]+', wrong[2].replace(chr(39), '')))}"
-        self.print_usage(sys.stderr)
-        lines = wrapped([f"{self.prog}: error: {clipped(message)}"], sys.stderr)
-        self.exit(2, "\n".join([*lines, ""]))
+        failed(self.prog, clipped(message))
+        say(f"`{self.prog} --help` shows how to use it")
+        self.exit(2)
 
     def of_command(self, name):
         """The parser of a command, or this one where there is no such command."""

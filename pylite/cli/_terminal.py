@@ -14,6 +14,7 @@ STYLES = {"bold": 1, "red": 31, "green": 32, "yellow": 33}
 # Words and phrases that begin a line or cell.
 COLOURED = {"warning:": "yellow", "faster": "green", "slower": "red",
             "Good:": "green", "Look closer:": "yellow", "Poor:": "red"}
+WIDTH = 100         # columns of a table that is written to a file or a pipe
 NARROW = 6          # characters for each column below which rich leaves columns out
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _COLOUR_OR_CONTROL = re.compile(rf"(\x1b\[[\d;]*m)|{_CONTROL.pattern}")
@@ -51,6 +52,11 @@ def width(stream):
     return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
+def table_width():
+    """The columns for a table: those of a terminal; for a file or a pipe COLUMNS, or 100."""
+    return shutil.get_terminal_size((WIDTH, 24)).columns if width(sys.stdout) is None else width(sys.stdout)
+
+
 def coloured(stream):
     return interactive(stream) and not os.environ.get("NO_COLOR")
 
@@ -69,7 +75,11 @@ def shown(lines):
 
 def wrapped(lines, stream):
     """Lines for a stream: on a terminal, sentences that are wider than it are broken between words."""
-    space = width(stream)
+    return folded(lines, width(stream))
+
+
+def folded(lines, space):
+    """Lines, those that are longer than `space` broken between words.  With None for `space`, all stay as they are."""
     for line in lines:
         if space is None or len(line) <= space or "\x1b" in line:      # a coloured row of a table fits as it is
             yield line
@@ -83,6 +93,13 @@ def wrapped(lines, stream):
 def say(text):
     """Write a sentence to the standard error stream."""
     sys.stderr.write("\n".join(wrapped([printable(text)], sys.stderr)) + "\n")
+
+
+def failed(program, text):
+    """Write to the standard error stream, in one paragraph, why a program such as "pylite run" failed."""
+    name = f"{program}:"
+    first, *more = wrapped([f"{name} {printable(' '.join(text.split()))}"], sys.stderr)
+    sys.stderr.write("\n".join([styled(name, "red", sys.stderr) + first.removeprefix(name), *more, ""]))
 
 
 def rich_table(headers, rows, right):

@@ -22,11 +22,12 @@ TYPES = ("float32", "float16", "bfloat16", "float64", "int8", "uint8", "int16", 
 
 
 def configure(parser):
-    parser.add_argument("ops", metavar="OP", nargs="*", help="show only these ops")
+    parser.add_argument("ops", metavar="OP", nargs="*", default=[], help="show only these ops")
     parser.add_argument("--markdown", action="store_true", help="print the page docs/ops.md of the documentation")
 
 
 def run(args):
+    from pylite.cli import _terminal
     from pylite.cli._common import UsageError
     from pylite.cli._parser import meant
     table, on_request = rows(), flex_types()
@@ -39,7 +40,8 @@ def run(args):
     chosen = {name: table[name] for name in wanted if name in table}
     on_request = {name: on_request[name] for name in wanted if name in on_request}
     write, write_flex = (_markdown, _flex_markdown) if args.markdown else (_text, _flex_text)
-    sys.stdout.write((write(chosen) if chosen else "") + (write_flex(on_request) if on_request else ""))
+    lines = [*(write(chosen) if chosen else ()), *(write_flex(on_request) if on_request else ())]
+    sys.stdout.write("\n".join([*_terminal.folded(lines, None if args.markdown else _terminal.table_width()), ""]))
 
 
 class Row:
@@ -167,7 +169,7 @@ def _text(table):
         lines += [f"    {signature}:  {_cells(cells)}" for signature, cells in row.signatures.items()]
         lines += [f"  * {signature}" + (f":  {types}" if types else "") for signature, types in row.uncompared]
         lines += [f"    demands {condition}" for condition in row.conditions]
-    return "\n".join([*lines, ""])
+    return lines
 
 
 def _markdown(table):
@@ -189,7 +191,7 @@ def _markdown(table):
             signatures.append(f"_{shown}_" + (f": {types}" if types else ""))
         signatures += [f"demands {condition}" for condition in row.conditions]
         lines.append(f"| {row.name} | {_span(row.ours)} | {_span(row.theirs)} | {'<br>'.join(signatures)} |")
-    return "\n".join([*lines, ""])
+    return lines
 
 
 def _flex_text(on_request):
@@ -197,7 +199,7 @@ def _flex_text(on_request):
     for name, signatures in on_request.items():
         lines.append(f"{name}  by pylite.flex.register(), or --ops flex")
         lines += [f"    {signature}" + (f":  {types}" if types else "") for signature, types in signatures]
-    return "\n".join([*lines, ""])
+    return lines
 
 
 def _flex_markdown(on_request):
@@ -209,4 +211,4 @@ def _flex_markdown(on_request):
         shown = [f"`{signature.replace('|', chr(92) + '|')}`" + (f": {types}" if types else "")
                  for signature, types in signatures]
         lines.append(f"| {name} | {'<br>'.join(shown)} |")
-    return "\n".join([*lines, ""])
+    return lines

@@ -1,6 +1,5 @@
 """Report on a model without data: graph, memory over time, time per node, sizes."""
 import json
-import sys
 
 from pylite.cli import _common, _format, _nodes, _outputs, _plugins, _terminal, bench
 
@@ -13,8 +12,8 @@ examples:
   pylite report model.tflite --html report.html
   pylite report model.tflite --explorer times.json      for Model Explorer
 """
-COLUMNS = 60        # of the arena's map, less on a narrow terminal: at least LEAST, and BESIDE for the rest
-LEAST, BESIDE = 10, 70
+LEAST, WIDEST = 10, 60      # columns of the arena's map
+BESIDE = 70                 # columns of the rest of its table
 
 
 def configure(parser):
@@ -88,8 +87,7 @@ def _by_op(entries, verbose):
 
 def _arena(arena, verbose):
     steps = len(arena["steps"])
-    space = _terminal.width(sys.stdout)
-    wide = max(1, min(steps, COLUMNS if space is None else max(LEAST, space - BESIDE)))
+    wide = max(1, min(steps, WIDEST, max(LEAST, _terminal.table_width() - BESIDE)))
     rows = []
     for b in arena["blocks"]:
         first, last = (b[end] * wide // max(steps, 1) for end in ("first", "last"))

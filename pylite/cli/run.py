@@ -26,7 +26,7 @@ examples:
 
 def configure(parser):
     _common.add_model(parser)
-    parser.add_argument("files", metavar="FILE", nargs="*",
+    parser.add_argument("files", metavar="FILE", nargs="*", default=[],
                         help="run each of these on its own: files, folders, patterns such as 'photos/*.jpg'")
     parser.add_argument("--input", "-i", action="append", default=[], metavar="[NAME=]FILE|TEXT",
                         help="an .npy, .npz or .wav file, or a picture; for an input of strings, the text itself or a "

@@ -5,6 +5,12 @@ import pytest
 from pylite.schema.builder import ModelBuilder
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch):
+    """Room for all columns of tables."""
+    monkeypatch.setenv("COLUMNS", "250")
+
+
 @pytest.fixture
 def model(tmp_path):
     """A function that writes a model that reshapes its input to one row, and returns its path."""

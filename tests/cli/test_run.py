@@ -326,7 +326,7 @@ def test_a_negative_seed_gives_one_line(capsys, arguments):
     with pytest.raises(SystemExit) as ended:
         cli.main(arguments)
     lines = capsys.readouterr().err.splitlines()
-    assert ended.value.code == 2 and "is not a whole number of at least 0" in lines[-1]
+    assert ended.value.code == 2 and "is not a whole number of at least 0" in lines[0]
 
 
 def test_a_closed_output_gives_one_line():

@@ -53,6 +53,7 @@ def test_a_pipe_gets_plain_text(capsys):
 
 
 def test_the_words_are_the_same_with_rich_and_without(capsys, monkeypatch, request):
+    monkeypatch.setenv("COLUMNS", "400")
     plain = inspected(capsys)
     request.getfixturevalue("terminal")
     monkeypatch.setenv("COLUMNS", "400")
@@ -217,10 +218,32 @@ def test_differences_fit_the_terminal(terminal, without_rich, monkeypatch):
     assert len(lines) > 4 and max(len(ESCAPE.sub("", line)) for line in lines) <= 40
 
 
-def test_a_pipe_gets_every_column_whatever_its_width(capsys, monkeypatch):
+def test_a_pipe_gets_100_columns_or_what_columns_says(capsys, monkeypatch):
+    rows = [("a" * 90, "b c" * 10)]
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert _format.table(("x", "y"), rows, (), ("y",)) == ["x", "a" * 90, "(--verbose shows y)"]
+    monkeypatch.setenv("COLUMNS", "200")
+    assert _format.table(("x", "y"), rows, (), ("y",)) == ["x" + " " * 91 + "y", "a" * 90 + "  " + "b c" * 10]
     monkeypatch.setenv("COLUMNS", "20")
-    rows = [("a" * 60, "b")]
-    assert _format.table(("x", "y"), rows, (), ("x", "y")) == ["x" + " " * 61 + "y", "a" * 60 + "  b"]
+    assert max(map(len, _format.table(("x", "y"), rows, (), ("y",), verbose=True))) == 20
+
+
+@pytest.mark.parametrize("command", [["ops", "CAST"], ["inspect", "digits", "--tensors"],
+                                     ["inspect", "digits", "--verbose"],
+                                     ["report", "digits", "--seconds", "0.01", "--verbose"]])
+def test_lists_and_tables_in_a_pipe_are_no_wider_than_100_columns(capsys, monkeypatch, command):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert cli.main(command) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("columns", [41, 38, 35])
+def test_narrow_columns_keep_words_and_numbers(monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    rows = [("DEPTHWISE_CONV_2D", "filter 2, stride 2, SAME", "9.22 k")]
+    text = "\n".join(lines := _format.table(("op", "settings", "MAC"), rows, ("MAC",)))
+    assert max(map(len, lines)) <= columns
+    assert all(word in text for word in ("DEPTHWISE_CONV_2D", "filter", "stride", "SAME", "9.22 k", "settings"))
 
 
 @pytest.mark.parametrize(("arguments", "file"), [

@@ -51,7 +51,7 @@ class Reader:
             (programs / name).write_text(f"#!/bin/sh\n{text.format(python=sys.executable)}\n")
             (programs / name).chmod(0o755)
         self.environment = {
-            **os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "COLUMNS": "120", "PYTHONHASHSEED": "0",
+            **os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "COLUMNS": "100", "PYTHONHASHSEED": "0",
             "PYTHONPATH": os.pathsep.join(filter(None, [str(INSTALLED), os.environ.get("PYTHONPATH")]))}
         self.session = None         # the Python of the unnamed blocks, which share their names
 

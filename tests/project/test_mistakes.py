@@ -169,9 +169,11 @@ def test_the_command_line(command, folder, monkeypatch, capsys):
         code = cli.main(arguments.split())
     except SystemExit as ended:
         code = ended.code
-    error = capsys.readouterr().err
+    sentence, *more = capsys.readouterr().err.splitlines()
     assert code in (1, 2)
-    says(error.splitlines()[-1], *pieces)
+    assert more in ([], [f"`pylite {arguments.split()[0]} --help` shows how to use it"],
+                    ["`pylite --help` shows how to use it"])
+    says(sentence, *pieces)
 
 
 def says(text, *pieces):
@@ -209,6 +211,11 @@ CALLS = [
     (lambda: Interpreter("Digit-detecter.tflite"), ValueError, "pylite.media.models.path('digit-detector')"),
     (lambda: CompiledModel.from_file("digts"), RuntimeError, "pylite.media.models.path('digits')"),
     (lambda: Interpreter(DIGITS).get_signature_runner(["serve"]), TypeError, "key is a string, not ['serve']"),
+    (lambda: Interpreter(DIGITS).get_signature_runner((["x"],)), TypeError, "key is a string, not (['x'],)"),
+    (lambda: Interpreter(DIGITS).get_signature_runner({1: {}}), TypeError, "key is a string, not {1: {}}"),
+    (lambda: Interpreter(DIGITS).get_signature_runner(PICTURE), TypeError, "key is a string, not array("),
+    (lambda: Interpreter(DIGITS).get_signature_runner((1, 2)), ValueError, 'signature_key provided: "(1, 2)"'),
+    (lambda: CompiledModel.from_file(DIGITS).get_signature_index((["x"],)), TypeError, "string, not (['x'],)"),
     (lambda: Interpreter(DIGITS).get_signature_runner(3), ValueError, 'signature_key provided: "3"', "serving_default"),
     (lambda: CompiledModel.from_file(DIGITS).run_by_name(["serve"], {}, {}), TypeError, "string, not ['serve']"),
     (lambda: CompiledModel.from_file(DIGITS).run_by_name(3, {}, {}), TypeError, "key is a string, not 3"),
