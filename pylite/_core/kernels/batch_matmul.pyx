@@ -5,14 +5,14 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, nothing, set_strided
 cimport pylite._core.product.bytes as product_q8
 cimport pylite._core.product.floats as product_f32
 cimport pylite._core.product.words as product_s16
 from pylite._core.product.columns cimport PARAMETERS, finish_columns, point_columns, set_column
 from pylite._core.product.tasks cimport MAX_NR, Output, Pairs, parallel_pool, set_output
 from pylite._core.product.window cimport set_matrix
-from pylite._core.simd cimport parallel_for, pl_pool, pl_tile, slots
+from pylite._core.simd cimport memory_of, parallel_for, pl_pool, pl_tile, slots
 
 from pylite._core.kernels import conv16, conv_float
 
@@ -22,6 +22,18 @@ cdef enum Kind:
     SUMS                    # int8 to int32, without zero points
     HYBRID                  # float times int8
     WORDS                   # int16 times int16 or int8, to int16
+
+cdef enum:                  # operands, in the order of ARRAYS
+    X
+    Y
+    W
+    SCRATCH
+    SCRATCH_SUMS
+    BIAS
+    Q
+    ROW_SCALES
+    ROW_ZEROS
+    OPERANDS
 
 cdef enum:
     DEPTH = 1024            # elements of a row that are transposed at a time
@@ -35,6 +47,7 @@ cdef enum:
 
 PACKED_AT_ONCE = ROUND      # for lowering, which reserves scratch for what the stack does not hold
 STACK_BYTES, STACK_SUMS = LOCAL, LOCAL_SUMS
+cdef char no_panels = 0
 
 
 cdef struct Batch:
@@ -51,12 +64,18 @@ cdef struct Batch:
     char *y
     const char *panels      # of constant matrices, else NULL
     const int32_t *sums
+    char *reserved          # scratch beyond what the stack holds, or NULL:
+    int32_t *reserved_sums
+    int32_t *reserved_bias
     char *scratch           # panels of ROUND matrices, which are packed at run time
     int32_t *scratch_sums
     int32_t *bias           # BYTES: the start of the accumulators
     ptrdiff_t products, matrices, m, n, k, deep, wide, panel_bytes, panels_each
     ptrdiff_t splits        # of the columns, where they are not packed
-    int x_zero
+    int x_zero, w_zero, y_zero
+    int32_t multiplier, shift       # of integers
+    bint adjoint
+    ptrdiff_t scaled        # columns whose parameters are made
     uint8_t *q              # HYBRID: x quantized row by row
     float *row_scales
     int32_t *row_zeros
@@ -77,59 +96,85 @@ cdef class BatchMatmul(Kernel):
     scales: float32 (n,) of a hybrid product, whose scratch is q (int8, the size of x), row_scales and row_zeros (one
     for each row of x).
     """
-    cdef const uint8_t[::1] x, w
-    cdef uint8_t[::1] y, scratch
+    ARRAYS = (1, 2, "w", "scratch", "scratch_sums", "bias", "q", "row_scales", "row_zeros")
+    SIZES = ("which", "sizes")
+    cdef object held        # owners of the other memory that state points to
+    cdef object parameters  # of the columns, for integers
     cdef const int64_t[:, ::1] which
-    cdef object panels
-    cdef const int32_t[::1] sums
-    cdef int32_t[::1] scratch_sums, bias, row_zeros
-    cdef int32_t[:, ::1] parameters
-    cdef int8_t[::1] q
-    cdef const float[::1] scales
-    cdef float[::1] row_scales
     cdef Batch state
 
-    def __init__(self, kind, const uint8_t[::1] x, uint8_t[::1] y, *, const uint8_t[::1] w=None, packed=None,
-                 uint8_t[::1] scratch=None, int32_t[::1] scratch_sums=None, const int64_t[:, ::1] which, sizes,
-                 bint adjoint=False, zeros=(0, 0, 0), multiplier=(0, 0), int32_t[::1] bias=None, scales=None, q=None,
-                 row_scales=None, row_zeros=None, bint asymmetric=False, bint column_first=False, int w_item=1):
+    def __init__(self, kind, x, y, *, w=None, packed=None, scratch=None, scratch_sums=None, which, sizes,
+                 bint adjoint=False, zeros=(0, 0, 0), multiplier=(0, 0), bias=None, const float[::1] scales=None,
+                 q=None, row_scales=None, row_zeros=None, bint asymmetric=False, bint column_first=False,
+                 int w_item=1):
         cdef Batch *s = &self.state
-        cdef const uint8_t[::1] panels
-        self.x, self.y, self.w, self.which, self.scratch, self.scratch_sums = x, y, w, which, scratch, scratch_sums
-        self.bias = bias
-        s.m, s.n, s.k = sizes
+        cdef Strided operands[OPERANDS]
+        cdef const Strided *arrays[OPERANDS]
+        cdef int i
+        self.memory, self.held = (x, y, w, scratch, scratch_sums, bias, q, row_scales, row_zeros), (packed, scales)
+        for i in range(OPERANDS):
+            arrays[i] = NULL
+            if self.memory[i] is not None:
+                set_strided(&operands[i], self.memory[i], 1, 4 if i in (SCRATCH_SUMS, BIAS, ROW_SCALES, ROW_ZEROS) else 1,
+                            i not in (X, W))
+                memory_of(self.memory[i], operands[i].nbytes)       # raises where it is not contiguous
+                arrays[i] = &operands[i]
         s.kind = {"float32": FLOAT, "int8": BYTES, "int32": SUMS, "hybrid": HYBRID, "int16": WORDS}[kind]
-        s.products = which.shape[1]
-        if y.shape[0] == 0:
-            return
-        s.x, s.y = <const char *>&x[0] if x.shape[0] else NULL, <char *>&y[0]
-        s.w_row, s.w_k, s.w_item = 1, s.n, w_item
-        if adjoint:
+        s.x_zero, s.w_zero, s.y_zero = zeros
+        s.multiplier, s.shift = multiplier
+        s.adjoint, s.w_item, s.asymmetric = adjoint, w_item, asymmetric
+        if packed is not None:
+            s.panels = <const char *>memory_of(packed[0], packed[0].nbytes) if packed[0].nbytes else &no_panels
+            s.sums = <const int32_t *>memory_of(packed[1], packed[1].nbytes) if packed[1] is not None else NULL
+        if s.kind == HYBRID:
+            s.bytes.hybrid.scale, s.bytes.hybrid.column_first = &scales[0] if scales.shape[0] else NULL, column_first
+        self.arrange(arrays, which, sizes)
+
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef const Batch *s = &self.state
+        cdef BatchMatmul made
+        if (self.fn == <kernel_fn>nothing or arrays[X] == NULL or arrays[Y] == NULL
+                or (arrays[W] == NULL) != (s.panels != NULL) or (arrays[Q] == NULL) != (s.q == NULL)
+                or (arrays[SCRATCH] == NULL) != (s.reserved == NULL)
+                or (arrays[SCRATCH_SUMS] == NULL) != (s.reserved_sums == NULL)
+                or (arrays[BIAS] == NULL) != (s.reserved_bias == NULL)):
+            return None
+        made = BatchMatmul.__new__(BatchMatmul)
+        made.held, made.parameters, made.state = self.held, self.parameters, self.state
+        made.arrange(arrays, sizes[0], sizes[1])
+        return made
+
+    cdef int arrange(self, const Strided **arrays, which, sizes) except -1:
+        """Set up the products of `sizes`, and where their operands lie."""
+        cdef Batch *s = &self.state
+        self.which = which
+        s.m, s.n, s.k = sizes
+        s.products = self.which.shape[1]
+        if arrays[Y].nbytes == 0:
+            return 0
+        s.x, s.y, s.w = <const char *>start(arrays[X]), <char *>start(arrays[Y]), <const char *>start(arrays[W])
+        s.reserved, s.reserved_sums = <char *>start(arrays[SCRATCH]), <int32_t *>start(arrays[SCRATCH_SUMS])
+        s.reserved_bias = <int32_t *>start(arrays[BIAS])
+        s.w_row, s.w_k = 1, s.n
+        if s.adjoint:
             s.w_row, s.w_k = s.k, 1
-        s.pairs.x, s.pairs.w, s.pairs.y = &which[0, 0], &which[1, 0], &which[2, 0]
-        s.matrices = which[1, s.products - 1] + 1
-        if packed is None:
-            s.w = <const char *>&w[0] if w.shape[0] else NULL
-        else:
-            self.panels = packed[0].view(np.uint8)
-            panels = self.panels.reshape(-1)
-            s.panels = <const char *>&panels[0] if panels.shape[0] else <const char *>s.y
-            if packed[1] is not None:
-                self.sums = packed[1]
-                s.sums = &self.sums[0]
-        s.rows = x.shape[0] // max(s.k * {FLOAT: 4, HYBRID: 4, WORDS: 2}.get(s.kind, 1), <ptrdiff_t>1)
+        s.pairs.x, s.pairs.w, s.pairs.y = &self.which[0, 0], &self.which[1, 0], &self.which[2, 0]
+        s.matrices = self.which[1, s.products - 1] + 1
+        s.rows = arrays[X].nbytes // max(s.k * (4 if s.kind in (FLOAT, HYBRID) else 2 if s.kind == WORDS else 1),
+                                         <ptrdiff_t>1)
         self.fn = <kernel_fn>batch_matmul
         if s.kind == FLOAT:
             self.set_floats()
         elif s.kind == WORDS:
-            self.set_words(multiplier)
+            self.set_words()
         else:
-            self.set_bytes(zeros, multiplier)
+            self.set_bytes()
         if s.kind == HYBRID:
-            self.scales, self.q, self.row_scales, self.row_zeros = scales, q, row_scales, row_zeros
-            s.rows = self.row_scales.shape[0]
-            self.set_hybrid(asymmetric, column_first)
+            s.q, s.rows = <uint8_t *>start(arrays[Q]), arrays[ROW_SCALES].shape[0]
+            s.row_scales, s.row_zeros = <float *>start(arrays[ROW_SCALES]), <int32_t *>start(arrays[ROW_ZEROS])
+            self.set_hybrid()
         s.panels_each = (s.n + s.tile.nr - 1) // s.tile.nr
+        return 0
 
     cdef void set_floats(self):
         cdef Batch *s = &self.state
@@ -143,49 +188,56 @@ cdef class BatchMatmul(Kernel):
         p.low, p.high, p.pairs = -INFINITY, INFINITY, &s.pairs
         self.subnormals = FLUSH
 
-    cdef void set_words(self, multiplier):
+    cdef int set_words(self) except -1:
         cdef Batch *s = &self.state
         cdef product_s16.ProductS16 *p = &s.words
         product_s16.set_sizes(p, slots, s.n, 1, s.k, s.w_item == 2)
         set_matrix(&p.window, <const uint8_t *>s.x, 2 * s.k)
         set_rows(&p.output, s, 2)
-        self.parameters = np.repeat(np.array(multiplier, np.int32)[:, None], s.n, 1)
+        if s.scaled != s.n:
+            self.parameters, s.scaled = np.repeat(np.array([[s.multiplier], [s.shift]], np.int32), s.n, 1), s.n
         p.finish.rule, p.finish.low, p.finish.high = product_s16.MBQM64, -32768, 32767
-        p.finish.multipliers, p.finish.shifts, p.pairs = &self.parameters[0, 0], &self.parameters[1, 0], &s.pairs
+        p.finish.multipliers = <const int32_t *>memory_of(self.parameters, self.parameters.nbytes)
+        p.finish.shifts, p.pairs = p.finish.multipliers + s.n, &s.pairs
         s.tile, s.wide, s.panel_bytes = p.tile, s.n, s.n * s.k * 2
+        return 0
 
-    cdef void set_bytes(self, zeros, multiplier):
+    cdef int set_bytes(self) except -1:
         cdef Batch *s = &self.state
         cdef product_q8.ProductQ8 *p = &s.bytes
+        cdef int32_t *parameters
         cdef ptrdiff_t i
         product_q8.set_sizes(p, slots, s.n, 1, s.k)
         set_matrix(&p.window, <const uint8_t *>s.x, s.k)
         set_rows(&p.output, s, 1 if s.kind == BYTES else 4)
-        s.x_zero, p.w_zero, p.q.zero_point = zeros
-        p.count, p.pairs = s.rows, &s.pairs
+        p.w_zero, p.q.zero_point, p.count, p.pairs = s.w_zero, s.y_zero, s.rows, &s.pairs
         s.tile, s.deep, s.wide, s.panel_bytes = p.tile, p.deep, p.wide, p.wide * p.deep
         if s.kind == SUMS:
             p.finish = product_q8.SUMS
-        elif s.kind == BYTES:
-            self.parameters = np.zeros((PARAMETERS, s.wide), np.int32)
+        elif s.kind == BYTES and s.scaled != s.n:
+            self.parameters, s.scaled = np.zeros((PARAMETERS, s.wide), np.int32), s.n
+            parameters = <int32_t *>memory_of(self.parameters, self.parameters.nbytes)
             for i in range(s.n):
-                set_column(&self.parameters[0, 0], s.wide, i, 0, multiplier[0], multiplier[1])
-            finish_columns(&self.parameters[0, 0], s.wide)
-            point_columns(&p.q, &self.parameters[0, 0], s.wide)
+                set_column(parameters, s.wide, i, 0, s.multiplier, s.shift)
+            finish_columns(parameters, s.wide)
+            point_columns(&p.q, parameters, s.wide)
             p.q.low, p.q.high = -128, 127
         product_q8.gather_rows(p)
+        return 0
 
-    cdef void set_hybrid(self, bint asymmetric, bint column_first):
+    cdef void set_hybrid(self):
         cdef Batch *s = &self.state
         cdef product_q8.ProductQ8 *p = &s.bytes
-        s.row_scales, s.row_zeros, s.asymmetric = &self.row_scales[0], &self.row_zeros[0], asymmetric
-        s.q = <uint8_t *>&self.q[0] if self.q.shape[0] else NULL
         p.finish, p.flip, p.images, p.window.x = product_q8.HYBRID, p.tile.offset, s.rows, s.q
         p.row_scales, p.row_zeros = s.row_scales, s.row_zeros
-        p.hybrid.scale, p.hybrid.column_first = &self.scales[0], column_first
         p.hybrid.low, p.hybrid.high = -INFINITY, INFINITY
         product_q8.gather_rows(p)
         self.subnormals = FLUSH
+
+
+cdef void *start(const Strided *array) noexcept:
+    """The first byte of an array, or NULL where there is none."""
+    return array.at if array != NULL and array.nbytes else NULL
 
 
 cdef void set_rows(Output *o, Batch *s, ptrdiff_t item):
@@ -203,10 +255,10 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
     cdef const char *packed = s.panels
     cdef const int32_t *column_sums = s.sums
     pool = parallel_pool(pool, s.products * s.m * s.n * s.k)
-    s.bias = &self.bias[0] if self.bias is not None else bias
+    s.bias = s.reserved_bias if s.reserved_bias != NULL else bias
     if s.panels == NULL:
-        s.scratch = <char *>&self.scratch[0] if self.scratch is not None else <char *>panels
-        s.scratch_sums = &self.scratch_sums[0] if self.scratch_sums is not None else sums
+        s.scratch = s.reserved if s.reserved != NULL else <char *>panels
+        s.scratch_sums = s.reserved_sums if s.reserved_sums != NULL else sums
         packed, column_sums = s.scratch, s.scratch_sums
     if s.kind == HYBRID:
         parallel_for(pool, s.rows, 1 + GRAIN // max(s.k, <ptrdiff_t>1), quantize_rows, s)

@@ -5,7 +5,6 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided, nothing
-from pylite._core.kernels.conv16 cimport Finished
 from pylite._core.kernels.rounding cimport pl_quantization
 from pylite._core.product.channel_repeat cimport (
     REPEAT_BUFFER,
@@ -20,7 +19,7 @@ from pylite._core.product.channel_repeat cimport (
 )
 from pylite._core.product.columns cimport set_columns
 from pylite._core.product.tasks cimport fast_div, parallel_pool, parallel_pool_q8
-from pylite._core.product.words cimport Finish, finish_row
+from pylite._core.product.words cimport Finish, finish_row, set_finish
 from pylite._core.simd cimport (
     PL_DEPTH,
     PL_MAX_TAPS,
@@ -91,20 +90,16 @@ cdef class DepthwiseKernel(Kernel):
     cdef object held        # owners of the memory that state points to
     cdef ptrdiff_t lines    # of all outputs
 
-    cdef bint follow(self, DepthwiseKernel like, const Strided **arrays, list sizes) except -1:
-        """Set up for other arrays what the weights do not give, as `like` is; False where that cannot be done."""
+    cdef bint follow(self, DepthwiseKernel like, const Strided *x, const Strided *y, filter) except -1:
+        """Be like `like`, with its weights, for other arrays; False where that cannot be done."""
         cdef Depthwise *s = &self.state
-        cdef const Depthwise *other = &like.state
-        cdef const Strided *x = arrays[0]
-        cdef const Strided *y = arrays[1]
-        if (x == NULL or y == NULL or like.fn == <kernel_fn>nothing or y.shape[3] != other.window.c
-                or x.shape[3] * other.repeat.multiplier != other.window.c
-                or not set_windows(s, x, y, sizes[0], other.window.zero, other.most)):
+        if (x == NULL or y == NULL or like.fn == <kernel_fn>nothing or y.shape[3] != like.state.window.c
+                or x.shape[3] * like.state.repeat.multiplier != like.state.window.c):
+            return False
+        self.state = like.state
+        if not set_windows(s, x, y, filter, s.window.zero, s.most):
             return False
         self.fn, self.subnormals, self.held, self.lines = like.fn, like.subnormals, like.held, y.shape[0] * y.shape[1]
-        s.w, s.w_zero, s.flip, s.columns, s.multiply = (
-            other.w, other.w_zero, other.flip, other.columns, other.multiply)
-        s.bias, s.low, s.high = other.bias, other.low, other.high
         self.algorithm = like.algorithm
         return True
 
@@ -203,7 +198,7 @@ cdef class DepthwiseQ8(DepthwiseKernel):
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef DepthwiseQ8 made = DepthwiseQ8.__new__(DepthwiseQ8)
-        return made if made.follow(self, arrays, sizes) else None
+        return made if made.follow(self, arrays[0], arrays[1], sizes[0]) else None
 
 
 cdef int depthwise_q8(DepthwiseQ8 self, pl_pool *pool) noexcept nogil:
@@ -220,29 +215,34 @@ cdef void multiply_q8(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noe
 
 
 # ---- 16 bits -------------------------------------------------------------------------------------------------
-cdef class Depthwise16(Finished):
+cdef class Depthwise16(DepthwiseKernel):
     """int16 depthwise convolution, zero points 0.
 
-    x, y: as in DepthwiseKernel; w: from depthwise_packing.pack_depthwise_s16; the rest as in conv16.Conv16.
+    x, y: int16; w: from depthwise_packing.pack_depthwise_s16; the rest as in conv16.Conv16.
     """
-    cdef Depthwise state
-    cdef object held
-    cdef ptrdiff_t lines
+    ARRAYS, SIZES = (0, 1), ("filter",)
 
     def __init__(self, x, y, w, *, filter, rule, const int64_t[::1] bias, factors, int low, int high):
         cdef Depthwise *s = &self.state
         zero = bytes(2 * y.shape[3])
-        self.held = x, y, w, zero
+        self.memory = x, y
         if not set_up(s, x, y, filter, zero):
             return
-        self.set_finish(rule, bias, factors, low, high)
-        s.w, s.finish, s.multiply, s.run = <const uint8_t *>memory_of(w, w.nbytes), self.finish, multiply_s16, 1
+        self.held = w, zero, set_finish(&s.finish, rule, bias, factors, low, high)
+        s.w, s.multiply, s.run = <const uint8_t *>memory_of(w, w.nbytes), multiply_s16, 1
         self.lines = y.shape[0] * y.shape[1]
         self.algorithm = "channels repeated, patch by patch" if s.repeat.multiplier > 1 else None
         self.fn = <kernel_fn>depthwise16
 
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef Depthwise16 made = Depthwise16.__new__(Depthwise16)
+        if not made.follow(self, arrays[0], arrays[1], sizes[0]):
+            return None
+        made.state.run = 1
+        return made
 
-cdef int depthwise16(Depthwise16 self, pl_pool *pool) noexcept nogil:
+
+cdef int depthwise16(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
     parallel_for(pool, self.lines, 1, run_lines, &self.state)
     return 0
 
@@ -284,7 +284,7 @@ cdef class DepthwiseF32(DepthwiseKernel):
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef DepthwiseF32 made = DepthwiseF32.__new__(DepthwiseF32)
-        return made if made.follow(self, arrays, sizes) else None
+        return made if made.follow(self, arrays[0], arrays[1], sizes[0]) else None
 
 
 cdef int depthwise_f32(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
@@ -310,10 +310,12 @@ cdef class DepthwiseHybrid(DepthwiseKernel):
     depthwise_packing.pack_depthwise_hybrid, 512 taps at most; scales: (c,) float32; bias: (c,) float32 or None; the
     rest as in hybrid.ConvHybrid.
     """
+    ARRAYS, SIZES = (0, 1, "q", "row_scales"), ("filter",)
+
     def __init__(self, x, y, w, bias, *, q, row_scales, scales, filter, float low, float high):
         cdef Depthwise *s = &self.state
         zero = bytes(4 * y.shape[3])
-        self.held = x, y, w, bias, q, row_scales, scales, zero
+        self.memory, self.held = (x, y, q, row_scales), (w, bias, scales, zero)
         s.multiply, s.complete = multiply_whole, scale_sums
         if not set_up(s, q, y, filter, zero, slots.dw_f32_lines):
             return
@@ -326,6 +328,15 @@ cdef class DepthwiseHybrid(DepthwiseKernel):
         self.lines = y.shape[0] * y.shape[1]
         self.algorithm = "channels repeated, patch by patch" if s.repeat.multiplier > 1 else None
         self.fn, self.subnormals = <kernel_fn>depthwise_hybrid, FLUSH
+
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef DepthwiseHybrid made = DepthwiseHybrid.__new__(DepthwiseHybrid)
+        cdef const Strided *x = arrays[0]
+        if x == NULL or arrays[3] == NULL or not made.follow(self, arrays[2], arrays[1], sizes[0]):
+            return None
+        made.state.floats, made.state.row_scales = <const float *>x.at, <float *>arrays[3].at
+        made.state.size = x.shape[1] * x.shape[2] * x.shape[3]
+        return made
 
 
 cdef int depthwise_hybrid(DepthwiseKernel self, pl_pool *pool) noexcept nogil:

@@ -106,7 +106,7 @@ cdef class ConvHybrid(Kernel):
         for i in range(6):
             if arrays[i] == NULL:
                 return None
-        if (self.fn == <kernel_fn>nothing or self.float_weights is not None or arrays[0].nbytes == 0
+        if (self.fn == <kernel_fn>nothing or self.state.float_weights != NULL or arrays[0].nbytes == 0
                 or arrays[1].nbytes == 0 or arrays[0].shape[3] != like.window.length * like.groups
                 or arrays[1].shape[3] != like.columns * like.groups):
             return None

@@ -4,7 +4,7 @@ import numpy as np
 from libc.stdint cimport int8_t, int32_t
 from libc.string cimport memcpy, memset
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, nothing
+from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, nothing, placed
 from pylite._core.kernels.recurring cimport (
     CLAMP,
     LOCAL,
@@ -193,11 +193,6 @@ cdef class Recurrent(Kernel):
         s.reserved_scales = <float *>placed(arrays[7], s.reserved_scales)
         s.reserved_zeros = <int32_t *>placed(arrays[8], s.reserved_zeros)
         return made
-
-
-cdef inline void *placed(const Strided *array, void *before) noexcept:
-    """Where an array lies, which lay at `before`."""
-    return before if array == NULL else <void *>array.at
 
 
 cdef int recurrent(Recurrent self, pl_pool *pool) noexcept nogil:

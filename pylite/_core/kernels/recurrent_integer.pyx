@@ -3,7 +3,7 @@ from libc.math cimport sqrtf
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t
 from libc.string cimport memcpy, memset
 
-from pylite._core.run.kernel cimport Kernel, kernel_fn
+from pylite._core.run.kernel cimport Kernel, Strided, kernel_fn, nothing, placed
 from pylite._core.kernels.rounding cimport (
     pl_clamp32,
     pl_logistic_q12,
@@ -47,9 +47,10 @@ cdef struct Layer:
     const pl_slots *slots
     Gate gates[GATES]
     Matrix projection
-    const char *x           # (time, rows, depth), strides in bytes
+    const char *inputs      # (time, rows, depth), strides in bytes
+    const char *x           # of the present step
     char *y
-    ptrdiff_t x_time, x_row, y_time, y_row
+    ptrdiff_t x_time, x_row, y_time, y_row, depth
     ptrdiff_t steps, rows, cells, outputs
     ptrdiff_t pieces        # of the columns of a gate
     int first               # the first gate in use: 1 without an input gate
@@ -63,6 +64,8 @@ cdef struct Layer:
     int16_t *c
     int16_t *scratch        # (gates, rows, cells)
     int8_t *hidden          # (rows, cells), with a projection; twice as much in a narrow layer
+    int16_t *reserved       # the same beyond what the stack holds, or NULL
+    int8_t *reserved_hidden
 
 
 cdef class Lstm(Kernel):
@@ -81,11 +84,9 @@ cdef class Lstm(Kernel):
     input_multipliers ((m, e) of x, of h, of the peephole, of the normalization, and guard).  Gates lack what is left
     out.
     """
-    cdef const int8_t[:, :, :] x
-    cdef int8_t[:, :, :] y
-    cdef int8_t[::1] h, hidden
-    cdef int16_t[::1] c, scratch
-    cdef list kept
+    ARRAYS = (0, 1, 2, 3, "scratch", "hidden")
+    cdef list kept          # weights,
+    cdef object states      # h and c, where they are not in the arena
     cdef Layer state
 
     def __init__(self, const int8_t[:, :, :] x, int8_t[:, :, :] y, int8_t[::1] h, int16_t[::1] c, *,
@@ -96,8 +97,7 @@ cdef class Lstm(Kernel):
         cdef int i, x_zero
         cdef const int16_t[::1] words
         cdef const int32_t[::1] longs
-        self.x, self.y, self.h, self.c, self.scratch, self.hidden = x, y, h, c, scratch, hidden
-        self.kept = []
+        self.memory, self.states, self.kept = (x, y, scratch, hidden), (h, c), []
         s.cells, s.outputs = sizes
         s.steps, s.rows = y.shape[0], y.shape[1]
         if 0 in y.shape[:3] or s.cells == 0:
@@ -108,7 +108,8 @@ cdef class Lstm(Kernel):
         s.hidden_m, s.hidden_e = hidden_multiplier
         s.cell_log2, s.flat = cell_log2, flat
         s.cell_clip, s.projection_clip = clips
-        s.x, s.x_time, s.x_row = <const char *>&x[0, 0, 0] if x.shape[2] else NULL, x.strides[0], x.strides[1]
+        s.inputs, s.depth = <const char *>&x[0, 0, 0] if x.shape[2] else NULL, x.shape[2]
+        s.x_time, s.x_row = x.strides[0], x.strides[1]
         s.y, s.y_time, s.y_row = <char *>&y[0, 0, 0], y.strides[0], y.strides[1]
         s.h, s.c = &h[0], &c[0]
         for i, name in enumerate(("input", "forget", "cell", "output")):
@@ -144,7 +145,32 @@ cdef class Lstm(Kernel):
                                 projection_multiplier)
         check_scratch(scratch, 4 * s.rows * s.cells)
         check_scratch(hidden, s.rows * s.cells << s.narrow if s.projection.panels != NULL else 0)
+        s.reserved = &scratch[0] if scratch is not None else NULL
+        s.reserved_hidden = &hidden[0] if hidden is not None else NULL
         self.fn = <kernel_fn>lstm
+
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef const Layer *like = &self.state
+        cdef const Strided *x = arrays[0]
+        cdef const Strided *y = arrays[1]
+        cdef Lstm made
+        cdef Layer *s
+        if (x == NULL or y == NULL or self.fn == <kernel_fn>nothing or x.nbytes == 0 or y.nbytes == 0
+                or x.shape[2] != like.depth or y.shape[1] != like.rows
+                or (arrays[4] == NULL) != (like.reserved == NULL)
+                or (arrays[5] == NULL) != (like.reserved_hidden == NULL)):
+            return None
+        made = Lstm.__new__(Lstm)
+        made.kept, made.state, made.fn = self.kept, self.state, self.fn
+        s = &made.state
+        s.steps, s.inputs, s.x_time, s.x_row = y.shape[0], x.at, x.strides[0], x.strides[1]
+        s.y, s.y_time, s.y_row = y.at, y.strides[0], y.strides[1]
+        if arrays[2] == NULL or arrays[3] == NULL:
+            made.states = self.states
+        s.h, s.c = <int8_t *>placed(arrays[2], s.h), <int16_t *>placed(arrays[3], s.c)
+        s.reserved = <int16_t *>placed(arrays[4], s.reserved)
+        s.reserved_hidden = <int8_t *>placed(arrays[5], s.reserved_hidden)
+        return made
 
 
 cdef int lstm(Lstm self, pl_pool *pool) noexcept nogil:
@@ -153,13 +179,10 @@ cdef int lstm(Lstm self, pl_pool *pool) noexcept nogil:
     cdef Layer *s = &self.state
     cdef ptrdiff_t t, r
     cdef ptrdiff_t grain = 1 + WORK // (s.rows * most_columns(s.slots) * (s.gates[1].input.product.depth + s.outputs))
-    s.scratch, s.hidden = scratch, hidden
-    if self.scratch is not None:
-        s.scratch = &self.scratch[0]
-    if self.hidden is not None:
-        s.hidden = &self.hidden[0]
+    s.scratch = s.reserved if s.reserved != NULL else scratch
+    s.hidden = s.reserved_hidden if s.reserved_hidden != NULL else hidden
     for t in range(s.steps):
-        s.x = <const char *>&self.x[0, 0, 0] + t * s.x_time if self.x.shape[2] else NULL
+        s.x = s.inputs + t * s.x_time if s.depth else NULL
         parallel_for(pool, (GATES - s.first) * s.pieces, grain, gate_pieces, s)
         cells(s)
         output(s)

@@ -28,6 +28,11 @@ cdef struct Strided:    # an array in memory
 cdef int set_strided(Strided *s, array, int ndim=*, Py_ssize_t item=*, bint written=*) except -1
 
 
+cdef inline void *placed(const Strided *array, const void *before) noexcept:
+    """Where an array lies for Kernel.moved(), which lay at `before`: there still, where it is NULL."""
+    return <void *>before if array == NULL else <void *>array.at
+
+
 cdef class Kernel:
     cdef kernel_fn fn
     cdef signed char subnormals
