@@ -1,4 +1,5 @@
 """Blueprints: subgraphs lowered and planned for one set of input shapes, which all interpreters of a Model share."""
+import sys
 from _thread import RLock
 from typing import TYPE_CHECKING
 
@@ -7,6 +8,7 @@ from pylite.ir.registry import default
 from pylite.ir.values import is_owned
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from pylite.compiler.placement import Plan
@@ -44,6 +46,18 @@ class Blueprint:
                 return
         for value in self.lowered.values:
             value.root = value.pad = None
+
+
+class Share:
+    """Owns a Blueprint until it is deleted."""
+    __slots__ = ("blueprint",)
+
+    def __init__(self, blueprint: Blueprint) -> None:
+        self.blueprint = blueprint.acquire()
+
+    def __del__(self, ending: "Callable[[], bool]" = sys.is_finalizing) -> None:
+        if not ending():        # modules may be empty then
+            self.blueprint.release()
 
 
 def key_of(executor: "Executor") -> "Any":

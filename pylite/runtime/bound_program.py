@@ -1,13 +1,13 @@
 """A subgraph bound to memory, ready to run, and the cache of those that an Executor has bound."""
-import sys
 from typing import TYPE_CHECKING
 
 from pylite import errors
 from pylite._core import simd
 from pylite._core.run.program import Segment, ShapeCache
+from pylite.runtime.blueprint import Share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
@@ -30,21 +30,17 @@ class BoundProgram(Segment):
     `next` maps these contents, or the shapes that `evaluate` returns, to the BoundProgram that follows; `evaluated`:
     the arrays of this segment that the results before it are copied to.
     """
-    __slots__ = ("blueprint", "lowered", "plan", "storage", "operands")
+    __slots__ = ("share", "lowered", "plan", "storage", "operands")
     operands: "Sequence[Sequence[Any]]"     # what the kernels were made of, where plans are written
     ends: "Sequence[NDArray[Any]] | None" = None    # the bytes of inputs and outputs, where they are made beforehand
     lost_pages = 0      # of a file of the plan cache, which PlannedProgram maps
 
     def __init__(self, blueprint: "Blueprint", storage: "Storage", program: "Program", arena: "NDArray[Any]") -> None:
-        self.blueprint = blueprint.acquire()
+        self.share = Share(blueprint)
         self.lowered = lowered = blueprint.lowered
         self.plan = blueprint.plan
         self.storage = storage
         self.start(program, arena, lowered.boundary)
-
-    def __del__(self, ending: "Callable[[], bool]" = sys.is_finalizing) -> None:
-        if not ending():        # modules may be empty then
-            self.blueprint.release()
 
     def value(self, index: int) -> "Value":
         """Tensor `index`."""

@@ -1,14 +1,13 @@
 """Programs of the plan cache in an Executor: what needs their graph, such as inspection, lowers it again."""
-import sys
 from typing import TYPE_CHECKING
 
 from pylite import errors
 from pylite._core import simd
 from pylite.runtime import plan_cache
+from pylite.runtime.blueprint import Share
 from pylite.runtime.bound_program import BoundProgram
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from numpy.typing import NDArray
@@ -30,17 +29,10 @@ class PlannedProgram(BoundProgram):
         return self._bound.pages.lost
 
     def __getattr__(self, name: str) -> "Any":
-        if name not in ("blueprint", "lowered", "plan", "storage"):
+        if name not in ("share", "lowered", "plan", "storage"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self._lower()
         return getattr(self, name)
-
-    def __del__(self, ending: "Callable[[], bool]" = sys.is_finalizing) -> None:
-        try:
-            BoundProgram.blueprint.__get__(self)  # type: ignore[attr-defined, misc]
-        except AttributeError:      # nobody has asked for it
-            return
-        super().__del__(ending)
 
     def array(self, index: int) -> "NDArray[Any] | None":
         found = self._bound.visible.get(index)
@@ -83,7 +75,7 @@ class PlannedProgram(BoundProgram):
                 raise errors.ExecutionError(
                     f"the plan in the cache has another place for {lowered.values[index]!r} than pylite finds now. "
                     "Remove it with `pylite cache clear`, and report the model")
-        self.storage, self.plan, self.lowered, self.blueprint = storage, plan, lowered, blueprint.acquire()
+        self.storage, self.plan, self.lowered, self.share = storage, plan, lowered, Share(blueprint)
 
 
 def bind(executor: "Executor") -> "PlannedProgram | None":

@@ -7,7 +7,7 @@ from pylite._core.run.reshaping import Reshaper
 from pylite._core.run.storage import Storage
 from pylite.compiler import lowering, recorded
 from pylite.ir.registry import default
-from pylite.runtime.blueprint import Blueprint
+from pylite.runtime.blueprint import Blueprint, Share
 from pylite.runtime.bound_program import BoundProgram
 
 if TYPE_CHECKING:
@@ -136,14 +136,11 @@ class ShapedProgram(BoundProgram):
             self.lowered = self.instance.lowered()
         elif name == "plan":
             self.plan = self.instance.plan(recorded_program.lifetimes, offsets, total)
-        elif name == "blueprint":
-            self.blueprint = Blueprint(self.lowered, self.plan).acquire()
+        elif name == "share":
+            self.share = Share(Blueprint(self.lowered, self.plan))
         else:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self, name)
-
-    def __del__(self, ending: "Any" = None) -> None:
-        pass            # no Blueprint is shared
 
     def value(self, index: int) -> "Value":
         return self.instance.thing(self.origin[0].lowered.values[index])

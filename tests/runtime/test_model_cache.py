@@ -181,7 +181,7 @@ def test_nothing_is_kept_of_a_model_that_is_freed():
     content = added(1)
     first = Interpreter(model_content=content)
     want, model = outputs(first), weakref.ref(first._model)
-    blueprint = first._main.current.blueprint
+    blueprint = first._main.current.share.blueprint
     del first
     assert model() is None
     assert blueprint.owners == 0

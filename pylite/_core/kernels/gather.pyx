@@ -2,7 +2,7 @@
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
-from pylite._core.run.kernel cimport Kernel, kernel_fn
+from pylite._core.run.kernel cimport Kernel, Strided, kernel_fn, placed, set_strided
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:
@@ -17,18 +17,44 @@ cdef class Gather(Kernel):
     all given as their bytes, uint8.
     """
     ERRORS = {1: "an index lies outside the axis that is gathered from"}
-    cdef const uint8_t[::1] x
-    cdef const uint8_t[::1] indices
-    cdef uint8_t[::1] y
+    ARRAYS, SIZES = (0, 1, 2), ("size", "count", "run", "batches", "outer")
+    cdef const uint8_t *x
+    cdef const uint8_t *indices
+    cdef uint8_t *y
+    cdef tuple operands     # x and indices, where one of them is not in the arena
     cdef Py_ssize_t width, batches, outer, size, count, run
 
-    def __init__(self, const uint8_t[::1] x, const uint8_t[::1] indices, uint8_t[::1] y, *, Py_ssize_t width,
-                 Py_ssize_t size, Py_ssize_t count, Py_ssize_t run, Py_ssize_t batches=1, Py_ssize_t outer=1):
-        self.x, self.indices, self.y = x, indices, y
-        self.width, self.batches, self.outer, self.size, self.count, self.run = width, batches, outer, size, count, run
-        if x.shape[0] != batches * outer * size * run or indices.shape[0] != batches * count * width \
-                or y.shape[0] != batches * outer * count * run:
+    def __init__(self, x, indices, y, *, Py_ssize_t width, Py_ssize_t size, Py_ssize_t count, Py_ssize_t run,
+                 Py_ssize_t batches=1, Py_ssize_t outer=1):
+        cdef Strided operands[3]
+        cdef const Strided *arrays[3]
+        cdef int i
+        self.memory, self.operands, self.width = y, (x, indices), width
+        for i, array in enumerate((x, indices, y)):
+            set_strided(&operands[i], array, 1, 1, i == 2)
+            arrays[i] = &operands[i]
+        self.arrange(arrays, size, count, run, batches, outer)
+        if (operands[0].nbytes != batches * outer * size * run or operands[1].nbytes != batches * count * width
+                or operands[2].nbytes != batches * outer * count * run):
             raise ValueError("the arrays do not have the sizes given")
+
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef Gather made
+        size, count, run, batches, outer = sizes
+        if arrays[2] == NULL:
+            return None
+        made = Gather.__new__(Gather)
+        made.width, made.x, made.indices = self.width, self.x, self.indices
+        if arrays[0] == NULL or arrays[1] == NULL:
+            made.operands = self.operands
+        made.arrange(arrays, size, count, run, 1 if batches is None else batches, 1 if outer is None else outer)
+        return made
+
+    cdef void arrange(self, const Strided **arrays, Py_ssize_t size, Py_ssize_t count, Py_ssize_t run,
+                      Py_ssize_t batches, Py_ssize_t outer) noexcept:
+        self.x, self.indices = <const uint8_t *>placed(arrays[0], self.x), <const uint8_t *>placed(arrays[1], self.indices)
+        self.y = <uint8_t *>arrays[2].at
+        self.size, self.count, self.run, self.batches, self.outer = size, count, run, batches, outer
         self.fn = <kernel_fn>gather
 
 
@@ -57,9 +83,9 @@ cdef bint outside(const uint8_t *indices, Py_ssize_t n, Py_ssize_t width, Py_ssi
 
 cdef int gather(Gather self, pl_pool *pool) noexcept nogil:
     cdef Py_ssize_t n = self.batches * self.count
-    if n and outside(&self.indices[0], n, self.width, self.size):
+    if n and outside(self.indices, n, self.width, self.size):
         return 1
-    if self.y.shape[0]:
+    if n * self.outer * self.run:
         parallel_for(pool, n * self.outer, max(1, GRAIN // self.run), <pl_range_fn>gather_runs, <void *>self)
     return 0
 
@@ -68,13 +94,13 @@ cdef void gather_runs(Gather self, ptrdiff_t begin, ptrdiff_t end, int thread) n
     cdef Py_ssize_t row, at, run = self.run, width = self.width
     cdef const uint8_t *indices
     cdef const uint8_t *x
-    cdef uint8_t *y = &self.y[begin * run]
+    cdef uint8_t *y = self.y + begin * run
     cdef int64_t index
     cdef Py_ssize_t count
     while begin < end:
         row, at = begin // self.count, begin % self.count       # row: over batches and outer
-        x = &self.x[row * self.size * run]
-        indices = &self.indices[0] + row // self.outer * self.count * width
+        x = self.x + row * self.size * run
+        indices = self.indices + row // self.outer * self.count * width
         if width == 4 and run <= SHORT_RUN:
             count = min(self.count - at, end - begin)
             slots.gather_pixels(count, run, <const int32_t *>indices + at, x, y, run)

@@ -2,12 +2,10 @@
 
 This file is longer than others, since gathering and scattering share the walk over boxes and its policies.
 """
-import numpy as np
-
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
-from pylite._core.run.kernel cimport Kernel, kernel_fn
+from pylite._core.run.kernel cimport Kernel, Strided, kernel_fn, nothing, placed
 from pylite._core.simd cimport binary_kernel, kernel_parameters, parallel_for, pl_binary_fn, pl_pool, pl_range_fn, slots
 
 
@@ -38,22 +36,21 @@ cdef struct Walk:           # nested loops over up to three operands, with steps
     Py_ssize_t total
 
 
-cdef table(rows, Py_ssize_t columns):
-    """A list of tuples of numbers as an array (rows, columns) of int64."""
-    if len(rows) > MAX_DIMS:
-        raise ValueError(f"{len(rows)} dimensions; at most {MAX_DIMS} can be walked over")
-    return np.array(rows, np.int64).reshape(-1, columns)
-
-
 cdef int fill(Walk *walk, axes, Py_ssize_t operands, Py_ssize_t a, Py_ssize_t b, Py_ssize_t c) except -1:
     """Set up a walk over axes, tuples (size, steps of the operands in elements); elements have a, b and c bytes."""
-    cdef const int64_t[:, ::1] rows = table(axes, operands + 1)
-    cdef Py_ssize_t i
-    walk.n, walk.total = <int>rows.shape[0], 1
-    for i in range(walk.n):
-        walk.size[i], walk.a[i], walk.b[i] = rows[i, 0], rows[i, 1] * a, rows[i, 2] * b
-        walk.c[i] = rows[i, 3] * c if operands > 2 else 0
+    cdef int i = 0
+    if len(axes) > MAX_DIMS:
+        raise ValueError(f"{len(axes)} dimensions; at most {MAX_DIMS} can be walked over")
+    walk.total = 1
+    for axis in axes:
+        walk.size[i], walk.a[i], walk.b[i] = axis[0], axis[1], axis[2]
+        walk.a[i] *= a
+        walk.b[i] *= b
+        walk.c[i] = axis[3] if operands > 2 else 0
+        walk.c[i] *= c
         walk.total *= walk.size[i]
+        i += 1
+    walk.n = i
     return 0
 
 
@@ -94,24 +91,46 @@ cdef class Select(Kernel):
     condition, x, y, out: bytes; axes: (size, steps of condition, x and y) of each axis of out; item: bytes of an
     element.
     """
-    cdef const uint8_t[::1] condition, x, y
-    cdef uint8_t[::1] out
+    ARRAYS, SIZES = (0, 1, 2, 3), ("axes",)
+    cdef tuple operands     # condition, x and y, where one of them is not in the arena
+    cdef const uint8_t *condition
+    cdef const uint8_t *x
+    cdef const uint8_t *y
+    cdef uint8_t *out
     cdef Walk walk
     cdef Py_ssize_t item, n, cs, xs, ys
 
     def __init__(self, const uint8_t[::1] condition, const uint8_t[::1] x, const uint8_t[::1] y, uint8_t[::1] out,
                  axes, Py_ssize_t item):
-        self.condition, self.x, self.y, self.out, self.item = condition, x, y, out, item
+        self.memory, self.operands, self.item = out, (condition, x, y), item
+        if out.shape[0]:
+            self.condition, self.x, self.y, self.out = &condition[0], &x[0], &y[0], &out[0]
+            self.arrange(axes)
+
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef Select made
+        if self.fn == <kernel_fn>nothing or arrays[3] == NULL or arrays[3].nbytes == 0:
+            return None
+        made = Select.__new__(Select)
+        if arrays[0] == NULL or arrays[1] == NULL or arrays[2] == NULL:
+            made.operands = self.operands
+        made.condition, made.x = <const uint8_t *>placed(arrays[0], self.condition), <const uint8_t *>placed(
+            arrays[1], self.x)
+        made.y, made.out, made.item = <const uint8_t *>placed(arrays[2], self.y), <uint8_t *>arrays[3].at, self.item
+        made.arrange(sizes[0])
+        return made
+
+    cdef int arrange(self, axes) except -1:
         self.n, self.cs, self.xs, self.ys = axes[-1] if axes else (1, 0, 0, 0)
-        self.xs *= item
-        self.ys *= item
-        fill(&self.walk, axes[:-1], 3, 1, item, item)
+        self.xs *= self.item
+        self.ys *= self.item
+        fill(&self.walk, axes[:-1], 3, 1, self.item, self.item)
         self.fn = <kernel_fn>select
+        return 0
 
 
 cdef int select(Select self, pl_pool *pool) noexcept nogil:
-    if self.out.shape[0]:
-        parallel_for(pool, self.walk.total, 1 + GRAIN // (self.n * self.item), <pl_range_fn>select_rows, <void *>self)
+    parallel_for(pool, self.walk.total, 1 + GRAIN // (self.n * self.item), <pl_range_fn>select_rows, <void *>self)
     return 0
 
 
@@ -124,8 +143,8 @@ cdef void select_rows(Select self, ptrdiff_t begin, ptrdiff_t end, int thread) n
     cdef uint8_t *out
     place(&self.walk, begin, index, offset)
     while begin < end:
-        c, x, y = &self.condition[0] + offset[0], &self.x[0] + offset[1], &self.y[0] + offset[2]
-        out = &self.out[0] + begin * self.n * self.item
+        c, x, y = self.condition + offset[0], self.x + offset[1], self.y + offset[2]
+        out = self.out + begin * self.n * self.item
         if self.cs == 0 and (self.xs if c[0] else self.ys) == self.item:
             slots.copy_runs(1, self.n * self.item, x if c[0] else y, 0, out, 0)
         else:
@@ -158,13 +177,16 @@ cdef class Boxes(Kernel):
 
     cdef int prepare(self, const uint8_t[::1] indices, Py_ssize_t width, Py_ssize_t item, vectors, components, shape,
                      str policy) except -1:
-        cdef const int64_t[:, ::1] rows = table(components, 4)
-        cdef Py_ssize_t i
+        cdef int i = 0
         self.indices, self.width, self.item, self.policy = indices, width, item, POLICIES[policy]
-        self.components = <int>rows.shape[0]
-        for i in range(self.components):
-            self.component[i], self.limit[i] = rows[i, 0] * width, rows[i, 1]
-            self.step[i], self.axis[i] = rows[i, 2] * item, <int>rows[i, 3]
+        if len(components) > MAX_DIMS:
+            raise ValueError(f"vectors of {len(components)} components; at most {MAX_DIMS} are supported")
+        for component in components:
+            self.component[i], self.limit[i], self.step[i], self.axis[i] = component
+            self.component[i] *= width
+            self.step[i] *= item
+            i += 1
+        self.components = i
         fill(&self.vectors, vectors, 3, width, item, item)
         self.run, self.run_a, self.run_b = 1, item, item
         if shape:

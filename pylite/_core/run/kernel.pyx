@@ -24,7 +24,8 @@ cdef class Kernel:
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         """A kernel like this one for other shapes, with the same weights, or None where one must be constructed.
 
-        arrays: the arguments ARRAYS, NULL for those that stay; sizes: the arguments SIZES.  The caller sets `memory`.
+        arrays: the arguments ARRAYS, NULL for those that stay; sizes: the arguments SIZES, None for those that the call
+        leaves out.  The caller sets `memory`.
         """
         return None
 

@@ -31,7 +31,7 @@ cdef class Segment:
     cdef public object program, boundary, watched, evaluate, evaluated, arena
     cdef public dict next, readable, writable, iterations
     cdef public bint used
-    cpdef start(self, program, arena, boundary=*)
+    cdef int begin(self, program, arena) except -1
 
 
 cdef class ExecutorBase:
@@ -41,7 +41,7 @@ cdef class ExecutorBase:
     cdef public list segments
     cdef public object dynamic_shapes
     cdef public bint guard
-    cpdef enter(self, Segment bound)
+    cdef int use(self, Segment bound) except -1
 
 
 cdef class ShapeCache:
@@ -50,8 +50,8 @@ cdef class ShapeCache:
     cdef dict programs
     cdef dict arenas            # {id of an arena: [its bytes, programs in it]}
     cdef int64_t nbytes         # of all arenas
-    cpdef get(self, key)
-    cpdef add(self, key, Segment program)
+    cdef Segment found(self, key)
+    cdef int keep(self, key, Segment program) except -1
     cdef Segment pop(self, key)
 
 

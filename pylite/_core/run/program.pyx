@@ -152,13 +152,19 @@ cdef class Memory:
 
 cdef class Segment:
     """The base of BoundProgram: the attributes that running it needs."""
-    cpdef start(self, program, arena, boundary=None):
+    def start(self, program, arena, boundary=None):
         """Set all of them."""
-        self.program, self.arena, self.boundary = program, arena, boundary
+        self.begin(program, arena)
+        self.boundary = boundary
+
+    # Methods that subclasses in Python may override are looked up at each call; these, which the Reshaper calls, not.
+    cdef int begin(self, program, arena) except -1:
+        self.program, self.arena = program, arena
         self.readable, self.writable = {}, {}       # of tensors accessed before
         self.next, self.evaluated = {}, ()
         self.used = True        # since the cache was last searched for a segment to drop
         self.iterations = {}    # {(Executor, operator index) of a loop: its LoopIteration}
+        return 0
 
 
 cdef class ExecutorBase:
@@ -168,13 +174,17 @@ cdef class ExecutorBase:
     where invoke() runs nothing else, or None; first_segment: the first segment that it runs where shapes depend on
     data; dynamic_shapes: the module that lowers the others; segments: those of the last run.
     """
-    cpdef enter(self, Segment bound):
+    def enter(self, Segment bound not None):
         """Let `bound` be what invoke() runs."""
+        self.use(bound)
+
+    cdef int use(self, Segment bound) except -1:
         executor = <object>self
         executor.current, executor.ready = bound, True
         self.segments, self.readable, self.writable = [bound], bound.readable, bound.writable
         if not self.guard:
             self.fast_program, self.first_segment = (bound.program, None) if bound.boundary is None else (None, bound)
+        return 0
 
     def run(self, Segment segment not None):
         """Run `segment`, and those that follow, each when the data for its shapes is computed."""
@@ -239,18 +249,24 @@ cdef class ShapeCache:
             program.iterations.clear()
         self.programs, self.arenas, self.nbytes, self.reshaper = {}, {}, 0, None
 
-    cpdef get(self, key):
+    def get(self, key):
         """The program for a set of input shapes, or None."""
+        return self.found(key)
+
+    cdef Segment found(self, key):
         program = self.programs.pop(key, None)
         if program is not None:
             self.programs[key] = program
         return program
 
-    cpdef add(self, key, Segment program):
+    def add(self, key, Segment program not None):
         """Keep `program`.
 
         Drops those used longest ago: beyond the capacity, or while outgrown arenas take more than the present one.
         """
+        self.keep(key, program)
+
+    cdef int keep(self, key, Segment program) except -1:
         cdef list held
         if key in self.programs:
             self.pop(key)
@@ -265,6 +281,7 @@ cdef class ShapeCache:
             old = self.pop(next(iter(self.programs)))
             if old.boundary is not None:        # segments follow
                 self.drop([old])
+        return 0
 
     cdef Segment pop(self, key):
         """Take a program out."""

@@ -97,7 +97,7 @@ cdef class Operands:
             elif role == SIZE and part.changed:
                 self.put(self.keys[i], part.made)
         for key in self.size_keys:
-            sizes.append(self.args[key] if type(key) is int else self.named[key])
+            sizes.append(self.args[key] if type(key) is int else self.named.get(key))
         return self.kernel.moved(arrays, sizes)
 
     cdef int put(self, key, made) except -1:

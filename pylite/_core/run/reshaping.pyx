@@ -22,7 +22,7 @@ cdef class Reshaper:
     cdef object recorded, history, make, kernel_class, is_plain
     cdef Rebinder rebinder
     cdef ShapeTape tape
-    cdef bint variables
+    cdef bint variables, has_served
     cdef const pl_slots *slots      # of the ISA level
 
     def __init__(self, recorded, history, make, kernel_class, is_plain):
@@ -42,7 +42,7 @@ cdef class Reshaper:
         made.origin = (self.recorded, self.tape.numbers_now(), rebinder.offsets, rebinder.total,
                        (outside.copy(), arena, rebinder.roots, rebinder.scratches))
         made.ends = rebinder.end_arrays() or None
-        (<Segment>made).start(Program(kernels, executor.pool), arena)
+        (<Segment>made).begin(Program(kernels, executor.pool), arena)
         return made
 
     cpdef bint activate(self, ExecutorBase executor, ShapeCache cache) except -1:
@@ -50,7 +50,7 @@ cdef class Reshaper:
         if executor.given or slots != self.slots or not self.is_plain():
             return False
         cdef tuple key = tuple(executor.shapes)
-        program = cache.get(key)
+        program = cache.found(key)
         if program is None:
             if not self.tape.fits(key):
                 return False
@@ -62,7 +62,9 @@ cdef class Reshaper:
             except Exception:       # kernels refuse operands that lowering does not check; lowering anew says so
                 cache.reshaper = None
                 return False
-            self.history.served()
-            cache.add(key, program)
-        executor.enter(program)
+            if not self.has_served:
+                self.has_served = True
+                self.history.served()
+            cache.keep(key, program)
+        executor.use(program)
         return True
