@@ -103,7 +103,7 @@ def main():
                           SAMPLES)
     types, cores = options.types.split(","), options.cores.split(",")
     if options.write:
-        arm_table.replace_table(BEGIN, END, "\n".join(table(race, types)))
+        arm_table.replace_table(arm_table.PAGE, BEGIN, END, "\n".join(table(race, types)))
         return
     for dtype in types:
         found = files(race.cache, dtype, options.words)

@@ -1,4 +1,4 @@
-"""The tables of docs/arm.md against LiteRT, and the check of continuous integration, by benchmarks/arm_race.py.
+"""Models on Arm, by arm_race.py: docs/measurements/arm.md, its means in docs/arm.md, continuous integration's check.
 
     ARM_CACHE=FOLDER python benchmarks/arm_table.py --write         the tables, some 30 minutes
     ARM_CACHE=FOLDER python benchmarks/arm_table.py --write --only kws_ref_model,ad01_int8      these rows alone
@@ -27,8 +27,10 @@ import arm_race
 from _common import MODELS, say
 
 PAGE = arm_race.HERE.parent / "docs" / "arm.md"
+TABLES = PAGE.parent / "measurements" / "arm.md"
 FIGURES = arm_race.HERE / "arm_figures.json"
 BEGIN, END = "<!-- race: begin -->\n", "<!-- race: end -->\n"
+MEANS = "<!-- means: begin -->\n", "<!-- means: end -->\n"
 CORES = {"cortex-a53": "A53", "cortex-a72": "A72", "cortex-a76": "A76"}
 LEVELS = {"cortex-a53": "neon", "cortex-a72": "neon", "cortex-a76": "dotprod"}
 CLASSES = {
@@ -237,17 +239,33 @@ def start_rows(race):
         yield f"| {path.stem} | {' | '.join(cells)} |"
 
 
-def replace_table(begin, end, text):
-    """Replace what stands between two comments of the page."""
-    head, behind = PAGE.read_text().split(begin)
-    PAGE.write_text(head + begin + text + "\n" + end + behind.split(end)[1])
+def between(page, begin, end):
+    """The text between two comments of a page."""
+    return page.read_text().split(begin)[1].split(end)[0]
+
+
+def replace_table(page, begin, end, text):
+    """Replace the text between two comments of a page."""
+    head, behind = page.read_text().split(begin)
+    page.write_text(head + begin + text + "\n" + end + behind.split(end)[1])
+
+
+def means(tables):
+    """A table with a line for each class of models: how many there are, and the geometric means of their cycles."""
+    yield "| cycles, pylite / LiteRT | models | " + " | ".join(CORES.values()) + " |"
+    yield "| --- | ---: |" + " ---: |" * len(CORES)
+    for part in tables[:tables.index(START)].split("\n\n"):
+        rows = [line.strip("| ").split(" | ") for line in part.splitlines() if line.startswith("| ")]
+        if rows:        # headers, dashes, models, means
+            yield f"| {rows[0][0]} | {len(rows) - 3} | {' | '.join(cell.strip('*') for cell in rows[-1][2::2])} |"
 
 
 def write(race, only):
-    rest = race.keep(PAGE.read_text().split(BEGIN)[1].split(END)[0], only) if only else None
+    rest = race.keep(between(TABLES, BEGIN, END), only) if only else None
     if "start" in only:
         rest = None
-    replace_table(BEGIN, END, "\n".join(table(race, CLASSES, rest)))
+    replace_table(TABLES, BEGIN, END, "\n".join(table(race, CLASSES, rest)))
+    replace_table(PAGE, *MEANS, "\n".join(means(between(TABLES, BEGIN, END))))
 
 
 def check(race, renew):

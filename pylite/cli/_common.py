@@ -76,8 +76,8 @@ def channels(text):
 
 
 def add_cache(parser):
-    parser.add_argument("--cache-dir", metavar="DIR", help="the folder of the plan cache (default: PYLITE_CACHE_DIR, "
-                        "else pylite in the user's cache folder)")
+    parser.add_argument("--cache-dir", metavar="DIR", help="folder of the plan cache (default: PYLITE_CACHE_DIR, "
+                        "or pylite in the user's cache folder)")
 
 
 def cache_folder(args):
@@ -91,8 +91,7 @@ def cache_folder(args):
 
 def add_verbose(parser):
     parser.add_argument("--verbose", "-v", action="store_true",
-                        help="show all columns of tables, also those that a narrow terminal has no room for, and files "
-                             "with their folders")
+                        help="show all columns of tables, even in a narrow terminal, and the folders of files")
 
 
 def add_model(parser):

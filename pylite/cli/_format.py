@@ -2,6 +2,7 @@
 import itertools
 import math
 import os
+import re
 import sys
 import textwrap
 
@@ -9,6 +10,7 @@ from pylite.cli import _terminal
 from pylite.runtime import columns
 
 LEAST = 3       # characters of a column that is made narrower
+WORD = re.compile(r"\[[^]]*\]|\S+")      # a shape is one
 NAME = 50       # characters of a file's name in a heading
 
 
@@ -37,7 +39,7 @@ def _fitted(headers, rows, right, space):
     if rich is not None:
         return rich
     widths = columns.widths(headers, rows)
-    unbroken = [width if header in right else max(len(word) for cell in column for word in cell.split() or [""])
+    unbroken = [width if header in right else max(len(word) for cell in column for word in WORD.findall(cell) or [""])
                 for header, width, column in zip(headers, widths, zip(headers, *rows, strict=True), strict=True)]
     for least in unbroken, [LEAST] * len(headers):      # break between words, if that suffices
         _narrow(widths, least, space)

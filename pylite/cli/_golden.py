@@ -4,8 +4,8 @@ from pylite.cli import _common
 
 def add(group):
     group.add_argument("--golden", metavar="FOLDER",
-                       help="compare with tensors that another framework has computed: NAME.npy of a tensor's name, or "
-                            ".npz files with such names; --data may then be left out if it has the inputs, too")
+                       help="compare with tensors from another framework: .npy files named after the tensors, or .npz "
+                            "files with arrays of these names; leave out --data if the folder has the inputs")
 
 
 def check(args):

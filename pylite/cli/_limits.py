@@ -14,16 +14,15 @@ MEASURES = {     # what --fail-on takes a number for
 
 def add(parser):
     parser.add_argument("--min-sqnr", type=_common.real, metavar="DB",
-                        help="with --reference: fail if an output's SQNR is below this")
+                        help="with --reference: fail if the SQNR of an output is below this")
     parser.add_argument("--max-drop", type=_common.real, metavar="POINTS",
-                        help="fail if the accuracy (top-1, or the task's first metric) is more than this below the "
-                             "reference's, in percentage points; implies --accuracy")
+                        help="fail if the accuracy (top-1, or the task's first metric) drops by more than this many "
+                             "percentage points below the reference's; implies --accuracy")
     parser.add_argument("--fail-on", type=_limit, action="append", default=[], metavar="WHAT[=LIMIT]",
-                        help="with --reference: fail if a node has more than this: saturation (share of its values, or "
-                             "1%%), excess (dB), rmse (steps); or any `cause`, or the one called cause=NAME; or "
-                             "`divergence`: a node that diverges; may be repeated")
+                        help="with --reference: fail if a node exceeds saturation=5%%, excess=DB or rmse=STEPS, has "
+                             "any `cause` or that of cause=NAME, or if there is a `divergence`; may be repeated")
     parser.add_argument("--junit", metavar="FILE",
-                        help="write a JUnit report: a test for each tensor, and one for the accuracy")
+                        help="write a JUnit report with one test per tensor, and one for the accuracy")
 
 
 @_common.written_as("saturation=5%, excess=DB, rmse=STEPS, cause, cause=NAME or divergence")

@@ -7,16 +7,16 @@ from pylite.cli._common import UsageError
 
 def add_ops(parser):
     parser.add_argument("--ops", action="append", default=[], metavar="WHAT",
-                        help="custom ops: flex, TensorFlow's own that pylite.flex has; FILE.py, which registers them; "
-                             "LIBRARY.so:FUNCTION[?kind=KIND], which returns a TfLiteRegistration, or is of the kind "
-                             "classic, value, opaque or registerer; or LIBRARY.so, with functions that take a "
-                             "tflite::MutableOpResolver")
+                        help="load custom ops: from FILE.py, from LIBRARY.so:FUNCTION[?kind=KIND] (KIND: classic, "
+                             "value, opaque or registerer), from all registerers of LIBRARY.so, or `flex` for "
+                             "TensorFlow's own ops")
 
 
 def add(parser):
     add_ops(parser)
     parser.add_argument("--delegate", action="append", default=[], metavar="WHAT",
-                        help="a delegate: FILE.py:NAME, a class or function in Python; or LIBRARY.so[?KEY=VALUE&...]")
+                        help="apply a delegate: FILE.py:NAME for a class or function in Python, or "
+                             "LIBRARY.so[?KEY=VALUE&...]")
 
 
 def register(names):

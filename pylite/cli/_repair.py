@@ -5,12 +5,12 @@ from pylite.cli._terminal import Progress
 
 def add(parser):
     parser.add_argument("--repair", metavar="FILE",
-                        help="with --reference: write MODEL with better weights, ranges and biases to this .tflite "
-                             "file, fitted on every other sample and checked on the rest (default: 64 samples, spread "
-                             "evenly over the data)")
+                        help="with --reference: repair weights, ranges and biases, and write the model to this .tflite "
+                             "file; half of the samples fit each step, the other half check it (default: 64 samples, "
+                             "spread evenly over the data)")
     parser.add_argument("--allow-float", action="store_true",
-                        help="with --repair: at last, run the smallest set of nodes in float that brings the SQNR to "
-                             "--target, or without it those that gain 1 dB each, if the samples left out gain")
+                        help="with --repair: as the last step, run nodes in float: the smallest set that reaches "
+                             "--target, or without a target each node that gains 1 dB")
 
 
 def wanted(args):

@@ -7,18 +7,17 @@ from pylite.cli._terminal import Progress
 
 def add(parser):
     parser.add_argument("--sensitivity", action="store_true",
-                        help="with --reference: run each quantized node in float in its place, rank them by what that "
-                             "regains, and find the smallest set that reaches --target, on the first --samples "
-                             "(default: 64)")
+                        help="with --reference: run quantized nodes in float, one at a time, rank them by the gain, "
+                             "and find the smallest set that reaches --target (default: on the first 64 samples)")
     parser.add_argument("--target", type=_target, metavar="20dB|0.95",
-                        help="of --sensitivity: the SQNR of every output, or the accuracy on data with labels (top-1, "
-                             "or the task's first metric)")
+                        help="goal of --sensitivity: an SQNR that every output must reach, or an accuracy (top-1, or "
+                             "the task's first metric) if the data have labels")
     parser.add_argument("--blocks", action="store_true",
                         help="with --sensitivity: try whole blocks (residual, attention, ...) instead of nodes")
     parser.add_argument("--mixed", metavar="FILE",
                         help="with --sensitivity: write MODEL with the set in float to this .tflite file")
     parser.add_argument("--recipe", metavar="FILE",
-                        help="with --sensitivity: write the set as a recipe of ai-edge-quantizer")
+                        help="with --sensitivity: write the set as a recipe for ai-edge-quantizer")
     parser.add_argument("--denylist", metavar="FILE",
                         help="with --sensitivity: write the set as TensorFlow's denylisted_nodes, one name per line")
 

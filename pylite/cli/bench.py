@@ -1,7 +1,7 @@
-"""Measure a model: latency, time per node, memory, and warnings if the machine was not idle.
+"""Time a model and each of its nodes, measure its memory, and warn if the machine was not idle.
 
-The inputs are random numbers.  After a warm-up of a tenth of the time, invoke() is timed repeatedly, and in a part of
-the runs each kernel, for the table of nodes.  The nodes and a row for the rest, which is calling, add up to the median.
+The inputs are random numbers.  After a warm-up, invoke() runs repeatedly; some of the runs also time each node.  The
+times of the nodes, and a row for the rest (the cost of the call itself), add up to the median.
 """
 import json
 import sys
@@ -9,33 +9,36 @@ import sys
 from pylite.cli import _common, _format, _outputs, _plugins, _terminal
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
-The spread is the interquartile range divided by the median.  --trace writes one run, with all
-its threads, for ui.perfetto.dev or chrome://tracing.  --against compares with an earlier report; a ratio within the
-noise of both, by which the times of parts of a measurement differ, means nothing.
+The spread is the interquartile range divided by the median.  Open a --trace file in ui.perfetto.dev or
+chrome://tracing: it shows one run on all its threads.  --against compares with an earlier report; ignore a ratio within
+the noise, which is how much parts of one measurement differ.
 
 examples:
   pylite bench digits
   pylite bench model.tflite --threads 2 --seconds 5
   pylite bench model.tflite --shape input=1,320,320,3 --trace out.json
   pylite bench model.tflite --compare litert
-  pylite bench model.tflite --json > old.json   and after a change: pylite bench model.tflite --against old.json
+  pylite bench model.tflite --json > old.json
+  pylite bench model.tflite --against old.json
   pylite bench new.json --against old.json
 """
+USAGE = "pylite bench MODEL [options]"
 
 
 def configure(parser):
     parser.add_argument("model", metavar="MODEL",
                         help="a .tflite file, the name of a bundled model, or a report (.json) for --against")
     parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
-                        help="threads of invoke() (default: 1)")
+                        help="number of threads for invoke() (default: 1)")
     parser.add_argument("--seconds", type=duration, default=2.0, metavar="S", help="how long to measure (default: 2)")
-    parser.add_argument("--shape", action="append", default=[], metavar="INPUT=N,N,...", help="resize an input")
+    parser.add_argument("--shape", action="append", default=[], metavar="INPUT=N,N,...",
+                        help="resize an input before measuring")
     parser.add_argument("--seed", type=_common.not_negative, default=0, metavar="N",
                         help="seed of the random inputs (default: 0)")
     parser.add_argument("--top", type=_common.positive, metavar="N", help="list only the N slowest nodes")
-    parser.add_argument("--trace", metavar="OUT.json", help="write the timeline of one run as a trace")
-    parser.add_argument("--compare", choices=["litert"], help="measure LiteRT, too, alternately (ai-edge-litert)")
-    parser.add_argument("--against", metavar="OLD.json", help="compare with this report, which --json printed")
+    parser.add_argument("--trace", metavar="OUT.json", help="write the timeline of one run")
+    parser.add_argument("--compare", choices=["litert"], help="time LiteRT in turn with pylite; needs ai-edge-litert")
+    parser.add_argument("--against", metavar="OLD.json", help="compare with a report that --json printed earlier")
     parser.add_argument("--json", action="store_true", help="print JSON")
     _common.add_verbose(parser)
     _plugins.add(parser)

@@ -1,6 +1,7 @@
-"""Fill the plan cache ahead, so that the first process that runs a model starts fast, too.
+"""Fill the plan cache in advance, so that even the first process that runs a model starts fast.
 
-A plan is for one model, its input shapes, one version of pylite and one ISA level: compile on the machine that runs it.
+A plan fits one model with its input shapes, one version of pylite and one ISA level, so compile on the machine that
+will run the model.
 """
 import os
 import sys
@@ -17,9 +18,9 @@ examples:
 
 def configure(parser):
     parser.add_argument("models", metavar="MODEL", nargs="+", help="a .tflite file, or the name of a bundled model")
-    parser.add_argument("--shape", action="append", default=[], metavar="INPUT=N,N,...", help="resize an input")
+    parser.add_argument("--shape", action="append", default=[], metavar="INPUT=N,N,...", help="resize an input first")
     parser.add_argument("--preserve", action="store_true",
-                        help="for interpreters with experimental_preserve_all_tensors")
+                        help="make plans for interpreters with experimental_preserve_all_tensors")
     _common.add_cache(parser)
     _plugins.add(parser)
 

@@ -1,4 +1,4 @@
-"""Show the contents of a model, and the kernels and the memory that pylite uses for it."""
+"""Show what a model contains, and which kernels and how much memory pylite uses for it."""
 import argparse
 import json
 import sys
@@ -7,7 +7,7 @@ import zipfile
 from pylite.cli import _common, _format, _nodes, _plugins, _terminal
 
 EPILOG = """
-With --compat the exit code is 0 if pylite can run the model, 1 if not; with --diff 0 if the models are equal, 1 if not.
+--compat exits with 1 if pylite cannot run the model, --diff with 1 if the models differ.
 
 examples:
   pylite inspect model.tflite
@@ -18,20 +18,21 @@ examples:
   pylite inspect model.tflite --compat && echo it runs
   pylite inspect model.tflite --ops my_ops.py --delegate my_delegate.py:MyDelegate
 """
+USAGE = "pylite inspect MODEL [options]"
 
 
 def configure(parser):
     _common.add_model(parser)
-    parser.add_argument("--subgraph", type=_common.whole, metavar="N", help="this subgraph only (default: all)")
+    parser.add_argument("--subgraph", type=_common.whole, metavar="N", help="show only this subgraph (default: all)")
     parser.add_argument("--tensors", action="store_true",
-                        help="list all tensors, and the types, inputs and outputs of operators")
+                        help="list all tensors, and the types, inputs and outputs of each operator")
     parser.add_argument("--node", type=_common.whole, metavar="N",
-                        help="show all of this node, of subgraph 0 or --subgraph")
-    parser.add_argument("--diff", metavar="OTHER", help="show which nodes differ in another model, and in what")
+                        help="show everything about node N of subgraph 0, or of --subgraph")
+    parser.add_argument("--diff", metavar="OTHER", help="show which nodes differ in another model, and how")
     parser.add_argument("--graph", metavar="OUT.svg", type=_picture,
-                        help="draw a subgraph: .svg, or .mmd for Mermaid")
+                        help="draw the graph to an .svg file, or an .mmd file for Mermaid")
     parser.add_argument("--compat", action="store_true",
-                        help="print only whether pylite can run the model; exit code 1 if not")
+                        help="only check whether pylite can run the model")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     _common.add_verbose(parser)
     _plugins.add(parser)

@@ -1,15 +1,16 @@
-"""Show the supported ops with their versions and types, compared with LiteRT's."""
+"""List the supported ops with their versions and types, beside LiteRT's."""
 import os
 import sys
 
 EPILOG = """
-Each op has a line with its versions, and a line for each signature that was compared: T and U stand for the types that
-are listed.  "+" marks a type that only pylite takes, "-" one that only LiteRT takes.  LiteRT's types were determined by
-running small models (tests/tools/probe_ops.py).  "*" marks signatures that were not compared: of ops that need more
-than one node, and of types that only occur together there.  "a?" may be absent, "a*" is any number of operands, "a|b"
-is a or b.
+The first line of an op has its versions.  The other lines are its signatures, where T and U stand for the listed types:
+  + TYPE     only pylite takes the type
+  - TYPE     only LiteRT takes it
+  * ...      not compared: the op needs more than one node, or the types occur only there
+  a?, a*     an operand that may be absent, any number of operands
 
-The ops of TensorFlow itself that pylite.flex has on request come last.
+Running small models determined LiteRT's types (tests/tools/probe_ops.py).  TensorFlow's own ops, which pylite.flex adds
+on request, come last.
 
 examples:
   pylite ops
@@ -23,7 +24,7 @@ TYPES = ("float32", "float16", "bfloat16", "float64", "int8", "uint8", "int16", 
 
 def configure(parser):
     parser.add_argument("ops", metavar="OP", nargs="*", default=[], help="show only these ops")
-    parser.add_argument("--markdown", action="store_true", help="print the page docs/ops.md of the documentation")
+    parser.add_argument("--markdown", action="store_true", help="print the list as Markdown, as in docs/ops.md")
 
 
 def run(args):

@@ -1,17 +1,18 @@
-"""Report on a model without data: graph, memory over time, time per node, sizes."""
+"""Show the graph, the memory over time, and the time and size of each node; needs no data."""
 import json
 
 from pylite.cli import _common, _format, _nodes, _outputs, _plugins, _terminal, bench
 
 EPILOG = """
-The times are of random inputs.  The arena is the memory of all tensors that live during a run: its map has a line for
-each block, and a column for each step or for several.
+Times are measured on random inputs.  The arena is the memory that the tensors of a run share.  Its map has one line for
+each block and one column for each step, or for several steps if there are many.
 
 examples:
   pylite report model.tflite
   pylite report model.tflite --html report.html
   pylite report model.tflite --explorer times.json      for Model Explorer
 """
+USAGE = "pylite report MODEL [options]"
 LEAST, WIDEST = 10, 60      # columns of the arena's map
 BESIDE = 70                 # columns of the rest of its table
 
@@ -19,7 +20,7 @@ BESIDE = 70                 # columns of the rest of its table
 def configure(parser):
     _common.add_model(parser)
     parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
-                        help="threads of invoke() (default: 1)")
+                        help="number of threads for invoke() (default: 1)")
     parser.add_argument("--seconds", type=bench.duration, default=0.5, metavar="S",
                         help="how long to measure (default: 0.5)")
     parser.add_argument("--json", action="store_true", help="print JSON")

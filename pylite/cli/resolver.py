@@ -1,4 +1,4 @@
-"""Write an op resolver with exactly the ops of given models."""
+"""Write an op resolver that has exactly the ops of the given models."""
 import os
 import sys
 

@@ -1,9 +1,9 @@
 """Run a model on files and print its answers.
 
-A picture is resized to the input's size.  A float input gets pixels scaled as the model's metadata say, else to -1..1,
-or (pixel - MEAN) / STD; an 8-bit input gets the pixels unchanged, unless --mean or --std is given.  Sound is resampled
-where the metadata or --rate say for which rate the model was made; one that is longer than the model's window is run
-window by window.  Real numbers are quantized for the inputs, and the outputs are dequantized.
+Pictures are resized to the input's size.  For a float input, pixels become (pixel - MEAN) / STD with the values of
+--mean and --std, else those of the model's metadata, else they become -1 to 1.  An 8-bit input gets the pixels
+unchanged unless you pass --mean or --std.  Sound is resampled to --rate or the metadata's rate; a sound longer than the
+model's window runs window by window.  Inputs are quantized and outputs dequantized where the model needs it.
 """
 import json
 import sys
@@ -22,47 +22,49 @@ examples:
   pylite run mobilenet.tflite --camera --frames 100 --jsonl
   pylite run yamnet.tflite --microphone
 """
+USAGE = "pylite run MODEL --input FILE [options]\n       pylite run MODEL FILE ... [options]"
 
 
 def configure(parser):
     _common.add_model(parser)
     parser.add_argument("files", metavar="FILE", nargs="*", default=[],
-                        help="run each of these on its own: files, folders, patterns such as 'photos/*.jpg'")
+                        help="files, folders, or patterns such as 'photos/*.jpg'; the model runs once for each file")
     parser.add_argument("--input", "-i", action="append", default=[], metavar="[NAME=]FILE|TEXT",
-                        help="an .npy, .npz or .wav file, or a picture; for an input of strings, the text itself or a "
-                             ".txt file; what has no name goes to the inputs in order")
+                        help="a picture, .wav, .npy or .npz file; for a string input, the text itself or a .txt file. "
+                             "Files without NAME= go to the inputs in order")
     parser.add_argument("--labels", metavar="FILE",
-                        help="names of the classes, one per line (default: those inside the model)")
+                        help="class names, one per line (default: the names in the model)")
     parser.add_argument("--top", type=_common.positive, metavar="N",
-                        help="number of classes or boxes to print (default: 5; 1 for lines of text of many files)")
+                        help="print the N best classes or boxes (default: 5, or 1 when text is printed for many files)")
     parser.add_argument("--threshold", type=_common.real, default=0.3, metavar="SCORE",
-                        help="minimum score of a box (default: 0.3)")
+                        help="print only boxes with at least this score (default: 0.3)")
     parser.add_argument("--mean", type=_common.channels, metavar="M[,M,M]",
-                        help="mean of the pixels, one number or one per channel (default for a float input: the "
-                             "model's, or 127.5)")
+                        help="mean of the pixels: one number, or one per channel (default for a float input: the "
+                             "metadata's, or 127.5)")
     parser.add_argument("--std", type=_common.channels, metavar="S[,S,S]",
-                        help="standard deviation of the pixels (default for a float input: the model's, or 127.5)")
+                        help="standard deviation of the pixels (default for a float input: the metadata's, or 127.5)")
     parser.add_argument("--rate", type=_common.positive, metavar="R",
-                        help="samples of sound a second that the model takes (default: what its metadata say)")
+                        help="sample rate of the model's sound input, in Hz (default: the metadata's)")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--camera", type=_common.not_negative, nargs="?", const=0, metavar="N",
-                        help="run the pictures of camera N (default: 0) as they come, by picamera2 or OpenCV")
+                        help="run on live pictures from camera N (default: 0); needs picamera2 or OpenCV")
     source.add_argument("--microphone", action="store_true",
-                        help="run the sound of the microphone as it comes, by sounddevice or arecord")
+                        help="run on live sound from the microphone; needs sounddevice or arecord")
     parser.add_argument("--frames", type=_common.positive, metavar="N",
-                        help="end after so many pictures or windows of sound (default: until Ctrl-C)")
+                        help="stop after N pictures or windows of sound (default: until Ctrl-C)")
     parser.add_argument("--random", type=_common.not_negative, metavar="SEED",
-                        help="fill inputs without a file with random numbers")
-    parser.add_argument("--zeros", action="store_true", help="fill inputs without a file with zeros")
+                        help="fill inputs that got no file with random numbers")
+    parser.add_argument("--zeros", action="store_true", help="fill inputs that got no file with zeros")
     parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
-                        help="threads of invoke() (default: 1)")
-    parser.add_argument("--output", "-o", metavar="OUT.npz", help="write the outputs to this file, as real numbers")
-    parser.add_argument("--save", metavar="OUT.png", help="write the picture with the objects that were found")
+                        help="number of threads for invoke() (default: 1)")
+    parser.add_argument("--output", "-o", metavar="OUT.npz", help="write the outputs to this file, dequantized")
+    parser.add_argument("--save", metavar="OUT.png", help="write the picture with boxes around the detected objects")
     parser.add_argument("--json", action="store_true", help="print JSON")
     many = parser.add_mutually_exclusive_group()
     many.add_argument("--csv", action="store_true",
-                      help="with FILE ..., --camera or --microphone: print CSV, a row for each class or box")
-    many.add_argument("--jsonl", action="store_true", help="likewise: print JSON lines, an object for each file")
+                      help="with FILE ..., --camera or --microphone: print CSV, one row per class or box")
+    many.add_argument("--jsonl", action="store_true",
+                      help="with FILE ..., --camera or --microphone: print JSON lines, one object per file")
     _plugins.add(parser)
 
 

@@ -1,10 +1,10 @@
-"""Measure how accurate a model is; find the node that makes a quantized one wrong, and repair the model.
+"""Find the node that makes a quantized model wrong, repair the model, or measure its accuracy.
 
-On data with labels, the accuracy of MODEL is measured, and with --reference that of both.
+With --reference, each tensor of MODEL is compared with its counterpart in the float model: once with both models run
+from their inputs (SQNR), and once with each node run by itself on the reference's activations (local).  Nodes are
+ranked by the noise that they add, in decibels above the noise of a good quantization of the same node (excess).
 
-With --reference, MODEL is compared with its float model: every tensor with its counterpart, from the inputs on (SQNR),
-and with each node by itself on the reference's activations (local).  Nodes are ranked by the noise that they add
-themselves, in decibels above the noise of a good quantization of the same node (excess).
+If the data have labels, the accuracy of MODEL is measured, and with --reference that of both models.
 """
 import json
 import os
@@ -18,15 +18,16 @@ from pylite.cli._terminal import Progress
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
 data:
-  FILE.npz       arrays named as the inputs or in their order, and `labels`; first axis: samples
-  FILE.npy       samples for the only input
-  FOLDER         pictures, .npy or .wav files; labels: the folders in it, or a mask a.png beside a.jpg
-  FILE.csv       a column `file`, one per input or one per number, and `label`; FILE.jsonl: an object per line
+  FILE.npz       arrays named after the inputs or in their order, and `labels`; the first axis counts samples
+  FILE.npy       one such array, for a model with one input
+  FOLDER         pictures, .npy or .wav files; the subfolders are the labels, or a mask a.png beside a.jpg
+  FILE.csv       a column `file`, or one per input or per number, and `label`
+  FILE.jsonl     one object per line, with the same names
   FILE.json      COCO's annotations
-Numbers are real ones: they are quantized for the inputs.
+Pass real numbers; they are quantized for the inputs.
 
-exit codes: 0; 1 when a limit of --min-sqnr, --max-drop or --fail-on is passed, a --target is not reached, or results
-elsewhere differ; 2 for a wrong argument or file
+exit codes: 0; 1 if a limit (--min-sqnr, --max-drop, --fail-on) is exceeded, --target is not reached, or results differ
+from --against or --check; 2 for a wrong argument or file
 
 examples:
   pylite validate model.tflite --data pictures/
@@ -38,13 +39,13 @@ examples:
   pylite validate model_int8.tflite --reference model_float.tflite --data d.npz --sensitivity --target 30dB
   pylite validate model_int8.tflite --reference model_float.tflite --data d.npz --shard 1/2 --save first.npz
   pylite validate model_int8.tflite --reference model_float.tflite --merge first.npz second.npz
-  pylite validate model.tflite --data samples.npz --record desk.npz       on the desk
-  pylite validate model.tflite --data samples.npz --check desk.npz        on the board
+  pylite validate model.tflite --data samples.npz --record desk.npz
+  pylite validate model.tflite --data samples.npz --check desk.npz
   pylite validate model.tflite --data samples.npz --against litert
   pylite validate model.tflite --data sounds/ --ops flex
-  pylite validate model.tflite --golden tensors/          tensors that another framework has computed
+  pylite validate model.tflite --golden tensors/
 """
-USAGE = "pylite validate MODEL --data PATH [--reference OTHER]\n       [other options, see --help]"
+USAGE = "pylite validate MODEL --data PATH\n       [--reference OTHER] [options]"
 AGAINST = ("litert", "litert:ref", "litert:opt", "litert:default")
 SETTINGS = ("task", "labels", "label_offset", "output")
 
@@ -53,58 +54,58 @@ def configure(parser):
     _common.add_model(parser)
     task = parser.add_mutually_exclusive_group()
     task.add_argument("--reference", metavar="OTHER",
-                      help="compare with the float model, or with a quantized one taken as real numbers")
+                      help="compare with the float model, or with a quantized model that is computed in real numbers")
     _golden.add(task)
     task.add_argument("--against", choices=AGAINST, metavar="litert[:ref|:opt|:default]",
-                      help="compare every result with LiteRT: its reference kernels (default), its optimized ones, or "
-                           "those that it takes by default")
-    task.add_argument("--record", metavar="FILE", help="write digests of every result to this .npz file")
-    task.add_argument("--record-values", metavar="FILE", help="write every result to this .npz file")
-    task.add_argument("--check", metavar="FILE", help="compare every result with such a file, bit for bit")
+                      help="compare every result with LiteRT's: from its reference kernels (the default), its "
+                           "optimized kernels, or the kernels it uses by default")
+    task.add_argument("--record", metavar="FILE", help="write a digest of every result to this .npz file, for --check")
+    task.add_argument("--record-values", metavar="FILE", help="write every result to this .npz file, for --check")
+    task.add_argument("--check", metavar="FILE", help="compare every result with a recorded file, bit for bit")
     task.add_argument("--nan", action="store_true",
-                      help="name the first node that makes NaN or infinity, and the sample; the exit code is 1 if one "
-                           "does")
+                      help="name the first node that produces NaN or infinity, and the sample; exit with 1 if one does")
     task.add_argument("--isolate", type=_nodes, metavar="NODE[..NODE]",
-                      help="write these nodes as a model of their own, and what they read in the first sample as .npz, "
-                           "to file with a bug report: MODEL_NODE.tflite and MODEL_NODE.npz in the working folder")
+                      help="for a bug report: write these nodes as a model, MODEL_NODE.tflite, and their inputs for "
+                           "the first sample as MODEL_NODE.npz, to the working folder")
     parser.add_argument("--accuracy", action="store_true",
-                        help="with --reference: measure the accuracy of both models, too")
+                        help="with --reference: also measure the accuracy of both models")
     source = parser.add_mutually_exclusive_group()
-    source.add_argument("--data", metavar="PATH", help="samples; see below")
+    source.add_argument("--data", metavar="PATH", help="the samples: a file or folder, see below")
     source.add_argument("--merge", nargs="+", metavar="FILE",
-                        help="report on the sums that --save has written for shards")
-    parser.add_argument("--samples", type=_common.positive, metavar="N", help="take the first N samples (default: all)")
+                        help="report on shards, from the files that --save wrote")
+    parser.add_argument("--samples", type=_common.positive, metavar="N", help="use the first N samples (default: all)")
     parser.add_argument("--local-samples", type=_common.not_negative, metavar="N",
-                        help="measure single nodes on the first N samples (default: all); 0: rank nodes by cumulative "
-                             "errors alone, which takes less than half of the time, and names no causes")
+                        help="measure single nodes on the first N samples (default: all). 0 ranks nodes by their "
+                             "cumulative error, which takes less than half of the time but names no causes")
     parser.add_argument("--mean", type=_common.channels, metavar="M[,M,M]", help="mean of the pixels (default: 127.5)")
     parser.add_argument("--std", type=_common.channels, metavar="S[,S,S]",
                         help="standard deviation of the pixels (default: 127.5)")
     parser.add_argument("--task", metavar="TASK",
-                        help="classification, detection, segmentation, regression or embedding (default: by the "
-                             "outputs and labels)")
+                        help="classification, detection, segmentation, regression or embedding (default: found from "
+                             "the outputs and labels)")
     parser.add_argument("--labels", metavar="FILE",
-                        help="names of the classes, one per line (default: those inside the model); `sorted`: those "
-                             "that occur, in alphabetical order")
-    parser.add_argument("--label-offset", type=_common.whole, metavar="N", help="add this to labels that are numbers")
-    parser.add_argument("--output", metavar="NAME", help="the output that counts for the accuracy")
-    parser.add_argument("--rate", type=_common.real, metavar="HZ", help="of the sound that the model takes")
-    parser.add_argument("--images", metavar="FOLDER", help="of the pictures of COCO's annotations")
+                        help="class names, one per line (default: the names in the model); `sorted` numbers the labels "
+                             "of the data in alphabetical order")
+    parser.add_argument("--label-offset", type=_common.whole, metavar="N", help="add N to labels that are numbers")
+    parser.add_argument("--output", metavar="NAME", help="measure the accuracy of this output")
+    parser.add_argument("--rate", type=_common.real, metavar="HZ",
+                        help="sample rate of the model's sound input (default: the metadata's)")
+    parser.add_argument("--images", metavar="FOLDER", help="folder of the pictures of COCO's annotations")
     parser.add_argument("--tensors", type=_common.not_negative, metavar="N",
                         help="with --reference: compare tensors on the first N samples (default: all)")
     parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
-                        help="threads of one run of a model (default: 1)")
+                        help="number of threads for each run (default: 1)")
     parser.add_argument("--workers", type=_common.positive, default=1, metavar="N",
-                        help="processes to share the samples (default: 1)")
+                        help="number of processes that share the samples (default: 1)")
     parser.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N",
-                        help="measure the I-th of N parts of the samples")
+                        help="measure part I of N of the samples")
     parser.add_argument("--dask", metavar="SCHEDULER",
-                        help="let the workers of this dask.distributed scheduler, tcp://HOST:PORT, share the samples; "
-                             "needs pylite-runtime[dask], and the same paths there")
+                        help="share the samples among the workers of a Dask scheduler, tcp://HOST:PORT; they need "
+                             "pylite-runtime[dask] and the same paths")
     parser.add_argument("--save", "--resume", metavar="FILE",
-                        help="keep the sums in this file, for --merge; what it holds already is not measured again")
+                        help="keep the sums in this file, for --merge or to continue later")
     parser.add_argument("--top", type=_common.positive, default=10, metavar="N",
-                        help="number of nodes to print (default: 10)")
+                        help="print the N worst nodes (default: 10)")
     parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
     _common.add_verbose(parser)
     _outputs.add(parser, "with --reference: the excess of each node, or what it regains,")
@@ -128,7 +129,7 @@ def _nodes(text):
 
 def run(args):
     if not (args.data or args.merge or args.golden):
-        raise _common.UsageError("one of --data and --merge is needed: the samples, or sums of --save")
+        raise _common.UsageError("one of --data and --merge is needed: samples, or files that --save wrote")
     _plugins.register(args.ops)
     if args.isolate:
         return _isolated(args)
@@ -161,8 +162,8 @@ def _compared(args):
                 report = _measured(args, model, reference, speed)
             _outputs.wrote_if(args.save)
         except KeyboardInterrupt:
-            kept = (f"what was measured is in {args.save}, and the same command goes on from there"
-                    if args.save and os.path.exists(args.save) else "with --save FILE what was measured would be kept")
+            kept = (f"the sums so far are in {args.save}; the same command continues from them"
+                    if args.save and os.path.exists(args.save) else "pass --save FILE to keep the sums next time")
             sys.stderr.write(f"pylite validate: interrupted; {kept}\n")
             raise
     with _outputs.Attempts() as attempt:
@@ -179,8 +180,8 @@ def _check_order(args, model, reference):
     """UsageError where it is the reference that is quantized, not the model."""
     from pylite import validation
     if validation.exchanged(model, reference):
-        raise _common.UsageError(f"{args.model} has no quantized tensors, and {args.reference} has: exchange them, as "
-                                 f"in pylite validate {args.reference} --reference {args.model}")
+        raise _common.UsageError(f"{args.model} has no quantized tensors, but {args.reference} has: swap them: "
+                                 f"pylite validate {args.reference} --reference {args.model}")
 
 
 class _Speed:

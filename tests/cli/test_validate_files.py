@@ -116,9 +116,9 @@ def test_an_interrupted_run_keeps_what_was_measured_and_says_where(data, capsys,
             raise KeyboardInterrupt
     monkeypatch.setattr("pylite.cli._terminal.Progress.show", interrupt)
     said = validate(capsys, *PAIR, "--save", "sums.npz", code=130)
-    assert "interrupted; what was measured is in sums.npz" in said.err and not said.out
+    assert "interrupted; the sums so far are in sums.npz" in said.err and not said.out
     assert Partial.load("sums.npz").done == set(range(5))
-    assert "--save FILE what was measured would be kept" in validate(capsys, *PAIR, code=130).err
+    assert "pass --save FILE to keep the sums next time" in validate(capsys, *PAIR, code=130).err
 
 
 def test_an_interrupt_between_two_sums_keeps_none_of_them(data, monkeypatch):
@@ -158,7 +158,7 @@ def test_ctrl_c_ends_workers_too_with_one_line(data, monkeypatch):
     os.killpg(running.pid, signal.SIGINT)
     _, said = running.communicate(timeout=60)
     assert running.returncode == 130 and said.splitlines() == [
-        "pylite validate: interrupted; what was measured is in sums.npz, and the same command goes on from there"]
+        "pylite validate: interrupted; the sums so far are in sums.npz; the same command continues from them"]
     assert len(Partial.load("sums.npz").done) >= workers.LARGEST_CHUNK
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:

@@ -57,3 +57,11 @@ def test_rows_of_the_page_are_kept(script):
     assert race.rows == {"two": f"| two | {cells} |"}
     assert race.kept["cortex-a76", "litert", "two"] == {"invoke": 6.25e6, "cycles": 7.25e6}
     assert race.kept["cortex-a53", "pylite", "two"] == {"invoke": 1.5e6, "cycles": 2.5e6}
+
+
+def test_the_means_of_models_on_arm_are_those_of_the_tables(script):
+    arm_table = script("arm_table")
+    tables = arm_table.between(arm_table.TABLES, arm_table.BEGIN, arm_table.END)
+    lines = list(arm_table.means(tables))
+    assert len(lines) == 2 + len(arm_table.CLASSES)
+    assert "\n".join(lines) + "\n" == arm_table.between(arm_table.PAGE, *arm_table.MEANS)
