@@ -155,7 +155,8 @@ class Interpreter(FastPath):
         node and tensor that cannot be prepared.
         """
         with self._lock:
-            self._ensure_safe()
+            if self._closed or self._views:
+                self._ensure_safe()
             self._lock.run(self._main.allocate)
 
     def invoke_nodes(self, start: int, stop: "int | None" = None) -> None:
@@ -174,7 +175,8 @@ class Interpreter(FastPath):
     def _invoke_checked(self) -> None:
         """invoke(), where FastPath cannot."""
         with self._lock:
-            self._ensure_safe()
+            if self._closed or self._views:
+                self._ensure_safe()
             self._lock.run(self._main.invoke)
 
     def set_tensor(self, tensor_index: "SupportsIndex", value: "ArrayLike") -> None:

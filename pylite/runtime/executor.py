@@ -120,7 +120,8 @@ class Executor(TensorAccess, ExecutorBase):
         if self.given:
             self.prepared(self.shapes, {})
         if not self.ready:
-            self.reallocate()
+            if self.delegation is not None or not self.cache.activate(self):
+                self.reallocate()
             if not (self.callees or self.memory.variables or len(self.shared) > 1):     # there is no state
                 return
             self.reset_variables()

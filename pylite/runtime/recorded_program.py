@@ -108,11 +108,10 @@ def _may_record(executor: "Executor") -> bool:
 def _bound(executor: "Executor", program: "Any", history: ShapeHistory) -> "Any":
     """`program`, which is evaluated for the present shapes, bound to the executor's memory: a ShapedProgram."""
     memory, cache = executor.memory, executor.cache
-    total = program.rebinder.place()
-    memory.check_machine(total, total)
-    arena = memory.arena(total, 0, cache.drop_arena)
     reshaper = Reshaper(program, history, ShapedProgram, kernel_class, default.is_plain)
-    made = reshaper.bound(executor, arena)
+    total = reshaper.place()
+    memory.check_machine(total, total)
+    made = reshaper.bind(executor, memory.arena(total, 0, cache.drop_arena))
     if executor.plans is None and not executor.given:
         cache.reshaper = reshaper
     return made

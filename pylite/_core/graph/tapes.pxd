@@ -15,7 +15,7 @@ cdef class Tape:
 cdef class ShapeTape(Tape):
     cdef tuple ranks            # of the inputs
     cdef int64_t *constant      # the dimensions of all inputs, -1 for those that vary
-    cpdef bint fits(self, shapes) except -1
+    cdef bint serve(self, shapes) except -1
 
 
 cdef object filled(const int64_t *numbers, thing)

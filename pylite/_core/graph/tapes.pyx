@@ -125,8 +125,11 @@ cdef class ShapeTape(Tape):
     def __dealloc__(self):
         free(self.constant)
 
-    cpdef bint fits(self, shapes) except -1:
+    def fits(self, shapes):
         """Compute all slots for input `shapes`; False where another recording is due."""
+        return self.serve(shapes)
+
+    cdef bint serve(self, shapes) except -1:
         cdef Py_ssize_t i = 0, slot = 0, position
         cdef int64_t size
         if len(shapes) != len(self.ranks):

@@ -115,8 +115,8 @@ cdef class BatchMatmul(Kernel):
         for i in range(OPERANDS):
             arrays[i] = NULL
             if self.memory[i] is not None:
-                set_strided(&operands[i], self.memory[i], 1, 4 if i in (SCRATCH_SUMS, BIAS, ROW_SCALES, ROW_ZEROS) else 1,
-                            i not in (X, W))
+                set_strided(&operands[i], self.memory[i], 1,
+                            4 if i in (SCRATCH_SUMS, BIAS, ROW_SCALES, ROW_ZEROS) else 1, i not in (X, W))
                 memory_of(self.memory[i], operands[i].nbytes)       # raises where it is not contiguous
                 arrays[i] = &operands[i]
         s.kind = {"float32": FLOAT, "int8": BYTES, "int32": SUMS, "hybrid": HYBRID, "int16": WORDS}[kind]

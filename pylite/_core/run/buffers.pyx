@@ -248,7 +248,7 @@ cdef class BufferRun:
         finally:
             self.lock.release()
 
-    cpdef bint fit(self, list inputs, list outputs) except -1:
+    cdef bint fit(self, list inputs, list outputs) except -1:
         """Do the Buffers have the sizes of the tensors?"""
         cdef Py_ssize_t i
         cdef Buffer buffer
@@ -266,9 +266,13 @@ cdef class BufferRun:
             if (buffer.shape is not port.shape and buffer.shape != port.shape and not (
                     buffer.shared and buffer.nbytes == port.nbytes)) or buffer.nbytes != port.nbytes:
                 return False
-        return self.fit_outputs(outputs)
+        return self.outputs_fit(outputs)
 
-    cpdef bint fit_outputs(self, list outputs) except -1:
+    def fit_outputs(self, list outputs not None):
+        """Are the Buffers of outputs large enough?"""
+        return self.outputs_fit(outputs)
+
+    cdef bint outputs_fit(self, list outputs) except -1:
         cdef Py_ssize_t i
         cdef Buffer buffer
         cdef Port port

@@ -44,9 +44,13 @@ cdef class ExecutorBase:
     cdef int use(self, Segment bound) except -1
 
 
+cdef class ReshaperBase:
+    cdef bint activate(self, ExecutorBase executor, ShapeCache cache) except -1
+
+
 cdef class ShapeCache:
     cdef public Py_ssize_t capacity
-    cdef public object reshaper
+    cdef public ReshaperBase reshaper
     cdef dict programs
     cdef dict arenas            # {id of an arena: [its bytes, programs in it]}
     cdef int64_t nbytes         # of all arenas

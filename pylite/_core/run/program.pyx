@@ -233,6 +233,13 @@ cdef int run_segment(ExecutorBase executor, segment) except -1:
     return 0
 
 
+cdef class ReshaperBase:
+    """The base of Reshaper, in reshaping.pyx."""
+    cdef bint activate(self, ExecutorBase executor, ShapeCache cache) except -1:
+        """ShapeCache.activate()."""
+        return False
+
+
 cdef class ShapeCache:
     """The programs of an Executor by input shapes, the one used last at the end.
 

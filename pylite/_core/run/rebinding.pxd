@@ -42,6 +42,6 @@ cdef class Rebinder(Site):
     cdef Part part(self, source, target)
     cdef Part sized(self, source)
     cdef Part window(self, source)
-    cpdef Py_ssize_t place(self) except -1
-    cpdef list end_arrays(self)
-    cpdef list bind(self, arena, dict outside, pack, kernel_class)
+    cdef Py_ssize_t place(self) except -1
+    cdef list end_arrays(self)
+    cdef list bind(self, arena, dict outside, pack, kernel_class)

@@ -1,7 +1,4 @@
-from collections.abc import Callable
 from typing import Any
-
-from numpy.typing import NDArray
 
 from pylite._core.graph.tapes import Tape
 from pylite._core.run.parts import Site
@@ -14,7 +11,3 @@ class Rebinder(Site):
     rebound: int
     def __init__(self, tape: Tape, calls: list[Any], ends: list[Any], present: Any, owners: list[Any], count: int,
                  sizes: list[Any], firsts: list[int], lasts: list[int]) -> None: ...
-    def place(self) -> int: ...
-    def end_arrays(self) -> list[NDArray[Any]]: ...
-    def bind(self, arena: NDArray[Any], outside: dict[int, NDArray[Any]], pack: Callable[[Any], Any],
-             kernel_class: Callable[[str], Any]) -> list[Any]: ...

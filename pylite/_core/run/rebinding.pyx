@@ -183,7 +183,7 @@ cdef class Rebinder(Site):
             return made
         return self.part(view, self.present.thing(view))
 
-    cpdef list end_arrays(self):
+    cdef list end_arrays(self):
         """The bytes of the ends, after bind()."""
         cdef Part part
         cdef list found = []
@@ -247,7 +247,7 @@ cdef class Rebinder(Site):
         made = self.known.get(key)
         return self.entered(key, window) if made is None else made
 
-    cpdef Py_ssize_t place(self) except -1:
+    cdef Py_ssize_t place(self) except -1:
         """Bytes of the arena for the shapes at hand.  The layout stays while every block fits into its place."""
         cdef Py_ssize_t i
         cdef int64_t size
@@ -273,7 +273,7 @@ cdef class Rebinder(Site):
             self.moved = True
         return self.total
 
-    cpdef list bind(self, arena, dict outside, pack, kernel_class):
+    cdef list bind(self, arena, dict outside, pack, kernel_class):
         """The kernels of all calls in `arena`, laid out by place().
 
         outside: {tensor index: array} of the values outside the arena; pack, kernel_class: as for storage.operands()

@@ -5,7 +5,7 @@ In C, as it is most of the time that a small model takes to allocate for a new s
 from libc.stdint cimport int64_t
 
 from pylite._core.graph.tapes cimport ShapeTape
-from pylite._core.run.program cimport ExecutorBase, Program, Segment, ShapeCache
+from pylite._core.run.program cimport ExecutorBase, Program, ReshaperBase, Segment, ShapeCache
 from pylite._core.run.rebinding cimport Rebinder
 from pylite._core.simd cimport pl_slots, slots
 
@@ -13,7 +13,7 @@ cdef enum:
     LARGE = 1 << 28         # bytes of an arena that is compared with the machine's memory before
 
 
-cdef class Reshaper:
+cdef class Reshaper(ReshaperBase):
     """Makes the programs of a RecordedProgram, `recorded`, for one Executor.
 
     history: the ShapeHistory that has it; make: the class of the programs, ShapedProgram; kernel_class: as for
@@ -30,10 +30,18 @@ cdef class Reshaper:
         self.kernel_class, self.is_plain, self.slots = kernel_class, is_plain, slots
         self.rebinder, self.tape, self.variables = recorded.rebinder, recorded.tape, bool(recorded.variables)
 
-    def bound(self, executor, arena):
+    def place(self):
+        """Rebinder.place()."""
+        return self.rebinder.place()
+
+    def bind(self, ExecutorBase executor not None, arena):
         """A program in `arena` for the shapes at hand, after place()."""
+        return self.bound(executor, arena)
+
+    cdef Segment bound(self, ExecutorBase executor, arena):
         cdef Rebinder rebinder = self.rebinder
         cdef dict outside = {}
+        cdef Segment program
         if self.variables:
             outside = {value.index: executor.memory.variable(value)
                        for value in self.recorded.variable_values(self.tape)}
@@ -42,17 +50,18 @@ cdef class Reshaper:
         made.origin = (self.recorded, self.tape.numbers_now(), rebinder.offsets, rebinder.total,
                        (outside.copy(), arena, rebinder.roots, rebinder.scratches))
         made.ends = rebinder.end_arrays() or None
-        (<Segment>made).begin(Program(kernels, executor.pool), arena)
-        return made
+        program = made
+        program.begin(Program(kernels, executor.pool), arena)
+        return program
 
-    cpdef bint activate(self, ExecutorBase executor, ShapeCache cache) except -1:
-        """ShapeCache.activate()."""
+    cdef bint activate(self, ExecutorBase executor, ShapeCache cache) except -1:
+        cdef Segment program
         if executor.given or slots != self.slots or not self.is_plain():
             return False
         cdef tuple key = tuple(executor.shapes)
         program = cache.found(key)
         if program is None:
-            if not self.tape.fits(key):
+            if not self.tape.serve(key):
                 return False
             arena = executor.memory.arenas[0]
             if self.rebinder.place() > min(<int64_t>arena.nbytes, LARGE):

@@ -4,7 +4,7 @@ from pylite._core.graph.calls cimport Call, Scratch, ValueBase, View
 cdef class Storage:
     cdef readonly dict arrays, offsets, scratch
     cdef readonly object arena
-    cpdef array(self, ValueBase value)
+    cdef object typed(self, ValueBase value)
     cdef object made(self, ValueBase value)
     cdef object viewed(self, View view)
     cdef object temporary(self, Scratch scratch)

@@ -19,8 +19,11 @@ cdef class Storage:
     def __init__(self, dict arrays, arena=None, dict offsets=None, dict scratch=None):
         self.arrays, self.arena, self.offsets, self.scratch = arrays, arena, offsets, scratch
 
-    cpdef array(self, ValueBase value):
+    def array(self, ValueBase value not None):
         """The array of `value`, of its shape and dtype."""
+        return self.typed(value)
+
+    cdef object typed(self, ValueBase value):
         found = self.arrays.get(value.index)
         if found is None:
             found = self.arrays[value.index] = value.data if value.data is not None else self.made(value)
@@ -48,7 +51,7 @@ cdef class Storage:
             nbytes = product(view.shape) * size
             if 0 < nbytes <= product(value.shape) * element_sizes[value.dtype]:     # without the value's own array
                 return ndarray(view.shape, dtype, self.arena, self.offsets[root.index] + value.byte_offset)
-        base = self.array(value)
+        base = self.typed(value)
         strides = None if view.strides is None else tuple([s * size for s in view.strides])
         if not base.size:
             return empty(view.shape, dtype)
@@ -70,7 +73,7 @@ cdef class Storage:
         if kind is Scratch:
             return self.temporary(<Scratch>item)
         if isinstance(item, ValueBase):
-            return self.array(<ValueBase>item)
+            return self.typed(<ValueBase>item)
         return others[kind](item) if kind in others else item
 
     cdef list operands(self, Call call, pack, others):
