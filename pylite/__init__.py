@@ -13,6 +13,7 @@ pylite.errors: all exceptions.  These modules are imported when they are first a
 """
 import gc
 import importlib
+import sys
 
 
 def _promote():
@@ -84,7 +85,7 @@ def __getattr__(name):
     if name in _MODULES:
         return importlib.import_module(f"pylite.{name}")
     if name not in _HOMES:
-        raise AttributeError(f"module 'pylite' has no attribute {name!r}")
+        raise AttributeError(f"module 'pylite' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
     found = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
     return found
 

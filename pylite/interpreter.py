@@ -40,7 +40,8 @@ _living: "weakref.WeakSet[Interpreter]" = weakref.WeakSet()     # every Interpre
 
 def __getattr__(name: str) -> "Any":
     if name not in __all__:
-        raise AttributeError(f"module 'pylite.interpreter' has no attribute {name!r}")
+        raise AttributeError(f"module 'pylite.interpreter' has no attribute {name!r}", name=name,
+                             obj=sys.modules[__name__])
     import pylite
     found = globals()[name] = getattr(pylite, name)
     return found
@@ -108,7 +109,8 @@ class Interpreter(FastPath):
             "experimental_compress_quantization_zero_points": experimental_compress_quantization_zero_points,
             "experimental_disable_delegate_clustering": experimental_disable_delegate_clustering,
             "experimental_disable_delegate_node_fusion": experimental_disable_delegate_node_fusion,
-            "guard_bands": guard_bands, "max_memory": max_memory, "op_resolver": op_resolver, "cache_dir": cache_dir,
+            "guard_bands": guard_bands, "max_memory": max_memory and arguments.whole("max_memory", max_memory),
+            "op_resolver": op_resolver, "cache_dir": cache_dir,
             "member": member, "overrides": overrides,
             "cached_shapes": arguments.shape_count(cached_shapes)}
         kind = arguments.resolver_type(experimental_op_resolver_type)
@@ -169,8 +171,8 @@ class Interpreter(FastPath):
         from pylite.runtime import partial_run  # to debug, so is `overrides`
         with self._lock:
             self._ensure_safe()
-            self._lock.run(lambda: partial_run.run(self._main, operator.index(start),
-                                                   None if stop is None else operator.index(stop)))
+            first, last = arguments.whole("start", start), None if stop is None else arguments.whole("stop", stop)
+            self._lock.run(lambda: partial_run.run(self._main, first, last))
 
     def _invoke_checked(self) -> None:
         """invoke(), where FastPath cannot."""

@@ -24,6 +24,9 @@ _HOME = Path(__file__).parent / "shims"
 
 def paths(*names: str) -> list[str]:
     """The folders that make pylite stand in for the packages `names` when they are on the module search path."""
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"pylite stands in for a package by its name, such as {NAMES[0]!r}, not {name!r}")
     packages = [name.partition(".")[0] for name in names or DEFAULT]
     for name, package in zip(names, packages, strict=False):
         if package not in NAMES:

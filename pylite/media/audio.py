@@ -1,6 +1,7 @@
 """Sound: reading and resampling .wav files."""
 from __future__ import annotations
 
+import os
 import wave
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,8 +10,6 @@ import numpy as np
 from pylite.errors import FileFormatError
 
 if TYPE_CHECKING:
-    import os
-
     from numpy.typing import NDArray
 
 
@@ -26,7 +25,7 @@ def read(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:
     Raises OSError, or FileFormatError (a ValueError) for another kind of file.
     """
     try:
-        with wave.open(str(path), "rb") as file:
+        with wave.open(os.fspath(path), "rb") as file:
             width, count, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
             raw = np.frombuffer(file.readframes(file.getnframes()), np.uint8)
         if not 1 <= width <= 4 or not rate:

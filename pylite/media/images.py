@@ -1,6 +1,7 @@
 """Pictures: reading and writing them, with or without Pillow, and converting them to a model's size and channels."""
 from __future__ import annotations
 
+import os
 import struct
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,6 @@ import numpy as np
 from pylite.errors import FileFormatError
 
 if TYPE_CHECKING:
-    import os
     from typing import Any
 
     from numpy.typing import NDArray
@@ -24,7 +24,7 @@ def read(path: str | os.PathLike[str]) -> Pixels:
 
     Raises OSError, or FileFormatError (a ValueError) for another kind of file or a damaged one.
     """
-    with open(path, "rb") as file:
+    with open(os.fspath(path), "rb") as file:
         data = file.read()
     try:
         if data[:2] in (b"P2", b"P3", b"P5", b"P6"):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import zipfile
 from typing import TYPE_CHECKING
@@ -9,8 +10,6 @@ from typing import TYPE_CHECKING
 from pylite.errors import FileFormatError, ModelError
 
 if TYPE_CHECKING:
-    import os
-
     from pylite.runtime.model import Model
 
     Labels = dict[int, str]
@@ -25,7 +24,7 @@ def read(path: str | os.PathLike[str]) -> Labels:
     Raises OSError, or FileFormatError (a ValueError) if it is not a text file.
     """
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(os.fspath(path), encoding="utf-8") as file:
             return parse(file.read())
     except UnicodeDecodeError:
         raise FileFormatError(f"{path}: not a text file") from None

@@ -57,7 +57,14 @@ class MutableOpResolver(OpResolver):
         """Add the builtin op `name` ("CONV_2D"): all its versions, or one, or a range of them.
 
         registration: an implementation that replaces pylite's, as for add_custom().
+
+        Raises ValueError for a name that no builtin op has.
         """
+        if not is_builtin(name):
+            import difflib  # takes longer than the rest
+            close = difflib.get_close_matches(str(name).upper(), enum_numbers("BuiltinOperator"), 1)
+            raise ValueError(f"there is no builtin op {name!r}; "
+                             + (f"did you mean {close[0]!r}?" if close else "add_custom() adds ops of other names"))
         self._add(name, registration, min_version, max_version, shapes)
 
     def add_custom(self, name: str, registration: Any = None, min_version: int | None = None,

@@ -82,6 +82,10 @@ class SubgraphRun(BufferRun):
                 raise errors.TensorBufferError(
                     f"Failed to invoke the compiled model: {side} buffer size mismatch: number of {side.lower()}s: "
                     f"{len(expected)} vs buffers: {len(given)}")
+            for buffer in given:
+                if buffer is not None and not hasattr(buffer, "shared"):
+                    raise TypeError(f"{side} buffers must be TensorBuffers, as create_{side.lower()}_buffers() makes "
+                                    f"them, not {type(buffer).__name__}")
         for position, buffer in enumerate(inputs):
             if buffer is not None and not (buffer.shared and buffer.nbytes == self._nbytes(position)):
                 shapes[position] = self._shape_for(position, buffer)

@@ -7,6 +7,7 @@ Labels, normalization, sample rate and score calibration come from the model's o
 it does not have.  Arguments and results have the names of tflite-support's Task Library.
 """
 import importlib
+import sys
 
 _HOMES = {name: home for home, names in {
     "audio": "AudioClassifier TensorAudio",
@@ -21,7 +22,7 @@ __all__ = list(_HOMES)
 
 def __getattr__(name):
     if name not in _HOMES:
-        raise AttributeError(f"module 'pylite.tasks' has no attribute {name!r}")
+        raise AttributeError(f"module 'pylite.tasks' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
     found = globals()[name] = getattr(importlib.import_module(f"pylite.tasks.{_HOMES[name]}"), name)
     return found
 

@@ -1,6 +1,7 @@
 """Classification of sound: of files, arrays, and what a microphone delivers piece by piece."""
 from __future__ import annotations
 
+import numbers
 import os
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,9 @@ class TensorAudio:
     """The last `size` samples of a sound, for buffers of a microphone; silence until there are so many."""
 
     def __init__(self, size: int) -> None:
-        self.buffer = np.zeros(size, np.float32)
+        if not isinstance(size, numbers.Integral) or size < 1:
+            raise ValueError(f"size is {size!r}; it must be a number of samples, at least 1")
+        self.buffer = np.zeros(int(size), np.float32)
 
     def load_from_array(self, samples: Any) -> None:
         """Append samples, as samples_of() takes them, at the model's rate; the oldest ones leave."""

@@ -39,6 +39,9 @@ def pixels_of(image: Any, channel_order: str = "RGB") -> images.Pixels:
     if hasattr(image, "convert"):       # Pillow's, which has modes such as palettes
         image = image.convert("L" if image.mode in ("1", "L", "I;16") else "RGB")
     pixels = np.asarray(image)
+    if not pixels.ndim:
+        raise TensorError(f"a picture is a path, a Pillow image or an array, not {type(image).__name__}; expected "
+                          "uint8 (height, width) or (height, width, 1, 3 or 4)")
     if pixels.ndim == 2:
         pixels = pixels[:, :, None]
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in (1, 3, 4) or not pixels.size:
@@ -69,7 +72,7 @@ class ImageTask(Task):
                 (mean,), (std,) = yolo.MEAN_STD
             elif np.dtype(details[0]["dtype"]).itemsize > 1:
                 mean, std = own.mean, own.std
-        self._mean, self._std = _numbers(mean), _numbers(std)
+        self._mean, self._std = _numbers("mean", mean), _numbers("std", std)
         if self._std and 0 in self._std:
             raise ValueError("std is 0; pixels are divided by it")
 
@@ -97,7 +100,10 @@ class ImageTask(Task):
         return [[int(size) for size in detail["shape"]] for detail in self.interpreter.get_output_details()]
 
 
-def _numbers(given: Numbers | None) -> list[float] | None:
+def _numbers(name: str, given: Numbers | None) -> list[float] | None:
     if given is None:
         return None
-    return [float(given)] if isinstance(given, (int, float)) else [float(v) for v in given]
+    try:
+        return [float(given)] if isinstance(given, (int, float)) else [float(v) for v in given]
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is {given!r}; expected a number, or a list with one for each channel") from None

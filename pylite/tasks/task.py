@@ -1,6 +1,7 @@
 """What all tasks share: a model with its metadata, labels, and the choice of classes by score."""
 from __future__ import annotations
 
+import numbers
 import os
 from typing import TYPE_CHECKING
 
@@ -86,6 +87,11 @@ class ClassFilter:
                  score_threshold: float | None = None, category_allowlist: Iterable[str] = (),
                  category_denylist: Iterable[str] = (), display_names_locale: str | None = None, *,
                  count: int | None = None, probabilities: bool = True) -> None:
+        if max_results is not None and not isinstance(max_results, numbers.Integral):
+            raise TypeError(f"max_results is {max_results!r}; it must be a whole number, or None for all")
+        for name, classes in (("allow", category_allowlist), ("deny", category_denylist)):
+            if isinstance(classes, str):
+                raise TypeError(f"category_{name}list is a list of names, such as [{classes!r}], not a string")
         if max_results is not None and max_results < 1:
             raise ValueError(f"max_results is {max_results}; it must be at least 1, or None for all")
         check_threshold(score_threshold, probabilities)
@@ -138,7 +144,9 @@ def _check_count(names: dict[int, str], count: int, gaps: bool) -> None:
 
 
 def check_threshold(threshold: float | None, probabilities: bool = True) -> None:
-    """ValueError for a score that no result can have."""
+    """ValueError for a score that no result can have, TypeError for what is no number."""
+    if threshold is not None and not isinstance(threshold, numbers.Real):
+        raise TypeError(f"score_threshold is {threshold!r}; it must be a number")
     if threshold is not None and not (0 <= threshold <= 1 if probabilities else np.isfinite(threshold)):
         raise ValueError(f"score_threshold is {threshold}; expected {'0 to 1' if probabilities else 'a finite number'}")
 
@@ -148,5 +156,10 @@ def named(labels: Labels) -> dict[int, str]:
     if isinstance(labels, (dict,)):
         return labels
     if isinstance(labels, (list, tuple)):
+        for name in labels:
+            if not isinstance(name, str):
+                raise TypeError(f"labels holds {name!r}; names must be strings")
         return dict(enumerate(labels))
+    if not isinstance(labels, (str, bytes, os.PathLike)):
+        raise TypeError(f"labels is {labels!r}; expected a file, a list of names, or a dictionary {{class: name}}")
     return label_files.read(labels)  # type: ignore[arg-type]

@@ -37,9 +37,17 @@ def resolver_type(given: "Any") -> str:
     return given.name
 
 
+def whole(name: "str", given: "Any") -> int:
+    """The argument `name` as an int."""
+    try:
+        return operator.index(given)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number, not {errors.shortened(repr(given))}") from None
+
+
 def shape_count(given: "Any") -> int:
     """The argument cached_shapes, checked."""
-    count = operator.index(given)
+    count = whole("cached_shapes", given)
     if count < 1:
         raise ValueError(f"cached_shapes must be at least 1, not {count}")
     return count
@@ -86,7 +94,7 @@ def model_from(path: "Any", content: "Any", model: "Model | None", options: "dic
 
 def _source_of(path: "Any", content: "Any", member: "str | None") -> "Any":
     """The path or the bytes of the model, of a bundle's member where one is named."""
-    if content and isinstance(content, (str, os.PathLike)):
+    if isinstance(content, (str, os.PathLike)) and content:
         raise TypeError(f"model_content must be the bytes of a model, not {type(content).__name__}; pass a path as "
                         "model_path")
     if isinstance(path, bytes) and path[4:8] == b"TFL3":

@@ -3,7 +3,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite.errors import ResizeError, TensorError
+from pylite.errors import ResizeError, TensorError, shortened
 
 if TYPE_CHECKING:
     from typing import Any
@@ -81,6 +81,10 @@ def checked_shape(tensor: "Tensor", subgraph: "Subgraph", current: "Shape", size
                           "are whole numbers up to 2^31 - 1")       # numpy's cast would wrap
     try:
         size = np.array(given, np.int32)
+    except (TypeError, ValueError) as error:
+        raise (TypeError if isinstance(error, TypeError) else ResizeError)(
+            f"the shape of input {tensor.index} ({tensor.name!r}) must be whole numbers, such as {list(current)}, "
+            f"not {shortened(repr(size))}") from None
     except OverflowError as error:
         raise ResizeError(f"the shape of input {tensor.index} ({tensor.name!r}) has a dimension beyond 2^31 - 1: "
                           f"{error}") from None

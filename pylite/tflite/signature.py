@@ -35,11 +35,14 @@ class SignatureRunner:
         self._outputs = self._signature_def["outputs"].items()
         self._subgraph_index = self._interpreter_wrapper.GetSubgraphIndexFromSignature(signature_key)
 
-    def __call__(self, **kwargs: "NDArray[Any]") -> "dict[str, NDArray[Any]]":
+    def __call__(self, *args: "Any", **kwargs: "NDArray[Any]") -> "dict[str, NDArray[Any]]":
         """Run once.  Each input is an array, or a list, of its tensor's type; an input of another shape is resized.
 
         Returns {output name: array}, with copies.  ValueError when names, number, types or shapes do not fit.
         """
+        if args:
+            raise TypeError("a signature takes its inputs by name: pass "
+                            f"{', '.join(f'{name}=...' for name in self._inputs)}")
         if len(kwargs) != len(self._inputs):
             raise ValueError("Invalid number of inputs provided for running a SignatureDef, expected "
                              f"{len(self._inputs)} vs provided {len(kwargs)}: it takes {', '.join(self._inputs)}")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite.errors import ComparisonError
+from pylite.errors import ComparisonError, shortened
 from pylite.media import models
 from pylite.runtime.model import Model
 from pylite.validation import nonfinite
@@ -153,7 +153,12 @@ def _path(path: str | os.PathLike[str] | None) -> str | None:
 
 
 def _source(data: Labelled) -> Source:
-    item = lru_cache(1)(data.__getitem__)       # sample and label are asked for one after the other
+    @lru_cache(1)       # sample and label are asked for one after the other
+    def item(i: int) -> Any:
+        pair = data[i]
+        if not hasattr(pair, "__getitem__") or (hasattr(pair, "__len__") and len(pair) < 2):
+            raise ComparisonError(f"sample {i} is {shortened(repr(pair))}; expected a pair (sample, label)")
+        return pair
 
     def get(i: int) -> Sequence[ArrayLike]:
         sample = item(i)[0]

@@ -176,6 +176,15 @@ def test_the_command_line(command, folder, monkeypatch, capsys):
     says(sentence, *pieces)
 
 
+@pytest.mark.parametrize(("module", "name", "meant"), [
+    (pylite, "Interpretr", "Interpreter"), (tasks, "ImageClasifier", "ImageClassifier")])
+def test_python_knows_where_to_look_for_a_name_that_was_meant(module, name, meant):
+    """Its traceback then suggests the name."""
+    with pytest.raises(AttributeError) as caught:
+        getattr(module, name)
+    assert caught.value.name == name and meant in dir(caught.value.obj)
+
+
 def says(text, *pieces):
     """The text has the pieces in their order, and no word of more than 200 characters beside its quotes."""
     start = 0
@@ -307,6 +316,50 @@ CALLS = [
     (lambda: pylite.load_delegate(f"{LONG}.so"), ValueError, "Failed to load delegate"),
     (lambda: pylite.load_delegate("gone.so", 3), TypeError, "options of a delegate are a dictionary", "not 3"),
     (lambda: pylite.MutableOpResolver().add_custom("X", ctypes), TypeError, "X"),
+    (lambda: pylite.MutableOpResolver().add_builtin("ADDD", np.add), ValueError, "'ADDD'", "did you mean 'ADD'?"),
+    (lambda: pylite.MutableOpResolver().add_builtin("zzzzzz", np.add), ValueError, "'zzzzzz'", "add_custom()"),
+    (lambda: pylite.load_delegate(""), ValueError, "the path is empty", "a shared library"),
+    (lambda: pylite.load_custom_ops("", ["f"]), Exception, "the path is empty", "a shared library"),
+    (lambda: pylite.install_as("tensorflo"), ValueError, "'tensorflo'", "tflite_runtime, ai_edge_litert"),
+    (lambda: pylite.install_as(3), TypeError, "'tflite_runtime', not 3"),
+    (lambda: Interpreter(DIGITS, max_memory="1G"), TypeError, "max_memory must be a whole number, not '1G'"),
+    (lambda: Interpreter(DIGITS, cached_shapes="2"), TypeError, "cached_shapes must be a whole number, not '2'"),
+    (lambda: Interpreter(DIGITS, cache_dir=3), TypeError, "cache_dir", "path of a folder", "not 3"),
+    (lambda: Interpreter(DIGITS, op_resolver=3), TypeError, "op_resolver must be an OpResolver, not 3"),
+    (lambda: Interpreter(model=DIGITS), TypeError, "must be a pylite.Model"),
+    (lambda: Interpreter(model_content="text"), TypeError, "bytes of a model, not str", "model_path"),
+    (lambda: Interpreter(model_content=np.zeros(50, np.uint8)), ValueError, "model"),
+    (lambda: Interpreter(DIGITS, overrides=[1]), TypeError, "overrides is a dictionary", "not list"),
+    (lambda: interpreter().invoke_nodes("a"), TypeError, "start must be a whole number, not 'a'"),
+    (lambda: interpreter().invoke_nodes(0, 1.5), TypeError, "stop must be a whole number, not 1.5"),
+    (lambda: interpreter().resize_tensor_input(0, "abc"), ValueError, "input 0 ('image')", "such as [1,", "not 'abc'"),
+    (lambda: interpreter().resize_tensor_input(0, [1, 8.5, 8, 1]), RuntimeError, "8.5", "whole numbers"),
+    (lambda: interpreter().get_signature_runner()(PICTURE), TypeError, "inputs by name: pass input=..."),
+    (lambda: CompiledModel.from_file(DIGITS).run_by_index(0, [PICTURE], [PICTURE]), TypeError,
+     "Input buffers must be TensorBuffers, as create_input_buffers() makes them, not ndarray"),
+    (lambda: CompiledModel.from_file(DIGITS).run_by_index(0, [], []), RuntimeError, "inputs: 1 vs buffers: 0"),
+    (lambda: CompiledModel.from_buffer("x"), TypeError, "bytes of a model, not str", "from_file()"),
+    (lambda: tasks.ImageClassifier(DIGITS, labels=3), TypeError, "labels is 3", "a list of names"),
+    (lambda: tasks.ImageClassifier(DIGITS, labels=[*range(10)]), TypeError, "labels holds 0", "strings"),
+    (lambda: tasks.ImageClassifier(DIGITS, max_results="3"), TypeError, "max_results is '3'", "whole number"),
+    (lambda: tasks.ImageClassifier(DIGITS, max_results=2.5), TypeError, "max_results is 2.5", "whole number"),
+    (lambda: tasks.ImageClassifier(DIGITS, score_threshold="high"), TypeError, "score_threshold is 'high'", "a number"),
+    (lambda: tasks.ImageClassifier(DIGITS, score_threshold=float("nan")), ValueError, "score_threshold is nan"),
+    (lambda: tasks.ImageClassifier(DIGITS, mean="x"), TypeError, "mean is 'x'", "one for each channel"),
+    (lambda: tasks.ImageClassifier(DIGITS, category_allowlist="seven"), TypeError, "such as ['seven'], not a string"),
+    (lambda: tasks.ImageClassifier(DIGITS, num_threads=0), ValueError, "num_threads"),
+    (lambda: classify(None), ValueError, "a path, a Pillow image or an array, not NoneType"),
+    (lambda: classify(b"abc"), ValueError, "a path, a Pillow image or an array, not bytes"),
+    (lambda: classify("gone.png"), FileNotFoundError, "gone.png"),
+    (lambda: tasks.TensorAudio(0), ValueError, "size is 0", "at least 1"),
+    (lambda: tasks.TensorAudio("x"), ValueError, "size is 'x'", "number of samples"),
+    (lambda: images.read(3), TypeError, "os.PathLike", "not int"),
+    (lambda: audio.read(3), TypeError, "os.PathLike", "not int"),
+    (lambda: labels.read(3), TypeError, "os.PathLike", "not int"),
+    (lambda: models.sample(3), ValueError, "no sample 3", "there are eight"),
+    (lambda: models.path(None), ValueError, "no model None", "there are digit-detector"),
+    (lambda: validation.accuracy("digits", [3]), ValueError, "sample 0 is 3", "a pair (sample, label)"),
+    (lambda: validation.accuracy("digits", [(PICTURE, "eleven")]), ValueError, "no class 'eleven'", "it has zero"),
 ]
 
 

@@ -67,5 +67,5 @@ def sample(name: str) -> Path:
 
 def _listed(name: str, known: list[str]) -> str:
     """What there is instead of `name`."""
-    close = difflib.get_close_matches(name.lower(), known, 1)
+    close = difflib.get_close_matches(str(name).lower(), known, 1)
     return f"; did you mean {close[0]!r}? There are {', '.join(known)}" if close else f"; there are {', '.join(known)}"

@@ -48,6 +48,8 @@ def load(path):
     A bare file name is searched for in the system's library folders, and then in the current folder.
     """
     path = os.fspath(path)
+    if not path:        # dlopen() would give the program itself
+        raise OSError("the path is empty; give that of a shared library")
     try:
         return _open(path)
     except OSError as error:
