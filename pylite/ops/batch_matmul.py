@@ -41,9 +41,9 @@ def _pairs(x, w, y):
     x, w, y: how many matrices there are along each dimension.
     """
     if x == w == y:
-        which = np.empty((3, math.prod(y)), np.int64)
-        which[:] = np.arange(which.shape[1])
-        return which
+        same = np.empty((3, math.prod(y)), np.int64)
+        same[:] = np.arange(same.shape[1])
+        return same
     which = [np.broadcast_to(np.arange(math.prod(lead)).reshape(lead), y).reshape(-1) for lead in (x, w, y)]
     return np.ascontiguousarray(np.stack(which)[:, np.argsort(which[1], kind="stable")], np.int64)
 

@@ -16,12 +16,15 @@ import tests.ops
 from pylite import errors
 from pylite._core.graph.dimensions import Recording, UnrecordableError
 from pylite._core.graph.tapes import Tape
+from pylite._core.kernels import kernel_class
 from pylite._core.product import layouts
+from pylite._core.run.kernel import Kernel
 from pylite._core.run.program import Program
 from pylite.compiler.settling import settle
 from pylite.interpreter import Interpreter
 from pylite.ir.graph import Tensor
 from pylite.ir.values import Call, Packed, Scratch, Value, View
+from pylite.runtime import recorded_program
 from pylite.schema.builder import ModelBuilder
 from tests.tools import op_models
 from tests.tools.oneop import draw
@@ -188,8 +191,9 @@ def drawn():
 
 DRAWN = drawn()
 # modules with the ops of most kernels that move
-MOVING = tuple([f"test_{name}." for name in ("convolution", "pooling", "fully_connected", "softmax", "reduction",
-                                             "arithmetic", "recurrent", "padding", "hybrid_deep")])
+MOVING = tuple([f"test_{name}." for name in (
+    "arithmetic", "batch_matmul", "convolution", "fully_connected", "gather", "hybrid_deep", "indexing", "lookup",
+    "lstm_integer", "lstm_narrow", "padding", "pooling", "recurrent", "reduction", "softmax", "unary")])
 
 
 @pytest.mark.parametrize("name", sorted(DRAWN))
@@ -205,6 +209,76 @@ def test_kernels_for_many_shapes_equal_fresh_ones(name):
     function, dtypes = DRAWN[name]
     for dtype in dtypes:
         check(draw(function, dtype, 1)[0], f"{name} {dtype}", tries=10)
+
+
+class Constructors:
+    """kernel_class() whose classes note the kernels that they construct."""
+
+    def __init__(self):
+        self.made = []
+
+    def __call__(self, name):
+        kind = kernel_class(name)
+
+        def construct(*args, **named):
+            self.made.append(kind(*args, **named))
+            return self.made[-1]
+        construct.ARRAYS, construct.SIZES = kind.ARRAYS, kind.SIZES
+        return construct
+
+
+def moved_classes(content, constructors):
+    """The names of the classes whose kernels moved to further shapes of the first input."""
+    found = set()
+    interpreter = Interpreter(model_content=content)
+    shape = interpreter.get_input_details()[0]["shape"].tolist()
+    for axis in range(len(shape)):
+        for size in (2, 3, 4, 5):
+            interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"],
+                                            [*shape[:axis], shape[axis] + size, *shape[axis + 1:]])
+            try:
+                interpreter.allocate_tensors()
+            except (errors.PyliteError, ValueError):
+                break
+            if type(interpreter._main.current).__name__ == "ShapedProgram":
+                made = {id(kernel) for kernel in constructors.made}
+                found |= {type(kernel) for kernel in interpreter._main.current.program.kernels
+                          if id(kernel) not in made}
+    return found
+
+
+def functions_in_sequence():
+    """A model whose functions one kernel computes, as many elements pass through them."""
+    m = ModelBuilder()
+    values = [m.tensor(name, (1, 70_000)) for name in "abcd"]
+    for name, x, y in zip(("LOGISTIC", "TANH", "EXP"), values, values[1:], strict=False):
+        m.operator(name, [x], [y])
+    m.inputs(values[:1])
+    m.outputs(values[-1:])
+    return m.build()
+
+
+def test_every_class_that_has_moved_uses_it(monkeypatch):
+    """moved() may refuse by mistake, which costs time but changes no result."""
+    constructors, moved = Constructors(), set()
+    monkeypatch.setattr(recorded_program, "kernel_class", constructors)
+    for name, (function, dtypes) in DRAWN.items():
+        if name.startswith(MOVING) or name.startswith("test_convolution_3d."):
+            for dtype in dtypes:
+                for seed in range(3):
+                    try:
+                        moved |= moved_classes(draw(function, dtype, seed)[0], constructors)
+                    except (errors.PyliteError, ValueError, IndexError):
+                        continue
+    moved |= moved_classes(functions_in_sequence(), constructors)
+    every = {kind for kind in subclasses(Kernel) if kind.ARRAYS and not subclasses(kind)}
+    assert {kind.__name__ for kind in every - moved} == set()
+
+
+def subclasses(kind):
+    """All classes below `kind`."""
+    direct = set(kind.__subclasses__())
+    return direct.union(*[subclasses(other) for other in direct])
 
 
 @pytest.mark.parametrize("line", op_models.lines(), ids=lambda line: line.op)

@@ -4,7 +4,7 @@ import numpy as np
 from libc.math cimport INFINITY
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided, nothing
+from pylite._core.run.kernel cimport FLUSH, PRESERVE, Kernel, Strided, kernel_fn, set_strided, nothing
 from pylite._core.kernels.rounding cimport pl_quantization
 from pylite._core.product.channel_repeat cimport (
     REPEAT_BUFFER,
@@ -89,6 +89,11 @@ cdef class DepthwiseKernel(Kernel):
     cdef Depthwise state
     cdef object held        # owners of the memory that state points to
     cdef ptrdiff_t lines    # of all outputs
+
+    cdef void finish_set_up(self, y, kernel_fn fn, int subnormals=PRESERVE):
+        """Set what all of these kernels have, after set_up()."""
+        self.lines, self.fn, self.subnormals = y.shape[0] * y.shape[1], fn, subnormals
+        self.algorithm = "channels repeated, patch by patch" if self.state.repeat.multiplier > 1 else None
 
     cdef bint follow(self, DepthwiseKernel like, const Strided *x, const Strided *y, filter) except -1:
         """Be like `like`, with its weights, for other arrays; False where that cannot be done."""
@@ -192,9 +197,7 @@ cdef class DepthwiseQ8(DepthwiseKernel):
         s.w, s.w_zero, s.flip = <const uint8_t *>memory_of(weights, weights.size), w_zero, x_flip
         set_columns(&s.columns, parameters, s.window.fh * s.window.fw, zero_point, low, high, y_flip)
         s.multiply = multiply_q8
-        self.lines = y.shape[0] * y.shape[1]
-        self.fn = <kernel_fn>depthwise_q8
-        self.algorithm = "channels repeated, patch by patch" if s.repeat.multiplier > 1 else None
+        self.finish_set_up(y, <kernel_fn>depthwise_q8)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef DepthwiseQ8 made = DepthwiseQ8.__new__(DepthwiseQ8)
@@ -230,9 +233,7 @@ cdef class Depthwise16(DepthwiseKernel):
             return
         self.held = w, zero, set_finish(&s.finish, rule, bias, factors, low, high)
         s.w, s.multiply, s.run = <const uint8_t *>memory_of(w, w.nbytes), multiply_s16, 1
-        self.lines = y.shape[0] * y.shape[1]
-        self.algorithm = "channels repeated, patch by patch" if s.repeat.multiplier > 1 else None
-        self.fn = <kernel_fn>depthwise16
+        self.finish_set_up(y, <kernel_fn>depthwise16)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef Depthwise16 made = Depthwise16.__new__(Depthwise16)
@@ -278,9 +279,7 @@ cdef class DepthwiseF32(DepthwiseKernel):
         s.w, s.low, s.high = <const uint8_t *>memory_of(w, w.nbytes), low, high
         s.bias = <const float *>memory_of(bias, bias.nbytes) if bias is not None else NULL
         s.multiply = multiply_f32
-        self.lines = y.shape[0] * y.shape[1]
-        self.algorithm = "channels repeated, patch by patch" if s.repeat.multiplier > 1 else None
-        self.fn, self.subnormals = <kernel_fn>depthwise_f32, FLUSH
+        self.finish_set_up(y, <kernel_fn>depthwise_f32, FLUSH)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef DepthwiseF32 made = DepthwiseF32.__new__(DepthwiseF32)
@@ -306,9 +305,8 @@ cdef void multiply_f32(const Depthwise *s, const pl_dw_window *g, uint8_t *y) no
 cdef class DepthwiseHybrid(DepthwiseKernel):
     """Depthwise convolution of float32 images, each quantized to int8 with a zero point first, with int8 weights.
 
-    x, y: float32; q: like x, and row_scales: (n,), float32 of scratch; w: from
-    depthwise_packing.pack_depthwise_hybrid, 512 taps at most; scales: (c,) float32; bias: (c,) float32 or None; the
-    rest as in hybrid.ConvHybrid.
+    x, y: float32; q (like x) and row_scales (n,): float32 scratch; w: from depthwise_packing.pack_depthwise_hybrid, 512
+    taps at most; scales: (c,) float32; bias: (c,) float32 or None; the rest as in hybrid.ConvHybrid.
     """
     ARRAYS, SIZES = (0, 1, "q", "row_scales"), ("filter",)
 
@@ -325,9 +323,7 @@ cdef class DepthwiseHybrid(DepthwiseKernel):
         s.row_scales = <float *>memory_of(row_scales, row_scales.nbytes)
         s.column_scales = <const float *>memory_of(scales, scales.nbytes)
         s.size = x.shape[1] * x.shape[2] * x.shape[3]
-        self.lines = y.shape[0] * y.shape[1]
-        self.algorithm = "channels repeated, patch by patch" if s.repeat.multiplier > 1 else None
-        self.fn, self.subnormals = <kernel_fn>depthwise_hybrid, FLUSH
+        self.finish_set_up(y, <kernel_fn>depthwise_hybrid, FLUSH)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef DepthwiseHybrid made = DepthwiseHybrid.__new__(DepthwiseHybrid)
