@@ -44,7 +44,7 @@ class TensorAudio:
     def __init__(self, size: int) -> None:
         if not isinstance(size, numbers.Integral) or size < 1:
             raise ValueError(f"size is {size!r}; it must be a number of samples, at least 1")
-        self.buffer = np.zeros(int(size), np.float32)
+        self.buffer: NDArray[np.float32] = np.zeros(int(size), np.float32)
 
     def load_from_array(self, samples: Any) -> None:
         """Append samples, as samples_of() takes them, at the model's rate; the oldest ones leave."""

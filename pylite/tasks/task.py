@@ -162,4 +162,4 @@ def named(labels: Labels) -> dict[int, str]:
         return dict(enumerate(labels))
     if not isinstance(labels, (str, bytes, os.PathLike)):
         raise TypeError(f"labels is {labels!r}; expected a file, a list of names, or a dictionary {{class: name}}")
-    return label_files.read(labels)  # type: ignore[arg-type]
+    return label_files.read(labels)
