@@ -77,15 +77,8 @@ class SubgraphRun(BufferRun):
     def prepare(self, inputs: "list[Any]", outputs: "list[Any]") -> None:
         """Make the tensors fit the Buffers, or raise TensorBufferError."""
         subgraph, shapes = self.executor.subgraph, list(self.executor.shapes)
-        for side, given, expected in ("Input", inputs, subgraph.inputs), ("Output", outputs, subgraph.outputs):
-            if len(given) != len(expected):
-                raise errors.TensorBufferError(
-                    f"Failed to invoke the compiled model: {side} buffer size mismatch: number of {side.lower()}s: "
-                    f"{len(expected)} vs buffers: {len(given)}")
-            for buffer in given:
-                if buffer is not None and not hasattr(buffer, "shared"):
-                    raise TypeError(f"{side} buffers must be TensorBuffers, as create_{side.lower()}_buffers() makes "
-                                    f"them, not {type(buffer).__name__}")
+        _check_buffers("Input", inputs, len(subgraph.inputs))
+        _check_buffers("Output", outputs, len(subgraph.outputs))
         for position, buffer in enumerate(inputs):
             if buffer is not None and not (buffer.shared and buffer.nbytes == self._nbytes(position)):
                 shapes[position] = self._shape_for(position, buffer)
@@ -143,3 +136,15 @@ class SubgraphRun(BufferRun):
 
     def _result(self, index: int) -> "NDArray[Any]":
         return np.ascontiguousarray(self.executor.to_read(index))
+
+
+def _check_buffers(side: str, buffers: "list[Any]", expected: int) -> None:
+    """Raise TensorBufferError for another number of buffers, TypeError for other objects."""
+    if len(buffers) != expected:
+        raise errors.TensorBufferError(
+            f"Failed to invoke the compiled model: {side} buffer size mismatch: number of {side.lower()}s: "
+            f"{expected} vs buffers: {len(buffers)}")
+    for buffer in buffers:
+        if buffer is not None and not hasattr(buffer, "shared"):
+            raise TypeError(f"{side} buffers must be TensorBuffers, as create_{side.lower()}_buffers() makes them, not "
+                            f"{type(buffer).__name__}")

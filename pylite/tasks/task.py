@@ -87,15 +87,9 @@ class ClassFilter:
                  score_threshold: float | None = None, category_allowlist: Iterable[str] = (),
                  category_denylist: Iterable[str] = (), display_names_locale: str | None = None, *,
                  count: int | None = None, probabilities: bool = True) -> None:
-        if max_results is not None and not isinstance(max_results, numbers.Integral):
-            raise TypeError(f"max_results is {max_results!r}; it must be a whole number, or None for all")
-        for name, classes in (("allow", category_allowlist), ("deny", category_denylist)):
-            if isinstance(classes, str):
-                raise TypeError(f"category_{name}list is a list of names, such as [{classes!r}], not a string")
-        if max_results is not None and max_results < 1:
-            raise ValueError(f"max_results is {max_results}; it must be at least 1, or None for all")
+        _check_most(max_results)
         check_threshold(score_threshold, probabilities)
-        self.allowed, self.denied = frozenset(category_allowlist), frozenset(category_denylist)
+        self.allowed, self.denied = _class_names("allow", category_allowlist), _class_names("deny", category_denylist)
         if self.allowed and self.denied:
             raise ValueError("category_allowlist and category_denylist exclude each other; give one of them")
         self.info, self.most = info, max_results
@@ -141,6 +135,19 @@ def _check_count(names: dict[int, str], count: int, gaps: bool) -> None:
     if not (label_files.fitted if gaps else label_files.complete)(names, count):
         raise ValueError(f"labels has {len(names)} names, and the model {count} classes; give a name for each "
                          "class, or for each but the background")
+
+
+def _check_most(results: int | None) -> None:
+    if results is not None and not isinstance(results, numbers.Integral):
+        raise TypeError(f"max_results is {results!r}; it must be a whole number, or None for all")
+    if results is not None and results < 1:
+        raise ValueError(f"max_results is {results}; it must be at least 1, or None for all")
+
+
+def _class_names(kind: str, classes: Iterable[str]) -> frozenset[str]:
+    if isinstance(classes, str):
+        raise TypeError(f"category_{kind}list is a list of names, such as [{classes!r}], not a string")
+    return frozenset(classes)
 
 
 def check_threshold(threshold: float | None, probabilities: bool = True) -> None:
