@@ -1,5 +1,6 @@
-"""Look-up tables: any 8-bit function, and 16-bit functions by interpolation (docs/numerics.md sections 2 and 6)."""
+"""Look-up tables of 8-bit functions, and of 16-bit ones, interpolated or whole (docs/numerics.md sections 2 and 6)."""
 import math
+from fractions import Fraction
 from functools import cache, lru_cache
 
 import numpy as np
@@ -88,6 +89,31 @@ def lut8(f, x_scale, x_zero_point, y_scale, y_zero_point, dtype):
     r = round_away(f(x) * (f32(1) / f32(y_scale)))
     low, high = LIMITS[dtype]
     table = byte_table(np.trunc(np.clip(r + f32(y_zero_point), low, high)).astype(np.int64), dtype)
+    table.flags.writeable = False
+    return table
+
+
+# ---- by definition: one entry for each integer ---------------------------------------------------------------
+_NEAR_HALF = 1e-6       # of a step: far more than float64 can be off
+
+
+@lru_cache(maxsize=32)
+@np.errstate(all="ignore")
+def defined16(f, x_dtype, x_scale, x_zero_point, y_scale, y_zero_point, rational=False):
+    """DEF16: f of each integer of x's type on real numbers, rounded once to int16.  Section 2.
+
+    x_dtype: "int16", entries from -32768 on, or an 8-bit type, entries in the order of bytes; rational: f takes an
+    array of Fractions, too, which decide where float64 is close to a half.
+    """
+    x = (np.arange(-32768, 32768) if x_dtype == "int16" else bytes_of(x_dtype)) - int(x_zero_point)
+    low, high = (limit - int(y_zero_point) for limit in LIMITS["int16"])
+    steps = np.clip(f(x * f64(x_scale)) / f64(y_scale), low - 1, high + 1)
+    whole = round_away(steps)
+    if rational:
+        near = np.flatnonzero(np.abs(np.abs(steps - np.trunc(steps)) - 0.5) < _NEAR_HALF)
+        exact = f(x[near] * Fraction(float(x_scale))) / Fraction(float(y_scale))
+        whole[near] = [math.floor(abs(v) + Fraction(1, 2)) * (1 if v > 0 else -1) for v in exact]
+    table = (np.clip(whole, low, high) + int(y_zero_point)).astype(np.int16)
     table.flags.writeable = False
     return table
 

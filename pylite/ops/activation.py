@@ -36,6 +36,13 @@ def real_function(node, name, f):
     return unary(node, "lut8", lookup_tables.lut8(f, x.scale, x.zero_point, y.scale, y.zero_point, y.dtype))
 
 
+def defined(node, f, rational=False):
+    """y = f(x) of int16 where the reference has no rule: on real numbers, rounded once.  f as for `defined16`."""
+    x, y = node.inputs[0], node.outputs[0]
+    table = lookup_tables.defined16(f, x.dtype, x.scale, x.zero_point, y.scale, y.zero_point, rational)
+    return unary(node, "table16", table.view(np.uint8))
+
+
 def lower_sigmoid(node):
     """LOGISTIC and TANH, whose int16 form has a table and an interpolation of its own (section 6)."""
     x = node.inputs[0]
@@ -58,6 +65,8 @@ def lower_gelu(node):
 
 
 def lower_elu(node):
+    if node.outputs[0].dtype == "int16":
+        return defined(node, _elu)
     return real_function(node, "elu", lookup_tables.elu)
 
 
@@ -67,6 +76,8 @@ def lower_relu(node):
     low, high = _CLAMPS[node.name]
     if y.dtype == "float32":
         return unary(node, "clamp_f32", parameters(node, "2f", low, float("inf") if high is None else high))
+    if y.dtype == "int16" and node.name in _NARROW:
+        return defined(node, _NARROW[node.name], rational=True)
     m, e = quantize_multiplier(x.scale / y.scale)
     low, high = quantized_range(low, high, y.dtype, y.scale, y.zero_point)
     if y.dtype == "int16":
@@ -105,6 +116,8 @@ def lower_hard_swish(node):
     x, y = node.inputs[0], node.outputs[0]
     if y.dtype == "float32":
         return unary(node, "hard_swish_f32")
+    if y.dtype == "int16":
+        return defined(node, _hard_swish, rational=True)
     return lut(node, hard_swish(lookup_tables.bytes_of(y.dtype) - x.zero_point, x.scale, y.scale) + y.zero_point)
 
 
@@ -125,7 +138,13 @@ def _hard_swish(x):
     return x * np.clip(x + 3, 0, 6) / 6
 
 
+def _elu(x):
+    return np.where(x < 0, np.expm1(np.minimum(x, 0)), x)
+
+
 _CLAMPS = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
+
+_NARROW = {name: _clamp(*_CLAMPS[name]) for name in ("RELU_N1_TO_1", "RELU_0_TO_1")}
 
 register("LOGISTIC", versions=(1, 3), types=same("float32 float16 bfloat16 int8 uint8 int16"), infer=infer_same,
          lower=lower_sigmoid, reference=_logistic, conditions=(*SYMMETRIC16, "int16: y scale = 2^-15",
@@ -133,17 +152,17 @@ register("LOGISTIC", versions=(1, 3), types=same("float32 float16 bfloat16 int8 
 register("TANH", versions=(1, 3), types=same("float32 float16 bfloat16 int8 uint8 int16"), infer=infer_same,
          lower=lower_sigmoid, reference=np.tanh, conditions=(*SYMMETRIC16, "int16: y scale ~ 2^-15"))
 for _name, _limits in _CLAMPS.items():
-    _wide = _name in ("RELU", "RELU6")
-    register(_name, versions=(1, 3 if _wide else 1), infer=infer_same, lower=lower_relu, reference=_clamp(*_limits),
-             types=same("float32 int8 uint8 int16" if _wide else "float32 int8 uint8"), conditions=SYMMETRIC16)
+    register(_name, versions=(1, 1 if _name in _NARROW else 3), infer=infer_same, lower=lower_relu,
+             reference=_NARROW.get(_name, _clamp(*_limits)), types=same("float32 int8 uint8 int16"),
+             conditions=ONE_SCALE if _name in _NARROW else SYMMETRIC16)
 register("LEAKY_RELU", versions=(1, 2), types=same("float32 int8 uint8 int16"), infer=infer_same,
          lower=lower_leaky_relu, reference=_leaky_relu, conditions=SYMMETRIC16)
 register("PRELU", types=[*same("float32 int8 uint8", 2), "int16 int8 -> int16"], infer=infer_broadcast,
          lower=lower_prelu, reference=_leaky_relu,
          conditions=("quantized: a b y one scale", "quantized: a b y scale > 0"))
-register("HARD_SWISH", types=same("float32 int8 uint8"), infer=infer_same, lower=lower_hard_swish,
+register("HARD_SWISH", types=same("float32 int8 uint8 int16"), infer=infer_same, lower=lower_hard_swish,
          reference=_hard_swish, conditions=ONE_SCALE)
-register("ELU", types=same("float32 int8"), infer=infer_same, lower=lower_elu, reference=lookup_tables.elu,
+register("ELU", types=same("float32 int8 int16"), infer=infer_same, lower=lower_elu, reference=lookup_tables.elu,
          conditions=ONE_SCALE)
 register("GELU", versions=(1, 3), types=same("float32 float16 int8 uint8 int16"), infer=infer_same, lower=lower_gelu,
          reference=lookup_tables.gelu, conditions=ONE_SCALE)

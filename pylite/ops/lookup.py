@@ -5,7 +5,8 @@ import numpy as np
 
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.registry import register
-from pylite.ir.values import Call
+from pylite.ir.values import Call, Temporary
+from pylite.numerics.lookup_tables import defined16
 from pylite.ops.moves import integers, movable
 
 _PACKED = "int8|uint8|int4|int2"
@@ -30,6 +31,11 @@ def lower_embedding(node):
     if table.dtype == y.dtype:
         return Call("gather.Gather", table.bytes, ids.bytes, y.bytes, width=4, size=rows, count=ids.size,
                     run=run * NUMPY_DTYPES[y.dtype].itemsize)
+    if y.dtype == "int16":
+        found = Temporary(node, y.shape, table.dtype)
+        entries = defined16(np.positive, table.dtype, table.scale, table.zero_point, y.scale, y.zero_point, True)
+        return [Call("gather.Gather", table.bytes, ids.bytes, found.bytes, width=4, size=rows, count=ids.size, run=run),
+                Call("elementwise.Unary", "lut8_i16", y.size, found.bytes, y.bytes, entries.view(np.uint8))]
     scales, blocks = table.scales, 1
     if table.block_size:
         if run % table.block_size or len(scales) != rows * run // table.block_size:
@@ -49,8 +55,10 @@ def _strings(ids, table, y):
 
 
 register("EMBEDDING_LOOKUP", versions=(1, 5), infer=infer_embedding, lower=lower_embedding, blockwise=True,
-         types=[*movable("int32 T -> T"), "int32 string -> string", f"int32 {_PACKED} -> float32|float16"],
-         reference=lambda ids, table, o: table[ids.astype(int)])
+         types=[*movable("int32 T -> T"), "int32 string -> string", "int32 int8|uint8 -> int16",
+                f"int32 {_PACKED} -> float32|float16"],
+         reference=lambda ids, table, o: table[ids.astype(int)],
+         conditions=("int16: y scale > 0",))
 
 
 # ---- EMBEDDING_LOOKUP_SPARSE --------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pylite.ir.values import Call
 from pylite.numerics.fixed_point import common_scale
 from pylite.numerics.lookup_tables import bytes_of, log_above
 from pylite.numerics.quantization import activation_bounds, f32, round_away, squared_difference_parameters
-from pylite.ops.activation import SYMMETRIC16, real_function
+from pylite.ops.activation import ONE_SCALE, SYMMETRIC16, defined, real_function
 from pylite.ops.elementwise import binary, by_definition, infer_broadcast, infer_same, parameters, unary
 from pylite.ops.moves import require_present
 from pylite.ops.wide import wide_binary, wide_unary
@@ -19,8 +19,11 @@ _DIVISIONS = ("floor_div_f32", "floor_div_i32", "floor_mod_i32")       # rows of
 _MIN = {"int8": -128, "int16": -(2**15)}
 
 
-def lower_unary(op):
+def lower_unary(op, f=None):
+    """f: the op on real numbers, for int16, which the reference has not."""
     def lower(node):
+        if node.inputs[0].dtype == "int16":
+            return defined(node, f, rational=f is np.square)
         if node.inputs[0].dtype == "float32" and op in ("sin", "cos"):
             return unary(node, "sin_f32", pack("i", op == "cos"))
         if node.inputs[0].dtype == "float32" or (op == "sign" and node.inputs[0].dtype == "int32"):
@@ -41,11 +44,12 @@ _log_above = cache(log_above)                   # one function for one minimum, 
 
 for _name, _versions, _dtypes, _reference in (
         ("FLOOR", 1, "float32 float16 bfloat16 float64", np.floor), ("CEIL", 1, "float32 float16 bfloat16", np.ceil),
-        ("ROUND", 1, "float32 float16 bfloat16", np.rint), ("SQUARE", 1, "float32 float16 bfloat16", np.square),
-        ("SIN", 2, "float32 float16 bfloat16 float64", np.sin), ("COS", 2, "float32 float16 bfloat16 float64", np.cos),
+        ("ROUND", 1, "float32 float16 bfloat16", np.rint), ("SQUARE", 1, "float32 float16 bfloat16 int16", np.square),
+        ("SIN", 2, "float32 float16 bfloat16 float64 int16", np.sin),
+        ("COS", 2, "float32 float16 bfloat16 float64 int16", np.cos),
         ("SIGN", 2, "float32 float64 float16 bfloat16 int32 int64", np.sign)):
-    register(_name, versions=(1, _versions), types=same(_dtypes), infer=infer_same, lower=lower_unary(_name.lower()),
-             reference=_reference)
+    register(_name, versions=(1, _versions), types=same(_dtypes), infer=infer_same, reference=_reference,
+             lower=lower_unary(_name.lower(), _reference), conditions=ONE_SCALE if "int16" in _dtypes else ())
 register("LOG", versions=(1, 2), types=same("float32 float16 bfloat16 int8 int16"), infer=infer_same, lower=lower_log,
          reference=np.log, conditions=SYMMETRIC16[1:])
 

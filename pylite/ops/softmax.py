@@ -34,6 +34,13 @@ def require(node, scale, zero_point, tolerance=0.0):
                          f"{y.zero_point}", y)
 
 
+def defined_rows(node, function):
+    """The Call for a function of int16 rows, which the reference has not: in float64, rounded once."""
+    x, y = node.inputs[0], node.outputs[0]
+    return Call("softmax.DefinedRows16", rows(x), rows(y), function, (x.scale, x.zero_point), (y.scale, y.zero_point),
+                inplace=(y, x))
+
+
 def check_scale(node, beta):
     """The fixed-point exponential needs beta * scale above 2**-26."""
     x = node.inputs[0]
@@ -70,6 +77,8 @@ def lower_log_softmax(node):
     x, y = node.inputs[0], node.outputs[0]
     if x.dtype == "float32":
         return Call("softmax.RowsF32", rows(x), rows(y), "log_softmax", inplace=(y, x))
+    if y.dtype == "int16":
+        return defined_rows(node, "log_softmax")
     require(node, 16 / 256, 127 if y.dtype == "int8" else 255)
     check_scale(node, 1)
     return Call("softmax.Softmax8", byte_rows(x), byte_rows(y), 8, 0x80 if x.dtype == "int8" else 0,
@@ -89,5 +98,6 @@ def reference_log_softmax(x, o):
 register("SOFTMAX", versions=(1, 4), types=same("float32 float16 int8 uint8 int16") + ["int8|uint8 -> int16"],
          infer=infer_rows, lower=lower_softmax, reference=reference_softmax,
          conditions=("quantized: x one scale", "int16: x zero_point = 0"))
-register("LOG_SOFTMAX", versions=(1, 2), types=same("float32 int8 uint8"), infer=infer_rows, lower=lower_log_softmax,
-         reference=reference_log_softmax, conditions=("quantized: x one scale",))
+register("LOG_SOFTMAX", versions=(1, 2), types=same("float32 int8 uint8 int16"), infer=infer_rows,
+         lower=lower_log_softmax, reference=reference_log_softmax,
+         conditions=("quantized: x one scale", "int16: y one scale", "int16: x y scale > 0"))

@@ -91,7 +91,7 @@ UNARY = {
     "leaky_relu_f32": (F, F, lambda draw: packed("f", 0.1)),
     "sin_f32": (F, F, lambda draw: packed("i", draw.integer(0, 1))),
     "lut8": (B, B, table(B, 256)), "lines8": (B, B, lines),
-    "lut8_i16": (B, S, table(S, 256)), "lut16": (S, S, table(S, 513)),
+    "lut8_i16": (B, S, table(S, 256)), "lut16": (S, S, table(S, 513)), "table16": (S, S, table(S, 65536)),
     "logistic_i16": (S, S, sigmoid), "tanh_i16": (S, S, sigmoid),
     "rescale_i16_i8": (S, B, rescale(8)), "rescale_i16_i16": (S, S, rescale(16)),
     "rescale_i16_i32": (S, I, rescale(32)), "rescale_i32_i8": (I, B, rescale(8)),

@@ -1,4 +1,5 @@
 """Softmax, its logarithm and L2 normalization, along the last dimension."""
+from libc cimport math
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
 from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided
@@ -198,4 +199,64 @@ cdef void range_l2(L2Normalize8 self, ptrdiff_t begin, ptrdiff_t end, int thread
 cdef int l2_normalize_8(L2Normalize8 self, pl_pool *pool) noexcept nogil:
     if self.x.shape[0] and self.x.shape[1]:
         parallel_for(pool, self.x.shape[0], grain(self.x.shape[1]), <pl_range_fn>range_l2, <void *>self)
+    return 0
+
+
+cdef class DefinedRows16(Kernel):
+    """A function of each row of int16 on real numbers, in double, rounded once (docs/numerics.md section 7).
+
+    x, y: (rows, n); y may be the memory of x.  function: "log_softmax" or "l2_normalize".  x_quantization,
+    y_quantization: (scale, zero point).
+    """
+    cdef Rows rows
+    cdef bint is_norm
+    cdef double x_scale, y_scale
+    cdef int32_t x_zero, y_zero
+
+    def __init__(self, x, y, str function, x_quantization, y_quantization):
+        read_rows(&self.rows, x, y, 2)
+        self.memory = x, y
+        self.is_norm = ("log_softmax", "l2_normalize").index(function)
+        self.x_scale, self.x_zero = x_quantization
+        self.y_scale, self.y_zero = y_quantization
+        self.fn = <kernel_fn>defined_rows_16
+
+
+cdef int16_t rounded_16(double value, int32_t zero) noexcept nogil:
+    """value to the nearest integer, halves away from zero, plus the zero point, saturated."""
+    value = (math.floor(value + 0.5) if value >= 0 else -math.floor(0.5 - value)) + zero
+    return <int16_t>min(max(value, -32768.0), 32767.0)
+
+
+cdef void range_defined_16(DefinedRows16 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef ptrdiff_t row, i, n = self.rows.n
+    cdef const int16_t *x
+    cdef int16_t *y
+    cdef int32_t top, q
+    cdef double total, value
+    for row in range(begin, end):
+        x, y = <const int16_t *>self.rows.x + row * n, <int16_t *>self.rows.y + row * n
+        total, top = 0, -32768
+        for i in range(n):
+            top = max(top, x[i])
+        if self.is_norm:
+            for i in range(n):
+                q = x[i] - self.x_zero
+                total += <double>q * q                  # exact below 2^53
+            total = max(math.sqrt(total), 1e-6 / self.x_scale) * self.y_scale
+        else:
+            for i in range(n):
+                total += math.exp((x[i] - top) * self.x_scale)
+            total = math.log(total)
+        for i in range(n):
+            if self.is_norm:
+                value = (x[i] - self.x_zero) / total
+            else:
+                value = ((x[i] - top) * self.x_scale - total) / self.y_scale
+            y[i] = rounded_16(value, self.y_zero)
+
+
+cdef int defined_rows_16(DefinedRows16 self, pl_pool *pool) noexcept nogil:
+    if self.rows.count and self.rows.n:
+        parallel_for(pool, self.rows.count, grain(self.rows.n), <pl_range_fn>range_defined_16, <void *>self)
     return 0

@@ -20,6 +20,13 @@ void mul_c64(size_t n, const void *va, int a_step, const void *vb, int b_step, v
     y[i] = (complex64){a->re * b->re - a->im * b->im, a->re * b->im + a->im * b->re};
 }
 
+/* y = table[x + 32768]: any function of int16 */
+void table16(size_t n, const void *vx, void *vy, const void *table) {
+  const int16_t *x = vx, *t = (const int16_t *)table + 32768;
+  int16_t *y = vy;
+  for (size_t i = 0; i < n; i++) y[i] = t[x[i]];
+}
+
 /* ---- quantized operands (docs/numerics.md section 5) ----
  * y = a < b or a == b on the common scale; inverted: its contrary. */
 typedef struct { int32_t inverted, a[256], b[256]; } compare_q8_p; /* each operand's 256 values on the common scale */

@@ -33,7 +33,8 @@
   X(cast_i32_i64, PL_UNARY) X(cast_i64_i32, PL_UNARY) X(half_to_float, PL_UNARY) X(float_to_half, PL_UNARY) \
   PL_COMMON_UNARY_SLOTS(X)
 #define PL_COMMON_UNARY_SLOTS(X) \
-  X(wide_unary, PL_UNARY) X(finish_product_q8, PL_UNARY) X(finish_product_q16, PL_UNARY) X(fake_quant, PL_UNARY) \
+  X(wide_unary, PL_UNARY) X(table16, PL_UNARY) X(finish_product_q8, PL_UNARY) \
+  X(finish_product_q16, PL_UNARY) X(fake_quant, PL_UNARY) \
   X(bucketize_f32, PL_UNARY) X(bucketize_f64, PL_UNARY) X(bucketize_i32, PL_UNARY) X(bucketize_i64, PL_UNARY)
 
 /* y[i] = f(a[i * a_step], b[i * b_step]) (portable_binary.h).  Steps are 0 or 1, not both 0; y may be a or b. */
