@@ -1,10 +1,12 @@
 """The cost of calls beside LiteRT's: CompiledModel's write, run and read, and an invoke by the C library.
 
-    python benchmarks/calls.py [LIBRARY]
+    python benchmarks/calls.py [--library LIBRARY] [MODEL ...]
 
-CPU time of the least of several rounds, by turns, on a model of one ADD of four floats, where calls are all that there
-is.  LIBRARY: another libtensorflowlite_c.so, such as that of pymicro-wakeword.
+CPU time of the least of several rounds, by turns: without a MODEL on one ADD of four floats, where calls are all that
+there is; else on each file, or each file below a folder, of up to --largest bytes.  The column "invoke" has the kernels
+of pylite with next to no call around them.  LIBRARY: another libtensorflowlite_c.so, such as that of pymicro-wakeword.
 """
+import argparse
 import ctypes
 import sys
 import tempfile
@@ -14,10 +16,11 @@ from pathlib import Path
 import _common
 import numpy as np
 
-from pylite import clib, compiled_model
+from pylite import Interpreter, clib, compiled_model
 from pylite.schema.builder import ModelBuilder
 
 ROUNDS, CALLS = 9, 5000
+SECONDS = 0.01      # of a round on a MODEL
 
 
 def adding():
@@ -30,16 +33,16 @@ def adding():
     return m.build()
 
 
-def microseconds(*functions):
+def microseconds(*functions, count=CALLS):
     """CPU time of one call of each function."""
     least = [float("inf")] * len(functions)
     for _ in range(ROUNDS):
         for i, function in enumerate(functions):
             begin = time.process_time()
-            for _ in range(CALLS):
+            for _ in range(count):
                 function()
             least[i] = min(least[i], time.process_time() - begin)
-    return [1e6 * seconds / CALLS for seconds in least]
+    return [1e6 * seconds / count for seconds in least]
 
 
 def calls(module, data):
@@ -63,12 +66,70 @@ def invoke(path, model_path):
     return lambda: library.TfLiteInterpreterInvoke(interpreter)
 
 
+def one_call(module, data):
+    """(write all inputs, run, read all outputs) of a CompiledModel of `module`, after a first call of each."""
+    made, given = module.CompiledModel.from_buffer(data), Interpreter(model_content=data)
+    inputs, outputs = made.create_input_buffers(0), made.create_output_buffers(0)
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(0, 2, d["shape"]).astype(d["dtype"]) for d in given.get_input_details()]
+    results = [(int(np.prod(d["shape"])), d["dtype"]) for d in given.get_output_details()]
+
+    def write():
+        for buffer, array in zip(inputs, arrays, strict=True):
+            buffer.write(array)
+
+    def run():
+        made.run_by_index(0, inputs, outputs)
+
+    def read():
+        for buffer, (count, kind) in zip(outputs, results, strict=True):
+            buffer.read(count, kind)
+
+    for step in (write, run, read):
+        step()
+    return write, run, read
+
+
+def of_models(litert, paths):
+    """Rows of a table of the models that both run."""
+    rows = []
+    for path in paths:
+        data = path.read_bytes()
+        try:
+            steps = one_call(compiled_model, data) + one_call(litert, data)
+            kernels = Interpreter(model_content=data)
+            kernels.allocate_tensors()
+            kernels.invoke()
+        except (RuntimeError, ValueError, TypeError) as error:
+            sys.stderr.write(f"{path}: {str(error).splitlines()[0]}\n")
+            continue
+        begin = time.perf_counter()
+        for step in steps:
+            step()
+        count = int(min(max(SECONDS / (time.perf_counter() - begin), 10), CALLS))
+        *found, alone = microseconds(*steps, kernels.invoke, count=count)
+        mine, peer = sum(found[:3]), sum(found[3:])
+        rows.append((mine / peer, [path.name, *(f"{t:.2f}" for t in found[:3]), f"{alone:.2f}",
+                                   *(f"{t:.2f}" for t in found[3:]), f"{mine / peer:.2f}"]))
+    return [row for _, row in sorted(rows, reverse=True)]
+
+
 def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("models", nargs="*", type=Path, metavar="MODEL")
+    parser.add_argument("--library")
+    parser.add_argument("--largest", type=int, default=100_000)
+    chosen = parser.parse_args()
     data, rows = adding(), []
     try:
         from ai_edge_litert import compiled_model as litert
     except ImportError:
         raise SystemExit("ai-edge-litert is not installed") from None
+    if chosen.models:
+        files = [f for path in chosen.models for f in (sorted(path.rglob("*.tflite")) if path.is_dir() else [path])]
+        rows = of_models(litert, [f for f in files if f.stat().st_size <= chosen.largest])
+        _common.print_table(["model", "write", "run", "read", "invoke", "peer's write", "run", "read", "ratio"], rows)
+        return
     (_, ours), (_, theirs) = kept = calls(compiled_model, data), calls(litert, data)
     for name in ours:
         mine, peer = microseconds(ours[name], theirs[name])
@@ -77,7 +138,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "add.tflite")
         path.write_bytes(data)
-        libraries = [clib.library_path(), *sys.argv[1:2]]
+        libraries = [clib.library_path(), *filter(None, [chosen.library])]
         found = microseconds(*(invoke(library, bytes(path)) for library in libraries))
         rows.append(["TfLiteInterpreterInvoke", *(f"{t:.2f}" for t in found),
                      *([f"{found[0] / found[1]:.2f}"] if len(found) > 1 else [""] * 2)])

@@ -269,7 +269,7 @@ class CompiledModel:
         """
         if type(signature_index) is not int or not 0 <= signature_index < len(self._signatures):
             self._signature(signature_index)
-        self._signatures[signature_index].run.run(list(input_buffers), list(output_buffers))
+        self._signatures[signature_index].run.run(input_buffers, output_buffers)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -71,9 +71,12 @@ class TensorBuffer(Buffer):
         bytes are taken for it.  ValueError for other types; RuntimeError where the buffer has fewer elements, or was
         destroyed.
         """
-        if not self.has_type(output_dtype):
-            output_dtype = self._checked_dtype(output_dtype)
-        return self.copy(num_elements, output_dtype)
+        array = self.copy_again(num_elements, output_dtype)
+        if array is None:
+            if not self.has_type(output_dtype):
+                output_dtype = self._checked_dtype(output_dtype)
+            array = self.copy(num_elements, output_dtype)
+        return array
 
     def _checked_dtype(self, dtype: Any) -> np.dtype[Any]:
         if dtype is None:

@@ -610,6 +610,46 @@ def test_buffers_of_the_model_are_its_memory():
     assert same(memory.array(2), ramp(6, start=50).reshape(2, 3))
 
 
+def test_reads_that_repeat_are_copies_of_the_present_contents():
+    made = pylite_module.CompiledModel.from_buffer(binary())
+    inputs, outputs = made.create_input_buffers(0), made.create_output_buffers(0)
+    kept = []
+    for value in (1, 2, 3):
+        for buffer in inputs:
+            buffer.write(np.full((2, 3), value, F32))
+        made.run_by_index(0, inputs, outputs)
+        kept.append([outputs[0].read(6, F32), outputs[0].read(6, F32), outputs[0].read((2, 3), F32),
+                     outputs[0].read(2, F32), outputs[0].read([3, 2], F32), outputs[0].read(6, np.dtype(F32)),
+                     outputs[0].read(24, np.uint8).view(F32), outputs[0].read(np.int64(6), F32)])
+    for value, arrays in zip((1, 2, 3), kept, strict=True):
+        assert [a.shape for a in arrays] == [(6,), (6,), (2, 3), (2,), (3, 2), (6,), (6,), (6,)]
+        assert all((a == 2 * value).all() and a.dtype == F32 and a.flags.writeable for a in arrays)
+    kept[0][0][:] = 9
+    assert (outputs[0].read(6, F32) == 6).all() and (outputs[0].read(6, F32) == 6).all()
+
+
+def test_reads_that_repeat_follow_the_memory():
+    """Another buffer takes the tensor's place, so that the first one gets memory of its own."""
+    made = pylite_module.CompiledModel.from_buffer(binary())
+    inputs, (first,), (second,) = (made.create_input_buffers(0), *(made.create_output_buffers(0) for _ in range(2)))
+    for value, buffer in ((1, first), (2, second), (3, first), (4, second)):
+        for x in inputs:
+            x.write(np.full((2, 3), value, F32))
+        others = [b.read(6, F32) for b in (first, second) if b is not buffer]
+        made.run_by_index(0, inputs, [buffer])
+        assert (buffer.read(6, F32) == 2 * value).all()
+        assert [(b.read(6, F32) == x).all() for b, x in zip((b for b in (first, second) if b is not buffer), others,
+                                                              strict=True)] == [True]
+    first.read(6, F32)
+    first.destroy()
+    with pytest.raises(TensorBufferError, match="destroyed"):
+        first.read(6, F32)
+    second.read(6, F32)
+    with pytest.raises(TensorBufferError, match="larger than"):
+        second.read(7, F32)
+    assert (second.read(6, F32) == 8).all()
+
+
 @given(st.data())
 def test_any_buffers_in_any_order(data):
     """Runs, resizes and new buffers at random, as plain arrays would give."""
