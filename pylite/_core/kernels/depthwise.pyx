@@ -1,4 +1,7 @@
-"""Depthwise convolutions: bytes, int16, float32, and float32 times integer weights."""
+"""Depthwise convolutions: bytes, int16, float32, and float32 times integer weights.
+
+The file is longer than others since all kinds share the walk over windows.
+"""
 import numpy as np
 
 from libc.math cimport INFINITY
