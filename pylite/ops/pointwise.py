@@ -19,8 +19,7 @@ _DIVISIONS = ("floor_div_f32", "floor_div_i32", "floor_mod_i32")       # rows of
 _MIN = {"int8": -128, "int16": -(2**15)}
 
 
-def lower_unary(op, f=None):
-    """f: the op on real numbers, for int16, which the reference has not."""
+def lower_unary(op, f=None):        # f: the op on real numbers, for int16, which the reference has not
     def lower(node):
         if node.inputs[0].dtype == "int16":
             return defined(node, f, rational=f is np.square)
@@ -42,12 +41,11 @@ def lower_log(node):
 _log_above = cache(log_above)                   # one function for one minimum, as tables are kept by function
 
 
+_REAL = "float32 float16 bfloat16"
 for _name, _versions, _dtypes, _reference in (
-        ("FLOOR", 1, "float32 float16 bfloat16 float64", np.floor), ("CEIL", 1, "float32 float16 bfloat16", np.ceil),
-        ("ROUND", 1, "float32 float16 bfloat16", np.rint), ("SQUARE", 1, "float32 float16 bfloat16 int16", np.square),
-        ("SIN", 2, "float32 float16 bfloat16 float64 int16", np.sin),
-        ("COS", 2, "float32 float16 bfloat16 float64 int16", np.cos),
-        ("SIGN", 2, "float32 float64 float16 bfloat16 int32 int64", np.sign)):
+        ("FLOOR", 1, _REAL + " float64", np.floor), ("CEIL", 1, _REAL, np.ceil), ("ROUND", 1, _REAL, np.rint),
+        ("SQUARE", 1, _REAL + " int16", np.square), ("SIN", 2, _REAL + " float64 int16", np.sin),
+        ("COS", 2, _REAL + " float64 int16", np.cos), ("SIGN", 2, _REAL + " float64 int32 int64", np.sign)):
     register(_name, versions=(1, _versions), types=same(_dtypes), infer=infer_same, reference=_reference,
              lower=lower_unary(_name.lower(), _reference), conditions=ONE_SCALE if "int16" in _dtypes else ())
 register("LOG", versions=(1, 2), types=same("float32 float16 bfloat16 int8 int16"), infer=infer_same, lower=lower_log,
