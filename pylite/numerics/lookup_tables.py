@@ -111,7 +111,7 @@ def defined16(f, x_dtype, x_scale, x_zero_point, y_scale, y_zero_point, rational
     whole = round_away(steps)
     if rational:
         near = np.flatnonzero(np.abs(np.abs(steps - np.trunc(steps)) - 0.5) < _NEAR_HALF)
-        exact = f(x[near] * Fraction(float(x_scale))) / Fraction(float(y_scale))
+        exact = f(x[near].astype(object) * Fraction(float(x_scale))) / Fraction(float(y_scale))
         whole[near] = [math.floor(abs(v) + Fraction(1, 2)) * (1 if v > 0 else -1) for v in exact]
     table = (np.clip(whole, low, high) + int(y_zero_point)).astype(np.int16)
     table.flags.writeable = False
