@@ -112,8 +112,11 @@ def _weights(errors: Errors, grid: Grid, weights: Weights | None) -> Cause | Non
     if off.sum() >= MOST * alike.sum():
         return _cause("weight scale", f"the weights are {np.median(weights.gain[off]):.3g} times the reference's")
     worst = int(np.argmax(np.where(off, np.abs(np.log(np.maximum(weights.gain, 1e-9))), -1)))
-    return _cause("channel scale", f"the weights of {_channels(off)} are not the reference's; those of channel {worst} "
-                                   f"are {weights.gain[worst]:.3g} times as large")
+    if off.sum() == 1:
+        return _cause("channel scale", f"the weights of channel {worst} are {weights.gain[worst]:.3g} times the "
+                                       "reference's")
+    return _cause("channel scale", f"the weights of {_channels(off)} differ from the reference's; those of channel "
+                                   f"{worst} are {weights.gain[worst]:.3g} times as large")
 
 
 def _bias(errors: Errors, grid: Grid, weights: Weights | None) -> Cause | None:

@@ -81,10 +81,15 @@ function table(name, columns, rows, options = {}) {
 }
 
 const tile = (value, what) => el("div", {}, el("strong", {}, value), what);
+const numberOf = (count, noun) => tile(text(count), `${noun}${count === 1 ? "" : "s"} compared`);
+
+// Text that may be broken after the separators of names and paths
+const breakable = value => typeof value !== "string" ? [value]
+  : value.split(/(?<=[/;])/).flatMap((part, i) => i ? [el("wbr"), part] : [part]);
 
 function pairs(entries) {
   return el("dl", {}, ...entries.filter(([, value]) => known(value) && value !== "")
-    .flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+    .flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, ...breakable(value))]));
 }
 
 // Charts, drawn again for another width or another colour scheme
@@ -221,7 +226,7 @@ function comparison() {
     known(drop) ? tile(general(drop), `points that ${report.accuracy.main} drops`) : null,
     tile(`node ${most.node}`, `most noise${own ? "" : " (cumulative)"}: ${most.op}, ${decibels(most[by])} dB excess`),
     own && where && where !== most ? tile(`node ${first}`, `first divergence: ${where.op}`) : null,
-    tile(text(report.samples), "samples compared"), tile(text(tensors.length), "tensors compared")), thresholds(own));
+    numberOf(report.samples, "sample"), numberOf(tensors.length, "tensor")), thresholds(own));
   main.append(...report.notes.map(note => el("p", {class: "note"}, note)));
   const causes = report.ranking.map(worst).filter(t => t.cause);
   const groups = new Map();       // by cause and remedy, in the order of the ranking

@@ -26,12 +26,12 @@ function arena(map) {
 function costs() {
   const timed = graph.nodes.filter(n => known(n.seconds)).sort((a, b) => b.seconds - a.seconds);
   const memory = graph.arena.length ? graph.arena.reduce((sum, a) => sum + a.bytes, 0) : null;
+  main.append(...graph.doubts.map(d => el("p", {class: "note"}, "Warning: " + d + ".")));
   main.append(el("div", {class: "tiles"},
     graph.latency ? tile(seconds(graph.latency.median), `one run, median of ${graph.latency.runs}`) : null,
     known(memory) ? tile(bytes(memory), "arena (RAM of the tensors)") : null, tile(bytes(graph.bytes), "file"),
     tile(bytes(graph.packed_bytes), "weights packed for the kernels"), tile(count(graph.macs), "MAC"),
     tile(text(graph.nodes.length), "nodes")));
-  main.append(...graph.doubts.map(d => el("p", {class: "note"}, "Warning: " + d + ".")));
   if (timed.length) section("slowest", "Slowest nodes", table("Slowest nodes", [["node", n => n.node, number(0)],
     ["time", n => n.seconds, seconds], ["share", n => n.share, share], ["op", n => n.op], ["shape", n => n.shape, shape],
     ["MAC", n => n.macs || null, count], ["result", n => n.name, tail]], timed.slice(0, 5)));
@@ -117,8 +117,8 @@ function drawnGraph(lines) {
   };
   const key = (name, words) => el("span", {class: "key"}, el("span", {style: `background: var(--${name})`}), words);
   const keys = worst ? [key("good", `excess below ${limits.notable} dB`), key("fair", `from ${limits.notable} dB on`),
-    key("poor", `from ${limits.suspicious} dB on`), key("soft", "not compared")] : slowest ? [key("blue", "less"),
-    key("fair", "over a tenth of the slowest time"), key("poor", "over a half")] : [];
+    key("poor", `from ${limits.suspicious} dB on`), key("soft", "not compared")] : slowest ? [
+    key("blue", "up to a tenth of the slowest node's time"), key("fair", "up to a half"), key("poor", "more")] : [];
   const parts = graph.ends.map((ends, i) => [graph.nodes.filter(n => n.subgraph === i), ends]);
   return [el("p", {class: "soft"}, "Top to bottom in the order of execution; a line leads from a result to each use. ", ...keys),
     ...parts.flatMap(([nodes, ends], i) => [parts.length > 1 ? el("h3", {}, `Subgraph ${i}`) : null, rails(nodes, ends, row)])

@@ -76,7 +76,7 @@ def _outputs(report: Any, lowest: float) -> list[str]:
     if lowest == math.inf:
         return ["the outputs equal the reference's"]
     several = ("the output" if len(judged) == 1 else "the worst output" if all(t.output for t in judged) else
-               "what the boxes are chosen from")
+               "the worst input of the detection's post-processing")
     return [f"the error of {several} is {10 ** (-lowest / 20):.2%} of its signal (SQNR {lowest:.1f} dB)"]
 
 
