@@ -30,7 +30,7 @@ PL_INLINE void store_upto(float *p, VECTOR v, ptrdiff_t n) {
   else STORE_FIRST(p, v, n);
 }
 
-/* The mask of the first n lanes.  WHOLE: full vectors have code of their own, without masks. */
+/* The mask of the first n lanes.  WHOLE: all tiles have full vectors, without masks; see rows_part. */
 #ifndef MASK
 #define MASK ptrdiff_t
 #define FIRST(n) (n)
@@ -175,7 +175,7 @@ PL_INLINE void row_f32(int V, int whole, int n, const pl_a_layout *layout, const
       x = MIN(SPLAT(high), MAX(SPLAT(low), x));
     }
     if (whole) STORE(y + v * LANES, x);
-    else STORE_MASKED(y + v * LANES, x, part[v]);
+    else STORE_FIRST(y + v * LANES, x, n - v * LANES);
   }
 #undef PART
 }
@@ -216,12 +216,35 @@ static const uint8_t next_rows[] = NEXT_ROWS;
       else TILE_F32(1, V, whole); \
     } \
   }
+ROWS_F32(rows_wide, NV, WHOLE)
+ROWS_F32(rows_narrow, 1, WHOLE)
+
 #if WHOLE
-ROWS_F32(rows_wide, NV, 1)
-ROWS_F32(rows_narrow, 1, 1)
+/* Rows of fewer columns than vectors hold: full vectors, from which results are copied.  Panels have zeros there.  AMD's
+ * CPUs take long to store by a mask, and others have no masks. */
+static __attribute__((noinline)) void rows_part(int rows, int n, const pl_a_layout *layout, const float *a,
+                                                const float *panel, int first, int last, const float *bias, float low,
+                                                float high, float *y, ptrdiff_t ldy) {
+  enum { SOME = 48 };
+  const int width = n <= LANES ? LANES : NV * LANES;
+  float lines[SOME * NV * LANES], shift[NV * LANES] = {0};
+  if (bias) memcpy(shift, bias, (size_t)n * sizeof *bias);
+  for (int r = 0; r < rows; r += SOME) {
+    const int some = rows - r < SOME ? rows - r : SOME;
+    for (int i = 0; i < some && !(first & 1); i++)
+      for (int c = 0; c < width; c += LANES) STORE(lines + i * width + c, LOAD_FIRST(y + i * ldy + c, n - c));
+    (width == LANES ? rows_narrow : rows_wide)(some, width, layout, a + r * layout->step, panel, first, last,
+                                               bias ? shift : NULL, low, high, lines, width);
+    for (int i = 0; i < some; i++, y += ldy) {
+      const float *from = lines + i * width;
+      float *to = y;
+      for (int left = n / 4; left > 0; left--, from += 4, to += 4) memcpy(to, from, 4 * sizeof *to);
+      if (n & 2) memcpy(to, from, 2 * sizeof *to), from += 2, to += 2;
+      if (n & 1) *to = *from;
+    }
+  }
+}
 #endif
-ROWS_F32(rows_wide_part, NV, 0)
-ROWS_F32(rows_narrow_part, 1, 0)
 
 static void gemm_f32(int rows, int n, const pl_a_layout *layout, const float *a, const float *panel, int first,
                      int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
@@ -231,10 +254,10 @@ static void gemm_f32(int rows, int n, const pl_a_layout *layout, const float *a,
     return;
   }
 #if WHOLE
-  if (n == (narrow ? LANES : NV * LANES)) {
-    (narrow ? rows_narrow : rows_wide)(rows, n, layout, a, panel, first, last, bias, low, high, y, ldy);
+  if (n != (narrow ? LANES : NV * LANES)) {
+    rows_part(rows, n, layout, a, panel, first, last, bias, low, high, y, ldy);
     return;
   }
 #endif
-  (narrow ? rows_narrow_part : rows_wide_part)(rows, n, layout, a, panel, first, last, bias, low, high, y, ldy);
+  (narrow ? rows_narrow : rows_wide)(rows, n, layout, a, panel, first, last, bias, low, high, y, ldy);
 }

@@ -1,6 +1,7 @@
 /* 8-bit matrix products for AVX2, which multiplies pairs of 16-bit numbers, and for AVX-VNNI, which multiplies four
  * bytes by four. */
 #include "avx2.h"
+#include "store_floats.h"
 
 enum { MR = 6 };
 enum { CHAINS = 4 }; /* independent sums for each column of a single row */
@@ -256,11 +257,6 @@ PL_INLINE __m256i first_lanes(int n) {
   return load(lanes + LANES - (n < LANES ? n : LANES));
 }
 
-PL_INLINE void store_floats(float *y, int n, __m256i part, __m256 v) {
-  if (n >= LANES) _mm256_storeu_ps(y, v);
-  else _mm256_maskstore_ps(y, part, v);
-}
-
 /* Lines of sums to floats, as finish_hybrid. */
 PL_INLINE void finish_floats(int rows, int n, const int32_t *lines, const int32_t *terms, const float *row_scales,
                              const pl_hybrid *h, ptrdiff_t j, float *y, ptrdiff_t ldy) {
@@ -276,7 +272,7 @@ PL_INLINE void finish_floats(int rows, int n, const int32_t *lines, const int32_
       __m256 x = _mm256_cvtepi32_ps(_mm256_sub_epi32(load(lines + r * NR + c), term));
       x = _mm256_add_ps(_mm256_mul_ps(_mm256_mul_ps(x, first), then), bias);
       x = _mm256_min_ps(high, _mm256_max_ps(low, x));
-      store_floats(y + r * ldy + c, n - c, part, x);
+      store_floats(y + r * ldy + c, x, n - c);
     }
   }
 }
@@ -353,8 +349,7 @@ static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b
     const __m256 bias = b->bias ? _mm256_maskload_ps(b->bias + j + c, part) : _mm256_setzero_ps();
     for (int r = 0; r < rows; r++) {
       const __m256 sum = _mm256_mul_ps(_mm256_loadu_ps(total + r * NR + c), _mm256_set1_ps(row_scales[r]));
-      store_floats(y + r * b->columns + c, n - c, part,
-                   _mm256_min_ps(high, _mm256_max_ps(low, _mm256_add_ps(sum, bias))));
+      store_floats(y + r * b->columns + c, _mm256_min_ps(high, _mm256_max_ps(low, _mm256_add_ps(sum, bias))), n - c);
     }
   }
 }

@@ -7,6 +7,7 @@
 #define OF(name) _mm512_##name
 enum { LANES = 16, MR = 12, NV = 2 };
 #else
+#include "store_floats.h"
 #define VECTOR __m256
 #define OF(name) _mm256_##name
 enum { LANES = 8, MR = 6, NV = 2 };
@@ -18,6 +19,7 @@ enum { LANES = 8, MR = 6, NV = 2 };
 #define FIRST(n) (__mmask16)((n) >= LANES ? 0xffff : (n) > 0 ? (1u << (n)) - 1 : 0)
 #define LOAD_MASKED(p, m) _mm512_maskz_loadu_ps(m, p)
 #define STORE_MASKED(p, v, m) _mm512_mask_storeu_ps(p, m, v)
+#define STORE_FIRST(p, v, n) STORE_MASKED(p, v, FIRST(n))
 #define WHOLE 0
 #else
 #define MASK __m256i
@@ -27,10 +29,10 @@ PL_INLINE MASK FIRST(ptrdiff_t n) {
 }
 #define LOAD_MASKED(p, m) _mm256_maskload_ps(p, m)
 #define STORE_MASKED(p, v, m) _mm256_maskstore_ps(p, m, v)
-#define WHOLE 1 /* AMD's CPUs take long to store by a mask */
+#define STORE_FIRST store_floats
+#define WHOLE 1
 #endif
 #define LOAD_FIRST(p, n) LOAD_MASKED(p, FIRST(n))
-#define STORE_FIRST(p, v, n) STORE_MASKED(p, v, FIRST(n))
 #define STORE OF(storeu_ps)
 #define SPLAT OF(set1_ps)
 #define MULTIPLY_ADD(acc, a, b) OF(fmadd_ps)(a, b, acc)
