@@ -459,7 +459,13 @@ class Interpreter(FastPath):
 
     def _set(self, executor: "Executor", tensor_index: "Any", value: "Any") -> None:
         if type(value) is not np.ndarray:
-            value = np.asarray(value)       # before the memory is found, as it may run what resizes or closes
+            try:
+                value = np.asarray(value)   # before the memory is found, as it may run what resizes or closes
+            except ValueError as problem:
+                index = arguments.checked_index(executor, tensor_index)
+                raise errors.TensorError(f"Cannot set tensor: the value for tensor {index}, name: "
+                                         f"{executor.subgraph.tensors[index].name}, is no array, such as lists of "
+                                         f"different lengths: {problem}") from None
         try:
             array = executor.writable[tensor_index].array
         except (KeyError, TypeError):

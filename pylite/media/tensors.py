@@ -95,6 +95,13 @@ def picture_size(detail: TensorDetails) -> tuple[int, int]:
     return dims[0], dims[1]
 
 
+def picture_channels(detail: TensorDetails) -> int | None:
+    """The channels of the pictures that the input takes; None where it takes none."""
+    shape = tuple(map(int, detail["shape"]))
+    dims, _, _ = _layout(shape, shape)
+    return dims[2] if _has_channels(dims) else None
+
+
 def _no_picture(name: str, shape: Shape) -> TensorError:
     return TensorError(f"input {name!r} of shape {list(shape)} does not take a picture, which has a height, a width "
                        "and 1, 3 or 4 channels")

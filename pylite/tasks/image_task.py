@@ -72,7 +72,8 @@ class ImageTask(Task):
                 (mean,), (std,) = yolo.MEAN_STD
             elif np.dtype(details[0]["dtype"]).itemsize > 1:
                 mean, std = own.mean, own.std
-        self._mean, self._std = _numbers("mean", mean), _numbers("std", std)
+        channels = tensors.picture_channels(details[0])
+        self._mean, self._std = _numbers("mean", mean, channels), _numbers("std", std, channels)
         if self._std and 0 in self._std:
             raise ValueError("std is 0; pixels are divided by it")
 
@@ -100,10 +101,14 @@ class ImageTask(Task):
         return [[int(size) for size in detail["shape"]] for detail in self.interpreter.get_output_details()]
 
 
-def _numbers(name: str, given: Numbers | None) -> list[float] | None:
+def _numbers(name: str, given: Numbers | None, channels: int | None) -> list[float] | None:
     if given is None:
         return None
     try:
-        return [float(given)] if isinstance(given, (int, float)) else [float(v) for v in given]
+        found = [float(given)] if isinstance(given, (int, float)) else [float(v) for v in given]
     except (TypeError, ValueError):
         raise TypeError(f"{name} is {given!r}; expected a number, or a list with one for each channel") from None
+    if channels is not None and len(found) not in (1, channels):
+        raise ValueError(f"{name} has {len(found)} numbers; expected one, or one for each of the {channels} channels "
+                         "of the model's input")
+    return found

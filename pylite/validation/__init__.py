@@ -85,6 +85,7 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
 
     Raises ComparisonError (a ValueError) where the two, or the data, do not fit.
     """
+    _check_workers(workers)
     model, reference = models.named(model), models.named(reference)
     if isinstance(data, (str, os.PathLike)):
         measurement = Measurement(model, reference, os.fspath(data), samples, mean, std, local_samples, threads,
@@ -132,6 +133,7 @@ def accuracy(model: str | os.PathLike[str], data: str | os.PathLike[str] | Label
 
     Raises ComparisonError (a ValueError) where models and data do not fit, or leave open what is meant.
     """
+    _check_workers(workers)
     settings = Settings(task, _path(labels), label_offset, output)
     source: str | Source
     if isinstance(data, (str, os.PathLike)):
@@ -164,6 +166,11 @@ def _source(data: Labelled) -> Source:
         sample = item(i)[0]
         return sample if isinstance(sample, (list, tuple)) else [sample]
     return Source(len(data), get, lambda i: f"sample {i}", lambda i: item(i)[1])
+
+
+def _check_workers(workers: int) -> None:
+    if type(workers) is not int or workers < 1:
+        raise ComparisonError(f"workers is {workers!r}; expected a number of processes, at least 1")
 
 
 def _measured(measurement: Measurement, workers: int, shard: tuple[int, int], save: str | os.PathLike[str] | None,
