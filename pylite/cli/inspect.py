@@ -98,9 +98,8 @@ def _bundle(path):
     found = bundle.members(path)
     if len(found) < 2:
         return None
-    rows = [(f"{path}/{name}", _format.nbytes(size)) for name, size in found.items()]
     return [f"{path}: a bundle of {len(found)} models; `pylite inspect` and the others take their paths",
-            *_format.table(("model", "size"), rows, ("size",))]
+            *[f"{_format.nbytes(size):>9}  {path}/{name}" for name, size in found.items()]]     # whole, to be pasted
 
 
 def _diff(args, facts):

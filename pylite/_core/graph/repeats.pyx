@@ -70,7 +70,7 @@ cdef class Repeats:
             position += 1
         return position
 
-    cdef Template find(self, operator, op):
+    cpdef Template find(self, operator, op):
         """The Template for an operator like an earlier one, else None; the caller then passes its calls to keep()."""
         cdef tuple record = <tuple>operator, inputs = record[5], outputs = record[6]
         cdef int32_t numbers[OPERANDS + 1]
