@@ -168,11 +168,10 @@ class Interpreter(FastPath):
         _get_ops_details().  RuntimeError without that option, before allocate_tensors(), or when a node fails;
         ValueError for nodes that the model lacks.
         """
-        from pylite.runtime import partial_run  # to debug, so is `overrides`
         with self._lock:
             self._ensure_safe()
-            first, last = arguments.whole("start", start), None if stop is None else arguments.whole("stop", stop)
-            self._lock.run(lambda: partial_run.run(self._main, first, last))
+            self._lock.run(self._main.run_nodes, arguments.whole("start", start),
+                           None if stop is None else arguments.whole("stop", stop))
 
     def _invoke_checked(self) -> None:
         """invoke(), where FastPath cannot."""

@@ -120,8 +120,7 @@ class Executor(TensorAccess, ExecutorBase):
         if self.given:
             self.prepared(self.shapes, {})
         if not self.ready:
-            if self.delegation is not None or not self.cache.activate(self):
-                self.reallocate()
+            self.reallocate()
             if not (self.callees or self.memory.variables or len(self.shared) > 1):     # there is no state
                 return
             self.reset_variables()
@@ -137,7 +136,7 @@ class Executor(TensorAccess, ExecutorBase):
         """allocate(), but variables keep their contents."""
         if self.delegation is not None:
             self.delegation.reallocate()
-        if not self.ready:
+        if not self.ready and not self.cache.activate(self):
             self.activate()
 
     def reset_variables(self) -> None:
@@ -153,6 +152,11 @@ class Executor(TensorAccess, ExecutorBase):
             raise errors.ExecutionError("Invoke called on model that is not ready. Run allocate_tensors() first, also "
                                         "after every resize_tensor_input() that changes a shape")
         self.run(self.current)
+
+    def run_nodes(self, start: int, stop: "int | None") -> None:
+        """Run the nodes from `start` to `stop`, None for the last one, on the tensors as they are."""
+        from pylite.runtime import partial_run  # to debug
+        partial_run.run(self, start, stop)
 
     def check_file(self) -> None:
         """Raise ExecutionError where the model's file has lost pages, so that weights are zeros."""
@@ -297,8 +301,6 @@ class Executor(TensorAccess, ExecutorBase):
 
     def activate(self) -> None:
         """Make the program for the present input shapes the current one; variables keep their contents."""
-        if self.cache.activate(self):
-            return
         self.check()
         key = tuple(self.shapes)
         if self.given:

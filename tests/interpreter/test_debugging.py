@@ -1,11 +1,13 @@
 """Parts of a graph run from given tensors; constants are replaced in memory."""
+import os
 import pickle
 
 import numpy as np
 import pytest
 
 import pylite
-from pylite.errors import TensorError
+from pylite.errors import PyliteError, TensorError
+from pylite.media import models
 from pylite.schema.builder import ModelBuilder
 from tests.tools import small_models
 
@@ -47,6 +49,20 @@ def test_nodes_run_from_a_tensor_that_was_set():
     for wrong in ((-1,), (3,), (2, 1), (0, 3)):
         with pytest.raises(ValueError, match=r"which has nodes 0 to 2"):
             interpreter.invoke_nodes(*wrong)
+
+
+@pytest.mark.filterwarnings("ignore:experimental_preserve")
+def test_nodes_run_although_another_file_has_lost_pages(tmp_path):
+    path = tmp_path / "lost.tflite"
+    path.write_bytes(models.path("digits").read_bytes())
+    other = pylite.Interpreter(str(path), cache_dir="")
+    os.truncate(path, 0)
+    with pytest.raises(PyliteError):
+        other.allocate_tensors()
+    assert other._model.lost_pages
+    interpreter = ready(experimental_preserve_all_tensors=True)
+    interpreter.invoke_nodes(0)
+    assert interpreter.get_tensor(index(interpreter, "y")).tolist() == [-1] * 4
 
 
 def test_results_of_nodes_cannot_be_set():

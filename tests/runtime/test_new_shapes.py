@@ -89,6 +89,35 @@ def test_outgrown_arenas_are_freed():
     assert arenas[-1]() is not None
 
 
+def selecting():
+    """condition (n, 4) bool and ids (n,) int32: constant rows, selected from a table by ids, or zeros."""
+    m = ModelBuilder()
+    ids, found = m.tensor("ids", (1,), "int32", shape_signature=(-1,)), m.tensor("f", (1, 4), shape_signature=(-1, 4))
+    y = m.tensor("y", (1, 4), shape_signature=(-1, 4))
+    table = m.constant("table", np.arange(4 * 50, dtype=np.float32).reshape(50, 4))
+    m.operator("GATHER", [table, ids], [found], axis=0)
+    m.operator("SELECT_V2", [m.constant("c", np.array([True, False, True, False])), found,
+                             m.constant("z", np.zeros(4, np.float32))], [y])
+    m.inputs([ids])
+    m.outputs([y])
+    return m.build()
+
+
+def test_constants_of_kernels_that_move_keep_no_arena():
+    interpreter = pylite.Interpreter(model_content=selecting(), cached_shapes=1)
+    arenas = []
+    for count in (1, 2, 3, 8, 30, 100, 4000):
+        interpreter.resize_tensor_input(0, (count,))
+        interpreter.allocate_tensors()
+        ids = np.arange(count, dtype=np.int32) % 50
+        interpreter.set_tensor(0, ids)
+        interpreter.invoke()
+        want = np.arange(200, dtype=np.float32).reshape(50, 4)[ids] * [1, 0, 1, 0]
+        assert (interpreter.get_tensor(interpreter.get_output_details()[0]["index"]) == want).all()
+        arenas.append(weakref.ref(interpreter._main.current.arena))
+    assert len({id(arena()) for arena in arenas if arena() is not None}) == 1
+
+
 def test_views_outlive_the_interpreter_and_its_shapes():
     interpreter = pylite.Interpreter(model_content=network())
     for shape in SHAPES[:4]:

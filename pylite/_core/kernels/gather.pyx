@@ -2,7 +2,7 @@
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
-from pylite._core.run.kernel cimport Kernel, Strided, kernel_fn, placed, set_strided
+from pylite._core.run.kernel cimport Kernel, Strided, kernel_fn, outside_arena, placed, set_strided
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:
@@ -21,7 +21,7 @@ cdef class Gather(Kernel):
     cdef const uint8_t *x
     cdef const uint8_t *indices
     cdef uint8_t *y
-    cdef tuple operands     # x and indices, where one of them is not in the arena
+    cdef tuple operands     # x and indices, None where the arena has them
     cdef Py_ssize_t width, batches, outer, size, count, run
 
     def __init__(self, x, indices, y, *, Py_ssize_t width, Py_ssize_t size, Py_ssize_t count, Py_ssize_t run,
@@ -45,8 +45,7 @@ cdef class Gather(Kernel):
             return None
         made = Gather.__new__(Gather)
         made.width, made.x, made.indices = self.width, self.x, self.indices
-        if arrays[0] == NULL or arrays[1] == NULL:
-            made.operands = self.operands
+        made.operands = outside_arena(self.operands, arrays)
         made.arrange(arrays, size, count, run, 1 if batches is None else batches, 1 if outer is None else outer)
         return made
 

@@ -5,7 +5,7 @@ This file is longer than others, since gathering and scattering share the walk o
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
-from pylite._core.run.kernel cimport Kernel, Strided, kernel_fn, nothing, placed
+from pylite._core.run.kernel cimport Kernel, Strided, kernel_fn, nothing, outside_arena, placed
 from pylite._core.simd cimport binary_kernel, kernel_parameters, parallel_for, pl_binary_fn, pl_pool, pl_range_fn, slots
 
 
@@ -92,7 +92,7 @@ cdef class Select(Kernel):
     element.
     """
     ARRAYS, SIZES = (0, 1, 2, 3), ("axes",)
-    cdef tuple operands     # condition, x and y, where one of them is not in the arena
+    cdef tuple operands     # condition, x and y, None where the arena has them
     cdef const uint8_t *condition
     cdef const uint8_t *x
     cdef const uint8_t *y
@@ -112,8 +112,7 @@ cdef class Select(Kernel):
         if self.fn == <kernel_fn>nothing or arrays[3] == NULL or arrays[3].nbytes == 0:
             return None
         made = Select.__new__(Select)
-        if arrays[0] == NULL or arrays[1] == NULL or arrays[2] == NULL:
-            made.operands = self.operands
+        made.operands = outside_arena(self.operands, arrays)
         made.condition, made.x = <const uint8_t *>placed(arrays[0], self.condition), <const uint8_t *>placed(
             arrays[1], self.x)
         made.y, made.out, made.item = <const uint8_t *>placed(arrays[2], self.y), <uint8_t *>arrays[3].at, self.item

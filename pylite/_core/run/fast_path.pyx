@@ -58,12 +58,12 @@ cdef class Lock:
                 "the interpreter is running: an op or a delegate that it runs cannot run, allocate, resize, set or "
                 "close it. Use another Interpreter with the same model, Interpreter(model=...)")
 
-    def run(self, action):
-        """action(), a method of an Executor, under this lock.  ExecutionError if it leads here again."""
+    def run(self, action, *args):
+        """action(*args), a method of an Executor, under this lock.  ExecutionError if it leads here again."""
         self.check_idle()
         self.busy = True
         try:
-            action()
+            action(*args)
             if lost[0]:
                 action.__self__.check_file()
         finally:

@@ -33,6 +33,11 @@ cdef inline void *placed(const Strided *array, const void *before) noexcept:
     return <void *>before if array == NULL else <void *>array.at
 
 
+# For Kernel.moved(): the first of its arguments ARRAYS, in order, without those that have a new place: an array of an
+# earlier arena would keep that alive.
+cdef tuple outside_arena(tuple operands, const Strided **arrays)
+
+
 cdef class Kernel:
     cdef kernel_fn fn
     cdef signed char subnormals

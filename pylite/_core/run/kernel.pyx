@@ -51,6 +51,15 @@ cdef class Kernel:
         return status
 
 
+cdef tuple outside_arena(tuple operands, const Strided **arrays):
+    cdef list kept = list(operands)
+    cdef Py_ssize_t i
+    for i in range(len(kept)):
+        if arrays[i] != NULL:
+            kept[i] = None
+    return tuple(kept)
+
+
 cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
     return 0
 

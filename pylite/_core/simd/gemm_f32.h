@@ -225,7 +225,7 @@ ROWS_F32(rows_narrow, 1, WHOLE)
 static __attribute__((noinline)) void rows_part(int rows, int n, const pl_a_layout *layout, const float *a,
                                                 const float *panel, int first, int last, const float *bias, float low,
                                                 float high, float *y, ptrdiff_t ldy) {
-  enum { SOME = 48 };
+  enum { SOME = 48 }; /* rows at a time: whole tiles of every height */
   const int width = n <= LANES ? LANES : NV * LANES;
   float lines[SOME * NV * LANES], shift[NV * LANES] = {0};
   if (bias) memcpy(shift, bias, (size_t)n * sizeof *bias);
