@@ -1,6 +1,5 @@
 """Look-up tables of 8-bit functions, and of 16-bit ones, interpolated or whole (docs/numerics.md sections 2 and 6)."""
 import math
-from fractions import Fraction
 from functools import cache, lru_cache
 
 import numpy as np
@@ -110,6 +109,7 @@ def defined16(f, x_dtype, x_scale, x_zero_point, y_scale, y_zero_point, rational
     steps = np.clip(f(x * f64(x_scale)) / f64(y_scale), low - 1, high + 1)
     whole = round_away(steps)
     if rational:
+        from fractions import Fraction  # takes 2 ms to import; few models need it
         near = np.flatnonzero(np.abs(np.abs(steps - np.trunc(steps)) - 0.5) < _NEAR_HALF)
         exact = f(x[near].astype(object) * Fraction(float(x_scale))) / Fraction(float(y_scale))
         whole[near] = [math.floor(abs(v) + Fraction(1, 2)) * (1 if v > 0 else -1) for v in exact]

@@ -227,6 +227,19 @@ def test_modules_that_the_first_result_does_not_need_are_not_imported(plan, late
     assert [module for module in later if f"pylite.{module}" in imported] == []
 
 
+def test_modules_of_ops_import_nothing_slow_beyond_numpy():
+    """Python's fractions alone take 2 ms: as long as all modules of a small model's ops."""
+    code = ("import numpy, sys\n"
+            "before = set(sys.modules)\n"
+            "from pylite.ir import registry\n"
+            "registry.names()\n"
+            "print(*set(sys.modules) - before)")
+    imported = {name.partition(".")[0] for name in run(code).split()}
+    assert {"pylite", "pkgutil"} <= imported
+    assert {name for name in imported if not name.startswith(("_cy", "cython", "_pylite"))} <= {
+        "pylite", "pkgutil", "zipimport", "importlib", "gc"}
+
+
 def test_errors_are_imported_when_one_is_needed():
     assert run("import sys, pylite\n"
                "from pylite.media import models\n"
