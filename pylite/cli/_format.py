@@ -10,6 +10,7 @@ from pylite.cli import _terminal
 from pylite.runtime import columns
 
 LEAST = 3       # characters of a column that is made narrower
+BETWEEN = 3     # spaces between cells below a row
 WORD = re.compile(r"\[[^]]*\]|\S+")      # a shape is one
 NAME = 50       # characters of a file's name in a heading
 
@@ -17,33 +18,68 @@ NAME = 50       # characters of a file's name in a heading
 def table(headers, rows, right=(), optional=(), verbose=False):
     """The lines of a table; right: headers of the columns that are aligned to the right.
 
-    Where there is too little room, columns of `optional` are left out, the first ones first, unless `verbose`, and long
-    cells take several lines.
+    Where there is too little room, columns of `optional` leave the table, the first ones first.  On `verbose` their
+    cells follow below each row, with their headers; else a note names the columns.  Cells that are still too long take
+    several lines.
     """
-    rows = [[str(cell) for cell in row] for row in rows]
+    headers, rows = list(headers), [[str(cell) for cell in row] for row in rows]
     space = _terminal.table_width()
-    left_out = []
-    for name in () if verbose else optional:
-        if name in headers and columns.total(columns.widths(headers, rows)) > space:
-            place = list(headers).index(name)
-            left_out.append(name)
-            headers, *rows = ([*row[:place], *row[place + 1:]] for row in (headers, *rows))
-    lines = _fitted(headers, rows, right, space)
-    note = f"(--verbose shows {', '.join(dict.fromkeys(left_out))})"
-    return [*lines, *(textwrap.wrap(note, max(space, LEAST)) if left_out else [])]
+    left_out = _left_out(headers, rows, optional, space)
+    kept, taken = ([place for place in range(len(headers)) if (place in left_out) == away] for away in (False, True))
+    heads, *groups = _row_lines([headers[place] for place in kept], [[row[place] for place in kept] for row in rows],
+                                right, space)
+    if verbose:
+        indent = min(columns.GAP + max(len(row[kept[0]]) for row in (headers, *rows)), space // 4)
+        groups = [[*group, *_below([(headers[place], row[place]) for place in taken if row[place]], indent, space)]
+                  for group, row in zip(groups, rows, strict=True)]
+    note = f"(--verbose shows {', '.join(dict.fromkeys(headers[place] for place in taken))})"
+    return [*heads, *itertools.chain(*groups),
+            *(textwrap.wrap(note, max(space, LEAST)) if taken and not verbose else [])]
 
 
-def _fitted(headers, rows, right, space):
-    """The lines of a table that a terminal of this width shows unbroken, if it has room for a word a column."""
-    rich = _terminal.rich_table(headers, rows, right)
-    if rich is not None:
-        return rich
+def _left_out(headers, rows, optional, space):
+    """The places of the columns of `optional` for which there is no room."""
+    sizes, left_out = columns.widths(headers, rows), []
+
+    def total():
+        return columns.total([size for place, size in enumerate(sizes) if place not in left_out])
+
+    for name in optional:
+        for place in [place for place, header in enumerate(headers) if header == name and place not in left_out][:1]:
+            if total() > space:
+                left_out.append(place)
+    for place in reversed(left_out.copy()):     # a wide column may have left room for those that left before
+        left_out.remove(place)
+        if total() > space:
+            left_out.append(place)
+    return left_out
+
+
+def _row_lines(headers, rows, right, space):
+    """The lines of the headers, then those of each row, in columns for which `space` suffices."""
     widths = columns.widths(headers, rows)
     unbroken = [width if header in right else max(len(word) for cell in column for word in WORD.findall(cell) or [""])
                 for header, width, column in zip(headers, widths, zip(headers, *rows, strict=True), strict=True)]
     for least in unbroken, [LEAST] * len(headers):      # break between words, if that suffices
         _narrow(widths, least, space)
-    return _plain(headers, rows, right, widths)
+    bold, *groups = columns.lines(headers, rows, right, widths)
+    yield [_terminal.styled(line, "bold", sys.stdout) for line in bold]
+    for group, row in zip(groups, rows, strict=True):
+        yield [_terminal.coloured_end(line, row[-1]) for line in group]
+
+
+def _below(cells, indent, space):
+    """Lines of "header: cell", as many in each as there is room for."""
+    found = []
+    for header, cell in cells:
+        text = f"{header}: {cell}"
+        if found and indent + len(found[-1]) + BETWEEN + len(text) <= space:
+            found[-1] += " " * BETWEEN + text
+        else:
+            found.append(text)
+    for text in found:
+        yield from textwrap.wrap(text, max(space, indent + LEAST), initial_indent=" " * indent,
+                                 subsequent_indent=" " * (indent + columns.GAP), break_on_hyphens=False)
 
 
 def _narrow(widths, least, space):
@@ -53,12 +89,6 @@ def _narrow(widths, least, space):
         if not width:
             return
         widths[place] -= 1
-
-
-def _plain(headers, rows, right, widths):
-    """The lines of a table with columns of these widths, the headers bold."""
-    heads, *cells = columns.lines(headers, rows, right, widths)
-    return [*(_terminal.styled(line, "bold", sys.stdout) for line in heads), *itertools.chain(*cells)]
 
 
 def nbytes(count):

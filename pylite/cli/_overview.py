@@ -25,11 +25,12 @@ def overview(path, threads=1, seconds=0.0, delegates=()):
     times = {}
     if not facts["subgraphs"][0]["missing"] and facts["subgraphs"][0]["error"] is None:
         before = _board.state()
-        interpreter, _ = _timing.started(path, threads, {}, 0, delegates)
+        interpreter, _, doubts = _timing.started(path, threads, {}, 0, delegates)
         if seconds:
             found["latency"], nodes, found["rest"] = _timing.measured(interpreter, seconds)
             times = {node["node"]: node["seconds"] for node in nodes}
-            found["doubts"] = [*_board.doubts(before, _board.state(), threads), *_timing.unsteady(found["latency"])]
+            found["doubts"] = [*doubts, *_board.doubts(before, _board.state(), threads),
+                               *_timing.unsteady(found["latency"])]
         found["arena"] = [_arena(segment) for segment in interpreter._main.segments]
     total = found["latency"]["median"] if times else 0
     found["nodes"] = [_node(model, subgraph, node, times if subgraph["index"] == 0 else {}, total)

@@ -1,7 +1,7 @@
-"""What a terminal gets beyond plain text: colours, rich's tables and progress bars.  The words are the same without.
+"""What a terminal gets beyond plain text: colours and progress bars.  The words are the same without.
 
 Everything that depends on a terminal is decided here.  Colours need one that is not "dumb", and NO_COLOR unset or
-empty; rich is used where it is installed.
+empty; rich draws the bars where it is installed.
 """
 import os
 import re
@@ -15,7 +15,7 @@ STYLES = {"bold": 1, "red": 31, "green": 32, "yellow": 33}
 COLOURED = {"warning:": "yellow", "faster": "green", "slower": "red",
             "Good:": "green", "Look closer:": "yellow", "Poor:": "red"}
 WIDTH = 100         # columns of a table that is written to a file or a pipe
-NARROW = 6          # characters for each column below which rich leaves columns out
+NARROW = 6          # characters of a line, of a terminal that has fewer, too
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _COLOUR_OR_CONTROL = re.compile(rf"(\x1b\[[\d;]*m)|{_CONTROL.pattern}")
 
@@ -66,6 +66,13 @@ def styled(text, style, stream):
     return f"\x1b[{STYLES[style]}m{text}\x1b[0m" if coloured(stream) else text
 
 
+def coloured_end(line, word):
+    """A line for the standard output; a word of COLOURED at its end has its colour."""
+    if word not in COLOURED or not line.endswith(word):
+        return line
+    return line.removesuffix(word) + styled(word, COLOURED[word], sys.stdout)
+
+
 def shown(lines):
     """Lines for the standard output, as wide as a terminal, those that begin with one of COLOURED in its colour."""
     for line in wrapped(lines, sys.stdout):
@@ -100,29 +107,6 @@ def failed(program, text):
     name = f"{program}:"
     first, *more = wrapped([f"{name} {printable(' '.join(text.split()))}"], sys.stderr)
     sys.stderr.write("\n".join([styled(name, "red", sys.stderr) + first.removeprefix(name), *more, ""]))
-
-
-def rich_table(headers, rows, right):
-    """The lines of a table by rich, or None: without it, where the standard output takes no colours or is narrow."""
-    space = width(sys.stdout)
-    if not coloured(sys.stdout) or space < NARROW * len(headers):
-        return None
-    try:
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
-    except ImportError:
-        return None
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for header in headers:
-        table.add_column(Text(header), justify="right" if header in right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell, COLOURED.get(cell, "")) for cell in row))
-    console = Console(width=space, force_terminal=True, color_system="standard",
-                      no_color=False)
-    with console.capture() as text:
-        console.print(table)
-    return text.get().splitlines()
 
 
 class Progress:

@@ -9,6 +9,7 @@ import numpy as np
 from pylite.cli import _cost, _inputs
 from pylite.cli._common import resize
 from pylite.cli._facts import kernel_name
+from pylite.errors import ExecutionError
 from pylite.interpreter import Interpreter
 from pylite.media.tensors import feed
 from pylite.runtime.model import Model
@@ -21,8 +22,10 @@ PARTS = 8               # of a measurement, whose differences are its noise
 
 
 def started(path, threads, shapes, seed, delegates):
-    """(Interpreter with random contents in its inputs, {"load", "allocate", "first": seconds})
+    """(Interpreter with random contents in its inputs, {"load", "allocate", "first": seconds}, doubts)
 
+    Where random contents are outside what the model takes, such as the numbers of words, the inputs are zeros, and
+    doubts has a sentence that says so.
     shapes: {input name: shape}; UsageError names an input that the model does not have.
     """
     clock = time.perf_counter
@@ -35,11 +38,21 @@ def started(path, threads, shapes, seed, delegates):
     begun = clock()
     interpreter.allocate_tensors()
     allocated = clock()
-    rng = np.random.default_rng(seed)
+    doubts = []
+    try:
+        first = _first(interpreter, np.random.default_rng(seed))
+    except ExecutionError as error:
+        first = _first(interpreter, None)
+        doubts.append(f"the inputs are zeros: with random numbers, {str(error).partition(';')[0]}")
+    return interpreter, {"load": loaded - begin, "allocate": allocated - begun, "first": first}, doubts
+
+
+def _first(interpreter, rng):
+    """The seconds of a run on random inputs, or on zeros where `rng` is None."""
     feed(interpreter, [_inputs.blank(detail, rng) for detail in interpreter.get_input_details()])
-    filled = clock()
+    begin = time.perf_counter()
     interpreter.invoke()
-    return interpreter, {"load": loaded - begin, "allocate": allocated - begun, "first": clock() - filled}
+    return time.perf_counter() - begin
 
 
 def measured(interpreter, seconds):

@@ -80,10 +80,11 @@ def _measured(args):
     if args.trace:
         _outputs.check_writable(args.trace)     # before the measurement
     before = _board.state()
-    interpreter, start = _timing.started(path, args.threads, _common.shapes(args.shape), args.seed, _plugins.load(args))
+    interpreter, start, doubts = _timing.started(path, args.threads, _common.shapes(args.shape), args.seed,
+                                                 _plugins.load(args))
     memory = _timing.memory(interpreter)        # before measured() fills memory with times
     times, nodes, rest = _timing.measured(interpreter, args.seconds)
-    doubts = [*_board.doubts(before, _board.state(), args.threads), *_timing.unsteady(times)]
+    doubts += [*_board.doubts(before, _board.state(), args.threads), *_timing.unsteady(times)]
     report = {"model": path, "threads": args.threads, "machine": _board.machine(), "start": start, "latency": times,
               "memory": memory, "nodes": nodes, "rest": rest, "doubts": doubts}
     if args.trace:
@@ -128,7 +129,7 @@ def _node_lines(report, top, verbose):
     for node in shown:
         rows.append(_row(node["node"], node["name"], node["seconds"], total, " ".join(dict.fromkeys(node["kernels"])),
                          node["macs"]))
-        rows += [_row("", f"  {event['name']}", event["seconds"], total, f"{event['calls']:g} calls")
+        rows += [_row("", f"  {event['name']}, {_calls(event['calls'])}", event["seconds"], total)
                  for event in node.get("events", [])]
     if len(shown) < len(nodes):
         others = sum(node["seconds"] for node in nodes) - sum(node["seconds"] for node in shown)
@@ -139,6 +140,10 @@ def _node_lines(report, top, verbose):
     delegated = [_format.replacement(node["node"], node["delegate"], node["replaces"])
                  for node in nodes if "replaces" in node]
     return [*lines, "", *delegated] if delegated else lines
+
+
+def _calls(count):
+    return "1 call" if count == 1 else f"{count:g} calls"
 
 
 def _row(index, name, seconds, total, kernels="", macs=0):

@@ -196,8 +196,9 @@ def _operators(facts, everything, verbose):
                      _format.scaled(o["macs"]) if o["macs"] else "", kernels, "; ".join(o["chosen"])))
     operands = ("types", "inputs", "outputs") if everything else ()
     headers = ("node", "operator", "result", "shape", "quantization", "settings", *operands, "MAC", "kernels", "chosen")
-    return _format.table(headers, rows, ("node", "MAC"), () if everything else (
-        "chosen", "kernels", "quantization", "settings", "MAC"), verbose)
+    return _format.table(headers, rows, ("node", "MAC"),
+                         ("chosen", "kernels", "quantization", "settings", *operands, "MAC", "result"),
+                         verbose or everything)
 
 
 def _repeated(names):
@@ -224,4 +225,4 @@ def _tensors(facts):
         rows.append((t["index"], _format.shortened(t["name"], 48), t["dtype"], shape,
                      "" if t["bytes"] is None else _format.nbytes(t["bytes"]), kind, _nodes.quantization(t)))
     headers = ("tensor", "name", "type", "shape", "bytes", "kind", "quantization")
-    return _format.table(headers, rows, ("tensor", "bytes"))
+    return _format.table(headers, rows, ("tensor", "bytes"), ("quantization", "kind", "bytes", "name"), verbose=True)

@@ -15,6 +15,7 @@ examples:
 USAGE = "pylite report MODEL [options]"
 LEAST, WIDEST = 10, 60      # columns of the arena's map
 BESIDE = 70                 # columns of the rest of its table
+NUMBERS = 24                # columns of its offsets and sizes
 
 
 def configure(parser):
@@ -87,14 +88,15 @@ def _by_op(entries, verbose):
 
 
 def _arena(arena, verbose):
-    steps = len(arena["steps"])
-    wide = max(1, min(steps, WIDEST, max(LEAST, _terminal.table_width() - BESIDE)))
+    steps, space = len(arena["steps"]), _terminal.table_width()
+    wide = max(1, min(steps, WIDEST, max(LEAST, space - BESIDE)))
+    name = max(LEAST, min(_nodes.NAME, space - NUMBERS - wide))
     rows = []
     for b in arena["blocks"]:
         first, last = (b[end] * wide // max(steps, 1) for end in ("first", "last"))
         rows.append((b["offset"], _format.nbytes(b["bytes"]), "." * first + "#" * (last - first + 1)
                      + "." * (wide - last - 1), f"{b['first']}-{b['last']}", b["kind"],
-                     _format.shortened(b["name"], _nodes.NAME)))
+                     _format.shortened(b["name"], name)))
     return [f"arena: {_format.nbytes(arena['bytes'])} (lower bound {_format.nbytes(arena['bound'])}), {steps} steps",
             *_format.table(("offset", "size", "when", "steps", "kind", "tensor"), rows, ("offset", "size"),
                             ("kind", "steps"), verbose)]

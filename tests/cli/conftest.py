@@ -1,6 +1,7 @@
 """Models and files for tests of the command line."""
 import numpy as np
 import pytest
+from _pytest.capture import CaptureIO
 
 from pylite.schema.builder import ModelBuilder
 
@@ -9,6 +10,16 @@ from pylite.schema.builder import ModelBuilder
 def wide(monkeypatch):
     """Room for all columns of tables."""
     monkeypatch.setenv("COLUMNS", "250")
+
+
+@pytest.fixture
+def terminal(capsys, monkeypatch):
+    """Both streams are terminals."""
+    monkeypatch.setattr(CaptureIO, "isatty", lambda stream: True)
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "200")
 
 
 @pytest.fixture

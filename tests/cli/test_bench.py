@@ -67,6 +67,21 @@ def test_a_sleep_is_in_the_time_of_its_node(capsys, tmp_path):
     assert report["nodes"][0]["seconds"] >= 2e-3 and report["latency"]["least"] >= 2e-3
 
 
+@pytest.mark.parametrize("command", ["bench", "report"])
+def test_a_model_that_random_numbers_do_not_fit_is_measured_on_zeros(capsys, tmp_path, command):
+    """Such as one that looks up words, whose numbers come as floats."""
+    m = ModelBuilder()
+    x, words, y = m.tensor("x", (64,)), m.tensor("words", (64,), "int32"), m.tensor("y", (64, 2))
+    m.operator("CAST", [x], [words])
+    m.operator("GATHER", [m.constant("table", np.ones((2, 2), np.float32)), words], [y])
+    m.inputs([x])
+    m.outputs([y])
+    (tmp_path / "m.tflite").write_bytes(m.build())
+    assert cli.main([command, str(tmp_path / "m.tflite"), "--seconds", "0.01"]) == 0
+    out = capsys.readouterr().out
+    assert "warning: the inputs are zeros: with random numbers, node 1 GATHER failed" in out and "median" in out
+
+
 def test_data_dependent_shapes(capsys):
     """The nodes of all segments are timed, each on the shapes that the previous one computed, and those in between."""
     model = Path(__file__).parents[1] / "models" / "converted" / "masked.tflite"

@@ -1,4 +1,4 @@
-"""What a terminal gets: colours, rich's tables, progress; and the same words without them."""
+"""What a terminal gets: colours, sentences of its width, progress; and the same words without them."""
 import argparse
 import contextlib
 import json
@@ -14,23 +14,11 @@ import pytest
 from _pytest.capture import CaptureIO
 
 from pylite import cli
-from pylite.cli import _format, _limits, _terminal
+from pylite.cli import _limits, _terminal
 from pylite.media import models
-from pylite.schema import read, write
 from pylite.schema.builder import ModelBuilder
-from pylite.validation.agreement import Agreement, Difference
 
 ESCAPE = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
-
-
-@pytest.fixture
-def terminal(capsys, monkeypatch):
-    """Both streams are terminals."""
-    monkeypatch.setattr(CaptureIO, "isatty", lambda stream: True)
-    for name in ("NO_COLOR", "FORCE_COLOR"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("COLUMNS", "200")
 
 
 @pytest.fixture
@@ -44,26 +32,8 @@ def inspected(capsys):
     return capsys.readouterr().out
 
 
-def words(text):
-    return ESCAPE.sub("", text).split()
-
-
 def test_a_pipe_gets_plain_text(capsys):
     assert "\x1b" not in inspected(capsys)
-
-
-def test_the_words_are_the_same_with_rich_and_without(capsys, monkeypatch, request):
-    monkeypatch.setenv("COLUMNS", "400")
-    plain = inspected(capsys)
-    request.getfixturevalue("terminal")
-    monkeypatch.setenv("COLUMNS", "400")
-    pytest.importorskip("rich")
-    rich = inspected(capsys)
-    request.getfixturevalue("without_rich")
-    coloured = inspected(capsys)
-    assert "\x1b[1m" in rich and "\x1b[1m" in coloured
-    assert words(rich) == words(coloured) == plain.split()
-    assert ESCAPE.sub("", coloured) == plain
 
 
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
@@ -75,14 +45,6 @@ def test_no_colours(capsys, terminal, monkeypatch, name, value):
 def test_an_empty_no_color_is_none(capsys, terminal, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "")
     assert "\x1b" in inspected(capsys)
-
-
-def test_narrow_terminals_lose_no_letters(capsys, terminal, monkeypatch):
-    pytest.importorskip("rich")
-    monkeypatch.setenv("COLUMNS", "40")
-    lines = [ESCAPE.sub("", line) for line in _format.table(("name", "n"), [("abcdefghij" * 6, 7)], ("n",))]
-    assert all(len(line) <= 40 for line in lines)
-    assert "".join(lines[1:]).replace(" ", "").replace("7", "") == "abcdefghij" * 6
 
 
 def test_an_explained_word_has_its_explanation_in_one_column(capsys, terminal, monkeypatch):
@@ -113,7 +75,7 @@ def test_json_is_never_broken(capsys, terminal, monkeypatch):
         assert isinstance(json.loads(capsys.readouterr().out), dict)
 
 
-def test_sentences_are_broken_between_words(capsys, terminal, without_rich, monkeypatch):
+def test_sentences_are_broken_between_words(capsys, terminal, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     samples = str(models.sample("seven").parent)
     assert cli.main(["validate", "digits", "--reference", "digits", "--data", samples, "--mean", "0", "--std", "255",
@@ -142,109 +104,6 @@ def test_headings_name_files_without_folders(capsys, tmp_path, command):
             heads.append(next(line for line in capsys.readouterr().out.splitlines() if ".tflite" in line))
         assert heads[0].startswith((shown + ":", shown + ","))
         assert heads[1].startswith(str(folder / name))
-
-
-@pytest.mark.parametrize("rich", [True, False])
-@pytest.mark.parametrize("columns", [60, 80, 100])
-@pytest.mark.parametrize("command", [["report", "--seconds", "0.01"], ["bench", "--seconds", "0.01"], ["inspect"]])
-def test_tables_fit_the_terminal(capsys, terminal, monkeypatch, request, command, columns, rich):
-    """Columns that do not fit are named, and come with --verbose."""
-    if rich:
-        pytest.importorskip("rich")
-    else:
-        request.getfixturevalue("without_rich")
-    monkeypatch.setenv("COLUMNS", str(columns))
-    texts = []
-    for verbose in [], ["--verbose"]:
-        assert cli.main([command[0], "digits", *command[1:], *verbose]) == 0
-        texts.append(ESCAPE.sub("", capsys.readouterr().out))
-        first = next(i for i, line in enumerate(texts[-1].splitlines()) if line.startswith("node"))
-        assert max(map(len, texts[-1].splitlines()[first:first + 11])) <= columns
-    assert ("(--verbose shows" in texts[0]) == ("kernels" not in re.search(r"^node.*", texts[0], re.M)[0])
-    assert "(--verbose shows" not in texts[1]
-
-
-@pytest.fixture
-def data(tmp_path):
-    """Ten pictures for `digits` with labels, some of them wrong."""
-    rng = np.random.default_rng(0)
-    np.savez(tmp_path / "d.npz", image=rng.uniform(0, 1, (10, 8, 8, 1)).astype(np.float32), labels=np.arange(10))
-    spoil(tmp_path / "spoiled.tflite")
-    return tmp_path
-
-
-def spoil(path):
-    """`digits` with wrong weights in one node."""
-    model = read(models.path("digits").read_bytes())
-    weights = next(t for t in model.subgraphs[0].tensors if t.name == "trunk/4/weights")
-    weights.quantization.scale = weights.quantization.scale * np.float32(1.5)
-    path.write_bytes(write(model))
-
-
-@pytest.mark.parametrize("columns", [46, 70])
-@pytest.mark.parametrize("options", [
-    [], ["--local-samples", "0"], ["--accuracy"], ["--sensitivity", "--target", "15dB"],
-    ["--repair", "r.tflite"]], ids=" ".join)
-def test_tables_of_validate_fit_the_terminal(capsys, terminal, without_rich, monkeypatch, data, options, columns):
-    monkeypatch.chdir(data)
-    given = ["validate", "spoiled.tflite", "--data", "d.npz", "--reference", "digits"]
-    tables = []
-
-    def recorded(*arguments, **options):
-        lines = shown(*arguments, **options)
-        tables.append([ESCAPE.sub("", line) for line in lines])
-        return lines
-    shown = _format.table
-    monkeypatch.setattr(_format, "table", recorded)
-    monkeypatch.setenv("COLUMNS", str(columns))
-    for verbose in [], ["--verbose"]:
-        tables.clear()
-        capsys.readouterr()
-        assert cli.main([*given, *options, *verbose]) in (0, 1)
-        assert len(tables) == 1 + (options == ["--accuracy"])
-        out = ESCAPE.sub("", capsys.readouterr().out)
-        for lines in tables:
-            assert len(lines) > 3 and max(map(len, lines)) <= columns
-            assert "\n".join(lines) in out
-    assert "(--verbose shows" not in out
-
-
-def test_differences_fit_the_terminal(terminal, without_rich, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "40")
-    differences = [Difference(node, "DEPTHWISE_CONV_2D", node, "y", 0, 3, 200, 2.0, {-1: 100, 2: 100})
-                   for node in (4, 11)]
-    first, *lines = Agreement("m.tflite", "litert", 3, 12, differences).lines(10, _format.table)
-    assert "node 4 (DEPTHWISE_CONV_2D, 'y') is the first of 2" in first
-    assert len(lines) > 4 and max(len(ESCAPE.sub("", line)) for line in lines) <= 40
-
-
-def test_a_pipe_gets_100_columns_or_what_columns_says(capsys, monkeypatch):
-    rows = [("a" * 90, "b c" * 10)]
-    monkeypatch.delenv("COLUMNS", raising=False)
-    assert _format.table(("x", "y"), rows, (), ("y",)) == ["x", "a" * 90, "(--verbose shows y)"]
-    monkeypatch.setenv("COLUMNS", "200")
-    assert _format.table(("x", "y"), rows, (), ("y",)) == ["x" + " " * 91 + "y", "a" * 90 + "  " + "b c" * 10]
-    monkeypatch.setenv("COLUMNS", "20")
-    assert max(map(len, _format.table(("x", "y"), rows, (), ("y",), verbose=True))) == 20
-
-
-@pytest.mark.parametrize("command", [["ops", "CAST"], ["inspect", "digits", "--tensors"],
-                                     ["inspect", "digits", "--verbose"],
-                                     ["report", "digits", "--seconds", "0.01", "--verbose"]])
-def test_lists_and_tables_in_a_pipe_are_no_wider_than_100_columns(capsys, monkeypatch, command):
-    monkeypatch.delenv("COLUMNS", raising=False)
-    assert cli.main(command) == 0
-    path = str(models.path("digits"))       # shown whole with --verbose
-    assert max(len(line) for line in capsys.readouterr().out.splitlines() if not line.startswith(path)) <= 100
-
-
-@pytest.mark.parametrize("columns", [41, 38, 35])
-def test_narrow_columns_keep_words_and_numbers(monkeypatch, columns):
-    monkeypatch.setenv("COLUMNS", str(columns))
-    rows = [("DEPTHWISE_CONV_2D", "filter 2, stride 2, SAME", "9.22 k")]
-    text = "\n".join(lines := _format.table(("op", "settings", "MAC"), rows, ("MAC",)))
-    assert max(map(len, lines)) <= columns
-    assert all(word in text for word in ("DEPTHWISE_CONV_2D", "filter", "stride", "SAME", "9.22 k", "settings"))
 
 
 @pytest.mark.parametrize(("arguments", "file"), [
@@ -349,15 +208,6 @@ def test_pictures_of_graphs_and_reports_of_tests_are_xml_whatever_the_names(tmp_
     assert _limits.finish(arguments, path, {"node \x1b[2J": ["\x00"], "two": []}) == 1
     cases = minidom.parse(str(arguments.junit)).getElementsByTagName("testcase")
     assert [case.getAttribute("name") for case in cases] == [r"node \x1b[2J", "two"]
-
-
-@pytest.mark.parametrize("columns", ["1", "20", "40", "80"])
-def test_a_narrow_terminal_gets_all_columns(terminal, capsys, monkeypatch, columns):
-    """Words may be folded."""
-    monkeypatch.setenv("COLUMNS", columns)
-    narrow = inspected(capsys)
-    monkeypatch.setenv("COLUMNS", "400")
-    assert sorted("".join(words(narrow))) == sorted("".join(words(inspected(capsys))))
 
 
 def process(*arguments, **options):
