@@ -10,8 +10,9 @@ def add(group):
 
 def check(args):
     """UsageError where other options contradict it."""
-    others = {"--accuracy": args.accuracy, "--sensitivity": args.sensitivity, "--repair": args.repair,
-              "--save": args.save, "--merge": args.merge, "--dask": args.dask, "--shard": args.shard != (1, 1),
+    others = {"--accuracy": args.accuracy, "--metric": args.metric, "--sensitivity": args.sensitivity,
+              "--repair": args.repair, "--save": args.save, "--merge": args.merge,
+              "--dask": args.dask, "--shard": args.shard != (1, 1),
               "--workers": args.workers > 1, "--max-drop": args.max_drop is not None,
               "--local-samples": args.local_samples is not None, "--tensors": args.tensors is not None}
     given = [name for name, value in others.items() if value]

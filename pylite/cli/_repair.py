@@ -25,7 +25,7 @@ def wanted(args):
         raise _common.UsageError("with --repair, --target takes --allow-float and decibels, as 30dB")
     others = {"--sensitivity": args.sensitivity, "--html": args.html, "--explorer": args.explorer, "--save": args.save,
               "--dask": args.dask, "--fail-on": args.fail_on, "--max-drop": args.max_drop is not None,
-              "--accuracy": args.accuracy, "--shard": args.shard != (1, 1), "--workers": args.workers > 1}
+              "--shard": args.shard != (1, 1), "--workers": args.workers > 1}
     given = [name for name, value in others.items() if value]
     if given:
         raise _common.UsageError(f"--repair does not go with {', '.join(given)}; validate the repaired file with "
@@ -35,10 +35,13 @@ def wanted(args):
 
 def run(args, model, reference):
     from pylite.validation.repair import repair
+    from pylite.validation.scoring import Settings
+    settings = (args.task, args.labels, args.label_offset, args.output, args.metric)
+    accuracy = Settings(*settings) if args.accuracy or any(value is not None for value in settings) else None
     with Progress("steps") as progress:
         found = repair(model, reference, args.data, samples=args.samples, mean=args.mean, std=args.std, rate=args.rate,
                        pictures=args.images, threads=args.threads, allow_float=args.allow_float,
-                       target=args.target and args.target[0], progress=progress.show)
+                       target=args.target and args.target[0], accuracy=accuracy, progress=progress.show)
     with _outputs.Attempts() as attempt:
         attempt(_outputs.show_found, found, args)
         attempt(_outputs.write, args.repair, found.contents)

@@ -46,7 +46,9 @@ def run(args, model, reference):
     from pylite.validation import Settings
     from pylite.validation.sensitivity import sensitivity
     target, decibels = args.target
-    settings = None if decibels else Settings(args.task, args.labels, args.label_offset, args.output)
+    if decibels and args.metric:
+        raise _common.UsageError("--metric takes a --target in its own numbers, as 0.95, not in decibels")
+    settings = None if decibels else Settings(args.task, args.labels, args.label_offset, args.output, args.metric)
     with Progress("models") as progress:
         found = sensitivity(model, reference, args.data, target, accuracy=settings, samples=args.samples,
                             mean=args.mean, std=args.std, threads=args.threads, blocks=args.blocks,

@@ -39,6 +39,7 @@ examples:
   pylite validate model_int8.tflite --reference model_float.tflite --data d.npz --sensitivity --target 30dB
   pylite validate model_int8.tflite --reference model_float.tflite --data d.npz --shard 1/2 --save first.npz
   pylite validate model_int8.tflite --reference model_float.tflite --merge first.npz second.npz
+  pylite validate model.tflite --data samples.npz --metric errors:word_error_rate
   pylite validate model.tflite --data samples.npz --record desk.npz
   pylite validate model.tflite --data samples.npz --check desk.npz
   pylite validate model.tflite --data samples.npz --against litert
@@ -47,7 +48,7 @@ examples:
 """
 USAGE = "pylite validate MODEL --data PATH\n       [--reference OTHER] [options]"
 AGAINST = ("litert", "litert:ref", "litert:opt", "litert:default")
-SETTINGS = ("task", "labels", "label_offset", "output")
+SETTINGS = ("task", "labels", "label_offset", "output", "metric")
 
 
 def configure(parser):
@@ -88,6 +89,9 @@ def configure(parser):
                              "of the data in alphabetical order")
     parser.add_argument("--label-offset", type=_common.whole, metavar="N", help="add N to labels that are numbers")
     parser.add_argument("--output", metavar="NAME", help="measure the accuracy of this output")
+    parser.add_argument("--metric", metavar="MODULE:FUNCTION",
+                        help="measure accuracy by a function of your own, metric(outputs, labels), which gets arrays "
+                             "of all samples and returns one number; with --repair, no step may make it worse")
     parser.add_argument("--rate", type=_common.real, metavar="HZ",
                         help="sample rate of the model's sound input (default: the metadata's)")
     parser.add_argument("--images", metavar="FOLDER", help="folder of the pictures of COCO's annotations")
@@ -211,7 +215,7 @@ def _measured(args, model, reference, progress):
               "workers": args.workers, "shard": args.shard, "save": args.save, "progress": progress, "rate": args.rate,
               "pictures": args.images, "dask": args.dask,
               "prepare": partial(_plugins.register, args.ops) if args.ops else None}
-    settings = (args.task, args.labels, args.label_offset, args.output)
+    settings = tuple(getattr(args, name) for name in SETTINGS)
     wanted = args.accuracy or args.max_drop is not None or args.tensors == 0 or settings != (None,) * len(settings)
     if reference:
         return validation.compare(model, reference, args.data, local_samples=args.local_samples, tensors=args.tensors,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from pylite.validation.accuracy_report import TASKS, Accuracy
 from pylite.validation.analysis import analyse
 from pylite.validation.comparison import Comparison
 from pylite.validation.data import sample_of
+from pylite.validation.metric import check_importable
 from pylite.validation.partial import TALLY, Partial, identity
 from pylite.validation.report import Report, TensorReport
 from pylite.validation.scoring import Settings, finish
@@ -55,7 +57,8 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
             save: str | os.PathLike[str] | None = None, histograms: bool = False, tensors: int | None = None,
             rate: float | None = None, pictures: str | os.PathLike[str] | None = None, accuracy: Settings | None = None,
             dask: str | None = None, prepare: Callable[[], object] | None = None,
-            progress: Callable[[int, int], object] | None = None) -> Report:
+            progress: Callable[[int, int], object] | None = None,
+            metric: str | Callable[..., Any] | None = None) -> Report:
     """The Report of a quantized model beside its reference, on samples.
 
     model, reference: paths of .tflite files, or names of bundled models such as "digits"; a reference that is quantized
@@ -67,6 +70,9 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     local_samples: measure single nodes on so many samples at most; 0: rank nodes by the errors of both models run from
     their inputs, in less than half of the time.
     threads: for one run of a model.
+    metric: a function metric(outputs, labels) or metric(outputs, labels, reference), or its name "module:function",
+    that gives one number for the outputs of all samples; docs/validation-data.md says what it gets.  Then samples that
+    are no path must be a sequence, and have no labels; `accuracy` takes pairs.
     histograms: count the values of each tensor, of its reference and of the error, for TensorReport.histograms.
 
     With a path as `data`, also:
@@ -87,8 +93,11 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     """
     _check_workers(workers)
     model, reference = models.named(model), models.named(reference)
-    if isinstance(data, (str, os.PathLike)):
-        measurement = Measurement(model, reference, os.fspath(data), samples, mean, std, local_samples, threads,
+    if metric is not None:
+        accuracy = replace(accuracy or Settings(), metric=metric)
+    if isinstance(data, (str, os.PathLike)) or metric is not None:
+        source = os.fspath(data) if isinstance(data, (str, os.PathLike)) else _unlabelled(data, workers, save, dask)
+        measurement = Measurement(model, reference, source, samples, mean, std, local_samples, threads,
                                   histograms, tensors, rate, _path(pictures), accuracy, prepare)
         return _measured(measurement, workers, shard, save, progress, dask)
     if not hasattr(data, "__iter__"):
@@ -119,7 +128,8 @@ def accuracy(model: str | os.PathLike[str], data: str | os.PathLike[str] | Label
              rate: float | None = None, pictures: str | os.PathLike[str] | None = None, threads: int = 1,
              workers: int = 1, shard: tuple[int, int] = (1, 1), save: str | os.PathLike[str] | None = None,
              dask: str | None = None, prepare: Callable[[], object] | None = None,
-             progress: Callable[[int, int], object] | None = None) -> Accuracy:
+             progress: Callable[[int, int], object] | None = None,
+             metric: str | Callable[..., Any] | None = None) -> Accuracy:
     """The Accuracy of a model on labelled data, and of a reference on the same.
 
     data: a path, as `pylite.validation.data` lists them, or a sequence whose items are (sample, label): an array of
@@ -134,13 +144,12 @@ def accuracy(model: str | os.PathLike[str], data: str | os.PathLike[str] | Label
     Raises ComparisonError (a ValueError) where models and data do not fit, or leave open what is meant.
     """
     _check_workers(workers)
-    settings = Settings(task, _path(labels), label_offset, output)
+    settings = Settings(task, _path(labels), label_offset, output, metric)
     source: str | Source
     if isinstance(data, (str, os.PathLike)):
         source = os.fspath(data)
-    elif workers > 1 or save is not None or dask is not None:
-        raise ComparisonError("several workers, and files of sums, take the path of data, not a sequence")
     else:
+        _check_alone(workers, save, dask)
         source = _source(data)
     reference = None if reference is None else models.named(reference)
     found = Measurement(models.named(model), reference, source, samples, mean, std, threads=threads, tensors=0,
@@ -168,6 +177,19 @@ def _source(data: Labelled) -> Source:
     return Source(len(data), get, lambda i: f"sample {i}", lambda i: item(i)[1])
 
 
+def _unlabelled(data: Iterable[Any], workers: int, save: str | os.PathLike[str] | None, dask: str | None) -> Source:
+    _check_alone(workers, save, dask)
+    if not hasattr(data, "__len__"):
+        raise ComparisonError(f"a metric takes samples in a file, a folder or a sequence, not in a "
+                              f"{type(data).__name__}; pass list(...) of it")
+    return _source([(sample, None) for sample in data])
+
+
+def _check_alone(workers: int, save: str | os.PathLike[str] | None, dask: str | None) -> None:
+    if workers > 1 or save is not None or dask is not None:
+        raise ComparisonError("several workers, and files of sums, take the path of data, not a sequence")
+
+
 def _check_workers(workers: int) -> None:
     if type(workers) is not int or workers < 1:
         raise ComparisonError(f"workers is {workers!r}; expected a number of processes, at least 1")
@@ -175,6 +197,7 @@ def _check_workers(workers: int) -> None:
 
 def _measured(measurement: Measurement, workers: int, shard: tuple[int, int], save: str | os.PathLike[str] | None,
               progress: Callable[[int, int], object] | None, dask: str | None) -> Report:
+    function = _metric(measurement, workers > 1 or save is not None or dask is not None)
     measurer = Measurer(measurement)
     part, parts = shard
     count = len(measurer.samples)
@@ -186,13 +209,22 @@ def _measured(measurement: Measurement, workers: int, shard: tuple[int, int], sa
     missing = [i for i in numbers if total is None or i not in total.done]
     found = measured(measurer, missing, workers) if dask is None else _on_cluster(measurement, missing, dask)
     total = _summed(found, total, save, None if progress is None else lambda done: progress(done, len(numbers)))
-    report = _report(measurer.comparison, total, measurement.model, measurement.reference, measurer.samples.tensors)
+    report = _report(measurer.comparison, total, measurement.model, measurement.reference, measurer.samples.tensors,
+                     function)
     if measurer.comparison is not None:
         report.notes += nonfinite.notes(measurer.comparison, lambda: (measurer.samples[i] for i in numbers),
                                         lambda i: measurer.samples.source.where(numbers[i]))
     if report.accuracy is None:     # which has these lines otherwise
         report.notes = [*measurer.samples.notes, *report.notes]
     return report
+
+
+def _metric(measurement: Measurement, elsewhere: bool) -> Callable[..., Any] | None:
+    """The metric that was given as a function; elsewhere: do other processes need it, too?"""
+    given = None if measurement.accuracy is None else measurement.accuracy.metric
+    if given is not None and elsewhere:
+        check_importable(given)
+    return None if isinstance(given, str) else given
 
 
 def _summed(partials: Iterable[Partial], total: Partial | None, save: str | os.PathLike[str] | None,
@@ -254,12 +286,13 @@ def merge(model: str | os.PathLike[str], reference: str | os.PathLike[str] | Non
 
 
 def _report(comparison: Comparison | None, total: Partial, model: str | os.PathLike[str],
-            reference: str | os.PathLike[str] | None, inputs: Sequence[Tensor]) -> Report:
+            reference: str | os.PathLike[str] | None, inputs: Sequence[Tensor],
+            metric: Callable[..., Any] | None = None) -> Report:
     settings, tally = total.header["settings"], total.sums.pop(TALLY)
     assert isinstance(tally, Tally)
     limit = settings["tensors"]
     compared = sum(limit is None or i < limit for i in total.done)
-    found = finish(settings["accuracy"], tally, len(total.done)) if "accuracy" in settings else None
+    found = finish(settings["accuracy"], tally, len(total.done), metric) if "accuracy" in settings else None
     if comparison is None or not compared:
         report = Report(os.fspath(model), _path(reference), len(total.done), 0, [], [], None, [], found)
     else:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pylite.runtime.columns import Table
 
 TASKS = ("classification", "detection", "segmentation", "regression", "embedding")
+OWN = "metric"      # the task of a metric of the user's own
 POINTS = 100        # a metric's whole range in percentage points
 
 
@@ -37,6 +38,16 @@ class Metric:
            better: str = "higher") -> Metric:
         """The Metric of the values, and intervals, of the model and of the reference."""
         return cls(values[0], values[1], intervals[0], intervals[1], method, better)
+
+    def worse_than(self, other: Metric) -> bool:
+        """Is the model of this one worse than that of another?  One that is not known is."""
+        if self.model is None or other.model is None:
+            return self.model is None and other.model is not None
+        return self.model < other.model if self.better == "higher" else self.model > other.model
+
+    def __str__(self) -> str:
+        """The model's value, and its interval where there is one."""
+        return _number(self.model) + (f" ({_interval(self.interval)})" if self.interval else "")
 
 
 @dataclass
@@ -60,7 +71,7 @@ class Flip:
 class Accuracy(Printed):
     """A model's results on a data set, beside its reference's if there is one.
 
-    task: one of TASKS; main: the metric of `drop`; labels: names of the classes; metrics: {name: Metric}
+    task: one of TASKS, or OWN; main: the metric of `drop`; labels: names of the classes; metrics: {name: Metric}
     classes: [{"class", "label", "count", "model", "reference"}]: recall, IoU or AP of each class that occurs
     confusion: {"model", "reference"}: [[label, predicted class, count]] where the count is not 0
     calibration: {"model", "reference"}: [{"low", "high", "count", "confidence", "accuracy"}], bins of the confidence

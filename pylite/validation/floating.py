@@ -48,9 +48,9 @@ def keep_in_float(mender: Mender, reference: Model, target: float | None = None,
         return None
     fitted = value(chosen) - value(frozenset())
     held = mender.held.measure(mixture.of(chosen), mixture.places(chosen)) - mender.held_value
-    kept = held > 0 and fitted > 0
-    step = Step(NAME, len(chosen), held, fitted, kept, ", ".join(map(str, sorted(chosen))))
-    return step, mixture.written(chosen) if kept else contents, sorted(chosen) if kept else []
+    step = Step(NAME, len(chosen), held, fitted, False, ", ".join(map(str, sorted(chosen))))
+    mender.decide(step, mixture.of(chosen))
+    return step, mixture.written(chosen) if step.kept else contents, sorted(chosen) if step.kept else []
 
 
 def _neighbours(graph: Subgraph, candidates: Nodes) -> list[Nodes]:

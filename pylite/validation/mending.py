@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from pylite.ir.graph import Operator
     from pylite.runtime.model import Model
+    from pylite.validation.accuracy_report import Metric
     from pylite.validation.ties import Tied
 
     Array = NDArray[Any]
@@ -38,13 +39,15 @@ AGAIN_DB = 0.1          # gained in a round: with less there is no other one
 @dataclass
 class Step:
     """One step: gained_db, fitted_db: on the held-out samples, and on those that it was chosen on; kept: is it in the
-    file?  changed: how many nodes or ranges; detail: by which methods."""
+    file?  changed: how many nodes or ranges; detail: by which methods; metric: the accuracy of the held-out samples
+    with it, None where it was not measured."""
     name: str
     changed: int
     gained_db: float
     fitted_db: float
     kept: bool
     detail: str = ""
+    metric: Metric | None = None
 
 
 @dataclass(frozen=True)
@@ -59,12 +62,14 @@ class Mender:
     """A model under repair.
 
     fit, held: Judges, of the samples that steps are chosen on, and of the others; numbers: what was kept so far; steps:
-    what was tried; before, held_value: the SQNR on the held-out samples, of the
-    model as it was and with the numbers.
+    what was tried; before, held_value: the SQNR on the held-out samples, of the model as it was and with the numbers;
+    accuracy: gives the Metric of a model on these samples, which no step may make worse; metric: what it is now.
     """
 
     def __init__(self, model: Model, reference: Model, fit: Sequence[Sequence[Array]],
-                 held: Sequence[Sequence[Array]], threads: int) -> None:
+                 held: Sequence[Sequence[Array]], threads: int,
+                 accuracy: Callable[[Model], Metric] | None = None) -> None:
+        self._accuracy, self.metric = accuracy, None if accuracy is None else accuracy(model)
         self._model, self._reference, self._threads = model, reference, threads
         self._graph, self._other = model.graph.subgraphs[0], reference.graph.subgraphs[0]
         self._maker = Requantized(model)
@@ -107,18 +112,33 @@ class Mender:
         tried: list[tuple[Proposal, Step]] = []
         for proposal in proposals:
             if proposal.changed and all(proposal.numbers is not other.numbers for other, _ in tried):
-                fitted, held = self._fitted(proposal.numbers), self.held.measure(self._maker.model(proposal.numbers))
-                kept = held > self.held_value and fitted > self._value
-                tried.append((proposal, Step(name, proposal.changed, held - self.held_value, fitted - self._value, kept,
-                                             proposal.detail)))
+                mended = self._maker.model(proposal.numbers)
+                fitted, held = self.fit.measure(mended), self.held.measure(mended)
+                step = Step(name, proposal.changed, held - self.held_value, fitted - self._value, False,
+                            proposal.detail)
+                self.decide(step, mended)
+                tried.append((proposal, step))
         if not tried:
             return
         proposal, step = max(tried, key=lambda pair: (pair[1].kept, pair[1].gained_db))
         if step.kept or not again:
-            self.steps.append(step)
+            self.enter(step)
         if step.kept:
             self.numbers = proposal.numbers
+
+    def decide(self, step: Step, mended: Model) -> None:
+        """Keep a step that gains on all samples, unless its model has a worse accuracy."""
+        step.kept = step.gained_db > 0 and step.fitted_db > 0
+        if step.kept and self._accuracy is not None and self.metric is not None:
+            step.metric = self._accuracy(mended)
+            step.kept = not step.metric.worse_than(self.metric)
+
+    def enter(self, step: Step) -> None:
+        """Add a step to the list."""
+        self.steps.append(step)
+        if step.kept:
             self._value, self.held_value = self._value + step.fitted_db, self.held_value + step.gained_db
+            self.metric = step.metric
 
     def _helping(self, parts: Sequence[Numbers]) -> Proposal:
         """The parts that help: all at once, or else those of either half."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pylite.errors import ComparisonError
@@ -20,6 +20,8 @@ from pylite.validation.data import Samples, sample_of
 from pylite.validation.floating import keep_in_float
 from pylite.validation.mending import Mender, Step
 from pylite.validation.printed import Printed
+from pylite.validation.scoring import Settings, scored
+from pylite.validation.sources import Source
 from pylite.validation.widening import quantized, widened
 
 if TYPE_CHECKING:
@@ -28,10 +30,20 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from pylite.ir.graph import Tensor
     from pylite.runtime.columns import Table
+    from pylite.validation.accuracy_report import Metric
 
 VERSION = 1
 SAMPLES = 64            # unless told, spread evenly over the data
+
+
+@dataclass
+class Figures:
+    """The accuracy of the held-out samples: the name of its metric, and the Metric before and after."""
+    metric: str
+    before: Metric | None
+    after: Metric | None
 
 
 @dataclass(repr=False)
@@ -41,7 +53,7 @@ class Repair(Printed):
     before_db, after_db: the SQNR of the outputs (their mean, where there are several) on the held-out samples;
     fitted, held_out: numbers of samples; steps: all that were tried, in order; in_float: nodes of
     the model that run in float now; notes: what was assumed; contents: the
-    .tflite file.
+    .tflite file; accuracy: where it was measured.
     """
     model: str
     reference: str
@@ -53,6 +65,7 @@ class Repair(Printed):
     in_float: list[int] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     contents: bytes = field(default=b"", repr=False)
+    accuracy: Figures | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As `repair` in docs/validation.schema.json."""
@@ -66,16 +79,21 @@ class Repair(Printed):
 
     def lines(self, table: Table = columns.table) -> list[str]:
         """The result as text.  table: makes the lines of tables."""
-        rows, value = [("the model as it is", f"{self.before_db:.1f} dB", "", "")], self.before_db
+        def figure(metric: Metric | None) -> tuple[str, ...]:
+            return () if self.accuracy is None else ("" if metric is None else str(metric),)
+        a = self.accuracy
+        rows = [("the model as it is", f"{self.before_db:.1f} dB", "", "", *figure(a.before if a else None))]
+        value, more = self.before_db, () if a is None else (a.metric,)
         for step in self.steps:
             name = f"{step.name} ({step.changed}{': ' if step.detail else ''}{step.detail})"
             rows.append((name, f"{value + step.gained_db:.1f} dB", f"{step.gained_db:+.1f} dB",
-                         "" if step.kept else "not kept"))
+                         "" if step.kept else "not kept", *figure(step.metric)))
             value += step.gained_db if step.kept else 0.0
-        rows.append(("repaired", f"{self.after_db:.1f} dB", f"{self.after_db - self.before_db:+.1f} dB", ""))
+        rows.append(("repaired", f"{self.after_db:.1f} dB", f"{self.after_db - self.before_db:+.1f} dB", "",
+                     *figure(a.after if a else None)))
         return [f"{os.path.basename(self.model)} against {os.path.basename(self.reference)}: fitted on "
                 f"{counted(self.fitted, 'sample')}, measured on {self.held_out} others",
-                *table(("step", "SQNR", "gained", ""), rows, ("SQNR", "gained")),
+                *table(("step", "SQNR", "gained", "", *more), rows, ("SQNR", "gained", *more)),
                 *(f"note: {note}" for note in self.notes)]
 
 
@@ -83,7 +101,8 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
            data: str | os.PathLike[str] | Sequence[Sequence[ArrayLike]], *, samples: int | None = None,
            mean: Sequence[float] | None = None, std: Sequence[float] | None = None, rate: float | None = None,
            pictures: str | os.PathLike[str] | None = None, threads: int = 1, allow_float: bool = False,
-           target: float | None = None,
+           target: float | None = None, accuracy: Settings | None = None,
+           metric: str | Callable[..., Any] | None = None,
            progress: Callable[[int, int], object] | None = None) -> Repair:
     """The Repair of a quantized model: a file with the same graph and less error beside its float reference.
 
@@ -94,35 +113,64 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
 
     samples: take the first so many (default: SAMPLES, spread evenly).  allow_float: at last, run the smallest set of
     nodes in float that brings the SQNR to `target` (in decibels), or without a target those that gain 1 dB each.
+    accuracy, metric: measure the accuracy of the held-out samples, too, by labels or by a function of your own, and
+    keep no step that makes it worse.  Samples that are no path have no labels.
     progress: called with the numbers of steps done and of all.  All else is as for `compare`.
     Raises ComparisonError (a ValueError) where the models or the data do not fit, or the model has nothing quantized.
     """
     model, reference = models.named(model), models.named(reference)
     original, other = Model(model), widened(reference)
-    graph, notes = original.graph.subgraphs[0], list[str]()
+    graph = original.graph.subgraphs[0]
     if not any(map(quantized, graph.tensors)):
         raise ComparisonError(f"{model}: has no quantized tensors, so there is nothing to repair; are the "
                               "model and the reference exchanged?")
-    if isinstance(data, (str, os.PathLike)):
-        found = Samples(os.fspath(data), graph, mean, std, samples, rate=rate,
-                        metadata={**other.graph.metadata, **original.graph.metadata},
-                        pictures=None if pictures is None else os.fspath(pictures))
-        notes += found.notes
-        count = len(found) if samples else min(SAMPLES, len(found))
-        taken = [found[i * len(found) // count] for i in range(count)]
-    else:
-        inputs = [graph.tensors[i] for i in graph.inputs]
-        taken = [sample_of(arrays, inputs) for arrays in data[:samples]]
-    if len(taken) < 2:
-        raise ComparisonError(f"a repair takes at least two samples, one to choose steps and one to judge them; there "
-                              f"are {len(taken)}")
-    mender = Mender(original, other, taken[::2], taken[1::2], threads)
+    source = _source(data, [graph.tensors[i] for i in graph.inputs])
+    taken = Samples(source, graph, mean, std, samples, rate=rate,
+                    metadata={**other.graph.metadata, **original.graph.metadata},
+                    pictures=None if pictures is None else os.fspath(pictures))
+    notes = list(taken.notes)
+    count = len(taken) if samples is not None or isinstance(source, Source) else min(SAMPLES, len(taken))
+    fit, held = _halves(len(taken), count)
+    if metric is not None:
+        accuracy = replace(accuracy or Settings(), metric=metric)
+    measured = None if accuracy is None else _Measured(taken, held, accuracy, threads, other)
+    mender = Mender(original, other, [taken[i] for i in fit], [taken[i] for i in held], threads, measured)
+    before = mender.metric
     mender.run(progress)
     contents, in_float = mender.written(), list[int]()
     found_in_float = keep_in_float(mender, other, target, progress) if allow_float else None
     if found_in_float is not None:
         step, contents, in_float = found_in_float
-        mender.steps.append(step)
-        mender.held_value += step.gained_db if step.kept else 0.0
-    return Repair(model, reference, len(taken[::2]), len(taken[1::2]), mender.before,
-                  mender.held_value, mender.steps, in_float, notes, contents)
+        mender.enter(step)
+    figures = None if measured is None else Figures(measured.name, before, mender.metric)
+    return Repair(model, reference, len(fit), len(held), mender.before, mender.held_value, mender.steps, in_float,
+                  notes, contents, figures)
+
+
+class _Measured:
+    """Gives the Metric of a model on the samples with these numbers.  name: of the metric, once it was measured."""
+
+    def __init__(self, samples: Samples, numbers: Sequence[int], settings: Settings, threads: int,
+                 reference: Model) -> None:
+        self._arguments = samples, numbers, settings, threads, reference
+        self.name = ""
+
+    def __call__(self, model: Model) -> Metric:
+        found = scored(model, *self._arguments)
+        self.name = found.main
+        return found.metrics[found.main]
+
+
+def _halves(available: int, count: int) -> tuple[list[int], list[int]]:
+    """`count` samples spread evenly over those available: those that steps are chosen on, and those that judge them."""
+    if count < 2:
+        raise ComparisonError(f"a repair takes at least two samples, one to choose steps and one to judge them; there "
+                              f"are {count}")
+    numbers = [i * available // count for i in range(count)]
+    return numbers[::2], numbers[1::2]
+
+
+def _source(data: str | os.PathLike[str] | Sequence[Sequence[ArrayLike]], inputs: Sequence[Tensor]) -> str | Source:
+    if isinstance(data, (str, os.PathLike)):
+        return os.fspath(data)
+    return Source(len(data), lambda i: sample_of(data[i], inputs), "sample {}".format)

@@ -1,7 +1,7 @@
 """Runs a model and its reference on labelled samples and counts: which task it is, what labels and outputs mean."""
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,8 @@ from pylite.errors import ComparisonError
 from pylite.media import images, labels
 from pylite.media.outputs import DETECTION, PROBABILITIES, objects, producer
 from pylite.runtime.executor import Executor
-from pylite.validation.accuracy_report import TASKS
+from pylite.validation import metric
+from pylite.validation.accuracy_report import OWN, TASKS
 from pylite.validation.detection import Detection
 from pylite.validation.feeding import feed
 from pylite.validation.sources import File, Objects
@@ -20,12 +21,13 @@ from pylite.validation.tally import Tally
 from pylite.validation.tasks import Classification, Segmentation, Task, Vectors
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
 
     from pylite.runtime.model import Model
+    from pylite.validation.accuracy_report import Accuracy
     from pylite.validation.data import Samples
 
     Array = NDArray[Any]
@@ -42,15 +44,17 @@ class Settings:
     """How accuracy is measured; None: by what the model and the data show.
 
     task: one of TASKS; labels: a file with the classes' names, or FOLDERS; offset: what is added to a label that is a
-    number; output: the name of the one that counts
+    number; output: the name of the one that counts; metric: a function of the user's own or its name, MODULE:FUNCTION,
+    instead of a task's
     """
     task: str | None = None
     labels: str | None = None
     offset: int | None = None
     output: str | None = None
+    metric: str | Callable[..., Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(replace(self, metric=None if self.metric is None else metric.named(self.metric)))
 
 
 class Predictor:
@@ -99,19 +103,23 @@ class Scorer:
         self._size = int(np.prod(self._shape, dtype=int))
         first = self._source.label(0)
         self._names = self._known([*models, *named])
-        name = settings.task or self._inferred(first)
-        if name not in TASKS:
+        function = None if settings.metric is None else metric.resolved(settings.metric)
+        if function is not None and settings.task is not None:
+            raise ComparisonError("a metric and a task exclude each other: a metric of your own takes all outputs")
+        name = settings.task or (OWN if function else self._inferred(first))
+        if name not in TASKS and function is None:
             raise ComparisonError(f"no task is called {name!r}; there are {', '.join(TASKS)}")
         self._classes = max(self._size, 2) if name == "classification" else 0
         self.facts: dict[str, Any] = {"task": name, "paired": len(models) > 1, "labelled": first is not None,
                                       "classes": self._classes, "notes": list(samples.notes)}
-        prepare = {"classification": self._classified, "detection": self._detected}.get(name, dict)
+        prepare = {"classification": self._classified, "detection": self._detected,
+                   OWN: self._known_to_metric}.get(name, dict)
         self.facts |= prepare()
         self.facts["labels"] = [self._names.get(i, "") for i in range(max(self._names, default=-1) + 1)]
-        if first is None and (name in ("detection", "segmentation") or len(models) < 2):
+        if first is None and (name in ("detection", "segmentation") or (len(models) < 2 and name != OWN)):
             raise ComparisonError(f"{samples.path}: has no labels for {name}; give a folder for each class, a column "
                                   "or an array of labels, masks beside the pictures, or COCO's annotations")
-        self._task = KINDS[name](self.facts)
+        self._task = _task(self.facts, function)
 
     def _known(self, models: Sequence[Model]) -> dict[int, str]:
         """{class: name}: those given, or those attached to one of the models."""
@@ -192,6 +200,33 @@ class Scorer:
                               f"labels; give their names (--labels FILE), or --labels {FOLDERS} if its classes are in "
                               "the alphabetical order of the data's")
 
+    def _known_to_metric(self) -> dict[str, Any]:
+        assert self._settings.metric is not None
+        if self._settings.labels == FOLDERS:
+            labels = [self._source.label(i) for i in range(len(self._samples))]
+            self._names = dict(enumerate(sorted({str(label) for label in labels if label is not None})))
+        self._numbers = {_plain(name): number for number, name in self._names.items()}
+        first = self._given(self._source.label(0))
+        if isinstance(first, str):
+            self.facts["notes"].append(f"the metric gets labels as text, as {first!r}; --labels FILE, or --labels "
+                                       f"{FOLDERS}, numbers them")
+        return {"metric": metric.named(self._settings.metric)}
+
+    def _given(self, label: Any) -> Any:
+        """A label as a metric gets it: a class, numbers, text, the classes of pixels, or the rows of Objects."""
+        if isinstance(label, File):
+            return images.read_mask(label)
+        if isinstance(label, Objects):
+            return label.rows
+        if isinstance(label, str) and _plain(label) in self._numbers:
+            return self._numbers[_plain(label)]
+        if label is not None and _integer(label):
+            return int(label) + (self._settings.offset or 0)
+        if isinstance(label, str) and _numbers(label):
+            found = np.array(label.split(), np.float64)
+            return found if found.size > 1 else found[0]
+        return label
+
     def _detected(self) -> dict[str, Any]:
         """Find COCO's category of every class, by name."""
         categories = self._source.categories
@@ -228,6 +263,8 @@ class Scorer:
         elif name == "segmentation":
             shown = [_map(out[0], p.likely) for out, p in zip(results, self._predictors, strict=True)]
             label = self._mask(number, label, results[0][0])
+        elif name == OWN:
+            shown, label = results, self._given(label)
         else:
             shown = [out[0] for out in results]
             label = self._vector(number, label)
@@ -261,9 +298,26 @@ class Scorer:
             raise ComparisonError(f"{self._source.where(number)}: label {label!r} is no number") from None
 
 
-def finish(facts: dict[str, Any], tally: Tally, samples: int) -> Any:
-    """The Accuracy of what a Scorer with these facts has counted, here or elsewhere."""
-    return KINDS[facts["task"]](facts).finish(tally, samples)
+def finish(facts: dict[str, Any], tally: Tally, samples: int, function: Callable[..., Any] | None = None) -> Accuracy:
+    """The Accuracy of what a Scorer with these facts has counted, here or elsewhere; function: a metric of the user's
+    own that cannot be found by its name."""
+    return _task(facts, function).finish(tally, samples)
+
+
+def _task(facts: dict[str, Any], function: Callable[..., Any] | None) -> Task:
+    return metric.Own(facts, function) if facts["task"] == OWN else KINDS[facts["task"]](facts)
+
+
+def scored(model: Model, samples: Samples, numbers: Sequence[int], settings: Settings, threads: int,
+           reference: Model) -> Accuracy:
+    """The Accuracy of a model on some of the samples; reference: names the classes, too, and a metric of the user's own
+    may ask for its outputs."""
+    function = None if settings.metric is None else metric.resolved(settings.metric)
+    paired = [reference] if function is not None and metric.wants_reference(function) else []
+    scorer, tally = Scorer([model, *paired], samples, settings, threads, [reference]), Tally()
+    for number in numbers:
+        scorer.add(tally, number, samples[number])
+    return finish({**settings.to_dict(), **scorer.facts}, tally, len(numbers), function)
 
 
 def _plain(name: str) -> str:

@@ -23,8 +23,7 @@ from pylite.validation.data import Samples
 from pylite.validation.measures import decibels
 from pylite.validation.mixture import Mixture
 from pylite.validation.printed import Printed
-from pylite.validation.scoring import Predictor, Scorer, Settings, finish
-from pylite.validation.tally import Tally
+from pylite.validation.scoring import Predictor, Settings, scored
 from pylite.validation.widening import quantized, widened
 
 if TYPE_CHECKING:
@@ -187,7 +186,7 @@ def sensitivity(model: str | os.PathLike[str], reference: str | os.PathLike[str]
         raise ComparisonError(f"{model}: has no quantized nodes that could run in float")
     measure, name = _sqnr(other, taken, threads), "sqnr_db"
     if accuracy is not None:
-        measure, name = _accuracy(os.fspath(model), taken, accuracy, threads, [other])
+        measure, name = _accuracy(os.fspath(model), taken, accuracy, threads, other)
     graph = original.graph.subgraphs[0]
     groups = blocks_of(graph, mixture.candidates) if blocks else [(node,) for node in mixture.candidates]
     parts = {nodes[-1]: nodes for nodes in groups}
@@ -241,18 +240,16 @@ def _sqnr(reference: Model, samples: Samples, threads: int) -> Callable[[Model],
 
 
 def _accuracy(path: str, samples: Samples, settings: Settings, threads: int,
-              named: Sequence[Model]) -> tuple[Callable[[Model], float], str]:
-    """(a function that gives a model's first metric, the metric's name); named: models that name the classes, too"""
-    def scored(model: Model) -> Any:
-        scorer, tally = Scorer([model], samples, settings, threads, named), Tally()
-        for number in range(len(samples)):
-            scorer.add(tally, number, samples[number])
-        return finish({**settings.to_dict(), **scorer.facts}, tally, len(samples))
-
-    def measure(model: Model) -> float:
-        found = scored(model)
-        return float(found.metrics[found.main].model)
-    return measure, scored(Model(path)).main
+              reference: Model) -> tuple[Callable[[Model], float], str]:
+    """(a function that gives a model's first metric, the metric's name)"""
+    def measured(model: Model) -> tuple[float, str]:
+        found = scored(model, samples, range(len(samples)), settings, threads, reference)
+        first = found.metrics[found.main]
+        if first.better == "lower":
+            raise ComparisonError(f"{found.main}: lower is better, and a target is a least value; return its negative")
+        assert first.model is not None
+        return first.model, found.main
+    return lambda model: measured(model)[0], measured(Model(path))[1]
 
 
 def _config(model: Model) -> dict[str, Any]:

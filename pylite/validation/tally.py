@@ -23,12 +23,14 @@ Z = 1.959963984540054       # of the normal distribution: 95 % lie within
 
 
 class Tally:
-    """counts: {(name, ...): integer}; flips, worst: the KEEP with the largest drop; rows: {name: arrays of numbers}."""
+    """counts: {(name, ...): integer}; flips, worst: the KEEP with the largest drop; rows: {name: arrays of numbers};
+    arrays: {name without spaces: {sample: array}}."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[Any, ...]] = Counter()
         self.lists: dict[str, list[Flip]] = {"flips": [], "worst": []}
         self.rows: dict[str, list[NDArray[np.float64]]] = {}
+        self.arrays: dict[str, dict[int, NDArray[Any]]] = {}
 
     def add(self, value: float, *key: Any) -> None:
         """Add a real number to the exact sums of it and of its square; what is no number is counted apart."""
@@ -58,6 +60,16 @@ class Tally:
             self._cut(name)
         for name, arrays in other.rows.items():
             self.rows.setdefault(name, []).extend(arrays)
+        for name, found in other.arrays.items():
+            self.arrays.setdefault(name, {}).update(found)
+
+    def keep(self, name: str, sample: int, array: NDArray[Any]) -> None:
+        """Keep an array of a sample as it is; the Tally grows with the samples."""
+        self.arrays.setdefault(name, {})[sample] = array
+
+    def kept(self, name: str) -> list[NDArray[Any]]:
+        """The arrays of this name, in the order of the samples."""
+        return [array for _, array in sorted(self.arrays[name].items(), key=lambda item: item[0])]
 
     def worst(self, name: str) -> list[Flip]:
         return self._cut(name)
@@ -71,7 +83,9 @@ class Tally:
         """Everything, as arrays, for files."""
         text = json.dumps([[[*key, count] for key, count in self.counts.items()],
                            {name: [asdict(flip) for flip in self._cut(name)] for name in self.lists}])
-        return {"tally": np.array(text)} | {f"rows:{name}": self.sorted_rows(name) for name in self.rows}
+        arrays = {f"array:{name}:{sample}": array for name, found in self.arrays.items()
+                  for sample, array in found.items()}
+        return {"tally": np.array(text)} | {f"rows:{name}": self.sorted_rows(name) for name in self.rows} | arrays
 
     @classmethod
     def restored(cls, state: dict[str, Any]) -> Tally:
@@ -80,7 +94,13 @@ class Tally:
         counts, lists = json.loads(str(state["tally"]))
         tally.counts.update({tuple(key): count for *key, count in counts})
         tally.lists = {name: [Flip(**entry) for entry in entries] for name, entries in lists.items()}
-        tally.rows = {name.partition(":")[2]: [rows] for name, rows in state.items() if name != "tally"}
+        for name, value in state.items():
+            kind, _, rest = name.partition(":")
+            if kind == "rows":
+                tally.rows[rest] = [value]
+            elif kind == "array":
+                what, _, sample = rest.rpartition(":")
+                tally.keep(what, int(sample), value)
         return tally
 
     def mean(self, *key: Any) -> tuple[float, tuple[float, float]] | None:

@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from pylite.media.outputs import PASS_THROUGH
+from pylite.validation.accuracy_report import OWN
 from pylite.validation.causes import NOTABLE_DB, SUSPICIOUS_DB
 from pylite.validation.ranking import FIXED_GRIDS
 
@@ -85,6 +86,9 @@ def _accuracy(report: Any) -> list[str]:
         return []
     name, value, drop = report.accuracy.main, report.accuracy.metrics[report.accuracy.main].model, report.accuracy.drop
     found = f"{name} is {'not known' if value is None else format(value, '.4g')}"
+    if drop is not None and report.accuracy.task == OWN:
+        main = report.accuracy.metrics[name]
+        return [f"{found}, and the reference's {main.reference:.4g} ({main.better} is better)"]
     if drop is None:
         return [f"{found} on {report.accuracy.samples} samples"]
     return [f"{found}, {abs(drop):.3g} points {'below' if drop > 0 else 'above'} the reference's" if drop else

@@ -1,0 +1,172 @@
+"""A metric of the user's own: a function of the outputs of all samples, and of their labels."""
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite.errors import ComparisonError, shortened
+from pylite.validation.accuracy_report import OWN, Metric
+from pylite.validation.tasks import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite.validation.accuracy_report import Accuracy
+    from pylite.validation.tally import Tally
+
+    Array = NDArray[Any]
+    Function = Callable[..., Any]
+
+BETTER = "higher", "lower"
+CALL = "metric(outputs, labels) or metric(outputs, labels, reference)"
+
+
+def load(name: str) -> Function:
+    """The function MODULE:FUNCTION, of a module in the working folder or of an installed one."""
+    module, _, path = name.partition(":")
+    if not (module and path):
+        raise ComparisonError(f"metric {name!r}: names no function; write it as module:function")
+    here = os.getcwd()
+    sys.path.insert(0, here)
+    try:
+        found: Any = importlib.import_module(module)
+    except Exception as error:      # a module may raise whatever it likes
+        raise ComparisonError(f"metric {name!r}: module {module!r} cannot be imported: {type(error).__name__}: "
+                              f"{error}; install it, or run from the folder that has {module.partition('.')[0]}.py"
+                              ) from error
+    finally:
+        sys.path.remove(here)
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    if found is None:
+        functions = [key for key, value in vars(sys.modules[module]).items()
+                     if inspect.isfunction(value) and value.__module__ == module]
+        known = f"its functions are {', '.join(functions)}" if functions else "it has no functions"
+        raise ComparisonError(f"metric {name!r}: module {module!r} has no {path!r}; {known}")
+    return _checked(found, name)
+
+
+def resolved(metric: str | Function) -> Function:
+    """The function of a name, or the given one.  ComparisonError where it cannot be called as a metric."""
+    return load(metric) if isinstance(metric, str) else _checked(metric, named(metric))
+
+
+def named(metric: str | Function) -> str:
+    """MODULE:FUNCTION of a function."""
+    if isinstance(metric, str):
+        return metric
+    name = getattr(metric, "__qualname__", type(metric).__qualname__)
+    return f"{getattr(metric, '__module__', type(metric).__module__)}:{name}"
+
+
+def check_importable(metric: str | Function) -> None:
+    """Raise ComparisonError where another process would not find the function by its name."""
+    try:
+        found = load(named(metric))
+    except ComparisonError:
+        found = None
+    if found is None or not (isinstance(metric, str) or found is metric):
+        raise ComparisonError(f"metric {named(metric)!r}: several workers, and files of sums, take a function of a "
+                              "module, which other processes can import; define it there, or use one worker")
+
+
+def _checked(function: Any, name: str) -> Function:
+    better = getattr(function, "better", BETTER[0])
+    if better not in BETTER:
+        raise ComparisonError(f"metric {name!r}: its attribute `better` is {better!r}; it must be 'higher' or 'lower'")
+    if not callable(function):
+        raise ComparisonError(f"metric {name!r}: is {shortened(repr(function))}, which cannot be called; it must be a "
+                              f"function, {CALL}")
+    try:
+        signature = inspect.signature(function)
+    except ValueError:      # of a function in C that does not tell
+        return function
+    try:
+        signature.bind(None, None, **({"reference": None} if wants_reference(function) else {}))
+    except TypeError:
+        raise ComparisonError(f"metric {name!r}: its parameters are {signature}; it is called as {CALL}") from None
+    return function
+
+
+def wants_reference(function: Function) -> bool:
+    """Has the function a parameter for the reference's outputs?"""
+    try:
+        return "reference" in inspect.signature(function).parameters
+    except ValueError:
+        return False
+
+
+class Own(Task):
+    """Results: the outputs, as real numbers where they are quantized; label: an array, or None.
+
+    facts: also {"metric": its name}; function: the metric, found by this name unless it is given.
+    """
+    name = OWN
+
+    def __init__(self, facts: dict[str, Any], function: Function | None = None) -> None:
+        super().__init__(facts)
+        self._function = load(facts["metric"]) if function is None else _checked(function, facts["metric"])
+        self.main = facts["metric"].partition(":")[2]
+        if wants_reference(self._function) and not facts["paired"]:
+            raise ComparisonError(f"metric {facts['metric']!r}: has a parameter `reference`, and there is no "
+                                  "reference; give one (--reference)")
+
+    def add(self, tally: Tally, number: int, path: str | None, label: Any, results: Sequence[Any]) -> None:
+        for side, outputs in zip(self.sides, results, strict=True):
+            for place, array in enumerate(outputs):
+                single = array[0] if array.shape[:1] == (1,) else array
+                tally.keep(f"{side}.{place}", number, single.astype(np.bytes_) if single.dtype == object else single)
+        if label is not None:
+            tally.keep("label", number, np.asarray(label))
+
+    def finish(self, tally: Tally, samples: int) -> Accuracy:
+        outputs: dict[str, list[Any]] = {}
+        for side in self.sides:
+            count = sum(key.startswith(f"{side}.") for key in tally.arrays)
+            outputs[side] = [_together(tally.kept(f"{side}.{place}")) for place in range(count)]
+        labels = _together(tally.kept("label")) if self.facts["labelled"] else None
+        values = self.each(lambda side: self._value(side, outputs, labels))
+        better = getattr(self._function, "better", BETTER[0])
+        found = self.accuracy(tally, samples, {self.main: Metric.of(list(values.values()), better=better)})
+        found.mcnemar = None        # which takes samples that are right or wrong
+        return found
+
+    def _value(self, side: str, outputs: dict[str, list[Any]], labels: Any) -> float:
+        """What the function makes of the outputs of one side.  ComparisonError where that is no finite number."""
+        name = self.facts["metric"]
+        more = {"reference": outputs["reference"]} if wants_reference(self._function) else {}
+        try:
+            found = self._function(outputs[side], labels, **more)
+        except Exception as error:      # the function may raise whatever it likes
+            without = "" if self.facts["labelled"] else "; the data have no labels, so `labels` is None"
+            raise ComparisonError(f"metric {name!r}: failed on the {side}'s outputs: {type(error).__name__}: {error}"
+                                  f"{without}; outputs have the shapes {_shapes(outputs[side])}") from error
+        if np.ndim(found) or np.asarray(found).dtype.kind not in "iuf":
+            what = f"an array of shape {list(found.shape)}" if isinstance(found, np.ndarray) else (
+                f"{shortened(repr(found))}, of type {type(found).__name__}")
+            raise ComparisonError(f"metric {name!r}: returned {what}; it must return one number, as numpy.mean does")
+        if not math.isfinite(found):
+            raise ComparisonError(f"metric {name!r}: returned {float(found)} for the {side}'s outputs; it must return "
+                                  "a finite number: leave out samples that it is not defined for (--nan finds outputs "
+                                  "that are not finite)")
+        return float(found)
+
+
+def _together(arrays: Sequence[Array]) -> Any:
+    """One array with a first axis of samples; a list where their shapes differ."""
+    same = len({array.shape for array in arrays}) == 1
+    return np.stack(arrays) if same else list(arrays)
+
+
+def _shapes(outputs: Sequence[Any]) -> str:
+    return ", ".join(str(list(array.shape)) if isinstance(array, np.ndarray) else f"{len(array)} different ones"
+                     for array in outputs)
