@@ -339,23 +339,23 @@ PL_INLINE vf v_hard_swish(vf x) {
   return V(mul_ps)(x, V(mul_ps)(gate, V_ALL(1.0f / 6.0f)));
 }
 
-#if defined(__aarch64__) /* two vectors, which do not wait for one another */
-#define TWO_VECTORS(function) \
-  for (; i + 2 * V_WIDTH <= n; i += 2 * V_WIDTH) { \
-    const vf a = function(V(loadu_ps)(x + i)), b = function(V(loadu_ps)(x + i + V_WIDTH)); \
-    V(storeu_ps)(y + i, a); \
-    V(storeu_ps)(y + i + V_WIDTH, b); \
+#if defined(__aarch64__) /* `count` vectors, which do not wait for one another */
+#define SEVERAL_VECTORS(function, count) \
+  for (; i + (count) * V_WIDTH <= n; i += (count) * V_WIDTH) { \
+    vf v[count]; \
+    for (int k = 0; k < (count); k++) v[k] = function(V(loadu_ps)(x + i + k * V_WIDTH)); \
+    for (int k = 0; k < (count); k++) V(storeu_ps)(y + i + k * V_WIDTH, v[k]); \
   }
 #else
-#define TWO_VECTORS(function)
+#define SEVERAL_VECTORS(function, count)
 #endif
-#define UNARY_VECTOR(name, function) \
+#define UNARY_VECTOR(name, function, count) \
   static void name(size_t n, const void *vx, void *vy, const void *vp) { \
     const float *x = vx; \
     float *y = vy; \
     size_t i = 0; \
     (void)vp; \
-    TWO_VECTORS(function) \
+    SEVERAL_VECTORS(function, count) \
     for (; i + V_WIDTH <= n; i += V_WIDTH) V(storeu_ps)(y + i, function(V(loadu_ps)(x + i))); \
     if (i < n) { \
       float last[V_WIDTH] = {0}; \
@@ -364,20 +364,20 @@ PL_INLINE vf v_hard_swish(vf x) {
       memcpy(y + i, last, (n - i) * sizeof(float)); \
     } \
   }
-UNARY_VECTOR(logistic_f32, v_logistic)
-UNARY_VECTOR(tanh_f32, v_tanh)
-UNARY_VECTOR(exp_f32, v_exp)
-UNARY_VECTOR(gelu_f32, v_gelu)
-UNARY_VECTOR(gelu_tanh_f32, v_gelu_tanh)
-UNARY_VECTOR(hard_swish_f32, v_hard_swish)
+UNARY_VECTOR(logistic_f32, v_logistic, 2)
+UNARY_VECTOR(tanh_f32, v_tanh, 2)
+UNARY_VECTOR(exp_f32, v_exp, 2)
+UNARY_VECTOR(gelu_f32, v_gelu, 2)
+UNARY_VECTOR(gelu_tanh_f32, v_gelu_tanh, 2)
+UNARY_VECTOR(hard_swish_f32, v_hard_swish, 4)
 #if defined(__AVX512F__)
-UNARY_VECTOR(log_f32, v_log)
+UNARY_VECTOR(log_f32, v_log, 2)
 #endif
 #define HAS_ELU
-UNARY_VECTOR(elu_f32, v_elu)
+UNARY_VECTOR(elu_f32, v_elu, 2)
 #define HAS_RSQRT
-UNARY_VECTOR(rsqrt_f32, v_rsqrt)
+UNARY_VECTOR(rsqrt_f32, v_rsqrt, 2)
 #if defined(V_ANY)
 #define HAS_SQRT
-UNARY_VECTOR(sqrt_f32, v_sqrt)
+UNARY_VECTOR(sqrt_f32, v_sqrt, 2)
 #endif

@@ -1,9 +1,9 @@
 /* Reductions to up to REDUCE_MOST neighbouring outputs; included by portable.c alone.
  *
- * Where the elements of neighbouring outputs are neighbours, too, the outputs are accumulated as one line, four rows at
- * a time.  A short line is accumulated several times side by side ("partials") and folded at the end.  Otherwise each
- * output reduces its own runs of consecutive elements.  The order of float additions depends on the shape alone.  A
- * minimum is the maximum of the flipped elements. */
+ * Where the elements of neighbouring outputs are neighbours, too, the outputs are accumulated as one line, REDUCE_GROUP
+ * rows at a time, some lanes of them in registers.  A short line is accumulated several times side by side ("partials")
+ * and folded at the end.  Otherwise each output reduces its own runs of consecutive elements.  The order of float
+ * additions depends on the shape alone.  A minimum is the maximum of the flipped elements. */
 #include "joining.h"
 #include "rounding.h"
 #include <float.h>
@@ -11,31 +11,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256 };
+enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256, REDUCE_GROUP = 32 };
 
 /* The element that is joined with an accumulator. */
 #define LOAD_F32(v) (sign * (v))
 #define LOAD_S8(v) ((int8_t)((v) ^ flip))
 #define LOAD_U8(v) ((uint8_t)((v) ^ flip))
 #define LOAD_S16(v) ((int16_t)((v) ^ flip))
-/* Four elements at once; four of 8 bits are added in 16. */
-#define FOUR_F32(J, a, p, q, r, s) J(J(J(J(a, p), q), r), s)
-#define FOUR_INT(J, a, p, q, r, s) J(a, J(J(p, q), J(r, s)))
-#define FOUR_S8(J, a, p, q, r, s) ((a) + (int16_t)((p) + (q) + (r) + (s)))
+/* How a lane starts, and what it adds to its accumulator: lanes of bytes are sums in 16 bits. */
+#define LANE_IS_ACC(acc) (acc)
+#define ACC_IS_LANE(acc, lane) (lane)
+#define LANE_IS_ZERO(acc) 0
+#define ACC_ADDS_LANE(acc, lane) ((acc) + (lane))
 
-#define REDUCE_ROWS(name, T, A, FLIP, LOAD, JOIN, FOUR) \
+#define REDUCE_ROWS(name, T, A, N, LANES, FLIP, LOAD, JOIN, START, END) \
+  /* `lanes` accumulators in registers, joined with up to REDUCE_GROUP rows */ \
+  PL_INLINE void name##_lanes(const size_t lanes, const pl_reduction *g, ptrdiff_t rows, ptrdiff_t stride, \
+                              const T *p, A *acc) { \
+    N lane[LANES]; \
+    FLIP; \
+    for (size_t i = 0; i < lanes; i++) lane[i] = (N)START(acc[i]); \
+    for (; rows > 0; rows--, p += stride) \
+      for (size_t i = 0; i < lanes; i++) lane[i] = (N)JOIN(lane[i], LOAD(p[i])); \
+    for (size_t i = 0; i < lanes; i++) acc[i] = END(acc[i], lane[i]); \
+  } \
   /* acc[i] joined with n rows of m elements, stride apart */ \
   static void name##_rows(const pl_reduction *g, size_t m, ptrdiff_t n, ptrdiff_t stride, const void *x, \
                           void *acc0) { \
-    const T *p = x; \
+    const T *row = x; \
     A *acc = acc0; \
-    FLIP; \
-    for (; n >= 4; n -= 4, p += 4 * stride) { \
-      const T *q = p + stride, *r = q + stride, *s = r + stride; \
-      for (size_t i = 0; i < m; i++) acc[i] = FOUR(JOIN, acc[i], LOAD(p[i]), LOAD(q[i]), LOAD(r[i]), LOAD(s[i])); \
+    for (ptrdiff_t rows; n > 0; n -= rows, row += rows * stride) { \
+      size_t i = 0; \
+      rows = n < REDUCE_GROUP ? n : REDUCE_GROUP; \
+      for (; i + LANES <= m; i += LANES) name##_lanes(LANES, g, rows, stride, row + i, acc + i); \
+      for (; i + LANES / 4 <= m; i += LANES / 4) name##_lanes(LANES / 4, g, rows, stride, row + i, acc + i); \
+      for (; i < m; i++) name##_lanes(1, g, rows, stride, row + i, acc + i); \
     } \
-    for (; n > 0; n--, p += stride) \
-      for (size_t i = 0; i < m; i++) acc[i] = (A)JOIN(acc[i], LOAD(p[i])); \
   } \
   static void name##_fold(size_t m, size_t n, void *acc0) { \
     A *acc = acc0; \
@@ -94,12 +105,17 @@ enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256 };
 
 PL_LOOSE_BEGIN
 #define LOAD_AS_IS(v) (v)
-REDUCE_ROWS(sum_f32, float, float, (void)g, LOAD_AS_IS, JOIN_ADD, FOUR_F32)
-REDUCE_ROWS(sum_8, uint8_t, int32_t, const uint8_t flip = (uint8_t)g->flip, LOAD_S8, JOIN_ADD, FOUR_S8)
-REDUCE_ROWS(sum_16, int16_t, int32_t, const int16_t flip = (int16_t)g->flip, LOAD_S16, JOIN_ADD, FOUR_INT)
-REDUCE_ROWS(max_f32, float, float, const float sign = g->sign, LOAD_F32, JOIN_MAX, FOUR_F32)
-REDUCE_ROWS(max_8, uint8_t, uint8_t, const uint8_t flip = (uint8_t)g->flip, LOAD_U8, JOIN_MAX, FOUR_INT)
-REDUCE_ROWS(max_16, int16_t, int16_t, const int16_t flip = (int16_t)g->flip, LOAD_S16, JOIN_MAX, FOUR_INT)
+REDUCE_ROWS(sum_f32, float, float, float, 32, (void)g, LOAD_AS_IS, JOIN_ADD, LANE_IS_ACC, ACC_IS_LANE)
+REDUCE_ROWS(sum_8, uint8_t, int32_t, int16_t, 64, const uint8_t flip = (uint8_t)g->flip, LOAD_S8, JOIN_ADD,
+            LANE_IS_ZERO, ACC_ADDS_LANE)
+REDUCE_ROWS(sum_16, int16_t, int32_t, int32_t, 32, const int16_t flip = (int16_t)g->flip, LOAD_S16, JOIN_ADD,
+            LANE_IS_ACC, ACC_IS_LANE)
+REDUCE_ROWS(max_f32, float, float, float, 32, const float sign = g->sign, LOAD_F32, JOIN_MAX, LANE_IS_ACC,
+            ACC_IS_LANE)
+REDUCE_ROWS(max_8, uint8_t, uint8_t, uint8_t, 64, const uint8_t flip = (uint8_t)g->flip, LOAD_U8, JOIN_MAX,
+            LANE_IS_ACC, ACC_IS_LANE)
+REDUCE_ROWS(max_16, int16_t, int16_t, int16_t, 32, const int16_t flip = (int16_t)g->flip, LOAD_S16, JOIN_MAX,
+            LANE_IS_ACC, ACC_IS_LANE)
 JOIN_RUN(total_f32, JOIN_ADD, 0, LOAD_AS_IS)
 REDUCE_RUN_F32(sum_f32, JOIN_ADD, total_f32((size_t)n, 1, row))
 /* Sums of 8 bits as sums of absolute differences from zeros, for which there are instructions. */
@@ -168,6 +184,7 @@ static __attribute__((noinline)) void reduce(const reducer *r, const pl_reductio
                                              void *y) {
   const int consecutive = !g->run && g->stride[2] == (ptrdiff_t)c;
   ptrdiff_t partials = consecutive && c < REDUCE_LINE ? REDUCE_LINE / (ptrdiff_t)c : 1;
+  if (partials > 8) partials &= ~(ptrdiff_t)7; /* whole blocks of lanes */
   if (g->n[2] < partials) partials = 1;
   int32_t acc[REDUCE_MOST];
   char *a = (char *)acc;
