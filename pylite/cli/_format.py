@@ -24,17 +24,20 @@ def table(headers, rows, right=(), optional=(), verbose=False):
     """
     headers, rows = list(headers), [[str(cell) for cell in row] for row in rows]
     space = _terminal.table_width()
-    left_out = _left_out(headers, rows, optional, space)
-    kept, taken = ([place for place in range(len(headers)) if (place in left_out) == away] for away in (False, True))
-    heads, *groups = _row_lines([headers[place] for place in kept], [[row[place] for place in kept] for row in rows],
-                                right, space)
+    taken = sorted(_left_out(headers, rows, optional, space))
+    heads, *groups = _row_lines(_without(headers, taken), [_without(row, taken) for row in rows], right, space)
+    if not taken:
+        return [*heads, *itertools.chain(*groups)]
     if verbose:
-        indent = min(columns.GAP + max(len(row[kept[0]]) for row in (headers, *rows)), space // 4)
-        groups = [[*group, *_below([(headers[place], row[place]) for place in taken if row[place]], indent, space)]
-                  for group, row in zip(groups, rows, strict=True)]
+        indent = min(columns.GAP + max(len(_without(row, taken)[0]) for row in (headers, *rows)), space // 4)
+        below = [_below([(headers[place], row[place]) for place in taken if row[place]], indent, space) for row in rows]
+        return [*heads, *itertools.chain(*map(itertools.chain, groups, below))]
     note = f"(--verbose shows {', '.join(dict.fromkeys(headers[place] for place in taken))})"
-    return [*heads, *itertools.chain(*groups),
-            *(textwrap.wrap(note, max(space, LEAST)) if taken and not verbose else [])]
+    return [*heads, *itertools.chain(*groups), *textwrap.wrap(note, max(space, LEAST))]
+
+
+def _without(row, places):
+    return [cell for place, cell in enumerate(row) if place not in places]
 
 
 def _left_out(headers, rows, optional, space):
