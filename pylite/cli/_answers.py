@@ -11,6 +11,7 @@ from pylite.media.outputs import DETECTION, PROBABILITIES, objects, producer
 from pylite.media.tensors import dequantize
 
 LEAST_CLASSES = 10       # scores in a row that are those of classes, where a picture or a sound was given
+SHOWN, BRIEF = 8, 4      # values of a tensor, and of one among many
 LEAST_PIXELS, MOST_CLASSES = 8, 512         # of an output that gives the class of each pixel
 
 
@@ -33,7 +34,7 @@ def _output(subgraph, detail, array, labels, top, kinds):
     if classes is not None:
         return found | {"kind": "areas", "areas": _areas(classes, real, labels, top)}
     row = real.reshape(-1)
-    if kinds and row.size > 1 and row.size == max(array.shape) and row.dtype.kind in "fiu":
+    if kinds and _one_row(real):
         names = next(filter(None, (fitted(known, row.size) for known in labels)), None)
         likely = producer(subgraph, detail["index"]) in PROBABILITIES
         if likely or names or (row.size >= LEAST_CLASSES and not kinds.isdisjoint(("image", "audio"))):
@@ -43,6 +44,12 @@ def _output(subgraph, detail, array, labels, top, kinds):
                                   for i in best]}
             return found
     return found | _summary(real)
+
+
+def _one_row(real):
+    """Can these be the scores of classes?  (1, n) and (1, n, 1, 1) can; (1, n, 1) has a number for each of n places."""
+    return real.dtype.kind in "fiu" and real.size > 1 and real.size == max(real.shape) and (
+        real.shape[-1] == real.size or real.ndim == 4)
 
 
 def _classes_of_pixels(real):
@@ -67,16 +74,16 @@ def _areas(classes, real, labels, top):
 
 def _summary(real):
     if real.dtype == object or not real.size:
-        return {"values": [_plain(v) for v in real.reshape(-1)[:8]]}
+        return {"values": [_plain(v) for v in real.reshape(-1)[:SHOWN]]}
     row = real.reshape(-1)
     if row.dtype.kind == "c":
-        return {"values": [str(v) for v in row[:8]]}
+        return {"values": [str(v) for v in row[:SHOWN]]}
     known = row[np.isfinite(row)] if row.dtype.kind == "f" else row
     facts = {"min": _plain(known.min()), "max": _plain(known.max()),
              "mean": float(known.mean(dtype=np.float64))} if known.size else {}
     if known.size < row.size:
         facts["not_finite"] = int(row.size - known.size)
-    return facts | {"values": [_plain(v) for v in row[:8]]}
+    return facts | {"values": [_plain(v) for v in row[:SHOWN]]}
 
 
 def _plain(value):
@@ -136,7 +143,7 @@ def lines(found):
 def brief(found):
     """One answer in a few words."""
     if found["kind"] == "tensor":
-        return f"{found['name']} " + " ".join(map(str, found["values"]))
+        return f"{found['name']} {_values(found, ' ', BRIEF)}"
     entries = found[found["kind"]]
     return ", ".join(f"{e['label'] or e['class']} {score_text(e['score'])}" for e in entries) or "nothing found"
 
@@ -161,7 +168,21 @@ def _class_spans(spans):
                    else c["score"])
         rows.append((_span(stretch[0][0], stretch[-1][1]), score_text(best["score"]), best["class"],
                      best["label"] or ""))
-    return _format.table(("seconds", score, "class", "label"), rows, ("seconds", score, "class"))
+    return _classes_table(("seconds", score, "class", "label"), rows, ("seconds", score, "class"))
+
+
+def _classes_table(headers, rows, right):
+    """A table of classes; without the column of labels where none has one."""
+    place = headers.index("label")
+    if not any(row[place] for row in rows):
+        headers, *rows = ((*row[:place], *row[place + 1:]) for row in (headers, *rows))
+    return _format.table(headers, rows, right)
+
+
+def unnamed(answers):
+    """Do the answers have classes, and none a name?"""
+    entries = [entry for one in answers if one["kind"] != "tensor" for entry in one[one["kind"]]]
+    return bool(entries) and not any(entry["label"] for entry in entries)
 
 
 def _span(begin, end):
@@ -176,12 +197,12 @@ def score_text(score):
 def _class_lines(found):
     score = "probability" if found["probabilities"] else "score"
     rows = [(rank, score_text(c["score"]), c["class"], c["label"] or "") for rank, c in enumerate(found["classes"], 1)]
-    return [_heading(found), *_format.table(("rank", score, "class", "label"), rows, ("rank", score, "class"))]
+    return [_heading(found), *_classes_table(("rank", score, "class", "label"), rows, ("rank", score, "class"))]
 
 
 def _area_lines(found):
     rows = [(f"{a['score']:.1%}", a["class"], a["label"] or "") for a in found["areas"]]
-    return [_heading(found), *_format.table(("area", "class", "label"), rows, ("area", "class"))]
+    return [_heading(found), *_classes_table(("area", "class", "label"), rows, ("area", "class"))]
 
 
 def _detection_lines(found):
@@ -191,16 +212,20 @@ def _detection_lines(found):
     rows = [(score_text(d["score"]), d["class"], d["label"] or "",
              *(v if where == "pixels" else f"{v:.3f}" for v in d[where].values())) for d in found["detections"]]
     edges = ("top", "left", "bottom", "right")
-    return _format.table(("score", "class", "label", *edges), rows, ("score", "class", *edges))
+    return _classes_table(("score", "class", "label", *edges), rows, ("score", "class", *edges))
 
 
 def _tensor_lines(found):
-    values = ", ".join("nan or inf" if v is None else _format.number(v) for v in found["values"])
     facts = [f"{k} {_format.number(found[k])}" for k in ("min", "max", "mean") if k in found]
     if "not_finite" in found:
         facts.append(f"{found['not_finite']} not finite")
-    more = ", ..." if math.prod(found["shape"]) > len(found["values"]) else ""
-    return [_heading(found), *(["  " + ", ".join(facts)] if facts else []), f"  {values}{more}"]
+    return [_heading(found), *(["  " + ", ".join(facts)] if facts else []), f"  {_values(found, ', ', SHOWN)}"]
+
+
+def _values(found, between, most):
+    """The first numbers of a tensor, at most so many, and "..." where there are others."""
+    values = ["nan or inf" if v is None else _format.number(v) for v in found["values"][:most]]
+    return between.join([*values, "..."] if math.prod(found["shape"]) > len(values) else values)
 
 
 def _heading(found):

@@ -28,7 +28,8 @@ def expanded(given):
         else:
             found = [input_path(text)]
         if not found:
-            raise UsageError(f"{text}: no files ({', '.join(kinds)})")
+            raise UsageError(f"{text}: " + (f"the folder has no file that can be read ({', '.join(kinds)})"
+                                            if os.path.isdir(text) else "no file has such a name"))
         files += found
     return files
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from pylite.cli import _common
 from pylite.cli._common import UsageError
-from pylite.errors import TensorError
+from pylite.errors import ModelError, TensorError
 from pylite.media import audio, images, tensors
 from pylite.validation import arrays
 
@@ -36,6 +36,22 @@ def text(given):
             return file.read()
     except UnicodeDecodeError:
         raise UsageError(f"{given}: not a text in UTF-8") from None
+
+
+def numbered(given, model, details):
+    """Arrays for all inputs of a Model, which `details` describe, that takes the numbers of a text's words."""
+    from pylite.tasks.text import TextTask
+    try:
+        return TextTask(model).inputs(text(given))
+    except ModelError:
+        raise UsageError(f"{given!r} is a text, and the model takes numbers: {', '.join(map(described, details))}; it "
+                         "contains no vocabulary to make them from words, so give them as an .npy or .npz file"
+                         ) from None
+
+
+def looks_like_text(given):
+    """Is this a text, or a .txt file, rather than the path of another file?"""
+    return given.lower().endswith(".txt") or (len(given.split()) > 1 and not os.path.exists(given))
 
 
 def is_text(detail):

@@ -42,7 +42,7 @@ class Runner:
         Each is [NAME=]FILE, or (kind, contents) as _inputs.read() returns them.  A sound that is longer than the
         model's window also gives "windows": [{"begin", "end": seconds, "outputs"}]; "outputs" is then of their means.
         """
-        assigned = list(self._assigned(files))
+        assigned = list(self._words(files) or self._assigned(files))
         if self.detector and [kind for _, kind, _ in assigned] == ["image"]:
             return self._detected(assigned[0][2])
         rounds = self._rounds(assigned)
@@ -59,6 +59,15 @@ class Runner:
         return {"seconds": sum(seconds for seconds, *_ in runs), "notes": runs[0][1],
                 "windows": _dated(rounds, [answers for *_, answers in runs]),
                 "outputs": self._answered(_means(self.outputs), assigned, size)}
+
+    def _words(self, files):
+        """As _assigned(), for one text for a model that takes the numbers of its words; else None."""
+        given = files[0] if len(files) == 1 and isinstance(files[0], str) else ""
+        details = self.interpreter.get_input_details()
+        if (not _inputs.looks_like_text(given) or given.partition("=")[0] in self.names
+                or any(_inputs.is_text(detail) or takes_picture(detail) for detail in details)):
+            return None
+        return [(place, "array", array) for place, array in enumerate(_inputs.numbered(given, self.model, details))]
 
     def _rounds(self, assigned):
         """`assigned` for each run: once, or, with one long sound, for each of its windows."""

@@ -98,8 +98,8 @@ class TextTask(Task):
                 "or a list of the words")
         self._pieces = WordPieces(vocabulary, lower_case)
 
-    def _arrays(self, text: str) -> list[NDArray[Any]]:
-        """The inputs for a text, which is cut beyond the model's number of tokens."""
+    def inputs(self, text: str) -> list[NDArray[Any]]:
+        """Arrays for the model's inputs from a text, which is cut beyond the model's number of tokens."""
         details = self.interpreter.get_input_details()
         if self._text:
             return [np.full(details[0]["shape"], text.encode(), object)]
@@ -140,7 +140,7 @@ class TextEmbedder(TextTask):
 
     def embed(self, text: str) -> Embedding:
         """The vector of a text: float32 (n,), or int8."""
-        return Embedding.of(self._run(*self._arrays(text))[0], self._normalized, self._quantized)
+        return Embedding.of(self._run(*self.inputs(text))[0], self._normalized, self._quantized)
 
 
 class TextClassifier(TextTask):
@@ -165,4 +165,4 @@ class TextClassifier(TextTask):
         """The classes of a text, for each output of the model."""
         return ClassificationResult([
             Classifications([category for _, category in head.categories(scores)], index, head.info.name)
-            for index, (head, scores) in enumerate(zip(self._heads, self._run(*self._arrays(text)), strict=True))])
+            for index, (head, scores) in enumerate(zip(self._heads, self._run(*self.inputs(text)), strict=True))])

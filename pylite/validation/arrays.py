@@ -77,6 +77,8 @@ def contents(path: str, rate: float | None = None) -> tuple[str, Any]:
     rate: of the samples, per second, by default the file's.  Raises OSError, ComparisonError or FileFormatError.
     """
     suffix = os.path.splitext(path)[1].lower()
+    if os.path.getsize(path) == 0:
+        raise ComparisonError(f"{path}: is empty (0 bytes)")
     if suffix in (".npy", ".npz"):
         return "array", whole(path)
     if suffix == ".wav":

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from pylite import cli
-from pylite.media import models
+from pylite.media import metadata, models
 from pylite.schema.builder import ModelBuilder
 from tests.cli.running import report, run
+from tests.tools.model_metadata import file, unit, with_metadata
 
 
 def segmenter(folder, scores):
@@ -43,6 +44,56 @@ def test_classes_without_names_are_ranked_for_a_picture(tmp_path, capsys):
     assert cli.main(["run", str(tmp_path / "plain.tflite"), "--input", "seven"]) == 0
     assert [line.split()[:3] for line in capsys.readouterr().out.splitlines()[1:4]] == [
         ["rank", "score", "class"], ["1", "76.0000", "76"], ["2", "76.0000", "153"]]
+
+
+def test_numbers_for_many_places_are_no_classes(tmp_path, capsys):
+    """(1, n, 1), such as the scores of n anchors."""
+    m = ModelBuilder()
+    m.inputs([m.tensor("image", (1, 8, 8, 1))])
+    m.outputs([m.constant("anchors", np.zeros((1, 200, 1), np.float32)),
+               m.constant("classes", np.zeros((1, 200, 1, 1), np.float32))])
+    (tmp_path / "m.tflite").write_bytes(m.build())
+    assert [one["kind"] for one in report(capsys, tmp_path / "m.tflite", "--input", "seven")["outputs"]] == [
+        "tensor", "classes"]
+
+
+def test_classes_without_names_have_no_column_for_them(tmp_path, capsys):
+    path = segmenter(tmp_path, True)
+    out = run(capsys, path, "--input", "seven").out
+    assert "label\n" not in out and "the model has no names for its classes; --labels FILE gives them" in out
+    (tmp_path / "labels.txt").write_text("sky\nroad\ntree\n")
+    out = run(capsys, path, "--input", "seven", "--labels", tmp_path / "labels.txt").out
+    assert "label\n" in out and "--labels" not in out
+
+
+def tokens(vocabulary):
+    """A model that gives the numbers of six words; its metadata have a vocabulary, or none."""
+    m = ModelBuilder()
+    x, y = m.tensor("ids", (1, 6), "int32"), m.tensor("y", (1, 6))
+    m.operator("CAST", [x], [y])
+    m.inputs([x])
+    m.outputs([y])
+    if not vocabulary:
+        return m.build()
+    words = unit("BertTokenizerOptions", vocab_file=[file("vocab.txt", metadata.VOCABULARY)])
+    return with_metadata(m, inputs=[{"name": "ids"}], units=[words],
+                         files={"vocab.txt": "[PAD]\n[CLS]\n[SEP]\n[UNK]\ngood\nfilm\n"})
+
+
+@pytest.mark.parametrize("as_file", [True, False])
+def test_a_text_becomes_the_numbers_of_its_words(tmp_path, capsys, as_file):
+    (tmp_path / "m.tflite").write_bytes(tokens(True))
+    (tmp_path / "t.txt").write_text("good good film\n")
+    [found] = report(capsys, tmp_path / "m.tflite", "--input",
+                     tmp_path / "t.txt" if as_file else "good good film")["outputs"]
+    assert found["values"] == [1, 4, 4, 5, 2, 0]
+
+
+def test_a_text_for_a_model_without_a_vocabulary(tmp_path, capsys):
+    (tmp_path / "m.tflite").write_bytes(tokens(False))
+    assert cli.main(["run", str(tmp_path / "m.tflite"), "--input", "a good film"]) == 2
+    assert ("'a good film' is a text, and the model takes numbers: 'ids' (int32[1, 6]); it contains no vocabulary"
+            in capsys.readouterr().err)
 
 
 def test_inputs_that_are_no_numbers_are_refused(tmp_path, capsys):
@@ -104,7 +155,7 @@ def test_each_window_of_a_sound_is_what_it_is_alone(model, tmp_path, capsys, sou
         assert found["y"].tolist() == [[[.5, 0, 0, 0]], [[0, .25, .5, -.25]], [[0, .25, .5, -.25]], [[.5, 0, 0, 0]]]
     [mean] = report(capsys, path, "--input", sound)["outputs"]
     assert mean["values"] == [.25, .125, .25, -.125]
-    assert "1.20 to 1.40 s  y 0.5 0.0 0.0 0.0" in run(capsys, path, "--input", sound).out
+    assert "1.20 to 1.40 s  y 0.5 0 0 0" in run(capsys, path, "--input", sound).out
 
 
 def test_a_model_that_takes_any_length_hears_the_sound_at_once(model, capsys, sound):

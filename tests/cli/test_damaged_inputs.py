@@ -10,7 +10,8 @@ import pytest
 from pylite import cli
 from pylite.errors import FileFormatError
 from pylite.media import audio, images, labels
-from tests.tasks.test_tasks_metadata import scores_model, with_metadata
+from tests.tasks.test_tasks_metadata import scores_model
+from tests.tools.model_metadata import with_metadata
 
 
 def wav(width=16, channels=1, rate=16000, data=bytes(200)):
@@ -89,7 +90,9 @@ def npz(damage=(), method=zipfile.ZIP_STORED, name="x.npy", contents=GOOD):
     ("c.npy", npy("(-1, 99999999999999999999999)"), "c.npy: "),
     ("d.npy", npy(dtype="'O'"), "d.npy: holds Python objects"),
     ("e.npy", npy("(" * 3000), "e.npy: "),
-    ("f.npy", b"", "f.npy: No data"),
+    ("f.npy", b"", "f.npy: is empty .0 bytes."),
+    ("e.png", b"", "e.png: is empty .0 bytes."),
+    ("e.wav", b"", "e.wav: is empty .0 bytes."),
     ("a.npz", npz(((8, 1),)), "a.npz: .* encrypted"),
     ("b.npz", npz(((10, 99),)), "b.npz: .*compression method"),
     ("c.npz", npz(((16, 0), (17, 0))), "c.npz: Bad CRC"),

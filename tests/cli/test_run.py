@@ -19,7 +19,7 @@ from pylite.ir import graph
 from pylite.media import images, labels, models, tensors
 from pylite.schema.builder import ModelBuilder
 from tests.cli.running import report, run
-from tests.tasks.test_tasks_metadata import unit, with_metadata
+from tests.tools.model_metadata import unit, with_metadata
 
 
 def save(path, **arrays):
@@ -99,7 +99,7 @@ def test_each_of_many_files_gives_what_it_gives_alone(capsys):
 
 
 @pytest.mark.parametrize(("arguments", "says"), [
-    (["nowhere/*.npy"], "nowhere/*.npy: no files"), (["--csv"], "give FILE ..."),
+    (["nowhere/*.npy"], "nowhere/*.npy: no file has such a name"), (["--csv"], "give FILE ..."),
     (["a.npy", "--json"], "give --jsonl or --csv")])
 def test_wrong_arguments_for_many_files(model, arguments, says, capsys):
     assert says in run(capsys, model((1, 4)), *arguments, code=2).err

@@ -1,9 +1,6 @@
 """What pylite.tasks take from a model's metadata: labels, thresholds, calibration, outputs, vocabularies; damage."""
 import contextlib
-import io
-import zipfile
 
-import flatbuffers
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,37 +9,13 @@ from hypothesis import strategies as st
 import pylite
 from pylite.errors import ModelError
 from pylite.media import labels, metadata
-from pylite.schema import tables, writer
+from pylite.schema import tables
 from pylite.schema.builder import ModelBuilder
 from pylite.tasks import AudioClassifier, BoundingBox, ImageClassifier, ImageSegmenter, ObjectDetector, TextEmbedder
 from pylite.tasks.text import WordPieces
+from tests.tools.model_metadata import file, unit, with_metadata
 
 PICTURE = np.zeros((60, 80, 3), np.uint8)
-
-
-def file(name, kind, locale=None):
-    return tables.table("AssociatedFile")(name=name, type=kind, locale=locale)
-
-
-def unit(kind, **values):
-    return tables.table("ProcessUnit")(options=tables.table(kind)(**values))
-
-
-def with_metadata(builder, inputs=(), outputs=(), files=None, units=()):
-    """The model with metadata of its inputs and outputs, and an archive of files."""
-    tensor = tables.table("TensorMetadata")
-    record = tables.table("ModelMetadata")(subgraph_metadata=[tables.table("SubGraphMetadata")(
-        input_tensor_metadata=[tensor(**values) for values in inputs],
-        output_tensor_metadata=[tensor(**values) for values in outputs],
-        input_process_units=list(units), associated_files=[])])
-    out = flatbuffers.Builder(1024)
-    out.Finish(writer._table(out, record), b"M001")
-    builder.metadata("TFLITE_METADATA", bytes(out.Output()))
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as zipped:
-        for name, text in (files or {}).items():
-            zipped.writestr(name, text)
-    return builder.build() + (archive.getvalue() if files else b"")
 
 
 def scores_model(shape=(1, 1, 1, 4)):
