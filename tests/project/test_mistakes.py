@@ -142,7 +142,7 @@ COMMANDS = [
     (f"{VALIDATE} --sensitivity --target high", "'high' is not decibels, as 20dB"),
     (f"{VALIDATE} --target 3dB", "--target", "take --sensitivity"),
     (f"{VALIDATE} --repair gone/r.tflite", "gone/r.tflite: No such file", "there is no folder gone"),
-    (f"{VALIDATE} --repair r.tflite --accuracy", "--repair does not go with --accuracy", "validate the repaired file"),
+    (f"{VALIDATE} --repair r.tflite --accuracy", "x.npy: has no labels for classification", "give a folder"),
     (f"{VALIDATE} --shard 3/2", "shard 3/2 of 3 samples", "expected 1/N to N/N"),
     (f"{VALIDATE} --shard a", "'a' is not a part of parts, as 1/2"),
     ("validate digits --reference digits --merge x.npy", "x.npy: holds no sums", "`pylite validate --save` writes"),
