@@ -19,7 +19,7 @@ import numpy as np
 from pylite.errors import ComparisonError, shortened
 from pylite.media import models
 from pylite.runtime.model import Model
-from pylite.validation import nonfinite
+from pylite.validation import nonfinite, origins
 from pylite.validation.accuracy_report import TASKS, Accuracy
 from pylite.validation.analysis import analyse
 from pylite.validation.comparison import Comparison
@@ -104,14 +104,14 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
         kind = "None" if data is None else f"of type {type(data).__name__}"
         raise ComparisonError(f"the data is {kind}; expected a file, a folder, or samples: lists with an array for "
                               "each input")
-    comparison = Comparison(Model(model), widened(reference), threads, histograms, local_samples != 0)
+    comparison = Comparison(Model(model), widened(reference), threads, histograms, local_samples != 0, True)
     inputs = [comparison.subgraph.tensors[i] for i in comparison.subgraph.inputs]
 
     def taken() -> Iterator[list[NDArray[Any]]]:
         for arrays in islice(data, samples):
             yield sample_of(arrays, inputs)
     for number, arrays in enumerate(taken()):
-        comparison.add(arrays, local_samples is None or number < local_samples)
+        comparison.add(arrays, local_samples is None or number < local_samples, number < origins.SAMPLES)
     if not comparison.samples:
         raise ComparisonError("there are no samples")
     report = analyse(comparison, model, reference)
@@ -280,7 +280,8 @@ def merge(model: str | os.PathLike[str], reference: str | os.PathLike[str] | Non
     if total.header != identity(opened, total.header["samples"], settings):
         raise ComparisonError(f"{files[0]}: holds sums of other models than {model} and {reference}")
     comparison = None if reference is None or settings["tensors"] == 0 else Comparison(
-        opened[0], widened(reference), histograms=settings["histograms"], alone=settings["local_samples"] != 0)
+        opened[0], widened(reference), histograms=settings["histograms"], alone=settings["local_samples"] != 0,
+        origins=True)
     graph = opened[0].graph.subgraphs[0]
     return _report(comparison, total, model, reference, [graph.tensors[i] for i in graph.inputs])
 

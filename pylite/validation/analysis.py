@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pylite.validation.causes import Cause
     from pylite.validation.comparison import Comparison
     from pylite.validation.golden_comparison import Golden
+    from pylite.validation.origins import Origins
     from pylite.validation.statistics import ErrorSums, Grid
     from pylite.validation.weights import Weights
 
@@ -95,6 +96,8 @@ def _tensor(comparison: Comparison | Golden, operator: Operator, index: int) -> 
                                    _inherited(comparison, index, comparison.given))
         _of_its_own(report, local, grid, excess, causes.find(
             operator.name, local, grid, constants, excess, _operands(comparison, operator)))
+        if comparison.origins is not None:
+            _from(report, comparison.origins)
         if index in comparison.histograms:
             report.histograms = comparison.histograms[index].to_dict()
     return report
@@ -117,6 +120,19 @@ def _of_its_own(report: TensorReport, local: Errors, grid: Grid, excess: float, 
         report.channels["range_used"] = local.channel_range_used(grid)
     if cause is not None:
         report.cause, report.detail, report.remedy = cause.name, cause.detail, cause.remedy
+
+
+def _from(report: TensorReport, origins: Origins) -> None:
+    """Fill in where a node's error comes from."""
+    noises = []
+    for name, group in (("sqnr_weights_db", origins.constants), ("sqnr_activations_db", origins.activations)):
+        sums = group.get(report.tensor)
+        if sums is not None and sums.samples:
+            errors = Errors.of(sums)
+            setattr(report, name, errors.sqnr_db)
+            noises.append(errors.mean(errors.noise))
+    if len(noises) == 2 and sum(noises) > 0:
+        report.from_weights = noises[0] / sum(noises)
 
 
 def _inherited(comparison: Comparison | Golden, index: int, known: Mapping[int, ErrorSums]) -> float:

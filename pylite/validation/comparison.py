@@ -15,6 +15,7 @@ from pylite.validation.histograms import Histograms
 from pylite.validation.interleaving import Interleaved, Track, Usage, rounding
 from pylite.validation.isolation import Isolated, Isolation, closure, grouped
 from pylite.validation.matching import Matching, match
+from pylite.validation.origins import Origins
 from pylite.validation.statistics import COUNT, ErrorSums, Grid
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from pylite.runtime.model import Model
 
 
+CUMULATIVE, LOCAL, ORIGINS = range(3)       # how much a sample is measured for
+
+
 class Comparison:
     """A model beside its reference, ready to take samples.
 
@@ -35,13 +39,14 @@ class Comparison:
     {tensor: ErrorSums}, of both models run from their inputs, and of each node by itself; input_sums: {input:
     ErrorSums} of what quantizing the samples does; given: {tensor: ErrorSums} of rounding that a node by itself suffers
     and its reference does not: none; unmeasured: {tensor: why a matched one is not compared}; histograms:
-    {tensor: Histograms} of each node by itself, empty unless they are asked for; programs: {False: both models run
-    from their inputs, True: and each node by itself}.  Without `alone`, nodes are never run by themselves: nothing is
-    prepared for that, and `local` and `histograms` are empty.
+    {tensor: Histograms} of each node by itself, empty unless they are asked for; origins: the Origins of these nodes'
+    errors; programs: {CUMULATIVE: both models run from their inputs, LOCAL: and each node by itself, ORIGINS: and where
+    its error comes from}.  Without `alone`, nodes are never run by themselves: nothing is
+    prepared for that, and `local` and `histograms` are empty; without `origins`, there are none.
     """
 
     def __init__(self, model: Model, reference: Model, threads: int = 1, histograms: bool = False,
-                 alone: bool = True) -> None:
+                 alone: bool = True, origins: bool = False) -> None:
         self.model, self.reference = model, reference
         self.subgraph, self.other = model.graph.subgraphs[0], reference.graph.subgraphs[0]
         self.matching: Matching = match(self.subgraph, self.other)
@@ -54,16 +59,17 @@ class Comparison:
         self._full_reference = _exposed(reference, self.other, wanted, pool)
         self._pool = pool
         self._isolated: tuple[Executor, Executor, Isolated, Isolated] | None = None
+        self.origins: Origins | None = None
         self._casts: dict[int, int] = {}                # result of a cast -> the matched tensor that it reads
         self._represented: dict[int, NDArray[Any]] = {}     # such a tensor -> the activation that is given to the cast
-        self.programs: dict[bool, Interleaved] = {}
+        self.programs: dict[int, Interleaved] = {}
         self.grids: dict[int, Grid] = {}
         self.cumulative: dict[int, ErrorSums] = {}
         self.local: dict[int, ErrorSums] = {}
         self.input_sums: dict[int, ErrorSums] = {}
         self.given: dict[int, ErrorSums] = {}
         self.histograms: dict[int, Histograms] = {}
-        self._alone, self._with_histograms = alone, alone and histograms
+        self._alone, self._with_histograms, self._with_origins = alone, alone and histograms, alone and origins
         self.unmeasured: dict[int, str] = {}
         self.samples = 0
 
@@ -86,7 +92,7 @@ class Comparison:
         if self._with_histograms:
             self.histograms = {index: Histograms(self.grids[index]) for index in self.measured}
         self._share_memory()
-        self.programs = {local: self._interleaved(local) for local in ((False, True) if self._alone else (False,))}
+        self.programs = {level: self._interleaved(level) for level in range(1 + self._alone + self._with_origins)}
 
     def _choose(self) -> None:
         """Leave in `measured` what can be compared, and make sums for it."""
@@ -113,8 +119,11 @@ class Comparison:
                    for index, sums in self.cumulative.items())
 
     def _groups(self) -> dict[str, dict[int, Any]]:
-        return {"cumulative": self.cumulative, "local": self.local, "input": self.input_sums,
-                "histograms": self.histograms}
+        groups: dict[str, dict[int, Any]] = {"cumulative": self.cumulative, "local": self.local,
+                                             "input": self.input_sums, "histograms": self.histograms}
+        if self.origins is not None:
+            groups |= {"constants": self.origins.constants, "activations": self.origins.activations}
+        return groups
 
     def sums(self) -> dict[str, ErrorSums | Histograms]:
         """Copies of all sums by name, for `take` of another Comparison of the same models."""
@@ -145,22 +154,28 @@ class Comparison:
         cuts = {i: matches[i].reference for i in self.measured}
         cuts |= {i: matches[i].reference for i in inputs if i in matches and Grid.of(self.subgraph.tensors[i])
                  and self.other.tensors[matches[i].reference].dtype == "float32"}
-        mine, others, self._casts = grouped(self.subgraph, cuts)
+        pairs, self._casts = grouped(self.subgraph, cuts)
+        others = [(mine, other) for mine, other in pairs if other is not None]
         ours = Isolation(self.subgraph, _shapes(self._full, self.subgraph, cuts))
-        theirs = Isolation(self.other, _shapes(self._full_reference, self.other, cuts.values()))
-        for isolation, groups in ((ours, mine), (theirs, others)):
-            for group in groups:
-                isolation.add(group)
+        shapes = _shapes(self._full_reference, self.other, cuts.values())
+        theirs = Isolation(self.other, shapes)
+        for group, _ in pairs:
+            ours.add(group)
+        for _, group in others:
+            theirs.add(group)
         one, other = ours.finished(), theirs.finished()
         executors = [Executor(model, isolated.subgraph, self._pool) for model, isolated in (
             (self.model, one), (self.reference, other))]
         self._isolated = executors[0], executors[1], one, other
+        if self._with_origins:
+            self.origins = Origins(self.model, self.reference, others, shapes, self._pool)
+            self.origins.prepare(self.grids, {i: sums for i, sums in self.local.items() if i not in self._casts})
 
     def _order(self, local: bool) -> Iterator[tuple[str, int]]:
         """What happens to tensors in one run, in order.
 
         "observe": both models compute it; "give": the reference's activation is given to the nodes by themselves that
-        read it; "alone": its node runs by itself.
+        read it; "alone": its node runs by itself, which is before it is observed.
         """
         keys: dict[int, int] = {}
         if local:
@@ -180,16 +195,19 @@ class Comparison:
 
     def _share_memory(self) -> None:
         """Allocate all graphs so that each tensor keeps its memory no longer than a run needs it."""
-        executors = [self._full_reference, self._full, *(self._isolated[:2] if self._isolated else ())]
+        executors = [self._full_reference, self._full, *(self._isolated[:2] if self._isolated else ()),
+                     *([self.origins.executor] if self.origins else [])]
         reference, full, *single = usages = [Usage(executor.subgraph) for executor in executors]
         for what, index in self._order(self._alone):
             matched = self.matching.matches[index].reference
             if what == "observe":
                 reference.compute(matched)
                 full.compute(index)
+                if self.origins is not None and index in self.origins.activations and self._isolated is not None:
+                    single[1].keep(self._isolated[3].results[matched])
                 continue
             assert self._isolated is not None
-            (alone, counterpart), (ours, theirs) = single, self._isolated[2:]
+            (alone, counterpart, *more), (ours, theirs) = single, self._isolated[2:]
             if what == "give":
                 reference.use(matched)
                 alone.fill(ours.cuts.get(index))
@@ -198,32 +216,43 @@ class Comparison:
                 alone.compute(ours.results[index])
                 if index not in self._casts:
                     counterpart.compute(theirs.results[matched])
+            if self.origins is not None:
+                self.origins.plan(what, index, matched, *more)
         for executor, usage in zip(executors, usages, strict=True):
             executor.release()
             executor.access = usage.access
             executor.allocate()
 
-    def _interleaved(self, local: bool) -> Interleaved:
+    def _interleaved(self, level: int) -> Interleaved:
         """Both models run side by side, each tensor observed when it is computed; then the nodes by themselves that
         read it."""
         program, full, reference = Interleaved(self._pool), Track(self._full), Track(self._full_reference)
-        single = list(map(Track, self._isolated[:2])) if local and self._isolated else []
-        for what, index in self._order(local):
+        single = list(map(Track, self._isolated[:2])) if level >= LOCAL and self._isolated else []
+        origins = self.origins if level == ORIGINS else None
+        if origins is not None:
+            single.append(Track(origins.executor))
+        for what, index in self._order(level >= LOCAL):
+            matched = self.matching.matches[index].reference
             if what == "observe":
-                program.advance(reference, self.matching.matches[index].reference)
+                program.advance(reference, matched)
                 program.advance(full, index)
                 program.add(self.cumulative[index].observer(self.grids[index], self._full.array(index),
                                                             self._expected(index)))
+                if origins is not None and index in origins.activations and self._isolated is not None:
+                    computed = self._isolated[1].array(self._isolated[3].results[matched])
+                    program.add(*origins.watch_activations(index, self.grids[index], computed, self._expected(index)))
             elif what == "give":
-                program.add(*self._give(index))
+                program.add(*self._give(index, origins))
             else:
-                self._watch(program, index, *single)
+                expected = self._watch(program, index, *single[:2])
+                if origins is not None and index in origins.constants:
+                    program.extend(origins.watch_constants(index, single[2], matched, expected))
         for track in (reference, full, *single):
             program.advance(track)
         return program
 
-    def _watch(self, program: Interleaved, index: int, alone: Track, counterpart: Track) -> None:
-        """Run a node by itself, observe its result, and count it and its reference in histograms."""
+    def _watch(self, program: Interleaved, index: int, alone: Track, counterpart: Track) -> NDArray[Any]:
+        """Run a node by itself, observe its result, and count it and its reference in histograms; the latter."""
         assert self._isolated is not None
         single, other, ours, theirs = self._isolated
         program.advance(alone, ours.results[index])
@@ -237,6 +266,7 @@ class Comparison:
         program.add(observer)
         if index in self.histograms:
             program.add(self.histograms[index].counter(observer))
+        return expected
 
     def _read(self, index: int) -> set[int]:
         """The tensors whose activations the node of `index` and its counterpart are given."""
@@ -250,26 +280,29 @@ class Comparison:
             found |= {names[i] for i in closure(isolated.subgraph, (isolated.results[result],), set(names))[1]}
         return found
 
-    def _give(self, key: int) -> list[Kernel]:
+    def _give(self, key: int, origins: Origins | None) -> list[Kernel]:
         """Kernels that give the reference's activation, as the model's tensor `key` can represent it, to the nodes that
         read it."""
         assert self._isolated is not None
         executor, reference, ours, theirs = self._isolated
         real = self._full_reference.array(self.matching.matches[key].reference)
         represented = [reference.array(theirs.cuts[key])] if key in theirs.cuts else []
+        if origins is not None and key in origins.isolated.cuts:
+            represented.append(origins.executor.array(origins.isolated.cuts[key]))
         if key in self._casts.values():     # its reader has it as its reference
             represented.append(self._represented.setdefault(key, np.empty(real.shape, np.float32)))
         quantized = executor.array(ours.cuts[key]) if key in ours.cuts else None
         return rounding(self.grids[key], real, quantized, represented)
 
-    def add(self, inputs: Sequence[NDArray[Any]], local: bool = True) -> None:
+    def add(self, inputs: Sequence[NDArray[Any]], local: bool = True, origins: bool = False) -> None:
         """Run both models on one sample: an array for each input, float32 for those that are real or quantized.
 
-        local: measure each node by itself, too, if this Comparison does that at all.
+        local: measure each node by itself, too, if this Comparison does that at all; origins: and where its error comes
+        from.
         """
-        local = local and self._alone
         if not self.grids:
             self.prepare(inputs)
+        level = min(ORIGINS if local and origins else LOCAL if local else CUMULATIVE, len(self.programs) - 1)
         shapes = [array.shape for array in inputs]
         if shapes != self._full.shapes:
             raise ComparisonError(f"sample {self.samples + 1} has the shapes {shapes}, and the first one had "
@@ -278,8 +311,11 @@ class Comparison:
         for index, array in zip(self.subgraph.inputs, inputs, strict=True):
             if index in self.input_sums and array.dtype == np.float32:
                 self.input_sums[index].add(self.grids[index], self._full.array(index), array)
-        self.programs[local].run()
-        for group in (self.cumulative, self.local) if local else (self.cumulative,):
+        self.programs[level].run()
+        groups = [self.cumulative, self.local] if level >= LOCAL else [self.cumulative]
+        if level == ORIGINS and self.origins is not None:
+            groups += [self.origins.constants, self.origins.activations]
+        for group in groups:
             for sums in group.values():
                 sums.counted()
         self.samples += 1
@@ -290,7 +326,10 @@ class Comparison:
             feed(full, inputs)
         if self._isolated:
             single, other, ours, theirs = self._isolated
-            for full, alone, isolated in ((self._full_reference, other, theirs), (self._full, single, ours)):
+            isolated_graphs = [(self._full_reference, other, theirs), (self._full, single, ours)]
+            if self.origins is not None:
+                isolated_graphs.append((self._full_reference, self.origins.executor, self.origins.isolated))
+            for full, alone, isolated in isolated_graphs:
                 alone.reset_variables()
                 for original, index in isolated.inputs.items():
                     alone.array(index)[...] = full.array(original)

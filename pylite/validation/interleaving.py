@@ -62,6 +62,10 @@ class Usage:
         if tensor in self._producer:
             self.access.read[tensor] = self._computed
 
+    def keep(self, tensor: int) -> None:
+        """`tensor` is read now, perhaps after inputs were written that the next operator is the first to read."""
+        self.access.read[tensor] = self._computed + 1
+
     def fill(self, tensor: int | None) -> None:
         """The input `tensor`, if it is one, is written now."""
         if tensor is not None:
@@ -77,6 +81,10 @@ class Interleaved:
 
     def add(self, *kernels: Kernel) -> None:
         self._steps += [(kernel, None) for kernel in kernels]
+
+    def extend(self, steps: Sequence[tuple[Kernel, tuple[Track, int] | None]]) -> None:
+        """Add kernels with their steps, None for those of no Track."""
+        self._steps += steps
 
     def advance(self, track: Track, tensor: int | None = None) -> None:
         """Let the executor of `track` compute a tensor, or run to its end."""

@@ -57,12 +57,14 @@ def closure(subgraph: Subgraph, results: tuple[int, ...], cuts: set[int]) -> tup
     return [found[i] for i in sorted(found)], read
 
 
-def grouped(subgraph: Subgraph, cuts: Mapping[int, int]) -> tuple[list[Group], list[Group], dict[int, int]]:
-    """(the Groups of a model, those of its reference, {result of a cast that only the model has: what it reads}).
+def grouped(subgraph: Subgraph, cuts: Mapping[int, int]) -> tuple[list[tuple[Group, Group | None]], dict[int, int]]:
+    """([(Group of a model, that of its reference)], {result of a cast that only the model has: what it reads}).
 
+    A cast that only the model has is a Group with None.
     cuts: {tensor of the model: its counterpart}; the keys of both models' cuts are tensors of the model.
     """
-    ours, theirs, casts = [], [], {}
+    found: list[tuple[Group, Group | None]] = []
+    casts: dict[int, int] = {}
     first: dict[int, int] = {}      # tensor of the reference -> the first that stands for it
     for index, counterpart in cuts.items():
         first.setdefault(counterpart, index)
@@ -71,13 +73,14 @@ def grouped(subgraph: Subgraph, cuts: Mapping[int, int]) -> tuple[list[Group], l
         if not results:
             continue
         _, read = closure(subgraph, results, set(cuts))
-        ours.append(Group(results, {i: i for i in read}))
+        own = Group(results, {i: i for i in read})
         if operator.name in CASTS and len(read) == 1 and cuts[results[0]] == cuts[min(read)]:
             casts[results[0]] = min(read)
+            found.append((own, None))
             continue
         images = {**first, **{cuts[i]: i for i in sorted(read, reverse=True)}}
-        theirs.append(Group(tuple(cuts[i] for i in results), images))
-    return ours, theirs, casts
+        found.append((own, Group(tuple(cuts[i] for i in results), images)))
+    return found, casts
 
 
 class Isolation:
@@ -92,10 +95,13 @@ class Isolation:
         self._inputs: dict[int, int] = {}
         self._results: dict[int, int] = {}
 
-    def add(self, group: Group) -> None:
-        """Add the nodes of a group, each with tensors of its own."""
+    def add(self, group: Group, constants: Mapping[int, Tensor] | None = None) -> None:
+        """Add the nodes of a group, each with tensors of its own; constants: {tensor: what is read in its place}."""
         operators, _ = closure(self._subgraph, group.results, set(group.cuts))
         renamed: dict[int, int] = {}
+        for index, tensor in (constants or {}).items():
+            renamed[index] = len(self._tensors)
+            self._tensors.append(replace(tensor, index=len(self._tensors)))
         for operator in operators:
             inputs = tuple(self._read(i, group, renamed) for i in operator.inputs)
             for index in operator.outputs:

@@ -31,7 +31,9 @@ class TensorReport:
     sqnr_db: of both models run from their inputs; cumulative_excess_db: the noise there above what the node's operands
     bring along and a good quantization of the node adds
     All else is of the node by itself, and None where that was not measured:
-    sqnr_local_db; excess_db: noise above that of a good quantization of the same node
+    sqnr_local_db; sqnr_weights_db, sqnr_activations_db: of the node with real numbers but for its weights and biases,
+    and but for the activations that it reads and writes, on the first samples; None without the one or the other;
+    from_weights: the weights' share of both noises; excess_db: noise above that of a good quantization of the same node
     rmse_over_scale: root mean square error in steps, 0.289 for ideal rounding; mean_error_steps; max_error_steps: None
     for tensors of real numbers
     saturated_low, saturated_high: shares of the values at an end of the range whose reference is beyond it
@@ -68,6 +70,9 @@ class TensorReport:
     weights: dict[str, Any] | None = None
     histograms: dict[str, dict[str, Any]] | None = None
     judged: bool = False
+    sqnr_weights_db: float | None = None
+    sqnr_activations_db: float | None = None
+    from_weights: float | None = None
 
 
 @dataclass(repr=False)
@@ -155,16 +160,22 @@ class Report(Printed):
 
     def _own_lines(self, top: int, table: Table) -> list[str]:
         """The ranking by the nodes' own errors, and causes."""
-        headers = "node", "op", "SQNR", "local", "excess", "RMSE/step", "saturated", "range", "cause"
+        headers = "node", "op", "SQNR", "local", "weights", "excess", "RMSE/step", "saturated", "range", "cause"
         rows = [(f"{'> ' * (t.node == self.first_divergence)}{t.node}", t.op, _decibels(t.sqnr_db),
-                 _decibels(t.sqnr_local_db), _decibels(t.excess_db), _number(t.rmse_over_scale, ".3f"),
-                 f"{(t.saturated_low or 0) + (t.saturated_high or 0):.2%}", _number(t.range_used, ".0%"), t.cause or "")
+                 _decibels(t.sqnr_local_db), _number(t.from_weights, ".0%"), _decibels(t.excess_db),
+                 _number(t.rmse_over_scale, ".3f"), f"{(t.saturated_low or 0) + (t.saturated_high or 0):.2%}",
+                 _number(t.range_used, ".0%"), t.cause or "")
                 for t in map(self.by_node, self.ranking[:top])]
-        found = table(headers, rows, (*headers[:1], *headers[2:-1]), ("range", "saturated", "RMSE/step", "local"))
+        found = table(headers, rows, (*headers[:1], *headers[2:-1]),
+                      ("weights", "range", "saturated", "RMSE/step", "local"))
         for node in self.ranking[:top]:
             t = self.by_node(node)
             if t.cause:
                 found += ["", f"node {node} ({t.op}, {t.name}): {t.cause}: {t.detail}.", f"  {t.remedy}"]
+                if t.from_weights is not None:
+                    found.append(f"  {t.from_weights:.0%} of its noise comes from its weights (SQNR "
+                                 f"{_decibels(t.sqnr_weights_db)} dB), the rest from activations "
+                                 f"({_decibels(t.sqnr_activations_db)} dB).")
         found.append("")
         if self.first_divergence is None:
             found.append("No node has more noise of its own than rounding explains.")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from pylite.errors import ComparisonError
 from pylite.runtime.model import Model
+from pylite.validation import origins
 from pylite.validation.comparison import Comparison
 from pylite.validation.data import Samples
 from pylite.validation.matching import check_inputs
@@ -73,7 +74,7 @@ class Measurer:
             check_inputs(*(model.graph.subgraphs[0] for model in models))
         self.comparison = None if measurement.reference is None or measurement.tensors == 0 else Comparison(
             models[0], widened(measurement.reference), measurement.threads, measurement.histograms,
-            measurement.local_samples != 0)
+            measurement.local_samples != 0, True)
         self._shown = sys.maxsize if measurement.local_samples is None else measurement.local_samples
         metadata = {name: data for model in reversed(models) for name, data in model.graph.metadata.items()}
         self.samples = Samples(measurement.data, models[0].graph.subgraphs[0], measurement.mean, measurement.std,
@@ -97,7 +98,7 @@ class Measurer:
             for position, (array, grid) in enumerate(zip(arrays, self._grids, strict=True)):
                 tally.counts["saturated", position] += grid is not None and grid.saturates(array)
             if self.comparison is not None and number < (self.measurement.tensors or sys.maxsize):
-                self.comparison.add(arrays, number < self._shown)
+                self.comparison.add(arrays, number < self._shown, number < origins.SAMPLES)
             if self.scorer is not None:
                 self.scorer.add(tally, number, arrays)
         sums: dict[str, Sums] = {} if self.comparison is None else dict(self.comparison.sums())

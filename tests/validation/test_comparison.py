@@ -286,10 +286,11 @@ def test_tensors_that_share_memory_are_observed_before_they_are_lost(name, monke
     quantized, reference = (planted.MODELS / f"{part}.tflite" for part in planted.PAIRS[name])
 
     def compared():
-        comparison = Comparison(Model(quantized), Model(reference), histograms=True)
+        comparison = Comparison(Model(quantized), Model(reference), histograms=True, origins=True)
         for arrays in planted.samples(Model(quantized), 2):
-            comparison.add(arrays)
-        executors = (comparison._full, comparison._full_reference, *comparison._isolated[:2])
+            comparison.add(arrays, True, True)
+        executors = (comparison._full, comparison._full_reference, *comparison._isolated[:2],
+                     comparison.origins.executor)
         return analyse(comparison).to_json(), sum(executor.current.plan.total for executor in executors)
     shared, nbytes = compared()
     plan = memory_planner.plan

@@ -1,0 +1,113 @@
+"""Where a node's error comes from: its constants, or the rounding of the activations that it reads and writes.
+
+Both are measured with real numbers.  The node with the model's weights and biases and no other rounding, beside the
+reference's node on the same operands, shows what the constants cost; the reference's node on quantized operands, its
+result quantized, beside the reference's activation shows what the activations cost.
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite.ir.graph import replace
+from pylite.runtime.executor import Executor
+from pylite.runtime.model import Model
+from pylite.validation.interleaving import Track, rounding
+from pylite.validation.isolation import Isolation, closure
+from pylite.validation.statistics import ErrorSums, Grid
+from pylite.validation.widening import quantized, real
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite._core.run.kernel import Kernel
+    from pylite._core.simd import Pool
+    from pylite.ir.graph import Operator, Subgraph, Tensor
+    from pylite.validation.interleaving import Usage
+    from pylite.validation.isolation import Group
+
+    Array = NDArray[Any]
+
+SAMPLES = 8         # the first ones, which show the shares well enough
+REAL = Grid("float32")
+
+
+class Origins:
+    """The reference's nodes with the model's constants, each by itself, and sums of the two kinds of errors.
+
+    executor: of these nodes; isolated: their graph, whose cuts and results have the keys of the reference's own;
+    constants, activations: {tensor of the model: ErrorSums}.
+    """
+
+    def __init__(self, model: Model, reference: Model, pairs: Sequence[tuple[Group, Group]],
+                 shapes: Mapping[int, tuple[int, ...]], pool: Pool) -> None:
+        """pairs: Groups of the model and of the reference that compute the same; shapes: of the reference's tensors."""
+        subgraph, other = model.graph.subgraphs[0], reference.graph.subgraphs[0]
+        isolation = Isolation(other, shapes)
+        self._with_constants: set[int] = set()
+        for group, counterpart in pairs:
+            constants = _constants(model, _nodes(subgraph, group), other, _nodes(other, counterpart))
+            if constants:
+                isolation.add(counterpart, constants)
+                self._with_constants.update(group.results)
+        self.isolated = isolation.finished()
+        own = Model(reference.graph.contents, reference.graph)      # whose constants are cached apart
+        self.executor = Executor(own, self.isolated.subgraph, pool)
+        self.constants: dict[int, ErrorSums] = {}
+        self.activations: dict[int, ErrorSums] = {}
+        self._rounded: dict[int, Array] = {}
+
+    def prepare(self, grids: Mapping[int, Grid], sums: Mapping[int, ErrorSums]) -> None:
+        """Make sums for the tensors that have them in `sums`."""
+        self.constants = {i: ErrorSums(s.channels) for i, s in sums.items() if i in self._with_constants}
+        self.activations = {i: ErrorSums(s.channels) for i, s in sums.items() if grids[i].step}
+
+    def plan(self, what: str, index: int, result: int, usage: Usage) -> None:
+        """Note in the executor's Usage what happens to a tensor, as Comparison orders it; result: the reference's."""
+        if what == "give":
+            usage.fill(self.isolated.cuts.get(index))
+        elif index in self.constants:
+            usage.compute(self.isolated.results[result])
+
+    def watch_constants(self, index: int, track: Track, result: int, expected: Array) -> list[Any]:
+        """[(kernel, its step)] that run a node with the model's constants and observe it.
+
+        result: the reference's tensor that it computes; expected: what its own node makes of the same operands.
+        """
+        place = self.isolated.results[result]
+        observer = self.constants[index].observer(REAL, self.executor.array(place), expected)
+        return [*track.until(place), (observer, None)]
+
+    def watch_activations(self, index: int, grid: Grid, computed: Array, expected: Array) -> list[Kernel]:
+        """Kernels that quantize what the reference's node makes of quantized operands, and observe it beside the
+        reference's own activation."""
+        rounded = self._rounded.setdefault(index, np.empty(computed.shape, grid.dtype))
+        return [*rounding(grid, computed, rounded), self.activations[index].observer(grid, rounded, expected)]
+
+
+def _nodes(subgraph: Subgraph, group: Group) -> list[Operator]:
+    return closure(subgraph, group.results, set(group.cuts))[0]
+
+
+def _constants(model: Model, nodes: Sequence[Operator], other: Subgraph,
+               counterparts: Sequence[Operator]) -> dict[int, Tensor]:
+    """{constant of the reference: the real numbers of the model's}, for operands of nodes that do the same."""
+    tensors, waiting = model.graph.subgraphs[0].tensors, list(nodes)
+    found: dict[int, Tensor] = {}
+    for counterpart in counterparts:
+        alike = counterpart.name, len(counterpart.inputs)
+        node = next((n for n in waiting if (n.name, len(n.inputs)) == alike), None)
+        if node is None:
+            continue
+        waiting.remove(node)
+        for mine, index in zip(node.inputs, counterpart.inputs, strict=True):
+            if min(mine, index) < 0 or tensors[mine].data is None or not quantized(tensors[mine]):
+                continue
+            theirs = other.tensors[index]
+            if theirs.data is not None and theirs.dtype == "float32" and theirs.shape == tensors[mine].shape:
+                found[index] = replace(real(model, tensors[mine]), buffer=0)
+    return found
