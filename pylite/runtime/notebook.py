@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from typing import Any
 
     from pylite.ir.graph import Model, Tensor
@@ -20,6 +20,21 @@ def table(headers: "Iterable[str]", rows: "Sequence[Sequence[Any]]") -> str:
     head = "".join(f"<th>{escape(header)}</th>" for header in headers)
     more = f"<p>and {len(rows) - ROWS} more</p>" if len(rows) > ROWS else ""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>{more}"
+
+
+class Markup(str):
+    """HTML among lines of text."""
+
+
+def rows(headers: "Iterable[str]", cells: "Sequence[Sequence[Any]]", right: "Collection[str]" = (),
+         optional: "Sequence[str]" = ()) -> "list[str]":
+    """As `table` of pylite.runtime.columns; the only line is HTML, for text()."""
+    return [Markup(table(headers, cells))]
+
+
+def text(lines: "Iterable[str]") -> str:
+    """Lines as HTML: a paragraph for each, in which every character stands for itself; Markup as it is."""
+    return "".join(line if isinstance(line, Markup) else f"<p>{escape(line.strip())}</p>" for line in lines if line)
 
 
 def _cell(value: "Any") -> str:

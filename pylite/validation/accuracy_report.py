@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
-from pylite.runtime import columns, notebook
+from pylite.runtime import columns
 from pylite.validation.printed import Printed
 
 if TYPE_CHECKING:
@@ -144,10 +144,6 @@ class Accuracy(Printed):
                            for side, score in row.scores.items())
         label = "" if row.label is None else f"{self.name(row.label)}: "
         return f"  {row.path or f'sample {row.sample}'}: {label}{scores}"
-
-    def _repr_html_(self) -> str:
-        return notebook.table(("metric", "model", "95 %", "reference", "95 %"), [
-            (name, m.model, m.interval, m.reference, m.reference_interval) for name, m in self.metrics.items()])
 
 
 def _number(value: float | None) -> str:

@@ -1,7 +1,9 @@
-"""Results that print() shows as the command line does."""
+"""Results that print() and notebooks show as the command line does."""
 from __future__ import annotations
 
 from typing import Any
+
+from pylite.runtime import notebook
 
 
 class Printed:
@@ -13,6 +15,10 @@ class Printed:
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        """The same for notebooks, with tables."""
+        return notebook.text(self.lines(table=notebook.rows))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.lines()[0]}; print() shows all>"

@@ -119,7 +119,8 @@ class Sensitivity(Printed):
                  form(n.regained), n.names[0].split(";")[0]) for n in self.ranking[:top]]
         found = [f"{os.path.basename(self.model)} against {os.path.basename(self.reference)}: "
                  f"{counted(self.samples, 'sample')}, "
-                 f"{self.measure} {form(self.quantized)}, {form(self.real)} with all nodes in float",
+                 f"{'SQNR' if self.measure == 'sqnr_db' else self.measure} {form(self.quantized)}, "
+                 f"{form(self.real)} with all nodes in float",
                  *table(("node", "op", "in float", "regained", "name"), rows, ("node", "in float", "regained"),
                         ("name",))]
         found += ["", self.order] if self.order else []

@@ -7,7 +7,7 @@ import pytest
 
 import pylite.media
 from pylite import tasks, validation
-from pylite.validation.agreement import Agreement
+from pylite.validation.agreement import Agreement, Difference
 from pylite.validation.repair import repair
 from pylite.validation.sensitivity import sensitivity
 
@@ -29,6 +29,14 @@ def test_results(made, pictures):
     assert str(result) == "\n".join(result.lines())
     assert repr(result) == f"<{type(result).__name__}: {result.lines()[0]}; print() shows all>"
     assert len(repr(result)) < 200
+    shown = result._repr_html_()
+    assert shown.count("<table>") == ("Agreement" not in repr(result)) and "<p>" in shown
+
+
+def test_notebooks_show_names_as_text():
+    name = "<script>&"
+    shown = Agreement("m.tflite", name, 3, 4, [Difference(1, name, name, "y", 0, 3, 200, 2.0, {-1: 1})])._repr_html_()
+    assert name not in shown and shown.count("&lt;script&gt;&amp;") == 3 and shown.count("<table>") == 1
 
 
 def test_a_task_names_its_model():
