@@ -14,7 +14,7 @@ from pylite.compiler import pipeline
 from pylite.ir import values as ir_values
 from pylite.ir.conditions import check as check_conditions
 from pylite.ir.graph import NUMPY_DTYPES, replace
-from pylite.ir.lowered import Lowered
+from pylite.ir.lowered import COPY, Lowered
 from pylite.ir.registry import Op, default
 from pylite.ir.values import Call, Constant, FoldablePad, Node, Packed, Value
 
@@ -240,7 +240,7 @@ class _Lowering:
     def _alias(self, node, y, x):
         """Make y share the memory of x, or copy x if the caller could see or change one through the other."""
         if self.preserve or not _may_share(y, x, self.outputs):
-            self._call(node, Call("movement.Copy", x.view((x.nbytes,), dtype="uint8"),
+            self._call(node, Call(COPY, x.view((x.nbytes,), dtype="uint8"),
                                   y.view((y.nbytes,), dtype="uint8")))
         else:
             y.root, y.byte_offset = x.root, x.byte_offset

@@ -6,9 +6,7 @@ here: it compares plans, so that the memory planner runs it.
 import importlib
 from itertools import pairwise
 
-from pylite.ir.lowered import ACTIVATIONS, STREAMED
-
-UNARY, BINARY, READ = "elementwise.Unary", "elementwise.Binary", "control.Read"
+from pylite.ir.lowered import ACTIVATIONS, BINARY, READ, STREAMED, UNARY
 
 
 def _has_activations(subgraph):

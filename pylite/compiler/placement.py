@@ -6,6 +6,7 @@ from pylite import errors
 from pylite._core.run import arena
 from pylite._core.run.kernel import of_types
 from pylite.ir.graph import NUMPY_DTYPES
+from pylite.ir.lowered import COPY
 from pylite.ir.values import BAND, Banded, Scratch, Value, View
 
 GUARD = BAND        # bytes of guard band after each block in debug mode
@@ -117,7 +118,7 @@ def _scan_calls(calls, found):
     """Note what the calls see, and in which steps."""
     first, last, scratch = found.first, found.last, found.scratch
     for step, call in enumerate(calls):
-        if call.kernel == "movement.Copy":
+        if call.kernel == COPY:
             found.copies.append(step)
         for a in of_types(call.args, _IN_MEMORY):
             kind = type(a)

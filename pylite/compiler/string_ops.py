@@ -6,6 +6,7 @@ import numpy as np
 
 from pylite.compiler import binding
 from pylite.ir.graph import NUMPY_DTYPES
+from pylite.ir.lowered import COPY
 from pylite.ir.values import Alias, Call, Constant, Value, runs_python
 
 OBJECTS = frozenset(name for name, dtype in NUMPY_DTYPES.items() if dtype.hasobject)
@@ -85,7 +86,7 @@ class _OnNumbers:
                 item.node = node
                 self.calls.append(item)
             elif type(item) is Alias:
-                self.calls.append(Call("movement.Copy", item.x.bytes, item.y.bytes))
+                self.calls.append(Call(COPY, item.x.bytes, item.y.bytes))
 
     def __call__(self, *arrays):
         operands, words = {}, {}

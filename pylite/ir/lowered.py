@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from pylite.ir.values import Call, FoldablePad, Node, Value
 
 ACTIVATIONS = frozenset(("RELU", "RELU_N1_TO_1", "RELU6"))      # operators that others can apply by an option
+# The kernels of calls that the compiler looks for; ops call them by these names.
+COPY, READ, ASSIGN = "movement.Copy", "control.Read", "control.Assign"
+UNARY, BINARY = "elementwise.Unary", "elementwise.Binary"
 STREAMED = 1 << 14      # bytes of a result that leaves the first-level cache before the next call reads it
 
 

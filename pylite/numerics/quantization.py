@@ -51,7 +51,7 @@ def quantize_multipliers(scales):
 
     Raises ValueError for inf and nan.
     """
-    from pylite._core.kernels.matmul import multipliers  # wanted where there are products
+    from pylite._core.kernels.packing import multipliers  # wanted where there are products
     return multipliers(scales)
 
 

@@ -102,7 +102,7 @@ def _as_fully_connected(node, x, w):
     y, k = node.outputs[0], x.shape[-1]
     n = y.shape[-1]
     _require_scales_of_columns(node, w, n)
-    packed = Packed("matmul.pack_weights", w, 1, Matrices(transposed=not node.options.adj_y))
+    packed = Packed("packing.pack_weights", w, 1, Matrices(transposed=not node.options.adj_y))
     images, out = x.view((x.size // k, 1, 1, k)), y.view((x.size // k, 1, 1, n))
     return products.hybrid(node, images, out, packed, None, Window(1, 1), node.options.asymmetric_quantize_inputs,
                            len(w.scales) > 1)
@@ -117,7 +117,7 @@ def _packed(kind, w, matrices, layout):
         return Packed("batch_matmul.pack_f32", w, matrices, layout)
     if kind == "int16":
         return Packed("batch_matmul.pack_s16", w, layout)
-    return Packed("matmul.pack_weights", w, matrices, layout)
+    return Packed("packing.pack_weights", w, matrices, layout)
 
 
 def _packing_scratch(kind, matrices, n, k):

@@ -59,7 +59,7 @@ def _hybrid(node, operands, window, images, out, bias):
     depthwise = isinstance(window.layout, layouts.Depthwise)
     varied = window.transposed or products.varied(w.scales)
     packed = (Packed("hybrid.pack_in_turn", w, window.layout) if window.transposed else
-              Packed("matmul.pack_weights", w, window.groups, window.layout, window.dilation[1]))
+              Packed("packing.pack_weights", w, window.groups, window.layout, window.dilation[1]))
     return products.hybrid(node, x.view(), out, packed, bias, window, depthwise or varied, varied and not depthwise)
 
 
@@ -90,7 +90,7 @@ def _int8(node, operands, window, images, out, bias):
         layout = layouts.WinogradInteger()
     seen = window.fw + (most - 1) * window.stride[1]        # pixels of a line
     return Call("conv.ConvQ8", images, out,
-                Packed("matmul.pack_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero, window.groups,
+                Packed("packing.pack_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero, window.groups,
                        layout, window.dilation[1], (low - y.zero_point, high - y.zero_point)),
                 filter=window.filter, groups=window.groups,
                 zero=computed(_zeros, x.zero_point, seen * images.shape[3] // window.groups), w_zero=w_zero,

@@ -84,7 +84,7 @@ def _lower_float(node, x, w, b, y, rows):
         return _lower_blockwise(node, x, w, y, bias, rows)
     products.check_scales(node, w, columns, 0)
     layout = SignedBytes() if w.dtype == "uint8" else None
-    return products.hybrid(node, images, out, Packed("matmul.pack_weights", w, 1, layout), bias, window,
+    return products.hybrid(node, images, out, Packed("packing.pack_weights", w, 1, layout), bias, window,
                            node.options.asymmetric_quantize_inputs)
 
 
@@ -114,7 +114,7 @@ def _lower_int8(node, x, w, b, y, rows):
     if w_flip and per_channel:
         raise node.error("uint8 weights have one scale", w)
     scales = products.per_channel(quantization.product_scales(x.scale, w.scales, y.scale), columns)
-    packed, unpacked = Packed("matmul.pack_weights", w), {}
+    packed, unpacked = Packed("packing.pack_weights", w), {}
     if w.data is None:                      # weights that are packed at each run
         packed, unpacked = None, {"weights": w.view(dtype="uint8"), "sums": Scratch((columns,), "int32"),
                                   "panels": Scratch((_packed_size(columns, depth),), "uint8")}
@@ -146,7 +146,7 @@ def _lower_shuffled(node, x, w, b, y, rows):
     low, high = products.integer_range(node, y)
     calls = [Call("elementwise.Unary", "lut8", x.size, x.bytes, signed.bytes, flipped),
              Call("batch_matmul.BatchMatmul", "int32", signed.bytes, sums.bytes,
-                  packed=Packed("matmul.pack_weights", plain, 1, Matrices()), which=np.zeros((3, 1), np.int64),
+                  packed=Packed("packing.pack_weights", plain, 1, Matrices()), which=np.zeros((3, 1), np.int64),
                   sizes=(rows, columns, depth)),
              Call("elementwise.Unary", "rescale_i32_i16", y.size, sums.bytes, y.bytes,
                   pack("6i", 0, m, e, 0, low, high))]

@@ -38,5 +38,5 @@ def lower_basic(node):
     products.require_scales(node, w, b)
     if power_of_two(c_out.scale or 1.0) != -11:
         raise node.error(f"its scale {c_out.scale} must be 2^-11", c_out)
-    return Call("recurrent_integer_basic.BasicLstm", x, h, c, packed=Packed("matmul.pack_weights", w), bias=bias,
+    return Call("recurrent_integer_basic.BasicLstm", x, h, c, packed=Packed("packing.pack_weights", w), bias=bias,
                 multiplier=quantize_multiplier(f32(4096) * b.scale), w_zero=w.zero_point - 128, **outputs)

@@ -152,7 +152,7 @@ def _check_scales(node, *values):
 
 def _packed(node, w):
     products.contents(node, w, "weights")
-    return Packed("matmul.pack_weights", w)
+    return Packed("packing.pack_weights", w)
 
 
 def _vector(node, value):

@@ -63,7 +63,7 @@ def _lower_integer(node, x, features, time, bias, state, y):
                    for a, b, c in ((x, features, state), (state, time, y))]
 
     def layer(state, steps, **details):
-        return Call("recurrent_integer_basic.Svdf", x, y, state.flat, Packed("matmul.pack_weights", features), steps,
+        return Call("recurrent_integer_basic.Svdf", x, y, state.flat, Packed("packing.pack_weights", features), steps,
                     bias=bias, newest=scratch(filters, "int16"), sums=scratch(filters, "int32"),
                     zeros=(x.zero_point, y.zero_point), multipliers=multipliers, **details)
     if state.dtype == "int16":

@@ -3,7 +3,7 @@ import ctypes
 
 import numpy as np
 
-from pylite._core.kernels import blockwise, matmul
+from pylite._core.kernels import blockwise, packing
 from tests.checkasm.core import Call, In, InOut, Out, Struct, check
 from tests.checkasm.gemm import B, F, I, L, padded, product, using
 from tests.checkasm.slots import Blocks, Hybrid
@@ -65,7 +65,7 @@ def finish_hybrid(draw):
 @check("gemm_hybrid", rounds=100)
 def gemm_hybrid(draw):
     rows, columns, depth, x, w, a_panel, shape = product(draw)
-    packed, sums = using(draw.isa_level, matmul.pack_weights, w)
+    packed, sums = using(draw.isa_level, packing.pack_weights, w)
     zeros, scales = draw.rng.integers(-128, 128, rows).astype(I), draw.rng.random(rows).astype(F)
     scale, bias = draw.rng.random(columns).astype(F), draw.choice(draw.whole(columns), None)
     j, ldy, column_first = draw.integer(0, 3), columns + draw.choice(0, 0, 3), draw.integer(0, 1)

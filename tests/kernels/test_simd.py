@@ -14,7 +14,7 @@ from pylite._core.kernels import (
     depthwise,
     depthwise_packing,
     elementwise,
-    matmul,
+    packing,
     pooling,
     softmax,
 )
@@ -63,7 +63,7 @@ def test_conv_q8(isa_level, seed):
     out = output_size(size, filter)
     want = requantized(sums(x, w, filter, out, groups, x_zero, w_zero) + bias, m, e, *ends)
     weights = stored(w, flip) if flip else w.astype(np.int8)
-    packed = matmul.pack_q8(weights, bias, m[own], e[own], x_zero, w_zero, groups, None, filter[5],
+    packed = packing.pack_q8(weights, bias, m[own], e[own], x_zero, w_zero, groups, None, filter[5],
                             in_reach(ends, seed))
     zero = np.full(filter[1] * c * groups, (x_zero & 0xFF) ^ flip, np.uint8)
     for pool, gap in zip(threads(), (0, 3, 20), strict=True):
@@ -97,7 +97,7 @@ def test_conv_q8_packed_pixels(isa_level, seed):
     want = requantized(sums(x, w, filter, out, 1, x_zero, w_zero) + (0 if bias is None else bias), m, e, *ends)
     most = int(np.gcd(out[1], 4))
     weights = stored(w, flip) if flip else w.astype(np.int8)
-    packed = matmul.pack_q8(weights, bias, m[own], e[own], x_zero, w_zero, 1, PixelPacking(strides[1], most), 1,
+    packed = packing.pack_q8(weights, bias, m[own], e[own], x_zero, w_zero, 1, PixelPacking(strides[1], most), 1,
                             in_reach(ends, seed))
     zero = np.full((fw + (most - 1) * strides[1]) * c, (x_zero & 0xFF) ^ flip, np.uint8)
     for pool in threads():
@@ -125,7 +125,7 @@ def test_requantization_near_rounding_steps(isa_level, seed):
     zero, filter = np.zeros(1, np.uint8), (1, 1, 1, 1, 1, 1, 0, 0)
     x = np.arange(-2, 3).astype(np.int8).reshape(1, 1, 5, 1)
     for b in bias:
-        packed = matmul.pack_q8(w, b, m, e, 0, 0, 1, None, 1, (low - zero_point, high - zero_point))
+        packed = packing.pack_q8(w, b, m, e, 0, 0, 1, None, 1, (low - zero_point, high - zero_point))
         y = np.zeros((1, 1, 5, n), np.uint8)
         kernel = conv.ConvQ8(x.view(np.uint8), y, packed, filter=filter, groups=1, zero=zero, w_zero=0,
                              **finish_of((zero_point, low, high)))
@@ -139,7 +139,7 @@ def test_columns_that_are_always_clamped(isa_level):
     bias = np.array([-1 << 24, -1, 0, 1 << 24] * 5, np.int32)
     m, e = np.full(20, 2**30, np.int32), np.full(20, -20, np.int32)
     for low, want in ((7, [7, 7, 7, 15]), (-128, [-1, 7, 7, 15])):
-        packed = matmul.pack_q8(np.ones((20, 1, 1, 1), np.int8), bias, m, e, 0, 0, 1, None, 1, (low - 7, 120))
+        packed = packing.pack_q8(np.ones((20, 1, 1, 1), np.int8), bias, m, e, 0, 0, 1, None, 1, (low - 7, 120))
         y = np.zeros((1, 1, 5, 20), np.uint8)
         x, zero, filter = np.ones((1, 1, 5, 1), np.uint8), np.zeros(1, np.uint8), (1, 1, 1, 1, 1, 1, 0, 0)
         kernel = conv.ConvQ8(x, y, packed, filter=filter, groups=1, zero=zero, w_zero=0, **finish_of((7, low, 127)))
@@ -188,7 +188,7 @@ def test_fully_connected_q8(isa_level, seed):
     acc = (x.astype(np.int64) - x_zero) @ (w.astype(np.int64) - w_zero).T + bias
     want = np.clip([[quantization.round_away(float(a) * s) + 3 for a, s in zip(row, scales, strict=True)]
                     for row in acc], -120, 110)
-    packed = matmul.pack_weights(w.astype(np.int8))
+    packed = packing.pack_weights(w.astype(np.int8))
     for pool, gap in zip(threads(), (0, 3, 20), strict=True):
         y = Guarded((m, 1, 1, n), np.uint8, gap)
         kernel = conv.ConvQ8(strided(stored(x, 0).reshape(m, 1, 1, k), gap), y.array, packed, filter=(1,) * 6 + (0, 0),

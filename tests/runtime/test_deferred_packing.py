@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pylite._core import simd
-from pylite._core.kernels import depthwise_packing, matmul
+from pylite._core.kernels import depthwise_packing, packing
 from pylite._core.simd import begin_packing, finish_packing
 
 
@@ -27,7 +27,7 @@ def draw_depthwise(seed, channels=256):
 
 
 def packed_now(seeds):
-    return [(matmul.pack_q8(*draw(s)), matmul.pack_weights(draw(s)[0]),
+    return [(packing.pack_q8(*draw(s)), packing.pack_weights(draw(s)[0]),
              depthwise_packing.pack_depthwise_q8(*draw_depthwise(s))) for s in seeds]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pylite._core import simd
-from pylite._core.kernels import conv, matmul, softmax
+from pylite._core.kernels import conv, packing, softmax
 from pylite._core.run.program import Program
 from tests.tools.operands import requantized, stored, sums
 
@@ -65,7 +65,7 @@ def product_kernel(seed=0):
     filter = (1, 1, 1, 1, 1, 1, 0, 0)
     want = requantized(sums(x, w, filter, (40, 40)), m, e, 0, -128, 127)
     y = np.zeros(want.shape, np.uint8)
-    packed = matmul.pack_q8(w.astype(np.int8), None, m, e, 0, 0)
+    packed = packing.pack_q8(w.astype(np.int8), None, m, e, 0, 0)
     kernel = conv.ConvQ8(stored(x, 0), y, packed, filter=filter, groups=1, zero=np.zeros(16, np.uint8), w_zero=0,
                          zero_point=0, low=-128, high=127)
     return kernel, y, stored(want, 0)

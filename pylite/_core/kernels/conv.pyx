@@ -41,8 +41,8 @@ cdef class ConvQ8(Kernel):
     sees (with pixel packing: that a group of output pixels sees); only padding needs it.
     w_zero, zero_point, low, high: as of int8 (for int16 y unchanged); x_flip, y_flip: 0x80 where x, y are uint8.
 
-    Results are rounded by MBQM32; packed: from matmul.pack_q8.  With `scales`, float64 (k,), they are rounded by the
-    float64 rule of FULLY_CONNECTED, and y may be int16; packed: from matmul.pack_weights, or None where the weights
+    Results are rounded by MBQM32; packed: from packing.pack_q8.  With `scales`, float64 (k,), they are rounded by the
+    float64 rule of FULLY_CONNECTED, and y may be int16; packed: from packing.pack_weights, or None where the weights
     (k, depth), bytes, are only known at run time: then panels (uint8) and sums (int32 (k,)) are scratch; bias: int32
     (k,) or None; x_zero: as of int8; w_flip: 0x80 for uint8 weights.
     """

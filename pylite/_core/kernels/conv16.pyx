@@ -9,11 +9,11 @@ from pylite._core.product.window cimport set_window
 from pylite._core.product.words cimport ProductS16, run_product, set_finish, set_sizes
 from pylite._core.simd cimport memory_of, pl_pool, slots
 
-from pylite._core.kernels.matmul import arranged
+from pylite._core.kernels.packing import arranged
 
 
 def pack_s16(w, layout=None):
-    """Weights (columns, ...) of 8 or 16 bits as int16 (columns, depth); layout: see matmul.arranged."""
+    """Weights (columns, ...) of 8 or 16 bits as int16 (columns, depth); layout: see packing.arranged."""
     w = arranged(w, layout)
     return np.ascontiguousarray(w.reshape(w.shape[0], w.size // w.shape[0] if w.size else 0), np.int16)
 

@@ -42,7 +42,7 @@ from pylite._core.simd cimport (
     slots,
 )
 
-from pylite._core.kernels.matmul import arranged
+from pylite._core.kernels.packing import arranged
 from pylite._core.run.memory import give_back, pooled
 
 cdef enum:
@@ -83,7 +83,7 @@ cdef void run_packing(pl_packing_task *task) noexcept nogil:
 def pack_f32(w, Py_ssize_t groups=1, layout=None):
     """Panels of float32 weights w (columns, ...), the columns of all groups; deferred until finish_packing().
 
-    layout: see matmul.arranged; if it is by_columns, weights are arranged and packed in pieces.
+    layout: see packing.arranged; if it is by_columns, weights are arranged and packed in pieces.
     """
     cdef ptrdiff_t columns, depth, group_size, j, step
     if layout is None or not layout.by_columns or not w.size:

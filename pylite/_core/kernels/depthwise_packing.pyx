@@ -90,7 +90,7 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
     """Pack weights (1, fh, fw, c) of an 8-bit depthwise convolution in blocks of channels; a column may be a line.
 
     bias: int32 (c,) or None; multipliers, shifts: int32 (c,) or (1,) for all; zero points as of int8; filter: as in
-    ConvQ8; ends: see matmul.pack_q8.
+    ConvQ8; ends: see packing.pack_q8.
     Returns (weights, parameters); deferred until finish_packing().
     """
     cdef int fh = filter[0], fw = filter[1], low = 0, high = 0

@@ -19,7 +19,7 @@ from pylite._core.product.tasks cimport MAX_MR, MAX_NR, Task, get_task, padded, 
 from pylite._core.product.window cimport POINTERS, copy_row, gather, set_window
 from pylite._core.simd cimport PL_DEPTH, PL_SCALED, parallel_for, pl_hybrid, pl_pool, slots
 
-from pylite._core.kernels.matmul import arranged
+from pylite._core.kernels.packing import arranged
 
 cdef enum:
     LARGE = 16384           # elements of an image, from which on several threads quantize slices of it
@@ -49,7 +49,7 @@ cdef class ConvHybrid(Kernel):
     x: (n, h, w, c) and y: (n, oh, ow, k) float32, contiguous channels.
     Scratch: q, (n, h, w, c) bytes; row_scales, (n,) float32; row_zeros, (n,) int32; padding, (n, fw * c / groups)
     bytes; first: fill it, unless another kernel with the same x has filled it.
-    packed: (panels, sums) from matmul.pack_weights; scales: (k,) float32; bias: (k,) float32 or None; asymmetric:
+    packed: (panels, sums) from packing.pack_weights; scales: (k,) float32; bias: (k,) float32 or None; asymmetric:
     quantize with a zero point; column_first: multiply by the scale of a column before that of the image, not by their
     product; pixels: the pixels of q to convolve, by default all; the rest as in ConvQ8.
     For a phase of a transposed convolution, packed is an array from pack_in_turn, and scales and bias have as many
@@ -205,7 +205,7 @@ cdef void quantize_parts(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) 
 
 def pack_in_turn(w, layout):
     """Weights (columns, ...) of a transposed convolution: float32 (depth, columns padded to PL_SCALED); layout: see
-    matmul.arranged.
+    packing.arranged.
     """
     w = arranged(w, layout)
     columns, depth = w.shape[0], w.size // w.shape[0] if w.size else 0

@@ -23,7 +23,7 @@ from pylite._core.kernels.recurring cimport (
 )
 from pylite._core.simd cimport parallel_for, pl_pool, slots
 
-from pylite._core.kernels import conv_float, matmul
+from pylite._core.kernels import conv_float, packing
 
 cdef enum:
     WORK = 1 << 16          # products: the parallel threshold
@@ -41,7 +41,7 @@ def pack(w, scales=None):
     """
     if scales is None:
         return conv_float.pack_f32(w), None, None
-    panels, sums = matmul.pack_weights(w.view(np.int8))
+    panels, sums = packing.pack_weights(w.view(np.int8))
     return panels, sums, scales
 
 

@@ -78,9 +78,9 @@ cdef class Lstm(Kernel):
     sizes: (cells, outputs); zeros: of (x, h, hidden); hidden_multiplier: (m, e); cell_log2: log2 of the scale of c;
     clips: (cell, projection), 0 for none; flat: see Layer; narrow: None, or for gates of int8 the argument of
     set_middle for each of them.
-    projection, projection_bias, projection_multiplier: weights from matmul.pack_weights, int32 and (m, e), or None.
+    projection, projection_bias, projection_multiplier: weights from packing.pack_weights, int32 and (m, e), or None.
     gates: the operands of the input, forget, cell and output gate by name: input_x and input_h, the weights of x and of
-    h from matmul.pack_weights, input_bias (int32), input_peephole and input_norm (int16), input_norm_bias (int32), and
+    h from packing.pack_weights, input_bias (int32), input_peephole and input_norm (int16), input_norm_bias (int32), and
     input_multipliers ((m, e) of x, of h, of the peephole, of the normalization, and guard).  Gates lack what is left
     out.
     """

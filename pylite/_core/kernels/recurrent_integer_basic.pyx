@@ -39,7 +39,7 @@ cdef class BasicLstm(Kernel):
 
     x (rows, depth) uint8; h (rows, cells) uint8, c (rows, cells) int16: the state; y, c_out: the outputs, which are the
     next state; both: (rows, depth + cells) uint8, receives x and h; gates: (rows, 4 * cells) int16, receives the gates
-    before their activation; packed: from matmul.pack_weights; bias: int32 (4 * cells,); multiplier: (m, e); w_zero: as
+    before their activation; packed: from packing.pack_weights; bias: int32 (4 * cells,); multiplier: (m, e); w_zero: as
     of int8.
     """
     cdef const uint8_t[:, ::1] x
@@ -132,7 +132,7 @@ cdef class Svdf(Kernel):
     """SVDF of int8: a layer that filters features over time, with a memory of int16.
 
     x: (rows, depth), y: (rows, units) int8; memory: (rows * filters * steps,) int16, read and written; newest (int16)
-    and sums (int32): (filters,) scratch, each None up to LOCAL; features: from matmul.pack_weights; time: int16
+    and sums (int32): (filters,) scratch, each None up to LOCAL; features: from packing.pack_weights; time: int16
     (filters, steps); bias: int32 (units,) or None; zeros: (x, y); multipliers: (m, e) to the scale of the memory,
     (m, e) to that of the output; bytes: the model's memory is int8, so features are clamped to it, with the zero point
     bytes_zero.

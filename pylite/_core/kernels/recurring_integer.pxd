@@ -16,7 +16,7 @@ cdef struct Matrix:         # weights (columns, depth), and the bias of their su
 
 cdef inline list set_matrix(Matrix *w, packed, bias, ptrdiff_t columns, ptrdiff_t depth, int zero, multiplier,
                             int flip=0):
-    """Point w at weights from matmul.pack_weights; zero: of the rows that they multiply, flip: of
+    """Point w at weights from packing.pack_weights; zero: of the rows that they multiply, flip: of
     their bytes.  Returns objects to keep."""
     cdef const uint8_t[::1] panels
     cdef const int32_t[::1] start

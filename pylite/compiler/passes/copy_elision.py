@@ -9,6 +9,7 @@ from pylite._core.run.arena import ALIGNMENT
 from pylite.compiler import placement
 from pylite.compiler.live_ranges import LiveRanges, UndoLog
 from pylite.compiler.slice_copies import slice_copy
+from pylite.ir.lowered import COPY
 from pylite.ir.values import Banded, Value, View
 
 # The benefit threshold: aliasing is tried where more than one call in CALLS_PER_COPY copies a slice, or they copy more
@@ -174,7 +175,7 @@ class Elision:
     def _strided_view(self, copy, step, i):
         call = self.calls[step]
         view = copy.view_in_full(self.views.get((step, i), call.args[i])) if i in call.strided else None
-        if view is not None and view.strides[-1] != 1 and view.shape[-1] > 1 and call.kernel != "movement.Copy":
+        if view is not None and view.strides[-1] != 1 and view.shape[-1] > 1 and call.kernel != COPY:
             return None         # only copies take a last axis that is not contiguous
         return view
 

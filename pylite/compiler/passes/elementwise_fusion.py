@@ -6,11 +6,10 @@ from math import prod
 import numpy as np
 
 from pylite._core.kernels import kernel_class
-from pylite.ir.lowered import STREAMED
+from pylite.ir.lowered import BINARY, STREAMED, UNARY
 from pylite.ir.values import Call, Packed, View, roots
 
-UNARY = "elementwise.Unary"
-ELEMENTWISE = UNARY, "elementwise.Binary"
+ELEMENTWISE = UNARY, BINARY
 
 
 def run(lowered):

@@ -2,9 +2,8 @@
 
 Converters place all of them first, so that the values live through the whole graph.
 """
+from pylite.ir.lowered import ASSIGN, READ
 from pylite.ir.values import is_owned, roots
-
-READ = "control.Read"
 
 
 def run(lowered):
@@ -23,4 +22,4 @@ def run(lowered):
 def _keeps(call, variable):
     """Does `call` leave the variable unchanged?"""
     kernel = call.kernel
-    return kernel == READ or not is_owned(kernel) or (kernel == "control.Assign" and call.args[0] is not variable)
+    return kernel == READ or not is_owned(kernel) or (kernel == ASSIGN and call.args[0] is not variable)
