@@ -110,7 +110,7 @@ def test_a_kernel_method(kernels):
 
 
 def test_the_example_of_the_documents(tmp_path):
-    page = Path(__file__).resolve().parents[2] / "docs" / "custom-ops.md"
+    page = Path(__file__).resolve().parents[2] / "docs" / "cython-kernels.md"
     block, = re.findall(r"^```cython\n(.*?)^```", page.read_text(), re.S | re.M)
     built = compiled(tmp_path, block)
 

@@ -7,8 +7,8 @@ from tests.tools.resources import peer
 
 MODELS = [("model.tflite", models.path("digits")),       # stands for the reader's own
           ("atan.tflite", pages.ROOT / "examples" / "custom_op_python" / "atan.tflite")]
-NAMES = ("index", "c-library", "compiled-model", "custom-ops", "delegates", "drop-in", "from-tflite", "plugins-c",
-         "tasks", "validation", "validation-data")
+NAMES = ("index", "c-library", "compiled-model", "custom-ops", "cython-kernels", "delegates", "drop-in", "extensions",
+         "from-tflite", "plugins-c", "tasks", "validation", "validation-data")
 PAGES = [pages.ROOT / "README.md", *(pages.ROOT / "docs" / f"{name}.md" for name in NAMES),
          *sorted((pages.ROOT / "docs" / "tutorials").glob("*.md"))]
 
