@@ -4,6 +4,8 @@ import os
 
 from pylite.cli._common import UsageError
 
+DELEGATE = "FILE.py:NAME for a class or function in Python, or LIBRARY.so[?KEY=VALUE&...]"
+
 
 def add_ops(parser):
     parser.add_argument("--ops", action="append", default=[], metavar="WHAT",
@@ -14,9 +16,7 @@ def add_ops(parser):
 
 def add(parser):
     add_ops(parser)
-    parser.add_argument("--delegate", action="append", default=[], metavar="WHAT",
-                        help="apply a delegate: FILE.py:NAME for a class or function in Python, or "
-                             "LIBRARY.so[?KEY=VALUE&...]")
+    parser.add_argument("--delegate", action="append", default=[], metavar="WHAT", help=f"apply a delegate: {DELEGATE}")
 
 
 def register(names):
@@ -35,7 +35,12 @@ def register(names):
 def load(args):
     """Register the ops that the command line names, and return its delegates."""
     register(args.ops)
-    return [_delegate(text) for text in args.delegate]
+    return delegates(args.delegate)
+
+
+def delegates(names):
+    """The delegates that --delegate names."""
+    return [_delegate(text) for text in names]
 
 
 def _module(path):

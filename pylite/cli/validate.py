@@ -27,7 +27,7 @@ data:
 Pass real numbers; they are quantized for the inputs.
 
 exit codes: 0; 1 if a limit (--min-sqnr, --max-drop, --fail-on) is exceeded, --target is not reached, or results differ
-from --against or --check; 2 for a wrong argument or file
+from --against, --check or --delegate; 2 for a wrong argument or file
 
 examples:
   pylite validate model.tflite --data pictures/
@@ -43,6 +43,7 @@ examples:
   pylite validate model.tflite --data samples.npz --record desk.npz
   pylite validate model.tflite --data samples.npz --check desk.npz
   pylite validate model.tflite --data samples.npz --against litert
+  pylite validate model.tflite --data samples.npz --delegate libmine.so?precision=fp16
   pylite validate model.tflite --data sounds/ --ops flex
   pylite validate model.tflite --golden tensors/
 """
@@ -63,6 +64,9 @@ def configure(parser):
     task.add_argument("--record", metavar="FILE", help="write a digest of every result to this .npz file, for --check")
     task.add_argument("--record-values", metavar="FILE", help="write every result to this .npz file, for --check")
     task.add_argument("--check", metavar="FILE", help="compare every result with a recorded file, bit for bit")
+    task.add_argument("--delegate", action="append", default=[], metavar="WHAT",
+                      help="compare a delegate with pylite's own kernels, node by node; exit with 1 if a result "
+                           f"differs. WHAT: {_plugins.DELEGATE}")
     task.add_argument("--nan", action="store_true",
                       help="name the first node that produces NaN or infinity, and the sample; exit with 1 if one does")
     task.add_argument("--isolate", type=_nodes, metavar="NODE[..NODE]",
@@ -139,6 +143,8 @@ def run(args):
         return _isolated(args)
     if args.nan:
         return _nonfinite(args)
+    if args.delegate:
+        return _delegated(args)
     return _elsewhere(args) if args.against or args.record or args.record_values or args.check else _compared(args)
 
 
@@ -312,6 +318,22 @@ def _nonfinite(args):
     sys.stdout.write(json.dumps([asdict(row) for row in found], indent=2) + "\n" if args.json else
                      f"{name}: {count}\n" + "\n".join(lines) + "\n")
     return _limits.finish(args, path, {"makes finite numbers": [row.line() for row in found]})
+
+
+def _delegated(args):
+    """With delegates, node by node."""
+    if args.merge:
+        raise _common.UsageError("--delegate takes --data, not --merge")
+    if args.html or args.explorer:
+        raise _common.UsageError("--delegate writes no --html and no --explorer")
+    _outputs.check(args)
+    from pylite.validation import delegated
+    path, delegates = _common.model_path(args.model), _plugins.delegates(args.delegate)
+    found = delegated.compare(path, delegates, args.data, samples=args.samples, mean=args.mean, std=args.std,
+                              rate=args.rate, pictures=args.images, threads=args.threads)
+    _outputs.show_found(found, args, args.top)
+    failed = [] if found.equal else [found.lines(args.top)[0 if not found.claims else 1]]
+    return _limits.finish(args, path, {f"computes what {delegated.CPU} does": failed})
 
 
 def _elsewhere(args):

@@ -65,7 +65,12 @@ class Difference:
         if self.elements is None:
             return counted(self.samples, "sample")
         steps = ", ".join(f"{steps:+d}: {count}" for steps, count in sorted((self.histogram or {}).items()))
-        return f"{self.elements} elements, by up to {self.largest:g}{f' steps ({steps})' if steps else ''}"
+        return f"{self.elements} elements, by up to {self.amount}{f' ({steps})' if steps else ''}"
+
+    @property
+    def amount(self) -> str:
+        """The largest difference, as text."""
+        return f"{self.largest:g}{' steps' if self.histogram else ''}"
 
 
 @dataclass(repr=False)
@@ -235,18 +240,26 @@ def compare_with(model: Model, samples: Iterable[Sequence[Array]], elsewhere: El
     compared: set[int] = set()
     for number, sample in enumerate(samples):
         given, results = exposed.run(sample)
-        for i, expected in elsewhere(number, given).items():
-            if i not in results or expected.size != results[i].size:
-                continue
-            compared.add(i)
-            values, expected = results[i].reshape(-1), expected.reshape(-1)
-            if not _same(values, expected):
-                _measure(_noted(found, exposed, i, number), values, expected)
+        compared |= compare_results(found, exposed, number, elsewhere(number, given), results)
     if number < 0:
         raise ComparisonError("there are no samples")
     agreement = _agreement(name, other, number + 1, exposed, found)
     agreement.tensors = len(compared)
     return agreement
+
+
+def compare_results(found: dict[int, Difference], exposed: ExposedModel, number: int, expected: Mapping[int, Array],
+                    results: Mapping[int, Array]) -> set[int]:
+    """Compare a sample's results, {tensor: contents}, with what is expected, and enter differences in `found`.
+
+    Returns the tensors that could be compared: those that both have, of equal sizes.
+    """
+    compared = {i for i, array in expected.items() if i in results and array.size == results[i].size}
+    for i in sorted(compared):
+        values, wanted = results[i].reshape(-1), expected[i].reshape(-1)
+        if not _same(values, wanted):
+            _measure(_noted(found, exposed, i, number), values, wanted)
+    return compared
 
 
 def _same(values: Array, expected: Array) -> bool:

@@ -134,6 +134,13 @@ def sample_of(arrays: Any, inputs: Sequence[Tensor]) -> list[NDArray[Any]]:
     return [fitted(*pair) for pair in zip(arrays, inputs, strict=True)]
 
 
+def source_of(data: str | os.PathLike[str] | Sequence[Any], inputs: Sequence[Tensor]) -> str | Source:
+    """What Samples take: a path, or the Source of samples in memory, which have no labels."""
+    if isinstance(data, (str, os.PathLike)):
+        return os.fspath(data)
+    return Source(len(data), lambda i: sample_of(data[i], inputs), "sample {}".format)
+
+
 def fitted(value: Any, tensor: Tensor) -> NDArray[Any]:
     """A value as an input takes it: of its shape, and float32 for real and quantized numbers, else of its type."""
     array, shape = np.asarray(value), tensor.shape

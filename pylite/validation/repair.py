@@ -16,7 +16,7 @@ from pylite.media import models
 from pylite.runtime import columns
 from pylite.runtime.model import Model
 from pylite.validation.accuracy_report import counted, finite
-from pylite.validation.data import Samples, sample_of
+from pylite.validation.data import Samples, source_of
 from pylite.validation.floating import keep_in_float
 from pylite.validation.mending import Mender, Step
 from pylite.validation.printed import Printed
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from pylite.ir.graph import Tensor
     from pylite.runtime.columns import Table
     from pylite.validation.accuracy_report import Metric
 
@@ -124,7 +123,7 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     if not any(map(quantized, graph.tensors)):
         raise ComparisonError(f"{model}: has no quantized tensors, so there is nothing to repair; are the "
                               "model and the reference exchanged?")
-    source = _source(data, [graph.tensors[i] for i in graph.inputs])
+    source = source_of(data, [graph.tensors[i] for i in graph.inputs])
     taken = Samples(source, graph, mean, std, samples, rate=rate,
                     metadata={**other.graph.metadata, **original.graph.metadata},
                     pictures=None if pictures is None else os.fspath(pictures))
@@ -168,9 +167,3 @@ def _halves(available: int, count: int) -> tuple[list[int], list[int]]:
                               f"are {count}")
     numbers = [i * available // count for i in range(count)]
     return numbers[::2], numbers[1::2]
-
-
-def _source(data: str | os.PathLike[str] | Sequence[Sequence[ArrayLike]], inputs: Sequence[Tensor]) -> str | Source:
-    if isinstance(data, (str, os.PathLike)):
-        return os.fspath(data)
-    return Source(len(data), lambda i: sample_of(data[i], inputs), "sample {}".format)
