@@ -19,7 +19,7 @@ cdef inline bint padded_lines(const pl_tile *t, ptrdiff_t groups, ptrdiff_t fh, 
     If the padding would double the number of products, gathering the lines takes less time.
     """
     return (groups == 1 and fh > 1 and line % t.ka != 0 and fh * (line + t.ka) <= CHUNK
-            and (t.ka < 8 or padded(line, t.ka) < 2 * line))
+            and (t.ka < 8 or fh * padded(line, t.ka) < 2 * padded(fh * line, t.ka)))
 
 
 cdef struct Lines:
