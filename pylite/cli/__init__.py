@@ -15,6 +15,8 @@ from pylite.cli._common import UsageError
 from pylite.cli._parser import HelpFormatter, Parser, meant, missing
 from pylite.errors import ComparisonError, FileFormatError, ModelError, PyliteError, clipped
 
+FIRST = ["run", "inspect", "bench", "report", "validate"]       # of the commands in the help
+
 
 def main(argv=None):
     """Run the command line; returns the exit code: 0, 1 when the run failed, 2 for a wrong argument or file."""
@@ -106,7 +108,8 @@ def parser_of(argv):
                     epilog="pylite help COMMAND explains a command")
     parser.add_argument("--version", action="store_true", help="show the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    names = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
+    names = sorted((module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")),
+                   key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
     chosen = next((a for a in argv if not a.startswith("-")), None)
     if chosen is not None and chosen not in names:
         hint = meant(chosen, names) or f"; the commands are {', '.join(names)}"

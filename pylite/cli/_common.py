@@ -91,7 +91,8 @@ def cache_folder(args):
 
 def add_verbose(parser):
     parser.add_argument("--verbose", "-v", action="store_true",
-                        help="show all columns of tables, even in a narrow terminal, and the folders of files")
+                        help="show all details of tables, below each row where there is no room in it, and the "
+                             "folders of files")
 
 
 def add_model(parser):

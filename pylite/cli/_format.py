@@ -143,10 +143,11 @@ def file_name(path, verbose=False):
     return f"{name[:NAME // 2 - 3]}...{name[-NAME // 2:]}"
 
 
-def few(indices):
-    """The first eight of `indices`, and how many more there are."""
-    shown = ", ".join(map(str, indices[:8]))
-    return shown if len(indices) <= 8 else f"{shown} and {len(indices) - 8} more"
+def few(values, count=None):
+    """The first eight of `values`, and how many more there are of `count`, by default their number."""
+    shown = values[:8]
+    more = (len(values) if count is None else count) - len(shown)
+    return ", ".join(map(str, shown)) + (f" and {more} more" if more > 0 else "")
 
 
 def replacement(index, delegate, nodes):

@@ -66,10 +66,11 @@ def _tensor_lines(tensor, shape):
              + (", constant" if tensor["constant"] else ", variable" if tensor["variable"] else "")]
     q = tensor["quantization"]
     if q is not None:
-        more = ", ..." if q["scales"] > len(q["scale"]) else ""
-        lines += [f"      {quantization(tensor)}",
-                  f"      scales {', '.join(map(_format.number, q['scale']))}{more}",
-                  f"      zero points {', '.join(map(str, q['zero_point']))}{more}"]
+        lines.append(f"      {quantization(tensor)}")
+        if q["scales"] > 1:
+            points = q["zero_point"] if any(q["zero_point"]) else q["zero_point"][:1]
+            lines += [f"      scales {_format.few(list(map(_format.number, q['scale'])), q['scales'])}",
+                      f"      zero points {_format.few(points, len(points) if len(points) == 1 else q['scales'])}"]
     return lines
 
 

@@ -29,43 +29,46 @@ def configure(parser):
     _common.add_model(parser)
     parser.add_argument("files", metavar="FILE", nargs="*", default=[],
                         help="files, folders, or patterns such as 'photos/*.jpg'; the model runs once for each file")
-    parser.add_argument("--input", "-i", action="append", default=[], metavar="[NAME=]FILE|TEXT",
-                        help="a picture, .wav, .npy or .npz file; for a string input, the text itself or a .txt file. "
-                             "Files without NAME= go to the inputs in order")
-    parser.add_argument("--labels", metavar="FILE",
-                        help="class names, one per line (default: the names in the model)")
-    parser.add_argument("--top", type=_common.positive, metavar="N",
-                        help="print the N best classes or boxes (default: 5, or 1 when text is printed for many files)")
-    parser.add_argument("--threshold", type=_common.real, default=0.3, metavar="SCORE",
-                        help="print only boxes with at least this score (default: 0.3)")
-    parser.add_argument("--mean", type=_common.channels, metavar="M[,M,M]",
+    parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
+                        help="number of threads for invoke() (default: 1)")
+    _plugins.add(parser)
+    inputs = parser.add_argument_group("inputs")
+    inputs.add_argument("--input", "-i", action="append", default=[], metavar="[NAME=]FILE|TEXT",
+                        help="a picture, .wav, .npy or .npz file; for a model that reads text, the text or a .txt "
+                             "file. Files without NAME= go to the inputs in order")
+    inputs.add_argument("--mean", type=_common.channels, metavar="M[,M,M]",
                         help="mean of the pixels: one number, or one per channel (default for a float input: the "
                              "metadata's, or 127.5)")
-    parser.add_argument("--std", type=_common.channels, metavar="S[,S,S]",
+    inputs.add_argument("--std", type=_common.channels, metavar="S[,S,S]",
                         help="standard deviation of the pixels (default for a float input: the metadata's, or 127.5)")
-    parser.add_argument("--rate", type=_common.positive, metavar="R",
+    inputs.add_argument("--rate", type=_common.positive, metavar="R",
                         help="sample rate of the model's sound input, in Hz (default: the metadata's)")
-    source = parser.add_mutually_exclusive_group()
+    source = inputs.add_mutually_exclusive_group()
     source.add_argument("--camera", type=_common.not_negative, nargs="?", const=0, metavar="N",
                         help="run on live pictures from camera N (default: 0); needs picamera2 or OpenCV")
     source.add_argument("--microphone", action="store_true",
                         help="run on live sound from the microphone; needs sounddevice or arecord")
-    parser.add_argument("--frames", type=_common.positive, metavar="N",
+    inputs.add_argument("--frames", type=_common.positive, metavar="N",
                         help="stop after N pictures or windows of sound (default: until Ctrl-C)")
-    parser.add_argument("--random", type=_common.not_negative, metavar="SEED",
+    inputs.add_argument("--random", type=_common.not_negative, metavar="SEED",
                         help="fill inputs that got no file with random numbers")
-    parser.add_argument("--zeros", action="store_true", help="fill inputs that got no file with zeros")
-    parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
-                        help="number of threads for invoke() (default: 1)")
-    parser.add_argument("--output", "-o", metavar="OUT.npz", help="write the outputs to this file, dequantized")
-    parser.add_argument("--save", metavar="OUT.png", help="write the picture with boxes around the detected objects")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    many = parser.add_mutually_exclusive_group()
+    inputs.add_argument("--zeros", action="store_true", help="fill inputs that got no file with zeros")
+    answers = parser.add_argument_group("answers")
+    answers.add_argument("--labels", metavar="FILE",
+                         help="class names, one per line (default: the names in the model)")
+    answers.add_argument("--top", type=_common.positive, metavar="N",
+                         help="print the N best classes or boxes (default: 5, or 1 when text is printed for many "
+                              "files)")
+    answers.add_argument("--threshold", type=_common.real, default=0.3, metavar="SCORE",
+                         help="print only boxes with at least this score (default: 0.3)")
+    answers.add_argument("--output", "-o", metavar="OUT.npz", help="write the outputs to this file, dequantized")
+    answers.add_argument("--save", metavar="OUT.png", help="write the picture with boxes around the detected objects")
+    answers.add_argument("--json", action="store_true", help="print JSON")
+    many = answers.add_mutually_exclusive_group()
     many.add_argument("--csv", action="store_true",
                       help="with FILE ..., --camera or --microphone: print CSV, one row per class or box")
     many.add_argument("--jsonl", action="store_true",
                       help="with FILE ..., --camera or --microphone: print JSON lines, one object per file")
-    _plugins.add(parser)
 
 
 def run(args):

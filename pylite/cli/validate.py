@@ -54,7 +54,8 @@ SETTINGS = ("task", "labels", "label_offset", "output", "metric")
 
 def configure(parser):
     _common.add_model(parser)
-    task = parser.add_mutually_exclusive_group()
+    _plugins.add_ops(parser)
+    task = parser.add_argument_group("compare with").add_mutually_exclusive_group()
     task.add_argument("--reference", metavar="OTHER",
                       help="compare with the float model, or with a quantized model that is computed in real numbers")
     _golden.add(task)
@@ -72,55 +73,59 @@ def configure(parser):
     task.add_argument("--isolate", type=_nodes, metavar="NODE[..NODE]",
                       help="for a bug report: write these nodes as a model, MODEL_NODE.tflite, and their inputs for "
                            "the first sample as MODEL_NODE.npz, to the working folder")
-    parser.add_argument("--accuracy", action="store_true",
-                        help="with --reference: also measure the accuracy of both models")
-    source = parser.add_mutually_exclusive_group()
+    samples = parser.add_argument_group("samples")
+    source = samples.add_mutually_exclusive_group()
     source.add_argument("--data", metavar="PATH", help="the samples: a file or folder, see below")
     source.add_argument("--merge", nargs="+", metavar="FILE",
                         help="report on shards, from the files that --save wrote")
-    parser.add_argument("--samples", type=_common.positive, metavar="N", help="use the first N samples (default: all)")
-    parser.add_argument("--local-samples", type=_common.not_negative, metavar="N",
-                        help="measure single nodes on the first N samples (default: all). 0 ranks nodes by their "
-                             "cumulative error, which takes less than half of the time but names no causes")
-    parser.add_argument("--mean", type=_common.channels, metavar="M[,M,M]", help="mean of the pixels (default: 127.5)")
-    parser.add_argument("--std", type=_common.channels, metavar="S[,S,S]",
-                        help="standard deviation of the pixels (default: 127.5)")
-    parser.add_argument("--task", metavar="TASK",
-                        help="classification, detection, segmentation, regression or embedding (default: found from "
-                             "the outputs and labels)")
-    parser.add_argument("--labels", metavar="FILE",
-                        help="class names, one per line (default: the names in the model); `sorted` numbers the labels "
-                             "of the data in alphabetical order")
-    parser.add_argument("--label-offset", type=_common.whole, metavar="N", help="add N to labels that are numbers")
-    parser.add_argument("--output", metavar="NAME", help="measure the accuracy of this output")
-    parser.add_argument("--metric", metavar="MODULE:FUNCTION",
-                        help="measure accuracy by a function of your own, metric(outputs, labels), which gets arrays "
-                             "of all samples and returns one number; with --repair, no step may make it worse")
-    parser.add_argument("--rate", type=_common.real, metavar="HZ",
-                        help="sample rate of the model's sound input (default: the metadata's)")
-    parser.add_argument("--images", metavar="FOLDER", help="folder of the pictures of COCO's annotations")
-    parser.add_argument("--tensors", type=_common.not_negative, metavar="N",
-                        help="with --reference: compare tensors on the first N samples (default: all)")
-    parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
-                        help="number of threads for each run (default: 1)")
-    parser.add_argument("--workers", type=_common.positive, default=1, metavar="N",
-                        help="number of processes that share the samples (default: 1)")
-    parser.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N",
-                        help="measure part I of N of the samples")
-    parser.add_argument("--dask", metavar="SCHEDULER",
-                        help="share the samples among the workers of a Dask scheduler, tcp://HOST:PORT; they need "
-                             "pylite-runtime[dask] and the same paths")
-    parser.add_argument("--save", "--resume", metavar="FILE",
-                        help="keep the sums in this file, for --merge or to continue later")
-    parser.add_argument("--top", type=_common.positive, default=10, metavar="N",
-                        help="print the N worst nodes (default: 10)")
-    parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
-    _common.add_verbose(parser)
-    _outputs.add(parser, "with --reference: the excess of each node, or what it regains,")
-    _repair.add(parser)
-    _sensitivity.add(parser)
-    _limits.add(parser)
-    _plugins.add_ops(parser)
+    samples.add_argument("--samples", type=_common.positive, metavar="N", help="use the first N samples (default: all)")
+    samples.add_argument("--local-samples", type=_common.not_negative, metavar="N",
+                         help="measure single nodes on the first N samples (default: all). 0 ranks nodes by their "
+                              "cumulative error, which takes less than half of the time but names no causes")
+    samples.add_argument("--tensors", type=_common.not_negative, metavar="N",
+                         help="with --reference: compare tensors on the first N samples (default: all)")
+    samples.add_argument("--mean", type=_common.channels, metavar="M[,M,M]", help="mean of the pixels (default: 127.5)")
+    samples.add_argument("--std", type=_common.channels, metavar="S[,S,S]",
+                         help="standard deviation of the pixels (default: 127.5)")
+    samples.add_argument("--rate", type=_common.real, metavar="HZ",
+                         help="sample rate of the model's sound input (default: the metadata's)")
+    samples.add_argument("--images", metavar="FOLDER", help="folder of the pictures of COCO's annotations")
+    accuracy = parser.add_argument_group("accuracy")
+    accuracy.add_argument("--accuracy", action="store_true",
+                          help="with --reference: also measure the accuracy of both models")
+    accuracy.add_argument("--task", metavar="TASK",
+                          help="classification, detection, segmentation, regression or embedding (default: found from "
+                               "the outputs and labels)")
+    accuracy.add_argument("--labels", metavar="FILE",
+                          help="class names, one per line (default: the names in the model); `sorted` numbers the "
+                               "labels of the data in alphabetical order")
+    accuracy.add_argument("--label-offset", type=_common.whole, metavar="N", help="add N to labels that are numbers")
+    accuracy.add_argument("--output", metavar="NAME", help="measure the accuracy of this output")
+    accuracy.add_argument("--metric", metavar="MODULE:FUNCTION",
+                          help="measure accuracy by a function of your own, metric(outputs, labels), which gets arrays "
+                               "of all samples and returns one number; with --repair, no step may make it worse")
+    better = parser.add_argument_group("a better model")
+    _repair.add(better)
+    _sensitivity.add(better)
+    results = parser.add_argument_group("results")
+    results.add_argument("--top", type=_common.positive, default=10, metavar="N",
+                         help="print the N worst nodes (default: 10)")
+    results.add_argument("--json", action="store_true", help="print the whole report as JSON")
+    _common.add_verbose(results)
+    _outputs.add(results, "with --reference: the excess of each node, or what it regains,")
+    _limits.add(parser.add_argument_group("limits"))
+    many = parser.add_argument_group("many samples")
+    many.add_argument("--threads", type=_common.positive, default=1, metavar="N",
+                      help="number of threads for each run (default: 1)")
+    many.add_argument("--workers", type=_common.positive, default=1, metavar="N",
+                      help="number of processes that share the samples (default: 1)")
+    many.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N",
+                      help="measure part I of N of the samples")
+    many.add_argument("--dask", metavar="SCHEDULER",
+                      help="share the samples among the workers of a Dask scheduler, tcp://HOST:PORT; they need "
+                           "pylite-runtime[dask] and the same paths")
+    many.add_argument("--save", "--resume", metavar="FILE",
+                      help="keep the sums in this file, for --merge or to continue later")
 
 
 @_common.written_as("a part of parts, as 1/2")

@@ -28,7 +28,7 @@ def test_bash_completes(capsys, line, completed):
     words = " ".join(f"'{word}'" for word in line)
     done = subprocess.run(["bash", "-c", f"{script(capsys, 'bash')}\nCOMP_WORDS=({words}); COMP_CWORD={len(line) - 1}\n"
                            "_pylite; printf '%s\\n' \"${COMPREPLY[@]}\""], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == completed
+    assert sorted(done.stdout.split()) == sorted(completed)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

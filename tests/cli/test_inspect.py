@@ -228,3 +228,10 @@ def test_sizes():
     assert [_format.nbytes(n) for n in (0, 999, 1500, 12_345, 999_999, 2_500_000)] == [
         "0 B", "999 B", "1.50 kB", "12.3 kB", "1000 kB", "2.50 MB"]
     assert _format.seconds(0.00123) == "1.23 ms" and _format.seconds(2.5e-6) == "2.5 us"
+
+
+def test_a_node_shows_few_of_many_scales(capsys):
+    assert cli.main(["inspect", "digits", "--node", "4"]) == 0
+    out = capsys.readouterr().out
+    assert "0.00476747 and 24 more\n      zero points 0\n" in out and "int8[1, 4, 4, 32], 512 B\n      0.0473842" in out
+    assert max(map(len, out.splitlines())) <= 160

@@ -247,3 +247,16 @@ def test_everything_runs_with_a_closed_error_stream():
     done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, check=False)
     assert done.returncode == 1
     assert done.stdout.count(b"\n") == 7
+
+
+@pytest.mark.parametrize(("arguments", "order"), [
+    (["help"], ["run ", "inspect ", "bench ", "report ", "validate ", "cache "]),
+    (["help", "validate"], ["compare with:", "--reference", "samples:", "--data", "accuracy:", "a better model:",
+                            "--repair", "results:", "limits:", "many samples:"]),
+    (["help", "run"], ["inputs:", "--input", "answers:", "--labels"])])
+def test_help_has_an_order(capsys, arguments, order):
+    with contextlib.suppress(SystemExit):
+        cli.main(arguments)
+    options = capsys.readouterr().out.partition("\noptions:" if len(arguments) > 1 else "positional")[2]
+    places = [options.index(f"  {word}" if word[0] == "-" or word[-1] == " " else f"\n{word}") for word in order]
+    assert places == sorted(places)

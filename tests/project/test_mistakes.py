@@ -60,7 +60,7 @@ VALIDATE = "validate digits --reference digits --data x.npy"
 COMMANDS = [
     ("rnu digits", "no command 'rnu'", "did you mean run?"),
     ("help rnu", "no command 'rnu'", "did you mean run?"),
-    ("frobnicate", "no command 'frobnicate'", "the commands are bench, cache, compile"),
+    ("frobnicate", "no command 'frobnicate'", "the commands are run, inspect, bench"),
     ("run", "required: MODEL"),
     ("run digits", "input 'image' (int8[1, 8, 8, 1])", "give --input FILE (a picture, .wav, .npy or .npz)",
      "--random SEED"),
