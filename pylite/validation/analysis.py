@@ -12,6 +12,7 @@ from pylite.validation.causes import SUSPICIOUS_DB
 from pylite.validation.isolation import closure
 from pylite.validation.measures import TINY, Errors
 from pylite.validation.report import Report, TensorReport
+from pylite.validation.widening import folded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -186,9 +187,10 @@ def _unmatched(comparison: Comparison | Golden) -> list[dict[str, Any]]:
     """Results that were not compared, of both models, and why."""
     measured = set(comparison.measured)
     found = []
+    constant = set(folded(comparison.subgraph))
     for operator in comparison.subgraph.operators:
         for index in operator.outputs:
-            if index not in measured:
+            if index not in measured and index not in constant:
                 tensor = comparison.subgraph.tensors[index]
                 reason = comparison.unmeasured.get(index)
                 if reason is None and index in comparison.matching.unmatched:
@@ -199,5 +201,5 @@ def _unmatched(comparison: Comparison | Golden) -> list[dict[str, Any]]:
     producer = {i: o for o in comparison.other.operators for i in o.outputs}
     found += [{"side": "reference", "node": producer[i].index, "op": producer[i].name, "tensor": i,
                "name": comparison.other.tensors[i].name, "reason": "the model has no counterpart"}
-              for i in comparison.matching.unmatched_reference]
+              for i in comparison.matching.unmatched_reference if i not in folded(comparison.other)]
     return found

@@ -78,8 +78,9 @@ class Comparison:
         for executor in (self._full, self._full_reference):
             feed(executor, inputs)
             if executor.current.boundary is not None:
-                raise ComparisonError(f"{executor.current.boundary!r} has a shape that depends on data, which "
-                                      "validation cannot follow")
+                raise ComparisonError(f"a shape depends on data, on {executor.current.boundary!r}, so tensors "
+                                      "cannot be compared one by one; --tensors 0 measures the accuracy of both "
+                                      "models, --against and --record compare results")
         self._choose()
         for index in self.subgraph.inputs:
             grid = Grid.of(self.subgraph.tensors[index])

@@ -16,7 +16,7 @@ from pylite.runtime.model import Model
 from pylite.validation.interleaving import Track, rounding
 from pylite.validation.isolation import Isolation, closure
 from pylite.validation.statistics import ErrorSums, Grid
-from pylite.validation.widening import quantized, real
+from pylite.validation.widening import dequantized, folded, real
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -96,7 +96,8 @@ def _nodes(subgraph: Subgraph, group: Group) -> list[Operator]:
 def _constants(model: Model, nodes: Sequence[Operator], other: Subgraph,
                counterparts: Sequence[Operator]) -> dict[int, Tensor]:
     """{constant of the reference: the real numbers of the model's}, for operands of nodes that do the same."""
-    tensors, waiting = model.graph.subgraphs[0].tensors, list(nodes)
+    subgraph, waiting = model.graph.subgraphs[0], list(nodes)
+    tensors, behind = subgraph.tensors, folded(subgraph)
     found: dict[int, Tensor] = {}
     for counterpart in counterparts:
         alike = counterpart.name, len(counterpart.inputs)
@@ -105,9 +106,10 @@ def _constants(model: Model, nodes: Sequence[Operator], other: Subgraph,
             continue
         waiting.remove(node)
         for mine, index in zip(node.inputs, counterpart.inputs, strict=True):
-            if min(mine, index) < 0 or tensors[mine].data is None or not quantized(tensors[mine]):
+            if min(mine, index) < 0:
                 continue
-            theirs = other.tensors[index]
-            if theirs.data is not None and theirs.dtype == "float32" and theirs.shape == tensors[mine].shape:
-                found[index] = replace(real(model, tensors[mine]), buffer=0)
+            own, theirs = tensors[behind.get(mine, mine)], other.tensors[index]
+            if (own.dtype != "float32" and theirs.data is not None and theirs.dtype == "float32"
+                    and theirs.shape == own.shape and dequantized(model, own) is not None):
+                found[index] = replace(real(model, own), buffer=0)
     return found

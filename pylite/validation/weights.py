@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite.validation.widening import dequantized
+from pylite.validation.widening import dequantized, folded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pylite.ir.graph import Operator, Tensor
+    from pylite.ir.graph import Operator, Subgraph, Tensor
     from pylite.runtime.model import Model
 
 # Ops with weights: the operands that are the data, the weights and the bias, and the axis of the output channels.
@@ -33,7 +33,7 @@ class Weights:
     noise: the expected squared difference of a weight that is rounded well, with the granularity of the model's scales
     fan_in: products for each result
     bias, reference_bias: real numbers, or None; bias_ends: where the bias stands at an end of its type
-    scales: how many the weights have; scale_spread: the largest of them over the smallest
+    scales: how many the weights have, 0 in float16; scale_spread: the largest of them over the smallest
     """
     gain: NDArray[Any]
     correlation: NDArray[Any]
@@ -60,9 +60,9 @@ def compare(model: Model, operator: Operator, reference: Model, candidates: Sequ
     if layout is None:
         return None
     _, position, bias_position, axis = layout
-    ours, theirs = model.graph.subgraphs[0].tensors, reference.graph.subgraphs[0].tensors
+    ours, theirs = model.graph.subgraphs[0], reference.graph.subgraphs[0]
     tensor = _operand(ours, operator, position)
-    if tensor is None or tensor.data is None or tensor.dtype not in ("int8", "uint8", "int4", "int16"):
+    if tensor is None or tensor.data is None or tensor.dtype not in ("int8", "uint8", "int4", "int16", "float16"):
         return None
     for other in candidates:
         expected = _operand(theirs, other, position)
@@ -78,15 +78,17 @@ def compare(model: Model, operator: Operator, reference: Model, candidates: Sequ
 
 def _compared(values: NDArray[Any], wanted: NDArray[Any], axis: int, tensor: Tensor, biases: Any,
               ends: NDArray[Any]) -> Weights:
-    channels = wanted.shape[axis]
+    channels, q = wanted.shape[axis], tensor.quantization
     a = np.moveaxis(values, axis, 0).reshape(channels, -1).astype(np.float64)
     b = np.moveaxis(wanted, axis, 0).reshape(channels, -1).astype(np.float64)
     power, product, own = (b * b).sum(1), (a * b).sum(1), (a * a).sum(1)
     magnitude = np.abs(b).max(1, initial=0)
-    assert tensor.quantization is not None
-    scales = tensor.quantization.scale.size
-    levels = {"int4": 7, "int16": 32767}.get(tensor.dtype, 127)
-    step = (magnitude if scales > 1 else np.full(channels, magnitude.max(initial=0))) / levels
+    scale = np.zeros(0) if q is None else q.scale
+    levels = {"int4": 7, "int16": 32767, "float16": 1 << 10}.get(tensor.dtype, 127)
+    step = (np.full(channels, magnitude.max(initial=0)) if scale.size == 1 else magnitude) / levels
+    if q is not None and q.block_size and axis == 0:
+        blocks = np.abs(b).reshape(channels, -1, q.block_size).max(2) / levels
+        step = np.sqrt(np.square(blocks).mean(1))
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = np.where(power > 0, product / power, 1.0)
         correlation = np.where((power > 0) & (own > 0), product / np.sqrt(power * own), 0.0)
@@ -94,20 +96,22 @@ def _compared(values: NDArray[Any], wanted: NDArray[Any], axis: int, tensor: Ten
     bias, expected = biases
     if bias is not None and expected is None:
         expected = np.zeros_like(bias)
-    used = tensor.quantization.scale[tensor.quantization.scale > 0]
+    used = scale[scale > 0]
     spread = float(used.max()) / float(used.min()) if used.size else 1.0
-    return Weights(gain, correlation, sqnr, magnitude, step * step / 12, b.shape[1], bias, expected, ends, scales,
+    return Weights(gain, correlation, sqnr, magnitude, step * step / 12, b.shape[1], bias, expected, ends, scale.size,
                    spread)
 
 
-def _operand(tensors: Sequence[Tensor], operator: Operator, position: int) -> Tensor | None:
+def _operand(subgraph: Subgraph, operator: Operator, position: int) -> Tensor | None:
+    """An operand, or the constant that a DEQUANTIZE makes it of."""
     if len(operator.inputs) <= position or operator.inputs[position] < 0:
         return None
-    return tensors[operator.inputs[position]]
+    index = operator.inputs[position]
+    return subgraph.tensors[folded(subgraph).get(index, index)]
 
 
-def _bias(model: Model, tensors: Sequence[Tensor], operator: Operator, position: int) -> NDArray[Any] | None:
-    tensor = _operand(tensors, operator, position)
+def _bias(model: Model, subgraph: Subgraph, operator: Operator, position: int) -> NDArray[Any] | None:
+    tensor = _operand(subgraph, operator, position)
     return None if tensor is None else dequantized(model, tensor)
 
 

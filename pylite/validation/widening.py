@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pylite.ir.graph import Operator, Subgraph, Tensor
+    from pylite.ir.graph import Operator, Quantization, Subgraph, Tensor
 
 INTEGERS = ("int8", "uint8", "int16", "int32", "int4")
 
@@ -66,17 +66,35 @@ def real(model: Model, tensor: Tensor) -> Tensor:
 
 
 def dequantized(model: Model, tensor: Tensor) -> NDArray[Any] | None:
-    """A constant's real numbers, float64; None where it is no constant, holds no numbers or is quantized in blocks."""
+    """A constant's real numbers, float64; None where it is no constant, holds no numbers, or has blocks over several
+    axes."""
     values = model.constant(tensor)
     if values is None or values.dtype == object:
         return None
     q = tensor.quantization
     if values.dtype.kind == "f" or q is None or not q.scale.size:
         return values.astype(np.float64)
-    if q.block_size or q.block_shape or q.axes:
+    if q.block_shape or q.axes:
         return None
+    if q.block_size:
+        return _of_blocks(values, q)
     zero_point = _along(q.zero_point, values.ndim, q.axis)
     return (values.astype(np.float64) - zero_point) * _along(q.scale, values.ndim, q.axis)
+
+
+def _of_blocks(values: NDArray[Any], q: Quantization) -> NDArray[Any] | None:
+    """Real numbers of which `block_size` in a row share a scale; None where the scales do not fit."""
+    if q.scale.size * q.block_size != values.size:
+        return None
+    zero_point = q.zero_point.astype(np.float64).reshape(-1, 1) if q.zero_point.size == q.scale.size else 0.0
+    blocks = values.reshape(-1, q.block_size).astype(np.float64)
+    return ((blocks - zero_point) * q.scale.astype(np.float64).reshape(-1, 1)).reshape(values.shape)
+
+
+def folded(subgraph: Subgraph) -> dict[int, int]:
+    """{result of a DEQUANTIZE of a constant: this constant}: files keep weights so that are only stored in few bits."""
+    return {o.outputs[0]: o.inputs[0] for o in subgraph.operators
+            if o.name == "DEQUANTIZE" and subgraph.tensors[o.inputs[0]].data is not None}
 
 
 def _along(numbers: NDArray[Any], rank: int, axis: int) -> NDArray[Any]:
