@@ -111,7 +111,13 @@ def scaled(count, unit=""):
 def seconds(duration):
     """0.0123 -> "12.3 ms"."""
     factor, unit = next((f, u) for f, u in ((1, "s"), (1e3, "ms"), (1e6, "us")) if duration * f >= 1 or u == "us")
-    return f"{duration * factor:.3g} {unit}"
+    return f"{rounded(duration * factor)} {unit}"
+
+
+def rounded(value):
+    """A positive number with three significant digits, and all of them before the point: 0.123, 12.3, 1230."""
+    text = f"{value:.3g}"
+    return f"{float(text):.0f}" if value >= 1 and "e" in text else text
 
 
 def counted(count, noun):

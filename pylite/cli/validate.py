@@ -214,7 +214,7 @@ class _Speed:
         if self._first == self._last:
             return ""
         (begun, before), (ended, after) = self._first, self._last
-        return f"{(after - before) / max(ended - begun, 1e-9):.3g}"
+        return _format.rounded((after - before) / max(ended - begun, 1e-9))
 
 
 def _measured(args, model, reference, progress):

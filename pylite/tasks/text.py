@@ -83,7 +83,7 @@ class TextTask(Task):
         if self._text:
             return
         if len(details) not in (1, 3) or any(np.dtype(d["dtype"]).kind != "i" or len(d["shape"]) != 2 for d in details):
-            names = ", ".join(repr(d["name"]) for d in details)
+            names = ", ".join(f"{d['name']!r} ({np.dtype(d['dtype'])} {list(map(int, d['shape']))})" for d in details)
             raise ModelError(f"the model takes {names}; expected a text, or numbers of tokens (1, n), alone or with a "
                              "mask and segments")
         if vocabulary is None:

@@ -168,10 +168,14 @@ class Report(Printed):
                 for t in map(self.by_node, self.ranking[:top])]
         found = table(headers, rows, (*headers[:1], *headers[2:-1]),
                       ("weights", "range", "saturated", "RMSE/step", "local"))
+        remedies = set[str]()       # each is said once
         for node in self.ranking[:top]:
             t = self.by_node(node)
             if t.cause:
-                found += ["", f"node {node} ({t.op}, {t.name}): {t.cause}: {t.detail}.", f"  {t.remedy}"]
+                first = t.name.partition(";")[0]        # of the names of fused nodes
+                found += ["", f"node {node} ({t.op}, {first}): {t.cause}: {t.detail}."]
+                found += [f"  {t.remedy}"] if t.remedy and t.remedy not in remedies else []
+                remedies.add(t.remedy or "")
                 if t.from_weights is not None:
                     found.append(f"  {t.from_weights:.0%} of its noise comes from its weights (SQNR "
                                  f"{_decibels(t.sqnr_weights_db)} dB), the rest from activations "

@@ -103,8 +103,9 @@ def _blame(report: Any, worst: Any, level: str) -> str:
         coarse = [t for t in map(report.by_node, report.ranking) if t.cause]
         if coarse:
             first = coarse[0]
-            return (f"No node adds more noise than its scheme makes; of {len(coarse)} that the scheme makes coarse, "
-                    f"node {first.node} ({first.op}) is the first: {first.cause}. {first.remedy}")
+            others = f" and {len(coarse) - 1} more" if len(coarse) > 1 else ""
+            return (f"Each node is quantized about as well as its scheme allows. The scheme limits node {first.node} "
+                    f"({first.op}){others}: {first.cause}. {first.remedy}")
         if level in (GOOD, PLAIN):
             return "No node adds more noise than rounding explains."
         return ("No single node is to blame: each adds what rounding explains, and the errors add up. --sensitivity "

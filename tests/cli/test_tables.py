@@ -182,3 +182,8 @@ def test_cells_without_room_follow_their_row(monkeypatch):
         "      chosen: packed once; every line by",
         "        itself, at any length",
         "   2  SOFTMAX"]
+
+
+def test_rounded_numbers_have_no_exponent():
+    assert [_format.rounded(v) for v in (0.1234, 12.34, 999.6, 12345, 0.0)] == ["0.123", "12.3", "1000", "12300", "0"]
+    assert [_format.seconds(v) for v in (9.996e-4, 0.0123, 1234.0)] == ["1000 us", "12.3 ms", "1230 s"]

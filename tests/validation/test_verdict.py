@@ -47,6 +47,26 @@ def test_limits(sqnr, excess, level):
     assert ("It could be better still" in found.verdict["text"]) == (level == "good" and excess > 0)
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_the_scheme_limits_is_named(count):
+    found = report(tensor(0, "SOFTMAX", 15.0, 0.0, True, "coarse rule"),
+                   *(tensor(node, "LOGISTIC", 40.0, -1.0, False, "coarse rule") for node in range(1, count)))
+    limited = "node 0 (SOFTMAX)" + (f" and {count - 1} more" if count > 1 else "")
+    assert found.verdict["text"].endswith(
+        f"Each node is quantized about as well as its scheme allows. The scheme limits {limited}: coarse rule. "
+        "Calibrate again.")
+
+
+def test_remedies_are_said_once_and_fused_names_are_cut():
+    found = report(tensor(0, "CONV_2D", 20.0, 9.0, cause="range too wide"),
+                   tensor(1, "MEAN", 20.0, 8.0, True, cause="range too wide"))
+    found.tensors[0].name = "a/Relu;b/conv"
+    lines = found.lines()
+    assert lines.count("  Calibrate again.") == 1
+    assert "node 0 (CONV_2D, a/Relu): range too wide: half of it is used." in lines
+    assert "node 1 (MEAN, t1): range too wide: half of it is used." in lines
+
+
 @pytest.mark.parametrize(("p", "drop", "level"), [(1.0, 10.0, "fair"), (0.001, 10.0, "poor"), (1.0, 0.5, "good")])
 def test_a_loss_that_may_be_chance_asks_for_more_samples(p, drop, level):
     found = Report("m.tflite", "f.tflite", 10, 0, [], [], None, [], Accuracy(
