@@ -388,7 +388,6 @@ if (graph) model();
 section("made", "How it was made", pairs(Object.entries(made)));
 const fixed = [...charts];
 if (tensors.length) {
-  const start = known(report.first_divergence) ? report.first_divergence : report.ranking[0];
-  chooser.value = Math.max(0, tensors.findIndex(t => t.node === start));
+  chooser.value = Math.max(0, tensors.findIndex(t => t.node === report.ranking[0]));       // the node that the verdict names
   show(tensors[chooser.value]);
 }

@@ -204,6 +204,16 @@ def test_a_tensor_and_a_measure_are_chosen(chromium, validated):
         assert browser.blank_charts(shown) == []
 
 
+def test_the_tensor_shown_first_is_that_of_the_verdict(chromium, folder):
+    """Also where an earlier node is the first to diverge."""
+    report = validation.compare(folder / "spoiled.tflite", folder / "good.tflite", folder / "data.npz")
+    report.first_divergence = 0
+    (folder / "f.html").write_text(report.to_html(), encoding="utf-8")
+    with browser.opened(chromium, folder / "f.html") as shown:
+        assert report.ranking[0] == SPOILED
+        assert f"Node {SPOILED}: DEPTHWISE_CONV_2D" in shown.locator("#tensor").text_content()
+
+
 def test_a_point_of_the_chart_and_a_block_of_the_arena_are_chosen(chromium, validated):
     with browser.opened(chromium, validated) as shown:
         area = shown.locator("#sqnr .u-over")
