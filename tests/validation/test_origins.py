@@ -7,34 +7,26 @@ import pytest
 from pylite import Model, cli, validation
 from pylite.media import models
 from pylite.schema import read, write
-from pylite.validation.analysis import analyse
 from pylite.validation.comparison import Comparison
 from pylite.validation.measures import Errors
 from pylite.validation.origins import SAMPLES
 from pylite.validation.widening import dequantized, widened
 from tests.tools import resources
-from tests.validation import planted
-
-OF_WEIGHTS = ("weight scale", "channel scale", "bias")
+from tests.validation import planted, shares
 
 
 @pytest.mark.parametrize("name", ["conv1d", "mobilenet", "unet", "transformer", "resnet"])
 def test_planted_faults_come_from_where_they_were_planted(name):
     """Spoiled weights and biases from the weights, spoiled ranges of results from activations."""
     resources.models()
-    pair = planted.Pair(name, 4)
-    kinds = set()
-    for case, _ in pair.cases(10):
-        comparison = Comparison(Model(case.contents), pair.reference, origins=True)
-        for arrays in pair.samples:
-            comparison.add(arrays, True, True)
-        found = analyse(comparison).by_node(case.node)
-        kinds.add(case.fault in OF_WEIGHTS)
+    pair, kinds = planted.Pair(name, shares.SAMPLES), set()
+    for case, found in shares.found(pair, 10):
+        kinds.add(case.fault in shares.OF_WEIGHTS)
         if found.from_weights is None:      # a node without weights
-            assert case.fault not in OF_WEIGHTS and found.sqnr_weights_db is None
+            assert case.fault not in shares.OF_WEIGHTS and found.sqnr_weights_db is None
             assert found.matched.startswith("through") or found.sqnr_activations_db < 40, case
         else:
-            assert (found.from_weights > 0.8) if case.fault in OF_WEIGHTS else (found.from_weights < 0.3), case
+            assert (found.from_weights > 0.8) if case.fault in shares.OF_WEIGHTS else (found.from_weights < 0.3), case
     assert kinds == {False, True}
 
 
