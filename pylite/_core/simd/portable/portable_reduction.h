@@ -1,9 +1,9 @@
 /* Reductions to up to REDUCE_MOST neighbouring outputs; included by portable.c alone.
  *
- * Where the elements of neighbouring outputs are neighbours, too, the outputs are accumulated as one line, REDUCE_GROUP
- * rows at a time, some lanes of them in registers.  A short line is accumulated several times side by side ("partials")
- * and folded at the end.  Otherwise each output reduces its own runs of consecutive elements.  The order of float
- * additions depends on the shape alone.  A minimum is the maximum of the flipped elements. */
+ * Where the elements of neighbouring outputs are neighbours, too, the outputs are accumulated as one line, 16 or 32 rows
+ * at a time, some lanes of them in registers.  A short line is accumulated several times side by side ("partials") and
+ * folded at the end.  Otherwise each output reduces its own runs of consecutive elements.  The order of float additions
+ * depends on the shape alone.  A minimum is the maximum of the flipped elements. */
 #include "joining.h"
 #include "rounding.h"
 #include <float.h>
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256, REDUCE_GROUP = 32 };
+enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256 };
 
 /* The element that is joined with an accumulator. */
 #define LOAD_F32(v) (sign * (v))
@@ -24,8 +24,8 @@ enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256, REDUCE_GROUP =
 #define LANE_IS_ZERO(acc) 0
 #define ACC_ADDS_LANE(acc, lane) ((acc) + (lane))
 
-#define REDUCE_ROWS(name, T, A, N, LANES, FLIP, LOAD, JOIN, START, END) \
-  /* `lanes` accumulators in registers, joined with up to REDUCE_GROUP rows */ \
+#define REDUCE_ROWS(name, T, A, N, LANES, GROUP, FLIP, LOAD, JOIN, START, END) \
+  /* `lanes` accumulators in registers, joined with up to GROUP rows */ \
   PL_INLINE void name##_lanes(const size_t lanes, const pl_reduction *g, ptrdiff_t rows, ptrdiff_t stride, \
                               const T *p, A *acc) { \
     N lane[LANES]; \
@@ -42,9 +42,10 @@ enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256, REDUCE_GROUP =
     A *acc = acc0; \
     for (ptrdiff_t rows; n > 0; n -= rows, row += rows * stride) { \
       size_t i = 0; \
-      rows = n < REDUCE_GROUP ? n : REDUCE_GROUP; \
+      rows = n < GROUP ? n : GROUP; \
       for (; i + LANES <= m; i += LANES) name##_lanes(LANES, g, rows, stride, row + i, acc + i); \
-      for (; i + LANES / 4 <= m; i += LANES / 4) name##_lanes(LANES / 4, g, rows, stride, row + i, acc + i); \
+      if (i + LANES / 2 <= m) name##_lanes(LANES / 2, g, rows, stride, row + i, acc + i), i += LANES / 2; \
+      for (; i + LANES / 8 <= m; i += LANES / 8) name##_lanes(LANES / 8, g, rows, stride, row + i, acc + i); \
       for (; i < m; i++) name##_lanes(1, g, rows, stride, row + i, acc + i); \
     } \
   } \
@@ -105,16 +106,16 @@ enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256, REDUCE_GROUP =
 
 PL_LOOSE_BEGIN
 #define LOAD_AS_IS(v) (v)
-REDUCE_ROWS(sum_f32, float, float, float, 32, (void)g, LOAD_AS_IS, JOIN_ADD, LANE_IS_ACC, ACC_IS_LANE)
-REDUCE_ROWS(sum_8, uint8_t, int32_t, int16_t, 64, const uint8_t flip = (uint8_t)g->flip, LOAD_S8, JOIN_ADD,
+REDUCE_ROWS(sum_f32, float, float, float, 64, 16, (void)g, LOAD_AS_IS, JOIN_ADD, LANE_IS_ACC, ACC_IS_LANE)
+REDUCE_ROWS(sum_8, uint8_t, int32_t, int16_t, 64, 32, const uint8_t flip = (uint8_t)g->flip, LOAD_S8, JOIN_ADD,
             LANE_IS_ZERO, ACC_ADDS_LANE)
-REDUCE_ROWS(sum_16, int16_t, int32_t, int32_t, 32, const int16_t flip = (int16_t)g->flip, LOAD_S16, JOIN_ADD,
+REDUCE_ROWS(sum_16, int16_t, int32_t, int32_t, 64, 16, const int16_t flip = (int16_t)g->flip, LOAD_S16, JOIN_ADD,
             LANE_IS_ACC, ACC_IS_LANE)
-REDUCE_ROWS(max_f32, float, float, float, 32, const float sign = g->sign, LOAD_F32, JOIN_MAX, LANE_IS_ACC,
+REDUCE_ROWS(max_f32, float, float, float, 64, 16, const float sign = g->sign, LOAD_F32, JOIN_MAX, LANE_IS_ACC,
             ACC_IS_LANE)
-REDUCE_ROWS(max_8, uint8_t, uint8_t, uint8_t, 64, const uint8_t flip = (uint8_t)g->flip, LOAD_U8, JOIN_MAX,
+REDUCE_ROWS(max_8, uint8_t, uint8_t, uint8_t, 64, 32, const uint8_t flip = (uint8_t)g->flip, LOAD_U8, JOIN_MAX,
             LANE_IS_ACC, ACC_IS_LANE)
-REDUCE_ROWS(max_16, int16_t, int16_t, int16_t, 32, const int16_t flip = (int16_t)g->flip, LOAD_S16, JOIN_MAX,
+REDUCE_ROWS(max_16, int16_t, int16_t, int16_t, 64, 16, const int16_t flip = (int16_t)g->flip, LOAD_S16, JOIN_MAX,
             LANE_IS_ACC, ACC_IS_LANE)
 JOIN_RUN(total_f32, JOIN_ADD, 0, LOAD_AS_IS)
 REDUCE_RUN_F32(sum_f32, JOIN_ADD, total_f32((size_t)n, 1, row))
