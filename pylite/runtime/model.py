@@ -183,7 +183,7 @@ def _loaded(source: "Any") -> "Graph":
 def _identity(tensor: "Tensor") -> "Any":
     """A key that is equal for constants of the same contents: their buffer, which subgraphs may share."""
     if tensor.data is None or tensor.buffer == 0 or tensor.external is not None or tensor.sparsity is not None:
-        return id(tensor)
+        return tensor       # equal to itself alone, and kept: another may get the id() of one that is gone
     return tensor.buffer, tensor.dtype, tensor.shape
 
 
