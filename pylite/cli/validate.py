@@ -308,11 +308,19 @@ def _isolated(args):
     return 0
 
 
+def _check_live(args, options, pages=True):
+    """Refuse what does not go with `options`, which run models on data; pages: do they write any?"""
+    verb = "take" if " and " in options else "takes"
+    if args.merge:
+        raise _common.UsageError(f"{options} {verb} --data, not --merge")
+    if not pages and (args.html or args.explorer):
+        raise _common.UsageError(f"{options} {'write' if verb == 'take' else 'writes'} no --html and no --explorer")
+    _outputs.check(args)
+
+
 def _nonfinite(args):
     """Name the first node that makes NaN or infinity."""
-    if args.merge:
-        raise _common.UsageError("--nan takes --data, not --merge")
-    _outputs.check(args)
+    _check_live(args, "--nan")
     from pylite.validation.nonfinite import search
     path, model, samples = _alone(args)
     with Progress("samples") as progress:
@@ -327,11 +335,7 @@ def _nonfinite(args):
 
 def _delegated(args):
     """With delegates, node by node."""
-    if args.merge:
-        raise _common.UsageError("--delegate takes --data, not --merge")
-    if args.html or args.explorer:
-        raise _common.UsageError("--delegate writes no --html and no --explorer")
-    _outputs.check(args)
+    _check_live(args, "--delegate", pages=False)
     from pylite.validation import delegated
     path, delegates = _common.model_path(args.model), _plugins.delegates(args.delegate)
     found = delegated.compare(path, delegates, args.data, samples=args.samples, mean=args.mean, std=args.std,
@@ -343,11 +347,7 @@ def _delegated(args):
 
 def _elsewhere(args):
     """With a recording or another runtime; or write a recording."""
-    if args.merge:
-        raise _common.UsageError("--record, --check and --against take --data, not --merge")
-    if args.html or args.explorer:
-        raise _common.UsageError("--record, --check and --against write no --html and no --explorer")
-    _outputs.check(args)
+    _check_live(args, "--record, --check and --against", pages=False)
     from pylite.validation import agreement
     path, model, samples = _alone(args)
     if args.record or args.record_values:

@@ -12,7 +12,6 @@ import numpy as np
 
 from pylite.ir.graph import replace
 from pylite.runtime.executor import Executor
-from pylite.runtime.model import Model
 from pylite.validation.interleaving import Track, rounding
 from pylite.validation.isolation import Isolation, closure
 from pylite.validation.statistics import ErrorSums, Grid
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from pylite._core.run.kernel import Kernel
     from pylite._core.simd import Pool
     from pylite.ir.graph import Operator, Subgraph, Tensor
+    from pylite.runtime.model import Model
     from pylite.validation.interleaving import Usage
     from pylite.validation.isolation import Group
 
@@ -55,8 +55,7 @@ class Origins:
                 isolation.add(counterpart, constants)
                 self._with_constants.update(group.results)
         self.isolated = isolation.finished()
-        own = Model(reference.graph.contents, reference.graph)      # whose constants are cached apart
-        self.executor = Executor(own, self.isolated.subgraph, pool)
+        self.executor = Executor(reference, self.isolated.subgraph, pool)
         self.constants: dict[int, ErrorSums] = {}
         self.activations: dict[int, ErrorSums] = {}
         self._rounded: dict[int, Array] = {}

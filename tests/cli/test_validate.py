@@ -297,3 +297,16 @@ def test_in_python(here):
     assert found.by_node(found.ranking[0]).cause == "channel scale"
     assert found._repr_html_().count("<tr>") == 1 + len(found.ranking)
     assert [t.name for t in found.outputs] == ["probabilities"]
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    (["--nan"], "--nan takes --data, not --merge"),
+    (["--delegate", "x.so"], "--delegate takes --data, not --merge"),
+    (["--against", "litert"], "--record, --check and --against take --data, not --merge")])
+def test_options_that_run_models_take_data(here, capsys, options, said):
+    assert said in run(capsys, "digits", "--merge", "sums", *options, code=2).err
+
+
+def test_a_delegate_has_no_page(here, capsys):
+    said = run(capsys, "digits", "--data", "pictures", "--delegate", "x.so", "--html", "page.html", code=2).err
+    assert "--delegate writes no --html and no --explorer" in said
