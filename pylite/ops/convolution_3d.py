@@ -101,10 +101,9 @@ def _call(node, operands, out, axes, layout):
     """operands: x, w, bias or None; out: a View of y; axes: the (taps, stride, step, pad) of each, see the kernel."""
     x, w, b = operands
     products.contents(node, w, "filter")
-    low, high = products.float_range(node)
     return Call("conv_float.ConvF32", x.view(), out, Packed("conv_float.pack_f32", w, 1, layout),
-                products.contents(node, b, "bias"), filter=tuple(itertools.chain(*axes)), low=low, high=high,
-                strided=(1,))
+                products.contents(node, b, "bias"), filter=tuple(itertools.chain(*axes)),
+                limits=products.float_range(node), strided=(1,))
 
 
 register("CONV_3D", types=["float32 float32 float32? -> float32"], infer=infer_conv, lower=lower_conv,

@@ -37,9 +37,9 @@ def lower_window(node, operands, window):
 def _float(node, operands, window, images, out, bias):
     winograd = _winograd_pays(images, out, window)
     layout = (16, layouts.WinogradFloat()) if winograd else (window.groups, window.layout)
-    low, high = products.float_range(node)
     return Call("conv_float.ConvF32", images, out, Packed("conv_float.pack_f32", operands.w, *layout), bias,
-                filter=window.filter, groups=window.groups, low=low, high=high, winograd=winograd, strided=(0, 1))
+                filter=window.filter, groups=window.groups, limits=products.float_range(node), winograd=winograd,
+                strided=(0, 1))
 
 
 def _is_plain_3x3(window):
@@ -67,10 +67,10 @@ def _hybrid(node, operands, window, images, out, bias):
 def _int16(node, operands, window, images, out, bias):
     w, y = operands.w, operands.y
     rule = "MBQM32" if products.bias_is_int32(node, operands.b) else "MBQM64"
-    low, high = products.integer_range(node, y)
+    finish = products.finish_s16(rule, bias, products.multipliers(operands.x, w, y, y.shape[3]),
+                                 *products.integer_range(node, y))
     return Call("conv16.Conv16", images, out, Packed("conv16.pack_s16", w, window.layout), filter=window.filter,
-                groups=window.groups, rule=rule, bias=products.as_int64(bias),
-                factors=products.multipliers(operands.x, w, y, y.shape[3]), low=low, high=high, strided=(0, 1))
+                groups=window.groups, finish=finish, strided=(0, 1))
 
 
 def _int8(node, operands, window, images, out, bias):
@@ -80,9 +80,8 @@ def _int8(node, operands, window, images, out, bias):
     multipliers, shifts = products.multipliers(x, w, y)
     if window.pixels > 1 and len(shifts) > 1:
         multipliers, shifts = np.tile(multipliers, window.pixels), np.tile(shifts, window.pixels)
-    flip, lift = products.signs(x)
     images.dtype = out.dtype = "uint8"
-    w_zero = w.zero_point - lift if flip else 0
+    quantization = products.quantization_q8(x, w, w.dtype == "uint8")
     layout, most = window.layout, _packed_pixels(images, out, window)
     if most > 1:
         layout = layouts.PixelPacking(window.stride[1], most)
@@ -90,11 +89,11 @@ def _int8(node, operands, window, images, out, bias):
         layout = layouts.WinogradInteger()
     seen = window.fw + (most - 1) * window.stride[1]        # pixels of a line
     return Call("conv.ConvQ8", images, out,
-                Packed("packing.pack_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero, window.groups,
-                       layout, window.dilation[1], (low - y.zero_point, high - y.zero_point)),
+                Packed("packing.pack_q8", w, bias, multipliers, shifts, quantization[1], quantization[3],
+                       window.groups, layout, window.dilation[1], (low - y.zero_point, high - y.zero_point)),
                 filter=window.filter, groups=window.groups,
-                zero=computed(_zeros, x.zero_point, seen * images.shape[3] // window.groups), w_zero=w_zero,
-                zero_point=y.zero_point - lift, low=low - lift, high=high - lift, x_flip=flip, y_flip=flip,
+                zero=computed(_zeros, x.zero_point, seen * images.shape[3] // window.groups),
+                quantization=quantization, finish=products.finish_q8(y, low, high),
                 strided=(0, 1) if most == 1 else (0,))
 
 
@@ -126,24 +125,23 @@ def lower_channels(node, operands, window):
     bias = products.contents(node, operands.b, "bias")
     products.contents(node, w, "filter")
     if x.dtype == "float32":
-        low, high = products.float_range(node)
+        limits = products.float_range(node)
         if w.dtype == "float32":
-            return Call("depthwise.DepthwiseF32", x, y, w, bias, filter=window.filter, low=low, high=high)
+            return Call("depthwise.DepthwiseF32", x, y, w, bias, filter=window.filter, limits=limits)
         return Call("depthwise.DepthwiseHybrid", x, y, Packed("depthwise_packing.pack_depthwise_hybrid", w), bias,
                     q=Scratch(x.shape, "float32"), row_scales=Scratch((x.shape[0],), "float32"),
-                    scales=products.per_channel(w.scales, y.shape[3]), filter=window.filter, low=low, high=high)
+                    scales=products.per_channel(w.scales, y.shape[3]), filter=window.filter, limits=limits)
     low, high = products.integer_range(node, y)
     if x.dtype == "int16":
         rule = "MBQM32" if products.bias_is_int32(node, operands.b) else "MBQM64"
         return Call("depthwise.Depthwise16", x, y, Packed("depthwise_packing.pack_depthwise_s16", w),
-                    filter=window.filter, rule=rule, bias=products.as_int64(bias),
-                    factors=products.multipliers(x, w, y, y.shape[3]), low=low, high=high)
+                    filter=window.filter,
+                    finish=products.finish_s16(rule, bias, products.multipliers(x, w, y, y.shape[3]), low, high))
     multipliers, shifts = products.multipliers(x, w, y)
-    flip, lift = products.signs(x)
-    w_zero = w.zero_point - lift if flip else 0
+    quantization = products.quantization_q8(x, w, w.dtype == "uint8")
     window = column_as_line(x, y, window)
     return Call("depthwise.DepthwiseQ8", x.view(*window.x_view, dtype="uint8"), y.view(*window.y_view, dtype="uint8"),
-                Packed("depthwise_packing.pack_depthwise_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero,
-                       window.filter, (low - y.zero_point, high - y.zero_point)),
-                filter=window.filter, zero=computed(_zeros, x.zero_point, y.shape[3]), w_zero=w_zero,
-                zero_point=y.zero_point - lift, low=low - lift, high=high - lift, x_flip=flip, y_flip=flip)
+                Packed("depthwise_packing.pack_depthwise_q8", w, bias, multipliers, shifts, quantization[1],
+                       quantization[3], window.filter, (low - y.zero_point, high - y.zero_point)),
+                filter=window.filter, zero=computed(_zeros, x.zero_point, y.shape[3]),
+                quantization=quantization, finish=products.finish_q8(y, low, high))

@@ -73,11 +73,11 @@ def _lower_float(node, x, w, b, y, rows):
     images, out = x.view((rows, 1, 1, depth)), y.view((rows, 1, 1, columns))
     window = Window(1, 1)
     if w.dtype == "float32":
-        low, high = products.float_range(node)
+        limits = products.float_range(node)
         if w.data is not None:
             return Call("conv_float.ConvF32", images, out, Packed("conv_float.pack_f32", w), bias,
-                        filter=window.filter, low=low, high=high)
-        return Call("conv_float.ConvF32", images, out, None, bias, filter=window.filter, low=low, high=high, weights=w,
+                        filter=window.filter, limits=limits)
+        return Call("conv_float.ConvF32", images, out, None, bias, filter=window.filter, limits=limits, weights=w,
                     scratch=Scratch((_packed_size(columns, depth),), "float32"))
     products.contents(node, w, "weights")
     if w.block_size:
@@ -94,11 +94,10 @@ def _lower_blockwise(node, x, w, y, bias, rows):
     blocks = depth // w.block_size
     if depth % w.block_size or len(w.scales) != columns * blocks:
         raise node.error(f"has {len(w.scales)} scales for blocks of {w.block_size} in rows of {depth}", w)
-    low, high = products.float_range(node)
     return Call("blockwise.BlockwiseHybrid", x.view((rows, depth)), y.view((rows, columns)),
                 Packed("blockwise.pack_blocks", w, w.scales, blocks, w.dtype in ("int4", "int2")), bias,
                 q=Scratch((rows, depth), "uint8"), row_scales=Scratch((rows,), "float32"),
-                terms=Scratch((rows,), "int32"), blocks=blocks, low=low, high=high)
+                terms=Scratch((rows,), "int32"), blocks=blocks, limits=products.float_range(node))
 
 
 # ---- 8-bit inputs --------------------------------------------------------------------------------------------
@@ -107,11 +106,7 @@ def _lower_int8(node, x, w, b, y, rows):
     columns, depth = w.shape
     low, high = products.integer_range(node, y)
     per_channel = len(w.scales) > 1
-    x_flip, x_lift = products.signs(x)
-    w_flip, w_lift = products.signs(w)
-    y_flip, y_lift = products.signs(y)
-    w_zero = 0 if per_channel else w.zero_point - w_lift
-    if w_flip and per_channel:
+    if w.dtype == "uint8" and per_channel:
         raise node.error("uint8 weights have one scale", w)
     scales = products.per_channel(quantization.product_scales(x.scale, w.scales, y.scale), columns)
     packed, unpacked = Packed("packing.pack_weights", w), {}
@@ -120,9 +115,9 @@ def _lower_int8(node, x, w, b, y, rows):
                                   "panels": Scratch((_packed_size(columns, depth),), "uint8")}
     return Call("conv.ConvQ8", x.view((rows, 1, 1, depth), dtype="uint8"),
                 y.view((rows, 1, 1, columns), dtype=None if y.dtype == "int16" else "uint8"), packed,
-                filter=Window(1, 1).filter, w_zero=w_zero, zero_point=y.zero_point - y_lift, low=low - y_lift,
-                high=high - y_lift, x_flip=x_flip, y_flip=y_flip, scales=scales,
-                bias=products.contents(node, b, "bias"), x_zero=x.zero_point - x_lift, w_flip=w_flip, **unpacked)
+                filter=Window(1, 1).filter, quantization=products.quantization_q8(x, w, not per_channel),
+                finish=products.finish_q8(y, low, high), scales=scales, bias=products.contents(node, b, "bias"),
+                **unpacked)
 
 
 def _lower_shuffled(node, x, w, b, y, rows):
@@ -172,8 +167,8 @@ def _lower_int16(node, x, w, b, y, rows):
         rule = "FLOAT64_OF_32" if products.bias_is_int32(node, b) else "FLOAT64"
         factors = products.per_channel(quantization.product_scales(x.scale, w.scales, y.scale), columns)
     return Call("conv16.Conv16", x.view((rows, 1, 1, depth)), y.view((rows, 1, 1, columns)),
-                Packed("conv16.pack_s16", w), wide=w.dtype == "int16", filter=Window(1, 1).filter, rule=rule,
-                bias=products.as_int64(bias), factors=factors, low=low, high=high)
+                Packed("conv16.pack_s16", w), wide=w.dtype == "int16", filter=Window(1, 1).filter,
+                finish=products.finish_s16(rule, bias, factors, low, high))
 
 
 def reference_fully_connected(x, w, b, o):

@@ -42,7 +42,6 @@ def lower_pool(operation):
         _, rows, cols, _ = y.shape
         top, _ = shapes.window_padding(h, o.filter_height, o.stride_h, 1, rows)
         left, _ = shapes.window_padding(w, o.filter_width, o.stride_w, 1, cols)
-        low, high = clamp(node)
         pad = top, left
         if operation == "max":      # the least number is as good as none
             least = -math.inf if x.dtype == "float32" else quantization.LIMITS[x.dtype][0]
@@ -50,8 +49,8 @@ def lower_pool(operation):
         # Floats are added in another order where pixels lie apart.
         strided = (0, 1) if operation == "max" or x.dtype != "float32" else ()
         return Call("pooling.Pool", pixels(x), pixels(y), operation, x.dtype,
-                    window=(o.filter_height, o.filter_width), stride=(o.stride_h, o.stride_w), before=pad, low=low,
-                    high=high, strided=strided)
+                    window=(o.filter_height, o.filter_width), stride=(o.stride_h, o.stride_w), before=pad,
+                    limits=clamp(node), strided=strided)
     return lower
 
 

@@ -79,6 +79,7 @@ def float_range(node):
 
 
 def integer_range(node, y):
+    """(low, high) of an integer output."""
     try:
         return quantization.activation_range(node.options.fused_activation_function, y.dtype, y.scale, y.zero_point)
     except ValueError as error:
@@ -99,19 +100,31 @@ def multipliers(x, w, y, channels=None):
     return quantization.quantize_multipliers(scales)
 
 
-def signs(x):
-    """(what is XORed to each byte, what is subtracted from zero points and limits) to take x's type as int8."""
-    return (0x80, 128) if x.dtype == "uint8" else (0, 0)
+def as_int8(value):
+    """(flip, zero point): kernels take each byte XOR flip as int8, which has this zero point."""
+    return (0x80, value.zero_point - 128) if value.dtype == "uint8" else (0, value.zero_point)
+
+
+def quantization_q8(x, w, has_zero):
+    """The `quantization` of conv.ConvQ8; has_zero: do the weights have a zero point?"""
+    return as_int8(x) + (as_int8(w) if has_zero else (0, 0))
+
+
+def finish_q8(y, low, high):
+    """The `finish` of conv.ConvQ8 for results that are clamped to low..high."""
+    flip, zero_point = as_int8(y)
+    lift = y.zero_point - zero_point
+    return zero_point, low - lift, high - lift, flip
+
+
+def finish_s16(rule, bias, factors, low, high):
+    """The `finish` of words.set_finish; bias: integers, or None."""
+    return rule, None if bias is None else bias.astype(np.int64), factors, low, high
 
 
 def bias_is_int32(node, b):
     """Are int16 products summed in 32 bits?  By the option, where the operator has it, or the bias's type."""
     return getattr(node.options, "quantized_bias_type", None) == "int32" or (b is not None and b.dtype == "int32")
-
-
-def as_int64(bias):
-    """A bias as int64, or None."""
-    return None if bias is None else bias.astype(np.int64)
 
 
 def varied(scales):
@@ -141,12 +154,11 @@ def hybrid(node, images, out, packed, bias, window, asymmetric, column_first=Fal
         bias = np.zeros(out.shape[3], np.float32) if bias is None else bias
         scales = np.concatenate((np.tile(scales, window.pixels), padding))
         bias = np.concatenate((bias, padding))
-    low, high = float_range(node)
     q, row_scales, row_zeros, padding = scratch
     return Call("hybrid.ConvHybrid", images, out, packed, bias,
                 q=q, row_scales=row_scales, row_zeros=row_zeros, padding=padding, first=window.first, scales=scales,
-                filter=window.filter, groups=window.groups, asymmetric=asymmetric, column_first=column_first, low=low,
-                high=high, pixels=pixels, strided=(1,))
+                filter=window.filter, groups=window.groups, asymmetric=asymmetric, column_first=column_first,
+                limits=float_range(node), pixels=pixels, strided=(1,))
 
 
 def _scratch_of(images, taps):

@@ -36,10 +36,9 @@ from tests.tools.operands import (
 )
 
 
-def finish_of(ends, flip=0):
-    """The arguments of an 8-bit kernel for ends = (zero point, low, high), and the flips of both operands."""
-    zero_point, low, high = ends
-    return {"zero_point": zero_point, "low": low, "high": high, "x_flip": flip, "y_flip": flip}
+def bytes_of(ends, flip=0, x_zero=0, w_zero=0):
+    """The arguments of an 8-bit kernel for ends = (zero point, low, high), x and y having the same flip."""
+    return {"quantization": (flip, x_zero, 0, w_zero), "finish": (*ends, flip)}
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -69,7 +68,7 @@ def test_conv_q8(isa_level, seed):
     for pool, gap in zip(threads(), (0, 3, 20), strict=True):
         y = Guarded(want.shape, np.uint8, gap)
         kernel = conv.ConvQ8(strided(stored(x, flip), gap), y.array, packed, filter=filter, groups=groups, zero=zero,
-                             w_zero=w_zero, **finish_of(ends, flip))
+                             **bytes_of(ends, flip, w_zero=w_zero))
         assert kernel.run(pool) == 0
         y.check()
         np.testing.assert_array_equal(y.array, stored(want, flip))
@@ -102,8 +101,8 @@ def test_conv_q8_packed_pixels(isa_level, seed):
     zero = np.full((fw + (most - 1) * strides[1]) * c, (x_zero & 0xFF) ^ flip, np.uint8)
     for pool in threads():
         y = Guarded(want.shape, np.uint8)
-        kernel = conv.ConvQ8(stored(x, flip), y.array, packed, filter=filter, groups=1, zero=zero, w_zero=w_zero,
-                             **finish_of(ends, flip))
+        kernel = conv.ConvQ8(stored(x, flip), y.array, packed, filter=filter, groups=1, zero=zero,
+                             **bytes_of(ends, flip, w_zero=w_zero))
         assert kernel.run(pool) == 0
         y.check()
         np.testing.assert_array_equal(y.array, stored(want, flip))
@@ -127,8 +126,8 @@ def test_requantization_near_rounding_steps(isa_level, seed):
     for b in bias:
         packed = packing.pack_q8(w, b, m, e, 0, 0, 1, None, 1, (low - zero_point, high - zero_point))
         y = np.zeros((1, 1, 5, n), np.uint8)
-        kernel = conv.ConvQ8(x.view(np.uint8), y, packed, filter=filter, groups=1, zero=zero, w_zero=0,
-                             **finish_of((zero_point, low, high)))
+        kernel = conv.ConvQ8(x.view(np.uint8), y, packed, filter=filter, groups=1, zero=zero,
+                             **bytes_of((zero_point, low, high)))
         assert kernel.run() == 0
         want = requantized(x.astype(np.int64) + b, m, e, zero_point, low, high)
         np.testing.assert_array_equal(y.view(np.int8), want)
@@ -142,7 +141,7 @@ def test_columns_that_are_always_clamped(isa_level):
         packed = packing.pack_q8(np.ones((20, 1, 1, 1), np.int8), bias, m, e, 0, 0, 1, None, 1, (low - 7, 120))
         y = np.zeros((1, 1, 5, 20), np.uint8)
         x, zero, filter = np.ones((1, 1, 5, 1), np.uint8), np.zeros(1, np.uint8), (1, 1, 1, 1, 1, 1, 0, 0)
-        kernel = conv.ConvQ8(x, y, packed, filter=filter, groups=1, zero=zero, w_zero=0, **finish_of((7, low, 127)))
+        kernel = conv.ConvQ8(x, y, packed, filter=filter, groups=1, zero=zero, **bytes_of((7, low, 127)))
         assert kernel.run() == 0
         np.testing.assert_array_equal(y.view(np.int8), np.broadcast_to(want * 5, y.shape))
 
@@ -169,8 +168,8 @@ def test_depthwise_q8(isa_level, seed):
     zero = np.full(c, (x_zero & 0xFF) ^ flip, np.uint8)
     for pool in threads():
         y = Guarded(want.shape, np.uint8)
-        kernel = depthwise.DepthwiseQ8(stored(x, flip), y.array, packed, filter=filter, zero=zero, w_zero=w_zero,
-                                  **finish_of(ends, flip))
+        kernel = depthwise.DepthwiseQ8(stored(x, flip), y.array, packed, filter=filter, zero=zero,
+                                       **bytes_of(ends, flip, w_zero=w_zero))
         assert kernel.run(pool) == 0
         y.check()
         np.testing.assert_array_equal(y.array, stored(want, flip))
@@ -192,7 +191,7 @@ def test_fully_connected_q8(isa_level, seed):
     for pool, gap in zip(threads(), (0, 3, 20), strict=True):
         y = Guarded((m, 1, 1, n), np.uint8, gap)
         kernel = conv.ConvQ8(strided(stored(x, 0).reshape(m, 1, 1, k), gap), y.array, packed, filter=(1,) * 6 + (0, 0),
-                             w_zero=w_zero, **finish_of((3, -120, 110)), scales=scales, bias=bias, x_zero=x_zero)
+                             **bytes_of((3, -120, 110), 0, x_zero, w_zero), scales=scales, bias=bias)
         assert kernel.run(pool) == 0
         y.check()
         np.testing.assert_array_equal(y.array.reshape(m, n), stored(want, 0))
@@ -212,8 +211,8 @@ def test_conv_f32(isa_level, seed):
     panels = conv_float.pack_f32(w, groups)
     for pool, gap in zip(threads(), (0, 1, 12), strict=True):
         y = Guarded(want.shape, np.float32, gap)
-        kernel = conv_float.ConvF32(strided(x, gap), y.array, panels, bias, filter=filter, groups=groups, low=-50,
-                                    high=400)
+        kernel = conv_float.ConvF32(strided(x, gap), y.array, panels, bias, filter=filter, groups=groups,
+                                    limits=(-50, 400))
         assert kernel.run(pool) == 0
         y.check()
         np.testing.assert_array_equal(y.array, want)
@@ -229,7 +228,7 @@ def test_depthwise_f32(isa_level, seed):
     want = np.clip(sums(x, w, filter, output_size(size, filter), c), -50, 100)
     y = Guarded(want.shape, np.float32)
     weights = np.ascontiguousarray(w.transpose(3, 1, 2, 0))
-    assert depthwise.DepthwiseF32(x, y.array, weights, None, filter=filter, low=-50, high=100).run(simd.Pool(2)) == 0
+    assert depthwise.DepthwiseF32(x, y.array, weights, None, filter=filter, limits=(-50, 100)).run(simd.Pool(2)) == 0
     y.check()
     np.testing.assert_array_equal(y.array, want)
 
@@ -238,7 +237,7 @@ def test_depthwise_f32_tall():
     """Many more lines at a time than a filter may have taps."""
     x, y = np.ones((1, 100_000, 1, 1), np.float32), Guarded((1, 100_000, 1, 1), np.float32)
     filter = (3, 1, 1, 1, 1, 1, 1, 0)
-    assert depthwise.DepthwiseF32(x, y.array, x[:, :3], None, filter=filter, low=-50, high=100).run(simd.Pool(1)) == 0
+    assert depthwise.DepthwiseF32(x, y.array, x[:, :3], None, filter=filter, limits=(-50, 100)).run(simd.Pool(1)) == 0
     y.check()
     np.testing.assert_array_equal(y.array.ravel(), [2] + [3] * 99_998 + [2])
 
@@ -262,8 +261,8 @@ def test_conv16(isa_level, rule, seed):
                        -30000, 32767)
     gap = seed % 4
     y = Guarded(want.shape, np.int16, gap)
-    kernel = conv16.Conv16(strided(x.astype(np.int16), gap), y.array, conv16.pack_s16(w), filter=filter, rule=rule,
-                           bias=bias, factors=(m, e), low=-30000, high=32767)
+    kernel = conv16.Conv16(strided(x.astype(np.int16), gap), y.array, conv16.pack_s16(w), filter=filter,
+                           finish=(rule, bias, (m, e), -30000, 32767))
     assert kernel.run(simd.Pool(3)) == 0
     y.check()
     np.testing.assert_array_equal(y.array, want)
@@ -280,7 +279,7 @@ def test_pooling_of_strided_pixels(isa_level, operation, seed):
     size = [max((n + 2 * b - f) // s, 0) + 1 for n, b, f, s in zip((h, w), before, window, stride, strict=True)]
     size = [min(m, (n + b - 1) // s + 1) for m, n, b, s in zip(size, (h, w), before, stride, strict=True)]
     x = rng.integers(-128, 128, (2, h, w, c)).astype(dtype)
-    arguments = operation, dtype, window, stride, before, -100, 100
+    arguments = operation, dtype, window, stride, before, (-100, 100)
     want, y = np.zeros((2, *size, c), dtype), Guarded((2, *size, c), dtype, 5)
     assert pooling.Pool(x.view(np.uint8), want.view(np.uint8), *arguments).run() == 0
     assert pooling.Pool(strided(x, 3).view(np.uint8), y.array.view(np.uint8), *arguments).run(simd.Pool(2)) == 0
@@ -323,7 +322,7 @@ def test_blockwise(isa_level, seed):
         packed = blockwise.pack_blocks(w, scales.reshape(-1), blocks, narrow)
         kernel = blockwise.BlockwiseHybrid(x, y.array, packed, None, q=np.zeros(x.shape, np.uint8),
                                         row_scales=np.zeros(m, np.float32), terms=np.zeros(m, np.int32), blocks=blocks,
-                                        low=-1e9, high=1e9)
+                                        limits=(-1e9, 1e9))
         assert kernel.run(simd.Pool(2)) == 0
         y.check()
         np.testing.assert_allclose(y.array, want, atol=1e-5 * np.abs(want).max())

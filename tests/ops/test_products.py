@@ -59,5 +59,5 @@ def test_one_for_each_channel():
 
 
 def test_a_bias_in_64_bits():
-    assert products.as_int64(None) is None
-    assert products.as_int64(np.ones(2, np.int32)).dtype == np.int64
+    assert products.finish_s16("MBQM64", None, (), -1, 1) == ("MBQM64", None, (), -1, 1)
+    assert products.finish_s16("MBQM64", np.ones(2, np.int32), (), -1, 1)[1].dtype == np.int64

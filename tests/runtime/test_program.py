@@ -66,8 +66,8 @@ def product_kernel(seed=0):
     want = requantized(sums(x, w, filter, (40, 40)), m, e, 0, -128, 127)
     y = np.zeros(want.shape, np.uint8)
     packed = packing.pack_q8(w.astype(np.int8), None, m, e, 0, 0)
-    kernel = conv.ConvQ8(stored(x, 0), y, packed, filter=filter, groups=1, zero=np.zeros(16, np.uint8), w_zero=0,
-                         zero_point=0, low=-128, high=127)
+    kernel = conv.ConvQ8(stored(x, 0), y, packed, filter=filter, groups=1, zero=np.zeros(16, np.uint8),
+                         quantization=(0, 0, 0, 0), finish=(0, -128, 127, 0))
     return kernel, y, stored(want, 0)
 
 

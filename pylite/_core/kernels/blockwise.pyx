@@ -75,7 +75,7 @@ cdef class BlockwiseHybrid(Kernel):
     cdef Blockwise state
 
     def __init__(self, x, y, tuple packed, const float[::1] bias, *, q, row_scales, terms, Py_ssize_t blocks,
-                 float low, float high):
+                 limits):
         cdef pl_blocks *b = &self.state.blocks
         cdef Strided operands[OPERANDS]
         cdef const Strided *arrays[OPERANDS]
@@ -94,7 +94,8 @@ cdef class BlockwiseHybrid(Kernel):
             return
         b.panels, b.sums, b.scale = &panels[0], &sums[0], &scales[0]
         b.bias = &bias[0] if bias is not None else NULL
-        b.depth, b.columns, b.blocks, b.low, b.high = operands[0].shape[1], operands[1].shape[1], blocks, low, high
+        b.depth, b.columns, b.blocks = operands[0].shape[1], operands[1].shape[1], blocks
+        b.low, b.high = limits
         b.deep, b.wide = padded(b.depth // b.blocks, slots.q8.ka), padded(b.columns, slots.q8.nv)
         self.arrange(arrays)
 

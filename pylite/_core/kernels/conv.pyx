@@ -39,12 +39,15 @@ cdef class ConvQ8(Kernel):
     filter: (fh, fw, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w).
     zero: the zero point of x as bytes, one for each channel of a group and each pixel of a line that an output pixel
     sees (with pixel packing: that a group of output pixels sees); only padding needs it.
-    w_zero, zero_point, low, high: as of int8 (for int16 y unchanged); x_flip, y_flip: 0x80 where x, y are uint8.
+    quantization: (x_flip, x_zero, w_flip, w_zero), how bytes of x and w become int8: XORed with a flip, 0x80 where they
+    are uint8; the zero points are those of the result.
+    finish: (zero_point, low, high, flip), how sums become results: rounded, moved by zero_point, clamped to low..high,
+    all as of int8 (for int16 y unchanged), and XORed with flip.
 
     Results are rounded by MBQM32; packed: from packing.pack_q8.  With `scales`, float64 (k,), they are rounded by the
     float64 rule of FULLY_CONNECTED, and y may be int16; packed: from packing.pack_weights, or None where the weights
     (k, depth), bytes, are only known at run time: then panels (uint8) and sums (int32 (k,)) are scratch; bias: int32
-    (k,) or None; x_zero: as of int8; w_flip: 0x80 for uint8 weights.
+    (k,) or None.
     """
     ARRAYS, SIZES = (0, 1), ("filter",)
     cdef object held        # owners of the other memory that state points to
@@ -58,9 +61,8 @@ cdef class ConvQ8(Kernel):
     cdef const int32_t[::1] bias
     cdef int x_zero, w_flip
 
-    def __init__(self, x, y, tuple packed, *, filter, ptrdiff_t groups=1, zero=b"\0", int w_zero, int zero_point,
-                 int low, int high, int x_flip=0, int y_flip=0, const double[::1] scales=None,
-                 const int32_t[::1] bias=None, int x_zero=0, int w_flip=0, const uint8_t[:, ::1] weights=None,
+    def __init__(self, x, y, tuple packed, *, filter, ptrdiff_t groups=1, zero=b"\0", quantization, finish,
+                 const double[::1] scales=None, const int32_t[::1] bias=None, const uint8_t[:, ::1] weights=None,
                  uint8_t[::1] panels=None, int32_t[::1] sums=None):
         cdef ProductQ8 *p = &self.state
         cdef Strided source, target
@@ -69,18 +71,19 @@ cdef class ConvQ8(Kernel):
         self.memory, self.pixels = (x, y), packed[2] if packed is not None and len(packed) > 2 else 1
         if target.nbytes == 0:
             return
-        p.window.zero, p.flip, p.w_zero = <const uint8_t *>memory_of(zero, len(zero)), x_flip, w_zero
+        p.window.zero = <const uint8_t *>memory_of(zero, len(zero))
+        p.flip, self.x_zero, self.w_flip, p.w_zero = quantization
         self.arrange(&source, &target, filter, groups)
         if packed is not None:
             self.held = packed, zero
             p.panels = <const uint8_t *>memory_of(packed[0], packed[0].size)
         if scales is None:
-            set_columns(&p.q, packed[1], p.depth, zero_point, low, high, y_flip)
+            set_columns(&p.q, packed[1], p.depth, finish)
         else:
-            p.finish, p.zero_point, p.low, p.high, p.y_flip = FLOAT64, zero_point, low, high, y_flip
-            p.q.zero_point, p.q.low, p.q.high, p.q.flip = zero_point, low, high, y_flip
+            p.finish = FLOAT64
+            p.q.zero_point, p.q.low, p.q.high, p.q.flip = finish
             self.weights, self.panels, self.starts, self.bias = weights, panels, sums, bias
-            self.late, self.x_zero, self.w_flip = packed is None, x_zero, w_flip
+            self.late = packed is None
             self.use_scales(packed, scales)
         self.plan()
 
@@ -130,7 +133,7 @@ cdef class ConvQ8(Kernel):
         self.set_starts(&sums[0])
         if p.item > 1:
             return 0
-        fit_columns(p.slots, &parameters[0, 0], p.wide, &real[0], p.depth, p.low - p.zero_point, p.high - p.zero_point,
+        fit_columns(p.slots, &parameters[0, 0], p.wide, &real[0], p.depth, q.low - q.zero_point, q.high - q.zero_point,
                     p.panels if p.tile.real else NULL, packed[0].size)
         point_columns(q, &parameters[0, 0], p.wide)
         if p.tile.real and np.abs(padded_scales).max() < 1:

@@ -1,7 +1,7 @@
 """Convolutions and matrix products of int16: exact sums, then one rule of rounding."""
 import numpy as np
 
-from libc.stdint cimport int16_t, int64_t, uint8_t
+from libc.stdint cimport int16_t, uint8_t
 
 from pylite._core.run.kernel cimport Kernel, Strided, kernel_fn, nothing, set_strided
 from pylite._core.product.tasks cimport set_output
@@ -22,14 +22,13 @@ cdef class Conv16(Kernel):
     """int16 2-D convolution, zero points 0.
 
     x: (n, h, w, c) and y: (n, oh, ow, k), any strides but contiguous channels; w: from pack_s16; wide: the weights use
-    more than 8 bits; filter and groups as in conv.ConvQ8; rule, bias, factors, low, high: see words.set_finish.
+    more than 8 bits; filter and groups as in conv.ConvQ8; finish: see words.set_finish.
     """
     ARRAYS, SIZES = (0, 1), ("filter",)
     cdef object held        # owners of the other memory that state points to
     cdef ProductS16 state
 
-    def __init__(self, x, y, const int16_t[:, ::1] w, *, bint wide=False, filter, ptrdiff_t groups=1, rule,
-                 const int64_t[::1] bias, factors, int low, int high):
+    def __init__(self, x, y, const int16_t[:, ::1] w, *, bint wide=False, filter, ptrdiff_t groups=1, finish):
         cdef ProductS16 *p = &self.state
         cdef Strided source, target
         set_strided(&source, x, 4, 2)
@@ -38,7 +37,7 @@ cdef class Conv16(Kernel):
         if target.nbytes == 0:
             return
         zero = bytes(max(<ptrdiff_t>2, source.shape[3] // groups * 2))
-        self.held = w, zero, set_finish(&p.finish, rule, bias, factors, low, high)
+        self.held = w, zero, set_finish(&p.finish, finish)
         p.w, p.window.zero = &w[0, 0] if w.size else NULL, <const uint8_t *>memory_of(zero, len(zero))
         self.arrange(&source, &target, filter, groups, wide)
 

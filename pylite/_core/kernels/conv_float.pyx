@@ -135,7 +135,7 @@ cdef struct Conv:
 
 
 cdef class ConvF32(Kernel):
-    """float32 convolution: clamp(sum w x + b).
+    """float32 convolution: clamp(sum w x + b, limits), limits being (low, high).
 
     x: (n, h, w, c) and y: (n, oh, ow, k), any strides but contiguous channels; panels: from pack_f32, or None: then
     weights (k, depth) are packed in `scratch` at each run; bias: (k,) or None; filter: (fh, fw, stride_h, stride_w,
@@ -148,8 +148,8 @@ cdef class ConvF32(Kernel):
     cdef object held        # owners of the other memory that state points to
     cdef Conv state
 
-    def __init__(self, x, y, const float[::1] panels, const float[::1] bias, *, filter, ptrdiff_t groups=1, float low,
-                 float high, const float[:, ::1] weights=None, float[::1] scratch=None, bint winograd=False):
+    def __init__(self, x, y, const float[::1] panels, const float[::1] bias, *, filter, ptrdiff_t groups=1, limits,
+                 const float[:, ::1] weights=None, float[::1] scratch=None, bint winograd=False):
         cdef Conv *s = &self.state
         cdef ProductF32 *p = &s.product
         cdef Strided source, target
@@ -166,7 +166,8 @@ cdef class ConvF32(Kernel):
         self.held, p.window.zero = (panels, bias, weights, scratch, zero), zeros
         if zero is not None:
             p.window.zero = <const uint8_t *>memory_of(zero, padding)
-        p.low, p.high, p.bias = low, high, &bias[0] if bias is not None else NULL
+        p.low, p.high = limits
+        p.bias = &bias[0] if bias is not None else NULL
         if panels is None:
             s.weights, s.scratch = &weights[0, 0], &scratch[0]
             p.panels = s.scratch

@@ -190,15 +190,15 @@ cdef class DepthwiseQ8(DepthwiseKernel):
     """
     ARRAYS, SIZES = (0, 1), ("filter",)
 
-    def __init__(self, x, y, tuple packed, *, filter, zero, int w_zero, int zero_point, int low, int high,
-                 int x_flip=0, int y_flip=0):
+    def __init__(self, x, y, tuple packed, *, filter, zero, quantization, finish):
         cdef Depthwise *s = &self.state
         weights, parameters = packed
         self.memory, self.held = (x, y), (weights, parameters, zero)
         if not set_up(s, x, y, filter, zero, slots.dw8.mr):
             return
-        s.w, s.w_zero, s.flip = <const uint8_t *>memory_of(weights, weights.size), w_zero, x_flip
-        set_columns(&s.columns, parameters, s.window.fh * s.window.fw, zero_point, low, high, y_flip)
+        s.flip, _, _, s.w_zero = quantization
+        s.w = <const uint8_t *>memory_of(weights, weights.size)
+        set_columns(&s.columns, parameters, s.window.fh * s.window.fw, finish)
         s.multiply = multiply_q8
         self.finish_set_up(y, <kernel_fn>depthwise_q8)
 
@@ -228,13 +228,13 @@ cdef class Depthwise16(DepthwiseKernel):
     """
     ARRAYS, SIZES = (0, 1), ("filter",)
 
-    def __init__(self, x, y, w, *, filter, rule, const int64_t[::1] bias, factors, int low, int high):
+    def __init__(self, x, y, w, *, filter, finish):
         cdef Depthwise *s = &self.state
         zero = bytes(2 * y.shape[3])
         self.memory = x, y
         if not set_up(s, x, y, filter, zero):
             return
-        self.held = w, zero, set_finish(&s.finish, rule, bias, factors, low, high)
+        self.held = w, zero, set_finish(&s.finish, finish)
         s.w, s.multiply, s.run = <const uint8_t *>memory_of(w, w.nbytes), multiply_s16, 1
         self.finish_set_up(y, <kernel_fn>depthwise16)
 
@@ -272,14 +272,15 @@ cdef class DepthwiseF32(DepthwiseKernel):
     """
     ARRAYS, SIZES = (0, 1), ("filter",)
 
-    def __init__(self, x, y, w, bias, *, filter, float low, float high):
+    def __init__(self, x, y, w, bias, *, filter, limits):
         cdef Depthwise *s = &self.state
         zero = bytes(4 * y.shape[3])
         w = np.ascontiguousarray(w)
         self.memory, self.held = (x, y), (w, bias, zero)
         if not set_up(s, x, y, filter, zero, slots.dw_f32_lines):
             return
-        s.w, s.low, s.high = <const uint8_t *>memory_of(w, w.nbytes), low, high
+        s.w = <const uint8_t *>memory_of(w, w.nbytes)
+        s.low, s.high = limits
         s.bias = <const float *>memory_of(bias, bias.nbytes) if bias is not None else NULL
         s.multiply = multiply_f32
         self.finish_set_up(y, <kernel_fn>depthwise_f32, FLUSH)
@@ -313,14 +314,15 @@ cdef class DepthwiseHybrid(DepthwiseKernel):
     """
     ARRAYS, SIZES = (0, 1, "q", "row_scales"), ("filter",)
 
-    def __init__(self, x, y, w, bias, *, q, row_scales, scales, filter, float low, float high):
+    def __init__(self, x, y, w, bias, *, q, row_scales, scales, filter, limits):
         cdef Depthwise *s = &self.state
         zero = bytes(4 * y.shape[3])
         self.memory, self.held = (x, y, q, row_scales), (w, bias, scales, zero)
         s.multiply, s.complete = multiply_whole, scale_sums
         if not set_up(s, q, y, filter, zero, slots.dw_f32_lines):
             return
-        s.w, s.low, s.high = <const uint8_t *>memory_of(w, w.nbytes), low, high
+        s.w = <const uint8_t *>memory_of(w, w.nbytes)
+        s.low, s.high = limits
         s.bias = <const float *>memory_of(bias, bias.nbytes) if bias is not None else NULL
         s.floats = <const float *>memory_of(x, x.nbytes)
         s.row_scales = <float *>memory_of(row_scales, row_scales.nbytes)

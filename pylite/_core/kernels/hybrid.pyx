@@ -66,8 +66,8 @@ cdef class ConvHybrid(Kernel):
     cdef Hybrid state
 
     def __init__(self, x, y, packed, const float[::1] bias, *, q, row_scales, row_zeros, padding, bint first,
-                 const float[::1] scales, filter, ptrdiff_t groups, bint asymmetric, bint column_first, float low,
-                 float high, pixels=None):
+                 const float[::1] scales, filter, ptrdiff_t groups, bint asymmetric, bint column_first, limits,
+                 pixels=None):
         cdef Hybrid *s = &self.state
         cdef ProductQ8 *p = &s.product
         cdef pl_hybrid *h = &p.hybrid
@@ -85,7 +85,8 @@ cdef class ConvHybrid(Kernel):
             return
         s.asymmetric = asymmetric
         h.scale, h.bias = &scales[0], &bias[0] if bias is not None else NULL
-        h.column_first, h.low, h.high = column_first, low, high
+        h.column_first = column_first
+        h.low, h.high = limits
         self.arrange(arrays, filter, groups)
         if not isinstance(packed, tuple):
             self.float_weights = packed

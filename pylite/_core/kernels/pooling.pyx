@@ -16,7 +16,7 @@ cdef class Pool(Kernel):
 
     x: (n, h, w, bytes) and y: (n, oh, ow, bytes), images of `dtype`, any strides but contiguous channels; window,
     stride, before: (rows, cols), `before` being the padding at the top and left.  Every window has a tap inside.
-    Results are clamped to [low, high].
+    Results are clamped to limits, (low, high).
     """
     ARRAYS, SIZES = (0, 1), ("window", "stride", "before")
     cdef const uint8_t *x
@@ -27,7 +27,7 @@ cdef class Pool(Kernel):
     cdef ptrdiff_t lines, grain     # of y; of a thread, at least
     cdef pl_pooling_fn kernel
 
-    def __init__(self, x, y, str operation, str dtype, window, stride, before, low, high):
+    def __init__(self, x, y, str operation, str dtype, window, stride, before, limits):
         cdef Strided source, target
         set_strided(&source, x, 4, 1)
         set_strided(&target, y, 4, 1, True)
@@ -38,9 +38,9 @@ cdef class Pool(Kernel):
         self.item = {"float32": 4, "int16": 2}.get(dtype, 1)
         cdef pl_window *w = &self.window
         if dtype == "float32":
-            w.low_f, w.high_f = low, high
+            w.low_f, w.high_f = limits
         else:
-            w.low, w.high = low, high
+            w.low, w.high = limits
         self.arrange(&source, &target, window, stride, before)
         self.fn = <kernel_fn>pool
         if dtype == "float32" and operation != "max":

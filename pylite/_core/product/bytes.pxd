@@ -43,7 +43,7 @@ cdef struct ProductQ8:
     pl_columns q            # COLUMNS
     const int32_t *start    # FLOAT64: the starts of the sums,
     const double *scales
-    int zero_point, low, high, y_flip, item         # item: bytes of a result
+    int item                # bytes of a result
     pl_hybrid hybrid        # HYBRID
     const float *row_scales
     const int32_t *row_zeros

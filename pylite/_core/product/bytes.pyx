@@ -385,9 +385,10 @@ cdef void finish_row(const ProductQ8 *p, const pl_columns *q, int n, int32_t *ac
         for c in range(n):
             (<int32_t *>y)[j + c] = acc[c] - p.tile.offset * sums[c]
     elif p.item == 1:
-        p.slots.finish_f64_q8(n, acc, p.start + j, term, p.scales + j, p.zero_point, p.low, p.high, p.y_flip,
+        p.slots.finish_f64_q8(n, acc, p.start + j, term, p.scales + j, p.q.zero_point, p.q.low, p.q.high, p.q.flip,
                               <uint8_t *>y + j)
     else:
         for c in range(n):
             wide[c] = acc[c] + p.start[j + c] + term
-        p.slots.finish_f64(n, wide, NULL, False, p.scales + j, p.zero_point, p.low, p.high, <int16_t *>y + j)
+        p.slots.finish_f64(n, wide, NULL, False, p.scales + j, p.q.zero_point, p.q.low, p.q.high,
+                           <int16_t *>y + j)

@@ -87,14 +87,13 @@ cdef inline void point_columns(pl_columns *q, const int32_t *rows, ptrdiff_t siz
             q.left = rows + LEFT * size
 
 
-cdef inline int set_columns(pl_columns *q, parameters, ptrdiff_t depth, int zero_point, int low, int high,
-                            int flip) except -1:
-    """Point q at parameters (PARAMETERS, columns); depth: of the sums; zero_point, low, high as of int8."""
+cdef inline int set_columns(pl_columns *q, parameters, ptrdiff_t depth, finish) except -1:
+    """Point q at parameters (PARAMETERS, columns); depth: of the sums; finish: as in conv.ConvQ8."""
     cdef ptrdiff_t size = parameters.size // PARAMETERS, limit = (1 << 30) - 2 * depth * 255 * 128, i
     cdef const int32_t *rows = <const int32_t *>memory_of(parameters, 4 * parameters.size)
     point_columns(q, rows, size)
     for i in range(size):
         if not -limit < rows[BIAS * size + i] < limit:
             q.left = rows + LEFT * size
-    q.zero_point, q.low, q.high, q.flip = zero_point, low, high, flip
+    q.zero_point, q.low, q.high, q.flip = finish
     return 0

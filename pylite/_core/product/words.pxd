@@ -34,7 +34,7 @@ cdef struct ProductS16:
     Finish finish
 
 
-cdef object set_finish(Finish *f, str rule, const int64_t[::1] bias, factors, int low, int high)
+cdef object set_finish(Finish *f, finish)
 cdef void set_sizes(ProductS16 *p, const pl_slots *slots, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth,
                     bint wide)
 cdef int run_product(ProductS16 *p, pl_pool *pool) noexcept nogil

@@ -13,16 +13,18 @@ cdef enum:
     CHUNK = 256             # products of 16 and 8 bits that are summed in 32 bits
 
 
-cdef object set_finish(Finish *f, str rule, const int64_t[::1] bias, factors, int low, int high):
-    """Fill f; returns the owners of the memory that it points to.
+cdef object set_finish(Finish *f, finish):
+    """Fill f from finish, (rule, bias, factors, low, high); returns the owners of the memory that it points to.
 
     rule: "MBQM64", "MBQM32", "FLOAT64" or "FLOAT64_OF_32"; bias: int64 (k,) or None; factors: (multipliers, shifts),
     int32 (k,), or scales, float64 (k,), as the rule needs; low, high: the limits of the results.
     """
+    rule, owner, factors, f.low, f.high = finish
+    cdef const int64_t[::1] bias = owner
     cdef const int32_t[::1] multipliers, shifts
     cdef const double[::1] scales
     f.rule = {"MBQM64": MBQM64, "MBQM32": MBQM32, "FLOAT64": FLOAT64, "FLOAT64_OF_32": FLOAT64_OF_32}[rule]
-    f.low, f.high, f.bias = low, high, &bias[0] if bias is not None and bias.shape[0] else NULL
+    f.bias = &bias[0] if bias is not None and bias.shape[0] else NULL
     if f.rule >= FLOAT64:
         scales = factors
         f.scales = &scales[0]
