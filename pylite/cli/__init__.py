@@ -104,10 +104,11 @@ def _named(args, error):
 
 def parser_of(argv):
     """The parser of all commands; of the one that `argv` names alone, as the others take time to import."""
-    parser = Parser(prog="pylite", description="Run and inspect TensorFlow Lite models.",
-                    epilog="pylite help COMMAND explains a command")
+    parser = Parser(prog="pylite", usage="pylite COMMAND ...", description="Run and inspect TensorFlow Lite models.",
+                    epilog="`pylite help COMMAND` explains a command.", formatter_class=HelpFormatter)
+    parser._positionals.title = "commands"
     parser.add_argument("--version", action="store_true", help="show the version")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    commands = parser.add_subparsers(dest="command", prog="pylite")
     names = sorted((module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")),
                    key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
     chosen = next((a for a in argv if not a.startswith("-")), None)

@@ -7,7 +7,7 @@ import numpy as np
 from pylite.cli import _format
 from pylite.cli._common import UsageError
 from pylite.media.labels import fitted
-from pylite.media.outputs import DETECTION, PROBABILITIES, objects, producer
+from pylite.media.outputs import DETECTION, POINTS, POSE, PROBABILITIES, key_points, objects, producer
 from pylite.media.tensors import dequantize
 
 LEAST_CLASSES = 10       # scores in a row that are those of classes, where a picture or a sound was given
@@ -24,6 +24,9 @@ def answer(subgraph, outputs, labels, top, threshold, size, kinds=frozenset(("ar
     """
     if len(outputs) == 4 and all(producer(subgraph, d["index"]) == DETECTION for d, _ in outputs):
         return [_detections([dequantize(a, d) for d, a in outputs], labels, top, threshold, size)]
+    if len(outputs) == 1 and list(outputs[0][1].shape) == POSE and "image" in kinds:
+        (detail, array), = outputs
+        return [_pose(detail, array, threshold, size)]
     return [_output(subgraph, detail, array, labels, top, kinds) for detail, array in outputs]
 
 
@@ -109,6 +112,22 @@ def _detections(arrays, labels, top, threshold, size):
     return {"kind": "detections", "threshold": threshold, "detections": found}
 
 
+def _pose(detail, array, threshold, size):
+    """The points of one body."""
+    height, width = size or (1, 1)
+    points = [_point(name, x * width, y * height, score, (height, width), bool(size))
+              for name, x, y, score in key_points(dequantize(array, detail))
+              if score >= threshold and math.isfinite(x) and math.isfinite(y)]
+    return {"kind": "points", "name": detail["name"], "shape": list(array.shape), "dtype": str(array.dtype),
+            "threshold": threshold, "points": points}
+
+
+def _point(name, x, y, score, size, known=True):
+    """A key point at (x, y) in pixels of a picture of `size`; unless that is known, it has fractions alone."""
+    entry = {"label": name, "score": score, "place": {"x": x / size[1], "y": y / size[0]}}
+    return entry | ({"pixels": {"x": round(x), "y": round(y)}} if known else {})
+
+
 def of_detections(found, threshold, size):
     """The answer for pylite.tasks.Detections in a picture of size (height, width)."""
     entries = []
@@ -116,8 +135,12 @@ def of_detections(found, threshold, size):
         best, box = detection.categories[0], detection.bounding_box
         pixels = {"top": box.origin_y, "left": box.origin_x, "bottom": box.origin_y + box.height,
                   "right": box.origin_x + box.width}
-        entries.append({"class": best.index, "label": best.category_name or None, "score": best.score,
-                        "box": {k: v / size[k in ("left", "right")] for k, v in pixels.items()}, "pixels": pixels})
+        entry = {"class": best.index, "label": best.category_name or None, "score": best.score,
+                 "box": {k: v / size[k in ("left", "right")] for k, v in pixels.items()}, "pixels": pixels}
+        if detection.keypoints is not None:
+            entry["points"] = [_point(p.name, p.x, p.y, p.score, size) for p in detection.keypoints
+                               if p.score >= threshold]
+        entries.append(entry)
     return {"kind": "detections", "threshold": threshold, "detections": entries}
 
 
@@ -125,9 +148,12 @@ def drawn(pixels, answers):
     """The picture with the objects of the answers in it; UsageError where the model finds none."""
     from pylite.media import drawing
     from pylite.tasks import BoundingBox, Category, Detection
+    if pixels is not None and answers[0]["kind"] == "points":
+        return drawing.points(pixels, [tuple(point["pixels"].values()) for point in answers[0]["points"]])
     found = next((one["detections"] for one in answers if one["kind"] == "detections"), None)
     if found is None or pixels is None:
-        raise UsageError("--save draws objects into the picture, and this model, or this input, gives none")
+        raise UsageError("--save draws boxes and key points into the picture, and this model, or this input, gives "
+                         "none")
     return drawing.detections(pixels, [
         Detection(BoundingBox(p["left"], p["top"], p["right"] - p["left"], p["bottom"] - p["top"]),
                   [Category(one["class"], one["score"] or 0.0, one["label"] or "")])
@@ -136,7 +162,8 @@ def drawn(pixels, answers):
 
 def lines(found):
     """The text of one answer, as a list of lines."""
-    write = {"areas": _area_lines, "classes": _class_lines, "detections": _detection_lines, "tensor": _tensor_lines}
+    write = {"areas": _area_lines, "classes": _class_lines, "detections": _detection_lines, "points": _pose_lines,
+             "tensor": _tensor_lines}
     return write[found["kind"]](found)
 
 
@@ -145,6 +172,8 @@ def brief(found):
     if found["kind"] == "tensor":
         return f"{found['name']} {_values(found, ' ', BRIEF)}"
     entries = found[found["kind"]]
+    if found["kind"] == "points":
+        return f"{len(entries)} of {len(POINTS)} points with a score of {found['threshold']} or more"
     return ", ".join(f"{e['label'] or e['class']} {score_text(e['score'])}" for e in entries) or "nothing found"
 
 
@@ -212,7 +241,27 @@ def _detection_lines(found):
     rows = [(score_text(d["score"]), d["class"], d["label"] or "",
              *(v if where == "pixels" else f"{v:.3f}" for v in d[where].values())) for d in found["detections"]]
     edges = ("top", "left", "bottom", "right")
-    return _classes_table(("score", "class", "label", *edges), rows, ("score", "class", *edges))
+    text = _classes_table(("score", "class", "label", *edges), rows, ("score", "class", *edges))
+    for number, one in enumerate(found["detections"], 1):
+        if "points" in one:
+            text += ["", f"points of {one['label'] or one['class']} {number}:", *_point_lines(one, found["threshold"])]
+    return text
+
+
+def _pose_lines(found):
+    return [_heading(found), *_point_lines(found, found["threshold"])]
+
+
+def _point_lines(found, threshold):
+    """A table of key points."""
+    if not found["points"]:
+        return [f"no point with a score of {threshold} or more"]
+    rows = [(score_text(p["score"]), p["label"], *(p.get("pixels") or {k: f"{v:.3f}" for k, v in p["place"].items()})
+             .values()) for p in found["points"]]
+    headers = "score", "point", "x", "y"
+    if all(p["score"] == 1 for p in found["points"]):       # the model gives none
+        headers, *rows = (row[1:] for row in (headers, *rows))
+    return _format.table(headers, rows, ("score", "x", "y"))
 
 
 def _tensor_lines(found):

@@ -11,7 +11,8 @@ from pylite.cli._common import UsageError, input_path
 from pylite.cli._terminal import Progress, printable
 from pylite.errors import PyliteError
 
-COLUMNS = ("file", "output", "rank", "class", "label", "score", "top", "left", "bottom", "right", "values", "error")
+COLUMNS = ("file", "output", "rank", "class", "label", "score", "top", "left", "bottom", "right", "x", "y", "values",
+           "error")
 
 
 def expanded(given):
@@ -94,8 +95,8 @@ class _CSV:
                 self.rows.writerow(row | {"values": " ".join(map(str, found["values"]))})
             entries = found.get(found["kind"], [])
             for rank, entry in enumerate(entries, 1):
-                self.rows.writerow(row | {"rank": rank, **{k: entry[k] for k in ("class", "label", "score")},
-                                          **entry.get("pixels", entry.get("box", {}))})
+                self.rows.writerow(row | {"rank": rank, **{k: entry.get(k) for k in ("class", "label", "score")},
+                                          **(entry.get("pixels") or entry.get("box") or entry.get("place", {}))})
 
     def error(self, file, text):
         self.rows.writerow({"file": file, "error": text})

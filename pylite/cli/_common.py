@@ -24,7 +24,7 @@ def _bundled(text, kind):
     try:
         return os.fspath(getattr(models, kind)(text))
     except ValueError as error:
-        raise UsageError(f"{text}: no such file, and {error}") from None
+        raise UsageError(f"there is no file {text!r}, and {error}") from None
 
 
 def written_as(form):
@@ -63,6 +63,15 @@ def real(text):
     return float(text)
 
 
+@written_as("a score from 0 to 1")
+def score(text):
+    """`text` as a float from 0 to 1; for argparse."""
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise ValueError
+    return value
+
+
 @written_as("a whole number")
 def whole(text):
     """`text` as an integer; for argparse."""
@@ -77,7 +86,7 @@ def channels(text):
 
 def add_cache(parser):
     parser.add_argument("--cache-dir", metavar="DIR", help="folder of the plan cache (default: PYLITE_CACHE_DIR, "
-                        "or pylite in the user's cache folder)")
+                        "or ~/.cache/pylite)")
 
 
 def cache_folder(args):

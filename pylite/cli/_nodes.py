@@ -40,12 +40,17 @@ def quantization(tensor):
         f"{_format.number(q['scale'][0])} * (q + {-zero_point})")
 
 
+def _numbers(subgraph):
+    """Which nodes a subgraph has."""
+    last = len(subgraph["operators"]) - 1
+    return f"its nodes are 0 to {last}" if last > 0 else "its only node is 0" if last == 0 else "it has no nodes"
+
+
 def node_lines(subgraph, index):
     """Everything about the node with an index, as lines of text."""
     node = next((o for o in subgraph["operators"] if o["index"] == index), None)
     if node is None:
-        raise UsageError(f"subgraph {subgraph['index']} has no node {index}; it has "
-                         f"{_format.few([o['index'] for o in subgraph['operators']])}")
+        raise UsageError(f"subgraph {subgraph['index']} has no node {index}; {_numbers(subgraph)}")
     kernels = "missing" if not node["supported"] else ", ".join(node["kernels"] or ["no work at run time"])
     lines = [f"node {index}: {node['name']}, version {node['version']}{', a custom op' if node['custom'] else ''}",
              f"  types    {node['dtype']}", f"  kernels  {kernels}",

@@ -14,6 +14,14 @@ ALIKE = 0.8         # share of letters in common from which on another file may 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """Fills paragraphs and entries of lists that are wider than the terminal, and leaves others as they are."""
 
+    def _format_action(self, action):
+        if not isinstance(action, argparse._SubParsersAction):
+            return super()._format_action(action)
+        commands = action._choices_actions
+        margin = 4 + max(len(each.dest) for each in commands)
+        return "".join(textwrap.fill(f"  {each.dest:{margin - 2}}{each.help}", max(self._width, margin + 11),
+                                     subsequent_indent=" " * margin) + "\n" for each in commands)
+
     def _fill_text(self, text, width, indent):
         return "\n\n".join(self._filled(part, width, indent) for part in text.split("\n\n"))
 
@@ -35,20 +43,55 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 class Parser(argparse.ArgumentParser):
     """A parser whose errors name the option or the value that was probably meant."""
 
+    def __init__(self, **options):
+        super().__init__(**options, add_help=False)
+        self._positionals.title = "arguments"
+        self.add_argument("--help", "-h", action="help", help="show this help")
+
     def parse_args(self, args=None, namespace=None):
         found, unknown = self.parse_known_args(args, namespace)
         if unknown:
             command = self.of_command(getattr(found, "command", None))
-            command.error(f"unrecognized arguments: {' '.join(unknown)}{meant(unknown[0], command.options())}")
+            word = unknown[0]
+            command.error(f"there is no option {word}{meant(word, command.options())}" if word.startswith("-") else
+                          f"{word!r} is one argument too many")
         return found
 
     def error(self, message):
-        wrong = re.search(r"invalid choice: '?(.*?)'? \(choose from (.*)\)", message)
-        if wrong:
-            message = f"{message}{meant(wrong[1], re.findall(r'[^, ]+', wrong[2].replace(chr(39), '')))}"
-        failed(self.prog, clipped(message))
+        failed(self.prog, clipped(self._in_words(message)))
         say(f"`{self.prog} --help` shows how to use it")
         self.exit(2)
+
+    def _in_words(self, message):
+        """What argparse's `message` says, as a sentence about the option or the argument."""
+        missing = re.fullmatch(r"the following arguments are required: (.*)", message)
+        if missing:
+            return f"{missing[1]} is missing; the usage is {self.format_usage().split(': ', 1)[1].splitlines()[0]}"
+        ambiguous = re.fullmatch(r"ambiguous option: (\S+) could match (.*)", message)
+        if ambiguous:
+            return f"{ambiguous[1]} may be short for {ambiguous[2]}; write the whole name"
+        about = re.fullmatch(r"argument ([^\s:]+): (.*)", message, re.DOTALL)
+        if not about:
+            return message
+        name, rest = about[1].split("/")[0], about[2]
+        choice = re.fullmatch(r"invalid choice: '?(.*?)'? \(choose from (.*)\)", rest)
+        if choice:
+            choices = re.findall(r"[^, ]+", choice[2].replace("'", ""))
+            return (f"{f'{name}: ' if name.startswith('-') else ''}{choice[1]!r} is not "
+                    f"{' or '.join(filter(None, [', '.join(choices[:-1]), choices[-1]]))}{meant(choice[1], choices)}")
+        if re.fullmatch(r"expected (one|at least one|\d+) arguments?", rest):
+            return f"{name} needs a value: {name} {self._value_of(name)}"
+        excluded = re.fullmatch(r"not allowed with argument (\S+)", rest)
+        if excluded:
+            return f"{name} and {excluded[1].split('/')[0]} exclude each other; give one of them"
+        if rest.startswith("ignored explicit argument"):
+            return f"{name} takes no value, and {rest.removeprefix('ignored explicit argument ')} was given"
+        return f"{name}: {rest}"
+
+    def _value_of(self, option):
+        """How the help calls the value of an option."""
+        action = self._option_string_actions[option]
+        return action.metavar or " or ".join(action.choices or [action.dest.upper()])
 
     def of_command(self, name):
         """The parser of a command, or this one where there is no such command."""

@@ -24,7 +24,7 @@ class Runner:
                                        cache_dir=default_folder())
         self.model = self.interpreter._model
         self.head = yolo.head_of(self.model)
-        self.detector = _detector(self.model, self.head, args)
+        self.detector = _detector(self.interpreter, self.head, args)
         if self.detector:
             self.interpreter = self.detector.interpreter
         self.labels = given or ([self.head.names] if self.head else attached(self.model))
@@ -107,7 +107,7 @@ class Runner:
         return found
 
     def _detected(self, pixels):
-        """run() of a model of Ultralytics on a picture; seconds: with the decoding of its outputs."""
+        """run() of a detector on a picture; seconds: with the decoding of its outputs."""
         self.pixels = pixels
         start = time.perf_counter()
         self.found = self.detector.detect(pixels)
@@ -211,14 +211,18 @@ def _dated(rounds, answers):
     return found
 
 
-def _detector(model, head, args):
-    """The ObjectDetector for a model with the metadata of Ultralytics, whose boxes need decoding, or None."""
-    if head is None or head.task == "classify":
-        return None
-    from pylite.tasks import ObjectDetector
-    return ObjectDetector(model, labels=args.labels, score_threshold=args.threshold, max_results=args.top,
-                          mean=args.mean, std=args.std, num_threads=args.threads,
-                          experimental_delegates=_plugins.load(args))
+def _detector(interpreter, head, args):
+    """The task that decodes the boxes of a YOLO model with metadata, or of a BlazeFace; None for another model."""
+    from pylite.tasks import FaceDetector, ObjectDetector
+    from pylite.tasks.detection import finds_faces
+    options = {"score_threshold": args.threshold, "max_results": args.top, "mean": args.mean, "std": args.std,
+               "num_threads": args.threads}
+    if head is not None and head.task != "classify":
+        return ObjectDetector(interpreter._model, labels=args.labels, **options,
+                              experimental_delegates=_plugins.load(args))
+    if finds_faces(interpreter):
+        return FaceDetector(interpreter._model, **options, experimental_delegates=_plugins.load(args))
+    return None
 
 
 def _names(model, details):

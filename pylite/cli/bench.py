@@ -1,4 +1,4 @@
-"""Time a model and each of its nodes, measure its memory, and warn if the machine was not idle.
+"""Time a model and each of its nodes, and measure its memory.
 
 The inputs are random numbers.  After a warm-up, invoke() runs repeatedly; some of the runs also time each node.  The
 times of the nodes, and a row for the rest (the cost of the call itself), add up to the median.

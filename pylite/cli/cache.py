@@ -1,6 +1,7 @@
 """List or clear the plan cache.
 
-Other files in the folder are left alone.
+A plan is what pylite prepares when it loads a model; with a plan in the cache, the next process starts faster.  `clear`
+removes all plans and leaves other files in the folder alone.
 """
 import os
 import sys
@@ -13,12 +14,13 @@ examples:
   pylite cache list
   pylite cache clear --cache-dir plans
 """
+USAGE = "pylite cache [list|clear] [options]"
 _SUFFIXES = (".plan", ".digest", ".tmp")
 
 
 def configure(parser):
     parser.add_argument("action", nargs="?", choices=["list", "clear"], default="list",
-                        help="what to do (default: list)")
+                        metavar="list|clear", help="list the plans (the default), or remove them")
     _common.add_cache(parser)
 
 
@@ -37,7 +39,7 @@ def run(args):
             return 0 if all(removed) else 1
         rows = [_row(store, *file) for file in reversed(files) if file[2].endswith(".plan")]
         headers = ("model", "inputs", "ISA level", "size", "last used")
-        lines = _format.table(headers, rows, ("size",), ("ISA level", "inputs")) if rows else []
+        lines = _format.table(headers, rows, ("size", "last used"), ("ISA level", "inputs")) if rows else []
         sys.stdout.write("\n".join([*lines, f"{_format.counted(len(rows), 'plan')}, {total}"]) + "\n")
     return 0
 

@@ -1,7 +1,7 @@
-"""Fill the plan cache in advance, so that even the first process that runs a model starts fast.
+"""Fill the plan cache before a model is first run.
 
-A plan fits one model with its input shapes, one version of pylite and one ISA level, so compile on the machine that
-will run the model.
+With a plan in the cache, even the first process that runs the model starts fast.  A plan fits one model with its input
+shapes, one version of pylite and one ISA level, so compile on the machine that will run the model.
 """
 import os
 import sys
@@ -14,11 +14,13 @@ examples:
   pylite compile *.tflite --cache-dir plans
   pylite compile model.tflite --shape input=1,320,320,3
 """
+USAGE = "pylite compile MODEL ... [options]"
 
 
 def configure(parser):
     parser.add_argument("models", metavar="MODEL", nargs="+", help="a .tflite file, or the name of a bundled model")
-    parser.add_argument("--shape", action="append", default=[], metavar="INPUT=N,N,...", help="resize an input first")
+    parser.add_argument("--shape", action="append", default=[], metavar="INPUT=N,N,...",
+                        help="make the plan for this shape of an input")
     parser.add_argument("--preserve", action="store_true",
                         help="make plans for interpreters with experimental_preserve_all_tensors")
     _common.add_cache(parser)

@@ -1,12 +1,15 @@
-"""Print a script that lets a shell complete commands, options and files.
+"""Print a script that completes pylite's commands, options and files in your shell.
 
-bash and zsh read it with eval "$(pylite completion bash)", or zsh in place of bash, in ~/.bashrc or ~/.zshrc; fish with
-pylite completion fish | source in ~/.config/fish/config.fish.
+Add the line for your shell to its start-up file:
+  bash, in ~/.bashrc                    eval "$(pylite completion bash)"
+  zsh, in ~/.zshrc                      eval "$(pylite completion zsh)"
+  fish, in ~/.config/fish/config.fish   pylite completion fish | source
 """
 import argparse
 import sys
 
 EPILOG = __doc__.split("\n\n", 1)[1]
+USAGE = "pylite completion bash|zsh|fish"
 BASH = """_pylite() {{
   local word=${{COMP_WORDS[COMP_CWORD]}} words
   COMPREPLY=()
@@ -24,7 +27,7 @@ complete -o default -F _pylite pylite
 
 
 def configure(parser):
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"))
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), metavar="SHELL", help="bash, zsh or fish")
 
 
 def run(args):

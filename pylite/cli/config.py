@@ -1,20 +1,24 @@
-"""Show the options to compile and link programs in C against pylite."""
+"""Print the options that compile and link C programs with pylite."""
 import os
 import shlex
 import sys
 
 import pylite
 
-EPILOG = """examples:
+EPILOG = """Without an option it prints what --cflags and --libs print.
+
+examples:
   cc program.c $(pylite config --cflags --libs) -o program
   pylite config --library
 """
+USAGE = "pylite config [options]"
 
 
 def configure(parser):
-    parser.add_argument("--cflags", action="store_true", help="options of the compiler: where the headers are")
-    parser.add_argument("--libs", action="store_true", help="options of the linker: libtensorflowlite_c.so")
-    parser.add_argument("--library", action="store_true", help="the path of libtensorflowlite_c.so")
+    parser.add_argument("--cflags", action="store_true",
+                        help="print the compiler's options, with the folder of the headers")
+    parser.add_argument("--libs", action="store_true", help="print the linker's options for libtensorflowlite_c.so")
+    parser.add_argument("--library", action="store_true", help="print the path of libtensorflowlite_c.so")
 
 
 def run(args):

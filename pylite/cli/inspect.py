@@ -1,4 +1,4 @@
-"""Show what a model contains, and which kernels and how much memory pylite uses for it."""
+"""Show what a model contains, its kernels and its memory."""
 import argparse
 import json
 import sys

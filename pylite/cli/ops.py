@@ -1,4 +1,4 @@
-"""List the supported ops with their versions and types, beside LiteRT's."""
+"""List the supported ops, their versions and types."""
 import os
 import sys
 
@@ -9,14 +9,15 @@ The first line of an op has its versions.  The other lines are its signatures, w
   * ...      not compared: the op needs more than one node, or the types occur only there
   a?, a*     an operand that may be absent, any number of operands
 
-Running small models determined LiteRT's types (tests/tools/probe_ops.py).  TensorFlow's own ops, which pylite.flex adds
-on request, come last.
+LiteRT's types were determined by running small models (tests/tools/probe_ops.py).  TensorFlow's own ops, which
+pylite.flex adds on request, come last.
 
 examples:
   pylite ops
   pylite ops CONV_2D ADD
   pylite ops --markdown > docs/ops.md
 """
+USAGE = "pylite ops [OP ...] [options]"
 # The types of T and U.
 TYPES = ("float32", "float16", "bfloat16", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64",
          "uint64", "bool", "int4", "uint4", "int2", "float8_e4m3fn", "float8_e5m2", "complex64", "complex128", "string")

@@ -1,4 +1,4 @@
-"""Show the graph, the memory over time, and the time and size of each node; needs no data."""
+"""Show the graph, the memory over time, and the time of each node."""
 import json
 
 from pylite.cli import _common, _format, _nodes, _outputs, _plugins, _terminal, bench

@@ -1,4 +1,4 @@
-"""Write an op resolver that has exactly the ops of the given models."""
+"""Write an op resolver with exactly the ops of your models."""
 import os
 import sys
 
@@ -12,6 +12,7 @@ examples:
   pylite resolver detector.tflite classifier.tflite -o my_ops.py
   pylite resolver --ops atan.py model.tflite
 """
+USAGE = "pylite resolver MODEL ... [options]"
 
 
 def configure(parser):

@@ -6,6 +6,7 @@ unchanged unless you pass --mean or --std.  Sound is resampled to --rate or the 
 model's window runs window by window.  Inputs are quantized and outputs dequantized where the model needs it.
 """
 import json
+import os
 import sys
 from itertools import islice
 
@@ -59,16 +60,25 @@ def configure(parser):
     answers.add_argument("--top", type=_common.positive, metavar="N",
                          help="print the N best classes or boxes (default: 5, or 1 when text is printed for many "
                               "files)")
-    answers.add_argument("--threshold", type=_common.real, default=0.3, metavar="SCORE",
-                         help="print only boxes with at least this score (default: 0.3)")
-    answers.add_argument("--output", "-o", metavar="OUT.npz", help="write the outputs to this file, dequantized")
-    answers.add_argument("--save", metavar="OUT.png", help="write the picture with boxes around the detected objects")
+    answers.add_argument("--threshold", type=_common.score, default=0.3, metavar="SCORE",
+                         help="print only boxes and key points with at least this score (default: 0.3)")
+    answers.add_argument("--output", "-o", type=_npz, metavar="OUT.npz",
+                         help="write the outputs to this file, dequantized")
+    answers.add_argument("--save", metavar="OUT.png", help="write the picture with the boxes and key points in it")
     answers.add_argument("--json", action="store_true", help="print JSON")
     many = answers.add_mutually_exclusive_group()
     many.add_argument("--csv", action="store_true",
-                      help="with FILE ..., --camera or --microphone: print CSV, one row per class or box")
+                      help="with FILE ..., --camera or --microphone: print CSV, one row per class, box or point")
     many.add_argument("--jsonl", action="store_true",
                       help="with FILE ..., --camera or --microphone: print JSON lines, one object per file")
+
+
+@_common.written_as("the name of an .npz file, which is what it writes")
+def _npz(text):
+    """`text`, unless it has the suffix of another kind of file; for argparse."""
+    if os.path.splitext(text)[1].lower() not in ("", ".npz"):
+        raise ValueError
+    return text
 
 
 def run(args):

@@ -1,4 +1,4 @@
-"""Find the node that makes a quantized model wrong, repair the model, or measure its accuracy.
+"""Find the node that makes a quantized model wrong; repair the model.
 
 With --reference, each tensor of MODEL is compared with its counterpart in the float model: once with both models run
 from their inputs (SQNR), and once with each node run by itself on the reference's activations (local).  Nodes are
@@ -142,7 +142,7 @@ def _nodes(text):
 
 def run(args):
     if not (args.data or args.merge or args.golden):
-        raise _common.UsageError("one of --data and --merge is needed: samples, or files that --save wrote")
+        raise _common.UsageError("there are no samples: give --data PATH, or --merge with the files that --save wrote")
     _plugins.register(args.ops)
     if args.isolate:
         return _isolated(args)

@@ -23,7 +23,7 @@ def detections(pixels: images.Pixels, found: Sequence[Any]) -> images.Pixels:
     found: pylite.tasks.Detections: their boxes or corners, masks and key points; labels where Pillow is installed.
     """
     drawn = np.array(images.channels(pixels, 3))
-    thick = max(1, round(min(drawn.shape[:2]) / 200))
+    thick = _thickness(drawn)
     for detection in reversed(found):           # the best is on top
         colour = _colour(detection)
         if detection.mask is not None:
@@ -33,6 +33,19 @@ def detections(pixels: images.Pixels, found: Sequence[Any]) -> images.Pixels:
         for point in detection.keypoints or ():
             _dot(drawn, point.x, point.y, colour, 2 * thick)
     return _labelled(drawn, found)
+
+
+def points(pixels: images.Pixels, places: Sequence[tuple[float, float]]) -> images.Pixels:
+    """A copy of a picture, uint8 (height, width, 3), with a dot at each (x, y)."""
+    drawn = np.array(images.channels(pixels, 3))
+    for x, y in places:
+        _dot(drawn, x, y, COLOURS[0], 2 * _thickness(drawn))
+    return drawn
+
+
+def _thickness(drawn: images.Pixels) -> int:
+    """The width of lines in pixels."""
+    return max(1, round(min(drawn.shape[:2]) / 200))
 
 
 def _colour(detection: Any) -> NDArray[np.uint8]:

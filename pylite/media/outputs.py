@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 PASS_THROUGH = {"DEQUANTIZE", "QUANTIZE", "RESHAPE", "SQUEEZE", "CAST"}     # ops that keep the meaning of the numbers
 PROBABILITIES = {"SOFTMAX", "LOGISTIC"}
 DETECTION = "TFLite_Detection_PostProcess"
+POINTS = ("nose", "left eye", "right eye", "left ear", "right ear", "left shoulder", "right shoulder", "left elbow",
+          "right elbow", "left wrist", "right wrist", "left hip", "right hip", "left knee", "right knee", "left ankle",
+          "right ankle")        # of COCO, in MoveNet's order
+POSE = [1, 1, len(POINTS), 3]       # shape of MoveNet's output: row, column and score of each point
 
 
 def producer(subgraph: Subgraph, index: int) -> str | None:
@@ -26,6 +30,11 @@ def producer(subgraph: Subgraph, index: int) -> str | None:
     while operator is not None and operator.name in PASS_THROUGH:
         operator = made_by.get(operator.inputs[0])
     return None if operator is None else operator.name
+
+
+def key_points(output: NDArray[Any]) -> list[tuple[str, float, float, float]]:
+    """(name, x, y, score) of each point in an output of shape POSE; x and y are fractions of the picture."""
+    return [(name, x, y, score) for name, (y, x, score) in zip(POINTS, output[0, 0].tolist(), strict=True)]
 
 
 def objects(boxes: NDArray[Any], classes: NDArray[Any], scores: NDArray[Any], count: NDArray[Any],

@@ -122,10 +122,11 @@ def _has_channels(dims: Shape) -> bool:
 def normalized(image: images.Pixels, name: str, mean: Sequence[float] | None = None,
                std: Sequence[float] | None = None) -> NDArray[Any]:
     """(pixel - mean) / std, by default -1..1; mean, std: one number, or one for each channel of input `name`."""
-    for numbers in (mean, std):
+    for kind, numbers in (("mean", mean), ("standard deviation", std)):
         if numbers and len(numbers) not in (1, image.shape[2]):
-            raise TensorError(f"{len(numbers)} numbers for the mean or the standard deviation of {image.shape[2]} "
-                              f"channels of input {name!r}; give one, or one for each channel")
+            raise TensorError(f"the {kind} has {len(numbers)} numbers, and input {name!r} has "
+                              f"{image.shape[2]} channel{'s' * (image.shape[2] > 1)}; give one number, or one for each "
+                              "channel")
     return (image.astype(np.float32) - np.asarray(mean or MEAN, np.float32)) / np.asarray(std or STD, np.float32)
 
 

@@ -49,8 +49,10 @@ def contents_of(source: "Source") -> "Any":
         return bytes(source)
     path = os.fspath(source)
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise errors.ModelError(f"Could not open '{errors.shortened(path)}'. It is not a regular file")
+        mode = os.stat(path).st_mode
+        if not stat.S_ISREG(mode):
+            what = "a folder; give the path of a model in it" if stat.S_ISDIR(mode) else "not a regular file"
+            raise errors.ModelError(f"Could not open '{errors.shortened(path)}'. It is {what}")
         with open(path, "rb") as file:
             try:
                 return Pages(os.fstat(file.fileno()).st_size, file.fileno())

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.errors import ModelError
-from pylite.media import yolo
-from pylite.media.outputs import DETECTION, objects
+from pylite.media import tensors, yolo
+from pylite.media.outputs import DETECTION, POINTS, objects
 from pylite.tasks.image_task import ImageTask
 from pylite.tasks.results import BoundingBox, Category, Detection, Keypoint, Results
 from pylite.tasks.task import ClassFilter, check_threshold, named
@@ -18,12 +18,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pylite.interpreter import Interpreter
     from pylite.tasks.image_task import Numbers
     from pylite.tasks.task import Labels, ModelSource
 
-POINTS = ("nose", "left eye", "right eye", "left ear", "right ear", "left shoulder", "right shoulder", "left elbow",
-          "right elbow", "left wrist", "right wrist", "left hip", "right hip", "left knee", "right knee", "left ankle",
-          "right ankle")        # of COCO, in MoveNet's order
 LEAST, OVERLAP, MOST = 0.25, 0.7, 300       # defaults of Ultralytics' models
 
 
@@ -166,13 +164,12 @@ class FaceDetector(ImageTask):
             raise ValueError(f"max_results is {max_results}; it must be at least 1, or None for all")
         self._least, self._overlap, self._most = score_threshold, iou_threshold, max_results or MOST
         size, shapes = self._size(), self._output_shapes()
-        anchors = face_anchors(size[0]) if size[0] == size[1] and size[0] in FACE_ANCHORS else np.zeros((0, 2))
-        wanted = [[1, len(anchors), 16], [1, len(anchors), 1]]
-        if sorted(shapes, reverse=True) != wanted:
+        anchors = _fitting_anchors(size, shapes)
+        if anchors is None:
             raise ModelError(f"the model takes {size[0]} x {size[1]} pixels and gives {', '.join(map(str, shapes))}; "
                              f"expected a BlazeFace of {', '.join(map(str, FACE_ANCHORS))} pixels that gives a box "
                              "with six points (16 numbers) and a score for each anchor")
-        self._anchors, self._boxes_at = anchors, shapes.index(wanted[0])
+        self._anchors, self._boxes_at = anchors, shapes.index([1, len(anchors), 16])
 
     def detect(self, image: Any, channel_order: str = "RGB") -> Results[Detection]:
         """The faces in a picture, the best first, with the six points of each."""
@@ -193,6 +190,21 @@ class FaceDetector(ImageTask):
         return Results(Detection(_box(box), [Category(0, float(score), "face")],
                                  keypoints=_keypoints(row, place, FACE_POINTS))
                        for box, score, row in zip(edges, found.scores, every, strict=True))
+
+
+def finds_faces(interpreter: Interpreter) -> bool:
+    """Does FaceDetector take the model of this interpreter?"""
+    inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
+    return len(inputs) == 1 and tensors.takes_picture(inputs[0]) and _fitting_anchors(
+        tensors.picture_size(inputs[0]), [detail["shape"].tolist() for detail in outputs]) is not None
+
+
+def _fitting_anchors(size: tuple[int, int], shapes: list[list[int]]) -> NDArray[np.float64] | None:
+    """The anchors of a BlazeFace with an input of `size` and outputs of these shapes; None for another model."""
+    if size[0] != size[1] or size[0] not in FACE_ANCHORS:
+        return None
+    anchors = face_anchors(size[0])
+    return anchors if sorted(shapes, reverse=True) == [[1, len(anchors), 16], [1, len(anchors), 1]] else None
 
 
 def face_anchors(size: int) -> NDArray[np.float64]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.errors import ModelError
-from pylite.tasks.detection import POINTS, ObjectDetector
+from pylite.media.outputs import POSE, key_points
+from pylite.tasks.detection import ObjectDetector
 from pylite.tasks.image_task import ImageTask, pixels_of
 from pylite.tasks.results import (
     ClassificationResult,
@@ -148,7 +149,7 @@ class PoseEstimator(ImageTask):
         if self._head is not None and self._head.task == "pose":
             self._detector = ObjectDetector(model, mean=mean, std=std, num_threads=num_threads,
                                             experimental_delegates=experimental_delegates)
-        elif self._output_shapes()[0] != [1, 1, len(POINTS), 3]:
+        elif self._output_shapes()[0] != POSE:
             raise ModelError(f"the model's output has the shape {self._output_shapes()[0]}; expected [1, 1, 17, 3], as "
                              "MoveNet's, or a pose model with the metadata of Ultralytics")
 
@@ -163,8 +164,7 @@ class PoseEstimator(ImageTask):
                                 one.categories[0].score, one.bounding_box)
                            for one in self._detector.detect(image, channel_order))
         outputs, (height, width) = self._outputs_of(image, channel_order)
-        points = [Keypoint(name, float(x) * width, float(y) * height, float(score))
-                  for name, (y, x, score) in zip(POINTS, outputs[0][0, 0].tolist(), strict=True)
+        points = [Keypoint(name, x * width, y * height, score) for name, x, y, score in key_points(outputs[0])
                   if score >= self._least]
         return Results([Pose(points, sum(point.score for point in points) / len(points) if points else 0.0)])
 

@@ -18,7 +18,7 @@ def script(capsys, shell):
 def test_pylite_alone_prints_the_help(capsys):
     assert cli.main([]) == 0
     shown = capsys.readouterr().out
-    assert all(f"\n    {name}" in shown for name in COMMANDS)
+    assert all(f"\n  {name} " in shown for name in COMMANDS)
 
 
 @pytest.mark.parametrize(("line", "completed"), [

@@ -146,7 +146,7 @@ def test_an_unknown_dimension_is_resized(model, tmp_path, capsys):
 @pytest.mark.parametrize(("arguments", "says"), [
     (["--input", "nowhere.npy"], "nowhere.npy: No such file"),
     (["--input", "nowhere.xyz"], "unknown kind of file"),
-    (["--input", "nothing"], "no sample 'nothing'"),
+    (["--input", "nothing"], "no bundled sample is called 'nothing'"),
     (["--labels", "nowhere.txt"], "nowhere.txt: No such file"),
     (["--std", "0"], "--std must not be 0"),
 ])

@@ -257,6 +257,6 @@ def test_everything_runs_with_a_closed_error_stream():
 def test_help_has_an_order(capsys, arguments, order):
     with contextlib.suppress(SystemExit):
         cli.main(arguments)
-    options = capsys.readouterr().out.partition("\noptions:" if len(arguments) > 1 else "positional")[2]
+    options = capsys.readouterr().out.partition("\noptions:" if len(arguments) > 1 else "commands")[2]
     places = [options.index(f"  {word}" if word[0] == "-" or word[-1] == " " else f"\n{word}") for word in order]
     assert places == sorted(places)

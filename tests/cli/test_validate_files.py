@@ -213,7 +213,7 @@ def test_wrong_options_are_told_first(capsys):
         cli.main(["validate", "digits", "--data", "x", "--samples", "0"])
     assert ended.value.code == 2
     assert capsys.readouterr().err.splitlines() == [
-        "pylite validate: argument --samples: '0' is not a whole number of at least 1",
+        "pylite validate: --samples: '0' is not a whole number of at least 1",
         "`pylite validate --help` shows how to use it"]
 
 

@@ -1,4 +1,5 @@
 """Ultralytics' heads: what tasks return equals a plain statement of the published decoding, on random outputs."""
+import csv
 import io
 import json
 import zipfile
@@ -225,6 +226,66 @@ def test_the_command_decodes_and_draws(tmp_path, capsys):
         (kind, NAMES[kind]) for kind, *_ in plainly(rows, 0.3)[:3]]
     assert "wrote" in printed.err and "drawn.ppm" in printed.err
     assert (images.read(tmp_path / "drawn.ppm") != PICTURE).any()
+
+
+def shown(capsys, tmp_path, contents, *options):
+    """What `pylite run` prints for a model and PICTURE."""
+    (tmp_path / "model.tflite").write_bytes(contents)
+    images.write(tmp_path / "picture.ppm", PICTURE)
+    assert cli.main(["run", str(tmp_path / "model.tflite"), "--input", str(tmp_path / "picture.ppm"), *options]) == 0
+    return capsys.readouterr().out
+
+
+def test_the_command_names_the_points_of_a_body(tmp_path, capsys):
+    points = np.random.default_rng(2).random((1, 1, 17, 3))
+    points[0, 0, :, 2] = np.arange(17) / 17
+    text = shown(capsys, tmp_path, model([points]), "--threshold", "0.5", "--save", str(tmp_path / "drawn.ppm"))
+    pose = PoseEstimator(model([points]), score_threshold=0.5).estimate(PICTURE)
+    assert [line.rsplit(None, 2)[0].split(None, 1) + line.rsplit(None, 2)[1:] for line in text.splitlines()[2:-1]] == [
+        [f"{p.score:.4f}", p.name, str(round(p.x)), str(round(p.y))] for p in pose.keypoints]
+    assert len(pose.keypoints) == 8 and pose.keypoints[0].name == "left wrist"
+    drawn = images.read(tmp_path / "drawn.ppm")
+    assert all((drawn[round(p.y) - 1, round(p.x) - 1] == (230, 25, 75)).all() for p in pose.keypoints)
+    found = json.loads(shown(capsys, tmp_path, model([points]), "--json", "--threshold", "0"))["outputs"][0]
+    assert found["kind"] == "points" and [p["label"] for p in found["points"]][::16] == ["nose", "right ankle"]
+    np.testing.assert_allclose([(p["place"]["y"], p["place"]["x"], p["score"]) for p in found["points"]],
+                               points.astype(np.float32)[0, 0], rtol=1e-6)
+    assert "no point with a score of 1.0 or more" in shown(capsys, tmp_path, model([points]), "--threshold", "1")
+
+
+def test_the_command_lists_the_points_of_many_files(tmp_path, capsys):
+    points = np.full((1, 1, 17, 3), 0.5)
+    points[0, 0, :4, 2] = 0.1
+    (tmp_path / "model.tflite").write_bytes(model([points]))
+    images.write(tmp_path / "picture.ppm", PICTURE)
+    command = ["run", str(tmp_path / "model.tflite"), str(tmp_path / "picture.ppm")]
+    assert cli.main(command) == 0
+    assert capsys.readouterr().out.endswith("picture.ppm: 13 of 17 points with a score of 0.3 or more\n")
+    assert cli.main([*command, "--csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [rows[0][key] for key in ("label", "score", "x", "y")] == ["right ear", "0.5", "48", "24"]
+    assert len(rows) == 13
+
+
+def test_the_command_shows_the_points_of_each_object(tmp_path, capsys):
+    rows = np.zeros((3, 7 + 51))
+    rows[1] = [0.5, 0.5, 0.2, 0.2, 0.9, 0, 0, *np.tile([0.25, 0.5, 0.8], 17)]
+    text = shown(capsys, tmp_path, model([rows.T[None]], described("pose", kpt_shape=[17, 3])))
+    assert "points of person 1:" in text and "0.8000  left wrist " in text
+    x, y = in_picture(0.25, 0.5)
+    assert text.splitlines()[5].split() == ["0.8000", "nose", str(round(x)), str(round(y))]
+
+
+def test_the_command_finds_faces(tmp_path, capsys):
+    rows, scores = np.zeros((1, 896, 16)), np.full((1, 896, 1), -9.0)
+    rows[0, 300, :4], scores[0, 300] = [0, 0, 30, 30], 2.0
+    contents = model([rows, scores], size=128)
+    [face] = FaceDetector(contents).detect(PICTURE)
+    text = shown(capsys, tmp_path, contents)
+    box = face.bounding_box
+    assert text.splitlines()[1].split() == ["0.8808", "0", "face", *map(str, (
+        box.origin_y, box.origin_x, box.origin_y + box.height, box.origin_x + box.width))]
+    assert "points of face 1:\npoint " in text and "left eye" in text
 
 
 def test_classify():

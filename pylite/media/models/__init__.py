@@ -25,7 +25,7 @@ def path(name: str) -> Path:
     """Path of the model `name`, such as "digits".  ValueError for another name lists the models."""
     file = _HERE / f"{name}.tflite"
     if name not in names():
-        raise ValueError(f"no model {name!r}{_listed(name, names())}")
+        raise ValueError(f"no bundled model is called {name!r}{_listed(name, names(), 'models')}")
     return file
 
 
@@ -38,7 +38,7 @@ def named(source: str | os.PathLike[str]) -> str:
     if isinstance(text, str) and text.isidentifier() and text not in names() and not os.path.exists(text):
         raise errors.ModelError(
             f"Could not open '{errors.shortened(text)}'. There is no such file, and no bundled model of this name"
-            f"{_listed(text, names())}")
+            f"{_listed(text, names(), 'models')}")
     return os.fspath(path(text)) if text in names() and not os.path.exists(text) else text
 
 
@@ -62,10 +62,11 @@ def sample(name: str) -> Path:
     for file in (_HERE / "samples").iterdir():
         if name in (file.stem, file.name):
             return file
-    raise ValueError(f"no sample {name!r}{_listed(name, samples())}")
+    raise ValueError(f"no bundled sample is called {name!r}{_listed(name, samples(), 'samples')}")
 
 
-def _listed(name: str, known: list[str]) -> str:
-    """What there is instead of `name`."""
+def _listed(name: str, known: list[str], kind: str) -> str:
+    """The end of a message about an unknown `name`: the closest known one, and all `kind`, such as "models"."""
     close = difflib.get_close_matches(str(name).lower(), known, 1)
-    return f"; did you mean {close[0]!r}? There are {', '.join(known)}" if close else f"; there are {', '.join(known)}"
+    listed = f"he bundled {kind} are {', '.join(known)}"
+    return f"; did you mean {close[0]!r}? T{listed}" if close else f"; t{listed}"
