@@ -298,7 +298,7 @@ class _Delegate:
     def __init__(self, address: int) -> None:
         from pylite._core.capi.plugin_structs import DelegateHandle, delegate_flags, delegate_is_plausible
         if not delegate_is_plausible(address):
-            raise errors.DelegateError(f"what is at the address {address:#x} is no TfLiteDelegate")
+            raise errors.DelegateError(f"there is no TfLiteDelegate at the address {address:#x}")
         self.address, self.flags = address, delegate_flags(address)
         self._handle = DelegateHandle(address, 0)
 

@@ -103,7 +103,7 @@ class CompiledModel:
         threads, mode = operator.index(cpu.num_threads), -1 if cpu.kernel_mode is None else int(cpu.kernel_mode)
         if mode > max(CpuKernelMode):
             known = ", ".join(f"{m.name} ({m.value})" for m in CpuKernelMode)
-            raise errors.AcceleratorError(f"there is no CPU kernel mode {mode}; there are {known}")
+            raise errors.AcceleratorError(f"there is no CPU kernel mode {mode}; the modes are {known}")
         content = next(iter(source.values()))
         if not isinstance(content, os.PathLike) and not len(content):
             raise errors.CompiledModelError(f"Failed to load model: {next(iter(source))} is empty")
@@ -112,6 +112,9 @@ class CompiledModel:
         except errors.ModelError as error:
             raise errors.CompiledModelError(f"Failed to load model: {error}") from error
         return cls(interpreter, environment, accelerated and mode <= CpuKernelMode.DELEGATE)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._interpreter!r}>"
 
     @property
     def environment(self) -> Environment:
@@ -137,7 +140,7 @@ class CompiledModel:
         """The index of a signature, or -1.  The key "" stands for the first one."""
         self._check_open()
         if not isinstance(key, str):
-            raise TypeError(f"a signature's key is a string, not {errors.shortened(repr(key))}")
+            raise TypeError(f"a signature's key must be a string, not {errors.shortened(repr(key))}")
         return self._keys.get(key, 0 if key == "" else -1)
 
     def get_input_tensor_details(self, signature_key: str) -> dict[str, Any]:
@@ -330,7 +333,7 @@ def _list(names: Iterable[str]) -> str:
 
 def _position(found: _Signature, side: str, names: list[str], name: str) -> int:
     if not isinstance(name, str):
-        raise TypeError(f"the name of an {side} is a string, not {name!r}")
+        raise TypeError(f"the name of an {side} must be a string, not {name!r}")
     if name not in names:
         raise errors.SignatureError(f"{side.capitalize()} tensor not found: {name}. Signature {found.key!r} has "
                                     f"{_list(names)}")

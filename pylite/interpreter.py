@@ -332,7 +332,8 @@ class Interpreter(FastPath):
         try:
             hash(signature_key)     # as in a dict, where tf.lite looks it up
         except TypeError:
-            raise TypeError(f"a signature's key is a string, not {errors.shortened(repr(signature_key))}") from None
+            raise TypeError("a signature's key must be a string, not "
+                            f"{errors.shortened(repr(signature_key))}") from None
         if signature_key is None:
             if len(self._signatures) != 1:
                 raise ValueError(f"SignatureDef signature_key is None and model has {len(self._signatures)} "
@@ -463,8 +464,8 @@ class Interpreter(FastPath):
             except ValueError as problem:
                 index = arguments.checked_index(executor, tensor_index)
                 raise errors.TensorError(f"Cannot set tensor: the value for tensor {index}, name: "
-                                         f"{executor.subgraph.tensors[index].name}, is no array, such as lists of "
-                                         f"different lengths: {problem}") from None
+                                         f"{executor.subgraph.tensors[index].name}, is not an array; are its lists of "
+                                         f"different lengths? {problem}") from None
         try:
             array = executor.writable[tensor_index].array
         except (KeyError, TypeError):

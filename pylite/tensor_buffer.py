@@ -47,7 +47,7 @@ class TensorBuffer(Buffer):
         _check_type(data_array.dtype, _SHARED, data_array.dtype)
         if not data_array.flags.c_contiguous:
             raise ValueError("data_array must be C-contiguous for zero-copy host-memory binding; "
-                             "numpy.ascontiguousarray(data_array) is a copy that is")
+                             "numpy.ascontiguousarray(data_array) makes a copy that is")
         return cls.of_array(cls, data_array)
 
     def write(self, data_array: NDArray[Any]) -> None:
@@ -112,8 +112,8 @@ class TensorBuffer(Buffer):
 
 
 def _refuse() -> NoReturn:
-    raise TypeError("TensorBuffers are made by a CompiledModel (create_input_buffers and its like), or of an array by "
-                    "TensorBuffer.create_from_host_memory()")
+    raise TypeError("TensorBuffers are made by a CompiledModel (create_input_buffers and its like), or from an array "
+                    "by TensorBuffer.create_from_host_memory()")
 
 
 def _check_type(dtype: np.dtype[Any], names: frozenset[str], given: Any, buffer: TensorBuffer | None = None) -> None:

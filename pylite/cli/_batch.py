@@ -29,8 +29,8 @@ def expanded(given):
         else:
             found = [input_path(text)]
         if not found:
-            raise UsageError(f"{text}: " + (f"the folder has no file that can be read ({', '.join(kinds)})"
-                                            if os.path.isdir(text) else "no file has such a name"))
+            raise UsageError(f"{text}: " + (f"the folder has no file of a known kind ({', '.join(kinds)})"
+                                            if os.path.isdir(text) else "no file matches"))
         files += found
     return files
 

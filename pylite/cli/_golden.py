@@ -17,7 +17,7 @@ def check(args):
               "--local-samples": args.local_samples is not None, "--tensors": args.tensors is not None}
     given = [name for name, value in others.items() if value]
     if given:
-        raise _common.UsageError(f"--golden does not go with {', '.join(given)}")
+        raise _common.UsageError(f"--golden cannot be combined with {', '.join(given)}")
 
 
 def measured(args, model, progress):

@@ -35,7 +35,7 @@ def text(given):
         with open(given, encoding="utf-8") as file:
             return file.read()
     except UnicodeDecodeError:
-        raise UsageError(f"{given}: not a text in UTF-8") from None
+        raise UsageError(f"{given}: not UTF-8 text") from None
 
 
 def numbered(given, model, details):
@@ -45,7 +45,7 @@ def numbered(given, model, details):
         return TextTask(model).inputs(text(given))
     except ModelError:
         raise UsageError(f"{given!r} is a text, and the model takes numbers: {', '.join(map(described, details))}; it "
-                         "contains no vocabulary to make them from words, so give them as an .npy or .npz file"
+                         f"has no vocabulary to turn words into them, so give the numbers as an .npy or .npz file"
                          ) from None
 
 
@@ -88,8 +88,8 @@ def tensor(kind, contents, detail, mean=None, std=None):
     fitted = _fitted(contents, name, shape, signature)
     if fitted.dtype.kind in "fc" and not np.isfinite(fitted).all():
         bad = np.argwhere(~np.isfinite(fitted))
-        raise UsageError(f"the contents of input {name} have {len(bad)} numbers that are NaN or infinite, the first at "
-                         f"{bad[0].tolist()}; results would mean nothing, so fix the program that wrote them")
+        raise UsageError(f"input {name} is given {len(bad)} numbers that are NaN or infinite, the first at "
+                         f"{bad[0].tolist()}; fix the program that wrote them")
     return tensors.quantize(fitted, detail) if fitted.dtype.kind == "f" else _cast(fitted, detail, name), None
 
 
@@ -131,7 +131,7 @@ def _fitted(array, name, shape, signature):
                 asked in (-1, have) for asked, have in zip(signature, candidate.shape, strict=True)):
             return candidate
     raise UsageError(f"input {name} has the shape {list(signature)}, and the file has {list(array.shape)}; "
-                     "reshape the array before it is saved")
+                     "reshape the array before you save it")
 
 
 def _squeezed(shape):

@@ -38,18 +38,19 @@ def _limit(text):
 def check(args):
     """UsageError where options are for what is not measured."""
     if args.max_drop is not None and not args.reference:
-        raise _common.UsageError("--max-drop takes --reference: the model that this one may not be worse than")
+        raise _common.UsageError("--max-drop needs --reference, the model to compare with")
     if (args.min_sqnr is not None or args.fail_on or args.explorer) and (
             not (args.reference or args.golden) or args.tensors == 0):
-        raise _common.UsageError("--min-sqnr, --fail-on and --explorer take --reference or --golden, and tensors that "
-                                 "are compared")
+        raise _common.UsageError("--min-sqnr, --fail-on and --explorer need --reference or --golden, and --tensors "
+                                 "above 0")
     if args.fail_on and args.local_samples == 0:
-        raise _common.UsageError("--fail-on takes nodes that are measured by themselves, which --local-samples 0 "
-                                 "leaves out; --min-sqnr does not")
+        raise _common.UsageError("--fail-on needs nodes measured by themselves, and --local-samples 0 leaves that "
+                                 "out; --min-sqnr works without")
     from pylite.validation.causes import NAMES  # not before a report is wanted
     for what, limit in args.fail_on:
         if what == "cause" and limit and limit not in NAMES:
-            raise _common.UsageError(f"--fail-on cause={limit}: there is no such cause; there are {', '.join(NAMES)}")
+            raise _common.UsageError(f"--fail-on cause={limit}: there is no such cause; the causes are "
+                                     f"{', '.join(NAMES)}")
 
 
 def result(report, args):
@@ -91,15 +92,15 @@ def _failures(report, args):
     if args.max_drop is not None:
         drop = report.accuracy and report.accuracy.drop
         if drop is None:
-            raise _common.UsageError("--max-drop: the sums or the data have no accuracy of both models")
+            raise _common.UsageError("--max-drop needs the accuracy of both models, which the merged files or the "
+                                     "data do not have")
         if not drop <= args.max_drop:
             yield "accuracy", f"{report.accuracy.main} dropped by {drop:.2f} points, and --max-drop {args.max_drop:g}"
     for t in report.outputs if args.min_sqnr is not None else ():
         if not t.sqnr_db >= args.min_sqnr:
             yield _name(t), f"the output's SQNR is {t.sqnr_db:.1f} dB, and --min-sqnr {args.min_sqnr:g}"
     if args.fail_on and not report.local_samples:
-        raise _common.UsageError("--fail-on takes nodes that are measured by themselves, and these samples have none: "
-                                 "see --local-samples")
+        raise _common.UsageError("--fail-on needs nodes measured by themselves, and none was: raise --local-samples")
     for what, limit in args.fail_on:
         for t in report.tensors:
             message = _passed(t, what, limit, report.first_divergence)

@@ -63,7 +63,7 @@ def _kind(text, function):
     function, _, option = function.partition("?")
     key, _, kind = option.partition("=")
     if option and key != "kind":
-        raise UsageError(f"--ops {text}: {option!r} is no option of a function; write ?kind=KIND")
+        raise UsageError(f"--ops {text}: {option!r} is not an option of a function; write ?kind=KIND")
     return function, kind or None
 
 

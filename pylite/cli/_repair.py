@@ -17,18 +17,19 @@ def wanted(args):
     """Is it the task?  UsageError where other options contradict it."""
     if not args.repair:
         if args.allow_float:
-            raise _common.UsageError("--allow-float takes --repair")
+            raise _common.UsageError("--allow-float needs --repair")
         return False
     if not (args.reference and args.data):
-        raise _common.UsageError("--repair takes --reference and --data")
+        raise _common.UsageError("--repair needs --reference and --data")
     if args.target and not (args.allow_float and args.target[1]):
-        raise _common.UsageError("with --repair, --target takes --allow-float and decibels, as 30dB")
+        raise _common.UsageError("with --repair, --target needs --allow-float and a value in decibels, such as 30dB")
     others = {"--sensitivity": args.sensitivity, "--html": args.html, "--explorer": args.explorer, "--save": args.save,
               "--dask": args.dask, "--fail-on": args.fail_on, "--max-drop": args.max_drop is not None,
               "--shard": args.shard != (1, 1), "--workers": args.workers > 1}
     given = [name for name, value in others.items() if value]
     if given:
-        raise _common.UsageError(f"--repair does not go with {', '.join(given)}; validate the repaired file with "
+        raise _common.UsageError(f"--repair cannot be combined with {', '.join(given)}; validate the repaired file "
+                                 f"with "
                                  f"{'it' if len(given) == 1 else 'them'}")
     return True
 

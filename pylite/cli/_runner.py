@@ -129,8 +129,8 @@ class Runner:
             if kind == "image" and size is None:
                 self.pixels, size = contents, contents.shape[:2]
             if kind == "audio" and self.rate is None:
-                notes.append(f"the model does not say for how many samples of sound a second it was made: the file's "
-                             f"{contents.rate:g} are used; --rate gives another number")
+                notes.append(f"the model does not give its sample rate, so the file's is used, {contents.rate:g} Hz; "
+                             "--rate sets another")
         empty = [i for i, array in enumerate(arrays) if array is None]
         if empty:
             notes.append(self._fill(arrays, details, empty))

@@ -33,7 +33,7 @@ def wanted(args):
     """Is it the task?  UsageError where its options contradict others."""
     if not args.sensitivity:
         if args.target or args.blocks or args.mixed or args.recipe or args.denylist:
-            raise _common.UsageError("--target, --blocks, --mixed, --recipe and --denylist take --sensitivity")
+            raise _common.UsageError("--target, --blocks, --mixed, --recipe and --denylist need --sensitivity")
         return False
     examples = {"--reference": "FLOAT_MODEL", "--data": "SAMPLES", "--target": "40dB"}
     lacking = [f"{option} {value}" for option, value in examples.items() if not getattr(args, option[2:])]
@@ -47,7 +47,7 @@ def run(args, model, reference):
     from pylite.validation.sensitivity import sensitivity
     target, decibels = args.target
     if decibels and args.metric:
-        raise _common.UsageError("--metric takes a --target in its own numbers, as 0.95, not in decibels")
+        raise _common.UsageError("with --metric, --target is a value of the metric, such as 0.95, not decibels")
     settings = None if decibels else Settings(args.task, args.labels, args.label_offset, args.output, args.metric)
     with Progress("models") as progress:
         found = sensitivity(model, reference, args.data, target, accuracy=settings, samples=args.samples,

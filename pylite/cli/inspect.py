@@ -40,7 +40,7 @@ def configure(parser):
 
 def _picture(text):
     if not text.endswith((".svg", ".mmd")):
-        raise argparse.ArgumentTypeError(f"{text}: a name that ends in .svg or .mmd is needed")
+        raise argparse.ArgumentTypeError(f"{text}: give a name that ends in .svg or .mmd")
     return text
 
 

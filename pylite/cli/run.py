@@ -157,8 +157,7 @@ def _captured(args, runner):
         return
     _, size = _inputs.window(runner.vacant(args.input))
     if runner.rate is None:
-        raise _common.UsageError("the model does not say for how many samples of sound a second it was made; give "
-                                 "--rate, such as --rate 16000")
+        raise _common.UsageError("the model does not give its sample rate; pass --rate, such as --rate 16000")
     yield from (("audio", audio.Sound(samples, runner.rate))
                for samples in capture.sounds(runner.rate, size or runner.rate))
 

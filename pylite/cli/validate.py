@@ -288,7 +288,7 @@ def _alone(args):
 def _isolated(args):
     """Write nodes as a model of their own, and its inputs."""
     if args.merge:
-        raise _common.UsageError("--isolate takes --data, not --merge")
+        raise _common.UsageError("--isolate needs --data, and does not work with --merge")
     import io
 
     import numpy as np
@@ -310,11 +310,12 @@ def _isolated(args):
 
 def _check_live(args, options, pages=True):
     """Refuse what does not go with `options`, which run models on data; pages: do they write any?"""
-    verb = "take" if " and " in options else "takes"
+    several = " and " in options
     if args.merge:
-        raise _common.UsageError(f"{options} {verb} --data, not --merge")
+        raise _common.UsageError(f"{options} {'need' if several else 'needs'} --data, and "
+                                 f"{'do' if several else 'does'} not work with --merge")
     if not pages and (args.html or args.explorer):
-        raise _common.UsageError(f"{options} {'write' if verb == 'take' else 'writes'} no --html and no --explorer")
+        raise _common.UsageError(f"{options} {'write' if several else 'writes'} no --html and no --explorer")
     _outputs.check(args)
 
 

@@ -183,7 +183,7 @@ def place(lifetimes, guard=False):
         before = [BAND * (owner in lifetimes.banded) for owner in owners]
         padded = list(map(sum, zip(padded, before, before, strict=True)))
     if sum(padded) > _MOST:
-        raise errors.MemoryLimitError("its tensors take more bytes than any machine has. Make the inputs smaller")
+        raise errors.MemoryLimitError("its tensors need more memory than any machine has. Make the inputs smaller")
     offset, total, bound = arena.plan(padded, firsts, lasts)
     if lifetimes.banded:
         offset = list(map(operator.add, offset, before))

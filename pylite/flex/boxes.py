@@ -54,7 +54,8 @@ def suppressed(boxes: _Array, scores: _Array, most: int, iou_threshold: float, s
     if len(boxes) != scores.size or boxes.shape[1:] != (4,):
         raise ValueError(f"{scores.size} scores for boxes of shape {list(boxes.shape)}")
     if not 0 <= iou_threshold <= 1 or sigma < 0:
-        raise ValueError(f"an overlap of {iou_threshold} and a sigma of {sigma}; from 0 to 1, and from 0 on, are taken")
+        raise ValueError(f"an overlap of {iou_threshold} and a sigma of {sigma}; expected an overlap of 0 to 1, and a "
+                         f"sigma of at least 0")
     waiting = [(-score, i, 0) for i, score in enumerate(scores.tolist()) if score > score_threshold]
     heapq.heapify(waiting)
     chosen: list[int] = []
@@ -156,7 +157,7 @@ def crop_and_resize(images: _Array, boxes: _Array, image_of_box: _Array, size: _
     """boxes: (n, 4) of y and x of two corners, as shares of the image; (n, height, width, channels)."""
     height, width = images.shape[1:3]
     if boxes.size and not 0 <= image_of_box.min() <= image_of_box.max() < len(images):
-        raise ValueError(f"boxes of the images {image_of_box.tolist()[:8]}; there are {len(images)}")
+        raise ValueError(f"boxes of the images {image_of_box.tolist()[:8]}, of {len(images)} images")
     y = _places(boxes[:, 0].astype(np.float64), boxes[:, 2].astype(np.float64), height, int(size[0]))
     x = _places(boxes[:, 1].astype(np.float64), boxes[:, 3].astype(np.float64), width, int(size[1]))
     inside = ((y >= 0) & (y <= height - 1))[:, :, None] & ((x >= 0) & (x <= width - 1))[:, None, :]

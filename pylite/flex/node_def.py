@@ -34,7 +34,8 @@ def attributes(custom_options: bytes, name: str) -> dict[str, Any]:
         return dict(_attribute(value) for field, value in _fields(encoded) if field == _ATTR)
     except Exception as error:
         # flexbuffers checks nothing: any exception, from IndexError to AssertionError, means damaged bytes.
-        raise ModelError(f"operator {name!r}: its custom options ({len(custom_options)} bytes) are no name and NodeDef "
+        raise ModelError(f"operator {name!r}: its custom options ({len(custom_options)} bytes) are not a name and a "
+                         f"NodeDef "
                          f"of TensorFlow in a FlexBuffer: {error}") from None
 
 

@@ -76,7 +76,7 @@ def audio_spectrogram(sound: _Array, *, window_size: int, stride: int, magnitude
     """sound: (samples, channels); (channels, windows, frequencies)."""
     if sound.ndim != 2 or window_size < 2 or stride < 1:
         raise ValueError(f"sound of shape {list(sound.shape)} in windows of {window_size} every {stride} samples; "
-                         "[samples, channels], 2 and 1 are the least")
+                         f"expected [samples, channels], windows of at least 2 samples, and a stride of at least 1")
     count = max(0, (len(sound) - window_size) // stride + 1)
     length = 1 << (window_size - 1).bit_length()
     at = stride * np.arange(count)[:, None] + np.arange(window_size)

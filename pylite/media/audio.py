@@ -34,8 +34,8 @@ def read(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:
         raw = raw[:len(raw) // (width * count) * width * count]     # without a part of the last one in a truncated file
     except (wave.Error, EOFError) as error:
         reason = str(error) or "its head is truncated"      # EOFError has no text
-        raise FileFormatError(f"{path}: {reason}; expected an uncompressed .wav file, as ffmpeg makes it of "
-                              "others") from None
+        raise FileFormatError(f"{path}: {reason}; expected an uncompressed .wav file; ffmpeg converts others to it"
+                              ) from None
     if width == 1:
         samples = (raw.astype(np.float32) - 128) / 128
     else:                       # little-endian integers of 2 to 4 bytes, widened to 4

@@ -116,7 +116,7 @@ def _netpbm(data: bytes) -> Pixels:
         while data[end:end + 1].isdigit():
             end += 1
         if end == start:
-            raise ValueError(f"its head has no number at byte {start}; expected width, height and largest value")
+            raise ValueError(f"its header has no number at byte {start}; expected width, height and largest value")
         fields.append(int(data[start:end]))
         start = end
     width, height, top = fields

@@ -114,8 +114,8 @@ def _describe(info: TensorInfo, record: Any) -> None:
     kind = properties.TABLE.name if properties else ""
     if kind == "AudioProperties":
         if properties.sample_rate > HIGHEST_RATE:
-            raise ModelError(f"the model's metadata give input {info.name!r} {properties.sample_rate} samples of sound "
-                             f"per second; expected at most {HIGHEST_RATE}")
+            raise ModelError(f"the model's metadata give input {info.name!r} a sample rate of "
+                             f"{properties.sample_rate} Hz; expected at most {HIGHEST_RATE}")
         info.sample_rate, info.channels = properties.sample_rate or None, properties.channels or None
     elif kind == "BoundingBoxProperties":
         if properties.type not in (UNKNOWN, BOUNDARIES) or properties.coordinate_type != RATIO:
@@ -181,6 +181,6 @@ def _parameters(text: str) -> NDArray[np.float64]:
             row = []
         if len(row) not in (3, 4):
             raise ModelError(f"line {number} of the model's score calibration is {line!r}; expected scale, slope, "
-                             "offset and, if there is one, the least score")
+                             "offset and optionally the least score")
         rows.append((row + [-np.inf])[:4])
     return np.array(rows or [[np.nan] * 4], np.float64)

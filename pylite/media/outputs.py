@@ -45,7 +45,7 @@ def objects(boxes: NDArray[Any], classes: NDArray[Any], scores: NDArray[Any], co
     """
     boxes, classes, scores, count = (array.reshape(-1) for array in (boxes, classes, scores, count))
     if count.size != 1 or not count[0] >= 0:
-        raise ModelError(f"the model says that it finds {count.tolist()[:4]} objects; expected one number from 0 on")
+        raise ModelError(f"the model's number of objects is {count.tolist()[:4]}; expected one number of at least 0")
     n = int(min(count[0], scores.size))
     if boxes.size % 4 or boxes.size < 4 * n or classes.size < n:
         raise ModelError(f"the model gives {boxes.size} numbers for the boxes and {classes.size} classes of {n} "

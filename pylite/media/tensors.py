@@ -134,8 +134,8 @@ def sound_axis(name: str, shape: Shape, signature: Shape) -> tuple[int, int | No
     """(axis of the samples of sound, their number or None for any) of an input; TensorError where it takes no sound."""
     axes = [i for i, size in enumerate(shape) if size != 1 or signature[i] == -1]
     if len(axes) > 1 or not shape:
-        raise TensorError(f"input {name!r} of shape {list(shape)} takes no samples of sound, which have one axis; "
-                          "give it an .npy or .npz file")
+        raise TensorError(f"input {name!r} of shape {list(shape)} does not take sound, which has one axis; give it an "
+                          f".npy or .npz file")
     axis = axes[0] if axes else len(shape) - 1
     return axis, None if signature[axis] == -1 else shape[axis]
 

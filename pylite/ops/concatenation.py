@@ -52,7 +52,8 @@ def infer_concatenation(node):
     inputs = present_inputs(node)
     x = inputs[0]
     if node.options.fused_activation_function != "NONE":
-        raise node.error(f"has the activation {node.options.fused_activation_function}, which nothing defines")
+        raise node.error(f"has the activation {node.options.fused_activation_function}, which is not defined for this "
+                         f"op")
     if not x.shape and all(not value.shape for value in inputs):
         return [(len(inputs),)]         # scalars make a vector
     axis = axis_of(node, node.options.axis, len(x.shape), x)

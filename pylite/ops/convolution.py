@@ -93,7 +93,7 @@ def infer_depthwise(node):
     if w.shape[0] != 1:
         raise node.error("the first dimension of a depthwise filter is 1", w)
     if x.shape[3] == 0 or w.shape[3] % x.shape[3]:
-        raise node.error(f"its {w.shape[3]} channels are no multiple of the input's {x.shape[3]}", w)
+        raise node.error(f"its {w.shape[3]} channels are not a multiple of the input's {x.shape[3]}", w)
     return [output_shape(node, x, w, w.shape[3])]
 
 

@@ -87,7 +87,7 @@ def infer_non_max_suppression(node):
         raise node.error(f"of shape {list(boxes.shape)} should be boxes of 4, with scores of shape "
                          f"{list(scores.shape)}, of which {most} are to be chosen", boxes)
     if any(value.size != 1 for value in node.inputs[3:]):
-        raise node.error("takes one value for each of its thresholds")
+        raise node.error("needs one value for each of its thresholds")
     return [(most,)] * (len(node.outputs) - 1) + [()]
 
 

@@ -16,9 +16,9 @@ def lower_layer(node, layer, x, y):
     if len(middle) == 12 and node.name == "LSTM":
         return _lower_8bit_gates(node, layer, x, y)
     if len(middle) != 5:
-        raise node.error("an LSTM of int8 needs 5 intermediate tensors, which tell scales"
+        raise node.error("an LSTM of int8 needs 5 intermediate tensors, which hold scales"
                          f"{', or 12 of them' if node.name == 'LSTM' else ''}; it has {len(middle)}. Convert the model "
-                         "with int8 activations and a cell state of int16, as the converter does by itself")
+                         "with int8 activations and a cell state of int16, as the converter does by default")
     o, x_value, y_value = node.options, node.inputs[0], node.outputs[0]
     h, c, hidden = layer.h, layer.c, middle[4]
     _check_scales(node, x_value, h, c, hidden, y_value)
@@ -146,7 +146,7 @@ def _call(layer, x, y, planes, **operands):
 def _check_scales(node, *values):
     for value in values:
         if value is None:
-            raise node.error("lacks a tensor that tells a scale (weights, layer normalization or an intermediate one)")
+            raise node.error("lacks a tensor that holds a scale (weights, layer normalization or an intermediate one)")
         products.require_scales(node, value)
 
 

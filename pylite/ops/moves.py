@@ -39,7 +39,7 @@ def require_present(node, values):
 def integers(array):
     """The elements of an array of sizes, axes or the like as a list of int; ValueError where they are too many."""
     if array.size > _MOST:
-        raise ValueError(f"{array.size} integers of shape {list(array.shape)}, where a few sizes or axes are due")
+        raise ValueError(f"{array.size} integers of shape {list(array.shape)}; expected a few sizes or axes")
     return array.reshape(-1).tolist()
 
 
@@ -116,7 +116,7 @@ def filled(y, value):
     if isinstance(value, (int, float)):
         value = np.array(value, NUMPY_DTYPES[y.dtype])
     elif value.size != 1:
-        raise ValueError(f"{value!r}: is to fill, and should have one element")
+        raise ValueError(f"{value!r} is the value to fill with, and must have one element")
     return copy(repeated(value, (y.size,)), y.flat)
 
 

@@ -73,7 +73,8 @@ register("MULTINOMIAL", types=["float32 int32 -> int32|int64"], infer=infer_mult
 def infer_random_bits(node):
     state, threefry = node.inputs[0], node.options.algorithm == "THREEFRY"
     if state.shape != (2,) and (threefry or state.shape != (3,)):
-        raise node.error(f"of shape {list(state.shape)} is no state of the algorithm {node.options.algorithm}", state)
+        raise node.error(f"of shape {list(state.shape)} is not a state of the algorithm "
+                         f"{node.options.algorithm}", state)
     return [state.shape, node.outputs[1].shape]
 
 

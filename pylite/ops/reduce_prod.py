@@ -51,7 +51,7 @@ def accumulation(x, axes):
 def _lower_quantized(node, n, loops):
     x, y = node.inputs[0], node.outputs[0]
     if x.dtype == "uint8":
-        raise node.error("is a quantized uint8, of which no product is defined; use int8", x)
+        raise node.error("is quantized uint8, for which no product is defined; use int8", x)
     if n == 0:
         low, high = quantization.LIMITS[y.dtype]
         return filled(y, min(max(quantization.quantize_value(1.0, y.scale, y.zero_point), low), high))

@@ -24,7 +24,7 @@ def infer_resize(node):
     if len(x.shape) != 4:
         raise node.error("resizing takes 4 dimensions (batch, height, width, channels)", x)
     if size.shape != (2,) or size.min() < 0:
-        raise node.error(f"holds {size.reshape(-1)[:4].tolist()}, where a new height and width are due", node.inputs[1])
+        raise node.error(f"holds {size.reshape(-1)[:4].tolist()}; expected a new height and width", node.inputs[1])
     size = size.tolist()
     node.check_memory(20 * sum(size), "tables of pixels")
     n, h, w, c = x.shape

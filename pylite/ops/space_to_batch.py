@@ -19,7 +19,7 @@ def blocks_and_edges(node):
     blocks, edges = integers(node.constant(1, "block shape")), integers(node.constant(2, "paddings or crops"))
     if len(blocks) != len(x.shape) - 2 or len(edges) != 2 * len(blocks) or min(blocks, default=0) < 1 \
             or min(edges, default=0) < 0:
-        raise node.error(f"of shape {list(x.shape)} does not go with blocks {blocks} and edges {edges}", x)
+        raise node.error(f"of shape {list(x.shape)} does not fit blocks {blocks} and edges {edges}", x)
     return blocks, list(zip(edges[::2], edges[1::2], strict=True))
 
 

@@ -28,7 +28,7 @@ def resource(node, kind):
     held = node.host.shared.get("resources", ())
     found = held[number[0]] if number and 0 <= number[0] < len(held) else None
     if type(found).__name__ != kind:
-        raise node.error(f"does not stand for a {kind}: no handle op gave it", node.inputs[0])
+        raise node.error(f"is not a {kind}: it does not come from a handle op", node.inputs[0])
     return found
 
 
@@ -136,7 +136,7 @@ def table_of(node):
 def infer_find(node):
     table_of(node)
     if node.inputs[2].size != 1:
-        raise node.error("is the default value, and must be one", node.inputs[2])
+        raise node.error("is the default value, and must be one value", node.inputs[2])
     return [node.inputs[1].shape]
 
 

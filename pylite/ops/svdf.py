@@ -20,7 +20,7 @@ def infer_svdf(node):
         raise node.error("input and weights have 2 dimensions", x)
     filters = features.shape[0]
     if rank < 1 or filters % rank:
-        raise node.error(f"its {filters} filters are no multiple of the rank {rank}", features)
+        raise node.error(f"its {filters} filters are not a multiple of the rank {rank}", features)
     if features.shape[1] != x.shape[1]:
         raise node.error(f"its rows must have {x.shape[1]} elements, as the input's", features)
     if time.shape[0] != filters:

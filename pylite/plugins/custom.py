@@ -26,7 +26,7 @@ def custom_op(name: str, version: int | tuple[int, int] | None = None, *,
     broadcast shape of the inputs.
     """
     if not isinstance(name, str):
-        raise TypeError(f"custom_op takes the name of the op, and got {name!r}: write @custom_op(\"Name\")")
+        raise TypeError(f"custom_op needs the name of the op, not {name!r}: write @custom_op(\"Name\")")
 
     def register(implementation: _Implementation) -> _Implementation:
         low, high = (version, version) if isinstance(version, int) else version or (None, None)

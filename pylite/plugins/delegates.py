@@ -29,7 +29,7 @@ class Delegate:
         from pylite.plugins.host import libraries
         self._library: Any = None
         if options is not None and not hasattr(options, "items"):
-            raise TypeError(f"the options of a delegate are a dictionary, not {options!r}")
+            raise TypeError(f"the options of a delegate must be a dictionary, not {options!r}")
         self._options = {str(key): str(value) for key, value in (options or {}).items()}
         try:
             loaded = libraries.load(library)
@@ -82,8 +82,8 @@ def apply(executors: Sequence[Executor], delegates: Iterable[Any], greedy: bool 
     from pylite.runtime.subgraph_calls import relink
     for delegate in delegates:
         if isinstance(delegate, type) or not hasattr(delegate, "modify"):
-            raise DelegateError("experimental_delegates must hold what load_delegate() returns, or objects of a "
-                                f"PythonDelegate, not {delegate!r}")
+            raise DelegateError("experimental_delegates must hold delegates from load_delegate(), or PythonDelegate "
+                                f"objects, not {delegate!r}")
     for executor in executors:
         if executor.tables is not None and executor.tables.host.skippable:
             continue        # a delegate has marked it: it runs this subgraph as part of another

@@ -322,7 +322,7 @@ def _shape(node: Node, shape: Any, what: str) -> Shape:
     try:
         shape = tuple(map(operator.index, shape))
     except TypeError:
-        raise node.error(f"{shape!r} is not a shape for {what}; a tuple of int is needed") from None
+        raise node.error(f"{shape!r} is not a shape for {what}; expected a tuple of int") from None
     if any(n < 0 for n in shape):
         raise node.error(f"the shape {list(shape)} for {what} has a negative size")
     return shape

@@ -107,7 +107,7 @@ class MutableOpResolver(OpResolver):
             low = 1 if low is None else low
             high = low if high is None else high
             if not 1 <= low <= high:
-                raise ValueError(f"op {name!r}: versions {low} to {high} are none; they begin with 1")
+                raise ValueError(f"op {name!r}: versions {low} to {high} are impossible; versions begin with 1")
             op.versions = (low, high)
         self._entries.setdefault(name, []).append(op)
 

@@ -90,7 +90,7 @@ class BoundProgram(Segment):
                     band = arena[offset + nbytes:offset + nbytes + GUARD]
                     if (band != GUARD_BYTE).any():
                         raise errors.ExecutionError(
-                            f"{self.lowered.calls[step].node} wrote out of bounds, behind {owner!r}")
+                            f"{self.lowered.calls[step].node} wrote out of bounds, past the end of {owner!r}")
         return None
 
 

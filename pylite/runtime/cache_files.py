@@ -40,7 +40,7 @@ class Store(Folder):
             while not os.path.exists(above):
                 above = os.path.dirname(above)
             if os.stat(above).st_uid not in (0, os.geteuid()):
-                raise PermissionError(f"the cache folder {path!s} is not made: {above} belongs to another user")
+                raise PermissionError(f"the cache folder {path!s} was not made: {above} belongs to another user")
             os.makedirs(path, 0o700, exist_ok=True)
         super().__init__(path)
 

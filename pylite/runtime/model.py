@@ -84,7 +84,8 @@ class Model:
         return Model, (self._source if isinstance(self._source, (str, os.PathLike)) else bytes(self._source),)
 
     def __repr__(self) -> str:
-        return f"<pylite.Model {self.graph.description!r}, {len(self.graph.subgraphs)} subgraph(s)>"
+        count = len(self.graph.subgraphs)
+        return f"<pylite.Model {self.graph.description!r}, {count} subgraph{'s' * (count != 1)}>"
 
     def _repr_html_(self) -> str:
         from pylite.runtime import notebook

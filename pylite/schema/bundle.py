@@ -34,7 +34,7 @@ def read(source: Any, member: str | None = None) -> bytes:
     """
     name = source if isinstance(source, str) else "the bundle"
     if member is not None and _is_only_a_model(source):
-        raise errors.ModelError(f"'{errors.shortened(name)}' is no bundle, so it has no member "
+        raise errors.ModelError(f"'{errors.shortened(name)}' is not a bundle, so it has no member "
                                 f"{errors.shortened(member)!r}; a model by itself opens without one")
     known = members(source)
     listed = ", ".join(map(repr, known)) or "no model"

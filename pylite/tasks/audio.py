@@ -72,8 +72,8 @@ class AudioClassifier(Task):
         details = self.interpreter.get_input_details()
         shape = [int(size) for size in details[0]["shape"]]
         if len(details) != 1 or sum(size != 1 for size in shape) != 1:
-            raise ModelError(f"the model's inputs are {len(details)}, the first of shape {shape}; expected a window "
-                             "of samples, such as (1, samples)")
+            raise ModelError(f"the model has {len(details)} input{'s' * (len(details) != 1)}, the first of shape "
+                             f"{shape}; expected one input for a window of samples, such as (1, samples)")
         rate = sample_rate or self._inputs[0].sample_rate
         if rate is None:
             raise ValueError("the model has no metadata with a sample rate; give sample_rate")

@@ -33,7 +33,7 @@ def pixels_of(image: Any, channel_order: str = "RGB") -> images.Pixels:
     TensorError for another array, FileFormatError for a file that is no picture.
     """
     if channel_order not in ("RGB", "BGR"):
-        raise ValueError(f"channel_order is {channel_order!r}; it is 'RGB' or 'BGR'")
+        raise ValueError(f"channel_order is {channel_order!r}; expected 'RGB' or 'BGR'")
     if isinstance(image, (str, os.PathLike)):
         return images.read(models.named_sample(image))
     if hasattr(image, "convert"):       # Pillow's, which has modes such as palettes
@@ -64,7 +64,8 @@ class ImageTask(Task):
         super().__init__(model, num_threads=num_threads, experimental_delegates=experimental_delegates)
         details = self.interpreter.get_input_details()
         if len(details) != 1:
-            raise ModelError(f"the model has {len(details)} inputs; this task takes one with one, the picture")
+            raise ModelError(f"the model has {len(details)} inputs; this task needs a model with one input, the "
+                             f"picture")
         self._head = yolo.head_of(self.model)
         own = self._inputs[0]
         if mean is None and std is None:

@@ -168,7 +168,7 @@ class Embedding(Result):
         """The cosine of the angle between two vectors; ValueError if one has no length, or their lengths differ."""
         a, b = u.feature_vector.astype(np.float64), v.feature_vector.astype(np.float64)
         if a.shape != b.shape:
-            raise ValueError(f"vectors of {a.size} and {b.size} numbers; expected as many")
+            raise ValueError(f"the vectors have {a.size} and {b.size} numbers; expected the same number")
         lengths = float(np.linalg.norm(a) * np.linalg.norm(b))
         if not lengths:
             raise ValueError("a vector of zeros has no direction")

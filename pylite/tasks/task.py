@@ -146,7 +146,7 @@ def _check_most(results: int | None) -> None:
 
 def _class_names(kind: str, classes: Iterable[str]) -> frozenset[str]:
     if isinstance(classes, str):
-        raise TypeError(f"category_{kind}list is a list of names, such as [{classes!r}], not a string")
+        raise TypeError(f"category_{kind}list must be a list of names, such as [{classes!r}], not a string")
     return frozenset(classes)
 
 

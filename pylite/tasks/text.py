@@ -33,7 +33,7 @@ class WordPieces:
         self.numbers = {piece: i for i, piece in enumerate(vocabulary)}
         self.lower_case = lower_case
         if UNKNOWN not in self.numbers:
-            raise ValueError(f"a vocabulary of {len(vocabulary)} words has no {UNKNOWN}")
+            raise ValueError(f"the vocabulary of {len(vocabulary)} words lacks {UNKNOWN}")
 
     def __call__(self, text: str) -> list[str]:
         """The pieces of a text."""
@@ -84,8 +84,8 @@ class TextTask(Task):
             return
         if len(details) not in (1, 3) or any(np.dtype(d["dtype"]).kind != "i" or len(d["shape"]) != 2 for d in details):
             names = ", ".join(f"{d['name']!r} ({np.dtype(d['dtype'])} {list(map(int, d['shape']))})" for d in details)
-            raise ModelError(f"the model takes {names}; expected a text, or numbers of tokens (1, n), alone or with a "
-                             "mask and segments")
+            raise ModelError(f"the model takes {names}; expected a text, or token ids (1, n), alone or with a mask "
+                             f"and segments")
         if vocabulary is None:
             vocabulary = next((info.vocabulary for info in self._inputs if info.vocabulary), None)
         elif not isinstance(vocabulary, (list, tuple)):
@@ -93,9 +93,8 @@ class TextTask(Task):
                 vocabulary = file.read().splitlines()
         if vocabulary is None:
             raise ModelError(
-                "the model takes numbers of tokens, and its metadata have no vocabulary to make them from a text; "
-                "give vocabulary: the path of the vocab.txt that the model was trained with (a word on each line), "
-                "or a list of the words")
+                "the model takes token ids, and its metadata have no vocabulary; give vocabulary: the path of the "
+                "vocab.txt that the model was trained with (one word per line), or a list of the words")
         self._pieces = WordPieces(vocabulary, lower_case)
 
     def inputs(self, text: str) -> list[NDArray[Any]]:

@@ -190,7 +190,7 @@ def filled_by(registerers: "Iterable[Any]", op_resolver: "OpResolver | None") ->
                 raise ValueError(f"custom_op_registerers: no library that is loaded with RTLD_GLOBAL has a function "
                                  f"{registerer!r} ({error}). {_IN_A_LIBRARY}") from None
         if not callable(registerer):
-            raise ValueError(f"custom_op_registerers holds {registerer!r}, which is no function. {_IN_A_LIBRARY}")
+            raise ValueError(f"custom_op_registerers holds {registerer!r}, which is not a function. {_IN_A_LIBRARY}")
         filled.call(registerer)
     plain = MutableOpResolver()
     plain.add_all(filled)

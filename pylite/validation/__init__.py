@@ -182,14 +182,14 @@ def _source(data: Labelled) -> Source:
 def _unlabelled(data: Iterable[Any], workers: int, save: str | os.PathLike[str] | None, dask: str | None) -> Source:
     _check_alone(workers, save, dask)
     if not hasattr(data, "__len__"):
-        raise ComparisonError(f"a metric takes samples in a file, a folder or a sequence, not in a "
+        raise ComparisonError(f"a metric needs samples from a file, a folder or a sequence, not from a "
                               f"{type(data).__name__}; pass list(...) of it")
     return _source([(sample, None) for sample in data])
 
 
 def _check_alone(workers: int, save: str | os.PathLike[str] | None, dask: str | None) -> None:
     if workers > 1 or save is not None or dask is not None:
-        raise ComparisonError("several workers, and files of sums, take the path of data, not a sequence")
+        raise ComparisonError("several workers, and files of sums, need data given by its path, not as a sequence")
 
 
 def _check_workers(workers: int) -> None:

@@ -148,8 +148,8 @@ def record(model: Model, samples: Iterable[Sequence[Array]], path: str | os.Path
               "tensors": exposed.results}
     changing = [name for name, arrays in contents.items() if len({array.shape for array in arrays}) > 1]
     if changing:
-        raise ComparisonError(f"{changing[0].replace('_', ' ')} has another shape for other samples; record digests "
-                              "alone, without values")
+        raise ComparisonError(f"{changing[0].replace('_', ' ')} has a shape that depends on the sample; record "
+                              f"digests only, without values")
     stacked = {name: np.stack(arrays) for name, arrays in contents.items()}
     with replacing(path) as file:
         np.savez_compressed(file, header=np.array(json.dumps(header)), inputs=np.array(inputs, np.uint64),
@@ -182,10 +182,10 @@ class Recording:
         except Exception as error:      # of damaged files numpy raises many kinds
             if isinstance(error, OSError) and error.filename is not None:
                 raise
-            raise ComparisonError(f"{path}: is no recording of version {VERSION}, as `pylite validate --record` "
+            raise ComparisonError(f"{path}: is not a recording of version {VERSION}, as `pylite validate --record` "
                                   "writes it") from None
         if recorded != digest(np.frombuffer(model.graph.contents, np.uint8)):
-            raise ComparisonError(f"{path}: is of another model, or of another version of it")
+            raise ComparisonError(f"{path}: belongs to another model, or to another version of it")
         self.has_values = all(f"tensor_{i}" in self._arrays for i in self.tensors)
 
     def check_inputs(self, number: int, inputs: Sequence[Array]) -> None:

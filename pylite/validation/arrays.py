@@ -117,7 +117,7 @@ def _member(path: str, archive: Any, name: str) -> NDArray[Any] | Rows:
             return rows
     found = archive[name]
     if not isinstance(found, np.ndarray):       # the bytes of another kind of file
-        raise ValueError(f"holds {name}, which is no .npy file")
+        raise ValueError(f"holds {name}, which is not an .npy file")
     return found
 
 

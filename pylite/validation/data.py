@@ -145,7 +145,7 @@ def fitted(value: Any, tensor: Tensor) -> NDArray[Any]:
     """A value as an input takes it: of its shape, and float32 for real and quantized numbers, else of its type."""
     array, shape = np.asarray(value), tensor.shape
     if array.dtype.kind not in ("biufc" if tensor.dtype.startswith("complex") else "biuf"):
-        raise ComparisonError(f"input {tensor.name!r} takes real numbers, and is given {array.dtype}")
+        raise ComparisonError(f"input {tensor.name!r} takes real numbers, not {array.dtype}")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ComparisonError(f"input {tensor.name!r} is given {int((~np.isfinite(array)).sum())} numbers that are not "
                               "finite (NaN or infinity); leave the sample out, or fix the program that wrote it")

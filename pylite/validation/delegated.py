@@ -215,5 +215,5 @@ def _alone(graph: Subgraph, operator: Operator) -> Subgraph:
     read = tuple(i for i in dict.fromkeys(operator.inputs)
                  if i >= 0 and tensors[i].data is None and not tensors[i].is_variable)
     if any(tensors[i].dtype not in COMPARABLE for i in read):
-        raise ComparisonError("it reads a tensor that is no array of numbers")
+        raise ComparisonError("it reads a tensor that is not an array of numbers")
     return replace(graph, operators=(replace(operator, index=0),), inputs=read, outputs=tuple(operator.outputs))

@@ -92,7 +92,7 @@ def _arrays(path: str) -> dict[str, list[Any]]:
     """{name of the tensor it is for, or of the array: parts}"""
     if not os.path.isdir(path):
         os.stat(path)       # OSError where there is nothing
-        raise ComparisonError(f"{path}: is no folder; the arrays lie in one, as NAME.npy or in .npz files")
+        raise ComparisonError(f"{path}: is not a folder; expected a folder with NAME.npy or .npz files")
     found: dict[str, list[Any]] = {}
     for file in sorted(_files(path), key=_natural):
         whole = os.path.join(path, file)
@@ -130,7 +130,7 @@ def _renamed(path: str, arrays: dict[str, list[Any]]) -> dict[str, list[Any]]:
         raise ComparisonError(f"{path}: must hold an object: the name of an array, and that of its tensor")
     lacking = sorted(set(names) - set(arrays))
     if lacking:
-        raise ComparisonError(f"{path}: there is no array {lacking[0]!r} in the folder; there are {_some(arrays)}")
+        raise ComparisonError(f"{path}: there is no array {lacking[0]!r} in the folder; it has {_some(arrays)}")
     return {names.get(name, name): parts for name, parts in arrays.items()}
 
 

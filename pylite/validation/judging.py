@@ -43,7 +43,7 @@ def judged(model: Model, reference: Model, matches: Mapping[int, int], ties: Seq
     pairs = [(index, other) for index, other in found.items()
              if _comparable(graph.tensors[index], other_graph.tensors[other])]
     if not pairs:
-        raise ComparisonError("no output can be compared with the reference's: they are no real numbers, or have "
+        raise ComparisonError("no output can be compared with the reference's: they are not real numbers, or have "
                               "other shapes")
     return pairs
 

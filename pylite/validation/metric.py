@@ -75,8 +75,8 @@ def check_importable(metric: str | Function) -> None:
     except ComparisonError:
         found = None
     if found is None or not (isinstance(metric, str) or found is metric):
-        raise ComparisonError(f"metric {named(metric)!r}: several workers, and files of sums, take a function of a "
-                              "module, which other processes can import; define it there, or use one worker")
+        raise ComparisonError(f"metric {named(metric)!r}: several workers, and files of sums, need a function of a "
+                              f"module, which other processes can import; define it there, or use one worker")
 
 
 def _checked(function: Any, name: str) -> Function:

@@ -79,7 +79,7 @@ def library() -> Path:
         if (folder / "uPlot.iife.js").exists():
             return folder
     raise FileFormatError("an HTML report needs the plotting library uPlot: pip install 'pylite-runtime[validate]' "
-                          "(the package uplot-python); text and JSON go without it")
+                          "(the package uplot-python); text and JSON work without it")
 
 
 def _short(value: Any) -> Any:

@@ -121,8 +121,8 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     original, other = Model(model), widened(reference)
     graph = original.graph.subgraphs[0]
     if not any(map(quantized, graph.tensors)):
-        raise ComparisonError(f"{model}: has no quantized tensors, so there is nothing to repair; are the "
-                              "model and the reference exchanged?")
+        raise ComparisonError(f"{model}: has no quantized tensors, so there is nothing to repair; are the model and "
+                              f"the reference swapped?")
     source = source_of(data, [graph.tensors[i] for i in graph.inputs])
     taken = Samples(source, graph, mean, std, samples, rate=rate,
                     metadata={**other.graph.metadata, **original.graph.metadata},
@@ -163,7 +163,7 @@ class _Measured:
 def _halves(available: int, count: int) -> tuple[list[int], list[int]]:
     """`count` samples spread evenly over those available: those that steps are chosen on, and those that judge them."""
     if count < 2:
-        raise ComparisonError(f"a repair takes at least two samples, one to choose steps and one to judge them; there "
+        raise ComparisonError(f"a repair needs at least two samples, one to choose steps and one to judge them; there "
                               f"are {count}")
     numbers = [i * available // count for i in range(count)]
     return numbers[::2], numbers[1::2]

@@ -108,7 +108,7 @@ class Scorer:
             raise ComparisonError("a metric and a task exclude each other: a metric of your own takes all outputs")
         name = settings.task or (OWN if function else self._inferred(first))
         if name not in TASKS and function is None:
-            raise ComparisonError(f"no task is called {name!r}; there are {', '.join(TASKS)}")
+            raise ComparisonError(f"no task is called {name!r}; the tasks are {', '.join(TASKS)}")
         self._classes = max(self._size, 2) if name == "classification" else 0
         self.facts: dict[str, Any] = {"task": name, "paired": len(models) > 1, "labelled": first is not None,
                                       "classes": self._classes, "notes": list(samples.notes)}
@@ -192,11 +192,13 @@ class Scorer:
             found = int(label) + (self._settings.offset or 0)
             if 0 <= found < self._classes:
                 return found
-            raise ComparisonError(f"{self._source.where(number)}: label {label} is none of the {self._classes} classes")
+            raise ComparisonError(f"{self._source.where(number)}: label {label} is not one of the {self._classes} "
+                                  f"classes")
         if self._names:
             raise ComparisonError(f"{self._source.where(number)}: the model has no class {str(label)!r}; it has "
                                   f"{', '.join(list(self._names.values())[:5])}, ...; give their names (--labels FILE)")
-        raise ComparisonError(f"{self._source.where(number)}: label {str(label)!r} is no number, and the model has no "
+        raise ComparisonError(f"{self._source.where(number)}: label {str(label)!r} is not a number, and the model has "
+                              f"no "
                               f"labels; give their names (--labels FILE), or --labels {FOLDERS} if its classes are in "
                               "the alphabetical order of the data's")
 
@@ -231,7 +233,7 @@ class Scorer:
         """Find COCO's category of every class, by name."""
         categories = self._source.categories
         if categories is None or not self._predictors[0].detects:
-            raise ComparisonError(f"{self._samples.path}: detection takes COCO's annotations, and a model with boxes, "
+            raise ComparisonError(f"{self._samples.path}: detection needs COCO's annotations, and a model with boxes, "
                                   "classes, scores and their number")
         if not self._names:
             raise ComparisonError(f"{self._samples.path}: the model has no labels; give a file with the names of its "
@@ -295,7 +297,7 @@ class Scorer:
         try:
             return None if label is None else np.array(label.split() if isinstance(label, str) else label, np.float64)
         except (ValueError, TypeError):
-            raise ComparisonError(f"{self._source.where(number)}: label {label!r} is no number") from None
+            raise ComparisonError(f"{self._source.where(number)}: label {label!r} is not a number") from None
 
 
 def finish(facts: dict[str, Any], tally: Tally, samples: int, function: Callable[..., Any] | None = None) -> Accuracy:

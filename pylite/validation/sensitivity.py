@@ -235,7 +235,7 @@ def _sqnr(reference: Model, samples: Samples, threads: int) -> Callable[[Model],
                     power[k] += float(np.square(y, dtype=np.float64).sum())
                     noise[k] += float(np.square(difference).sum())
         if not power.any():
-            raise ComparisonError("no output can be compared with the reference's: they are no real numbers")
+            raise ComparisonError("no output can be compared with the reference's: they are not real numbers")
         return min(decibels(p, n) for p, n in zip(power.tolist(), noise.tolist(), strict=True) if p)
     return measure
 
@@ -247,7 +247,8 @@ def _accuracy(path: str, samples: Samples, settings: Settings, threads: int,
         found = scored(model, samples, range(len(samples)), settings, threads, reference)
         first = found.metrics[found.main]
         if first.better == "lower":
-            raise ComparisonError(f"{found.main}: lower is better, and a target is a least value; return its negative")
+            raise ComparisonError(f"{found.main}: lower is better, and --target is a minimum; let the metric return "
+                                  f"its negative")
         assert first.model is not None
         return first.model, found.main
     return lambda model: measured(model)[0], measured(Model(path))[1]

@@ -64,7 +64,8 @@ def opened(path: str, tensors: Sequence[Tensor], pictures: str | None = None) ->
         raise ComparisonError(f"{path}: unknown kind of data; a folder, .npz, .npy, .csv, .jsonl and COCO's .json can "
                               "be read")
     if kind in ("folder", ".npy", ".json") and len(tensors) != 1:
-        raise ComparisonError(f"{path}: serves a model with one input, and this one has {len(tensors)}; give an .npz, "
+        raise ComparisonError(f"{path}: works only for a model with one input, and this one has {len(tensors)}; give "
+                              f"an .npz, "
                               ".csv or .jsonl file")
     try:
         return _coco(path, pictures) if kind == ".json" else _KINDS[kind](path, tensors)
@@ -96,7 +97,7 @@ def _mask(file: str, known: set[str]) -> str | None:
 def _archive(path: str, tensors: Sequence[Tensor]) -> Source:
     arrays = load(path)
     if not isinstance(arrays, dict):
-        raise ComparisonError(f"{path}: is no archive of arrays")
+        raise ComparisonError(f"{path}: is not an archive of arrays")
     names = [t.name for t in tensors]
     labels = arrays.pop("labels", None) if "labels" not in names else None
     if set(names) <= arrays.keys():
@@ -182,7 +183,8 @@ def _csv(path: str, tensors: Sequence[Tensor]) -> Source:
             for row in reader:
                 if None in row or None in row.values():
                     count = len(reader.fieldnames or ())
-                    raise ComparisonError(f"{path}, line {reader.line_num}: has not the {count} columns of the header")
+                    raise ComparisonError(f"{path}, line {reader.line_num}: does not have the {count} columns of the "
+                                          f"header")
                 rows.append((reader.line_num, row))
         except csv.Error as error:
             raise ComparisonError(f"{path}, line {reader.line_num}: {error}") from None
@@ -199,7 +201,7 @@ def _lines(path: str, tensors: Sequence[Tensor]) -> Source:
                 except (ValueError, RecursionError) as error:
                     raise ComparisonError(f"{path}, line {number}: {error}") from None
                 if not isinstance(row, dict):
-                    raise ComparisonError(f"{path}, line {number}: is no object, such as {{\"file\": \"a.png\"}}")
+                    raise ComparisonError(f"{path}, line {number}: is not an object, such as {{\"file\": \"a.png\"}}")
                 rows.append((number, row))
     return _rows(path, rows, tensors)
 
@@ -209,14 +211,14 @@ def _coco(path: str, pictures: str | None) -> Source:
         try:
             found = json.load(file)
         except (ValueError, RecursionError) as error:
-            raise ComparisonError(f"{path}: no JSON, as COCO's annotations are: {error}") from None
+            raise ComparisonError(f"{path}: not valid JSON, which COCO's annotations are: {error}") from None
     try:
         categories = {int(c["id"]): str(c["name"]) for c in found["categories"]}
         names = {image["id"]: str(image["file_name"]) for image in found["images"]}
         sizes = [(image.get("height"), image.get("width")) for image in found["images"]]
         objects: dict[Any, list[list[float]]] = {number: [] for number in names}
     except (KeyError, TypeError, ValueError) as error:
-        raise ComparisonError(f"{path}: is no list of objects in COCO's form: {error!r} is missing or wrong in its "
+        raise ComparisonError(f"{path}: is not a list of objects in COCO's form: {error!r} is missing or wrong in its "
                               "\"images\" or \"categories\"") from None
     for i, entry in enumerate(found.get("annotations", ())):
         try:

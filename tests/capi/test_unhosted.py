@@ -92,7 +92,7 @@ def test_delegates(built):
     with pytest.raises(RuntimeError, match=IMPL):
         pylite.Interpreter(model_content=content,
                            experimental_delegates=[pylite.load_delegate(built(), {"option": "delegate-impl"})])
-    with pytest.raises(ValueError, match="is no TfLiteDelegate"):
+    with pytest.raises(ValueError, match="did not return a TfLiteDelegate"):
         pylite.load_delegate(built(), {"option": "bad"})
 
 
@@ -118,9 +118,9 @@ def test_nodes_of_another_layout(built):
 
 
 def test_results_that_are_no_registrations_are_refused(built):
-    with pytest.raises(pylite.PluginError, match=r"NoRegistration of .* returned is no .*TfLiteRegistration"):
+    with pytest.raises(pylite.PluginError, match=r"NoRegistration of .* did not return a .*TfLiteRegistration"):
         pylite.load_custom_ops(built(), ["NoRegistration"])
-    with pytest.raises(pylite.PluginError, match=r"Register_OLD of .* returned is no TfLiteOperator"):
+    with pytest.raises(pylite.PluginError, match=r"Register_OLD of .* did not return a TfLiteOperator"):
         pylite.load_custom_ops(built(), ["Register_OLD"], "opaque")
 
 

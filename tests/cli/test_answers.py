@@ -92,7 +92,7 @@ def test_a_text_becomes_the_numbers_of_its_words(tmp_path, capsys, as_file):
 def test_a_text_for_a_model_without_a_vocabulary(tmp_path, capsys):
     (tmp_path / "m.tflite").write_bytes(tokens(False))
     assert cli.main(["run", str(tmp_path / "m.tflite"), "--input", "a good film"]) == 2
-    assert ("'a good film' is a text, and the model takes numbers: 'ids' (int32[1, 6]); it contains no vocabulary"
+    assert ("'a good film' is a text, and the model takes numbers: 'ids' (int32[1, 6]); it has no vocabulary"
             in capsys.readouterr().err)
 
 
@@ -186,7 +186,7 @@ def test_variables_last_from_window_to_window(tmp_path, capsys, sound):
 
 def test_the_rate_that_nobody_said_is_a_note(model, capsys, sound):
     path = model((1, 4))
-    assert "the file's 10 are used; --rate" in run(capsys, path, "--input", sound).err
+    assert "the file's is used, 10 Hz; --rate" in run(capsys, path, "--input", sound).err
     assert "--rate" not in run(capsys, path, "--input", sound, "--rate", 10).err
 
 
@@ -219,7 +219,7 @@ def test_texts_are_read_from_files(echo, tmp_path, capsys):
     np.save(tmp_path / "a.npy", np.array(["\u00e9", "b"]))
     assert report(capsys, echo((2,)), "--input", tmp_path / "a.npy")["outputs"][0]["values"] == ["\u00e9", "b"]
     (tmp_path / "b.txt").write_bytes(b"\xff")
-    assert "b.txt: not a text in UTF-8" in run(capsys, echo(), "--input", tmp_path / "b.txt", code=2).err
+    assert "b.txt: not UTF-8 text" in run(capsys, echo(), "--input", tmp_path / "b.txt", code=2).err
 
 
 def test_wrong_texts_are_refused(echo, capsys):

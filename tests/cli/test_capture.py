@@ -97,7 +97,7 @@ def test_windows_of_the_microphone_are_run_as_they_come(model, stand_ins, capsys
     assert done.out.splitlines() == ["microphone 1: y 0.125 0.125 0.125 0.125", "microphone 2: y 0.25 0.25 0.25 0.25"]
     assert "--rate 16000" in run(capsys, path, "--microphone", code=2).err
     assert "unplugged" in run(capsys, path, "--microphone", "--rate", 16000, code=2).err
-    assert "takes no samples of sound" in run(capsys, model((1, 2, 2)), "--microphone", "--rate", 8000, code=2).err
+    assert "does not take sound" in run(capsys, model((1, 2, 2)), "--microphone", "--rate", 8000, code=2).err
 
 
 def test_a_microphone_without_sounddevice_is_read_by_arecord(model, stand_ins, tmp_path, monkeypatch, capsys):

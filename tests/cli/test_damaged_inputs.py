@@ -42,7 +42,7 @@ def bmp(width=2, height=2, bits=24, start=54):
     ("g.pgm", b"P2 2 2 255\n1 2 3 -4", "its values are -4 to 3"),
     ("h.pgm", b"P5 2 2 99\nabcd", "its values are 97 to 100; expected 0 to 99"),
     ("i.pgm", b"P2 2 2 255\n1 2 3 99999999999999999999", "too large"),
-    ("j.pgm", b"P5", "its head has no number at byte 2"),
+    ("j.pgm", b"P5", "its header has no number at byte 2"),
 ])
 def test_damaged_pictures_and_sound(tmp_path, name, contents, words):
     path = tmp_path / name
@@ -99,7 +99,7 @@ def npz(damage=(), method=zipfile.ZIP_STORED, name="x.npy", contents=GOOD):
     ("d.npz", npz(((45, 0x7f),)), "d.npz: "),
     ("e.npz", npz(((8, 0x20),)), "e.npz: .*patched"),
     ("f.npz", npz()[:-30], "f.npz: "),
-    ("g.npz", npz(name="readme.txt", contents=b"hello"), "g.npz: holds readme.txt, which is no .npy file"),
+    ("g.npz", npz(name="readme.txt", contents=b"hello"), "g.npz: holds readme.txt, which is not an .npy file"),
     ("h.npz", b"PK\5\6" + bytes(18), "h.npz: has no arrays\n"),
     ("i.npz", npz(contents=npy(dtype="'O'", data=b"cos\nsystem\n")), "i.npz: holds Python objects"),
 ])

@@ -151,7 +151,7 @@ def test_run(folder, capsys):
 
 @pytest.mark.parametrize(("arguments", "text"), [
     (["--ops", "none.py"], "none.py: no such file"), (["--ops", "none.so:f"], "none.so: cannot open"),
-    (["--ops", "none.so:f?sort=value"], "'sort=value' is no option of a function; write ?kind=KIND"),
+    (["--ops", "none.so:f?sort=value"], "'sort=value' is not an option of a function; write ?kind=KIND"),
     (["--ops", "none.so:f?kind=modern"], "kind must be one of classic"),
     (["--delegate", "{}/mine.py:Nobody"], "has no Nobody"),
     (["--delegate", "none.so?key=value"], "none.so")])

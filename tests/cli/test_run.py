@@ -99,7 +99,7 @@ def test_each_of_many_files_gives_what_it_gives_alone(capsys):
 
 
 @pytest.mark.parametrize(("arguments", "says"), [
-    (["nowhere/*.npy"], "nowhere/*.npy: no file has such a name"), (["--csv"], "give FILE ..."),
+    (["nowhere/*.npy"], "nowhere/*.npy: no file matches"), (["--csv"], "give FILE ..."),
     (["a.npy", "--json"], "give --jsonl or --csv")])
 def test_wrong_arguments_for_many_files(model, arguments, says, capsys):
     assert says in run(capsys, model((1, 4)), *arguments, code=2).err

@@ -125,7 +125,7 @@ def test_junit_reports_of_other_tasks(here, capsys):
 
 
 def test_causes_that_do_not_exist_are_refused(here, capsys):
-    assert "there is no such cause; there are weight scale" in run(
+    assert "there is no such cause; the causes are weight scale" in run(
         capsys, "digits", "--reference", "digits", "--data", "pictures", "--fail-on", "cause=moon", code=2).err
 
 
@@ -235,7 +235,8 @@ def test_data_that_are_not_there_are_named(here, capsys):
 
 @pytest.mark.parametrize(("name", "contents", "words"), [
     ("a.txt", "", "unknown kind of data"), ("empty.csv", "file\n", "no samples"),
-    ("bad.jsonl", "{", "line 1"), ("list.jsonl", "[1]", "no object"), ("names.csv", "picture\na.png\n", "no image"),
+    ("bad.jsonl", "{", "line 1"), ("list.jsonl", "[1]", "is not an object"),
+    ("names.csv", "picture\na.png\n", "no image"),
     ("gone.csv", "file\ngone.png\n", "gone.png"), ("short.csv", "image\n1 2 3\n", "takes")])
 def test_what_is_wrong_with_data_is_said(here, capsys, name, contents, words):
     (here / name).write_text(contents)
@@ -300,9 +301,9 @@ def test_in_python(here):
 
 
 @pytest.mark.parametrize(("options", "said"), [
-    (["--nan"], "--nan takes --data, not --merge"),
-    (["--delegate", "x.so"], "--delegate takes --data, not --merge"),
-    (["--against", "litert"], "--record, --check and --against take --data, not --merge")])
+    (["--nan"], "--nan needs --data, and does not work with --merge"),
+    (["--delegate", "x.so"], "--delegate needs --data, and does not work with --merge"),
+    (["--against", "litert"], "--record, --check and --against need --data, and do not work with --merge")])
 def test_options_that_run_models_take_data(here, capsys, options, said):
     assert said in run(capsys, "digits", "--merge", "sums", *options, code=2).err
 

@@ -199,9 +199,9 @@ def test_models_that_are_not_quantized_are_noted(data, capsys):
 
 
 @pytest.mark.parametrize(("array", "words"), [
-    (np.zeros((2, 8, 8, 1), complex), "takes real numbers, and is given complex128"),
+    (np.zeros((2, 8, 8, 1), complex), "takes real numbers, not complex128"),
     (np.array([{}, {}]), "holds Python objects, not numbers"),
-    (np.array(["a", "b"]), "takes real numbers, and is given <U1")])
+    (np.array(["a", "b"]), "takes real numbers, not <U1")])
 def test_arrays_of_no_numbers_are_refused(data, capsys, array, words):
     np.savez(data, array)
     said = validate(capsys, *PAIR, code=2).err

@@ -727,3 +727,11 @@ def test_custom_ops_and_their_errors(registered):
     s.inputs[0].write(F32([1, 2]))
     s.model.run_by_index(0, s.inputs, s.outputs)
     assert s.outputs[0].read(2, F32).tolist() == [3, 6]
+
+
+def test_a_model_shows_its_inputs_and_outputs():
+    model = pylite_module.CompiledModel.from_buffer(binary())
+    assert repr(model) == ("<CompiledModel of <Interpreter of bytes: a float32 [2, 3], b float32 [2, 3] -> "
+                           "c float32 [2, 3]>>")
+    runner = pylite.Interpreter(model_content=binary()).get_signature_runner()
+    assert repr(runner) == f"<SignatureRunner '{KEY}': x, y -> z>"

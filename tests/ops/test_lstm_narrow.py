@@ -202,10 +202,10 @@ def test_every_input_of_the_gates(gate):
 
 
 @pytest.mark.parametrize(("name", "without", "message"), [
-    ("LSTM", (), r"node 0 LSTM: lacks a tensor that tells a scale"),
+    ("LSTM", (), r"node 0 LSTM: lacks a tensor that holds a scale"),
     ("LSTM", (20, 21, 22, 23), r"node 0 LSTM: has 12 intermediate.*only with layer normalization. Convert the model"),
     ("LSTM", (16, 17), r"only with a projection. Convert the model"),
-    ("UNIDIRECTIONAL_SEQUENCE_LSTM", (), r"needs 5 intermediate tensors, which tell scales; it has 12. Convert"),
+    ("UNIDIRECTIONAL_SEQUENCE_LSTM", (), r"needs 5 intermediate tensors, which hold scales; it has 12. Convert"),
 ])
 def test_unsupported_layers_are_refused(name, without, message):
     rng, m = np.random.default_rng(3), ModelBuilder()

@@ -104,9 +104,9 @@ def test_invalid_arguments_are_refused():
 
 @pytest.mark.parametrize("versions", [(3, 2), (0, 2), (0, None), (None, 0), (-1, -1)])
 def test_versions_that_are_none(versions):
-    with pytest.raises(ValueError, match=r"versions .* are none"):
+    with pytest.raises(ValueError, match=r"versions .* are impossible"):
         pylite.MutableOpResolver().add_builtin("RELU", None, *versions)
-    with pytest.raises(ValueError, match=r"versions .* are none"):
+    with pytest.raises(ValueError, match=r"versions .* are impossible"):
         pylite.MutableOpResolver().add_custom("TFLite_Detection_PostProcess", None, *versions)
 
 

@@ -132,10 +132,10 @@ def test_objects_without_a_box_a_class_or_a_score_are_left_out(changed, found):
 
 
 @pytest.mark.parametrize(("changed", "words"), [
-    ({"number of detections": [NAN]}, r"finds \[nan\] objects"),
-    ({"number of detections": [-1]}, r"\[-1\.0\] objects"),
-    ({"number of detections": []}, r"finds \[\] objects"),
-    ({"number of detections": [1, 2]}, r"\[1\.0, 2\.0\] objects"),
+    ({"number of detections": [NAN]}, r"objects is \[nan\]"),
+    ({"number of detections": [-1]}, r"objects is \[-1\.0\]"),
+    ({"number of detections": []}, r"objects is \[\]"),
+    ({"number of detections": [1, 2]}, r"objects is \[1\.0, 2\.0\]"),
     ({"location": [[[0, 0, 1, 1]]]}, "4 numbers for the boxes and 2 classes of 2 objects"),
     ({"location": [[[0, 0, 1, 1, 1]] * 2]}, "10 numbers"),
     ({"category": [[1]]}, "8 numbers for the boxes and 1 classes")])
@@ -162,7 +162,7 @@ def test_pixels_that_cannot_be_normalized(mean, std):
 def test_sound_of_a_rate_that_no_microphone_has(rate):
     content = with_metadata(scores_model(), inputs=[{"name": "x", "content": tables.table("Content")(
         content_properties=tables.table("AudioProperties")(sample_rate=rate, channels=1))}])
-    with pytest.raises(ModelError, match=f"input 'x' {rate} samples of sound per second; expected at most 1000000"):
+    with pytest.raises(ModelError, match=f"input 'x' a sample rate of {rate} Hz; expected at most 1000000"):
         AudioClassifier(content)
 
 

@@ -210,7 +210,7 @@ def test_the_exit_code_follows_the_drop(place, capsys):
     assert "accuracy: top1 dropped by" in capsys.readouterr().err
     assert cli.main(["validate", str(place / "scores.tflite"), "--data", str(place / "scores.npz"), "--max-drop",
                      "1"]) == 2
-    assert "--max-drop takes --reference" in capsys.readouterr().err
+    assert "--max-drop needs --reference" in capsys.readouterr().err
 
 
 def test_the_report_follows_the_schema(place, capsys):
@@ -233,7 +233,7 @@ def test_in_python(place):
     again = validation.accuracy(place / "scores_int8.tflite", [(one, int(label)) for one, label in zip(
         data, labels, strict=True)], place / "scores.tflite")
     assert again == found
-    with pytest.raises(ComparisonError, match="not a sequence"):
+    with pytest.raises(ComparisonError, match="not as a sequence"):
         validation.accuracy(place / "scores.tflite", [(data[0], 1)], workers=2)
     assert found._repr_html_().count("<tr>") == 1 + len(found.metrics)
     text = "\n".join(found.lines(3))

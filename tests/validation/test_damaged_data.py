@@ -20,11 +20,11 @@ from tests.validation.labelled import accuracy, digits, scenes
 
 
 @pytest.mark.parametrize(("name", "text", "words"), [
-    ("a.csv", "path,label\nzero.pgm\n", r"a\.csv, line 2: has not the 2 columns"),
-    ("b.csv", "path,label\nzero.pgm,zero\nzero.pgm,one,two\n", r"b\.csv, line 3: has not the 2 columns"),
+    ("a.csv", "path,label\nzero.pgm\n", r"a\.csv, line 2: does not have the 2 columns"),
+    ("b.csv", "path,label\nzero.pgm,zero\nzero.pgm,one,two\n", r"b\.csv, line 3: does not have the 2 columns"),
     ("c.csv", "path,label\nzero.pgm,zero\nzero.pgm,ten\n", r"c\.csv, line 3: the model has no class 'ten'"),
     ("d.csv", "path,label\nzero.pgm,zero\nzero.pgm,11\n", r"d\.csv, line 3: the model has no class '11'"),
-    ("j.csv", "path,label\nzero.pgm,0\nzero.pgm,11\n", r"j\.csv, line 3: label 11 is none of the 10 classes"),
+    ("j.csv", "path,label\nzero.pgm,0\nzero.pgm,11\n", r"j\.csv, line 3: label 11 is not one of the 10 classes"),
     ("e.csv", "path,label\ngone.pgm,zero\n", r"gone\.pgm"),
     ("f.csv", "image,label\n1 2 x 4,3\n", r"1 2 x 4"),
     ("g.csv", "image,label\n1 2 3,3\n", r"g\.csv, line 2: input 'image' takes .* has \[3\]"),
@@ -32,10 +32,10 @@ from tests.validation.labelled import accuracy, digits, scenes
     ("i.csv", b"path,label\n\xff\xfe,zero\n", r"i\.csv: .*utf-8"),
     ("a.jsonl", '{"file": "zero.pgm", "label": 0}\n{"file": "zero.pgm"}\n', r"a\.jsonl, line 2: has no label, un"),
     ("b.jsonl", '{"file": "zero.pgm", "label": 0}\n\n{"file": \n', r"b\.jsonl, line 3: Expecting value"),
-    ("c.jsonl", '["zero.pgm"]\n', r"c\.jsonl, line 1: is no object"),
+    ("c.jsonl", '["zero.pgm"]\n', r"c\.jsonl, line 1: is not an object"),
     ("d.jsonl", '{"label": 0}\n', r"d\.jsonl, line 1: has no image"),
-    ("a.json", "{", r"a\.json: no JSON, as COCO's annotations are: Expecting"),
-    ("b.json", "[]", r"b\.json: is no list of objects in COCO's form"),
+    ("a.json", "{", r"a\.json: not valid JSON, which COCO's annotations are: Expecting"),
+    ("b.json", "[]", r"b\.json: is not a list of objects in COCO's form"),
     ("c.json", '{"images": [{"id": 1}], "categories": []}', r"c\.json: .*file_name"),
     ("d.json", '{"images": [{"id": 1, "file_name": "zero.pgm"}], "categories": [{"id": 1, "name": "zero"}], '
      '"annotations": [{"image_id": 1, "category_id": 1, "bbox": [1, 2, 3]}]}', r'd\.json: "annotations"\[0\]'),
@@ -71,7 +71,7 @@ def test_what_is_wrong_with_arrays_is_said(tmp_path):
     assert accuracy(path).samples == 4
     with pytest.raises(ComparisonError, match="no task is called 'sorting'"):
         accuracy(path, task="sorting")
-    with pytest.raises(ComparisonError, match="detection takes COCO's annotations"):
+    with pytest.raises(ComparisonError, match="detection needs COCO's annotations"):
         accuracy(path, task="detection")
 
 

@@ -159,7 +159,7 @@ def test_samples_of_the_inputs_may_come_from_data(spoiled, folder, tmp_path):
 def test_what_does_not_fit_is_named(spoiled, folder):
     with pytest.raises(ComparisonError, match="has no arrays"):
         compare(spoiled, folder)
-    with pytest.raises(ComparisonError, match="is no folder"):
+    with pytest.raises(ComparisonError, match="is not a folder"):
         compare(spoiled, spoiled)
     with pytest.raises(FileNotFoundError):
         compare(spoiled, folder / "nowhere")
@@ -225,7 +225,7 @@ def test_the_command_takes_a_folder(spoiled, folder, capsys):
     assert cli.main([*command, "--min-sqnr", "20", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["ranking"][0] == 1
     assert cli.main([*command, "--workers", "2"]) == 2
-    assert "--golden does not go with --workers" in capsys.readouterr().err
+    assert "--golden cannot be combined with --workers" in capsys.readouterr().err
     assert cli.main(["validate", str(spoiled), "--reference", str(spoiled)]) == 2
     assert "--data" in capsys.readouterr().err
 

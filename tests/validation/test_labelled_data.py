@@ -24,7 +24,7 @@ def test_a_folder_for_each_class(tmp_path):
     numbers = digits(tmp_path / "numbers", "{1}/a.pgm")
     assert accuracy(numbers).metrics["top1"].model == 1
     (numbers / "9").rename(numbers / "-1")
-    with pytest.raises(ComparisonError, match="label -1 is none of the 10 classes"):
+    with pytest.raises(ComparisonError, match="label -1 is not one of the 10 classes"):
         accuracy(numbers)
     assert accuracy(digits(tmp_path / "wrong", "{1}/a.pgm"), label_offset=0).metrics["top1"].model == 1
     (tmp_path / "names" / "seven").rename(tmp_path / "names" / "eleven")
@@ -280,4 +280,4 @@ def test_on_the_command_line(tmp_path, capsys):
     assert "no such file" in run("--labels", str(tmp_path / "gone.txt"), code=2).err.lower()
     for option in (["--min-sqnr", "20"], ["--fail-on", "excess=6"], ["--explorer", str(tmp_path / "x.json")],
                    ["--reference", "digits", "--tensors", "0", "--min-sqnr", "20"]):
-        assert "take --reference or --golden, and tensors that are compared" in run(*option, code=2).err
+        assert "need --reference or --golden, and --tensors above 0" in run(*option, code=2).err

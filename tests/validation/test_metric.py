@@ -175,7 +175,7 @@ def test_workers_and_shards_give_the_same(spoiled):
         validation.accuracy(spoiled, "classes", "digits", metric="own_figures:far", shard=(part, 2), save=f"{part}.npz")
     merged = validation.merge(spoiled, "digits", ["2.npz", "1.npz"])
     assert merged.accuracy == one
-    with pytest.raises(ComparisonError, match=r"take a function of a module.*define it there, or use one worker"):
+    with pytest.raises(ComparisonError, match=r"need a function of a module.*define it there, or use one worker"):
         validation.accuracy(spoiled, "classes", metric=lambda outputs, labels: 1, workers=2)
 
 
@@ -203,7 +203,7 @@ def test_each_fault_has_a_sentence(here, capsys, name, said):
 def test_contradictions_are_refused(here):
     with pytest.raises(ComparisonError, match="a metric and a task exclude each other"):
         validation.accuracy("digits", "classes", metric="own_figures:top1", task="classification")
-    with pytest.raises(ComparisonError, match="a file, a folder or a sequence, not in a list_iterator"):
+    with pytest.raises(ComparisonError, match="a file, a folder or a sequence, not from a list_iterator"):
         validation.compare("digits", "digits", iter([]), metric="own_figures:top1")
     assert cli.main(["validate", "digits", "--reference", "digits", "--data", "classes", "--metric", "own_figures:far",
                      "--sensitivity", "--target", "0.5"]) == 2

@@ -105,7 +105,7 @@ def _from_function(library, path, name, symbol, kind):
             break
     else:
         expected = " or ".join(STRUCTS[each] for each in RETURNED[kind])
-        raise PluginError(f"what {symbol} of {path} returned is no {expected}; is the function of another kind"
+        raise PluginError(f"{symbol} of {path} did not return a {expected}; is the function of another kind"
                           f"{'' if kind is None else f' than {kind!r}'}?")
     own_name, version = facts
     if not (name or own_name):

@@ -33,7 +33,7 @@ def create(library, path, options):
         raise DelegateError(f"Failed to load delegate from {os.fspath(path)}\n{''.join(messages)}")
     if not delegate_is_plausible(address):
         raise DelegateError(f"Failed to load delegate from {os.fspath(path)}\n"
-                            "what its tflite_plugin_create_delegate() returned is no TfLiteDelegate")
+                            "its tflite_plugin_create_delegate() did not return a TfLiteDelegate")
     return DelegateHandle(address, ctypes.cast(library.tflite_plugin_destroy_delegate, ctypes.c_void_p).value)
 
 
@@ -53,7 +53,7 @@ def modify(delegate, delegation):
         dynamic = [i for i in range(host.model_tensors)
                    if host.facts(i)[2] == DYNAMIC and tables.subgraph.tensors[i].dtype != "string"]
         if dynamic:
-            raise DelegationError("it takes tensors of static sizes only, and the graph has dynamic ones: "
+            raise DelegationError("it supports only tensors of fixed size, and the graph has dynamic ones: "
                                   f"{dynamic}")
 
     def replace(nodes, registration, operator, address):

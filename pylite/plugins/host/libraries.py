@@ -49,7 +49,7 @@ def load(path):
     """
     path = os.fspath(path)
     if not path:        # dlopen() would give the program itself
-        raise OSError("the path is empty; give that of a shared library")
+        raise OSError("the path is empty; give the path of a shared library")
     try:
         return _open(path)
     except OSError as error:

@@ -53,7 +53,7 @@ class NativeNodeOp:
         host = self.host
         for value in (*node.inputs, *node.outputs):
             if value is not None and value.dtype == "variant":
-                raise node.error("plug-ins in native code cannot take variants, which are objects of the runtime",
+                raise node.error("native plug-ins cannot take variants, which are objects of the runtime",
                                  value)
         self.tables.set_shapes(node.inputs)
         self.tables.clear_addresses([*node.operator.inputs, *node.operator.outputs, *self._temporaries])
@@ -95,7 +95,8 @@ class NativeNodeOp:
             if dtype is None or shape is None:
                 raise node.error(f"its prepare() left tensor {index} without a type or a shape")
             if address:
-                raise node.error(f"its prepare() gave tensor {index} memory of its own, which the host places")
+                raise node.error(f"its prepare() gave tensor {index} memory of its own, which only the host may "
+                                 f"allocate")
             if min(shape, default=0) < 0 or nbytes != packed_size(dtype, shape):
                 raise node.error(f"its prepare() left tensor {index} with the shape {list(shape)} and {nbytes} bytes")
         return facts
@@ -184,7 +185,7 @@ class NativeNodeOp:
             try:
                 return unpack(content, "string", shape)
             except ValueError as error:
-                raise node.failure(f"what it wrote to {value!r} are no strings: {error}") from None
+                raise node.failure(f"it wrote no valid strings to {value!r}: {error}") from None
         if content.nbytes != packed_size(value.dtype, shape):
             raise node.failure(f"it left {content.nbytes} bytes in the output {value!r}")
         return unpack(content, value.dtype, shape)
