@@ -12,8 +12,8 @@ import sys
 import pylite
 from pylite import _core as _core  # finds the other modules, and refuses those of a foreign package
 from pylite.cli._common import UsageError
-from pylite.cli._parser import HelpFormatter, Parser, meant, missing
-from pylite.errors import ComparisonError, FileFormatError, ModelError, PyliteError, clipped
+from pylite.cli._parser import HelpFormatter, Parser, meant, sentence
+from pylite.errors import ComparisonError, FileFormatError, ModelError, PyliteError
 
 FIRST = ["run", "inspect", "bench", "report", "validate"]       # of the commands in the help
 
@@ -86,20 +86,10 @@ def _discard_output():
 def _failed(args, error, code):
     if args.debug:
         raise error
-    text = str(error) or type(error).__name__
-    if isinstance(error, OSError) and error.strerror:
-        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    text = clipped(text) + next(filter(None, map(missing, _named(args, error))), "")
     from pylite.cli._terminal import failed
-    failed(f"pylite {args.command}" if args.command else "pylite", text)
+    failed(f"pylite {args.command}" if args.command else "pylite",
+           sentence(error, [getattr(args, name, None) for name in ("model", "reference", "data")]))
     return code
-
-
-def _named(args, error):
-    """The files that may be missing where a command failed by `error`."""
-    if isinstance(error, OSError):
-        return [error.filename] if error.errno == errno.ENOENT else []
-    return [getattr(args, name, None) for name in ("model", "reference", "data")]
 
 
 def parser_of(argv):

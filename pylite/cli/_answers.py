@@ -32,7 +32,7 @@ def answer(subgraph, outputs, labels, top, threshold, size, kinds=frozenset(("ar
 
 def _output(subgraph, detail, array, labels, top, kinds):
     real = dequantize(array, detail)
-    found = {"kind": "tensor", "name": detail["name"], "shape": list(array.shape), "dtype": str(array.dtype)}
+    found = {"kind": "tensor", "name": detail["name"], "shape": list(array.shape), "dtype": _type(array)}
     classes = _classes_of_pixels(real) if "image" in kinds else None
     if classes is not None:
         return found | {"kind": "areas", "areas": _areas(classes, real, labels, top)}
@@ -47,6 +47,11 @@ def _output(subgraph, detail, array, labels, top, kinds):
                                   for i in best]}
             return found
     return found | _summary(real)
+
+
+def _type(array):
+    """The type of an output by its name in the model."""
+    return "string" if array.dtype == object else str(array.dtype)
 
 
 def _one_row(real):
@@ -118,7 +123,7 @@ def _pose(detail, array, threshold, size):
     points = [_point(name, x * width, y * height, score, (height, width), bool(size))
               for name, x, y, score in key_points(dequantize(array, detail))
               if score >= threshold and math.isfinite(x) and math.isfinite(y)]
-    return {"kind": "points", "name": detail["name"], "shape": list(array.shape), "dtype": str(array.dtype),
+    return {"kind": "points", "name": detail["name"], "shape": list(array.shape), "dtype": _type(array),
             "threshold": threshold, "points": points}
 
 

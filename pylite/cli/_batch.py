@@ -8,6 +8,7 @@ from typing import Any
 
 from pylite.cli._answers import brief
 from pylite.cli._common import UsageError, input_path
+from pylite.cli._parser import sentence
 from pylite.cli._terminal import Progress, printable
 from pylite.errors import PyliteError
 
@@ -58,7 +59,7 @@ def _each(runner, items, constant, form, total):
                 result = runner.run([*constant, given])
             except (UsageError, PyliteError, OSError) as error:
                 failed += 1
-                write.error(file, " ".join(str(error).split()))
+                write.error(file, " ".join(sentence(error).split()))
             else:
                 write.answers(file, result)
             if total is None:

@@ -1,6 +1,7 @@
 """The parser of the command line: it suggests what a mistyped word may have meant, and names the command's help."""
 import argparse
 import difflib
+import errno
 import os
 import re
 import textwrap
@@ -113,6 +114,16 @@ def meant(word, known, least=0.6):
     folded = {each.lower(): each for each in known}
     close = difflib.get_close_matches(word.partition("=")[0].lower(), folded, 1, least)
     return f"; did you mean {folded[close[0]]}?" if close else ""
+
+
+def sentence(error, files=()):
+    """What `error` says, and where a missing file was looked for: its own, or one of the paths `files`."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, OSError):
+        if error.strerror:
+            text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        files = [error.filename] if error.errno == errno.ENOENT else []
+    return clipped(text) + next(filter(None, map(missing, files)), "")
 
 
 def missing(path):

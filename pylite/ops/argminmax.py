@@ -17,7 +17,7 @@ UNSIGNED = {"uint8": 0x80, "bool": 0x80}
 def arg_axis(node):
     x, axis = node.inputs[0], node.constant(1, "axis")
     if axis.size != 1:
-        raise node.error(f"takes one axis, not {axis.size}")
+        raise node.error(f"needs one axis, not {axis.size}")
     axis = axis_of(node, int(axis.reshape(-1)[0]), len(x.shape), x)
     if x.shape[axis] == 0:
         raise node.error(f"of shape {list(x.shape)} has no elements along axis {axis}", x)

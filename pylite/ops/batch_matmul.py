@@ -18,7 +18,7 @@ def infer_batch_matmul(node):
     x, w = node.inputs[:2]
     for value in (x, w):
         if len(value.shape) < 2:
-            raise node.error("a matrix has at least 2 dimensions", value)
+            raise node.error("a matrix must have at least 2 dimensions", value)
     m, k = _sizes(x, node.options.adj_x)
     depth, n = _sizes(w, node.options.adj_y)
     if k != depth:

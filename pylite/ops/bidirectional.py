@@ -38,7 +38,7 @@ def infer_both(node):
     both = Bidirectional(node)
     x, aux = both.x, both.auxiliary
     if len(x.shape) != 3:
-        raise node.error("a sequence has 3 dimensions", x)
+        raise node.error("a sequence must have 3 dimensions", x)
     if aux is not None and (aux.shape[:-1] != x.shape[:-1] or aux.dtype != x.dtype):
         raise node.error(f"must be {x.dtype}, and its shape begin with {list(x.shape[:-1])}, as that of {x!r}", aux)
     _, rows = steps_and_rows(node, x)

@@ -91,7 +91,7 @@ def infer_depthwise(node):
     x, w = node.inputs[:2]
     check_images(node, x, w)
     if w.shape[0] != 1:
-        raise node.error("the first dimension of a depthwise filter is 1", w)
+        raise node.error("the first dimension of a depthwise filter must be 1", w)
     if x.shape[3] == 0 or w.shape[3] % x.shape[3]:
         raise node.error(f"its {w.shape[3]} channels are not a multiple of the input's {x.shape[3]}", w)
     return [output_shape(node, x, w, w.shape[3])]

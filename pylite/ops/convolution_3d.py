@@ -21,7 +21,7 @@ def _options(node):
 def _check(node, x, w, b, channel_axis):
     for value in (x, w):
         if len(value.shape) != 5:
-            raise node.error("a volume and its filter have 5 dimensions", value)
+            raise node.error("a volume and its filter must have 5 dimensions", value)
     channels, filters = w.shape[channel_axis], w.shape[7 - channel_axis]
     if x.shape[4] != channels:
         raise node.error(f"has {x.shape[4]} channels and the filter {channels}", x)

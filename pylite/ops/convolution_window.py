@@ -58,7 +58,7 @@ class Window:
 def check_images(node, x, w):
     for value, what in ((x, "input"), (w, "filter")):
         if len(value.shape) != 4:
-            raise node.error(f"the {what} of a 2-D convolution has 4 dimensions", value)
+            raise node.error(f"the {what} of a 2-D convolution must have 4 dimensions", value)
 
 
 def strides_of(node):

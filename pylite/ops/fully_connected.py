@@ -16,7 +16,7 @@ from pylite.ops.moves import filled
 def infer_fully_connected(node):
     x, w = node.inputs[:2]
     if len(w.shape) != 2:
-        raise node.error("the weights have 2 dimensions", w)
+        raise node.error("the weights must have 2 dimensions", w)
     columns, depth = w.shape
     if x.size % depth if depth else x.shape[-1:] != (0,):
         raise node.error(f"its {x.size} elements do not fill rows of {depth}", x)
@@ -107,7 +107,7 @@ def _lower_int8(node, x, w, b, y, rows):
     low, high = products.integer_range(node, y)
     per_channel = len(w.scales) > 1
     if w.dtype == "uint8" and per_channel:
-        raise node.error("uint8 weights have one scale", w)
+        raise node.error("uint8 weights must have one scale", w)
     scales = products.per_channel(quantization.product_scales(x.scale, w.scales, y.scale), columns)
     packed, unpacked = Packed("packing.pack_weights", w), {}
     if w.data is None:                      # weights that are packed at each run
@@ -128,7 +128,7 @@ def _lower_shuffled(node, x, w, b, y, rows):
                          f"and {y.dtype}; SHUFFLED4x16INT8 takes uint8, uint8 and gives int16. Convert the model "
                          "without shuffled weights", w)
     if columns % 4 or depth % 16:
-        raise node.error("shuffled weights have a multiple of 4 rows and of 16 columns", w)
+        raise node.error("shuffled weights must have a multiple of 4 rows and of 16 columns", w)
     products.require_scales(node, x, w, y)
     products.check_bias_scale(node, x, w, b, y)
     bias = products.contents(node, b, "bias")

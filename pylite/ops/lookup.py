@@ -16,9 +16,9 @@ _PACKED = "int8|uint8|int4|int2"
 def infer_embedding(node):
     ids, table = node.inputs
     if len(ids.shape) != 1:
-        raise node.error("the indices have 1 dimension", ids)
+        raise node.error("the indices must have 1 dimension", ids)
     if len(table.shape) < 2 and table.dtype != "string":
-        raise node.error("the table has at least 2 dimensions", table)
+        raise node.error("the table must have at least 2 dimensions", table)
     return [(*ids.shape, *table.shape[1:])]
 
 
@@ -68,7 +68,7 @@ def infer_sparse(node):
     if len(indices.shape) != 2 or indices.shape[0] != ids.size or weights.size != ids.size:
         raise node.error(f"must have a row for each of the {ids.size} ids, as must the weights", indices)
     if len(table.shape) < 2:
-        raise node.error("the table has at least 2 dimensions", table)
+        raise node.error("the table must have at least 2 dimensions", table)
     if len(shape) != indices.shape[1] or min(shape, default=0) < 0:
         raise node.error(f"is the shape {shape}, for indices of {indices.shape[1]} dimensions", node.inputs[2])
     return [(*shape[:-1], *table.shape[1:])]
@@ -108,7 +108,7 @@ register("EMBEDDING_LOOKUP_SPARSE", infer=infer_sparse, lower=lower_sparse,
 def infer_hashtable(node):
     wanted, keys, table = node.inputs
     if len(wanted.shape) != 1 or len(keys.shape) != 1:
-        raise node.error("look-ups and keys have 1 dimension", keys)
+        raise node.error("look-ups and keys must have 1 dimension", keys)
     if not table.shape or table.shape[0] != keys.shape[0] or not table.shape[0]:
         raise node.error(f"must have a row for each of the {keys.shape[0]} keys, and at least one", table)
     return [(*wanted.shape, *table.shape[1:]), wanted.shape]

@@ -9,7 +9,7 @@ from pylite.ops import products
 
 def infer_basic(node):
     if len(node.inputs) != 5 or len(node.outputs) != 4 or None in node.inputs:
-        raise node.error(f"a basic LSTM cell has 5 inputs and 4 outputs, and none may be absent; this one has "
+        raise node.error(f"a basic LSTM cell must have 5 inputs and 4 outputs, none of them absent; this one has "
                          f"{len(node.inputs)} and {len(node.outputs)}")
     x, h, w, b, c = node.inputs
     if len(x.shape) != 2 or len(h.shape) != 2 or x.shape[0] != h.shape[0]:
@@ -28,7 +28,7 @@ def infer_basic(node):
 def lower_basic(node):
     x, h, w, b, c = node.inputs
     if w.dtype not in ("float32", "uint8") or x.dtype != w.dtype:
-        raise node.error(f"a basic LSTM cell has operands of float32 or uint8, not {w.dtype}", w)
+        raise node.error(f"a basic LSTM cell must have operands of float32 or uint8, not {w.dtype}", w)
     y, c_out, joined, gates = node.outputs
     bias = products.contents(node, b, "bias")
     products.contents(node, w, "weights")

@@ -13,7 +13,7 @@ from pylite.ops.moves import fold_pad, pixels
 def infer_pool(node):
     x, o = node.inputs[0], node.options
     if len(x.shape) != 4:
-        raise node.error("pooling takes 4 dimensions (batch, height, width, channels)", x)
+        raise node.error("pooling needs 4 dimensions (batch, height, width, channels)", x)
     if min(o.stride_h, o.stride_w, o.filter_height, o.filter_width) < 1:
         raise node.error(f"strides ({o.stride_h}, {o.stride_w}) and filter ({o.filter_height}, {o.filter_width}) must "
                          "be at least 1")

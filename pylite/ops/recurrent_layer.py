@@ -109,7 +109,7 @@ def steps_and_rows(node, x):
     if len(x.shape) == 2:
         return 1, x.shape[0]
     if len(x.shape) != 3:
-        raise node.error("a sequence has 2 or 3 dimensions", x)
+        raise node.error("a sequence must have 2 or 3 dimensions", x)
     return x.shape[:2] if time_major(node) else x.shape[1::-1]
 
 

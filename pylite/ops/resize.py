@@ -22,7 +22,7 @@ def infer_resize(node):
     x = node.inputs[0]
     size = node.constant(1, "size")
     if len(x.shape) != 4:
-        raise node.error("resizing takes 4 dimensions (batch, height, width, channels)", x)
+        raise node.error("resizing needs 4 dimensions (batch, height, width, channels)", x)
     if size.shape != (2,) or size.min() < 0:
         raise node.error(f"holds {size.reshape(-1)[:4].tolist()}; expected a new height and width", node.inputs[1])
     size = size.tolist()

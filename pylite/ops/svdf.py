@@ -17,7 +17,7 @@ def infer_svdf(node):
     x, features, time, bias, state = (node.input(i) for i in range(5))
     rank = node.options.rank
     if len(x.shape) != 2 or len(features.shape) != 2 or len(time.shape) != 2:
-        raise node.error("input and weights have 2 dimensions", x)
+        raise node.error("input and weights must have 2 dimensions", x)
     filters = features.shape[0]
     if rank < 1 or filters % rank:
         raise node.error(f"its {filters} filters are not a multiple of the rank {rank}", features)

@@ -12,7 +12,7 @@ _SPACES = b" \t\n\v\f\r"
 def infer_projection(node):
     functions, x = node.inputs[:2]
     if len(functions.shape) != 2 or functions.shape[1] > 32:
-        raise node.error("the hash functions have 2 dimensions, of which the second is at most 32", functions)
+        raise node.error("the hash functions must have 2 dimensions, the second at most 32", functions)
     if not x.shape or x.shape[0] < 1:
         raise node.error("has no elements to hash", x)
     weights = node.input(2)

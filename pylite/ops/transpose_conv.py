@@ -14,7 +14,7 @@ def infer(node):
     strides_of(node)
     shape = tuple(int(n) for n in node.constant(0, "output shape").ravel())
     if len(shape) != 4 or min(shape) < 0:
-        raise node.error(f"the output shape has 4 dimensions, not {list(shape)}", shape_input)
+        raise node.error(f"the output shape must have 4 dimensions, not {list(shape)}", shape_input)
     if x.shape[3] != w.shape[3]:
         raise node.error(f"has {x.shape[3]} channels and the filter {w.shape[3]}", x)
     if shape[3] != w.shape[0]:

@@ -169,8 +169,9 @@ def delegates(given: "Any") -> "list[Any]":
     if given is None:
         return []
     if isinstance(given, (str, bytes, os.PathLike)):
-        raise errors.DelegateError("experimental_delegates must be a list of what load_delegate() returns, not the "
-                                   f"name of a library: pass [load_delegate({errors.shortened(os.fsdecode(given))!r})]")
+        raise errors.DelegateError("experimental_delegates must be a list of delegates from load_delegate(), not the "
+                                   "name of a library: pass "
+                                   f"[load_delegate({errors.shortened(os.fsdecode(given))!r})]")
     if hasattr(given, "modify") and not isinstance(given, type):
         raise errors.DelegateError("experimental_delegates must be a list: pass [delegate] instead of the delegate")
     return list(given)

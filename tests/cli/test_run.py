@@ -366,3 +366,22 @@ def test_what_metadata_say_of_pixels_and_sound_counts(tmp_path, capsys):
     given = path, "--input", tmp_path / "x.ppm"
     assert report(capsys, *given)["outputs"][0]["values"] == [100, 0, -25]
     assert report(capsys, *given, "--mean", 0, "--std", 2)["outputs"][0]["values"] == [50] * 3
+
+
+def test_a_file_among_many_that_is_missing(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    printed = run(capsys, "digits", "gone.npy", "seven", code=1)
+    assert printed.err == ("pylite run: gone.npy: No such file or directory; it was looked for in "
+                           f"{tmp_path}\npylite run: 1 of 2 files failed\n")
+    assert printed.out.endswith("seven.pgm: seven 0.9961\n")
+
+
+def test_strings_have_the_type_of_the_model(capsys, tmp_path):
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1,), "string"), m.tensor("y", (1, 1), "string")
+    m.operator("RESHAPE", [x, m.constant("shape", np.array([1, 1], np.int32))], [y])
+    m.inputs([x])
+    m.outputs([y])
+    (tmp_path / "words.tflite").write_bytes(m.build())
+    assert run(capsys, tmp_path / "words.tflite", "--input", "It rains.").out.startswith(
+        "y  [1, 1] string\n  It rains.\n")

@@ -124,7 +124,7 @@ COMMANDS = [
     ("bench digits --against text.txt", "text.txt: not a report of pylite bench --json"),
     ("bench digits --shape y=1,8,8,1", "no input is called 'y'", "the model has 'image'"),
     ("bench digits --shape image=a", "image=a", "expected INPUT=N,N,..."),
-    ("bench digits --shape image=1", "tensor 0 'image' (int8 [1])", "has 4 dimensions"),
+    ("bench digits --shape image=1", "tensor 0 'image' (int8 [1])", "must have 4 dimensions"),
     ("bench digits --shape image=1,9,9,1", "node 7 RESHAPE", "288 elements", "the shape was fixed when"),
     ("inspect digits --node 99", "no node 99", "its nodes are 0 to 9"),
     ("inspect digits --node a", "--node: 'a' is not a whole number"),
