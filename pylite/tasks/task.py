@@ -29,6 +29,27 @@ if TYPE_CHECKING:
     Labels = str | os.PathLike[str] | Mapping[int, str] | Sequence[str]
 
 
+ARGUMENTS = {       # of tasks; their docstrings list those that they take
+    "model": 'path of a .tflite file, name of a bundled model such as "digits", bytes of a file, or a pylite.Model',
+    "max_results": "the most classes or objects to return; None: all",
+    "score_threshold": "the least score of a result; by default the metadata's or the task's",
+    "category_allowlist": "names of the only classes to return",
+    "category_denylist": "names of classes to leave out; not together with category_allowlist",
+    "display_names_locale": 'language of display_name, such as "de", if the metadata have it',
+    "labels": "names of the classes: a file with one per line, a list, or {class: name}; None: the metadata's",
+    "iou_threshold": "0 to 1: where boxes share more than this part of their union, only the best is returned",
+    "mean": "mean of the pixels, one number or one per channel; None: the metadata's or the task's",
+    "std": "standard deviation of the pixels, likewise; the model gets (pixel - mean) / std",
+    "sample_rate": "samples per second that the model takes; None: the metadata's",
+    "vocabulary": "the tokenizer's words: a list, or a file with one per line; None: the metadata's",
+    "lower_case": "write the text in lower case and without accents, as the vocabulary is",
+    "l2_normalize": "scale vectors to the length 1",
+    "quantize": "return int8 vectors, with 127 for 1 of the normalized vector",
+    "num_threads": "threads of one run",
+    "experimental_delegates": "delegates, as the Interpreter takes them",
+}
+
+
 class Task:
     """A model that is ready to run.
 
@@ -51,6 +72,15 @@ class Task:
         self.model = self.interpreter._model
         self.interpreter.allocate_tensors()
         self._inputs, self._outputs = metadata.read(self.model)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let the docstring list the arguments of the constructor, which several tasks share."""
+        super().__init_subclass__(**options)
+        code = cls.__init__.__code__
+        names = code.co_varnames[1:code.co_argcount + code.co_kwonlyargcount]
+        if cls.__doc__:         # python -OO leaves none
+            lines = "".join(f"        {name}: {ARGUMENTS[name]}\n" for name in names if name in ARGUMENTS)
+            cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n    Arguments:\n{lines}    "
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.interpreter!r}>"

@@ -73,8 +73,8 @@ class ImageClassifier(ImageTask):
 class ImageSegmenter(ImageTask):
     """Finds the class of each pixel.
 
-    labels: of the classes; score_threshold: of the objects of an Ultralytics model, by default 0.25.  The other
-    arguments are those of ImageTask and Task.  ModelError for a model with another output than segment() describes.
+    score_threshold: the least score of an object, for an Ultralytics model; by default 0.25.  The other
+    arguments are those of ImageTask and Task.  ModelError if the output is not one that segment() describes.
     """
 
     def __init__(self, model: ModelSource, *, labels: Labels | None = None, score_threshold: float | None = None,
@@ -135,7 +135,7 @@ class PoseEstimator(ImageTask):
     """Finds the points of bodies by MoveNet of one person, or by a pose model of Ultralytics.
 
     MoveNet's output is (1, 1, 17, 3): row, column, score; ModelError for another.
-    score_threshold: of the points to return.  The other arguments are those of ImageTask and Task.
+    score_threshold: the least score of a point.  The other arguments are those of ImageTask and Task.
     """
 
     def __init__(self, model: ModelSource, *, score_threshold: float = 0.0, mean: Numbers | None = None,

@@ -114,7 +114,7 @@ def test_guard_bands_name_the_node_that_writes_out_of_bounds(chain, monkeypatch)
     monkeypatch.setattr(binding, "kernel_class", lambda name: faulty)
     interpreter = Interpreter(model_content=model, guard_bands=True)
     interpreter.allocate_tensors()
-    with pytest.raises(RuntimeError, match=r"node 1 RELU wrote out of bounds, behind tensor 2 't2'"):
+    with pytest.raises(RuntimeError, match=r"node 1 RELU wrote out of bounds, past the end of tensor 2 't2'"):
         interpreter.invoke()
 
 

@@ -1,4 +1,5 @@
 """pylite.tasks: real models give what a plain statement with an Interpreter gives; metadata; arguments; errors."""
+import inspect
 import sys
 import wave
 import zipfile
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 import pylite
+from pylite import tasks
 from pylite.errors import FileFormatError, ModelError, TensorError
 from pylite.media import audio, images, models
 from pylite.schema import read, write
@@ -342,3 +344,11 @@ def test_notebooks_show_the_text_of_results():
                  "Embedding"):
         kind = getattr(pylite.tasks, name)
         assert kind._repr_html_ and "__str__" in vars(kind)
+
+
+@pytest.mark.parametrize("name", [name for name in tasks.__all__ if hasattr(getattr(tasks, name), "create_from_file")])
+def test_help_describes_each_argument(name):
+    task = getattr(tasks, name)
+    described = inspect.getdoc(task).partition("\nArguments:\n")[2].splitlines()
+    assert [line.split(":")[0].strip() for line in described] == list(inspect.signature(task).parameters)
+    assert all(line.split(":", 1)[1].strip() for line in described)
