@@ -149,7 +149,7 @@ class CompiledModel:
         return found.details(found.inputs, found.subgraph.inputs)
 
     def get_output_tensor_details(self, signature_key: str) -> dict[str, Any]:
-        """As get_input_tensor_details().  A shape that depends on data is that of the last run."""
+        """The same for outputs.  A shape that depends on data is the last run's."""
         found = self._signature_of(signature_key)
         with self._interpreter._lock:
             found.run.allocate()
@@ -172,9 +172,9 @@ class CompiledModel:
             return {"buffer_size": ports[index].nbytes, "supported_types": [1]}
 
     def is_fully_accelerated(self) -> bool:
-        """Are other processors than the CPU, and plain kernels, out of the question?
+        """Does everything run on the processors and kernels that were asked for?
 
-        True unless GPU or NPU was allowed, neither of which computes here, or `kernel_mode` is REFERENCE or BUILTIN.
+        False if GPU or NPU was allowed, since neither computes here, or if `kernel_mode` is REFERENCE or BUILTIN.
         """
         self._check_open()
         return self._accelerated

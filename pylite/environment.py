@@ -20,7 +20,7 @@ class EnvironmentOptions:
 
 
 class Environment:
-    """Makes CompiledModels until it is closed; those that were made before go on."""
+    """Makes CompiledModels until it is closed; models made before keep working."""
 
     def __init__(self, capsule: Any, options: EnvironmentOptions) -> None:
         self._capsule = capsule

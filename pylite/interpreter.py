@@ -57,22 +57,22 @@ class Interpreter(FastPath):
 
     model_path: str or os.PathLike.
     model_content: the file's bytes instead.
-    experimental_delegates: what load_delegate() returns, or PythonDelegates.
+    experimental_delegates: a list of delegates from load_delegate(), or of PythonDelegates.
     num_threads: threads for one invoke(), at least 1; by default 1.
     experimental_preserve_all_tensors: keep every intermediate tensor readable, at the cost of memory.
     The other experimental arguments are accepted and do not change results.
 
     pylite's own arguments:
     guard_bands: find kernels that write out of bounds (slow).
-    max_memory: bytes that the tensors may take at most, beside the file and its packed weights.
+    max_memory: the most bytes that all tensors may take; the file and its packed weights do not count.
     model: a pylite.Model to share with other interpreters.
     overrides: {index or name of a constant: array of its shape and type} to use instead of the file's contents.
     member: the name of a model in a bundle, such as MediaPipe's `.task` files; without it, the only one.
     op_resolver: an OpResolver with the ops to use; by default all of pylite and those of `custom_op`.
     cache_dir: a folder for plans, which let later processes start faster; by default what the environment variable
     PYLITE_CACHE_DIR names, "" for none.
-    cached_shapes: sets of input shapes, at least 1, for which programs are kept, those used last; allocate_tensors()
-    for one of them takes microseconds.  Fewer are kept where their memory exceeds that of the present program.
+    cached_shapes: how many sets of input shapes keep their programs, at least 1, the last used first.  Returning to one
+    of them takes microseconds.  Fewer are kept if they need more memory than the present program.
 
     Raises ValueError for a file that is not a model, for unknown operators (one error names all of them), and for
     arguments that contradict each other.  Every method takes the interpreter's lock, and invoke() releases the GIL;
@@ -181,7 +181,7 @@ class Interpreter(FastPath):
             self._lock.run(self._main.invoke)
 
     def set_tensor(self, tensor_index: "SupportsIndex", value: "ArrayLike") -> None:
-        """Copy `value`, an array of the tensor's shape and type, into an input.  ValueError when one does not fit."""
+        """Copy `value`, an array of the tensor's shape and type, into an input.  ValueError if shape or type differ."""
         if not self._set_again(tensor_index, value):
             with self._lock:
                 self._set(self._main, tensor_index, value)

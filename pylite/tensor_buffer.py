@@ -22,7 +22,7 @@ _SHARED = _ANY | frozenset(["int16", "int64", "uint16", "uint32", "uint64"])    
 
 
 class TensorBuffer(Buffer):
-    """Memory for one tensor, which runs read or write without a copy where the CompiledModel made it.
+    """Memory for one tensor; runs use it without a copy if the CompiledModel made it.
 
     CompiledModel.create_input_buffers() and its like make buffers; create_from_host_memory() makes one of an array.
     """
@@ -38,7 +38,7 @@ class TensorBuffer(Buffer):
 
     @classmethod
     def create_from_host_memory(cls, data_array: NDArray[Any]) -> Self:
-        """A TensorBuffer whose memory is that of a C-contiguous array: changes of one are seen in the other.
+        """A TensorBuffer that shares the memory of a C-contiguous array.
 
         Its shape is flat.  ValueError where `data_array` is not such an array, or of a type that no tensor has.
         """

@@ -61,37 +61,36 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
             dask: str | None = None, prepare: Callable[[], object] | None = None,
             progress: Callable[[int, int], object] | None = None,
             metric: str | Callable[..., Any] | None = None) -> Report:
-    """The Report of a quantized model beside its reference, on samples.
+    """Compare a quantized model with its float reference, tensor by tensor; returns a Report.
 
-    model, reference: paths of .tflite files, or names of bundled models such as "digits"; a reference that is quantized
-    is compared as the real numbers that its constants represent.
-    data: a path, as `pylite.validation.data` lists them, or an iterable of samples: sequences with an array of real
-    numbers for each input.
-    samples: take at most so many samples, the first ones.
-    mean, std: of pixels, which become (pixel - mean) / std: one number, or one for each channel.
-    local_samples: measure single nodes on so many samples at most; 0: rank nodes by the errors of both models run from
-    their inputs, in less than half of the time.
-    threads: for one run of a model.
+    model, reference: paths of .tflite files, or names of bundled models such as "digits".  If the reference is
+    quantized, the real numbers that its constants represent are used.
+    data: a path (docs/validation-data.md lists the kinds), or an iterable of samples, each a sequence with an array of
+    real numbers for each input.
+    samples: use the first N samples; None: all.
+    mean, std: for pictures, one number or one per channel; pixels become (pixel - mean) / std.
+    local_samples: measure single nodes on the first N samples; None: all.  0 skips that and ranks the nodes by their
+    cumulative error, which takes less than half of the time.
+    threads: threads of one run.
     metric: a function metric(outputs, labels) or metric(outputs, labels, reference), or its name "module:function",
-    that gives one number for the outputs of all samples; docs/validation-data.md says what it gets.  Then samples that
-    are no path must be a sequence, and have no labels; `accuracy` takes pairs.
-    histograms: count the values of each tensor, of its reference and of the error, for TensorReport.histograms.
+    which returns one number for the outputs of all samples (docs/validation-data.md).  Samples in memory must then be a
+    sequence, and have no labels; accuracy() takes pairs of samples and labels.
+    histograms: count the values of each tensor, its reference and its error, for TensorReport.histograms.
 
-    With a path as `data`, also:
-    workers: processes; the Report is the same to the last bit for any number.
-    shard: (i, n) measures the i-th of n parts of the samples.
-    save: a file for the sums, which `merge` takes; what it holds already is not measured again.
-    tensors: compare tensors on the first so many samples alone.
-    rate: samples per second of the sound that the model takes.
+    Only if `data` is a path:
+    workers: the number of processes.  The Report does not depend on it, to the last bit.
+    shard: (i, n) measures part i of n of the samples.
+    save: a file that keeps the sums, for merge() or to continue later.
+    tensors: compare tensors on the first N samples only.
+    rate: the sample rate of the model's sound input, in Hz.
     pictures: the folder of COCO's pictures.
-    accuracy: measure the accuracy of both models, too, on data with labels.
-    dask: the address of a scheduler of dask.distributed whose workers measure instead, with the same Report; they find
-    the files by the same paths.
-    prepare: a function of a module, or a functools.partial of one, that each process of `workers` and `dask` calls
-    first, as to register custom ops.
-    progress: called with the numbers of samples done and in all.
+    accuracy: Settings, to measure the accuracy of both models as well; the data need labels.
+    dask: the address of a Dask scheduler; its workers then share the samples and must find the files by the same paths.
+    prepare: called first in each process of `workers` and `dask`, for instance to register custom ops: a function of a
+    module, or a functools.partial of one.
+    progress: called with the number of samples done, and of all samples.
 
-    Raises ComparisonError (a ValueError) where the two, or the data, do not fit.
+    Raises ComparisonError (a ValueError) if the models or the data do not fit each other.
     """
     _check_workers(workers)
     model, reference = models.named(model), models.named(reference)

@@ -103,19 +103,21 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
            target: float | None = None, accuracy: Settings | None = None,
            metric: str | Callable[..., Any] | None = None,
            progress: Callable[[int, int], object] | None = None) -> Repair:
-    """The Repair of a quantized model: a file with the same graph and less error beside its float reference.
+    """Repair a quantized model: the same graph with less error against its float reference; returns a Repair.
 
     Weights and biases are taken from the float model, weights get a scale for each channel where the op allows it,
     ranges are calibrated anew, and biases are corrected by the mean error of each channel.  Every second sample decides
     whether a step is kept; steps are chosen on the others.  Inputs keep their scale and zero point.  The same arguments
     give the same file.
 
-    samples: take the first so many (default: SAMPLES, spread evenly).  allow_float: at last, run the smallest set of
-    nodes in float that brings the SQNR to `target` (in decibels), or without a target those that gain 1 dB each.
-    accuracy, metric: measure the accuracy of the held-out samples, too, by labels or by a function of your own, and
-    keep no step that makes it worse.  Samples that are no path have no labels.
-    progress: called with the numbers of steps done and of all.  All else is as for `compare`.
-    Raises ComparisonError (a ValueError) where the models or the data do not fit, or the model has nothing quantized.
+    samples: use the first N samples (default: SAMPLES, spread evenly over the data).
+    allow_float: as the last step, run nodes in float: the smallest set that brings the SQNR to `target` (in decibels),
+    or, without a target, each node that gains 1 dB.
+    accuracy, metric: also measure the accuracy on the held-out samples, by labels or by a function of your own, and
+    keep no step that lowers it.  Samples in memory have no labels.
+    progress: called with the number of steps done, and of all steps.
+    The other arguments are those of pylite.validation.compare().
+    Raises ComparisonError (a ValueError) if the models or the data do not fit, or the model has no quantized tensors.
     """
     model, reference = models.named(model), models.named(reference)
     original, other = Model(model), widened(reference)

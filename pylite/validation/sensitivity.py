@@ -170,13 +170,15 @@ def sensitivity(model: str | os.PathLike[str], reference: str | os.PathLike[str]
                 target: float, *, accuracy: Settings | None = None, samples: int | None = None,
                 mean: Sequence[float] | None = None, std: Sequence[float] | None = None, threads: int = 1,
                 blocks: bool = False, progress: Callable[[int, int], object] | None = None) -> Sensitivity:
-    """The Sensitivity of a quantized model's nodes, and the smallest set found that reaches a target in float.
+    """Rank quantized nodes by what float would gain, and find a small set that reaches a target; returns a Sensitivity.
 
-    target: the SQNR of the worst output beside the reference, in decibels; with `accuracy`: the first metric on data
-    with labels.  samples: as many of the first ones (default: SAMPLES).  blocks: try blocks instead of nodes, as
-    `pylite.validation.blocks` defines them.  progress: called with the numbers of models measured and in all, before
-    the search.  All else is as for `compare`.
-    Raises ComparisonError (a ValueError) where the models or the data do not fit.
+    target: the SQNR that the worst output must reach, in decibels; with `accuracy`, the value that its first metric
+    must reach on data with labels.
+    samples: use the first N samples (default: SAMPLES).
+    blocks: try whole blocks, as pylite.validation.blocks defines them, instead of nodes.
+    progress: called with the number of models measured, and of all models before the search.
+    The other arguments are those of pylite.validation.compare().
+    Raises ComparisonError (a ValueError) if the models or the data do not fit.
     """
     model, reference = models.named(model), models.named(reference)
     original, other = Model(model), widened(reference)
