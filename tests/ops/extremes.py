@@ -9,7 +9,7 @@ import numpy as np
 from pylite.numerics.quantization import LIMITS
 from tests.ops import grid
 
-RUNS = 13                   # as many as there are extremes of a float: each meets each
+RUNS = 14                   # as many as there are extremes of a float: each meets each
 
 
 def extremes(dtype):
@@ -17,7 +17,9 @@ def extremes(dtype):
     if dtype.kind == "f":
         info = np.finfo(dtype)
         ends = [info.max, info.tiny, info.smallest_subnormal]
-        return np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, *ends, *(-end for end in ends)], dtype)
+        values = np.array([np.nan, np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, *ends, *(-end for end in ends)], dtype)
+        values[:1].view(f"u{dtype.itemsize}")[...] |= 0x5A      # a NaN whose other bits are not 0
+        return values
     if dtype.name not in LIMITS:
         return np.array([0, 1], dtype)
     low, high = LIMITS[dtype.name]

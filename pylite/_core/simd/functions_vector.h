@@ -158,15 +158,16 @@ PL_INLINE __mmask16 v_below_root(vf x) { /* not of zeros */
 #elif !defined(__ARM_NEON)
 /* exp(x) for x <= 88.7: x = r + n log(2), |r| <= log(2) / 2; n is added to the exponent of exp(r) */
 PL_INLINE vf v_exp_low(vf x) {
-  const vf magic = V_ALL(12582912.0f), normal = V_MAX(x, PL_LEAST_EXP); /* 1.5 2^23: the sum's low bits are n */
-  const vf t = V_FMA(normal, V_ALL(1.44269504f), magic), n = V(sub_ps)(t, magic);
+  const vf magic = V_ALL(12582912.0f), normal = V_MAX(x, PL_LEAST_EXP); /* 1.5 2^23 */
+  const vf n = V(sub_ps)(V_FMA(normal, V_ALL(1.44269504f), magic), magic);
   const vf r = V_FMA(n, V_ALL(2.12194440e-4f), V_FMA(n, V_ALL(-0.693359375f), normal));
   vf p = V_FMA1(V_ALL(8.290272e-3f), r, 4.189816e-2f);
   p = V_FMA1(p, r, 0.16667639f);
   p = V_FMA1(p, r, 0.49999148f);
   p = V_FMA1(p, r, 0.9999997f);
   p = V_FMA1(p, r, 1.0f);
-  p = _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), _mm256_slli_epi32(_mm256_castps_si256(t), 23)));
+  const __m256i power = _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23); /* 0 for NaN, whose low bits t would have */
+  p = _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), power));
   return _mm256_andnot_ps(_mm256_cmp_ps(x, V_ALL(PL_LEAST_EXP), _CMP_LT_OQ), p);
 }
 /* as pl_expm1 below 0, else x */
