@@ -17,7 +17,7 @@ def extremes(dtype):
     if dtype.kind == "f":
         info = np.finfo(dtype)
         ends = [info.max, info.tiny, info.smallest_subnormal]
-        values = np.array([np.nan, np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, *ends, *(-end for end in ends)], dtype)
+        values = np.array([np.nan, np.nan, np.inf, -np.inf, 0, -0.0, 1, -1, *ends, *(-end for end in ends)], dtype)
         values[:1].view(f"u{dtype.itemsize}")[...] |= 0x5A      # a NaN whose other bits are not 0
         return values
     if dtype.name not in LIMITS:

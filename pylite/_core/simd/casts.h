@@ -50,10 +50,11 @@ INTEGER(uint4, uint8_t, 0, 15)
 INTEGER(int2, int8_t, -2, 1)
 LOAD(uint64, uint64_t, int64_t, x[i]) /* as the int64 of its bits */
 STORE(uint64, from_int, int64_t, uint64_t, x[i])
-STORE(uint64, from_float, double, uint64_t, x[i] >= 0x1p64 || x[i] != x[i] ? UINT64_MAX : x[i] <= 0 ? 0 : x[i])
+/* 2^63 and 2^64 are no integers of these types: the choice is between integers */
+STORE(uint64, from_float, double, uint64_t,
+      x[i] >= 0x1p64 || x[i] != x[i] ? UINT64_MAX : x[i] <= 0 ? 0 : (uint64_t)x[i])
 LOAD(int64, int64_t, int64_t, x[i])
 STORE(int64, from_int, int64_t, int64_t, x[i])
-/* 2^63 itself is no int64 */
 STORE(int64, from_float, double, int64_t,
       x[i] >= 0x1p63 || x[i] != x[i] ? INT64_MAX : x[i] < -0x1p63 ? INT64_MIN : (int64_t)x[i])
 LOAD(bool, uint8_t, int64_t, x[i] != 0)

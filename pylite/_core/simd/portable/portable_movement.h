@@ -200,6 +200,7 @@ static inline void transpose_tile_64(const uint8_t *x, ptrdiff_t xcol, uint8_t *
 /* A transpose, in tiles that fit the registers: the columns of y and the rows of x are consecutive elements. */
 static void copy_transposed(size_t item, size_t rows, size_t cols, const uint8_t *x, ptrdiff_t xcol, uint8_t *y,
                             ptrdiff_t yrow) {
+  if (!rows) return; /* tiles write at least one */
   switch (item) {
     case 1: PL_TRANSPOSE(transpose_tile_8, 16) break;
     case 2: PL_TRANSPOSE(transpose_tile_16, 8) break;
