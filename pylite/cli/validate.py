@@ -343,7 +343,7 @@ def _delegated(args):
                               rate=args.rate, pictures=args.images, threads=args.threads)
     _outputs.show_found(found, args, args.top)
     failed = [] if found.equal else [found.lines(args.top)[0 if not found.claims else 1]]
-    return _limits.finish(args, path, {f"computes what {delegated.CPU} does": failed})
+    return _limits.finish(args, path, {f"comparison with {delegated.CPU}": failed})
 
 
 def _elsewhere(args):
@@ -365,4 +365,4 @@ def _elsewhere(args):
         found = agreement.compare_with(model, samples, other.results, args.against, path, args.threads)
     _outputs.show_found(found, args, args.top)
     failed = [] if found.equal else found.lines(args.top)[:1]
-    return _limits.finish(args, path, {f"computes what {found.other} does": failed})
+    return _limits.finish(args, path, {f"comparison with {found.other}": failed})

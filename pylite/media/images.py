@@ -70,7 +70,7 @@ def write(path: str | os.PathLike[str], pixels: Pixels) -> None:
     try:
         Image.fromarray(pixels[:, :, 0] if count == 1 else pixels).save(path)
     except ValueError as error:
-        raise FileFormatError(f"{path}: {error}") from None
+        raise FileFormatError(f"{path}: {error}; give a name that ends in .png, .jpg or .ppm") from None
 
 
 def _pillow(path: str | os.PathLike[str], plain: bool = False) -> Pixels:

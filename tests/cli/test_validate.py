@@ -117,7 +117,7 @@ def test_junit_reports_of_other_tasks(here, capsys):
     run(capsys, "digits", *data, "--record", "desk.npz")
     run(capsys, "digits", *data, "--check", "desk.npz", "--junit", "same.xml")
     suite, = ElementTree.parse("same.xml").getroot()
-    assert suite.get("failures") == "0" and suite[0].get("name") == "computes what desk.npz does"
+    assert suite.get("failures") == "0" and suite[0].get("name") == "comparison with desk.npz"
     run(capsys, "spoiled.tflite", "--reference", "digits", *data, "--sensitivity", "--target", "900dB", "--junit",
         "target.xml", code=1)
     suite, = ElementTree.parse("target.xml").getroot()

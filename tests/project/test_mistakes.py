@@ -113,6 +113,7 @@ COMMANDS = [
     ("run digits --input seven --random -1", "--random: '-1' is not a whole number of at least 0"),
     ("run digits --input seven --output gone/o.npz", "gone/o.npz: No such file", "there is no folder gone"),
     ("run digits --input seven --save o.pgm", "--save draws boxes and key points", "gives none"),
+    ("run digit-detector --input seven --save o.xyz", "o.xyz: unknown file extension", "ends in .png, .jpg or .ppm"),
     ("run digits seven --json", "--json, --output and --save are for one run", "give --jsonl or --csv"),
     ("run digits --input seven --csv", "--csv is for many files", "give FILE ... after the model"),
     ("run digits --camera seven", "--camera: 'seven' is not a whole number"),

@@ -139,7 +139,7 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
     assert cli.main([*arguments, "mine.py:MyDelegate", "--junit", "j.xml"]) == 0
     text = capsys.readouterr().out
     assert "claims 3 of 4 nodes" in text and "equal: 3 nodes one at a time" in text
-    assert 'name="computes what the CPU does"' in (tmp_path / "j.xml").read_text()
+    assert 'name="comparison with the CPU"' in (tmp_path / "j.xml").read_text()
     assert cli.main([*arguments, "wrong.py:make", "--json"]) == 1
     said = capsys.readouterr()
     found = json.loads(said.out)
