@@ -108,6 +108,30 @@ def test_conv_q8_packed_pixels(isa_level, seed):
         np.testing.assert_array_equal(y.array, stored(want, flip))
 
 
+@pytest.mark.parametrize("pad", [0, 1])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("width", [4, 5, 7, 10, 14, 15])
+def test_conv_q8_lines_that_leave_tiles_partly_empty(isa_level, width, stride, pad):
+    """Images whose lines are read in place or packed ahead; the last pixels of a line are multiplied line by line."""
+    rng = np.random.default_rng([width, stride, pad])
+    for size, c, k in ((1, 64, 20), (3, 8, 33), (3, 128, 16), (2, 40, 5)):
+        filter = size, size, stride, stride, 1, 1, pad, pad
+        x = draw_bytes(rng, (2, *((n - 1) * stride + size - 2 * pad + rng.integers(2) for n in (13, width)), c))
+        w = draw_bytes(rng, (k, size, size, c))
+        bias, m, e = draw_columns(rng, k)
+        ends, out = draw_ends(rng), output_size(x.shape[1:3], filter)
+        x_zero = int(rng.integers(-128, 128))
+        want = requantized(sums(x, w, filter, out, 1, x_zero) + bias, m, e, *ends)
+        packed = packing.pack_q8(w.astype(np.int8), bias, m, e, x_zero, 0, 1, None, 1, in_reach(ends, width))
+        zero = np.full(size * c, x_zero & 0xFF, np.uint8)
+        for pool in threads():
+            y = Guarded(want.shape, np.uint8, 3)
+            kernel = conv.ConvQ8(stored(x, 0), y.array, packed, filter=filter, zero=zero, **bytes_of(ends))
+            assert kernel.run(pool) == 0
+            y.check()
+            np.testing.assert_array_equal(y.array, stored(want, 0))
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_requantization_near_rounding_steps(isa_level, seed):
     """Accumulators on both sides of each rounding step, which float32 might not distinguish."""

@@ -1,14 +1,19 @@
-"""Products of 8-bit rows: the loop over their tasks, and sums of any depth."""
+"""Products of 8-bit rows: the loop over their tasks, and sums of any depth.
+
+The file is longer than others since rows, tasks and tiles of one product share its struct.
+"""
 from libc.stdint cimport int16_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from pylite._core.product.lines cimport (
+    CHUNK_BYTES,
     MAX_CHUNK,
+    MIN_AHEAD,
     LineBuffer,
     Lines,
     extend_line_buffer,
     in_place,
-    next_line,
+    next_lines,
     padded_lines,
     plan_lines,
 )
@@ -39,6 +44,8 @@ cdef void set_sizes(ProductQ8 *p, const pl_slots *slots, ptrdiff_t columns, ptrd
 cdef void plan_rows(ProductQ8 *p):
     """Choose where the rows of a window come from."""
     cdef const Window *w = &p.window
+    if read_in_place(p):
+        return
     if p.groups == 1 and plan_lines(&p.lines, w, &p.output, &p.tile, 1, p.groups):
         p.rows, p.tile.mr, p.shape = LINES, p.lines.chunk, p.lines.shape
         p.deep = p.shape.lines * p.shape.depth
@@ -46,6 +53,35 @@ cdef void plan_rows(ProductQ8 *p):
                    and p.lines.line % p.tile.ka == 0)
     else:
         gather_rows(p)
+
+
+cdef bint read_in_place(ProductQ8 *p):
+    """Read the rows from the lines of the image, if no window needs padding and micro-kernels take the bytes as is."""
+    cdef const Window *w = &p.window
+    cdef ptrdiff_t line = w.fw * w.length, reach = (w.fh - 1) * w.dilation_h + 1
+    if (p.groups > 1 or w.direct or p.depth == 0 or p.tile.rows == 0 or p.tile.bytes > 1 or p.flip ^ p.tile.offset
+            or w.sw != w.length or line % p.tile.ka or (w.dilation_w > 1 and w.fw > 1) or w.pad_h or w.pad_w
+            or not p.tile.rows <= w.ow <= MAX_CHUNK or (w.oh - 1) * w.stride_h + reach > w.h
+            or (w.ow - 1) * w.stride_w + w.fw > w.w):
+        return False
+    p.shape.lines, p.shape.depth, p.shape.step, p.shape.pitch = w.fh, line, w.stride_w * w.sw, w.dilation_h * w.sh
+    p.lines.line, p.lines.pitch, p.lines.passes = line, w.sh, 1
+    # Lines that are multiplied together stay in the first-level cache, but a tile needs several.
+    p.lines.ahead = max((CHUNK_BYTES // max(w.sh, <ptrdiff_t>1) - reach) // w.stride_h + 1,
+                        <ptrdiff_t>(MIN_AHEAD if w.ow % p.tile.rows else 1))
+    p.output.lines = p.output.span * p.output.lines // w.ow
+    p.output.span = p.tile.mr = w.ow
+    p.rows, p.as_is, p.deep = LINES, True, w.fh * line
+    return True
+
+
+cdef inline const uint8_t *line_in_place(const ProductQ8 *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines,
+                                         LineBuffer *buffer) noexcept nogil:
+    """The row of the output pixel at `position`, as read_in_place() has planned; sets the lines that are ready."""
+    cdef const Window *w = &p.window
+    cdef ptrdiff_t row = fast_div(position, w.ow), image = fast_div(row, w.oh), y = row - image * w.oh
+    buffer.ready = 1 if pixels < w.ow else min(min(lines, w.oh - y), p.lines.ahead)
+    return w.x + image * w.sn + y * w.stride_h * w.sh + (position - row * w.ow) * w.stride_w * w.sw
 
 
 cdef void gather_rows(ProductQ8 *p):
@@ -124,6 +160,8 @@ cdef const uint8_t *pack_lines(const ProductQ8 *p, ptrdiff_t position, ptrdiff_t
     cdef ptrdiff_t row, ox, n, first, y, iy, c = p.window.length, step = fast_div(p.window.dilation_h, plan.down)
     cdef int border         # the packed byte of pixels outside
     cdef bint outside
+    if p.as_is and not p.window.direct:
+        return line_in_place(p, position, pixels, lines, buffer)
     if p.as_is and in_place(position, pixels, plan.pixels):
         return p.window.x + position * p.window.sw
     if p.window.direct:
@@ -261,7 +299,7 @@ cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
     cdef float scales[MAX_CHUNK]
     cdef Task task
     cdef LineBuffer buffer
-    cdef ptrdiff_t i = begin, packed = -1, step = p.window.stride_h * p.lines.pitch * p.tile.bytes
+    cdef ptrdiff_t i = begin, packed = -1, lines, step = p.window.stride_h * p.lines.pitch * p.tile.bytes
     buffer.row = buffer.lines = 0
     buffer.ready = 1
     while i < end:
@@ -279,11 +317,15 @@ cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
             elif p.w_zero and rows != NULL:
                 weigh_rows(p, &task, rows, terms)
         while True:
-            multiply(p, &task, rows, terms, scales)
-            i += 1
-            if not next_line(&p.tasks, &p.output, &buffer, &task):
+            lines = lines_together(p, buffer.ready)
+            if lines > 1:
+                multiply_lines(p, &task, rows, lines, terms, scales)
+            else:
+                multiply(p, &task, rows, terms, scales)
+            i += lines
+            if not next_lines(&p.tasks, &p.output, lines, &buffer, &task):
                 break
-            rows += step
+            rows += lines * step
             if p.w_zero:
                 weigh_rows(p, &task, rows, terms)
 
@@ -336,6 +378,50 @@ cdef void multiply(const ProductQ8 *p, const Task *task, const uint8_t *rows, in
             p.slots.gemm_hybrid(p.slots, task.rows, n, &p.shape, rows, panels + j * p.deep, terms, scales, h,
                                 column + j, <float *>task.y + column + j, p.output.sw // sizeof(float))
         j += most
+
+
+cdef inline ptrdiff_t lines_together(const ProductQ8 *p, ptrdiff_t ready) noexcept nogil:
+    """Number of output lines, of `ready` whose input lines are packed, for multiply_lines(); 1: use multiply()."""
+    if ready <= 1 or p.tile.rows == 0 or p.w_zero or p.tasks.splits > 1 or p.finish not in (COLUMNS, HYBRID):
+        return 1
+    return min(ready, <ptrdiff_t>MAX_CHUNK)
+
+
+cdef void multiply_lines(const ProductQ8 *p, const Task *task, const uint8_t *rows, ptrdiff_t lines, int32_t *terms,
+                         float *scales) noexcept nogil:
+    """Multiply `lines` output lines of one image by all columns, a panel at a time.
+
+    The last pixels of a line may leave a tile partly empty.  Then tiles are filled with pixels below one another.
+    """
+    cdef pl_a_layout below = p.shape
+    cdef ptrdiff_t rest = task.rows % p.tile.rows, down = lines, j = 0, i
+    below.step = p.window.stride_h * p.lines.pitch
+    if lines % p.tile.rows <= rest:         # the last lines have fewer partial tiles than the rest would have
+        down -= lines % p.tile.rows
+    for i in range(task.rows, lines if p.finish == HYBRID else 0):      # one image has one scale
+        terms[i], scales[i] = terms[0], scales[0]
+    while j < p.columns:
+        for i in range(lines):
+            multiply_panel(p, &p.shape, task.rows - <int>(rest if i < down else 0), j,
+                           rows + i * below.step * p.tile.bytes, terms, scales, task.y + i * p.output.sh, p.output.sw)
+        for i in range(task.rows - rest, task.rows):
+            multiply_panel(p, &below, <int>down, j, rows + i * p.shape.step * p.tile.bytes, terms, scales,
+                           task.y + i * p.output.sw, p.output.sh)
+        j += p.tile.nr
+
+
+cdef inline void multiply_panel(const ProductQ8 *p, const pl_a_layout *shape, int count, ptrdiff_t j,
+                                const uint8_t *rows, const int32_t *terms, const float *scales, char *y,
+                                ptrdiff_t step) noexcept nogil:
+    """Multiply `count` rows by the columns from j on of one panel; y: of the first row, `step` bytes apart."""
+    cdef int n = <int>min(<ptrdiff_t>p.tile.nr, p.columns - j)
+    if count == 0:
+        return
+    if p.finish == COLUMNS:
+        p.slots.gemm_q8(count, n, shape, rows, p.panels + j * p.deep, NULL, &p.q, j, <uint8_t *>y + j, step)
+    else:
+        p.slots.gemm_hybrid(p.slots, count, n, shape, rows, p.panels + j * p.deep, terms, scales, &p.hybrid, j,
+                            <float *>y + j, step // sizeof(float))
 
 
 cdef void multiply_sums(const ProductQ8 *p, const pl_columns *q, const pl_hybrid *h, const Task *task,

@@ -2,7 +2,7 @@
 from libc.stdint cimport uint8_t
 from libc.string cimport memmove, memset
 
-from pylite._core.product.lines cimport LineBuffer, extend_line_buffer, next_line, plan_lines
+from pylite._core.product.lines cimport LineBuffer, extend_line_buffer, next_lines, plan_lines
 from pylite._core.product.tasks cimport Task, fast_div, get_task, padded, parallel_pool, plan_tasks
 from pylite._core.product.volume cimport Axis, Spot, gather_volume, pack_volume_lines, spot_of, volume_line
 from pylite._core.product.window cimport A_PANEL_BYTES, POINTERS, Line, copy_row, gather, input_span
@@ -171,7 +171,7 @@ cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
             while True:
                 multiply(p, &task, &p.lines.shape, rows, 0, p.depth)
                 i += 1
-                if not next_line(&p.tasks, &p.output, &line_buffer, &task):
+                if not next_lines(&p.tasks, &p.output, 1, &line_buffer, &task):
                     break
                 rows += p.window.stride_h * p.lines.pitch
             continue

@@ -124,12 +124,13 @@ cdef inline ptrdiff_t extend_line_buffer(const Lines *l, const Window *g, ptrdif
     return first
 
 
-cdef inline bint next_line(const Tasks *t, const Output *o, LineBuffer *buffer, Task *task) noexcept nogil:
-    """Move the task on to the next output line where its lines are packed and the task has all panels."""
-    buffer.ready -= 1
+cdef inline bint next_lines(const Tasks *t, const Output *o, ptrdiff_t done, LineBuffer *buffer,
+                            Task *task) noexcept nogil:
+    """Move the task on over `done` output lines where further lines are packed and the task has all panels."""
+    buffer.ready -= done
     if buffer.ready <= 0 or t.splits > 1:
         return False
-    task.y += o.sh
+    task.y += done * o.sh
     return True
 
 

@@ -22,6 +22,7 @@ typedef struct pl_tile {
   int nibbles; /* gemm_blocks takes 4-bit weights, two steps of kr in one: the first in each byte's lower half */
   int real;    /* gemm_q8 knows the float64 rule, see pl_columns */
   int any_n;   /* for one row, gemm_q8, gemm_s32 and gemm_hybrid take any number of columns */
+  int rows;    /* rows that gemm_q8 and gemm_hybrid multiply together, reading none beyond the last; 0: they may */
 } pl_tile;
 
 /* Where the rows of the left operand lie, in elements: row r is `lines` runs of `depth`, run i at r * step + i * pitch.

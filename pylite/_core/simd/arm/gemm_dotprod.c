@@ -139,5 +139,6 @@ PL_FILL(gemm_dotprod, s) {
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
   s->gemm_hybrid = gemm_hybrid;
-  s->q8 = (pl_tile){.mr = NARROW, .nr = NR, .nv = 8, .kr = 4, .ka = 4, .bytes = 1, .real = 1, .any_n = 1};
+  s->q8 = (pl_tile){.mr = NARROW, .nr = NR, .nv = 8, .kr = 4, .ka = 4, .bytes = 1, .real = 1, .any_n = 1,
+                    .rows = WIDE};
 }

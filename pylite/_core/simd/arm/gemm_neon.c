@@ -335,11 +335,12 @@ PL_FILL(gemm_neon, s) {
   s->gemm_hybrid = gemm_hybrid;
   s->fit_q8 = fit_q8;
 #if defined(__aarch64__)
-  enum { ABLE = 1 };
+  enum { ABLE = 1, TOGETHER = 4 };
 #else
-  enum { ABLE = 0 };
+  enum { ABLE = 0, TOGETHER = 2 };
 #endif
-  s->q8 = (pl_tile){.mr = 8, .nr = NR, .nv = NR, .kr = 8, .ka = 8, .bytes = 1, .real = ABLE, .any_n = ABLE};
+  s->q8 = (pl_tile){.mr = 8, .nr = NR, .nv = NR, .kr = 8, .ka = 8, .bytes = 1, .real = ABLE, .any_n = ABLE,
+                    .rows = TOGETHER};
   s->gemm_f32 = some_tiles_f32;
   s->winograd_in = winograd_in;
   s->winograd_out = winograd_out;
