@@ -83,9 +83,10 @@ class ObjectDetector(ImageTask):
             head = yolo.Head(task, named(labels))
         if head is None or head.task == "classify":
             raise ModelError(
-                f"the model's outputs have the shapes {', '.join(map(str, shapes))}: neither {DETECTION} makes them "
-                "nor metadata name location, category, score and number of detections, and there are no metadata of "
-                "Ultralytics. For a YOLO model without metadata, give labels with the name of each class")
+                f"the model is not a detector that pylite knows: its outputs have the shapes "
+                f"{', '.join(map(str, shapes))}, and it has neither {DETECTION}, nor metadata that name location, "
+                "category, score and number of detections, nor Ultralytics' metadata. For a YOLO model without "
+                "metadata, give labels with the name of each class")
         return head
 
     def detect(self, image: Any, channel_order: str = "RGB") -> Results[Detection]:
@@ -167,8 +168,8 @@ class FaceDetector(ImageTask):
         anchors = _fitting_anchors(size, shapes)
         if anchors is None:
             raise ModelError(f"the model takes {size[0]} x {size[1]} pixels and gives {', '.join(map(str, shapes))}; "
-                             f"expected a BlazeFace of {', '.join(map(str, FACE_ANCHORS))} pixels that gives a box "
-                             "with six points (16 numbers) and a score for each anchor")
+                             f"expected a BlazeFace of {', '.join(map(str, sorted(FACE_ANCHORS)))} pixels that gives a "
+                             "box with six points (16 numbers) and a score for each anchor")
         self._anchors, self._boxes_at = anchors, shapes.index([1, len(anchors), 16])
 
     def detect(self, image: Any, channel_order: str = "RGB") -> Results[Detection]:

@@ -99,7 +99,7 @@ def _source_of(path: "Any", content: "Any", member: "str | None") -> "Any":
                         "model_path")
     if isinstance(path, bytes) and path[4:8] == b"TFL3":
         raise errors.ModelError(f"Could not open the model: model_path is the contents of a model ({len(path)} bytes), "
-                                "not a path. Pass them as model_content=")
+                                "not a path. Pass them as model_content=, or to CompiledModel.from_buffer()")
     if not isinstance(member, str | None):
         raise TypeError(f"member is the name of a model in the bundle, not {member!r}")
     if member is None:
