@@ -38,9 +38,9 @@ class CompiledModel:
         scores = outputs[0].read(1001, np.float32)
 
     Signatures name inputs and outputs; a model without one has "<placeholder signature>" with the tensors' names.
-    Inputs and outputs are in the order of the subgraph.  Buffers that the model makes are the memory of its tensors, so
-    that a run copies nothing; other buffers are copied.  Every method takes the model's lock, and runs release the GIL.
-    Every method raises RuntimeError where a signature, an index, a name or a buffer does not fit.
+    Inputs and outputs are in the order of the subgraph.  Buffers that the model creates share the memory of its
+    tensors, so that a run copies nothing; other buffers are copied.  Every method takes the model's lock, and runs
+    release the GIL.  Every method raises RuntimeError if a signature, an index, a name or a buffer does not fit.
     """
 
     def __init__(self, interpreter: Interpreter, environment: Environment, accelerated: bool = True) -> None:
@@ -59,7 +59,7 @@ class CompiledModel:
         self.close()
 
     def close(self) -> None:
-        """Free the model.  Buffers that it made stay readable."""
+        """Free the model.  Buffers that it created stay readable."""
         self._closed = True
         self._signatures, self._keys = [], {}
         self._interpreter.close()
@@ -69,9 +69,9 @@ class CompiledModel:
                   environment: Environment | None = None, options: Options | None = None) -> Self:
         """A CompiledModel of a file.
 
-        hardware_accel: short for Options(hardware_accelerators=...), by default CPU; ValueError beside `options`.
-        RuntimeError where the file is missing or no model, has unknown operators, or where only other processors than
-        the CPU are allowed; ValueError for a closed environment.
+        hardware_accel: short for Options(hardware_accelerators=...), by default CPU; ValueError together with
+        `options`.  RuntimeError if the file is missing, is not a model, or has unknown operators, or if the CPU is not
+        among the accelerators; ValueError for a closed environment.
         """
         if not isinstance(model_path, (str, bytes, os.PathLike)):
             raise TypeError(f"model_path must be a path, not {type(model_path).__name__}")
@@ -118,7 +118,7 @@ class CompiledModel:
 
     @property
     def environment(self) -> Environment:
-        """The Environment that the model was made in."""
+        """The Environment in which the model was created."""
         return self._environment
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
@@ -128,8 +128,8 @@ class CompiledModel:
 
     def get_signature_by_index(self, index: int) -> dict[str, Any]:
         """{"key": the signature's key, "inputs": [name, ...], "outputs": [name, ...]}"""
-        found = self._signature(index)
-        return {"key": found.key, "inputs": list(found.inputs), "outputs": list(found.outputs)}
+        signature = self._signature(index)
+        return {"key": signature.key, "inputs": list(signature.inputs), "outputs": list(signature.outputs)}
 
     def get_num_signatures(self) -> int:
         """The number of signatures, at least 1."""
@@ -144,16 +144,16 @@ class CompiledModel:
         return self._keys.get(key, 0 if key == "" else -1)
 
     def get_input_tensor_details(self, signature_key: str) -> dict[str, Any]:
-        """{input name: {"name": of the tensor, "index", "dtype": a string, "shape": the present one, a list}}"""
-        found = self._signature_of(signature_key)
-        return found.details(found.inputs, found.subgraph.inputs)
+        """{input name: {"name": of the tensor, "index", "dtype": a string, "shape": the current shape, a list}}"""
+        signature = self._signature_of(signature_key)
+        return signature.details(signature.inputs, signature.subgraph.inputs)
 
     def get_output_tensor_details(self, signature_key: str) -> dict[str, Any]:
         """The same for outputs.  A shape that depends on data is the last run's."""
-        found = self._signature_of(signature_key)
+        signature = self._signature_of(signature_key)
         with self._interpreter._lock:
-            found.run.allocate()
-            return found.details(found.outputs, found.subgraph.outputs)
+            signature.run.allocate()
+            return signature.details(signature.outputs, signature.subgraph.outputs)
 
     def get_input_buffer_requirements(self, input_index: int, signature_index: int = 0) -> dict[str, Any]:
         """{"buffer_size": bytes, "supported_types": [1]}, which is memory of the host."""
@@ -164,11 +164,11 @@ class CompiledModel:
         return self._requirements(signature_index, "output", output_index)
 
     def _requirements(self, signature_index: int, side: str, index: int) -> dict[str, Any]:
-        found = self._signature(signature_index)
+        signature = self._signature(signature_index)
         with self._interpreter._lock:
-            found.run.allocate()
-            ports = found.run.inputs if side == "input" else found.run.outputs
-            _check_index(found, side, index, len(ports))
+            signature.run.allocate()
+            ports = signature.run.inputs if side == "input" else signature.run.outputs
+            _check_index(signature, side, index, len(ports))
             return {"buffer_size": ports[index].nbytes, "supported_types": [1]}
 
     def is_fully_accelerated(self) -> bool:
@@ -181,48 +181,48 @@ class CompiledModel:
 
     def create_input_buffer_by_name(self, signature_key: str, input_name: str) -> TensorBuffer:
         """A TensorBuffer for one input."""
-        found = self._signature_of(signature_key)
-        return self._buffers(found, "inputs", [_position(found, "input", found.inputs, input_name)])[0]
+        signature = self._signature_of(signature_key)
+        return self._buffers(signature, "inputs", [_position(signature, "input", signature.inputs, input_name)])[0]
 
     def create_output_buffer_by_name(self, signature_key: str, output_name: str) -> TensorBuffer:
         """A TensorBuffer for one output."""
-        found = self._signature_of(signature_key)
-        return self._buffers(found, "outputs", [_position(found, "output", found.outputs, output_name)])[0]
+        signature = self._signature_of(signature_key)
+        return self._buffers(signature, "outputs", [_position(signature, "output", signature.outputs, output_name)])[0]
 
     def create_input_buffers(self, signature_index: int) -> list[TensorBuffer]:
         """A TensorBuffer for each input, zeroed unless it has the tensor's contents."""
-        found = self._signature(signature_index)
-        return self._buffers(found, "inputs", range(len(found.inputs)))
+        signature = self._signature(signature_index)
+        return self._buffers(signature, "inputs", range(len(signature.inputs)))
 
     def create_output_buffers(self, signature_index: int) -> list[TensorBuffer]:
         """A TensorBuffer for each output."""
-        found = self._signature(signature_index)
-        return self._buffers(found, "outputs", range(len(found.outputs)))
+        signature = self._signature(signature_index)
+        return self._buffers(signature, "outputs", range(len(signature.outputs)))
 
-    def _buffers(self, found: _Signature, side: str, positions: Sequence[int]) -> list[TensorBuffer]:
+    def _buffers(self, signature: _Signature, side: str, positions: Sequence[int]) -> list[TensorBuffer]:
         with self._interpreter._lock:
-            found.run.allocate()
-            ports = getattr(found.run, side)
-            elastic = side == "outputs" and found.run.program is None       # shapes depend on data
+            signature.run.allocate()
+            ports = getattr(signature.run, side)
+            elastic = side == "outputs" and signature.run.program is None       # shapes depend on data
             return [TensorBuffer.of_port(TensorBuffer, ports[i], elastic) for i in positions]
 
     def resize_input_tensor(self, input_index: int, dims: Sequence[int], signature_index: int = 0,
                             strict: bool = True) -> None:
-        """Give an input another shape; buffers for the new shapes are made afterwards.
+        """Change the shape of an input; create buffers for the new shapes afterwards.
 
-        strict: only dimensions that the model leaves open may change.  ResizeError, which is a RuntimeError, otherwise.
+        strict: only dimensions that the model leaves open may change; otherwise ResizeError, a RuntimeError.
         """
-        found = self._signature(signature_index)
+        signature = self._signature(signature_index)
         shape = [operator.index(n) for n in dims]
-        _check_index(found, "input", input_index, len(found.inputs))
+        _check_index(signature, "input", input_index, len(signature.inputs))
         from pylite.tflite.inputs import checked_shape
         with self._interpreter._lock:
-            tensor = found.subgraph.tensors[found.subgraph.inputs[input_index]]
-            found.run.resize(input_index, checked_shape(tensor, found.subgraph, tensor.shape, shape, strict))
+            tensor = signature.subgraph.tensors[signature.subgraph.inputs[input_index]]
+            signature.run.resize(input_index, checked_shape(tensor, signature.subgraph, tensor.shape, shape, strict))
 
     def resize_input_tensor_by_name(self, signature_key: str, input_name: str, dims: Sequence[int],
                                     strict: bool = True) -> None:
-        """resize_input_tensor() by names.  ValueError for unknown ones."""
+        """resize_input_tensor() by names.  ValueError for unknown names."""
         index = self.get_signature_index(signature_key)
         if index < 0:
             raise ValueError(f"Unknown signature: {signature_key}. The model has {_list(self._keys)}")
@@ -236,39 +236,39 @@ class CompiledModel:
                     output_map: dict[str, TensorBuffer]) -> None:
         """Run a signature once, on {name: buffer} of its inputs and outputs.
 
-        Every output must be there.  An input that is not keeps what the last run or buffer left in it.  Names that the
-        signature does not have are left out, unless an input is missing, too.
+        The map must name every output.  An input that is missing keeps its contents.  Names that the signature does not
+        have are ignored, unless an input is missing, too.
         """
         index = self._keys.get(signature_key) if isinstance(signature_key, str) else None
-        found = self._signature_of(signature_key) if index is None else self._signatures[index]
+        signature = self._signature_of(signature_key) if index is None else self._signatures[index]
         inputs: list[TensorBuffer | None]
         try:
-            inputs = [input_map[name] for name in found.inputs]
-            outputs = [output_map[name] for name in found.outputs]
+            inputs = [input_map[name] for name in signature.inputs]
+            outputs = [output_map[name] for name in signature.outputs]
         except KeyError:
-            inputs, outputs = self._incomplete(found, input_map, output_map)
-        found.run.run(inputs, outputs)
+            inputs, outputs = self._incomplete(signature, input_map, output_map)
+        signature.run.run(inputs, outputs)
 
     @staticmethod
-    def _incomplete(found: _Signature, input_map: dict[str, TensorBuffer],
+    def _incomplete(signature: _Signature, input_map: dict[str, TensorBuffer],
                     output_map: dict[str, TensorBuffer]) -> tuple[list[TensorBuffer | None], list[TensorBuffer]]:
-        """The buffers of a signature, None for inputs that keep their contents."""
-        key, missing = found.key, [name for name in found.outputs if name not in output_map]
+        """The buffers for a run; None for each input that keeps its contents."""
+        key, missing = signature.key, [name for name in signature.outputs if name not in output_map]
         if missing:
             raise errors.TensorBufferError(
                 f"The given map is missing some output TensorBuffers: signature {key!r} has the outputs "
-                f"{_list(found.outputs)}, and the map {_list(output_map)}")
-        if not input_map.keys() <= set(found.inputs):
-            raise errors.TensorBufferError(f"signature {key!r} has the inputs {_list(found.inputs)}, and the map "
+                f"{_list(signature.outputs)}, and the map {_list(output_map)}")
+        if not input_map.keys() <= set(signature.inputs):
+            raise errors.TensorBufferError(f"signature {key!r} has the inputs {_list(signature.inputs)}, and the map "
                                            f"{_list(input_map)}")
-        return [input_map.get(name) for name in found.inputs], [output_map[name] for name in found.outputs]
+        return [input_map.get(name) for name in signature.inputs], [output_map[name] for name in signature.outputs]
 
     def run_by_index(self, signature_index: int, input_buffers: Sequence[TensorBuffer],
                      output_buffers: Sequence[TensorBuffer]) -> None:
         """Run a signature once, on a buffer for each input and for each output.
 
-        A buffer of another shape resizes an input where the model leaves the dimensions open.  ValueError for a buffer
-        that was destroyed, RuntimeError for one that does not fit, or when an operator fails.
+        A buffer of another shape resizes an input if the model leaves the dimensions open.  ValueError for a destroyed
+        buffer, RuntimeError for a buffer that does not fit, or if an operator fails.
         """
         if type(signature_index) is not int or not 0 <= signature_index < len(self._signatures):
             self._signature(signature_index)
@@ -294,7 +294,7 @@ class CompiledModel:
 
 
 class _Signature:
-    """A signature with the SubgraphRun of its subgraph; inputs, outputs: names in the order of the subgraph."""
+    """A signature and the SubgraphRun of its subgraph.  inputs, outputs: names in the order of the subgraph."""
     __slots__ = ("inputs", "key", "outputs", "run", "subgraph")
 
     def __init__(self, key: str, run: SubgraphRun, subgraph: Subgraph, named: Signature | None) -> None:
@@ -312,10 +312,10 @@ class _Signature:
 
 
 def _signatures(interpreter: Interpreter) -> list[_Signature]:
-    """The signatures of a model in the order of the file; those of one subgraph share a SubgraphRun."""
+    """The signatures of a model in the order of the file.  Signatures of the same subgraph share a SubgraphRun."""
     runs: dict[int, SubgraphRun] = {}
     named: list[Signature | None] = list(interpreter._signatures.values()) or [None]
-    found = []
+    signatures = []
     for signature in named:
         index = 0 if signature is None else signature.subgraph
         if index not in runs:
@@ -323,36 +323,36 @@ def _signatures(interpreter: Interpreter) -> list[_Signature]:
             executor.use_graph()
             runs[index] = SubgraphRun(executor, interpreter._lock)
         key = _NO_SIGNATURE if signature is None else signature.key
-        found.append(_Signature(key, runs[index], runs[index].executor.subgraph, signature))
-    return found
+        signatures.append(_Signature(key, runs[index], runs[index].executor.subgraph, signature))
+    return signatures
 
 
 def _list(names: Iterable[str]) -> str:
     return ", ".join(map(repr, names)) or "none"
 
 
-def _position(found: _Signature, side: str, names: list[str], name: str) -> int:
+def _position(signature: _Signature, side: str, names: list[str], name: str) -> int:
     if not isinstance(name, str):
         raise TypeError(f"the name of an {side} must be a string, not {name!r}")
     if name not in names:
-        raise errors.SignatureError(f"{side.capitalize()} tensor not found: {name}. Signature {found.key!r} has "
+        raise errors.SignatureError(f"{side.capitalize()} tensor not found: {name}. Signature {signature.key!r} has "
                                     f"{_list(names)}")
     return names.index(name)
 
 
-def _check_index(found: _Signature, side: str, index: int, count: int) -> None:
+def _check_index(signature: _Signature, side: str, index: int, count: int) -> None:
     if not 0 <= operator.index(index) < count:
-        raise errors.SignatureError(f"{side.capitalize()} index out of range: {index}. Signature {found.key!r} has "
+        raise errors.SignatureError(f"{side.capitalize()} index out of range: {index}. Signature {signature.key!r} has "
                                     f"{count} {side}s")
 
 
 def _check_accelerators(accelerators: Any) -> bool:
-    """Is nothing asked for but the CPU?  AcceleratorError where the CPU is not."""
-    given = HardwareAccelerator(int(accelerators) & int(_EVERY))
-    if int(accelerators) != int(given) or HardwareAccelerator.CPU not in given:
-        asked = given.name if given else str(int(accelerators))
+    """Is the CPU the only accelerator requested?  AcceleratorError if it is not requested."""
+    requested = HardwareAccelerator(int(accelerators) & int(_EVERY))
+    if int(accelerators) != int(requested) or HardwareAccelerator.CPU not in requested:
+        asked = requested.name if requested else str(int(accelerators))
         raise errors.AcceleratorError(
             f"there is no accelerator for {asked}: pylite computes on the CPU alone. Pass HardwareAccelerator.CPU, or "
-            f"CPU beside it ({'GPU' if given & HardwareAccelerator.GPU else 'NPU'} | CPU), which runs on the CPU. "
+            f"CPU beside it ({'GPU' if requested & HardwareAccelerator.GPU else 'NPU'} | CPU), which runs on the CPU. "
             "Delegates for other processors run with pylite.Interpreter(experimental_delegates=[load_delegate(...)])")
-    return given == HardwareAccelerator.CPU
+    return requested == HardwareAccelerator.CPU

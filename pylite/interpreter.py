@@ -1,7 +1,7 @@
 """Interpreter: the public class, compatible with tf.lite's, over one Executor per subgraph.
 
 Importing takes a third of the time to the first result, so modules that not every model needs are imported on demand.
-The file is longer than others since users look for all methods of the class in one place.
+This file is longer than others because users look for all methods of the class in one place.
 """
 import operator
 import os
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pylite.tflite.types import OpDetails, SignatureIndices, SignatureList, TensorDetails
 
 __all__ = ["Delegate", "Interpreter", "InterpreterWithCustomOps", "OpResolverType", "SignatureRunner", "load_delegate"]
-OBJECTS = np.dtype(object)      # of tensors of strings
+OBJECTS = np.dtype(object)      # the dtype of string tensors
 _living: "weakref.WeakSet[Interpreter]" = weakref.WeakSet()     # every Interpreter of this process, for _after_fork()
 
 
@@ -43,12 +43,12 @@ def __getattr__(name: str) -> "Any":
         raise AttributeError(f"module 'pylite.interpreter' has no attribute {name!r}", name=name,
                              obj=sys.modules[__name__])
     import pylite
-    found = globals()[name] = getattr(pylite, name)
-    return found
+    attribute = globals()[name] = getattr(pylite, name)
+    return attribute
 
 
 def __dir__() -> list[str]:
-    """All names, those that are not loaded yet included: some programs copy them."""
+    """All names, including names that are not loaded yet, because some programs copy them."""
     return sorted({*globals(), *__all__})
 
 
@@ -129,7 +129,7 @@ class Interpreter(FastPath):
             raise errors.ModelError(f"{error}{hint}") from None
         self._signatures = {s.key: s for s in self._model.signatures}
         self._checked = True
-        if plans is not None and plans.found:       # its operators were checked when the plan was made
+        if plans is not None and plans.has_plan:       # its operators were checked when the plan was made
             from pylite.runtime.planned_executor import PlannedExecutor
             planned: Any = PlannedExecutor(self._model, self._pool, self._shared, plans)
             planned.cached_shapes = self._options["cached_shapes"]
@@ -174,7 +174,7 @@ class Interpreter(FastPath):
                            None if stop is None else arguments.whole("stop", stop))
 
     def _invoke_checked(self) -> None:
-        """invoke(), where FastPath cannot."""
+        """The full invoke(), when FastPath cannot run."""
         with self._lock:
             if self._closed or self._views:
                 self._ensure_safe()
@@ -206,7 +206,7 @@ class Interpreter(FastPath):
 
     def resize_tensor_input(self, input_index: "SupportsIndex", tensor_size: "Sequence[int] | NDArray[Any]",
                             strict: bool = False) -> None:
-        """Give an input another shape; allocate_tensors() must follow.
+        """Change the shape of an input; allocate_tensors() must follow.
 
         strict: only dimensions that are -1 in the `shape_signature` may change.
         Raises ResizeError (a RuntimeError and ValueError).
@@ -216,10 +216,10 @@ class Interpreter(FastPath):
             self._resize(self._main, input_index, tensor_size, strict)
 
     def modify_graph_with_delegate(self, delegate: "Delegate | PythonDelegate") -> None:
-        """Let another delegate take nodes, after those of `experimental_delegates`.
+        """Let a further delegate claim nodes, after those in `experimental_delegates`.
 
-        If tensors are allocated they stay so: inputs keep their contents, variables start anew.  DelegateError for an
-        object that is none; DelegationError (a RuntimeError) if it fails, and all nodes are the file's again.
+        Allocated tensors stay allocated: inputs keep their contents, variables are reset.  DelegateError for an object
+        that is not a delegate; DelegationError (a RuntimeError) if it fails, and all nodes are the file's again.
         """
         with self._lock:
             self._ensure_safe()
@@ -246,7 +246,7 @@ class Interpreter(FastPath):
                    or options["experimental_preserve_all_tensors"]))
 
     def reset_all_variables(self) -> None:
-        """Set all variable tensors, which keep their contents between calls of invoke(), to zero."""
+        """Set all variable tensors to zero; they otherwise keep their contents between calls of invoke()."""
         with self._lock:
             self._lock.check_idle()
             for executor in self._executors.values():
@@ -270,7 +270,7 @@ class Interpreter(FastPath):
         self.close()
 
     def __del__(self, ending: "Callable[[], bool]" = sys.is_finalizing) -> None:
-        if not ending():    # then plug-ins are closed, and modules may be empty
+        if not ending():    # when Python ends, plug-ins are closed already, and modules may be empty
             self._release()
 
     def _release(self) -> None:
@@ -411,7 +411,7 @@ class Interpreter(FastPath):
 
     def _check(self) -> None:
         """Raise UnsupportedOpError naming all builtin operators that are unknown, and attach plug-ins."""
-        from pylite.compiler.check import check  # plans do without
+        from pylite.compiler.check import check  # on demand: plans do not need it
         model, resolver = self._model, arguments.resolver(self._options["op_resolver"])
         plain = arguments.is_plain(self._options)
         self._checked = (plain and model.checked) or check(model, model.graph.subgraphs, unresolved_only=True,
@@ -422,11 +422,11 @@ class Interpreter(FastPath):
             self._executors_of_all()
 
     def _executor(self, subgraph_index: int) -> "Executor":
-        found = self._executors.get(subgraph_index)
-        if found is None and self._shared.get("planned"):
-            getattr(self._main.current, "lowered")      # noqa: B009  it gives the callees of a plan their Executors
-            found = self._executors.get(subgraph_index)
-        if found is None:
+        executor = self._executors.get(subgraph_index)
+        if executor is None and self._shared.get("planned"):
+            getattr(self._main.current, "lowered")      # noqa: B009  creates the Executors of a plan's callees
+            executor = self._executors.get(subgraph_index)
+        if executor is None:
             if self._closed:
                 raise errors.ExecutionError("the interpreter is closed; make another one")
             subgraphs = self._model.graph.subgraphs
@@ -434,15 +434,15 @@ class Interpreter(FastPath):
                 raise ValueError(f"Invalid subgraph index {subgraph_index} exceeds max subgraph index {len(subgraphs)}")
             from pylite.runtime.executor import Executor
             options = self._options
-            found = Executor(self._model, subgraphs[subgraph_index], self._pool,
+            executor = Executor(self._model, subgraphs[subgraph_index], self._pool,
                              options["experimental_preserve_all_tensors"], options["guard_bands"],
                              options["max_memory"], arguments.resolver(options["op_resolver"]), self._shared)
-            found.cache.capacity = options["cached_shapes"]
-            found.checked = self._checked and not found.plugins
-            self._executors[int(subgraph_index)] = found
-            if found.plugins:
+            executor.cache.capacity = options["cached_shapes"]
+            executor.checked = self._checked and not executor.plugins
+            self._executors[int(subgraph_index)] = executor
+            if executor.plugins:
                 self._close_at_exit()
-        return found
+        return executor
 
     def _close_at_exit(self) -> None:
         """Close the plug-ins when this interpreter is collected or Python ends."""
@@ -460,7 +460,7 @@ class Interpreter(FastPath):
     def _set(self, executor: "Executor", tensor_index: "Any", value: "Any") -> None:
         if type(value) is not np.ndarray:
             try:
-                value = np.asarray(value)   # before the memory is found, as it may run what resizes or closes
+                value = np.asarray(value)   # before looking up the memory: it may run code that resizes or closes
             except ValueError as problem:
                 index = arguments.checked_index(executor, tensor_index)
                 raise errors.TensorError(f"Cannot set tensor: the value for tensor {index}, name: "
@@ -545,7 +545,7 @@ class _MemoryView:
 
 
 def _close(executors: "dict[int, Executor]") -> None:
-    """Close the plug-ins of all executors of an interpreter, and free what it ran."""
+    """Close the plug-ins of all executors of an interpreter, and free its programs."""
     try:
         for _, executor in sorted(executors.items()):
             executor.close()
@@ -570,11 +570,11 @@ def _restore(cls: "type[Interpreter]", model: "Model", options: "Mapping[str, An
 
 
 def _after_fork() -> None:
-    """Make new locks in a forked child: a thread that held one of them does not exist there."""
+    """Create new locks in a forked child, where a thread that held one of them does not exist."""
     for interpreter in list(_living):
         interpreter._lock.reset()
         interpreter._model._lock = RLock()
-    for name in "blueprint", "model_cache", "planned_executor":     # where a model has needed them
+    for name in "blueprint", "model_cache", "planned_executor":     # those that were imported
         module: Any = sys.modules.get("pylite.runtime." + name)
         if module is not None:
             module.lock = RLock()

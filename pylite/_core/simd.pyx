@@ -8,16 +8,17 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 
-cdef pl_slots tables[PL_MAX_ISA_LEVELS]     # filled when a level is first used; kernels keep their table
+cdef pl_slots tables[PL_MAX_ISA_LEVELS]     # each filled on first use of its level; kernels keep pointers to them
 cdef bint usable[PL_MAX_ISA_LEVELS]         # does this CPU have the level?
 cdef int level_count = 0
 current = ""
 
 
 cdef void parallel_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx) noexcept nogil:
-    """Call fn(ctx, begin, end, thread) for disjoint ranges that cover [0, n), multiples of `grain` but for the last.
+    """Call fn(ctx, begin, end, thread) for disjoint ranges that cover [0, n).
 
-    Where n is not more than `grain`, or pool is NULL, the caller runs everything.
+    All ranges but the last are multiples of `grain`.  If n is at most `grain`, or pool is NULL, the caller runs
+    everything.
     """
     if pool != NULL:
         pl_for(pool, n, grain, fn, ctx)
@@ -43,32 +44,32 @@ cdef pl_binary_fn binary_kernel(str name) except NULL:
 
 @functools.lru_cache(1024)
 def _fitted(str name, bytes p):
-    """Parameters of sum_q8 or mul_q8 with the numbers of simd/fitted.h, where there are such; of lines8, or None."""
+    """Parameters of sum_q8 or mul_q8, with the fit of simd/fitted.h if it exists; parameters of lines8, or None."""
     cdef pl_fitted_sum s
     cdef pl_fitted_product m
     cdef pl_lines8 lines
-    cdef const char *at = p
+    cdef const char *data = p
     if name == "lines8":
         memset(&lines, 0, sizeof(lines))
-        memcpy(&lines, at, min(<Py_ssize_t>sizeof(lines.table), len(p)))
+        memcpy(&lines, data, min(<Py_ssize_t>sizeof(lines.table), len(p)))
         return (<char *>&lines)[:sizeof(lines)] if pl_fit_lines(&lines) else None
     if name == "sum_q8":
         memset(&s, 0, sizeof(s))
-        memcpy(&s, at, min(<Py_ssize_t>sizeof(sum_q_p), len(p)))
+        memcpy(&s, data, min(<Py_ssize_t>sizeof(sum_q_p), len(p)))
         pl_fit_sum(&s)
         return (<char *>&s)[:sizeof(s)]
     memset(&m, 0, sizeof(m))
-    memcpy(&m, at, min(<Py_ssize_t>sizeof(m), len(p)))
+    memcpy(&m, data, min(<Py_ssize_t>sizeof(m), len(p)))
     pl_fit_product(&m)
     return (<char *>&m)[:sizeof(m)]
 
 
 cpdef kernel_parameters(str name, p):
-    """Parameters as the element-wise micro-kernel `name` reads them: p itself, but for wide_unary and wide_binary.
+    """The parameters p in the form that the element-wise micro-kernel `name` reads; for most kernels, p itself.
 
-    These take the words b"op x_type y_type", which are looked up here, once, when a kernel is made.  For sum_q8 and
-    mul_q8 a faster way to the same results is looked for, see simd/fitted.h; lines8 takes the table of lut8, and has
-    None where that is neither one line nor the maximum of two.
+    wide_unary and wide_binary take b"op x_type y_type", which is parsed here, once per kernel.  For sum_q8 and mul_q8,
+    this searches for a faster computation with the same results, see simd/fitted.h.  lines8 takes the table of lut8;
+    the result is None if the table is neither one line nor the maximum of two.
     """
     cdef int32_t numbers[3]
     if name == "sum_q8" or name == "mul_q8" or name == "lines8":
@@ -88,24 +89,24 @@ cdef int pool_threads(const pl_pool *pool) noexcept nogil:
 cdef void *memory_of(array, Py_ssize_t nbytes) except? NULL:
     """The address of a contiguous array of `nbytes` bytes, which the caller keeps alive.
 
-    It takes a sixth of the time of a memoryview.  Raises ValueError for another size, or where the array is
-    not contiguous.
+    It takes a sixth of the time of a memoryview.  Raises ValueError if the array has another size or is not contiguous.
     """
     cdef Py_buffer view
     PyObject_GetBuffer(array, &view, PyBUF_SIMPLE)
-    cdef void *at = view.buf
+    cdef void *address = view.buf
     cdef Py_ssize_t size = view.len
     PyBuffer_Release(&view)
     if size != nbytes:
         raise ValueError(f"an array of {size} bytes instead of {nbytes}")
-    return at
+    return address
 
 
 cdef void defer_packing(pl_packing_task *task, ptrdiff_t nbytes, held, ptrdiff_t copied=0):
-    """Run `task` before the next finish_packing() returns; at once, unless begin_packing() was called.
+    """Run `task` before the next finish_packing() returns, or immediately if begin_packing() was not called.
 
-    The task is from malloc, and freed after it has run.  nbytes: the amount of work; held: the owner of all memory that
-    the task reads and writes; copied: bytes of it that nothing else holds.  Where tasks hold many of these, all run.
+    The task comes from malloc and is freed after it has run.  nbytes: the amount of work; held: owns all memory that
+    the task reads and writes; copied: bytes that only the task keeps alive.  All waiting tasks run when these add up to
+    much.
     """
     cdef int waits
     task.held, task.bytes, task.slots, task.copied = <void *>held, nbytes, slots, copied
@@ -130,7 +131,7 @@ cdef void release(pl_packing_task *task):
 
 
 cdef void drain_packing():
-    """Wait for the packing that was deferred so far."""
+    """Wait for all packing deferred so far."""
     cdef pl_packing_task *task
     with nogil:
         task = pl_packing_drain()
@@ -138,7 +139,7 @@ cdef void drain_packing():
 
 
 def begin_packing():
-    """Defer this thread's packing until finish_packing(); another thread starts on it.  Can be nested."""
+    """Defer this thread's packing until finish_packing(), while another thread works on it.  Calls may be nested."""
     pl_packing_begin()
 
 
@@ -151,15 +152,15 @@ def finish_packing():
 
 
 def available():
-    """Names of the ISA levels that this CPU has, weakest first."""
+    """Names of the ISA levels that this CPU supports, weakest first."""
     return [pl_isa_levels[i].name.decode() for i in range(level_count) if usable[i]]
 
 
 def use(str name):
-    """Select the ISA level `name` for everything that is lowered from now on.
+    """Select the ISA level `name` for everything lowered from now on.
 
-    Interpreters that exist already keep their level, for which their weights are packed.
-    Raises ValueError when the CPU lacks the level.
+    Existing interpreters keep their level, because their weights are packed for it.  Raises ValueError if the CPU lacks
+    the level.
     """
     global current, slots
     if name not in available():
@@ -179,7 +180,7 @@ def use(str name):
 
 
 cdef class Pool:
-    """Worker threads of one interpreter; `threads` includes the calling thread."""
+    """The worker threads of one interpreter.  threads: their number, including the calling thread."""
     def __cinit__(self, int threads):
         if threads < 1:
             raise ValueError(f"num_threads is {threads}; it must be at least 1")
@@ -195,10 +196,10 @@ cdef class Pool:
         return pl_pool_threads(self.ptr)
 
     def record(self, rows):
-        """Record the ranges of shared loops that threads run, until record(None); no loop may be running.
+        """Record which thread runs which range of each parallel loop, until record(None).  No loop may be running.
 
-        rows: (n, 5); each gets the nanoseconds of CLOCK_MONOTONIC at the begin and the end, the first item and the one
-        after the last, and the thread (0: the caller).
+        rows: (n, 5), one per range: nanoseconds of CLOCK_MONOTONIC at its begin and end, its first item, the item after
+        its last, and the thread (0: the caller).
         """
         cdef int64_t[:, ::1] view = rows
         if rows is None:
@@ -211,11 +212,11 @@ cdef class Pool:
 
     @property
     def recorded(self):
-        """Number of ranges since record(); those beyond its rows are only counted."""
+        """Number of ranges since record(), including ranges for which there was no row."""
         return pl_pool_recorded(self.ptr)
 
 
-while pl_isa_levels[level_count].name != NULL:      # once: on a virtual machine a probe takes microseconds
+while pl_isa_levels[level_count].name != NULL:      # probed once, because virtual machines take microseconds for it
     usable[level_count] = pl_isa_levels[level_count].usable()
     level_count += 1
 use(os.environ.get("PYLITE_ISA") or available()[-1])

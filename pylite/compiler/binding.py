@@ -1,4 +1,4 @@
-"""Calls to kernels: every Value, View and Scratch becomes a numpy array of its memory."""
+"""Turns calls into kernels: every Value, View and Scratch becomes a numpy array on its memory."""
 import numpy as np
 
 from pylite import errors
@@ -16,15 +16,15 @@ def bind(calls, storage, model, pool=None):
 
 
 def operands(calls, storage, model, pool=None):
-    """What the kernels of `calls` take: for each a list of arrays, packed weights and parameters.
+    """The arguments of the kernels of `calls`: a list of arrays, packed weights and parameters for each.
 
-    model: packs weights, or None; pool: the MemoryPool of weights that are known since the run alone.
+    model: the Model that packs weights, or None; pool: the MemoryPool for packing weights that a run computed.
     """
     def pack(packed):
         return model.pack(packed, pool)
 
     def banded(item):
-        """The bytes of a Banded value that is its own root, and its guard bands."""
+        """The bytes of a Banded value together with its guard bands; the value is its own root."""
         value = item.value
         return np.ndarray((value.nbytes + 2 * BAND,), np.uint8, storage.arena, storage.offsets[value.index] - BAND)
 

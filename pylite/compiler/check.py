@@ -1,11 +1,11 @@
-"""The operators of a graph that cannot run: all are named at once, before anything is lowered."""
+"""Finds the operators of a graph that cannot run, and names all of them at once, before anything is lowered."""
 from pylite import errors
 from pylite.ir.registry import default
 from pylite.schema.tables import enum_numbers
 
 UNRESOLVED = "Didn't find op for builtin opcode"
 REMEDY = "Register it as a custom op, or convert the model without it"
-REMEDIES = {        # of custom ops that only one device's delegate runs
+REMEDIES = {        # for custom ops that only the delegate of one device runs
     "edgetpu-custom-op": "The model was compiled for a Coral Edge TPU: pass "
                          "experimental_delegates=[load_delegate('libedgetpu.so.1')], or use the file without _edgetpu "
                          "in its name",

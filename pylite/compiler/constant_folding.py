@@ -1,4 +1,4 @@
-"""Nodes whose inputs are all known are computed while the graph is lowered, and only then."""
+"""Computes nodes whose inputs are all known, once, while the graph is lowered."""
 import numpy as np
 
 from pylite._core.run.memory import give_back
@@ -12,16 +12,16 @@ def evaluate(op, node):
     """Compute the outputs of a node whose inputs are known, and their shapes, by the op's `evaluate`."""
     results = op.evaluate(node, *[None if value is None else value.data for value in node.inputs])
     for value, result in zip(node.outputs, results, strict=True):
-        if value is not None:       # numpy's own indices have 32 bits on some machines, for example
+        if value is not None:       # the type may differ: numpy's indices have 32 bits on some machines
             data = np.ascontiguousarray(result, NUMPY_DTYPES[value.dtype])
             value.data, value.shape = data.reshape(result.shape), result.shape
 
 
 def fold(model, subgraph, node, emitted, pool):
-    """Compute the outputs of a node whose inputs are known, by its calls.
+    """Compute the outputs of a node whose inputs are known by running its calls.
 
-    emitted: list of Call, Alias, Constant; pool: the MemoryPool for packing weights that are not the file's.  Results
-    that depend on the file alone are kept with the model.
+    emitted: list of Call, Alias, Constant; pool: the MemoryPool for packing weights that are not in the file.  The
+    model keeps results that depend only on the file.
     """
     outputs = [value for value in node.outputs if value is not None]
     fixed = all(value is None or value.fixed for value in node.inputs)
@@ -42,20 +42,20 @@ def fold(model, subgraph, node, emitted, pool):
 
 
 def _give_back(operands):
-    """Give the file's pages of operands back: in most models nothing else reads them."""
+    """Return the operands' pages of the file to the system, because in most models nothing else reads them."""
     for value in operands:
         if value is not None and value.fixed:
             give_back(value.data)
 
 
 def compute(model, node, emitted, outputs, pool=None):
-    """Give the Values `outputs` of `node` the contents that `emitted`, its calls, compute."""
+    """Run `emitted`, the calls of `node`, and set the contents of its Values `outputs`."""
     _assign_known(emitted)
     _run(model, node, [item for item in emitted if type(item) is Call], outputs, pool)
 
 
 def _assign_known(emitted):
-    """The contents of constants and aliases."""
+    """Set the contents of constants and aliases."""
     for item in emitted:
         if type(item) is Constant:
             item.y.data = np.asarray(item.data, order="C")
@@ -65,7 +65,7 @@ def _assign_known(emitted):
 
 
 def _run(model, node, calls, outputs, pool):
-    """Run the calls; the outputs that are not known yet get their contents."""
+    """Run the calls, and set the contents of outputs that are not known yet."""
     computed = [value for value in outputs if value.data is None]
     arrays = {value.index: np.zeros(value.shape, NUMPY_DTYPES[value.dtype]) for value in computed}
     for kernel in binding.bind(calls, binding.Storage(arrays), model, pool):

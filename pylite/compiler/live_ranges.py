@@ -1,11 +1,11 @@
-"""Live ranges that change on trial, and the log that undoes the changes."""
+"""Live ranges during trial changes, and the log that undoes the changes."""
 from itertools import accumulate
 
 from pylite._core.run.arena import ALIGNMENT
 
 
 class UndoLog:
-    """Changes to dictionaries and to the places of values, which can be undone back to an earlier length of the log."""
+    """Records changes to dictionaries and to the places of values, and undoes them back to an earlier length."""
 
     def __init__(self):
         self._entries = []      # (dictionary, key, item before) or (None, value, (root, byte offset) before)
@@ -40,7 +40,7 @@ class UndoLog:
 
 
 class LiveRanges:
-    """The live range of each root, and the bytes alive at each step, while roots are placed in others.
+    """The live range of each root, and the bytes alive at each step, while roots are placed inside other roots.
 
     steps: {root: (first, last)}.  lifetimes: the Lifetimes before; count: of steps; log: the UndoLog of the trial.
     """
@@ -59,11 +59,11 @@ class LiveRanges:
         self._live_bytes = list(accumulate(change))
 
     def peak(self):
-        """The most bytes that are alive at one step."""
+        """The largest number of bytes alive at one step."""
         return max(self._live_bytes)
 
     def mark(self):
-        """The present state, for undo()."""
+        """A mark of the current state, for undo()."""
         return len(self.log), self._live_bytes.copy()
 
     def undo(self, mark):

@@ -1,4 +1,4 @@
-"""Graph to calls: infer every shape, choose every kernel, fold constants."""
+"""Turns a graph into calls: infers every shape, chooses every kernel, folds constants."""
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pylite.ir.host import Host
 
 _PACKED = frozenset((Packed,))
-_LARGEST = 2**31 - 1    # size of a dimension, which has 32 bits in the file and for callers
-_MOST_DIMENSIONS = 32 if np.__version__.startswith("1.") else 64     # of an array
-_MANY = 2**26           # elements from which a result's bytes are compared with the machine's memory
+_LARGEST = 2**31 - 1    # dimension: the file and the API have 32 bits for it
+_MOST_DIMENSIONS = 32 if np.__version__.startswith("1.") else 64     # of a numpy array
+_MANY = 2**26           # results with more elements are checked against the machine's memory
 
 
 @np.errstate(all="ignore")
@@ -32,9 +32,9 @@ def lower(model, subgraph, shapes, preserve=False, find=default.find, dynamic=Fa
     """Lower `subgraph` for the input `shapes` (one tuple per graph input).
 
     model: the runtime's Model, which keeps folded constants and packed weights; preserve: give every tensor its own
-    memory; find(operator): its Op; dynamic: stop at a boundary where a shape depends on data, instead of raising;
-    host: the host.Host, for ops that call other subgraphs or keep a state.
-    Raises OpError (a RuntimeError) naming the node and tensor that cannot be prepared.
+    memory; find(operator): returns its Op; dynamic: if a shape depends on data, stop at a boundary instead of raising;
+    host: the host.Host, for ops that call other subgraphs or keep state.
+    Raises OpError (a RuntimeError) that names the node and the tensor that cannot be prepared.
     """
     fused = ()
     if not preserve:
@@ -43,7 +43,7 @@ def lower(model, subgraph, shapes, preserve=False, find=default.find, dynamic=Fa
         _check_sparse(subgraph, host.max_memory)
     values = values_of(Value, subgraph.tensors, model.constant)
     if host is not None:
-        for position, data in host.given.items():
+        for position, data in host.known_inputs.items():
             values[subgraph.inputs[position]].data = data
     for index, shape in zip(subgraph.inputs, shapes, strict=True):
         values[index].shape = shape
@@ -55,7 +55,7 @@ def lower(model, subgraph, shapes, preserve=False, find=default.find, dynamic=Fa
 
 
 def _check_sparse(subgraph, max_memory):
-    """Raise MemoryLimitError where sparse constants take more than `max_memory` once they are dense."""
+    """Raise MemoryLimitError if sparse constants take more than `max_memory` in dense form."""
     total = sum([prod(tensor.shape) * NUMPY_DTYPES[tensor.dtype].itemsize for tensor in subgraph.tensors
                  if tensor.sparsity is not None])
     if total > max_memory:
@@ -65,7 +65,7 @@ def _check_sparse(subgraph, max_memory):
 
 
 def lower_values(model, subgraph, values, preserve, find, dynamic, host):
-    """The rest of lower(): the Lowered of `subgraph`, whose `values` have the contents that are known beforehand."""
+    """The second half of lower(): the Lowered of `subgraph`, whose `values` have all contents known beforehand."""
     lowering = _Lowering(model, subgraph, values, preserve, host)
     lowered = lowering.lowered
     ops = [find(operator) for operator in subgraph.operators]
@@ -82,14 +82,14 @@ def lower_values(model, subgraph, values, preserve, find, dynamic, host):
             return lowered
         except errors.PyliteError:
             raise
-        except Exception as problem:        # above all, scales that no multiplier can express
+        except Exception as problem:        # mostly scales that no multiplier can express
             raise node.wrapped(problem) from problem
         position = lowering.repeat(ops, position + 1)
     return lowered if preserve else pipeline.rewrite_calls(lowered)
 
 
 def _stop(lowered, position, boundary):
-    """End `lowered` before operator `position`, which waits for `boundary`; a Node there is evaluated, not lowered."""
+    """End `lowered` before operator `position`, which waits for `boundary`; a Node as boundary is evaluated instead."""
     subgraph = lowered.subgraph
     evaluated = type(boundary) is Node
     head, tail = subgraph.operators[:position], subgraph.operators[position + evaluated:]
@@ -106,22 +106,21 @@ def _stop(lowered, position, boundary):
 
 
 class _Budget:
-    """Bytes that results may take which are found while lowering: `max_memory`, or what the machine has.
+    """Limits the bytes of results that are computed during lowering, to `max_memory` or the machine's memory.
 
-    many: elements from which a result is checked; known: bytes of the results so far, and of those that were found
-    before.
+    many: results with more elements are checked; known: bytes of all results so far, including earlier segments'.
     """
     __slots__ = ("max_memory", "many", "known")
 
     def __init__(self, max_memory, values):
         self.max_memory = max_memory
-        self.many = _MANY if max_memory is None else max_memory // 16      # bytes of the largest element
-        found = [] if max_memory is None else [
+        self.many = _MANY if max_memory is None else max_memory // 16      # the largest element has 16 bytes
+        owned = [] if max_memory is None else [
             v for v in values if v.kind == "carried" or (v.data is not None and not v.fixed)]
-        self.known = sum([value.nbytes for value in found])
+        self.known = sum([value.nbytes for value in owned])
 
     def check(self, node, value):
-        """Raise MemoryLimitError where `value`, a result of `node`, does not fit."""
+        """Raise MemoryLimitError if `value`, a result of `node`, does not fit."""
         limit = memory_limit() if self.max_memory is None else self.max_memory
         if self.known + value.nbytes > limit:
             has = "this machine has" if self.max_memory is None else "max_memory is"
@@ -130,7 +129,7 @@ class _Budget:
                 f"beside {self.known} of constants that are computed; {has} {limit}. Make the inputs smaller")
 
     def packing_pool(self):
-        """A MemoryPool for what computing a result packs."""
+        """A MemoryPool for weights that are packed to compute a result."""
         return MemoryPool(limit=-1 if self.max_memory is None else max(0, self.max_memory - self.known))
 
     def reserve(self, node, values):
@@ -143,7 +142,7 @@ class _Budget:
 
 
 class _Lowering:
-    """Lowers one node after the other into a Lowered."""
+    """Lowers the nodes one by one into a Lowered."""
 
     def __init__(self, model, subgraph, values, preserve, host):
         self.lowered = Lowered(subgraph, values, model)
@@ -157,18 +156,18 @@ class _Lowering:
         self.recorded = slots_in([values[index].shape for index in subgraph.inputs]) != set()
 
     def repeat(self, ops, position):
-        """Lower the operators from `position` on that repeat earlier ones; returns the position of the first other one.
+        """Lower operators from `position` on until one repeats no earlier one; returns its position.
 
-        ops: what runs each operator.
+        ops: the op of each operator.
         """
         lowered = self.lowered
-        if self.may_have_objects or self.recorded:      # the numbers of Dims tell no nodes apart
+        if self.may_have_objects or self.recorded:      # Dims with equal numbers may still differ
             return position
         return self.repeats.lower(lowered.subgraph.operators, ops, position, self.host, lowered.nodes, lowered.calls,
                                   self._finish)
 
     def _finish(self, node, item):
-        """Enter an Alias or Packed of a node that repeats another."""
+        """Process an Alias or Packed of a node that repeats another."""
         try:
             if type(item) is not Packed:
                 self._alias(node, item.y, item.x)
@@ -180,7 +179,7 @@ class _Lowering:
             raise node.wrapped(problem) from problem
 
     def add(self, node, op):
-        """Lower `node`, which `op` runs."""
+        """Lower `node` by its op."""
         lowered = self.lowered
         foldable = not op.stateful and _are_known(node.inputs)
         if self.recorded:
@@ -211,7 +210,7 @@ class _Lowering:
             self._emit(node, emitted)
 
     def _emit(self, node, emitted):
-        """Enter what `node` was lowered to."""
+        """Append the calls, aliases and constants of `node`."""
         lowered = self.lowered
         for item in emitted:
             kind = type(item)
@@ -248,7 +247,7 @@ class _Lowering:
 
 
 def as_list(emitted):
-    """What an op lowered a node to, as a list."""
+    """The result of an op's lower(), as a list."""
     return emitted if isinstance(emitted, list) else [emitted]
 
 
@@ -260,7 +259,7 @@ def _are_known(inputs):
 
 
 def _prepared(op, node, foldable, budget):
-    """Infer the outputs' shapes; returns what the op lowers `node` to, None where there is nothing to compute."""
+    """Infer the outputs' shapes; returns the result of the op's lower(), None if there is nothing to compute."""
     shapes = op.infer(node)
     if shapes is None:
         if not foldable:
@@ -289,7 +288,7 @@ def _prepared(op, node, foldable, budget):
 
 
 def _may_share(y, x, outputs):
-    """May y share x's memory?  Not where the caller could see or change one through the other."""
+    """May y share x's memory?  Not if the caller could see or change one through the other."""
     root = x.root
     if root.data is not None or root.kind == "variable":
         return False

@@ -1,7 +1,7 @@
 """The passes, in their order.  Each is a module of `passes` with the function `run`, imported when it first applies.
 
-The tables give for each pass its module, its purpose, and whether it applies to a graph.  Elision of copies is not
-here: it compares plans, so that the memory planner runs it.
+The tables list each pass with its module, its purpose, and whether it applies to a graph.  Copy elision is not here:
+it compares plans, so the memory planner runs it.
 """
 import importlib
 from itertools import pairwise
@@ -26,7 +26,7 @@ def _has_elementwise_pairs(lowered):
 
 
 def _may_fuse(a, b):
-    """May `b` be fused with `a`, the call before it?  As tables always, in blocks where results leave the cache."""
+    """May `b` be fused with `a`, the call before it?  Tables always; blocks only if results do not fit the cache."""
     if a.kernel == UNARY:
         return b.kernel == UNARY or a.args[3].shape[0] >= STREAMED
     return a.kernel == BINARY and a.args[4].shape[0] >= STREAMED
@@ -40,7 +40,7 @@ def _has_reads(lowered):
 GRAPH_PASSES = (
     ("activation_fusion", "operators apply the activations of floats that follow them", _has_activations),
 )
-# Subgraph -> Subgraph, before lowering, for those that operators call.
+# Subgraph -> Subgraph, before lowering, for subgraphs that operators call.
 CALLEE_PASSES = (
     ("tensor_array_writes", "a write of one element of a TensorArray has known shapes", _has_concats_of_slices),
 )
@@ -61,13 +61,13 @@ def rewrite_graph(subgraph, find):
     fused = []
     for name, _, applies in GRAPH_PASSES:
         if applies(subgraph):
-            subgraph, found = _pass(name)(subgraph, find)
-            fused += found
+            subgraph, count = _pass(name)(subgraph, find)
+            fused += count
     return subgraph, fused
 
 
 def rewrite_callee(subgraph):
-    """The Subgraph, which operators call, with fewer shapes that depend on data."""
+    """A subgraph that operators call, rewritten so that fewer shapes depend on data."""
     for name, _, applies in CALLEE_PASSES:
         if applies(subgraph):
             subgraph = _pass(name)(subgraph)
@@ -75,7 +75,7 @@ def rewrite_callee(subgraph):
 
 
 def rewrite_calls(lowered):
-    """The Lowered with fewer or cheaper calls, whose results are the same."""
+    """The Lowered with fewer or cheaper calls that have the same results."""
     for name, _, applies in CALL_PASSES:
         if applies(lowered):
             lowered = _pass(name)(lowered)

@@ -1,4 +1,4 @@
-"""Lifetimes to arena offsets: which values share memory, and where each is placed."""
+"""Turns lifetimes into arena offsets: decides which values share memory, and where each one is placed."""
 import math
 import operator
 
@@ -19,9 +19,9 @@ class Plan:
     """The arena of one lowered subgraph.
 
     offsets: {root tensor index: byte offset}; scratch: {Scratch: byte offset}; total: bytes; bound: the largest sum
-    of sizes alive at one step, below which no plan can be; blocks: list of (root or Scratch, offset, nbytes, first,
-    last); unreadable: the values that were written over in place, or are no single run of bytes; banded: the roots
-    with a guard band before and one behind their block.
+    of sizes alive at one step, a lower bound for any plan; blocks: list of (root or Scratch, offset, nbytes, first,
+    last); unreadable: values that are overwritten in place, or are not a single run of bytes; banded: roots with guard
+    bands before and behind their block.
     """
     __slots__ = ("offsets", "scratch", "total", "bound", "blocks", "unreadable", "banded")
 
@@ -35,7 +35,7 @@ class Plan:
         self.banded = banded
 
     def overwritten(self, value):
-        """Is the memory of `value` written after its last use, so that the caller cannot read it after a run?"""
+        """Is the memory of `value` overwritten after its last use?  Then the caller cannot read it after a run."""
         if value in self.unreadable:
             return True
         root = value.root
@@ -50,7 +50,7 @@ class Plan:
         return False
 
     def peak(self):
-        """(step, live bytes) of the high-water mark, the first step with the most live bytes."""
+        """(step, live bytes) of the first step with the most live bytes."""
         change = {}
         for _, _, nbytes, first, last in self.blocks:
             change[first] = change.get(first, 0) + nbytes
@@ -64,9 +64,9 @@ class Plan:
 
 
 class Access:
-    """When the caller of a graph uses its tensors: in the middle of a run.  Others it uses at any time.
+    """The tensors that the caller of a graph uses in the middle of a run.  It may use all others at any time.
 
-    written: {input: the operator before which it is written}; read: {output: the operator after which it is read}.
+    written: {input: the operator before which the caller writes it}; read: {output: the operator after which it reads}.
     """
     __slots__ = ("written", "read")
 
@@ -76,11 +76,11 @@ class Access:
 
 
 class Lifetimes:
-    """The live ranges of all that needs arena memory.
+    """The live ranges of everything in the arena.
 
-    first, last: {root: step}; scratch: [(Scratch, step)]; sizes: {root or Scratch: bytes}; banded: roots that need a
-    guard band before and one behind them; unreadable: as in Plan; rewritten: {root: the last step that wrote over its
-    contents}; copies: the steps that only copy.
+    first, last: {root: step}; scratch: [(Scratch, step)]; sizes: {root or Scratch: bytes}; banded: roots that need
+    guard bands before and behind them; unreadable: as in Plan; rewritten: {root: the last step that overwrites it};
+    copies: the steps that only copy.
     """
     __slots__ = ("first", "last", "scratch", "sizes", "banded", "unreadable", "rewritten", "copies")
     first: "dict[Value, int]"
@@ -98,28 +98,28 @@ def lifetimes(lowered, preserve=False, access=None):
 
     access: the caller's Access, or None.
     """
-    found = Lifetimes()
-    found.first, found.last = dict.fromkeys(lowered.evaluated, 0), dict.fromkeys(lowered.evaluated, 0)
-    found.scratch, found.banded, found.copies = [], set(), []
-    _scan_calls(lowered.calls, found)
-    _extend_to_caller(lowered, found, access or Access({}, {}))
+    lifetimes = Lifetimes()
+    lifetimes.first, lifetimes.last = dict.fromkeys(lowered.evaluated, 0), dict.fromkeys(lowered.evaluated, 0)
+    lifetimes.scratch, lifetimes.banded, lifetimes.copies = [], set(), []
+    _scan_calls(lowered.calls, lifetimes)
+    _extend_to_caller(lowered, lifetimes, access or Access({}, {}))
     if preserve:
-        _extend_throughout(lowered, found)
-        found.unreadable, found.rewritten = set(), {}
+        _extend_throughout(lowered, lifetimes)
+        lifetimes.unreadable, lifetimes.rewritten = set(), {}
     else:
-        found.unreadable, found.rewritten = _share_in_place(lowered, found.first, found.last)
-    found.sizes = {root: root.nbytes for root in found.first}
-    for scratch, _ in found.scratch:
-        found.sizes[scratch] = math.prod(scratch.shape) * NUMPY_DTYPES[scratch.dtype].itemsize
-    return found
+        lifetimes.unreadable, lifetimes.rewritten = _share_in_place(lowered, lifetimes.first, lifetimes.last)
+    lifetimes.sizes = {root: root.nbytes for root in lifetimes.first}
+    for scratch, _ in lifetimes.scratch:
+        lifetimes.sizes[scratch] = math.prod(scratch.shape) * NUMPY_DTYPES[scratch.dtype].itemsize
+    return lifetimes
 
 
-def _scan_calls(calls, found):
-    """Note what the calls see, and in which steps."""
-    first, last, scratch = found.first, found.last, found.scratch
+def _scan_calls(calls, lifetimes):
+    """Record which memory the calls use, and in which steps."""
+    first, last, scratch = lifetimes.first, lifetimes.last, lifetimes.scratch
     for step, call in enumerate(calls):
         if call.kernel == COPY:
-            found.copies.append(step)
+            lifetimes.copies.append(step)
         for a in of_types(call.args, _IN_MEMORY):
             kind = type(a)
             if kind is Value:
@@ -128,7 +128,7 @@ def _scan_calls(calls, found):
                 root = a.value.root
             elif kind is Banded:
                 root = a.value
-                found.banded.add(root)
+                lifetimes.banded.add(root)
             else:
                 scratch.append((a, step))
                 continue
@@ -138,22 +138,22 @@ def _scan_calls(calls, found):
                 first[root] = last[root] = step
 
 
-def _extend_to_caller(lowered, found, access):
+def _extend_to_caller(lowered, lifetimes, access):
     """The caller writes inputs at any time and reads outputs after the last step, unless its Access says otherwise."""
     values, end = lowered.values, len(lowered.calls)
     for index in lowered.subgraph.inputs:
         root = values[index].root
         if root.kind == "input" and index in access.written:
-            found.first[root] = _steps(lowered, access.written[index] - 1)
-            found.last[root] = max(found.last.get(root, 0), found.first[root])
+            lifetimes.first[root] = _steps(lowered, access.written[index] - 1)
+            lifetimes.last[root] = max(lifetimes.last.get(root, 0), lifetimes.first[root])
         elif root.kind == "input":
-            found.first[root], found.last[root] = 0, end
+            lifetimes.first[root], lifetimes.last[root] = 0, end
     for index in lowered.subgraph.outputs:
         root = values[index].root
         if root.planned:
-            found.first.setdefault(root, 0)
+            lifetimes.first.setdefault(root, 0)
             last = _steps(lowered, access.read[index]) - 1 if index in access.read else end
-            found.last[root] = max(found.last.get(root, 0), last)
+            lifetimes.last[root] = max(lifetimes.last.get(root, 0), last)
 
 
 def _steps(lowered, operator):
@@ -161,12 +161,12 @@ def _steps(lowered, operator):
     return max((step + 1 for step, call in enumerate(lowered.calls) if call.node.index <= operator), default=0)
 
 
-def _extend_throughout(lowered, found):
-    """Every tensor keeps its contents to the end."""
+def _extend_throughout(lowered, lifetimes):
+    """Extend the lifetime of every tensor to the end."""
     for value in lowered.values:
         root = value.root
         if root.planned and value.index not in lowered.later:
-            found.first[root], found.last[root] = 0, len(lowered.calls)
+            lifetimes.first[root], lifetimes.last[root] = 0, len(lowered.calls)
 
 
 def place(lifetimes, guard=False):
@@ -196,7 +196,7 @@ def place(lifetimes, guard=False):
 def _share_in_place(lowered, first, last):
     """Place an output in the memory of an input whose last use is the same call.
 
-    Returns (the values whose contents are written over by it, {root: the last step that wrote over its contents}).
+    Returns (the values that are overwritten by this, {root: the last step that overwrites its contents}).
     """
     members = _members(lowered.values)
     clobbered, rewritten = set(), {}
@@ -233,5 +233,5 @@ def _members(values):
 
 
 def _fits_in_place(old, new):
-    """Can `new` take over the memory of `old`?  Only that of another temporary of its size."""
+    """Can `new` take over the memory of `old`?  Only if `old` is another temporary of the same size."""
     return old is not new and old.data is None and old.kind == "temporary" and old.nbytes == new.nbytes

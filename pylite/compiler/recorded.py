@@ -1,4 +1,4 @@
-"""A subgraph lowered once for all input shapes that pass the same tests: see _core/graph/dimensions.pyx."""
+"""A subgraph lowered once for all input shapes that satisfy the same guards: see _core/graph/dimensions.pyx."""
 from functools import cached_property
 
 from pylite._core.graph.dimensions import Recording, UnrecordableError
@@ -15,8 +15,8 @@ from pylite.ir.values import Call, FoldablePad, Node, Packed, Scratch, Value, Vi
 class RecordedProgram:
     """A subgraph lowered for input shapes with Dims.
 
-    lowered, lifetimes: with Dims; tape: of the recording; present: the Instance whose calls the Rebinder binds;
-    variables: Values.
+    lowered, lifetimes: with Dims; tape: evaluates the recording; present: the Instance whose calls the Rebinder binds;
+    variables: the variables' Values.
     """
 
     def __init__(self, lowered, lifetimes, recording, shapes, varying, ends):
@@ -33,15 +33,15 @@ class RecordedProgram:
                                  firsts, lasts)
 
     def evaluate(self, shapes):
-        """Evaluate the tape for input `shapes` of the same ranks; False where another lowering is due."""
+        """Evaluate the tape for input `shapes`; False if the graph must be lowered anew for them."""
         return self.tape.fits(shapes)
 
     def instance(self, numbers):
-        """The Instance for the Numbers of certain shapes."""
+        """The Instance for Numbers, which stand for one set of shapes."""
         return Instance(self.lowered, numbers)
 
     def variable_values(self, numbers):
-        """The variables, with their shapes."""
+        """The variables, with their current shapes."""
         return self.variables and [self.instance(numbers).thing(value) for value in self.variables]
 
 
@@ -58,14 +58,15 @@ def _blocks(lifetimes):
 
 # ---- recording -----------------------------------------------------------------------------------------------
 def record(model, subgraph, shapes, varying, preserve, find, host, is_called):
-    """The RecordedProgram of `subgraph` where the dimensions `varying`, [(input, axis)], change; shapes: at hand.
+    """The RecordedProgram of `subgraph` in which the dimensions `varying`, [(input, axis)], change; shapes: the
+    current.
 
-    Raises UnrecordableError, or what lowering raises, where only lowering anew will do.
+    Raises UnrecordableError, or an error of lowering, if the subgraph must be lowered anew for each set of shapes.
     """
     recording = Recording()
     dims = [list(shape) for shape in shapes]
     for position, axis in varying:
-        dims[position][axis] = recording.given(dims[position][axis])
+        dims[position][axis] = recording.add_input(dims[position][axis])
     lowered = lowering.lower(model, subgraph, [tuple(shape) for shape in dims], preserve, find, True, host)
     if lowered.boundary is not None:
         raise UnrecordableError("shapes depend on data")
@@ -79,7 +80,7 @@ def record(model, subgraph, shapes, varying, preserve, find, host, is_called):
 
 # ---- copies with numbers ---------------------------------------------------------------------------------------
 class Instance:
-    """Copies of what a Lowered consists of, with numbers in place of Dims; each is made when it is first asked for."""
+    """Copies of the parts of a Lowered, with numbers in place of Dims; each copy is created on first use."""
 
     def __init__(self, lowered, numbers):
         self._source, self._numbers, self._filled = lowered, numbers, numbers.filled
@@ -94,64 +95,64 @@ class Instance:
         return [self._call(call) for call in self._source.calls]
 
     def thing(self, thing):
-        """The copy of a Value, View, Scratch, or anything else with Dims; itself where it has none."""
-        made = self._copies.get(id(thing))
-        if made is None:
+        """The copy of a Value, View, Scratch, or anything else with Dims; the thing itself if it has no Dims."""
+        copy = self._copies.get(id(thing))
+        if copy is None:
             kind = type(thing)
             if isinstance(thing, Value):
-                made = self._value(thing)
+                copy = self._value(thing)
             elif kind is View:
-                made = View(self.thing(thing.value), self._filled(thing.shape), self._filled(thing.strides),
+                copy = View(self.thing(thing.value), self._filled(thing.shape), self._filled(thing.strides),
                             self._filled(thing.offset), thing.dtype)
             elif kind is Scratch:
-                made = Scratch(self._filled(thing.shape), thing.dtype)
+                copy = Scratch(self._filled(thing.shape), thing.dtype)
             elif kind is Packed:
-                made = Packed(thing.function, self.thing(thing.value), *thing.args)
-                made.made = thing.made
+                copy = Packed(thing.function, self.thing(thing.value), *thing.args)
+                copy.result = thing.result
             else:
                 return self._filled(thing)
-            self._copies[id(thing)] = made
-        return made
+            self._copies[id(thing)] = copy
+        return copy
 
     def _value(self, value):
-        made = value.copied()
-        self._copies[id(value)] = made
-        made.shape, made.byte_offset = self._filled(value.shape), self._filled(value.byte_offset)
-        made.data, made.pad = contents(self._numbers, value.data, value.dtype, made.shape), None
-        made.root = made if value.root is value else self.thing(value.root)
-        return made
+        copy = value.copied()
+        self._copies[id(value)] = copy
+        copy.shape, copy.byte_offset = self._filled(value.shape), self._filled(value.byte_offset)
+        copy.data, copy.pad = contents(self._numbers, value.data, value.dtype, copy.shape), None
+        copy.root = copy if value.root is value else self.thing(value.root)
+        return copy
 
     def _call(self, call):
-        made = Call(call.kernel, *[self.thing(a) for a in call.args], note=call.note, strided=call.strided)
-        made.names, made.node = call.names, call.node
+        copy = Call(call.kernel, *[self.thing(a) for a in call.args], note=call.note, strided=call.strided)
+        copy.names, copy.node = call.names, call.node
         if call.inplace is not None:
-            made.inplace = tuple([self.thing(value) for value in call.inplace])
-        return made
+            copy.inplace = tuple([self.thing(value) for value in call.inplace])
+        return copy
 
     def lowered(self):
         """The Lowered for these numbers."""
         source = self._source
-        made = Lowered(source.subgraph, self.values, source.model)
+        copy = Lowered(source.subgraph, self.values, source.model)
         nodes = {id(node): self._node(node) for node in [*source.nodes, *[call.node for call in source.calls]]}
-        made.nodes = [nodes[id(node)] for node in source.nodes]
-        made.calls = self.calls
-        for call, like in zip(made.calls, source.calls, strict=True):
-            call.node = nodes[id(like.node)]
-        made.pads = [(nodes[id(node)], self._pad(pad)) for node, pad in source.pads if id(node) in nodes]
-        made.later, made.evaluated = source.later, source.evaluated
-        made.notes, made.fused = dict(source.notes), source.fused
-        return made
+        copy.nodes = [nodes[id(node)] for node in source.nodes]
+        copy.calls = self.calls
+        for call, original in zip(copy.calls, source.calls, strict=True):
+            call.node = nodes[id(original.node)]
+        copy.pads = [(nodes[id(node)], self._pad(pad)) for node, pad in source.pads if id(node) in nodes]
+        copy.later, copy.evaluated = source.later, source.evaluated
+        copy.notes, copy.fused = dict(source.notes), source.fused
+        return copy
 
     def _node(self, node):
-        made = Node(node.index, node.operator, self.values, node.host)
-        made.inputs = [self.thing(value) for value in node.inputs]     # None for an absent one
-        made.outputs = [self.thing(value) for value in node.outputs]
-        return made
+        copy = Node(node.index, node.operator, self.values, node.host)
+        copy.inputs = [self.thing(value) for value in node.inputs]     # None for an absent one
+        copy.outputs = [self.thing(value) for value in node.outputs]
+        return copy
 
     def _pad(self, pad):
-        made = FoldablePad(self.thing(pad.y), self.thing(pad.x), self._filled(tuple(pad.pairs)), pad.fill)
-        made.folded = pad.folded
-        return made
+        copy = FoldablePad(self.thing(pad.y), self.thing(pad.x), self._filled(tuple(pad.pairs)), pad.fill)
+        copy.folded = pad.folded
+        return copy
 
     def plan(self, lifetimes, rebinder_offsets, total):
         """The Plan with the offsets of a Rebinder; lifetimes: with Dims."""

@@ -1,4 +1,4 @@
-"""What a call may have Dims in, while a subgraph is lowered for many shapes: see _core/graph/dimensions.pyx."""
+"""Restricts where calls may keep Dims, while a subgraph is lowered for many shapes: see _core/graph/dimensions.pyx."""
 import numpy as np
 
 from pylite._core.graph.dimensions import Computed, Dim, UnrecordableError, slots_in, with_guards
@@ -11,7 +11,7 @@ _PLAIN = frozenset((int, float, bool, str, bytes, type(None), np.ndarray, Comput
 def settle(call):
     """Replace the Dims in `call` by numbers, with guards, except in Values, Views, Scratches and tuples.
 
-    Raises UnrecordableError for what may hide Dims.
+    Raises UnrecordableError for an argument that may hide Dims.
     """
     if runs_python(call.kernel):
         raise UnrecordableError(f"{call.kernel} keeps the objects that it was made from")
@@ -20,7 +20,7 @@ def settle(call):
 
 
 def has_sizes(value):
-    """Are the contents of a Value known, and some of them Dims?"""
+    """Are the contents of a Value known, with Dims among them?"""
     data = value.data
     return type(data) is Computed or (data is not None and value.dtype != "string" and data.dtype.hasobject)
 

@@ -1,4 +1,4 @@
-"""Contents that are computed from dimensions, such as the shape that a RESHAPE is given, while these are recorded."""
+"""Folds tensors that are computed from recorded dimensions, such as the shape operand of a RESHAPE."""
 from functools import partial
 
 import numpy as np
@@ -9,14 +9,14 @@ from pylite.compiler.settling import give_numbers, has_sizes
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.values import Value
 
-_LIMITS = {"int32": 2**31, "int64": 2**62}      # those of a tape, which are smaller than those of int64
+_LIMITS = {"int32": 2**31, "int64": 2**62}      # for int64 the limit of a tape, which is lower
 
 
 def fold(op, node):
-    """Compute the outputs of `node`, of whose inputs all contents are known; returns False where folding must do.
+    """Compute the outputs of `node`, whose inputs are all known; returns False if constant folding must do it.
 
-    Contents of fixed size get Dims; others are computed for each set of shapes.  Where neither will do, the inputs get
-    numbers, with guards.
+    Outputs of fixed size get Dims as contents; others are computed for each set of shapes.  If neither is possible, the
+    inputs get numbers, with guards.
     """
     if not any(value is not None and has_sizes(value) for value in node.inputs):
         return False
@@ -32,7 +32,7 @@ def fold(op, node):
 
 
 def give_numbers_to(node):
-    """Replace the Dims in the contents of the inputs by numbers, with guards; were there any?"""
+    """Replace the Dims in the inputs' contents by numbers, with guards; returns whether there were any."""
     values = [value for value in node.inputs if value is not None and has_sizes(value)]
     for value in values:
         give_numbers(value)
@@ -40,7 +40,7 @@ def give_numbers_to(node):
 
 
 def tried(node, prepare):
-    """prepare(), which lowers `node`; once more if it fails on inputs with Dims and may not on numbers."""
+    """Call prepare(), which lowers `node`; if it fails on inputs with Dims, call it again with numbers."""
     try:
         return prepare()
     except Exception:
@@ -50,18 +50,18 @@ def tried(node, prepare):
 
 
 def _shapes(op, node):
-    """What the op infers, or None where it does not, or needs numbers."""
+    """The result of the op's infer(); None if it has none, or needs numbers."""
     try:
         return None if op.lower is None else op.infer(node)
-    except Exception:       # numbers instead of Dims may work, or give an error that explains the fault
+    except Exception:       # numbers in place of Dims may work, or raise an error that explains the fault
         return None
 
 
 def _with_dims(op, node, shapes):
-    """The contents of the outputs, with Dims; None where they have no fixed size, or are not the reference's.
+    """The outputs' contents with Dims; None if they have no fixed size, or if the op's reference disagrees.
 
-    The op's reference computes with integers and Dims as with any numbers.  It is used only where it gives what the
-    kernels give for the shapes at hand.
+    The reference computes with integers and Dims as with any numbers.  It is used only if its result for the current
+    shapes equals the kernels'.
     """
     inputs = [value for value in node.inputs if value is not None]
     if op.reference is None or slots_in(list(shapes)) or Computed in [type(value.data) for value in inputs]:
@@ -76,7 +76,7 @@ def _with_dims(op, node, shapes):
 
 
 def _referenced(op, node):
-    """The results of the op's reference, a list of arrays of objects; empty where it fails."""
+    """The results of the op's reference, a list of arrays of objects; empty if it fails."""
     try:
         results = op.reference(*[None if value is None else value.data for value in node.inputs], node.options)
     except Exception:       # it needs numbers, or other operands
@@ -85,7 +85,7 @@ def _referenced(op, node):
 
 
 def _checked(result, known, limit):
-    """A result of a reference computed on integers and Dims only, or None; known: the result for the present shapes."""
+    """A reference's result if it equals `known`, the kernels' for the current shapes, and is all integers and Dims."""
     numbers = [int(n) if isinstance(n, np.integer) else n for n in result.reshape(-1).tolist()]
     if result.shape != known.shape or not {type(n) for n in numbers} <= {int, Dim}:
         return None
@@ -121,9 +121,9 @@ def _only(op, node, *contents):
 
 
 def _evaluated(op, node, *contents):
-    """What the kernels of `node` compute from inputs with these (shape, contents): a list of arrays."""
-    inputs = [None if given is None else _copy(value, *given)
-              for value, given in zip(node.inputs, contents, strict=True)]
+    """The outputs that the kernels of `node` compute from inputs with these (shape, contents): a list of arrays."""
+    inputs = [None if content is None else _copy(value, *content)
+              for value, content in zip(node.inputs, contents, strict=True)]
     copy = node.with_operands(inputs, [Value(value.tensor) for value in node.outputs])
     for value, shape in zip(copy.outputs, op.infer(copy), strict=True):
         value.shape = shape
@@ -136,7 +136,7 @@ def _evaluated(op, node, *contents):
 
 def _copy(value, shape, contents):
     """A Value with numbers."""
-    made = Value(value.tensor)
-    made.data = contents if shape is None else np.array(contents, NUMPY_DTYPES[value.dtype]).reshape(shape)
-    made.shape, made.dtype = made.data.shape, value.dtype
-    return made
+    copy = Value(value.tensor)
+    copy.data = contents if shape is None else np.array(contents, NUMPY_DTYPES[value.dtype]).reshape(shape)
+    copy.shape, copy.dtype = copy.data.shape, value.dtype
+    return copy

@@ -1,4 +1,4 @@
-"""Copies between a tensor and its slices, as CONCATENATION, PAD, SPLIT, SLICE and their kin are lowered to."""
+"""Copies between a tensor and its slices: CONCATENATION, PAD, SPLIT, SLICE and similar ops are lowered to these."""
 from math import prod
 
 from pylite.ir import registry
@@ -10,8 +10,8 @@ from pylite.ir.values import Value, View
 class SliceCopy:
     """A copy of a slice into the full tensor (concat), or from the full tensor into the slice (split).
 
-    slice, full: Values; byte_offset: of the slice's first byte in the full tensor; runs: None where the slice is one
-    run of bytes there, else (bytes of a run, bytes from the begin of one run to the next); step: of the Call.
+    slice, full: Values; byte_offset: offset of the slice in the full tensor; runs: None if the slice is one run of
+    bytes there, else (bytes of a run, bytes from the start of one run to the next); step: number of the Call.
     """
     __slots__ = ("step", "node", "slice", "full", "byte_offset", "is_concat", "runs")
 
@@ -25,9 +25,9 @@ class SliceCopy:
         self.runs = runs
 
     def view_in_full(self, argument):
-        """The View of the full tensor with the elements that `argument`, a Value or View, has of the slice.
+        """The View of the full tensor that has the same elements as `argument`, a Value or View of the slice.
 
-        The slice has several runs.  None where no strides describe such a View.
+        The slice has several runs.  None if no strides describe such a View.
         """
         view = argument if type(argument) is View else argument.view()
         item = NUMPY_DTYPES[view.dtype].itemsize
@@ -52,7 +52,7 @@ class SliceCopy:
 
 
 def slice_copy(call, step):
-    """The SliceCopy that `call`, a movement.Copy, makes; None where it is another copy, or must be made."""
+    """The SliceCopy that `call`, a movement.Copy, performs; None if it copies no slice, or cannot be elided."""
     aliasing = getattr(registry.find(call.node.name), "aliasing", None)
     if aliasing is None:
         return None
@@ -69,17 +69,18 @@ def slice_copy(call, step):
 
 
 def _can_move(root, nbytes):
-    """Can `root`, which holds a slice of `nbytes`, be placed elsewhere?  Only a temporary without other bytes."""
+    """Can `root`, which holds a slice of `nbytes`, be placed elsewhere?  Only if it is a temporary without other
+    bytes."""
     return root.kind == "temporary" and root.data is None and root.nbytes == nbytes
 
 
 def _can_hold(root, is_concat):
-    """Can slices be placed in the memory of `root`?  Those of a concat are written early, so only in temporaries."""
+    """Can slices be placed in `root`?  A concat's slices only if it is a temporary, because they are written early."""
     return root.data is None and root.kind != "variable" and (root.kind == "temporary" or not is_concat)
 
 
 def _one_run(argument):
-    """(value, byte offset, bytes) of an argument that is one run of bytes of a value, else None."""
+    """(value, byte offset, bytes) of an argument if it is one run of bytes, else None."""
     kind = type(argument)
     if kind is Value:
         return argument, 0, argument.nbytes
@@ -90,7 +91,7 @@ def _one_run(argument):
 
 
 def _equal_runs(argument):
-    """(value, byte offset, bytes, bytes of a run, bytes from run to run) of a View of equal runs, else None."""
+    """(value, byte offset, bytes, bytes of a run, bytes from run to run) of a View if it has equal runs, else None."""
     if type(argument) is not View or argument.strides is None:
         return None
     run, count, pitch = 1, 1, None

@@ -1,6 +1,7 @@
-"""Nodes with strings: Python runs them, as kernels move bytes and tensors of strings are arrays of objects.
+"""Nodes with strings run in Python, because tensors of strings are arrays of objects.
 
-Bytes of an object array are addresses, whose copies nobody counts.  `run_in_python` therefore leaves no other kernel.
+The bytes of such an array are addresses, and kernels that copy bytes do not count references.  `run_in_python`
+therefore leaves no such kernel.
 """
 import numpy as np
 
@@ -10,15 +11,15 @@ from pylite.ir.lowered import COPY
 from pylite.ir.values import Alias, Call, Constant, Value, runs_python
 
 OBJECTS = frozenset(name for name, dtype in NUMPY_DTYPES.items() if dtype.hasobject)
-NUMBERS = "int64"       # the type of the numbers that take the place of strings
+NUMBERS = "int64"       # the type of the numbers that stand for strings
 
 
 def run_in_python(op, node, emitted):
-    """What computes a node: `emitted`, or where that gives objects to kernels, Python code of the same meaning."""
+    """The calls of a node: `emitted`, or equivalent Python code if `emitted` passes objects to kernels."""
     if not _has_objects(node):
         return emitted
     types = [tuple([value and value.dtype for value in values]) for values in (node.inputs, node.outputs)]
-    if not op.accepts(*types):      # a plug-in gives another type than the file declares
+    if not op.accepts(*types):      # a plug-in may change the type that the file declares
         raise node.error(f"cannot take {', '.join(map(str, types[0]))} to give {', '.join(map(str, types[1]))}")
     if all(_is_python(item) for item in emitted):
         return emitted
@@ -30,14 +31,15 @@ def _has_objects(node):
 
 
 def _is_python(item):
-    """Is it known, or Python code, or a plug-in, which gets copies?  An Alias, which may become a copy, is not."""
+    """Is it a constant, Python code, or a plug-in (which gets copies)?  An Alias does not count: it may become a
+    copy."""
     return type(item) is Constant or (type(item) is Call and runs_python(item.kernel))
 
 
 def _by_numbers(op, node):
-    """A Call that runs the op's kernels on numbers in place of strings, for ops that move elements or find equal ones.
+    """A Call that runs the op's kernels on numbers in place of strings, for ops that move or compare elements.
 
-    Equal strings have one number, and the empty string, which fills what no operand does, is 0.
+    Equal strings have the same number.  The empty string is 0, because ops fill gaps with zeros.
     """
     words = {b"": 0}
     numbers = {}
@@ -54,7 +56,7 @@ def _by_numbers(op, node):
 
 
 def _number_value(value, words):
-    """A Value of numbers for one of strings; `words` gets the numbers of its contents where they are known."""
+    """A Value of numbers in place of a Value of strings; adds its contents, if known, to `words`."""
     number = Value(value.tensor)
     number.dtype, number.shape = NUMBERS, value.shape
     if value.data is not None:
@@ -63,7 +65,7 @@ def _number_value(value, words):
 
 
 def _numbered(array, words, known=()):
-    """The numbers of the strings in `array`, of its shape; `words` gets those that are new.  known: {string: number}"""
+    """An array with the numbers of the strings in `array`; adds new strings to `words`.  known: {string: number}"""
     first = len(known)
     numbers = [known[word] if word in known else words.setdefault(word, first + len(words))
                for word in array.reshape(-1).tolist()]
@@ -71,11 +73,11 @@ def _numbered(array, words, known=()):
 
 
 def _array(words):
-    return np.array([*words, None])[:-1]        # None: an array of objects in any case
+    return np.array([*words, None])[:-1]        # None makes it an array of objects in any case
 
 
 class _OnNumbers:
-    """Runs what a node was lowered to on numbers in place of strings.  known: {constant string: its number}."""
+    """Runs the calls of a node on numbers in place of strings.  known: {constant string: its number}."""
 
     def __init__(self, node, emitted, inputs, outputs, known):
         self.inputs, self.outputs = inputs, outputs

@@ -3,8 +3,8 @@
     from pylite import flex
     flex.register()                     # for every interpreter that is created from now on
 
-pylite has those that models of sound and of detectors use; `names()` lists them.  They are not loaded by themselves:
-a model that needs one raises an error that says so.
+pylite has the ops that audio models and detectors use; `names()` lists them.  They are not registered by default: a
+model that needs one raises an error that says so.
 """
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ __all__ = ["add_to", "names", "ops", "register"]
 
 
 def names() -> list[str]:
-    """The custom codes of the ops that there are, sorted: "FlexErf", "FlexRFFT", ..."""
+    """The custom codes of the available ops, sorted: "FlexErf", "FlexRFFT", ..."""
     return sorted(PREFIX + name for ops in HOMES.values() for name in ops)
 
 
 def register(*chosen: str) -> None:
-    """Let every interpreter that is created from now on have these ops, by default all.
+    """Register these ops, by default all, for every interpreter that is created from now on.
 
-    chosen: custom codes such as "FlexErf"; ValueError where pylite.flex lacks one.  An op that the program has
-    registered under the same name stays.
+    chosen: custom codes such as "FlexErf"; ValueError if pylite.flex lacks one.  An op that the program has registered
+    under the same name stays.
     """
     for name, op in ops(*chosen).items():
         if registered.find_op(name) is None:
@@ -37,13 +37,13 @@ def register(*chosen: str) -> None:
 
 
 def add_to(resolver: MutableOpResolver, *chosen: str) -> None:
-    """Add these ops, by default all, to a resolver, for the interpreters that are created with it."""
+    """Add these ops, by default all, to a resolver, for interpreters that are created with it."""
     for name, op in ops(*chosen).items():
         resolver.add_custom(name, op)
 
 
 def ops(*chosen: str) -> dict[str, type[FlexOp]]:
-    """{custom code: its class, a pylite.CustomOp} of these ops, by default of all."""
+    """{custom code: class, a pylite.CustomOp} of these ops, by default of all."""
     from pylite.flex.op import OPS
     for module in HOMES:
         importlib.import_module(f"pylite.flex.{module}")

@@ -49,11 +49,11 @@ def matrix_inverse(x: _Array, *, adjoint: bool = False) -> _Array:
 def _counts(numbers: _Array, size: int, weights: _Array, binary: bool = False) -> _Array:
     if size < 0 or (numbers < 0).any():
         raise ValueError(f"numbers from {numbers.min(initial=0)} on cannot be counted to {size}; they begin with 0")
-    given = np.ones(numbers.size) if weights.size == 0 or binary else weights.reshape(-1)
+    addends = np.ones(numbers.size) if weights.size == 0 or binary else weights.reshape(-1)
     kept = numbers.reshape(-1) < size
-    found = np.zeros(size, weights.dtype)
-    np.add.at(found, numbers.reshape(-1)[kept], given[kept].astype(weights.dtype))
-    return (found > 0).astype(weights.dtype) if binary else found
+    counts = np.zeros(size, weights.dtype)
+    np.add.at(counts, numbers.reshape(-1)[kept], addends[kept].astype(weights.dtype))
+    return (counts > 0).astype(weights.dtype) if binary else counts
 
 
 @flex_op("Bincount", *[f"int32 int32 {t} -> {t}" for t in _NUMBERS], sized_by=(1,))
@@ -66,5 +66,5 @@ def dense_bincount(numbers: _Array, size: _Array, weights: _Array, *, binary_out
     """The counts of a vector, or of each row of a matrix."""
     if numbers.ndim < 2:
         return _counts(numbers, int(size), weights, binary_output)
-    given = weights if weights.size else np.broadcast_to(weights.dtype.type(1), numbers.shape)
-    return np.stack([_counts(row, int(size), w, binary_output) for row, w in zip(numbers, given, strict=True)])
+    addends = weights if weights.size else np.broadcast_to(weights.dtype.type(1), numbers.shape)
+    return np.stack([_counts(row, int(size), w, binary_output) for row, w in zip(numbers, addends, strict=True)])

@@ -1,4 +1,4 @@
-"""Flex ops of detectors: suppression of boxes that overlap, and crops of boxes."""
+"""Flex ops of detectors: non-maximum suppression, and crops of boxes."""
 from __future__ import annotations
 
 import heapq
@@ -21,13 +21,13 @@ _INF = math.inf
 
 
 def _corners(boxes: _Array) -> _Array:
-    """(n, 4) of two opposite corners, y and x, as (n, 4) of the least and the largest y and x."""
+    """Boxes (n, 4), two opposite corners (y, x) each, with the corners ordered: least y and x, then largest y and x."""
     y, x = np.sort(boxes[:, 0::2], 1), np.sort(boxes[:, 1::2], 1)
     return np.stack([y[:, 0], x[:, 0], y[:, 1], x[:, 1]], 1)
 
 
 def overlaps(box: _Array, others: _Array) -> _Array:
-    """Intersection over union of a box with each of (n, 4), of ordered corners; 0 where one has no area."""
+    """Intersection over union of a box with each of `others` (n, 4), with ordered corners; 0 if one has no area."""
     sides = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
     shared = np.prod(np.maximum(sides, 0), 1)
     areas = np.prod(others[:, 2:] - others[:, :2], 1)
@@ -36,7 +36,7 @@ def overlaps(box: _Array, others: _Array) -> _Array:
 
 
 def _sunk(score: float, shares: list[float], iou_threshold: float, score_threshold: float, sigma: float) -> float:
-    """A score, less for each of `shares` that its box overlaps others by."""
+    """A score, reduced for each overlap in `shares`; 0 for an overlap beyond the threshold."""
     for share in shares:
         score *= math.exp(-0.5 / sigma * share * share) if share <= iou_threshold else 0.0
         if score <= score_threshold:
@@ -46,9 +46,9 @@ def _sunk(score: float, shares: list[float], iou_threshold: float, score_thresho
 
 def suppressed(boxes: _Array, scores: _Array, most: int, iou_threshold: float, score_threshold: float = -_INF,
                sigma: float = 0.0) -> tuple[list[int], list[float]]:
-    """(indices, scores) of at most `most` boxes, the best first, of equal ones the first.
+    """(indices, scores) of at most `most` boxes, the best first; of boxes with equal scores, the earlier first.
 
-    A box goes that overlaps a better one by more than iou_threshold; with sigma, its score sinks instead.
+    A box that overlaps a better one by more than iou_threshold is dropped; with sigma, its score is reduced instead.
     """
     boxes, scores = _corners(np.asarray(boxes, np.float64)), np.asarray(scores, np.float64)
     if len(boxes) != scores.size or boxes.shape[1:] != (4,):
@@ -167,11 +167,11 @@ def crop_and_resize(images: _Array, boxes: _Array, image_of_box: _Array, size: _
     def at(rows: _Array, columns: _Array) -> _Array:
         return images[image_of_box[:, None, None], rows.astype(int)[:, :, None], columns.astype(int)[:, None, :]]
     if method == "nearest":
-        found = at(np.floor(y + 0.5), np.floor(x + 0.5))
+        pixels = at(np.floor(y + 0.5), np.floor(x + 0.5))
     else:
         down, right = (y - np.floor(y))[:, :, None, None], (x - np.floor(x))[:, None, :, None]
         top, bottom, left, end = np.floor(y), np.ceil(y), np.floor(x), np.ceil(x)
         upper = at(top, left) * (1 - right) + at(top, end) * right
         lower = at(bottom, left) * (1 - right) + at(bottom, end) * right
-        found = upper * (1 - down) + lower * down
-    return np.where(inside[..., None], found, extrapolation_value)
+        pixels = upper * (1 - down) + lower * down
+    return np.where(inside[..., None], pixels, extrapolation_value)

@@ -1,4 +1,4 @@
-"""Flex ops of single elements, in numpy's rules of broadcasting."""
+"""Element-wise Flex ops, with numpy's broadcasting."""
 from __future__ import annotations
 
 import math
@@ -25,7 +25,7 @@ _ERF_END = 6        # beyond, Erf is 1 in float64
 
 
 def _each(function: Callable[[float], float]) -> Callable[[_Array], _Array]:
-    """A function of math for arrays of float64."""
+    """A function of `math`, applied to each element of a float64 array."""
     return np.vectorize(function, otypes=[np.float64])
 
 
@@ -64,7 +64,7 @@ def _product(function: Callable[..., _Array], x: _Array, y: _Array) -> _Array:
 
 
 def _wide(function: Callable[..., _Array], *arrays: _Array) -> _Array:
-    """The function in float64, or in complex128."""
+    """The result of the function computed in float64 or complex128."""
     return function(*[np.asarray(x, np.complex128 if np.iscomplexobj(x) else np.float64) for x in arrays])
 
 

@@ -31,15 +31,15 @@ def _interpolation(size: int, count: int, align_corners: bool, half_pixel: bool)
     place = (np.arange(count) + 0.5) * step - 0.5 if half_pixel else np.arange(count) * step
     first = np.floor(place)
     share = np.rint((place - first) * _TABLE) / _TABLE
-    found = np.zeros((count, size))
+    matrix = np.zeros((count, size))
     for k in range(-1, 3):
         pixel = first.astype(int) + k
         weight = _cubic(np.abs(share - k), -0.5 if half_pixel else -0.75)
         inside = (pixel >= 0) & (pixel < size)
         if half_pixel:      # pixels outside do not count
             weight = np.where(inside, weight, 0)
-        np.add.at(found, (np.arange(count), np.clip(pixel, 0, size - 1)), weight)
-    return found / found.sum(1, keepdims=True)
+        np.add.at(matrix, (np.arange(count), np.clip(pixel, 0, size - 1)), weight)
+    return matrix / matrix.sum(1, keepdims=True)
 
 
 @flex_op("ResizeBicubic", f"{'|'.join(PIXELS)} int32 -> float32",
@@ -65,8 +65,8 @@ def extract_image_patches(x: _Array, *, ksizes: list[int], strides: list[int], r
         indices.append(step * np.arange(count)[:, None] + rates[axis] * np.arange(ksizes[axis]))
     padded = np.pad(x, [(0, 0), *pads, (0, 0)])
     rows, columns = indices
-    found = padded[:, rows[:, None, :, None], columns[None, :, None, :]]
-    return found.reshape(len(x), len(rows), len(columns), ksizes[1] * ksizes[2] * x.shape[3])
+    patches = padded[:, rows[:, None, :, None], columns[None, :, None, :]]
+    return patches.reshape(len(x), len(rows), len(columns), ksizes[1] * ksizes[2] * x.shape[3])
 
 
 @flex_op("AdjustContrastv2", "float32 float32 -> float32")

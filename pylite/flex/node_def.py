@@ -1,4 +1,4 @@
-"""The attributes of a Flex op: a NodeDef of TensorFlow, a protocol buffer, within the operator's custom options."""
+"""Reads the attributes of a Flex op from a TensorFlow NodeDef, a protocol buffer in the operator's custom options."""
 from __future__ import annotations
 
 import struct
@@ -24,8 +24,8 @@ _TYPES = {1: "float32", 2: "float64", 3: "int32", 4: "uint8", 5: "int16", 6: "in
 def attributes(custom_options: bytes, name: str) -> dict[str, Any]:
     """{attribute: value} of the operator `name`: str, int, float, bool, types by name, shapes as tuples, and lists.
 
-    A shape is None where its rank is unknown, and -1 is an unknown size.  Kinds that no op here has, such as tensors
-    and functions, are left out.  ModelError names the operator where the bytes are damaged.
+    A shape is None if its rank is unknown; -1 is an unknown size.  Kinds that no op here has, such as tensors and
+    functions, are skipped.  Raises ModelError naming the operator if the bytes are damaged.
     """
     from flatbuffers import flexbuffers
     try:
@@ -40,12 +40,12 @@ def attributes(custom_options: bytes, name: str) -> dict[str, Any]:
 
 
 def _attribute(entry: Any) -> tuple[str, Any]:
-    found = dict(_fields(entry))
-    return bytes(found[_KEY]).decode(), _value(found.get(_VALUE, b""))
+    fields = dict(_fields(entry))
+    return bytes(fields[_KEY]).decode(), _value(fields.get(_VALUE, b""))
 
 
 def _value(encoded: Any) -> Any:
-    """An AttrValue."""
+    """The value of an AttrValue."""
     for kind, raw in _fields(encoded):
         if kind == _LIST:
             return [_scalar(of, each) for of, packed in _fields(raw) for each in _unpacked(of, packed)]
@@ -54,16 +54,16 @@ def _value(encoded: Any) -> Any:
 
 
 def _unpacked(kind: int, raw: Any) -> list[Any]:
-    """The elements of a field of a list, whose numbers may come packed in bytes."""
+    """The elements of a list's field; numbers may be packed in bytes."""
     if kind in (_TEXT, _SHAPE) or isinstance(raw, int):
         return [raw]
     if kind == _FLOAT:
         return [raw[i:i + 4] for i in range(0, len(raw), 4)]
-    found, position = [], 0
+    numbers, position = [], 0
     while position < len(raw):
         number, position = _varint(raw, position)
-        found.append(number)
-    return found
+        numbers.append(number)
+    return numbers
 
 
 def _scalar(kind: int, raw: Any) -> Any:
@@ -110,12 +110,12 @@ def _fields(encoded: Any) -> Iterator[tuple[int, Any]]:
 
 
 def _varint(encoded: Any, position: int) -> tuple[int, int]:
-    """(an integer of 64 bits at most, the position behind it)"""
-    found = 0
+    """(the integer at `position`, of at most 64 bits, the position behind it)"""
+    value = 0
     for shift in range(0, 70, 7):
         byte = encoded[position]
         position += 1
-        found |= (byte & 0x7F) << shift
+        value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return found & (1 << 64) - 1, position
+            return value & (1 << 64) - 1, position
     raise ValueError("an integer has more than 10 bytes")

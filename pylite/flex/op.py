@@ -1,4 +1,4 @@
-"""A Flex op: a function of arrays, by the definition of TensorFlow's op, with the types that it takes."""
+"""Flex ops as functions of arrays that follow the definition of TensorFlow's op, with the types that they take."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ OPS: dict[str, type[FlexOp]] = {}     # custom code -> the class of its nodes
 
 
 class FlexOp(CustomOp):
-    """The base of all Flex ops; see `flex_op`, which makes the classes."""
+    """The base of all Flex ops; `flex_op` creates the classes."""
     raw_options = True
     name = ""
     types: tuple[str, ...] = ()
@@ -34,16 +34,16 @@ class FlexOp(CustomOp):
     def __init__(self, options: bytes) -> None:
         super().__init__(attributes(options, self.name))
         names = keywords(self.compute) or ()
-        self.given = {name: value for name, value in self.options.items() if name in names and value is not None}
+        self.arguments = {name: value for name, value in self.options.items() if name in names and value is not None}
 
     def prepare(self, node: CustomNode) -> list[tuple[int, ...]] | None:
-        """The outputs' shapes: those of the results on zeros; None where they depend on data."""
+        """The outputs' shapes, found by running the op on zeros; None if they depend on data."""
         takes, gives = (tuple([None if v is None else v.dtype for v in side]) for side in (node.inputs, node.outputs))
         if not any(matches(signature, takes, gives) for signature in self.types):
             raise node.error(f"does not take the types ({', '.join(map(str, takes))}) -> "
                              f"({', '.join(map(str, gives))}); pylite.flex takes {' or '.join(self.types)}")
         if self.shapes is not None:
-            return self.shapes(node, **self.given)
+            return self.shapes(node, **self.arguments)
         if self.sized_by is None or any(node.inputs[i].data is None for i in self.sized_by if i < len(node.inputs)):
             return None
         with np.errstate(all="ignore"):
@@ -56,7 +56,7 @@ class FlexOp(CustomOp):
             return self._results(arrays)
 
     def _results(self, arrays: Any) -> list[Any]:
-        results = self.compute(*arrays, **self.given)
+        results = self.compute(*arrays, **self.arguments)
         return list(results) if isinstance(results, tuple) else [results]
 
 
@@ -65,8 +65,8 @@ def flex_op(name: str, *types: str, sized_by: tuple[int, ...] | None = (),
     """Decorator: the function is TensorFlow's op `name`, from arrays to an array, or a tuple of them.
 
     types: signatures as of ir.registry.register; a keyword-only parameter gets the attribute of its name.
-    sized_by: the inputs whose contents, not only shapes, give the outputs' shapes; None where all do.
-    shapes(node, **attributes) -> the outputs' shapes, or None where they depend on data: in place of a run on zeros.
+    sized_by: the inputs whose contents, not only shapes, determine the outputs' shapes; None if all do.
+    shapes(node, **attributes) -> the outputs' shapes, or None if they depend on data; replaces the run on zeros.
     """
     def define(function: _Function) -> _Function:
         OPS[PREFIX + name] = type(name, (FlexOp,), {

@@ -21,14 +21,14 @@ _FLOOR = 1e-12      # of the energy in a band, before its logarithm
 
 
 def _fitted(x: _Array, length: _Array, last: int) -> _Array:
-    """x, cut or padded with zeros to the sizes `length` of its last axes, of the last one to `last`."""
+    """x, cut or zero-padded so that its last axes have the sizes `length`, and the last axis the size `last`."""
     sizes = [*map(int, length[:-1]), last]
     if min(map(int, length)) < 0 or len(sizes) > x.ndim:
         raise ValueError(f"the length {length.tolist()} does not fit the shape {list(x.shape)}")
-    found = np.zeros((*x.shape[:x.ndim - len(sizes)], *sizes), x.dtype)
+    result = np.zeros((*x.shape[:x.ndim - len(sizes)], *sizes), x.dtype)
     kept: Any = (..., *[slice(min(n, m)) for n, m in zip(sizes, x.shape[-len(sizes):], strict=True)])
-    found[kept] = x[kept]
-    return found
+    result[kept] = x[kept]
+    return result
 
 
 def _transform(function: Callable[..., _Array], rank: int) -> Callable[[_Array], _Array]:
@@ -49,7 +49,7 @@ def _from_spectrum(rank: int) -> Callable[[_Array, _Array], _Array]:
 
 
 def _sizes(rank: int, halved: bool) -> Callable[..., list[tuple[int, ...]] | None]:
-    """shapes() of the transforms from and to real numbers: no run is needed to know them."""
+    """shapes() for the transforms from and to real numbers."""
     def shapes(node: Any, **_: Any) -> list[tuple[int, ...]] | None:
         x, length = node.inputs
         if length.data is None:

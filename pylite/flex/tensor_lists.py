@@ -1,4 +1,4 @@
-"""Flex ops of lists of tensors, which loops fill: a tensor of type variant holds a TensorList."""
+"""Flex ops on lists of tensors, which loops fill.  A tensor of type variant holds a TensorList."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -21,9 +21,10 @@ _SHAPE = "int32|int64"
 
 
 class TensorList:
-    """Tensors of one type.  It never changes: ops make another one.
+    """An immutable list of tensors of one type; ops create a new one.
 
-    items: arrays, None where none was set; shape: of an item, -1 where unknown, None without a rank.
+    items: arrays, or None for items that were not set; shape: of an item, with -1 for unknown sizes, None if the rank
+    is unknown.
     """
 
     def __init__(self, items: list[_Array | None], shape: tuple[int, ...] | None, dtype: str) -> None:
@@ -37,41 +38,41 @@ class TensorList:
             raise IndexError(f"there is no item {index} in a list of {len(self.items)}")
 
     def item(self, index: int, shape: tuple[int, ...] | None) -> _Array:
-        """An item; zeros of `shape` where none was set."""
+        """An item; zeros of `shape` if it was not set."""
         self.at(index)
-        found = self.items[index]
-        if found is None:
+        stored = self.items[index]
+        if stored is None:
             sizes = _merged(_merged(self.shape, shape), next((i.shape for i in self.items if i is not None), None))
             if sizes is None or -1 in sizes:
                 raise ValueError(f"item {index} was not set, and its shape {sizes} is not known")
             return np.zeros(sizes, NUMPY_DTYPES[self.dtype])
-        _merged(found.shape, shape)
-        return found
+        _merged(stored.shape, shape)
+        return stored
 
     def checked(self, item: _Array) -> _Array:
-        """A copy of an array that becomes an item."""
+        """A copy of `item`, checked against the list's type and shape."""
         if item.dtype != NUMPY_DTYPES[self.dtype]:
             raise TypeError(f"an item of {item.dtype} does not fit a list of {self.dtype}")
         _merged(self.shape, item.shape)
         return item.copy()
 
 
-def handle(found: TensorList) -> _Array:
-    """The contents of a tensor of type variant."""
+def handle(tensors: TensorList) -> _Array:
+    """A tensor of type variant that holds the list."""
     array = np.empty((), object)
-    array[()] = found
+    array[()] = tensors
     return array
 
 
 def held(array: _Array) -> TensorList:
-    found = array.item()
-    if not isinstance(found, TensorList):
+    tensors = array.item()
+    if not isinstance(tensors, TensorList):
         raise TypeError("the tensor holds no list of tensors")
-    return found
+    return tensors
 
 
 def _shape(array: _Array) -> tuple[int, ...] | None:
-    """An input element_shape: a vector; a scalar is an unknown rank."""
+    """The shape in an input element_shape, a vector; a scalar means that the rank is unknown."""
     return None if array.ndim == 0 else tuple(map(int, array))
 
 
@@ -115,76 +116,76 @@ def empty(shape: _Array, most: _Array, *, element_dtype: str) -> _Array:
 
 @flex_op("TensorListFromTensor", f"{_ITEMS} {_SHAPE} -> variant", shapes=_scalars)
 def from_tensor(x: _Array, shape: _Array, *, element_dtype: str) -> _Array:
-    found = TensorList([], _shape(shape), element_dtype)
-    return found.changed([found.checked(item) for item in x])
+    tensors = TensorList([], _shape(shape), element_dtype)
+    return tensors.changed([tensors.checked(item) for item in x])
 
 
 @flex_op("TensorListSetItem", f"variant int32 {_ITEMS} -> variant", shapes=_scalars)
-def set_item(given: _Array, index: _Array, item: _Array, *, resize_if_index_out_of_bounds: bool = False) -> _Array:
-    found, position = held(given), int(index)
-    items = list(found.items)
+def set_item(handle: _Array, index: _Array, item: _Array, *, resize_if_index_out_of_bounds: bool = False) -> _Array:
+    tensors, position = held(handle), int(index)
+    items = list(tensors.items)
     if resize_if_index_out_of_bounds and position >= len(items):
         items += [None] * (position + 1 - len(items))
     else:
-        found.at(position)
-    items[position] = found.checked(item)
-    return found.changed(items)
+        tensors.at(position)
+    items[position] = tensors.checked(item)
+    return tensors.changed(items)
 
 
 @flex_op("TensorListGetItem", f"variant int32 {_SHAPE} -> {_ITEMS}", shapes=_item_shape(2))
-def get_item(given: _Array, index: _Array, shape: _Array) -> _Array:
-    return held(given).item(int(index), _shape(shape))
+def get_item(handle: _Array, index: _Array, shape: _Array) -> _Array:
+    return held(handle).item(int(index), _shape(shape))
 
 
 @flex_op("TensorListStack", f"variant {_SHAPE} -> {_ITEMS}", shapes=_stack_shape)
-def stack(given: _Array, shape: _Array, *, num_elements: int = -1) -> _Array:
-    found, wanted = held(given), _shape(shape)
-    if num_elements not in (-1, len(found.items)):
-        raise ValueError(f"the list has {len(found.items)} items; the op expects {num_elements}")
-    if found.items:
-        return np.stack([found.item(i, wanted) for i in range(len(found.items))])
-    sizes = _merged(found.shape, wanted)
+def stack(handle: _Array, shape: _Array, *, num_elements: int = -1) -> _Array:
+    tensors, wanted = held(handle), _shape(shape)
+    if num_elements not in (-1, len(tensors.items)):
+        raise ValueError(f"the list has {len(tensors.items)} items; the op expects {num_elements}")
+    if tensors.items:
+        return np.stack([tensors.item(i, wanted) for i in range(len(tensors.items))])
+    sizes = _merged(tensors.shape, wanted)
     if sizes is None or -1 in sizes:
         raise ValueError(f"the list is empty, and the shape {sizes} of its items is not known")
-    return np.zeros((0, *sizes), NUMPY_DTYPES[found.dtype])
+    return np.zeros((0, *sizes), NUMPY_DTYPES[tensors.dtype])
 
 
 @flex_op("TensorListGather", f"variant int32 {_SHAPE} -> {_ITEMS}", sized_by=None)
-def gather(given: _Array, indices: _Array, shape: _Array) -> _Array:
-    found, wanted = held(given), _shape(shape)
+def gather(handle: _Array, indices: _Array, shape: _Array) -> _Array:
+    tensors, wanted = held(handle), _shape(shape)
     if indices.size:
-        return np.stack([found.item(int(i), wanted) for i in indices])
-    sizes = _merged(found.shape, wanted)
-    return np.zeros((0, *(() if sizes is None else np.maximum(sizes, 0))), NUMPY_DTYPES[found.dtype])
+        return np.stack([tensors.item(int(i), wanted) for i in indices])
+    sizes = _merged(tensors.shape, wanted)
+    return np.zeros((0, *(() if sizes is None else np.maximum(sizes, 0))), NUMPY_DTYPES[tensors.dtype])
 
 
 @flex_op("TensorListLength", "variant -> int32", shapes=_scalars)
-def length(given: _Array) -> _Array:
-    return np.asarray(len(held(given).items))
+def length(handle: _Array) -> _Array:
+    return np.asarray(len(held(handle).items))
 
 
 @flex_op("TensorListElementShape", "variant -> int32|int64", sized_by=None)
-def element_shape(given: _Array) -> _Array:
-    shape = held(given).shape
+def element_shape(handle: _Array) -> _Array:
+    shape = held(handle).shape
     return np.asarray(-1 if shape is None else shape, np.int64)
 
 
 @flex_op("TensorListResize", "variant int32 -> variant", shapes=_scalars)
-def resize(given: _Array, count: _Array) -> _Array:
-    found, size = held(given), int(count)
+def resize(handle: _Array, count: _Array) -> _Array:
+    tensors, size = held(handle), int(count)
     if size < 0:
         raise ValueError(f"a list of {size} items")
-    return found.changed([*found.items[:size], *[None] * (size - len(found.items))])
+    return tensors.changed([*tensors.items[:size], *[None] * (size - len(tensors.items))])
 
 
 @flex_op("TensorListPushBack", f"variant {_ITEMS} -> variant", shapes=_scalars)
-def push_back(given: _Array, item: _Array) -> _Array:
-    found = held(given)
-    return found.changed([*found.items, found.checked(item)])
+def push_back(handle: _Array, item: _Array) -> _Array:
+    tensors = held(handle)
+    return tensors.changed([*tensors.items, tensors.checked(item)])
 
 
 @flex_op("TensorListPopBack", f"variant {_SHAPE} -> variant {_ITEMS}",
          shapes=lambda node, **_: None if (item := _item_shape(1)(node)) is None else [(), *item])
-def pop_back(given: _Array, shape: _Array) -> tuple[_Array, _Array]:
-    found = held(given)
-    return found.changed(found.items[:-1]), found.item(len(found.items) - 1, _shape(shape))
+def pop_back(handle: _Array, shape: _Array) -> tuple[_Array, _Array]:
+    tensors = held(handle)
+    return tensors.changed(tensors.items[:-1]), tensors.item(len(tensors.items) - 1, _shape(shape))

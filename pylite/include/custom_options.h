@@ -1,7 +1,7 @@
 // Reads the options of a custom op, which are a FlexBuffer of names and values: init() gets its bytes and their number.
 //
-// Every access is checked: of damaged bytes nothing is read but what lies inside.  An option that is missing or has
-// another type is `otherwise`.  Whoever has flatbuffers/flexbuffers.h can use that instead.
+// Every access is checked, so that damaged bytes are never read beyond their end.  The functions return `otherwise` for
+// an option that is missing or has another type.  If you have flatbuffers/flexbuffers.h, you can use that instead.
 #ifndef PYLITE_CUSTOM_OPTIONS_H
 #define PYLITE_CUSTOM_OPTIONS_H
 #include <stddef.h>
@@ -9,9 +9,9 @@
 #include <string.h>
 
 typedef struct pl_option {
-  const uint8_t *data;      // of the buffer; NULL: there is no such option
-  size_t size, at, width;   // of the buffer; where the value is, and its bytes there
-  int type;                 // the number in FlexBuffers' format, 2 bits for the width of what it refers to
+  const uint8_t *data;      // the buffer; NULL: there is no such option
+  size_t size, at, width;   // bytes of the buffer; offset of the value, and its bytes
+  int type;                 // FlexBuffers' type code; its lower 2 bits are the width of the data that it refers to
 } pl_option;
 
 enum {
@@ -20,17 +20,17 @@ enum {
   PL_OPTION_FLOATS, PL_OPTION_FIRST_TUPLE = 16, PL_OPTION_LAST_TUPLE = 24, PL_OPTION_BOOL = 26, PL_OPTION_BOOLS = 36
 };
 
-static inline uint64_t pl_option_bits(const uint8_t *data, size_t size, size_t at, size_t width) {
+static inline uint64_t pl_option_bits(const uint8_t *data, size_t size, size_t offset, size_t width) {
   uint64_t bits = 0;
-  if (width > 8 || at > size || size - at < width) return 0;
-  for (size_t i = 0; i < width; i++) bits |= (uint64_t)data[at + i] << 8 * i;
+  if (width > 8 || offset > size || size - offset < width) return 0;
+  for (size_t i = 0; i < width; i++) bits |= (uint64_t)data[offset + i] << 8 * i;
   return bits;
 }
 
-// Where the offset at `at` leads, or SIZE_MAX.
-static inline size_t pl_option_target(const uint8_t *data, size_t size, size_t at, size_t width) {
-  const uint64_t offset = pl_option_bits(data, size, at, width);
-  return offset <= at && at < size ? at - (size_t)offset : SIZE_MAX;
+// The position that the offset stored at `position` refers to, or SIZE_MAX.
+static inline size_t pl_option_target(const uint8_t *data, size_t size, size_t position, size_t width) {
+  const uint64_t offset = pl_option_bits(data, size, position, width);
+  return offset <= position && position < size ? position - (size_t)offset : SIZE_MAX;
 }
 
 static inline pl_option pl_option_none(void) {
@@ -38,11 +38,11 @@ static inline pl_option pl_option_none(void) {
   return none;
 }
 
-// Elements of the vector or map at `at`, whose number is written before it; 0 if they do not fit.
-static inline size_t pl_option_length(const uint8_t *data, size_t size, size_t at, size_t width) {
-  if (at == SIZE_MAX || at < width || at > size) return 0;
-  const uint64_t length = pl_option_bits(data, size, at - width, width);
-  return length <= (size - at) / width ? (size_t)length : 0;
+// The number of elements of the vector or map at `start`, which is stored before it; 0 if they do not fit.
+static inline size_t pl_option_length(const uint8_t *data, size_t size, size_t start, size_t width) {
+  if (start == SIZE_MAX || start < width || start > size) return 0;
+  const uint64_t length = pl_option_bits(data, size, start - width, width);
+  return length <= (size - start) / width ? (size_t)length : 0;
 }
 
 // The option `name` of the buffer.
@@ -59,25 +59,25 @@ static inline pl_option pl_option_find(const void *options, size_t size, const c
   for (size_t i = 0; i < length; i++) {
     const size_t key = pl_option_target(data, size, keys + i * key_width, key_width), bytes = strlen(name) + 1;
     if (key < size && size - key >= bytes && memcmp(data + key, name, bytes) == 0) {
-      pl_option found = {data, size, map + i * width, width, data[map + length * width + i]};
-      return found;
+      pl_option option = {data, size, map + i * width, width, data[map + length * width + i]};
+      return option;
     }
   }
   return pl_option_none();
 }
 
-// A number as an integer and as a real number; 0 if it is none.
+// Stores a number as an integer and as a real number; returns 0 if the option is not a number.
 static inline int pl_option_number(pl_option o, int64_t *integer, double *real) {
   int type = o.type >> 2;
-  size_t at = o.at, width = o.width;
+  size_t offset = o.at, width = o.width;
   if (o.data == NULL) return 0;
   if (type >= PL_OPTION_FAR_INT && type <= PL_OPTION_FAR_FLOAT) {
-    at = pl_option_target(o.data, o.size, at, width);
+    offset = pl_option_target(o.data, o.size, offset, width);
     width = (size_t)1 << (o.type & 3);
     type -= PL_OPTION_FAR_INT - PL_OPTION_INT;
   }
-  if (at > o.size || o.size - at < width) return 0;
-  const uint64_t bits = pl_option_bits(o.data, o.size, at, width);
+  if (offset > o.size || o.size - offset < width) return 0;
+  const uint64_t bits = pl_option_bits(o.data, o.size, offset, width);
   if (type == PL_OPTION_FLOAT && width == 4) {
     const uint32_t low = (uint32_t)bits;
     float value;

@@ -1,9 +1,9 @@
-"""What an op demands of the quantization of its operands, stated beside its registration and checked before lowering.
+"""Conditions that an op places on its operands' quantization: stated at its registration, checked before lowering.
 
-A condition is a line "types: operands requirement", such as "int16: x y zero_point = 0".  It holds for those of the
-operands that have one of the types; "quantized" are all integer types of up to 16 bits, and after "all" it only holds
-where all of them have one.  Operands are named by position: x or a is the first input, b or w the second, y the first
-output, * any.
+A condition is a line "types: operands requirement", such as "int16: x y zero_point = 0".  It applies to each named
+operand that has one of the types; "quantized" stands for all integer types of up to 16 bits, and with "all" it applies
+only if every named operand has one of the types.  Operands are named by position: x or a is the first input, b or w the
+second, y the first output, * any.
 
 | requirement          | the operand has                                                                         |
 | scale > 0            | a scale                                                                                 |
@@ -32,9 +32,9 @@ def check(node: "Node", conditions: "Sequence[str]") -> None:
     for condition in conditions:
         types, together, operands, require, argument = _parse(condition)
         values = [value for letter in operands for value in _operands(node, letter) if value is not None]
-        found = [value for value in values if value.dtype in types]
-        if not together or len(found) == len(values):
-            for value in found:
+        affected = [value for value in values if value.dtype in types]
+        if not together or len(affected) == len(values):
+            for value in affected:
                 require(node, value, argument)
 
 

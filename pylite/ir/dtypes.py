@@ -7,8 +7,8 @@ import numpy as np
 if TYPE_CHECKING:
     from typing import Any
 
-# Data types in the order of their numbers in the file: name -> bits per element in the file.  A string tensor's and a
-# variant's size depend on their contents, so they have none.
+# Data types in the order of their numbers in the file: name -> bits per element in the file.  The sizes of strings and
+# variants depend on their contents.
 DTYPE_BITS: "dict[str, Any]" = {
     "float32": 32, "float16": 16, "int32": 32, "uint8": 8, "int64": 64, "string": None, "bool": 8, "int16": 16,
     "complex64": 64, "int8": 8, "float64": 64, "complex128": 128, "uint64": 64, "resource": 32, "variant": None,
@@ -23,6 +23,7 @@ NUMPY_DTYPES: "dict[str, np.dtype[Any]]" = {name: np.dtype(_STORAGE.get(name, na
 
 
 def bfloat16() -> "np.dtype[Any]":
-    """The type of bfloat16 for callers: that of ml_dtypes where the program has imported it, else of the bits."""
+    """The dtype of bfloat16 for callers: ml_dtypes' if the program has imported it, else the integer type of its
+    bits."""
     module = sys.modules.get("ml_dtypes")
     return NUMPY_DTYPES["bfloat16"] if module is None else np.dtype(module.bfloat16)

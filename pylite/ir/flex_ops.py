@@ -1,4 +1,4 @@
-"""The names of TensorFlow's own ops that `pylite.flex` has, by the module that has them."""
+"""The names of the TensorFlow ops in `pylite.flex`, by module."""
 
 # Module of pylite.flex -> its ops.  In a model each has the prefix Flex.
 HOMES = {module: names.split() for module, names in {

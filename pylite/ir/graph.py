@@ -1,10 +1,10 @@
 """The graph of a .tflite model: frozen records without behaviour.
 
-Records are tuples whose elements have names, made in one step, and equal only to themselves.  Dataclasses, which
-generate code, would take half of the time to import; setting slots one by one a third of the time to load.
+Records are tuples with named elements, created in one step, and equal only to themselves.  Dataclasses, which generate
+code, would take half of the import time; setting slots one by one would take a third of the load time.
 
-A data type is its name in lower case ("float32", "int8", ...); so is every enumeration of the file its name as the
-schema spells it ("SAME", "RELU6").  An index of -1 stands for an absent operand.
+A data type is its name in lower case ("float32", "int8", ...); other enumerations of the file are their names as the
+schema spells them ("SAME", "RELU6").  An index of -1 stands for an absent operand.
 """
 
 import math
@@ -33,7 +33,7 @@ else:
             return property(itemgetter(index), doc=doc)
 
 def packed_size(dtype: str, shape: "Sequence[int]") -> "int | None":
-    """Bytes that a constant occupies in the file; None where it depends on the contents."""
+    """Bytes that a constant occupies in the file; None if they depend on the contents."""
     bits = DTYPE_BITS[dtype]
     return None if bits is None else (math.prod(shape) * bits + 7) // 8
 
@@ -43,7 +43,7 @@ _REQUIRED = object()
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 class Frozen(tuple):  # type: ignore[type-arg]
-    """The base of a record: its annotated names are what its constructor takes, in their order.
+    """The base of a record: its constructor takes the annotated names, in order.
 
     Values given in the class body are defaults, shared by all instances.  It needs `__slots__ = ()`.  Annotations are
     quoted, so that they are not evaluated; `replace` makes a changed copy.
@@ -93,7 +93,7 @@ class Frozen(tuple):  # type: ignore[type-arg]
 
 
 def replace(frozen: "_Record", **changes: "Any") -> "_Record":
-    """A copy of a record with other values for the fields named.  KeyError for one that it lacks."""
+    """A copy of a record with changed fields.  KeyError for a field that it lacks."""
     kind, values = type(frozen), list(frozen)
     for name, value in changes.items():
         values[kind._PLACES[name]] = value
@@ -103,9 +103,9 @@ def replace(frozen: "_Record", **changes: "Any") -> "_Record":
 class Quantization(Frozen):
     """real = scale * (q - zero_point), with one scale for the tensor, or one per index along `axis`.
 
-    scale: float32 (n,); zero_point: int64 (n,), zeros where the file gives none.  In blockwise quantization
-    `block_size` elements share a scale: the scales are another tensor, whose elements `scale` has in order (empty
-    where they are computed at run time), and `zero_point` is empty where no tensor gives any.
+    scale: float32 (n,); zero_point: int64 (n,), zeros if the file has none.  In blockwise quantization `block_size`
+    elements share a scale: the scales are another tensor, whose elements `scale` contains in order (it is empty if they
+    are computed at run time), and `zero_point` is empty if there is no tensor for it.
     """
     __slots__ = ()
     scale: "NDArray[Any]"
@@ -113,10 +113,10 @@ class Quantization(Frozen):
     axis: int = 0
     block_size: int = 0
     block_shape: "tuple[int, ...]" = ()     # blocks over several axes, one size per axis
-    axes: "tuple[int, ...]" = ()            # multi-axis quantization: the axes that the scales run along
+    axes: "tuple[int, ...]" = ()            # multi-axis quantization: the axes along which scales vary
     scale_tensor: int = -1                  # index of the tensor that holds the scales
     zero_point_tensor: int = -1
-    min: "NDArray[Any] | None" = None       # float32: the range that the converter saw; kernels do not use it
+    min: "NDArray[Any] | None" = None       # float32: the range observed by the converter; kernels do not use it
     max: "NDArray[Any] | None" = None
     custom: bytes = b""
 
@@ -133,7 +133,7 @@ class ExternalBuffer(Frozen):
 class Tensor(Frozen):
     """A tensor as the file declares it.
 
-    shape: sizes, 1 in place of an unknown one; shape_signature: the same with -1 for an unknown one.
+    shape: sizes, with 1 for an unknown size; shape_signature: the same, with -1 for an unknown size.
     data: the constant's bytes as the file packs them (uint8, read-only, aligned for dtype), or None.
     """
     __slots__ = ()
@@ -156,7 +156,7 @@ class Operator(Frozen):
     """One operator of a subgraph.
 
     name: "CONV_2D", or the custom code; options: the fields of its options table as attributes, with the schema's
-    defaults for what the file leaves out, and no attributes for a custom op.
+    defaults for fields that the file omits, and no attributes for a custom op.
     """
     __slots__ = ()
     index: int  # type: ignore[assignment]      # tuple.index()

@@ -11,11 +11,11 @@ from pathlib import Path
 
 
 def registered(source, file="<module>"):
-    """The names that the module with the text `source` registers.  Raises SyntaxError where one cannot be read."""
+    """The names that a module with the source text `source` registers.  SyntaxError if a name cannot be determined."""
     tree = ast.parse(source)
     constants = {node.targets[0].id: node.value for node in tree.body
                  if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)}
-    found = []
+    result = []
     for statement in tree.body:
         loops = {}
         if isinstance(statement, ast.For):
@@ -27,8 +27,8 @@ def registered(source, file="<module>"):
                 if names is None:
                     raise SyntaxError(f"{file}:{call.lineno}: register() needs a name that can be read from the text: "
                                       "a string, or a loop's variable over a literal")
-                found += names
-    return found
+                result += names
+    return result
 
 
 def _names(node, loops, constants):
@@ -44,7 +44,7 @@ def _items(iterated, constants):
     nodes = iterated.keys if isinstance(iterated, ast.Dict) else getattr(iterated, "elts", [None])
     nodes = [node.elts[0] if isinstance(node, ast.Tuple) else node for node in nodes]
     names = [_names(node, {}, {}) for node in nodes]
-    return None if None in names else [name for found in names for name in found]
+    return None if None in names else [name for group in names for name in group]
 
 
 def index(files):

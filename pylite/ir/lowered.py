@@ -1,4 +1,4 @@
-"""A lowered graph: the calls that compute it, and the constants that passes and ops share."""
+"""A lowered graph: the calls that compute it, and constants that passes and ops share."""
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from pylite.ir.values import Call, FoldablePad, Node, Value
 
 ACTIVATIONS = frozenset(("RELU", "RELU_N1_TO_1", "RELU6"))      # operators that others can apply by an option
-# The kernels of calls that the compiler looks for; ops call them by these names.
+# Kernels that the compiler looks for in calls; ops call them by these names.
 COPY, READ, ASSIGN = "movement.Copy", "control.Read", "control.Assign"
 UNARY, BINARY = "elementwise.Unary", "elementwise.Binary"
-STREAMED = 1 << 14      # bytes of a result that leaves the first-level cache before the next call reads it
+STREAMED = 1 << 14      # larger results leave the first-level cache before the next call reads them
 
 
 class Lowered:
@@ -20,8 +20,8 @@ class Lowered:
 
     values: list of Value, by tensor index; nodes: list of Node; calls: list of Call in execution order, each with its
     Node; model: packs weights for them; pads: [(Node, FoldablePad)].
-    boundary: the calls stop before a shape that depends on data, which this determines: a Value whose contents must be
-    known, or a Node to evaluate; tail: the Subgraph of the operators after it; later: the tensors that these compute.
+    boundary: if the calls stop before a shape that depends on data, the Value whose contents determine the shape, or
+    the Node to evaluate; tail: the Subgraph of the operators after it; later: the tensors that these compute.
     evaluated: the values that are filled in before the first call; notes: {node index: why nothing runs for it};
     fused: list of FusedActivation.
     """
@@ -43,7 +43,7 @@ class Lowered:
         self.fused: Sequence[FusedActivation] = ()
 
     def record(self, fused: "Sequence[FusedActivation]") -> None:
-        """Note which activations other operators apply, and the shapes of the tensors that no longer exist."""
+        """Record which activations other operators apply, and the shapes of the tensors that no longer exist."""
         self.fused = fused
         for item in fused:
             self.notes[item.operator] = f"folded into node {item.into}"

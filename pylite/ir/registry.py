@@ -16,7 +16,7 @@ class Op:
 
     versions: (lowest, highest); types: signatures such as "int8 int8 int32? -> int8" (see `register`).
     """
-    attach: "Any" = None    # plug-ins whose nodes have a state make an Op for each node; see plugins/resolver.py
+    attach: "Any" = None    # creates an Op for each node, for plug-ins with state per node; see plugins/resolver.py
     __slots__ = ("name", "versions", "types", "infer", "lower", "reference", "stateful", "blockwise",
                  "evaluate", "aliasing", "fuses_activation", "opaque", "conditions", "_matches")
 
@@ -56,22 +56,22 @@ class Op:
 
     def mismatch(self, inputs: "tuple[str | None, ...]",
                  outputs: "tuple[str | None, ...]") -> "tuple[int, set[str]] | None":
-        """(operand, types that it may have beside the others), where one operand alone does not fit; else None.
+        """(operand, types that would fit with the other operands) if exactly one operand does not fit; else None.
 
-        Operands are counted over the inputs, then the outputs.
+        Operands are numbered: inputs first, then outputs.
         """
-        dtypes, found = (*inputs, *outputs), {}     # {operand: types}
+        dtypes, expected = (*inputs, *outputs), {}     # {operand: types}
         for signature in self.types:
             takes, gives = _parse(signature)
             patterns = [*_patterns(takes, len(inputs)), *_patterns(gives, len(outputs))]
             wrong = [i for i, (allowed, dtype) in enumerate(zip(patterns, dtypes, strict=True))
                      if dtype is not None and allowed is not None and dtype not in allowed]
             if len(wrong) == 1:
-                found.setdefault(wrong[0], set()).update(patterns[wrong[0]])
-        return min(found.items(), key=lambda item: item[0]) if found else None
+                expected.setdefault(wrong[0], set()).update(patterns[wrong[0]])
+        return min(expected.items(), key=lambda item: item[0]) if expected else None
 
 
-packages: "list[str]" = pylite.OP_PACKAGES      # names of those whose modules register ops
+packages: "list[str]" = pylite.OP_PACKAGES      # packages whose modules register ops
 _ops: "dict[str, Op]" = {}
 _missing: "set[str]" = set()        # names that no module registers
 
@@ -82,21 +82,21 @@ def register(name, *, types, infer, lower=None, versions=(1, 1), reference=None,
 
     types: list of signatures "a b c? -> y": one word per operand, alternatives with `|`, `?` for an operand that may
     be absent, `*` after the last for any number, `any` for every type.
-    infer(node) -> list of the outputs' shapes, or None where they depend on data.
+    infer(node) -> list of the outputs' shapes, or None if they depend on data.
     lower(node) -> Call, Alias, Constant or a list of them.
-    evaluate(node, *arrays of the inputs, None where absent) -> list of the outputs' arrays: instead of lower where
-    infer gave None.
+    evaluate(node, *arrays of the inputs, None if absent) -> list of the outputs' arrays: replaces lower if infer
+    returned None.
     reference(*real arrays, options) -> the op's result on real numbers.
     stateful: the op has side effects or state, so it is never folded into constants.
     blockwise: the op supports operands with one scale per block; for other ops such operands are refused.
     fuses_activation: float32 results are clamped to the options' fused_activation_function, so a following RELU can be
     fused into the op.
-    aliasing: "concat" where every input is a slice of the output, "split" where every output is a slice of the input,
-    and all calls copy each element once: slice and full tensor may then share memory, see copy_elision.
-    opaque: the inputs whose contents, where they are constant, neither infer nor lower looks at: they only pass them
-    to the kernels.  Nodes that differ in nothing else are lowered once, see _core/graph/repeats.pyx.
-    conditions: what the op demands of scales and zero points, as lines such as "int16: x y zero_point = 0"; see
-    conditions.py, which checks them before `lower`.
+    aliasing: "concat" if every input is a slice of the output, "split" if every output is a slice of the input, and all
+    calls copy each element once: slice and full tensor may then share memory, see copy_elision.
+    opaque: the inputs whose constant contents infer and lower never inspect, but only pass to the kernels.  Nodes that
+    differ only in these are lowered once, see _core/graph/repeats.pyx.
+    conditions: requirements on scales and zero points, as lines such as "int16: x y zero_point = 0"; conditions.py
+    checks them before `lower`.
     """
     _ops[name] = Op(name, versions, types, infer, lower, reference, stateful, blockwise, evaluate, aliasing,
                     fuses_activation, opaque, conditions)
@@ -115,8 +115,8 @@ def same(dtypes: str, inputs: int = 1, outputs: int = 1) -> "list[str]":
 
 def find(name: str) -> "Op | None":
     """The Op registered under `name`, or None."""
-    found = _ops.get(name)
-    if found is None and name not in _missing:
+    op = _ops.get(name)
+    if op is None and name not in _missing:
         for package in packages:
             module = _indexed(package).get(name)
             if module is not None:
@@ -124,20 +124,21 @@ def find(name: str) -> "Op | None":
                 if name in _ops:
                     return _ops[name]
         names()
-        found = _ops.get(name)
-        if found is None:
+        op = _ops.get(name)
+        if op is None:
             _missing.add(name)
-    return found
+    return op
 
 
 class _Default:
-    """The resolver of interpreters that are given none: all ops registered so far."""
-    entered: "Any" = None   # the OpResolver of ops that `custom_op` registers, once pylite.plugins.resolver is imported
+    """The default resolver of interpreters: all ops registered so far."""
+    entered: "Any" = None   # the OpResolver of ops that `custom_op` registers, set by pylite.plugins.resolver
 
     def find(self, operator: "Operator") -> "Any":
-        """The Op for an Operator of a graph, or None; with another version where only that is registered.
+        """The Op for an Operator of a graph, or None.
 
-        The caller checks the version, and its error can name those that are registered.
+        If only another version is registered, returns that: the caller checks versions, and its error can name this
+        one.
         """
         entered = self.entered
         if entered is None:
@@ -165,7 +166,7 @@ def _restore(name, versions):
 
 def names() -> "list[str]":
     """Every registered name, sorted."""
-    import pkgutil  # takes a millisecond, which running a model need not pay
+    import pkgutil  # on demand: it takes a millisecond, and running a model does not need it
     for package in packages:
         for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
             if not module.name.startswith("_"):

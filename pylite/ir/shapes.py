@@ -60,7 +60,7 @@ def broadcast_strides(shape: "Shape", target: "Shape") -> "Shape":
 
 
 def collapse(shape: "Sequence[int]", *strides: "Sequence[int]") -> "tuple[Shape, ...]":
-    """The same iteration over several operands in the fewest dimensions.
+    """An equivalent iteration over several operands with as few dimensions as possible.
 
     Dimensions of one element are dropped, and adjacent ones merge where they are contiguous in every operand.
     Returns (shape, strides of each operand); for a single element ((), (), ...).

@@ -1,4 +1,4 @@
-"""Values, nodes, and the calls that nodes are lowered to: the graph as ops see it."""
+"""The graph as ops see it: values, nodes, and the calls, aliases and constants that ops lower nodes to."""
 import sys
 from typing import TYPE_CHECKING
 
@@ -31,14 +31,14 @@ _EMPTY_I64 = np.empty(0, np.int64)
 
 
 class Value(ValueBase):
-    """A tensor while its graph is lowered: as the file declares it, and as far as it is known.
+    """A tensor during lowering: the file's declaration, and all that is known about it so far.
 
-    shape: tuple of int, current after infer; data: typed read-only array where the contents are known, else None;
-    fixed: the contents depend on the file alone, not on the input shapes; pad: the FoldablePad that computes it, for
-    readers that add the border themselves; root, byte_offset: the value whose memory this one shares, and where in it
-    it begins; kind: "temporary", "input", "variable" or "carried" (computed by an earlier segment).
-    quantization: the file's, or None; quantized: has it scales?  scale, zero_point: the (first) scale as np.float32, 0
-    where there is none, and the (first) zero point as int.
+    shape: tuple of int, current after infer; data: typed read-only array if the contents are known, else None; fixed:
+    do the contents depend only on the file, not on the input shapes?  pad: the FoldablePad that computes it, for
+    readers that add the border themselves; root, byte_offset: the value whose memory this one shares, and the offset
+    in it; kind: "temporary", "input", "variable" or "carried" (computed by an earlier segment).
+    quantization: the file's, or None; quantized: does it have scales?  scale, zero_point: the (first) scale as
+    np.float32, 0 if there is none, and the (first) zero point as int.
     """
     __slots__ = ()
     if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Value(ValueBase):
 
     @property
     def axis(self) -> int:
-        """The axis that the scales run along."""
+        """The axis along which the scales vary."""
         q = self.quantization
         return q.axis if q is not None else 0
 
@@ -76,7 +76,7 @@ BAND = 64           # bytes of a guard band
 
 
 class Banded:
-    """A value's bytes between two guard bands, for kernels that are not trusted."""
+    """A value's bytes between two guard bands, for untrusted kernels."""
     __slots__ = ("value",)
 
     def __init__(self, value: Value) -> None:
@@ -92,7 +92,7 @@ _PLACED = frozenset((Value, View, Banded))
 
 
 class Alias:
-    """y has x's bytes and another shape: nothing runs."""
+    """y has the bytes of x in another shape; nothing runs."""
     __slots__ = ("y", "x")
 
     def __init__(self, y: Value, x: Value) -> None:
@@ -101,7 +101,7 @@ class Alias:
 
 
 class Constant:
-    """y is known while lowering: `data`, an array of y's shape and dtype."""
+    """y is known during lowering: `data` is an array of y's shape and dtype."""
     __slots__ = ("y", "data")
 
     def __init__(self, y: Value, data: "NDArray[Any]") -> None:
@@ -110,7 +110,8 @@ class Constant:
 
 
 class FoldablePad:
-    """y, which the calls before compute, is x with a border of `fill`: a reader of y may read x and add the border.
+    """y, which the preceding calls compute, is x with a border of `fill`; a reader may read x and add the border
+    itself.
 
     pairs: (before, after) of each axis; fill: a number; folded: the nodes that read x instead.
     """
@@ -125,24 +126,24 @@ class FoldablePad:
 
 
 class Temporary(Value):
-    """Arena memory that several calls of one node share.  number: of this one among the node's, up to 7."""
+    """Arena memory that several calls of a node share.  number: up to 7, distinguishes the node's Temporaries."""
     __slots__ = ()
 
     def __init__(self, node: "Node", shape: "Sequence[int]", dtype: str, number: int = 0) -> None:
         self.tensor = None  # type: ignore[assignment]
         self.data, self.fixed, self.quantization, self.quantized = None, False, None, False
         self.scale, self.zero_point = _NO_SCALE, 0
-        self.index = -1 - 8 * node.index - number       # that of no tensor
+        self.index = -1 - 8 * node.index - number       # no tensor has a negative index
         self.name, self.kind = "temporary", "temporary"
         self.shape, self.dtype, self.root, self.byte_offset, self.pad = tuple(shape), dtype, self, 0, None
 
 
 class Node(NodeBase):
-    """One operator while it is lowered.
+    """One operator during lowering.
 
-    host: the host.Host, through which ops reach other subgraphs and state that outlives a run, or None; memo: what
-    `evaluate` keeps for the next run on the same arrays, None before the first.  inputs, outputs: lists of Value, None
-    for an operand that is absent.
+    host: the host.Host, through which ops reach other subgraphs and state that outlives a run, or None; memo: data that
+    `evaluate` keeps for its next run on the same arrays, None before the first.  inputs, outputs: lists of Value, with
+    None for absent operands.
     """
     __slots__ = ()
     if TYPE_CHECKING:       # Typed without None, which most ops never meet; input() says that an operand may be absent.
@@ -153,7 +154,7 @@ class Node(NodeBase):
         return f"node {self.index} {self.name}"
 
     def with_operands(self, inputs: "list[Value]", outputs: "list[Value]") -> "Node":
-        """This node with other operands, for an op that is lowered to several."""
+        """A copy of this node with other operands, for an op that is lowered to several nodes."""
         other = Node(self.index, self.operator, self.values, self.host)
         other.inputs, other.outputs = inputs, outputs
         return other
@@ -163,11 +164,12 @@ class Node(NodeBase):
         return [self.values[i] if i >= 0 else None for i in self.operator.intermediates]
 
     def error(self, text: str, value: object = None) -> "errors.OpError":
-        """The exception for a node that cannot be prepared: names the op and, where given, the tensor."""
+        """The exception for a node that cannot be prepared; it names the op and, if passed, the tensor."""
         return errors.OpError(f"{self}: {text}" if value is None else f"{self}: {value!r}: {text}")
 
     def wrapped(self, problem: Exception) -> "errors.OpError | errors.MemoryLimitError":
-        """The exception for what another library, or Python, raised while this node was prepared."""
+        """The exception to raise for `problem`, which occurred in a library or in Python while this node was
+        prepared."""
         if isinstance(problem, MemoryError):
             return errors.MemoryLimitError(f"{self}: there is no memory for its results or its weights: {problem}. "
                                            "Make the inputs smaller")
@@ -178,23 +180,23 @@ class Node(NodeBase):
         return self.error(f"{kind}{problem}")
 
     def failure(self, why: str) -> "errors.ExecutionError":
-        """The exception for a node that could not run: names its tensors."""
+        """The exception for a node that failed to run; it names the node's tensors."""
         return errors.ExecutionError(f"{self} failed: {why}; its tensors: "
                                      f"{', '.join(repr(v) for v in (*self.inputs, *self.outputs) if v is not None)}")
 
     def check_memory(self, nbytes: int, what: str = "results") -> None:
-        """Raise MemoryLimitError where results of the run time, of `nbytes`, exceed the interpreter's max_memory."""
+        """Raise MemoryLimitError if run-time results of `nbytes` exceed the interpreter's max_memory."""
         most = None if self.host is None else self.host.max_memory
         if most is not None and nbytes > most:
             raise errors.MemoryLimitError(f"{self}: its {what} take {nbytes} bytes; max_memory is {most}. Make the "
                                           "inputs smaller or raise max_memory")
 
     def input(self, i: int) -> "Value | None":
-        """Input i, or None where it is absent or left out."""
+        """Input i, or None if it is absent or omitted."""
         return self.inputs[i] if i < len(self.inputs) else None
 
     def constant(self, i: int, what: str = "input") -> "NDArray[Any]":
-        """The contents of input i, which must be known while lowering."""
+        """The contents of input i, which must be known during lowering."""
         value = self.inputs[i]
         if value.data is None:
             raise errors.DataDependentError(f"{self}: {value!r}: its {what} is computed at run time", value)
@@ -202,7 +204,7 @@ class Node(NodeBase):
 
 
 def sizes(numbers: "Sequence[int]", dtype: str) -> "NDArray[Any]":
-    """A vector of dimensions, for a Constant; of objects where some of them are Dims."""
+    """A vector of dimensions for a Constant; an array of objects if some of them are Dims."""
     return np.array(numbers, object if slots_in(numbers) else dtype)
 
 

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
     Executor = Any      # it imports this module
 
-lock = RLock()         # a forked child makes another
+lock = RLock()         # a forked child creates a new one
 
 
 class Blueprint:
-    """A Lowered and its Plan: all of a BoundProgram but its memory.  Nothing changes it, so that programs share it.
+    """A Lowered and its Plan: a BoundProgram without its memory.  It is immutable, so that programs can share it.
 
-    Its owners count: programs, and a Model that keeps it.  Values refer to themselves; so that this frees them, and
-    constants with them, without the garbage collector, the last owner calls release().
+    It counts its owners: programs, and a Model that keeps it.  Its Values refer to themselves, so the last owner calls
+    release() to free them, and constants with them, without the garbage collector.
     """
     __slots__ = ("lowered", "plan", "owners")
 
@@ -39,7 +39,7 @@ class Blueprint:
         return self
 
     def release(self) -> None:
-        """An owner needs it no longer."""
+        """Drop one owner."""
         with lock:
             self.owners -= 1
             if self.owners > 0:
@@ -56,24 +56,24 @@ class Share:
         self.blueprint = blueprint.acquire()
 
     def __del__(self, ending: "Callable[[], bool]" = sys.is_finalizing) -> None:
-        if not ending():        # modules may be empty then
+        if not ending():        # when Python shuts down, modules may be empty
             self.blueprint.release()
 
 
 def key_of(executor: "Executor") -> "Any":
-    """What the blueprint of an executor's present shapes depends on, beside its model; None where on the executor."""
+    """The key under which a model may share the blueprint of an executor's current shapes; None if it may not."""
     if (executor.resolver is not default or not default.is_plain() or executor.plugins
-            or executor.delegation is not None or executor.given or executor.max_memory is not None or executor.access
-            or executor.subgraph is not executor.model.graph.subgraphs[executor.subgraph.index]):
+            or executor.delegation is not None or executor.known_inputs or executor.max_memory is not None or
+            executor.access or executor.subgraph is not executor.model.graph.subgraphs[executor.subgraph.index]):
         return None
     return (executor.subgraph.index, tuple(executor.shapes), executor.preserve, executor.guard, simd.current)
 
 
 def is_shared(executor: "Executor", blueprint: Blueprint) -> bool:
-    """May other executors use the blueprint of this one's present shapes?  Makes it forget this one.
+    """May other executors use this blueprint?  If so, removes its references to this executor.
 
-    They may not where ops have asked the executor for other subgraphs or for state of the interpreter, and where
-    kernels keep what belongs to one interpreter.
+    They may not if ops have asked the executor for other subgraphs or for the interpreter's state, or if kernels keep
+    objects of one interpreter.
     """
     lowered = blueprint.lowered
     if lowered.boundary is not None or executor.callees or executor.shared.keys() != {"executors"}:
@@ -81,6 +81,6 @@ def is_shared(executor: "Executor", blueprint: Blueprint) -> bool:
     if any(is_owned(kernel) for kernel in {call.kernel for call in lowered.calls}):
         return False
     lowered.model = None
-    for node in {*lowered.nodes, *[call.node for call in lowered.calls]}:       # some have other operands
+    for node in {*lowered.nodes, *[call.node for call in lowered.calls]}:       # calls may have rewritten nodes
         node.host = None
     return True

@@ -1,4 +1,4 @@
-"""A subgraph bound to memory, ready to run, and the cache of those that an Executor has bound."""
+"""A subgraph bound to memory, ready to run, and an Executor's cache of such programs."""
 from typing import TYPE_CHECKING
 
 from pylite import errors
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 GUARD_BYTE = 0xA5
 CACHED_SHAPES = 8       # sets of input shapes whose programs are kept
-KEPT_HISTORIES = 16     # ranks of inputs, and constants from callers, with which programs are recorded
-CACHED_SEGMENTS = 512   # segments that follow on data found at run time, to keep
+KEPT_HISTORIES = 16     # combinations of input ranks and known inputs for which shapes are tracked
+CACHED_SEGMENTS = 512   # segments that depend on run-time data, which are kept
 
 
 class BoundProgram(Segment):
     """A subgraph, or a segment of one between shapes that depend on data, bound to memory for one set of input shapes.
 
-    At a boundary, `watched` is the array whose contents determine what follows, or the arrays that `evaluate` takes;
-    `next` maps these contents, or the shapes that `evaluate` returns, to the BoundProgram that follows; `evaluated`:
-    the arrays of this segment that the results before it are copied to.
+    At a boundary, `watched` is the array whose contents determine the next segment, or the operands of `evaluate`;
+    `next` maps these contents, or the shapes that `evaluate` returns, to the next BoundProgram; `evaluated`: the arrays
+    of this segment into which the preceding `evaluate` results are copied.
     """
     __slots__ = ("share", "lowered", "plan", "storage", "operands")
-    operands: "Sequence[Sequence[Any]]"     # what the kernels were made of, where plans are written
-    ends: "Sequence[NDArray[Any]] | None" = None    # the bytes of inputs and outputs, where they are made beforehand
-    lost_pages = 0      # of a file of the plan cache, which PlannedProgram maps
+    operands: "Sequence[Sequence[Any]]"     # the arguments of the kernels; set only if plans are written
+    ends: "Sequence[NDArray[Any]] | None" = None    # the bytes of inputs and outputs, if they were created beforehand
+    lost_pages = 0      # of the plan cache's file, which PlannedProgram maps
 
     def __init__(self, blueprint: "Blueprint", storage: "Storage", program: "Program", arena: "NDArray[Any]") -> None:
         self.share = Share(blueprint)
@@ -47,7 +47,7 @@ class BoundProgram(Segment):
         return self.lowered.values[index]
 
     def array(self, index: int) -> "Any":
-        """The array of tensor `index`, or None where this segment has no memory for it."""
+        """The array of tensor `index`; None if this segment has no memory for it."""
         value, storage = self.value(index), self.storage
         if value.data is None and index not in storage.arrays:
             root = value.root.index
@@ -64,7 +64,7 @@ class BoundProgram(Segment):
         return self.value(index).dtype
 
     def overwritten(self, index: int) -> bool:
-        """Is the memory of tensor `index` written after its last use?"""
+        """Is the memory of tensor `index` overwritten after its last use?"""
         return self.plan.overwritten(self.value(index))
 
     def failure(self, step: int, status: int) -> "errors.ExecutionError":
@@ -95,32 +95,32 @@ class BoundProgram(Segment):
 
 
 class ProgramCache(ShapeCache):
-    """The BoundPrograms of an Executor: by input shapes, and the segments that follow on data found at run time."""
+    """The BoundPrograms of an Executor by input shapes, and the segments after them, which depend on run-time data."""
     __slots__ = ("histories", "_predecessors")
 
     def __init__(self) -> None:
         super().__init__(CACHED_SHAPES)
-        # {(ranks of inputs, constants given, ISA level): the shapes that came first, or the ShapeHistory}
+        # {(ranks of inputs, known inputs, ISA level): the first shapes seen, or later the ShapeHistory}
         self.histories: dict[Any, Any] = {}
-        # {segment: (the segment before it, its key there)}, the oldest first
+        # {segment: (the segment before it, its key in that one's `next`)}, the oldest first
         self._predecessors: dict[BoundProgram, tuple[BoundProgram, Any]] = {}
 
     def clear(self) -> None:
-        """Drop everything, also the references of loops to themselves."""
+        """Drop everything, and break the reference cycles of loops."""
         for program in self._predecessors:
             program.iterations.clear()
         self.histories, self._predecessors = {}, {}
         super().clear()
 
     @staticmethod
-    def history_key(shapes: "Sequence[tuple[int, ...]]", given: "Mapping[int, Any]") -> "Any":
-        """Where `histories` has what is known of inputs like these."""
+    def history_key(shapes: "Sequence[tuple[int, ...]]", known_inputs: "Mapping[int, Any]") -> "Any":
+        """The key in `histories` for inputs with these ranks and known inputs."""
         return (tuple([len(shape) for shape in shapes]),
-                tuple([(i, id(data)) for i, data in given.items()]) if given else (), simd.current)
+                tuple([(i, id(data)) for i, data in known_inputs.items()]) if known_inputs else (), simd.current)
 
-    def seen(self, shapes: "Sequence[tuple[int, ...]]", given: "Mapping[int, Any]") -> "Any":
-        """history_key() of these input shapes; None where they are the first of their kind, which it notes."""
-        key = self.history_key(shapes, given)
+    def seen(self, shapes: "Sequence[tuple[int, ...]]", known_inputs: "Mapping[int, Any]") -> "Any":
+        """history_key() of these input shapes; None for the first shapes with this key, which are then recorded."""
+        key = self.history_key(shapes, known_inputs)
         if key in self.histories:
             return key
         if len(self.histories) >= KEPT_HISTORIES:
@@ -129,7 +129,7 @@ class ProgramCache(ShapeCache):
         return None
 
     def add_segment(self, before: BoundProgram, key: "Any", segment: BoundProgram) -> None:
-        """Keep `segment`, which follows on `before` for the data `key`; drops segments that were not used lately."""
+        """Keep `segment`, which follows `before` for the data `key`; drops segments that were not used lately."""
         predecessors = self._predecessors
         while len(predecessors) >= CACHED_SEGMENTS:
             oldest = next(iter(predecessors))
@@ -142,14 +142,14 @@ class ProgramCache(ShapeCache):
         before.next[key] = segment
 
     def drop_arena(self, arena: "NDArray[Any] | None") -> None:
-        """Drop the segments in an arena that is replaced."""
+        """Drop the segments in an arena that is being replaced."""
         self.drop([segment for segment in self._predecessors if segment.arena is arena])
 
     def drop(self, segments: "Iterable[BoundProgram]") -> None:
-        """Drop `segments`, and all that follow on them."""
+        """Drop `segments` and all segments after them."""
         dropped, predecessors = set(segments), self._predecessors
-        while found := [s for s, (before, _) in predecessors.items() if s in dropped or before in dropped]:
-            for segment in found:
+        while affected := [s for s, (before, _) in predecessors.items() if s in dropped or before in dropped]:
+            for segment in affected:
                 before, key = predecessors.pop(segment)
                 before.next.pop(key, None)
-            dropped.update(found)
+            dropped.update(affected)

@@ -1,4 +1,4 @@
-"""Writing to a cache folder, and listing its files."""
+"""Writes files to a cache folder, lists and removes them."""
 import marshal
 import os
 import stat
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-LIMIT = 1 << 30         # bytes of a folder: the files used longest ago make room
+LIMIT = 1 << 30         # bytes of a folder; the least recently used files are removed to stay below it
 ABANDONED = 3600        # seconds after which a temporary file counts as abandoned
 
 
@@ -26,13 +26,14 @@ def default_folder() -> str:
     if named is not None:
         return named
     above = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(above):        # also "", as the specification says
+    if not os.path.isabs(above):        # the specification says to ignore relative paths and ""
         above = os.path.expanduser("~/.cache")
     return os.path.join(above, "pylite") if os.path.isabs(above) else ""
 
 
 class Store(Folder):
-    """A Folder to write to.  create: make it if need be, but not in a folder of another user, as with `sudo`."""
+    """A writable Folder.  create: create it if necessary, but not in another user's folder, as could happen with
+    sudo."""
 
     def __init__(self, path: "str | os.PathLike[str]", create: bool = False) -> None:
         if create and not os.path.exists(path):
@@ -45,9 +46,9 @@ class Store(Folder):
         super().__init__(path)
 
     def write(self, name: str, record: "Any", data: "Sequence[Any]" = ()) -> None:
-        """Write a file with this record and this data, pieces of bytes.  OSError where that fails.
+        """Write a file with this record and data, pieces of bytes.  Raises OSError on failure.
 
-        Other processes see none or all of it.
+        Other processes see either the complete file or none.
         """
         packed = marshal.dumps(record)
         start = data_start(len(packed))
@@ -74,7 +75,7 @@ class Store(Folder):
             raise
 
     def remove(self, name: str) -> bool:
-        """Remove a file; returns False where that fails."""
+        """Remove a file; returns False on failure."""
         try:
             os.unlink(name, dir_fd=self.descriptor)
         except OSError:
@@ -82,19 +83,19 @@ class Store(Folder):
         return True
 
     def files(self) -> "list[tuple[float, int, str]]":
-        """(time of its last use, bytes, name) of each regular file, the one used longest ago first."""
-        found = []
+        """(time of last use, bytes, name) of each regular file, the least recently used first."""
+        result = []
         for name in os.listdir(self.descriptor):
             try:
                 status = os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
             except OSError:     # another process has removed it
                 continue
             if stat.S_ISREG(status.st_mode):
-                found.append((status.st_mtime, status.st_size, name))
-        return sorted(found)
+                result.append((status.st_mtime, status.st_size, name))
+        return sorted(result)
 
     def make_room(self, nbytes: int, limit: int = LIMIT) -> bool:
-        """Remove the files used longest ago until `nbytes` more fit into `limit`; False if these alone are too many."""
+        """Remove the least recently used files until `nbytes` more fit into `limit`; False if they never fit."""
         files = self.files()
         total = nbytes + sum([size for _, size, _ in files])
         abandoned = time.time() - ABANDONED
@@ -107,13 +108,13 @@ class Store(Folder):
 
 @cache
 def last_edit(folder: str) -> float:
-    """When a module in Python was last edited in a folder and those in it; once for each process, as it takes long."""
+    """The time of the last edit of any Python module below a folder; computed once per process, because it is slow."""
     return max(os.stat(os.path.join(path, name)).st_mtime
                for path, _, names in os.walk(folder) for name in names if name.endswith(".py"))
 
 
 def digest_of(contents: "Any") -> bytes:
-    """16 bytes that no other model has."""
+    """A 16-byte digest of a model's contents."""
     try:
         from _blake2 import blake2b  # hashlib, its documented place, loads all of OpenSSL
     except ImportError:

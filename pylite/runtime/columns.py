@@ -1,4 +1,4 @@
-"""Tables as text: a line for each row, or several where a column is narrower than its cells."""
+"""Formats tables as text: one line per row, or several if a column is narrower than its cells."""
 from __future__ import annotations
 
 import itertools
@@ -18,8 +18,8 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[Any]], right: Collecti
           optional: Sequence[str] = ()) -> list[str]:
     """The lines of a table, its headers first, with columns as wide as their longest cells.
 
-    right: headers of the columns that are aligned to the right; optional: of those that a narrow terminal leaves out,
-    which this table shows.
+    right: headers of the right-aligned columns; optional: headers of the columns that a narrow terminal would omit
+    (this function shows them).
     """
     cells = [[str(cell) for cell in row] for row in rows]
     return [line for group in lines(headers, cells, right, widths(headers, cells)) for line in group]
@@ -37,7 +37,7 @@ def total(sizes: Sequence[int]) -> int:
 
 def lines(headers: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[str],
           sizes: Sequence[int]) -> Iterator[list[str]]:
-    """The lines of the headers, then those of each row; cells that are wider than their column are folded."""
+    """The lines of the headers, then of each row; cells wider than their column are folded."""
     sides = [str.rjust if header in right else str.ljust for header in headers]
     for row in (headers, *rows):
         yield [(" " * GAP).join(side(cell, size) for side, cell, size in zip(sides, part, sizes, strict=True)).rstrip()

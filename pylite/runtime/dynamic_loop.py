@@ -1,4 +1,4 @@
-"""WHILE loops whose variables change their shapes: each set of shapes has an iteration plan, which is reused."""
+"""WHILE loops whose variables change shape: each set of shapes gets an iteration plan, which is reused."""
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class LoopIteration:
-    """The plan of one iteration: the kernels that run the condition and the body for variables of certain shapes.
+    """The plan of one iteration: the kernels that run the condition and the body for one set of variable shapes.
 
-    state: the arrays of the variables, which the kernels read; goes_on: the condition's result; entry: of the body;
-    next: the LoopIteration for the shapes of the body's outputs, after the first link().
+    state: the arrays of the variables, which the kernels read; goes_on: the condition's result; entry: the body's
+    Entry; next: the LoopIteration for the shapes of the body's outputs, set by the first link().
     Without kernels (`condition` is None) Python runs the iteration.
     """
     __slots__ = ("state", "condition", "goes_on", "body", "entry", "next")
@@ -53,7 +53,7 @@ class LoopIteration:
         self.condition = block(condition.entry(), *map(raw, self.state), self.goes_on)
 
     def link(self, host: "Executor", node: "Node", condition: "Executor", body: "Executor") -> None:
-        """Find `next`, and make the kernel that runs the body into its variables."""
+        """Set `next`, and create the kernel that runs the body and writes its outputs to the variables of `next`."""
         inner = body.prepared([x.shape for x in self.state], {})
         self.next = _iteration(host, node, condition, body,
                                [inner.shape(i) for i in body.subgraph.outputs])
@@ -62,7 +62,7 @@ class LoopIteration:
 
 def _iteration(host: "Executor", node: "Node", condition: "Executor", body: "Executor",
                shapes: "Sequence[Shape]") -> LoopIteration:
-    """The LoopIteration for variables of these shapes; the BoundProgram of the body for them holds it."""
+    """The LoopIteration for variables of these shapes; the body's BoundProgram keeps it."""
     known = body.prepared(shapes, {}).iterations
     key = host, node.index
     if key not in known:
@@ -71,7 +71,7 @@ def _iteration(host: "Executor", node: "Node", condition: "Executor", body: "Exe
 
 
 def _variables(host: "Executor", node: "Node", body: "Executor", shapes: "Sequence[Shape]") -> "Arrays":
-    """Arrays for the loop's variables, in the same memory for all sets of shapes, as only one is in use."""
+    """Arrays for the loop's variables.  All sets of shapes share their memory, because only one is in use at a time."""
     dtypes = [NUMPY_DTYPES[body.subgraph.tensors[i].dtype] for i in body.subgraph.inputs]
     offsets = [0]
     for shape, dtype in zip(shapes, dtypes, strict=True):
@@ -94,9 +94,9 @@ def _run(kernel: "Kernel", pool: "Pool") -> None:
 
 def run(host: "Executor", node: "Node", condition: "Executor", body: "Executor", arrays: "Arrays",
         kernels: bool) -> "Arrays":
-    """Run `body` while `condition` holds (Executors), starting from `arrays`; the variables' last contents.
+    """Run the Executor `body` while `condition` holds, starting from `arrays`; returns the variables' last contents.
 
-    kernels: may kernels run the subgraphs?  If not, or where shapes depend on data, Python runs each iteration.
+    kernels: may kernels run the subgraphs?  If not, or if shapes depend on data, Python runs each iteration.
     """
     while True:
         if kernels:
@@ -113,7 +113,7 @@ def run(host: "Executor", node: "Node", condition: "Executor", body: "Executor",
 
 def _run_kernels(host: "Executor", node: "Node", condition: "Executor", body: "Executor",
                  arrays: "Arrays") -> "tuple[Arrays, bool]":
-    """Iterate while there are kernels.  Returns (the variables' contents, has the loop ended?)"""
+    """Iterate as long as kernels can run the iterations.  Returns (the variables' contents, has the loop ended?)"""
     iteration = _iteration(host, node, condition, body, [a.shape for a in arrays])
     for variable, array in zip(iteration.state, arrays, strict=True):
         variable[...] = array

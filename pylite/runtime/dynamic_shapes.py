@@ -1,4 +1,4 @@
-"""Graphs whose shapes depend on data run in segments, each lowered when the data for its shapes is known."""
+"""Runs graphs whose shapes depend on data in segments; each is lowered when the data for its shapes is known."""
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
     Executor = Any      # it imports this module
 
-LARGE_KEY = 4096        # bytes of data, such as computed weights, from which only the last segment is kept
+LARGE_KEY = 4096        # for data of more bytes, such as computed weights, only the last segment is kept
 
 
 # ---- lowering after a boundary -------------------------------------------------------------------------------
 @np.errstate(all="ignore")
-def resume(model: "Model", before: "Lowered", found: "Any", preserve: bool, find: "Callable[..., Any]",
+def resume(model: "Model", before: "Lowered", contents: "Any", preserve: bool, find: "Callable[..., Any]",
            host: "Host") -> "Lowered":
     """Lower the operators after the boundary of `before`.
 
-    found: the contents of the Value at the boundary, or the shapes of the outputs of the Node that was evaluated there;
-    the others as in lower().
+    contents: of the Value at the boundary, or the output shapes of the Node that was evaluated there; other arguments:
+    as in lower().
     """
     values = []
     for old in before.values:
@@ -41,14 +41,14 @@ def resume(model: "Model", before: "Lowered", found: "Any", preserve: bool, find
         values.append(value)
     boundary, evaluated = before.boundary, []
     if type(boundary) is Node:
-        for old, shape in zip([v for v in boundary.outputs if v is not None], found, strict=True):
+        for old, shape in zip([v for v in boundary.outputs if v is not None], contents, strict=True):
             value = values[old.index]
             value.kind, value.shape = "temporary", shape
             evaluated.append(value)
     else:
-        for old in before.values:       # the same elements in other shapes are known, too
+        for old in before.values:       # reshaped aliases of the known value are known, too
             if old.root is boundary.root and old.dtype == boundary.dtype and old.data is None:
-                values[old.index].data = found.reshape(old.shape)
+                values[old.index].data = contents.reshape(old.shape)
     lowered = lowering.lower_values(model, before.tail, values, preserve, find, True, host)
     lowered.evaluated = evaluated
     lowered.record(before.fused)
@@ -57,7 +57,7 @@ def resume(model: "Model", before: "Lowered", found: "Any", preserve: bool, find
 
 # ---- running: ExecutorBase.run() in _core/run/program.pyx calls these the first time --------------------------------
 def watch(executor: "Executor", segment: "BoundProgram") -> None:
-    """Set what `segment` reads after it has run: the array of the value at its boundary, or the inputs of the node."""
+    """Set `segment.watched`: the array of the value at its boundary, or the inputs of the node there."""
     boundary = segment.boundary
     if type(boundary) is Node:
         segment.evaluate = evaluate = executor.find(boundary.operator).evaluate
@@ -80,16 +80,16 @@ def evaluated(segment: "BoundProgram") -> "list[NDArray[Any]]":
 
 
 def follow(executor: "Executor", segment: "BoundProgram", key: "Any") -> "BoundProgram":
-    """A new BoundProgram for what follows on `segment` for the data `key`."""
+    """A new BoundProgram for the segment after `segment` for the data `key`."""
     boundary = segment.boundary
     if len(key) > LARGE_KEY or executor.always_relowers():
         executor.cache.drop(list(segment.next.values()))
     if segment.evaluate is None:
-        found = segment.watched.copy()
-        found.flags.writeable = False
+        content = segment.watched.copy()
+        content.flags.writeable = False
     else:
-        found = key if len([v for v in boundary.outputs if v is not None]) != 1 else (key,)
-    lowered = resume(executor.model, segment.lowered, found, executor.preserve, executor.find, executor)
+        content = key if len([v for v in boundary.outputs if v is not None]) != 1 else (key,)
+    lowered = resume(executor.model, segment.lowered, content, executor.preserve, executor.find, executor)
     following = executor.bind(lowered, executor.segments)
     if segment.evaluate is not None:
         following.evaluated = [following.array(v.index) for v in boundary.outputs if v is not None]

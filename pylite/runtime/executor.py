@@ -1,6 +1,6 @@
-"""One subgraph made runnable: shapes in, memory planned and bound, invoke.
+"""Makes one subgraph runnable: takes shapes, plans and binds memory, runs.
 
-The file is longer than others, as a class is in one file; what few graphs need is in the modules imported on demand.
+This file is longer than others because it holds a single class; modules imported on demand hold what few graphs need.
 """
 from typing import TYPE_CHECKING
 
@@ -38,29 +38,29 @@ CACHED_DYNAMIC = 64     # sets of input shapes to keep where shapes depend on da
 class Executor(TensorAccess, ExecutorBase):
     """Runs one subgraph of a model; a host.Host for its ops.
 
-    Arguments: model: Model; pool: simd.Pool; preserve: keep every intermediate tensor; guard: find writes out of
-    bounds; max_memory: bytes that the tensors may take, or None; resolver: the OpResolver that finds the ops; shared: a
-    dict for all executors of an interpreter; attach: attach the plug-ins of the resolver.  Attributes beside these:
+    Arguments: model: Model; pool: simd.Pool; preserve: keep every intermediate tensor; guard: detect out-of-bounds
+    writes; max_memory: bytes that the tensors may take, or None; resolver: the OpResolver that finds the ops; shared: a
+    dict shared by all executors of an interpreter; attach: attach the resolver's plug-ins.  Further attributes:
 
     subgraph                the Subgraph that runs: the file's, or a delegate's with the same tensors
     resolver                finds the ops
-    plugins                 {operator index: Op} of the nodes that plug-ins run; with any, every allocation lowers anew
+    plugins                 {operator index: Op} of nodes that plug-ins run; if any, every allocation lowers anew
     tables                  the structs for plug-ins in C, or None before the first one
     delegation              the Delegation, which can restore the file's subgraph, or None
     callees                 the Executors of subgraphs that operators of this one call
     access                  the placement.Access of a caller that uses tensors in the middle of a run, or None
-    given                   {position of an input: its contents} that the caller, an operator, knows to be constant
-    shapes                  of the inputs
+    known_inputs            {position of an input: its contents}, which the calling operator knows to be constant
+    shapes                  shapes of the inputs
     cache, memory           the ProgramCache; the TensorMemory
-    called                  the CalledProgram, while a caller is recorded
-    read                    the tensors that operators read, and the outputs; None before they are asked for
+    called                  the CalledProgram, while the calling subgraph is recorded
+    read                    the tensors that operators read, and the outputs; None before first use
     plans                   the PlanCache with the programs of earlier processes, or None
-    current                 the BoundProgram of the present shapes, or None before the first allocate()
-    segments                of the last run: `current`, and what followed on shapes that depend on data
-    ready, checked          may invoke() run?  Are all operators known to run?
+    current                 the BoundProgram of the current shapes, or None before the first allocate()
+    segments                segments of the last run: `current`, then those whose shapes depend on data
+    ready, checked          may invoke() run?  Is every operator known to be supported?
     stale                   set by an op: the graph must be lowered again
-    fast_program            the Program, where invoke() runs nothing else
-    first_segment           `current`, where shapes depend on data
+    fast_program            the Program if invoke() runs nothing else, or None
+    first_segment           `current` if shapes depend on data, or None
     readable, writable      {tensor index: Memory} of tensors accessed since the last allocate(), for the fast path
     """
 
@@ -79,13 +79,13 @@ class Executor(TensorAccess, ExecutorBase):
         self.delegation: Any = None
         self.callees: set[Executor] = set()
         self.access: Access | None = None
-        self.given: Mapping[int, Array] = {}
+        self.known_inputs: Mapping[int, Array] = {}
         self.shapes = [subgraph.tensors[i].shape for i in subgraph.inputs]
         self.cache = ProgramCache()
         self.max_memory = max_memory
         self.memory = TensorMemory(max_memory)
         held = self.shared.get("planned", {}).pop(subgraph.index, None)
-        if held is not None:        # a plan has memory for this subgraph
+        if held is not None:        # a plan already has memory for this subgraph
             self.memory.arenas, self.memory.variables = held.arenas, held.variables
         self.plans: PlanCache | None = None
         self.called: Any = None
@@ -100,7 +100,7 @@ class Executor(TensorAccess, ExecutorBase):
             self._attach()
 
     def resize(self, position: int, shape: "Shape") -> None:
-        """Give graph input `position` another shape; takes effect at the next allocate()."""
+        """Change the shape of graph input `position`; takes effect at the next allocate()."""
         if self.shapes[position] != shape:
             tensor = self.subgraph.tensors[self.subgraph.inputs[position]]
             if tensor.data is not None:
@@ -113,11 +113,11 @@ class Executor(TensorAccess, ExecutorBase):
                 self.delegation.resized()
 
     def allocate(self) -> None:
-        """Lower, plan and bind for the present input shapes, or activate the program that was bound for them before.
+        """Lower, plan and bind for the current input shapes, or activate the program that was bound for them before.
 
-        Variables and generators of random numbers start anew, as in tf.lite, unless the executor was ready.
+        Resets variables and random number generators, as tf.lite does, unless the executor was ready.
         """
-        if self.given:
+        if self.known_inputs:
             self.prepared(self.shapes, {})
         if not self.ready:
             self.reallocate()
@@ -154,12 +154,12 @@ class Executor(TensorAccess, ExecutorBase):
         self.run(self.current)
 
     def run_nodes(self, start: int, stop: "int | None") -> None:
-        """Run the nodes from `start` to `stop`, None for the last one, on the tensors as they are."""
+        """Run the nodes from `start` to `stop` (None: the last one) on the tensors' current contents."""
         from pylite.runtime import partial_run  # to debug
         partial_run.run(self, start, stop)
 
     def check_file(self) -> None:
-        """Raise ExecutionError where the model's file has lost pages, so that weights are zeros."""
+        """Raise ExecutionError if the model's file has lost pages, because these weights are zeros now."""
         lost = self.model.lost_pages + self.current.lost_pages
         if lost:
             raise errors.ExecutionError(
@@ -185,7 +185,7 @@ class Executor(TensorAccess, ExecutorBase):
     def check(self) -> None:
         """Raise UnsupportedOpError naming every operator that cannot run, all at once."""
         if not self.checked:
-            from pylite.compiler.check import check  # programs of the cache need no compiler, so too below
+            from pylite.compiler.check import check  # on demand, as below: cached programs need no compiler
             check(self.model, [self.subgraph], find=self.find)
             self.checked = True
 
@@ -216,14 +216,14 @@ class Executor(TensorAccess, ExecutorBase):
             raise failed
 
     def release(self) -> None:
-        """Drop all programs and their memory, and with them the references that nodes have to this executor."""
+        """Drop all programs and their memory, and thereby the references from nodes to this executor."""
         self.invalidate()
         self.cache.clear()
         self.memory = TensorMemory(self.max_memory)
         self.current = None  # type: ignore[assignment]
         self.segments = []
         self.callees = set()
-        self.given = {}
+        self.known_inputs = {}
         self.tables = self.delegation = None
 
     def find(self, operator: "Operator") -> "Any":
@@ -237,7 +237,7 @@ class Executor(TensorAccess, ExecutorBase):
         return self.subgraph.operators if self.delegation is None else self.delegation.operators
 
     def delegate(self, delegation: "Any") -> None:
-        """Let delegates take nodes, now and whenever a new shape requires it."""
+        """Let delegates claim nodes, now and whenever a new shape requires it."""
         self.delegation = delegation
         delegation.apply()
         if self.ready:
@@ -269,11 +269,11 @@ class Executor(TensorAccess, ExecutorBase):
         from pylite.runtime import subgraph_calls  # imported for graphs with calls, so too below
         return subgraph_calls.callee(self, index)
 
-    def prepared(self, shapes: "Sequence[Shape]", given: "Mapping[int, Array]") -> BoundProgram:
-        """The BoundProgram for these input shapes; given: {position of an input: its contents}."""
+    def prepared(self, shapes: "Sequence[Shape]", known_inputs: "Mapping[int, Array]") -> BoundProgram:
+        """The BoundProgram for these input shapes.  known_inputs: {position of an input: its contents}."""
         self.use_graph()
         from pylite.runtime import subgraph_calls
-        return subgraph_calls.prepared(self, shapes, given)
+        return subgraph_calls.prepared(self, shapes, known_inputs)
 
     def entry(self, whole: bool = False) -> "Entry":
         """(Program, failure, inputs, outputs) for a kernel that runs this subgraph."""
@@ -281,30 +281,30 @@ class Executor(TensorAccess, ExecutorBase):
         return subgraph_calls.entry(self, whole)
 
     def call(self, arrays: "Sequence[Array]") -> "list[Array]":
-        """Run once on `arrays`; copies of the outputs."""
+        """Run once on `arrays`; returns copies of the outputs."""
         from pylite.runtime import subgraph_calls
         return subgraph_calls.call(self, arrays)
 
     def run_loop(self, node: "Node", condition: "Executor", body: "Executor", arrays: "Sequence[Array]",
                  kernels: bool) -> "Sequence[Array]":
-        """Run `body` while `condition` holds, on variables whose shapes may change."""
+        """Run `body` while `condition` holds, on variables that may change shape."""
         from pylite.runtime import dynamic_loop
         return dynamic_loop.run(self, node, condition, body, arrays, kernels)
 
     # ---- lowering, planning, binding -------------------------------------------------------------------------
     def invalidate(self) -> None:
-        """Until the next allocate() nothing can run."""
+        """Require an allocate() before the next run."""
         self.ready = False
         self.fast_program = self.first_segment = None
         self.readable = {}
         self.writable = {}
 
     def activate(self) -> None:
-        """Make the program for the present input shapes the current one; variables keep their contents."""
+        """Make the program for the current input shapes `current`; variables keep their contents."""
         self.check()
         key = tuple(self.shapes)
-        if self.given:
-            key += tuple([(i, id(data)) for i, data in self.given.items()])
+        if self.known_inputs:
+            key += tuple([(i, id(data)) for i, data in self.known_inputs.items()])
         if self.always_relowers():
             self.cache.clear()
         bound = self.cache.get(key)
@@ -314,15 +314,15 @@ class Executor(TensorAccess, ExecutorBase):
         self.enter(bound)
 
     def _planned(self) -> BoundProgram | None:
-        """The program that the plan cache has for the present input shapes, or None."""
+        """The plan cache's program for the current input shapes, or None."""
         if self.plans is None:
             return None
         from pylite.runtime import planned_program
         return planned_program.bind(self)
 
     def _recorded(self) -> BoundProgram | None:
-        """A program for the present input shapes from one that was recorded for others, or None."""
-        key = self.cache.seen(self.shapes, self.given)
+        """A program for the current input shapes from a recording for other shapes, or None."""
+        key = self.cache.seen(self.shapes, self.known_inputs)
         if key is None:
             return None
         self.use_graph()
@@ -330,35 +330,35 @@ class Executor(TensorAccess, ExecutorBase):
         return recorded_program.bind(self, key)
 
     def use_graph(self) -> None:
-        """Replace what a plan knows of the subgraph, if that is all there is, by the graph's record."""
-        if not isinstance(self.subgraph, tuple):        # a record
+        """Replace a plan's summary of the subgraph by the graph's record."""
+        if not isinstance(self.subgraph, tuple):        # records are tuples
             self.subgraph = self.model.graph.subgraphs[0]
 
     def _compile(self) -> BoundProgram:
-        """A new BoundProgram for the present input shapes."""
+        """A new BoundProgram for the current input shapes."""
         self.use_graph()
-        begin_packing()     # another thread packs weights while lowering goes on
+        begin_packing()     # another thread packs weights during lowering
         try:
             key = blueprint.key_of(self)
-            made = self.model.blueprint(key) or self._lowered(key)
+            planned = self.model.blueprint(key) or self._lowered(key)
             try:
-                return self._bound(made)
+                return self._bound(planned)
             finally:
-                made.release()
+                planned.release()
         finally:
             finish_packing()
 
     def _lowered(self, key: "Any") -> Blueprint:
-        """A new Blueprint for the present input shapes, acquired; the model keeps it where it may be shared."""
+        """A new Blueprint for the current input shapes, acquired; the model keeps it if it may be shared."""
         lowered = self.lower(self.shapes)
         if lowered.boundary is not None:
             from pylite.runtime import dynamic_shapes  # imported for graphs that have such shapes
             self.dynamic_shapes = dynamic_shapes
             self.cache.capacity = max(self.cache.capacity, CACHED_DYNAMIC)
-        made = self.blueprint(lowered).acquire()
-        if key is not None and blueprint.is_shared(self, made):
-            self.model.keep(key, made)
-        return made
+        result = self.blueprint(lowered).acquire()
+        if key is not None and blueprint.is_shared(self, result):
+            self.model.keep(key, result)
+        return result
 
     def lower(self, shapes: "Sequence[Shape]") -> "Lowered":
         """The Lowered for these input shapes."""
@@ -370,20 +370,20 @@ class Executor(TensorAccess, ExecutorBase):
         return lowered
 
     def bind(self, lowered: "Lowered", before: "Sequence[BoundProgram]" = ()) -> BoundProgram:
-        """Plan and bind; before: the BoundPrograms of the segments that run first, whose results are read."""
+        """Plan and bind.  before: the BoundPrograms of the segments that run first and whose results this one reads."""
         return self._bound(self.blueprint(lowered), before)
 
     def blueprint(self, lowered: "Lowered") -> Blueprint:
-        """`lowered`, planned."""
+        """The Blueprint of `lowered`, with its memory planned."""
         from pylite.compiler import memory_planner
         if self.tables is not None:
             self.tables.finish(lowered)
         return Blueprint(lowered, memory_planner.plan(lowered, self.preserve, self.guard, self.access))
 
-    def _bound(self, made: Blueprint, before: "Sequence[BoundProgram]" = ()) -> BoundProgram:
-        """`made`, bound to this executor's memory."""
+    def _bound(self, blueprint: Blueprint, before: "Sequence[BoundProgram]" = ()) -> BoundProgram:
+        """`blueprint`, bound to this executor's memory."""
         from pylite.compiler import binding
-        memory, lowered, plan = self.memory, made.lowered, made.plan
+        memory, lowered, plan = self.memory, blueprint.lowered, blueprint.plan
         if self.max_memory is not None and not before:
             self._drop_outgrown(plan.total)
         memory.check(lowered, plan, lambda: sum([s.plan.total for s in before]) + self._shared_bytes())
@@ -392,21 +392,21 @@ class Executor(TensorAccess, ExecutorBase):
         pool = memory.packing_pool()
         operands = binding.operands(lowered.calls, storage, self.model, pool)
         memory.counted += pool.taken
-        bound = BoundProgram(made, storage, Program(binding.kernels(lowered.calls, operands), self.pool), arena)
+        bound = BoundProgram(blueprint, storage, Program(binding.kernels(lowered.calls, operands), self.pool), arena)
         if self.shared.get("executors", {}).get(0, self).plans is not None:
-            bound.operands = operands       # for the plan of a program that calls this one
+            bound.operands = operands       # a plan of the calling program needs them
         if self.plans is not None and not before:
             from pylite.runtime import plan_store
             plan_store.store(self.plans, self, bound, operands)
         return bound
 
     def _shared_bytes(self) -> int:
-        """Bytes of the other subgraphs of this interpreter, and of the variables and tables of all."""
+        """Bytes of this interpreter's other subgraphs, and of the variables and tables of all subgraphs."""
         return sum([other.memory.nbytes for other in self.shared.get("executors", {}).values() if other is not self]) \
             + sum([held.reserved for held in self.shared.get("resources", ())])
 
     def _drop_outgrown(self, nbytes: int) -> None:
-        """Free the arenas before one of `nbytes` takes the place of the first, where it is larger."""
+        """Free all arenas if a larger one, of `nbytes`, is about to replace the first."""
         arenas = self.memory.arenas
         if arenas and arenas[0].nbytes < nbytes:
             self.cache.clear()

@@ -43,17 +43,17 @@ class Model:
         self._constants: dict[Any, NDArray[Any]] = {}
         self._packed: dict[Any, list[tuple[Any, Any]]] = {}
         self._lock = RLock()
-        self.checked = False        # are all operators known to run, by the default resolver?
-        self.blueprints: dict[Any, Blueprint] = {}      # by what they depend on, the newest at the end
-        # Of a model whose plan is in the cache: its bytes or Pages, and what is known of its graph, which is read when
-        # it is first asked for.
+        self.checked = False        # does the default resolver support every operator?
+        self.blueprints: dict[Any, Blueprint] = {}      # by blueprint.key_of(), the newest last
+        # For a model whose plan is in the cache: its bytes or Pages, and a summary of its graph, which is read on first
+        # use.
         self.contents, self.summary = _deferred or (None, None)
         if _deferred is None:
             self._set_graph(_loaded(source) if _graph is None else _graph)
 
-    def _set_graph(self, found: "Graph") -> None:
-        self.graph = found
-        self.contents = found.contents.obj
+    def _set_graph(self, graph: "Graph") -> None:
+        self.graph = graph
+        self.contents = graph.contents.obj
         if self.lost_pages:
             raise errors.ModelError(f"'{self._source!s}' was truncated while it was read")
         self._pool = memory.MemoryPool(sum([tensor.data.nbytes for subgraph in self.graph.subgraphs
@@ -61,7 +61,7 @@ class Model:
 
     if not TYPE_CHECKING:
         def __getattr__(self, name):
-            """The graph of a model that was not read yet, and the pool for its packed weights."""
+            """Load the graph on first use, and create the pool for packed weights."""
             if name not in ("graph", "_pool") or self.__dict__.get("summary") is None:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             with self._lock:
@@ -92,7 +92,7 @@ class Model:
         return notebook.model(self.graph)
 
     def constant(self, tensor: "Tensor") -> "NDArray[Any] | None":
-        """The contents of a constant tensor as a read-only array of its shape and dtype, else None."""
+        """The contents of a constant tensor as a read-only array of its shape and dtype; None for other tensors."""
         if tensor.data is None:
             return None
         key = _identity(tensor)
@@ -102,38 +102,38 @@ class Model:
         return array
 
     def pack(self, packed: "Packed", pool: "memory.MemoryPool | None" = None) -> "Any":
-        """The result of a Packed; computed once where its value depends on the file alone.
+        """The result of a Packed, computed once if its value depends only on the file.
 
-        pool: the memory for others, which the model does not keep.
+        pool: the memory for other results, which the model does not keep.
         """
-        made = packed.made
-        if made is None:
+        known_result = packed.result
+        if known_result is None:
             function = kernel_class(packed.function)
             value = packed.value
             if value.fixed:
                 key = packed.function, _identity(value.tensor), simd.current
                 with self._lock:
                     known = self._packed.setdefault(key, [])
-                    for args, result in known:      # most often none
+                    for args, known_result in known:      # most often none
                         if _same(args, packed.args):
-                            made = result
+                            known_result = known_result
                             break
                     else:
                         memory.use_pool(self._pool)
-                        made = function(value.data, *packed.args)
-                        known.append((packed.args, made))
+                        known_result = function(value.data, *packed.args)
+                        known.append((packed.args, known_result))
                         memory.give_back(value.data)
             else:
                 memory.use_pool(memory.MemoryPool() if pool is None else pool)
-                made = function(value.data, *packed.args)
-            packed.made = made
-        return made
+                known_result = function(value.data, *packed.args)
+            packed.result = known_result
+        return known_result
 
     def blueprint(self, key: "Any") -> "Blueprint | None":
-        """The Blueprint that is kept for `key`, acquired, or None."""
+        """The Blueprint kept for `key`, acquired, or None."""
         with self._lock:
-            found = self.blueprints.get(key)
-            return None if found is None else found.acquire()
+            entry = self.blueprints.get(key)
+            return None if entry is None else entry.acquire()
 
     def keep(self, key: "Any", blueprint: "Blueprint") -> None:
         """Keep a Blueprint for all interpreters, and drop the oldest beyond the capacity."""
@@ -143,7 +143,7 @@ class Model:
             self.blueprints[key] = blueprint.acquire()
 
     def drop(self, key: "Any") -> None:
-        """Keep a Blueprint no longer, if there is one."""
+        """Stop keeping the Blueprint for `key`, if there is one."""
         with self._lock:
             blueprint = self.blueprints.pop(key, None)
             if blueprint is not None:
@@ -157,7 +157,7 @@ class Model:
 
     @property
     def lost_pages(self) -> int:
-        """Pages of the mapped file that it no longer had when they were read."""
+        """Number of pages that were read after the mapped file had lost them."""
         return getattr(self.contents, "lost", 0)
 
     @property
@@ -165,13 +165,13 @@ class Model:
         """Bytes of packed weights and folded constants that the interpreters of this model share."""
         arrays = [*self.folded.values()]
         for known in self._packed.values():
-            for _, made in known:
-                arrays += made if isinstance(made, tuple) else [made]
+            for _, result in known:
+                arrays += result if isinstance(result, tuple) else [result]
         return sum(a.nbytes for a in arrays if isinstance(a, np.ndarray))
 
 
 def _loaded(source: "Any") -> "Graph":
-    """The graph in `source`, whose errors name the file."""
+    """The graph in `source`.  Errors name the file."""
     from pylite.schema import load  # not for a plan of the cache; so are other imports below
     try:
         return load(source)
@@ -182,9 +182,9 @@ def _loaded(source: "Any") -> "Graph":
 
 
 def _identity(tensor: "Tensor") -> "Any":
-    """A key that is equal for constants of the same contents: their buffer, which subgraphs may share."""
+    """A key that is equal for constants with the same contents: their buffer, which subgraphs may share."""
     if tensor.data is None or tensor.buffer == 0 or tensor.external is not None or tensor.sparsity is not None:
-        return tensor       # equal to itself alone, and kept: another may get the id() of one that is gone
+        return tensor       # the object itself, because an id() can be reused after the object is gone
     return tensor.buffer, tensor.dtype, tensor.shape
 
 
@@ -197,7 +197,7 @@ def _same(args: "tuple[Any, ...]", others: "tuple[Any, ...]") -> bool:
 
 
 def _typed(tensor: "Any") -> "NDArray[Any]":
-    """A constant's elements, unpacked, read-only."""
+    """The elements of a constant, unpacked, as a read-only array."""
     try:
         if tensor.sparsity is not None:
             from pylite.schema.sparse import densify

@@ -1,4 +1,4 @@
-"""The Models of the files that interpreters use: another interpreter of the same file gets the same Model."""
+"""A cache of Models by file, so that interpreters of the same file share one Model."""
 import os
 import time
 import weakref
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 SETTLED = 2_000_000_000     # nanoseconds after which a change of a file changes its times: FAT's have 2 seconds
 _living: "weakref.WeakValueDictionary[Any, Model]" = weakref.WeakValueDictionary()
-lock = RLock()         # a forked child makes another
+lock = RLock()         # a forked child creates a new one
 
 
 def model_of(source: "Source") -> Model:
-    """The Model of a path or of a file's bytes, which others may use, too.
+    """The Model of a path or of a file's bytes, shared with other callers.
 
-    Two loads get the same one while it lives if they give one bytes object, or the path of one file that was not
-    changed in between, which its number, size and times tell.
+    Two loads get the same Model while it lives if they pass the same bytes object, or the path of the same file and its
+    inode, size and times have not changed in between.
     """
     key = _key(source)
     if key is None:
@@ -34,20 +34,20 @@ def model_of(source: "Source") -> Model:
     if _key(source) != key:         # the file was replaced while it was read
         return model
     with lock:
-        found = _found(key)         # another thread was faster
-        if found is None:
+        cached = _found(key)         # another thread was faster
+        if cached is None:
             _living[key] = model
-    return model if found is None else found
+    return model if cached is None else cached
 
 
 def _found(key: "Any") -> "Model | None":
-    """The living Model for `key` whose file is whole, or None."""
+    """The living Model for `key`, unless its file has lost pages; else None."""
     model = _living.get(key)
     return None if model is None or model.lost_pages else model
 
 
 def _key(source: "Source") -> "Any":
-    """What tells sources of equal contents, or None where nothing does."""
+    """A key that is equal only for sources with equal contents, or None if there is none."""
     if type(source) is bytes:
         return len(source), id(source), simd.current         # a living Model holds the object
     if type(source) is not str:

@@ -1,4 +1,4 @@
-"""How models and their details look in notebooks: short HTML, in which every text from a file is escaped."""
+"""HTML for models and their details in notebooks.  All text from files is escaped."""
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
     from pylite.ir.graph import Model, Tensor
 
-ROWS = 100      # of a table, at most
-NAME = 60       # characters of a text, at most
+ROWS = 100      # most rows of a table
+NAME = 60       # most characters of a text
 
 
 def table(headers: "Iterable[str]", rows: "Sequence[Sequence[Any]]") -> str:
@@ -47,13 +47,13 @@ def _cell(value: "Any") -> str:
 
 
 def details(rows: "Sequence[Any]") -> str:
-    """The dictionaries of tensors or nodes, without those in them."""
+    """A table of the dictionaries of tensors or nodes, without nested dictionaries."""
     headers = [key for key, value in rows[0].items() if not isinstance(value, dict)] if rows else []
     return table(headers, [[row[header] for header in headers] for row in rows])
 
 
 def model(graph: "Model", **more: "Any") -> str:
-    """A model: inputs, outputs and numbers of ops; more: what else is to be said, by name."""
+    """A model: inputs, outputs and counts of ops.  more: further facts by name."""
     main = graph.subgraphs[0]
     counts: dict[str, int] = {}
     for operator in main.operators:

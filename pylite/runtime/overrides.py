@@ -1,4 +1,4 @@
-"""A model with other contents of some constants."""
+"""Copies of a model with some constants replaced."""
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def overridden(model: Model, overrides: "Mapping[int | str, Any]") -> Model:
-    """A Model like `model` whose first subgraph has other constants.
+    """A copy of `model` with some constants of its first subgraph replaced.
 
-    overrides: {index or name of the tensor: an array of its shape and type, or numbers that its type holds}.
-    TensorError for a tensor that is not a constant, and for an array that does not fit.
+    overrides: {index or name of the tensor: an array of its shape and type, or numbers that its type can hold}.
+    Raises TensorError for a tensor that is not a constant, and for an array that does not fit.
     """
     if not hasattr(overrides, "items"):
         raise TypeError(f"overrides is a dictionary, {{index or name of a constant: array}}, not "
@@ -36,11 +36,11 @@ def overridden(model: Model, overrides: "Mapping[int | str, Any]") -> Model:
 
 def _index(subgraph: "Subgraph", key: "Any") -> int:
     """The index of the constant that `key` names."""
-    found = [t.index for t in subgraph.tensors if key in (t.index, t.name) and not isinstance(key, bool)]
-    constants = [i for i in found if subgraph.tensors[i].data is not None]
+    matches = [t.index for t in subgraph.tensors if key in (t.index, t.name) and not isinstance(key, bool)]
+    constants = [i for i in matches if subgraph.tensors[i].data is not None]
     if len(constants) == 1:
         return constants[0]
-    if found and not constants:
+    if matches and not constants:
         raise errors.TensorError(f"overrides: tensor {key!r} is computed, not a constant; set_tensor() and "
                                  "invoke_nodes() run the graph from other values of it")
     raise errors.TensorError(f"overrides: {len(constants) or 'no'} constants are called {key!r}; get_tensor_details() "

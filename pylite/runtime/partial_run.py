@@ -1,4 +1,4 @@
-"""Runs of a part of a graph, from tensors that the caller has set."""
+"""Runs part of a graph, starting from tensors that the caller has set."""
 from typing import TYPE_CHECKING
 
 from pylite import errors
@@ -34,7 +34,7 @@ def run(executor: "Executor", start: int, stop: "int | None") -> None:
 
 
 def check_written(executor: "Any", index: int) -> None:
-    """TensorError where a node computes tensor `index`, so that a run would overwrite what the caller writes."""
+    """Raise TensorError if a node computes tensor `index`, because a run would overwrite the caller's data."""
     subgraph = executor.subgraph
     if executor.preserve or index in subgraph.inputs:
         return

@@ -1,16 +1,16 @@
-"""Programs that earlier processes have bound: read from a cache folder, they need no graph and no compiler.
+"""Reads programs that earlier processes have bound from a cache folder; they need neither the graph nor the compiler.
 
-This module reads, since that is what a fast start takes; plan_store writes.  The record of a file is (key, summary of
-the model, plan, name of the model's file); its data are the arrays that kernels read, which processes share.  A plan is
-None where only the summary is known, and a str where there can be none: the reason.  Else it is
+This module only reads, for a fast start; plan_store writes.  The record of a file is (key, summary of the model, plan,
+name of the model's file); its data are the arrays that kernels read, which processes share.  A plan is None if only the
+summary is known, and a str if no plan is possible: the reason.  Otherwise it consists of
 
-bytes       of the arena that it takes
-body        what _core.run.plans.bind() makes the arrays and programs of; regions of arrays are the arena, the file's
+bytes       of the arena
+body        input of _core.run.plans.bind(): the arrays and programs; regions of arrays are the arena, the file's
             data, the model's file, and memory of the state
 visible     {index: (number of its array, type, is it overwritten?)} of the tensors that callers read and write
-state       None, or what plan_state.State takes
-failures    marshalled: of each program (for each call the number of a text, the texts): what the failure of a call
-            says, with WHY in the place of the reason
+state       None, or the record for plan_state.State
+failures    marshalled, for each program: (the number of a text for each call, the texts): the message if a call
+            fails, with WHY in place of the reason
 """
 import marshal
 import os
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
     from pylite._core.run.program import Program
 
-ARENA, DATA, CONTENTS = range(3)        # regions of arrays; others follow
+ARENA, DATA, CONTENTS = range(3)        # the first regions of arrays
 WHY = "\0"
-LARGE_ARENA = 1 << 28   # bytes from which an arena is compared with the machine's memory
+LARGE_ARENA = 1 << 28   # larger arenas are checked against the machine's memory
 DTYPES = [np.dtype(name) for name in (
     "int8", "uint8", "bool", "int16", "uint16", "float16", "int32", "uint32", "float32", "int64", "uint64", "float64",
     "complex64", "complex128")]
@@ -49,14 +49,15 @@ DTYPES = [np.dtype(name) for name in (
 class PlanCache:
     """The programs of one model in the cache folder `folder`, for an interpreter with the default ops.
 
-    preserve: does it keep every tensor?  found: is there a plan, so that the model's graph is not read?  digest: of the
-    model's contents, None before it is known; identity: that of its file, or None; problem: why there is no plan.
+    preserve: does the interpreter keep every tensor?  has_plan: is there a plan, so that the model's graph need not be
+    read?  digest: of the model's contents, None before it is known; identity: identity_of() its file, or None; problem:
+    why there is no plan.
     """
 
     def __init__(self, folder: "str | os.PathLike[str]", preserve: bool) -> None:
         self.folder = folder
         self.preserve = preserve
-        self.found = False
+        self.has_plan = False
         self.problem = ""
         self.refused: set[Any] = set()      # input shapes of which there can be no plan
         self.digest: bytes | None = None
@@ -75,15 +76,15 @@ class PlanCache:
             with Folder(self.folder) as folder:
                 self.digest = self._remembered(folder)
                 self._first = self._read(folder, self.key(None))
-        except OSError:         # no folder yet, or one that is not trusted
+        except OSError:         # the folder does not exist yet, or is not trusted
             pass
-        self.found = self._first is not None and not self._refused(None, self._first)
-        return Model(source, None, (self._contents, _summary(self._first[0][1]))) if self.found else None
+        self.has_plan = self._first is not None and not self._refused(None, self._first)
+        return Model(source, None, (self._contents, _summary(self._first[0][1]))) if self.has_plan else None
 
     def adopt(self, model: Model) -> None:
-        """Use `model`, which was loaded since model() found no plan; not if its file has changed meanwhile.
+        """Use `model`, which was loaded because model() found no plan.
 
-        Nor if the file is a bundle, whose offsets are not the model's.
+        Does nothing if the file has changed since, or if it is a bundle, whose offsets differ from the model's.
         """
         whole = isinstance(model.contents, Pages) == isinstance(self._contents, Pages)
         if not whole:
@@ -91,7 +92,7 @@ class PlanCache:
         self._contents = model.contents if self._contents is not None and whole and self.unchanged() else None
 
     def unchanged(self) -> bool:
-        """Is the file of the model still what was opened?"""
+        """Is the model's file still the one that was opened?"""
         if self.identity is None:
             return True
         try:
@@ -100,61 +101,62 @@ class PlanCache:
             return False
 
     def plan(self, executor: "Any") -> "Any":
-        """(program, data, pages) of the plan for the present input shapes of `executor`, or None."""
+        """(program, data, pages) of the plan for the current input shapes of `executor`, or None."""
         if not self.usable(executor):
             return None
-        key, found = self.key(self.shapes(executor)), self._first
-        if found is None or found[0][0] != key:
+        key, record = self.key(self.shapes(executor)), self._first
+        if record is None or record[0][0] != key:
             try:
                 with Folder(self.folder) as folder:
-                    found = self._read(folder, key)
+                    record = self._read(folder, key)
             except OSError:
                 return None
-        if found is None or found[0][2] is None or self._refused(key[-1], found):
+        if record is None or record[0][2] is None or self._refused(key[-1], record):
             return None
-        return found[0][2], *found[1:]
+        return record[0][2], *record[1:]
 
-    def _refused(self, shapes: "Any", found: "Any") -> bool:
-        """Does what was found say that there can be no plan for `shapes`?"""
-        if type(found[0][2]) is not str:
+    def _refused(self, shapes: "Any", record: "Any") -> bool:
+        """Does the record say that no plan is possible for `shapes`?"""
+        if type(record[0][2]) is not str:
             return False
-        self.problem = found[0][2]
+        self.problem = record[0][2]
         self.refused.add(shapes)
         return True
 
     def usable(self, executor: "Any") -> bool:
-        """May programs of `executor` be in the cache?  Not with plug-ins, delegates and the like."""
-        return not (executor.plugins or executor.given or executor.subgraph.index
+        """May the cache hold programs of `executor`?  Not with plug-ins, delegates and the like."""
+        return not (executor.plugins or executor.known_inputs or executor.subgraph.index
                     or executor.delegation is not None or executor.access is not None or self._contents is None
                     or ops_registered())
 
     def shapes(self, executor: "Any") -> "tuple[tuple[int, ...], ...] | None":
-        """The input shapes of `executor`, None where they are those of the file."""
+        """The input shapes of `executor`; None if they are the file's."""
         subgraph, shapes = executor.subgraph, tuple(executor.shapes)
         return None if shapes == tuple([subgraph.tensors[i].shape for i in subgraph.inputs]) else shapes
 
     def key(self, shapes: "Any") -> "tuple[Any, ...]":
-        """(build, ISA level, digest, is everything preserved?, input shapes, None for those of the file) of a plan."""
+        """The key of a plan: (build, ISA level, digest, is everything preserved?, input shapes or None for the
+        file's)."""
         if self.digest is None:
-            from pylite.runtime.cache_files import digest_of  # only where the file is not known
+            from pylite.runtime.cache_files import digest_of  # only for files without a known digest
             self.digest = digest_of(self._contents)
         return build(), simd.current, self.digest, self.preserve, shapes
 
     def _remembered(self, folder: Folder) -> "bytes | None":
-        """The digest of a file of this identity, whose contents need not be read."""
-        found = None if self.identity is None else folder.read(self.identity)
-        return found[0][1] if found is not None and found[0][0] == self.identity else None
+        """The digest stored for this file's identity, which saves reading its contents; None if there is none."""
+        record = None if self.identity is None else folder.read(self.identity)
+        return record[0][1] if record is not None and record[0][0] == self.identity else None
 
     def _read(self, folder: Folder, key: "tuple[Any, ...]") -> "Any":
         """(record, data, pages) of the plan for `key`, or None."""
-        found = folder.read(plan_name(key))
-        return found if found is not None and found[0][0] == key else None
+        record = folder.read(plan_name(key))
+        return record if record is not None and record[0][0] == key else None
 
 
 class Tensors(dict):  # type: ignore[type-arg]
-    """Stands for the tensors of the first subgraph of a model: {index: those that callers see}; others are read.
+    """The tensors of a model's first subgraph: {index: a tensor that callers see}; any other index loads the graph.
 
-    count: of all.
+    count: number of all tensors.
     """
     __slots__ = ("_model", "_count")
 
@@ -173,23 +175,23 @@ class Bound:
     """A plan, bound to memory.
 
     visible: {index: (array, type, is it overwritten?)} of the tensors that callers read and write; shapes: of the
-    inputs; isa: the ISA level; total: bytes of the arena that the plan takes; stateful: has it State?
+    inputs; isa: the ISA level; total: bytes of the arena; stateful: does it have State?
     """
     __slots__ = ("program", "arena", "visible", "shapes", "isa", "total", "pages", "stateful", "_failures")
 
     def __init__(self, executor: "Any", plan: "Any", allocated: "Callable[[int], NDArray[Any]]") -> None:
         (self.total, body, visible, state, self._failures), data, self.pages = plan
         if self.total > LARGE_ARENA and self.total > memory_limit():
-            raise MemoryError       # the compiler says so
+            raise MemoryError       # the compiler then raises it with a message
         self.stateful = state is not None
         self.arena = allocated(self.total)
         regions = [self.arena, data, executor.model.contents]
         held: list[Any] = []
         if state is not None:
             from pylite.runtime.plan_state import State  # most models have none
-            found = State(executor, state, DTYPES, CONTENTS + 1)
-            regions += found.regions
-            held = found.held
+            restored = State(executor, state, DTYPES, CONTENTS + 1)
+            regions += restored.regions
+            held = restored.held
         arrays, programs = bind(body, regions, DTYPES, held, kernel_class, executor.pool, _failures_of(self._failures))
         self.program = programs[-1]
         self.visible = {index: (arrays[number], dtype, overwritten)
@@ -202,7 +204,7 @@ class Bound:
 
 
 def _failures_of(failures: bytes) -> "Callable[[Program, int], Callable[[int, int], errors.ExecutionError]]":
-    """failure_of() for bind(); what it returns does not refer to the Bound, which would make a cycle."""
+    """failure_of() for bind().  Its results do not refer to the Bound, which would create a cycle."""
     def failure_of(program: "Program", number: int) -> "Callable[[int, int], errors.ExecutionError]":
         return lambda step, status: _failure(failures, program, number, step, status)
     return failure_of
@@ -218,25 +220,25 @@ def _failure(failures: bytes, program: "Program", number: int, step: int, status
 
 
 def bound(executor: "Any", allocated: "Callable[[int], NDArray[Any]]") -> "Bound | None":
-    """The Bound for the present input shapes of an executor, None where there is none or something is wrong with it."""
+    """The Bound for the current input shapes of an executor; None if there is none or it is faulty."""
     plan = executor.plans.plan(executor)
     if plan is None:
         return None
     try:
         return Bound(executor, plan, allocated)
-    except Exception:       # nothing that the user could mend: the program is made of the graph
+    except Exception:       # the user cannot fix this; the program is compiled from the graph instead
         return None
 
 
 def ops_registered() -> bool:
-    """Has the program registered ops of its own, which may take the place of others?"""
-    registry = sys.modules.get("pylite.ir.registry")        # where it is not imported, nothing is registered
+    """Has the program registered ops of its own, which may replace others?"""
+    registry = sys.modules.get("pylite.ir.registry")        # before its import, nothing can be registered
     return registry is not None and not registry.default.is_plain()
 
 
 def build() -> str:
-    """The pylite, Python and numpy that make plans and read them."""
-    library = os.stat(simd.__file__)        # of another build of the same version, too
+    """The versions of pylite, Python and numpy on which plans depend."""
+    library = os.stat(simd.__file__)        # distinguishes builds of the same version
     time = library.st_mtime
     if os.path.dirname(simd.__file__) != os.path.dirname(_core.__file__):       # an editable install: edits count
         from pylite.runtime.cache_files import last_edit
@@ -246,18 +248,18 @@ def build() -> str:
 
 
 def plan_name(key: "tuple[Any, ...]") -> str:
-    """The name of the file of a plan; another key with the same name is found out by the record."""
+    """The file name of a plan.  The record contains the whole key, which detects collisions."""
     return f"{checksum(repr(key).encode()):016x}.plan"
 
 
 def identity_of(status: os.stat_result) -> str:
-    """What changes with the contents of a file, as the name of the one that remembers its digest."""
+    """A string that changes whenever a file's contents change: the name of the cache file with its digest."""
     return (f"{status.st_dev:x}-{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}-{status.st_ctime_ns:x}"
             ".digest")
 
 
 def _opened(source: "Any") -> "tuple[Any, str | None]":
-    """(the contents of a model, the identity of its file); (None, None) where they cannot be mapped."""
+    """(the contents of a model, the identity of its file); (None, None) if the file cannot be mapped."""
     if not isinstance(source, str):
         return (bytes(source) if isinstance(source, (bytes, bytearray, memoryview)) else None), None
     try:
@@ -274,9 +276,9 @@ def _opened(source: "Any") -> "tuple[Any, str | None]":
 
 
 def _summary(record: "Any") -> "Any":
-    """What an interpreter asks of a model that it runs by plans; record: see plan_store.summary().
+    """The facts about a model that an interpreter needs when it runs plans.  record: see plan_store.summary().
 
-    Its objects have the attributes of records of pylite.ir.graph, whose classes take long to make.
+    The objects have the attributes of the records in pylite.ir.graph, whose classes take long to create.
     """
     signatures, name, inputs, outputs, count, known = record
     for tensor in known.values():

@@ -1,4 +1,4 @@
-"""Makes the record of a plan of bound programs, for plan_store to write."""
+"""Creates the record of a plan from bound programs; plan_store writes it."""
 import marshal
 import struct
 from types import FunctionType
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
     Executor = Any
 
-_KINDS = {"executors", "planned", "variables", "tables", "resources", "once", "generators"}     # of what ops share
+_KINDS = {"executors", "planned", "variables", "tables", "resources", "once", "generators"}     # keys of `shared`
 
 
 class NotStorable(Exception):
-    """The program needs what a file cannot hold."""
+    """The program needs an object that a file cannot hold."""
 
 
 class Writer:
-    """Makes the record of the programs that run a subgraph, and of the state that they keep; see plan_cache.
+    """Creates the record of the programs that run a subgraph, and of their state; see plan_cache.
 
-    pieces: the memory behind the record, in pieces of bytes.
+    pieces: the record's data, in pieces of bytes.
     """
 
     def __init__(self, executor: "Executor", bound: "BoundProgram") -> None:
@@ -53,7 +53,7 @@ class Writer:
         self._size = 0
         self._numbers: dict[Any, int] = {}
         self._offsets: dict[tuple[int, int], int] = {}
-        self._places: list[tuple[int, int, int]] = []   # (region, address of its begin, address of its end)
+        self._places: list[tuple[int, int, int]] = []   # (region, address of its start, address of its end)
         self._regions = CONTENTS + 1
         self._add_region(CONTENTS, np.frombuffer(memoryview(executor.model.contents), np.uint8))
         shared = executor.shared
@@ -62,14 +62,14 @@ class Writer:
                             for key, (_, start) in shared.get("generators", {}).items()]
         for array in (*shared.get("once", {}).values(), *[state for state, _ in shared.get("generators", {}).values()]):
             self._add_region(self._new_region(), array)
-        self._held = {}         # {id of what ops keep for the interpreter: (its number, the attribute of it)}
+        self._held = {}         # {id of an object that ops keep for the interpreter: (its number, attribute)}
         for number, held in enumerate(shared.get("resources", ())):
             self._held[id(held)] = number, ""
             if hasattr(held, "number"):
                 self._held[id(held.number)] = number, "number"
 
     def record(self, operands: "Sequence[Sequence[Any]]") -> "Any":
-        """(bytes of the arena, what plans.bind() takes, visible tensors, state, failures)."""
+        """(bytes of the arena, input of plans.bind(), visible tensors, state, failures)."""
         self._bound.operands = operands
         self._program(self._bound)
         main, values, visible = self._executor.subgraph, self._bound.lowered.values, {}
@@ -83,7 +83,7 @@ class Writer:
         return main_arena[1], body, visible, self._state(), marshal.dumps(self._failures)
 
     def _state(self) -> "Any":
-        """What outlives a run, None where nothing does: see plan_state.State."""
+        """The state that outlives a run, or None: see plan_state.State."""
         shared = self._executor.shared
         numbers = {number: (kind, key) for kind in ("variables", "tables")
                    for key, number in shared.get(kind, {}).items()}
@@ -93,12 +93,12 @@ class Writer:
             resources.append((*numbers[number], held.expected if variable else None,
                               variable and held.varying, held.reserved))
         arenas = [(subgraph, region, size) for subgraph, (region, size) in self._arenas.items()]
-        found = arenas, self._variables, self._once, self._generators, resources
-        return found if any(found) else None
+        state = arenas, self._variables, self._once, self._generators, resources
+        return state if any(state) else None
 
     # ---- programs ------------------------------------------------------------------------------------------------
     def _program(self, bound: "BoundProgram") -> int:
-        """The number of a program, which is recorded after those that it calls."""
+        """Record a program, after the programs that it calls; returns its number."""
         known = self._program_numbers.get(bound)
         if known is not None:
             return known
@@ -118,8 +118,8 @@ class Writer:
             kernel = self._names.setdefault((call.kernel, call.names), len(self._names))
             calls.append(_number(kernel) + self._items(args))
         texts: dict[Any, int] = {}
-        found = [texts.setdefault(call.node, len(texts)) for call in lowered.calls]
-        self._failures.append((found, [str(node.failure(WHY)) for node in texts]))
+        texts_of_calls = [texts.setdefault(call.node, len(texts)) for call in lowered.calls]
+        self._failures.append((texts_of_calls, [str(node.failure(WHY)) for node in texts]))
         self._programs.append(_number(len(calls)) + b"".join(calls))
         self._program_numbers[bound] = len(self._programs) - 1
         return len(self._programs) - 1
@@ -162,7 +162,7 @@ class Writer:
         return self._item(arg.item()) if isinstance(arg, np.generic) else self._composed(kind, arg)
 
     def _composed(self, kind: type, arg: "Any") -> bytes:
-        """A parameter that is no number."""
+        """A parameter that is not a number."""
         if kind is str:
             return _kind("text") + _bytes(arg.encode())
         if kind is bytes or kind is bytearray:
@@ -175,7 +175,7 @@ class Writer:
         return self._reference(arg)
 
     def _reference(self, arg: "Any") -> bytes:
-        """What ops keep for the interpreter, a method of that, or a function of a module."""
+        """An object that ops keep for the interpreter, a method of one, or a function of a module."""
         held = self._held.get(id(arg))
         if held is not None:
             return _kind("held") + _number(held[0]) + _bytes(held[1].encode())
@@ -197,7 +197,7 @@ class Writer:
             self._places.append((region, *ends(array)))
 
     def _array(self, array: "NDArray[Any]") -> int:
-        """The number of `array`, which is entered in the table."""
+        """Add `array` to the table; returns its number."""
         if array.dtype not in DTYPES:
             raise NotStorable(f"a kernel takes an array of {array.dtype}")
         key = array.ctypes.data, array.dtype.str, array.shape, array.strides
@@ -211,7 +211,7 @@ class Writer:
         return known
 
     def _place(self, array: "NDArray[Any]") -> "tuple[int, int]":
-        """(region, byte offset) of an array, whose memory is added unless a region has it."""
+        """(region, byte offset) of an array; adds its memory as a region unless one contains it."""
         if not array.size:
             return (ARENA if array.flags.writeable else DATA), 0
         low, high = ends(array)
@@ -232,20 +232,20 @@ def _kind(name: str) -> bytes:
 
 
 def _number(number: int) -> bytes:
-    """An integer from 0 on, as plans.pyx reads it."""
-    found = bytearray()
+    """The code of an integer of at least 0, as plans.pyx reads it."""
+    encoded = bytearray()
     while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    return bytes((*found, number))
+    return bytes((*encoded, number))
 
 
 def _signed(number: int) -> bytes:
     return _number(2 * number if number >= 0 else -2 * number - 1)
 
 
-def _bytes(given: "bytes | bytearray") -> bytes:
-    return _number(len(given)) + given
+def _bytes(content: "bytes | bytearray") -> bytes:
+    return _number(len(content)) + content
 
 
 def ends(array: "NDArray[Any]") -> "tuple[int, int]":
@@ -260,6 +260,6 @@ def ends(array: "NDArray[Any]") -> "tuple[int, int]":
 
 
 def memory(array: "NDArray[Any]", low: int, high: int) -> "Any":
-    """The bytes from `low` to `high`, the ends of an array of any strides."""
-    import ctypes  # where weights are packed, numpy has loaded it
+    """The bytes from `low` to `high`, the ends() of an array with any strides."""
+    import ctypes  # numpy has loaded it by the time weights are packed
     return memoryview((ctypes.c_char * (high - low)).from_address(low)).cast("B")

@@ -1,4 +1,4 @@
-"""What outlives the runs of a plan: variables, resources, generators of random numbers, and the arenas of subgraphs."""
+"""The state that outlives runs of a plan: variables, resources, random number generators, arenas of subgraphs."""
 import os
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class Held:
-    """The memory that plans have for one subgraph, until its Executor takes it over.
+    """The memory that plans own for one subgraph, until the subgraph's Executor takes it over.
 
-    arenas: [the arena]; variables: {tensor: array}; initial: {tensor: the number that the variable is filled with}.
+    arenas: [the arena]; variables: {tensor: array}; initial: {tensor: the number with which the variable is filled}.
     """
     __slots__ = ("arenas", "variables", "initial")
 
@@ -33,15 +33,15 @@ class Held:
         return self.arenas[0]
 
     def reset(self) -> None:
-        """Give the variables their initial contents."""
+        """Reset the variables to their initial contents."""
         for index, array in self.variables.items():
             array[...] = self.initial[index]
 
 
 class State:
-    """What outlives the runs of a plan, in the `shared` of an interpreter: made, or found there.
+    """The state that outlives runs of a plan; it is taken from the `shared` of an interpreter, or created there.
 
-    regions: the memory of all regions behind CONTENTS; held: what ops keep for the interpreter, by number.
+    regions: the memory of all regions behind CONTENTS; held: objects that ops keep for the interpreter, by number.
 
     record: ([(subgraph, region, bytes) of other arenas], [(subgraph, tensor, region, type, shape, initial number) of
     variables], [subgraph that runs once], [(key, initial state or None where it is random) of generators of random
@@ -79,17 +79,17 @@ class State:
             region += 1
         self.regions = [regions[region] for region in sorted(regions)]
         self.held: Any = shared.setdefault("resources", []) if resources else []
-        for number, (kind, key, *found) in enumerate(resources):
-            self._resource(shared.setdefault(kind, {}), number, kind, key, found)
+        for number, (kind, key, *details) in enumerate(resources):
+            self._resource(shared.setdefault(kind, {}), number, kind, key, details)
 
-    def _resource(self, numbers: "dict[Any, int]", number: int, kind: str, key: "Any", found: "Any") -> None:
+    def _resource(self, numbers: "dict[Any, int]", number: int, kind: str, key: "Any", details: "Any") -> None:
         if key not in numbers and len(self.held) == number:
             numbers[key] = number
             self.held.append(_made(kind))
         held: Any = self.held[number]
         if numbers.get(key) != number:
             raise ValueError(f"the resource {key} has another number")
-        expected, varying, reserved = found
+        expected, varying, reserved = details
         if kind == "variables":
             if held.expected not in (None, expected) or (held.varying and not varying):
                 raise ValueError(f"the variable {key} has had other shapes")
@@ -98,7 +98,7 @@ class State:
 
 
 def memory_of(executor: "Any", subgraph: int) -> "Any":
-    """What has the memory of a subgraph: a Held or, once there is an Executor of it, a TensorMemory."""
+    """The owner of a subgraph's memory: a Held or, once the subgraph has an Executor, its TensorMemory."""
     other = executor.shared["executors"].get(subgraph)
     memory = None if other is None else vars(other).get("memory")
     return executor.shared.setdefault("planned", {}).setdefault(subgraph, Held()) if memory is None else memory
@@ -131,7 +131,7 @@ def _made(kind: str) -> "Any":
 
 
 def reset_generators(kept: "Iterable[Any]") -> None:
-    """Let generators of random numbers start anew.  kept: (state, initial state, None where it is random) of each."""
+    """Reset random number generators.  kept: (state, initial state, or None if it is random) of each."""
     for state, start in kept:
         if start is not None:
             state[...] = start

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
     Executor = Any      # it imports this module
 
-SETTLED = 2_000_000_000     # nanoseconds after which another change of a file gets another time
+SETTLED = 2_000_000_000     # nanoseconds after which a further change of a file is certain to change its time
 
 
 def store(plans: "PlanCache", executor: "Executor", bound: "BoundProgram",
           operands: "Sequence[Sequence[Any]]") -> None:
-    """Write `bound`, whose kernels were made of `operands`, as the plan for the input shapes of `executor`.
+    """Write `bound`, whose kernels take `operands`, as the plan for the input shapes of `executor`.
 
-    Whatever fails, the interpreter has its program: then plans.problem says why, and where that lies in the model,
-    later processes do not try.
+    A failure does not affect the interpreter, which has its program.  plans.problem then says why, and if the reason is
+    the model itself, later processes do not try again.
     """
     if not plans.usable(executor):
         plans.problem = plans.problem or "plug-ins or delegates take part"
@@ -54,7 +54,7 @@ def store(plans: "PlanCache", executor: "Executor", bound: "BoundProgram",
             if not plans.unchanged():
                 raise NotStorable("the file of the model has changed")
             if first != key and head is not None and folder.read(plan_name(first)) is None:
-                folder.write(plan_name(first), (first, head, None, label))      # so that the graph need not be read
+                folder.write(plan_name(first), (first, head, None, label))      # its summary replaces the graph
             folder.write(plan_name(key), (key, head, program, label), pieces)
             if plans.identity is not None and _settled(plans.source):
                 folder.write(plans.identity, (plans.identity, plans.digest))
@@ -63,7 +63,7 @@ def store(plans: "PlanCache", executor: "Executor", bound: "BoundProgram",
 
 
 def _settled(path: str) -> bool:
-    """Would another change of this file get another time than the last one?"""
+    """Is a further change of this file certain to change its time?"""
     status = os.stat(path)
     return time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > SETTLED
 
@@ -80,7 +80,7 @@ def summary(executor: "Executor") -> "Any":
 
 
 def _tensor(tensor: "Tensor") -> "Any":
-    """The fields of a Tensor, of its contents only that there are some; not of those whose details need others."""
+    """The fields of a Tensor without its contents (only whether it has any); not for tensors that refer to others."""
     if (tensor.sparsity is not None or tensor.variants or tensor.external is not None
             or (tensor.quantization is not None and tensor.quantization.block_size)):
         raise NotStorable(f"tensor {tensor.index} ({tensor.name!r}), an input or output, is of a rare kind")
@@ -88,12 +88,12 @@ def _tensor(tensor: "Tensor") -> "Any":
 
 
 def _fields(record: "Any") -> "dict[str, Any]":
-    """The fields of a record: records among them as dicts, arrays as lists of their type and their bytes."""
-    found = {}
+    """The fields of a record; nested records become dicts, arrays become lists of their type and bytes."""
+    result = {}
     for (name, _), value in zip(record._FIELDS, record, strict=True):
         if isinstance(value, Frozen):
             value = _fields(value)
         elif isinstance(value, np.ndarray):
             value = [value.dtype.str, value.tobytes()]
-        found[name] = value
-    return found
+        result[name] = value
+    return result

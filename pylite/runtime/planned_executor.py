@@ -1,4 +1,4 @@
-"""An Executor for programs of the plan cache, which needs few of its modules."""
+"""A light Executor for programs of the plan cache, which imports few modules."""
 from _thread import RLock  # threading.RLock, without importing threading
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from pylite.runtime.model import Model
     from pylite.runtime.planned_program import PlannedProgram
 
-lock = RLock()      # makes one Executor where several threads ask; a forked child makes another
+lock = RLock()      # ensures that threads create only one Executor; a forked child creates a new lock
 
 
 class PlannedExecutor(ExecutorBase):
-    """An Executor that runs one program of the cache; once it is asked for anything else, it becomes an Executor.
+    """Runs one program of the cache; any other request turns the object into an Executor.
 
-    So the many modules of an Executor are imported when they are needed.  Its attributes are those of Executor.
+    This defers the import of the many modules of an Executor.  It has the same attributes as Executor.
     """
-    plugins: "dict[int, Any]" = {}      # none of these
+    plugins: "dict[int, Any]" = {}      # programs of the cache have none of these
     callees: "set[Any]" = set()
-    given: "dict[int, Any]" = {}
+    known_inputs: "dict[int, Any]" = {}
     delegation = access = None
-    cached_shapes = 8       # as the Interpreter's
+    cached_shapes = 8       # the default of Interpreter
     _bound: "Bound | None" = None
 
     def __init__(self, model: "Model", pool: "Pool", shared: "dict[str, Any]", plans: PlanCache) -> None:
@@ -60,9 +60,9 @@ class PlannedExecutor(ExecutorBase):
                     reset_generators(self.shared.get("generators", {}).values())
 
     def shape(self, index: int) -> "tuple[int, ...]":
-        found = self._visible(index)
-        if found is not None:
-            return found[0].shape
+        visible = self._visible(index)
+        if visible is not None:
+            return visible[0].shape
         if self._bound is None:
             return self.subgraph.tensors[index].shape
         return self._promote().shape(index)
@@ -73,18 +73,18 @@ class PlannedExecutor(ExecutorBase):
         return self._promote().dtype(index)
 
     def to_read(self, index: int) -> "NDArray[Any]":
-        found = self._visible(index)
-        if found is None or found[2] or found[1] == "bfloat16":     # numpy lacks that type
+        visible = self._visible(index)
+        if visible is None or visible[2] or visible[1] == "bfloat16":     # numpy lacks that type
             return self._promote().to_read(index)
-        self.readable[index] = Memory(found[0])
-        return found[0]
+        self.readable[index] = Memory(visible[0])
+        return visible[0]
 
     def to_write(self, index: int) -> "NDArray[Any]":
-        found = self._visible(index)
-        if found is None or not found[0].flags.writeable or found[1] == "bfloat16":
+        visible = self._visible(index)
+        if visible is None or not visible[0].flags.writeable or visible[1] == "bfloat16":
             return self._promote().to_write(index)
-        self.writable[index] = Memory(found[0])
-        return found[0]
+        self.writable[index] = Memory(visible[0])
+        return visible[0]
 
     def reset_variables(self) -> None:
         for held in self.shared.get("planned", {}).values():
@@ -114,7 +114,7 @@ class PlannedExecutor(ExecutorBase):
         return getattr(self._promote(), name)
 
     def _promote(self, graph: bool = True) -> "Executor":
-        """Let this object be an Executor with the same program.  graph: with the subgraph of the graph, too."""
+        """Turn this object into an Executor with the same program.  graph: load the graph's subgraph, too?"""
         from pylite.runtime.executor import Executor
         from pylite.runtime.planned_program import PlannedProgram
         with lock:
@@ -127,7 +127,7 @@ class PlannedExecutor(ExecutorBase):
 
     def _change(self, executor_class: "type[Executor]", program_class: "type[PlannedProgram]") -> None:
         executor = executor_class(self.model, self.subgraph, self.pool, self.preserve, shared=self.shared,
-                                  attach=False)     # those that were registered since the interpreter was made
+                                  attach=False)     # plug-ins registered after the interpreter was created do not count
         executor.cache.capacity = self.cached_shapes
         executor.checked, executor.ready, executor.plans, executor.access = True, self.ready, self.plans, self.access
         bound, segments = self._bound, []

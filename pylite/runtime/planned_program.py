@@ -1,4 +1,4 @@
-"""Programs of the plan cache in an Executor: what needs their graph, such as inspection, lowers it again."""
+"""Programs of the plan cache in an Executor.  Anything that needs their graph, such as inspection, lowers it again."""
 from typing import TYPE_CHECKING
 
 from pylite import errors
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class PlannedProgram(BoundProgram):
-    """A BoundProgram of a file, whose Blueprint and Storage are made when they are first asked for."""
+    """A BoundProgram from a file.  Its Blueprint and Storage are created on first use."""
     __slots__ = ("executor", "_bound")
 
     def __init__(self, executor: "Executor", bound: plan_cache.Bound) -> None:
@@ -25,7 +25,7 @@ class PlannedProgram(BoundProgram):
 
     @property
     def lost_pages(self) -> int:  # type: ignore[override]
-        """Pages of the file that it no longer had when they were read."""
+        """Number of pages that were read after the file had lost them."""
         return self._bound.pages.lost
 
     def __getattr__(self, name: str) -> "Any":
@@ -35,26 +35,26 @@ class PlannedProgram(BoundProgram):
         return getattr(self, name)
 
     def array(self, index: int) -> "NDArray[Any] | None":
-        found = self._bound.visible.get(index)
-        return super().array(index) if found is None else found[0]
+        visible = self._bound.visible.get(index)
+        return super().array(index) if visible is None else visible[0]
 
     def shape(self, index: int) -> "tuple[int, ...]":
-        found = self._bound.visible.get(index)
-        return super().shape(index) if found is None else found[0].shape
+        visible = self._bound.visible.get(index)
+        return super().shape(index) if visible is None else visible[0].shape
 
     def dtype(self, index: int) -> str:
-        found = self._bound.visible.get(index)
-        return super().dtype(index) if found is None else found[1]
+        visible = self._bound.visible.get(index)
+        return super().dtype(index) if visible is None else visible[1]
 
     def overwritten(self, index: int) -> bool:
-        found = self._bound.visible.get(index)
-        return super().overwritten(index) if found is None else found[2]
+        visible = self._bound.visible.get(index)
+        return super().overwritten(index) if visible is None else visible[2]
 
     def failure(self, step: int, status: int) -> "errors.ExecutionError":
         return self._bound.failure(step, status)
 
     def _lower(self) -> None:
-        """Lower and plan the graph as was done for the file: each tensor has the same place again."""
+        """Lower and plan the graph as for the file, so that each tensor gets the same place."""
         from pylite.compiler import binding
         executor, bound, isa = self.executor, self._bound, simd.current
         executor.use_graph()
@@ -79,6 +79,6 @@ class PlannedProgram(BoundProgram):
 
 
 def bind(executor: "Executor") -> "PlannedProgram | None":
-    """A program for the present input shapes of `executor`, None where the cache has none."""
+    """A program for the current input shapes of `executor`; None if the cache has none."""
     bound = plan_cache.bound(executor, lambda nbytes: executor.memory.arena(nbytes, 0, executor.cache.drop_arena))
     return None if bound is None else PlannedProgram(executor, bound)

@@ -1,4 +1,4 @@
-"""Programs of an Executor for further input shapes, from one lowering that was recorded: see compiler/recorded.py."""
+"""Creates programs for further input shapes from one recorded lowering: see compiler/recorded.py."""
 from typing import TYPE_CHECKING
 
 from pylite._core.graph.dimensions import UnrecordableError
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     Executor = Any      # it imports this module
     Shape = tuple[int, ...]
 
-KEPT = 4            # recordings for inputs of certain ranks
-ATTEMPTS = 4        # recordings in a row that serve no second set of shapes
-PLANNED_SHAPES = 7  # sets of shapes that get plans where there is a plan cache, beside the first one
+KEPT = 4            # recordings kept per history
+ATTEMPTS = 4        # successive recordings that may fail to serve a second set of shapes
+PLANNED_SHAPES = 7  # sets of shapes, beside the first, that get plans if there is a plan cache
 
 
 class ShapeHistory:
-    """What an Executor knows of the shapes that its inputs have had, all of the same ranks.
+    """The history of an Executor's input shapes, all with the same ranks.
 
-    first: the shapes that came first; varying: {(input, axis)} of the dimensions that have changed since; programs:
-    the RecordedPrograms, the latest first; attempts: recordings that are still worth while; planned: sets of
-    shapes that are still lowered anew, for the plan cache.
+    first: the first shapes; varying: {(input, axis)} of the dimensions that have changed since; programs: the
+    RecordedPrograms, the latest first; attempts: number of recordings still worth trying; planned: number of sets of
+    shapes that are still lowered anew for the plan cache.
     """
     __slots__ = ("first", "varying", "programs", "attempts", "planned")
 
@@ -43,7 +43,7 @@ class ShapeHistory:
         self.planned = PLANNED_SHAPES
 
     def program(self, executor: "Executor") -> "Any":
-        """A RecordedProgram that is evaluated for the present input shapes, or None."""
+        """A RecordedProgram, evaluated for the current input shapes, or None."""
         shapes = executor.shapes
         for program in self.programs:
             if program.evaluate(shapes):
@@ -58,7 +58,7 @@ class ShapeHistory:
         try:
             program = recorded.record(executor.model, executor.subgraph, shapes, sorted(self.varying),
                                       executor.preserve, executor.find, executor, bool(executor.subgraph.index))
-        except Exception:       # lowering anew serves every shape, or says what is wrong
+        except Exception:       # lowering anew works for every shape, or raises a proper error
             return None
         finally:
             del executor.shared["recording"]
@@ -68,14 +68,14 @@ class ShapeHistory:
         return program
 
     def served(self) -> None:
-        """Recordings are worth while: one has served another set of shapes."""
+        """Note that a recording has served a further set of shapes, so that recording pays."""
         self.attempts = ATTEMPTS
 
 
 def bind(executor: "Executor", key: "Any") -> "ShapedProgram | None":
-    """A program for the present input shapes of `executor` from a recording; None where it lowers anew.
+    """A program for the current input shapes of `executor` from a recording; None if it must lower anew.
 
-    key: of their history.
+    key: history_key() of the shapes.
     """
     if not _may_record(executor):
         return None
@@ -91,13 +91,13 @@ def bind(executor: "Executor", key: "Any") -> "ShapedProgram | None":
         return None
     try:
         return _bound(executor, program, history)
-    except Exception:       # kernels refuse operands that lowering does not check; lowering anew says so
+    except Exception:       # a kernel refused its operands; lowering anew raises the error with its context
         history.programs.remove(program)
         return None
 
 
 def _may_record(executor: "Executor") -> bool:
-    """Does what an executor lowers depend on its input shapes alone?"""
+    """Does the executor's lowering depend only on its input shapes?"""
     main = executor.shared.get("executors", {}).get(0, executor)
     return not (executor.guard or executor.plugins or executor.delegation or executor.tables or executor.access
                 or executor.max_memory is not None or executor.resolver is not default or not default.is_plain()
@@ -106,22 +106,22 @@ def _may_record(executor: "Executor") -> bool:
 
 
 def _bound(executor: "Executor", program: "Any", history: ShapeHistory) -> "Any":
-    """`program`, which is evaluated for the present shapes, bound to the executor's memory: a ShapedProgram."""
+    """A ShapedProgram: `program`, evaluated for the current shapes, bound to the executor's memory."""
     memory, cache = executor.memory, executor.cache
     reshaper = Reshaper(program, history, ShapedProgram, kernel_class, default.is_plain)
     total = reshaper.place()
     memory.check_machine(total, total)
-    made = reshaper.bind(executor, memory.arena(total, 0, cache.drop_arena))
-    if executor.plans is None and not executor.given:
+    bound = reshaper.bind(executor, memory.arena(total, 0, cache.drop_arena))
+    if executor.plans is None and not executor.known_inputs:
         cache.reshaper = reshaper
-    return made
+    return bound
 
 
 class ShapedProgram(BoundProgram):
-    """A BoundProgram from a recording, which a Reshaper makes; the rest is made when it is first asked for.
+    """A BoundProgram that a Reshaper creates from a recording; Blueprint and Storage are created on first use.
 
     origin: (the RecordedProgram, the Numbers of these shapes, offsets and total of the arena's layout, the arguments
-    of the Storage).
+    for the Storage).
     """
     __slots__ = ("origin", "instance", "ends")
 
@@ -149,20 +149,21 @@ class ShapedProgram(BoundProgram):
 class CalledProgram:
     """Stands for the Entry of a subgraph in the args of a recorded Call.
 
-    executor: of the subgraph; shapes: of its inputs, with Dims; given, whole: as for entry(); lowered: with Dims.
-    bound, entry: of the shapes at hand, after renew().
+    executor: the subgraph's; shapes: of its inputs, with Dims; known_inputs, whole: as for entry(); lowered: with Dims.
+    bound, entry: for the current shapes, set by renew().
     """
     boundary = None
-    __slots__ = ("executor", "shapes", "given", "whole", "lowered", "bound", "entry")
+    __slots__ = ("executor", "shapes", "known_inputs", "whole", "lowered", "bound", "entry")
 
-    def __init__(self, executor: "Executor", shapes: "Sequence[Shape]", given: "Mapping[int, NDArray[Any]]",
+    def __init__(self, executor: "Executor", shapes: "Sequence[Shape]", known_inputs: "Mapping[int, NDArray[Any]]",
                  lowered: "Any", whole: bool = False) -> None:
-        self.executor, self.shapes, self.given, self.lowered, self.whole = executor, shapes, given, lowered, whole
+        self.executor, self.shapes, self.known_inputs = executor, shapes, known_inputs
+        self.lowered, self.whole = lowered, whole
         self.bound = self.entry = None
 
     def renew(self, tape: "Any") -> bool:
-        """Prepare the subgraph for the shapes at hand; has its program changed?"""
-        bound = self.executor.prepared([tape.filled(shape) for shape in self.shapes], self.given)
+        """Prepare the subgraph for the current shapes; returns whether its program has changed."""
+        bound = self.executor.prepared([tape.filled(shape) for shape in self.shapes], self.known_inputs)
         if bound.boundary is not None:
             raise UnrecordableError("shapes depend on data")
         if bound is self.bound:
@@ -171,8 +172,8 @@ class CalledProgram:
         return True
 
     def entering(self, whole: bool) -> "CalledProgram":
-        """What stands for the Entry with `whole`."""
-        return CalledProgram(self.executor, self.shapes, self.given, self.lowered, whole)
+        """The CalledProgram for an Entry with `whole`."""
+        return CalledProgram(self.executor, self.shapes, self.known_inputs, self.lowered, whole)
 
     def shape(self, index: int) -> "Shape":
         """The shape of tensor `index`, with Dims."""
@@ -180,30 +181,31 @@ class CalledProgram:
         return shape
 
 
-def called(executor: "Executor", shapes: "Sequence[Shape]", given: "Mapping[int, NDArray[Any]]") -> CalledProgram:
+def called(executor: "Executor", shapes: "Sequence[Shape]",
+           known_inputs: "Mapping[int, NDArray[Any]]") -> CalledProgram:
     """prepared() for shapes with Dims.
 
-    Inference and lowering both ask, so without `known`, a chain of n subgraphs would be lowered 2^n times.
+    Inference and lowering both call this; without `known`, a chain of n subgraphs would be lowered 2^n times.
     """
     known = executor.shared["recording"].setdefault(executor, [])
     for program in known:
-        if _are_same(program.shapes, shapes) and program.given.keys() == given.keys() \
-                and all(data is program.given[i] for i, data in given.items()):
+        if _are_same(program.shapes, shapes) and program.known_inputs.keys() == known_inputs.keys() \
+                and all(data is program.known_inputs[i] for i, data in known_inputs.items()):
             return program
     if not _may_record(executor):
         raise UnrecordableError("the subgraph depends on more than its shapes")
     executor.use_graph()
     executor.check()
-    before, executor.given = executor.given, given
+    before, executor.known_inputs = executor.known_inputs, known_inputs
     try:
         lowered = lowering.lower(executor.model, executor.subgraph, shapes, executor.preserve, executor.find, True,
                                  executor)
     finally:
-        executor.given = before
+        executor.known_inputs = before
     if lowered.boundary is not None or executor.stale:
         raise UnrecordableError("shapes depend on data")
     executor.callees.update(*[other.callees for other in executor.callees])
-    known.append(CalledProgram(executor, shapes, given, lowered))
+    known.append(CalledProgram(executor, shapes, known_inputs, lowered))
     return known[-1]
 
 

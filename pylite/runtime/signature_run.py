@@ -1,4 +1,4 @@
-"""Runs of a subgraph on buffers that the caller holds: TensorBuffers of a CompiledModel."""
+"""Runs a subgraph on buffers that the caller holds: the TensorBuffers of a CompiledModel."""
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class SubgraphRun(BufferRun):
     """An Executor with the Ports of its inputs and outputs.
 
-    lock: the interpreter's, which callers of all methods but run() hold; bound: the BoundProgram of the Ports, or None.
+    lock: the interpreter's; run() takes it, callers of all other methods hold it; bound: the Ports' BoundProgram, or
+    None.
     """
 
     def __init__(self, executor: "Executor", lock: "Lock") -> None:
@@ -30,7 +31,7 @@ class SubgraphRun(BufferRun):
         self.bound: Any = None
 
     def allocate(self) -> None:
-        """Make Ports for the present shapes, unless there are."""
+        """Create Ports for the current shapes, unless they exist."""
         executor = self.executor
         if executor.ready and self.bound is executor.current:
             return
@@ -44,18 +45,18 @@ class SubgraphRun(BufferRun):
         self.program, self.bound = executor.fast_program, executor.current
 
     def evict(self) -> None:
-        """Let no Buffer be memory of the Executor any longer: it is about to be used otherwise."""
+        """Move all Buffers out of the Executor's memory, which is about to be used in another way."""
         for port in (*self.inputs, *self.outputs):
             port.evict()
         self.inputs, self.outputs, self.program, self.bound = [], [], None, None
 
     def _port(self, index: int, taken: "list[tuple[int, int]]", lendable: bool) -> Port:
-        """A Port for tensor `index`; taken: the addresses of those before it, which no other Buffer may be."""
+        """A Port for tensor `index`.  taken: address ranges of earlier Ports, whose memory no other Buffer may use."""
         executor = self.executor
         tensor = executor.subgraph.tensors[index]
         try:
             array = executor.to_read(index)
-        except errors.NotAllocatedError:        # its shape is known once the model has run
+        except errors.NotAllocatedError:        # its shape is not known before the model has run
             array, lendable = np.empty(0, NUMPY_DTYPES[executor.dtype(index)]), False
         if array.dtype.hasobject:
             raise errors.TensorBufferError(
@@ -69,7 +70,7 @@ class SubgraphRun(BufferRun):
         return Port(array, executor.dtype(index), lendable)
 
     def resize(self, position: int, shape: "tuple[int, ...]") -> None:
-        """Give an input another shape; takes effect at the next allocate()."""
+        """Change the shape of an input; takes effect at the next allocate()."""
         if self.executor.shapes[position] != shape:
             self.evict()
             self.executor.resize(position, shape)
@@ -103,19 +104,19 @@ class SubgraphRun(BufferRun):
         """The shape of an input on `buffer`, whose shape may differ where the model leaves dimensions open."""
         index = self.executor.subgraph.inputs[position]
         tensor = self.executor.subgraph.tensors[index]
-        shape, now = buffer.shape, self.executor.shapes[position]
-        if shape == now:
-            return now
+        shape, current = buffer.shape, self.executor.shapes[position]
+        if shape == current:
+            return current
         signature = tensor.shape_signature
         if -1 in signature and len(signature) == len(shape) and all(
                 s in (-1, n) for s, n in zip(signature, shape, strict=True)):
             return shape
-        if buffer.shared and buffer.shape == (int(np.prod(now)),):
-            return now
+        if buffer.shared and buffer.shape == (int(np.prod(current)),):
+            return current
         may = f"of which {list(signature)} may change where it is -1" if -1 in signature else "which cannot change"
         raise errors.TensorBufferError(
-            f"Failed to register input tensor buffer: input {index} ({tensor.name!r}) has the shape {list(now)}, {may}"
-            f", and the buffer {list(shape)} of {buffer.type_name}. Resize the input (resize_input_tensor with "
+            f"Failed to register input tensor buffer: input {index} ({tensor.name!r}) has the shape {list(current)}, "
+            f"{may}, and the buffer {list(shape)} of {buffer.type_name}. Resize the input (resize_input_tensor with "
             "strict=False), or make the buffer by create_input_buffers()")
 
     def _mismatch(self, side: str, index: int, buffer: "Buffer", port: Port) -> errors.TensorBufferError:
@@ -126,7 +127,7 @@ class SubgraphRun(BufferRun):
             f"with the shape {list(buffer.shape)}. Make the buffer by create_{side}_buffers(), after the last resize")
 
     def fetch(self, outputs: "list[Any]") -> None:
-        """Find the outputs, whose shapes depend on data, after a run."""
+        """Create the Ports of outputs whose shapes depend on data, after a run."""
         executor = self.executor
         self.outputs = [Port(self._result(i), executor.dtype(i), False) for i in executor.subgraph.outputs]
         for buffer, port in zip(outputs, self.outputs, strict=True):

@@ -1,4 +1,4 @@
-"""Subgraphs that call one another: the part of an Executor for operators that call, and for being called."""
+"""Calls between subgraphs: the part of an Executor for operators that call, and for subgraphs that are called."""
 from typing import TYPE_CHECKING
 
 from pylite.compiler import pipeline
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 
     Executor = Any      # it imports this module
 
-CACHED_CALLS = 512      # sets of input shapes of a subgraph that is called, to keep
+CACHED_CALLS = 512      # sets of input shapes that a called subgraph keeps
 
 
 def callee(executor: "Executor", index: int) -> "Executor":
-    """The Executor of another subgraph, for an operator of `executor`'s that calls it."""
+    """The Executor of another subgraph, which an operator of `executor` calls."""
     others = executor.shared.setdefault("executors", {})
     others.setdefault(executor.subgraph.index, executor)
-    found = others.get(index)
-    if found is None:
-        found = others[index] = executor.sibling(index)
-    if found not in executor.callees:
-        executor.callees.add(found)
-        _expect_calls(found)
-    return found
+    executor_called = others.get(index)
+    if executor_called is None:
+        executor_called = others[index] = executor.sibling(index)
+    if executor_called not in executor.callees:
+        executor.callees.add(executor_called)
+        _expect_calls(executor_called)
+    return executor_called
 
 
 def _expect_calls(executor: "Executor") -> None:
-    """Prepare for inputs whose shapes change from call to call."""
+    """Prepare `executor` for inputs whose shapes change from call to call."""
     executor.cache.capacity = CACHED_CALLS
     if not (executor.preserve or executor.plugins or executor.delegation):
         rewritten = pipeline.rewrite_callee(executor.subgraph)
@@ -41,21 +41,21 @@ def _expect_calls(executor: "Executor") -> None:
 
 
 def prepared(executor: "Executor", shapes: "Sequence[tuple[int, ...]]",
-             given: "Mapping[int, NDArray[Any]]") -> "BoundProgram":
+             known_inputs: "Mapping[int, NDArray[Any]]") -> "BoundProgram":
     """The BoundProgram for these input shapes; variables keep their contents.
 
-    given: {position of an input: its contents, which the caller does not copy there}.
+    known_inputs: {position of an input: its contents, which the caller does not copy there}.
     """
     if "recording" in executor.shared:
         from pylite.runtime import recorded_program
-        executor.called = recorded_program.called(executor, shapes, given)
+        executor.called = recorded_program.called(executor, shapes, known_inputs)
         return executor.called
     executor.called = None
     for position, shape in enumerate(shapes):
         executor.resize(position, shape)
-    now = executor.given
-    if given.keys() != now.keys() or any(data is not now[i] for i, data in given.items()):
-        executor.given = given
+    current = executor.known_inputs
+    if known_inputs.keys() != current.keys() or any(data is not current[i] for i, data in known_inputs.items()):
+        executor.known_inputs = known_inputs
         executor.invalidate()
     if not executor.ready:
         executor.reallocate()
@@ -66,7 +66,7 @@ def prepared(executor: "Executor", shapes: "Sequence[tuple[int, ...]]",
 def entry(executor: "Executor", whole: bool = False) -> "Entry":
     """`current` for a kernel that calls it: (Program, failure(step, status), inputs, outputs); see control.pyx.
 
-    Inputs and outputs are byte arrays; inputs without a reader are None, unless `whole`, and so are those given.
+    Inputs and outputs are byte arrays.  Known inputs are None, and so are inputs without a reader, unless `whole`.
     """
     if executor.called is not None:
         return executor.called.entering(whole)
@@ -75,14 +75,14 @@ def entry(executor: "Executor", whole: bool = False) -> "Entry":
         executor.read = frozenset([i for operator in subgraph.operators for i in operator.inputs] + [*subgraph.outputs])
     ends, count = bound.ends, len(subgraph.inputs)
     ins = [(raw(bound.array(i)) if ends is None else ends[position])
-           if position not in executor.given and (whole or i in executor.read) else None
+           if position not in executor.known_inputs and (whole or i in executor.read) else None
            for position, i in enumerate(subgraph.inputs)]
     outs = [raw(bound.array(i)) for i in subgraph.outputs] if ends is None else ends[count:]
     return bound.program, bound.failure, ins, outs
 
 
 def call(executor: "Executor", arrays: "Sequence[NDArray[Any]]") -> "list[NDArray[Any]]":
-    """Run once on `arrays`; copies of the outputs."""
+    """Run once on `arrays`; returns copies of the outputs."""
     bound = prepared(executor, [a.shape for a in arrays], {})
     for index, array in zip(executor.subgraph.inputs, arrays, strict=True):
         bound.array(index)[...] = array
@@ -91,16 +91,16 @@ def call(executor: "Executor", arrays: "Sequence[NDArray[Any]]") -> "list[NDArra
 
 
 def plugins_called(executor: "Executor") -> bool:
-    """Has any subgraph that operators of this one call, directly or not, a plug-in?"""
-    found, fresh = set(), executor.callees
+    """Does any subgraph that this one calls, directly or indirectly, have a plug-in?"""
+    reached, fresh = set(), executor.callees
     while fresh:
-        found |= fresh
-        fresh = set().union(*[other.callees for other in fresh]) - found
-    return any(other.plugins for other in found)
+        reached |= fresh
+        fresh = set().union(*[other.callees for other in fresh]) - reached
+    return any(other.plugins for other in reached)
 
 
 def relink(executor: "Executor") -> None:
-    """Bind again where delegates changed the programs of subgraphs that this one calls."""
+    """Bind again if delegates have changed the programs of subgraphs that this one calls."""
     if executor.ready and executor.callees and plugins_called(executor):
         executor.invalidate()
         executor.activate()

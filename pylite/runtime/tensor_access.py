@@ -1,4 +1,4 @@
-"""Reading and writing the tensors of a subgraph for the caller, and why one cannot be read."""
+"""Reads and writes the tensors of a subgraph for the caller, and explains why a tensor cannot be read."""
 import sys
 from typing import TYPE_CHECKING
 
@@ -27,17 +27,17 @@ class TensorAccess:
     writable: "dict[int, Memory]"
 
     def shape(self, index: int) -> "tuple[int, ...]":
-        """The shape that tensor `index` has now: as resized, else as inferred, else as the file declares it."""
+        """The current shape of tensor `index`: as resized, else as inferred, else as the file declares it."""
         if index in self.subgraph.inputs:
             return self.shapes[self.subgraph.inputs.index(index)]
         return self.segments[-1].shape(index) if self.segments else self.subgraph.tensors[index].shape
 
     def dtype(self, index: int) -> str:
-        """The data type that tensor `index` has now: the file's, unless a plug-in gave it another."""
+        """The current data type of tensor `index`: the file's, unless a plug-in changed it."""
         return self.segments[-1].dtype(index) if self.segments else self.subgraph.tensors[index].dtype
 
     def array(self, index: int) -> "NDArray[Any]":
-        """The array of tensor `index`.  NotAllocatedError before allocate() or where it has no memory."""
+        """The array of tensor `index`.  NotAllocatedError before allocate(), or if it has no memory."""
         if self.current is None or (not self.ready and index in self.subgraph.inputs):
             raise errors.NotAllocatedError(f"Tensor data is null. Run allocate_tensors() first (tensor {index}, "
                                            f"{self.subgraph.tensors[index].name!r})")
@@ -72,7 +72,7 @@ class TensorAccess:
         return "no operator that runs and no caller of this graph uses it"
 
     def to_read(self, index: int) -> "NDArray[Any]":
-        """array(index) for the caller.  NotAllocatedError where a later node of the last run has reused its memory."""
+        """array(index) for the caller.  NotAllocatedError if a later node of the last run has reused its memory."""
         array = self.array(index)
         segment = self.locate(index)[0]
         if segment.overwritten(index):
@@ -85,7 +85,7 @@ class TensorAccess:
     def to_write(self, index: int) -> "NDArray[Any]":
         """array(index) for the caller.
 
-        NotAllocatedError before allocate(), TensorError for a constant, and for what a node computes.
+        NotAllocatedError before allocate(); TensorError for a constant, or for a tensor that a node computes.
         """
         if not self.ready:
             raise errors.NotAllocatedError("Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() "
@@ -95,12 +95,12 @@ class TensorAccess:
             raise errors.TensorError(f"Cannot set tensor: {self.current.lowered.values[index]!r} is a constant of the "
                                      "model, which its interpreters share; Interpreter(overrides={...}) changes it")
         if index not in self.subgraph.inputs:
-            from pylite.runtime import partial_run  # few callers write what is not an input
+            from pylite.runtime import partial_run  # few callers write anything but inputs
             partial_run.check_written(self, index)
         return self._seen(index, array, self.writable)
 
     def _seen(self, index: int, array: "NDArray[Any]", memories: "dict[int, Memory]") -> "NDArray[Any]":
-        """The array of tensor `index` in the type that callers see, entered in `memories` while that type stays."""
+        """The array of tensor `index` in the type that callers see; `memories` keeps it for the fast path."""
         if self.dtype(index) == "bfloat16":
             if "ml_dtypes" not in sys.modules:
                 return array

@@ -1,4 +1,4 @@
-"""The memory of one subgraph's tensors: arenas, variables, and strings, which no arena holds."""
+"""The memory of one subgraph's tensors: arenas, variables and strings (which are outside of arenas)."""
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from pylite.ir.values import Node, Value
     from pylite.runtime.bound_program import BoundProgram
 
-LARGE_ARENA = 1 << 28   # bytes from which an arena is compared with the machine's memory
+LARGE_ARENA = 1 << 28   # larger arenas are checked against the machine's memory
 
 
 def allocated(nbytes: int) -> "NDArray[Any]":
-    """A zeroed uint8 array of `nbytes`; MemoryLimitError where there is no memory."""
+    """A zeroed uint8 array of `nbytes`; MemoryLimitError if there is no memory."""
     try:
         return aligned(nbytes)
-    except (MemoryError, OSError, ValueError):      # ValueError: numpy has no array of this size
+    except (MemoryError, OSError, ValueError):      # ValueError: the size exceeds numpy's limit
         raise errors.MemoryLimitError(
             f"there is no memory for {nbytes} bytes of tensors. Make the inputs smaller") from None
 
 
 def _empty_strings(value: "Value") -> "NDArray[Any]":
-    """An array of empty strings for `value`; TensorError or MemoryLimitError where numpy or the machine has none."""
+    """An array of empty strings for `value`; TensorError or MemoryLimitError if numpy or the machine cannot hold it."""
     try:
         return np.full(value.shape, b"", object)
     except MemoryError:
         raise errors.MemoryLimitError(
             f"there is no memory for the strings of {value!r}: {value.nbytes} bytes. Make the inputs "
             "smaller") from None
-    except ValueError as problem:       # numpy limits the other dimensions of arrays without elements, too
+    except ValueError as problem:       # numpy limits the dimensions even of arrays without elements
         raise _unrepresentable(value, problem) from None
 
 
@@ -50,10 +50,10 @@ def _unrepresentable(value: "Value", problem: ValueError) -> "errors.TensorError
 class TensorMemory:
     """Memory that outlives the bound programs of an Executor.
 
-    max_bytes: that the tensors may take, or None; arenas: one for each depth of segments, as two of one depth are never
-    in use together; variables: {tensor index: array}; loop_arenas: {operator index: memory for the variables of a loop
-    that change their shapes}; counted: bytes outside the arenas of the program bound last, where there is a limit;
-    left: bytes of the limit that all that was checked last leaves, or -1.
+    max_bytes: limit of the tensors' bytes, or None; arenas: one for each depth of segments, because two segments of the
+    same depth are never in use together; variables: {tensor index: array}; loop_arenas: {operator index: memory for
+    loop variables that change shape}; counted: bytes outside the arenas of the last bound program, if there is a limit;
+    left: bytes that the last check() left of the limit, or -1.
     """
     __slots__ = ("max_bytes", "arenas", "variables", "loop_arenas", "counted", "left")
 
@@ -66,7 +66,7 @@ class TensorMemory:
         self.left = -1 if max_bytes is None else max_bytes
 
     def check(self, lowered: "Lowered", plan: "Plan", others: "Callable[[], int]") -> None:
-        """Raise MemoryLimitError where the arenas need more than `max_bytes`, or than the machine has.
+        """Raise MemoryLimitError if the arenas need more than `max_bytes`, or more than the machine has.
 
         others() -> bytes of the arenas that are in use together with the one planned.
         """
@@ -87,16 +87,16 @@ class TensorMemory:
 
     @staticmethod
     def check_machine(total: int, needed: int) -> None:
-        """Raise MemoryLimitError where a large arena, of `total` bytes, needs more than the machine has, with others.
+        """Raise MemoryLimitError if a large arena, of `total` bytes, does not fit into the machine's memory.
 
-        needed: bytes of all of them.
+        needed: bytes of this arena and all others together.
         """
         if total > LARGE_ARENA and needed > memory_limit():
             raise errors.MemoryLimitError(
                 f"the arena needs {needed} bytes and this machine has {memory_limit()}. Make the inputs smaller")
 
     def packing_pool(self) -> MemoryPool:
-        """A pool for packing weights that are known since the run alone; it gives no more than is left."""
+        """A pool for packing weights that a run computed; it is limited to the bytes that are left."""
         return MemoryPool(limit=self.left)
 
     def _outside_arenas(self, lowered: "Lowered") -> int:
@@ -112,7 +112,7 @@ class TensorMemory:
         return self.counted + sum([arena.nbytes for arena in self.loop_arenas.values()])
 
     def check_loop(self, node: "Node", nbytes: int) -> None:
-        """Raise MemoryLimitError where the variables of a loop, of `nbytes`, do not fit beside the rest."""
+        """Raise MemoryLimitError if the variables of a loop, of `nbytes`, do not fit beside the rest."""
         if self.max_bytes is not None and self.nbytes + nbytes > self.max_bytes:
             raise errors.MemoryLimitError(
                 f"{node}: the loop's variables need {nbytes} bytes beside {self.nbytes} others; max_memory is "
@@ -120,7 +120,7 @@ class TensorMemory:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arenas, and of what was last counted outside of them."""
+        """Bytes of all arenas, and the bytes last counted outside of them."""
         return self.counted + sum([arena.nbytes for arena in (*self.arenas, *self.loop_arenas.values())])
 
     def arena(self, nbytes: int, depth: int, outgrow: "Callable[[NDArray[Any] | None], None]") -> "NDArray[Any]":
@@ -128,13 +128,13 @@ class TensorMemory:
         arena = self.arenas[depth] if depth < len(self.arenas) else None
         if arena is None or nbytes > arena.nbytes:
             outgrow(arena)
-            grows = depth and arena is not None and self.max_bytes is None      # with data, and may again
+            grows = depth and arena is not None and self.max_bytes is None      # data-dependent sizes may grow again
             arena = allocated(nbytes + nbytes // 4 if grows else nbytes)
             self.arenas[depth:depth + 1] = [arena]
         return arena
 
     def outside(self, lowered: "Lowered", before: "Sequence[BoundProgram]") -> "dict[int, NDArray[Any]]":
-        """{tensor index: array} of the values outside the arena; before: the segments whose results are read."""
+        """{tensor index: array} of the values outside the arena.  before: the segments whose results are read."""
         arrays = {}
         for value in lowered.values:
             if value.kind == "variable":
@@ -149,7 +149,7 @@ class TensorMemory:
         return arrays
 
     def variable(self, value: "Value") -> "NDArray[Any]":
-        """The array of a variable, a new one where its shape has changed."""
+        """The array of a variable; a new one if its shape has changed."""
         array = self.variables.get(value.index)
         if NUMPY_DTYPES[value.dtype].hasobject:
             raise errors.TensorError(f"{value!r} is a variable, which cannot hold {value.dtype}")
@@ -162,12 +162,12 @@ class TensorMemory:
         return array
 
     def reset_variables(self, tensors: "Sequence[Tensor]") -> None:
-        """Give every variable tensor its initial contents."""
+        """Reset every variable tensor to its initial contents."""
         for index, array in self.variables.items():
             array[...] = initial(tensors[index])
 
 
 def initial(tensor: "Tensor") -> int:
-    """What a variable tensor is filled with, as in tf.lite: real zero (int8) or the bits 0 (all others)."""
+    """The initial number of a variable tensor, as in tf.lite: real zero for int8, zero bits for all others."""
     q = tensor.quantization if tensor.dtype == "int8" else None
     return int(q.zero_point[0]) if q is not None and len(q.zero_point) else 0

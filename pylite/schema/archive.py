@@ -9,11 +9,11 @@ _MAX_NAMES = 10_000
 def archive_names(contents: memoryview) -> "tuple[str, ...]":
     """Names of the files in the archive that `contents` (a memoryview) ends with; empty when there is none."""
     tail = bytes(contents[-(_END.size + 0xFFFF):])
-    found = tail.rfind(b"PK\5\6")
-    if found < 0 or found + _END.size > len(tail):
+    end_record = tail.rfind(b"PK\5\6")
+    if end_record < 0 or end_record + _END.size > len(tail):
         return ()
-    end = len(contents) - len(tail) + found
-    count, size = _END.unpack_from(tail, found)[4:6]
+    end = len(contents) - len(tail) + end_record
+    count, size = _END.unpack_from(tail, end_record)[4:6]
     position = end - size
     names: list[str] = []
     while position >= 0 and position + _ENTRY.size <= end and len(names) < min(count, _MAX_NAMES):

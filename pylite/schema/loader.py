@@ -63,9 +63,9 @@ def contents_of(source: "Source") -> "Any":
             raise
         if isinstance(error, NotADirectoryError):
             from pylite.schema import bundle
-            found = bundle.split(os.fsdecode(path))
-            if found is not None:
-                return bundle.read(*found)
+            member = bundle.split(os.fsdecode(path))
+            if member is not None:
+                return bundle.read(*member)
         raise errors.ModelError(f"Could not open '{errors.shortened(path)}'. "
                                 f"{getattr(error, 'strerror', None) or error}") from None
 
@@ -145,9 +145,9 @@ class _Loader:
             fetch_scales(tensors)
         except ValueError as problem:
             raise _invalid(where, str(problem)) from None
-        found = graph_records.misordered(tensors, inputs, operators, graph)
-        if found is not None:
-            op, index, does, why = found
+        misplaced = graph_records.misordered(tensors, inputs, operators, graph)
+        if misplaced is not None:
+            op, index, does, why = misplaced
             raise _misordered(where, op, tensors[index], does, why)
         return graph.Subgraph(s, text(subgraph.name), tuple(tensors), inputs, outputs, operators)
 

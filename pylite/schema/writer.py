@@ -29,15 +29,16 @@ def write(model, outside=False):
     model = copy.copy(model)
     model.buffers = [_moved(buffer) for buffer in buffers]
     end = -(-len(_flatbuffer(model)) // ALIGNMENT) * ALIGNMENT
-    moved = [(buffer, given) for buffer, given in zip(model.buffers, buffers, strict=True) if buffer is not given]
+    moved = [(buffer, original) for buffer, original in zip(model.buffers, buffers, strict=True)
+             if buffer is not original]
     for buffer, _ in moved:
         buffer.offset = end
         end += -(-buffer.size // ALIGNMENT) * ALIGNMENT
     contents = bytearray(end)
     head = _flatbuffer(model)
     contents[:len(head)] = head
-    for buffer, given in moved:
-        contents[buffer.offset:buffer.offset + buffer.size] = bytes(given.data)
+    for buffer, original in moved:
+        contents[buffer.offset:buffer.offset + buffer.size] = bytes(original.data)
     return bytes(contents)
 
 

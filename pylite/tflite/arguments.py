@@ -27,27 +27,27 @@ def thread_count(num_threads: "Any") -> int:
     return count
 
 
-def resolver_type(given: "Any") -> str:
+def resolver_type(resolver: "Any") -> str:
     """The name of a member of OpResolverType.  The default "AUTO" is a string, so that it needs no import."""
-    if given == "AUTO":
-        return given
+    if resolver == "AUTO":
+        return resolver
     from pylite.tflite.resolver_type import OpResolverType
-    if not isinstance(given, OpResolverType):
-        raise ValueError(f"Unrecognized passed in op resolver type: {given}. Pass a member of OpResolverType")
-    return given.name
+    if not isinstance(resolver, OpResolverType):
+        raise ValueError(f"Unrecognized passed in op resolver type: {resolver}. Pass a member of OpResolverType")
+    return resolver.name
 
 
-def whole(name: "str", given: "Any") -> int:
+def whole(name: "str", number: "Any") -> int:
     """The argument `name` as an int."""
     try:
-        return operator.index(given)
+        return operator.index(number)
     except TypeError:
-        raise TypeError(f"{name} must be a whole number, not {errors.shortened(repr(given))}") from None
+        raise TypeError(f"{name} must be a whole number, not {errors.shortened(repr(number))}") from None
 
 
-def shape_count(given: "Any") -> int:
+def shape_count(number: "Any") -> int:
     """The argument cached_shapes, checked."""
-    count = whole("cached_shapes", given)
+    count = whole("cached_shapes", number)
     if count < 1:
         raise ValueError(f"cached_shapes must be at least 1, not {count}")
     return count
@@ -76,17 +76,17 @@ def is_plain(options: "dict[str, Any]") -> bool:
 def model_from(path: "Any", content: "Any", model: "Model | None", options: "dict[str, Any]",
                cache: "PlanCache | None") -> Model:
     """The Model that an Interpreter's arguments give: one that `cache` knows, or that other interpreters use, too."""
-    given = [name for name, value in (("model_path", path), ("model_content", content))
+    sources = [name for name, value in (("model_path", path), ("model_content", content))
              if value is not None and (len(value) if hasattr(value, "__len__") else value)]
     if model is not None:
-        if given:
-            raise ValueError(f"Can't both provide `model` and `{given[0]}`")
+        if sources:
+            raise ValueError(f"Can't both provide `model` and `{sources[0]}`")
         if not isinstance(model, Model):
             raise TypeError(f"`model` must be a pylite.Model, not {model!r}")
         return _overridden(model, options)
-    if not given:
+    if not sources:
         raise ValueError("`model_path` or `model_content` must be specified.")
-    if len(given) > 1:
+    if len(sources) > 1:
         raise ValueError("Can't both provide `model_path` and `model_content`")
     source = _source_of(path, content, options["member"])
     return (cache and cache.model(source)) or _loaded(source, options, cache)
@@ -164,17 +164,17 @@ def _index_of(value: "Any") -> str:
     return "Pass the 'index' from get_input_details(), get_output_details() or get_tensor_details()"
 
 
-def delegates(given: "Any") -> "list[Any]":
+def delegates(value: "Any") -> "list[Any]":
     """`experimental_delegates` as a list."""
-    if given is None:
+    if value is None:
         return []
-    if isinstance(given, (str, bytes, os.PathLike)):
+    if isinstance(value, (str, bytes, os.PathLike)):
         raise errors.DelegateError("experimental_delegates must be a list of delegates from load_delegate(), not the "
                                    "name of a library: pass "
-                                   f"[load_delegate({errors.shortened(os.fsdecode(given))!r})]")
-    if hasattr(given, "modify") and not isinstance(given, type):
+                                   f"[load_delegate({errors.shortened(os.fsdecode(value))!r})]")
+    if hasattr(value, "modify") and not isinstance(value, type):
         raise errors.DelegateError("experimental_delegates must be a list: pass [delegate] instead of the delegate")
-    return list(given)
+    return list(value)
 
 
 def filled_by(registerers: "Iterable[Any]", op_resolver: "OpResolver | None") -> "MutableOpResolver":

@@ -83,8 +83,8 @@ def _blockwise(model: "Model", tensor: "Tensor", index: int, dtype: "type[np.gen
     if index < 0:
         return np.empty(0, dtype)
     subgraph = next(s for s in model.graph.subgraphs if tensor in s.tensors)
-    found = model.constant(subgraph.tensors[index])
-    return np.empty(0, dtype) if found is None else found.reshape(-1).copy()
+    content = model.constant(subgraph.tensors[index])
+    return np.empty(0, dtype) if content is None else content.reshape(-1).copy()
 
 
 def _sparsity(sparsity: "Sparsity") -> "SparsityParameters":

@@ -75,12 +75,12 @@ def checked_shape(tensor: "Tensor", subgraph: "Subgraph", current: "Shape", size
     """
     if type(size) in {list, tuple} and all(type(n) is int and -2**31 <= n < 2**31 for n in size):
         return _checked(tensor, subgraph, current, tuple(size), strict)     # a tenth of the time of what follows
-    given = np.asarray(size)
-    if given.dtype.kind in "iuf" and not ((given == np.trunc(given)) & (given >= -2**31) & (given < 2**31)).all():
-        raise ResizeError(f"input {tensor.index} ({tensor.name!r}) cannot have the shape {given.tolist()}: dimensions "
+    sizes = np.asarray(size)
+    if sizes.dtype.kind in "iuf" and not ((sizes == np.trunc(sizes)) & (sizes >= -2**31) & (sizes < 2**31)).all():
+        raise ResizeError(f"input {tensor.index} ({tensor.name!r}) cannot have the shape {sizes.tolist()}: dimensions "
                           "are whole numbers up to 2^31 - 1")       # numpy's cast would wrap
     try:
-        size = np.array(given, np.int32)
+        size = np.array(sizes, np.int32)
     except (TypeError, ValueError) as error:
         raise (TypeError if isinstance(error, TypeError) else ResizeError)(
             f"the shape of input {tensor.index} ({tensor.name!r}) must be whole numbers, such as {list(current)}, "

@@ -298,7 +298,7 @@ def test_a_layout_of_filters_is_recorded_with_guards(kind):
     recording = Recording()
     layout = kind.__new__(kind)
     for name in kind.__slots__:
-        setattr(layout, name, recording.given(3))
+        setattr(layout, name, recording.add_input(3))
     call = Call("conv.ConvQ8", Packed(np.negative, Value(Tensor(0, "w", "int8", (1,), (1,))), layout))
     settle(call)
     assert [getattr(layout, name) for name in kind.__slots__] == [3] * len(kind.__slots__)
@@ -327,7 +327,7 @@ def test_a_tape_computes_what_python_does(steps, first, second):
         return numbers
 
     recording = Recording()
-    made = run(recording.given(first[0]), recording.given(first[1]))
+    made = run(recording.add_input(first[0]), recording.add_input(first[1]))
     tape = Tape(recording)
     assert tape.evaluate(first)
     assert list(tape.filled(tuple(made))) == run(*first)
@@ -341,7 +341,7 @@ def test_a_tape_computes_what_python_does(steps, first, second):
                                   lambda n: n < 9, lambda n: struct.pack("i", n)])
 def test_what_reads_a_dimension_leaves_a_guard(read):
     recording = Recording()
-    read(recording.given(7))
+    read(recording.add_input(7))
     assert recording.guards
     tape = Tape(recording)
     assert tape.evaluate([7])
@@ -350,7 +350,7 @@ def test_what_reads_a_dimension_leaves_a_guard(read):
 
 def test_a_dimension_is_no_key_and_is_not_read_later():
     recording = Recording()
-    n = recording.given(7)
+    n = recording.add_input(7)
     with pytest.raises(UnrecordableError):
         hash(n)
     Tape(recording)
@@ -361,7 +361,7 @@ def test_a_dimension_is_no_key_and_is_not_read_later():
 
 def test_numbers_beyond_64_bits_are_refused():
     recording = Recording()
-    n = recording.given(3)
+    n = recording.add_input(3)
     product = n * n * n * n * n * n
     tape = Tape(recording)
     assert tape.evaluate([1000]) and tape.filled(product) == 1000**6

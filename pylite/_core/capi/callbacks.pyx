@@ -55,10 +55,10 @@ cdef TfLiteStatus metadata(pl_host *host, const char *name, const char **data, s
     self = <HostBase>host.python
     cdef const unsigned char[::1] view
     try:
-        found = None if self.metadata is None else self.metadata((<bytes>name).decode())
-        if found is None or not len(found):
+        content = None if self.metadata is None else self.metadata((<bytes>name).decode())
+        if content is None or not len(content):
             return kTfLiteError
-        view = found
+        view = content
         self.references.append(view)
         data[0] = <const char *>&view[0]
         size[0] = view.shape[0]

@@ -7,20 +7,20 @@
 static const uint64_t band = 0x5ac3963ca5690ff1u;
 
 // In words: this file is compiled for its size, where memcmp() goes byte by byte.
-void pl_write_band(char *at) {
-  for (size_t i = 0; i < PL_BAND; i += sizeof(band)) memcpy(at + i, &band, sizeof(band));
+void pl_write_band(char *start) {
+  for (size_t i = 0; i < PL_BAND; i += sizeof(band)) memcpy(start + i, &band, sizeof(band));
 }
 
-static bool band_is(const char *at, uint64_t expected) {
+static bool band_is(const char *start, uint64_t expected) {
   uint64_t differs = 0, word;
   for (size_t i = 0; i < PL_BAND; i += sizeof(word)) {
-    memcpy(&word, at + i, sizeof(word));
+    memcpy(&word, start + i, sizeof(word));
     differs |= word ^ expected;
   }
   return differs == 0;
 }
 
-bool pl_band_intact(const char *at) { return band_is(at, band); }
+bool pl_band_intact(const char *start) { return band_is(start, band); }
 
 TfLiteStatus pl_host_allocate(pl_host *host, TfLiteTensor *t, size_t bytes) {
   char *data = realloc(t->data.raw, bytes + PL_BAND);
@@ -38,8 +38,8 @@ static bool overrun(const pl_host *host, int tensor) {
   const TfLiteTensor *t = &host->context.tensors[tensor];
   const pl_allocated *a = &host->allocated[tensor];
   if (t->data.raw == NULL || a->data != t->data.raw || a->bytes != t->bytes) return false;
-  const char *at = t->data.raw + t->bytes;
-  return malloc_usable_size(t->data.raw) >= t->bytes + PL_BAND && !pl_band_intact(at) && !band_is(at, 0);
+  const char *end = t->data.raw + t->bytes;
+  return malloc_usable_size(t->data.raw) >= t->bytes + PL_BAND && !pl_band_intact(end) && !band_is(end, 0);
 }
 
 bool pl_node_overran(const pl_host *host, const pl_node *node) {
@@ -54,13 +54,13 @@ bool pl_node_overran(const pl_host *host, const pl_node *node) {
 }
 
 // Puts `before` back where *now differs from it, and frees it otherwise.  True if it differed.
-static bool restored(TfLiteIntArray **now, TfLiteIntArray *before) {
-  if (before == NULL || TfLiteIntArrayEqual(*now, before)) {
+static bool restored(TfLiteIntArray **current, TfLiteIntArray *before) {
+  if (before == NULL || TfLiteIntArrayEqual(*current, before)) {
     free(before);
     return false;
   }
-  free(*now);
-  *now = before;
+  free(*current);
+  *current = before;
   return true;
 }
 

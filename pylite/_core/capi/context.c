@@ -25,9 +25,9 @@ static void report(TfLiteContext *context, const char *format, ...) {
 }
 
 static bool is_tensor_of(const pl_host *host, const TfLiteTensor *tensor) {
-  const char *at = (const char *)tensor, *start = (const char *)host->context.tensors;
-  return tensor != NULL && at >= start && at < start + host->context.tensors_size * sizeof(TfLiteTensor) &&
-         (size_t)(at - start) % sizeof(TfLiteTensor) == 0;
+  const char *address = (const char *)tensor, *start = (const char *)host->context.tensors;
+  return tensor != NULL && address >= start && address < start + host->context.tensors_size * sizeof(TfLiteTensor) &&
+         (size_t)(address - start) % sizeof(TfLiteTensor) == 0;
 }
 
 // Writes the bytes of a tensor of this shape to `bytes`; returns an error text if the shape is invalid.
@@ -58,8 +58,8 @@ static bool in_arena(const TfLiteTensor *t) {
 // The reason why a tensor cannot be resized, or NULL.
 static const char *not_resizable(const pl_host *host, const TfLiteTensor *tensor) {
   if (!is_tensor_of(host, tensor)) {
-    size_t at = (size_t)((const char *)tensor - (const char *)host->context.tensors);
-    return at < host->context.tensors_size * sizeof(TfLiteTensor) && (at % 104 == 0 || at % 96 == 0)
+    size_t offset = (size_t)((const char *)tensor - (const char *)host->context.tensors);
+    return offset < host->context.tensors_size * sizeof(TfLiteTensor) && (offset % 104 == 0 || offset % 96 == 0)
                ? "ResizeTensor was given an address inside a tensor: the plug-in was built with TensorFlow before 2.5, "
                  "when tensors were smaller, and is not supported"
                : "ResizeTensor was given a tensor that is not of this context";
@@ -160,12 +160,12 @@ static bool checked_nodes(pl_host *host, const char *function, const TfLiteIntAr
   return nodes != NULL;
 }
 
-static TfLiteStatus replace(TfLiteContext *context, TfLiteRegistration given, const TfLiteIntArray *nodes,
+static TfLiteStatus replace(TfLiteContext *context, TfLiteRegistration registration, const TfLiteIntArray *nodes,
                             TfLiteDelegate *delegate) {
   pl_host *host = (pl_host *)context;
   TfLiteRegistration reg;
   TfLiteOperator *op;
-  pl_registration_read(&given, &reg, &op);
+  pl_registration_read(&registration, &reg, &op);
   if (!checked_nodes(host, "ReplaceNodeSubsetsWithDelegateKernels", nodes)) return kTfLiteError;
   if (delegate == NULL) {
     report(context, "ReplaceNodeSubsetsWithDelegateKernels was given no delegate");

@@ -2,10 +2,10 @@
 #include "host.h"
 
 // Copies an array to *at and moves *at behind the copy.
-static TfLiteIntArray *append(char **at, const TfLiteIntArray *from) {
-  TfLiteIntArray *to = (TfLiteIntArray *)*at;
+static TfLiteIntArray *append(char **cursor, const TfLiteIntArray *from) {
+  TfLiteIntArray *to = (TfLiteIntArray *)*cursor;
   memcpy(to, from, TfLiteIntArrayGetSizeInBytes(from->size));
-  *at += TfLiteIntArrayGetSizeInBytes(from->size);
+  *cursor += TfLiteIntArrayGetSizeInBytes(from->size);
   return to;
 }
 
@@ -18,11 +18,11 @@ TfLiteDelegateParams *pl_delegate_params_new(TfLiteDelegate *delegate, const TfL
                                              const TfLiteIntArray *inputs, const TfLiteIntArray *outputs) {
   TfLiteDelegateParams *params = params_block(sizeof(*params), nodes, inputs, outputs);
   if (params == NULL) return NULL;
-  char *at = (char *)(params + 1);
+  char *cursor = (char *)(params + 1);
   params->delegate = delegate;
-  params->nodes_to_replace = append(&at, nodes);
-  params->input_tensors = append(&at, inputs);
-  params->output_tensors = append(&at, outputs);
+  params->nodes_to_replace = append(&cursor, nodes);
+  params->input_tensors = append(&cursor, inputs);
+  params->output_tensors = append(&cursor, outputs);
   return params;
 }
 
@@ -30,13 +30,13 @@ TfLiteOpaqueDelegateParams *pl_opaque_delegate_params_new(TfLiteDelegate *delega
                                                           const TfLiteIntArray *inputs, const TfLiteIntArray *outputs) {
   TfLiteOpaqueDelegateParams *params = params_block(sizeof(*params), nodes, inputs, outputs);
   if (params == NULL) return NULL;
-  char *at = (char *)(params + 1);
+  char *cursor = (char *)(params + 1);
   params->delegate = (TfLiteOpaqueDelegate *)delegate;
   const TfLiteOpaqueDelegateBuilder *builder = pl_opaque_builder(delegate);
   params->delegate_data = builder != NULL ? builder->data : delegate->data_;
-  params->nodes_to_replace = append(&at, nodes);
-  params->input_tensors = append(&at, inputs);
-  params->output_tensors = append(&at, outputs);
+  params->nodes_to_replace = append(&cursor, nodes);
+  params->input_tensors = append(&cursor, inputs);
+  params->output_tensors = append(&cursor, outputs);
   return params;
 }
 

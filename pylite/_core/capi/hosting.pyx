@@ -238,13 +238,13 @@ cdef class Host(HostBase):
         """What was recorded: a list of (index of the node, name, number of calls, nanoseconds of all)."""
         cdef const pl_event *events
         cdef int i, n, count = pl_profiler_events(self.host.profiler, &events)
-        found = []
+        result = []
         for i in range(count):
             for n in range(self.host.num_nodes):
                 if events[i].calls and self.host.nodes[n] == events[i].node:
                     name = (<bytes>events[i].name).decode("utf-8", "replace")
-                    found.append((n, name, events[i].calls, events[i].nanoseconds))
-        return found
+                    result.append((n, name, events[i].calls, events[i].nanoseconds))
+        return result
 
     def custom_name(self, int index):
         """The name of node `index`, which delegates may give to their kernels, or None."""

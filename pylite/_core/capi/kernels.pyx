@@ -75,11 +75,12 @@ cdef class Plugin(Kernel):
         lists[0] = self.node.node.outputs
         lists[1] = self.node.node.temporaries
         lists[2] = self.node.node.inputs
-        found = {lists[k].data[i]: k == 2 for k in (2, 1, 0) for i in range(lists[k].size) if lists[k].data[i] >= 0}
-        self.watched = <pl_watched *>calloc(max(1, len(found)), sizeof(pl_watched))
+        is_input_of = {lists[k].data[i]: k == 2
+                       for k in (2, 1, 0) for i in range(lists[k].size) if lists[k].data[i] >= 0}
+        self.watched = <pl_watched *>calloc(max(1, len(is_input_of)), sizeof(pl_watched))
         if self.watched == NULL:
-            raise MemoryError(f"no memory to watch {len(found)} tensors")
-        for tensor, is_input in found.items():
+            raise MemoryError(f"no memory to watch {len(is_input_of)} tensors")
+        for tensor, is_input in is_input_of.items():
             self.watched[self.num_watched].tensor = tensor
             self.watched[self.num_watched].input = is_input
             self.num_watched += 1

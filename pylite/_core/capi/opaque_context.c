@@ -74,12 +74,12 @@ TfLiteStatus TfLiteOpaqueContextGetExternalContext(TfLiteOpaqueContext *c, void 
 
 TfLiteStatus TfLiteOpaqueContextGetNodeAndRegistration(TfLiteOpaqueContext *c, int index, TfLiteOpaqueNode **node,
                                                        TfLiteOperator **op) {
-  TfLiteNode *found;
+  TfLiteNode *table_node;
   TfLiteRegistration *reg;
-  TfLiteStatus status = CONTEXT(c)->GetNodeAndRegistration(CONTEXT(c), index, &found, &reg);
+  TfLiteStatus status = CONTEXT(c)->GetNodeAndRegistration(CONTEXT(c), index, &table_node, &reg);
   if (status != kTfLiteOk) return status;
-  *node = (TfLiteOpaqueNode *)found;
-  pl_node *entry = (pl_node *)found;
+  *node = (TfLiteOpaqueNode *)table_node;
+  pl_node *entry = (pl_node *)table_node;
   if (entry->op == NULL && entry->identity == NULL) {
     entry->identity =
         TfLiteOperatorCreate((TfLiteBuiltinOperator)reg->builtin_code, reg->custom_name, reg->version, NULL);

@@ -110,14 +110,14 @@ TfLiteStatus TfLiteOpaqueTensorWriteStrings(TfLiteOpaqueTensor *opaque, const ch
   }
   char *data = malloc(total + 16);
   if (data == NULL) return kTfLiteError;
-  int32_t at = (int32_t)(sizeof(int32_t) * ((size_t)count + 2));
+  int32_t offset = (int32_t)(sizeof(int32_t) * ((size_t)count + 2));
   memcpy(data, &count, sizeof(int32_t));
   for (int i = 0; i < count; i++) {
-    memcpy(data + sizeof(int32_t) * (size_t)(i + 1), &at, sizeof(at));
-    memcpy(data + at, strings[i], (size_t)lengths[i]);
-    at += lengths[i];
+    memcpy(data + sizeof(int32_t) * (size_t)(i + 1), &offset, sizeof(offset));
+    memcpy(data + offset, strings[i], (size_t)lengths[i]);
+    offset += lengths[i];
   }
-  memcpy(data + sizeof(int32_t) * ((size_t)count + 1), &at, sizeof(at));
+  memcpy(data + sizeof(int32_t) * ((size_t)count + 1), &offset, sizeof(offset));
   free(t->data.raw);
   t->data.raw = data;
   t->bytes = total;
@@ -165,15 +165,15 @@ TfLiteStatus TfLiteOpaqueContextAddTensor(TfLiteOpaqueContext *context, TfLiteOp
     c->ReportError(c, "TfLiteOpaqueContextAddTensor: a dynamic tensor must have data, a tensor of an arena must not");
     return kTfLiteError;
   }
-  int at = -1;
-  TfLiteStatus status = c->AddTensors(c, 1, &at);
+  int position = -1;
+  TfLiteStatus status = c->AddTensors(c, 1, &position);
   if (status != kTfLiteOk) return status;
-  TfLiteTensor *t = &c->tensors[at];
+  TfLiteTensor *t = &c->tensors[position];
   t->type = b->type;
   t->data.data = b->data;
   t->allocation_type = b->allocation_type;
   t->params = b->params;
   t->quantization = b->quantization;
-  if (index != NULL) *index = at;
+  if (index != NULL) *index = position;
   return kTfLiteOk;
 }

@@ -30,7 +30,7 @@ struct pl_profiler {
   pl_event events[MOST_KINDS];
 };
 
-static uint64_t now(void) {
+static uint64_t clock_nanoseconds(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
@@ -75,13 +75,13 @@ static uint32_t begin_event(pl_profiler *p, const char *tag, int type, int64_t f
     p->open[i].kind = kind;
     handle = i + 1;
   }
-  if (handle != 0) p->open[handle - 1].begin = now();
+  if (handle != 0) p->open[handle - 1].begin = clock_nanoseconds();
   pthread_mutex_unlock(&p->mutex);
   return handle;
 }
 
 static void end_event(pl_profiler *p, uint32_t handle) {
-  uint64_t end = now();
+  uint64_t end = clock_nanoseconds();
   if (handle == 0 || handle > MOST_OPEN) return;
   pthread_mutex_lock(&p->mutex);
   open_event *event = &p->open[handle - 1];
@@ -100,7 +100,7 @@ static void end_event_with_metadata(pl_profiler *p, uint32_t handle, int64_t fir
 static void add_event(pl_profiler *p, const char *tag, int type, uint64_t microseconds, int64_t first, int64_t second) {
   (void)second;
   pthread_mutex_lock(&p->mutex);
-  if (type < NO_TIME && microseconds <= (now() - p->begun) / 1000) {
+  if (type < NO_TIME && microseconds <= (clock_nanoseconds() - p->begun) / 1000) {
     int kind = find(p, tag, type, first);
     if (kind >= 0) add(&p->events[kind], microseconds * 1000);
   }
@@ -135,7 +135,7 @@ void pl_profiler_free(pl_profiler *p) {
 void pl_profiler_record(pl_profiler *p, bool on) {
   pthread_mutex_lock(&p->mutex);
   p->recording = on;
-  p->begun = now();
+  p->begun = clock_nanoseconds();
   for (int i = 0; i < MOST_OPEN; i++) p->open[i].kind = -1;       // what has not ended is not counted
   pthread_mutex_unlock(&p->mutex);
 }

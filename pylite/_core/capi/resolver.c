@@ -95,8 +95,8 @@ static void redirect(uintptr_t library, const char *symbol, void **slot, void *f
 
 static void search(uintptr_t base, uintptr_t entries, size_t bytes, size_t each, const ElfW(Sym) *symbols,
                    const char *names) {
-  for (uintptr_t at = entries; at < entries + bytes; at += each) {
-    const ElfW(Rel) *entry = (const ElfW(Rel) *)at;     // the beginning of a Rela, too
+  for (uintptr_t address = entries; address < entries + bytes; address += each) {
+    const ElfW(Rel) *entry = (const ElfW(Rel) *)address;     // the beginning of a Rela, too
     const char *name = names + symbols[entry->r_info >> (sizeof(void *) == 8 ? 32 : 8)].st_name;
     if (strcmp(name, ADD "ii") == 0) redirect(base, ADD "ii", (void **)(base + entry->r_offset), (void *)add_range);
     if (strcmp(name, ADD "i") == 0) redirect(base, ADD "i", (void **)(base + entry->r_offset), (void *)add_one);

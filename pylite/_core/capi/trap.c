@@ -78,13 +78,13 @@ static void pass_on(int number, siginfo_t *info, void *context) {
 
 static void caught(int number, siginfo_t *info, void *context) {
   pl_trap *trap = current;
-  uintptr_t at = (uintptr_t)info->si_addr;
+  uintptr_t address = (uintptr_t)info->si_addr;
   bool fault = info->si_code == SEGV_MAPERR || info->si_code == SEGV_ACCERR;      // si_addr is valid
-  if (trap == NULL || !fault || !(at < NULL_BYTES || at - trap->no_access < PL_NO_ACCESS_BYTES)) {
+  if (trap == NULL || !fault || !(address < NULL_BYTES || address - trap->no_access < PL_NO_ACCESS_BYTES)) {
     pass_on(number, info, context);
     return;
   }
-  trap->address = at;
+  trap->address = address;
   siglongjmp(trap->back, 1);
 }
 
@@ -106,9 +106,9 @@ static void uninstall(void) {
   pthread_mutex_lock(&mutex);
   if (--users == 0) {
     for (int i = 0; i < SIGNALS; i++) {
-      struct sigaction now;
-      sigaction(signals[i], NULL, &now);
-      if (now.sa_sigaction == caught) sigaction(signals[i], &previous[i], NULL);
+      struct sigaction current;
+      sigaction(signals[i], NULL, &current);
+      if (current.sa_sigaction == caught) sigaction(signals[i], &previous[i], NULL);
     }
   }
   pthread_mutex_unlock(&mutex);

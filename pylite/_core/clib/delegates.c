@@ -78,13 +78,13 @@ TfLiteDelegate *TfLiteExternalDelegateCreate(const TfLiteExternalDelegateOptions
 void TfLiteExternalDelegateDelete(TfLiteDelegate *delegate) {
   if (delegate == NULL) return;
   lock();
-  pl_loaded **at = &first;
-  while (*at != NULL && (*at)->delegate != delegate) at = &(*at)->next;
-  pl_loaded *found = *at;
-  if (found != NULL) *at = found->next;
+  pl_loaded **link = &first;
+  while (*link != NULL && (*link)->delegate != delegate) link = &(*link)->next;
+  pl_loaded *loaded = *link;
+  if (loaded != NULL) *link = loaded->next;
   unlock();
-  if (found != NULL) found->destroy(delegate);
-  free(found);
+  if (loaded != NULL) loaded->destroy(delegate);
+  free(loaded);
 }
 
 // ---- XNNPACK ----

@@ -92,12 +92,12 @@ static TfLiteInterpreter *interpreter_new(const TfLiteModel *model, const TfLite
   PyObject *object = pl_call(reporter, pl_module(), "MainGraph", "(Oininini)", model->object, options->threads,
                              (intptr_t)options->delegates, options->num_delegates, (intptr_t)options->ops,
                              options->num_ops, (intptr_t)&interpreter->signature_keys, selected_ops);
-  bool made = graph_init(&interpreter->graph, object);
-  if (made) {
+  bool ok = graph_init(&interpreter->graph, object);
+  if (ok) {
     interpreter->num_signatures = (int)pl_call_number(reporter, object, "num_signatures", "()");
-    made = interpreter->num_signatures >= 0;
+    ok = interpreter->num_signatures >= 0;
   }
-  if (!made) {
+  if (!ok) {
     pl_release(object);
     free(interpreter);
     interpreter = NULL;

@@ -69,23 +69,23 @@ void pl_report(const pl_reporter *reporter, const char *format, ...) {
 // Looks the functions up in `library`, or in the whole process.  NULL, or the name of one that is missing.
 static const char *look_up(void *library) {
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-    void *found = dlsym(library, functions[i].name);
-    if (found == NULL) return functions[i].name;
-    memcpy(functions[i].slot, &found, sizeof found);
+    void *function = dlsym(library, functions[i].name);
+    if (function == NULL) return functions[i].name;
+    memcpy(functions[i].slot, &function, sizeof function);
   }
   return NULL;
 }
 
 // The first line of `text`; *text becomes the rest.
 static char *line(char **text) {
-  char *found = *text, *end = strchr(found, '\n');
+  char *start = *text, *end = strchr(start, '\n');
   if (end == NULL) {
-    *text = found + strlen(found);
+    *text = start + strlen(start);
   } else {
     *end = '\0';
     *text = end + 1;
   }
-  return found;
+  return start;
 }
 
 // Writes the path of the Python that this library was installed for to `path`, or "python3".
@@ -98,11 +98,11 @@ static void interpreter_path(char path[PATH_MAX]) {
     return;
   }
   if (dladdr((void *)interpreter_path, &info) != 0 && realpath(info.dli_fname, own) != NULL) {
-    char *site = strstr(own, "/lib/python");        // PREFIX/lib/pythonX.Y/site-packages/pylite/...
-    char *version = site == NULL ? NULL : site + strlen("/lib/");
+    char *library = strstr(own, "/lib/python");        // PREFIX/lib/pythonX.Y/site-packages/pylite/...
+    char *version = library == NULL ? NULL : library + strlen("/lib/");
     char *end = version == NULL ? NULL : strchr(version, '/');
     if (end != NULL) {
-      *site = *end = '\0';
+      *library = *end = '\0';
       if ((size_t)snprintf(path, PATH_MAX, "%s/bin/%s", own, version) < PATH_MAX && access(path, X_OK) == 0) return;
     }
   }
@@ -239,9 +239,9 @@ int pl_hold(pl_held *held, const pl_reporter *reporter) {
   }
   held->state = py.ensure();
   if (module == NULL) {
-    PyObject *found = py.import("pylite.clib");
-    if (module == NULL) module = found;         // another thread may have been faster while the import let go
-    else pl_release(found);
+    PyObject *imported = py.import("pylite.clib");
+    if (module == NULL) module = imported;         // another thread may have been faster while the import let go
+    else pl_release(imported);
     if (module == NULL) {
       PyObject *type, *value, *trace, *text = NULL;
       py.fetch(&type, &value, &trace);
@@ -290,11 +290,11 @@ static void report_raised(const pl_reporter *reporter, const char *method) {
 
 static PyObject *call(const pl_reporter *reporter, PyObject *object, const char *method, const char *format,
                       va_list args) {
-  PyObject *function = py.get_attribute(object, method), *given = NULL, *result = NULL;
-  if (function != NULL) given = py.build(format, args);
-  if (given != NULL) result = py.call(function, given);
+  PyObject *function = py.get_attribute(object, method), *arguments = NULL, *result = NULL;
+  if (function != NULL) arguments = py.build(format, args);
+  if (arguments != NULL) result = py.call(function, arguments);
   if (result == NULL) report_raised(reporter, method);
-  pl_release(given);
+  pl_release(arguments);
   pl_release(function);
   return result;
 }

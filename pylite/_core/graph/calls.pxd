@@ -23,7 +23,7 @@ cdef class Scratch:
 
 
 cdef class Packed:
-    cdef public object function, value, made
+    cdef public object function, value, result
     cdef public tuple args
 
 

@@ -71,7 +71,7 @@ class Packed:
     function: str
     value: Any
     args: tuple[Any, ...]
-    made: Any
+    result: Any
     def __init__(self, function: str, value: Any, *args: Any) -> None: ...
 
 class Call:

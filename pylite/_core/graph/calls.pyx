@@ -1,7 +1,7 @@
-"""A graph while it is lowered: values, nodes, their calls, and the views of memory that calls take.
+"""A graph during lowering: its values, nodes and calls, and the views of memory that calls take as arguments.
 
-Large graphs have tens of thousands of these objects.  As extension types they are made in a third of the time, and
-Python's garbage collector skips the types that cannot be part of a cycle.  ir/values.py completes Value and Node.
+Large graphs have tens of thousands of these objects.  Extension types are created in a third of the time, and Python's
+garbage collector skips the types that cannot be part of a cycle.  ir/values.py completes Value and Node.
 """
 from math import prod
 
@@ -14,20 +14,20 @@ from numpy import float32
 
 cdef object NO_SCALE = float32(0)
 cdef enum:
-    FACTOR = 0x7FFFFFFF     # the product of two such numbers fits into 64 bits
+    MAX_FACTOR = 0x7FFFFFFF     # the product of two such factors fits into 64 bits
 cdef dict element_types = {}        # {data type: numpy's type of an element, unpacked}
 cdef dict element_sizes = {}        # {data type: bytes of an element}
 
 
 def enter_types(types):
-    """Note the numpy types of elements: {data type: numpy's}.  ir/values.py calls it."""
+    """Register the numpy type of each data type.  ir/values.py calls this once."""
     for name, dtype in types.items():
         element_types[name], element_sizes[name] = dtype, dtype.itemsize
 
 
 cdef object product(numbers):
     """The product of integers of any size."""
-    cdef int64_t made = 1, factor
+    cdef int64_t result = 1, factor
     for number in numbers:
         if type(number) is Dim:
             return prod(numbers)
@@ -35,20 +35,20 @@ cdef object product(numbers):
             factor = number
         except OverflowError:
             return prod(numbers)
-        if not (-FACTOR <= made <= FACTOR and -FACTOR <= factor <= FACTOR):
+        if not (-MAX_FACTOR <= result <= MAX_FACTOR and -MAX_FACTOR <= factor <= MAX_FACTOR):
             return prod(numbers)
-        made *= factor
-    return made
+        result *= factor
+    return result
 
 
 cdef class ValueBase:
-    """The attributes of a Value."""
+    """The base of Value: its attributes."""
     def __init__(self, tensor, data=None):
         self.start(tensor, data)
 
     @property
     def planned(self):
-        """Does the memory planner place it?  Not constants, variables and results of earlier segments."""
+        """Does the memory planner place this value?  It skips constants, variables and results of earlier segments."""
         return self.data is None and self.kind not in ("variable", "carried")
 
     @property
@@ -63,7 +63,7 @@ cdef class ValueBase:
 
     @property
     def nbytes(self):
-        """Bytes that the elements occupy unpacked."""
+        """Bytes of all elements, unpacked."""
         return product(self.shape) * element_sizes[self.dtype]
 
     def view(self, shape=None, strides=None, offset=0, dtype=None):
@@ -82,13 +82,13 @@ cdef class ValueBase:
 
     def copied(self):
         """A copy; the caller sets its root and pad."""
-        cdef ValueBase made = ValueBase.__new__(type(self))
-        made.tensor, made.index, made.name, made.dtype, made.shape = (
+        cdef ValueBase copy = ValueBase.__new__(type(self))
+        copy.tensor, copy.index, copy.name, copy.dtype, copy.shape = (
             self.tensor, self.index, self.name, self.dtype, self.shape)
-        made.data, made.fixed, made.byte_offset, made.kind = self.data, self.fixed, self.byte_offset, self.kind
-        made.quantization, made.quantized = self.quantization, self.quantized
-        made.scale, made.zero_point = self.scale, self.zero_point
-        return made
+        copy.data, copy.fixed, copy.byte_offset, copy.kind = self.data, self.fixed, self.byte_offset, self.kind
+        copy.quantization, copy.quantized = self.quantization, self.quantized
+        copy.scale, copy.zero_point = self.scale, self.zero_point
+        return copy
 
     cdef int start(self, record, data) except -1:
         cdef tuple tensor = <tuple>record       # a subclass
@@ -107,7 +107,7 @@ cdef class ValueBase:
 
 
 def values_of(kind, tensors, constant):
-    """The Values of a graph's tensors; kind: their class; constant(tensor): the contents of a constant."""
+    """The Values of a graph's tensors.  kind: their class; constant(tensor): returns the contents of a constant."""
     cdef list values = []
     cdef ValueBase value
     for tensor in tensors:
@@ -118,7 +118,7 @@ def values_of(kind, tensors, constant):
 
 
 cdef class NodeBase:
-    """The attributes of a Node.  Its operands are listed on first use, as most repeats need none."""
+    """The base of Node: its attributes.  Operands are listed on first use, because most repeated nodes need none."""
     def __init__(self, index, operator, values, host=None):
         self.start(operator, values, host)
         self.index = index
@@ -151,25 +151,25 @@ cdef class NodeBase:
 
 
 cdef list operands(values, tuple indices):
-    cdef list found = []
+    cdef list selected = []
     cdef Py_ssize_t i
     for index in indices:
         i = index
-        found.append(values[i] if i >= 0 else None)
-    return found
+        selected.append(values[i] if i >= 0 else None)
+    return selected
 
 
 @cython.no_gc
 cdef class View:
-    """Elements of a Value, strided; strides and offset count elements."""
+    """A strided view of a Value.  Strides and offset count elements."""
     def __init__(self, value, shape, strides, offset, dtype):
         self.value, self.shape, self.strides, self.offset, self.dtype = value, shape, strides, offset, dtype
 
 
 cdef View view_of(value, shape, strides, offset, dtype):
-    cdef View made = View.__new__(View)
-    made.value, made.shape, made.strides, made.offset, made.dtype = value, shape, strides, offset, dtype
-    return made
+    cdef View view = View.__new__(View)
+    view.value, view.shape, view.strides, view.offset, view.dtype = value, shape, strides, offset, dtype
+    return view
 
 
 @cython.no_gc
@@ -183,7 +183,7 @@ cdef class Scratch:
 cdef class Packed:
     """`pylite._core.kernels.<function>(array of value, *args)`, computed once per model and shared.
 
-    made: the result, after the first Model.pack().
+    result: the packed array, set by the first Model.pack().
     """
     def __init__(self, function, value, *args):
         self.function, self.value, self.args = function, value, args
@@ -192,12 +192,11 @@ cdef class Packed:
 cdef class Call:
     """One kernel to run: `kernel` is "family.Class" under pylite._core.kernels, or a callable.
 
-    args, named: the arguments of its constructor.  The attribute `args` holds all of them, the named ones last, and
-    `names` holds the names of those, or None.  At most six values are positional, with the kernel:
-    .ci/calls.py checks it.
-    inplace: (y, x) where the kernel may write y over x, if this is the last use of x; note: why this kernel, in a few
-    words; strided: positions in `args` that may be a View of any strides whose last axis is contiguous (or not, for
-    movement.Copy); node: set when it is lowered.
+    args, named: the arguments of its constructor.  The attribute `args` holds all of them, named ones last; `names`
+    holds their names, or None.  A Call takes at most six positional values including the kernel; .ci/calls.py checks
+    this.  inplace: (y, x) if the kernel may write y over x, provided that this is the last use of x; note: why this
+    kernel was chosen, in a few words; strided: positions in `args` that accept a View with any strides, as long as the
+    last axis is contiguous (movement.Copy accepts any); node: the Node that this call was lowered from.
     """
     def __init__(self, kernel, *args, inplace=None, note=None, strided=(), **named):
         self.kernel, self.args, self.inplace, self.note, self.strided = kernel, args, inplace, note, strided

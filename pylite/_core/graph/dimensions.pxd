@@ -1,11 +1,11 @@
-# Dimensions that record what is done with them.
+# Dimensions that record the arithmetic on them.
 cdef enum:
-    GIVEN           # operands: the position among the dimensions that are given
-    NUMBER          # operands: the number
-    ADD             # from here on: two slots
+    INPUT           # operand: the position among the input dimensions
+    NUMBER          # operand: the number
+    ADD             # this and all further operations have two slots as operands
     SUBTRACT
     MULTIPLY
-    DIVIDE          # towards minus infinity, as in Python
+    DIVIDE          # rounds towards minus infinity, as in Python
     REMAINDER
     EQUAL
     LESS
@@ -19,8 +19,8 @@ cdef class Recording:
     cdef public bint closed
     cdef Py_ssize_t slot(self, int operation, a, b) except -1
     cdef Py_ssize_t operand(self, number) except -1
-    cdef object made(self, int operation, a, b)
-    cdef object tested(self, Py_ssize_t slot)
+    cdef object arithmetic(self, int operation, a, b)
+    cdef object guarded_value(self, Py_ssize_t slot)
 
 
 cdef class Dim:

@@ -1,34 +1,34 @@
 """Dimensions that record the arithmetic on them, so that a graph is lowered once for many shapes.
 
-A Dim stands for a dimension of an input.  Arithmetic gives other Dims.  A comparison gives a bool, and a conversion
-gives a plain number; the Recording notes both as guards: the calls are valid for all shapes that give the same
-results.  A Dim is not an int, so that nothing reads its number without a guard.
+A Dim stands for a dimension of an input.  Arithmetic on Dims gives further Dims.  A comparison gives a bool, and a
+conversion gives a plain number; the Recording notes both as guards: the calls are valid for every set of shapes that
+gives the same results.  A Dim is not an int, so that no code can read its number without leaving a guard.
 """
 import operator
 
-cdef object MOST = 1 << 62              # numbers on a tape are smaller
+cdef object LIMIT = 1 << 62             # of the magnitude of numbers on a tape, exclusive
 cdef tuple functions = (None, None, operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod,
                         operator.eq, operator.lt, operator.le)
 
 
 class UnrecordableError(Exception):
-    """An operation on a dimension that cannot be repeated for other shapes."""
+    """An operation on a dimension that cannot be replayed for other shapes."""
 
 
 cdef class Recording:
-    """The arithmetic done with the dimensions of one lowering.
+    """The arithmetic on the dimensions of one lowering.
 
-    instructions: [(operation, operand, operand)], one for each slot; values: of the slots, for the present shapes;
-    guards: {slot: the value on which the calls depend}; closed: nothing more may be recorded.
+    instructions: [(operation, operand, operand)], one per slot; values: the slots' values for the current shapes;
+    guards: {slot: the value on which the calls depend}; closed: the recording accepts no further operation.
     """
     def __init__(self):
         self.instructions, self.values, self.guards, self.slots = [], [], {}, {}
 
-    def given(self, value):
-        """A Dim for the next input dimension; value: its present size."""
-        cdef Py_ssize_t number = len([i for i in self.instructions if i[0] == GIVEN])
+    def add_input(self, value):
+        """A Dim for the next input dimension.  value: its current size."""
+        cdef Py_ssize_t number = len([i for i in self.instructions if i[0] == INPUT])
         self.values.append(value)
-        self.instructions.append((GIVEN, number, 0))
+        self.instructions.append((INPUT, number, 0))
         return dim_of(self, len(self.values) - 1)
 
     cdef Py_ssize_t operand(self, number) except -1:
@@ -40,27 +40,27 @@ cdef class Recording:
         return self.slot(NUMBER, int(number), 0)
 
     cdef Py_ssize_t slot(self, int operation, a, b) except -1:
-        """The slot of a result."""
+        """The slot of the result of an operation, recorded on first use."""
         key = operation, a, b
-        found = self.slots.get(key)
-        if found is not None:
-            return found
+        slot = self.slots.get(key)
+        if slot is not None:
+            return slot
         if self.closed:
             raise UnrecordableError("a dimension is used after its recording")
         value = a if operation == NUMBER else functions[operation](self.values[a], self.values[b])
-        if not -MOST < value < MOST:
+        if not -LIMIT < value < LIMIT:
             raise UnrecordableError("a number is too large")
         self.instructions.append(key)
         self.values.append(int(value))
-        self.slots[key] = found = len(self.values) - 1
-        return found
+        self.slots[key] = slot = len(self.values) - 1
+        return slot
 
-    cdef object made(self, int operation, a, b):
-        """The result of arithmetic: a Dim."""
+    cdef object arithmetic(self, int operation, a, b):
+        """A Dim for the result of an operation."""
         return dim_of(self, self.slot(operation, self.operand(a), self.operand(b)))
 
-    cdef object tested(self, Py_ssize_t slot):
-        """The value of a slot, which becomes a guard."""
+    cdef object guarded_value(self, Py_ssize_t slot):
+        """The value of a slot; a guard is recorded for it."""
         value = self.values[slot]
         if slot not in self.guards:
             if self.closed:
@@ -70,63 +70,63 @@ cdef class Recording:
 
 
 cdef Dim dim_of(Recording recording, Py_ssize_t slot):
-    cdef Dim made = Dim.__new__(Dim)
-    made.recording, made.slot = recording, slot
-    return made
+    cdef Dim dim = Dim.__new__(Dim)
+    dim.recording, dim.slot = recording, slot
+    return dim
 
 
 cdef bint plain(number) noexcept:
-    """A number whose arithmetic is that of Python's integers?  Not numpy's, which may overflow."""
+    """Does the number follow the arithmetic of Python's integers?  numpy's integers may overflow."""
     return type(number) is int or type(number) is Dim or type(number) is bool
 
 
 cdef class Dim:
-    """A dimension while it is recorded.  Other operands than Python's integers get its plain number, with a guard."""
-    __array_ufunc__ = None      # numpy leaves arithmetic to the methods here
+    """A dimension during recording.  Operands other than Python's integers get its plain number, with a guard."""
+    __array_ufunc__ = None      # numpy then leaves arithmetic to these methods
 
     def __index__(self):
-        return self.recording.tested(self.slot)
+        return self.recording.guarded_value(self.slot)
 
     def __int__(self):
-        return self.recording.tested(self.slot)
+        return self.recording.guarded_value(self.slot)
 
     def __float__(self):
-        return float(self.recording.tested(self.slot))
+        return float(self.recording.guarded_value(self.slot))
 
     def __bool__(self):
         return not equals(self, 0)
 
     def __hash__(self):
-        raise UnrecordableError("a dimension is a key of a dictionary")     # which may outlive the recording
+        raise UnrecordableError("a dimension is a key of a dictionary")     # the dictionary may outlive the recording
 
     def __repr__(self):
-        return repr(self.recording.tested(self.slot))
+        return repr(self.recording.guarded_value(self.slot))
 
     def __str__(self):
-        return str(self.recording.tested(self.slot))
+        return str(self.recording.guarded_value(self.slot))
 
     def __format__(self, layout):
-        return format(self.recording.tested(self.slot), layout)
+        return format(self.recording.guarded_value(self.slot), layout)
 
     def __add__(self, other):
         if not plain(other):
             return int(self) + other
-        return self if type(other) is not Dim and other == 0 else self.recording.made(ADD, self, other)
+        return self if type(other) is not Dim and other == 0 else self.recording.arithmetic(ADD, self, other)
 
     def __radd__(self, other):
         if not plain(other):
             return other + int(self)
-        return self if other == 0 else self.recording.made(ADD, self, other)
+        return self if other == 0 else self.recording.arithmetic(ADD, self, other)
 
     def __sub__(self, other):
         if not plain(other):
             return int(self) - other
         if type(other) is Dim and (<Dim>other).slot == self.slot:
             return 0
-        return self if type(other) is not Dim and other == 0 else self.recording.made(SUBTRACT, self, other)
+        return self if type(other) is not Dim and other == 0 else self.recording.arithmetic(SUBTRACT, self, other)
 
     def __rsub__(self, other):
-        return self.recording.made(SUBTRACT, other, self) if plain(other) else other - int(self)
+        return self.recording.arithmetic(SUBTRACT, other, self) if plain(other) else other - int(self)
 
     def __mul__(self, other):
         return times(self, other) if plain(other) else int(self) * other
@@ -169,7 +169,7 @@ cdef class Dim:
         return pow(other, int(self), modulo)
 
     def __neg__(self):
-        return self.recording.made(SUBTRACT, 0, self)
+        return self.recording.arithmetic(SUBTRACT, 0, self)
 
     def __pos__(self):
         return self
@@ -235,44 +235,44 @@ cdef bint equals(Dim a, b) except -1:
     if type(b) is Dim and (<Dim>b).slot == a.slot and (<Dim>b).recording is a.recording:
         return True
     cdef Recording recording = a.recording
-    return recording.tested(recording.slot(EQUAL, recording.operand(a), recording.operand(b)))
+    return recording.guarded_value(recording.slot(EQUAL, recording.operand(a), recording.operand(b)))
 
 
 cdef object less(Recording recording, int operation, a, b):
-    return bool(recording.tested(recording.slot(operation, recording.operand(a), recording.operand(b))))
+    return bool(recording.guarded_value(recording.slot(operation, recording.operand(a), recording.operand(b))))
 
 
 cdef object times(Dim a, b):
     if type(b) is not Dim and 0 <= b <= 1:
         return a if b else 0
-    return a.recording.made(MULTIPLY, a, b)
+    return a.recording.arithmetic(MULTIPLY, a, b)
 
 
 cdef object divided(int operation, a, b):
-    """a // b or a % b; a divisor that is recorded must not be 0."""
+    """a // b or a % b.  A Dim as divisor gets a guard that it is not 0."""
     if b == 0:
         raise ZeroDivisionError("integer division or modulo by zero")
     cdef Recording recording = (<Dim>a).recording if type(a) is Dim else (<Dim>b).recording
-    return recording.made(operation, a, b)
+    return recording.arithmetic(operation, a, b)
 
 
 def estimate(number):
-    """The number of a Dim for the shapes at hand, without a guard: for choices on which no result depends."""
+    """The number of a Dim for the current shapes, without a guard: only for choices that no result depends on."""
     return (<Dim>number).recording.values[(<Dim>number).slot] if type(number) is Dim else number
 
 
 cdef class Computed:
-    """function(*args) of args with Dims, once they are numbers."""
+    """A deferred function(*args): args contain Dims, which become numbers later."""
     def __init__(self, function, tuple args):
         self.function, self.args = function, args
 
     def settled(self):
-        """The result for the shapes at hand; the Dims become guards."""
+        """The result for the current shapes; guards are recorded for the Dims."""
         return self.function(*with_guards(self.args))
 
 
 def with_guards(thing):
-    """`thing` with numbers in place of Dims, which become guards."""
+    """`thing` with its Dims replaced by numbers; guards are recorded for them."""
     if not slots_in(thing):
         return thing
     if type(thing) is tuple or type(thing) is list:
@@ -283,21 +283,21 @@ def with_guards(thing):
 
 
 def computed(function, *args):
-    """function(*args), an argument of a Call; a Computed where some of the args are Dims.
+    """function(*args) as an argument of a Call; a Computed if some of the args are Dims.
 
-    The function must depend on nothing else, and nothing may look at its result while lowering.
+    The function must be pure, and lowering must not inspect its result.
     """
     return Computed(function, args) if slots_in(args) else function(*args)
 
 
 def slots_in(thing):
-    """The slots of all Dims in `thing`, a Dim, or a tuple or list of things; a set."""
-    found = set()
+    """The set of slots of all Dims in `thing`: a Dim, a Computed, or a tuple or list of things."""
+    slots = set()
     if type(thing) is Dim:
-        found.add((<Dim>thing).slot)
+        slots.add((<Dim>thing).slot)
     elif isinstance(thing, (tuple, list)):
         for item in thing:
-            found |= slots_in(item)
+            slots |= slots_in(item)
     elif type(thing) is Computed:
         return slots_in((<Computed>thing).args)
-    return found
+    return slots

@@ -1,6 +1,6 @@
-"""From decoded tables to the tensors and operators of a graph: what a load does for each of thousands of them.
+"""Turns decoded tables into the tensors and operators of a graph: the part of a load that runs thousands of times.
 
-ValueErrors say what is wrong; pylite/schema/loader.py adds where, and handles features that few models use.
+ValueErrors say what is wrong; pylite/schema/loader.py adds where, and handles the features that few models use.
 """
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport calloc, free
@@ -18,27 +18,27 @@ cdef dict ZERO_POINTS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-2**1
 cdef tuple ANY_ZERO_POINT = (-2**31, 2**31 - 1)
 cdef object MAX_BYTES = 1 << 47     # of one tensor: no machine has more addresses
 
-cdef enum:                  # the state of a tensor while operators are read in order
-    WRITTEN = 1             # it has its contents
-    UNOWNED = 2             # no operator alone computes them
-    EMPTY = 4               # it may be read without any
+cdef enum:                  # flags of a tensor's state, as operators are checked in execution order
+    WRITTEN = 1             # its contents exist
+    UNOWNED = 2             # any number of operators may write it: a variable, or an omitted operand
+    EMPTY = 4               # it has no elements, so it may be read before it is written
 
 
 cpdef str text(name):
-    """A name for people: bytes that are not UTF-8 are shown as escapes."""
+    """A printable name: bytes that are not UTF-8 become escapes."""
     if not name or name.isascii():
         return name or ""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 # ---- operators ---------------------------------------------------------------------------------------------
-def operators(records, code, of, invalid):
+def operators(records, code, operator_of, invalid):
     """The Operators of the records, a list.
 
-    code(i, number of an operator code): (name, number, custom?, version, Table of its options, default options);
-    of: makes an Operator of a tuple; invalid(i, name, text): the exception where operator i is wrong.
+    code(i, index of an operator code): (name, builtin code, custom?, version, Table of its options, default options);
+    operator_of: creates an Operator from a tuple; invalid(i, name, text): the exception to raise for operator i.
     """
-    cdef list found = []
+    cdef list result = []
     cdef dict codes = {}, fields
     cdef Py_ssize_t i = 0
     for record in records:
@@ -59,17 +59,17 @@ def operators(records, code, of, invalid):
                 options = own
                 break
         data = fields["custom_options"]
-        found.append(of((i, name, builtin_code, custom, version, inputs, outputs, options,
-                         fields["intermediates"] or (), b"" if data is None else data.tobytes())))
+        result.append(operator_of((i, name, builtin_code, custom, version, inputs, outputs, options,
+                                   fields["intermediates"] or (), b"" if data is None else data.tobytes())))
         i += 1
-    return found
+    return result
 
 
 def misordered(tensors, inputs, operators, kinds):
-    """(operator, tensor index, what it does, why that is wrong) of the first operator that is misplaced, or None.
+    """(operator, tensor index, "reads" or "writes", why it may not) of the first misplaced operator, or None.
 
-    Each tensor must have one source (the caller, the file or one operator), and have it before it is read.
-    kinds: the module with the classes Tensor and Operator, whose `_PLACES` say where a field is.
+    Each tensor must have exactly one source (the caller, the file or one operator), which comes before its first
+    reader.  kinds: the module with the classes Tensor and Operator, whose `_PLACES` maps field names to positions.
     """
     cdef Py_ssize_t count = len(tensors)
     cdef uint8_t *state = <uint8_t *>calloc(count + 1, 1)
@@ -118,10 +118,10 @@ cdef object first_misordered(uint8_t *state, tensors, inputs, operators, dict of
 
 # ---- tensors -----------------------------------------------------------------------------------------------
 cdef class Tensors:
-    """Makes the Tensors of a graph.
+    """Creates the Tensors of a graph.
 
-    loader: does what few tensors need; kinds: `Tensor` and `Quantization`; buffers: records of the file's; bits: {data
-    type: of an element}; widths: {data type: bytes of an element, aligned to which constants are}.
+    loader: handles what few tensors need; kinds: the module with `Tensor` and `Quantization`; buffers: the file's
+    buffer records; bits: {data type: bits of an element}; widths: {data type: bytes to which constants are aligned}.
     """
     cdef object loader, tensor_of, quantization_of
     cdef list buffers
@@ -183,8 +183,7 @@ cdef class Tensors:
         return self.loader.aligned(data, dtype)
 
     cdef object quantization(self, record, dtype, shape, count):
-        """The Quantization in a QuantizationParameters record, of a tensor of this type and shape; None without scales.
-        """
+        """The Quantization that a QuantizationParameters record describes; None without scales."""
         cdef dict fields = record.__dict__
         cdef Py_ssize_t scales
         if fields["details"] is not None:
@@ -206,7 +205,7 @@ cdef class Tensors:
 
 
 cdef object zero_points(zero_point, Py_ssize_t scales, dtype):
-    """One zero point per scale: zeros if the file has none; a single zero point counts for all scales."""
+    """One zero point per scale: zeros if the file has none; a single zero point applies to all scales."""
     cdef Py_ssize_t count = 0 if zero_point is None else len(zero_point)
     if count == 0:
         return ZERO if scales == 1 else np.zeros(scales, np.int64)
@@ -222,20 +221,20 @@ cdef object zero_points(zero_point, Py_ssize_t scales, dtype):
 
 
 cdef object first_beyond(numbers, int64_t low, int64_t high):
-    """The first of the int64 numbers that lies outside low..high, or None."""
+    """The first of the int64 numbers outside low..high, or None."""
     cdef Py_ssize_t count = len(numbers), i
-    cdef const int64_t *at = <const int64_t *>memory_of(numbers, 8 * count)
+    cdef const int64_t *values = <const int64_t *>memory_of(numbers, 8 * count)
     for i in range(count):
-        if not low <= at[i] <= high:
-            return at[i]
+        if not low <= values[i] <= high:
+            return values[i]
     return None
 
 
 cdef bint all_finite(numbers) except -1:
     """Are all of the float32 numbers finite?"""
     cdef Py_ssize_t count = len(numbers), i
-    cdef const float *at = <const float *>memory_of(numbers, 4 * count)
+    cdef const float *values = <const float *>memory_of(numbers, 4 * count)
     cdef bint finite = True
     for i in range(count):
-        finite &= at[i] - at[i] == 0
+        finite &= values[i] - values[i] == 0
     return finite

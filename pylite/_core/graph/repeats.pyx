@@ -1,7 +1,7 @@
-"""Operators that repeat an earlier one are lowered by copying its calls.
+"""Lowers an operator that repeats an earlier one by copying the earlier one's calls.
 
-Large graphs repeat a few blocks many times.  Operators whose outputs have scales are lowered one by one, as they hardly
-ever have equal scales.
+Large graphs repeat a few blocks many times.  Operators with quantized outputs are lowered one by one, because two of
+them hardly ever have equal scales.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t
@@ -11,30 +11,30 @@ from pylite._core.graph.calls cimport NodeBase, ValueBase
 from pylite._core.graph.templates cimport CALL, OTHER, Maker, Template
 
 cdef enum:
-    COMPARED = 256              # bytes of a constant up to which its contents are compared
-    OPERANDS = 32               # of an operator that may repeat another
+    COMPARED = 256              # contents of constants are compared up to this number of bytes
+    OPERANDS = 32               # operators with more operands never repeat another
 cdef object UNKNOWN = object()
 
 
 cdef class Repeats:
     """The nodes of one graph by kind: `infer` and `lower` cannot tell nodes of one kind apart.
 
-    values: of the graph, by tensor index; op: the class of ops whose nodes may repeat others; classes: the module of
-    Node, Temporary and Alias.
+    values: the graph's values by tensor index; op: the class of ops whose nodes may repeat others; classes: the module
+    with Node, Temporary and Alias.
 
-    Objects have numbers; those with equal numbers are alike.
+    Objects are numbered so that interchangeable objects have equal numbers.
     """
     cdef list values
     cdef object op, classes
-    cdef bytes group            # of the operator that find() was last asked for and has no Template of, or None
-    cdef int32_t *shallow       # the numbers of values without the contents of constants, by tensor index; 0: not known
-    cdef int32_t *deep          # with the contents
-    cdef dict numbers           # {what tells things apart, or the id of one: its number}
-    cdef dict known             # {id: the object}, kept alive so that its id stays its own
-    # By op and outputs, which tell most nodes apart: (a single node, its calls), or by the other
-    # operands, too: such a pair, its Template, or None.
+    cdef bytes group            # key of the operator for which find() last had no Template, or None
+    cdef int32_t *shallow       # by tensor index: the value's number, ignoring contents of constants; 0: not known yet
+    cdef int32_t *deep          # the same, comparing contents
+    cdef dict numbers           # {distinguishing features, or id of an object: number}
+    cdef dict known             # {id: object}: keeps numbered objects alive, so that no other object gets the same id
+    # {key of op and outputs: (node, its calls) of the only node so far, or a dict of kinds}.  A dict of kinds maps the
+    # key of the inputs and options to such a pair, to a Template, or to None.
     cdef dict groups
-    cdef dict kinds             # the kinds of the group that find() looked in last, None if the group is new
+    cdef dict kinds             # the kinds in the group of find()'s last operator; None if the group is new
 
     def __cinit__(self, list values, op, classes):
         self.shallow = <int32_t *>calloc(2 * len(values) + 1, sizeof(int32_t))
@@ -50,11 +50,10 @@ cdef class Repeats:
         free(self.shallow)
 
     def lower(self, operators, list ops, Py_ssize_t position, host, list nodes, list calls, finish):
-        """Lower the operators from `position` on as copies of earlier ones; returns the position of the first that
-        repeats none.
+        """Lower operators from `position` on by copying, until one repeats no earlier one; returns its position.
 
-        ops: of each operator; host: of new Nodes.  Appends to `nodes` and `calls`; finish(node, item) gets each Alias
-        and Packed of a node.
+        ops: the op of each operator; host: the host of new Nodes.  Appends to `nodes` and `calls`, and calls
+        finish(node, item) for each Alias and Packed of a node.
         """
         cdef Template template
         cdef NodeBase node
@@ -71,14 +70,14 @@ cdef class Repeats:
         return position
 
     cpdef Template find(self, operator, op):
-        """The Template for an operator like an earlier one, else None; the caller then passes its calls to keep()."""
+        """The Template for an operator that repeats an earlier one; if None, the caller passes its calls to keep()."""
         cdef tuple record = <tuple>operator, inputs = record[5], outputs = record[6]
         cdef int32_t numbers[OPERANDS + 1]
         cdef Py_ssize_t n = 1, i
         cdef ValueBase value
         self.group = self.kinds = None
         if type(op) is not self.op or op.stateful or record[3] or record[8]:
-            return None         # of a plug-in, custom, or with intermediates
+            return None         # a plug-in's op, a custom op, or an operator with intermediates
         if len(inputs) >= OPERANDS or len(outputs) > OPERANDS:
             return None
         numbers[0] = self.number_of(op)
@@ -90,85 +89,85 @@ cdef class Repeats:
             numbers[n] = 0 if value is None else self.number(value, True)
             n += 1
         group = PyBytes_FromStringAndSize(<const char *>numbers, n * sizeof(int32_t))
-        found = self.groups.get(group)
-        if found is None:
+        entry = self.groups.get(group)
+        if entry is None:
             self.group = group
             return None
         opaque = op.opaque
-        if type(found) is tuple:        # the second one of its group
-            found = self.groups[group] = {self.key(<tuple>(<NodeBase>found[0]).operator, opaque): found}
-        cdef dict kinds = found
+        if type(entry) is tuple:        # this operator is the second of its group
+            entry = self.groups[group] = {self.key(<tuple>(<NodeBase>entry[0]).operator, opaque): entry}
+        cdef dict kinds = entry
         key = self.key(record, opaque)
         if key is None:
             return None
-        found = kinds.get(key, UNKNOWN)
-        if found is UNKNOWN:
+        entry = kinds.get(key, UNKNOWN)
+        if entry is UNKNOWN:
             kinds[key] = None
             self.group = key
             self.kinds = kinds
             return None
-        if type(found) is tuple:
-            found = kinds[key] = self.template(opaque, found[0], found[1])
-        return found
+        if type(entry) is tuple:
+            entry = kinds[key] = self.template(opaque, entry[0], entry[1])
+        return entry
 
     cdef bytes key(self, tuple record, opaque):
-        """The bytes that tell an operator from others of its group, None if it is unique."""
+        """The bytes that distinguish kinds within a group; None if the operator is unique."""
         cdef tuple inputs = record[5]
-        cdef Py_ssize_t at[OPERANDS]
+        cdef Py_ssize_t indices[OPERANDS]
         cdef int32_t numbers[OPERANDS + 1]
         cdef Py_ssize_t count = len(inputs), i, j
         numbers[0] = self.options_number(record[7])
         for i in range(count):
-            at[i] = inputs[i]
-            if at[i] < 0:
+            indices[i] = inputs[i]
+            if indices[i] < 0:
                 numbers[i + 1] = -1
                 continue
-            numbers[i + 1] = self.input_number(at[i], i not in opaque)
+            numbers[i + 1] = self.input_number(indices[i], i not in opaque)
             if numbers[i + 1] == 0:
                 return None
             for j in range(i):
-                if at[j] == at[i]:
+                if indices[j] == indices[i]:
                     numbers[i + 1] = <int32_t>(-2 - j)
         return PyBytes_FromStringAndSize(<const char *>numbers, (count + 1) * sizeof(int32_t))
 
     def keep(self, node, emitted):
-        """Keep the calls of the node whose operator find() was last asked for."""
+        """Remember the calls of the node for whose operator find() just returned None."""
         if self.group is not None:
             (self.groups if self.kinds is None else self.kinds)[self.group] = node, emitted
             self.kinds = None
 
     cdef Template template(self, opaque, node, emitted):
-        """The Template of a kind, None if the calls of its first node cannot be copied."""
-        cdef Template made = Template(self.classes)
-        if not made.take(opaque, node, emitted):
+        """The Template of a kind; None if the calls of its first node cannot be copied."""
+        cdef Template template = Template(self.classes)
+        if not template.take(opaque, node, emitted):
             return None
-        made.numbers = [0 if value is None else self.number(value, True) for value in node.outputs]
-        return made
+        template.numbers = [0 if value is None else self.number(value, True) for value in node.outputs]
+        return template
 
     # ---- numbers ---------------------------------------------------------------------------------------------
     cdef int32_t new_number(self, key) except -1:
-        """The number of things that `key` tells from others."""
+        """The number of objects with the features `key`."""
         number = self.numbers.get(key)
         if number is None:
             number = self.numbers[key] = len(self.numbers) + 1
         return number
 
     cdef int32_t known_number(self, thing) except -1:
-        """The number of an object that has one, else 0."""
+        """The number of an object; 0 if it has none yet."""
         return self.numbers.get(id(thing), 0)
 
     cdef int32_t remember(self, thing, int32_t number) except -1:
-        """Give an object its number, and keep it alive, so that its id stays its own."""
+        """Assign a number to an object, and keep the object alive, so that no other object gets its id."""
         self.known[id(thing)] = thing
         self.numbers[id(thing)] = number
         return number
 
     cdef int32_t number_of(self, thing) except -1:
-        """The number of an object that equals no other."""
+        """A number of this object alone."""
         return self.known_number(thing) or self.remember(thing, <int32_t>len(self.numbers) + 1)
 
     cdef int32_t options_number(self, options) except -1:
-        """The number of an operator's options, 0 where it has none."""
+        """The number of an operator's options; 0 if it has none."""
         if options is None:
             return 0
         cdef int32_t number = self.known_number(options)
@@ -184,14 +183,14 @@ cdef class Repeats:
         return self.known_number(q) or self.remember(q, self.new_number((q[0].tobytes(), q[1].tobytes(), *q[2:8])))
 
     cdef int32_t input_number(self, Py_ssize_t index, bint contents) except -1:
-        """The number of an input, 0 if it is unique; contents: are the contents of constants compared?"""
+        """The number of an input; 0 if it is unique.  contents: compare the contents of constants?"""
         cdef int32_t *number = &(self.deep if contents else self.shallow)[index]
         if number[0] == 0:
             number[0] = self.number(self.values[index], contents)
         return number[0]
 
     cdef int32_t number(self, ValueBase value, bint contents) except -1:
-        """The number of a value in its present state, 0 if it is unique."""
+        """The number of a value in its current state; 0 if it is unique."""
         data, q = value.data, value.quantization
         if value.pad is not None:
             return 0
@@ -208,29 +207,29 @@ cdef class Repeats:
 
     # ---- copies ----------------------------------------------------------------------------------------------
     cdef int copy(self, Template template, NodeBase node, list calls, finish) except -1:
-        """Append the Calls of `node`, pass its Aliases and Packed to finish(), and set the shapes of its outputs."""
+        """Append the Calls of `node`, pass its Aliases and Packed objects to finish(), and set its outputs' shapes."""
         cdef list objects = []
         cdef tuple record = <tuple>node.operator
-        cdef Py_ssize_t i = 0, at
+        cdef Py_ssize_t i = 0, tensor
         cdef Maker maker
         cdef ValueBase value
         for index in record[5]:
-            at = index
-            objects.append(self.values[at] if at >= 0 else None)
+            tensor = index
+            objects.append(self.values[tensor] if tensor >= 0 else None)
         for index in record[6]:
-            at = index
+            tensor = index
             value = None
-            if at >= 0:
-                value = self.values[at]
+            if tensor >= 0:
+                value = self.values[tensor]
                 value.shape = template.shapes[i]
-                self.shallow[at] = self.deep[at] = template.numbers[i]
+                self.shallow[tensor] = self.deep[tensor] = template.numbers[i]
             objects.append(value)
             i += 1
         for maker in template.makers:
-            made = maker.make(objects, node)
-            objects.append(made)
+            item = maker.make(objects, node)
+            objects.append(item)
             if maker.role == CALL:
-                calls.append(made)
+                calls.append(item)
             elif maker.role == OTHER:
-                finish(node, made)
+                finish(node, item)
         return 0

@@ -14,7 +14,7 @@ cdef class Tape:
 
 cdef class ShapeTape(Tape):
     cdef tuple ranks            # of the inputs
-    cdef int64_t *constant      # the dimensions of all inputs, -1 for those that vary
+    cdef int64_t *constant      # the dimensions of all inputs; -1: the dimension varies
     cdef bint serve(self, shapes) except -1
 
 

@@ -1,4 +1,4 @@
-"""Recordings made ready for evaluation: the results of all recorded arithmetic, for one set of shapes at a time."""
+"""Tapes evaluate a Recording: all recorded arithmetic, for one set of shapes at a time."""
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
@@ -7,7 +7,7 @@ from pylite._core.graph.dimensions cimport (
     ADD,
     DIVIDE,
     EQUAL,
-    GIVEN,
+    INPUT,
     LESS,
     MULTIPLY,
     NOT_GREATER,
@@ -19,12 +19,12 @@ from pylite._core.graph.dimensions cimport (
 )
 
 cdef enum:
-    FACTOR = 0x7FFFFFFF                 # the product of two such numbers fits into 64 bits
+    MAX_FACTOR = 0x7FFFFFFF             # the product of two such factors fits into 64 bits
 cdef int64_t LARGEST = <int64_t>1 << 62
 
 
 cdef class Tape:
-    """A Recording made ready for evaluation.  size: number of slots; inputs: of dimensions for evaluate()."""
+    """A Recording in a form for fast evaluation.  size: number of slots; inputs: number of input dimensions."""
     def __cinit__(self, Recording recording not None, *_):
         cdef Py_ssize_t i, n = len(recording.instructions)
         self.size = n
@@ -36,7 +36,7 @@ cdef class Tape:
         self.second, self.expected, self.numbers = self.first + n, self.first + 2 * n, self.first + 3 * n
         for i, (operation, a, b) in enumerate(recording.instructions):
             self.operations[i], self.first[i], self.second[i] = operation, a, b
-            self.inputs += operation == GIVEN
+            self.inputs += operation == INPUT
             if operation == NUMBER:
                 self.numbers[i] = a
         for i, value in recording.guards.items():
@@ -49,10 +49,10 @@ cdef class Tape:
         free(self.guarded)
 
     def evaluate(self, sizes):
-        """Compute all slots for the dimensions `sizes`; do the guards hold?"""
+        """Compute all slots for the input dimensions `sizes`; returns whether the guards hold."""
         cdef Py_ssize_t i, j = 0
         for i in range(self.size):
-            if self.operations[i] == GIVEN:
+            if self.operations[i] == INPUT:
                 self.numbers[i] = sizes[j]
                 j += 1
         return self.run()
@@ -70,7 +70,7 @@ cdef class Tape:
                 elif operation == SUBTRACT:
                     c = a - b
                 elif operation == MULTIPLY:
-                    if not (-FACTOR <= a <= FACTOR and -FACTOR <= b <= FACTOR) and a != 0 and (
+                    if not (-MAX_FACTOR <= a <= MAX_FACTOR and -MAX_FACTOR <= b <= MAX_FACTOR) and a != 0 and (
                             b > LARGEST // (a if a > 0 else -a) or -b > LARGEST // (a if a > 0 else -a)):
                         return False
                     c = a * b
@@ -102,14 +102,14 @@ cdef class Tape:
         return filled(self.numbers, thing)
 
     def numbers_now(self):
-        """A copy of the numbers of all slots, after evaluate()."""
+        """A copy of the current numbers of all slots, as evaluate() left them."""
         return Numbers(self)
 
 
 cdef class ShapeTape(Tape):
     """The Tape of a recording of input shapes.
 
-    shapes: of all inputs; varying: [(input, axis)] of the dimensions that vary, in order; the others are constant.
+    shapes: one per input; varying: [(input, axis)] of the dimensions that vary, in order; all others are constant.
     """
     def __cinit__(self, Recording recording not None, list shapes not None, list varying not None):
         cdef Py_ssize_t i = 0
@@ -126,7 +126,7 @@ cdef class ShapeTape(Tape):
         free(self.constant)
 
     def fits(self, shapes):
-        """Compute all slots for input `shapes`; False where another recording is due."""
+        """Compute all slots for input `shapes`; False if the recording does not cover them."""
         return self.serve(shapes)
 
     cdef bint serve(self, shapes) except -1:
@@ -139,7 +139,7 @@ cdef class ShapeTape(Tape):
                 return False
             for size in shape:
                 if self.constant[i] < 0:
-                    self.numbers[slot] = size      # they have the first slots
+                    self.numbers[slot] = size      # input dimensions have the first slots
                     slot += 1
                 elif self.constant[i] != size:
                     return False
@@ -166,19 +166,19 @@ cdef class Numbers:
 
 
 cdef object filled(const int64_t *numbers, thing):
-    cdef list made
+    cdef list result
     cdef Py_ssize_t i
     if type(thing) is Dim:
         return numbers[(<Dim>thing).slot]
     if isinstance(thing, tuple) or type(thing) is list:
-        made = list(thing)
-        for i in range(len(made)):
-            item = made[i]
+        result = list(thing)
+        for i in range(len(result)):
+            item = result[i]
             if type(item) is not int:
-                made[i] = filled(numbers, item)
+                result[i] = filled(numbers, item)
         if type(thing) is list:
-            return made
-        return tuple(made) if type(thing) is tuple else type(thing)(*made)      # a named tuple
+            return result
+        return tuple(result) if type(thing) is tuple else type(thing)(*result)      # a named tuple
     if type(thing) is Computed:
         return (<Computed>thing).function(*filled(numbers, (<Computed>thing).args))
     return thing

@@ -1,4 +1,4 @@
-cdef enum Role:                 # of what a Maker makes
+cdef enum Role:                 # of the object that a Maker creates
     PART, CALL, OTHER
 
 
@@ -12,8 +12,8 @@ cdef class Template:
     cdef list makers
     cdef object classes
     cdef dict places            # {id of an object of the first node: its number}
-    cdef list constants         # (number, data) of operands that are constant
-    cdef bint opaque            # are there constants whose contents were not compared?
+    cdef list constants         # (number, data) of the constant operands
+    cdef bint opaque            # does it have constants whose contents are not compared?
     cdef Py_ssize_t count
     cdef bint take(self, opaque, node, list emitted) except -1
     cdef Py_ssize_t enter(self, thing, Maker maker) except -1

@@ -1,4 +1,4 @@
-"""Templates: the calls of the first node of a kind, of which later nodes get copies."""
+"""Templates: the calls of the first node of a kind, copied for later nodes of that kind."""
 from pylite._core.graph.calls cimport Call, Packed, Scratch, View
 from pylite._core.simd cimport memory_of
 
@@ -9,27 +9,27 @@ cdef object array_type = np.ndarray, number_type = np.generic
 
 
 class Unrepeatable(Exception):
-    """The calls of a node depend on more than its kind."""
+    """The calls of this node depend on more than its kind."""
 
 
 cdef class Maker:
-    """Makes one object for a node, from its operands and the objects made before."""
+    """Creates one object for a node, from the node's operands and the objects created before."""
     cdef object make(self, list objects, node):
         raise NotImplementedError
 
 
 cdef class CallMaker(Maker):
-    cdef Call like
+    cdef Call prototype
     cdef list places
     cdef Py_ssize_t y, x        # of Call.inplace, or -1
 
     cdef object make(self, list objects, node):
-        cdef Call like = self.like, made = Call.__new__(Call)
-        made.kernel, made.note, made.strided, made.node = like.kernel, like.note, like.strided, node
-        made.names, made.args = like.names, replaced(like.args, self.places, objects)
+        cdef Call prototype = self.prototype, call = Call.__new__(Call)
+        call.kernel, call.note, call.strided, call.node = prototype.kernel, prototype.note, prototype.strided, node
+        call.names, call.args = prototype.names, replaced(prototype.args, self.places, objects)
         if self.y >= 0:
-            made.inplace = objects[self.y], objects[self.x]
-        return made
+            call.inplace = objects[self.y], objects[self.x]
+        return call
 
 
 cdef class AliasMaker(Maker):
@@ -41,36 +41,36 @@ cdef class AliasMaker(Maker):
 
 
 cdef class ViewMaker(Maker):
-    cdef View like
+    cdef View prototype
     cdef Py_ssize_t value
 
     cdef object make(self, list objects, node):
-        cdef View like = self.like, made = View.__new__(View)
-        made.value, made.shape, made.strides = objects[self.value], like.shape, like.strides
-        made.offset, made.dtype = like.offset, like.dtype
-        return made
+        cdef View prototype = self.prototype, view = View.__new__(View)
+        view.value, view.shape, view.strides = objects[self.value], prototype.shape, prototype.strides
+        view.offset, view.dtype = prototype.offset, prototype.dtype
+        return view
 
 
 cdef class ScratchMaker(Maker):
-    cdef Scratch like
+    cdef Scratch prototype
 
     cdef object make(self, list objects, node):
-        cdef Scratch made = Scratch.__new__(Scratch)
-        made.shape, made.dtype = self.like.shape, self.like.dtype
-        return made
+        cdef Scratch scratch = Scratch.__new__(Scratch)
+        scratch.shape, scratch.dtype = self.prototype.shape, self.prototype.dtype
+        return scratch
 
 
 cdef class TemporaryMaker(Maker):
-    cdef object like
+    cdef object prototype
 
     cdef object make(self, list objects, node):
-        return type(self.like)(node, self.like.shape, self.like.dtype, (-1 - self.like.index) % 8)
+        return type(self.prototype)(node, self.prototype.shape, self.prototype.dtype, (-1 - self.prototype.index) % 8)
 
 
 cdef class ContentsMaker(Maker):
-    """Makes an array of a constant operand's contents."""
+    """Creates an array that views the contents of a constant operand."""
     cdef Py_ssize_t value
-    cdef tuple shape            # None: that of the operand
+    cdef tuple shape            # None: the operand's shape
 
     cdef object make(self, list objects, node):
         data = objects[self.value].data
@@ -78,38 +78,38 @@ cdef class ContentsMaker(Maker):
 
 
 cdef class PackedMaker(Maker):
-    cdef Packed like
+    cdef Packed prototype
     cdef Py_ssize_t value
     cdef list places
 
     cdef object make(self, list objects, node):
-        cdef Packed made = Packed.__new__(Packed)
-        made.function, made.value = self.like.function, objects[self.value]
-        made.args = replaced(self.like.args, self.places, objects) if self.places else self.like.args
-        return made
+        cdef Packed packed = Packed.__new__(Packed)
+        packed.function, packed.value = self.prototype.function, objects[self.value]
+        packed.args = replaced(self.prototype.args, self.places, objects) if self.places else self.prototype.args
+        return packed
 
 
 cdef tuple replaced(tuple args, list places, list objects):
-    """The args, with objects put in `places`, [position, number of the object, ...]."""
-    cdef list made = list(args)
+    """The args, with some replaced by objects; places: [position, number of the object, ...]."""
+    cdef list result = list(args)
     cdef Py_ssize_t i, position, number
     for i in range(0, len(places), 2):
         position, number = places[i], places[i + 1]
-        made[position] = objects[number]
-    return tuple(made)
+        result[position] = objects[number]
+    return tuple(result)
 
 
 cdef class Template:
-    """Makes the calls of nodes of one kind, as copies of the calls of its first node.
+    """Creates the calls of all nodes of one kind by copying the calls of the first.
 
-    Objects have numbers here: the operands come first, then the objects that the makers make.
+    Objects are numbered: the operands first, then the objects that the makers create, in order.
     """
     def __init__(self, classes):
         self.classes = classes
         self.makers, self.places, self.constants = [], {}, []
 
     cdef bint take(self, opaque, node, list emitted) except -1:
-        """Build from the calls of a node; False if these cannot be copied."""
+        """Build from the calls of a node; False if they cannot be copied."""
         cdef list operands = node.inputs + node.outputs
         self.shapes = [None if value is None else value.shape for value in node.outputs]
         self.count = len(operands)
@@ -128,7 +128,7 @@ cdef class Template:
         return True
 
     cdef Py_ssize_t enter(self, thing, Maker maker) except -1:
-        """Enter `maker`, which makes copies of `thing`; returns its number."""
+        """Add `maker`, which creates copies of `thing`; returns the number of the object."""
         cdef Py_ssize_t number = self.count
         self.makers.append(maker)
         self.places[id(thing)] = number
@@ -136,7 +136,7 @@ cdef class Template:
         return number
 
     cdef Py_ssize_t emit(self, item) except -1:
-        """Enter a Call or Alias, and the objects that it refers to; returns its number."""
+        """Add makers for a Call or Alias and for the objects that it refers to; returns its number."""
         cdef AliasMaker alias
         cdef CallMaker maker
         if type(item) is self.classes.Alias:
@@ -148,17 +148,17 @@ cdef class Template:
             raise Unrepeatable
         maker = CallMaker()
         maker.role = CALL
-        maker.like = Call.__new__(Call)
-        maker.like.kernel, maker.like.note, maker.like.strided = item.kernel, item.note, item.strided
-        maker.like.names = item.names
-        maker.like.args, maker.places = self.arguments(item.args)
+        maker.prototype = Call.__new__(Call)
+        maker.prototype.kernel, maker.prototype.note, maker.prototype.strided = item.kernel, item.note, item.strided
+        maker.prototype.names = item.names
+        maker.prototype.args, maker.places = self.arguments(item.args)
         maker.y = maker.x = -1
         if item.inplace is not None:
             maker.y, maker.x = self.operand(item.inplace[0]), self.operand(item.inplace[1])
         return self.enter(item, maker)
 
     cdef tuple arguments(self, tuple args):
-        """(the args that all nodes share, [position, number, ...] of the others)"""
+        """(the args that all nodes share, [position, number, ...] of the args that differ)"""
         cdef list shared = [], places = []
         cdef Py_ssize_t number
         for i, argument in enumerate(args):
@@ -177,14 +177,14 @@ cdef class Template:
         return number
 
     cdef Py_ssize_t number(self, thing) except -2:
-        """The number of an object that differs between nodes, -1 for one that they share."""
+        """The number of an object that differs between nodes; -1 for an object that all nodes share."""
         cdef Maker maker
         kind = type(thing)
         if kind in PLAIN:
             return -1
-        found = self.places.get(id(thing))
-        if found is not None:
-            return found
+        number = self.places.get(id(thing))
+        if number is not None:
+            return number
         if kind is array_type:
             maker = self.contents_maker(thing)
             if maker is None:
@@ -192,26 +192,26 @@ cdef class Template:
         elif kind is View:
             maker = ViewMaker()
             (<ViewMaker>maker).value = self.operand(thing.value)
-            (<ViewMaker>maker).like = View(None, thing.shape, thing.strides, thing.offset, thing.dtype)
+            (<ViewMaker>maker).prototype = View(None, thing.shape, thing.strides, thing.offset, thing.dtype)
         elif kind is Packed:
             maker = PackedMaker()
             maker.role = OTHER
             (<PackedMaker>maker).value = self.operand(thing.value)
             args, (<PackedMaker>maker).places = self.arguments(thing.args)
-            (<PackedMaker>maker).like = Packed(thing.function, None, *args)
+            (<PackedMaker>maker).prototype = Packed(thing.function, None, *args)
         elif kind is Scratch:
             maker = ScratchMaker()
-            (<ScratchMaker>maker).like = thing
+            (<ScratchMaker>maker).prototype = thing
         elif kind is self.classes.Temporary and thing.data is None:
             maker = TemporaryMaker()
-            (<TemporaryMaker>maker).like = thing
+            (<TemporaryMaker>maker).prototype = thing
         else:
             check_shared(thing)
             return -1
         return self.enter(thing, maker)
 
     cdef object contents_maker(self, array):
-        """The maker of an array that views a constant operand, None for one that all nodes share."""
+        """The maker of an array that views a constant operand; None for an array that all nodes share."""
         cdef ContentsMaker maker
         for number, data in self.constants:
             if array is data or (array.nbytes == data.nbytes > 0 and array.dtype == data.dtype
@@ -220,13 +220,13 @@ cdef class Template:
                 maker = ContentsMaker()
                 maker.value, maker.shape = number, None if array is data else array.shape
                 return maker
-        if self.opaque:         # the array may depend on contents that were not compared
+        if self.opaque:         # the array may depend on contents that find() did not compare
             raise Unrepeatable
         return None
 
 
 cdef int check_shared(thing) except -1:
-    """Raise Unrepeatable for an argument that may refer to one node."""
+    """Raise Unrepeatable for an argument that may belong to a single node."""
     kind = type(thing)
     if kind in PLAIN or isinstance(thing, number_type):
         return 0

@@ -1,4 +1,4 @@
-"""Static memory planning: offsets in the arena from sizes and live ranges.  It knows nothing of tensors."""
+"""Static memory planning: computes offsets in the arena from sizes and live ranges, without knowing of tensors."""
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, qsort
 
@@ -10,7 +10,7 @@ cdef enum:
 cdef struct Block:
     int64_t size, rounded       # bytes, and up to the next multiple of ALIGNMENT
     int64_t first, last         # its live range, inclusive
-    int64_t breadth             # the most rounded bytes alive at a step of its live range
+    int64_t breadth             # the largest sum of rounded sizes alive at one step of its live range
     int64_t offset
 
 
@@ -20,7 +20,7 @@ cdef struct Key:                # blocks are sorted by a, b, c, and then by thei
 
 
 cdef enum Order:
-    THROUGHOUT      # blocks that live throughout first, those last that need not be rounded up most, then by size
+    THROUGHOUT      # blocks that live throughout come first, ordered by padding; the others follow by size
     SIZE
     BREADTH
     SPACE_TIME
@@ -31,12 +31,12 @@ cdef enum Order:
 
 
 def plan(sizes, firsts, lasts):
-    """Place n blocks so that no two that are alive at the same step overlap.
+    """Place n blocks so that blocks alive at the same step never overlap.
 
     sizes: bytes; firsts, lasts: the live ranges in steps, inclusive.
     Returns (list of offsets, each a multiple of ALIGNMENT; total bytes; lower bound in bytes).  The total is the
-    high-water mark, the end of the last block; the lower bound is the largest sum of sizes alive at one step.
-    Several deterministic orders are tried, and the smallest result is kept.
+    high-water mark, the end of the last block; the lower bound is the largest sum of sizes alive at one step.  plan()
+    places the blocks in several fixed orders and keeps the smallest result.
     """
     cdef Py_ssize_t n = len(sizes), i, steps = 0
     cdef int64_t total, best = -1, tight, bound
@@ -155,7 +155,7 @@ cdef int64_t _place(Block *blocks, Py_ssize_t n, const Key *order, Py_ssize_t *b
         if block.rounded == 0:
             block.offset = 0
             continue
-        end = 0             # of the blocks passed so far that are alive together with this one
+        end = 0             # end of the blocks passed so far whose live ranges overlap this one's
         best = -1
         best_gap = 0
         for j in range(placed):

@@ -1,4 +1,4 @@
-"""Memory for inputs and outputs that callers hold, and runs of a model on it: the base of TensorBuffer."""
+"""Input and output memory that callers hold, the base of TensorBuffer, and runs of a model on it."""
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.string cimport memmove
@@ -15,18 +15,18 @@ from pylite._core.run.memory import aligned
 
 
 cdef class Port:
-    """The memory that a bound program has for one input or output.
+    """The memory of one input or output in a bound program.
 
-    array: the tensor's array; type_name: of its elements; lendable: may a Buffer be this memory, instead of being
-    copied from and to it?
+    array: the tensor's array; type_name: the type of its elements; lendable: may a Buffer use this memory as its own,
+    which saves the copy?
     """
     cdef readonly object array, dtype
     cdef readonly str type_name
     cdef readonly tuple shape
     cdef readonly Py_ssize_t nbytes
     cdef bint lendable
-    cdef object owner           # a weak reference to the Buffer that is this memory, or None
-    cdef object bytes           # of `array`, or None where they are not one block
+    cdef object owner           # a weak reference to the Buffer that uses this memory, or None
+    cdef object bytes           # of `array`; None if it is not contiguous
     cdef Py_buffer view
 
     def __init__(self, array, str type_name, bint lendable):
@@ -42,18 +42,18 @@ cdef class Port:
         PyBuffer_Release(&self.view)
 
     cdef Buffer user(self):
-        """The Buffer that is this memory, or None."""
+        """The Buffer that uses this memory, or None."""
         return None if self.owner is None else self.owner()
 
     def evict(self):
-        """Give the Buffer that is this memory other memory with the same contents."""
+        """Move the Buffer that uses this memory to memory of its own, with the same contents."""
         cdef Buffer user = self.user()
         self.owner = None
         if user is not None:
             user.leave(self)
 
     cdef int load(self, Buffer buffer) except -1:
-        """Copy a Buffer's contents here; the Buffer becomes this memory if no other Buffer is."""
+        """Copy a Buffer's contents here, and lend this memory to the Buffer if possible."""
         self.evict()
         with cython.critical_section(buffer):
             if buffer.view.buf == NULL:
@@ -76,10 +76,10 @@ cdef class Port:
 
 
 cdef class Buffer:
-    """The base of TensorBuffer: bytes of its own, of a Port, or of an array that the caller has.
+    """The base of TensorBuffer: bytes of its own, of a Port, or of the caller's array.
 
-    dtype, type_name: of its elements; shared: the memory is the caller's; elastic: it takes the size of each result,
-    which depends on data.
+    dtype, type_name: the type of its elements; shared: the memory belongs to the caller's array; elastic: the buffer
+    adapts to the size of each result, which depends on data.
     """
     cdef readonly object dtype
     cdef readonly str type_name
@@ -88,17 +88,17 @@ cdef class Buffer:
     cdef readonly bint shared, elastic
     cdef object scalar          # the type of the elements that dtype stands for
     cdef object bytes           # the memory as an array of uint8
-    cdef object last            # what copy() copied, an array of this memory, and its arguments
-    cdef object last_count, last_dtype
-    cdef Port port              # whose memory this is, or None
-    cdef Py_buffer view         # buf is NULL once it is destroyed
+    cdef object last            # the array of this memory that copy() last copied
+    cdef object last_count, last_dtype      # the arguments of that copy()
+    cdef Port port              # the Port that lends this memory, or None
+    cdef Py_buffer view         # buf is NULL after the buffer is destroyed
 
     def __dealloc__(self):
         PyBuffer_Release(&self.view)
 
     @staticmethod
     def of_port(cls, Port port not None, bint elastic=False):
-        """A Buffer of the class `cls` for a Port: its memory where it is free."""
+        """A Buffer of the class `cls` for a Port, in the Port's memory if no other Buffer uses it."""
         cdef Buffer self = cls.__new__(cls)
         self.dtype, self.shape, self.nbytes, self.scalar = port.dtype, port.shape, port.nbytes, port.dtype.type
         self.type_name, self.elastic = port.type_name, elastic
@@ -111,7 +111,7 @@ cdef class Buffer:
 
     @staticmethod
     def of_array(cls, array):
-        """A Buffer of the class `cls` that is the memory of a C-contiguous array."""
+        """A Buffer of the class `cls` on the memory of a C-contiguous array."""
         cdef Buffer self = cls.__new__(cls)
         self.dtype, self.shape, self.nbytes, self.scalar = array.dtype, (array.size,), array.nbytes, array.dtype.type
         self.shared, self.type_name = True, array.dtype.name
@@ -126,7 +126,7 @@ cdef class Buffer:
         return 0
 
     def fit_to(self, Port port not None):
-        """Take memory for the contents of `port`, if it is elastic."""
+        """If elastic, take memory for the contents of `port`."""
         with cython.critical_section(self):
             if self.elastic and self.view.buf != NULL:
                 if self.nbytes != port.nbytes:
@@ -134,7 +134,7 @@ cdef class Buffer:
                 self.shape, self.nbytes = port.shape, port.nbytes
 
     cdef int leave(self, Port port) except -1:
-        """Take other memory than that of `port`, with the same contents."""
+        """Stop using the memory of `port`: move the contents to memory of its own."""
         with cython.critical_section(self):
             if self.port is port:
                 self.port = None
@@ -159,7 +159,7 @@ cdef class Buffer:
         return self.view.buf != NULL
 
     def release(self):
-        """Give the memory back; nothing can be read or written afterwards."""
+        """Release the memory; the buffer can neither be read nor written afterwards."""
         with cython.critical_section(self):
             if self.port is not None:
                 self.port.owner = None
@@ -168,32 +168,31 @@ cdef class Buffer:
             self.view.buf, self.bytes, self.last = NULL, None, None
 
     def assign(self, array):
-        """Copy the array's bytes to the start of the buffer.  False if its type is not the buffer's, or it is not
-        C-contiguous."""
+        """Copy the array's bytes to the start of the buffer.  False for another type, or if not C-contiguous."""
         if type(array) is not ndarray or array.dtype is not self.dtype:
             return False
         return self.copy_from(array)
 
     def copy_from(self, array):
-        """assign(), for arrays of any type."""
-        cdef Py_buffer given
+        """Like assign(), for arrays of any type."""
+        cdef Py_buffer source
         try:
-            PyObject_GetBuffer(array, &given, PyBUF_SIMPLE)
+            PyObject_GetBuffer(array, &source, PyBUF_SIMPLE)
         except (BufferError, ValueError):       # not contiguous
             return False
         try:
             with cython.critical_section(self):
                 if self.view.buf == NULL:
                     raise errors.TensorBufferError("WriteTensorBuffer: the TensorBuffer has been destroyed")
-                if given.len > self.nbytes:
+                if source.len > self.nbytes:
                     raise errors.TensorBufferError(
-                        f"WriteTensorBuffer: source buffer is larger than the tensor buffer: {given.len} bytes, an "
+                        f"WriteTensorBuffer: source buffer is larger than the tensor buffer: {source.len} bytes, an "
                         f"array of {array.dtype} with the shape {list(array.shape)}, for {self.nbytes}, {self.dtype} "
                         f"with the shape {list(self.shape)}")
                 self.check_writable()
-                memmove(self.view.buf, given.buf, given.len)
+                memmove(self.view.buf, source.buf, source.len)
         finally:
-            PyBuffer_Release(&given)
+            PyBuffer_Release(&source)
         return True
 
     def has_type(self, dtype):
@@ -202,29 +201,29 @@ cdef class Buffer:
 
     def copy(self, count, dtype):
         """The first elements, `count` of them (or a shape), in a new array of `dtype`."""
-        cdef Py_buffer to
+        cdef Py_buffer target
         array = empty(count, dtype)
         self.last = None
-        PyObject_GetBuffer(array, &to, PyBUF_WRITABLE)
+        PyObject_GetBuffer(array, &target, PyBUF_WRITABLE)
         try:
             with cython.critical_section(self):
                 if self.view.buf == NULL:
                     raise errors.TensorBufferError("ReadTensorToBuffer: the TensorBuffer has been destroyed")
-                if to.len > self.nbytes:
+                if target.len > self.nbytes:
                     raise errors.TensorBufferError(
                         f"ReadTensorToBuffer: destination buffer is larger than the tensor buffer: {count} elements of "
-                        f"{array.dtype} take {to.len} bytes, and the buffer has {self.nbytes}, {self.dtype} with the "
-                        f"shape {list(self.shape)}")
-                memmove(to.buf, self.view.buf, to.len)
+                        f"{array.dtype} take {target.len} bytes, and the buffer has {self.nbytes}, {self.dtype} with "
+                        f"the shape {list(self.shape)}")
+                memmove(target.buf, self.view.buf, target.len)
                 if type(count) is int or type(count) is tuple:
-                    self.last = self.bytes[:to.len].view(array.dtype).reshape(array.shape)
+                    self.last = self.bytes[:target.len].view(array.dtype).reshape(array.shape)
                     self.last_count, self.last_dtype = count, dtype
         finally:
-            PyBuffer_Release(&to)
+            PyBuffer_Release(&target)
         return array
 
     def copy_again(self, count, dtype):
-        """copy() as it was called last, in half of the time; None for other arguments, or the first time."""
+        """Repeat the last copy() in half the time; None if the arguments differ from the last ones."""
         with cython.critical_section(self):
             if dtype is not self.last_dtype or self.last is None or type(count) is not type(self.last_count):
                 return None
@@ -234,8 +233,8 @@ cdef class Buffer:
 
 
 cdef class BufferRun:
-    """Runs a subgraph on Buffers.  The methods `prepare` and `fetch` of a class derived from it handle all that is not
-    the same as in the run before.
+    """Runs a subgraph on Buffers.  If anything differs from the run before, the derived class's `prepare` and `fetch`
+    handle it.
 
     inputs, outputs: the Ports of `program`, the bound program that the Executor runs.
     """
@@ -244,11 +243,10 @@ cdef class BufferRun:
     cdef public list inputs, outputs
     cdef public Program program
 
-    def run(self, given, wanted):
-        """Run once.  given, wanted: a Buffer for each input and output, or None: the input stays, or the output is not
-        wanted."""
-        cdef list inputs = list(given)      # other threads may change the caller's
-        cdef list outputs = list(wanted)
+    def run(self, input_buffers, output_buffers):
+        """Run once.  A None among the inputs keeps the input as it is; a None among the outputs skips the output."""
+        cdef list inputs = list(input_buffers)      # copies, because other threads may change the caller's lists
+        cdef list outputs = list(output_buffers)
         self.lock.acquire()
         try:
             self.lock.check_idle()
@@ -310,11 +308,11 @@ cdef class BufferRun:
         return True
 
     cdef int load(self, list inputs, list outputs) except -1:
-        """Copy inputs to their Ports, except those that are there."""
+        """Copy inputs to their Ports, except inputs that use their Port's memory."""
         cdef Py_ssize_t i
         cdef Buffer buffer
         cdef Port port
-        for i in range(len(outputs)):       # the run writes there
+        for i in range(len(outputs)):       # the run overwrites these Ports
             port = <Port>self.outputs[i]
             if port.owner is not None and (outputs[i] is None or (<Buffer>outputs[i]).port is not port):
                 port.evict()

@@ -7,11 +7,11 @@ from pylite._core.run.program cimport ExecutorBase
 cdef class Lock:
     cdef PyThread_type_lock lock
     cdef unsigned long owner    # the thread that holds it, or 0
-    cdef int count              # how often it does
+    cdef int count              # how many times the owner has acquired it
     cdef readonly bint busy     # the owner is in run()
     cdef void acquire(self) noexcept
     cdef void release(self) noexcept
 
 
-# Run what an Executor has bound, under its lock, which is busy.
+# Run an Executor's bound program.  The caller holds its lock, marked as busy.
 cdef int run_bound(ExecutorBase executor) except -1

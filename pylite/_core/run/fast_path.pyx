@@ -1,4 +1,4 @@
-"""The lock of an interpreter, and set_tensor, invoke and get_tensor without the checks that earlier calls passed."""
+"""The lock of an interpreter, and fast versions of set_tensor, invoke and get_tensor, which skip repeated checks."""
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
 from cpython.pythread cimport (
@@ -21,7 +21,7 @@ cdef const int *lost = <const int *><size_t>lost_pages()    # pages of mapped fi
 
 
 cdef class Lock:
-    """threading.RLock in a third of the time, and whether the thread that holds it is in run()."""
+    """A threading.RLock that takes a third of the time, and knows whether its owner is in run()."""
     def __cinit__(self):
         self.lock = PyThread_allocate_lock()
         if self.lock == NULL:
@@ -46,20 +46,20 @@ cdef class Lock:
             PyThread_release_lock(self.lock)
 
     def reset(self):
-        """Free it in the child of a fork, whichever thread held it."""
+        """Free the lock in the child of a fork, no matter which thread held it."""
         self.count = self.owner = self.busy = 0
         PyThread_acquire_lock(self.lock, NOWAIT_LOCK)
         PyThread_release_lock(self.lock)
 
     def check_idle(self):
-        """Raise ExecutionError within run(): an op or a delegate calls the interpreter that runs it."""
+        """Raise ExecutionError if called within run(), that is, by an op or a delegate that the interpreter runs."""
         if self.busy:
             raise errors.ExecutionError(
                 "the interpreter is running: an op or a delegate that it runs cannot run, allocate, resize, set or "
                 "close it. Use another Interpreter with the same model, Interpreter(model=...)")
 
     def run(self, action, *args):
-        """action(*args), a method of an Executor, under this lock.  ExecutionError if it leads here again."""
+        """Call action(*args), a method of an Executor, under this lock.  Nested calls raise ExecutionError."""
         self.check_idle()
         self.busy = True
         try:
@@ -77,7 +77,7 @@ cdef class Lock:
 
 
 cdef int run_bound(ExecutorBase executor) except -1:
-    """Run what the Executor has bound, which is busy under its lock."""
+    """Run the Executor's bound program.  The caller holds its lock, marked as busy."""
     cdef Program program = executor.fast_program
     cdef Py_ssize_t i = 0
     cdef int status
@@ -96,11 +96,11 @@ cdef int run_bound(ExecutorBase executor) except -1:
 
 
 cdef class FastPath:
-    """The base of Interpreter: what its methods try before they check anything.
+    """The base of Interpreter: fast paths that its methods try before they check their arguments.
 
-    executor: an Executor, used under the lock; views: the set of views of tensors, which forbid invoke().
-    invoke() stands here, and calls _invoke_checked() of the derived class in all other cases: a method in Python before
-    it takes 0.05 us, 3 % of the smallest models' time.
+    executor: an Executor, used under the lock; views: the live views of tensors, which forbid invoke().  invoke() is
+    defined here and falls back to _invoke_checked() of the derived class, because a Python method in front of it would
+    add 0.05 us, 3 % of the smallest models' time.
     """
     cdef Lock lock
     cdef ExecutorBase executor
@@ -110,7 +110,7 @@ cdef class FastPath:
         self.lock, self.executor, self.views = lock, executor, views
 
     def _set_again(self, index, value):
-        """Set a tensor that was set before, to an array of its type and shape.  Returns whether this was done."""
+        """Set a tensor that was set before to an array of its type and shape; returns whether it was set."""
         cdef PyObject *memory
         cdef bint done = False
         if self.executor is not None and type(index) is int:
@@ -124,7 +124,7 @@ cdef class FastPath:
         return done
 
     def _get_again(self, index):
-        """A copy of a tensor that was read before, or None."""
+        """A copy of a tensor that was read before; None in all other cases."""
         cdef PyObject *memory
         array = None
         if self.executor is not None and type(index) is int:
@@ -134,7 +134,7 @@ cdef class FastPath:
                 if memory != NULL:
                     array = (<Memory>memory).copy()
             except MemoryError:
-                pass                # the full method says so
+                pass                # get_tensor() then raises it with a message
             finally:
                 self.lock.release()
         return array

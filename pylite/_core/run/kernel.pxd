@@ -5,14 +5,14 @@ from pylite._core.simd cimport pl_pool
 ctypedef int (*kernel_fn)(void *self, pl_pool *pool) noexcept nogil
 
 
-cdef enum:      # what Kernel.subnormals says of subnormal floats:
-    PRESERVE = 0        # they matter
-    FLUSH = 1           # they count as 0
-    IRRELEVANT = 2      # the kernel computes nothing with floats
+cdef enum:      # Kernel.subnormals: how the kernel treats subnormal floats
+    PRESERVE = 0        # it computes with them
+    FLUSH = 1           # it takes them as 0
+    IRRELEVANT = 2      # it computes nothing with floats
 
 
 cdef enum:
-    MOST_DIMS = 16      # of a Strided
+    MOST_DIMS = 16      # dimensions of a Strided
 
 
 cdef struct Strided:    # an array in memory
@@ -24,27 +24,28 @@ cdef struct Strided:    # an array in memory
     Py_ssize_t strides[MOST_DIMS]       # in bytes
 
 
-# Fill `s` for an array, which must stay alive; ndim, item: what it must have, 0 for any; written: is it written?
+# Describe an array in `s`; the caller keeps the array alive.  ndim, item: the required rank and bytes of an element, 0
+# for any; written: must it be writable?
 cdef int set_strided(Strided *s, array, int ndim=*, Py_ssize_t item=*, bint written=*) except -1
 
 
 cdef inline void *placed(const Strided *array, const void *before) noexcept:
-    """Where an array lies for Kernel.moved(), which lay at `before`: there still, where it is NULL."""
+    """The address of an argument of Kernel.moved(): `before` if the argument has not moved (NULL)."""
     return <void *>before if array == NULL else <void *>array.at
 
 
-# For Kernel.moved(): the first of its arguments ARRAYS, in order, without those that have a new place: an array of an
-# earlier arena would keep that alive.
+# For Kernel.moved(): the operands, with None for those that have moved, because an array in an earlier arena would keep
+# that arena alive.
 cdef tuple outside_arena(tuple operands, const Strided **arrays)
 
 
 cdef class Kernel:
     cdef kernel_fn fn
     cdef signed char subnormals
-    cdef readonly str algorithm     # where there are several, for `pylite inspect`; or None
-    cdef object memory      # the owner of its arrays in the arena, where it does not keep these themselves
+    cdef readonly str algorithm     # the one in use if there are several, for `pylite inspect`; or None
+    cdef object memory      # keeps its arrays in the arena alive, if the kernel does not do so itself
     cdef Kernel moved(self, const Strided **arrays, list sizes)
 
 
-# The `fn` of a kernel that has nothing to compute.
+# The `fn` of a kernel with nothing to compute.
 cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil

@@ -1,4 +1,4 @@
-"""The base class of every kernel, one computation bound to its memory; and functions for the arguments of calls."""
+"""The base class of kernels (one computation bound to its memory), and functions on the arguments of calls."""
 from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 
 from pylite._core.simd cimport Pool, pl_pool
@@ -9,23 +9,23 @@ cdef class Kernel:
 
     A subclass takes its arrays and parameters in `__init__`, keeps them as typed memoryviews, and sets `fn` to its
     nogil function.  That function neither allocates memory nor takes the GIL nor raises: it returns 0, or a status that
-    the class attribute ERRORS explains.  A subclass that has nothing to compute leaves `fn` as it is.
+    the class attribute ERRORS explains.  A subclass with nothing to compute does not set `fn`.
 
-    OWNED: does the kernel keep objects of one interpreter, such as variables or functions in Python?  Then no other
+    OWNED: does the kernel keep objects of one interpreter, such as variables or Python functions?  Then no other
     interpreter may use the calls that construct it.
-    PYTHON: does the kernel run a function in Python, which may keep whatever it was made from?
-    ARRAYS, SIZES: the arguments that moved() takes, positions, or names where calls name them; empty where a kernel
-    is constructed for each set of shapes.
+    PYTHON: does the kernel run a Python function, which may keep references to its arguments?
+    ARRAYS, SIZES: the arguments that moved() takes, by position or name; empty if the kernel must be constructed anew
+    for each set of shapes.
     """
     ERRORS = {}
     OWNED = PYTHON = False
     ARRAYS = SIZES = ()
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        """A kernel like this one for other shapes, with the same weights, or None where one must be constructed.
+        """A copy of this kernel for other shapes, with the same weights; None if a kernel must be constructed anew.
 
-        arrays: the arguments ARRAYS, NULL for those that stay; sizes: the arguments SIZES, None for those that the call
-        leaves out.  The caller sets `memory`.
+        arrays: the arguments ARRAYS, NULL for each that has not moved; sizes: the arguments SIZES, None for each that
+        the call omits.  The caller sets `memory`.
         """
         return None
 
@@ -33,11 +33,11 @@ cdef class Kernel:
         self.fn = <kernel_fn>nothing
 
     def explain(self, int status):
-        """The meaning of a status other than 0; may raise an exception that is not a failure of the kernel."""
+        """The message for a status other than 0.  May raise an exception if the kernel itself did not fail."""
         return self.ERRORS.get(status, f"status {status}")
 
     def cause(self):
-        """The exception of a plug-in that led to the last status, returned once; or None."""
+        """The plug-in's exception behind the last status, returned once; or None."""
         return None
 
     def run(self, Pool pool=None):
@@ -81,7 +81,7 @@ cdef int set_strided(Strided *s, array, int ndim=0, Py_ssize_t item=0, bint writ
     return 0
 
 
-# Calls have about thirty arguments, most of them numbers: loops over these take a third of the time here.
+# Compiled, because calls have about thirty arguments: these loops take a third of the time of Python's.
 def of_types(tuple args, types):
     """The args whose type is in the set `types`, in order."""
     cdef list selected = []
@@ -92,18 +92,18 @@ def of_types(tuple args, types):
 
 
 def substituted(tuple args, dict makers):
-    """The args, each replaced by makers[type](arg) where `makers`, {type: function}, has its type."""
-    cdef list made = list(args)
+    """The args, each replaced by makers[type](arg) if its type is in `makers`, {type: function}."""
+    cdef list result = list(args)
     cdef Py_ssize_t i
-    for i in range(len(made)):
-        maker = makers.get(type(made[i]))
+    for i in range(len(result)):
+        maker = makers.get(type(result[i]))
         if maker is not None:
-            made[i] = maker(made[i])
-    return made
+            result[i] = maker(result[i])
+    return result
 
 
 def construct(make, args, names):
-    """The kernel that its class `make` constructs from `args`; `names`: of the last args, or None."""
+    """A kernel of the class `make`.  names: the names of the last args, or None."""
     if names is None:
         return make(*args)
     cdef Py_ssize_t first = len(args) - len(names)

@@ -1,7 +1,7 @@
-"""Pages of memory: files, and zeroed memory for arenas and packed weights, on huge pages where it is large.
+"""Pages of memory: mapped files, and zeroed memory for arenas and packed weights, on huge pages if it is large.
 
-The system maps a page when it is first touched.  For a model that runs once, this takes as long as the run; a huge page
-takes the time of a few small ones.
+The system maps a page at its first access.  For a model that runs once, this takes as long as the run; mapping a huge
+page takes only as long as mapping a few small ones.
 """
 from _thread import _local
 
@@ -15,20 +15,20 @@ from pylite._core.simd cimport memory_of
 cdef extern from "threads/platform.h":
     long long pl_physical_memory()
     void *pl_pages_map(size_t size, int descriptor)
-    int pl_pages_protect(void *at, size_t size)
-    void pl_pages_unmap(void *at, size_t size, int is_file)
-    void pl_pages_make_huge(void *at, size_t size)
+    int pl_pages_protect(void *address, size_t size)
+    void pl_pages_unmap(void *address, size_t size, int is_file)
+    void pl_pages_make_huge(void *address, size_t size)
     int pl_lost_pages
-    int pl_watch(void *at, size_t size)
+    int pl_watch(void *address, size_t size)
     void pl_unwatch(int file)
     int pl_lost_of(int file)
-    void pl_give_back(const void *at, size_t size)
+    void pl_give_back(const void *address, size_t size)
 
 
 cdef extern from *:
     """
-    /* Eight sums side by side: a chain of one would wait for each of its products. */
-    static uint64_t pl_checksum(const uint8_t *at, size_t size) {
+    /* Eight independent sums, because a single chain would wait for each product. */
+    static uint64_t pl_checksum(const uint8_t *data, size_t size) {
       const uint64_t factor = 0x9E3779B97F4A7C15;
       uint64_t sums[8], word, all = size;
       for (int i = 0; i < 8; i++) sums[i] = i;
@@ -36,20 +36,20 @@ cdef extern from *:
         for (int i = 0; i < 8; i++) {
           size_t from = done + 8 * i;
           word = 0;
-          if (from + 8 <= size) memcpy(&word, at + from, 8);
-          else if (from < size) memcpy(&word, at + from, size - from);
+          if (from + 8 <= size) memcpy(&word, data + from, 8);
+          else if (from < size) memcpy(&word, data + from, size - from);
           sums[i] = ((sums[i] ^ word) << 29 | (sums[i] ^ word) >> 35) * factor;
         }
       for (int i = 0; i < 8; i++) all = ((all ^ sums[i]) << 29 | (all ^ sums[i]) >> 35) * factor;
       return all;
     }
     """
-    uint64_t pl_checksum(const uint8_t *at, size_t size) nogil
+    uint64_t pl_checksum(const uint8_t *data, size_t size) nogil
 
 
 cdef enum:
     HUGE_BYTES = 2 << 20        # of a huge page
-    LEAST = HUGE_BYTES // 8     # of a block of a pool, whose pages cost nothing until they are used
+    LEAST = HUGE_BYTES // 8     # extra bytes of a pool's block; unused pages cost nothing
     CACHE_LINE = 64
 
 ALIGNMENT = CACHE_LINE
@@ -59,9 +59,9 @@ _limit = None
 
 
 cdef class Pages:
-    """`size` bytes of zeroed memory, or of the file `descriptor`, read-only; unmapped with its last array.
+    """`size` bytes of zeroed memory, or the read-only contents of the file `descriptor`; unmapped with the last array.
 
-    huge: number of huge pages to ask for, of which the first begins at `start`.  Raises OSError where there is no
+    huge: number of huge pages to request; the first begins at offset `start`.  Raises OSError if the system has no
     memory.
     """
     cdef char *address
@@ -88,17 +88,17 @@ cdef class Pages:
             pl_pages_unmap(self.address, self.size, self.read_only)
 
     def protect(self):
-        """Make the memory read-only: a write stops the process, or fails as a plug-in's fault does."""
+        """Make the memory read-only: a write ends the process, or is reported as a plug-in's fault."""
         self.sealed = pl_pages_protect(self.address, self.size) == 0
 
     @property
     def is_protected(self):
-        """Does a write through an address trap?"""
+        """Does a write to this memory trap?"""
         return self.read_only or self.sealed
 
     @property
     def lost(self):
-        """Number of pages that the file no longer had when they were read; they are zeros now."""
+        """Number of pages that were read after the file had lost them; they contain zeros now."""
         return pl_lost_of(self.file) if self.file >= 0 else 0
 
     def __getbuffer__(self, Py_buffer *view, int flags):
@@ -106,32 +106,32 @@ cdef class Pages:
 
 
 def lost_pages():
-    """The address of the number of pages that mapped files have lost, an int."""
+    """The address of a C int: the number of pages that mapped files have lost."""
     return <size_t>&pl_lost_pages
 
 
 def checksum(buffer):
-    """A checksum of the bytes of `buffer`, 64 bits; any change of a single word of eight bytes changes it."""
+    """A 64-bit checksum of the bytes of `buffer`.  It detects every change within a single word of eight bytes."""
     cdef Py_buffer view
-    cdef uint64_t found
+    cdef uint64_t result
     PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
     with nogil:
-        found = pl_checksum(<const uint8_t *>view.buf, view.len)
+        result = pl_checksum(<const uint8_t *>view.buf, view.len)
     PyBuffer_Release(&view)
-    return found
+    return result
 
 
 def give_back(array):
-    """Give the memory of an array back to the system if it is of a mapped file.
+    """Return the memory of an array to the system if it belongs to a mapped file.
 
-    It is read from the file again when it is next used.  For weights that have been packed: a model has them once.
+    The next access reads the file again.  Called for packed weights, so that a model does not hold them twice.
     """
     if array.flags.c_contiguous and not array.dtype.hasobject:
         pl_give_back(memory_of(array, array.nbytes), array.nbytes)
 
 
 def memory_limit():
-    """Bytes of memory that this machine has, or that this process may take."""
+    """Bytes of memory that this process may use: the machine's, or its control group's limit."""
     global _limit
     if _limit is None:
         _limit = pl_physical_memory()
@@ -146,7 +146,7 @@ def memory_limit():
 def aligned(Py_ssize_t nbytes, Py_ssize_t expected=-1):
     """A zeroed uint8 array of `nbytes`, aligned to a cache line.
 
-    expected: bytes of it that are likely to be used, if not all; they are on huge pages where they fill most of one.
+    expected: bytes that are likely to be used, if not all; they are on huge pages if they fill most of one.
     """
     cdef Py_ssize_t count = ((nbytes if expected < 0 else expected) + HUGE_BYTES // 2) // HUGE_BYTES
     if count:
@@ -159,10 +159,11 @@ def aligned(Py_ssize_t nbytes, Py_ssize_t expected=-1):
 
 
 cdef class MemoryPool:
-    """Memory for packed weights, which live as long as their model; `expected` bytes are likely to be used.
+    """Memory for packed weights, which live as long as their model.
 
-    It consists of blocks, the first with as many huge pages as these bytes fill and small ones behind them.
-    limit: bytes that it may give, or -1; taken: those that it gave.  Threads that share a pool take turns.
+    expected: bytes that are likely to be used.  The first block has as many huge pages as these fill, and small pages
+    behind them.  limit: bytes that the pool may hand out, or -1; taken: bytes handed out so far.  Callers that share a
+    pool between threads serialize their calls.
     """
     cdef Py_ssize_t expected, nbytes, used, limit
     cdef readonly Py_ssize_t taken
@@ -189,7 +190,7 @@ _of_thread = _local()
 
 
 def use_pool(MemoryPool pool not None):
-    """Let pooled() take from this MemoryPool, on the calling thread."""
+    """Make pooled() take from this MemoryPool on the calling thread."""
     _of_thread.pool = pool
 
 

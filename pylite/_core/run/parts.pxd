@@ -1,4 +1,4 @@
-# Parts of the operands of recorded calls.
+# Arguments of recorded calls that depend on shapes.
 from libc.stdint cimport int64_t
 
 from pylite._core.graph.tapes cimport Tape
@@ -6,10 +6,10 @@ from pylite._core.run.kernel cimport MOST_DIMS, Strided
 from pylite._core.run.storage cimport Storage
 
 
-cdef class Site:
+cdef class BindingContext:
     cdef Tape tape
-    cdef int64_t *before        # the numbers of all slots at the last bind()
-    cdef int64_t *starts        # of each block in the arena
+    cdef int64_t *before        # the tape's numbers at the last bind()
+    cdef int64_t *starts        # offset of each block in the arena
     cdef object arena, pack
     cdef Strided bytes          # of the arena
     cdef Storage storage
@@ -21,14 +21,14 @@ cdef class Site:
 cdef class Slots:
     cdef Py_ssize_t *slots
     cdef Py_ssize_t count
-    cdef bint differ(self, Site site) noexcept
+    cdef bint differ(self, BindingContext context) noexcept
 
 
 cdef class Part:
-    cdef object made
+    cdef object argument
     cdef bint changed
-    cdef bint apart             # is it in memory of its own, without a value behind it?
-    cdef int renew(self, Site site) except -1
+    cdef bint detached          # does its array have memory of its own, because the value is empty?
+    cdef int renew(self, BindingContext context) except -1
     cdef object value(self)
 
 
@@ -37,11 +37,11 @@ cdef struct Number:
     int64_t constant
 
 
-# Set a number from one or a Dim; False for anything else.
+# Set `number` from an integer or a Dim; False for anything else.
 cdef bint set_number(Number *number, thing) except -1
 
 
-cdef inline int64_t now(const Number *number, const int64_t *numbers) noexcept nogil:
+cdef inline int64_t current_value(const Number *number, const int64_t *numbers) noexcept nogil:
     return number.constant if number.slot < 0 else numbers[number.slot]
 
 
@@ -62,7 +62,7 @@ cdef class Window(Part):
     cdef object dtype, arena
     cdef bint set_up(self, shape, sizes, strides, begin, offset) except -1
     cdef Py_ssize_t address     # in the arena
-    cdef bint check(self, Site site) except -1
+    cdef bint check(self, BindingContext context) except -1
     cdef tuple dimensions(self)
 
 

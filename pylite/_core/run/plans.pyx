@@ -1,7 +1,7 @@
-"""Programs from the bytes of a plan: arrays on their memory, and kernels constructed with them.
+"""Reads a plan: creates the arrays and kernels of its programs.
 
-The arguments of kernels are coded without an object for each number.  Nested tuples by `marshal` take several times as
-long to read, mainly because the garbage collector visits them.  runtime/plan_record.py writes the bytes.
+A compact code for the arguments of kernels avoids an object per number.  `marshal` with nested tuples takes several
+times as long to read, mainly because the garbage collector visits them.  runtime/plan_record.py writes plans.
 """
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize, PyBytes_Size
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -17,16 +17,16 @@ from pylite._core.simd cimport Pool
 # The first byte of an item.
 cdef enum:
     NONE, TRUE, FALSE, INTEGER, FLOAT, TEXT, BYTES, ARRAY, TUPLE, LIST, CALLEE, HELD, FUNCTION
-    DEEPEST = 50        # tuples within tuples
+    MAX_DEPTH = 50      # of nested tuples
 
 KINDS = {"none": NONE, "true": TRUE, "false": FALSE, "integer": INTEGER, "float": FLOAT, "text": TEXT, "bytes": BYTES,
          "array": ARRAY, "tuple": TUPLE, "list": LIST, "callee": CALLEE, "held": HELD, "function": FUNCTION}
 
 
 cdef class _Reader:
-    """Reads the bytes of a plan from `at` on.  Raises ValueError for damaged bytes."""
+    """Reads the bytes of a plan at `cursor`.  Raises ValueError if they are damaged."""
     cdef bytes owner
-    cdef const uint8_t *at
+    cdef const uint8_t *cursor
     cdef const uint8_t *end
     cdef list arrays, programs, held
     cdef object failure_of
@@ -34,60 +34,60 @@ cdef class _Reader:
 
     def __cinit__(self, bytes body):
         self.owner = body
-        self.at = <const uint8_t *>PyBytes_AsString(body)
-        self.end = self.at + PyBytes_Size(body)
+        self.cursor = <const uint8_t *>PyBytes_AsString(body)
+        self.end = self.cursor + PyBytes_Size(body)
         self.arrays, self.programs = [], []
 
     cdef uint64_t number(self) except? 0xFFFFFFFFFFFFFFFF:
-        """An integer of at least 0: seven bits a byte, the lowest first."""
-        cdef uint64_t found = 0
+        """An integer of at least 0: seven bits per byte, the lowest first."""
+        cdef uint64_t value = 0
         cdef int shift = 0
-        while self.at < self.end and shift < 64:
-            found |= <uint64_t>(self.at[0] & 0x7F) << shift
-            self.at += 1
-            if self.at[-1] < 0x80:
-                return found
+        while self.cursor < self.end and shift < 64:
+            value |= <uint64_t>(self.cursor[0] & 0x7F) << shift
+            self.cursor += 1
+            if self.cursor[-1] < 0x80:
+                return value
             shift += 7
         raise ValueError("a plan ends within a number")
 
     cdef int64_t signed(self) except? -1:
-        """An integer n, coded as 2 n if n >= 0, else as -2 n - 1."""
-        cdef uint64_t found = self.number()
-        return <int64_t>(found >> 1) ^ -<int64_t>(found & 1)
+        """An integer n, coded as 2 n if n >= 0 and as -2 n - 1 otherwise."""
+        cdef uint64_t code = self.number()
+        return <int64_t>(code >> 1) ^ -<int64_t>(code & 1)
 
     cdef object entry(self, list table):
-        """The entry of a table; its number follows."""
+        """The entry of `table` whose number comes next."""
         cdef uint64_t number = self.number()
         if number >= <uint64_t>len(table):
             raise ValueError("a plan names an entry that a table does not have")
         return table[number]
 
-    cdef bytes taken(self):
-        """A string of bytes, after their number."""
+    cdef bytes read_bytes(self):
+        """A byte string, preceded by its length."""
         cdef uint64_t size = self.number()
-        if size > <uint64_t>(self.end - self.at):
+        if size > <uint64_t>(self.end - self.cursor):
             raise ValueError("a plan ends early")
-        found = PyBytes_FromStringAndSize(<const char *>self.at, <Py_ssize_t>size)
-        self.at += size
-        return found
+        content = PyBytes_FromStringAndSize(<const char *>self.cursor, <Py_ssize_t>size)
+        self.cursor += size
+        return content
 
     cdef list items(self):
-        """A list of items, after their number."""
+        """A list of items, preceded by its length."""
         cdef uint64_t _i, count = self.number()
-        cdef list found = []
-        if count > <uint64_t>(self.end - self.at):
+        cdef list items = []
+        if count > <uint64_t>(self.end - self.cursor):
             raise ValueError("a plan ends early")
         for _i in range(count):
-            found.append(self.item())
-        return found
+            items.append(self.item())
+        return items
 
     cdef object item(self):
         cdef double real
         cdef int kind
-        if self.at >= self.end:
+        if self.cursor >= self.end:
             raise ValueError("a plan ends early")
-        kind = self.at[0]
-        self.at += 1
+        kind = self.cursor[0]
+        self.cursor += 1
         if kind == INTEGER:
             return self.signed()
         if kind == ARRAY:
@@ -99,39 +99,39 @@ cdef class _Reader:
         if kind == NONE:
             return None
         if kind == FLOAT:
-            if self.end - self.at < 8:
+            if self.end - self.cursor < 8:
                 raise ValueError("a plan ends early")
-            memcpy(&real, self.at, 8)
-            self.at += 8
+            memcpy(&real, self.cursor, 8)
+            self.cursor += 8
             return real
         if kind == BYTES:
-            return self.taken()
+            return self.read_bytes()
         if kind == TEXT:
-            return self.taken().decode()
+            return self.read_bytes().decode()
         return self.composed(kind)
 
     cdef object composed(self, int kind):
         """An item that contains other items."""
         self.depth += 1
-        if self.depth > DEEPEST:
+        if self.depth > MAX_DEPTH:
             raise ValueError("a plan is nested too deeply")
         if kind == TUPLE:
-            found = tuple(self.items())
+            item = tuple(self.items())
         elif kind == LIST:
-            found = self.items()
+            item = self.items()
         elif kind == CALLEE:
             program = self.entry(self.programs)
-            found = program, self.failure_of(program, self.programs.index(program)), self.items(), self.items()
+            item = program, self.failure_of(program, self.programs.index(program)), self.items(), self.items()
         elif kind == HELD:
-            kept, name = self.entry(self.held), self.taken().decode()
-            found = getattr(kept, name) if name else kept
+            holder, name = self.entry(self.held), self.read_bytes().decode()
+            item = getattr(holder, name) if name else holder
         elif kind == FUNCTION:
-            module, name = self.taken().decode(), self.taken().decode()
-            found = getattr(importlib.import_module(module), name)
+            module, name = self.read_bytes().decode(), self.read_bytes().decode()
+            item = getattr(importlib.import_module(module), name)
         else:
             raise ValueError(f"a plan has an item of the kind {kind}")
         self.depth -= 1
-        return found
+        return item
 
     cdef int read_arrays(self, list regions, list dtypes) except -1:
         cdef uint64_t _i, _k, count = self.number(), ndim
@@ -152,11 +152,11 @@ cdef class _Reader:
 
 
 def bind(bytes body, list regions, list dtypes, list held, kernel_class, Pool pool, failure_of):
-    """(the arrays, the Programs) of a plan; the last Program is that of the main subgraph.
+    """(arrays, Programs) of a plan; the last Program is the main subgraph's.
 
-    body: from plan_record.Writer; regions: the memory of arrays; dtypes: their types, by number; held: objects that ops
-    keep for the interpreter; kernel_class(name): a class of kernels; failure_of(program, number): the function for
-    failures of a program that kernels call.
+    body: bytes from plan_record.Writer; regions: the memory of arrays; dtypes: the arrays' types, by number; held:
+    objects that ops keep for the interpreter; kernel_class(name): a class of kernels; failure_of(program, number): the
+    function that explains failures of a program that kernels call.
     """
     cdef _Reader reader = _Reader(body)
     cdef uint64_t _i, count
@@ -165,7 +165,7 @@ def bind(bytes body, list regions, list dtypes, list held, kernel_class, Pool po
     reader.held, reader.failure_of = held, failure_of
     classes = [(kernel_class(name), names) for name, names in reader.items()]
     reader.read_arrays(regions, dtypes)
-    while reader.at < reader.end:
+    while reader.cursor < reader.end:
         count, kernels = reader.number(), []
         for _i in range(count):
             make, names = reader.entry(classes)

@@ -22,7 +22,7 @@ cdef class Memory:
     cdef readonly object array
     cdef object dtype, empty
     cdef tuple shape_and_dtype
-    cdef Py_buffer view         # of the array where its bytes can be copied, else without memory (buf is NULL)
+    cdef Py_buffer view         # the array's memory; buf is NULL if its bytes cannot be copied as they are
     cdef copy(self)
     cdef bint assign(self, value) except -1
 
@@ -54,13 +54,13 @@ cdef class ShapeCache:
     cdef dict programs
     cdef dict arenas            # {id of an arena: [its bytes, programs in it]}
     cdef int64_t nbytes         # of all arenas
-    cdef Segment found(self, key)
+    cdef Segment find(self, key)
     cdef int keep(self, key, Segment program) except -1
     cdef Segment pop(self, key)
 
 
-# Run steps *at..stop-1.  Returns 0, or the status of the step that failed, *at.
-cdef int run_steps(Program program, pl_pool *pool, Py_ssize_t *at, Py_ssize_t stop) noexcept nogil
+# Run steps *position..stop-1.  Returns 0, or the status of the step that failed and its number in *position.
+cdef int run_steps(Program program, pl_pool *pool, Py_ssize_t *position, Py_ssize_t stop) noexcept nogil
 
 
 # The time of CLOCK_MONOTONIC.

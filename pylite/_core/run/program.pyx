@@ -15,7 +15,7 @@ cdef extern from "x86/subnormals.h" nogil:
     void pl_set_float_mode(unsigned int mode)
 
 
-cdef extern from "<time.h>" nogil:      # Python.h has it no longer since Python 3.13, and posix.time takes <sys/time.h>
+cdef extern from "<time.h>" nogil:      # Python.h does not include it since 3.13; posix.time includes <sys/time.h>
     pass
 
 
@@ -67,10 +67,10 @@ cdef class Program:
         return None
 
     def profile(self, int64_t[:, ::1] clock):
-        """Run every kernel, as run() does, once for each row of `clock`.
+        """Run all kernels, as run() does, once for each row of `clock`.
 
-        clock: (runs, size + 2), set to the nanoseconds of CLOCK_MONOTONIC before the first kernel, twice, and after
-        each one; so the first difference is what reading the clock takes.
+        clock: (runs, size + 2), set to nanoseconds of CLOCK_MONOTONIC: two readings before the first kernel, whose
+        difference is the cost of a reading, and one after each kernel.
         """
         cdef Py_ssize_t row
         cdef Py_ssize_t i = 0
@@ -101,16 +101,16 @@ cdef class Program:
 
 
 cdef int64_t nanoseconds() noexcept nogil:
-    cdef timespec now
-    clock_gettime(CLOCK_MONOTONIC, &now)
-    return now.tv_sec * <int64_t>1000000000 + now.tv_nsec
+    cdef timespec time
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return time.tv_sec * <int64_t>1000000000 + time.tv_nsec
 
 
 cdef class Memory:
     """A tensor's memory, for copies from and to arrays of its type and shape."""
     def __init__(self, array):
         self.array, self.dtype, self.empty, self.shape_and_dtype = array, array.dtype, empty, (array.shape, array.dtype)
-        plain = array.dtype.isbuiltin == 1 and not array.dtype.hasobject    # bfloat16 is no type of numpy's own
+        plain = array.dtype.isbuiltin == 1 and not array.dtype.hasobject    # numpy has no bfloat16 of its own
         if array.flags.c_contiguous and array.flags.writeable and plain:
             PyObject_GetBuffer(array, &self.view, PyBUF_ND | PyBUF_WRITABLE)
 
@@ -119,48 +119,48 @@ cdef class Memory:
 
     cdef copy(self):
         """A copy of the array."""
-        cdef Py_buffer to
+        cdef Py_buffer target
         if self.view.buf == NULL:
             return self.array.copy()
         array = self.empty(*self.shape_and_dtype)
-        PyObject_GetBuffer(array, &to, PyBUF_SIMPLE)
-        memmove(to.buf, self.view.buf, self.view.len)
-        PyBuffer_Release(&to)
+        PyObject_GetBuffer(array, &target, PyBUF_SIMPLE)
+        memmove(target.buf, self.view.buf, self.view.len)
+        PyBuffer_Release(&target)
         return array
 
     cdef bint assign(self, value) except -1:
-        """Copy an array of the same type and shape here; returns False for any other value."""
-        cdef Py_buffer given
+        """Copy an array of the same type and shape into this memory; returns False for any other value."""
+        cdef Py_buffer source
         cdef bint same
         if type(value) is not ndarray or value.dtype is not self.dtype or self.view.buf == NULL:
             return False
         try:
-            PyObject_GetBuffer(value, &given, PyBUF_ND)
+            PyObject_GetBuffer(value, &source, PyBUF_ND)
         except (BufferError, ValueError):       # not contiguous
             return False
-        same = given.ndim == self.view.ndim and (
-            given.ndim == 0 or memcmp(given.shape, self.view.shape, given.ndim * sizeof(Py_ssize_t)) == 0)
+        same = source.ndim == self.view.ndim and (
+            source.ndim == 0 or memcmp(source.shape, self.view.shape, source.ndim * sizeof(Py_ssize_t)) == 0)
         if same:
-            if given.len < 1 << 16:
-                memmove(self.view.buf, given.buf, given.len)
+            if source.len < 1 << 16:
+                memmove(self.view.buf, source.buf, source.len)
             else:
                 with nogil:
-                    memmove(self.view.buf, given.buf, given.len)
-        PyBuffer_Release(&given)
+                    memmove(self.view.buf, source.buf, source.len)
+        PyBuffer_Release(&source)
         return same
 
 
 cdef class Segment:
-    """The base of BoundProgram: the attributes that running it needs."""
+    """The base of BoundProgram: the attributes that a run needs."""
     def start(self, program, arena, boundary=None):
         """Set all of them."""
         self.begin(program, arena)
         self.boundary = boundary
 
-    # Methods that subclasses in Python may override are looked up at each call; these, which the Reshaper calls, not.
+    # The Reshaper calls this one directly; a method that Python may override is looked up at each call.
     cdef int begin(self, program, arena) except -1:
         self.program, self.arena = program, arena
-        self.readable, self.writable = {}, {}       # of tensors accessed before
+        self.readable, self.writable = {}, {}       # memory of tensors that were accessed before
         self.next, self.evaluated = {}, ()
         self.used = True        # since the cache was last searched for a segment to drop
         self.iterations = {}    # {(Executor, operator index) of a loop: its LoopIteration}
@@ -170,12 +170,12 @@ cdef class Segment:
 cdef class ExecutorBase:
     """The base of Executor: the attributes that the fast path needs.
 
-    readable, writable: {index: Memory} of the tensors accessed since the last allocate(); fast_program: the Program,
-    where invoke() runs nothing else, or None; first_segment: the first segment that it runs where shapes depend on
-    data; dynamic_shapes: the module that lowers the others; segments: those of the last run.
+    readable, writable: {index: Memory} of the tensors accessed since the last allocate(); fast_program: the Program if
+    invoke() runs nothing else, or None; first_segment: the first segment of a model whose shapes depend on data, or
+    None; dynamic_shapes: the module that lowers the other segments; segments: the segments of the last run.
     """
     def enter(self, Segment bound not None):
-        """Let `bound` be what invoke() runs."""
+        """Make invoke() run `bound`."""
         self.use(bound)
 
     cdef int use(self, Segment bound) except -1:
@@ -187,7 +187,7 @@ cdef class ExecutorBase:
         return 0
 
     def run(self, Segment segment not None):
-        """Run `segment`, and those that follow, each when the data for its shapes is computed."""
+        """Run `segment` and the segments after it; each is lowered when the data that its shapes need exists."""
         cdef Segment following
         run_segment(self, segment)
         if segment.boundary is None:
@@ -218,13 +218,13 @@ cdef int run_segment(ExecutorBase executor, segment) except -1:
     cdef Py_ssize_t i = 0
     cdef int status
     cdef pl_pool *pool
-    given = (<Segment>segment).program
-    if executor.guard or type(given) is not Program:
-        failed = segment.run_guarded() if executor.guard else given.run()
+    runner = (<Segment>segment).program
+    if executor.guard or type(runner) is not Program:
+        failed = segment.run_guarded() if executor.guard else runner.run()
         if failed is not None:
             raise segment.failure(*failed)
         return 0
-    program = given
+    program = runner
     pool = NULL if program.pool is None else program.pool.ptr
     with nogil:
         status = run_steps(program, pool, &i, program.size)
@@ -241,16 +241,16 @@ cdef class ReshaperBase:
 
 
 cdef class ShapeCache:
-    """The programs of an Executor by input shapes, the one used last at the end.
+    """The programs of an Executor by input shapes, the most recently used last.
 
-    capacity: sets of input shapes to keep; reshaper: the Reshaper that served last, or None; reshaping.pyx
-    has it, which is imported for a second set of shapes.
+    capacity: number of programs to keep; reshaper: the Reshaper that served last, or None.  Its module, reshaping.pyx,
+    is not imported before the second set of shapes.
     """
     def __init__(self, Py_ssize_t capacity):
         self.capacity, self.programs, self.arenas = capacity, {}, {}
 
     def clear(self):
-        """Drop all programs, and the references of their loops to themselves."""
+        """Drop all programs, and break the reference cycles of their loops."""
         cdef Segment program
         for program in self.programs.values():
             program.iterations.clear()
@@ -258,9 +258,9 @@ cdef class ShapeCache:
 
     def get(self, key):
         """The program for a set of input shapes, or None."""
-        return self.found(key)
+        return self.find(key)
 
-    cdef Segment found(self, key):
+    cdef Segment find(self, key):
         program = self.programs.pop(key, None)
         if program is not None:
             self.programs[key] = program
@@ -269,7 +269,8 @@ cdef class ShapeCache:
     def add(self, key, Segment program not None):
         """Keep `program`.
 
-        Drops those used longest ago: beyond the capacity, or while outgrown arenas take more than the present one.
+        Drops the least recently used programs beyond the capacity, or while outgrown arenas take more than the current
+        one.
         """
         self.keep(key, program)
 
@@ -291,7 +292,7 @@ cdef class ShapeCache:
         return 0
 
     cdef Segment pop(self, key):
-        """Take a program out."""
+        """Remove a program."""
         cdef Segment old = self.programs.pop(key)
         cdef list held = self.arenas[id(old.arena)]
         held[1] -= 1
@@ -301,12 +302,12 @@ cdef class ShapeCache:
         return old
 
     def activate(self, ExecutorBase executor not None):
-        """Let `executor` run the program for its input shapes; False where that takes more than a Reshaper."""
+        """Make `executor` run the program for its input shapes; False if a Reshaper cannot provide one."""
         return self.reshaper is not None and self.reshaper.activate(executor, self)
 
 
-cdef int run_steps(Program program, pl_pool *pool, Py_ssize_t *at, Py_ssize_t stop) noexcept nogil:
-    cdef Py_ssize_t i = at[0]
+cdef int run_steps(Program program, pl_pool *pool, Py_ssize_t *position, Py_ssize_t stop) noexcept nogil:
+    cdef Py_ssize_t i = position[0]
     cdef int status = 0
     cdef bint flushing = False
     cdef unsigned int mode = 0
@@ -317,12 +318,12 @@ cdef int run_steps(Program program, pl_pool *pool, Py_ssize_t *at, Py_ssize_t st
             break
         i += 1
     flush(PRESERVE, &flushing, &mode)
-    at[0] = i
+    position[0] = i
     return status
 
 
 cdef inline void flush(int subnormals, bint *flushing, unsigned int *mode) noexcept nogil:
-    """Let this thread take subnormal floats as the next kernel wants it; mode: what the caller of invoke() had."""
+    """Set this thread's treatment of subnormal floats for the next kernel; mode: keeps the caller's setting."""
     if PL_FLUSH_BITS == 0 or subnormals == IRRELEVANT or (subnormals == FLUSH) == flushing[0]:
         return
     if flushing[0]:

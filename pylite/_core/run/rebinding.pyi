@@ -1,11 +1,11 @@
 from typing import Any
 
 from pylite._core.graph.tapes import Tape
-from pylite._core.run.parts import Site
+from pylite._core.run.parts import BindingContext
 
 class Operands: ...
 
-class Rebinder(Site):
+class Rebinder(BindingContext):
     offsets: list[int]
     total: int
     rebound: int

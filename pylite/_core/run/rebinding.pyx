@@ -1,6 +1,6 @@
-"""Binding what was lowered for many shapes to memory: each time the kernels whose operands have changed.
+"""Binds recorded calls to memory for one set of shapes after another, recreating only kernels whose operands changed.
 
-Operands consist of Parts, see parts.pyx.  Calls share a Part where they have the same operand or size.
+Operands consist of Parts, see parts.pyx.  Calls share a Part if they have the same operand or size.
 """
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
@@ -10,7 +10,17 @@ from pylite._core.graph.calls cimport Packed, Scratch, ValueBase, View, element_
 from pylite._core.graph.dimensions cimport Computed, Dim
 from pylite._core.graph.tapes cimport Tape
 from pylite._core.run.kernel cimport Kernel, Strided, set_strided
-from pylite._core.run.parts cimport Number, Part, Site, Sizes, Slots, Stored, Window, now, set_number
+from pylite._core.run.parts cimport (
+    BindingContext,
+    Number,
+    Part,
+    Sizes,
+    Slots,
+    Stored,
+    Window,
+    current_value,
+    set_number,
+)
 from pylite._core.run.storage cimport Storage
 
 from numpy import empty, uint8
@@ -20,41 +30,41 @@ from pylite._core.graph.dimensions import slots_in
 from pylite._core.run.parts import changed, collect
 
 cdef enum:
-    SMALL = 1 << 20         # bytes of an arena that gets room to grow
-    MOST_ARRAYS = 10        # arguments that Kernel.moved() takes
+    SMALL = 1 << 20         # arenas below this number of bytes get room to grow
+    MOST_ARRAYS = 10        # that Kernel.moved() takes
 
 
-cdef enum Role:             # of an argument that may change:
-    CONSTRUCTED = -2        # the kernel is constructed anew
-    SIZE = -1               # moved() takes it as a size
+cdef enum Role:             # what a change of an argument means for its kernel:
+    CONSTRUCTED = -2        # it must be constructed anew
+    SIZE = -1               # moved() takes the argument as a size
 
 
 cdef class Operands:
-    """One call, and the Parts that it has.
+    """One call, its current kernel, and the Parts among its arguments.
 
-    args, named: the arguments of the kernel, which `make` constructs; those at `keys`, positions or names, are what
-    `parts` made; entries: [(key, position in the list there or None, CalledProgram)].
+    args, named: the arguments of the kernel; make: its class; keys: the position or name of the argument that each of
+    `parts` supplies; entries: [(key, position if that argument is a list or None, CalledProgram)].
     """
     cdef bint renew(self, Rebinder rebinder, bint differs) except -1:
-        """Make the kernel where something has changed, or `differs`; returns whether it did."""
+        """Replace the kernel if an argument has changed or `differs` is true; returns whether it was replaced."""
         cdef Part part
-        cdef Kernel made
+        cdef Kernel kernel
         cdef Py_ssize_t i
         cdef bint moves = self.moves and not differs
         for i in range(len(self.parts)):
             part = self.parts[i]
             if part.changed:
                 differs = True
-                moves = moves and <int>self.roles[i] != CONSTRUCTED and not part.apart
+                moves = moves and <int>self.roles[i] != CONSTRUCTED and not part.detached
         for _, _, callee in self.entries:
             if callee.renew(rebinder.tape):
                 differs, moves = True, False
         if not differs and self.kernel is not None:
             return False
         if moves:
-            made = self.moved()
-            if made is not None:
-                made.memory, self.kernel = rebinder.arena, made
+            kernel = self.moved()
+            if kernel is not None:
+                kernel.memory, self.kernel = rebinder.arena, kernel
                 return True
         for i in range(len(self.parts)):
             part = self.parts[i]
@@ -73,7 +83,7 @@ cdef class Operands:
         return True
 
     cdef int prepare(self) except -1:
-        """Find what moved() of the kernel takes."""
+        """Find out which parts the kernel's moved() takes."""
         cdef tuple arrays = self.make.ARRAYS, sizes = self.make.SIZES
         self.moves, self.roles, self.size_keys = len(arrays) > 0, [], list(sizes)
         for key, part in zip(self.keys, self.parts):
@@ -82,7 +92,7 @@ cdef class Operands:
         return 0
 
     cdef Kernel moved(self):
-        """A kernel from the last one, or None."""
+        """A kernel that the current one's moved() gives, or None."""
         cdef const Strided *arrays[MOST_ARRAYS]
         cdef list sizes = []
         cdef int role
@@ -95,21 +105,21 @@ cdef class Operands:
             if role >= 0:
                 arrays[role] = &(<Window>part).span
             elif role == SIZE and part.changed:
-                self.put(self.keys[i], part.made)
+                self.put(self.keys[i], part.argument)
         for key in self.size_keys:
             sizes.append(self.args[key] if type(key) is int else self.named.get(key))
         return self.kernel.moved(arrays, sizes)
 
-    cdef int put(self, key, made) except -1:
+    cdef int put(self, key, argument) except -1:
         if type(key) is int:
-            self.args[key] = made
+            self.args[key] = argument
         else:
-            self.named[key] = made
+            self.named[key] = argument
         return 0
 
 
 cdef object key_of(thing):
-    """Equal for sizes that are equal for all shapes; Dims are no keys."""
+    """A dictionary key for `thing`: equal keys mean sizes that are equal for all shapes.  Dims are not hashable."""
     if type(thing) is Dim:
         return "Dim", (<Dim>thing).slot
     if type(thing) is tuple:
@@ -120,12 +130,13 @@ cdef object key_of(thing):
 
 
 # ---- kernels -----------------------------------------------------------------------------------------------------
-cdef class Rebinder(Site):
-    """Kernels of recorded calls, for one set of shapes after the other.
+cdef class Rebinder(BindingContext):
+    """Kernels of recorded calls, for one set of shapes after another.
 
-    tape: evaluated for the shapes at hand; calls: with Dims; ends: Views of the bytes that callers move; present: the
-    Instance with their copies; owners: (root or Scratch) of each block; count: of those that are roots; sizes: bytes of
-    each block; firsts, lasts: live ranges.  offsets, total: of the layout, after place().
+    tape: evaluated for the current shapes; calls: the recorded calls, with Dims; ends: Views of the bytes that callers
+    copy in and out; present: the Instance with copies of all these; owners: the root Value or Scratch of each block,
+    the `count` roots first; sizes: bytes of each block; firsts, lasts: live ranges of the blocks.  offsets, total: the
+    layout, set by place().
     """
     def __cinit__(self, Tape tape not None, list calls, list ends, present, list owners, Py_ssize_t count, list sizes,
                   list firsts, list lasts):
@@ -154,80 +165,80 @@ cdef class Rebinder(Site):
         free(self.sizes)
 
     cdef Operands operands_of(self, source, target):
-        """The Operands of a call with Dims; target: its copy."""
-        cdef Operands made = Operands.__new__(Operands)
+        """The Operands of a call with Dims.  target: its copy with numbers."""
+        cdef Operands operands = Operands.__new__(Operands)
         cdef tuple names = () if target.names is None else target.names
         cdef Py_ssize_t i, first = len(target.args) - len(names)
         cdef Part part
-        made.name, made.args = target.kernel, list(target.args[:first])
-        made.named = dict(zip(names, target.args[first:]))
-        made.keys, made.parts, made.entries = [], [], []
+        operands.name, operands.args = target.kernel, list(target.args[:first])
+        operands.named = dict(zip(names, target.args[first:]))
+        operands.keys, operands.parts, operands.entries = [], [], []
         for i in range(len(source.args)):
             argument, key = source.args[i], i if i < first else names[i - first]
             for number, item in enumerate(argument) if type(argument) is list else ((None, argument),):
                 if hasattr(item, "renew"):
-                    made.entries.append((key, number, item))
+                    operands.entries.append((key, number, item))
             part = self.part(argument, target.args[i])
             if part is not None:
-                made.keys.append(key)
-                made.parts.append(part)
-        return made
+                operands.keys.append(key)
+                operands.parts.append(part)
+        return operands
 
     cdef Part end(self, view):
-        """The Part of the bytes of an input or output, whose array is empty where it has no memory."""
+        """The Part for the bytes of an input or output; its array is empty if it has no memory."""
         cdef ValueBase value = view.value
-        cdef Part made
+        cdef Part part
         if value.data is None and value.root.kind != "variable" and id(value.root) not in self.blocks:
-            made = Part()
-            made.made = empty(0, uint8)
-            return made
+            part = Part()
+            part.argument = empty(0, uint8)
+            return part
         return self.part(view, self.present.thing(view))
 
     cdef list end_arrays(self):
-        """The bytes of the ends, after bind()."""
+        """The arrays of the inputs' and outputs' bytes, after bind()."""
         cdef Part part
-        cdef list found = []
+        cdef list arrays = []
         for part in self.ends:
-            found.append(part.value())
-        return found
+            arrays.append(part.value())
+        return arrays
 
-    cdef Part entered(self, key, Part made):
-        self.known[key] = made
-        self.parts.append(made)
-        return made
+    cdef Part register(self, key, Part part):
+        self.known[key] = part
+        self.parts.append(part)
+        return part
 
     cdef Part part(self, source, target):
-        """The Part of an argument with Dims, whose copy is `target`; None where it never changes."""
+        """The Part for an argument with Dims; None if it never changes.  target: the argument's copy with numbers."""
         cdef Stored stored
-        cdef list found = []
+        cdef list things = []
         if not isinstance(source, (View, Scratch, ValueBase, Packed)):
             return self.sized(source) if slots_in(source) else None
-        made = self.window(source)
-        if made is not None:
-            return made
+        part = self.window(source)
+        if part is not None:
+            return part
         key = "Stored", id(source)
-        made = self.known.get(key)
-        if made is None:
+        part = self.known.get(key)
+        if part is None:
             stored = Stored()
-            collect(source, found, set())
-            stored.target, stored.copies = target, [(thing, self.present.thing(thing)) for thing in found]
-            stored.slots = Slots(slots_in([changed(thing) for thing in found]))
+            collect(source, things, set())
+            stored.target, stored.copies = target, [(thing, self.present.thing(thing)) for thing in things]
+            stored.slots = Slots(slots_in([changed(thing) for thing in things]))
             self.stores = self.stores or stored.slots.count > 0
-            made = self.entered(key, stored)
-        return made
+            part = self.register(key, stored)
+        return part
 
     cdef Part sized(self, source):
         cdef Sizes sizes
         key = "Sizes", key_of(source)
-        made = self.known.get(key)
-        if made is None:
+        part = self.known.get(key)
+        if part is None:
             sizes = Sizes()
             sizes.source, sizes.slots = source, Slots(slots_in(source))
-            made = self.entered(key, sizes)
-        return made
+            part = self.register(key, sizes)
+        return part
 
     cdef Part window(self, source):
-        """The Window of a View, Value or Scratch, or None where it is not in the arena."""
+        """The Window of a View, Value or Scratch; None if it is not in the arena."""
         cdef Window window
         cdef ValueBase value = None
         value, strides, offset = None, None, 0
@@ -244,11 +255,11 @@ cdef class Rebinder(Site):
         if not window.set_up(source.shape, sizes, strides, begin, offset):
             return None
         key = ("Window", block, source.dtype, key_of((source.shape, sizes, strides, begin, offset)))
-        made = self.known.get(key)
-        return self.entered(key, window) if made is None else made
+        part = self.known.get(key)
+        return self.register(key, window) if part is None else part
 
     cdef Py_ssize_t place(self) except -1:
-        """Bytes of the arena for the shapes at hand.  The layout stays while every block fits into its place."""
+        """Bytes of the arena for the current shapes.  The layout stays as long as every block fits into its place."""
         cdef Py_ssize_t i
         cdef int64_t size
         cdef const int64_t *numbers = self.tape.numbers
@@ -256,14 +267,14 @@ cdef class Rebinder(Site):
         cdef list sizes
         if fits:
             for i in range(self.block_count):
-                if now(&self.sizes[i], numbers) > self.room[i]:
+                if current_value(&self.sizes[i], numbers) > self.room[i]:
                     fits = False
                     break
         if not fits:
             sizes = []
-            grows = self.offsets is not None and self.total < SMALL     # again, in all likelihood
+            grows = self.offsets is not None and self.total < SMALL     # it grew once and is likely to grow again
             for i in range(self.block_count):
-                size = now(&self.sizes[i], numbers)
+                size = current_value(&self.sizes[i], numbers)
                 sizes.append(size + size // 2 if grows and self.sizes[i].slot >= 0 else size)
             self.offsets, self.total, _ = planner.plan(sizes, self.firsts, self.lasts)
             for i in range(len(sizes)):
@@ -276,12 +287,12 @@ cdef class Rebinder(Site):
     cdef list bind(self, arena, dict outside, pack, kernel_class):
         """The kernels of all calls in `arena`, laid out by place().
 
-        outside: {tensor index: array} of the values outside the arena; pack, kernel_class: as for storage.operands()
-        and kernels().
+        outside: {tensor index: array} of the values outside the arena; pack, kernel_class: as in storage.operands() and
+        kernels().
         """
         cdef Operands item
         cdef Part part
-        cdef bint failed = self.arena is None       # the last time, so that kernels may not fit their Parts
+        cdef bint failed = self.arena is None       # the last bind() failed: kernels may not match their Parts
         cdef list kernels = []
         self.elsewhere = arena is not self.arena
         self.renamed = self.moved or self.elsewhere or not same(outside, self.outside)

@@ -1,6 +1,6 @@
-"""Programs for further input shapes that a recorded program serves; ShapeCache, in program.pyx, keeps them.
+"""Creates programs for further input shapes from a recorded program; ShapeCache, in program.pyx, keeps them.
 
-In C, as it is most of the time that a small model takes to allocate for a new shape.
+Compiled, because this is most of the time that a small model takes to allocate for a new shape.
 """
 from libc.stdint cimport int64_t
 
@@ -10,14 +10,14 @@ from pylite._core.run.rebinding cimport Rebinder
 from pylite._core.simd cimport pl_slots, slots
 
 cdef enum:
-    LARGE = 1 << 28         # bytes of an arena that is compared with the machine's memory before
+    LARGE = 1 << 28         # larger arenas are checked against the machine's memory, which the caller does
 
 
 cdef class Reshaper(ReshaperBase):
-    """Makes the programs of a RecordedProgram, `recorded`, for one Executor.
+    """Creates the programs of a RecordedProgram, `recorded`, for one Executor.
 
-    history: the ShapeHistory that has it; make: the class of the programs, ShapedProgram; kernel_class: as for
-    Rebinder.bind(); is_plain(): are all ops those of pylite?
+    history: the ShapeHistory that contains it; make: the class of the programs, ShapedProgram; kernel_class: as in
+    Rebinder.bind(); is_plain(): are all ops pylite's own?
     """
     cdef object recorded, history, make, kernel_class, is_plain
     cdef Rebinder rebinder
@@ -35,7 +35,7 @@ cdef class Reshaper(ReshaperBase):
         return self.rebinder.place()
 
     def bind(self, ExecutorBase executor not None, arena):
-        """A program in `arena` for the shapes at hand, after place()."""
+        """A program in `arena` for the current shapes, after place()."""
         return self.bound(executor, arena)
 
     cdef Segment bound(self, ExecutorBase executor, arena):
@@ -46,20 +46,20 @@ cdef class Reshaper(ReshaperBase):
             outside = {value.index: executor.memory.variable(value)
                        for value in self.recorded.variable_values(self.tape)}
         kernels = rebinder.bind(arena, outside, executor.model.pack, self.kernel_class)
-        made = self.make.__new__(self.make)
-        made.origin = (self.recorded, self.tape.numbers_now(), rebinder.offsets, rebinder.total,
-                       (outside.copy(), arena, rebinder.roots, rebinder.scratches))
-        made.ends = rebinder.end_arrays() or None
-        program = made
+        shaped = self.make.__new__(self.make)
+        shaped.origin = (self.recorded, self.tape.numbers_now(), rebinder.offsets, rebinder.total,
+                         (outside.copy(), arena, rebinder.roots, rebinder.scratches))
+        shaped.ends = rebinder.end_arrays() or None
+        program = shaped
         program.begin(Program(kernels, executor.pool), arena)
         return program
 
     cdef bint activate(self, ExecutorBase executor, ShapeCache cache) except -1:
         cdef Segment program
-        if executor.given or slots != self.slots or not self.is_plain():
+        if executor.known_inputs or slots != self.slots or not self.is_plain():
             return False
         cdef tuple key = tuple(executor.shapes)
-        program = cache.found(key)
+        program = cache.find(key)
         if program is None:
             if not self.tape.serve(key):
                 return False
@@ -68,7 +68,7 @@ cdef class Reshaper(ReshaperBase):
                 return False
             try:
                 program = self.bound(executor, arena)
-            except Exception:       # kernels refuse operands that lowering does not check; lowering anew says so
+            except Exception:       # a kernel refused its operands; lowering anew raises the error with its context
                 cache.reshaper = None
                 return False
             if not self.has_served:

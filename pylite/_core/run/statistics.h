@@ -1,30 +1,30 @@
-/* Sums over the differences between a tensor and its reference, for each channel (the last axis), in a fixed order, and
- * exact sums of such sums. */
+/* Sums of the differences between a tensor and its reference, for each channel (the last axis), in a fixed order, and
+ * exact sums of these sums. */
 #ifndef PL_STATISTICS_H
 #define PL_STATISTICS_H
 #include "simd.h"
 #include <math.h>
 #include <string.h>
 
-/* Rows of int64, one number for each channel: elements that are finite on both sides, saturated ones at either end, and
- * samples whose sums are too large to be kept. */
+/* Rows of int64 counts per channel: elements that are finite in both tensors, elements saturated at either end, and
+ * samples whose sums are too large to keep. */
 enum { PL_COUNT, PL_LOW, PL_HIGH, PL_TOO_LARGE, PL_COUNTS };
-/* Rows of exact sums: of the error, of its square, and of the reference's. */
+/* Rows of exact sums: the error, its square, and the square of the reference. */
 enum { PL_ERROR, PL_ERROR2, PL_REFERENCE2, PL_SUMS };
-/* Rows of float, one for each channel: of the error's magnitude and of the reference. */
+/* Rows of float per channel: extremes of the error's magnitude and of the reference. */
 enum { PL_MAX_ERROR, PL_MAX_REFERENCE, PL_MIN_REFERENCE, PL_EXTREMES };
 
-/* An exact sum: a number is split over limbs of 40 bits, of which int64 adds 2^22; what is below 2^-80 is rounded in
- * each addend, so that the order of additions never matters. */
+/* An exact sum: a number is split into limbs of 40 bits, and an int64 can add 2^22 of each.  Each addend is rounded to
+ * a multiple of 2^-80, so that the order of additions never matters. */
 enum { PL_LIMBS = 4 };
 static const double PL_LIMB_UNIT[PL_LIMBS] = {0x1p40, 1.0, 0x1p-40, 0x1p-80};
 
-/* Adds `count` addends to their limbs; limb k is `step` numbers behind limb k - 1.  One that is not finite or reaches
- * 2^80 adds nothing but 1 to too_large. */
+/* Adds `count` addends to their limbs; limb k is `step` numbers behind limb k - 1.  An addend that is not finite or
+ * reaches 2^80 only increments its too_large. */
 static void pl_add_exactly(const double *__restrict__ addends, int64_t *__restrict__ limbs, size_t step,
                            int64_t *__restrict__ too_large, size_t count)
 {
-    const double round = 0x1.8p52; /* added to and subtracted from, it leaves an integer */
+    const double round = 0x1.8p52; /* adding and subtracting it rounds to an integer */
     int64_t bits;
     memcpy(&bits, &round, sizeof bits);
     for (size_t i = 0; i < count; i++)
@@ -41,15 +41,15 @@ static void pl_add_exactly(const double *__restrict__ addends, int64_t *__restri
     }
 }
 
-typedef struct { /* the parameters of a micro-kernel that dequantizes */
+typedef struct { /* parameters of a dequantizing micro-kernel */
     float scale;
     int32_t zero_point;
 } pl_grid;
 
-/* A tensor, its reference, and what is known of their difference.
+/* A tensor, its reference, and the running sums of their difference.
  *
- * dequantize: a micro-kernel, or NULL for values of float; grid: its parameters; size: bytes of a value.  counts,
- * limbs, extremes: the rows above. */
+ * dequantize: a micro-kernel, or NULL for float values; grid: its parameters; size: bytes of a value.  counts, limbs,
+ * extremes: the rows above. */
 typedef struct {
     const char *values;
     const float *reference;
@@ -63,7 +63,7 @@ typedef struct {
 
 enum { PL_LANES = 256, PL_BLOCK = 4096, PL_ROWS = 32 };
 
-/* Observes `rows` rows of n lanes that begin at element `first` and are `step` elements apart, a block after another. */
+/* Observes `rows` rows of n lanes, `step` elements apart and starting at element `first`, block by block. */
 static void pl_observe_rows(const pl_slots *slots, const pl_observed *o, size_t first, size_t rows, size_t n,
                             size_t step, pl_error_sums *sums)
 {
@@ -73,7 +73,7 @@ static void pl_observe_rows(const pl_slots *slots, const pl_observed *o, size_t 
         m = rows < most ? rows : most;
         const float *x = (const float *)o->values + first;
         if (o->dequantize) {
-            const size_t together = n == step ? m : 1; /* rows that lie one behind another */
+            const size_t together = n == step ? m : 1; /* number of adjacent rows, which are converted by one call */
             x = block;
             for (size_t k = 0; k < m; k += together)
                 o->dequantize(together * n, o->values + (first + k * step) * o->size, block + k * n, &o->grid);
@@ -83,17 +83,17 @@ static void pl_observe_rows(const pl_slots *slots, const pl_observed *o, size_t 
     }
 }
 
-/* Adds the sums of n lanes, one or more for each of up to PL_LANES channels from `at` on. */
-static void pl_commit(const pl_observed *o, pl_error_sums *sums, size_t n, size_t at)
+/* Adds the sums of n lanes to their channels, up to PL_LANES from `channel` on; a channel may have several lanes. */
+static void pl_commit(const pl_observed *o, pl_error_sums *sums, size_t n, size_t channel)
 {
-    const size_t c = o->channels, m = n < c - at ? n : c - at;
+    const size_t c = o->channels, m = n < c - channel ? n : c - channel;
     double *rows[PL_SUMS] = {sums->error, sums->error2, sums->reference2};
-    int64_t *counts = o->counts + at;
-    float *extremes = o->extremes + at;
+    int64_t *counts = o->counts + channel;
+    float *extremes = o->extremes + channel;
     for (int row = 0; row < PL_SUMS; row++) {
         for (size_t i = m; i < n; i++)
             rows[row][i % m] += rows[row][i];
-        pl_add_exactly(rows[row], o->limbs + (size_t)row * c + at, PL_SUMS * c, counts + PL_TOO_LARGE * c, m);
+        pl_add_exactly(rows[row], o->limbs + (size_t)row * c + channel, PL_SUMS * c, counts + PL_TOO_LARGE * c, m);
     }
     for (size_t first = 0; first < n; first += m)
         for (size_t j = 0; j < m && first + j < n; j++) {
@@ -142,10 +142,10 @@ static int32_t pl_magnitude(const float *value)
     return bits & INT32_MAX;
 }
 
-/* Counts up to PL_BLOCK values, but those that are not finite. */
+/* Counts the finite ones among up to PL_BLOCK values. */
 static void pl_count(const pl_histogram *h, const float *values, size_t n)
 {
-    int32_t most = 0; /* the bits of the largest magnitude: their order is that of the numbers */
+    int32_t most = 0; /* bits of the largest magnitude; as integers they have the same order as the floats */
     for (size_t i = 0; i < n; i++) {
         int32_t bits = pl_magnitude(values + i);
         bits = bits < PL_INFINITY ? bits : 0;
@@ -159,7 +159,7 @@ static void pl_count(const pl_histogram *h, const float *values, size_t n)
         pl_widen(h, exponent + 1 - PL_BIN_BITS);
     }
     const double factor = ldexp(1, -*h->exponent), inverse = h->inverse * factor, offset = h->offset * factor;
-    float finite[PL_BLOCK]; /* and 0 for others */
+    float finite[PL_BLOCK]; /* the values, with 0 in place of infinities and NaN */
     for (size_t i = 0; i < n; i++) {
         int32_t bits;
         memcpy(&bits, values + i, sizeof bits);
@@ -167,7 +167,8 @@ static void pl_count(const pl_histogram *h, const float *values, size_t n)
         memcpy(finite + i, &bits, sizeof bits);
     }
     int32_t bins[PL_BLOCK];
-    for (size_t i = 0; i < n; i++) { /* floor, by the bits of the place and of what rounding it to an integer adds */
+    for (size_t i = 0; i < n; i++) { /* floor: round to nearest, then subtract 1 if that went up (the sign of `above`)
+    */
         const double place = finite[i] * inverse + offset, shifted = place + 0x1.8p52;
         const double above = place - (shifted - 0x1.8p52);
         int64_t bin, sign;
@@ -177,7 +178,7 @@ static void pl_count(const pl_histogram *h, const float *values, size_t n)
     }
     for (size_t i = 0; i < n; i++)
         bins[i] = pl_magnitude(values + i) < PL_INFINITY ? bins[i] : PL_BINS;
-    uint32_t counts[PL_COPIES][PL_BINS + 1] = {{0}}; /* several, since equal values often follow each other */
+    uint32_t counts[PL_COPIES][PL_BINS + 1] = {{0}}; /* several copies, because equal values often come in a row */
     for (size_t i = 0; i < n; i++)
         counts[i % PL_COPIES][bins[i]]++;
     for (int copy = 0; copy < PL_COPIES; copy++)
@@ -204,7 +205,7 @@ static void pl_count_all(const pl_observed *o, const pl_histogram *histograms)
     }
 }
 
-/* One sample.  Several rows of few channels are taken as one, so that vectors are full. */
+/* Observes one sample.  With few channels, several rows are processed as one, so that vectors are full. */
 static void pl_observe(const pl_slots *slots, const pl_observed *o)
 {
     const size_t c = o->channels;
@@ -216,8 +217,8 @@ static void pl_observe(const pl_slots *slots, const pl_observed *o)
         together = o->elements / c;
     const size_t step = c * together, strips = (step + PL_LANES - 1) / PL_LANES;
     const size_t width = strips > 1 ? ((step + strips - 1) / strips + 15) / 16 * 16 : step;
-    for (size_t at = 0; at < step; at += width) {
-        const size_t n = width < step - at ? width : step - at, rows = o->elements / step;
+    for (size_t first = 0; first < step; first += width) {
+        const size_t n = width < step - first ? width : step - first, rows = o->elements / step;
         pl_error_sums sums;
         memset(sums.error, 0, n * sizeof *sums.error);
         memset(sums.error2, 0, n * sizeof *sums.error2);
@@ -228,10 +229,10 @@ static void pl_observe(const pl_slots *slots, const pl_observed *o)
         memset(sums.high, 0, n * sizeof *sums.high);
         for (size_t i = 0; i < n; i++)
             sums.highest[i] = -HUGE_VALF, sums.lowest[i] = HUGE_VALF;
-        pl_observe_rows(slots, o, at, rows, n, step, &sums);
+        pl_observe_rows(slots, o, first, rows, n, step, &sums);
         if (o->elements % step)
             pl_observe_rows(slots, o, rows * step, 1, o->elements % step, step, &sums);
-        pl_commit(o, &sums, n, at);
+        pl_commit(o, &sums, n, first);
     }
 }
 #endif

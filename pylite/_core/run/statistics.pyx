@@ -1,4 +1,4 @@
-"""Kernels that sum and count the differences of two tensors: what `pylite.validation` measures with."""
+"""Kernels that sum and count the differences between two tensors, for `pylite.validation`."""
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from pylite._core.run.kernel cimport Kernel, kernel_fn
@@ -37,12 +37,12 @@ _SIZES = {"int8": 1, "uint8": 1, "int16": 2, "float32": 4}
 
 
 cdef class Observe(Kernel):
-    """Adds the differences between a tensor and its reference, float32, of one run.
+    """Adds the differences between a tensor and its float32 reference in one run to running sums.
 
-    values: all elements of `dtype` as bytes, channels innermost; real = scale * (value - zero_point), unless they are
-    float32.  An element is saturated if its real value is at most `lowest` where the reference is below `low`, or at
-    least `highest` where it is above `high`.  counts: (COUNTS, channels); limbs: (LIMBS, SUMS * channels); extremes:
-    (EXTREMES, channels).
+    values: the bytes of all elements, of `dtype`, channels innermost; real = scale * (value - zero_point), unless dtype
+    is float32.  An element is saturated if its real value is at most `lowest` and the reference below `low`, or at
+    least `highest` and the reference above `high`.  counts: (COUNTS, channels); limbs: (LIMBS, SUMS * channels);
+    extremes: (EXTREMES, channels).
     """
     cdef pl_observed o
     cdef const pl_slots *slots
@@ -75,11 +75,11 @@ cdef int run_observe(Observe self, pl_pool *pool) noexcept nogil:
 
 
 cdef class Count(Kernel):
-    """Counts a tensor's elements, those of its reference, and the errors, of one run, in three histograms.
+    """Counts a tensor's elements, its reference's elements and the errors of one run in three histograms.
 
-    observed: has the tensor and the reference.  counts: (3, BINS); exponents: of the bins' widths, 3.  A value v that
-    is finite is in bin floor((v * inverse + offset) * 2**-exponent) + BINS / 2; where one is beyond the bins, pairs of
-    them are joined first.  Errors have no offset.
+    observed: the kernel with the tensor and the reference.  counts: (3, BINS); exponents: (3,), of the bins' widths.  A
+    finite value v falls into bin floor((v * inverse + offset) * 2**-exponent) + BINS / 2; if a value lies beyond the
+    bins, pairs of bins are joined first.  Errors have no offset.
     """
     cdef pl_observed o
     cdef pl_histogram histograms[3]
@@ -102,7 +102,8 @@ cdef int run_count(Count self, pl_pool *pool) noexcept nogil:
 
 
 def add_exactly(const double[::1] addends, int64_t[:, ::1] limbs, int64_t[::1] too_large):
-    """Add each addend to an exact sum, a column of `limbs`; where one is not finite or reaches 2^80, to too_large."""
+    """Add each addend to the exact sum in its column of `limbs`; count it in too_large if not finite or at least
+    2^80."""
     if limbs.shape[0] != PL_LIMBS or not limbs.shape[1] == too_large.shape[0] == addends.shape[0]:
         raise ValueError("limbs do not have a column for each addend")
     if addends.shape[0]:

@@ -1,6 +1,6 @@
-"""The memory of values: every Value, View and Scratch of a call becomes a numpy array, and kernels are made on them.
+"""The memory of values: creates the numpy array of each Value, View and Scratch of a call, and the kernels on them.
 
-Compiled, since large graphs have thousands of arrays: here, making one takes a fifth of the time.
+Compiled, because large graphs have thousands of arrays: creating one takes a fifth of the time that Python takes.
 """
 from pylite._core.graph.calls cimport Call, Packed, Scratch, ValueBase, View, element_sizes, element_types, product
 
@@ -11,7 +11,7 @@ from pylite._core.run.kernel import construct
 
 
 cdef class Storage:
-    """The memory of values: the arrays made so far, and the arena for the others.
+    """The memory of values: the arrays created so far, and the arena for the others.
 
     arrays: {tensor index: typed array}; arena: uint8 array; offsets: {root tensor index: byte offset}; scratch:
     {Scratch: byte offset}.  Without an arena, as for constant folding, each value gets an array of its own.
@@ -20,16 +20,16 @@ cdef class Storage:
         self.arrays, self.arena, self.offsets, self.scratch = arrays, arena, offsets, scratch
 
     def array(self, ValueBase value not None):
-        """The array of `value`, of its shape and dtype."""
+        """The array of `value`, with its shape and dtype."""
         return self.typed(value)
 
     cdef object typed(self, ValueBase value):
-        found = self.arrays.get(value.index)
-        if found is None:
-            found = self.arrays[value.index] = value.data if value.data is not None else self.made(value)
-        return found
+        array = self.arrays.get(value.index)
+        if array is None:
+            array = self.arrays[value.index] = value.data if value.data is not None else self.create_array(value)
+        return array
 
-    cdef object made(self, ValueBase value):
+    cdef object create_array(self, ValueBase value):
         cdef ValueBase root = value.root
         dtype = element_types[value.dtype]
         if root is not value and root.index in self.arrays:
@@ -64,12 +64,12 @@ cdef class Storage:
         return ndarray(scratch.shape, element_types[scratch.dtype], self.arena, self.scratch[scratch])
 
     cdef object operand(self, item, pack, others):
-        """The argument of a kernel for `item`, one of the args of its call."""
+        """The argument that a kernel gets for `item`, one of the args of its call."""
         kind = type(item)
         if kind is View:
             return self.viewed(<View>item)
         if kind is Packed:
-            return item if pack is None else pack(item) if (<Packed>item).made is None else (<Packed>item).made
+            return item if pack is None else pack(item) if (<Packed>item).result is None else (<Packed>item).result
         if kind is Scratch:
             return self.temporary(<Scratch>item)
         if isinstance(item, ValueBase):
@@ -78,43 +78,43 @@ cdef class Storage:
 
     cdef list operands(self, Call call, pack, others):
         """The arguments of the kernel of `call`."""
-        cdef list found = list(call.args)
+        cdef list arguments = list(call.args)
         cdef Py_ssize_t i
-        for i in range(len(found)):
-            item = found[i]
+        for i in range(len(arguments)):
+            item = arguments[i]
             kind = type(item)
             if kind is not int and kind is not str:
-                found[i] = self.operand(item, pack, others)
-        return found
+                arguments[i] = self.operand(item, pack, others)
+        return arguments
 
 
 def array_of(value, memory=None, offset=0):
     """An array for `value`, in `memory` or in memory of its own."""
     try:
         return ndarray(value.shape, element_types[value.dtype], memory, offset)
-    except ValueError as problem:       # numpy limits the other dimensions of arrays without elements, too
+    except ValueError as problem:       # numpy limits the dimensions even of arrays without elements
         raise errors.TensorError(f"{value!r} has a shape that numpy cannot represent: {problem}") from None
 
 
 def operands(calls, Storage storage, pack, dict others, named):
-    """The arguments of the kernels of `calls`: for each a list of arrays, packed weights and parameters.
+    """The arguments of the kernels of `calls`: a list of arrays, packed weights and parameters for each.
 
-    pack(packed) -> its result, or None where a Packed stays one; others: {type: function} of further arguments;
-    named(call, problem): the exception to raise.
+    pack(packed): returns the packed array; if pack is None, a Packed stays as it is; others: {type: function} that
+    converts arguments of further types; named(call, problem): the exception to raise.
     """
-    cdef list found = []
+    cdef list arguments = []
     cdef Call call = None
     try:
         for call in calls:
-            found.append(storage.operands(call, pack, others))
+            arguments.append(storage.operands(call, pack, others))
     except Exception as problem:
         raise named(call, problem)
-    return found
+    return arguments
 
 
 def kernels(calls, operands, kernel_class, named):
     """The kernels of `calls` on their `operands`; kernel_class(name): their class."""
-    cdef list made = []
+    cdef list result = []
     cdef dict classes = {}
     cdef Call call = None
     try:
@@ -122,7 +122,7 @@ def kernels(calls, operands, kernel_class, named):
             make = classes.get(call.kernel)
             if make is None:
                 make = classes[call.kernel] = call.kernel if callable(call.kernel) else kernel_class(call.kernel)
-            made.append(construct(make, args, call.names))
-    except Exception as problem:        # above all, arrays that do not fit, which lowering did not check
+            result.append(construct(make, args, call.names))
+    except Exception as problem:        # mostly mismatched arrays, which lowering did not check
         raise named(call, problem)
-    return made
+    return result

@@ -38,16 +38,16 @@ def headers(folder=FOLDER):
 def slots(text):
     """{name: arguments} of PL_SLOTS, in order."""
     macros = dict(re.findall(r"^#define (\w+)(?:\(X\))? +(.*)$", text, re.M))
-    found = {}
+    result = {}
 
     def walk(body):
         for part, name, arguments in re.findall(r"\b(?:(PL_\w*SLOTS\w*)\(X\)|X\((\w+), (\([^()]*\)|\w+)\))", body):
             if part:
                 walk(macros[part])
             else:
-                found[name] = macros.get(arguments, arguments).strip()[1:-1]
+                result[name] = macros.get(arguments, arguments).strip()[1:-1]
     walk(macros["PL_SLOTS"])
-    return {name: " ".join(arguments.split()) for name, arguments in found.items()}
+    return {name: " ".join(arguments.split()) for name, arguments in result.items()}
 
 
 def members(body):

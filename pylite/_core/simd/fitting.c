@@ -52,17 +52,17 @@ enum { LOW_DIGIT = PL_LOW_DIGIT };
 static int fit_start(int64_t *start, const int64_t ratios[2], const sum_q_p *r, const neighbours *k, int fraction,
                      int64_t ideal) {
   const int32_t one = 1 << fraction, mask = one - 1, size = one / BUCKETS;
-  bounds found = {ideal - OFF_START, ideal + OFF_START};
+  bounds range = {ideal - OFF_START, ideal + OFF_START};
   for (int i = 0; i < 256; i++)
-    for (int32_t at = k->place[0][i] / size - 1, last = at + 2; at <= last; at++)
-      for (int j = k->head[at & (BUCKETS - 1)]; j >= 0; j = k->next[j]) {
+    for (int32_t bucket = k->place[0][i] / size - 1, last = bucket + 2; bucket <= last; bucket++)
+      for (int j = k->head[bucket & (BUCKETS - 1)]; j >= 0; j = k->next[j]) {
         if (((k->place[0][i] - k->place[1][j] + k->window) & mask) > 2 * k->window) continue;
         const int32_t v = pl_mbqm_small(k->rule[0][i] + k->rule[1][j], r->y_m, r->y_e) + r->y_zero;
         const int64_t from = (int64_t)v * one - (i - 128) * ratios[0] - (j - 128) * ratios[1];
         const int counts = v >= r->low && v <= r->high; /* others are clamped */
-        if (counts && !joined(&found, v > r->low ? from : INT64_MIN, v < r->high ? from + mask : INT64_MAX)) return 0;
+        if (counts && !joined(&range, v > r->low ? from : INT64_MIN, v < r->high ? from + mask : INT64_MAX)) return 0;
       }
-  *start = found.least + (found.most - found.least) / 2;
+  *start = range.least + (range.most - range.least) / 2;
   return 1;
 }
 
@@ -116,8 +116,8 @@ static int fit_ends(pl_fitted_sum *p, const neighbours *k) {
   pl_fitted_sum sums = *p; /* which gives sums as they are */
   sums.above = sums.below = sums.fraction = sums.rule.y_zero = 0, sums.rule.low = INT32_MIN, sums.rule.high = INT32_MAX;
   for (int i = 0; i < 256; i++)
-    for (int32_t at = (k->place[0][i] >> shift) - 1, last = at + 2; at <= last; at++)
-      for (int j = k->head[at & (BUCKETS - 1)]; j >= 0; j = k->next[j]) {
+    for (int32_t bucket = (k->place[0][i] >> shift) - 1, last = bucket + 2; bucket <= last; bucket++)
+      for (int j = k->head[bucket & (BUCKETS - 1)]; j >= 0; j = k->next[j]) {
         if (((k->place[0][i] - k->place[1][j] + k->window) & mask) > 2 * k->window) continue;
         const int32_t v = pl_mbqm_small(k->rule[0][i] + k->rule[1][j], r->y_m, r->y_e);
         const uint8_t byte = (uint8_t)((p->corrected == 2 ? j : i) - 128) ^ (uint8_t)r->flip;
@@ -204,9 +204,9 @@ static int product_agrees(const pl_fitted_product *p, double s, int32_t reach) {
   pl_fitted_product own = *p;
   own.a_zero = own.b_zero = 0;
   for (int32_t u = 1; u <= steps; u++) {
-    const int32_t at = (int32_t)((u - 0.5) / s);
-    if (at - 2 > reach) break;
-    for (int32_t x = at - 2; x <= at + 3; x++)
+    const int32_t middle = (int32_t)((u - 0.5) / s);
+    if (middle - 2 > reach) break;
+    for (int32_t x = middle - 2; x <= middle + 3; x++)
       for (int sign = -1; sign <= 1; sign += 2) {
         const int32_t v = sign * pl_min32(pl_max32(x, 0), reach);
         const int32_t r = pl_clamp32(pl_mbqm32(v, p->m, p->e) + p->y_zero, p->low, p->high);

@@ -36,9 +36,9 @@ static int fit_line(const staircase *s, int from, int to, int16_t *slope, int16_
     if (abs((s->value[i] - s->value[first]) * across - up * (i - first)) > 2 * across) return 0;
   for (int32_t off = 0; off <= 2 * reach; off += step) { /* to both sides in turn */
     const int32_t m = middle + ((off / step) % 2 ? -(off + 1) / 2 : off / 2);
-    int32_t found;
-    if (m != (int16_t)m || !fit_start(s, from, to, 16, m, &found) || !fit_start(s, from, to, 1, m, &found)) continue;
-    *slope = (int16_t)m, *start = (int16_t)found;
+    int32_t line_start;
+    if (m != (int16_t)m || !fit_start(s, from, to, 16, m, &line_start) || !fit_start(s, from, to, 1, m, &line_start)) continue;
+    *slope = (int16_t)m, *start = (int16_t)line_start;
     return 1;
   }
   return 0;
@@ -46,15 +46,15 @@ static int fit_line(const staircase *s, int from, int to, int16_t *slope, int16_
 
 /* The entry where two lines meet that have the values as their maximum: the farthest below the chord. */
 static int corner(const staircase *s) {
-  int at = 0, first = 0;
+  int farthest = 0, first = 0;
   while (first < 255 && s->value[first + 1] == s->value[0]) first++;
   int32_t far = 0;
   for (int i = first; i < 256; i++) {
     const int32_t below = (s->value[255] - s->value[first]) * (i - first) -
                           (s->value[i] - s->value[first]) * (255 - first);
-    if (below > far) far = below, at = i;
+    if (below > far) far = below, farthest = i;
   }
-  return at;
+  return farthest;
 }
 
 /* A line with its fraction, as lines8 computes it in 16 bits. */
@@ -87,9 +87,9 @@ static int fit(const staircase *s, pl_lines8 *p) {
     p->slope[1] = p->slope[0], p->start[1] = p->start[0];
     return fits(s, p);
   }
-  for (int at = corner(s) - 1, end = at + 2; at <= end; at++)
-    if (at > 0 && at < 256 && fit_line(s, 0, at, p->slope, p->start) &&
-        fit_line(s, at, 256, p->slope + 1, p->start + 1) && fits(s, p))
+  for (int split = corner(s) - 1, end = split + 2; split <= end; split++)
+    if (split > 0 && split < 256 && fit_line(s, 0, split, p->slope, p->start) &&
+        fit_line(s, split, 256, p->slope + 1, p->start + 1) && fits(s, p))
       return 1;
   return 0;
 }

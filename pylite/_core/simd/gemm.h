@@ -128,8 +128,8 @@ static inline ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, pt
 }
 
 /* Pointers to the taps of output pixel `at`, in reading order; bytes: of one element. */
-static inline void pl_taps(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t bytes, const uint8_t **p) {
-  ptrdiff_t x0 = at * g->stride - g->pad;
+static inline void pl_taps(const pl_dw_window *g, ptrdiff_t pixel, ptrdiff_t bytes, const uint8_t **p) {
+  ptrdiff_t x0 = pixel * g->stride - g->pad;
   for (int y = 0; y < g->fh; y++)
     for (int x = 0; x < g->fw; x++) {
       ptrdiff_t ix = x0 + (ptrdiff_t)x * g->dilation;
@@ -138,7 +138,7 @@ static inline void pl_taps(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t bytes,
 }
 
 /* A product whose weights have a scale for each block of the depth.  Panels, sums and scales are stored panel by panel,
- * and within a panel block by block: block i of the panel from column j on, `width` wide, is at pl_at(b, width, i, j).
+ * and within a panel block by block: block i of the panel from column j on, `width` wide, is at pl_block_offset(b, width, i, j).
  */
 typedef struct pl_blocks {
   const uint8_t *panels; /* of pack_b_q8, block by block; nibbles: see pl_tile */
@@ -149,7 +149,7 @@ typedef struct pl_blocks {
   int nibbles;
   float low, high;
 } pl_blocks;
-static inline ptrdiff_t pl_at(const pl_blocks *b, ptrdiff_t width, ptrdiff_t i, ptrdiff_t j) {
+static inline ptrdiff_t pl_block_offset(const pl_blocks *b, ptrdiff_t width, ptrdiff_t i, ptrdiff_t j) {
   return j * b->blocks + i * width;
 }
 
@@ -277,5 +277,5 @@ struct pl_slots;
   /* the same for float; w: [taps][c] */ \
   X(depthwise_f32, (const pl_dw_window *g, const float *w, const float *bias, float low, float high, float *y)) \
   /* exact sums of int16 for channels c..c+n of output pixel `at` */ \
-  X(depthwise_s64, (const pl_dw_window *g, ptrdiff_t at, ptrdiff_t c, int n, const int16_t *w, int64_t *acc))
+  X(depthwise_s64, (const pl_dw_window *g, ptrdiff_t pixel, ptrdiff_t c, int n, const int16_t *w, int64_t *acc))
 #endif

@@ -6,7 +6,7 @@
 
 /* x: the elements, ^ flip; see portable_argmax.h */
 #define PL_ARG_MAX_ARGS \
-  (size_t n, size_t cols, ptrdiff_t stride, ptrdiff_t next, const void *x, uint32_t flip, int32_t *at)
+  (size_t n, size_t cols, ptrdiff_t stride, ptrdiff_t next, const void *x, uint32_t flip, int32_t *argmax)
 
 #define PL_REPEAT_SLACK 32 /* bytes behind its result that repeat_items may write */
 

@@ -104,5 +104,5 @@ typedef struct pl_error_sums {
   X(observe_f32, (size_t rows, size_t n, const float *x, ptrdiff_t x_step, const float *reference, ptrdiff_t r_step, \
                   const pl_range *range, pl_error_sums *sums)) \
   /* y[j] = x[at[j]]: n pixels of `bytes` bytes, those of y `step` bytes apart */ \
-  X(gather_pixels, (size_t n, size_t bytes, const int32_t *at, const uint8_t *x, uint8_t *y, size_t step))
+  X(gather_pixels, (size_t n, size_t bytes, const int32_t *sources, const uint8_t *x, uint8_t *y, size_t step))
 #endif

@@ -83,13 +83,13 @@ PL_FAST static int64_t pl_key(int type, const void *x, size_t i) {
 PL_FAST static int pl_after(pl_ranked a, pl_ranked b) { return a.key < b.key || (a.key == b.key && a.index > b.index); }
 /* a heap whose first entry comes after all others: replace that entry by v */
 PL_FAST static void pl_sift(pl_ranked *heap, size_t n, pl_ranked v) {
-  size_t at = 0;
-  for (size_t child; (child = 2 * at + 1) < n; at = child) {
+  size_t node = 0;
+  for (size_t child; (child = 2 * node + 1) < n; node = child) {
     if (child + 1 < n && pl_after(heap[child + 1], heap[child])) child++;
     if (!pl_after(heap[child], v)) break;
-    heap[at] = heap[child];
+    heap[node] = heap[child];
   }
-  heap[at] = v;
+  heap[node] = v;
 }
 /* the first index from i on whose element is above that at `least`, or where one of both is NaN; n: there is none */
 #define PL_NEXT(T) { \
@@ -113,9 +113,9 @@ PL_FAST static void pl_top_k(int type, size_t n, size_t k, const void *x, pl_ran
     if (count == k && (i = pl_next_above(type, n, i, (size_t)heap[0].index, x)) == n) break;
     pl_ranked v = {pl_key(type, x, i), (int64_t)i};
     if (count < k) {
-      size_t at = count++;
-      for (; at && pl_after(v, heap[(at - 1) / 2]); at = (at - 1) / 2) heap[at] = heap[(at - 1) / 2];
-      heap[at] = v;
+      size_t node = count++;
+      for (; node && pl_after(v, heap[(node - 1) / 2]); node = (node - 1) / 2) heap[node] = heap[(node - 1) / 2];
+      heap[node] = v;
     } else if (pl_after(heap[0], v)) {
       pl_sift(heap, k, v);
     }
@@ -189,8 +189,8 @@ static void pl_normal(uint32_t a, uint32_t b, float out[2]) {
 TASK(cumsum) {
   const int64_t *n = t->n, step = n[4] ? -n[2] : n[2];
   for (ptrdiff_t i = begin; i < end; i++) {
-    ptrdiff_t at = (i * n[1] + (n[4] ? n[1] - 1 : 0)) * n[2] * n[5];
-    if (n[1]) pl_cumsum((int)n[0], (size_t)n[1], (size_t)n[2], step, (int)n[3], P(char, 0) + at, P(char, 1) + at);
+    ptrdiff_t offset = (i * n[1] + (n[4] ? n[1] - 1 : 0)) * n[2] * n[5];
+    if (n[1]) pl_cumsum((int)n[0], (size_t)n[1], (size_t)n[2], step, (int)n[3], P(char, 0) + offset, P(char, 1) + offset);
   }
 }
 /* p: x, values, indices, heap of k if it is more than PL_FEW; n: type, length, k, bytes of an element, of an index */
@@ -256,9 +256,9 @@ TASK(reverse_sequence) {
             return;
           }
           const ptrdiff_t from = along < length ? length - 1 - along : along;
-          const ptrdiff_t at = ((o * n[0] + p) * n[1] + m) * n[2] + q;
+          const ptrdiff_t target = ((o * n[0] + p) * n[1] + m) * n[2] + q;
           const ptrdiff_t source = ((o * n[0] + (n[4] ? from : p)) * n[1] + m) * n[2] + (n[4] ? q : from);
-          memcpy(P(char, 2) + at * n[3], P(char, 0) + source * n[3], (size_t)n[3]);
+          memcpy(P(char, 2) + target * n[3], P(char, 0) + source * n[3], (size_t)n[3]);
         }
 }
 /* y, sizes of dimensions as one operand has them, becomes what they are broadcast with x, the other's;
@@ -348,12 +348,12 @@ TASK(unique) {
   for (int64_t i = 0; i < n; i++) {
     const int64_t key = pl_key(type, t->p[0], (size_t)i);
     const int nan = type == PL_float32 && P(float, 0)[i] != P(float, 0)[i];
-    int64_t at = (int64_t)((uint64_t)key * 0x9E3779B97F4A7C15u >> 32) & last;
+    int64_t slot = (int64_t)((uint64_t)key * 0x9E3779B97F4A7C15u >> 32) & last;
     int32_t which = count;
     if (!nan) { /* a NaN is looked for by none: many of them would make the search take n steps each */
-      while (slots[at] >= 0 && pl_key(type, t->p[0], (size_t)places[slots[at]]) != key) at = (at + 1) & last;
-      if (slots[at] < 0) slots[at] = count;
-      which = slots[at];
+      while (slots[slot] >= 0 && pl_key(type, t->p[0], (size_t)places[slots[slot]]) != key) slot = (slot + 1) & last;
+      if (slots[slot] < 0) slots[slot] = count;
+      which = slots[slot];
     }
     if (which == count) {
       memcpy(P(char, 5) + (size_t)count * size, P(char, 0) + (size_t)i * size, size);

@@ -242,13 +242,13 @@ static int type_number(const char *name) {
 int pl_wide_parameters(int operands, const char *words, int32_t *p) {
   char op[32], x[32], y[32];
   if (sscanf(words, "%31s %31s %31s", op, x, y) != 3) return 0;
-  parameters found = {-1, type_number(x), type_number(y)};
-  if (found.x_type < 0 || found.y_type < 0) return 0;
-  const int is_float = pl_cast_types[found.x_type].is_float;
+  parameters parsed = {-1, type_number(x), type_number(y)};
+  if (parsed.x_type < 0 || parsed.y_type < 0) return 0;
+  const int is_float = pl_cast_types[parsed.x_type].is_float;
 #define FIND(ops) \
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) { \
     const int exists = is_float ? ops[i].of_real != NULL : ops[i].of_int != NULL; \
-    if (exists && !strcmp(ops[i].name, op)) found.op = (int32_t)i; \
+    if (exists && !strcmp(ops[i].name, op)) parsed.op = (int32_t)i; \
   }
   if (operands == 1) {
     FIND(unary_ops)
@@ -256,6 +256,6 @@ int pl_wide_parameters(int operands, const char *words, int32_t *p) {
     FIND(binary_ops)
   }
 #undef FIND
-  memcpy(p, &found, sizeof found);
-  return found.op >= 0;
+  memcpy(p, &parsed, sizeof parsed);
+  return parsed.op >= 0;
 }

@@ -23,15 +23,15 @@ static void winograd_in(ptrdiff_t tiles, ptrdiff_t c, const float *const *line, 
     COLUMN(p, d[0]);
     COLUMN(p, d[1]);
     for (ptrdiff_t t = 0; t < tiles; t++, to += c) {
-      float *at = to;
+      float *point = to;
       COLUMN(p, d[2]);
       COLUMN(p, d[3]);
 #pragma GCC unroll 4
-      for (int x = 0; x < 4; x++, at += 4 * next) {
-        IN_REGISTER(at);
+      for (int x = 0; x < 4; x++, point += 4 * next) {
+        IN_REGISTER(point);
 #pragma GCC unroll 4
         for (int y = 0; y < 4; y++)
-          STORE(at + y * next, x == 0   ? SUBTRACT(d[0][y], d[2][y])
+          STORE(point + y * next, x == 0   ? SUBTRACT(d[0][y], d[2][y])
                                : x == 1 ? ADD(d[1][y], d[2][y])
                                : x == 2 ? SUBTRACT(d[2][y], d[1][y])
                                         : SUBTRACT(d[1][y], d[3][y]));
@@ -48,14 +48,14 @@ static void winograd_out(ptrdiff_t tiles, ptrdiff_t n, const float *m, ptrdiff_t
     const ptrdiff_t part = n - k < LANES ? n - k : LANES;
     const VECTOR start = !bias ? SPLAT(0.0f) : part == LANES ? LOAD(bias + k) : LOAD_FIRST(bias + k, part);
     for (ptrdiff_t t = 0; t < tiles; t++) {
-      const float *at = m + t * width + k;
+      const float *point = m + t * width + k;
       VECTOR s[4][2], r[2][2];
 #pragma GCC unroll 4
-      for (int x = 0; x < 4; x++, at += 4 * next) {
-        IN_REGISTER(at);
-        const VECTOR v1 = LOAD(at + next), v2 = LOAD(at + 2 * next);
-        s[x][0] = ADD(LOAD(at), ADD(v1, v2));
-        s[x][1] = SUBTRACT(SUBTRACT(v1, v2), LOAD(at + 3 * next));
+      for (int x = 0; x < 4; x++, point += 4 * next) {
+        IN_REGISTER(point);
+        const VECTOR v1 = LOAD(point + next), v2 = LOAD(point + 2 * next);
+        s[x][0] = ADD(LOAD(point), ADD(v1, v2));
+        s[x][1] = SUBTRACT(SUBTRACT(v1, v2), LOAD(point + 3 * next));
       }
 #pragma GCC unroll 2
       for (int i = 0; i < 2; i++) {

@@ -1,11 +1,11 @@
-"""Activations of floats are applied by the operators before them."""
+"""Fuses float activations into the operators before them."""
 from pylite.ir import registry
 from pylite.ir.graph import replace
 from pylite.ir.lowered import ACTIVATIONS, FusedActivation
 
 
 def run(subgraph, find):
-    """(the Subgraph in which operators apply the activations of floats that follow them, [FusedActivation]).
+    """(the Subgraph whose operators apply the float activations that followed them, [FusedActivation]).
 
     find(operator): its Op.
     """
@@ -26,7 +26,7 @@ def run(subgraph, find):
 
 
 def _reader_counts(subgraph):
-    """{tensor: how many operands read it}; the caller of the graph reads its outputs."""
+    """{tensor: number of its readers}; the caller of the graph counts as a reader of its outputs."""
     counts = {}
     for indices in (*[operator.inputs for operator in subgraph.operators], subgraph.outputs):
         for i in indices:
@@ -35,7 +35,7 @@ def _reader_counts(subgraph):
 
 
 def _is_builtin(operator, find):
-    """Is the activation pylite's own, not one that the user registered?"""
+    """Is the activation pylite's own op?  The user may have registered another."""
     return find(operator).lower is registry.find(operator.name).lower
 
 

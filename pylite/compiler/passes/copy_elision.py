@@ -1,6 +1,6 @@
-"""Concat/split aliasing: a slice is placed in the memory of the full tensor, and the copy between them is not run.
+"""Concat/split aliasing: places a slice in the memory of the full tensor, so that the copy between them is not run.
 
-The inputs of a concat are computed where its output has them; the outputs of a split are read where its input has them.
+The inputs of a concat are computed in place in its output; the outputs of a split are read in place from its input.
 """
 from itertools import groupby
 from operator import attrgetter
@@ -12,8 +12,8 @@ from pylite.compiler.slice_copies import slice_copy
 from pylite.ir.lowered import COPY
 from pylite.ir.values import Banded, Value, View
 
-# The benefit threshold: aliasing is tried where more than one call in CALLS_PER_COPY copies a slice, or they copy more
-# than MANY_BYTES.  It takes time once, and saves little where there are few copies.
+# The benefit threshold: aliasing is tried if more than one call in CALLS_PER_COPY copies a slice, or if these calls
+# copy more than MANY_BYTES.  Otherwise it would save less time than it takes.
 CALLS_PER_COPY = 8
 MANY_BYTES = 1 << 16
 
@@ -21,7 +21,7 @@ MANY_BYTES = 1 << 16
 def run(lowered, lifetimes):
     """The Lifetimes and Plan of `lowered` without the copies that aliasing replaces.
 
-    With all copies where that takes a smaller arena.  lifetimes: the Lifetimes with all copies.
+    If the arena is smaller with all copies, these are kept.  lifetimes: the Lifetimes with all copies.
     """
     copies = _slice_copies(lowered, lifetimes)
     plain = None
@@ -33,7 +33,7 @@ def run(lowered, lifetimes):
                 break
             ranges = elision.lifetimes()
             plan = placement.place(ranges)
-            if plan.total > elision.peak - ALIGNMENT:       # no more is alive, but blocks may fit together worse
+            if plan.total > elision.peak - ALIGNMENT:         # the blocks may fit together worse
                 plain = plain or placement.place(lifetimes)
             if plain is None or plan.total <= plain.total:
                 elision.apply(lowered)
@@ -43,7 +43,7 @@ def run(lowered, lifetimes):
 
 
 def _slice_copies(lowered, lifetimes):
-    """The SliceCopies that might be left out.  None where other segments, or plug-ins in C, see the tensors."""
+    """The SliceCopies that may be elided.  There are none if other segments, or plug-ins in C, see the tensors."""
     if lifetimes.banded or lowered.boundary or lowered.later or lowered.evaluated:
         return []
     return [copy for step in lifetimes.copies if (copy := slice_copy(lowered.calls[step], step)) is not None]
@@ -56,7 +56,7 @@ def _is_beneficial(copies, calls):
 class Elision:
     """Aliases the slices of all copies that the rules allow, node by node.
 
-    notes: {step of a copy that is left out: why}; peak: bytes alive at the peak before; log: undoes everything.
+    notes: {step of an elided copy: why}; peak: bytes alive at the peak without elision; log: undoes all changes.
     """
 
     def __init__(self, lowered, lifetimes, copies):
@@ -69,11 +69,11 @@ class Elision:
         self.rewritten = lifetimes.rewritten.copy()
         self.members = self._members(lowered, copies)   # {root of a slice or full tensor: the values in its memory}
         self.uses = self._uses() if any(copy.runs for copy in copies) else {}   # {value: its (step, argument)s}
-        self.source_node = {}   # {root that was split: the node that did, False where several did}
-        self.rewriter = {}      # {root that was split: the node whose slices are written over later}
-        self.clobbered = {}     # values whose contents are written over before the end of a run
-        self.strided = {}       # values that are no single run of bytes any more
-        self.views = {}         # {(step, argument): the View that the call gets instead}
+        self.source_node = {}   # {root that was split: the node that split it, False if several did}
+        self.rewriter = {}      # {root that was split: the node whose slices are overwritten later}
+        self.clobbered = {}     # values that are overwritten before the end of a run
+        self.strided = {}       # values that are no longer a single run of bytes
+        self.views = {}         # {(step, argument): the View that replaces the argument}
         self.notes = {}
         for _, group in groupby(copies, attrgetter("node")):
             self._elide(tuple(group))
@@ -96,7 +96,8 @@ class Elision:
         return uses
 
     def _elide(self, copies):
-        """Alias the slices of `copies`, all of one node; where that raises the peak, each that alone does not."""
+        """Alias the slices of all `copies` of one node; if that raises the peak, only slices that do not raise it
+        alone."""
         mark, notes = self.ranges.mark(), {}
         for copy in copies:
             views = self._views(copy) if self._rules_allow(copy) else None
@@ -118,13 +119,13 @@ class Elision:
                 and (self._dies_in_concat(copy) if copy.is_concat else self._survives_split(copy)))
 
     def _can_move(self, copy):
-        """The slice is all that its root holds, and neither it nor the full tensor is strided already."""
+        """Is the slice all that its root holds, and is neither it nor the full tensor strided already?"""
         root = copy.slice.root
         return (root in self.members and root.nbytes == copy.slice.nbytes
                 and copy.slice not in self.strided and copy.full not in self.strided)
 
     def _is_hidden(self, copy):
-        """The caller of the graph must not see or change one of its tensors through another."""
+        """Is the aliasing invisible to the caller, who must not see or change one tensor through another?"""
         full = copy.full.root
         return not self._has_output(copy.slice.root) or (
             copy.runs is None and full.kind == "temporary" and not self._has_output(full))
@@ -133,14 +134,15 @@ class Elision:
         return any(value.index in self.outputs for value in self.members[root])
 
     def _dies_in_concat(self, copy):
-        """Nothing reads the slice after the concat, so that the full tensor may be written over."""
+        """Does nothing read the slice after the concat?  Then the full tensor may be overwritten."""
         _, last = self.ranges.steps[copy.slice.root]
         return last <= copy.step
 
     def _survives_split(self, copy):
-        """Nothing writes over the full tensor after the split.
+        """Does nothing overwrite the full tensor after the split?
 
-        Its slices may be written over where all are of one node, and nothing else reads the full tensor later.
+        Its slices may be overwritten if a single node produces all of them and nothing else reads the full tensor
+        later.
         """
         node, slice_root, root = copy.node, copy.slice.root, copy.full.root
         if self.rewritten.get(root, -1) >= copy.step or self.rewriter.get(root, node) is not node:
@@ -149,14 +151,14 @@ class Elision:
             self.source_node.get(root, node) is node and self._is_last_reader(node, root))
 
     def _is_last_reader(self, node, root):
-        """Before aliasing, is `node` the last one that reads the temporary `root`?"""
+        """Is `node`, before aliasing, the last reader of the temporary `root`?"""
         last = self.before.last.get(root, len(self.calls))
         return root.kind == "temporary" and last < len(self.calls) and self.calls[last].node is node
 
     def _views(self, copy):
-        """{(step, argument): the View that the call gets} for the calls that need one.
+        """{(step, argument): the View for it} of all calls that need one.
 
-        None where a value would not be aligned, or a kernel does not take its argument strided.
+        None if a value would not be aligned, or if a kernel does not accept its argument strided.
         """
         members = self.members[copy.slice.root]
         if copy.runs is None:
@@ -176,12 +178,12 @@ class Elision:
         call = self.calls[step]
         view = copy.view_in_full(self.views.get((step, i), call.args[i])) if i in call.strided else None
         if view is not None and view.strides[-1] != 1 and view.shape[-1] > 1 and call.kernel != COPY:
-            return None         # only copies take a last axis that is not contiguous
+            return None         # only copies accept a last axis that is not contiguous
         return view
 
     # ---- changes ---------------------------------------------------------------------------------------------
     def _alias(self, copy, views):
-        """Place all that the slice's root holds in the memory of the full tensor."""
+        """Place everything in the slice's root in the memory of the full tensor."""
         log, inner, outer = self.log, copy.slice.root, copy.full.root
         if copy.is_concat:
             self._record_concat(inner, outer)
@@ -202,14 +204,15 @@ class Elision:
         self.ranges.merge(inner, outer)
 
     def _record_concat(self, inner, outer):
-        """A write over the slice is one over the full tensor; a write over the full tensor clobbers the slice."""
+        """Record that writes to the slice overwrite the full tensor, and that writes to the full tensor clobber the
+        slice."""
         if inner in self.rewritten:
             self.log.set(self.rewritten, outer, max(self.rewritten[inner], self.rewritten.get(outer, -1)))
         if outer in self.rewritten:
             self._clobber(self.members[inner])
 
     def _record_split(self, copy, inner, outer):
-        """A write over the slice clobbers the values of the full tensor that share its bytes."""
+        """Record that writes to the slice clobber the values of the full tensor that share its bytes."""
         if inner in self.rewritten:
             begin = copy.byte_offset + copy.full.byte_offset
             end = begin + copy.slice.nbytes
@@ -225,8 +228,8 @@ class Elision:
 
     # ---- results ---------------------------------------------------------------------------------------------
     def lifetimes(self):
-        """The Lifetimes without the copies that are left out; steps count the calls that stay."""
-        step_of, count = [], 0          # the new number of each step, or of the next one that stays
+        """The Lifetimes without the elided copies; steps count the remaining calls."""
+        step_of, count = [], 0          # the new number of each step, or for an elided step of the next one
         for step in range(len(self.calls)):
             step_of.append(count)
             count += step not in self.notes
@@ -242,7 +245,7 @@ class Elision:
         return result
 
     def apply(self, lowered):
-        """Take the copies that are left out from `lowered`, and let calls see slices in the full tensors."""
+        """Remove the elided copies from `lowered`, and make its calls take slices as views of the full tensors."""
         for step, note in self.notes.items():
             lowered.notes[self.calls[step].node.index] = note
         for (step, i), view in self.views.items():

@@ -1,4 +1,4 @@
-"""Chains of element-wise calls: functions of bytes become one lookup table, others run block by block."""
+"""Fuses chains of element-wise calls: functions of bytes become one lookup table, other chains run block by block."""
 import itertools
 from collections import Counter
 from math import prod
@@ -13,16 +13,16 @@ ELEMENTWISE = UNARY, BINARY
 
 
 def run(lowered):
-    """The Lowered with one table for each chain of functions of bytes, and one call for each other chain."""
+    """The Lowered with each chain of functions of bytes as one table, and every other chain as one call."""
     fuse_tables(lowered)
     fuse_blocks(lowered)
     return lowered
 
 
 class _Counts(dict[object, int]):
-    """{root: the number of arguments in its memory}; 0 where the caller of the graph reads it.
+    """{root: number of arguments in its memory}; 0 if the caller of the graph reads it.
 
-    They are counted when the first one is looked up, which in most graphs is never.
+    The first look-up counts all of them; most graphs never look one up.
     """
 
     def __init__(self, lowered):
@@ -36,7 +36,7 @@ class _Counts(dict[object, int]):
 
 # ---- tables --------------------------------------------------------------------------------------------------
 def fuse_tables(lowered):
-    """Chains of functions of one operand, from bytes to bytes, become one table each."""
+    """Replace each chain of one-operand functions from bytes to bytes by one table."""
     counts = _Counts(lowered)
     chain, calls = [], []
     for call in lowered.calls:
@@ -52,11 +52,11 @@ def _follows(call, before, counts):
     """Is `call` the only reader of the result of `before`?"""
     x, y = call.args[2].value, before.args[3].value
     return (x.root is y.root and counts[x.root] == 2 and x.root.kind == "temporary" and x.root.nbytes == y.nbytes
-            and call.args[1] == before.args[1])         # BITCAST makes other elements of the same bytes
+            and call.args[1] == before.args[1])         # BITCAST changes the number of elements
 
 
 def _as_table(lowered, chain):
-    """The chain with one table for the calls from the first that reads bytes to the last that writes some."""
+    """The chain with one table in place of the calls from the first that reads bytes to the last that writes bytes."""
     readers = [i for i, call in enumerate(chain) if call.args[2].value.nbytes == call.args[1]]
     writers = [i for i, call in enumerate(chain) if call.args[3].value.nbytes == call.args[1]]
     if not readers or not writers or readers[0] >= writers[-1]:
@@ -80,7 +80,7 @@ def _as_table(lowered, chain):
 class _Step:
     """The arguments of an element-wise call: its micro-kernel, n elements, and operands with their bytes per element.
 
-    An operand of a single element has 0 bytes per element.  fits: is each operand contiguous as y is, or one element?
+    A single-element operand has 0 bytes per element.  fits: is each operand either contiguous like y or one element?
     """
     __slots__ = ("call", "name", "n", "operands", "y", "p", "fits")
 
@@ -100,7 +100,8 @@ class _Step:
                              for x, dense in operands]
 
     def follows(self, before, counts):
-        """Is this call the only reader of the result of `before`, and that too large for the first-level cache?"""
+        """Is this call the only reader of the result of `before`, and is the result too large for the first-level
+        cache?"""
         y = before.y.value
         reads = [size for x, size in self.operands if type(x) is View and x.value.root is y.root]
         return (y.nbytes >= STREAMED and self.n == before.n and y.root.kind == "temporary" and y.root.nbytes == y.nbytes
@@ -108,7 +109,7 @@ class _Step:
 
 
 def fuse_blocks(lowered):
-    """Chains of element-wise calls, each the only reader of the one before, become one call each."""
+    """Replace each chain of element-wise calls by one call; each call in it is the only reader of the one before."""
     counts, longest = _Counts(lowered), kernel_class("elementwise.CHAIN_LENGTH")
     chain, calls = [], []
     for call in lowered.calls:
@@ -133,7 +134,7 @@ def fuse_blocks(lowered):
 
 
 def _as_one(chain):
-    """The Call that does all the steps."""
+    """The Call that runs all steps of a chain."""
     last, before = chain[-1], None
     if len(chain) == 1:
         return last.call

@@ -7,7 +7,7 @@ from pylite.ir.values import is_owned, roots
 
 
 def run(lowered):
-    """The Lowered with late reads.  A read passes no call that may change the variable."""
+    """The Lowered with late reads.  A read never moves past a call that may change the variable."""
     calls = lowered.calls
     for step in range(len(calls) - 1, -1, -1):
         call = calls[step]

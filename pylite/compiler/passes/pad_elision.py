@@ -1,4 +1,4 @@
-"""A PAD whose readers all add the border themselves is not run."""
+"""Removes PADs whose readers all add the border themselves."""
 from pylite.ir.values import roots
 
 

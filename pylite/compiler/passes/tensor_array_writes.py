@@ -1,7 +1,7 @@
-"""A write of one element of a TensorArray in a loop body becomes one operator whose shapes are known.
+"""Replaces the write of one TensorArray element in a loop body by one operator whose shapes are known.
 
 TensorFlow's converter writes element i as the concatenation of x[:i], the element and x[i + 1:], whose shapes depend on
-data in each iteration.  DYNAMIC_UPDATE_SLICE does the same, and its shapes are known.
+data in each iteration.  DYNAMIC_UPDATE_SLICE has the same result, and its shapes are known.
 """
 import numpy as np
 
@@ -12,7 +12,7 @@ WRITE_CODE = 151
 
 
 def run(subgraph):
-    """The Subgraph with a DYNAMIC_UPDATE_SLICE for each write, without the operators that only the writes needed."""
+    """The Subgraph with each write as a DYNAMIC_UPDATE_SLICE, without the operators that only the writes needed."""
     producers = {i: operator for operator in subgraph.operators for i in operator.outputs}
     writes = {}
     for operator in subgraph.operators:
@@ -48,7 +48,7 @@ def _is_dead(operator, used, unused):
 
 # ---- the pattern ---------------------------------------------------------------------------------------------
 def _write(tensors, concat, producers):
-    """The Operator that does what `concat` does, or None where it is no write."""
+    """The Operator that replaces `concat`; None if `concat` is not a write."""
     before, item, after = concat.inputs
     head, tail = producers.get(before), producers.get(after)
     if not head or not tail or head.name != "SLICE" or tail.name != "SLICE" or head.inputs[0] != tail.inputs[0]:
@@ -72,7 +72,7 @@ def _is_element(item, x):
 
 
 def _is_alike(y, x):
-    """Is y an array of such elements as x has?"""
+    """Is y an array with the same kind of elements as x?"""
     return y.shape[1:] == x.shape[1:] and _have_same_scales(x.quantization, y.quantization)
 
 
@@ -83,7 +83,7 @@ def _have_same_scales(a, b):
 
 
 def _are_rest(tensors, x, head, tail, producers):
-    """Is `head` x[:i], and `tail` x[i + 1:]?"""
+    """Is `head` x[:i] and `tail` x[i + 1:]?"""
     rank, inner = len(x.shape), list(x.shape[1:])
     if _constant(tensors[head.inputs[1]]) != [0] * rank or _constant(tensors[tail.inputs[2]]) not in (
             [-1] * rank, [-1, *inner]):
@@ -104,7 +104,7 @@ def _is_next(tensors, after, index, producers):
 
 
 def _vector(tensors, index, producers):
-    """(tensor, constants) where tensor `index` has the tensor's one element and then the constants, else None."""
+    """(tensor, constants) if tensor `index` consists of that tensor's one element and then the constants, else None."""
     index = _source(index, producers)
     producer = producers.get(index)
     if producer is None or producer.name != "CONCATENATION":
@@ -114,7 +114,7 @@ def _vector(tensors, index, producers):
 
 
 def _source(index, producers):
-    """The tensor that tensor `index` is a reshape of."""
+    """The tensor from which tensor `index` was reshaped."""
     while (producer := producers.get(index)) is not None and producer.name == "RESHAPE":
         index = producer.inputs[0]
     return index

@@ -16,12 +16,12 @@ PL_INLINE void finish_outputs(int N, const sums *acc, const filter *from, uint8_
 /* For filters whose lines or weights are too large for the buffers. */
 static void large_filter(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
   for (int i = 0; i < g->lines; i++)
-    for (ptrdiff_t at = 0; at < g->pixels; at++)
+    for (ptrdiff_t output = 0; output < g->pixels; output++)
       for (ptrdiff_t b = 0; b * NR < g->c; b++) {
         int32_t acc[NR] = {0};
         uint8_t bytes[NR];
         const finish_params f = finish_params_of(flip, w_zero, q, b * NR);
-        const ptrdiff_t c = pl_block_start(b, NR, g->c), origin = at * g->stride - g->pad;
+        const ptrdiff_t c = pl_block_start(b, NR, g->c), origin = output * g->stride - g->pad;
         const int n = g->c < NR ? (int)g->c : NR;
         for (int t = 0; t < g->fh * g->fw; t++) {
           const uint8_t *row = g->row[i * g->stride + t / g->fw];
@@ -35,7 +35,7 @@ static void large_filter(const pl_dw_window *g, int flip, int w_zero, const void
         sums sum = load_sums(acc);
         sum.low = vaddq_s32(sum.low, load_sums(f.bias).low), sum.high = vaddq_s32(sum.high, load_sums(f.bias).high);
         finish(1, &sum, &f, f.left, bytes, 0);
-        memcpy(y + i * g->y_line + at * g->c + c, bytes, (size_t)n);
+        memcpy(y + i * g->y_line + output * g->c + c, bytes, (size_t)n);
       }
 }
 

@@ -128,12 +128,12 @@ PL_INLINE void add_group(int N, int stride, int tail, const uint8_t *line, const
 }
 /* Subtracts the zero point of the weights times the sums of the pixels. */
 static __attribute__((noinline)) void subtract_zero(int N, int stride, const filter *f, const uint8_t *const *lines,
-                                                    ptrdiff_t at, sums *acc) {
+                                                    ptrdiff_t offset, sums *acc) {
   for (int i = 0; i < N; i++) {
     sums all = {vdupq_n_s32(0), vdupq_n_s32(0)};
     for (int y = 0; y < f->height; y++)
       for (int k = 0; k < f->groups; k++) {
-        const int8_t *x = (const int8_t *)lines[y] + at + (i * stride / GROUP + k) * GROUP_BYTES;
+        const int8_t *x = (const int8_t *)lines[y] + offset + (i * stride / GROUP + k) * GROUP_BYTES;
         if (k + 1 == f->groups && f->tail && PLACE(i) < 2) continue;
         all.low = vdotq_s32(all.low, vld1q_s8(x), f->ones[k][PLACE(i)]);
         all.high = vdotq_s32(all.high, vld1q_s8(x + 16), f->ones[k][PLACE(i)]);
@@ -143,13 +143,13 @@ static __attribute__((noinline)) void subtract_zero(int N, int stride, const fil
   }
 }
 #define WIDTHS(X) /* none: whole groups of pixels are multiplied, whatever the width */
-PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint8_t *const *lines, ptrdiff_t at,
+PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint8_t *const *lines, ptrdiff_t offset,
                        sums *acc) {
   const int8_t *w = f->w;
   (void)width;
   EACH acc[i] = f->bias;
   for (int y = 0; y < f->height; y++) {
-    const uint8_t *x = lines[y] + at;
+    const uint8_t *x = lines[y] + offset;
     for (int k = f->tail; k < f->groups; k++, x += GROUP_BYTES, w += 4 * GROUP_BYTES)
       add_group(N, stride, 0, x, w, acc);
     if (f->tail) {
@@ -160,7 +160,7 @@ PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint
   if (!f->simple) {
     sums copy[MOST]; /* a copy: `acc` leaves its registers if its address is taken */
     EACH copy[i] = acc[i];
-    subtract_zero(N, stride, f, lines, at, copy);
+    subtract_zero(N, stride, f, lines, offset, copy);
     EACH acc[i] = copy[i];
   }
 }

@@ -75,12 +75,12 @@ PL_INLINE void add_line(int N, int stride, int width, int inside, const pixels *
       EACH_VECTOR acc[i].v[v] = vfmaq_f32(acc[i].v[v], pixel.v[v], weights[p - i * stride].v[v]);
   }
 }
-PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint8_t *const *lines, ptrdiff_t at,
+PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint8_t *const *lines, ptrdiff_t offset,
                        sums *acc) {
   const float *w = f->w[0];
   EACH_OUTPUT EACH_VECTOR acc[i].v[v] = vld1q_f32(f->bias + 4 * v);
   for (int y = 0; y < f->height; y++) {
-    const float *x = (const float *)(lines[y] + at);
+    const float *x = (const float *)(lines[y] + offset);
     KEEP(x);
     if (width) {
       const pixels line = {x, NR, 0, NULL};
@@ -109,9 +109,9 @@ PL_INLINE void finish_outputs(int N, const sums *acc, const filter *f, float *y,
 
 /* ---- 3x3 filters: so few products of a pixel do not pay for copying it ---- */
 /* Four outputs, output pixels at + k * every, of a block of channels. */
-PL_INLINE void outputs3x3(int stride, int inside, const pl_dw_window *g, const float *const *rows, ptrdiff_t at,
+PL_INLINE void outputs3x3(int stride, int inside, const pl_dw_window *g, const float *const *rows, ptrdiff_t pixel,
                           ptrdiff_t every, ptrdiff_t c, const filter *f, float *y) {
-  const ptrdiff_t origin = at * stride - g->pad;
+  const ptrdiff_t origin = pixel * stride - g->pad;
   pixels line = {NULL, every * g->c, 0, (const float *)g->zero + c};
   sums acc[TOGETHER];
 #pragma GCC unroll 9
@@ -127,7 +127,7 @@ PL_INLINE void outputs3x3(int stride, int inside, const pl_dw_window *g, const f
     line.x = rows[k] + origin * g->c + c;
     add_line(TOGETHER, stride, 3, inside, &line, f->w[3 * k], acc);
   }
-  finish_outputs(TOGETHER, acc, f, y + at * g->c + c, every * g->c);
+  finish_outputs(TOGETHER, acc, f, y + pixel * g->c + c, every * g->c);
 }
 PL_INLINE void filter3x3(int stride, const pl_dw_window *window, const parameters *p, float *y) {
   const pl_dw_window own = *window, *const g = &own;
@@ -140,12 +140,12 @@ PL_INLINE void filter3x3(int stride, const pl_dw_window *window, const parameter
       for (ptrdiff_t first = 0; first < every; first++) {
         const float *const *rows = (const float *const *)g->row + i * stride;
         const ptrdiff_t last = first + ((g->pixels - first - 1) / every - (TOGETHER - 1)) * every; /* of the fours */
-        for (ptrdiff_t at = first;; at = at + TOGETHER * every < last ? at + TOGETHER * every : last) {
-          const ptrdiff_t origin = at * stride - g->pad;
+        for (ptrdiff_t pixel = first;; pixel = pixel + TOGETHER * every < last ? pixel + TOGETHER * every : last) {
+          const ptrdiff_t origin = pixel * stride - g->pad;
           if (origin >= 0 && origin + (3 * stride + 2) * every < g->width)
-            outputs3x3(stride, 1, g, rows, at, every, c, &f, y + i * g->y_line);
-          else outputs3x3(stride, 0, g, rows, at, every, c, &f, y + i * g->y_line);
-          if (at >= last) break;
+            outputs3x3(stride, 1, g, rows, pixel, every, c, &f, y + i * g->y_line);
+          else outputs3x3(stride, 0, g, rows, pixel, every, c, &f, y + i * g->y_line);
+          if (pixel >= last) break;
         }
       }
   }
@@ -167,12 +167,12 @@ static int lines3x3(const pl_dw_window *g, const parameters *p, float *y) {
 /* For filters whose lines or weights are too large for the buffers: output by output. */
 static void large_filter(const pl_dw_window *g, const parameters *p, float *y) {
   for (int line = 0; line < g->lines; line++)
-    for (ptrdiff_t at = 0; at < g->pixels; at++) {
-      float *const to = y + line * g->y_line + at * g->c;
+    for (ptrdiff_t pixel = 0; pixel < g->pixels; pixel++) {
+      float *const to = y + line * g->y_line + pixel * g->c;
       for (ptrdiff_t j = 0; j < g->c; j++) to[j] = p->bias ? p->bias[j] : 0;
       for (int t = 0; t < g->fh * g->fw; t++) {
         const float *row = (const float *)g->row[line * g->stride + t / g->fw], *w = p->w + t * g->c;
-        const ptrdiff_t x = at * g->stride - g->pad + (ptrdiff_t)(t % g->fw) * g->dilation;
+        const ptrdiff_t x = pixel * g->stride - g->pad + (ptrdiff_t)(t % g->fw) * g->dilation;
         if (!row || x < 0 || x >= g->width) continue;
         for (ptrdiff_t j = 0; j < g->c; j++) to[j] += row[x * g->c + j] * w[j];
       }

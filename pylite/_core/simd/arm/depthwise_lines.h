@@ -65,16 +65,16 @@ PL_INLINE void line_outputs(int narrow, int stride, int width, ptrdiff_t n, ptrd
   element rest[MOST][NR];
   for (ptrdiff_t i = 0, together; i < n; i += together, y += together * step) {
     sums acc[MOST];
-    const ptrdiff_t at = i * stride / GROUP * GROUP_BYTES;
+    const ptrdiff_t offset = i * stride / GROUP * GROUP_BYTES;
     together = !narrow && !width && n - i > TOGETHER ? MOST : TOGETHER;
     const int whole = !narrow && n - i >= together;
     element *const to = whole ? y : rest[0];
     const ptrdiff_t by = whole ? step : NR;
     if (MOST > TOGETHER && together == MOST) {
-      outputs(MOST, stride, width, f, lines, at, acc);
+      outputs(MOST, stride, width, f, lines, offset, acc);
       finish_outputs(MOST, acc, f, to, by);
     } else {
-      outputs(TOGETHER, stride, width, f, lines, at, acc);
+      outputs(TOGETHER, stride, width, f, lines, offset, acc);
       finish_outputs(TOGETHER, acc, f, to, by);
     }
     for (ptrdiff_t k = 0; !whole && k < n - i && k < together; k++)
@@ -85,19 +85,19 @@ PL_INLINE void line_outputs(int narrow, int stride, int width, ptrdiff_t n, ptrd
 
 /* Computes outputs `at` to at + n of a class, in all lines of the block of channels from channel c on. */
 PL_INLINE void block_outputs(int narrow, int stride, int width, const pl_dw_window *g, const pixel_class *p,
-                             const filter *f, ptrdiff_t at, ptrdiff_t n, ptrdiff_t c, element *y) {
+                             const filter *f, ptrdiff_t first_output, ptrdiff_t n, ptrdiff_t c, element *y) {
   uint8_t buffer[LINES_BYTES] __attribute__((aligned(64)));
   element zero[NR];
   const uint8_t *lines[2 * HEIGHT]; /* twice, so that those of an output line follow one another */
   const ptrdiff_t all = (n + TOGETHER - 1) / TOGETHER * TOGETHER;
   const ptrdiff_t groups = ((all - 1) * p->stride + g->fw + GROUP - 1) / GROUP, pitch = groups * GROUP_BYTES;
-  const ptrdiff_t origin = p->origin + at * p->stride * p->step, behind = g->width - origin;
+  const ptrdiff_t origin = p->origin + first_output * p->stride * p->step, behind = g->width - origin;
   const ptrdiff_t begin = origin < 0 ? (p->step - 1 - origin) / p->step : 0; /* of the pixels in the image */
   const ptrdiff_t inside = behind < 0 ? 0 : (behind + p->step - 1) / p->step;
   const ptrdiff_t end = inside < groups * GROUP ? inside : groups * GROUP;
   memset(zero, *g->zero, sizeof zero);
   memset(buffer, border(g, f), (size_t)((g->fh + 1) * pitch)); /* what lies beside the image stays */
-  y += (p->first + at * p->every) * g->c + c;
+  y += (p->first + first_output * p->every) * g->c + c;
   for (int i = 0, next = 0, slot = 0; i < g->lines; i++, y += g->y_line) {
     const int first = i * g->stride;
     for (next = next < first ? first : next; next < first + g->fh; next++) {
@@ -114,8 +114,8 @@ PL_INLINE void block_outputs(int narrow, int stride, int width, const pl_dw_wind
 }
 #define BLOCK(name, narrow, stride, width) \
   static __attribute__((noinline)) void name(const pl_dw_window *g, const pixel_class *p, const filter *f, \
-                                             ptrdiff_t at, ptrdiff_t n, ptrdiff_t c, element *y) { \
-    block_outputs(narrow, stride, width, g, p, f, at, n, c, y); \
+                                             ptrdiff_t first_output, ptrdiff_t n, ptrdiff_t c, element *y) { \
+    block_outputs(narrow, stride, width, g, p, f, first_output, n, c, y); \
   }
 BLOCK(block_1, 0, 1, 0)
 BLOCK(block_2, 0, 2, 0)
@@ -145,9 +145,9 @@ static int lines_of_window(const pl_dw_window *g, const parameters *all, element
     for (p.first = 0; p.first < p.every && p.first < g->pixels; p.first++) {
       const ptrdiff_t outputs = (g->pixels - p.first + p.every - 1) / p.every;
       p.origin = p.first * g->stride - g->pad;
-      for (ptrdiff_t at = 0, n; at < outputs; at += n) {
-        n = outputs - at < most ? outputs - at : most / MOST * MOST;
-        block(g, &p, &f, at, n, pl_block_start(b, NR, g->c), y);
+      for (ptrdiff_t first_output = 0, n; first_output < outputs; first_output += n) {
+        n = outputs - first_output < most ? outputs - first_output : most / MOST * MOST;
+        block(g, &p, &f, first_output, n, pl_block_start(b, NR, g->c), y);
       }
     }
   }

@@ -62,10 +62,10 @@ PL_INLINE void add_wide(sums *acc, int16x8_t x) {
 #define EACH _Pragma("GCC unroll 8") for (int i = 0; i < N; i++)
 #define EACH_OF_FOUR _Pragma("GCC unroll 4") for (int i = first; i < first + TOGETHER; i++)
 #define PIXEL(t) vld1_s8(x + ((t) + i * stride) * NR)
-PL_INLINE void add_pairs(int N, int stride, const filter *f, const uint8_t *const *lines, ptrdiff_t at, sums *acc) {
+PL_INLINE void add_pairs(int N, int stride, const filter *f, const uint8_t *const *lines, ptrdiff_t offset, sums *acc) {
   const int8_t *w = f->bytes;
   for (int y = 0; y < f->height; y++) {
-    const int8_t *x = (const int8_t *)lines[y] + at;
+    const int8_t *x = (const int8_t *)lines[y] + offset;
     int t = 0;
     for (; t + 2 <= f->width; t += 2, x += 2 * NR, w += 2 * NR) {
       const int8x8_t w0 = vld1_s8(w), w1 = vld1_s8(w + NR);
@@ -96,10 +96,10 @@ PL_INLINE void add_pairs(int N, int stride, const filter *f, const uint8_t *cons
  * them from register to register. */
 #define WIDTHS(X) X(block_3_1, 0, 1, 3) X(block_3_2, 0, 2, 3) X(block_5_1, 0, 1, 5) X(block_5_2, 0, 2, 5)
 /* Adds the products of `taps` taps in pairs, from two lines of the filter where they are more than its width. */
-PL_INLINE void add_taps_of(int width, int taps, int stride, const uint8_t *const *lines, ptrdiff_t at, const int8_t *w,
+PL_INLINE void add_taps_of(int width, int taps, int stride, const uint8_t *const *lines, ptrdiff_t offset, const int8_t *w,
                            sums *acc) {
   const int N = TOGETHER;
-  const int8_t *const line[2] = {(const int8_t *)lines[0] + at, taps > width ? (const int8_t *)lines[1] + at : NULL};
+  const int8_t *const line[2] = {(const int8_t *)lines[0] + offset, taps > width ? (const int8_t *)lines[1] + offset : NULL};
 #define PIXEL(t) vld1_s8(line[(t) / width] + ((t) % width + i * stride) * NR)
 #pragma GCC unroll 5
   for (int t = 0; t < taps; t += 2) {
@@ -111,27 +111,27 @@ PL_INLINE void add_taps_of(int width, int taps, int stride, const uint8_t *const
   }
 #undef PIXEL
 }
-PL_INLINE void add_lines(int width, int stride, const filter *f, const uint8_t *const *lines, ptrdiff_t at, sums *acc) {
+PL_INLINE void add_lines(int width, int stride, const filter *f, const uint8_t *const *lines, ptrdiff_t offset, sums *acc) {
   const int8_t *w = f->bytes;
   int y = 0;
   for (; y + 2 <= f->height; y += 2, w += 2 * width * NR)
-    add_taps_of(width, 2 * width, stride, lines + y, at, w, acc);
-  if (y < f->height) add_taps_of(width, width, stride, lines + y, at, w, acc);
+    add_taps_of(width, 2 * width, stride, lines + y, offset, w, acc);
+  if (y < f->height) add_taps_of(width, width, stride, lines + y, offset, w, acc);
 }
-PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint8_t *const *lines, ptrdiff_t at,
+PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint8_t *const *lines, ptrdiff_t offset,
                        sums *acc) {
   EACH acc[i] = f->bias;
   if (f->small && width) {
-    add_lines(width, stride, f, lines, at, acc);
+    add_lines(width, stride, f, lines, offset, acc);
     return;
   }
   if (f->small) {
-    add_pairs(N, stride, f, lines, at, acc);
+    add_pairs(N, stride, f, lines, offset, acc);
     return;
   }
   const int16_t *w = f->words;
   for (int y = 0; y < f->height; y++) {
-    const int8_t *x = (const int8_t *)lines[y] + at;
+    const int8_t *x = (const int8_t *)lines[y] + offset;
     for (int t = 0; t < f->width; t++, x += NR, w += NR) {
       const int16x8_t v = vld1q_s16(w);
       EACH add(&acc[i], vmovl_s8(vld1_s8(x + i * stride * NR)), v);

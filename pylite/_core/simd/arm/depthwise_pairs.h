@@ -14,11 +14,11 @@ PL_INLINE void columns3x3(int stride, int simple, int inside, const pl_dw_window
                           const block3x3 *block, uint8_t *y0, uint8_t *y1, ptrdiff_t next1) {
   const block3x3 b = *block;
   const uint8_t *const *row = g->row, *const zero = g->zero + c;
-  const ptrdiff_t step = g->c, at = column * step + c, next0 = g->y_line;
+  const ptrdiff_t step = g->c, offset = column * step + c, next0 = g->y_line;
   const pair_taps outside = load_pair(stride, simple, 0, &b, zero, 0, 0, zero);
   unsigned inside_bits = 0;
   for (int i = 0; i < 3 + stride; i++) inside_bits |= (unsigned)(column + i >= 0 && column + i < g->width) << i;
-#define LOAD_LINE(line) ((line) ? load_pair(stride, simple, inside, &b, (line) + at, step, inside_bits, zero) : outside)
+#define LOAD_LINE(line) ((line) ? load_pair(stride, simple, inside, &b, (line) + offset, step, inside_bits, zero) : outside)
 #define OUTPUT(v0, v1, v2) \
   { \
     sums acc[2]; \
@@ -62,10 +62,10 @@ PL_INLINE int filter3x3(int stride, const pl_dw_window *g, int flip, int w_zero,
     const ptrdiff_t c = pl_block_start(b, NR, own.c);
     const int simple = load_block(stride, flip, w_zero, w, q, b, &block);
     if (simple < 0) return 0;
-    for (ptrdiff_t at = 0; at < own.pixels; at += 2) {
-      const ptrdiff_t column = at * stride - own.pad;
-      const int inside = column >= 0 && column + 3 + stride <= own.width, last = at + 1 == own.pixels;
-      uint8_t *const y0 = y + at * own.c + c, *const y1 = last ? spare : y0 + own.c;
+    for (ptrdiff_t pixel = 0; pixel < own.pixels; pixel += 2) {
+      const ptrdiff_t column = pixel * stride - own.pad;
+      const int inside = column >= 0 && column + 3 + stride <= own.width, last = pixel + 1 == own.pixels;
+      uint8_t *const y0 = y + pixel * own.c + c, *const y1 = last ? spare : y0 + own.c;
       const ptrdiff_t next1 = last ? 0 : own.y_line;
 #define COLUMNS(simple, inside) columns3x3(stride, simple, inside, &own, c, column, &block, y0, y1, next1)
       if (simple && inside) COLUMNS(1, 1);

@@ -8,8 +8,8 @@ enum { WIDE = 4, NARROW = 8, ROWS = NARROW };
 #define ROW(s0, s1, s2, s3, x, i) \
   "sdot v" #s0 ".4s, v4.16b, v" #x ".4b[" #i "]\n sdot v" #s1 ".4s, v5.16b, v" #x ".4b[" #i "]\n" \
   "sdot v" #s2 ".4s, v6.16b, v" #x ".4b[" #i "]\n sdot v" #s3 ".4s, v7.16b, v" #x ".4b[" #i "]\n"
-#define FOUR_DEEP(at, i) \
-  "ldp q4, q5, [%[w], #" #at "]\n ldp q6, q7, [%[w], #" #at " + 32]\n" \
+#define FOUR_DEEP(offset, i) \
+  "ldp q4, q5, [%[w], #" #offset "]\n ldp q6, q7, [%[w], #" #offset " + 32]\n" \
   ROW(16, 17, 18, 19, 0, i) ROW(20, 21, 22, 23, 1, i) ROW(24, 25, 26, 27, 2, i) ROW(28, 29, 30, 31, 3, i)
 #define LOAD_ROWS(v) \
   "ldr " #v "0, [x9, x13]\n ldr " #v "1, [x10, x13]\n ldr " #v "2, [x11, x13]\n ldr " #v "3, [x12, x13]\n"

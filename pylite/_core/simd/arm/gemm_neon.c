@@ -61,15 +61,15 @@ PL_INLINE void some_sums(int R, const pl_a_layout *layout, ptrdiff_t length, con
 #define EACH _Pragma("GCC unroll 4") for (int r = 0; r < R; r++)
   EACH total[r] = vdupq_n_s32(0);
   for (int line = 0; line < layout->lines; line++, a += layout->pitch) {
-    const int8_t *at[4];
+    const int8_t *row[4];
     ptrdiff_t k = 0;
-    EACH at[r] = a + r * layout->step;
-    for (; k + 16 <= length; k += 16) EACH total[r] = vpadalq_s16(total[r], vpaddlq_s8(vld1q_s8(at[r] + k)));
+    EACH row[r] = a + r * layout->step;
+    for (; k + 16 <= length; k += 16) EACH total[r] = vpadalq_s16(total[r], vpaddlq_s8(vld1q_s8(row[r] + k)));
     if (k + 8 <= length) {
-      EACH total[r] = vaddw_s16(total[r], vpaddl_s8(vld1_s8(at[r] + k)));
+      EACH total[r] = vaddw_s16(total[r], vpaddl_s8(vld1_s8(row[r] + k)));
       k += 8;
     }
-    if (k < length) EACH total[r] = vaddw_s16(total[r], vpaddl_s8(last_bytes(at[r], k, length)));
+    if (k < length) EACH total[r] = vaddw_s16(total[r], vpaddl_s8(last_bytes(row[r], k, length)));
   }
 #undef EACH
 }
@@ -263,17 +263,17 @@ PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *la
 #include "gemm_neon.h"
 
 static int some_least(const uint8_t *panels, ptrdiff_t bytes) {
-  uint8_t found = 0;
-  for (ptrdiff_t i = 0; i < bytes; i++) found |= panels[i] == 0x80;
-  return found;
+  uint8_t any = 0;
+  for (ptrdiff_t i = 0; i < bytes; i++) any |= panels[i] == 0x80;
+  return any;
 }
 static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const int32_t *left, const int32_t *right,
                    const double *real, double reach, int low, int high, const uint8_t *panels, ptrdiff_t bytes,
                    float *scale, float *rest, float *start, int *unfit) {
   *unfit = !panels || (!n && some_least(panels, bytes));
   for (ptrdiff_t j = 0; panels && j < n; j += NR) {
-    const int found = some_least(panels + bytes / n * j, bytes / n * NR);
-    for (int i = 0; i < NR; i++) start[j + i] = (float)found;
+    const int any_least = some_least(panels + bytes / n * j, bytes / n * NR);
+    for (int i = 0; i < NR; i++) start[j + i] = (float)any_least;
   }
 }
 

@@ -53,8 +53,8 @@ static int tiles_f32(int rows, const pl_a_layout *layout, const float *a, const 
 static __attribute__((noinline)) void tiles_and_rest_f32(int rows, int n, const pl_a_layout *layout, const float *a,
                                                          const float *panel, int last, const float *bias, float low,
                                                          float high, float *y, ptrdiff_t ldy) {
-  const int rest = rows % MR, apart = PARTED && (rest == 1 || rest == 2 || rest == 3 || rest == 7); /* as NEXT_ROWS */
-  const int done = tiles_f32(apart ? rows - MR : rows, layout, a, panel, last ? bias : NULL, last ? low : -INFINITY,
+  const int rest = rows % MR, separate = PARTED && (rest == 1 || rest == 2 || rest == 3 || rest == 7); /* as NEXT_ROWS */
+  const int done = tiles_f32(separate ? rows - MR : rows, layout, a, panel, last ? bias : NULL, last ? low : -INFINITY,
                              last ? high : INFINITY, y, ldy);
   if (done < rows)
     gemm_f32(rows - done, n, layout, a + done * layout->step, panel, 1, last, bias, low, high, y + done * ldy, ldy);

@@ -30,20 +30,20 @@ static inline int8_t pl_load_s8(const int8_t *p, uint32_t flip) { return (int8_t
 #define PL_ARG_MAX(name, T, R, BYTES, MOST, LOAD, LEAST) \
   static int32_t name##_one(size_t n, ptrdiff_t stride, const T *x, uint32_t flip) { \
     T best = LOAD(x, flip); \
-    int32_t at = 0; \
+    int32_t argmax = 0; \
     for (size_t i = 1; i < n; i++) { \
       T v = LOAD(x + (ptrdiff_t)i * stride, flip); \
-      if (v > best || (best != best && v == v)) best = v, at = (int32_t)i; \
+      if (v > best || (best != best && v == v)) best = v, argmax = (int32_t)i; \
     } \
-    return at; \
+    return argmax; \
   } \
   typedef T name##_t __attribute__((vector_size(BYTES))); \
   typedef R name##_r __attribute__((vector_size(BYTES))); \
-  static void name##_16(size_t n, ptrdiff_t stride, const T *x, uint32_t flip, T *best, int32_t *at) { \
+  static void name##_16(size_t n, ptrdiff_t stride, const T *x, uint32_t flip, T *best, int32_t *argmax) { \
     enum { LANES = BYTES / sizeof(T), PARTS = 16 / LANES }; \
     name##_t b[PARTS]; \
     name##_r row[PARTS], i; \
-    for (int j = 0; j < 16; j++) best[j] = LEAST, at[j] = -1; \
+    for (int j = 0; j < 16; j++) best[j] = LEAST, argmax[j] = -1; \
     memcpy(b, best, sizeof b); \
     for (size_t top = 0; top < n; top += MOST) { \
       size_t end = n - top < MOST ? n : top + MOST; \
@@ -59,18 +59,18 @@ static inline int8_t pl_load_s8(const int8_t *p, uint32_t flip) { return (int8_t
           b[p] = (name##_t)((better & bits) | (~better & (name##_r)b[p])); \
         } \
       for (int j = 0; j < 16; j++) \
-        if (row[j / LANES][j % LANES] >= 0) at[j] = (int32_t)top + row[j / LANES][j % LANES]; \
+        if (row[j / LANES][j % LANES] >= 0) argmax[j] = (int32_t)top + row[j / LANES][j % LANES]; \
     } \
     memcpy(best, b, sizeof b); \
   } \
   static int32_t name##_long(size_t n, const T *x, uint32_t flip) { /* 16 lanes of one column, then the rest */ \
     T best[16]; \
-    int32_t at[16], first = -1; \
+    int32_t argmax[16], first = -1; \
     T top = LEAST; \
-    name##_16(n / 16, 16, x, flip, best, at); \
+    name##_16(n / 16, 16, x, flip, best, argmax); \
     for (int j = 0; j < 16; j++) { \
-      int32_t i = at[j] * 16 + j; \
-      if (at[j] >= 0 && (best[j] > top || (best[j] == top && i < first))) top = best[j], first = i; \
+      int32_t i = argmax[j] * 16 + j; \
+      if (argmax[j] >= 0 && (best[j] > top || (best[j] == top && i < first))) top = best[j], first = i; \
     } \
     for (size_t i = n - n % 16; i < n; i++) { \
       T v = LOAD(x + i, flip); \
@@ -79,24 +79,24 @@ static inline int8_t pl_load_s8(const int8_t *p, uint32_t flip) { return (int8_t
     return first < 0 ? name##_one(n, 1, x, flip) : first; \
   } \
   static void name(size_t n, size_t cols, ptrdiff_t stride, ptrdiff_t next, const void *data, uint32_t flip, \
-                   int32_t *at) { \
+                   int32_t *argmax) { \
     const T *x = data; \
     T best[16], block[128 * 16]; \
-    int32_t found[16]; \
+    int32_t block_argmax[16]; \
     if (next == 1 && cols == 16) { \
-      name##_16(n, stride, x, flip, best, found); \
+      name##_16(n, stride, x, flip, best, block_argmax); \
     } else if (stride == 1 && cols > 1 && n <= 128) { \
       if (cols < 16) memset(block, 0, n * 16 * sizeof(T)); \
       copy_transposed(sizeof(T), n, cols, data, next * (ptrdiff_t)sizeof(T), (uint8_t *)block, 16 * sizeof(T)); \
-      name##_16(n, 16, block, flip, best, found); \
+      name##_16(n, 16, block, flip, best, block_argmax); \
     } else { \
       for (size_t j = 0; j < cols; j++) \
-        at[j] = stride == 1 && n >= 64 ? name##_long(n, x + (ptrdiff_t)j * next, flip) \
+        argmax[j] = stride == 1 && n >= 64 ? name##_long(n, x + (ptrdiff_t)j * next, flip) \
                                        : name##_one(n, stride, x + (ptrdiff_t)j * next, flip); \
       return; \
     } \
     for (size_t j = 0; j < cols; j++) \
-      at[j] = found[j] < 0 ? name##_one(n, stride, x + (ptrdiff_t)j * next, flip) : found[j]; \
+      argmax[j] = block_argmax[j] < 0 ? name##_one(n, stride, x + (ptrdiff_t)j * next, flip) : block_argmax[j]; \
   }
 PL_ARG_MAX(arg_max_f32, float, int32_t, PL_VECTOR, INT_MAX, pl_load_f32, -INFINITY)
 PL_ARG_MAX(arg_max_s32, int32_t, int32_t, PL_VECTOR, INT_MAX, pl_load_s32, INT32_MIN)

@@ -16,18 +16,18 @@ enum { OBSERVED = 4 };
 
 #define OBSERVE_ARGS \
   size_t rows, const float *restrict x, ptrdiff_t x_step, const float *restrict reference, ptrdiff_t r_step, \
-    const pl_range *range, pl_error_sums *restrict s, size_t at
+    const pl_range *range, pl_error_sums *restrict s, size_t lane
 
 static __attribute__((noinline)) void observe_lane(OBSERVE_ARGS) {
   for (; rows > 0; rows--, x += x_step, reference += r_step) {
     const float v = *x, r = *reference, e = v - r;
     if (!isfinite(v) || !isfinite(r)) continue;
-    s->error[at] += e, s->error2[at] += (double)e * e, s->reference2[at] += (double)r * r;
-    s->largest[at] = fmaxf(fabsf(e), s->largest[at]);
-    s->highest[at] = fmaxf(r, s->highest[at]), s->lowest[at] = fminf(r, s->lowest[at]);
-    s->count[at]++;
-    s->low[at] += v <= range->lowest && r < range->low;
-    s->high[at] += v >= range->highest && r > range->high;
+    s->error[lane] += e, s->error2[lane] += (double)e * e, s->reference2[lane] += (double)r * r;
+    s->largest[lane] = fmaxf(fabsf(e), s->largest[lane]);
+    s->highest[lane] = fmaxf(r, s->highest[lane]), s->lowest[lane] = fminf(r, s->lowest[lane]);
+    s->count[lane]++;
+    s->low[lane] += v <= range->lowest && r < range->low;
+    s->high[lane] += v >= range->highest && r > range->high;
   }
 }
 
@@ -40,7 +40,7 @@ static void count_saturated(OBSERVE_ARGS) {
       high[i] += (x[i] >= limit.highest) & (reference[i] > limit.high);
     }
   }
-  for (int i = 0; i < OBSERVED; i++) s->low[at + i] += low[i], s->high[at + i] += high[i];
+  for (int i = 0; i < OBSERVED; i++) s->low[lane + i] += low[i], s->high[lane + i] += high[i];
 }
 
 PL_LOOSE_BEGIN
@@ -61,23 +61,23 @@ static void observe_lanes(OBSERVE_ARGS) {
     beyond |= (down[i] < range->low) | (up[i] > range->high);
   }
   if (spoiled) {
-    for (size_t i = 0; i < OBSERVED; i++) observe_lane(rows, x + i, x_step, reference + i, r_step, range, s, at + i);
+    for (size_t i = 0; i < OBSERVED; i++) observe_lane(rows, x + i, x_step, reference + i, r_step, range, s, lane + i);
     return;
   }
   for (int i = 0; i < OBSERVED; i++) {
-    s->error[at + i] += e1[i], s->error2[at + i] += e2[i], s->reference2[at + i] += r2[i], s->count[at + i] += (int32_t)rows;
-    s->largest[at + i] = most[i] > s->largest[at + i] ? most[i] : s->largest[at + i];
-    s->highest[at + i] = up[i] > s->highest[at + i] ? up[i] : s->highest[at + i];
-    s->lowest[at + i] = down[i] < s->lowest[at + i] ? down[i] : s->lowest[at + i];
+    s->error[lane + i] += e1[i], s->error2[lane + i] += e2[i], s->reference2[lane + i] += r2[i], s->count[lane + i] += (int32_t)rows;
+    s->largest[lane + i] = most[i] > s->largest[lane + i] ? most[i] : s->largest[lane + i];
+    s->highest[lane + i] = up[i] > s->highest[lane + i] ? up[i] : s->highest[lane + i];
+    s->lowest[lane + i] = down[i] < s->lowest[lane + i] ? down[i] : s->lowest[lane + i];
   }
-  if (beyond) count_saturated(rows, x, x_step, reference, r_step, range, s, at);
+  if (beyond) count_saturated(rows, x, x_step, reference, r_step, range, s, lane);
 }
 PL_LOOSE_END
 
 static void observe_f32(size_t rows, size_t n, const float *x, ptrdiff_t x_step, const float *reference,
                         ptrdiff_t r_step, const pl_range *range, pl_error_sums *sums) {
-  size_t at = 0;
-  for (; at + OBSERVED <= n; at += OBSERVED)
-    observe_lanes(rows, x + at, x_step, reference + at, r_step, range, sums, at);
-  for (; at < n; at++) observe_lane(rows, x + at, x_step, reference + at, r_step, range, sums, at);
+  size_t lane = 0;
+  for (; lane + OBSERVED <= n; lane += OBSERVED)
+    observe_lanes(rows, x + lane, x_step, reference + lane, r_step, range, sums, lane);
+  for (; lane < n; lane++) observe_lane(rows, x + lane, x_step, reference + lane, r_step, range, sums, lane);
 }

@@ -173,17 +173,17 @@ static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b
   const uint8_t *src[PL_BLOCK_ROWS];
   const ptrdiff_t width = b->wide - j < t->nr ? b->wide - j : t->nr, size = b->depth / b->blocks;
   for (ptrdiff_t i = 0; i < b->blocks; i++) {
-    const ptrdiff_t at = pl_at(b, width, i, j);
+    const ptrdiff_t offset = pl_block_offset(b, width, i, j);
     for (int r = 0; r < rows; r++) memset(acc + r * WIDE, 0, n * sizeof *acc);
     for (ptrdiff_t k = 0; k < size; k += PL_DEPTH) {
       const ptrdiff_t piece = size - k < PL_DEPTH ? size - k : PL_DEPTH;
       const pl_a_layout layout = pl_packed_layout((piece + t->ka - 1) / t->ka * t->ka);
       for (int r = 0; r < rows; r++) src[r] = x + r * b->depth + i * size + k;
       own->pack_a_q8(rows, 1, piece, src, t->offset, a_panel, layout.depth);
-      own->gemm_s32(rows, n, &layout, a_panel, b->panels + at * b->deep + k * width, acc, WIDE);
+      own->gemm_s32(rows, n, &layout, a_panel, b->panels + offset * b->deep + k * width, acc, WIDE);
     }
     for (int r = 0; r < rows; r++)
-      finish_hybrid(n, acc + r * WIDE, terms[r], b->sums + at, b->scale + at, 1, 0, total + r * WIDE, -INFINITY,
+      finish_hybrid(n, acc + r * WIDE, terms[r], b->sums + offset, b->scale + offset, 1, 0, total + r * WIDE, -INFINITY,
                     INFINITY, total + r * WIDE);
   }
   for (int r = 0; r < rows; r++, y += b->columns)
@@ -195,8 +195,8 @@ static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b
     }
 }
 
-/* Collects the elements of x that differ from `zero` in a, and their places in at; returns their number. */
-static inline int nonzero(int n, const uint8_t *x, int zero, float *a, int32_t *at) {
+/* Collects the elements of x that differ from `zero` in a, and their positions in places; returns their number. */
+static inline int nonzero(int n, const uint8_t *x, int zero, float *a, int32_t *places) {
   int count = 0, k = 0;
 #if defined(__AVX512F__)
   const __m512i z = _mm512_set1_epi32(zero);
@@ -205,13 +205,13 @@ static inline int nonzero(int n, const uint8_t *x, int zero, float *a, int32_t *
     const __m512i v = _mm512_sub_epi32(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(x + k))), z);
     const __mmask16 some = _mm512_test_epi32_mask(v, v);
     _mm512_storeu_ps(a + count, _mm512_maskz_compress_ps(some, _mm512_cvtepi32_ps(v)));
-    _mm512_storeu_si512(at + count, _mm512_maskz_compress_epi32(some, place));
+    _mm512_storeu_si512(places + count, _mm512_maskz_compress_epi32(some, place));
     count += __builtin_popcount(some);
   }
 #endif
   for (; k < n; k++) {
     const int v = (int8_t)x[k] - zero;
-    a[count] = (float)v, at[count] = k;
+    a[count] = (float)v, places[count] = k;
     count += v != 0;
   }
   return count;
@@ -220,7 +220,7 @@ static inline int nonzero(int n, const uint8_t *x, int zero, float *a, int32_t *
 typedef struct { /* of scaled_sums */
   int count, first, last;
   const float *a;
-  const int32_t *at;
+  const int32_t *places;
   float row, low, high;
   ptrdiff_t wide;
 } scaled_row;
@@ -233,7 +233,7 @@ PL_INLINE void scaled_columns(int N, int n, const scaled_row *c, const float *w,
   for (int j = 0; j < N; j++) s[j] = scale[j];
   if (!c->first) memcpy(sum, y, n * sizeof *y);
   for (int i = 0; i < c->count; i++) {
-    const float a = c->a[i], *v = w + c->at[i] * c->wide;
+    const float a = c->a[i], *v = w + c->places[i] * c->wide;
     for (int j = 0; j < N; j++) sum[j] += a * v[j] * s[j] * row;
   }
   if (c->last)
@@ -251,8 +251,8 @@ static void scaled_sums(int n, int depth, const uint8_t *x, int zero, const floa
                         float *y) {
   enum { N = PL_SCALED };
   float a[PL_DEPTH + 16];
-  int32_t at[PL_DEPTH + 16];
-  const scaled_row c = {nonzero(depth, x, zero, a, at), first, last, a, at, row, low, high, wide};
+  int32_t places[PL_DEPTH + 16];
+  const scaled_row c = {nonzero(depth, x, zero, a, places), first, last, a, places, row, low, high, wide};
   int j = 0;
   for (; n - j > N; j += 2 * N)
     scaled_columns(2 * N, n - j < 2 * N ? n - j : 2 * N, &c, w + j, scale + j, bias + j, y + j);

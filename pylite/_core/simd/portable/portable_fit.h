@@ -54,7 +54,7 @@ static int fits_surely(double s, double half, int steps) {
   const double per = 1 / s, near = nearness(per);
   int bad = steps * per >= 0x1p24;
   for (int u = 1; u <= steps; u++) {
-    const double at = (u - half) * per, part = at - __builtin_floor(at);
+    const double position = (u - half) * per, part = position - __builtin_floor(position);
     bad |= (part < near) | (part > 1 - near);
   }
   return !bad;
@@ -70,7 +70,7 @@ static int close_steps(double s, double half, int steps, int16_t *close) {
     int8_t is_close[LANES];
     int any = 0;
     for (int l = 0; l < LANES; l++) {
-      const double at = (k + l + 1 - half) * per, part = at - __builtin_floor(at), margin = near + at * 0x1p-28;
+      const double position = (k + l + 1 - half) * per, part = position - __builtin_floor(position), margin = near + position * 0x1p-28;
       any |= is_close[l] = all | (part < margin) | (part > 1 - margin);
     }
     for (int l = 0; any && l < LANES && k + l < steps; l++)
@@ -87,14 +87,14 @@ static int takes_steps(rule q, int sign, double least, double most, int steps, c
   int bad = 0;
   for (int i = 0; i < count && close[i] <= steps && !bad; i++) {
     const int u = close[i];
-    const double at = __builtin_ceil((u - q.half) / q.s);
-    const int32_t x1 = (int32_t)(at < least ? least : at > most ? most : at);
-    const int32_t x0 = (int32_t)(at - 1 > most ? most : at - 1 < least ? least : at - 1);
+    const double first = __builtin_ceil((u - q.half) / q.s);
+    const int32_t x1 = (int32_t)(first < least ? least : first > most ? most : first);
+    const int32_t x0 = (int32_t)(first - 1 > most ? most : first - 1 < least ? least : first - 1);
     const float f1 = (float)x1, f0 = (float)x0;
     const double v1 = (double)f1 * scale + __builtin_fmaf(f1, rest, x1 < 0 ? -start : start);
     const double v0 = (double)f0 * scale + __builtin_fmaf(f0, rest, x0 < 0 ? -start : start);
-    bad |= (at <= most) & ((v1 < u + margin) | (sign * by_rule(q, sign * x1) < u));
-    bad |= (at > least) & ((v0 > u - margin) | (sign * by_rule(q, sign * x0) >= u));
+    bad |= (first <= most) & ((v1 < u + margin) | (sign * by_rule(q, sign * x1) < u));
+    bad |= (first > least) & ((v0 > u - margin) | (sign * by_rule(q, sign * x0) >= u));
   }
   return !bad;
 }
@@ -150,13 +150,13 @@ static fitter new_fitter(void) {
 enum { FIT_LANES = 4 };
 
 /* at[u - 1] = the first accumulator whose result is u, also counted downwards; 0 where both directions differ. */
-static int find_steps(rule q, int steps, double *at) {
+static int find_steps(rule q, int steps, double *firsts) {
   const double per = 1 / q.s, close = 0x1p-20;
   double gap[FIT_LANES] = {1, 1, 1, 1};
   for (int k = 0; k < steps; k += FIT_LANES)
     for (int l = 0; l < FIT_LANES; l++) {
       const double x = (k + l + 1 - q.half) * per, away = __builtin_fabs(x - __builtin_rint(x));
-      at[k + l] = __builtin_ceil(x);
+      firsts[k + l] = __builtin_ceil(x);
       gap[l] = away < gap[l] ? away : gap[l];
     }
   const int near = (gap[0] < close) | (gap[1] < close) | (gap[2] < close) | (gap[3] < close);
@@ -165,24 +165,24 @@ static int find_steps(rule q, int steps, double *at) {
     if (__builtin_fabs(x - whole) >= close) continue;
     const int up = by_rule(q, (int32_t)whole) < u, down = by_rule(q, -(int32_t)whole) > -u;
     if (up != down) return 0;
-    at[u - 1] = whole + up;
+    firsts[u - 1] = whole + up;
   }
   return 1;
 }
 
 /* The start between the bounds of the first n steps for the scale s; 0 where no number lies between them. */
-static int find_start(const double *at, const double *reached, int n, float s, float *start) {
+static int find_start(const double *firsts, const double *reached, int n, float s, float *start) {
   const double margin = 0x1p-40;
   double low[FIT_LANES] = {0}, high[FIT_LANES] = {1, 1, 1, 1};
   int k = 0;
   for (; k + FIT_LANES <= n; k += FIT_LANES)
     for (int l = 0; l < FIT_LANES; l++) {
-      const double least = reached[k + l] - at[k + l] * s, most = least + s;
+      const double least = reached[k + l] - firsts[k + l] * s, most = least + s;
       low[l] = least > low[l] ? least : low[l];
       high[l] = most < high[l] ? most : high[l];
     }
   for (int l = 0; l < FIT_LANES; l++, k++) {
-    const double least = k < n ? reached[k] - at[k] * s : 0, most = k < n ? least + s : 1;
+    const double least = k < n ? reached[k] - firsts[k] * s : 0, most = k < n ? least + s : 1;
     low[0] = low[l] > low[0] ? low[l] : low[0];
     high[0] = high[l] < high[0] ? high[l] : high[0];
     low[0] = least > low[0] ? least : low[0];
@@ -194,13 +194,13 @@ static int find_start(const double *at, const double *reached, int n, float s, f
 
 static int fits_nearest(const column *c, int steps, const double *reached, float *scale, float *start) {
   const rule q = c->q;
-  double at[STEPS];
-  if (steps * (1 / q.s) >= 0x1p24 || !find_steps(q, steps, at)) return 0;
+  double firsts[STEPS];
+  if (steps * (1 / q.s) >= 0x1p24 || !find_steps(q, steps, firsts)) return 0;
   int n = steps;
-  while (n && at[n - 1] - 1 > c->size) n--;
+  while (n && firsts[n - 1] - 1 > c->size) n--;
   for (int i = 0; i < 9; i++) { /* the nearest scale, and its neighbours */
     *scale = pl_float_of(pl_bits_of((float)q.s) + (uint32_t)(i & 1 ? -(i + 1) / 2 : i / 2));
-    if (find_start(at, reached, n, *scale, start)) return 1;
+    if (find_start(firsts, reached, n, *scale, start)) return 1;
   }
   return 0;
 }

@@ -51,8 +51,8 @@ static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *c
 /* to[i] = x[i] ^ mask for n >= m bytes, m at a time; the last m may overlap those before. */
 PL_INLINE void flip_steps(const ptrdiff_t m, ptrdiff_t n, const uint8_t *x, uint8_t mask, uint8_t *to) {
   for (ptrdiff_t i = 0; i < n; i += m) {
-    const ptrdiff_t at = i + m <= n ? i : n - m;
-    for (ptrdiff_t k = 0; k < m; k++) to[at + k] = x[at + k] ^ mask;
+    const ptrdiff_t start = i + m <= n ? i : n - m;
+    for (ptrdiff_t k = 0; k < m; k++) to[start + k] = x[start + k] ^ mask;
   }
 }
 static void pack_lines_q8(ptrdiff_t lines, ptrdiff_t before, ptrdiff_t inside, ptrdiff_t after, const uint8_t *x,
@@ -105,12 +105,12 @@ static void gemm_q8(int rows, int n, const pl_a_layout *layout, const void *a_pa
 static void gemm_f32(int rows, int n, const pl_a_layout *layout, const float *a, const float *panel, int first,
                      int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
   for (int r = 0; r < rows; r++, a += layout->step, y += ldy) {
-    const float *at = a, *w = panel;
+    const float *row = a, *w = panel;
     float acc[F32_NR] = {0};
     if (!(first & 1)) memcpy(acc, y, n * sizeof *y);
-    for (int line = 0; line < layout->lines; line++, at += layout->pitch)
+    for (int line = 0; line < layout->lines; line++, row += layout->pitch)
       for (ptrdiff_t k = 0; k < layout->depth; k++, w += F32_NR)
-        PL_UNROLL for (int j = 0; j < F32_NR; j++) acc[j] += at[k] * w[j];
+        PL_UNROLL for (int j = 0; j < F32_NR; j++) acc[j] += row[k] * w[j];
     if (last)
       for (int j = 0; j < n; j++) {
         float v = acc[j] + (bias ? bias[j] : 0);
@@ -152,8 +152,8 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
   const int taps = g->fh * g->fw, nr = g->c < DW_NR ? (int)g->c : DW_NR;
   const ptrdiff_t blocks = (g->c + DW_NR - 1) / DW_NR;
   (void)w_zero; /* already subtracted from the weights, which have 16 bits here */
-  for (ptrdiff_t at = 0; at < g->pixels; at++, y += g->c) {
-    pl_taps(g, at, 1, p);
+  for (ptrdiff_t pixel = 0; pixel < g->pixels; pixel++, y += g->c) {
+    pl_taps(g, pixel, 1, p);
     for (ptrdiff_t b = 0; b < blocks; b++) {
       const int16_t *wb = (const int16_t *)w + b * taps * DW_NR;
       const ptrdiff_t c = pl_block_start(b, DW_NR, g->c);
@@ -200,11 +200,11 @@ static void depthwise_f32(const pl_dw_window *g, const float *w, const float *bi
   }
 }
 
-static void depthwise_s64(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t c, int n, const int16_t *w, int64_t *acc) {
+static void depthwise_s64(const pl_dw_window *g, ptrdiff_t pixel, ptrdiff_t c, int n, const int16_t *w, int64_t *acc) {
   const uint8_t *p[PL_MAX_TAPS];
   enum { N = 32, SUMS = 256 }; /* so many products of a weight of 8 bits fit into 32 */
   const int taps = g->fh * g->fw;
-  pl_taps(g, at, sizeof(int16_t), p);
+  pl_taps(g, pixel, sizeof(int16_t), p);
   for (int j = 0; j < n; j++) acc[j] = 0;
   for (int first = 0; first < taps; first += SUMS) {
     const int end = taps - first < SUMS ? taps : first + SUMS;

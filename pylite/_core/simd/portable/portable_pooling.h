@@ -13,8 +13,8 @@ enum { POOL_LINE = 4096, POOL_SLACK = 16 }; /* elements of a line; unused elemen
 
 PL_INLINE ptrdiff_t pl_min(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 /* Columns of the window at `at` that lie inside the image. */
-PL_INLINE ptrdiff_t pool_taps(const pl_window *w, ptrdiff_t at) {
-  return pl_min(at + w->cols, w->width) - (at < 0 ? 0 : at);
+PL_INLINE ptrdiff_t pool_taps(const pl_window *w, ptrdiff_t position) {
+  return pl_min(position + w->cols, w->width) - (position < 0 ? 0 : position);
 }
 /* n pixels of `bytes` bytes, `step` apart in x, consecutive in y; writes up to 15 bytes more. */
 static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void *y0) {
@@ -81,11 +81,11 @@ static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void 
     if (c) name##_block(w, x, (size_t)c, y); \
   } \
   /* m output pixels from position `at` of the input row on */ \
-  static void name##_stretch(const pl_window *w, const T *x, ptrdiff_t at, ptrdiff_t m, T *y) { \
+  static void name##_stretch(const pl_window *w, const T *x, ptrdiff_t position, ptrdiff_t m, T *y) { \
     A line[POOL_LINE], combined[POOL_LINE]; \
     const ptrdiff_t c = w->channels, span = ((m - 1) * w->stride + 1) * c; \
-    const ptrdiff_t begin = at < 0 ? 0 : at, end = pl_min(at + (m - 1) * w->stride + w->cols, w->width); \
-    const ptrdiff_t left = (begin - at) * c, inside = (end - begin) * c, all = span + (w->cols - 1) * c; \
+    const ptrdiff_t begin = position < 0 ? 0 : position, end = pl_min(position + (m - 1) * w->stride + w->cols, w->width); \
+    const ptrdiff_t left = (begin - position) * c, inside = (end - begin) * c, all = span + (w->cols - 1) * c; \
     for (ptrdiff_t i = 0; i < left; i++) line[i] = none; \
     for (ptrdiff_t i = left + inside; i < all; i++) line[i] = none; \
     A *in = line + left; \
@@ -116,8 +116,8 @@ static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void 
     } \
     /* neighbours with the same number of taps at once */ \
     for (ptrdiff_t j = 0; j < m;) { \
-      const ptrdiff_t taps = pool_taps(w, at + j * w->stride); \
-      for (k = j + 1; k < m && pool_taps(w, at + k * w->stride) == taps;) k++; \
+      const ptrdiff_t taps = pool_taps(w, position + j * w->stride); \
+      for (k = j + 1; k < m && pool_taps(w, position + k * w->stride) == taps;) k++; \
       name##_finish(w, (int32_t)(taps * w->rows), (size_t)((k - j) * c), from + j * c, y + j * c); \
       j = k; \
     } \
@@ -127,9 +127,9 @@ static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void 
     T *y = y0; \
     pl_window w = *w0; \
     const ptrdiff_t c = w.channels; \
-    const int apart = sizeof(T) == 4 && w.rows == 1 && w.stride >= w.cols && w.cols > 2 && c >= 8; \
+    const int disjoint = sizeof(T) == 4 && w.rows == 1 && w.stride >= w.cols && w.cols > 2 && c >= 8; \
     const int dense = w.x_pixel == c && w.y_pixel == c && (w.cols + w.stride) * c <= POOL_LINE - POOL_SLACK; \
-    if ((c < 64 || w.stride == 1) && n > 1 && !apart && dense) { \
+    if ((c < 64 || w.stride == 1) && n > 1 && !disjoint && dense) { \
       const ptrdiff_t most = ((POOL_LINE - POOL_SLACK) / c - w.cols) / w.stride + 1; \
       for (ptrdiff_t j = 0; j < n; j += most) { \
         const ptrdiff_t m = pl_min(most, n - j); \
@@ -138,8 +138,8 @@ static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void 
       return; \
     } \
     for (ptrdiff_t j = 0; j < n; j++) { \
-      const ptrdiff_t at = j * w.stride - left, begin = at < 0 ? 0 : at; \
-      w.cols = pool_taps(w0, at); \
+      const ptrdiff_t position = j * w.stride - left, begin = position < 0 ? 0 : position; \
+      w.cols = pool_taps(w0, position); \
       name##_pixel(&w, x + begin * w.x_pixel, y + j * w.y_pixel); \
     } \
   }

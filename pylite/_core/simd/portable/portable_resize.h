@@ -5,15 +5,15 @@
 /* y[j] = x[at[j]], pixels of `bytes` bytes: words, the last of which may overlap the one before. */
 #define GATHER(word) \
   for (size_t j = 0; j < n; j++) { \
-    const uint8_t *p = x + bytes * (size_t)at[j]; \
+    const uint8_t *p = x + bytes * (size_t)sources[j]; \
     uint8_t *q = y + step * j; \
     for (size_t i = 0; i + word < bytes; i += word) memcpy(q + i, p + i, word); \
     memcpy(q + bytes - word, p + bytes - word, word); \
   }
-static void gather_pixels(size_t n, size_t bytes, const int32_t *at, const uint8_t *x, uint8_t *y,
+static void gather_pixels(size_t n, size_t bytes, const int32_t *sources, const uint8_t *x, uint8_t *y,
                           size_t step) {
   if (bytes == 1 && step == 1)
-    for (size_t j = 0; j < n; j++) y[j] = x[at[j]];
+    for (size_t j = 0; j < n; j++) y[j] = x[sources[j]];
   else if (bytes == 1)
     GATHER(1)
   else if (bytes < 4)
@@ -48,11 +48,11 @@ enum { BLEND_LINE = 512 };
     if (!gather) { \
       const size_t done = lines; \
       for (size_t j = done; j < n; j++) { \
-        const size_t at = (size_t)low[j] * c, next = (size_t)high[j] * c; \
+        const size_t left = (size_t)low[j] * c, right = (size_t)high[j] * c; \
         if (c == 8) /* a vector of floats, without loops */ \
-          name##_blend(8, top + at, bottom + at, top + next, bottom + next, fraction + j, 0, dy, y + j * step); \
+          name##_blend(8, top + left, bottom + left, top + right, bottom + right, fraction + j, 0, dy, y + j * step); \
         else \
-          name##_blend(c, top + at, bottom + at, top + next, bottom + next, fraction + j, 0, dy, y + j * step); \
+          name##_blend(c, top + left, bottom + left, top + right, bottom + right, fraction + j, 0, dy, y + j * step); \
       } \
       return; \
     } \
@@ -91,8 +91,8 @@ typedef uint8_t blend_u8 __attribute__((vector_size(BLEND_BLOCK)));
     (void)ey; \
     if (c < BLEND_BLOCK || columns < 2 || (size_t)(high[n - 1] - low[0]) >= n) return 0; \
     while (done < n) { \
-      const int32_t first = low[done], left = high[n - 1] + 1 - first; \
-      const int32_t end = first + (left < (int32_t)columns ? left : (int32_t)columns); \
+      const int32_t first = low[done], remaining = high[n - 1] + 1 - first; \
+      const int32_t end = first + (remaining < (int32_t)columns ? remaining : (int32_t)columns); \
       line s[count][BLEND_ROW]; \
       for (int k = 0; k < count; k++) { \
         const type *a = top + (size_t)first * c, *b = bottom + (size_t)first * c; \
@@ -103,10 +103,10 @@ typedef uint8_t blend_u8 __attribute__((vector_size(BLEND_BLOCK)));
         (void)ex; \
         for (size_t i = 0; i < c; i += BLEND_BLOCK) { \
           if (i > c - BLEND_BLOCK) i = c - BLEND_BLOCK; \
-          vector at[count], next[count]; \
+          vector left[count], right[count]; \
           for (int k = 0; k < count; k++) { \
-            memcpy(&at[k], s[k] + (size_t)(low[done] - first) * c + i, sizeof at[k]); \
-            memcpy(&next[k], s[k] + (size_t)(high[done] - first) * c + i, sizeof next[k]); \
+            memcpy(&left[k], s[k] + (size_t)(low[done] - first) * c + i, sizeof left[k]); \
+            memcpy(&right[k], s[k] + (size_t)(high[done] - first) * c + i, sizeof right[k]); \
           } \
           const out v = across; \
           memcpy(y + done * step + i, &v, sizeof v); \
@@ -121,7 +121,7 @@ typedef uint8_t blend_u8 __attribute__((vector_size(BLEND_BLOCK)));
 #define BLEND_F32 a[i] * ey * ex + b[i] * dy * ex + p[i] * ey * dx + q[i] * dy * dx
 #define LINES_F32(name, type, out, across) \
   LINES(name, type, float, float, 1.0f, 2, k ? b[i] * dy : a[i] * ey, blend_f32, out, across)
-#define ACROSS_F32 at[0] * ex + at[1] * ex + next[0] * dx + next[1] * dx
+#define ACROSS_F32 left[0] * ex + left[1] * ex + right[0] * dx + right[1] * dx
 LINES_F32(lines_f32, float, blend_f32, ACROSS_F32)
 LINES_F32(lines_u8, uint8_t, blend_u8, TO(blend_u8, TO(blend_s16, TO(blend_s32, ACROSS_F32 + 0.5f))))
 #define WITH_LINES(name) name(n, c, top, bottom, low, high, fraction, dy, y, step)
@@ -143,10 +143,10 @@ static int pixels_f32(size_t n, const float *top, const float *bottom, const int
   }
   for (size_t j = 0; j < n; j++) {
     const float dx = fraction[3 * j], ex = 1 - dx;
-    four at[2], next[2];
+    four left[2], right[2];
     for (int k = 0; k < 2; k++) {
-      memcpy(&at[k], s[k] + 3 * (low[j] - first), sizeof at[k]);
-      memcpy(&next[k], s[k] + 3 * (high[j] - first), sizeof next[k]);
+      memcpy(&left[k], s[k] + 3 * (low[j] - first), sizeof left[k]);
+      memcpy(&right[k], s[k] + 3 * (high[j] - first), sizeof right[k]);
     }
     const four v = ACROSS_F32;
     memcpy(y + 3 * j, &v, j + 1 < n ? sizeof v : 3 * sizeof *y);
@@ -168,11 +168,11 @@ BILINEAR(bilinear_u8, uint8_t, float, 1.0f, (int32_t)(BLEND_F32 + 0.5f), WITH_LI
   }
 BLEND_INT(blend_32, int32_t)
 BLEND_INT(blend_64, int64_t)
-PL_INLINE blend_s8 across_s8(blend_s32 at, blend_s32 next, int32_t dx) {
-  const blend_s32 v = BLEND(at, next, dx);
+PL_INLINE blend_s8 across_s8(blend_s32 left, blend_s32 right, int32_t dx) {
+  const blend_s32 v = BLEND(left, right, dx);
   return TO(blend_s8, TO(blend_s16, (v + (1 << 19) + (v < 0)) >> 20)); /* true is -1 */
 }
 LINES(lines_s8, int8_t, int32_t, int32_t, 1024, 1, BLEND(a[i], b[i], dy), blend_s32, blend_s8,
-      across_s8(at[0], next[0], dx))
+      across_s8(left[0], right[0], dx))
 BILINEAR(bilinear_i8, int8_t, int32_t, 1024, blend_32(a[i], b[i], p[i], q[i], dy, dx), WITH_LINES(lines_s8), 0)
 BILINEAR(bilinear_i16, int16_t, int32_t, 1024, blend_64(a[i], b[i], p[i], q[i], dy, dx), 0, 0)

@@ -180,9 +180,9 @@ static void exponents_8(size_t n, const pl_softmax8 *s, const uint8_t *x, int bi
     const int32_t *value = s->value - least[row * n];
     uint32_t total = 0;
     for (size_t i = row * n; i < row * n + n; i++) {
-      size_t at = v[i];
-      __asm__("" : "+r"(at)); /* as in below() */
-      e[i] = value[at];
+      size_t entry = v[i];
+      __asm__("" : "+r"(entry)); /* as in below() */
+      e[i] = value[entry];
       total += ((uint32_t)e[i] + (1 << 11)) >> 12; /* as in `scaled` */
     }
     sum[row] = (int32_t)total;
@@ -262,8 +262,8 @@ static void log_softmax_8(size_t n, const pl_softmax8 *s, const uint8_t *x, void
 }
 
 PL_INLINE int32_t interpolate_16(const int16_t *table, int32_t q) {
-  int32_t at = 256 + (q >> 7), base = table[at];
-  int32_t slope = (int16_t)(table[at + 1] - base);
+  int32_t entry = 256 + (q >> 7), base = table[entry];
+  int32_t slope = (int16_t)(table[entry + 1] - base);
   return (int16_t)(base + ((slope * (q & 127) + 64) >> 7));
 }
 static void softmax_s16(size_t n, const pl_softmax16 *s, const int16_t *x, int16_t *y) {

@@ -181,8 +181,8 @@ static void lut8_plain(size_t n, const void *vx, void *vy, const void *table) {
 #if defined(__AVX512BW__)
 /* 64 pairs of entries at a time, for the even bytes and for the odd ones; then the entry of each pair. */
 PL_INLINE __m512i paired_entries(const __m512i t[4], __m512i x) {
-  const __m512i at = _mm512_srli_epi16(x, 1), bit = _mm512_set1_epi16(1);
-  const __m512i low = _mm512_permutex2var_epi16(t[0], at, t[1]), high = _mm512_permutex2var_epi16(t[2], at, t[3]);
+  const __m512i pair = _mm512_srli_epi16(x, 1), bit = _mm512_set1_epi16(1);
+  const __m512i low = _mm512_permutex2var_epi16(t[0], pair, t[1]), high = _mm512_permutex2var_epi16(t[2], pair, t[3]);
   const __m512i both = _mm512_mask_blend_epi16(_mm512_test_epi16_mask(x, _mm512_set1_epi16(128)), low, high);
   return _mm512_srlv_epi16(both, _mm512_slli_epi16(_mm512_and_si512(x, bit), 3));
 }

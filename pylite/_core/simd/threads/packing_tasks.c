@@ -44,7 +44,7 @@ static void register_fork_handlers(void) { pl_at_fork(before_fork, after_fork, f
 
 /* Runs the first waiting task.  The caller holds the lock, which is released meanwhile. */
 static void run_first(void) {
-  pl_packing_task *task = waiting, **at = &running;
+  pl_packing_task *task = waiting, **link = &running;
   waiting = task->next;
   if (!waiting) end = &waiting;
   bytes -= task->bytes;
@@ -53,8 +53,8 @@ static void run_first(void) {
   pl_unlock(&lock);
   task->run(task);
   pl_lock(&lock);
-  while (*at != task) at = &(*at)->next;
-  *at = task->next;
+  while (*link != task) link = &(*link)->next;
+  *link = task->next;
   task->next = finished;
   finished = task;
   if (!running) pl_wake_all(&ended);

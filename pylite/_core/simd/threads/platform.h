@@ -49,18 +49,18 @@ int64_t pl_physical_memory(void); /* bytes */
 
 /* `size` bytes of zeros, or of the file `descriptor` unless it is -1, read-only; NULL where that fails. */
 void *pl_pages_map(size_t size, int descriptor);
-void pl_pages_unmap(void *at, size_t size, int is_file);
-int pl_pages_protect(void *at, size_t size); /* from writes; 0, or -1 where the system refuses */
-void pl_pages_make_huge(void *at, size_t size); /* where the system has huge pages */
+void pl_pages_unmap(void *address, size_t size, int is_file);
+int pl_pages_protect(void *address, size_t size); /* from writes; 0, or -1 where the system refuses */
+void pl_pages_make_huge(void *address, size_t size); /* where the system has huge pages */
 /* A mapped file that another program truncates loses pages.  Those are zeros from then on, and counted.  Watch the file
  * mapped at `at`: the number to ask with, or -1 where it is not watched.  One thread calls at a time. */
 extern volatile int pl_lost_pages; /* of all files */
-int pl_watch(void *at, size_t size);
+int pl_watch(void *address, size_t size);
 void pl_unwatch(int file);
 int pl_lost_of(int file);
 /* Gives the whole pages of [at, at + size) back to the system where they are of a watched file, which has them again when
  * they are next read.  For weights that were packed: they are in memory once. */
-void pl_give_back(const void *at, size_t size);
+void pl_give_back(const void *address, size_t size);
 
 /* Of an Arm CPU: NEON with fused multiplication, dot products of bytes, products of matrices of bytes. */
 enum { PL_NEON_VFP4 = 1, PL_DOTPROD = 2, PL_I8MM = 4 };

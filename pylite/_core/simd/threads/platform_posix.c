@@ -62,9 +62,9 @@ void pl_at_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(
 
 /* ---- the machine ---- */
 int64_t pl_nanoseconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+  struct timespec reading;
+  clock_gettime(CLOCK_MONOTONIC, &reading);
+  return (int64_t)reading.tv_sec * 1000000000 + reading.tv_nsec;
 }
 
 int pl_cpus(void) { return (int)sysconf(_SC_NPROCESSORS_ONLN); }
@@ -89,23 +89,23 @@ int64_t pl_physical_memory(void) { return (int64_t)sysconf(_SC_PHYS_PAGES) * sys
 /* ---- memory ---- */
 void *pl_pages_map(size_t size, int descriptor) {
   int is_file = descriptor >= 0;
-  void *at = mmap(NULL, size, is_file ? PROT_READ : PROT_READ | PROT_WRITE,
+  void *address = mmap(NULL, size, is_file ? PROT_READ : PROT_READ | PROT_WRITE,
                   is_file ? MAP_PRIVATE : MAP_PRIVATE | MAP_ANONYMOUS, descriptor, 0);
-  return at != MAP_FAILED ? at : NULL;
+  return address != MAP_FAILED ? address : NULL;
 }
 
-void pl_pages_unmap(void *at, size_t size, int is_file) {
+void pl_pages_unmap(void *address, size_t size, int is_file) {
   (void)is_file;
-  munmap(at, size);
+  munmap(address, size);
 }
 
-int pl_pages_protect(void *at, size_t size) { return mprotect(at, size, PROT_READ); }
+int pl_pages_protect(void *address, size_t size) { return mprotect(address, size, PROT_READ); }
 
-void pl_pages_make_huge(void *at, size_t size) {
+void pl_pages_make_huge(void *address, size_t size) {
 #ifdef MADV_HUGEPAGE
-  madvise(at, size, MADV_HUGEPAGE);
+  madvise(address, size, MADV_HUGEPAGE);
 #else
-  (void)at, (void)size;
+  (void)address, (void)size;
 #endif
 }
 
@@ -128,11 +128,11 @@ volatile int pl_lost_pages;
 /* Puts a page of zeros there, so that what reads goes on, and counts; who started it then raises an error.  Other faults
  * go to the handler that was there before. */
 static void on_bus_error(int number, siginfo_t *info, void *context) {
-  uintptr_t at = (uintptr_t)info->si_addr;
+  uintptr_t address = (uintptr_t)info->si_addr;
   (void)context;
   for (int i = 0; i < FILES; i++) {
-    if (at >= atomic_load(&files[i].end) || at < atomic_load(&files[i].begin)) continue;
-    void *lost = (void *)(at / page * page);
+    if (address >= atomic_load(&files[i].end) || address < atomic_load(&files[i].begin)) continue;
+    void *lost = (void *)(address / page * page);
     if (mmap(lost, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != lost) break;
     atomic_fetch_add(&files[i].lost, 1);
     __atomic_fetch_add(&pl_lost_pages, 1, __ATOMIC_RELAXED);
@@ -152,26 +152,26 @@ static void prepare(void) {
 /* Sets the handler, also where another one has taken its place. */
 static void install(void) {
   static pl_once_flag once = PL_ONCE_INIT;
-  struct sigaction now;
+  struct sigaction current;
   pl_once(&once, prepare);
   pl_lock(&installing);
-  if (sigaction(SIGBUS, NULL, &now) == 0 && now.sa_sigaction != on_bus_error) {
+  if (sigaction(SIGBUS, NULL, &current) == 0 && current.sa_sigaction != on_bus_error) {
     struct sigaction ours = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-    previous = now;
+    previous = current;
     sigaction(SIGBUS, &ours, NULL);
   }
   pl_unlock(&installing);
 }
 
-int pl_watch(void *at, size_t size) {
+int pl_watch(void *address, size_t size) {
   install();
   for (int i = 0; i < FILES; i++) {
     if (atomic_exchange(&files[i].taken, 1)) continue;
     int before = atomic_load(&used);
     while (i >= before && !atomic_compare_exchange_weak(&used, &before, i + 1)) continue;
     atomic_store(&files[i].lost, 0);
-    atomic_store(&files[i].begin, (uintptr_t)at);
-    atomic_store(&files[i].end, (uintptr_t)at + size);
+    atomic_store(&files[i].begin, (uintptr_t)address);
+    atomic_store(&files[i].end, (uintptr_t)address + size);
     return i;
   }
   return -1;
@@ -184,8 +184,8 @@ void pl_unwatch(int file) {
 
 int pl_lost_of(int file) { return atomic_load(&files[file].lost); }
 
-void pl_give_back(const void *at, size_t size) {
-  uintptr_t begin = (uintptr_t)at, end = begin + size;
+void pl_give_back(const void *address, size_t size) {
+  uintptr_t begin = (uintptr_t)address, end = begin + size;
   if (size < WORTH_RETURNING) return;
   for (int i = 0, count = atomic_load(&used); i < count; i++) {
     if (end > atomic_load(&files[i].end) || begin < atomic_load(&files[i].begin)) continue;

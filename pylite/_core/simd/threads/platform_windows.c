@@ -37,9 +37,9 @@ typedef struct {
 } started;
 
 static unsigned __stdcall begin(void *memory) {
-  started of = *(started *)memory;
+  started thread = *(started *)memory;
   free(memory);
-  of.run(of.arg);
+  thread.run(thread.arg);
   return 0;
 }
 
@@ -86,27 +86,27 @@ void *pl_pages_map(size_t size, int descriptor) {
   if (descriptor < 0) return VirtualAlloc(NULL, size, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
   HANDLE mapping = CreateFileMappingW((HANDLE)_get_osfhandle(descriptor), NULL, PAGE_READONLY, 0, 0, NULL);
   if (!mapping) return NULL;
-  void *at = MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, size);
+  void *address = MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, size);
   CloseHandle(mapping); /* the view keeps it */
-  return at;
+  return address;
 }
 
-void pl_pages_unmap(void *at, size_t size, int is_file) {
+void pl_pages_unmap(void *address, size_t size, int is_file) {
   (void)size;
-  if (is_file) UnmapViewOfFile(at);
-  else VirtualFree(at, 0, MEM_RELEASE);
+  if (is_file) UnmapViewOfFile(address);
+  else VirtualFree(address, 0, MEM_RELEASE);
 }
 
-int pl_pages_protect(void *at, size_t size) {
+int pl_pages_protect(void *address, size_t size) {
   DWORD before;
-  return VirtualProtect(at, size, PAGE_READONLY, &before) ? 0 : -1;
+  return VirtualProtect(address, size, PAGE_READONLY, &before) ? 0 : -1;
 }
 
-void pl_pages_make_huge(void *at, size_t size) { (void)at, (void)size; }
+void pl_pages_make_huge(void *address, size_t size) { (void)address, (void)size; }
 
 volatile int pl_lost_pages;
-int pl_watch(void *at, size_t size) {
-  (void)at, (void)size;
+int pl_watch(void *address, size_t size) {
+  (void)address, (void)size;
   return -1;
 }
 void pl_unwatch(int file) { (void)file; }
@@ -114,7 +114,7 @@ int pl_lost_of(int file) {
   (void)file;
   return 0;
 }
-void pl_give_back(const void *at, size_t size) { (void)at, (void)size; }
+void pl_give_back(const void *address, size_t size) { (void)address, (void)size; }
 
 /* ---- Arm ---- */
 unsigned pl_arm_features(void) {

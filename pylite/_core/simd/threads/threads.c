@@ -92,22 +92,22 @@ static void run(pl_pool *pool, const loop *l, int begin, int pieces, int thread)
   }
   const int64_t before = pl_nanoseconds();
   l->fn(l->ctx, from, end, thread);
-  const ptrdiff_t at = atomic_fetch_add(&pool->recorded, 1);
+  const ptrdiff_t row_number = atomic_fetch_add(&pool->recorded, 1);
   const int64_t row[] = {before, pl_nanoseconds(), from, end, thread};
-  if (at < pool->capacity) memcpy(pool->rows + 5 * at, row, sizeof row);
+  if (row_number < pool->capacity) memcpy(pool->rows + 5 * row_number, row, sizeof row);
 }
 
 /* Runs the pieces of a share that no thread has begun; returns their number. */
 static int take_share(pl_pool *pool, const loop *l, int share, int thread) {
   const int start = start_of(l, share), size = start_of(l, share + 1) - start;
-  atomic_tagged *at = &pool->state[share].taken;
-  uint64_t taken = atomic_load(at);
+  atomic_tagged *counter = &pool->state[share].taken;
+  uint64_t taken = atomic_load(counter);
   int done = 0;
   for (;;) {
     const int64_t older = (int64_t)(l->number - (taken & ~MOST)); /* than this loop; negative: of a later one */
     const int begin = older ? 0 : (int)(taken & MOST), step = batch_of(size - begin);
     if ((older < 0 && thread) || begin == size) return done; /* the caller's loop is the latest */
-    if (!atomic_compare_exchange_weak(at, &taken, l->number + (uint64_t)(begin + step))) continue;
+    if (!atomic_compare_exchange_weak(counter, &taken, l->number + (uint64_t)(begin + step))) continue;
     run(pool, l, start + begin, step, thread);
     done += step;
     taken = l->number + (uint64_t)(begin + step);

@@ -18,8 +18,8 @@ PL_INLINE void tile(int R, int V, int rows, int n, const pl_blocks *b, ptrdiff_t
 #pragma GCC unroll 4
     for (int v = 0; v < V; v++) total[r][v] = _mm512_setzero_ps();
   for (ptrdiff_t i = 0; i < b->blocks; i++, x += size) {
-    const ptrdiff_t at = pl_at(b, width, i, j) + column;
-    const uint8_t *w = b->panels + pl_at(b, width, i, j) * size / 2 + column * 4;
+    const ptrdiff_t offset = pl_block_offset(b, width, i, j) + column;
+    const uint8_t *w = b->panels + pl_block_offset(b, width, i, j) * size / 2 + column * 4;
     __m512i acc[8][4];
 #pragma GCC unroll 8
     for (int r = 0; r < R; r++)
@@ -40,8 +40,8 @@ PL_INLINE void tile(int R, int V, int rows, int n, const pl_blocks *b, ptrdiff_t
     }
 #pragma GCC unroll 4
     for (int v = 0; v < V; v++) {
-      const __m512i sums = _mm512_loadu_si512(b->sums + at + LANES * v);
-      const __m512 scale = _mm512_loadu_ps(b->scale + at + LANES * v);
+      const __m512i sums = _mm512_loadu_si512(b->sums + offset + LANES * v);
+      const __m512 scale = _mm512_loadu_ps(b->scale + offset + LANES * v);
 #pragma GCC unroll 8
       for (int r = 0; r < R; r++) {
         const __m512i term = _mm512_mullo_epi32(_mm512_set1_epi32(terms[r < rows ? r : 0]), sums);

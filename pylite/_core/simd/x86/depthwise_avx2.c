@@ -42,14 +42,14 @@ PL_INLINE void pixels(int fit, int N, ptrdiff_t n, ptrdiff_t kept, const tap_lis
                       const int32_t *w, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
   const __m256i bias0 = load(q->bias + j), bias1 = load(q->bias + j + LANES);
   __m256i acc[2][2] = {{bias0, bias1}, {bias0, bias1}};
-  const ptrdiff_t at[2] = {c, c + step};
+  const ptrdiff_t offset[2] = {c, c + step};
   const uint8_t *const *p = s->p;
   for (int t = s->pairs; t > 0; t--, p += 2, w += NR) {
     const uint8_t *const p0 = p[0], *const p1 = p[1];
     const __m256i w0 = load(w), w1 = load(w + LANES);
 #pragma GCC unroll 2
     for (int i = 0; i < N; i++) {
-      const __m256i a = tap(p0 + at[i], s->mask, n), d = tap(p1 + at[i], s->mask, n);
+      const __m256i a = tap(p0 + offset[i], s->mask, n), d = tap(p1 + offset[i], s->mask, n);
       acc[i][0] = _mm256_add_epi32(acc[i][0], _mm256_madd_epi16(_mm256_unpacklo_epi16(a, d), w0));
       acc[i][1] = _mm256_add_epi32(acc[i][1], _mm256_madd_epi16(_mm256_unpackhi_epi16(a, d), w1));
     }
@@ -85,16 +85,16 @@ static void any_filter(const pl_dw_window *g, const tap_list *s, const int32_t *
   const ptrdiff_t begin = (g->pad + g->stride - 1) / g->stride, end = last < 0 ? 0 : last / g->stride + 1;
   int inside = 1; /* are all lines in the image? */
   for (int i = 0; i < g->fh; i++) inside &= g->row[i] != NULL;
-  for (ptrdiff_t at = 0, n; at < g->pixels; at += n) {
-    n = inside && at >= begin && at < end ? (end < g->pixels ? end : g->pixels) - at : 1;
-    pl_taps(g, at, 1, s->p);
+  for (ptrdiff_t pixel = 0, n; pixel < g->pixels; pixel += n) {
+    n = inside && pixel >= begin && pixel < end ? (end < g->pixels ? end : g->pixels) - pixel : 1;
+    pl_taps(g, pixel, 1, s->p);
     s->p[g->fh * g->fw] = s->p[0]; /* the weights of the odd tap are zero */
     if (c < NR)
-      for (ptrdiff_t i = 0; i < n; i++) pixels(0, 1, c, c, s, i * g->stride * c, 0, w, q, 0, y + (at + i) * c, 0);
+      for (ptrdiff_t i = 0; i < n; i++) pixels(0, 1, c, c, s, i * g->stride * c, 0, w, q, 0, y + (pixel + i) * c, 0);
     else
       for (ptrdiff_t b = 0; b * NR < c; b++) {
         const ptrdiff_t from = pl_block_start(b, NR, c);
-        blocks_of_row(n, 0, s, from, c * g->stride, w + b * s->pairs * NR, q, b * NR, y + at * c + from, c);
+        blocks_of_row(n, 0, s, from, c * g->stride, w + b * s->pairs * NR, q, b * NR, y + pixel * c + from, c);
       }
   }
 }
@@ -163,7 +163,7 @@ static void wrapped(const pl_dw_window *g, ptrdiff_t blocks, const tap_list *s, 
   uint8_t copies[PL_DW_BYTES + 2 * NR];
   const ptrdiff_t c = g->c, whole = c % NR == 0, phases = whole ? 1 : g->stride, skip = whole ? g->stride : 1;
   const ptrdiff_t reach = (g->fw - 1) * g->dilation / phases + 1; /* pixels of a phase beyond those of the outputs */
-  const ptrdiff_t apart = blocks * NR;                            /* until blocks repeat */
+  const ptrdiff_t period = blocks * NR;                            /* until blocks repeat */
   ptrdiff_t together = g->lines;
   ptrdiff_t most = g->pixels;
   while (together > 1 && copied(g, most < 16 ? most : 16, together) > CACHED) together = (together + 1) / 2;
@@ -171,10 +171,10 @@ static void wrapped(const pl_dw_window *g, ptrdiff_t blocks, const tap_list *s, 
   for (ptrdiff_t line = 0, lines; line < g->lines; line += lines) {
     lines = g->lines - line < together ? g->lines - line : together;
     const ptrdiff_t rows = (lines - 1) * g->stride + g->fh;
-    for (ptrdiff_t at = 0, n; at < g->pixels; at += n) {
-      n = g->pixels - at < most ? g->pixels - at : most;
+    for (ptrdiff_t pixel = 0, n; pixel < g->pixels; pixel += n) {
+      n = g->pixels - pixel < most ? g->pixels - pixel : most;
       const ptrdiff_t width = n * skip + reach, pitch = width * c, bytes = n * c;
-      copy_lines(g, phases, g->row + line * g->stride, rows, at * g->stride - g->pad, width, copies);
+      copy_lines(g, phases, g->row + line * g->stride, rows, pixel * g->stride - g->pad, width, copies);
       const uint8_t **p = s->p;
       for (int i = 0; i < g->fh; i++)
         for (int k = 0; k < g->fw; k++) {
@@ -184,9 +184,9 @@ static void wrapped(const pl_dw_window *g, ptrdiff_t blocks, const tap_list *s, 
       *p = s->p[0]; /* the weights of the odd tap are zero */
       for (ptrdiff_t b = 0; b < blocks && b * NR < bytes; b++)
         for (ptrdiff_t i = 0; i < lines; i++) {
-          const ptrdiff_t left = bytes - b * NR, count = (left + apart - NR) / apart, tail = left - count * apart;
-          blocks_of_row(count, at_least(tail, 0), s, i * g->stride * pitch + b * NR, apart * skip,
-                        w + b * s->pairs * NR, q, b * NR, y + (line + i) * g->y_line + at * c + b * NR, apart);
+          const ptrdiff_t left = bytes - b * NR, count = (left + period - NR) / period, tail = left - count * period;
+          blocks_of_row(count, at_least(tail, 0), s, i * g->stride * pitch + b * NR, period * skip,
+                        w + b * s->pairs * NR, q, b * NR, y + (line + i) * g->y_line + pixel * c + b * NR, period);
         }
     }
   }

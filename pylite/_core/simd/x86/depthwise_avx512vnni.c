@@ -48,8 +48,8 @@ static void any_filter(const pl_dw_window *g, int flip, int w_zero, const int8_t
   const __m512i zero = _mm512_set1_epi32(w_zero), padding = _mm512_set1_epi8((char)(0));
   const pl_columns own = *q;
   const ends e = ends_of(q);
-  for (ptrdiff_t at = 0; at < g->pixels; at++, y += g->c) {
-    pl_taps(g, at, 1, p);
+  for (ptrdiff_t pixel = 0; pixel < g->pixels; pixel++, y += g->c) {
+    pl_taps(g, pixel, 1, p);
     for (ptrdiff_t b = 0; b < blocks; b++) {
       const ptrdiff_t c = pl_block_start(b, NR, g->c), j = b * NR;
       const int8_t *wb = w + b * groups * 4 * NR;
@@ -110,7 +110,7 @@ static void pack_lines(const pl_dw_window *g, const uint8_t *const *row, int row
     if (end > pixels) end = pixels;
     if (begin > end) begin = end;
     const ptrdiff_t runs = joined ? begin < end : end - begin, bytes = joined ? (end - begin) * cc : cc;
-    const ptrdiff_t at = (x + begin * s) * g->c + c0;
+    const ptrdiff_t offset = (x + begin * s) * g->c + c0;
     const ptrdiff_t pairs = skip ? (g->width - x) / 2 - begin : 0, skipped = (runs < pairs ? runs : pairs) * cc / 64;
     const __mmask64 rest = first_bytes(bytes % 64);
     for (int y = 0; y < rows; y++, to += line) {
@@ -118,7 +118,7 @@ static void pack_lines(const pl_dw_window *g, const uint8_t *const *row, int row
       if (row[y]) {
         for (; d < to + begin * cc; d += 64) _mm512_storeu_si512(d, zero);
         d = to + begin * cc;
-        const uint8_t *from = row[y] + at;
+        const uint8_t *from = row[y] + offset;
         ptrdiff_t run = 0;
         if (skipped > 0) {
           skip_pixels(cc, skipped, from, mask, d);
@@ -172,12 +172,12 @@ PL_INLINE void block(int groups, int w_zero, const uint8_t *x, const ptrdiff_t *
 /* 3x3 filters, two output lines at once, y_line apart: the taps of an input line (`pitch` apart) are interleaved once
  * for both.  More lines would not overlap: the third could not begin before the first is nearly finished. */
 PL_INLINE void two_lines(int relu, int stride, int w_zero, const uint8_t *x, const ptrdiff_t *taps, ptrdiff_t pitch,
-                         const run *at, const int8_t *w, const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y,
+                         const run *places, const int8_t *w, const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y,
                          ptrdiff_t y_line) {
   const scaling scales[4] = {scaling_of(q, j), scaling_of(q, j + LANES), scaling_of(q, j + 2 * LANES),
                              scaling_of(q, j + 3 * LANES)};
-  const ptrdiff_t n = at->n, step = at->step, y_step = at->y_step, tap[3] = {taps[0], taps[1], taps[2]};
-  const int tail = at->tail;
+  const ptrdiff_t n = places->n, step = places->step, y_step = places->y_step, tap[3] = {taps[0], taps[1], taps[2]};
+  const int tail = places->tail;
   const ends own = *e;
   const int32_t *bias = q->bias + j;
   for (ptrdiff_t i = 0; i < n; i++, x += step, y += y_step) {
@@ -282,18 +282,18 @@ static void place_taps(const pl_dw_window *g, const chunk *k, ptrdiff_t channels
 }
 
 /* The output lines of a chunk for one block of channels. */
-PL_INLINE void block_lines(const chunk *k, const uint8_t *x, const ptrdiff_t *tap, const run *at, const int8_t *w,
+PL_INLINE void block_lines(const chunk *k, const uint8_t *x, const ptrdiff_t *tap, const run *places, const int8_t *w,
                            const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y, ptrdiff_t y_line) {
   const int s = k->stride, w_zero = k->w_zero, relu = k->relu;
   const ptrdiff_t pitch = k->pitch;
   int i = 0;
-#define PAIR(relu, stride, w_zero) two_lines(relu, stride, w_zero, x, tap, pitch, at, w, q, j, e, y, y_line)
+#define PAIR(relu, stride, w_zero) two_lines(relu, stride, w_zero, x, tap, pitch, places, w, q, j, e, y, y_line)
 #define PAIRS(relu) \
   (s == 1 ? w_zero ? PAIR(relu, 1, w_zero) : PAIR(relu, 1, 0) : w_zero ? PAIR(relu, 2, w_zero) : PAIR(relu, 2, 0))
   for (; k->pairs && i + 2 <= k->lines; i += 2, x += 2 * s * pitch, y += 2 * y_line) relu ? PAIRS(1) : PAIRS(0);
 #undef PAIRS
 #undef PAIR
-  for (; i < k->lines; i++, x += s * pitch, y += y_line) block(k->groups, w_zero, x, tap, at, w, q, j, e, y);
+  for (; i < k->lines; i++, x += s * pitch, y += y_line) block(k->groups, w_zero, x, tap, places, w, q, j, e, y);
 }
 
 static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
@@ -319,21 +319,21 @@ static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w
       channels += NR;
     const ptrdiff_t most = pixels_at_once(g, &k, channels);
     for (ptrdiff_t c0 = 0; c0 < g->c; c0 += channels) {
-      const ptrdiff_t some = c0 + channels > g->c ? g->c - c0 : channels, apart = whole ? some : blocks * NR;
+      const ptrdiff_t some = c0 + channels > g->c ? g->c - c0 : channels, period = whole ? some : blocks * NR;
       if (whole) blocks = some / NR;
-      for (ptrdiff_t at = 0; at < g->pixels; at += most) {
-        const ptrdiff_t pixels = g->pixels - at < most ? g->pixels - at : most, bytes = pixels * some;
+      for (ptrdiff_t pixel = 0; pixel < g->pixels; pixel += most) {
+        const ptrdiff_t pixels = g->pixels - pixel < most ? g->pixels - pixel : most, bytes = pixels * some;
         const ptrdiff_t width = (whole ? s : 1) * (pixels + k.reach);
         k.pitch = width * some;
-        pack_lines(&packed, g->row + line * s, k.rows, at * s - g->pad, width, c0, some, flip, buffers);
+        pack_lines(&packed, g->row + line * s, k.rows, pixel * s - g->pad, width, c0, some, flip, buffers);
         place_taps(g, &k, some, taps, tap);
         for (ptrdiff_t b = 0; b < blocks && b * NR < bytes; b++) {
-          run places = {.n = whole ? pixels : (bytes - b * NR + apart - 1) / apart, .step = whole ? s * some : apart};
-          places.y_step = whole ? g->c : apart;
-          const ptrdiff_t j = c0 + b * NR, left = bytes - b * NR - (places.n - 1) * apart;
+          run places = {.n = whole ? pixels : (bytes - b * NR + period - 1) / period, .step = whole ? s * some : period};
+          places.y_step = whole ? g->c : period;
+          const ptrdiff_t j = c0 + b * NR, left = bytes - b * NR - (places.n - 1) * period;
           places.tail = left < NR ? (int)left : NR;
           block_lines(&k, buffers + b * NR, tap, &places, w + j * 4 * k.groups, &own, j, &e,
-                      y + line * g->y_line + at * g->c + j, g->y_line);
+                      y + line * g->y_line + pixel * g->c + j, g->y_line);
         }
       }
     }

@@ -7,7 +7,7 @@
  * are left out. */
 typedef struct {
   int taps;
-  const float *at[PL_MAX_TAPS], *w[PL_MAX_TAPS];
+  const float *input[PL_MAX_TAPS], *w[PL_MAX_TAPS];
 } tap_list;
 
 static __attribute__((noinline, cold)) void list_taps(const pl_dw_window *g, ptrdiff_t pixel, const float *w,
@@ -17,7 +17,7 @@ static __attribute__((noinline, cold)) void list_taps(const pl_dw_window *g, ptr
     for (int x = 0; x < g->fw; x++) {
       const ptrdiff_t ix = pixel * g->stride - g->pad + (ptrdiff_t)x * g->dilation;
       if (!g->row[y] || ix < 0 || ix >= g->width) continue;
-      s->at[s->taps] = (const float *)g->row[y] + ix * g->c;
+      s->input[s->taps] = (const float *)g->row[y] + ix * g->c;
       s->w[s->taps++] = w + (y * g->fw + x) * g->c;
     }
 }
@@ -43,7 +43,7 @@ PL_INLINE void any_taps(int P, int taps, const tap_list *s, ptrdiff_t part, ptrd
   for (int k = 0; k < P; k++) acc[k] = m->start;
   for (int t = 0; t < taps; t++) {
     const VECTOR v = load_upto(s->w[t] + j, part);
-    const float *x = s->at[t] + from;
+    const float *x = s->input[t] + from;
 #pragma GCC unroll 8
     for (int k = 0; k < P; k++) acc[k] = MULTIPLY_ADD(acc[k], load_upto(x + k * step, part), v);
   }
@@ -64,9 +64,9 @@ PL_INLINE void pixels_f32(int kept, ptrdiff_t part, const tap_list *s, ptrdiff_t
   for (ptrdiff_t line = 0; line < f->lines; line++) {
     const ptrdiff_t from = j + f->first * step + line * f->next;
     float *to = y + j + f->first * c + line * f->down;
-    const float *at[16];
+    const float *input[16];
 #pragma GCC unroll 16
-    for (int t = 0; t < kept; t++) at[t] = s->at[t] + from;
+    for (int t = 0; t < kept; t++) input[t] = s->input[t] + from;
     ptrdiff_t i = 0;
     for (; !kept && __builtin_constant_p(part) && i + 8 <= n; i += 8, to += 8 * c)
       any_taps(8, taps, s, part, j, from + i * step, step, &m, to, c);
@@ -76,7 +76,7 @@ PL_INLINE void pixels_f32(int kept, ptrdiff_t part, const tap_list *s, ptrdiff_t
       VECTOR acc = m.start;
 #pragma GCC unroll 16
       for (int t = 0; t < taps; t++)
-        acc = MULTIPLY_ADD(acc, load_upto((kept ? at[t] : s->at[t] + from) + i * step, part),
+        acc = MULTIPLY_ADD(acc, load_upto((kept ? input[t] : s->input[t] + from) + i * step, part),
                            kept ? w[t] : load_upto(s->w[t] + j, part));
       finish_f32(acc, &m, part, to);
     }
@@ -100,7 +100,7 @@ PL_INLINE void four_outputs(int T, int S, const tap_list *s, ptrdiff_t j, ptrdif
                             ptrdiff_t c) {
   VECTOR acc[4] = {m->start, m->start, m->start, m->start};
   for (int t = 0; t < s->taps; t += T) {
-    const float *x = s->at[t] + from, *w = s->w[t] + j;
+    const float *x = s->input[t] + from, *w = s->w[t] + j;
     VECTOR v[5];
 #pragma GCC unroll 5
     for (int i = 0; i < T; i++) v[i] = LOAD(w + i * c);
@@ -144,7 +144,7 @@ FOURS(5, 2)
  * power of two apart, they share a few of its sets. */
 PL_INLINE int crowded(const pl_dw_window *g) {
   enum { PAGE = 4096, LINE = 64, WAYS = 8 };
-  const ptrdiff_t apart = g->c * (ptrdiff_t)sizeof(float), same = apart & -apart;
+  const ptrdiff_t distance = g->c * (ptrdiff_t)sizeof(float), same = distance & -distance;
   return g->fh * g->width * (same < PAGE ? same : PAGE) > WAYS * PAGE && same >= LINE;
 }
 
@@ -168,7 +168,7 @@ static void four_vectors(const tap_list *s, ptrdiff_t j, const field *f, const f
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) acc[k] = bias ? LOAD(bias + j + k * LANES) : SPLAT(0.0f);
     for (int t = 0; t < s->taps; t++) {
-      const float *x = s->at[t] + j + i * f->step, *w = s->w[t] + j;
+      const float *x = s->input[t] + j + i * f->step, *w = s->w[t] + j;
 #pragma GCC unroll 4
       for (int k = 0; k < 4; k++) acc[k] = MULTIPLY_ADD(acc[k], LOAD(x + k * LANES), LOAD(w + k * LANES));
     }
@@ -184,7 +184,7 @@ static __attribute__((noinline, cold)) void widen(const tap_list *s, const float
   wide->taps = s->taps;
   for (int t = 0; t <= s->taps; t++) {
     const float *from = t < s->taps ? s->w[t] : bias;
-    if (t < s->taps) wide->at[t] = s->at[t], wide->w[t] = lines[t];
+    if (t < s->taps) wide->input[t] = s->input[t], wide->w[t] = lines[t];
     for (ptrdiff_t k = 0; k < LANES; k += c)
       for (ptrdiff_t j = 0; j < c; j++) lines[t][k + j] = from ? from[j] : 0;
   }
@@ -234,16 +234,16 @@ static __attribute__((cold)) void depthwise_f32(const pl_dw_window *g, const flo
   tap_list s, wide;
   for (ptrdiff_t chunk = 0; chunk < c; chunk += CHUNK) {
     const ptrdiff_t upto = chunk + CHUNK < c ? chunk + CHUNK : c;
-    for (ptrdiff_t at = 0, n; at < g->pixels; at += n) {
-      n = at >= begin && at < end ? (end < g->pixels ? end : g->pixels) - at : 1;
-      list_taps(g, at, w, &s);
+    for (ptrdiff_t pixel = 0, n; pixel < g->pixels; pixel += n) {
+      n = pixel >= begin && pixel < end ? (end < g->pixels ? end : g->pixels) - pixel : 1;
+      list_taps(g, pixel, w, &s);
       if (widens && n >= fitting && s.taps <= 16) {
         const field f = {0, n / fitting, LANES, LANES, g->lines, g->next / (ptrdiff_t)sizeof(float), g->y_line};
         widen(&s, bias, c, lines, &wide);
-        (s.taps == 9 ? pixels_9 : pixels_any)(&wide, 0, &f, lines[s.taps], low, high, y + at * c, c);
+        (s.taps == 9 ? pixels_9 : pixels_any)(&wide, 0, &f, lines[s.taps], low, high, y + pixel * c, c);
         n = f.n * fitting;
       } else {
-        n = some_pixels(g, &s, n, chunk, upto, bias, low, high, y + at * c);
+        n = some_pixels(g, &s, n, chunk, upto, bias, low, high, y + pixel * c);
       }
     }
   }

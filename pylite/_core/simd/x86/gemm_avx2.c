@@ -332,15 +332,15 @@ static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b
   }
   for (int k = 0; k < rows * NR; k++) total[k] = 0;
   for (ptrdiff_t i = 0; i < b->blocks; i++) {
-    const ptrdiff_t at = pl_at(b, width, i, j);
-    const int8_t *w = (const int8_t *)b->panels + at * b->deep;
+    const ptrdiff_t offset = pl_block_offset(b, width, i, j);
+    const int8_t *w = (const int8_t *)b->panels + offset * b->deep;
     for (int r = 0; r < rows; r++) src[r] = x + r * b->depth + i * size;
     pack_a_q8(rows, 1, size, src, OFFSET, packed, b->deep);
     for (int r = 0, m; r < rows; r += m) {
       m = rows == 1 ? 1 : sums(rows - r, n, &layout, packed + r * b->deep, w, none, lines);
       if (rows == 1) row_sums(n, &layout, packed, w, none, lines);
-      if (n > LANES) add_block(m, 2, lines, terms + r, b->sums + at, b->scale + at, total + r * NR);
-      else add_block(m, 1, lines, terms + r, b->sums + at, b->scale + at, total + r * NR);
+      if (n > LANES) add_block(m, 2, lines, terms + r, b->sums + offset, b->scale + offset, total + r * NR);
+      else add_block(m, 1, lines, terms + r, b->sums + offset, b->scale + offset, total + r * NR);
     }
   }
   const __m256 low = _mm256_set1_ps(b->low), high = _mm256_set1_ps(b->high);

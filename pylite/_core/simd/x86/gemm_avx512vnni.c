@@ -32,21 +32,21 @@ void pl_requantize_lines(int rows, int n, const int32_t *acc, ptrdiff_t step, in
   for (int r = 0; r < rows; r++, acc += step, y += ldy) {
     __m512i v[4];
     for (int i = 0; i < 4; i++) {
-      const ptrdiff_t at = j + i * LANES;
+      const ptrdiff_t column = j + i * LANES;
       if (i * LANES >= n && linear) { /* the parameters may end here */
         v[i] = nudge;
         continue;
       }
       __m512i x = _mm512_loadu_si512(acc + i * LANES);
-      if (q->left) x = _mm512_sllv_epi32(x, _mm512_loadu_si512(q->left + at));
-      __m512i even = _mm512_mul_epi32(x, _mm512_loadu_si512(q->mult + at));
-      __m512i odd = _mm512_mul_epi32(_mm512_srli_epi64(x, 32), _mm512_loadu_si512(q->odd + at));
+      if (q->left) x = _mm512_sllv_epi32(x, _mm512_loadu_si512(q->left + column));
+      __m512i even = _mm512_mul_epi32(x, _mm512_loadu_si512(q->mult + column));
+      __m512i odd = _mm512_mul_epi32(_mm512_srli_epi64(x, 32), _mm512_loadu_si512(q->odd + column));
       even = _mm512_srli_epi64(_mm512_add_epi64(even, nudge), 31);
       odd = _mm512_slli_epi64(_mm512_add_epi64(odd, nudge), 1);
       x = _mm512_mask_mov_epi32(even, 0xAAAA, odd);
-      __m512i negative = _mm512_srlv_epi32(x, _mm512_loadu_si512(q->sign + at));
-      const __m512i right = _mm512_loadu_si512(q->right + at);
-      const __m512i sum = _mm512_sub_epi32(_mm512_add_epi32(x, _mm512_loadu_si512(q->half + at)), negative);
+      __m512i negative = _mm512_srlv_epi32(x, _mm512_loadu_si512(q->sign + column));
+      const __m512i right = _mm512_loadu_si512(q->right + column);
+      const __m512i sum = _mm512_sub_epi32(_mm512_add_epi32(x, _mm512_loadu_si512(q->half + column)), negative);
       /* where x is not negative the sum may reach 2^31, and has no sign */
       v[i] = _mm512_mask_srav_epi32(_mm512_srlv_epi32(sum, right), _mm512_movepi32_mask(x), sum, right);
     }
