@@ -1,7 +1,7 @@
-/* Looks for the numbers by which fitted.h computes sums and products of bytes as the rule does.
+/* Searches for parameters with which fitted.h computes sums and products of bytes exactly as the rule does.
  *
- * Both are staircases.  Away from their steps they agree, by bounds on their errors; all operands near to a step are
- * compared.  A step that does not fit may fit when the numbers are a little off, so some are tried. */
+ * Both are staircases.  Away from the steps they agree, because their errors are bounded; all operands close to a step
+ * are compared.  If a step does not fit, it may fit with slightly different parameters, so several are tried. */
 #include "fitted.h"
 #include "common.h"
 #include <math.h>
@@ -17,7 +17,7 @@ typedef struct {
   int32_t window;
 } neighbours;
 
-/* Where a number that is added to sums has to lie. */
+/* The bounds of a number that is added to sums. */
 typedef struct { int64_t least, most; } bounds;
 PL_INLINE int joined(bounds *b, int64_t least, int64_t most) {
   if (least > b->least) b->least = least;
@@ -40,7 +40,7 @@ static void find_neighbours(neighbours *k, const sum_q_p *r, double a, double b,
   }
 }
 
-/* How far ratios and the start may be off. */
+/* The largest deviation from the ideal ratios and start that is tried. */
 enum { OFF_RATIO = 2, OFF_START = 256 };
 #if defined(__aarch64__)
 enum { LOW_DIGIT = 8 };
@@ -48,7 +48,7 @@ enum { LOW_DIGIT = 8 };
 enum { LOW_DIGIT = PL_LOW_DIGIT };
 #endif
 
-/* The start with which these ratios give the rule's sums for all operands close to a step; 0 where there is none. */
+/* Finds the start with which these ratios give the rule's sums for all operands close to a step; 0 if none exists. */
 static int fit_start(int64_t *start, const int64_t ratios[2], const sum_q_p *r, const neighbours *k, int fraction,
                      int64_t ideal) {
   const int32_t one = 1 << fraction, mask = one - 1, size = one / BUCKETS;
@@ -59,14 +59,14 @@ static int fit_start(int64_t *start, const int64_t ratios[2], const sum_q_p *r, 
         if (((k->place[0][i] - k->place[1][j] + k->window) & mask) > 2 * k->window) continue;
         const int32_t v = pl_mbqm_small(k->rule[0][i] + k->rule[1][j], r->y_m, r->y_e) + r->y_zero;
         const int64_t from = (int64_t)v * one - (i - 128) * ratios[0] - (j - 128) * ratios[1];
-        const int counts = v >= r->low && v <= r->high; /* others are clamped */
+        const int counts = v >= r->low && v <= r->high; /* results beyond are clamped, so their steps do not matter */
         if (counts && !joined(&range, v > r->low ? from : INT64_MIN, v < r->high ? from + mask : INT64_MAX)) return 0;
       }
   *start = range.least + (range.most - range.least) / 2;
   return 1;
 }
 
-/* The digits of a ratio; 0 where they do not fit. */
+/* Splits a ratio into two digits; 0 if they do not fit. */
 static int two_digits(int64_t ratio, int16_t digits[2]) {
   const int32_t half = 1 << (LOW_DIGIT - 1), low = (int32_t)((ratio + half) & (2 * half - 1)) - half;
   const int64_t high = (ratio - low) / (2 * half);
@@ -74,8 +74,8 @@ static int two_digits(int64_t ratio, int16_t digits[2]) {
   return high == digits[0];
 }
 
-/* Looks for ratios of two digits with `fraction` bits of fraction, to which a single start belongs; a, b: the exact
- * ones.  0: there are none. */
+/* Searches for two-digit ratios with `fraction` fractional bits that work with a single start; a, b: the exact ratios.
+ * Returns 0 if there are none. */
 static int fit_two_digits(pl_fitted_sum *p, double a, double b, double unit, int fraction, int64_t *start) {
   const sum_q_p *r = &p->rule;
   const double one = ldexp(1, fraction), error = (2 * unit + ldexp(1, r->y_e - 1)) * one;
@@ -108,12 +108,12 @@ static void three_digits(int64_t ratio, int16_t digits[3]) {
   digits[0] = (int16_t)ratio;
 }
 
-/* What is added above and below 0: each sum close to a step gives bounds for it.  0 where none lies between them. */
+/* Finds the numbers to add above and below 0; each sum close to a step bounds them.  0 if the bounds exclude all. */
 static int fit_ends(pl_fitted_sum *p, const neighbours *k) {
   const sum_q_p *r = &p->rule;
   const int32_t one = 1 << p->fraction, shift = p->fraction - 9, mask = one - 1;
   bounds ends[2] = {{one / 2 - k->window, one / 2 + k->window}, {one / 2 - k->window, one / 2 + k->window}};
-  pl_fitted_sum sums = *p; /* which gives sums as they are */
+  pl_fitted_sum sums = *p; /* a copy that computes unrounded sums */
   sums.above = sums.below = sums.fraction = sums.rule.y_zero = 0, sums.rule.low = INT32_MIN, sums.rule.high = INT32_MAX;
   for (int i = 0; i < 256; i++)
     for (int32_t bucket = (k->place[0][i] >> shift) - 1, last = bucket + 2; bucket <= last; bucket++)
@@ -168,7 +168,7 @@ void pl_fit_sum(pl_fitted_sum *p) {
     const int64_t last = i / STARTS % 2 ? 1 : 1 << 15, per_one = (1 << 22) / last;
     const int64_t ra = llrint(a * one * per_one) * last, rb = llrint(b * one * per_one) * last;
     const int64_t start = -(r->a_zero * ra + r->b_zero * rb);
-    const int64_t own = start + (int64_t)(i % STARTS) * ((1 << 22) / STARTS); /* off by a part of the last bit */
+    const int64_t own = start + (int64_t)(i % STARTS) * ((1 << 22) / STARTS); /* shifted by a fraction of the last bit */
     three_digits(ra, p->a);
     three_digits(rb, p->b);
     p->start = (int32_t)(own >> 22), p->start_low = (int32_t)((own & 0x3FFFFF) >> 7);
@@ -197,7 +197,7 @@ void pl_fit_sum(pl_fitted_sum *p) {
 }
 #endif
 
-/* NEON's micro-kernel takes the rule, in as many instructions. */
+/* NEON's micro-kernel uses the rule itself, which takes as few instructions. */
 #if !defined(__aarch64__)
 static int product_agrees(const pl_fitted_product *p, double s, int32_t reach) {
   const int32_t up = p->high - p->y_zero, down = p->y_zero - p->low, steps = up > down ? up : down;

@@ -1,6 +1,6 @@
-/* Looks for the straight lines that give a table of bytes: those of rescaled numbers, of LEAKY_RELU, ABS and others.
+/* Searches for straight lines that reproduce a table of bytes, as for rescaling, LEAKY_RELU, ABS and others.
  *
- * For each slope that may fit, the start is bounded by every entry of the table: a search without rounding errors. */
+ * For each candidate slope, every entry of the table bounds the start, so the search has no rounding errors. */
 #include "elementwise.h"
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@ typedef struct {
   int32_t low, high, shift;
 } staircase;
 
-/* The start of a line of this slope that gives entries `from` to `to` - 1, every step-th of them; 0: there is none. */
+/* Finds the start of a line with this slope that gives every step-th entry of `from` .. `to` - 1; 0 if none exists. */
 static int fit_start(const staircase *s, int from, int to, int step, int32_t slope, int32_t *start) {
   int32_t least = INT16_MIN, most = INT16_MAX;
   for (int i = from; i < to; i += step) {
@@ -24,7 +24,7 @@ static int fit_start(const staircase *s, int from, int to, int step, int32_t slo
   return least <= most;
 }
 
-/* The line through entries `from` to `to` - 1; 0: there is none. */
+/* Finds the line through entries `from` .. `to` - 1; 0 if there is none. */
 static int fit_line(const staircase *s, int from, int to, int16_t *slope, int16_t *start) {
   int first = from, last = to - 1;
   while (first < last && (s->value[first] == s->low || s->value[first] == s->high)) first++;
@@ -32,9 +32,9 @@ static int fit_line(const staircase *s, int from, int to, int16_t *slope, int16_
   const int across = last > first ? last - first : 1, up = s->value[last] - s->value[first];
   const int32_t one = 1 << (8 + s->shift), middle = up * one / across;
   const int32_t reach = one / across, step = 1 + 2 * reach / MOST_SLOPES;
-  for (int i = first; i <= last; i++) /* no line where an entry is far from the chord */
+  for (int i = first; i <= last; i++) /* there is no line if an entry is far from the chord */
     if (abs((s->value[i] - s->value[first]) * across - up * (i - first)) > 2 * across) return 0;
-  for (int32_t off = 0; off <= 2 * reach; off += step) { /* to both sides in turn */
+  for (int32_t off = 0; off <= 2 * reach; off += step) { /* alternates between both sides */
     const int32_t m = middle + ((off / step) % 2 ? -(off + 1) / 2 : off / 2);
     int32_t line_start;
     if (m != (int16_t)m || !fit_start(s, from, to, 16, m, &line_start) || !fit_start(s, from, to, 1, m, &line_start)) continue;
@@ -44,7 +44,7 @@ static int fit_line(const staircase *s, int from, int to, int16_t *slope, int16_
   return 0;
 }
 
-/* The entry where two lines meet that have the values as their maximum: the farthest below the chord. */
+/* The entry where the two lines meet, if the table is their maximum: the entry farthest below the chord. */
 static int corner(const staircase *s) {
   int farthest = 0, first = 0;
   while (first < 255 && s->value[first + 1] == s->value[0]) first++;
@@ -74,7 +74,7 @@ static int gives(const staircase *s, const pl_lines8 *p) {
   return 1;
 }
 
-/* As gives(), if possible without clamping to less than the type's range. */
+/* As gives(), but prefers to clamp only to the type's range. */
 static int fits(const staircase *s, pl_lines8 *p) {
   p->low = INT8_MIN, p->high = INT8_MAX;
   if (gives(s, p)) return 1;

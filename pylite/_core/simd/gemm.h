@@ -57,7 +57,7 @@ typedef struct pl_hybrid {
   const int32_t *sums;
   const float *scale, *bias; /* bias may be NULL */
   int column_first;
-  int fit; /* on NEON: no weight of the panels is -128 */
+  int fit; /* on NEON: 1 if no weight of the panels is -128 */
   float low, high;
 } pl_hybrid;
 
@@ -71,8 +71,8 @@ typedef struct pl_dw_window {
                                * has the (lines - 1) * stride + fh input lines of all, `dilation` apart.
                                * depthwise_s64: one */
   ptrdiff_t y_line;           /* from one output line to the next, in elements */
-  ptrdiff_t next;             /* depthwise_f32 where dw_f32_lines is 0: from the input of one output line to that of the
-                               * next one, in bytes */
+  ptrdiff_t next;             /* depthwise_f32 if dw_f32_lines is 0: bytes from the input of one output line to the
+                               * input of the next */
 } pl_dw_window;
 
 #define PL_MAX_TAPS 1024 /* of a depthwise filter */
@@ -127,7 +127,7 @@ static inline ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, pt
   return c % t->nr && c / a > t->wrap ? 0 : c / a;
 }
 
-/* Pointers to the taps of output pixel `at`, in reading order; bytes: of one element. */
+/* Pointers to the taps of an output pixel, in reading order; bytes: of one element. */
 static inline void pl_taps(const pl_dw_window *g, ptrdiff_t pixel, ptrdiff_t bytes, const uint8_t **p) {
   ptrdiff_t x0 = pixel * g->stride - g->pad;
   for (int y = 0; y < g->fh; y++)
@@ -138,7 +138,8 @@ static inline void pl_taps(const pl_dw_window *g, ptrdiff_t pixel, ptrdiff_t byt
 }
 
 /* A product whose weights have a scale for each block of the depth.  Panels, sums and scales are stored panel by panel,
- * and within a panel block by block: block i of the panel from column j on, `width` wide, is at pl_block_offset(b, width, i, j).
+ * and within a panel block by block: block i of the panel from column j on, `width` wide, is at pl_block_offset(b,
+ * width, i, j).
  */
 typedef struct pl_blocks {
   const uint8_t *panels; /* of pack_b_q8, block by block; nibbles: see pl_tile */
@@ -276,6 +277,6 @@ struct pl_slots;
   X(depthwise_q8, (const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *columns, uint8_t *y)) \
   /* the same for float; w: [taps][c] */ \
   X(depthwise_f32, (const pl_dw_window *g, const float *w, const float *bias, float low, float high, float *y)) \
-  /* exact sums of int16 for channels c..c+n of output pixel `at` */ \
+  /* exact sums of int16 for channels c..c+n of an output pixel */ \
   X(depthwise_s64, (const pl_dw_window *g, ptrdiff_t pixel, ptrdiff_t c, int n, const int16_t *w, int64_t *acc))
 #endif

@@ -5,7 +5,7 @@
  * several steps of k can be done at once, ROW_BY_LANES for a single row; FOUR_SUMS for in-order cores, which need
  * independent sums.
  * Every tile sums in the order of k, so that results do not depend on its shape.  Only a product with a single row has
- * four sums, which do not wait for one another. */
+ * four independent sums. */
 #include "rounding.h"
 #include "simd.h"
 
@@ -45,7 +45,7 @@ PL_INLINE void store_upto(float *p, VECTOR v, ptrdiff_t n) {
 #endif
 
 #ifdef FOUR_SUMS
-/* gcc would compute the addresses of all lines first, for which Arm lacks registers. */
+/* Prevents gcc from computing the addresses of all lines first, for which Arm lacks registers. */
 #define NEXT_LINE(y) \
   y += ldy; \
   __asm__("" : "+r"(y))
@@ -189,8 +189,8 @@ static __attribute__((noinline)) void one_row_f32(int n, const pl_a_layout *layo
 }
 #undef ONE_ROW
 
-/* The rows of the next tile for so many remaining rows.  Fewer than four sums would wait for one another, so that 25
- * rows are 12, 8 and 5.  Tiles of 8 rows or less are taken as they come, unless PARTED says otherwise. */
+/* The rows of the next tile, by the number of remaining rows.  Fewer than four sums would wait for one another, so 25
+ * rows are split into 12, 8 and 5.  Up to 8 remaining rows form one tile, unless PARTED is set. */
 #ifndef NEXT_ROWS
 #define NEXT_ROWS {0, 1, 2, 2, 4, 5, 4, 5, 8, 5, 5, 5, 12, 8, 5, 5, 12, 12, 8, 5, 12, 12, 12, 8}
 #define PARTED (MR > 8)
@@ -220,8 +220,8 @@ ROWS_F32(rows_wide, NV, WHOLE)
 ROWS_F32(rows_narrow, 1, WHOLE)
 
 #if WHOLE
-/* Rows of fewer columns than vectors hold: full vectors, from which results are copied.  Panels have zeros there.  AMD's
- * CPUs take long to store by a mask, and others have no masks. */
+/* Rows of fewer columns than vectors hold: full vectors, from which results are copied.  Panels have zeros there.
+ * AMD's CPUs take long to store by a mask, and others have no masks. */
 static __attribute__((noinline)) void rows_part(int rows, int n, const pl_a_layout *layout, const float *a,
                                                 const float *panel, int first, int last, const float *bias, float low,
                                                 float high, float *y, ptrdiff_t ldy) {

@@ -21,6 +21,6 @@
                       uint8_t *y, ptrdiff_t yrow)) \
   /* n elements of `item` (1, 2 or 4) bytes, each m times */ \
   X(repeat_items, (size_t item, size_t n, size_t m, const uint8_t *x, uint8_t *y)) \
-  /* at[j] = first of n rows in which column j (of cols <= 16) is largest; stride or next is 1 */ \
+  /* argmax[j] = first of n rows in which column j (of cols <= 16) is largest; stride or next is 1 */ \
   X(arg_max_f32, PL_ARG_MAX_ARGS) X(arg_max_s32, PL_ARG_MAX_ARGS) X(arg_max_s8, PL_ARG_MAX_ARGS)
 #endif

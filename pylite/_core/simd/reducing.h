@@ -40,8 +40,8 @@ typedef struct pl_softmax16 {
   int32_t multiplier, exponent;
 } pl_softmax16;
 
-/* Where a tensor saturates: values are from `lowest` to `highest`, and a reference below `low` or above `high` is beyond
- * what they represent. */
+/* Where a tensor saturates: values are from `lowest` to `highest`, and a reference below `low` or above `high` is
+ * beyond what they represent. */
 typedef struct pl_range {
   float low, high, lowest, highest;
 } pl_range;
@@ -103,6 +103,6 @@ typedef struct pl_error_sums {
   /* sums joined with up to 32 rows of n <= 256 lanes, which are x_step and r_step elements apart */ \
   X(observe_f32, (size_t rows, size_t n, const float *x, ptrdiff_t x_step, const float *reference, ptrdiff_t r_step, \
                   const pl_range *range, pl_error_sums *sums)) \
-  /* y[j] = x[at[j]]: n pixels of `bytes` bytes, those of y `step` bytes apart */ \
+  /* y[j] = x[sources[j]]: n pixels of `bytes` bytes, those of y `step` bytes apart */ \
   X(gather_pixels, (size_t n, size_t bytes, const int32_t *sources, const uint8_t *x, uint8_t *y, size_t step))
 #endif

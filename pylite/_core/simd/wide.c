@@ -1,4 +1,4 @@
-/* wide_unary and wide_binary: element-wise ops on any types, for those that have no micro-kernels of their own.
+/* wide_unary and wide_binary: element-wise ops on any types, for combinations without micro-kernels of their own.
  *
  * A block of elements is loaded as int64 or double, goes through the op, and is stored as any type.  Integers wrap when
  * they are stored; float16, bfloat16 and float32 are rounded once from double, which is the result of float32
@@ -12,7 +12,7 @@
 
 enum { BLOCK = PL_CAST_BLOCK };
 typedef union { int64_t i[BLOCK]; double f[BLOCK]; } block;
-typedef struct { int32_t op, x_type, y_type; } parameters; /* places in the tables of ops and of pl_cast_types */
+typedef struct { int32_t op, x_type, y_type; } parameters; /* indices into the tables of ops and of pl_cast_types */
 
 /* ---- the ops of one operand, in place ---- */
 typedef void (*unary_fn)(size_t n, void *v);

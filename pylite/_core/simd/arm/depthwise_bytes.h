@@ -13,7 +13,7 @@ PL_INLINE void finish_outputs(int N, const sums *acc, const filter *from, uint8_
 }
 #include "depthwise_lines.h"
 
-/* For filters whose lines or weights are too large for the buffers. */
+/* The fallback for filters whose lines or weights do not fit the buffers. */
 static void large_filter(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
   for (int i = 0; i < g->lines; i++)
     for (ptrdiff_t output = 0; output < g->pixels; output++)

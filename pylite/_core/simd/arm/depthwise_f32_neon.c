@@ -2,7 +2,7 @@
 #include "neon.h"
 
 #if defined(__aarch64__)
-enum { VECTORS = 2 }; /* of a block of channels: as many as the registers hold sums and weights of */
+enum { VECTORS = 2 }; /* vectors per block of channels; the registers hold the sums and weights of as many */
 #else
 enum { VECTORS = 1 };
 #endif
@@ -61,7 +61,7 @@ typedef struct { const float *x; ptrdiff_t step; unsigned inside_bits; const flo
 PL_INLINE void add_line(int N, int stride, int width, int inside, const pixels *line, const float *w, sums *acc) {
   sums weights[5];
   const float *x = line->x;
-  KEEP(w); /* gcc would keep the weights of all lines in registers, and lack some for the sums */
+  KEEP(w); /* otherwise gcc keeps the weights of all lines in registers and runs out of them for the sums */
 #pragma GCC unroll 5
   for (int t = 0; t < width; t++) EACH_VECTOR weights[t].v[v] = vld1q_f32(w + t * NR + 4 * v);
 #pragma GCC unroll 11
@@ -107,8 +107,8 @@ PL_INLINE void finish_outputs(int N, const sums *acc, const filter *f, float *y,
 }
 #include "depthwise_lines.h"
 
-/* ---- 3x3 filters: so few products of a pixel do not pay for copying it ---- */
-/* Four outputs, output pixels at + k * every, of a block of channels. */
+/* ---- 3x3 filters: a pixel has too few products to be worth copying ---- */
+/* Computes four outputs, output pixels pixel + k * every, of a block of channels. */
 PL_INLINE void outputs3x3(int stride, int inside, const pl_dw_window *g, const float *const *rows, ptrdiff_t pixel,
                           ptrdiff_t every, ptrdiff_t c, const filter *f, float *y) {
   const ptrdiff_t origin = pixel * stride - g->pad;
@@ -156,7 +156,7 @@ static __attribute__((noinline)) void filter3x3_1(const pl_dw_window *g, const p
 static __attribute__((noinline)) void filter3x3_2(const pl_dw_window *g, const parameters *p, float *y) {
   filter3x3(2, g, p, y);
 }
-/* Computes such a filter where four outputs of a line read neighbouring taps; else returns 0. */
+/* Computes a 3x3 filter if four outputs of a line read neighbouring taps; otherwise returns 0. */
 static int lines3x3(const pl_dw_window *g, const parameters *p, float *y) {
   if (g->fh != 3 || g->fw != 3 || g->c < NR || g->pixels < TOGETHER * g->dilation) return 0;
   if (g->stride > 2 || (g->stride == 2 && g->dilation > 1)) return 0;
@@ -164,7 +164,7 @@ static int lines3x3(const pl_dw_window *g, const parameters *p, float *y) {
   return 1;
 }
 
-/* For filters whose lines or weights are too large for the buffers: output by output. */
+/* The fallback for filters whose lines or weights do not fit the buffers: computes output by output. */
 static void large_filter(const pl_dw_window *g, const parameters *p, float *y) {
   for (int line = 0; line < g->lines; line++)
     for (ptrdiff_t pixel = 0; pixel < g->pixels; pixel++) {
@@ -180,7 +180,7 @@ static void large_filter(const pl_dw_window *g, const parameters *p, float *y) {
     }
 }
 
-/* Lines of one pixel that follow one another are the pixels of one line, of which four are computed together. */
+/* Treats adjacent lines of one pixel as the pixels of a single line, so that four are computed together. */
 static int lines_of_one_pixel(const pl_dw_window *g, const parameters *p, float *y) {
   const int inputs = (g->lines - 1) * g->stride + g->fh;
   const ptrdiff_t pixel = g->c * (ptrdiff_t)sizeof(float);

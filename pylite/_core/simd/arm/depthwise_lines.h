@@ -16,9 +16,9 @@
  *   load_filter(g, stride, p, block, f), for windows that are `stride` copied pixels apart;
  *   border(g, f): the byte of all copied pixels beside the image;
  *   copy_group(f, x, to): GROUP pixels from the pointers x;
- *   outputs(N, stride, width, f, lines, at, acc): sums of N neighbouring outputs from byte `at` of the copied lines on.
- *     width: of the filter where it is one of WIDTHS, whose outputs are computed TOGETHER at a time; else 0;
- *   finish_outputs(N, acc, f, y, step): these as results, `step` elements apart. */
+ *   outputs(N, stride, width, f, lines, offset, acc): sums of N neighbouring outputs, from byte `offset` of the lines.
+ *     width: the filter's if it is one of WIDTHS, whose outputs are computed TOGETHER at a time; else 0;
+ *   finish_outputs(N, acc, f, y, step): writes the results of these sums, `step` elements apart. */
 
 enum { LINES_BYTES = 16384, HEIGHT = 256 };
 
@@ -26,8 +26,8 @@ enum { LINES_BYTES = 16384, HEIGHT = 256 };
  * origin + step ... */
 typedef struct { ptrdiff_t first, every, origin, step, stride; } pixel_class;
 
-/* Copies pixels begin .. end - 1 of a line, which lie in the image `step` elements apart, and what else belongs to their
- * groups.  narrow: fewer than NR channels. */
+/* Copies pixels begin .. end - 1 of a line, which lie in the image `step` elements apart, and what else belongs to
+ * their groups.  narrow: fewer than NR channels. */
 PL_INLINE void copy_line(int narrow, const pl_dw_window *g, const filter *f, const element *from, ptrdiff_t step,
                          ptrdiff_t begin, ptrdiff_t end, const element *zero, uint8_t *to) {
   element pixel[GROUP][NR] = {{0}};
@@ -83,12 +83,12 @@ PL_INLINE void line_outputs(int narrow, int stride, int width, ptrdiff_t n, ptrd
   }
 }
 
-/* Computes outputs `at` to at + n of a class, in all lines of the block of channels from channel c on. */
+/* Computes n outputs of a class from `first_output` on, in all lines, for the block of channels from channel c on. */
 PL_INLINE void block_outputs(int narrow, int stride, int width, const pl_dw_window *g, const pixel_class *p,
                              const filter *f, ptrdiff_t first_output, ptrdiff_t n, ptrdiff_t c, element *y) {
   uint8_t buffer[LINES_BYTES] __attribute__((aligned(64)));
   element zero[NR];
-  const uint8_t *lines[2 * HEIGHT]; /* twice, so that those of an output line follow one another */
+  const uint8_t *lines[2 * HEIGHT]; /* the ring twice, so that the lines of any output line are consecutive */
   const ptrdiff_t all = (n + TOGETHER - 1) / TOGETHER * TOGETHER;
   const ptrdiff_t groups = ((all - 1) * p->stride + g->fw + GROUP - 1) / GROUP, pitch = groups * GROUP_BYTES;
   const ptrdiff_t origin = p->origin + first_output * p->stride * p->step, behind = g->width - origin;

@@ -58,7 +58,7 @@ PL_INLINE void add_wide(sums *acc, int16x8_t x) {
 #endif
 }
 
-/* Each step is done for four outputs before the next step begins, for in-order cores; more lack registers. */
+/* Each step is done for four outputs before the next step begins, for in-order cores; registers limit it to four. */
 #define EACH _Pragma("GCC unroll 8") for (int i = 0; i < N; i++)
 #define EACH_OF_FOUR _Pragma("GCC unroll 4") for (int i = first; i < first + TOGETHER; i++)
 #define PIXEL(t) vld1_s8(x + ((t) + i * stride) * NR)
@@ -92,10 +92,10 @@ PL_INLINE void add_pairs(int N, int stride, const filter *f, const uint8_t *cons
 #undef EACH_OF_FOUR
 #undef PIXEL
 
-/* Widths whose taps are all unrolled.  Of other widths, gcc keeps pixels from one pair of taps to the next, and moves
+/* Widths whose taps are all unrolled.  For other widths, gcc keeps pixels from one pair of taps to the next by moving
  * them from register to register. */
 #define WIDTHS(X) X(block_3_1, 0, 1, 3) X(block_3_2, 0, 2, 3) X(block_5_1, 0, 1, 5) X(block_5_2, 0, 2, 5)
-/* Adds the products of `taps` taps in pairs, from two lines of the filter where they are more than its width. */
+/* Adds the products of `taps` taps in pairs.  If taps exceeds the width, they come from two lines of the filter. */
 PL_INLINE void add_taps_of(int width, int taps, int stride, const uint8_t *const *lines, ptrdiff_t offset, const int8_t *w,
                            sums *acc) {
   const int N = TOGETHER;

@@ -1,5 +1,5 @@
-/* Element-wise micro-kernels that gcc makes slow code of for 64-bit NEON: clamped floats, whose comparisons it guards
- * against NaN, and multiplications by a quantized multiplier, which it does in 64 bits. */
+/* Element-wise micro-kernels that gcc compiles to slow code for 64-bit NEON: clamped floats, whose comparisons it
+ * guards against NaN, and multiplications by a quantized multiplier, which it computes in 64 bits. */
 #include "elementwise.h"
 #include "neon.h"
 
@@ -11,7 +11,7 @@ typedef struct { float low, high; } range_f_p;
 #define LINE(p, i) vld1q_f32((p) + (i))
 #define SAME(p, i) p##_all
 #define CLAMPED(v) vminq_f32(vmaxq_f32(v, low), high)
-/* Vectors one by one, the elements behind them as vectors of one. */
+/* Processes vector by vector, and the remaining elements one by one. */
 #define LOOP(OPERATION, A, B) \
   for (; i + 16 <= n; i += 16) { \
     float32x4_t r[4]; \

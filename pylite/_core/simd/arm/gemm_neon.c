@@ -1,9 +1,9 @@
 /* 8-bit and float matrix products and float depthwise convolutions for NEON, 32 and 64 bit.
  *
- * The products of a column are eight 16-bit lanes, which are added pairwise to the column's own four lanes.  Cores with
- * one vector multiplier (Cortex-A72) do the additions beside the products, and so twice as much as with products of
- * 16-bit lanes; others (Cortex-A53) do as much.  Two products are summed in 16 bits only where no weight is -128
- * (pl_columns.fit): else both can be 2^14. */
+ * The products of a column are eight 16-bit lanes, which are added pairwise to the column's four accumulator lanes.
+ * Cores with one vector multiplier (Cortex-A72) add in parallel to multiplying, and are twice as fast as with 16-bit
+ * multiplications; others (Cortex-A53) are equally fast.  Two products are summed in 16 bits only if no weight is -128
+ * (pl_columns.fit); otherwise both can be 2^14, whose sum overflows. */
 #define NR 8
 #if defined(__aarch64__)
 enum { NARROW = 4, ROWS = NARROW };
@@ -12,7 +12,7 @@ enum { NARROW = 2, ROWS = NARROW };
 #endif
 #include "neon.h"
 
-/* ---- A panels, which are bytes for dotprod and i8mm, too ---- */
+/* ---- A panels: bytes, as for dotprod and i8mm ---- */
 /* Full vectors are stored; the next row overwrites the excess. */
 static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *a_panel,
                       ptrdiff_t depth) {
@@ -90,7 +90,7 @@ static void sums_q8(int rows, const pl_a_layout *layout, ptrdiff_t length, const
 /* Accumulators of columns have four lanes, which are added up in the end. */
 PL_INLINE int32x4_t first_lane(const int32_t *p) {
 #if defined(__aarch64__)
-  int32x4_t v; /* the intrinsics would set a lane of a vector of zeros */
+  int32x4_t v; /* left undefined: the intrinsics would zero the other lanes first */
   __asm__("ldr %s0, %1" : "=w"(v) : "m"(*p));
   return v;
 #else
@@ -121,7 +121,7 @@ PL_INLINE void add_up(int R, int c0, int C, int32x4_t lanes[NARROW][8], int32x4_
 }
 
 #if defined(__aarch64__)
-/* A single row: vectors of two columns' weights times its bytes, which are in both halves of a vector. */
+/* A single row: its bytes, in both halves of a vector, times vectors with the weights of two columns. */
 PL_INLINE void one_row(int small, const pl_a_layout *layout, const int8_t *a, const int8_t *w, const int32_t *bias,
                        const int32_t *row, int32x4_t acc[ROWS][4]) {
   int32x4_t lanes[NARROW][8];
@@ -200,7 +200,7 @@ PL_INLINE void columns(int R, int c0, int C, int rows, const pl_a_layout *layout
 #undef ADD
   add_up(R, c0, C, lanes, acc);
 }
-/* The same without a weight of -128: sixteen deep at once, and eight at the end of a run. */
+/* The same for weights without -128: a depth of sixteen at once, and eight at the end of a run. */
 PL_INLINE void small_columns(int R, int c0, int C, int G, int rows, const pl_a_layout *layout, const int8_t *a,
                              const int8_t *w, const int32_t *bias, const int32_t *row, int32x4_t acc[ROWS][4]) {
   int32x4_t lanes[NARROW][8];
@@ -281,7 +281,8 @@ static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const 
 #define VECTOR float32x4_t
 #if defined(__aarch64__)
 enum { LANES = 4, MR = 8, NV = 2 };
-/* A row alone takes half of the time of eight: 9 rows are 5 and 4, 11 are 6 and 5, 15 are three times 5. */
+/* A single row takes half as long as eight: so 9 rows are split into 5 and 4, 11 into 6 and 5, 15 into three times 5.
+ * */
 #define NEXT_ROWS {0, 1, 2, 2, 4, 5, 6, 5, 8, 5, 5, 6, 8, 8, 8, 5}
 #define PARTED 1
 #define ADD_BY_LANE(acc, w, x, i) vfmaq_laneq_f32(acc, w, x, i)

@@ -5,9 +5,9 @@
  * which sets acc[r][v] to R rows times V vectors of columns, plus bias[4 v ..] and row[r], either of which may be NULL.
  * Rows from `rows` on are not used; small: no weight is -128. */
 
-/* How a tile is finished: as most are; with some shift to the left; by the float64 rule. */
+/* How a tile is finished: the usual way; with left shifts; by the float64 rule. */
 enum { USUAL, SHIFTS, REAL };
-/* What the columns of a panel need in the end. */
+/* The parameters that turn the sums of a panel's columns into bytes. */
 typedef struct { scaling scaling[4]; ends ends; const int32_t *bias, *left; const double *real; } finishing;
 PL_INLINE finishing finishing_of(int V, int rule, const pl_columns *q, ptrdiff_t j) {
   finishing f = {.ends = ends_of(q), .bias = q->bias + j, .left = q->left ? q->left + j : NULL};
@@ -77,7 +77,7 @@ PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout
 
 #include "hybrid_neon.h"
 
-/* A product of a single row, as the last one may be, is a function of its own: others keep much in registers. */
+/* The last tile may be a single row, which has its own function, because the others need most registers. */
 #define PARTS(TILE, last, most, ...) \
   int r = 0; \
   for (; rows - r > 1; r += most) { \

@@ -1,6 +1,6 @@
 /* The results of hybrid operators, see finish_hybrid; included by gemm_neon.h alone. */
 
-/* What the columns of a panel need in the end; `copy` holds it where they do not fill vectors. */
+/* The parameters that turn the sums of a panel's columns into floats; `copy` holds them padded to full vectors. */
 typedef struct {
   const int32_t *sums, *terms;
   const float *scale, *bias, *row_scales;
@@ -22,7 +22,7 @@ static hybrid_finishing hybrid_finishing_of(const pl_hybrid *h, int n, ptrdiff_t
   return f;
 }
 
-/* Of results that do not fill a tile; in it, gcc would compute the addresses of all elements first. */
+/* Copies results that do not fill a tile.  If inlined, gcc would compute the addresses of all elements first. */
 static __attribute__((noinline)) void copy_results(int rows, int n, const float *results, int step, float *y,
                                                    ptrdiff_t ldy) {
   for (int r = 0; r < rows; r++) memcpy(y + r * ldy, results + r * step, n * sizeof *y);

@@ -1,5 +1,5 @@
-/* Full tiles of float products whose rows are single runs, one below the other: a loop with little around the products,
- * where there are few of them.  Included by gemm_neon.c alone, behind gemm_f32.h. */
+/* Full tiles of float products whose rows are single runs at a constant distance: a loop with little overhead, for
+ * products of small depth.  Included only by gemm_neon.c, after gemm_f32.h. */
 
 /* The products of a step of k; FIRST_LANE: the sums start with them. */
 #define LANES_OF(i, FIRST_LANE) \
@@ -13,7 +13,7 @@
 #define EACH_ROW _Pragma("GCC unroll 8") for (int r = 0; r < MR; r++)
 #define EACH EACH_ROW _Pragma("GCC unroll 2") for (int v = 0; v < 2; v++)
 
-/* Rows that fill tiles; returns their number.  The depth is a multiple of LANES; bias: NULL where there is none. */
+/* Computes the rows that fill tiles; returns their number.  The depth is a multiple of LANES; bias may be NULL. */
 static int tiles_f32(int rows, const pl_a_layout *layout, const float *a, const float *panel, const float *bias,
                      float low, float high, float *y, ptrdiff_t ldy) {
   const ptrdiff_t depth = layout->depth, step = layout->step;

@@ -12,9 +12,9 @@
 /* Unrolls the next loop, over an array that is to stay in registers. */
 #define PL_UNROLL _Pragma("GCC unroll 64")
 
-/* The vectors of 32-bit Arm take denormal numbers for 0, so that gcc does not vectorise floats unless it is allowed to.
- * Functions between these two are.  gcc may then reorder sums of products and multiply by reciprocals there, so
- * functions whose results must be exact stay outside. */
+/* Vector instructions of 32-bit Arm flush denormal numbers to 0, so gcc vectorises floats only if it is told to.  These
+ * two macros enclose such functions.  As gcc may then also reorder sums and multiply by reciprocals, functions whose
+ * results must be exact stay outside. */
 #if defined(__arm__) && defined(__ARM_NEON) && defined(__GNUC__) && !defined(__clang__)
 #define PL_LOOSE_BEGIN \
   _Pragma("GCC push_options") \

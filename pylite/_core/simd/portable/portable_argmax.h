@@ -1,8 +1,8 @@
 /* ARG_MAX and ARG_MIN; included by portable.c alone, after portable_movement.h.
  *
- * at[j] = the first of n rows in which column j of x is largest.  Rows lie `stride` elements apart, columns `next`; one
- * of the two is 1, and there are at most 16 columns.  An element's bits ^ flip have the reverse order, or make a byte
- * signed.  A float NaN is less than anything else. */
+ * argmax[j] = the first of n rows in which column j of x is largest.  Rows lie `stride` elements apart, columns `next`;
+ * one of the two is 1, and there are at most 16 columns.  Flipping an element's bits (^ flip) reverses the order, or
+ * makes a byte signed.  A float NaN is less than any other value. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>

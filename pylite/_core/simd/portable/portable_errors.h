@@ -1,8 +1,8 @@
 /* Sums over the errors of a tensor; included by portable.c alone.
  *
- * A few lanes of up to 32 rows are summed in float32, in registers, and then added to doubles.  Where numbers that are
- * not finite spoil these sums, the lanes are looked at one by one.  Saturated ones are counted only where the reference
- * is beyond the range. */
+ * A few lanes of up to 32 rows are summed in float32, in registers, and then added to doubles.  If infinities or NaN
+ * spoil these sums, the lanes are processed one by one.  Saturated elements are counted only if the reference is beyond
+ * the range. */
 #include <float.h>
 #include <math.h>
 

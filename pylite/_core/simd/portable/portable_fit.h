@@ -45,11 +45,11 @@ typedef struct {
 typedef struct { double sure; } fitter; /* the last s that surely fits: often all columns have one scale */
 PL_INLINE fitter new_fitter(void) { return (fitter){0}; }
 
-/* How near to an accumulator a step has to lie for the rounding of float32 to matter: `start` and `rest` may be off by
- * 2^-25 each.  per: accumulators for one step. */
+/* The distance between a step and an accumulator below which the rounding of float32 matters: `start` and `rest` may
+ * be off by 2^-25 each.  per: accumulators per step. */
 PL_INLINE double nearness(double per) { return 0x1.2p-24 * per + 0x1p-26; }
 
-/* Does float32 fit without a closer look?  Yes where no step lies that near. */
+/* Does float32 certainly fit?  Yes if no step lies that close to an accumulator. */
 static int fits_surely(double s, double half, int steps) {
   const double per = 1 / s, near = nearness(per);
   int bad = steps * per >= 0x1p24;
@@ -60,7 +60,7 @@ static int fits_surely(double s, double half, int steps) {
   return !bad;
 }
 
-/* The steps that lie that near, or would with the scale and the start a little off, as fit_column tries them. */
+/* Finds the steps that lie that close, or would for the modified scales and starts that fit_column tries. */
 static int close_steps(double s, double half, int steps, int16_t *close) {
   enum { LANES = 8 };
   const double per = 1 / s, near = nearness(per) + 4. / 2048;
@@ -79,8 +79,8 @@ static int close_steps(double s, double half, int steps, int16_t *close) {
   return count;
 }
 
-/* Does float32 take the close steps where the rule does?  `at` is the first accumulator whose result is u; for sign -1
- * all is counted downwards.  float32's sum is computed in float64, whose error is far below the margin. */
+/* Does float32 take the close steps at the same accumulators as the rule?  `first` is the first accumulator with result
+ * u; sign -1 counts downwards.  float32's sum is computed in float64, whose error is far below the margin. */
 static int takes_steps(rule q, int sign, double least, double most, int steps, const int16_t *close, int count,
                        float scale, float rest, float start) {
   const double margin = 0x1p-40;
@@ -99,8 +99,8 @@ static int takes_steps(rule q, int sign, double least, double most, int steps, c
   return !bad;
 }
 
-/* Finds scale, rest and start for a column; 0 where there are none.  A step that float32 misses may be met when the
- * scale or the start are a little off: TRIES such pairs are tried. */
+/* Finds scale, rest and start for a column; 0 if there are none.  A step that float32 misses may fit with a slightly
+ * different scale or start: TRIES such pairs are tried. */
 static int fit_column(fitter *f, const column *c, float *scale, float *rest, float *start) {
   enum { TRIES = 45 };
   const rule q = c->q;
@@ -149,7 +149,7 @@ static fitter new_fitter(void) {
 
 enum { FIT_LANES = 4 };
 
-/* at[u - 1] = the first accumulator whose result is u, also counted downwards; 0 where both directions differ. */
+/* firsts[u - 1] = the first accumulator with result u, also counted downwards; returns 0 if the directions differ. */
 static int find_steps(rule q, int steps, double *firsts) {
   const double per = 1 / q.s, close = 0x1p-20;
   double gap[FIT_LANES] = {1, 1, 1, 1};
@@ -170,7 +170,7 @@ static int find_steps(rule q, int steps, double *firsts) {
   return 1;
 }
 
-/* The start between the bounds of the first n steps for the scale s; 0 where no number lies between them. */
+/* Finds a start within the bounds of the first n steps for the scale s; 0 if the bounds exclude all numbers. */
 static int find_start(const double *firsts, const double *reached, int n, float s, float *start) {
   const double margin = 0x1p-40;
   double low[FIT_LANES] = {0}, high[FIT_LANES] = {1, 1, 1, 1};
@@ -205,7 +205,7 @@ static int fits_nearest(const column *c, int steps, const double *reached, float
   return 0;
 }
 
-/* Finds scale and start for a column; 0 where there are none. */
+/* Finds scale and start for a column; 0 if there are none. */
 static int fit_column(fitter *f, const column *c, float *scale, float *rest, float *start) {
   const int steps = c->up > c->down ? c->up : c->down;
   const rule q = c->q, other = f->fitted.q;
@@ -254,5 +254,5 @@ static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const 
   (void)scale, (void)rest, (void)start;
   *unfit = 1;
 #endif
-  (void)panels, (void)bytes; /* which only some levels need */
+  (void)panels, (void)bytes; /* only some levels need them */
 }

@@ -12,7 +12,7 @@
 enum { POOL_LINE = 4096, POOL_SLACK = 16 }; /* elements of a line; unused elements at its end */
 
 PL_INLINE ptrdiff_t pl_min(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
-/* Columns of the window at `at` that lie inside the image. */
+/* The number of columns of the window at `position` that lie inside the image. */
 PL_INLINE ptrdiff_t pool_taps(const pl_window *w, ptrdiff_t position) {
   return pl_min(position + w->cols, w->width) - (position < 0 ? 0 : position);
 }
@@ -80,7 +80,7 @@ static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void 
     for (; sizeof(T) == 4 && c >= 8; c -= 8, x += 8, y += 8) name##_block(w, x, 8, y); \
     if (c) name##_block(w, x, (size_t)c, y); \
   } \
-  /* m output pixels from position `at` of the input row on */ \
+  /* m output pixels, starting at `position` in the input row */ \
   static void name##_stretch(const pl_window *w, const T *x, ptrdiff_t position, ptrdiff_t m, T *y) { \
     A line[POOL_LINE], combined[POOL_LINE]; \
     const ptrdiff_t c = w->channels, span = ((m - 1) * w->stride + 1) * c; \

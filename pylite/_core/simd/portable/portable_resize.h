@@ -2,7 +2,7 @@
 #include "rounding.h"
 #include <string.h>
 
-/* y[j] = x[at[j]], pixels of `bytes` bytes: words, the last of which may overlap the one before. */
+/* y[j] = x[sources[j]], pixels of `bytes` bytes, copied in words; the last word may overlap the one before. */
 #define GATHER(word) \
   for (size_t j = 0; j < n; j++) { \
     const uint8_t *p = x + bytes * (size_t)sources[j]; \
@@ -68,9 +68,9 @@ enum { BLEND_LINE = 512 };
     } \
   }
 
-/* Where images become wider, each pixel is read more than once: so rows are blended first, into one line or two, and
- * then columns, by blocks of channels, the last of which overlaps the one before.  Returns the number of columns that
- * are done. */
+/* If an image becomes wider, each pixel is read more than once.  So rows are blended first, into one line or two, and
+ * then columns, by blocks of channels, the last of which overlaps the one before.  Returns the number of finished
+ * columns. */
 #if defined(__AVX512F__)
 enum { BLEND_ROW = 2048, BLEND_BLOCK = 16 };
 #elif defined(__AVX2__)
@@ -127,7 +127,7 @@ LINES_F32(lines_u8, uint8_t, blend_u8, TO(blend_u8, TO(blend_s16, TO(blend_s32, 
 #define WITH_LINES(name) name(n, c, top, bottom, low, high, fraction, dy, y, step)
 
 /* Wider images of three channels: a pixel is a vector of four, whose last element is overwritten by the next pixel.
- * Returns 0 where that cannot be. */
+ * Returns 0 if this is impossible. */
 static int pixels_f32(size_t n, const float *top, const float *bottom, const int32_t *low, const int32_t *high,
                       const float *fraction, float dy, float *y) {
   typedef float four __attribute__((vector_size(16)));

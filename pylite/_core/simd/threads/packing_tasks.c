@@ -4,9 +4,9 @@
 #include "simd.h"
 
 enum {
-  MIN_BYTES = 1024 * 1024, /* of waiting work that pays for starting or waking the worker */
-  MAX_COPIED = 4 * 1024 * 1024, /* bytes of copies that tasks hold, beyond which the caller drains them */
-  PROMPT_NS = 300000       /* a worker that takes longer to begin shares its core with other threads */
+  MIN_BYTES = 1024 * 1024, /* least amount of waiting work for which starting or waking the worker pays */
+  MAX_COPIED = 4 * 1024 * 1024, /* if tasks hold more bytes of copies, the caller drains them */
+  PROMPT_NS = 300000       /* a worker that takes longer to start shares its core with other threads */
 };
 
 static pl_mutex lock = PL_MUTEX_INIT;
@@ -14,10 +14,10 @@ static pl_condition wanted = PL_CONDITION_INIT, ended = PL_CONDITION_INIT;
 static pl_packing_task *waiting, **end = &waiting; /* a queue */
 static pl_packing_task *running, *finished;        /* in no order */
 static ptrdiff_t bytes;                            /* of the waiting tasks */
-static ptrdiff_t copied;                           /* bytes that tasks hold which were not drained yet */
-static int preparing;                              /* threads between begin and finish */
-static int worker, idle;                           /* is there a worker, and does it sleep? */
-static int crowded;                                /* there is no core for a worker, until no thread prepares a model */
+static ptrdiff_t copied;                           /* bytes of copies held by tasks that were not drained yet */
+static int preparing;                              /* number of threads between begin and finish */
+static int worker, idle;                           /* does a worker exist, and does it sleep? */
+static int crowded;                                /* no core is free for a worker; reset when `preparing` becomes 0 */
 static int64_t called;                             /* when the worker was last started or woken */
 static _Thread_local int depth;                    /* how often the calling thread has begun */
 
@@ -60,12 +60,12 @@ static void run_first(void) {
   if (!running) pl_wake_all(&ended);
 }
 
-/* Does the machine have an idle core?  A core on which OpenBLAS's threads spin, after numpy was imported, is scheduled
- * in slices of milliseconds: a thread that is started for it comes too late. */
+/* Does the machine have an idle core?  If OpenBLAS's threads spin on a core, as after an import of numpy, the system
+ * schedules it in slices of milliseconds, and a thread started there would run too late. */
 static int core_to_spare(void) { return pl_cpus() > pl_running_threads(); }
 
-/* The worker ends where it shares its core with other threads: it would be preempted in the middle of a task, which all
- * would wait for. */
+/* The worker ends if it shares its core with other threads: it would be preempted in the middle of a task for which all
+ * others then wait. */
 static void *work(void *arg) {
   (void)arg;
   pl_lock(&lock);

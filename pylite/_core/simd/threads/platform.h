@@ -1,5 +1,5 @@
-/* What operating systems do differently: threads, locks, clocks, memory, what an Arm CPU has.  platform_posix.c and
- * platform_windows.c implement it; no other source of the library calls the system, but those that host plug-ins. */
+/* The system-dependent functions: threads, locks, clocks, memory, features of Arm CPUs.  platform_posix.c and
+ * platform_windows.c implement them; apart from the host of plug-ins, no other file calls the system. */
 #ifndef PYLITE_PLATFORM_H
 #define PYLITE_PLATFORM_H
 #include <stddef.h>
@@ -33,33 +33,33 @@ void pl_wake_one(pl_condition *condition);
 void pl_wake_all(pl_condition *condition);
 void pl_once(pl_once_flag *flag, void (*run)(void));
 
-/* Starts a thread with a small stack that gets no signals; not 0 where that fails. */
+/* Starts a thread with a small stack and all signals blocked; returns other than 0 on failure. */
 int pl_thread_start(pl_thread *thread, void *(*run)(void *), void *arg);
 void pl_thread_join(pl_thread thread);
 void pl_thread_detach(pl_thread thread);
 /* Keeps a new thread off the caller's core, where it would wait for its creator even while another core is idle. */
 void pl_thread_send_elsewhere(pl_thread thread);
-/* Functions around a fork, where the system has such; each may be NULL. */
+/* Registers functions to call around a fork, on systems that support it; each may be NULL. */
 void pl_at_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
 
-int64_t pl_nanoseconds(void); /* of a clock that only goes forward */
+int64_t pl_nanoseconds(void); /* of a monotonic clock */
 int pl_cpus(void);
-int pl_running_threads(void); /* of the machine, the caller included; 1 where it is not known */
+int pl_running_threads(void); /* on the machine, including the caller; 1 if unknown */
 int64_t pl_physical_memory(void); /* bytes */
 
-/* `size` bytes of zeros, or of the file `descriptor` unless it is -1, read-only; NULL where that fails. */
+/* Maps `size` bytes of zeros, or, unless it is -1, of the file `descriptor`, read-only; NULL on failure. */
 void *pl_pages_map(size_t size, int descriptor);
 void pl_pages_unmap(void *address, size_t size, int is_file);
-int pl_pages_protect(void *address, size_t size); /* from writes; 0, or -1 where the system refuses */
-void pl_pages_make_huge(void *address, size_t size); /* where the system has huge pages */
-/* A mapped file that another program truncates loses pages.  Those are zeros from then on, and counted.  Watch the file
- * mapped at `at`: the number to ask with, or -1 where it is not watched.  One thread calls at a time. */
+int pl_pages_protect(void *address, size_t size); /* from writes; 0, or -1 if the system refuses */
+void pl_pages_make_huge(void *address, size_t size); /* requests huge pages, if the system has them */
+/* A mapped file that another program truncates loses pages.  They become zeros, and are counted.  pl_watch() watches
+ * the file mapped at `address`: returns the number for pl_lost_of(), or -1.  Callers serialize their calls. */
 extern volatile int pl_lost_pages; /* of all files */
 int pl_watch(void *address, size_t size);
 void pl_unwatch(int file);
 int pl_lost_of(int file);
-/* Gives the whole pages of [at, at + size) back to the system where they are of a watched file, which has them again when
- * they are next read.  For weights that were packed: they are in memory once. */
+/* Returns the whole pages of [address, address + size) to the system if they belong to a watched file; the next access
+ * reads them from the file again.  For weights that have been packed, so that memory does not hold them twice. */
 void pl_give_back(const void *address, size_t size);
 
 /* Of an Arm CPU: NEON with fused multiplication, dot products of bytes, products of matrices of bytes. */

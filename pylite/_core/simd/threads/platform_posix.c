@@ -29,8 +29,8 @@ int pl_thread_start(pl_thread *thread, void *(*run)(void *), void *arg) {
   sigset_t all, before;
   pthread_attr_init(&attr);
   pthread_attr_setstacksize(&attr, STACK);
-  sigfillset(&all);        /* signals go to the threads of the program, */
-  sigdelset(&all, SIGBUS); /* but for the faults of a thread: files that lose their pages, above all */
+  sigfillset(&all);        /* the program's own threads handle signals, */
+  sigdelset(&all, SIGBUS); /* except for faults of this thread, mainly accesses to lost pages of files */
   sigdelset(&all, SIGSEGV);
   sigdelset(&all, SIGFPE);
   sigdelset(&all, SIGILL);
@@ -125,8 +125,8 @@ static struct sigaction previous;
 static uintptr_t page;
 volatile int pl_lost_pages;
 
-/* Puts a page of zeros there, so that what reads goes on, and counts; who started it then raises an error.  Other faults
- * go to the handler that was there before. */
+/* Maps a page of zeros at the address, so that the reader can continue, and counts it; the caller of the run then
+ * raises an error.  Other faults go to the previous handler. */
 static void on_bus_error(int number, siginfo_t *info, void *context) {
   uintptr_t address = (uintptr_t)info->si_addr;
   (void)context;
@@ -138,7 +138,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context) {
     __atomic_fetch_add(&pl_lost_pages, 1, __ATOMIC_RELAXED);
     return;
   }
-  sigaction(number, &previous, NULL); /* the fault comes again, and goes there */
+  sigaction(number, &previous, NULL); /* the fault recurs and reaches the previous handler */
 }
 
 static pl_mutex installing = PL_MUTEX_INIT;
@@ -149,7 +149,7 @@ static void prepare(void) {
   pl_at_fork(before_fork, after_fork, after_fork);
 }
 
-/* Sets the handler, also where another one has taken its place. */
+/* Installs the handler, also if another one has replaced it. */
 static void install(void) {
   static pl_once_flag once = PL_ONCE_INIT;
   struct sigaction current;

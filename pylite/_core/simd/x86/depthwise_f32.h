@@ -3,7 +3,7 @@
  * Output pixels that read the same taps inside the image are computed together, one vector of channels after the other,
  * several lines at a time: their taps are looked up once, and the input lines stay in the first-level cache. */
 
-/* The taps that output pixels read: tap i of the first pixel is at[i], its weights are w[i].  Taps outside of the image
+/* The taps that output pixels read: input[i] is tap i of the first pixel, w[i] its weights.  Taps outside of the image
  * are left out. */
 typedef struct {
   int taps;
