@@ -65,7 +65,7 @@ cdef bint read_in_place(ProductQ8 *p):
             or (w.ow - 1) * w.stride_w + w.fw > w.w):
         return False
     p.shape.lines, p.shape.depth, p.shape.step, p.shape.pitch = w.fh, line, w.stride_w * w.sw, w.dilation_h * w.sh
-    p.lines.line, p.lines.pitch, p.lines.passes = line, w.sh, 1
+    p.lines.line, p.lines.pitch, p.lines.passes, p.lines.down = line, w.sh, 1, w.dilation_h
     # Lines that are multiplied together stay in the first-level cache, but a tile needs several.
     p.lines.ahead = max((CHUNK_BYTES // max(w.sh, <ptrdiff_t>1) - reach) // w.stride_h + 1,
                         <ptrdiff_t>(MIN_AHEAD if w.ow % p.tile.rows else 1))
