@@ -8,7 +8,6 @@ from libc.string cimport memcpy, memset
 from pylite._core.product.lines cimport (
     CHUNK_BYTES,
     MAX_CHUNK,
-    MIN_AHEAD,
     LineBuffer,
     Lines,
     extend_line_buffer,
@@ -68,7 +67,7 @@ cdef bint read_in_place(ProductQ8 *p):
     p.lines.line, p.lines.pitch, p.lines.passes, p.lines.down = line, w.sh, 1, w.dilation_h
     # Lines that are multiplied together stay in the first-level cache, but a tile needs several.
     p.lines.ahead = max((CHUNK_BYTES // max(w.sh, <ptrdiff_t>1) - reach) // w.stride_h + 1,
-                        <ptrdiff_t>(MIN_AHEAD if w.ow % p.tile.rows else 1))
+                        <ptrdiff_t>(p.tile.rows if w.ow % p.tile.rows else 1))
     p.output.lines = p.output.span * p.output.lines // w.ow
     p.output.span = p.tile.mr = w.ow
     p.rows, p.as_is, p.deep = LINES, True, w.fh * line
