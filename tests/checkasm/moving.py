@@ -34,8 +34,9 @@ def copy_transposed(draw):
     if draw.rng.random() < 0.3 and not draw.bench:
         rows = draw.integer(1, 4)
     x_col, y_row = item * (rows + draw.integer(0, 2)), item * (cols + draw.choice(0, 0, 1))
-    yield Call(item, rows, cols, In(draw.array(np.uint8, cols * x_col)), x_col, overlaid(rows * y_row), y_row,
-               work=rows * cols)
+    x = In(draw.array(np.uint8, cols * x_col))
+    yield Call(item, rows, cols, x, x_col, overlaid(rows * y_row), y_row, work=rows * cols)
+    yield Call(item, 0, cols, x, x_col, overlaid(0), y_row)     # no rows: nothing may be written, not even a tile
 
 
 @check("repeat_items", rounds=40)

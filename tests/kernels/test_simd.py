@@ -372,3 +372,17 @@ def test_sines_beside_zeros_and_small_numbers(isa_level):
         p = struct.pack("i", quarter)
         elementwise.Unary("sin_f32", x.size, x.view(np.uint8), y.view(np.uint8), p).run()
         np.testing.assert_allclose(y, exact(x.astype(np.float64)), rtol=1e-6, atol=1e-8 if quarter else 1e-45)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_casts_to_uint64_saturate(dtype):
+    """C does not define the conversion of 2^64 and more: what an infinity became depended on the compiler."""
+    most = 2**64 - 1
+    cases = {np.inf: most, -np.inf: 0, np.nan: most, -1: 0, -0.5: 0, 1.75: 1, 60000: 60000}
+    if dtype != "float16":
+        below = int(np.nextafter(np.array(2**64, dtype), np.array(0, dtype)))
+        cases |= {2**64: most, 2**65: most, 1e30: most, below: below, 2**63: 2**63, -2**64: 0}
+    x = np.resize(np.array(list(cases), dtype), 9 * len(cases))
+    y = np.empty(x.size, np.uint64)
+    elementwise.Unary("wide_unary", x.size, x.view(np.uint8), y.view(np.uint8), f"cast {dtype} uint64".encode()).run()
+    assert y.tolist() == 9 * list(cases.values())
