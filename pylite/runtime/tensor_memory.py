@@ -26,7 +26,7 @@ def allocated(nbytes: int) -> "NDArray[Any]":
     """A zeroed uint8 array of `nbytes`; MemoryLimitError if there is no memory."""
     try:
         return aligned(nbytes)
-    except (MemoryError, OSError, ValueError):      # ValueError: the size exceeds numpy's limit
+    except (MemoryError, ValueError):      # ValueError: the size exceeds numpy's limit
         raise errors.MemoryLimitError(
             f"there is no memory for {nbytes} bytes of tensors. Make the inputs smaller") from None
 

@@ -106,7 +106,7 @@ cdef class Buffer:
             self.hold(port.bytes, True)
             self.port, port.owner = port, ref(self)
         else:
-            self.hold(aligned(self.nbytes), True)
+            self.hold(self.memory(self.nbytes), True)
         return self
 
     @staticmethod
@@ -125,12 +125,23 @@ cdef class Buffer:
         PyObject_GetBuffer(bytes, &self.view, PyBUF_WRITABLE if writable else PyBUF_SIMPLE)
         return 0
 
+    cdef memory(self, Py_ssize_t nbytes):
+        """Zeroed memory for this buffer."""
+        try:
+            return aligned(nbytes)
+        except MemoryError:
+            raise self.without_memory("", nbytes) from None
+
+    cdef without_memory(self, str what, nbytes):
+        return errors.MemoryLimitError(f"there is no memory for {what}a TensorBuffer of {self.dtype} with the "
+                                       f"shape {list(self.shape)}: {nbytes} bytes")
+
     def fit_to(self, Port port not None):
         """If elastic, take memory for the contents of `port`."""
         with cython.critical_section(self):
             if self.elastic and self.view.buf != NULL:
                 if self.nbytes != port.nbytes:
-                    self.hold(aligned(port.nbytes), True)
+                    self.hold(self.memory(port.nbytes), True)
                 self.shape, self.nbytes = port.shape, port.nbytes
 
     cdef int leave(self, Port port) except -1:
@@ -138,7 +149,7 @@ cdef class Buffer:
         with cython.critical_section(self):
             if self.port is port:
                 self.port = None
-                fresh = aligned(self.nbytes)
+                fresh = self.memory(self.nbytes)
                 old = self.view.buf
                 self.hold(fresh, True)      # `old` lies in port.bytes, which is kept
                 memmove(self.view.buf, old, self.nbytes)
@@ -202,7 +213,10 @@ cdef class Buffer:
     def copy(self, count, dtype):
         """The first elements, `count` of them (or a shape), in a new array of `dtype`."""
         cdef Py_buffer target
-        array = empty(count, dtype)
+        try:
+            array = empty(count, dtype)
+        except MemoryError:
+            raise self.without_memory("a copy of ", self.nbytes) from None
         self.last = None
         PyObject_GetBuffer(array, &target, PyBUF_WRITABLE)
         try:
@@ -229,7 +243,10 @@ cdef class Buffer:
                 return None
             if count != self.last_count:
                 return None
-            return self.last.copy()
+            try:
+                return self.last.copy()
+            except MemoryError:
+                raise self.without_memory("a copy of ", self.last.nbytes) from None
 
 
 cdef class BufferRun:

@@ -61,8 +61,8 @@ _limit = None
 cdef class Pages:
     """`size` bytes of zeroed memory, or the read-only contents of the file `descriptor`; unmapped with the last array.
 
-    huge: number of huge pages to request; the first begins at offset `start`.  Raises OSError if the system has no
-    memory.
+    huge: number of huge pages to request; the first begins at offset `start`.  Without memory it raises
+    MemoryError, and OSError for a file, which others can then read instead.
     """
     cdef char *address
     cdef Py_ssize_t size
@@ -75,7 +75,7 @@ cdef class Pages:
         if size > 0:
             self.address = <char *>pl_pages_map(size, descriptor)
         if not self.address:
-            raise OSError(f"there is no memory for {size} bytes")
+            raise (OSError if self.read_only else MemoryError)(f"there is no memory for {size} bytes")
         self.file = pl_watch(self.address, size) if self.read_only else -1
         if huge:
             self.start = (HUGE_BYTES - <size_t>self.address % HUGE_BYTES) % HUGE_BYTES

@@ -185,7 +185,7 @@ def protected_constants(tensors):
         return {}
     try:
         pages = Pages(sum(sizes))
-    except OSError as problem:
+    except MemoryError as problem:
         raise MemoryLimitError(f"{problem} of constants that plug-ins may read: open the model by its path, which is "
                                "mapped") from None
     memory = np.frombuffer(memoryview(pages), np.uint8)
