@@ -1,8 +1,10 @@
 """Clients in Python that load libtensorflowlite_c.so with ctypes: here it uses the Python that runs."""
 import ctypes
 import importlib
+import os
 import shutil
 import statistics
+import subprocess
 import sys
 import threading
 from ctypes import c_char_p, c_float, c_int, c_size_t, c_void_p
@@ -13,6 +15,7 @@ import pytest
 
 import pylite
 from pylite.clib import library_path
+from tests.capi.compiling import build
 from tests.clib.test_programs import MODELS, one
 from tests.tools import resources
 
@@ -28,7 +31,10 @@ SIGNATURES = {
 
 @pytest.fixture(params=[ctypes.CDLL, ctypes.PyDLL], ids=["without the GIL", "with the GIL"])
 def library(request):
-    found = request.param(library_path())
+    return typed(request.param(library_path()))
+
+
+def typed(found):
     for name, (result, *arguments) in SIGNATURES.items():
         getattr(found, name).restype, getattr(found, name).argtypes = result, arguments
     return found
@@ -61,6 +67,22 @@ def test_a_client_on_several_threads(library, tmp_path):
         thread.join()
     for k in range(4):
         assert found[k].tolist() == [2 * (k + i) for i in range(6)]
+
+
+def test_another_library_has_global_functions(tmp_path):
+    """As pymicro_wakeword opens its own: calls within pylite's library reached those."""
+    dump = subprocess.run(["nm", "-D", "--defined-only", library_path()], capture_output=True, text=True, check=True)
+    names = [line.split()[-1] for line in dump.stdout.splitlines() if " TfLite" in line]
+    source, model = tmp_path / "other.c", tmp_path / "m.tflite"
+    source.write_text("void abort(void);\n" + "".join(f"void {name}(void) {{ abort(); }}\n" for name in names))
+    model.write_bytes(MODELS["delegates"])
+    other = build(source, tmp_path / "other.so")
+    code = (f"import ctypes; ctypes.CDLL({other!r}, ctypes.RTLD_GLOBAL)\n"
+            "from tests.clib import test_clients as t\n"
+            f"library = t.typed(ctypes.CDLL(t.library_path())); t.run(library, {os.fsencode(model)!r}, 1)")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          cwd=Path(__file__).parents[2])
+    assert done.returncode == 0, done.stderr
 
 
 def test_custom_ops_of_python(library, tmp_path, registered):
