@@ -1,4 +1,4 @@
-"""The .tflite format: a checked reader, and a writer over the flatbuffers package, driven by declarative tables."""
+"""The .tflite format: a checked reader, and a writer on the flatbuffers package; declarations.py describes it."""
 from typing import TYPE_CHECKING
 
 from pylite.schema.loader import load
@@ -15,5 +15,5 @@ __all__ = ["load", "read", "write"]
 def __getattr__(name: str) -> "Any":
     if name != "write":
         raise AttributeError(f"module 'pylite.schema' has no attribute {name!r}")
-    from pylite.schema.writer import write  # imported on demand: running models does not write files
+    from pylite.schema.writer import write  # lazy: running models writes no files
     return write

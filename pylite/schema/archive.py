@@ -1,13 +1,13 @@
-"""The zip archive that may follow a model in the same file: names of the files in it."""
+"""Names of the files in the zip archive that may follow a model in the same file."""
 import struct
 
 _END = struct.Struct("<4s4H2LH")            # end of the central directory
-_ENTRY = struct.Struct("<4s6H3L5H2L")       # one entry of it
+_ENTRY = struct.Struct("<4s6H3L5H2L")       # an entry of the central directory
 _MAX_NAMES = 10_000
 
 
 def archive_names(contents: memoryview) -> "tuple[str, ...]":
-    """Names of the files in the archive that `contents` (a memoryview) ends with; empty when there is none."""
+    """Names of the files in the archive at the end of `contents`, or () if there is none."""
     tail = bytes(contents[-(_END.size + 0xFFFF):])
     end_record = tail.rfind(b"PK\5\6")
     if end_record < 0 or end_record + _END.size > len(tail):

@@ -1,4 +1,4 @@
-"""ModelBuilder: make a .tflite model in a few lines, tensor by tensor and operator by operator."""
+"""ModelBuilder makes a .tflite model in a few lines, tensor by tensor and operator by operator."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from pylite.schema.tables import Record
 
-_FIRST_VERSIONS = {"BROADCAST_TO": 2}      # where an operator's first version is not 1
-_MAX_OLD_CODE = 127                        # larger builtin codes have another field
+_FIRST_VERSIONS = {"BROADCAST_TO": 2}      # operators whose first version is not 1
+_MAX_OLD_CODE = 127                        # deprecated_builtin_code is an int8
 
 
 class ModelBuilder:
@@ -53,10 +53,10 @@ class ModelBuilder:
     def tensor(self, name: str, shape: Iterable[int | None], dtype: str = "float32", scale: ArrayLike | None = None,
                zero_point: ArrayLike = 0, axis: int = 0, shape_signature: Sequence[int] | None = None,
                variable: bool = False, **fields: Any) -> int:
-        """Add a tensor; its index.
+        """Add a tensor; return its index.
 
-        shape: a size of None or -1 is unknown, and stored as 1 with -1 in the signature; scale, zero_point: one for
-        the tensor, or one per index along `axis`.  Further `fields` are the Tensor table's own.
+        shape: an unknown size, None or -1, is stored as 1, and as -1 in the signature; scale, zero_point: one for the
+        tensor, or one for each index along `axis`; fields: further fields of the Tensor table.
         """
         shape = tuple(-1 if n is None else int(n) for n in shape)
         if -1 in shape:
@@ -77,10 +77,10 @@ class ModelBuilder:
 
     def constant(self, name: str, array: ArrayLike, scale: ArrayLike | None = None, zero_point: ArrayLike = 0,
                  axis: int = 0, dtype: str | None = None, **fields: Any) -> int:
-        """Add a tensor with contents; its index.
+        """Add a constant tensor; return its index.
 
-        dtype: the array's own by default; "int4", "int2" and "uint4" are packed, str and bytes become strings, types
-        that numpy lacks take the integers of their bits.
+        dtype: by default the array's; "int4", "int2" and "uint4" are packed, str and bytes become strings; for types
+        that numpy lacks the array has integers with their bits.
         """
         array = np.asarray(array)
         if dtype is None:
@@ -92,7 +92,7 @@ class ModelBuilder:
         return index
 
     def buffer(self, data: Any) -> int:
-        """Add bytes to the model; the buffer's number."""
+        """Add a buffer to the model; return its number."""
         data = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
         self._model.buffers.append(table("Buffer")(data=data))
         return len(self._model.buffers) - 1
@@ -100,10 +100,11 @@ class ModelBuilder:
     def operator(self, name: str, /, inputs: Sequence[int | None], outputs: Sequence[int], version: int | None = None,
                  custom_options: bytes | None = None, intermediates: Sequence[int | None] = (),
                  **options: Any) -> int:
-        """Add an operator; its index.
+        """Add an operator; return its index.
 
-        name: a builtin operator's, or a custom code, which needs `custom_options` (bytes, may be empty); inputs:
-        tensor indices, None or -1 where absent; options: fields of its options table, enumerations by name or number.
+        name: of a builtin operator, or a custom code, which needs `custom_options` (bytes, may be empty); inputs:
+        tensor indices, None or -1 for an absent one; options: fields of the options table, enumerations by name or
+        number.
         """
         record = table("Operator")(inputs=_indices(inputs), outputs=_indices(outputs))
         if intermediates:
@@ -148,11 +149,11 @@ class ModelBuilder:
 
     @property
     def record(self) -> Record:
-        """The Model table as built so far, for fields that the methods do not cover."""
+        """The Model table as built so far, to set fields for which there is no method."""
         return self._model
 
     def build(self, outside: bool = False) -> bytes:
-        """The file, as bytes.  outside: write the constants after the flatbuffer."""
+        """The model as bytes.  outside: write constants after the flatbuffer, instead of in it."""
         for subgraph in self._model.subgraphs:
             for record in subgraph.tensors:
                 data = self._model.buffers[record.buffer].data

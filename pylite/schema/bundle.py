@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAGIC = b"PK\3\4"
-MOST = 1 << 31          # bytes of a member: no flatbuffer is larger
+MOST = 1 << 31          # bytes of a member: flatbuffers are smaller
 
 
 def members(source: Any) -> dict[str, int]:
-    """{name: bytes} of the models in a bundle, a path or its contents.
+    """{name: size in bytes} of the models in a bundle.  source: its path or its contents.
 
-    Raises ModelError where it is damaged.
+    Raises ModelError if the bundle is damaged.
     """
     with _opened(source) as archive:
         return {info.filename: info.file_size for info in archive.infolist() if _is_model(archive, info)}
 
 
 def read(source: Any, member: str | None = None) -> bytes:
-    """The bytes of a model in a bundle, a path or its contents; without `member` of the only one.
+    """The bytes of a model in a bundle.  source: its path or its contents; member: may be omitted for a single model.
 
-    Raises ModelError where there is no such model, or several to choose from.
+    Raises ModelError if there is no such model, or if there are several and no member was named.
     """
     name = source if isinstance(source, str) else "the bundle"
     if member is not None and _is_only_a_model(source):
@@ -52,12 +52,12 @@ def read(source: Any, member: str | None = None) -> bytes:
     with _opened(source) as archive:
         try:
             return archive.read(chosen)
-        except Exception as error:      # of damaged archives zipfile raises many kinds
+        except Exception as error:      # zipfile raises exceptions of many types for damaged archives
             raise _damaged(name, error) from None
 
 
 def split(path: str) -> tuple[str, str] | None:
-    """(path of a bundle, name of the member) of a path that goes on behind a file's name, else None."""
+    """(path of the bundle, name of the member) of a path such as "a.task/b.tflite"; None if no part of it is a file."""
     head, name = os.path.split(path)
     while head and name:
         if os.path.isfile(head):
@@ -77,12 +77,12 @@ def _is_model(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bool:
     try:
         with archive.open(info) as file:
             return file.read(8)[4:] == b"TFL3"
-    except Exception:       # encrypted, or of a method that zipfile lacks
+    except Exception:       # encrypted, or compressed by a method that zipfile lacks
         return False
 
 
 def _is_only_a_model(source: Any) -> bool:
-    """Is it a model, without an archive behind it?"""
+    """Is `source` a model without an archive behind it?"""
     with open(source, "rb") if isinstance(source, str) else io.BytesIO(source) as file:
         return file.read(8)[4:] == b"TFL3" and not zipfile.is_zipfile(file)
 

@@ -1,6 +1,6 @@
 """The .tflite format, schema version 3, as declarations: one entry per table, enumeration and union.
 
-METADATA has the tables of another flatbuffer, the metadata TFLITE_METADATA of a model; it states the fields in use.
+METADATA declares tables of another flatbuffer, a model's metadata TFLITE_METADATA, with the fields that are used.
 
 An entry starts at the margin.  A table lists its fields in the order of their slots:
 

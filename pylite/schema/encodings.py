@@ -1,4 +1,4 @@
-"""How the file packs constants that numpy cannot view: 4- and 2-bit integers, and strings."""
+"""Packs and unpacks constants that numpy cannot view: 4- and 2-bit integers, and strings."""
 import math
 from itertools import pairwise
 
@@ -10,7 +10,7 @@ _SIGNED = {"int4", "int2"}
 
 
 def pack_bits(values, dtype):
-    """Integers -> bytes of a 4- or 2-bit type, the first element in the lowest bits."""
+    """Pack integers into bytes of a 4- or 2-bit type, the first element in the lowest bits."""
     bits = DTYPE_BITS[dtype]
     per_byte = 8 // bits
     flat = np.asarray(values).astype(np.uint8).ravel() & (2**bits - 1)
@@ -19,20 +19,20 @@ def pack_bits(values, dtype):
 
 
 def unpack_bits(data, dtype, shape):
-    """Bytes of a 4- or 2-bit type -> integers as NUMPY_DTYPES stores them."""
+    """Unpack bytes of a 4- or 2-bit type into an array of `shape` in NUMPY_DTYPES[dtype]."""
     bits = DTYPE_BITS[dtype]
     values = (data[:, None] >> np.arange(0, 8, bits, dtype=np.uint8)) & np.uint8(2**bits - 1)
     values = values.ravel()[:math.prod(shape)].reshape(shape)
     if dtype in _SIGNED:
         sign = np.uint8(2**(bits - 1))
         values = (values ^ sign).view(np.int8) - np.int8(sign)
-    return np.asarray(values, NUMPY_DTYPES[dtype])     # an array, not a scalar, also of shape ()
+    return np.asarray(values, NUMPY_DTYPES[dtype])     # values may be a scalar if shape is ()
 
 
 def pack_strings(strings):
-    """Strings (bytes or str, in any nesting) -> a string tensor's bytes.
+    """The bytes of a string tensor with these strings (bytes or str, in any nesting).
 
-    int32 count, then count + 1 int32 positions, then the text; positions count from the start.
+    These are the int32 count, then count + 1 int32 positions of the texts from the start of the bytes, then the texts.
     """
     texts = [s.encode() if isinstance(s, str) else bytes(s) for s in np.asarray(strings, object).ravel()]
     head = 4 * (len(texts) + 2)
@@ -41,9 +41,9 @@ def pack_strings(strings):
 
 
 def string_positions(data, count):
-    """The positions of a string tensor's `count` texts in `data`, checked: int64 (count + 1,), with the last end.
+    """The checked positions of a string tensor's `count` texts, and the end of the last: int64 (count + 1,).
 
-    Raises ValueError saying what is wrong.
+    Raises ValueError, which says what is wrong.
     """
     head = 4 * (count + 2)
     if head > len(data):
@@ -58,7 +58,7 @@ def string_positions(data, count):
 
 
 def unpack_strings(data, shape):
-    """A string tensor's bytes -> array of bytes objects."""
+    """Unpack the bytes of a string tensor into an array of bytes objects."""
     count = math.prod(shape)
     text = data.tobytes()
     strings = np.empty(count, object)
@@ -67,7 +67,7 @@ def unpack_strings(data, shape):
 
 
 def unpack(data, dtype, shape):
-    """The bytes of a constant -> array of `shape` in NUMPY_DTYPES[dtype]; a view where numpy can."""
+    """The array of `shape` in NUMPY_DTYPES[dtype] with the bytes of a constant; a view if numpy has the type."""
     if dtype == "string":
         return unpack_strings(data, shape)
     bits = DTYPE_BITS[dtype]
@@ -77,7 +77,7 @@ def unpack(data, dtype, shape):
 
 
 def pack(array, dtype):
-    """An array -> the bytes of a constant, as uint8 array."""
+    """The bytes of a constant, as uint8 array."""
     if dtype == "string":
         return pack_strings(array)
     if DTYPE_BITS[dtype] < 8:

@@ -1,4 +1,4 @@
-"""Custom options in the FlexBuffers format -> plain Python values; damaged bytes are an error."""
+"""Decodes custom options in the FlexBuffers format to Python values."""
 from pylite.errors import ModelError
 
 _MAX_BYTES = 1 << 20
@@ -7,25 +7,25 @@ _MAX_DEPTH = 16
 
 
 def decode(data, name):
-    """The dict, list or scalar that the custom options of operator `name` hold; {} when there are none.
+    """The dict, list or scalar in the custom options of operator `name`; {} if there are none.
 
-    Raises ModelError (a ValueError) naming the operator when the bytes are not a FlexBuffer.
+    Raises ModelError (a ValueError), which names the operator, if the bytes are not a FlexBuffer.
     """
     if not data:
         return {}
-    from flatbuffers import flexbuffers  # imported on demand: it takes 3 ms, and few models need it
+    from flatbuffers import flexbuffers  # lazy: it takes 3 ms, and few models need it
     try:
         if len(data) > _MAX_BYTES:
             raise ValueError(f"more than {_MAX_BYTES} bytes")
         return _value(flexbuffers.GetRoot(bytes(data)), _Budget(len(data)), _MAX_DEPTH)
     except Exception as error:
-        # flexbuffers checks nothing: any exception, from IndexError to AssertionError, means damaged bytes.
+        # flexbuffers does not check its input: any exception, from IndexError to AssertionError, means damage.
         raise ModelError(f"operator {name!r}: its custom options ({len(data)} bytes) are not a valid FlexBuffer: "
                          f"{error}") from None
 
 
 class _Budget:
-    """How much may still be decoded: nodes of a FlexBuffer may be shared, and may even contain themselves."""
+    """Limits how much is decoded, because nodes of a FlexBuffer may be shared, and may even contain themselves."""
 
     def __init__(self, size):
         self.values = min(size, _MAX_VALUES)

@@ -1,4 +1,4 @@
-"""From a file to its graph: the decoded tables, checked for consistency, become frozen records."""
+"""Loads a file: checks the decoded tables for consistency, and makes the frozen records of a graph.Model of them."""
 import math
 import os
 import stat
@@ -30,19 +30,20 @@ _NO_DATA.flags.writeable = False
 
 
 def load(source: "Source") -> graph.Model:
-    """The graph.Model in `source`: a path (str or os.PathLike; the file is mapped, not read), its Pages or its bytes.
+    """The graph.Model in `source`: a path (the file is mapped, not read), Pages, or bytes.
 
-    Of a bundle (schema/bundle.py) it is the model that the path names, or the only one.  Trailing bytes are accepted.
-    Raises ModelError (a ValueError) that says what is wrong with the file.
+    In a bundle (schema/bundle.py) it is the model that the path names, or the only one.  Trailing bytes are ignored.
+    Raises ModelError (a ValueError), which says what is wrong with the file.
     """
     contents = contents_of(source)
     if bytes(memoryview(contents)[:4]) == b"PK\3\4":
-        from pylite.schema import bundle  # few files are one
+        from pylite.schema import bundle  # lazy: few files are bundles
         contents = bundle.read(os.fsdecode(source) if isinstance(source, (str, os.PathLike)) else contents)
     return _Loader(read(contents, share=True), contents).model()
 
 
 def contents_of(source: "Source") -> "Any":
+    """The bytes of a source: itself, or the mapped pages of the file at this path."""
     if isinstance(source, (bytes, Pages)) or type(source).__module__ == "mmap":
         return source
     if isinstance(source, (bytearray, memoryview, np.ndarray)):
@@ -71,7 +72,7 @@ def contents_of(source: "Source") -> "Any":
 
 
 def aligned(data, dtype):
-    """The bytes, copied where the elements would not be aligned in memory."""
+    """The bytes `data` of elements of `dtype`, copied if the elements are not aligned in memory."""
     width = _WIDTHS[dtype]
     if width > 1:
         elements = data if len(data) % width == 0 else data[:len(data) // width * width]
@@ -83,7 +84,7 @@ def aligned(data, dtype):
 
 
 class _Loader:
-    """Turns the Record of a Model table into a graph.Model; `where` is a place in the file, for errors."""
+    """Turns the Record of a Model table into a graph.Model.  `where` arguments name a part of the file in errors."""
 
     def __init__(self, record, contents):
         self.record = record
@@ -165,7 +166,7 @@ class _Loader:
         return tuple(graph_records.operators(records, code, graph.Operator.of, invalid))
 
     def code(self, where, index):
-        """(name, number, custom?, version, the Table of its options, default options) of an operator code."""
+        """(name, number, is it custom?, version, Table of its options, default options) of an operator code."""
         if index >= len(self.codes):
             raise _invalid(where, f"operator code {index} of {len(self.codes)}")
         record = self.codes[index]
@@ -183,7 +184,7 @@ class _Loader:
         return name, number, False, record.version, options.TABLE, options
 
     def tensors(self, where, records):
-        """The graph.Tensors of the records, which are freed one by one: the garbage collector meets fewer objects."""
+        """The graph.Tensors of the records, freed one by one, so that the garbage collector has less to scan."""
         tensors, count = [], len(records)
         make = graph_records.Tensors(self, graph, self.buffers, DTYPE_BITS, _WIDTHS).tensor
         try:
@@ -194,27 +195,27 @@ class _Loader:
             raise _invalid(f"{where}, tensor {i} {text(record.name)!r}", error) from None
         return tensors
 
-    # ---- of one tensor, for graph_records.Tensors: ValueError says what is wrong ------------------------------
+    # ---- called by graph_records.Tensors for one tensor; they raise ValueError ------------------------------------
     aligned = staticmethod(aligned)
     detailed = staticmethod(detailed)
 
     @staticmethod
     def sparsity(record, rank):
         """The Sparsity of a record."""
-        from pylite.schema.sparse import sparsity_of  # imported on demand: few models have sparse constants
+        from pylite.schema.sparse import sparsity_of  # lazy: few models have sparse constants
         return sparsity_of(record, rank)
 
     @staticmethod
     def without_data(record):
         """The bytes of a tensor whose buffer is empty."""
-        return None if record.sparsity is None else _NO_DATA        # sparse, and all elements are 0
+        return None if record.sparsity is None else _NO_DATA        # sparse: all elements are 0
 
     @staticmethod
     def check_size(data, record, size):
-        """Data of other than `size` bytes, which the shape takes, is that of strings, sparse, or of no fixed size."""
+        """Accept other than the `size` bytes of the shape only for strings, sparse data and types of no fixed size."""
         dtype = record.type
         if dtype == "string":
-            from pylite.schema.encodings import string_positions  # imported on demand: few models have strings
+            from pylite.schema.encodings import string_positions  # lazy: few models have strings
             string_positions(data, math.prod(record.shape or ()))
         elif record.sparsity is None and DTYPE_BITS[dtype] and dtype != "resource":
             raise ValueError(f"its buffer {record.buffer} has {len(data)} bytes; shape {list(record.shape or ())} of "
@@ -230,7 +231,7 @@ class _Loader:
 
 # ---- a whole subgraph or model ---------------------------------------------------------------------------------
 def _check_operands(where, operators, count):
-    """Operands are tensors of the subgraph, or -1."""
+    """Raise ModelError unless all operands are tensors of the subgraph, or -1."""
     every = [indices for op in operators for indices in (op.inputs, op.outputs, op.intermediates)]
     used = set().union(*every)
     if used and (min(used) < -1 or max(used) >= count):
@@ -242,7 +243,7 @@ def _check_operands(where, operators, count):
 
 
 def _fill_empty(tensors, inputs, operators):
-    """Tensors without elements that nothing computes are empty constants: files store no bytes for them."""
+    """Make tensors without elements that nothing computes empty constants: files store no bytes for them."""
     empty = [t for t in tensors if 0 in t.shape and t.data is None and t.buffer and not t.is_variable]
     if empty:
         computed = set(inputs).union(*(op.outputs for op in operators))
@@ -257,7 +258,7 @@ def _misordered(where, op, tensor, does, why):
 
 
 def _check_calls(subgraphs):
-    """Subgraphs that operators call must exist, and must not call themselves, directly or through others."""
+    """Raise ModelError unless all called subgraphs exist, and none calls itself, directly or through others."""
     calls = [_calls(subgraph, len(subgraphs)) for subgraph in subgraphs]
     finished: set[int] = set()
     while len(finished) < len(subgraphs):
@@ -269,7 +270,7 @@ def _check_calls(subgraphs):
 
 
 def _calls(subgraph, count):
-    """The set of the subgraphs, of `count`, that the operators of this one call."""
+    """The indices of subgraphs, of `count`, that the operators of this one call."""
     called = set()
     if not any(map(_subgraph_fields, {op.options.TABLE for op in subgraph.operators})):
         return called

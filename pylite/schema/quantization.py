@@ -1,6 +1,4 @@
-"""Quantization parameters of rare kinds: a tensor's record, checked, to graph.Quantization.
-
-_core/graph/records.pyx does the others.
+"""Checks and converts rare kinds of quantization parameters; _core/graph/records.pyx does so with the common ones.
 """
 import numpy as np
 
@@ -15,7 +13,7 @@ _NO_SCALES = np.empty(0, np.float32)
 def detailed(record, count):
     """The Quantization of a QuantizationParameters record with details: custom, blockwise or along several axes.
 
-    count: of tensors in the subgraph.  Raises ValueError that says what is wrong.
+    count: number of tensors in the subgraph.  Raises ValueError, which says what is wrong.
     """
     details = record.details
     kind = details.TABLE.name
@@ -38,9 +36,9 @@ def detailed(record, count):
 
 
 def fetch_scales(tensors):
-    """Copy scales and zero points that are tensors of their own to the tensors that they quantize.
+    """Copy scales and zero points that are stored as tensors to the tensors that they quantize.
 
-    Raises ValueError where these tensors have other types.
+    Raises ValueError if such a tensor has the wrong type.
     """
     for t in tensors:
         q = t.quantization
@@ -53,7 +51,7 @@ def fetch_scales(tensors):
 
 
 def _numbers(owner, what, tensor, dtypes, default):
-    """A constant's elements in `default`'s dtype, or `default` where they are unknown."""
+    """The elements of a constant, in the dtype of `default`; `default` if it has no data."""
     if tensor.dtype not in dtypes:
         raise ValueError(f"tensor {owner.index} {owner.name!r}: its {what} are tensor {tensor.index} {tensor.name!r} "
                          f"of {tensor.dtype}; they must be one of {', '.join(dtypes)}")

@@ -1,6 +1,6 @@
-"""Checked reader: the bytes of a .tflite file -> Record of its Model table.
+"""Reads the bytes of a .tflite file into the Record of its Model table.
 
-Nothing in the file is trusted: the decoder checks every position, and what it decodes is budgeted by the file's size.
+The file is not trusted: the decoder checks every position, and the file's size limits how much is decoded.
 """
 import numpy as np
 
@@ -10,8 +10,8 @@ from pylite.schema import tables
 
 INVALID = "The model is not a valid Flatbuffer buffer"
 IDENTIFIER = b"TFL3"
-_MAX_TABLES = 1 << 19       # far more than any graph has; a hostile file costs 200 MB at most
-_MAX_BYTES = 1 << 25        # of strings and tuples; arrays are views and cost nothing
+_MAX_TABLES = 1 << 19       # far more than any graph has; limits a hostile file to 200 MB of memory
+_MAX_BYTES = 1 << 25        # of strings and tuples; arrays are views, which take no memory
 _MAX_VTABLES = 10_000
 _KNOWN_FILES = ((b"version https://git-lfs", "a Git LFS pointer; fetch the file itself with `git lfs pull`"),
                 (b"\x89HDF", "an HDF5 file"),
@@ -21,9 +21,9 @@ _KNOWN_FILES = ((b"version https://git-lfs", "a Git LFS pointer; fetch the file 
 def read(source, share=False):
     """The Record of the Model table in `source`, a bytes-like object; its arrays are views of `source`.
 
-    share: may options of operators that are equal be one Record?  `Buffer.data` and `Operator.custom_options` are the
-    data even where the file has it outside the flatbuffer, by offset and size.  Raises ModelError (a ValueError) that
-    says what is wrong and where.
+    share: may operators with equal options share one Record?  `Buffer.data` and `Operator.custom_options` are set even
+    if the file has the data outside the flatbuffer.  Raises ModelError (a ValueError), which says what is wrong and
+    where.
     """
     contents = memoryview(source).cast("B").toreadonly()
     size = len(contents)
@@ -40,9 +40,9 @@ def read(source, share=False):
 
 
 def read_metadata(source):
-    """The Record of the ModelMetadata table in `source`, the metadata TFLITE_METADATA of a model.
+    """The Record of the ModelMetadata table in `source`, a model's metadata TFLITE_METADATA.
 
-    Raises ModelError that says what is wrong and where.
+    Raises ModelError, which says what is wrong and where.
     """
     try:
         return _root(np.frombuffer(source, np.uint8), "ModelMetadata")
@@ -57,6 +57,7 @@ def _root(contents, name, share=False):
 
 
 def _place(damage, whole):
+    """Where the damage is, and what it is; whole: words for the full file."""
     path = "".join(step if step[0] == "[" else "." + step for step in reversed(damage.path)).lstrip(".")
     return f"{path or whole}, at byte {damage.position}: {damage.text}"
 
@@ -71,6 +72,7 @@ def _identify(contents):
 
 
 def _fetch_outside(model, contents):
+    """Set the data that is stored outside the flatbuffer, by offset and size, in files larger than 2 GB."""
     for i, buffer in enumerate(model.buffers or ()):
         if buffer.offset or buffer.size:
             data = _outside(contents, buffer.offset, buffer.size, f"buffers[{i}].data")
@@ -88,7 +90,7 @@ def _fetch_outside(model, contents):
 
 
 def _outside(contents, offset, size, name):
-    """Data of the file outside the flatbuffer; None for the offsets 0 and 1, which mean that there is none."""
+    """Data stored outside the flatbuffer; None for the offsets 0 and 1, which mean that there is none."""
     if offset <= 1 or size == 0:
         return None
     if offset + size > len(contents):

@@ -1,11 +1,11 @@
-"""Sparse constants: the values that a file stores, scattered into a dense array."""
+"""Sparse constants: their layout, and the conversion to dense arrays."""
 import numpy as np
 
 from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES, Frozen
 
 
 class SparseDimension(Frozen):
-    """One dimension of a sparse tensor: dense with `size`, or compressed with segments and indices."""
+    """One dimension of a sparse tensor: dense, with `size`, or compressed (CSR), with segments and indices."""
     __slots__ = ()
     format: str                         # "DENSE" or "SPARSE_CSR"
     size: int = 0
@@ -14,7 +14,7 @@ class SparseDimension(Frozen):
 
 
 class Sparsity(Frozen):
-    """The layout of a sparse constant: its dimensions and blocks in the order of traversal."""
+    """The layout of a sparse constant: its dimensions, then those of its blocks, and the order of traversal."""
     __slots__ = ()
     traversal_order: "tuple[int, ...]"
     block_map: "tuple[int, ...]"
@@ -22,9 +22,9 @@ class Sparsity(Frozen):
 
 
 def sparsity_of(record, rank):
-    """The Sparsity in a SparsityParameters record, of a tensor of `rank` dimensions.
+    """The Sparsity of a tensor with `rank` dimensions, from its SparsityParameters record.
 
-    Raises ValueError that says what is wrong with it.
+    Raises ValueError, which says what is wrong with it.
     """
     order, blocks = record.traversal_order or (), record.block_map or ()
     dimensions = record.dim_metadata or ()
@@ -45,26 +45,26 @@ def sparsity_of(record, rank):
 
 
 def densify(data, dtype, shape, sparsity):
-    """The bytes of a sparse constant -> array of `shape` in NUMPY_DTYPES[dtype], zero where nothing is stored.
+    """A dense array of NUMPY_DTYPES[dtype] with the stored values `data`, bytes, of a sparse constant, else zeros.
 
-    Raises ValueError when layout and bytes do not fit.
+    Raises ValueError if layout and bytes do not fit.
     """
     bits = DTYPE_BITS[dtype]
     if bits is None or bits < 8:
         raise ValueError(f"{dtype} cannot be stored sparse")
-    at = _indices(shape, sparsity)
-    if len(data) != len(at) * (bits // 8):
-        raise ValueError(f"{len(data)} bytes are stored where its sparse layout has {len(at)} elements")
+    stored = _indices(shape, sparsity)
+    if len(data) != len(stored) * (bits // 8):
+        raise ValueError(f"{len(data)} bytes are stored where its sparse layout has {len(stored)} elements")
     values = data.view(NUMPY_DTYPES[dtype])
     dense = np.zeros(int(np.prod(shape)), values.dtype)
-    dense[at] = values
+    dense[stored] = values
     return dense.reshape(shape)
 
 
 def _indices(shape, sparsity):
-    """The index in the flat dense array of each stored value, found dimension by dimension in the order of traversal.
+    """The index in the flat dense array of each stored value.
 
-    The original dimensions are numbered first, then those of the blocks, each of which divides one of them.
+    Dimensions are numbered: first the tensor's own, then those of blocks, each of which divides one of the former.
     """
     rank, total = len(shape), int(np.prod(shape))
     strides = np.cumprod([1, *shape[:0:-1]])[::-1].tolist() if rank else []
@@ -78,29 +78,29 @@ def _indices(shape, sparsity):
         steps[dimension] *= size
         sizes.append(size)
         steps.append(strides[dimension])
-    at = np.zeros(1, np.int64)
+    stored = np.zeros(1, np.int64)
     for number, dimension in zip(sparsity.traversal_order, sparsity.dimensions, strict=True):
         size, step = sizes[number], steps[number]
         if dimension.format == "DENSE":
             if dimension.size != size:
                 raise ValueError(f"a sparse layout with {dimension.size} places along a dimension of {size}")
-            if len(at) * size > total:
+            if len(stored) * size > total:
                 raise ValueError("its sparse layout has more places than elements")
-            at = (at[:, None] + np.arange(size) * step).reshape(-1)
+            stored = (stored[:, None] + np.arange(size) * step).reshape(-1)
         else:
-            at = _compressed(at, size, step, dimension, total)
-    return at
+            stored = _compressed(stored, size, step, dimension, total)
+    return stored
 
 
-def _compressed(at, size, step, dimension, total):
-    """The indices after a compressed dimension, of those before it."""
+def _compressed(stored, size, step, dimension, total):
+    """The flat indices after a compressed dimension, from those before it."""
     segments, indices = (np.asarray(a, np.int64) for a in (dimension.segments, dimension.indices))
-    if len(segments) != len(at) + 1 or segments[0] != 0 or segments[-1] != len(indices):
-        raise ValueError(f"{len(segments)} segments for {len(at)} rows and {len(indices)} indices of a sparse "
+    if len(segments) != len(stored) + 1 or segments[0] != 0 or segments[-1] != len(indices):
+        raise ValueError(f"{len(segments)} segments for {len(stored)} rows and {len(indices)} indices of a sparse "
                          "dimension")
     counts = np.diff(segments)
     if (counts < 0).any() or len(indices) > total:
         raise ValueError("the segments of a sparse dimension are out of order")
     if len(indices) and not 0 <= indices.min() <= indices.max() < size:
         raise ValueError(f"an index of a sparse dimension lies outside its {size} places")
-    return np.repeat(at, counts.astype(np.intp)) + indices * step      # 32-bit machines refuse counts of 64 bits
+    return np.repeat(stored, counts.astype(np.intp)) + indices * step      # np.repeat refuses int64 on 32-bit machines

@@ -1,4 +1,4 @@
-"""Tables, enumerations and unions of the .tflite format, parsed from their declarations when first asked for."""
+"""Tables, enumerations and unions of the .tflite format, parsed from declarations.py on first use."""
 from functools import cache
 
 import numpy as np
@@ -6,7 +6,7 @@ import numpy as np
 from pylite.ir.graph import Frozen
 from pylite.schema import declarations
 
-# Number types: name in the declarations -> struct code, bytes.
+# Number types: {name in the declarations: (struct code, bytes)}.
 NUMBERS = {"bool": ("?", 1), "i8": ("b", 1), "u8": ("B", 1), "i16": ("h", 2), "u16": ("H", 2), "i32": ("i", 4),
            "u32": ("I", 4), "i64": ("q", 8), "u64": ("Q", 8), "f32": ("f", 4)}
 
@@ -27,9 +27,9 @@ class Field(Frozen):
 
 
 class Table:
-    """One kind of table: its name, its Fields, and their defaults where files leave them out; a call makes a Record.
+    """A kind of table: its name, its Fields, and the defaults of fields that a file omits.  Calling it makes a Record.
 
-    Vectors, strings and tables that are left out are None.
+    The default of vectors, strings and tables is None.
     """
     __slots__ = ("name", "fields", "defaults")
 
@@ -50,9 +50,9 @@ class Table:
 
 
 class Record:
-    """A table of a file, all its fields as attributes, and TABLE: its kind.
+    """A table of a file: its fields as attributes, and TABLE, its kind.
 
-    There is no class for each kind of table: making one takes longer than decoding the tables of most models.
+    Kinds of tables are not classes, because creating these would take longer than decoding most models.
     """
     __slots__ = ("TABLE", "__dict__")
     TABLE: Table
@@ -78,43 +78,43 @@ def _equal(a, b):
 
 @cache
 def table(name):
-    """The Table of this name."""
+    """The Table with this name."""
     return Table(name, _fields(_words(name)))
 
 
 @cache
 def enum(name):
-    """The names of an enumeration's values, by number."""
+    """The names of an enumeration's values, in the order of their numbers."""
     return tuple(_enums()[name][1].split())
 
 
 @cache
 def enum_numbers(name):
-    """An enumeration's numbers by name."""
+    """{name: number} of an enumeration."""
     return {value: number for number, value in enumerate(enum(name))}
 
 
 @cache
 def union(name):
-    """The names of a union's tables, by number."""
+    """The names of a union's tables, in the order of their numbers."""
     return tuple(_unions()[name].split())
 
 
 @cache
 def options_table(operator):
-    """The name of the options table of a builtin operator, or None when it has none."""
+    """The name of the options table of a builtin operator, or None if it has none."""
     known = _options().get(operator)
     if known is None:
         name = (operator.replace("_", "") + "options").lower()
         for text, start in ((declarations.TABLES, "\n"), (_empty_tables(), " ")):
-            at = _lower(text).find(f"{start}{name} ") + 1
-            if at:
-                return text[at:at + len(name)]
+            position = _lower(text).find(f"{start}{name} ") + 1
+            if position:
+                return text[position:position + len(name)]
     return known
 
 
 def default_options(operator):
-    """The options of a builtin operator that a file gives none for."""
+    """The options of a builtin operator if the file has none."""
     name = options_table(operator)
     return table(name)() if name else NO_OPTIONS
 
@@ -154,7 +154,7 @@ def _declared(text):
 
 
 def _words(name):
-    """The words of a table's declaration."""
+    """The words of a table's declaration, without its name."""
     text, start = declarations.TABLES, declarations.TABLES.find(f"\n{name} ")
     if start < 0:
         text, start = declarations.METADATA, declarations.METADATA.find(f"\n{name} ")
@@ -169,7 +169,7 @@ def _words(name):
 
 
 def _entries(text):
-    """Declarations by name, as text: a line that starts at the margin and the indented ones after it."""
+    """[(name, rest of the declaration)]; a declaration is a line at the margin and the indented lines after it."""
     return [entry.partition(" ")[::2] for entry in text.strip().replace("\n  ", " ").splitlines()]
 
 

@@ -1,4 +1,4 @@
-"""Writer: Record of a Model table -> bytes of a .tflite file."""
+"""Writes the Record of a Model table as a .tflite file."""
 import copy
 import struct
 
@@ -9,7 +9,7 @@ from flatbuffers import number_types
 from pylite.schema.reader import IDENTIFIER
 from pylite.schema.tables import NUMBERS, enum_numbers, union
 
-ALIGNMENT = 16      # of constants, from the start of the file
+ALIGNMENT = 16      # of constants in the file
 _FLAGS = {"bool": number_types.BoolFlags, "i8": number_types.Int8Flags, "u8": number_types.Uint8Flags,
           "i16": number_types.Int16Flags, "u16": number_types.Uint16Flags, "i32": number_types.Int32Flags,
           "u32": number_types.Uint32Flags, "i64": number_types.Int64Flags, "u64": number_types.Uint64Flags,
@@ -17,11 +17,10 @@ _FLAGS = {"bool": number_types.BoolFlags, "i8": number_types.Int8Flags, "u8": nu
 
 
 def write(model, outside=False):
-    """The file of `model`, the Record of a Model table as `read` gives it, as bytes.
+    """The bytes of a file with `model`, the Record of a Model table, as read() returns it.
 
-    outside: write constants after the flatbuffer, as files beyond 2 GB need; buffers give their offset and size.
-    Enumerations may be given by name or number.  Raises ValueError or TypeError for data that
-    the format cannot hold.
+    outside: write constants after the flatbuffer, as files beyond 2 GB need; buffers then have their offset and size.
+    Enumerations may be names or numbers.  Raises ValueError or TypeError for data that the format cannot hold.
     """
     if not outside:
         return _flatbuffer(model)
@@ -43,7 +42,7 @@ def write(model, outside=False):
 
 
 def _moved(buffer):
-    """The buffer with its data outside; an offset of 2 is the least that means so."""
+    """A buffer for data outside the flatbuffer, with a placeholder as offset: 0 and 1 would mean that there is none."""
     if buffer.data is None or not len(buffer.data):
         return buffer
     return buffer.TABLE(offset=2, size=len(buffer.data))
@@ -57,7 +56,7 @@ def _flatbuffer(model):
 
 
 def _table(builder, record):
-    """Write the record after all that it points to; returns its position."""
+    """Write a record, after all strings, vectors and tables that it points to; returns its position."""
     positions = {}
     fields = record.TABLE.fields
     for field in fields:

@@ -1,4 +1,4 @@
-"""The arguments of Interpreter: checked, and converted to the objects that it works with."""
+"""Checks the arguments of Interpreter, and converts them to the objects that it works with."""
 import operator
 import os
 from typing import TYPE_CHECKING
@@ -28,7 +28,7 @@ def thread_count(num_threads: "Any") -> int:
 
 
 def resolver_type(resolver: "Any") -> str:
-    """The name of a member of OpResolverType.  The default "AUTO" is a string, so that it needs no import."""
+    """The name of a member of OpResolverType.  The default is the string "AUTO", which needs no import."""
     if resolver == "AUTO":
         return resolver
     from pylite.tflite.resolver_type import OpResolverType
@@ -54,7 +54,7 @@ def shape_count(number: "Any") -> int:
 
 
 def plans(cache_dir: "Any", options: "dict[str, Any]") -> "PlanCache | None":
-    """The plan cache in `cache_dir`, or where the environment says; None if there is none or `options` forbid it."""
+    """The plan cache in `cache_dir` or in PYLITE_CACHE_DIR; None if neither is set or `options` rule a cache out."""
     folder = os.environ.get("PYLITE_CACHE_DIR") if cache_dir is None else cache_dir
     if (not folder or not hasattr(os, "geteuid") or options["experimental_delegates"] or options["op_resolver"]
             or options["guard_bands"] or options["max_memory"] is not None or options["overrides"]):
@@ -63,19 +63,19 @@ def plans(cache_dir: "Any", options: "dict[str, Any]") -> "PlanCache | None":
     if not is_path or "\0" in os.fsdecode(folder):
         raise (ValueError if is_path else TypeError)(f"cache_dir must be the path of a folder, or \"\" for none, not "
                                                      f"{folder!r}")
-    from pylite.runtime.plan_cache import PlanCache  # for those who ask for it
+    from pylite.runtime.plan_cache import PlanCache  # lazy: few programs use a cache
     return PlanCache(os.fsdecode(folder), bool(options["experimental_preserve_all_tensors"]))
 
 
 def is_plain(options: "dict[str, Any]") -> bool:
-    """Are all ops those of pylite, and is nothing delegated?"""
-    from pylite.ir.registry import default  # programs of the plan cache do without, so too below
+    """Are all ops pylite's own, and is nothing delegated?"""
+    from pylite.ir.registry import default  # lazy, here and below: a start from the plan cache does not need it
     return options["op_resolver"] is None and default.is_plain() and not options["experimental_delegates"]
 
 
 def model_from(path: "Any", content: "Any", model: "Model | None", options: "dict[str, Any]",
                cache: "PlanCache | None") -> Model:
-    """The Model that an Interpreter's arguments give: one that `cache` knows, or that other interpreters use, too."""
+    """The Model for an Interpreter's arguments: from `cache`, or shared with other interpreters, or new."""
     sources = [name for name, value in (("model_path", path), ("model_content", content))
              if value is not None and (len(value) if hasattr(value, "__len__") else value)]
     if model is not None:
@@ -93,7 +93,7 @@ def model_from(path: "Any", content: "Any", model: "Model | None", options: "dic
 
 
 def _source_of(path: "Any", content: "Any", member: "str | None") -> "Any":
-    """The path or the bytes of the model, of a bundle's member where one is named."""
+    """The path or the bytes of the model, which may be the member of a bundle."""
     if isinstance(content, (str, os.PathLike)) and content:
         raise TypeError(f"model_content must be the bytes of a model, not {type(content).__name__}; pass a path as "
                         "model_path")
@@ -111,7 +111,7 @@ def _source_of(path: "Any", content: "Any", member: "str | None") -> "Any":
 
 
 def _loaded(source: "Any", options: "dict[str, Any]", cache: "PlanCache | None") -> Model:
-    """The Model of a path or of bytes, which others may use where all ops are pylite's."""
+    """The Model of a path or of bytes, shared with other interpreters if all ops are pylite's own."""
     from pylite.runtime.model_cache import model_of
     model = (model_of if is_plain(options) and not options["overrides"] else Model)(source)
     if options["overrides"]:
@@ -139,7 +139,7 @@ def resolver(op_resolver: "OpResolver | None") -> "Any":
 
 
 def checked_index(executor: "Executor", tensor_index: "Any", error: str = "TensorError") -> int:
-    """`tensor_index` as an int that is a tensor of the executor's subgraph."""
+    """`tensor_index` as an int; raises unless the executor's subgraph has this tensor."""
     try:
         index = operator.index(tensor_index)
     except TypeError:
@@ -154,7 +154,7 @@ def checked_index(executor: "Executor", tensor_index: "Any", error: str = "Tenso
 
 
 def _index_of(value: "Any") -> str:
-    """How to get the index where `value` was passed instead."""
+    """How to get the index, in place of the `value` that was passed."""
     if isinstance(value, dict):
         return "Pass the details' 'index', as in details['index']"
     if isinstance(value, (list, tuple)):
@@ -178,7 +178,7 @@ def delegates(value: "Any") -> "list[Any]":
 
 
 def filled_by(registerers: "Iterable[Any]", op_resolver: "OpResolver | None") -> "MutableOpResolver":
-    """A copy of `op_resolver`, or a BuiltinOpResolver, to which the functions `registerers` have added their ops."""
+    """A copy of `op_resolver` (by default a BuiltinOpResolver) to which the functions `registerers` added their ops."""
     from pylite.plugins.host.custom_ops import RegistererResolver, global_function
     from pylite.plugins.resolver import BuiltinOpResolver, MutableOpResolver
     filled = RegistererResolver()

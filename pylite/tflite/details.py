@@ -1,4 +1,4 @@
-"""The dictionaries that describe tensors and operators, in the keys, order and types of tf.lite."""
+"""The dictionaries that describe tensors and operators, with the keys, order and types of tf.lite."""
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +22,7 @@ _FORMATS = {"DENSE": 0, "SPARSE_CSR": 1}
 
 
 def reported_dtype(dtype: str) -> "type[np.generic]":
-    """The numpy type that details report.  For one that numpy lacks it is the integer type that stores the bits."""
+    """The numpy type that details report; for a type that numpy lacks, the integer type that holds its bits."""
     if dtype == "bfloat16":
         return bfloat16().type
     return _REPORTED.get(dtype) or NUMPY_DTYPES[dtype].type

@@ -1,4 +1,4 @@
-"""Checks of the values and shapes that callers give to inputs, for all that the FastPath in C does not handle."""
+"""Checks the values and shapes that callers give to inputs; the common cases never get here (FastPath)."""
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +26,7 @@ def checked_value(tensor: "Tensor", array: "NDArray[Any]", value: "Any") -> "NDA
             raise _wrong_type(tensor, value)
         value = _byte_strings(tensor, value)
     elif array.dtype.isbuiltin != 1 and value.dtype.itemsize == array.itemsize and value.dtype.kind == "u":
-        value = value.view(array.dtype)     # the bits, which stand for the type where ml_dtypes is not imported
+        value = value.view(array.dtype)     # the bits of a type that only ml_dtypes has
     elif value.dtype != array.dtype and value.dtype.newbyteorder("=") != array.dtype:
         raise _wrong_type(tensor, value)
     if value.shape != array.shape:
@@ -74,7 +74,7 @@ def checked_shape(tensor: "Tensor", subgraph: "Subgraph", current: "Shape", size
     current: the present shape; strict: see Interpreter.resize_tensor_input().
     """
     if type(size) in {list, tuple} and all(type(n) is int and -2**31 <= n < 2**31 for n in size):
-        return _checked(tensor, subgraph, current, tuple(size), strict)     # a tenth of the time of what follows
+        return _checked(tensor, subgraph, current, tuple(size), strict)     # ten times faster than what follows
     sizes = np.asarray(size)
     if sizes.dtype.kind in "iuf" and not ((sizes == np.trunc(sizes)) & (sizes >= -2**31) & (sizes < 2**31)).all():
         raise ResizeError(f"input {tensor.index} ({tensor.name!r}) cannot have the shape {sizes.tolist()}: dimensions "
@@ -94,7 +94,7 @@ def checked_shape(tensor: "Tensor", subgraph: "Subgraph", current: "Shape", size
 
 
 def _checked(tensor: "Tensor", subgraph: "Subgraph", current: "Shape", shape: "Shape", strict: bool) -> "Shape":
-    """checked_shape() of numbers that fit into 32 bits."""
+    """checked_shape() for integers of 32 bits."""
     if tensor.index not in subgraph.inputs:
         raise ResizeError(f"tensor {tensor.index} ({tensor.name!r}) is not an input; only inputs "
                           f"{list(subgraph.inputs)} can be resized")

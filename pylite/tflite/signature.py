@@ -1,4 +1,4 @@
-"""SignatureRunner: runs a model with its inputs and outputs by name."""
+"""SignatureRunner runs a model with named inputs and outputs."""
 from typing import TYPE_CHECKING
 
 import numpy as np

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class QuantizationParameters(TypedDict):
     """real = scale * (q - zero_point): one scale for the tensor, or one for each index along `quantized_dimension`.
 
-    scales: float32 (n,), zero_points: int32 (n,), both empty for a tensor that is not quantized; block_size: elements
-    along the last axis that share a scale, 0 without blocks.
+    scales: float32 (n,), zero_points: int32 (n,), both empty for a tensor that is not quantized; block_size: number of
+    elements along the last axis that share a scale, 0 without blocks.
     """
     scales: NDArray[np.float32]
     zero_points: NDArray[np.int32]
@@ -57,7 +57,7 @@ class TensorDetails(TypedDict):
 
 
 class OpDetails(TypedDict):
-    """A node: the indices of its tensors, -1 where absent, and the numpy types of those that are there."""
+    """A node: the indices of its tensors, -1 for absent ones, and the numpy types of the others."""
     index: int
     op_name: str
     inputs: NDArray[np.int32]
@@ -82,7 +82,7 @@ SignatureList = dict[str, SignatureNames]       # by signature key
 
 
 class InterpreterParts(Protocol):
-    """What signature runners and the wrapper use of an Interpreter."""
+    """The attributes of Interpreter that signature runners and the wrapper use."""
     _lock: Any
     _signatures: dict[str, Signature]
 

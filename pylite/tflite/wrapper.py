@@ -1,4 +1,4 @@
-"""Wrapper: stands in for tf.lite's wrapper of its C++ interpreter, the private `Interpreter._interpreter`."""
+"""A stand-in for tf.lite's wrapper of its C++ interpreter, the private attribute `Interpreter._interpreter`."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Wrapper:
     """Has the methods of tf.lite's wrapper under the same names.
 
-    interpreter: a weakref.proxy of the Interpreter, so that the two make no reference cycle.
+    interpreter: a weakref.proxy of the Interpreter, to avoid a reference cycle.
     """
     __slots__ = ("_interpreter",)
 
