@@ -101,7 +101,7 @@ def lower_div(node):
     else:
         call = plain(node, "div")
     if b.data is None:
-        return [Call("conditions.RequireNot", b.dtype, b.bytes, zero), call]
+        return [Call("conditions.Require", "differs", b.dtype, b.bytes, zero), call]
     if (b.data == zero).any():
         raise node.error("holds a zero, and is divided by", b)
     return call

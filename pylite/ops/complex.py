@@ -20,8 +20,7 @@ def lower_part(node):
 
 def lower_abs(node):
     x, y = node.inputs[0], node.outputs[0]
-    kernel = "fourier.Abs" if y.dtype == "float32" else "fourier.Abs64"
-    return Call(kernel, x.view((2 * x.size,), dtype=y.dtype), y.flat)
+    return Call("fourier.Abs", x.view((2 * x.size,), dtype=y.dtype), y.flat)
 
 
 def _length(node):

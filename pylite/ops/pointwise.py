@@ -58,12 +58,12 @@ def lower_binary(op, exchanged=False):
     return lambda node: wide_binary(node, op, node.inputs[1::-1] if exchanged else None)
 
 
-def _without(node, i, kernel, value, problem):
-    """Calls that refuse a `value` in input i when run; the node's error when it is known now."""
-    x = node.inputs[i]
+def _required(node, condition, value, problem):
+    """Calls that check a condition of conditions.Require on input 1 at run time; a constant is checked here."""
+    x = node.inputs[1]
     if x.data is None:
-        return [Call("conditions." + kernel, x.dtype, x.bytes, value)]
-    if (x.data < value if kernel == "RequireAtLeast" else x.data == value).any():
+        return [Call("conditions.Require", condition, x.dtype, x.bytes, value)]
+    if (x.data < value if condition == "at least" else x.data == value).any():
         raise node.error(problem, x)
     return []
 
@@ -75,7 +75,7 @@ def lower_floor(op):
         call = binary(node, slot) if slot in _DIVISIONS else wide_binary(node, op)
         if node.inputs[1].dtype == "float32":
             return call
-        return [*_without(node, 1, "RequireNot", 0, "holds a zero, and is divided by"), call]
+        return [*_required(node, "differs", 0, "holds a zero, and is divided by"), call]
     return lower
 
 
@@ -85,7 +85,7 @@ _POWERS = {2: "square_f32", 0.5: "sqrt_f32", -0.5: "rsqrt_f32"}
 def lower_pow(node):
     a, b = node.inputs
     if b.dtype == "int32":
-        return [*_without(node, 1, "RequireAtLeast", 0, "holds a negative exponent, which no power of integers has"),
+        return [*_required(node, "at least", 0, "holds a negative exponent, which no power of integers has"),
                 wide_binary(node, "pow_modulo" if b.size == 1 and a.shape != b.shape else "pow")]
     exponent = b.data.item() if b.data is not None and b.size == 1 else None
     if exponent in _POWERS:

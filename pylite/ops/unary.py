@@ -19,7 +19,7 @@ def lower_exp(node):
 def _not_below_zero(node):
     """The check that no input is below the real 0."""
     x = node.inputs[0]
-    return Call("conditions.RequireAtLeast", x.dtype, x.bytes, x.zero_point)
+    return Call("conditions.Require", "at least", x.dtype, x.bytes, x.zero_point)
 
 
 def lower_sqrt(node):

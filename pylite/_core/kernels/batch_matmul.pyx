@@ -1,4 +1,4 @@
-"""BATCH_MATMUL: products of many pairs of matrices, of every type."""
+"""BATCH_MATMUL: products of many pairs of matrices, of all types."""
 import numpy as np
 
 from libc.math cimport INFINITY
@@ -37,46 +37,46 @@ cdef enum:                  # operands, in the order of ARRAYS
 
 cdef enum:
     DEPTH = 1024            # elements of a row that are transposed at a time
-    ROUND = 4               # matrices that are packed before they are used
-    FEW = 2                 # the most rows for which packing columns at run time takes longer than it saves
-    MANY = 64               # rows of floats that one thread multiplies at a time
-    LINES = 32              # columns that are not packed, of which a thread takes so many at a time
-    LOCAL_SUMS = 2048       # column sums, and elements of the bias, on the caller's stack,
-    LOCAL = 16384           # and bytes of panels
-    GRAIN = 4096            # elements that one thread quantizes
+    ROUND = 4               # matrices that are packed at run time before their products are computed
+    FEW_ROWS = 2            # for up to so many rows of x, packing w at run time takes longer than it saves
+    ROWS = 64               # rows of floats in a task, rounded down to whole tiles
+    STRIP = 32              # columns of w that a thread multiplies at a time without packing them
+    LOCAL_SUMS = 2048       # column sums, or elements of the bias, that fit on the caller's stack,
+    LOCAL_PANELS = 16384    # and bytes of panels
+    GRAIN = 4096            # least number of elements that a thread quantizes
 
-PACKED_AT_ONCE = ROUND      # for lowering, which reserves scratch for what the stack does not hold
-STACK_BYTES, STACK_SUMS = LOCAL, LOCAL_SUMS
+# For lowering, which reserves scratch for what the stack does not hold.
+PACKED_AT_ONCE, STACK_BYTES, STACK_SUMS = ROUND, LOCAL_PANELS, LOCAL_SUMS
 cdef char no_panels = 0
 
 
 cdef struct Batch:
     Kind kind
-    product_q8.ProductQ8 bytes      # the product, by its kind
+    product_q8.ProductQ8 bytes      # the product: one of these three, by `kind`
     product_f32.ProductF32 floats
     product_s16.ProductS16 words
     pl_tile tile
     Pairs pairs
     const char *x
-    const char *w           # matrices, the steps of whose rows and columns are w_k and w_row elements
-    ptrdiff_t w_row, w_k
-    int w_item              # bytes
+    const char *w           # the right matrices
+    ptrdiff_t w_row, w_k    # elements from one column of w to the next, and along the depth
+    int w_item              # bytes of an element of w
     char *y
-    const char *panels      # of constant matrices, else NULL
+    const char *panels      # of constant right matrices, else NULL
     const int32_t *sums
-    char *reserved          # scratch beyond what the stack holds, or NULL:
+    char *reserved          # scratch in the arena for the next three, NULL if the stack is large enough
     int32_t *reserved_sums
     int32_t *reserved_bias
-    char *scratch           # panels of ROUND matrices, which are packed at run time
+    char *scratch           # panels of up to ROUND matrices, packed at run time
     int32_t *scratch_sums
-    int32_t *bias           # BYTES: the start of the accumulators
-    ptrdiff_t products, matrices, m, n, k, deep, wide, panel_bytes, panels_each
-    ptrdiff_t splits        # of the columns, where they are not packed
+    int32_t *bias           # for BYTES: initial values of the accumulators
+    ptrdiff_t products, matrices, m, n, k, padded_depth, padded_columns, panel_bytes, panels_each
+    ptrdiff_t splits        # number of strips if columns are not packed
     int x_zero, w_zero, y_zero
-    int32_t multiplier, shift       # of integers
+    int32_t multiplier, shift       # for BYTES and WORDS
     bint adjoint
-    ptrdiff_t scaled        # columns whose parameters are made
-    uint8_t *q              # HYBRID: x quantized row by row
+    ptrdiff_t scaled        # number of columns in `parameters`
+    uint8_t *q              # for HYBRID: x, quantized row by row
     float *row_scales
     int32_t *row_zeros
     ptrdiff_t rows
@@ -84,22 +84,21 @@ cdef struct Batch:
 
 
 cdef class BatchMatmul(Kernel):
-    """y[i] = x[x_which[i]] times w[w_which[i]] for each i, in the order of w_which.
+    """y[which[2, i]] = x[which[0, i]] times w[which[1, i]] for each product i.
 
-    kind: "float32", "int8", "int32" (sums of int8), "hybrid" or "int16"; x, y, w: bytes (w None where packed).
-    packed: (panels, column sums) of all matrices of w, or None where they are packed at each run: in scratch (uint8)
-    and scratch_sums (int32), None up to LOCAL and LOCAL_SUMS.
-    which: int64 (3, products), the matrices of x, of w (ascending) and of y; sizes: (m, n, k); adjoint: is w
-    transposed, as (n, k)?
-    zeros: (x_zero, w_zero, y_zero); multiplier: (m, e) of integers; bias: int32 scratch or None up to LOCAL_SUMS;
-    w_item: bytes of an element of w where x is int16.
-    scales: float32 (n,) of a hybrid product, whose scratch is q (int8, the size of x), row_scales and row_zeros (one
-    for each row of x).
+    kind: "float32", "int8", "int32" (sums of int8), "hybrid" or "int16"; x, y, w: the bytes of all matrices.
+    which: int64 (3, products); which[1] is ascending.  sizes: (m, n, k); adjoint: are the matrices of w (n, k)?
+    packed: (panels, column sums) of all matrices of a constant w, whose own bytes are then None; or None to pack w at
+    each run, into scratch (uint8) and scratch_sums (int32), which are None if LOCAL_PANELS and LOCAL_SUMS suffice.
+    For integers: zeros: (x_zero, w_zero, y_zero); multiplier: (m, e); bias: int32 scratch, None if LOCAL_SUMS suffices;
+    w_item: bytes of an element of w if x is int16.
+    For hybrid products: scales: float32 (n,); scratch: q (int8, the size of x), row_scales and row_zeros (one for each
+    row of x).
     """
     ARRAYS = (1, 2, "w", "scratch", "scratch_sums", "bias", "q", "row_scales", "row_zeros")
     SIZES = ("which", "sizes")
-    cdef object held        # owners of the other memory that state points to
-    cdef object parameters  # of the columns, for integers
+    cdef object owners      # of the other memory that state points to
+    cdef object parameters  # of the columns of integer products
     cdef const int64_t[:, ::1] which
     cdef Batch state
 
@@ -111,7 +110,7 @@ cdef class BatchMatmul(Kernel):
         cdef Strided operands[OPERANDS]
         cdef const Strided *arrays[OPERANDS]
         cdef int i
-        self.memory, self.held = (x, y, w, scratch, scratch_sums, bias, q, row_scales, row_zeros), (packed, scales)
+        self.memory, self.owners = (x, y, w, scratch, scratch_sums, bias, q, row_scales, row_zeros), (packed, scales)
         for i in range(OPERANDS):
             arrays[i] = NULL
             if self.memory[i] is not None:
@@ -132,20 +131,20 @@ cdef class BatchMatmul(Kernel):
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef const Batch *s = &self.state
-        cdef BatchMatmul made
+        cdef BatchMatmul copy
         if (self.fn == <kernel_fn>nothing or arrays[X] == NULL or arrays[Y] == NULL
                 or (arrays[W] == NULL) != (s.panels != NULL) or (arrays[Q] == NULL) != (s.q == NULL)
                 or (arrays[SCRATCH] == NULL) != (s.reserved == NULL)
                 or (arrays[SCRATCH_SUMS] == NULL) != (s.reserved_sums == NULL)
                 or (arrays[BIAS] == NULL) != (s.reserved_bias == NULL)):
             return None
-        made = BatchMatmul.__new__(BatchMatmul)
-        made.held, made.parameters, made.state = self.held, self.parameters, self.state
-        made.arrange(arrays, sizes[0], sizes[1])
-        return made
+        copy = BatchMatmul.__new__(BatchMatmul)
+        copy.owners, copy.parameters, copy.state = self.owners, self.parameters, self.state
+        copy.arrange(arrays, sizes[0], sizes[1])
+        return copy
 
     cdef int arrange(self, const Strided **arrays, which, sizes) except -1:
-        """Set up the products of `sizes`, and where their operands lie."""
+        """Set the sizes of the products and the memory of `arrays`, as ARRAYS."""
         cdef Batch *s = &self.state
         self.which = which
         s.m, s.n, s.k = sizes
@@ -183,8 +182,8 @@ cdef class BatchMatmul(Kernel):
         set_matrix(&p.window, <const uint8_t *>s.x, 4 * s.k)
         set_rows(&p.output, s, 4)
         product_f32.plan_rows_in_place(p)
-        s.tile, s.wide, s.panel_bytes = p.tile, p.wide, p.wide * s.k * 4
-        p.tile.mr = MANY // p.tile.mr * p.tile.mr
+        s.tile, s.padded_columns, s.panel_bytes = p.tile, p.padded_columns, p.padded_columns * s.k * 4
+        p.tile.mr = ROWS // p.tile.mr * p.tile.mr
         p.low, p.high, p.pairs = -INFINITY, INFINITY, &s.pairs
         self.subnormals = FLUSH
 
@@ -199,7 +198,7 @@ cdef class BatchMatmul(Kernel):
         p.finish.rule, p.finish.low, p.finish.high = product_s16.MBQM64, -32768, 32767
         p.finish.multipliers = <const int32_t *>memory_of(self.parameters, self.parameters.nbytes)
         p.finish.shifts, p.pairs = p.finish.multipliers + s.n, &s.pairs
-        s.tile, s.wide, s.panel_bytes = p.tile, s.n, s.n * s.k * 2
+        s.tile, s.padded_columns, s.panel_bytes = p.tile, s.n, s.n * s.k * 2
         return 0
 
     cdef int set_bytes(self) except -1:
@@ -210,17 +209,18 @@ cdef class BatchMatmul(Kernel):
         product_q8.set_sizes(p, slots, s.n, 1, s.k)
         set_matrix(&p.window, <const uint8_t *>s.x, s.k)
         set_rows(&p.output, s, 1 if s.kind == BYTES else 4)
-        p.w_zero, p.q.zero_point, p.count, p.pairs = s.w_zero, s.y_zero, s.rows, &s.pairs
-        s.tile, s.deep, s.wide, s.panel_bytes = p.tile, p.deep, p.wide, p.wide * p.deep
+        p.w_zero, p.q.zero_point, p.whole_rows, p.pairs = s.w_zero, s.y_zero, s.rows, &s.pairs
+        s.tile, s.padded_depth, s.padded_columns = p.tile, p.padded_depth, p.padded_columns
+        s.panel_bytes = s.padded_columns * s.padded_depth
         if s.kind == SUMS:
             p.finish = product_q8.SUMS
         elif s.kind == BYTES and s.scaled != s.n:
-            self.parameters, s.scaled = np.zeros((PARAMETERS, s.wide), np.int32), s.n
+            self.parameters, s.scaled = np.zeros((PARAMETERS, s.padded_columns), np.int32), s.n
             parameters = <int32_t *>memory_of(self.parameters, self.parameters.nbytes)
             for i in range(s.n):
-                set_column(parameters, s.wide, i, 0, s.multiplier, s.shift)
-            finish_columns(parameters, s.wide)
-            point_columns(&p.q, parameters, s.wide)
+                set_column(parameters, s.padded_columns, i, 0, s.multiplier, s.shift)
+            finish_columns(parameters, s.padded_columns)
+            point_columns(&p.q, parameters, s.padded_columns)
             p.q.low, p.q.high = -128, 127
         product_q8.gather_rows(p)
         return 0
@@ -236,12 +236,12 @@ cdef class BatchMatmul(Kernel):
 
 
 cdef void *start(const Strided *array) noexcept:
-    """The first byte of an array, or NULL where there is none."""
+    """The first byte of an array, or NULL if it is absent or empty."""
     return array.at if array != NULL and array.nbytes else NULL
 
 
 cdef void set_rows(Output *o, Batch *s, ptrdiff_t item):
-    """Each product is a line of the output, of m rows."""
+    """Describe y: each product is one line of m rows."""
     set_output(o, s.y, s.products, 1, s.m, s.m * s.n * item, s.m * s.n * item, s.n * item)
     o.span = s.m
 
@@ -249,7 +249,7 @@ cdef void set_rows(Output *o, Batch *s, ptrdiff_t item):
 cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
     cdef Batch *s = &self.state
     cdef ptrdiff_t end, whole = s.matrices
-    cdef int64_t panels[LOCAL_SUMS]     # LOCAL bytes
+    cdef int64_t panels[LOCAL_SUMS]     # LOCAL_PANELS bytes, aligned
     cdef int32_t sums[LOCAL_SUMS]
     cdef int32_t bias[LOCAL_SUMS]
     cdef const char *packed = s.panels
@@ -262,9 +262,9 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
         packed, column_sums = s.scratch, s.scratch_sums
     if s.kind == HYBRID:
         parallel_for(pool, s.rows, 1 + GRAIN // max(s.k, <ptrdiff_t>1), quantize_rows, s)
-    if s.kind == FLOAT and s.panels == NULL and s.m <= FEW and s.w_k == 1:
-        s.splits = (s.n + LINES - 1) // LINES
-        parallel_for(pool, s.products * s.splits, 1 + 16384 // (LINES * max(s.k, <ptrdiff_t>1)), multiply_lines, s)
+    if s.kind == FLOAT and s.panels == NULL and s.m <= FEW_ROWS and s.w_k == 1:
+        s.splits = (s.n + STRIP - 1) // STRIP
+        parallel_for(pool, s.products * s.splits, 1 + 16384 // (STRIP * max(s.k, <ptrdiff_t>1)), multiply_strips, s)
         return 0
     s.pairs.first = s.pairs.base = 0
     while s.pairs.first < s.products:
@@ -285,7 +285,7 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
 
 cdef void run_round(Batch *s, const char *panels, const int32_t *sums, ptrdiff_t products,
                     pl_pool *pool) noexcept nogil:
-    """The products of matrices whose panels are ready."""
+    """Compute `products` products from s.pairs.first on, whose right matrices are packed."""
     if s.kind == FLOAT:
         s.floats.panels, s.floats.output.lines = <const float *>panels, products
         product_f32.run_product(&s.floats, pool)
@@ -299,42 +299,42 @@ cdef void run_round(Batch *s, const char *panels, const int32_t *sums, ptrdiff_t
 
 
 def pack_f32(w, matrices, layout):
-    """(panels, None) of float32 matrices; layout: a FilterLayout, see product/layouts.py."""
+    """(panels, None) of constant float32 matrices; layout: a FilterLayout (product/layouts.py)."""
     return conv_float.pack_f32(w, matrices, layout), None
 
 
 def pack_s16(w, layout):
-    """(rows, None) of 8- or 16-bit matrices as int16 (columns, depth), one after another."""
+    """(rows, None) of constant 8- or 16-bit matrices, as int16 (columns, depth), one after another."""
     return conv16.pack_s16(w, layout), None
 
 
 # ---- tasks ---------------------------------------------------------------------------------------------------
-cdef void multiply_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Multiply few rows of x by columns of w that are lines in memory, without packing them."""
+cdef void multiply_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Multiply the few rows of x by strips of columns of w, contiguous along the depth, without packing them."""
     cdef Batch *s = <Batch *>ctx
     cdef ptrdiff_t i, j, row, product
     for i in range(begin, end):
-        product, j = i // s.splits, i % s.splits * LINES
+        product, j = i // s.splits, i % s.splits * STRIP
         for row in range(s.m):
-            slots.dots_f32(min(<ptrdiff_t>LINES, s.n - j), s.k,
+            slots.dots_f32(min(<ptrdiff_t>STRIP, s.n - j), s.k,
                            <const float *>s.x + (s.pairs.x[product] * s.m + row) * s.k,
                            <const float *>s.w + s.pairs.w[product] * s.n * s.k + j * s.w_row, s.w_row,
                            <float *>s.y + (s.pairs.y[product] * s.m + row) * s.n + j)
 
 
 cdef void pack_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Panels of the matrices of the round, as matmul and conv_float pack them."""
+    """Pack panels begin to end - 1 of this round's matrices, in the form of the product's panels."""
     cdef Batch *s = <Batch *>ctx
     cdef ptrdiff_t i, j, k, j0, n, width, matrix, depth = s.k, sj = s.w_row, sk = s.w_k
     cdef const int8_t *bytes
     cdef const int16_t *words
     cdef const uint8_t *w
     cdef uint8_t *panel
-    cdef int16_t *h
+    cdef int16_t *words_panel
     for i in range(begin, end):
         matrix, j0 = i // s.panels_each, i % s.panels_each * s.tile.nr
         n = min(<ptrdiff_t>s.tile.nr, s.n - j0)
-        width = min(<ptrdiff_t>s.tile.nr, s.wide - j0)
+        width = min(<ptrdiff_t>s.tile.nr, s.padded_columns - j0)
         k = (s.pairs.base + matrix) * s.n * s.k + j0 * sj
         panel = <uint8_t *>s.scratch + matrix * s.panel_bytes
         if s.kind == FLOAT:
@@ -348,23 +348,23 @@ cdef void pack_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
             else:
                 slots.copy_runs(depth, n * 4, w, sk * 4, panel, width * 4)
         elif s.kind == WORDS:
-            h = <int16_t *>panel + j0 * depth
+            words_panel = <int16_t *>panel + j0 * depth
             words, bytes = <const int16_t *>s.w + k, <const int8_t *>s.w + k
             for j in range(n):
                 for k in range(depth):
-                    h[j * depth + k] = bytes[j * sj + k * sk] if s.w_item == 1 else words[j * sj + k * sk]
+                    words_panel[j * depth + k] = bytes[j * sj + k * sk] if s.w_item == 1 else words[j * sj + k * sk]
         else:
-            pack_bytes(s, <const uint8_t *>s.w + k, n, width, panel + j0 * s.deep,
+            pack_bytes(s, <const uint8_t *>s.w + k, n, width, panel + j0 * s.padded_depth,
                        s.scratch_sums + matrix * s.n + j0)
 
 
 cdef void pack_bytes(const Batch *s, const uint8_t *w, ptrdiff_t n, ptrdiff_t width, uint8_t *panel,
                      int32_t *sums) noexcept nogil:
-    """Pack columns of w; those that are not contiguous are transposed a piece at a time."""
-    cdef uint8_t turned[MAX_NR * DEPTH]
+    """Pack one panel of n columns of w, of which the product reads `width`; sums: gets the sums of its columns."""
+    cdef uint8_t transposed[MAX_NR * DEPTH]
     cdef int32_t part[MAX_NR]
     cdef ptrdiff_t j, k = 0, piece
-    memset(panel, 0, width * s.deep)
+    memset(panel, 0, width * s.padded_depth)
     if s.w_k == 1:
         slots.pack_b_q8(&s.tile, n, s.k, w, 0, panel, sums)
         return
@@ -372,21 +372,22 @@ cdef void pack_bytes(const Batch *s, const uint8_t *w, ptrdiff_t n, ptrdiff_t wi
         sums[j] = 0
     while k < s.k:
         piece = min(<ptrdiff_t>DEPTH, s.k - k)
-        slots.copy_transposed(1, n, piece, w + k * s.w_k, s.w_k, turned, piece)
-        slots.pack_b_q8(&s.tile, n, piece, turned, 0, panel + k * width, part)
+        slots.copy_transposed(1, n, piece, w + k * s.w_k, s.w_k, transposed, piece)
+        slots.pack_b_q8(&s.tile, n, piece, transposed, 0, panel + k * width, part)
         for j in range(n):
             sums[j] += part[j]
         k += piece
 
 
 cdef void start_columns(Batch *s, const int32_t *sums, ptrdiff_t matrices) noexcept nogil:
+    """Set the initial values of the accumulators from the column sums of `matrices` matrices."""
     cdef int32_t zero = s.x_zero + s.tile.offset
     cdef ptrdiff_t i, j
     for i in range(matrices):
         for j in range(s.n):
-            s.bias[i * s.wide + j] = <int32_t>s.k * s.bytes.w_zero * zero - zero * sums[i * s.n + j]
-        for j in range(s.n, s.wide):
-            s.bias[i * s.wide + j] = 0
+            s.bias[i * s.padded_columns + j] = <int32_t>s.k * s.bytes.w_zero * zero - zero * sums[i * s.n + j]
+        for j in range(s.n, s.padded_columns):
+            s.bias[i * s.padded_columns + j] = 0
 
 
 cdef void quantize_rows(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:

@@ -1,20 +1,20 @@
-"""Float activations times integer weights with a scale for each block of the depth."""
+"""Hybrid matrix products with blockwise quantized weights: one scale for each block of the depth."""
 import numpy as np
 
 from libc.stdint cimport int32_t, uint8_t
 
 from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, nothing, set_strided
-from pylite._core.product.tasks cimport MAX_NR, padded, parallel_pool
+from pylite._core.product.tasks cimport MAX_NR, round_up, parallel_pool
 from pylite._core.simd cimport PL_BLOCK_ROWS, memory_of, parallel_for, pl_blocks, pl_pool, pl_slots, pl_tile, slots
 
 from pylite._core.run.memory import pooled
 
 cdef enum:
-    OPERANDS = 5            # of BlockwiseHybrid: its ARRAYS
+    OPERANDS = 5            # length of BlockwiseHybrid.ARRAYS
 
 
-cdef void halve(const uint8_t *x, ptrdiff_t step, ptrdiff_t pairs, uint8_t *to) noexcept nogil:
-    """Pack two steps of 4-bit weights, a byte each, into one step of bytes."""
+cdef void pack_nibbles(const uint8_t *x, ptrdiff_t step, ptrdiff_t pairs, uint8_t *to) noexcept nogil:
+    """Pack pairs of steps of 4-bit weights, one byte each, into single steps; the first goes to the lower halves."""
     cdef ptrdiff_t _pair, k
     for _pair in range(pairs):
         for k in range(step):
@@ -24,31 +24,32 @@ cdef void halve(const uint8_t *x, ptrdiff_t step, ptrdiff_t pairs, uint8_t *to) 
 
 
 def pack_blocks(w, const float[::1] scales, Py_ssize_t blocks, bint narrow):
-    """Weights (n, k) and scales (n * blocks,) for BlockwiseHybrid: (panels, sums, scale, nibbles) of pl_blocks.
+    """Pack weights w (n, k) with scales (n * blocks,) for BlockwiseHybrid: (panels, sums, scale, nibbles) of pl_blocks.
 
-    narrow: weights have 4 bits.
+    narrow: do weights have 4 bits?
     """
     cdef const pl_tile *t = &slots.q8
-    cdef ptrdiff_t columns = w.shape[0], size = w.shape[1] // blocks, wide = padded(columns, t.nv), i, j, k, width, at
-    cdef ptrdiff_t deep = padded(size, t.ka)
-    cdef bint nibbles = narrow and t.nibbles and size % (2 * t.kr) == 0 and size <= 1 << 15     # 16 sums in 32 bits
+    cdef ptrdiff_t columns = w.shape[0], size = w.shape[1] // blocks, i, j, k, width, first
+    cdef ptrdiff_t padded_columns = round_up(columns, t.nv), padded_depth = round_up(size, t.ka)
+    cdef bint nibbles = narrow and t.nibbles and size % (2 * t.kr) == 0 and size <= 1 << 15     # sums fit in 32 bits
     cdef const uint8_t[::1] x = w.reshape(columns, blocks, size).swapaxes(0, 1).reshape(-1).view(np.uint8)
-    panels, sums = pooled(wide * blocks * deep >> nibbles), np.zeros(wide * blocks, np.int32)
-    scale = np.zeros(wide * blocks, np.float32)
-    cdef uint8_t[::1] to = panels, panel = np.zeros(MAX_NR * deep if nibbles else 0, np.uint8)
+    panels = pooled(padded_columns * blocks * padded_depth >> nibbles)
+    sums = np.zeros(padded_columns * blocks, np.int32)
+    scale = np.zeros(padded_columns * blocks, np.float32)
+    cdef uint8_t[::1] to = panels, panel = np.zeros(MAX_NR * padded_depth if nibbles else 0, np.uint8)
     cdef int32_t[::1] totals = sums
     cdef float[::1] block_scales = scale
     j = 0
     while j < columns:
-        width = min(<ptrdiff_t>t.nr, wide - j)
+        width = min(<ptrdiff_t>t.nr, padded_columns - j)
         for i in range(blocks):
-            at = j * blocks + i * width
+            first = j * blocks + i * width
             slots.pack_b_q8(t, min(width, columns - j), size, &x[(i * columns + j) * size], 0,
-                            &panel[0] if nibbles else &to[at * deep], &totals[at])
+                            &panel[0] if nibbles else &to[first * padded_depth], &totals[first])
             for k in range(min(width, columns - j)):
-                block_scales[at + k] = scales[(j + k) * blocks + i]
+                block_scales[first + k] = scales[(j + k) * blocks + i]
             if nibbles:
-                halve(&panel[0], width * t.kr, deep // (2 * t.kr), &to[at * deep // 2])
+                pack_nibbles(&panel[0], width * t.kr, padded_depth // (2 * t.kr), &to[first * padded_depth // 2])
         j += t.nr
     return panels, sums, scale, nibbles
 
@@ -65,13 +66,13 @@ cdef struct Blockwise:
 
 
 cdef class BlockwiseHybrid(Kernel):
-    """Rows of float32, each quantized to int8 with a zero point first, times weights with a scale for each block.
+    """float32 rows, each quantized to int8 with a zero point first, times weights with one scale per block.
 
-    x: (m, k) and y: (m, n) float32; q: (m, k) bytes, row_scales: (m,) float32 and terms: (m,) int32 of scratch;
+    x: (m, k) and y: (m, n) float32; scratch: q (m, k) bytes, row_scales (m,) float32 and terms (m,) int32;
     packed: from pack_blocks, of `blocks` blocks; bias: (n,) float32 or None.
     """
     ARRAYS = (0, 1, "q", "row_scales", "terms")
-    cdef object held        # owners of the other memory that state points to
+    cdef object owners      # of the other memory that state points to
     cdef Blockwise state
 
     def __init__(self, x, y, tuple packed, const float[::1] bias, *, q, row_scales, terms, Py_ssize_t blocks,
@@ -89,19 +90,19 @@ cdef class BlockwiseHybrid(Kernel):
             memory_of(self.memory[i], operands[i].nbytes)       # raises where it is not contiguous
             arrays[i] = &operands[i]
         panels, sums, scales, b.nibbles = packed
-        self.held = packed, bias
+        self.owners = packed, bias
         if operands[0].nbytes == 0 or operands[1].nbytes == 0:
             return
         b.panels, b.sums, b.scale = &panels[0], &sums[0], &scales[0]
         b.bias = &bias[0] if bias is not None else NULL
         b.depth, b.columns, b.blocks = operands[0].shape[1], operands[1].shape[1], blocks
         b.low, b.high = limits
-        b.deep, b.wide = padded(b.depth // b.blocks, slots.q8.ka), padded(b.columns, slots.q8.nv)
+        b.deep, b.wide = round_up(b.depth // b.blocks, slots.q8.ka), round_up(b.columns, slots.q8.nv)
         self.arrange(arrays)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef const pl_blocks *b = &self.state.blocks
-        cdef BlockwiseHybrid made
+        cdef BlockwiseHybrid copy
         cdef int i
         for i in range(OPERANDS):
             if arrays[i] == NULL:
@@ -109,13 +110,13 @@ cdef class BlockwiseHybrid(Kernel):
         if (self.fn == <kernel_fn>nothing or arrays[0].shape[0] == 0 or arrays[0].shape[1] != b.depth
                 or arrays[1].shape[1] != b.columns):
             return None
-        made = BlockwiseHybrid.__new__(BlockwiseHybrid)
-        made.held, made.state.blocks = self.held, self.state.blocks
-        made.arrange(arrays)
-        return made
+        copy = BlockwiseHybrid.__new__(BlockwiseHybrid)
+        copy.owners, copy.state.blocks = self.owners, self.state.blocks
+        copy.arrange(arrays)
+        return copy
 
     cdef void arrange(self, const Strided **arrays) noexcept:
-        """Point to the ARRAYS of a product whose weights are known."""
+        """Set the memory of `arrays`, as ARRAYS; the weights are set."""
         cdef Blockwise *s = &self.state
         s.slots, s.x, s.y, s.q = slots, <const float *>arrays[0].at, <float *>arrays[1].at, <uint8_t *>arrays[2].at
         s.row_scales, s.terms = <float *>arrays[3].at, <int32_t *>arrays[4].at

@@ -1,4 +1,4 @@
-# Boxes of detectors, and how far two of them overlap.
+# Boxes of object detectors, and their overlap.
 cdef struct Box:
     float ymin, xmin, ymax, xmax
 

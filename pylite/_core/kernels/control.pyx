@@ -1,8 +1,8 @@
-"""Kernels that run the programs of other subgraphs, and resource variables.
+"""Kernels that run other subgraphs (CALL_ONCE, IF, WHILE), and resource variables.
 
-A callee is (program, failure, ins, outs): a Program; a function that returns the exception for a step and its status;
-the bytes of its inputs (None where nothing reads them) and of its outputs.  The arrays of the caller are bytes, too:
-the inputs, then the outputs, None where absent.
+A callee is (program, failure, ins, outs): a Program; a function from a failed step and its status to the exception;
+the bytes of its inputs (None for an unused one) and of its outputs.  The caller's arrays are bytes, too: inputs, then
+outputs, None for absent ones.
 """
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint8_t
@@ -15,12 +15,13 @@ from pylite._core.simd cimport memory_of, pl_pool
 
 
 cdef void *address(array) except? NULL:
+    """The first byte of a contiguous array."""
     return memory_of(array, array.nbytes)
 
 
 cdef enum:
     MAX_DIMS = 16
-    CHECK_NS = 50_000_000       # between two checks of a loop for signals, to some iterations
+    CHECK_NS = 50_000_000       # about how often a loop checks for signals
 
 
 cdef struct Move:
@@ -30,10 +31,10 @@ cdef struct Move:
 
 
 cdef class Moves:
-    """Copies of full arrays.  pairs: [(to, source)], uint8 of equal sizes; pairs with None are skipped."""
+    """A list of copies.  pairs: [(to, source)], uint8 arrays of equal sizes; pairs with a None are skipped."""
     cdef Move *moves
     cdef Py_ssize_t count
-    cdef list pairs         # keeps the memory alive
+    cdef list pairs         # keeps the arrays alive
 
     def __cinit__(self, pairs):
         self.pairs = [(t, s) for t, s in pairs if t is not None and s is not None and t.size]
@@ -51,18 +52,19 @@ cdef class Moves:
 
 
 cdef void move(Moves self) noexcept nogil:
+    """Do all copies, in order."""
     cdef Py_ssize_t i
     for i in range(self.count):
         memmove(self.moves[i].to, self.moves[i].source, self.moves[i].n)
 
 
 cdef class Block(Kernel):
-    """Copies the inputs to the callee, runs it, and copies its outputs back."""
+    """Copies inputs to a callee, runs it, and copies its outputs back."""
     OWNED = True
     cdef Program program
     cdef object failure, error
     cdef Moves before, after
-    cdef Py_ssize_t at              # the step that failed
+    cdef Py_ssize_t step            # the step that runs, or failed
 
     def __init__(self, callee, *arrays):
         self.program, self.failure, ins, outs = callee
@@ -71,7 +73,7 @@ cdef class Block(Kernel):
         self.fn = <kernel_fn>run_block
 
     def explain(self, int status):
-        error = self.failure(self.at, status)
+        error = self.failure(self.step, status)
         self.error = error.__cause__
         return str(error)
 
@@ -83,15 +85,15 @@ cdef class Block(Kernel):
 cdef int run_block(Block self, pl_pool *pool) noexcept nogil:
     cdef int status
     move(self.before)
-    self.at = 0
-    status = run_steps(self.program, pool, &self.at, self.program.size)
+    self.step = 0
+    status = run_steps(self.program, pool, &self.step, self.program.size)
     if status == 0:
         move(self.after)
     return status
 
 
 cdef class Nested(Kernel):
-    """A kernel that runs several blocks.  blocks: all of them; ran: the one that ran last."""
+    """The base of kernels that run several blocks.  blocks: all of them; ran: index of the last one that ran."""
     OWNED = True
     cdef tuple blocks
     cdef int ran
@@ -104,8 +106,10 @@ cdef class Nested(Kernel):
 
 
 cdef class Branch(Nested):
-    """Runs one of the callees.  which: (1,), bool: true is the first callee, false the second; or int32: the number of
-    the callee, where other numbers mean the last one.
+    """Runs one of the callees.
+
+    which: (1,) bool: true for the first callee, false for the second; or (1,) int32: the index of the callee, the last
+    one if it is out of range.
     """
     cdef void **table
     cdef int count
@@ -141,13 +145,14 @@ cdef int run_branch(Branch self, pl_pool *pool) noexcept nogil:
 
 
 cdef class While(Nested):
-    """Runs `body` while `test` returns true.  The inputs of the body hold the variables of the loop."""
-    cdef Moves enter, leave, back, saved
+    """Runs `body` while `test` returns true.  The memory of the body's inputs holds the loop variables."""
+    cdef Moves enter, leave         # loop variables: from the caller's inputs, to its outputs
+    cdef Moves saved, back          # after an iteration: outputs to copies, outputs to inputs
     cdef Block test, body
     cdef const uint8_t *go_on
-    cdef object kept, interrupt
-    cdef int64_t checked            # when signals were last looked for
-    cdef size_t left, interval      # iterations to the next look at the clock, and from one to the next
+    cdef object flag, interrupt     # flag: the array of go_on
+    cdef int64_t checked            # time of the last check for signals
+    cdef size_t left, interval      # iterations until the clock is read again, and between two readings
 
     def __init__(self, test, body, *arrays):
         ins, outs = body[2:]
@@ -161,13 +166,13 @@ cdef class While(Nested):
         saved, back = [], []
         for x, y in zip(ins, outs, strict=True):
             if x is not None and x.size and <size_t>address(y) != <size_t>address(x):
-                if <size_t>address(y) in places:    # another input, which may be overwritten before it is copied
+                if <size_t>address(y) in places:    # y is another input's memory: copy it before that is overwritten
                     saved.append((y.copy(), y))
                     y = saved[-1][0]
                 back.append((x, y))
         self.saved, self.back = Moves(saved), Moves(back)
-        self.kept = test[3][0]
-        self.go_on = <const uint8_t *>address(self.kept)
+        self.flag = test[3][0]
+        self.go_on = <const uint8_t *>address(self.flag)
         self.fn = <kernel_fn>run_while
 
     def explain(self, int status):
@@ -178,7 +183,7 @@ cdef class While(Nested):
 
 
 cdef bint interrupted(While self) noexcept nogil:
-    """Has the handler of a signal raised?  Loops may be endless.  The clock is read each 2^i iterations."""
+    """Has a signal handler raised?  A loop may be endless.  The interval adapts, so that the clock is rarely read."""
     cdef int64_t passed
     self.left -= 1
     if self.left:
@@ -224,15 +229,15 @@ cdef int run_while(While self, pl_pool *pool) noexcept nogil:
 
 
 cdef class Once(Nested):
-    """Runs the callee where flag[0] is 0, and sets it to 1.  flag: (1,) uint8."""
+    """Runs the callee if flag[0] is 0, then sets it to 1.  flag: (1,) uint8."""
     cdef Block block
     cdef uint8_t *flag
-    cdef object kept
+    cdef object flag_array
 
     def __init__(self, callee, flag):
         self.block = Block(callee)
         self.blocks = (self.block,)
-        self.kept, self.flag = flag, <uint8_t *>address(flag)
+        self.flag_array, self.flag = flag, <uint8_t *>address(flag)
         self.fn = <kernel_fn>run_once
 
 
@@ -246,8 +251,8 @@ cdef int run_once(Once self, pl_pool *pool) noexcept nogil:
     return status
 
 
-cdef struct Form:               # of an array: equal for arrays whose bytes may be copied
-    Py_ssize_t kind, ndim, nbytes
+cdef struct Form:               # shape and type of an array; equal forms allow copying bytes
+    Py_ssize_t kind, ndim, nbytes       # kind: numpy's number of the type
     Py_ssize_t shape[MAX_DIMS]
 
 
@@ -276,7 +281,7 @@ cdef class Variable:
     """A resource variable.
 
     array: its contents, None before the first assignment; expected: the shape that lowering assumed, or None; varying:
-    several shapes were assigned, so that readers must check each time; reserved: bytes that it may take.
+    were several shapes assigned?  Then readers check it in each run; reserved: bytes that it may take.
     """
     cdef readonly object array
     cdef public object expected
@@ -295,7 +300,7 @@ cdef class Variable:
 
 
 cdef class Access(Kernel):
-    """A variable and the array that it is copied to or from."""
+    """The base of Read and Assign: a variable, and the array that it is copied to or from."""
     OWNED = True
     cdef Variable variable
     cdef object array

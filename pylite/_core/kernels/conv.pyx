@@ -1,4 +1,4 @@
-"""Products of bytes: 8-bit convolutions and fully connected layers."""
+"""8-bit convolutions and fully connected layers."""
 import numpy as np
 
 from libc.stdint cimport int16_t, int32_t, uint8_t
@@ -33,31 +33,32 @@ from pylite._core.simd cimport (
 )
 
 cdef class ConvQ8(Kernel):
-    """8-bit 2-D convolution, or matrix product of images of one pixel: clamp(round(sum (w - z_w)(x - z_x) + b) + z_y).
+    """8-bit 2-D convolution: y = clamp(round(sum (w - z_w)(x - z_x) + b) + z_y).  A matrix product has 1 x 1 images.
 
-    x: (n, h, w, c) and y: (n, oh, ow, k), bytes, any strides but contiguous channels; contiguous y for pixel packing.
+    x: (n, h, w, c) and y: (n, oh, ow, k), bytes; any strides, but contiguous channels; pixel packing needs a contiguous
+    y.
     filter: (fh, fw, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w).
-    zero: the zero point of x as bytes, one for each channel of a group and each pixel of a line that an output pixel
-    sees (with pixel packing: that a group of output pixels sees); only padding needs it.
-    quantization: (x_flip, x_zero, w_flip, w_zero), how bytes of x and w become int8: XORed with a flip, 0x80 where they
-    are uint8; the zero points are those of the result.
-    finish: (zero_point, low, high, flip), how sums become results: rounded, moved by zero_point, clamped to low..high,
-    all as of int8 (for int16 y unchanged), and XORed with flip.
+    zero: the pixels read as padding: zero points of x, bytes, for one line under a window (of all pixels that are
+    packed together).
+    quantization: (x_flip, x_zero, w_flip, w_zero).  A flip is XORed to each byte: 0x80 turns uint8 into int8.  Zero
+    points are as of int8.
+    finish: (zero_point, low, high, flip): results get zero_point added, are clamped to low..high and XORed with flip;
+    as of int8, or of int16 if y is.
 
-    Results are rounded by MBQM32; packed: from packing.pack_q8.  With `scales`, float64 (k,), they are rounded by the
-    float64 rule of FULLY_CONNECTED, and y may be int16; packed: from packing.pack_weights, or None where the weights
-    (k, depth), bytes, are only known at run time: then panels (uint8) and sums (int32 (k,)) are scratch; bias: int32
-    (k,) or None.
+    Without `scales`, sums are rounded by MBQM32; packed: from packing.pack_q8.
+    With `scales`, float64 (k,), they are rounded by the float64 rule of FULLY_CONNECTED, y may be int16, and bias is
+    int32 (k,) or None; packed: from packing.pack_weights, or None to pack `weights` (k, depth), bytes, at each run,
+    into the scratch panels (uint8) and sums (int32 (k,)).
     """
     ARRAYS, SIZES = (0, 1), ("filter",)
-    cdef object held        # owners of the other memory that state points to
+    cdef object owners      # of the other memory that state points to
     cdef ProductQ8 state
-    cdef pl_winograd tiles
-    cdef ptrdiff_t pixels   # that count as one; 0 for Winograd's tiles
-    cdef bint late          # are the weights only known at run time?
-    cdef const uint8_t[:, ::1] weights      # then these are they,
+    cdef pl_winograd winograd
+    cdef ptrdiff_t pixels   # output pixels that pixel packing computes as one; 0: use Winograd
+    cdef bint packs_weights                 # are the weights packed at each run? then
+    cdef const uint8_t[:, ::1] weights      # the weights, and scratch for panels
     cdef uint8_t[::1] panels
-    cdef int32_t[::1] starts                # of the sums that are rounded by the float64 rule
+    cdef int32_t[::1] starts                # initial values of sums, for the float64 rule
     cdef const int32_t[::1] bias
     cdef int x_zero, w_flip
 
@@ -75,7 +76,7 @@ cdef class ConvQ8(Kernel):
         p.flip, self.x_zero, self.w_flip, p.w_zero = quantization
         self.arrange(&source, &target, filter, groups)
         if packed is not None:
-            self.held = packed, zero
+            self.owners = packed, zero
             p.panels = <const uint8_t *>memory_of(packed[0], packed[0].size)
         if scales is None:
             set_columns(&p.q, packed[1], p.depth, finish)
@@ -83,27 +84,28 @@ cdef class ConvQ8(Kernel):
             p.finish = FLOAT64
             p.q.zero_point, p.q.low, p.q.high, p.q.flip = finish
             self.weights, self.panels, self.starts, self.bias = weights, panels, sums, bias
-            self.late = packed is None
+            self.packs_weights = packed is None
             self.use_scales(packed, scales)
         self.plan()
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef const ProductQ8 *like = &self.state
+        cdef const ProductQ8 *original = &self.state
         cdef const Strided *x = arrays[0]
         cdef const Strided *y = arrays[1]
-        cdef ConvQ8 made
-        if (x == NULL or y == NULL or self.fn == <kernel_fn>nothing or self.pixels > 1 or self.late
-                or x.shape[3] != like.window.length * like.groups or y.shape[3] != like.columns * like.groups):
+        cdef ConvQ8 copy
+        if (x == NULL or y == NULL or self.fn == <kernel_fn>nothing or self.pixels > 1 or self.packs_weights
+                or x.shape[3] != original.window.length * original.groups
+                or y.shape[3] != original.columns * original.groups):
             return None
-        made = ConvQ8.__new__(ConvQ8)
-        made.held, made.pixels, made.state = self.held, self.pixels, self.state
+        copy = ConvQ8.__new__(ConvQ8)
+        copy.owners, copy.pixels, copy.state = self.owners, self.pixels, self.state
         if y.nbytes:
-            made.arrange(x, y, sizes[0], like.groups)
-            made.plan()
-        return made
+            copy.arrange(x, y, sizes[0], original.groups)
+            copy.plan()
+        return copy
 
     cdef int arrange(self, const Strided *x, const Strided *y, filter, ptrdiff_t groups) except -1:
-        """Set the sizes of the product, and where its rows and results lie."""
+        """Set the sizes of the product and the memory of x and y."""
         cdef ProductQ8 *p = &self.state
         set_window(&p.window, <const uint8_t *>x.at if x.nbytes else NULL, x.strides[0], x.strides[1], x.strides[2],
                    x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3] // groups, p.window.zero, filter)
@@ -112,30 +114,30 @@ cdef class ConvQ8(Kernel):
             pack_output_pixels(p, self.pixels)
         set_sizes(p, slots, max(self.pixels, <ptrdiff_t>1) * y.shape[3], groups,
                   p.window.fh * p.window.fw * p.window.length)
-        p.count, p.item = p.output.span * p.output.lines, <int>y.item
+        p.whole_rows, p.item = p.output.span * p.output.lines, <int>y.item
         return 0
 
     cdef int use_scales(self, tuple packed, const double[::1] scales) except -1:
-        """Round by the float64 rule: by gemm_q8 itself if it gives the same results."""
+        """Set up the float64 rule; gemm_q8 applies it if it can do so exactly."""
         cdef ProductQ8 *p = &self.state
         cdef pl_columns *q = &p.q
         cdef const int32_t[::1] sums
-        padded_scales, rows = np.zeros(p.wide), np.zeros((PARAMETERS, p.wide), np.int32)
+        padded_scales, rows = np.zeros(p.padded_columns), np.zeros((PARAMETERS, p.padded_columns), np.int32)
         cdef double[::1] real = padded_scales
         cdef int32_t[:, ::1] parameters = rows
         real[:p.columns] = scales
         p.scales = &real[0]
         if packed is None:
-            self.held, p.panels, p.start = padded_scales, &self.panels[0], &self.starts[0]
+            self.owners, p.panels, p.start = padded_scales, &self.panels[0], &self.starts[0]
             return 0
-        self.held, self.starts, sums = (packed, padded_scales, rows), parameters[<int>BIAS], packed[1]
+        self.owners, self.starts, sums = (packed, padded_scales, rows), parameters[<int>BIAS], packed[1]
         p.start = &self.starts[0]
         self.set_starts(&sums[0])
         if p.item > 1:
             return 0
-        fit_columns(p.slots, &parameters[0, 0], p.wide, &real[0], p.depth, q.low - q.zero_point, q.high - q.zero_point,
-                    p.panels if p.tile.real else NULL, packed[0].size)
-        point_columns(q, &parameters[0, 0], p.wide)
+        fit_columns(p.slots, &parameters[0, 0], p.padded_columns, &real[0], p.depth, q.low - q.zero_point,
+                    q.high - q.zero_point, p.panels if p.tile.real else NULL, packed[0].size)
+        point_columns(q, &parameters[0, 0], p.padded_columns)
         if p.tile.real and np.abs(padded_scales).max() < 1:
             q.real = &real[0]
         if q.real != NULL if p.tile.real else q.fit:
@@ -143,7 +145,7 @@ cdef class ConvQ8(Kernel):
         return 0
 
     cdef void set_starts(self, const int32_t *sums) noexcept nogil:
-        """Set the start of each column's sum; sums: of its weights, possibly in the same memory as the starts."""
+        """Set the initial value of each column's accumulator.  sums: of each column's weights, or `starts` itself."""
         cdef const ProductQ8 *p = &self.state
         cdef int32_t zero = self.x_zero + p.tile.offset
         cdef ptrdiff_t j
@@ -152,17 +154,17 @@ cdef class ConvQ8(Kernel):
                               + <int32_t>p.depth * p.w_zero * zero - zero * sums[j])
 
     cdef int plan(self) except -1:
-        """Choose the function, and where rows come from."""
+        """Choose the function and the source of rows."""
         cdef ProductQ8 *p = &self.state
         p.row = NULL
         if not self.pixels:
-            use_tiles(p, &self.tiles)
-            self.fn, self.algorithm = <kernel_fn>conv_q8_tiles, "Winograd's 36 products for each 4 x 4 pixels"
+            plan_winograd(p, &self.winograd)
+            self.fn, self.algorithm = <kernel_fn>conv_q8_winograd, "Winograd's 36 products for each 4 x 4 pixels"
             return 0
-        self.fn = <kernel_fn>conv_q8_late if self.late else <kernel_fn>conv_q8
+        self.fn = <kernel_fn>conv_q8_packing if self.packs_weights else <kernel_fn>conv_q8
         if p.finish == COLUMNS:
             use_single_row(p)
-        if p.finish != COLUMNS:         # it takes full tiles at most
+        if p.finish != COLUMNS:         # the other finishes need tasks of at most one tile of rows
             gather_rows(p)
         elif p.row == NULL:
             plan_rows(p)
@@ -173,12 +175,12 @@ cdef class ConvQ8(Kernel):
 
 
 cdef void pack_output_pixels(ProductQ8 *p, ptrdiff_t pixels):
-    """Pixel packing: `pixels` neighbours in a line of the output become one pixel with the columns of all of them."""
+    """Pixel packing: treat `pixels` neighbouring output pixels as one pixel with the columns of all."""
     cdef Window *w = &p.window
     p.output.sw *= pixels
     p.output.span //= pixels
     w.ow //= pixels
-    if w.direct and w.sw == w.length:       # the input pixels are merged, too
+    if w.direct and w.sw == w.length:       # merge input pixels, too
         w.w //= pixels
         w.sw *= pixels
         w.length *= pixels
@@ -188,8 +190,8 @@ cdef void pack_output_pixels(ProductQ8 *p, ptrdiff_t pixels):
         w.stride_w *= <int>pixels
 
 
-cdef void use_tiles(ProductQ8 *p, pl_winograd *g):
-    """Set up Winograd's tiles, which count as pixels of the output."""
+cdef void plan_winograd(ProductQ8 *p, pl_winograd *g):
+    """Set up Winograd's F(4x4, 3x3); its tiles count as output pixels."""
     cdef Window *w = &p.window
     cdef Output *o = &p.output
     cdef ptrdiff_t most = pl_winograd_tiles(w.length), tiles = o.span * o.lines // (w.oh * w.ow), tasks
@@ -203,23 +205,23 @@ cdef void use_tiles(ProductQ8 *p, pl_winograd *g):
     p.tile.mr, p.tile.nr = <int>((tiles + tasks - 1) // tasks), PL_WINOGRAD_WIDE
 
 
-cdef int conv_q8_tiles(ConvQ8 self, pl_pool *pool) noexcept nogil:
+cdef int conv_q8_winograd(ConvQ8 self, pl_pool *pool) noexcept nogil:
     cdef ProductQ8 *p = &self.state
     pool = parallel_pool_q8(pool, p.slots, 8 * p.output.span * p.depth * p.columns)
     plan_tasks(&p.tasks, &p.output, &p.tile, p.columns, 1, pool)
-    # Each task transforms its tiles, so fewer splits of the columns are better.
+    # Every task transforms its tiles anew, so divide the columns among as few tasks as possible.
     p.tasks.splits = min(p.tasks.splits, fast_div(4 * pool_threads(pool) + p.tasks.a_panels - 1, p.tasks.a_panels))
-    parallel_for(pool, p.tasks.a_panels * p.tasks.splits, 1, <pl_range_fn>run_tiles, <void *>self)
+    parallel_for(pool, p.tasks.a_panels * p.tasks.splits, 1, <pl_range_fn>run_winograd_tasks, <void *>self)
     return 0
 
 
-cdef void run_tiles(ConvQ8 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void run_winograd_tasks(ConvQ8 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef ProductQ8 *p = &self.state
     cdef Task task
     cdef ptrdiff_t i
     for i in range(begin, end):
         get_task(&p.tasks, &p.output, NULL, p.columns, i, &task)
-        p.slots.winograd_q8(&self.tiles, task.position, task.rows, task.begin, task.end, &p.q)
+        p.slots.winograd_q8(&self.winograd, task.position, task.rows, task.begin, task.end, &p.q)
 
 
 cdef int conv_q8(ConvQ8 self, pl_pool *pool) noexcept nogil:
@@ -227,10 +229,10 @@ cdef int conv_q8(ConvQ8 self, pl_pool *pool) noexcept nogil:
     return run_product(p, parallel_pool_q8(pool, p.slots, p.output.span * p.output.lines * p.depth * p.columns))
 
 
-cdef int conv_q8_late(ConvQ8 self, pl_pool *pool) noexcept nogil:
-    """With weights that are packed at each run."""
+cdef int conv_q8_packing(ConvQ8 self, pl_pool *pool) noexcept nogil:
+    """Pack the weights, then run."""
     cdef const ProductQ8 *p = &self.state
-    memset(&self.panels[0], 0, p.deep * p.wide)
+    memset(&self.panels[0], 0, p.padded_depth * p.padded_columns)
     p.slots.pack_b_q8(&p.tile, p.columns, p.depth, &self.weights[0, 0], self.w_flip, &self.panels[0], &self.starts[0])
     self.set_starts(&self.starts[0])
     return conv_q8(self, pool)

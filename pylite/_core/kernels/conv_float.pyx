@@ -1,4 +1,4 @@
-"""Float convolutions and matrix products."""
+"""float32 convolutions, in two and three dimensions, and matrix products."""
 import numpy as np
 
 from libc.stdint cimport uint8_t
@@ -21,7 +21,7 @@ from pylite._core.product.tasks cimport (
     Output,
     Task,
     get_task,
-    padded,
+    round_up,
     parallel_pool,
     pl_give_back,
     plan_tasks,
@@ -46,9 +46,9 @@ from pylite._core.kernels.packing import arranged
 from pylite._core.run.memory import give_back, pooled
 
 cdef enum:
-    ZEROS = 8192        # bytes of padding that kernels share
-    AXES = 12               # numbers of a filter in 3 dimensions
-    WINOGRAD_SCRATCH = 24 * 1024    # floats of Winograd's operands and products, and of the pixels of a tile
+    ZEROS = 8192            # bytes of zeros that kernels share as padding
+    AXES = 12               # length of `filter` in 3 dimensions
+    WINOGRAD_SCRATCH = 24 * 1024    # floats for a task of Winograd: its operands, products and one patch of pixels
 
 
 cdef uint8_t zeros[ZEROS]
@@ -58,12 +58,13 @@ cdef struct Packing:
     pl_packing_task task
     const float *w              # (groups * columns, depth)
     float *panels
-    ptrdiff_t groups, columns, depth, group_size
+    ptrdiff_t groups, columns, depth
+    ptrdiff_t group_size        # floats from the panels of one group to those of the next
 
 
 cdef ptrdiff_t columns_of_piece(const pl_tile *t, ptrdiff_t depth) noexcept nogil:
-    """Whole panels of about PIECE bytes."""
-    return padded(PIECE // (4 * depth) + 1, t.nr)
+    """Columns of whole panels whose weights have about PIECE bytes."""
+    return round_up(PIECE // (4 * depth) + 1, t.nr)
 
 
 cdef void run_packing(pl_packing_task *task) noexcept nogil:
@@ -81,15 +82,15 @@ cdef void run_packing(pl_packing_task *task) noexcept nogil:
 
 
 def pack_f32(w, Py_ssize_t groups=1, layout=None):
-    """Panels of float32 weights w (columns, ...), the columns of all groups; deferred until finish_packing().
+    """Panels of float32 weights w (columns of all groups, ...); deferred until finish_packing().
 
-    layout: see packing.arranged; if it is by_columns, weights are arranged and packed in pieces.
+    layout: see packing.arranged; if it is by_columns, weights are arranged and packed piece by piece.
     """
     cdef ptrdiff_t columns, depth, group_size, j, step
     if layout is None or not layout.by_columns or not w.size:
         w = arranged(w, layout)
         columns, depth = w.shape[0] // groups, w.size // w.shape[0] if w.size else 0
-        group_size = padded(columns, slots.f32.nv) * depth
+        group_size = round_up(columns, slots.f32.nv) * depth
         packed = pooled(groups * group_size * 4).view(np.float32)
         pack_piece(w, groups, columns, depth, group_size, packed, 0)
         return packed
@@ -99,7 +100,7 @@ def pack_f32(w, Py_ssize_t groups=1, layout=None):
     for j in range(0, columns, step):
         piece = arranged(w[j:j + step], layout)
         depth = piece.shape[1]
-        group_size = padded(columns, slots.f32.nv) * depth
+        group_size = round_up(columns, slots.f32.nv) * depth
         if packed is None:
             packed = pooled(groups * group_size * 4).view(np.float32)
         pack_piece(piece, groups, piece.shape[0] // groups, depth, group_size, packed, j * depth)
@@ -108,8 +109,8 @@ def pack_f32(w, Py_ssize_t groups=1, layout=None):
 
 
 cdef int pack_piece(w, ptrdiff_t groups, ptrdiff_t columns, ptrdiff_t depth, ptrdiff_t group_size, packed,
-                    ptrdiff_t at) except -1:
-    """Pack w (groups * columns, ...) to panels that begin at the float `at` of each group of `packed`."""
+                    ptrdiff_t begin) except -1:
+    """Pack w (groups * columns, ...) into `packed`, from float `begin` of each group on."""
     flat = np.ascontiguousarray(w, np.float32).reshape(-1)
     cdef const float[::1] source = flat
     cdef float[::1] panels = packed
@@ -118,7 +119,7 @@ cdef int pack_piece(w, ptrdiff_t groups, ptrdiff_t columns, ptrdiff_t depth, ptr
     cdef Packing *p = <Packing *>calloc(1, sizeof(Packing))
     if p == NULL:
         raise MemoryError("no memory to pack weights")
-    p.task.run, p.w, p.panels = run_packing, &source[0], &panels[at]
+    p.task.run, p.w, p.panels = run_packing, &source[0], &panels[begin]
     p.groups, p.columns, p.depth, p.group_size = groups, columns, depth, group_size
     defer_packing(&p.task, flat.nbytes, (flat, packed), flat.nbytes if flat.flags.writeable else 0)
     return 0
@@ -127,25 +128,25 @@ cdef int pack_piece(w, ptrdiff_t groups, ptrdiff_t columns, ptrdiff_t depth, ptr
 cdef struct Conv:
     ProductF32 product
     Volume volume
-    const float *weights    # run-time weights, packed at each run
-    float *scratch          # in this memory; else NULL
+    const float *weights    # weights that are packed at each run, else NULL
+    float *scratch          # memory for their panels
     bint winograd
-    Output tiles            # of Winograd, which count as pixels,
-    ptrdiff_t down, across  # and their numbers
+    Output tiles            # Winograd's tiles, as if they were output pixels
+    ptrdiff_t tiles_down, tiles_across      # number of tiles in an image
 
 
 cdef class ConvF32(Kernel):
-    """float32 convolution: clamp(sum w x + b, limits), limits being (low, high).
+    """float32 convolution: y = sum w x + b, clamped to limits, (low, high).
 
-    x: (n, h, w, c) and y: (n, oh, ow, k), any strides but contiguous channels; panels: from pack_f32, or None: then
-    weights (k, depth) are packed in `scratch` at each run; bias: (k,) or None; filter: (fh, fw, stride_h, stride_w,
-    dilation_h, dilation_w, pad_h, pad_w); winograd: panels are those of its 16 products.
+    x: (n, h, w, c) and y: (n, oh, ow, k); any strides, but contiguous channels; panels: from pack_f32, or None to pack
+    `weights` (k, depth) into `scratch` at each run; bias: (k,) or None; filter: (fh, fw, stride_h, stride_w,
+    dilation_h, dilation_w, pad_h, pad_w); winograd: panels are made by layouts.WinogradFloat.
 
-    In 3 dimensions x is (n, d, h, w, c), contiguous, y: (n, od, oh, ow, k), and filter the (taps, stride, step, pad) of
-    Axis for each of d, h and w, in a single tuple.
+    In 3 dimensions x is (n, d, h, w, c), contiguous, y is (n, od, oh, ow, k), and filter has the four numbers (taps,
+    stride, dilation, pad) of d, of h and of w.
     """
     ARRAYS, SIZES = (0, 1), ("filter",)
-    cdef object held        # owners of the other memory that state points to
+    cdef object owners      # of the other memory that state points to
     cdef Conv state
 
     def __init__(self, x, y, const float[::1] panels, const float[::1] bias, *, filter, ptrdiff_t groups=1, limits,
@@ -163,7 +164,7 @@ cdef class ConvF32(Kernel):
             return
         cdef ptrdiff_t padding = 0 if dimensions == 5 else <ptrdiff_t>filter[1] * source.shape[3] // groups * 4
         zero = bytes(padding) if padding > ZEROS else None
-        self.held, p.window.zero = (panels, bias, weights, scratch, zero), zeros
+        self.owners, p.window.zero = (panels, bias, weights, scratch, zero), zeros
         if zero is not None:
             p.window.zero = <const uint8_t *>memory_of(zero, padding)
         p.low, p.high = limits
@@ -177,21 +178,21 @@ cdef class ConvF32(Kernel):
         self.arrange(&source, &target, filter, groups)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef const Conv *like = &self.state
+        cdef const Conv *original = &self.state
         cdef const Strided *x = arrays[0]
         cdef const Strided *y = arrays[1]
-        cdef ConvF32 made
-        if (x == NULL or y == NULL or self.fn == <kernel_fn>nothing or like.weights != NULL
-                or x.shape[x.ndim - 1] != channels_of(like) or y.shape[y.ndim - 1] != columns_of(like)):
+        cdef ConvF32 copy
+        if (x == NULL or y == NULL or self.fn == <kernel_fn>nothing or original.weights != NULL
+                or x.shape[x.ndim - 1] != channels_of(original) or y.shape[y.ndim - 1] != columns_of(original)):
             return None
-        made = ConvF32.__new__(ConvF32)
-        made.held, made.state = self.held, self.state
+        copy = ConvF32.__new__(ConvF32)
+        copy.owners, copy.state = self.owners, self.state
         if y.nbytes:
-            made.arrange(x, y, sizes[0], like.product.groups)
-        return made
+            copy.arrange(x, y, sizes[0], original.product.groups)
+        return copy
 
     cdef int arrange(self, const Strided *x, const Strided *y, filter, ptrdiff_t groups) except -1:
-        """Set up the product, whose weights are known."""
+        """Set the sizes of the product and the memory of x and y, and choose the function."""
         cdef Conv *s = &self.state
         cdef ProductF32 *p = &s.product
         cdef Window *g = &p.window
@@ -225,14 +226,14 @@ cdef ptrdiff_t columns_of(const Conv *s) noexcept:
 
 
 cdef ptrdiff_t set_axes(Volume *v, const Strided *x, const Strided *y, filter) except -1:
-    """Describe the volume x; returns the depth of its product."""
+    """Fill v for the volume x; returns the depth of the product."""
     cdef ptrdiff_t depth = x.shape[4]
     cdef int i
     v.x, v.channels = <const float *>x.at if x.nbytes else NULL, x.shape[4]
     v.image = x.shape[1] * x.shape[2] * x.shape[3] * x.shape[4]
     for i in range(3):
         numbers = filter[4 * i:4 * i + 4]
-        v.axis[i].taps, v.axis[i].stride, v.axis[i].step, v.axis[i].pad = numbers
+        v.axis[i].taps, v.axis[i].stride, v.axis[i].dilation, v.axis[i].pad = numbers
         v.axis[i].size, v.axis[i].out = x.shape[1 + i], y.shape[1 + i]
         depth *= v.axis[i].taps
     return depth
@@ -247,21 +248,25 @@ cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:
 
 # ---- Winograd's F(2x2, 3x3), whose micro-kernels are in simd/winograd_f32.h -----------------------------------
 cdef void plan_tiles(Conv *s, ptrdiff_t images) noexcept:
+    """Divide the output into tiles of 2 x 2 pixels, which count as pixels of the product."""
     cdef ProductF32 *p = &s.product
     cdef const Window *g = &p.window
     p.depth = g.length // 4
-    s.down, s.across = (g.oh + 1) // 2, (g.ow + 1) // 2
-    s.tiles.od, s.tiles.oh, s.tiles.lines, s.tiles.span = 1, 1, 1, images * s.down * s.across
-    p.tile.mr = some_tiles(&p.tile, s.tiles.span, p.depth)
+    s.tiles_down, s.tiles_across = (g.oh + 1) // 2, (g.ow + 1) // 2
+    s.tiles.od, s.tiles.oh, s.tiles.lines, s.tiles.span = 1, 1, 1, images * s.tiles_down * s.tiles_across
+    p.tile.mr = tiles_per_task(&p.tile, s.tiles.span, p.depth)
 
 
-cdef int some_tiles(const pl_tile *t, ptrdiff_t tiles, ptrdiff_t c):
-    """The number of tiles of a task: tasks are equally large, and multiples of the rows of a product's tile."""
+cdef int tiles_per_task(const pl_tile *t, ptrdiff_t tiles, ptrdiff_t c):
+    """Tiles per task: as many as WINOGRAD_SCRATCH holds, so that tasks are equal and fill the micro-kernel's rows.
+
+    c: channels of the input.
+    """
     cdef ptrdiff_t most = (WINOGRAD_SCRATCH - 16 * (c + 16)) // (16 * (c + t.nr))
     if most > 4:
         most -= most % (t.mr if most >= t.mr else 4)
     cdef ptrdiff_t tasks = (tiles + most - 1) // most
-    return <int>min(padded((tiles + tasks - 1) // tasks, 4), most)
+    return <int>min(round_up((tiles + tasks - 1) // tasks, 4), most)
 
 
 cdef int conv_f32_winograd(ConvF32 self, pl_pool *pool) noexcept nogil:
@@ -272,28 +277,31 @@ cdef int conv_f32_winograd(ConvF32 self, pl_pool *pool) noexcept nogil:
     return 0
 
 
-cdef void transform(const Conv *s, const Task *task, float *v, ptrdiff_t next, float *patch) noexcept nogil:
-    """Transform the pixels of a task's tiles to the left operands of its products."""
+cdef void transform_input(const Conv *s, const Task *task, float *v, ptrdiff_t next, float *patch) noexcept nogil:
+    """Transform the pixels under a task's tiles to the left operands v of the 16 products, `next` floats apart.
+
+    patch: scratch for the 16 pixels of a tile at the border.
+    """
     cdef const ProductF32 *p = &s.product
     cdef const Window *g = &p.window
     cdef const float *line[4]
     cdef ptrdiff_t step[4]
     cdef ptrdiff_t done = 0, count, n, ty, tx, ix, iy
-    cdef bint apart
+    cdef bint padded
     cdef int y, x
     while done < task.rows:
-        tx, ty = (task.position + done) % s.across, (task.position + done) // s.across
-        n, ty = ty // s.down, ty % s.down
+        tx, ty = (task.position + done) % s.tiles_across, (task.position + done) // s.tiles_across
+        n, ty = ty // s.tiles_down, ty % s.tiles_down
         ix = 2 * tx - g.pad_w
-        apart = ix < 0 or ix + 4 > g.w
-        count = 1 if apart else min(task.rows - done, min(s.across - tx, (g.w - ix - 2) // 2))
+        padded = ix < 0 or ix + 4 > g.w
+        count = 1 if padded else min(task.rows - done, min(s.tiles_across - tx, (g.w - ix - 2) // 2))
         for y in range(4):
             iy = 2 * ty - g.pad_h + y
             if not 0 <= iy < g.h:
                 line[y], step[y] = <const float *>g.zero, 0
                 continue
             line[y], step[y] = <const float *>(g.x + n * g.sn + iy * g.sh + ix * g.sw), g.sw // 4
-            if apart:
+            if padded:
                 for x in range(4):
                     memcpy(patch + (4 * y + x) * p.depth,
                            line[y] + x * step[y] if 0 <= ix + x < g.w else <const float *>g.zero, g.length)
@@ -302,15 +310,15 @@ cdef void transform(const Conv *s, const Task *task, float *v, ptrdiff_t next, f
         done += count
 
 
-cdef void finish_tiles(const Conv *s, const Task *task, const float *m, ptrdiff_t j, int n) noexcept nogil:
-    """Transform columns j..j+n of a task's products to output pixels."""
+cdef void transform_output(const Conv *s, const Task *task, const float *m, ptrdiff_t j, int n) noexcept nogil:
+    """Transform columns j to j + n - 1 of a task's products m to output pixels."""
     cdef const ProductF32 *p = &s.product
     cdef ptrdiff_t done = 0, count, image, ty, tx, nr = p.tile.nr
     cdef char *y
     cdef bint single
     while done < task.rows:
-        tx, ty = (task.position + done) % s.across, (task.position + done) // s.across
-        image, ty = ty // s.down, ty % s.down
+        tx, ty = (task.position + done) % s.tiles_across, (task.position + done) // s.tiles_across
+        image, ty = ty // s.tiles_down, ty % s.tiles_down
         single = 2 * tx + 1 == p.window.ow
         count = 1 if single else min(task.rows - done, p.window.ow // 2 - tx)
         y = p.output.y + image * p.output.sn + 2 * ty * p.output.sh + 2 * tx * p.output.sw
@@ -324,7 +332,7 @@ cdef void conv_f32_winograd_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int
     cdef Conv *s = <Conv *>ctx
     cdef const ProductF32 *p = &s.product
     cdef float space[WINOGRAD_SCRATCH + 16]
-    cdef float *scratch = <float *>(<size_t>(space + 15) & ~<size_t>63)      # vectors do not cross cache lines
+    cdef float *scratch = <float *>(<size_t>(space + 15) & ~<size_t>63)      # aligned to cache lines
     cdef float *m
     cdef ptrdiff_t i, j, part, next, transformed = -1
     cdef pl_a_layout shape = pl_packed_layout(p.depth)
@@ -333,18 +341,18 @@ cdef void conv_f32_winograd_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int
     for i in range(begin, end):
         get_task(&p.tasks, &s.tiles, NULL, p.columns, i, &task)
         next = task.rows * p.depth
-        if next % 1024 == 0:        # otherwise the 16 operands share few sets of the cache
+        if next % 1024 == 0:        # else all 16 operands would fall into the same few sets of the cache
             next += 16
         m = scratch + 16 * next
         if i // p.tasks.splits != transformed:
             transformed = i // p.tasks.splits
-            transform(s, &task, scratch, next, m)
+            transform_input(s, &task, scratch, next, m)
         j = task.begin
         while j < task.end:
             n = <int>min(<ptrdiff_t>p.tile.nr, task.end - j)
             for part in range(16):
                 p.slots.gemm_f32(task.rows, n, &shape, scratch + part * next,
-                                 p.panels + (part * p.wide + j) * p.depth, 1, 0, NULL, 0, 0,
+                                 p.panels + (part * p.padded_columns + j) * p.depth, 1, 0, NULL, 0, 0,
                                  m + part * task.rows * p.tile.nr, p.tile.nr)
-            finish_tiles(s, &task, m, j, n)
+            transform_output(s, &task, m, j, n)
             j += p.tile.nr

@@ -1,6 +1,6 @@
-"""Depthwise convolutions: bytes, int16, float32, and float32 times integer weights.
+"""Depthwise convolutions: 8-bit, int16, float32 and hybrid.
 
-The file is longer than others since all kinds share the walk over windows.
+The file is longer than others because all types share the loop over output lines.
 """
 import numpy as np
 
@@ -37,23 +37,25 @@ from pylite._core.simd cimport (
 )
 
 cdef enum:
-    CHANNELS = 1024         # of sums of int16 on the stack
+    CHANNELS = 1024         # int16: most channels whose sums are on the stack at once
 
-LARGEST_PATCH = REPEAT_BYTES    # bytes under the window of an output pixel whose channels are repeated
+LARGEST_PATCH = REPEAT_BYTES    # for lowering: most bytes under one window, channels repeated
 
 
-cdef struct DequantizeParameters:       # of the slot dequantize_i8
+cdef struct DequantizeParameters:       # the parameters of the slot dequantize_i8
     float scale
     int32_t zero
 
 
-cdef struct Range:                      # of the slots add_f32 and mul_f32
+cdef struct Range:                      # the parameters of the slots add_f32 and mul_f32
     float low, high
 
 
 # ---- one loop for all types ----------------------------------------------------------------------------------
-cdef struct RepeatedScales:     # scales and biases of channels, repeated, since rows of few channels are short
-    ptrdiff_t image, c, n   # of this image, from channel c on; n: the number of elements
+# The scales and biases of an image's channels from c on.  If all channels fit, they are repeated for several pixels,
+# because rows of few channels would be too short for vectors.
+cdef struct RepeatedScales:
+    ptrdiff_t image, c, n   # n: elements in use
     float scale[PL_DEPTH]
     float bias[PL_DEPTH]
 
@@ -65,55 +67,55 @@ cdef struct Depthwise:
     const uint8_t *x
     const uint8_t *w
     uint8_t *y
-    ptrdiff_t h, oh         # lines of the images
-    ptrdiff_t line, image, y_line           # strides in bytes,
-    ptrdiff_t y_item        # and bytes of a result
-    ptrdiff_t run           # output lines that micro-kernels take at a time,
-    ptrdiff_t every         # which lie so many lines apart
-    bint borders            # may these include windows that lie partly outside of the image?
-    int most                # as of set_windows
-    int stride, dilation, pad               # the vertical ones
-    # multiply writes the results of the output pixels `g` to y; complete scales the sums of lines of an image.
+    ptrdiff_t h, oh         # lines of an input and of an output image
+    ptrdiff_t line, image, y_line           # strides in bytes
+    ptrdiff_t y_item        # bytes of a result
+    ptrdiff_t run           # most output lines in one call of a micro-kernel,
+    ptrdiff_t every         # and the distance between them in lines
+    bint borders            # may these have windows that are partly outside the image?
+    int most                # see set_windows()
+    int stride, dilation, pad               # vertical
+    # multiply writes the results of the output pixels `g` to y.  complete, if not NULL, then scales whole lines.
     void (*multiply)(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil
     void (*complete)(const Depthwise *s, ptrdiff_t image, RepeatedScales *scales, int lines, float *y) noexcept nogil
-    int w_zero, flip        # of bytes,
+    int w_zero, flip        # for bytes
     pl_columns columns
-    Finish finish           # of int16,
-    float low, high         # of floats,
+    Finish finish           # for int16
+    float low, high         # for float32 and hybrid
     const float *bias
-    const float *column_scales      # and of floats times integers:
-    const float *floats     # the images; x holds their quantized values
+    const float *column_scales      # for hybrid
+    const float *floats     # for hybrid: the images; x holds their quantized values
     float *row_scales
     ptrdiff_t size          # elements of an image
 
 
 cdef class DepthwiseKernel(Kernel):
-    """x: (n, h, w, c / m) and y: (n, oh, ow, c), contiguous, m outputs for each channel of x."""
+    """The base of all types.  x: (n, h, w, c / multiplier) and y: (n, oh, ow, c), contiguous."""
     cdef Depthwise state
-    cdef object held        # owners of the memory that state points to
-    cdef ptrdiff_t lines    # of all outputs
+    cdef object owners        # owners of the memory that state points to
+    cdef ptrdiff_t lines    # output lines of all images
 
     cdef void finish_set_up(self, y, kernel_fn fn, int subnormals=PRESERVE):
-        """Set what all of these kernels have, after set_up()."""
+        """Set the attributes that all types have; call it after set_up()."""
         self.lines, self.fn, self.subnormals = y.shape[0] * y.shape[1], fn, subnormals
         self.algorithm = "channels repeated, patch by patch" if self.state.repeat.multiplier > 1 else None
 
-    cdef bint follow(self, DepthwiseKernel like, const Strided *x, const Strided *y, filter) except -1:
-        """Be like `like`, with its weights, for other arrays; False where that cannot be done."""
+    cdef bint follow(self, DepthwiseKernel original, const Strided *x, const Strided *y, filter) except -1:
+        """Become a copy of `original` for other arrays; False if that is not possible.  For Kernel.moved()."""
         cdef Depthwise *s = &self.state
-        if (x == NULL or y == NULL or like.fn == <kernel_fn>nothing or y.shape[3] != like.state.window.c
-                or x.shape[3] * like.state.repeat.multiplier != like.state.window.c):
+        if (x == NULL or y == NULL or original.fn == <kernel_fn>nothing or y.shape[3] != original.state.window.c
+                or x.shape[3] * original.state.repeat.multiplier != original.state.window.c):
             return False
-        self.state = like.state
+        self.state = original.state
         if not set_windows(s, x, y, filter, s.window.zero, s.most):
             return False
-        self.fn, self.subnormals, self.held, self.lines = like.fn, like.subnormals, like.held, y.shape[0] * y.shape[1]
-        self.algorithm = like.algorithm
+        self.fn, self.subnormals, self.algorithm = original.fn, original.subnormals, original.algorithm
+        self.owners, self.lines = original.owners, y.shape[0] * y.shape[1]
         return True
 
 
 cdef bint set_up(Depthwise *s, x, y, filter, zero, int most=0) except -1:
-    """set_windows() of arrays and bytes."""
+    """set_windows() for Python objects: arrays x and y, and `zero`, bytes."""
     cdef Strided source, target
     set_strided(&source, x, 4)
     set_strided(&target, y, 4, 0, True)
@@ -124,9 +126,10 @@ cdef bint set_up(Depthwise *s, x, y, filter, zero, int most=0) except -1:
 
 cdef bint set_windows(Depthwise *s, const Strided *x, const Strided *y, filter, const uint8_t *zero,
                       int most) except -1:
-    """Fill s for arrays x and y; False where there is nothing to do.  zero: bytes of a pixel outside of the image.
+    """Fill s for arrays x and y; False if they are empty.  zero: the bytes of a pixel outside the image.
 
-    most: the most output lines that micro-kernels take, even partly outside of the image; 0: any number, inside of it.
+    most: how many output lines micro-kernels take at once, with windows partly outside the image; 0: any number, but
+    only with windows inside it.
     """
     cdef ptrdiff_t item = x.item
     if y.nbytes == 0 or x.nbytes == 0:
@@ -147,7 +150,7 @@ cdef bint set_windows(Depthwise *s, const Strided *x, const Strided *y, filter, 
     if ((s.dilation > 1 and (s.stride > 1 or s.complete != NULL)) or s.stride != s.window.stride
             or most * s.stride + s.window.fh > PL_MAX_TAPS):
         most = 1
-    elif s.repeat.multiplier == 1:      # lines `dilation` apart read the same lines of the image
+    elif s.repeat.multiplier == 1:      # output lines that are `dilation` apart share input lines
         s.every = s.dilation
         s.window.y_line *= s.every
     s.run = min(s.run, <ptrdiff_t>most)
@@ -155,6 +158,7 @@ cdef bint set_windows(Depthwise *s, const Strided *x, const Strided *y, filter, 
 
 
 cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Compute output lines begin to end - 1, counted over all images in the order of line_in_order()."""
     cdef Depthwise *s = <Depthwise *>ctx
     cdef pl_dw_window g = s.window, patch
     cdef const uint8_t *row[PL_MAX_TAPS]
@@ -193,7 +197,7 @@ cdef class DepthwiseQ8(DepthwiseKernel):
     def __init__(self, x, y, tuple packed, *, filter, zero, quantization, finish):
         cdef Depthwise *s = &self.state
         weights, parameters = packed
-        self.memory, self.held = (x, y), (weights, parameters, zero)
+        self.memory, self.owners = (x, y), (weights, parameters, zero)
         if not set_up(s, x, y, filter, zero, slots.dw8.mr):
             return
         s.flip, _, _, s.w_zero = quantization
@@ -203,14 +207,14 @@ cdef class DepthwiseQ8(DepthwiseKernel):
         self.finish_set_up(y, <kernel_fn>depthwise_q8)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef DepthwiseQ8 made = DepthwiseQ8.__new__(DepthwiseQ8)
-        return made if made.follow(self, arrays[0], arrays[1], sizes[0]) else None
+        cdef DepthwiseQ8 copy = DepthwiseQ8.__new__(DepthwiseQ8)
+        return copy if copy.follow(self, arrays[0], arrays[1], sizes[0]) else None
 
 
 cdef int depthwise_q8(DepthwiseQ8 self, pl_pool *pool) noexcept nogil:
     cdef Depthwise *s = &self.state
     cdef const pl_dw_window *g = &s.window
-    # Each product takes as long as several products of a matrix.
+    # A product of a depthwise convolution takes as long as about six of a matrix product.
     pool = parallel_pool_q8(pool, s.slots, 6 * self.lines * g.pixels * g.c * g.fh * g.fw)
     parallel_for(pool, self.lines, s.repeat.lines, run_lines, s)
     return 0
@@ -234,16 +238,16 @@ cdef class Depthwise16(DepthwiseKernel):
         self.memory = x, y
         if not set_up(s, x, y, filter, zero):
             return
-        self.held = w, zero, set_finish(&s.finish, finish)
+        self.owners = w, zero, set_finish(&s.finish, finish)
         s.w, s.multiply, s.run = <const uint8_t *>memory_of(w, w.nbytes), multiply_s16, 1
         self.finish_set_up(y, <kernel_fn>depthwise16)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef Depthwise16 made = Depthwise16.__new__(Depthwise16)
-        if not made.follow(self, arrays[0], arrays[1], sizes[0]):
+        cdef Depthwise16 copy = Depthwise16.__new__(Depthwise16)
+        if not copy.follow(self, arrays[0], arrays[1], sizes[0]):
             return None
-        made.state.run = 1
-        return made
+        copy.state.run = 1
+        return copy
 
 
 cdef int depthwise16(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
@@ -276,7 +280,7 @@ cdef class DepthwiseF32(DepthwiseKernel):
         cdef Depthwise *s = &self.state
         zero = bytes(4 * y.shape[3])
         w = np.ascontiguousarray(w)
-        self.memory, self.held = (x, y), (w, bias, zero)
+        self.memory, self.owners = (x, y), (w, bias, zero)
         if not set_up(s, x, y, filter, zero, slots.dw_f32_lines):
             return
         s.w = <const uint8_t *>memory_of(w, w.nbytes)
@@ -286,8 +290,8 @@ cdef class DepthwiseF32(DepthwiseKernel):
         self.finish_set_up(y, <kernel_fn>depthwise_f32, FLUSH)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef DepthwiseF32 made = DepthwiseF32.__new__(DepthwiseF32)
-        return made if made.follow(self, arrays[0], arrays[1], sizes[0]) else None
+        cdef DepthwiseF32 copy = DepthwiseF32.__new__(DepthwiseF32)
+        return copy if copy.follow(self, arrays[0], arrays[1], sizes[0]) else None
 
 
 cdef int depthwise_f32(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
@@ -304,8 +308,8 @@ cdef void multiply_f32(const Depthwise *s, const pl_dw_window *g, uint8_t *y) no
 
 
 # ---- float32 times integers ----------------------------------------------------------------------------------
-# Images are quantized to whole numbers in float32: sums of their products with weights of 8 bits stay below 2^24, so
-# that float32 has them exactly, in whatever order they are added.
+# Quantized images are kept as whole numbers in float32.  Sums of their products with 8-bit weights stay below 2^24, so
+# float32 computes them exactly, whatever the order of additions.
 cdef class DepthwiseHybrid(DepthwiseKernel):
     """Depthwise convolution of float32 images, each quantized to int8 with a zero point first, with int8 weights.
 
@@ -317,7 +321,7 @@ cdef class DepthwiseHybrid(DepthwiseKernel):
     def __init__(self, x, y, w, bias, *, q, row_scales, scales, filter, limits):
         cdef Depthwise *s = &self.state
         zero = bytes(4 * y.shape[3])
-        self.memory, self.held = (x, y, q, row_scales), (w, bias, scales, zero)
+        self.memory, self.owners = (x, y, q, row_scales), (w, bias, scales, zero)
         s.multiply, s.complete = multiply_whole, scale_sums
         if not set_up(s, q, y, filter, zero, slots.dw_f32_lines):
             return
@@ -331,13 +335,13 @@ cdef class DepthwiseHybrid(DepthwiseKernel):
         self.finish_set_up(y, <kernel_fn>depthwise_hybrid, FLUSH)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef DepthwiseHybrid made = DepthwiseHybrid.__new__(DepthwiseHybrid)
+        cdef DepthwiseHybrid copy = DepthwiseHybrid.__new__(DepthwiseHybrid)
         cdef const Strided *x = arrays[0]
-        if x == NULL or arrays[3] == NULL or not made.follow(self, arrays[2], arrays[1], sizes[0]):
+        if x == NULL or arrays[3] == NULL or not copy.follow(self, arrays[2], arrays[1], sizes[0]):
             return None
-        made.state.floats, made.state.row_scales = <const float *>x.at, <float *>arrays[3].at
-        made.state.size = x.shape[1] * x.shape[2] * x.shape[3]
-        return made
+        copy.state.floats, copy.state.row_scales = <const float *>x.at, <float *>arrays[3].at
+        copy.state.size = x.shape[1] * x.shape[2] * x.shape[3]
+        return copy
 
 
 cdef int depthwise_hybrid(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
@@ -348,44 +352,44 @@ cdef int depthwise_hybrid(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
 
 
 cdef void multiply_whole(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil:
-    """Compute sums of whole numbers, without bias and limits."""
+    """depthwise_f32 of whole numbers, without bias or limits."""
     s.slots.depthwise_f32(g, <const float *>s.w, <const float *>g.zero, -INFINITY, INFINITY, <float *>y)
 
 
 cdef void repeat_scales(const Depthwise *s, ptrdiff_t image, ptrdiff_t c, RepeatedScales *f) noexcept nogil:
-    """Fill f for channels c to c + PL_DEPTH; repeat all channels for as many pixels as fit."""
-    cdef ptrdiff_t some = min(<ptrdiff_t>PL_DEPTH, s.window.c - c), j
+    """Fill f for up to PL_DEPTH channels from c on; if these are all, repeat them for as many pixels as fit."""
+    cdef ptrdiff_t channels = min(<ptrdiff_t>PL_DEPTH, s.window.c - c), j
     if image == f.image and c == f.c:
         return
-    f.image, f.c, f.n = image, c, some
-    if some == s.window.c:
-        f.n = PL_DEPTH // some * some
+    f.image, f.c, f.n = image, c, channels
+    if channels == s.window.c:
+        f.n = PL_DEPTH // channels * channels
     for j in range(f.n):
-        if j < some:
+        if j < channels:
             f.scale[j] = s.row_scales[image] * s.column_scales[c + j]
             f.bias[j] = s.bias[c + j] if s.bias != NULL else 0
         else:
-            f.scale[j], f.bias[j] = f.scale[j - some], f.bias[j - some]
+            f.scale[j], f.bias[j] = f.scale[j - channels], f.bias[j - channels]
 
 
 cdef void scale_sums(const Depthwise *s, ptrdiff_t image, RepeatedScales *f, int lines, float *y) noexcept nogil:
-    """Multiply the sums of these lines by the product of both scales, and add the bias; each step rounds."""
+    """Multiply the sums of `lines` lines by both scales' product, then add the bias, in two rounding steps."""
     cdef Range ends = Range(s.low, s.high), unbounded = Range(-INFINITY, INFINITY)
-    cdef ptrdiff_t c = 0, at, n, channels = s.window.c, elements = lines * s.window.pixels * channels, step
+    cdef ptrdiff_t c = 0, i, n, channels = s.window.c, elements = lines * s.window.pixels * channels, step
     while c < channels:
         repeat_scales(s, image, c, f)
-        at, step = c, max(f.n, channels)
-        while at < elements:
-            n = min(f.n, elements - at)
-            s.slots.mul_f32(n, y + at, 1, f.scale, 1, y + at, &ends if s.bias == NULL else &unbounded)
+        i, step = c, max(f.n, channels)
+        while i < elements:
+            n = min(f.n, elements - i)
+            s.slots.mul_f32(n, y + i, 1, f.scale, 1, y + i, &ends if s.bias == NULL else &unbounded)
             if s.bias != NULL:
-                s.slots.add_f32(n, y + at, 1, f.bias, 1, y + at, &ends)
-            at += step
+                s.slots.add_f32(n, y + i, 1, f.bias, 1, y + i, &ends)
+            i += step
         c += PL_DEPTH
 
 
 cdef void center_images(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Quantize, and subtract the zero point, so that padding is 0."""
+    """Quantize images begin to end - 1, and subtract the zero point, so that padding is 0."""
     cdef Depthwise *s = <Depthwise *>ctx
     cdef uint8_t piece[PL_DEPTH]
     cdef DequantizeParameters p

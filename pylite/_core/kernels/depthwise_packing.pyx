@@ -1,11 +1,11 @@
-"""Packing of the weights of depthwise convolutions."""
+"""Packing of depthwise weights."""
 import numpy as np
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc
 
-from pylite._core.product.columns cimport PARAMETERS, finish_columns, fit_columns, set_column, set_constant
-from pylite._core.product.tasks cimport MAX_NR, padded
+from pylite._core.product.columns cimport PARAMETERS, finish_columns, fit_columns, set_column, set_constant_column
+from pylite._core.product.tasks cimport MAX_NR, round_up
 from pylite._core.simd cimport (
     PL_MAX_TAPS,
     defer_packing,
@@ -31,13 +31,14 @@ cdef struct DepthwisePacking:
     const int32_t *bias
     const int32_t *multipliers
     const int32_t *shifts
-    ptrdiff_t step              # of multipliers and shifts: 0 where all channels share one
-    ptrdiff_t channels, blocks
+    ptrdiff_t step              # of multipliers and shifts; 0 if all channels share one
+    ptrdiff_t channels, blocks  # blocks of nr channels
     int fh, fw, x_zero, w_zero, flip, low, high
-    bint wraps, fit
+    bint wraps, fit             # wraps: blocks go on into the next pixel, see pl_wraps; fit: try float32
 
 
 cdef void pack_depthwise(pl_packing_task *task) noexcept nogil:
+    """Pack block after block: for each group of kr taps, kr weights of each channel; then set the parameters."""
     cdef DepthwisePacking *p = <DepthwisePacking *>task
     cdef const pl_tile *tile = &task.slots.dw8
     cdef int16_t order[4 * PL_MAX_TAPS]
@@ -45,9 +46,9 @@ cdef void pack_depthwise(pl_packing_task *task) noexcept nogil:
     cdef int32_t total[MAX_NR]
     cdef int32_t any_weight[MAX_NR]
     cdef int32_t channels[MAX_NR]
-    cdef bint wide = tile.bytes == 2
-    cdef ptrdiff_t nr = tile.nr, size = p.blocks * nr, b, i, at, channel
-    cdef int64_t zero = p.x_zero + (0 if wide else tile.offset), start
+    cdef bint words = tile.bytes == 2
+    cdef ptrdiff_t nr = tile.nr, size = p.blocks * nr, b, i, first, channel
+    cdef int64_t zero = p.x_zero + (0 if words else tile.offset), start
     cdef const uint8_t *line
     cdef int8_t value
     for b in range(p.blocks):
@@ -60,16 +61,16 @@ cdef void pack_depthwise(pl_packing_task *task) noexcept nogil:
             if order[t] < 0:
                 continue
             line = p.w + order[t] * p.channels
-            at = b * taps * nr + t // tile.kr * nr * tile.kr + t % tile.kr
+            first = b * taps * nr + t // tile.kr * nr * tile.kr + t % tile.kr
             for i in range(nr):
                 if channels[i] < p.channels:
                     value = <int8_t>(line[channels[i]] ^ p.flip)
                     total[i] += value
                     any_weight[i] |= value
-                    if wide:
-                        (<int16_t *>p.packed)[at + i * tile.kr] = value - p.w_zero
+                    if words:
+                        (<int16_t *>p.packed)[first + i * tile.kr] = value - p.w_zero
                     else:
-                        p.packed[at + i * tile.kr] = value
+                        p.packed[first + i * tile.kr] = value
         for i in range(nr):
             channel = channels[i]
             if channel >= p.channels:
@@ -79,19 +80,19 @@ cdef void pack_depthwise(pl_packing_task *task) noexcept nogil:
                 set_column(p.parameters, size, b * nr + i, start, p.multipliers[channel * p.step],
                            p.shifts[channel * p.step])
             else:
-                set_constant(p.parameters, size, b * nr + i, start, p.multipliers[channel * p.step],
-                             p.shifts[channel * p.step])
+                set_constant_column(p.parameters, size, b * nr + i, start, p.multipliers[channel * p.step],
+                                    p.shifts[channel * p.step])
     finish_columns(p.parameters, size)
     if p.fit:
         fit_columns(task.slots, p.parameters, size, NULL, p.fh * p.fw, p.low, p.high, NULL, 0)
 
 
 def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filter, ends=None):
-    """Pack weights (1, fh, fw, c) of an 8-bit depthwise convolution in blocks of channels; a column may be a line.
+    """Pack weights (1, fh, fw, c) of an 8-bit depthwise convolution for the slot depthwise_q8, in blocks of channels.
 
-    bias: int32 (c,) or None; multipliers, shifts: int32 (c,) or (1,) for all; zero points as of int8; filter: as in
+    bias: int32 (c,) or None; multipliers, shifts: int32 (c,), or (1,) for all; zero points: as of int8; filter: as in
     ConvQ8; ends: see packing.pack_q8.
-    Returns (weights, parameters); deferred until finish_packing().
+    Returns (weights, parameters), which are ready after finish_packing().
     """
     cdef int fh = filter[0], fw = filter[1], low = 0, high = 0
     cdef int16_t order[4 * PL_MAX_TAPS]
@@ -99,7 +100,7 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
         raise ValueError(f"a depthwise filter of {fh} x {fw} taps; at most {PL_MAX_TAPS} are supported")
     cdef ptrdiff_t c = w.shape[3], nr = slots.dw8.nr
     cdef ptrdiff_t wraps = pl_wraps(&slots.dw8, c, fh, fw, filter[3], filter[5])
-    cdef ptrdiff_t blocks = wraps if wraps else padded(c, nr) // nr
+    cdef ptrdiff_t blocks = wraps if wraps else round_up(c, nr) // nr
     cdef ptrdiff_t packed_bytes = pl_tap_order(&slots.dw8, fh, fw, order) * blocks * nr * slots.dw8.bytes
     cdef ptrdiff_t nbytes = PARAMETERS * blocks * nr * 4
     flat, packed, rows = np.ascontiguousarray(w), pooled(packed_bytes), pooled(nbytes)
@@ -112,14 +113,15 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
     cdef void *m = memory_of(multipliers, 4 * one)
     cdef void *e = memory_of(shifts, 4 * one)
     cdef void *to = memory_of(packed, packed_bytes)
-    cdef void *at = memory_of(rows, nbytes)
+    cdef void *columns = memory_of(rows, nbytes)
     if not fh * fw * c:
         return packed, parameters
     cdef DepthwisePacking *p = <DepthwisePacking *>calloc(1, sizeof(DepthwisePacking))
     if p == NULL:
         raise MemoryError("no memory to pack weights")
     p.task.run = pack_depthwise
-    p.w, p.packed, p.parameters, p.bias = <const uint8_t *>values, <uint8_t *>to, <int32_t *>at, <const int32_t *>start
+    p.w, p.packed = <const uint8_t *>values, <uint8_t *>to
+    p.parameters, p.bias = <int32_t *>columns, <const int32_t *>start
     p.multipliers, p.shifts, p.step = <const int32_t *>m, <const int32_t *>e, one > 1
     p.channels, p.blocks, p.wraps = c, blocks, wraps != 0
     p.fh, p.fw, p.x_zero, p.w_zero, p.flip = fh, fw, x_zero, w_zero, 0x80 if w.dtype == UINT8 else 0

@@ -1,4 +1,4 @@
-"""The end of SSD detectors: boxes decoded from anchors, and non-maximum suppression."""
+"""The post-processing of SSD detectors: decoding boxes from anchors, and non-maximum suppression."""
 from libc.math cimport exp
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -15,15 +15,17 @@ cdef struct Numbers:            # floats, or bytes with a table of floats
 
 
 cdef class DetectionPostProcess(Kernel):
-    """TFLite_Detection_PostProcess for n boxes with `classes` scores each, possibly after that of the background.
+    """TFLite_Detection_PostProcess for n boxes with `classes` scores each.
 
-    encodings: (n, 4 or more), scores: (n, classes or classes + 1), anchors: (n, 4), each float32, or 8-bit codes as
-    uint8 with a table (256,) of float32, which is None for float32.  Encodings and anchors are y, x, h, w.
-    boxes: (m, 4), labels: (m,), confidences: (m,), count: (1,): the float32 results, zeros beyond their number.
-    scales: the four divisors of the encodings, float32.  regular: suppress class by class, keeping at most `per_class`
-    boxes of each, instead of all boxes at once by their best score, with the `per_box` best classes of each box.
-    decoded: (n, 4) float32, heap: (n,) uint64, chosen, chosen_class: (most,) int32, chosen_score: (most,) float32,
-    order: (classes,) int32: scratch.
+    encodings: (n, 4 or more); scores: (n, classes), or (n, classes + 1) with the background first; anchors: (n, 4).
+    Each is float32 (its table is None), or 8-bit codes as uint8 with a table (256,) of their float32 values.  Encodings
+    and anchors begin with y, x, h, w.
+    boxes: (m, 4), labels: (m,), confidences: (m,), count: (1,): the results, float32, zeros after the last one.
+    scales: the four divisors of encodings, float32; most: detections, at most.
+    regular: suppress each class by itself, and keep up to `per_class` boxes of it.  Otherwise suppress all boxes at
+    once, by their best score, and report the `per_box` best classes of each.
+    Scratch: decoded (n, 4) float32; heap (n,) uint64; chosen and chosen_class (most,) int32; chosen_score (most,)
+    float32; order (classes,) int32.
     """
     ERRORS = {1: "a box has its minimum above its maximum: an anchor or an encoding's scale is negative"}
     cdef Numbers encodings, scores, anchors
@@ -31,12 +33,12 @@ cdef class DetectionPostProcess(Kernel):
     cdef float score_threshold, overlap_threshold
     cdef float scales[4]
     cdef bint regular
-    cdef uint32_t flip
+    cdef uint32_t flip          # XORed to 8-bit scores to compare them as signed ones
     cdef float[:, ::1] boxes, decoded
     cdef float[::1] labels, confidences, count, chosen_score
     cdef uint64_t[::1] heap
     cdef int32_t[::1] chosen, chosen_class, order
-    cdef list kept              # the arrays that Numbers points to
+    cdef list owners        # the arrays that Numbers points to
 
     def __init__(self, encodings, scores, anchors, *, encodings_table, scores_table, anchors_table,
                  float[:, ::1] boxes, float[::1] labels, float[::1] confidences, float[::1] count,
@@ -45,10 +47,10 @@ cdef class DetectionPostProcess(Kernel):
                  float score_threshold, float overlap_threshold, uint32_t flip, float[:, ::1] decoded,
                  uint64_t[::1] heap, int32_t[::1] chosen, int32_t[::1] chosen_class, float[::1] chosen_score,
                  int32_t[::1] order):
-        self.kept = []
-        self.encodings = numbers(self.kept, encodings, encodings_table)
-        self.scores = numbers(self.kept, scores, scores_table)
-        self.anchors = numbers(self.kept, anchors, anchors_table)
+        self.owners = []
+        self.encodings = numbers(self.owners, encodings, encodings_table)
+        self.scores = numbers(self.owners, scores, scores_table)
+        self.anchors = numbers(self.owners, anchors, anchors_table)
         self.n, self.encoding_width = encodings.shape
         self.score_width = scores.shape[1]
         self.boxes, self.labels, self.confidences, self.count = boxes, labels, confidences, count
@@ -65,7 +67,7 @@ cdef class DetectionPostProcess(Kernel):
         self.fn = <kernel_fn>detect
 
 
-cdef Numbers numbers(list kept, array, table) except *:
+cdef Numbers numbers(list owners, array, table) except *:
     cdef const float[:, ::1] values
     cdef const uint8_t[:, ::1] codes
     cdef const float[::1] entries
@@ -78,7 +80,7 @@ cdef Numbers numbers(list kept, array, table) except *:
     else:
         codes, entries = array, table
         result.codes, result.table = &codes[0, 0], &entries[0]
-    kept += [array, table]
+    owners += [array, table]
     return result
 
 
@@ -103,7 +105,7 @@ cdef int detect(DetectionPostProcess self, pl_pool *pool) noexcept nogil:
 
 
 cdef bint decode(DetectionPostProcess self) noexcept nogil:
-    """Boxes from their encodings, in float64 up to the distances of corners; False if a box has a negative side."""
+    """Decode all boxes; False if a box has a negative side.  The reference rounds to float32 in these places."""
     cdef Py_ssize_t i
     cdef float y, x, half_h, half_w
     cdef double anchor_y, anchor_x, anchor_h, anchor_w
@@ -123,12 +125,13 @@ cdef bint decode(DetectionPostProcess self) noexcept nogil:
 
 
 cdef inline double unscaled(DetectionPostProcess self, Py_ssize_t i, int k) noexcept nogil:
+    """Component k of the encoding of box i, divided by its scale."""
     return <double>at(&self.encodings, i * self.encoding_width + k) / <double>self.scales[k]
 
 
 # ---- suppression of one list of scores -----------------------------------------------------------------------
 cdef inline uint64_t ranked(float score, Py_ssize_t i) noexcept nogil:
-    """A number that rises with the score and, among equal scores, falls with the index."""
+    """A sort key: it rises with the score and, among equal scores, falls with the index i, which it contains."""
     cdef uint32_t bits
     score += 0                          # -0.0 equals 0.0
     memcpy(&bits, &score, 4)
@@ -137,7 +140,7 @@ cdef inline uint64_t ranked(float score, Py_ssize_t i) noexcept nogil:
 
 
 cdef void sift(uint64_t *heap, Py_ssize_t root, Py_ssize_t n) noexcept nogil:
-    """Move heap[root] down until no child is larger."""
+    """Restore the max-heap of n keys after heap[root] was replaced: move it down until no child is larger."""
     cdef uint64_t value = heap[root]
     cdef Py_ssize_t child = 2 * root + 1
     while child < n:
@@ -151,7 +154,10 @@ cdef void sift(uint64_t *heap, Py_ssize_t root, Py_ssize_t n) noexcept nogil:
 
 
 cdef Py_ssize_t suppress(DetectionPostProcess self, Py_ssize_t n, Py_ssize_t most, int32_t *chosen) noexcept nogil:
-    """Select boxes from self.heap[:n], best first, that overlap no selected one by more than the threshold."""
+    """Choose up to `most` boxes of self.heap[:n], best first, skipping those that overlap a chosen one too much.
+
+    Returns their number; chosen: gets their indices.
+    """
     cdef Py_ssize_t i, taken = 0
     cdef uint64_t *heap = &self.heap[0]
     cdef Box *boxes = <Box *>&self.decoded[0, 0]
@@ -177,6 +183,7 @@ cdef Py_ssize_t suppress(DetectionPostProcess self, Py_ssize_t n, Py_ssize_t mos
 
 # ---- all classes at once -------------------------------------------------------------------------------------
 cdef void all_at_once(DetectionPostProcess self) noexcept nogil:
+    """Suppress boxes by the score of their best class; report the best classes of each survivor."""
     cdef Py_ssize_t i, j, n = 0, taken, row, count, background = self.score_width - self.classes
     cdef Py_ssize_t classes = min(self.per_box, self.classes)
     cdef float score
@@ -202,7 +209,7 @@ cdef void all_at_once(DetectionPostProcess self) noexcept nogil:
 
 
 cdef void best_classes(DetectionPostProcess self, Py_ssize_t box, Py_ssize_t count, int32_t *best) noexcept nogil:
-    """The best class, the first of equals, of each of `count` boxes (up to 16)."""
+    """Set best to the best class of each of `count` boxes (up to 16), the first one among equal scores."""
     cdef Py_ssize_t start = box * self.score_width + self.score_width - self.classes
     if self.scores.codes == NULL:
         slots.arg_max_f32(self.classes, count, 1, self.score_width, self.scores.values + start, 0, best)
@@ -211,14 +218,18 @@ cdef void best_classes(DetectionPostProcess self, Py_ssize_t box, Py_ssize_t cou
 
 
 cdef void put(DetectionPostProcess self, Py_ssize_t i, Py_ssize_t box, Py_ssize_t label, float score) noexcept nogil:
+    """Write detection number i."""
     memcpy(&self.boxes[i, 0], &self.decoded[box, 0], sizeof(Box))
     self.labels[i] = label
     self.confidences[i] = score
 
 
-# Classes of equal score have the order of libstdc++'s std::partial_sort, as in TensorFlow Lite: a heap of the first
-# `most`, with the worst on top, takes in better ones, and is then sorted.
 cdef void sort_best(const Numbers *x, Py_ssize_t row, int32_t *order, Py_ssize_t n, Py_ssize_t most) noexcept nogil:
+    """Set order[:most] to the indices of the `most` best of the n scores from x[row] on, best first.
+
+    As in TensorFlow Lite, equal scores come in the order of libstdc++'s std::partial_sort: a heap of the first `most`,
+    with the worst on top, takes in better ones, and is then sorted.
+    """
     cdef Py_ssize_t i
     cdef int32_t value
     for i in range(n):
@@ -236,7 +247,7 @@ cdef void sort_best(const Numbers *x, Py_ssize_t row, int32_t *order, Py_ssize_t
 
 cdef void sink(const Numbers *x, Py_ssize_t row, int32_t *order, Py_ssize_t hole, Py_ssize_t n,
                int32_t value) noexcept nogil:
-    """Put `value` in a heap with an empty place: the hole moves down to a leaf, the value up from there."""
+    """Put `value` into the heap of n at the empty place `hole`: the hole moves down to a leaf, the value up from it."""
     cdef Py_ssize_t top = hole, child = hole
     cdef float score = at(x, row + value)
     while child < (n - 1) // 2:
@@ -257,7 +268,7 @@ cdef void sink(const Numbers *x, Py_ssize_t row, int32_t *order, Py_ssize_t hole
 
 # ---- class by class ------------------------------------------------------------------------------------------
 cdef void by_class(DetectionPostProcess self) noexcept nogil:
-    """The best survivors of all classes; among equal scores the lower class and the earlier box come first."""
+    """Suppress each class by itself, and report the best survivors of all; ties go to the lower class, then box."""
     cdef Py_ssize_t c, i, j, n, taken, kept = 0, background = self.score_width - self.classes
     cdef float score
     cdef int32_t *survivors = &self.order[0]

@@ -1,6 +1,6 @@
 """Element-wise kernels: functions of one operand, of two operands with broadcasting, and chains of them.
 
-This file is longer than others, since chains run the functions of both kinds and share their limits.
+This file is longer than others because chains run functions of both kinds and share their limits.
 """
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport uint8_t
@@ -21,17 +21,17 @@ from pylite._core.simd cimport (
 )
 
 cdef enum:
-    MAX_OUTER = 7      # outer dimensions of a broadcast; the last of eight is the row
-    SHORT = 512        # bytes; shorter rows are first copied side by side, in blocks of
-    BLOCK = 8192
-    PARALLEL_THRESHOLD = 16384     # elements; fewer finish before another thread starts
-    PIECE = 4096       # least elements of a thread
-    LONG = 4096        # bytes from which on it pays to look for the lines of a table
-    CHAIN_ARRAYS = 9   # of a chain, that may move
-    LONGEST = 16       # functions of a chain; passes read it as CHAIN_LENGTH
+    MAX_OUTER = 7           # most dimensions of a broadcast outside the row
+    SHORT = 512             # shorter rows, in bytes, are copied side by side first,
+    BLOCK = 8192            # in blocks of so many bytes
+    PARALLEL_THRESHOLD = 16384      # elements; fewer finish before another thread starts
+    PIECE = 4096            # least number of elements for a thread
+    LINES_FROM = 4096       # elements from which on analysing a look-up table for lines8 pays
+    CHAIN_ARRAYS = 9        # a chain's arrays that Kernel.moved() can replace
+    MAX_CHAIN = 16          # most functions of a chain; passes read it as CHAIN_LENGTH
 cdef uint8_t nothing = 0
-CHAIN_LENGTH = LONGEST
-# Functions of float32 that take subnormal numbers for 0, alone or in a chain of them and of the SIMPLE ones.
+CHAIN_LENGTH = MAX_CHAIN
+# float32 functions that flush subnormal numbers; a chain of them and of SIMPLE functions does so, too.
 ARITHMETIC = frozenset(name + "_f32" for name in (
     "add", "div", "elu", "exp", "gelu", "gelu_tanh", "hard_swish", "leaky_relu", "logistic", "mul", "prelu", "square",
     "squared_difference", "sub", "tanh"))
@@ -39,20 +39,20 @@ SIMPLE = frozenset(("abs_f32", "clamp_f32", "maximum_f32", "minimum_f32", "neg_f
 
 
 cdef uint8_t *bytes_of(array, Py_ssize_t *size, int flags=PyBUF_SIMPLE) except NULL:
-    """The first byte of a contiguous array, which the kernel keeps alive, and its size; not NULL for an empty array.
+    """The first byte of a contiguous array; size: gets its bytes.  Not NULL even for an empty array.
 
-    It takes a sixth of the time of a memoryview.
+    The kernel keeps the array alive.  A memoryview would take six times as long.
     """
     cdef Py_buffer view
     PyObject_GetBuffer(array, &view, flags)
-    cdef uint8_t *at = <uint8_t *>view.buf
+    cdef uint8_t *first = <uint8_t *>view.buf
     size[0] = view.len
     PyBuffer_Release(&view)
-    return at if size[0] else &nothing
+    return first if size[0] else &nothing
 
 
 cdef const void *pointer(const uint8_t[::1] array) noexcept:
-    """The first byte; not NULL even for an empty array."""
+    """The first byte of an array; not NULL even for an empty one."""
     return <const void *>&array[0] if array.shape[0] else <const void *>&nothing
 
 
@@ -61,15 +61,15 @@ cdef struct UnaryLoop:
     pl_unary_fn kernel
     const uint8_t *x
     uint8_t *y
-    const void *p
-    ptrdiff_t n, x_size, y_size
+    const void *p           # parameters
+    ptrdiff_t n, x_size, y_size     # elements; bytes of each
 
 
 cdef class Unary(Kernel):
-    """y[i] = f(x[i]) with the micro-kernel `name` (PL_UNARY_SLOTS in elementwise.h).
+    """y[i] = f(x[i]), f being the micro-kernel `name` (PL_UNARY_SLOTS in elementwise.h).
 
-    n: number of elements; x, y: their bytes, (n * item size,) uint8, which may be the same memory; p: its parameters as
-    bytes or array of uint8, see simd.kernel_parameters.
+    n: number of elements; x, y: their bytes, (n * item size,) uint8; may be the same memory; p: parameters of f, bytes
+    or an array of uint8, see simd.kernel_parameters.
     """
     ARRAYS, SIZES = (2, 3), (1,)
     cdef UnaryLoop loop
@@ -77,7 +77,8 @@ cdef class Unary(Kernel):
 
     def __init__(self, str name, ptrdiff_t n, x, y, p=b""):
         cdef Py_ssize_t x_bytes, y_bytes
-        if name == "lut8" and n >= LONG and slots.lines8 != slots.lut8 and kernel_parameters("lines8", p) is not None:
+        if (name == "lut8" and n >= LINES_FROM and slots.lines8 != slots.lut8
+                and kernel_parameters("lines8", p) is not None):
             name = "lines8"
         self.memory, self.p = (x, y), kernel_parameters(name, p)
         self.loop.kernel = unary_kernel(name)
@@ -90,13 +91,14 @@ cdef class Unary(Kernel):
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef ptrdiff_t n = sizes[0]
-        cdef Unary made
-        if arrays[0] == NULL or arrays[1] == NULL or n * self.loop.n == 0 or (n >= LONG) != (self.loop.n >= LONG):
+        cdef Unary copy
+        if (arrays[0] == NULL or arrays[1] == NULL or n * self.loop.n == 0
+                or (n >= LINES_FROM) != (self.loop.n >= LINES_FROM)):
             return None
-        made = Unary.__new__(Unary)
-        made.fn, made.subnormals, made.p, made.loop = self.fn, self.subnormals, self.p, self.loop
-        made.loop.n, made.loop.x, made.loop.y = n, <const uint8_t *>arrays[0].at, <uint8_t *>arrays[1].at
-        return made
+        copy = Unary.__new__(Unary)
+        copy.fn, copy.subnormals, copy.p, copy.loop = self.fn, self.subnormals, self.p, self.loop
+        copy.loop.n, copy.loop.x, copy.loop.y = n, <const uint8_t *>arrays[0].at, <uint8_t *>arrays[1].at
+        return copy
 
 
 cdef int run_unary(Unary self, pl_pool *pool) noexcept nogil:
@@ -111,9 +113,9 @@ cdef void unary_range(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
 
 # ---- one operand, parameters for each index of an axis -----------------------------------------------------
 cdef class UnaryPerAxis(Kernel):
-    """y[o, c, i] = f_c(x[o, c, i]) with the micro-kernel `name`.
+    """y[o, c, i] = f(x[o, c, i]) with parameters for each channel c; f: the micro-kernel `name`.
 
-    shape: (outer, channels, inner); x, y: bytes as for Unary; p: the parameters of each channel, (channels * k,).
+    shape: (outer, channels, inner); x, y: bytes, as for Unary; p: the parameters of all channels, one after another.
     """
     cdef UnaryLoop loop
     cdef ptrdiff_t channels, inner, p_size
@@ -156,21 +158,23 @@ cdef struct BinaryLoop:
     const uint8_t *b
     uint8_t *y
     const void *p
-    ptrdiff_t rows, n, a_size, b_size, y_size
-    int outer, a_step, b_step
-    bint a_dense, b_dense           # strided like y
-    bint a_row, b_row               # one row, which all others repeat
+    ptrdiff_t rows, n               # rows of y; elements of a row
+    ptrdiff_t a_size, b_size, y_size        # bytes of an element
+    int outer                       # dimensions outside the row
+    int a_step, b_step              # elements between neighbours in a row; 0: repeated
+    bint a_dense, b_dense           # not broadcast: strided like y
+    bint a_row, b_row               # all rows are the same one
     ptrdiff_t shape[MAX_OUTER]
     ptrdiff_t a_strides[MAX_OUTER]
     ptrdiff_t b_strides[MAX_OUTER]
 
 
 cdef class Binary(Kernel):
-    """y = f(a, b) with broadcasting, with the micro-kernel `name` (PL_BINARY_SLOTS in elementwise.h).
+    """y = f(a, b) with broadcasting, f being the micro-kernel `name` (PL_BINARY_SLOTS in elementwise.h).
 
-    shape: of y, collapsed (shapes.collapse); a_strides, b_strides: in elements, 0 along axes where the operand repeats;
-    a, b, y: bytes, (elements * item size,) uint8; y may be the memory of an operand of the same size; p: the
-    parameters, see simd.kernel_parameters.
+    shape: of y, collapsed (shapes.collapse); a_strides, b_strides: in elements, 0 along broadcast axes; a, b, y: bytes,
+    (elements * item size,) uint8; y may be the memory of an operand of the same size; p: parameters of f, see
+    simd.kernel_parameters.
     """
     ARRAYS, SIZES = (2, 3, 4), (1, "a_strides", "b_strides")
     cdef BinaryLoop loop
@@ -187,41 +191,41 @@ cdef class Binary(Kernel):
         loop.a_size, loop.b_size = item_size(a_bytes, shape, a_strides), item_size(b_bytes, shape, b_strides)
         self.broadcast(shape, a_strides, b_strides)
         loop.y_size = y_bytes // max(loop.rows * loop.n, 1)
-        self.algorithm = self.way()
+        self.algorithm = self.row_order()
         self.fn = <kernel_fn>run_binary
         if name in ARITHMETIC:
             self.subnormals = FLUSH
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef BinaryLoop *loop
-        cdef Binary made
+        cdef Binary copy
         if self.loop.rows * self.loop.n == 0 or arrays[2] == NULL:
             return None
-        made = Binary.__new__(Binary)
-        made.fn, made.subnormals, made.p, made.loop = self.fn, self.subnormals, self.p, self.loop
-        loop = &made.loop
+        copy = Binary.__new__(Binary)
+        copy.fn, copy.subnormals, copy.p, copy.loop = self.fn, self.subnormals, self.p, self.loop
+        loop = &copy.loop
         if arrays[0] == NULL:
-            made.a = self.a
+            copy.a = self.a
         else:
             loop.a = <const uint8_t *>arrays[0].at
         if arrays[1] == NULL:
-            made.b = self.b
+            copy.b = self.b
         else:
             loop.b = <const uint8_t *>arrays[1].at
         loop.y = <uint8_t *>arrays[2].at
-        made.broadcast(sizes[0], sizes[1], sizes[2])
+        copy.broadcast(sizes[0], sizes[1], sizes[2])
         if loop.rows * loop.n == 0:
             return None
-        made.algorithm = made.way()
-        return made
+        copy.algorithm = copy.row_order()
+        return copy
 
-    cdef str way(self):
-        """How rows are read, for users."""
+    cdef str row_order(self):
+        """The order in which rows are computed, for `pylite inspect`."""
         return "all in one row" if self.loop.rows == 1 else (
             "short rows side by side" if self.loop.n * self.loop.y_size < SHORT else "row by row")
 
     cdef int broadcast(self, tuple shape, tuple a_strides, tuple b_strides) except -1:
-        """Set the loops over operands whose elements have a known size."""
+        """Set shape and strides; the sizes of elements are set."""
         cdef BinaryLoop *loop = &self.loop
         cdef Py_ssize_t i
         loop.rows, loop.n, loop.a_step, loop.b_step = 1, 1, 1, 1
@@ -244,7 +248,7 @@ cdef class Binary(Kernel):
 
 
 cdef ptrdiff_t item_size(Py_ssize_t nbytes, tuple shape, tuple strides) except -1:
-    """Bytes of one element of an operand of `nbytes`."""
+    """Bytes of an element of an operand with `nbytes` bytes in all."""
     cdef ptrdiff_t elements = 1
     cdef Py_ssize_t i
     if len(shape) != len(strides):
@@ -262,14 +266,14 @@ cdef int run_binary(Binary self, pl_pool *pool) noexcept nogil:
     return 0
 
 
-cdef struct Place:          # an element of y
-    ptrdiff_t index[MAX_OUTER]
+cdef struct RowPosition:    # of an element of y
+    ptrdiff_t index[MAX_OUTER]      # of its row
     ptrdiff_t column
-    const uint8_t *a        # rows of the operands
+    const uint8_t *a        # the operands' rows
     const uint8_t *b
 
 
-cdef void find_place(const BinaryLoop *loop, ptrdiff_t element, Place *at) noexcept nogil:
+cdef void seek_row(const BinaryLoop *loop, ptrdiff_t element, RowPosition *at) noexcept nogil:
     cdef ptrdiff_t row = element // loop.n
     cdef int i
     at.column, at.a, at.b = element % loop.n, loop.a, loop.b
@@ -280,7 +284,7 @@ cdef void find_place(const BinaryLoop *loop, ptrdiff_t element, Place *at) noexc
         at.b += at.index[i] * loop.b_strides[i]
 
 
-cdef void next_row(const BinaryLoop *loop, Place *at) noexcept nogil:
+cdef void next_row(const BinaryLoop *loop, RowPosition *at) noexcept nogil:
     cdef int i
     at.column = 0
     for i in range(loop.outer - 1, -1, -1):
@@ -295,11 +299,11 @@ cdef void next_row(const BinaryLoop *loop, Place *at) noexcept nogil:
 
 
 cdef void binary_range(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Elements begin..end-1 of y; they may begin and end inside a row."""
+    """Compute elements begin to end - 1 of y, row by row; the range may begin and end inside a row."""
     cdef BinaryLoop *loop = <BinaryLoop *>ctx
     cdef ptrdiff_t count
-    cdef Place at
-    find_place(loop, begin, &at)
+    cdef RowPosition at
+    seek_row(loop, begin, &at)
     while begin < end:
         count = min(loop.n - at.column, end - begin)
         loop.kernel(count, at.a + at.column * loop.a_step * loop.a_size, loop.a_step,
@@ -310,44 +314,44 @@ cdef void binary_range(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) no
 
 cdef void expand(uint8_t *to, const uint8_t *x, int step, ptrdiff_t size, ptrdiff_t n, ptrdiff_t rows,
                  ptrdiff_t stride) noexcept nogil:
-    """Copy `rows` rows of n elements of `size` bytes, `stride` bytes apart, side by side; step 0 repeats an element.
+    """Copy `rows` rows of n elements of `size` bytes side by side.  Rows are `stride` bytes apart.
 
-    Up to PL_REPEAT_SLACK bytes behind them are written, too.
+    step: 0 if a row repeats one element, else 1.  Up to PL_REPEAT_SLACK bytes behind the copy are overwritten.
     """
-    cdef ptrdiff_t i, done = n * size, whole = rows * done
+    cdef ptrdiff_t i, done = n * size, total = rows * done
     if step and stride == done:
-        memmove(to, x, whole)
+        memmove(to, x, total)
     elif step == 0 and stride == size and size <= 4:
         slots.repeat_items(size, rows, n, x, to)
     elif rows > 1 and stride:
         for i in range(rows):
             expand(to + i * done, x + i * stride, step, size, n, 1, 0)
     elif step == 0 and size == 1:
-        memset(to, x[0], whole)
+        memset(to, x[0], total)
     else:
         if step == 0:
             done = size
         memmove(to, x, done)
-        while done < whole:             # twice as much each time
-            memmove(to + done, to, min(done, whole - done))
+        while done < total:             # double the copy
+            memmove(to + done, to, min(done, total - done))
             done *= 2
 
 
 cdef void binary_blocks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """The same for short rows: the micro-kernel gets many of them side by side."""
+    """binary_range() for short rows: copy many of them side by side, then call the micro-kernel once."""
     cdef BinaryLoop *loop = <BinaryLoop *>ctx
     cdef uint8_t left[BLOCK + PL_REPEAT_SLACK]
     cdef uint8_t right[BLOCK + PL_REPEAT_SLACK]
-    cdef ptrdiff_t together = BLOCK // max(loop.a_size, loop.b_size) // loop.n, filled, count, rows, first
-    cdef ptrdiff_t most = (together - 1) * loop.n       # so each block begins in the same column
+    cdef ptrdiff_t rows_per_block = BLOCK // max(loop.a_size, loop.b_size) // loop.n, filled, count, rows, first
+    cdef ptrdiff_t most = (rows_per_block - 1) * loop.n     # whole rows, so each block begins in the same column
     cdef int last = loop.outer - 1
-    cdef Place at
-    find_place(loop, begin, &at)
+    cdef RowPosition at
+    seek_row(loop, begin, &at)
     first = at.column
     if loop.a_row:
-        expand(left, loop.a, loop.a_step, loop.a_size, loop.n, together, 0)
+        expand(left, loop.a, loop.a_step, loop.a_size, loop.n, rows_per_block, 0)
     if loop.b_row:
-        expand(right, loop.b, loop.b_step, loop.b_size, loop.n, together, 0)
+        expand(right, loop.b, loop.b_step, loop.b_size, loop.n, rows_per_block, 0)
     while begin < end:
         filled = 0
         while filled < most and begin + filled < end:
@@ -375,53 +379,56 @@ cdef void binary_blocks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) n
 
 
 def tabulate(c, str name, p, bint first):
-    """The results of a binary micro-kernel for each byte and the single element of c, its first or second operand."""
-    every, table, one = bytes(range(256)), bytearray(256), c.reshape(-1).view("uint8")
+    """The look-up table of a binary micro-kernel, one operand of which is constant: the single element of c.
+
+    first: is c the first operand?
+    """
+    all_bytes, table, one = bytes(range(256)), bytearray(256), c.reshape(-1).view("uint8")
     if first:
-        Binary(name, (256,), one, every, table, a_strides=(0,), b_strides=(1,), p=p).run()
+        Binary(name, (256,), one, all_bytes, table, a_strides=(0,), b_strides=(1,), p=p).run()
     else:
-        Binary(name, (256,), every, one, table, a_strides=(1,), b_strides=(0,), p=p).run()
+        Binary(name, (256,), all_bytes, one, table, a_strides=(1,), b_strides=(0,), p=p).run()
     return table
 
 
 def repeat(row, k):
-    """The bytes of an array's elements, k times."""
+    """The bytes of an array, k times."""
     return bytearray(row.tobytes() * k)
 
 
 # ---- several functions in sequence ----------------------------------------------------------------------------
-cdef struct Step:
-    pl_unary_fn unary           # or
-    pl_binary_fn binary
-    const uint8_t *a            # NULL: the result of the previous step
+cdef struct Step:               # one function of a chain
+    pl_unary_fn unary           # either this or
+    pl_binary_fn binary         # this is not NULL
+    const uint8_t *a            # operands; NULL: the result of the previous step
     const uint8_t *b
-    const void *p
+    const void *p               # parameters
     ptrdiff_t a_size, b_size    # bytes from one element to the next; 0 for a single element
-    int a_index, b_index        # among the arrays of the kernel, -1 for that result
-    ptrdiff_t size              # of an element of the result
+    int a_index, b_index        # index among the kernel's arrays; -1: the result of the previous step
+    ptrdiff_t size              # bytes of an element of the result
 
 
 cdef inline const uint8_t *operand_at(const int *index, const Strided **arrays, const uint8_t *before) noexcept:
-    """Where an operand lies, which lay at `before`."""
+    """The address of an operand, which was `before`, after arrays have moved."""
     if before == NULL or index[0] >= CHAIN_ARRAYS or arrays[1 + index[0]] == NULL:
         return before
     return <const uint8_t *>arrays[1 + index[0]].at
 
 
 cdef class Chain(Kernel):
-    """Functions of one or two operands, each applied to the result of the previous one, a block at a time.
+    """Functions of one or two operands, each applied to the result of the previous one, block by block in cache.
 
-    n: number of elements.  steps: (micro-kernel, operands, p, size) of each.  operands: pairs of an index of `arrays`
-    and the bytes of an element, 0 for a single element; index -1 is the result of the step before.  p: the index of
-    its parameters.  size: bytes of an element of the result.  y: bytes; may be the memory of an operand with elements
-    of that size.
+    n: number of elements; y: bytes; may be the memory of an operand with elements of the same size.
+    steps: (micro-kernel, operands, p, size) of each function.  operands: one or two pairs of an index in `arrays`, -1
+    for the result of the previous step, and the bytes of an element, 0 for a single element; p: the index of the
+    parameters in `arrays`; size: bytes of an element of the result.
     """
     ARRAYS, SIZES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11), (0,)
-    cdef Step steps[LONGEST]
+    cdef Step steps[MAX_CHAIN]
     cdef ptrdiff_t n, block
     cdef int count
     cdef list parameters
-    cdef tuple arrays       # those that are not in `memory`
+    cdef tuple arrays       # operands and parameters that are not in the arena
     cdef uint8_t *y
 
     def __init__(self, ptrdiff_t n, tuple steps, y, *arrays):
@@ -430,8 +437,8 @@ cdef class Chain(Kernel):
         cdef Py_ssize_t nbytes
         self.parameters, self.arrays, self.memory, self.n = [], arrays, y, n
         self.y = bytes_of(y, &nbytes, PyBUF_WRITABLE)
-        if len(steps) > LONGEST:
-            raise ValueError(f"a chain of {len(steps)} functions; at most {LONGEST} can follow one another")
+        if len(steps) > MAX_CHAIN:
+            raise ValueError(f"a chain of {len(steps)} functions; at most {MAX_CHAIN} can follow one another")
         for name, operands, p, size in steps:
             step = &self.steps[self.count]
             step.a_index, step.b_index = operands[0][0], operands[len(operands) - 1][0]
@@ -451,26 +458,26 @@ cdef class Chain(Kernel):
             self.subnormals = FLUSH
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef Chain made
+        cdef Chain copy
         cdef int i
         cdef list kept
         if arrays[0] == NULL or self.n * <ptrdiff_t>sizes[0] == 0:
             return None
-        made = Chain.__new__(Chain)
-        made.n, made.block, made.count, made.parameters = sizes[0], self.block, self.count, self.parameters
-        made.fn, made.subnormals, made.algorithm = self.fn, self.subnormals, self.algorithm
-        made.y = <uint8_t *>arrays[0].at
+        copy = Chain.__new__(Chain)
+        copy.n, copy.block, copy.count, copy.parameters = sizes[0], self.block, self.count, self.parameters
+        copy.fn, copy.subnormals, copy.algorithm = self.fn, self.subnormals, self.algorithm
+        copy.y = <uint8_t *>arrays[0].at
         for i in range(self.count):
-            made.steps[i] = self.steps[i]
-            made.steps[i].a = operand_at(&self.steps[i].a_index, arrays, self.steps[i].a)
+            copy.steps[i] = self.steps[i]
+            copy.steps[i].a = operand_at(&self.steps[i].a_index, arrays, self.steps[i].a)
             if self.steps[i].binary != NULL:
-                made.steps[i].b = operand_at(&self.steps[i].b_index, arrays, self.steps[i].b)
+                copy.steps[i].b = operand_at(&self.steps[i].b_index, arrays, self.steps[i].b)
         kept = list(self.arrays)
         for i in range(min(len(kept), CHAIN_ARRAYS)):
             if arrays[1 + i] != NULL:
                 kept[i] = None
-        made.arrays = tuple(kept)
-        return made
+        copy.arrays = tuple(kept)
+        return copy
 
     cdef const uint8_t *operand(self, tuple arrays, ptrdiff_t i) except? NULL:
         cdef Py_ssize_t nbytes
@@ -489,6 +496,7 @@ cdef int run_chain(Chain self, pl_pool *pool) noexcept nogil:
 
 
 cdef void chain_range(Chain self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Compute elements begin to end - 1, block by block; `blocks` holds the results between steps."""
     cdef uint8_t blocks[2][BLOCK]
     cdef const uint8_t *a
     cdef const uint8_t *b
@@ -496,7 +504,7 @@ cdef void chain_range(Chain self, ptrdiff_t begin, ptrdiff_t end, int thread) no
     cdef uint8_t *y
     cdef const Step *step
     cdef ptrdiff_t n, size = 0
-    cdef int i, at = 0
+    cdef int i, current = 0
     while begin < end:
         n = min(self.block, end - begin)
         for i in range(self.count):
@@ -504,9 +512,9 @@ cdef void chain_range(Chain self, ptrdiff_t begin, ptrdiff_t end, int thread) no
             a = before if step.a == NULL else step.a + begin * step.a_size
             b = before if step.b == NULL else step.b + begin * step.b_size
             if i and size != step.size:         # else the step overwrites its operand
-                at = 1 - at
+                current = 1 - current
             if i < self.count - 1:
-                y = blocks[at]
+                y = blocks[current]
             else:
                 y = self.y + begin * step.size
             if step.unary != NULL:

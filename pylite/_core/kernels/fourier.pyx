@@ -4,13 +4,13 @@ import numpy as np
 from libc.math cimport hypot
 from libc.string cimport memset
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
-from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn
+from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided
+from pylite._core.simd cimport memory_of, parallel_for, pl_pool, pl_range_fn
 
 cdef enum:
-    LOCAL = 4224            # numbers of scratch on the stack
+    LOCAL = 4224            # float64 numbers of scratch that fit on the stack
 
-STACK_NUMBERS = LOCAL       # for lowering, which reserves scratch for more
+STACK_NUMBERS = LOCAL       # for lowering, which reserves scratch beyond this size
 
 
 cdef extern from "<math.h>" nogil:
@@ -18,12 +18,12 @@ cdef extern from "<math.h>" nogil:
 
 
 cdef class Rfft2d(Kernel):
-    """The two-dimensional transform of real images: y[u, v] = sum x[i, j] exp(-2 pi i (u i / height + v j / width)).
+    """2-D discrete Fourier transform of real images: y[u, v] = sum x[r, c] exp(-2 pi i (u r / height + v c / width)).
 
-    x: (n, rows, columns) float32, cut or padded with zeros to (height, width), which are powers of two; y: (n, height,
+    x: (n, rows, columns) float32, cropped or zero-padded to (height, width), which are powers of two; y: (n, height,
     2 * (width / 2 + 1)) float32, pairs of real and imaginary part; scratch: (m, height + max(height, 2), width + 2)
-    float64 for m images at a time, None up to LOCAL numbers.  Inside, all is float64, as in the reference: models
-    take logarithms and small powers of frequencies that hardly occur.
+    float64 for m images at a time, None if LOCAL numbers suffice for one.  Computed in float64, as in the reference:
+    models take logarithms and small powers of nearly absent frequencies, which magnify rounding errors.
     """
     cdef const float[:, :, ::1] x
     cdef float[:, :, ::1] y
@@ -62,17 +62,17 @@ cdef void small_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, int thread) 
 
 
 cdef void large_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Images that are divided among the slices of the scratch."""
+    """Transform the images that belong to slices begin to end - 1 of the scratch."""
     cdef ptrdiff_t i, n = self.y.shape[0], slices = self.scratch.shape[0]
     for i in range(begin, end):
         rfft2d_images(self, i * n // slices, (i + 1) * n // slices, &self.scratch[i, 0, 0])
 
 
 cdef void rfft2d_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, double *rows) noexcept nogil:
-    """rows: the spectra of `height` rows, and as much again, at least two, for what comes in between."""
+    """Transform images begin to end - 1.  rows: scratch for `height` spectra, and as much again, but at least two."""
     cdef ptrdiff_t i, r, k, h = self.height, w = self.width, line = 2 * (w // 2 + 1)
     cdef ptrdiff_t rows_present = min(h, self.x.shape[1]), columns = min(w, self.x.shape[2])
-    cdef double *between = rows + h * line
+    cdef double *scratch_row = rows + h * line
     cdef double *result
     cdef const float *x
     cdef float *y
@@ -80,12 +80,12 @@ cdef void rfft2d_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, double *row
         for r in range(rows_present):
             x = &self.x[i, r, 0]
             for k in range(columns):
-                between[k] = x[k]
-            memset(between + columns, 0, (w - columns) * sizeof(double))
-            real_row(between, between + line, w, &self.along_width[0] if w > 1 else NULL, &self.halves[0],
+                scratch_row[k] = x[k]
+            memset(scratch_row + columns, 0, (w - columns) * sizeof(double))
+            real_row(scratch_row, scratch_row + line, w, &self.along_width[0] if w > 1 else NULL, &self.halves[0],
                      rows + r * line)
         memset(rows + rows_present * line, 0, (h - rows_present) * line * sizeof(double))
-        result = transform(h, line // 2, &self.along_height[0], rows, between) if h > 1 else rows
+        result = transform(h, line // 2, &self.along_height[0], rows, scratch_row) if h > 1 else rows
         y = &self.y[i, 0, 0]
         for k in range(h * line):
             y[k] = <float>result[k]
@@ -93,7 +93,7 @@ cdef void rfft2d_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, double *row
 
 cdef void real_row(double *x, double *scratch, ptrdiff_t n, const double *turn, const double *halves,
                    double *y) noexcept nogil:
-    """The transform of n real numbers, from that of n / 2 complex ones; x is overwritten."""
+    """y = the transform of n real numbers x, computed as one of n / 2 complex numbers; x is overwritten."""
     cdef ptrdiff_t k, here, there, half = n // 2
     cdef double ar, ai, br, bi, sr, si, dr, di
     cdef double *z
@@ -115,9 +115,10 @@ cdef void real_row(double *x, double *scratch, ptrdiff_t n, const double *turn, 
 
 
 cdef double *transform(ptrdiff_t n, ptrdiff_t each, const double *turn, double *a, double *b) noexcept nogil:
-    """The transforms of `each` interleaved series of n complex numbers in a: in a or b, which are overwritten.
+    """Transform `each` interleaved series of n complex numbers; returns a or b, whichever holds the result.
 
-    Stockham's algorithm with radix 4 (and 2 at the end), which needs no reordering.
+    a: the series; b: as much scratch; both are overwritten.  turn: turns(n).
+    This is Stockham's algorithm with radix 4 (and 2 in the last step), which needs no bit reversal.
     """
     cdef ptrdiff_t groups = n // 4, m = each, j, k
     cdef double re, im, re2, im2, re3, im3, dr, di, sr, si, tr, ti, ur, ui
@@ -153,34 +154,24 @@ cdef double *transform(ptrdiff_t n, ptrdiff_t each, const double *turn, double *
 
 
 cdef class Abs(Kernel):
-    """Magnitudes: x: (2 n,) pairs of real and imaginary part; y: (n,) float32."""
-    cdef const float[::1] x
-    cdef float[::1] y
+    """Magnitudes of complex numbers.  x: (2 n,), pairs of real and imaginary part; y: (n,); both float32 or float64."""
+    cdef Strided x, y
 
-    def __init__(self, const float[::1] x, float[::1] y):
-        self.x, self.y = x, y
-        self.fn = <kernel_fn>magnitudes
+    def __init__(self, x, y):
+        set_strided(&self.x, x, 1)
+        set_strided(&self.y, y, 1, self.x.item, True)
+        memory_of(x, self.x.nbytes)     # raises where it is not contiguous
+        memory_of(y, self.y.nbytes)
+        self.memory, self.fn = (x, y), <kernel_fn>magnitudes
 
 
 cdef int magnitudes(Abs self, pl_pool *pool) noexcept nogil:
-    cdef Py_ssize_t i
+    cdef ptrdiff_t i
+    cdef const float *x = <const float *>self.x.at
+    cdef const double *x64 = <const double *>self.x.at
     for i in range(self.y.shape[0]):
-        self.y[i] = hypotf(self.x[2 * i], self.x[2 * i + 1])
-    return 0
-
-
-cdef class Abs64(Kernel):
-    """The same for float64."""
-    cdef const double[::1] x
-    cdef double[::1] y
-
-    def __init__(self, const double[::1] x, double[::1] y):
-        self.x, self.y = x, y
-        self.fn = <kernel_fn>magnitudes64
-
-
-cdef int magnitudes64(Abs64 self, pl_pool *pool) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(self.y.shape[0]):
-        self.y[i] = hypot(self.x[2 * i], self.x[2 * i + 1])
+        if self.x.item == 4:
+            (<float *>self.y.at)[i] = hypotf(x[2 * i], x[2 * i + 1])
+        else:
+            (<double *>self.y.at)[i] = hypot(x64[2 * i], x64[2 * i + 1])
     return 0

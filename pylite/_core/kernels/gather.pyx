@@ -1,4 +1,4 @@
-"""Kernels that pick elements by their indices; compiled for speed."""
+"""Kernels that gather elements along one axis; compiled for speed."""
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
@@ -6,8 +6,8 @@ from pylite._core.run.kernel cimport Kernel, Strided, kernel_fn, outside_arena, 
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:
-    GRAIN = 1 << 17         # bytes: the parallel threshold
-    SHORT_RUN = 128         # bytes: a longer run takes longer than a call of its own
+    GRAIN = 1 << 17         # least number of bytes for a thread
+    SHORT_RUN = 128         # bytes; longer runs are copied one by one
 
 
 cdef class Gather(Kernel):
@@ -21,7 +21,7 @@ cdef class Gather(Kernel):
     cdef const uint8_t *x
     cdef const uint8_t *indices
     cdef uint8_t *y
-    cdef tuple operands     # x and indices, None where the arena has them
+    cdef tuple operands     # x and indices; None if they are in the arena
     cdef Py_ssize_t width, batches, outer, size, count, run
 
     def __init__(self, x, indices, y, *, Py_ssize_t width, Py_ssize_t size, Py_ssize_t count, Py_ssize_t run,
@@ -39,15 +39,15 @@ cdef class Gather(Kernel):
             raise ValueError("the arrays do not have the sizes given")
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef Gather made
+        cdef Gather copy
         size, count, run, batches, outer = sizes
         if arrays[2] == NULL:
             return None
-        made = Gather.__new__(Gather)
-        made.width, made.x, made.indices = self.width, self.x, self.indices
-        made.operands = outside_arena(self.operands, arrays)
-        made.arrange(arrays, size, count, run, 1 if batches is None else batches, 1 if outer is None else outer)
-        return made
+        copy = Gather.__new__(Gather)
+        copy.width, copy.x, copy.indices = self.width, self.x, self.indices
+        copy.operands = outside_arena(self.operands, arrays)
+        copy.arrange(arrays, size, count, run, 1 if batches is None else batches, 1 if outer is None else outer)
+        return copy
 
     cdef void arrange(self, const Strided **arrays, Py_ssize_t size, Py_ssize_t count, Py_ssize_t run,
                       Py_ssize_t batches, Py_ssize_t outer) noexcept:
@@ -66,13 +66,14 @@ cdef inline int64_t load_index(const uint8_t *p, Py_ssize_t width) noexcept nogi
 
 
 cdef bint outside(const uint8_t *indices, Py_ssize_t n, Py_ssize_t width, Py_ssize_t size) noexcept nogil:
-    cdef const int32_t *of_32_bits = <const int32_t *>indices
+    """Is one of n indices outside 0 to size - 1?  Without early exit, so that the loop vectorizes."""
+    cdef const int32_t *indices32 = <const int32_t *>indices
     cdef bint any_outside = False
     cdef int64_t index
     cdef Py_ssize_t i
     if width == 4:
         for i in range(n):
-            any_outside |= <int64_t>of_32_bits[i] < 0 or <int64_t>of_32_bits[i] >= size
+            any_outside |= <int64_t>indices32[i] < 0 or <int64_t>indices32[i] >= size
         return any_outside
     for i in range(n):
         index = load_index(indices + i * width, width)
@@ -90,24 +91,25 @@ cdef int gather(Gather self, pl_pool *pool) noexcept nogil:
 
 
 cdef void gather_runs(Gather self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef Py_ssize_t row, at, run = self.run, width = self.width
+    """Copy runs begin to end - 1 of y."""
+    cdef Py_ssize_t row, i, run = self.run, width = self.width
     cdef const uint8_t *indices
     cdef const uint8_t *x
     cdef uint8_t *y = self.y + begin * run
     cdef int64_t index
     cdef Py_ssize_t count
     while begin < end:
-        row, at = begin // self.count, begin % self.count       # row: over batches and outer
+        row, i = begin // self.count, begin % self.count        # row: of batches and outer together
         x = self.x + row * self.size * run
         indices = self.indices + row // self.outer * self.count * width
         if width == 4 and run <= SHORT_RUN:
-            count = min(self.count - at, end - begin)
-            slots.gather_pixels(count, run, <const int32_t *>indices + at, x, y, run)
+            count = min(self.count - i, end - begin)
+            slots.gather_pixels(count, run, <const int32_t *>indices + i, x, y, run)
             y += count * run
             begin += count
             continue
-        while at < self.count and begin < end:
-            index = load_index(indices + at * width, width)
+        while i < self.count and begin < end:
+            index = load_index(indices + i * width, width)
             if run == 4:
                 memcpy(y, x + index * 4, 4)
             elif run == 1:
@@ -115,15 +117,15 @@ cdef void gather_runs(Gather self, ptrdiff_t begin, ptrdiff_t end, int thread) n
             else:
                 memcpy(y, x + index * run, run)
             y += run
-            at += 1
+            i += 1
             begin += 1
 
 
 cdef class Lookup(Kernel):
-    """y[i] = x[indices[i]] as real numbers: rows of integers times a scale for each row, or for each of its blocks.
+    """y[i] = x[indices[i]], dequantized: EMBEDDING_LOOKUP in a table with a scale for each row or for each block of it.
 
-    x: (rows, blocks, size) int8, given as bytes; y: (n, blocks, size) float32, or float16 where `half`, given as bytes;
-    scales: (rows, blocks), or one for all.
+    x: (rows, blocks, size) int8, as bytes; y: (n, blocks, size) float32, or float16 if `half`, as bytes; scales: (rows,
+    blocks), or one for all.
     """
     ERRORS = {1: "an index lies outside the rows of the table"}
     cdef const uint8_t[::1] x
@@ -141,19 +143,19 @@ cdef class Lookup(Kernel):
 
 
 cdef int lookup(Lookup self, pl_pool *pool) noexcept nogil:
-    cdef Py_ssize_t i, b, at, j, k, n, run = self.blocks * self.size, each = 2 if self.half else 4
+    cdef Py_ssize_t i, b, row, j, k, n, run = self.blocks * self.size, item = 2 if self.half else 4
     cdef float piece[256]
     cdef const int8_t *x
     cdef char *y
     cdef float scale
     for i in range(self.indices.shape[0]):
-        at = self.indices[i]
-        if at < 0 or at >= self.rows:
+        row = self.indices[i]
+        if row < 0 or row >= self.rows:
             return 1
         for b in range(self.blocks if self.y.shape[0] else 0):
-            scale = self.scales[at * self.blocks + b if self.scales.shape[0] > 1 else 0]
-            x = <const int8_t *>&self.x[at * run + b * self.size]
-            y = <char *>&self.y[(i * run + b * self.size) * each]
+            scale = self.scales[row * self.blocks + b if self.scales.shape[0] > 1 else 0]
+            x = <const int8_t *>&self.x[row * run + b * self.size]
+            y = <char *>&self.y[(i * run + b * self.size) * item]
             k = 0
             while k < self.size:
                 n = min(<Py_ssize_t>256, self.size - k)

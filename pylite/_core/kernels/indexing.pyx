@@ -1,6 +1,6 @@
 """Kernels that select, gather, scatter and combine elements of any type.
 
-This file is longer than others, since gathering and scattering share the walk over boxes and its policies.
+This file is longer than others because all share Walk, and gathering and scattering share boxes and policies.
 """
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
@@ -15,29 +15,29 @@ cdef extern from "indexing.h" nogil:
 
 cdef enum:
     MAX_DIMS = 16
-    BLOCK = 4096            # bytes of strided elements that are gathered for a micro-kernel
-    GRAIN = 1 << 17         # bytes: the parallel threshold
+    BLOCK = 4096            # bytes of strided elements that are gathered for one call of a micro-kernel
+    GRAIN = 1 << 17         # least number of bytes for a thread
 
-cdef enum Policy:           # for an index outside of the array
-    REFUSE
+cdef enum Policy:           # for an index outside the array
+    REFUSE                  # fail the run
     CLAMP
     SKIP
-    SKIP_NEGATIVE           # a negative one is skipped, others are refused
-    CUT                     # the box is cut to the part inside
+    SKIP_NEGATIVE           # skip a negative index, refuse one that is too large
+    CLIP                    # clip the box to the array
 
-POLICIES = {"refuse": REFUSE, "clamp": CLAMP, "skip": SKIP, "skip negative": SKIP_NEGATIVE, "cut": CUT}
+POLICIES = {"refuse": REFUSE, "clamp": CLAMP, "skip": SKIP, "skip negative": SKIP_NEGATIVE, "cut": CLIP}
 
-cdef struct Walk:           # nested loops over up to three operands, with steps in bytes
+cdef struct Walk:           # nested loops, outermost first, that advance the offsets of three operands
     int n
-    Py_ssize_t size[MAX_DIMS]
-    Py_ssize_t a[MAX_DIMS]
+    Py_ssize_t size[MAX_DIMS]       # iterations of each loop,
+    Py_ssize_t a[MAX_DIMS]          # and the operands' steps in bytes
     Py_ssize_t b[MAX_DIMS]
     Py_ssize_t c[MAX_DIMS]
-    Py_ssize_t total
+    Py_ssize_t total                # iterations of all loops together
 
 
-cdef int fill(Walk *walk, axes, Py_ssize_t operands, Py_ssize_t a, Py_ssize_t b, Py_ssize_t c) except -1:
-    """Set up a walk over axes, tuples (size, steps of the operands in elements); elements have a, b and c bytes."""
+cdef int set_walk(Walk *walk, axes, Py_ssize_t operands, Py_ssize_t a, Py_ssize_t b, Py_ssize_t c) except -1:
+    """Fill walk for axes, tuples (size, step of each operand in elements); a, b, c: bytes of the operands' elements."""
     cdef int i = 0
     if len(axes) > MAX_DIMS:
         raise ValueError(f"{len(axes)} dimensions; at most {MAX_DIMS} can be walked over")
@@ -54,22 +54,23 @@ cdef int fill(Walk *walk, axes, Py_ssize_t operands, Py_ssize_t a, Py_ssize_t b,
     return 0
 
 
-cdef void place(const Walk *walk, Py_ssize_t at, Py_ssize_t *index, Py_ssize_t *offset) noexcept nogil:
-    """The index of step `at`, and the offsets of the operands; zeros for a walk without steps."""
+cdef void seek(const Walk *walk, Py_ssize_t iteration, Py_ssize_t *index, Py_ssize_t *offset) noexcept nogil:
+    """Set index and the three offsets to those of an iteration; zeros if a loop has none."""
     cdef int i
     offset[0] = offset[1] = offset[2] = 0
     for i in range(walk.n - 1, -1, -1):
         if walk.size[i] == 0:
             index[i] = 0
             continue
-        index[i] = at % walk.size[i]
-        at //= walk.size[i]
+        index[i] = iteration % walk.size[i]
+        iteration //= walk.size[i]
         offset[0] += index[i] * walk.a[i]
         offset[1] += index[i] * walk.b[i]
         offset[2] += index[i] * walk.c[i]
 
 
 cdef inline void advance(const Walk *walk, Py_ssize_t *index, Py_ssize_t *offset) noexcept nogil:
+    """Go to the next iteration."""
     cdef int i
     for i in range(walk.n - 1, -1, -1):
         index[i] += 1
@@ -88,17 +89,17 @@ cdef inline void advance(const Walk *walk, Py_ssize_t *index, Py_ssize_t *offset
 cdef class Select(Kernel):
     """out = condition ? x : y with broadcasting.
 
-    condition, x, y, out: bytes; axes: (size, steps of condition, x and y) of each axis of out; item: bytes of an
-    element.
+    condition, x, y, out: bytes; axes: (size, step in condition, in x, in y), in elements, of each axis of out; item:
+    bytes of an element.
     """
     ARRAYS, SIZES = (0, 1, 2, 3), ("axes",)
-    cdef tuple operands     # condition, x and y, None where the arena has them
+    cdef tuple operands     # condition, x and y; None if they are in the arena
     cdef const uint8_t *condition
     cdef const uint8_t *x
     cdef const uint8_t *y
     cdef uint8_t *out
     cdef Walk walk
-    cdef Py_ssize_t item, n, cs, xs, ys
+    cdef Py_ssize_t item, n, cs, xs, ys     # the last axis: its size, and steps in bytes
 
     def __init__(self, const uint8_t[::1] condition, const uint8_t[::1] x, const uint8_t[::1] y, uint8_t[::1] out,
                  axes, Py_ssize_t item):
@@ -108,22 +109,23 @@ cdef class Select(Kernel):
             self.arrange(axes)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef Select made
+        cdef Select copy
         if self.fn == <kernel_fn>nothing or arrays[3] == NULL or arrays[3].nbytes == 0:
             return None
-        made = Select.__new__(Select)
-        made.operands = outside_arena(self.operands, arrays)
-        made.condition, made.x = <const uint8_t *>placed(arrays[0], self.condition), <const uint8_t *>placed(
+        copy = Select.__new__(Select)
+        copy.operands = outside_arena(self.operands, arrays)
+        copy.condition, copy.x = <const uint8_t *>placed(arrays[0], self.condition), <const uint8_t *>placed(
             arrays[1], self.x)
-        made.y, made.out, made.item = <const uint8_t *>placed(arrays[2], self.y), <uint8_t *>arrays[3].at, self.item
-        made.arrange(sizes[0])
-        return made
+        copy.y, copy.out, copy.item = <const uint8_t *>placed(arrays[2], self.y), <uint8_t *>arrays[3].at, self.item
+        copy.arrange(sizes[0])
+        return copy
 
     cdef int arrange(self, axes) except -1:
+        """Set the loops: `walk` over all axes but the last one."""
         self.n, self.cs, self.xs, self.ys = axes[-1] if axes else (1, 0, 0, 0)
         self.xs *= self.item
         self.ys *= self.item
-        fill(&self.walk, axes[:-1], 3, 1, self.item, self.item)
+        set_walk(&self.walk, axes[:-1], 3, 1, self.item, self.item)
         self.fn = <kernel_fn>select
         return 0
 
@@ -140,7 +142,7 @@ cdef void select_rows(Select self, ptrdiff_t begin, ptrdiff_t end, int thread) n
     cdef const uint8_t *x
     cdef const uint8_t *y
     cdef uint8_t *out
-    place(&self.walk, begin, index, offset)
+    seek(&self.walk, begin, index, offset)
     while begin < end:
         c, x, y = self.condition + offset[0], self.x + offset[1], self.y + offset[2]
         out = self.out + begin * self.n * self.item
@@ -154,19 +156,19 @@ cdef void select_rows(Select self, ptrdiff_t begin, ptrdiff_t end, int thread) n
 
 # ---- gather and scatter ------------------------------------------------------------------------------------
 cdef class Boxes(Kernel):
-    """Boxes of an array, at places given by vectors of indices, and a list of boxes.
+    """The base of GatherBoxes and ScatterBoxes: an index vector tells where a box of `array` begins.
 
-    array, boxes, indices: bytes; item: bytes of an element; width: bytes of an index.  Steps count elements.
-    vectors: (size, step in indices, in boxes, in array) of each axis of the array of vectors.
-    components: (index step, limit, array step, -1) of each component of a vector, which may be 0 .. limit.  With the
-    policy "cut" the limit is that of the array, and the last number is the component's axis of the box, or -1.
-    shape: (size, array step, boxes step) of the axes of a box.
-    policy: for indices outside, see POLICIES.
+    array, boxes, indices: bytes; item: bytes of an element; width: bytes of an index.  Steps are in elements.
+    vectors: (size, step in indices, in boxes, in array) of each axis of the array of index vectors.
+    components: (step in indices, limit, step in array, axis) of each component of a vector, which may be 0 to limit.
+    axis: -1; with the policy "cut" the axis of the box along which the component lies, or -1, and limit is the array's.
+    shape: (size, step in array, in boxes) of each axis of a box.
+    policy: for indices out of range, see POLICIES.
     """
     ERRORS = {1: "an index lies outside the tensor"}
     cdef const uint8_t[::1] indices
     cdef Walk vectors, box
-    cdef Py_ssize_t width, item, run, run_a, run_b
+    cdef Py_ssize_t width, item, run, run_a, run_b      # run: the last axis of a box, its size and steps in bytes
     cdef Py_ssize_t limit[MAX_DIMS]
     cdef Py_ssize_t component[MAX_DIMS]
     cdef Py_ssize_t step[MAX_DIMS]
@@ -186,17 +188,17 @@ cdef class Boxes(Kernel):
             self.step[i] *= item
             i += 1
         self.components = i
-        fill(&self.vectors, vectors, 3, width, item, item)
+        set_walk(&self.vectors, vectors, 3, width, item, item)
         self.run, self.run_a, self.run_b = 1, item, item
         if shape:
             self.run, self.run_a, self.run_b = shape[-1]
             self.run_a *= item
             self.run_b *= item
-        fill(&self.box, shape[:-1], 2, item, item, 0)
+        set_walk(&self.box, shape[:-1], 2, item, item, 0)
         return 0
 
 
-cdef inline int64_t load(const uint8_t *p, Py_ssize_t width) noexcept nogil:
+cdef inline int64_t load_index(const uint8_t *p, Py_ssize_t width) noexcept nogil:
     if width == 4:
         return (<const int32_t *>p)[0]
     if width == 8:
@@ -205,12 +207,12 @@ cdef inline int64_t load(const uint8_t *p, Py_ssize_t width) noexcept nogil:
 
 
 cdef Py_ssize_t locate(Boxes self, const uint8_t *vector) noexcept nogil:
-    """Where the box of a vector begins in the array; -1 to skip it, -2 to refuse it."""
-    cdef Py_ssize_t at = 0
+    """The offset in the array of the box that a vector names; -1 to skip it, -2 to refuse it."""
+    cdef Py_ssize_t offset = 0
     cdef int64_t index
     cdef int i
     for i in range(self.components):
-        index = load(vector + self.component[i], self.width)
+        index = load_index(vector + self.component[i], self.width)
         if index < 0 or index > self.limit[i]:
             if self.policy == CLAMP and self.limit[i] >= 0:
                 index = 0 if index < 0 else self.limit[i]
@@ -218,38 +220,38 @@ cdef Py_ssize_t locate(Boxes self, const uint8_t *vector) noexcept nogil:
                 return -1
             else:
                 return -2
-        at += index * self.step[i]
-    return at
+        offset += index * self.step[i]
+    return offset
 
 
-cdef bint cut(Boxes self, const uint8_t *vector, Walk *box, Py_ssize_t *run, Py_ssize_t *at) noexcept nogil:
-    """Cut box and run to the part inside the array, and set at[] to its beginning; False where nothing is inside."""
-    cdef int64_t index, first
+cdef bint clip_box(Boxes self, const uint8_t *vector, Walk *box, Py_ssize_t *run, Py_ssize_t *first) noexcept nogil:
+    """Clip box and run to the array; first: gets the rest's offsets in array and boxes.  False if nothing is left."""
+    cdef int64_t index, skipped
     cdef Py_ssize_t *size
     cdef int i, axis
-    at[0] = at[1] = 0
+    first[0] = first[1] = 0
     box[0], run[0] = self.box, self.run
     for i in range(self.components):
-        index, axis = load(vector + self.component[i], self.width), self.axis[i]
+        index, axis = load_index(vector + self.component[i], self.width), self.axis[i]
         if axis < 0:
             if index < 0 or index > self.limit[i]:
                 return False
         else:
             size = run if axis == self.box.n else &box.size[axis]
-            first = max(<int64_t>0, -index)
-            if index > self.limit[i] or first >= size[0]:
+            skipped = max(<int64_t>0, -index)
+            if index > self.limit[i] or skipped >= size[0]:
                 return False
             box.total //= 1 if axis == self.box.n else size[0]
-            size[0] = min(<int64_t>size[0], self.limit[i] + 1 - index) - first
+            size[0] = min(<int64_t>size[0], self.limit[i] + 1 - index) - skipped
             box.total *= 1 if axis == self.box.n else size[0]
-            at[1] += first * (self.run_b if axis == self.box.n else self.box.b[axis])
-            index += first
-        at[0] += index * self.step[i]
+            first[1] += skipped * (self.run_b if axis == self.box.n else self.box.b[axis])
+            index += skipped
+        first[0] += index * self.step[i]
     return True
 
 
 cdef class GatherBoxes(Boxes):
-    """boxes = the parts of array that the indices name."""
+    """boxes = the boxes of array that the index vectors name."""
     cdef const uint8_t[::1] array
     cdef uint8_t[::1] boxes
 
@@ -268,7 +270,7 @@ cdef int gather(GatherBoxes self, pl_pool *pool) noexcept nogil:
         return 0
     if self.array.shape[0] == 0:
         return 1
-    place(&self.vectors, 0, index, offset)
+    seek(&self.vectors, 0, index, offset)
     if self.components:
         for _i in range(self.vectors.total):
             if locate(self, &self.indices[0] + offset[0]) < 0:
@@ -288,7 +290,7 @@ cdef void gather_range(GatherBoxes self, ptrdiff_t begin, ptrdiff_t end, int thr
     cdef const uint8_t *x
     cdef uint8_t *y
     cdef bint consecutive = self.run_a == self.item and self.run_b == self.item
-    place(&self.vectors, begin, index, offset)
+    seek(&self.vectors, begin, index, offset)
     while begin < end:
         x = &self.array[0] + offset[2]
         if self.components:
@@ -302,7 +304,7 @@ cdef void gather_range(GatherBoxes self, ptrdiff_t begin, ptrdiff_t end, int thr
             advance(&self.vectors, index, offset)
             begin += 1
             continue
-        place(&self.box, 0, inner, at)
+        seek(&self.box, 0, inner, at)
         for _i in range(self.box.total):
             if not consecutive:
                 slots.copy_strided(self.item, 1, self.run, x + at[0], 0, self.run_a, y + at[1], 0, self.run_b)
@@ -317,12 +319,12 @@ cdef void gather_range(GatherBoxes self, ptrdiff_t begin, ptrdiff_t end, int thr
 cdef class ScatterBoxes(Boxes):
     """array[indices] = boxes, or the two combined by the micro-kernel `name` with parameters p.
 
-    Repeated indices take effect in their order.  start: the initial bytes of array, or the same memory.
+    Repeated indices take effect in order.  start: initial contents of array; may be its own memory.
     """
     cdef uint8_t[::1] array
     cdef const uint8_t[::1] boxes, p, start
     cdef pl_binary_fn combine
-    cdef bint adds          # adds single floats
+    cdef bint adds          # the fast case: adds single floats
 
     def __init__(self, uint8_t[::1] array, const uint8_t[::1] indices, const uint8_t[::1] boxes, Py_ssize_t item,
                  Py_ssize_t width, vectors, components, shape, str policy, str name="", p=b"\0",
@@ -333,7 +335,7 @@ cdef class ScatterBoxes(Boxes):
         if name:
             self.combine = binary_kernel(name)
         self.adds = (name == "add_f32" and self.run == 1 and self.box.n == 0 and self.vectors.n == 1
-                     and self.vectors.c[0] == 0 and self.policy != CUT)
+                     and self.vectors.c[0] == 0 and self.policy != CLIP)
         self.fn = <kernel_fn>scatter
 
 
@@ -362,11 +364,11 @@ cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
             if first[0] >= 0:
                 (<float *>(&self.array[0] + first[0]))[0] += (<float *>(&self.boxes[0] + k * self.vectors.b[0]))[0]
         return 0
-    place(&self.vectors, 0, index, offset)
+    seek(&self.vectors, 0, index, offset)
     for _i in range(self.vectors.total):
         first[0] = first[1] = 0
-        if self.policy == CUT:
-            if not cut(self, &self.indices[0] + offset[0], &box, &run, first):
+        if self.policy == CLIP:
+            if not clip_box(self, &self.indices[0] + offset[0], &box, &run, first):
                 first[0] = -1
         elif self.components:
             first[0] = locate(self, &self.indices[0] + offset[0])
@@ -379,7 +381,7 @@ cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
                 self.combine(run, y, 1, x, 1, y, &self.p[0])
                 advance(&self.vectors, index, offset)
                 continue
-            place(&box, 0, inner, at)
+            seek(&box, 0, inner, at)
             for _j in range(box.total):
                 if self.combine != NULL:
                     if consecutive:
@@ -399,10 +401,10 @@ cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
 
 # ---- combine -----------------------------------------------------------------------------------------------
 cdef class Accumulate(Kernel):
-    """y[...] = f(y[...], x[...]) step by step; f: the micro-kernel `name` with parameters p.
+    """y[...] = f(y[...], x[...]) element by element; f: the micro-kernel `name` with parameters p.
 
-    x, y: bytes; axes: (size, step in x, in y), in elements; with step 0 in y, elements are combined into one, in the
-    order of the axes; x_item, y_item: bytes of their elements.
+    x, y: bytes; axes: (size, step in x, in y), in elements; step 0 in y reduces an axis, in order; x_item, y_item:
+    bytes of an element.
     """
     cdef const uint8_t[::1] x, p
     cdef uint8_t[::1] y
@@ -415,11 +417,11 @@ cdef class Accumulate(Kernel):
         self.combine = binary_kernel(name)
         axes = list(axes) or [(1, 0, 1)]
         row = next((axis for axis in reversed(axes) if axis[2] == 1), axes[-1])
-        axes.remove(row)                 # the innermost loop: elements that are combined into one keep their order
+        axes.remove(row)        # make it the innermost loop; the order within reduced axes stays
         self.n, self.xs, self.ys = row
         self.xs *= x_item
         self.ys *= y_item
-        fill(&self.walk, axes, 2, x_item, y_item, 0)
+        set_walk(&self.walk, axes, 2, x_item, y_item, 0)
         self.fn = <kernel_fn>accumulate
 
 
@@ -432,7 +434,7 @@ cdef int accumulate(Accumulate self, pl_pool *pool) noexcept nogil:
     cdef uint8_t *y
     if self.x.shape[0] == 0 or self.y.shape[0] == 0:
         return 0
-    place(&self.walk, 0, index, offset)
+    seek(&self.walk, 0, index, offset)
     for _i in range(self.walk.total):
         x, y = &self.x[0] + offset[0], &self.y[0] + offset[1]
         if self.ys != self.y_item:

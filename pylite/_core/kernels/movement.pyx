@@ -1,4 +1,4 @@
-"""Kernels that move elements of any type."""
+"""Kernels that copy elements of any type."""
 from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memmove
@@ -8,23 +8,23 @@ from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:
     MAX_DIMS = MOST_DIMS
-    CHUNK = 1 << 15         # bytes of a long run that one thread copies at a time
-    FEW = 8                 # rows: for up to so many, the micro-kernel walks a longer dimension instead
-    PARALLEL_THRESHOLD = 1 << 17    # bytes
-    PIECE = 1 << 14         # least bytes of a thread
-    ROW = 64                # least cost of a row, in bytes: advancing to it takes as long
+    CHUNK = 1 << 15         # bytes of a single long run that a thread copies at a time
+    FEW = 8                 # with fewer rows than this, a longer dimension becomes the rows
+    PARALLEL_THRESHOLD = 1 << 17    # bytes; fewer are copied before another thread starts
+    PIECE = 1 << 14         # least number of bytes for a thread
+    ROW = 64                # advancing to a row takes as long as copying so many bytes
 
-cdef enum Inner:            # the two innermost dimensions, which a micro-kernel walks
-    RUNS                    # x and y are consecutive along the last: rows of bytes
-    TRANSPOSED              # y is consecutive along the last, x along the one before
-    STRIDED                 # anything else
+cdef enum Inner:            # what the micro-kernel does in the two innermost dimensions:
+    RUNS                    # copy rows of bytes: x and y are contiguous along the last one
+    TRANSPOSED              # transpose: y is contiguous along the last one, x along the one before
+    STRIDED                 # copy element by element
 
 
 cdef class Copy(Kernel):
-    """y[...] = x[...] for arrays of one shape and element size, with any strides; a stride of 0 in x repeats.
+    """y[...] = x[...] for arrays of equal shape and element size; any strides, also 0 in x.
 
-    Dimensions are sorted in the order of y's memory, so that y is written from end to end, and merged where x allows
-    it.  Rows are `shape[n - 2]`, columns `shape[n - 1]`; there are loops over the others.
+    Dimensions are sorted so that y is written in the order of its memory, and merged if x allows it.  A micro-kernel
+    takes the last two (rows, columns); there are loops over the others.
     """
     ARRAYS = (0, 1)
     cdef const uint8_t *x
@@ -32,7 +32,8 @@ cdef class Copy(Kernel):
     cdef Py_ssize_t shape[MAX_DIMS]
     cdef Py_ssize_t xs[MAX_DIMS]
     cdef Py_ssize_t ys[MAX_DIMS]
-    cdef Py_ssize_t item, total, cost      # cost: of a row, in bytes
+    cdef Py_ssize_t item, total     # bytes of an element; rows of all dimensions
+    cdef Py_ssize_t cost            # of a row, in bytes
     cdef int n
     cdef Inner inner
 
@@ -45,22 +46,22 @@ cdef class Copy(Kernel):
         self.memory = x, y
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef Copy made = Copy.__new__(Copy)
-        if arrays[0] == NULL or arrays[1] == NULL or not arrange(made, arrays[0], arrays[1]):
+        cdef Copy result = Copy.__new__(Copy)
+        if arrays[0] == NULL or arrays[1] == NULL or not arrange(result, arrays[0], arrays[1]):
             return None
-        return made
+        return result
 
 
 cdef bint arrange(Copy self, const Strided *x, const Strided *y) noexcept:
-    """Set up the loops; False where shapes or types differ."""
+    """Set up the loops; False if shapes or element sizes differ."""
     cdef int i
     if x.ndim != y.ndim or x.item != y.item:
         return False
     for i in range(x.ndim):
         if x.shape[i] != y.shape[i]:
             return False
-    order(self, x, y)
-    choose(self)
+    sort_dimensions(self, x, y)
+    choose_micro_kernel(self)
     self.algorithm = "runs of bytes" if self.inner == RUNS else "transposed in tiles" if self.inner == TRANSPOSED \
         else "element by element"
     self.total = 1
@@ -73,8 +74,8 @@ cdef bint arrange(Copy self, const Strided *x, const Strided *y) noexcept:
     return True
 
 
-cdef void order(Copy self, const Strided *x, const Strided *y) noexcept:
-    """Sort the dimensions: strides of y positive and falling, sizes of 1 dropped, neighbours merged."""
+cdef void sort_dimensions(Copy self, const Strided *x, const Strided *y) noexcept:
+    """Set the dimensions: those of size 1 dropped, strides of y made positive and descending, neighbours merged."""
     cdef Py_ssize_t n, xs, ys
     cdef int i, j, count = 0
     self.x, self.y, self.item = <const uint8_t *>x.at, <uint8_t *>y.at, y.item
@@ -103,14 +104,14 @@ cdef void order(Copy self, const Strided *x, const Strided *y) noexcept:
     self.n = min(count, j + 1)
 
 
-cdef void choose(Copy self) noexcept:
+cdef void choose_micro_kernel(Copy self) noexcept:
     """Choose the innermost two dimensions and their micro-kernel."""
     cdef Py_ssize_t n, xs, ys
     cdef int i, rows, last = self.n - 1
     self.inner = STRIDED
     if self.n == 0 or (self.xs[last] == self.item and self.ys[last] == self.item):
         n = self.item if self.n == 0 else self.shape[last] * self.item
-        if self.n > 0 and (n == 2 or n == 4 or n == 8 or n == 16):      # a run that is a wider element
+        if self.n > 0 and (n == 2 or n == 4 or n == 8 or n == 16):      # treat such a run as one element
             self.item = n
             self.n -= 1
         else:
@@ -160,7 +161,7 @@ cdef void copy_chunks(Copy self, ptrdiff_t begin, ptrdiff_t end, int thread) noe
 
 
 cdef void copy_rows(Copy self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Copy rows begin..end-1, counted over all dimensions, a plane of neighbours at a time."""
+    """Copy rows begin to end - 1, counted over all outer dimensions."""
     cdef Py_ssize_t index[MAX_DIMS]
     cdef const uint8_t *x = self.x
     cdef uint8_t *y = self.y
@@ -168,7 +169,7 @@ cdef void copy_rows(Copy self, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
     cdef Py_ssize_t left = begin, rows, cols = self.shape[r + 1]
     for i in range(r, -1, -1):
         index[i] = 0
-        if left:                        # divisions take longer than small copies
+        if left:                        # avoid divisions: they take longer than small copies
             index[i] = left % self.shape[i]
             left //= self.shape[i]
             x += index[i] * self.xs[i]
@@ -186,7 +187,7 @@ cdef void copy_rows(Copy self, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
         y -= index[r] * self.ys[r]
         index[r] = 0
         i = r - 1
-        while i >= 0:                   # advance the index of the outer dimensions
+        while i >= 0:
             index[i] += 1
             x += self.xs[i]
             y += self.ys[i]
@@ -199,16 +200,16 @@ cdef void copy_rows(Copy self, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
 
 
 cdef class CopyFrom(Copy):
-    """Copy of a window whose place is computed at run time; x is the window at place 0.
+    """Copy of a slice whose start is computed at run time.  x: the slice that starts at 0.
 
-    begin: the place, (n,) int32 or int64; axes: (n, 3) int64: the bytes of a step, the last place where the window
-    fits, and the size of the axis where negative places count from its end, else 0.
+    begin: the start, (n,) int32 or int64; axes: (n, 3) int64: the stride in bytes, the largest valid start, and the
+    size of the axis if negative starts count from its end, else 0.
     """
     ERRORS = {1: "the part to copy begins outside the tensor"}
     ARRAYS = ()
     cdef Py_buffer begin_buffer
     cdef const int64_t[:, ::1] axes
-    cdef const uint8_t *origin
+    cdef const uint8_t *origin      # x of the slice that starts at 0
 
     def __init__(self, x, y, begin, const int64_t[:, ::1] axes):
         super().__init__(x, y)
@@ -222,24 +223,24 @@ cdef class CopyFrom(Copy):
 
 cdef int copy_from(CopyFrom self, pl_pool *pool) noexcept nogil:
     cdef Py_ssize_t i
-    cdef int64_t at
+    cdef int64_t start
     self.x = self.origin
     for i in range(self.axes.shape[0]):
         if self.begin_buffer.itemsize == 4:
-            at = (<const int32_t *>self.begin_buffer.buf)[i]
+            start = (<const int32_t *>self.begin_buffer.buf)[i]
         else:
-            at = (<const int64_t *>self.begin_buffer.buf)[i]
-        if self.axes[i, 2] and at < 0:
-            at = max(0, at + self.axes[i, 2])
+            start = (<const int64_t *>self.begin_buffer.buf)[i]
+        if self.axes[i, 2] and start < 0:
+            start = max(0, start + self.axes[i, 2])
         if self.axes[i, 0]:
-            if at < 0 or at > self.axes[i, 1]:
+            if start < 0 or start > self.axes[i, 1]:
                 return 1
-            self.x += at * self.axes[i, 0]
+            self.x += start * self.axes[i, 0]
     return copy(self, pool)
 
 
 cdef class LookUpRows(Kernel):
-    """y[r, c] = table[x[r, c]] for bytes.  x, y: (rows, cols) uint8, columns consecutive; table: (256,) uint8."""
+    """y[r, c] = table[x[r, c]] for bytes.  x, y: (rows, cols) uint8, contiguous columns; table: (256,) uint8."""
     cdef const uint8_t[:, ::1] x
     cdef const uint8_t[::1] table
     cdef uint8_t[:, :] y

@@ -9,15 +9,15 @@ from pylite._core.simd cimport pl_pool
 
 cdef struct Candidate:
     float score
-    int32_t index, begin        # begin: the selected boxes before this one have been compared
+    int32_t index, begin        # begin: it was compared with so many chosen boxes already
 
 
 cdef class NonMaxSuppression(Kernel):
-    """The best boxes that do not overlap an earlier one by iou_threshold, their scores lowered by soft suppression.
+    """Chooses boxes, best first, that overlap no chosen box by iou_threshold; soft suppression lowers their scores.
 
-    boxes: (n, 4) float32, any two opposite corners; scores: (n,); the thresholds and sigma (0: none): one element each;
-    chosen: (m,) int32, chosen_scores: (m,) or None, count: (1,) int32: the results, zeros beyond their number;
-    heap: (n, 3) int32, scratch.
+    boxes: (n, 4) float32, any two opposite corners; scores: (n,); thresholds and sigma: (1,); sigma 0: no soft
+    suppression; chosen: (m,) int32 indices, chosen_scores: (m,) or None, count: (1,) int32: the results, zeros after
+    the last one; heap: (n, 3) int32, scratch.
     """
     cdef const float[:, ::1] boxes
     cdef const float[::1] scores, iou_threshold, score_threshold, sigma
@@ -34,8 +34,9 @@ cdef class NonMaxSuppression(Kernel):
         self.fn = <kernel_fn>non_max_suppression
 
 
-# Candidates of equal score have the order of libstdc++'s std::priority_queue, as in TensorFlow Lite.
+# As in TensorFlow Lite, candidates of equal score come in the order of libstdc++'s std::priority_queue.
 cdef void rise(Candidate *heap, Py_ssize_t hole, Candidate value) noexcept nogil:
+    """Put `value` into the heap at `hole` or above."""
     while hole > 0 and heap[(hole - 1) // 2].score < value.score:
         heap[hole] = heap[(hole - 1) // 2]
         hole = (hole - 1) // 2
@@ -111,8 +112,9 @@ cdef int non_max_suppression(NonMaxSuppression self, pl_pool *pool) noexcept nog
             if self.chosen_scores is not None:
                 self.chosen_scores[taken] = score
             taken += 1
-        if candidate.score > lowest:        # a chosen one, too, as in TensorFlow Lite: it then suppresses itself,
-            rise(heap, n, candidate)        # unless it has no area
+        # As in TensorFlow Lite, a chosen candidate returns, too; then it suppresses itself, unless it has no area.
+        if candidate.score > lowest:
+            rise(heap, n, candidate)
             n += 1
     self.count[0] = <int32_t>taken
     return 0

@@ -1,4 +1,4 @@
-"""Packing of 8-bit weights for products of bytes."""
+"""Packing of 8-bit weights into panels, and of the parameters of their columns."""
 import numpy as np
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
@@ -6,9 +6,9 @@ from libc.stdlib cimport calloc
 from libc.string cimport memset
 
 from pylite._core.kernels.rounding cimport pl_quantize_multiplier
-from pylite._core.product.columns cimport PARAMETERS, finish_columns, fit_columns, set_column, set_constant
+from pylite._core.product.columns cimport PARAMETERS, finish_columns, fit_columns, set_column, set_constant_column
 from pylite._core.product.lines cimport padded_lines
-from pylite._core.product.tasks cimport PIECE, padded, pl_give_back
+from pylite._core.product.tasks cimport PIECE, round_up, pl_give_back
 from pylite._core.simd cimport (
     PL_WINOGRAD_DEEPEST,
     PL_WINOGRAD_WIDE,
@@ -26,12 +26,12 @@ cdef object UINT8 = np.dtype(np.uint8)
 
 
 def arranged(w, layout):
-    """Filters (columns, fh, fw, c) of a plain convolution; layout: a FilterLayout (product/layouts.py) or None."""
+    """w as filters (columns, fh, fw, c) of a plain convolution; layout: a FilterLayout (product/layouts.py) or None."""
     return w if layout is None else layout.arrange(w)
 
 
 def multipliers(scales):
-    """(m, e), int32 arrays: quantization.quantize_multiplier of each of the scales, float64.
+    """quantization.quantize_multiplier of each of the float64 scales: two int32 arrays, (multipliers, exponents).
 
     Raises ValueError for inf and nan.
     """
@@ -45,28 +45,28 @@ def multipliers(scales):
     return both[0], both[1]
 
 
-cdef struct Packing:            # a task; parameters is NULL where columns have none
+cdef struct Packing:            # a deferred task; parameters: NULL to make panels and sums only
     pl_packing_task task
     const uint8_t *w            # (groups * columns, depth)
     uint8_t *panels
     int32_t *sums
-    int32_t *parameters         # (PARAMETERS, groups * wide)
+    int32_t *parameters         # (PARAMETERS, groups * padded_columns), see columns.pxd
     const int32_t *bias
     const int32_t *multipliers
     const int32_t *shifts
-    ptrdiff_t step              # of multipliers and shifts: 0 where all columns share one
-    ptrdiff_t groups, columns, depth, wide
-    ptrdiff_t products          # of a sum
-    int64_t constant, zero      # the start of a column is constant - zero * its sum + its bias
+    ptrdiff_t step              # of multipliers and shifts; 0 if all columns share one
+    ptrdiff_t groups, columns, depth, padded_columns
+    ptrdiff_t products          # number of products in a sum
+    int64_t constant, zero      # a column's accumulator starts at constant - zero * its sum + its bias
     int flip, w_zero, low, high
-    bint fit, winograd          # winograd: panels of Winograd's products
+    bint fit, winograd          # fit: try float32; winograd: make panels for winograd_q8
 
 
 cdef void run_packing(pl_packing_task *task) noexcept nogil:
     cdef Packing *p = <Packing *>task
     cdef const pl_slots *table = task.slots
-    cdef ptrdiff_t group_bytes = p.wide * padded(p.depth, table.q8.ka), g, j, columns
-    cdef ptrdiff_t step = padded(PIECE // max(p.depth, 1) + 1, table.q8.nr)
+    cdef ptrdiff_t group_bytes = p.padded_columns * round_up(p.depth, table.q8.ka), g, j, columns
+    cdef ptrdiff_t step = round_up(PIECE // max(p.depth, 1) + 1, table.q8.nr)
     cdef const uint8_t *w
     if p.sums != NULL:
         memset(p.sums, 0, p.groups * p.columns * sizeof(int32_t))
@@ -77,7 +77,7 @@ cdef void run_packing(pl_packing_task *task) noexcept nogil:
         while j < p.columns:
             columns, w = min(step, p.columns - j), p.w + (g * p.columns + j) * p.depth
             table.pack_b_q8(&table.q8, columns, p.depth, w, p.flip,
-                            p.panels + g * group_bytes + j * padded(p.depth, table.q8.ka), p.sums + g * p.columns + j)
+                            p.panels + g * group_bytes + j * round_up(p.depth, table.q8.ka), p.sums + g * p.columns + j)
             pl_give_back(w, columns * p.depth)
             j += step
     if p.parameters != NULL:
@@ -86,22 +86,22 @@ cdef void run_packing(pl_packing_task *task) noexcept nogil:
 
 
 cdef void set_parameters(Packing *p) noexcept nogil:
-    """The parameters of all columns, whose weights are packed."""
+    """Set the parameters of all columns, after their weights are packed."""
     cdef const pl_slots *table = p.task.slots
-    cdef ptrdiff_t size = p.groups * p.wide, i, at
+    cdef ptrdiff_t size = p.groups * p.padded_columns, i, column
     cdef int64_t start
     for i in range(p.groups * p.columns):
-        at, start = i // p.columns * p.wide + i % p.columns, p.constant - p.zero * p.sums[i]
+        column, start = i // p.columns * p.padded_columns + i % p.columns, p.constant - p.zero * p.sums[i]
         if p.bias != NULL:
             start += p.bias[i]
         if p.sums[i] or p.w_zero or any_weight(p.w + i * p.depth, p.depth, p.flip):
-            set_column(p.parameters, size, at, start, p.multipliers[i * p.step], p.shifts[i * p.step])
+            set_column(p.parameters, size, column, start, p.multipliers[i * p.step], p.shifts[i * p.step])
         else:
-            set_constant(p.parameters, size, at, start, p.multipliers[i * p.step], p.shifts[i * p.step])
+            set_constant_column(p.parameters, size, column, start, p.multipliers[i * p.step], p.shifts[i * p.step])
     finish_columns(p.parameters, size)
     if p.fit:
         fit_columns(table, p.parameters, size, NULL, p.products, p.low, p.high, p.panels if not p.winograd else NULL,
-                    p.groups * p.wide * padded(p.depth, table.q8.ka))
+                    p.groups * p.padded_columns * round_up(p.depth, table.q8.ka))
 
 
 cdef bint any_weight(const uint8_t *w, ptrdiff_t n, int zero) noexcept nogil:
@@ -113,18 +113,18 @@ cdef bint any_weight(const uint8_t *w, ptrdiff_t n, int zero) noexcept nogil:
 
 
 cdef Py_ssize_t copied_bytes(weights) except -1:
-    """Bytes of weights that only a packing task keeps alive, as they belong neither to the file nor to the model."""
+    """Bytes of weights that only the packing task keeps alive; those of the file and of the model are read-only."""
     return weights.nbytes if weights.flags.writeable else 0
 
 
-cdef Packing *packing(w, Py_ssize_t groups, list held, bint winograd=False) except NULL:
-    """A task that packs w (groups * columns, ...); appends its arrays to held: the bytes of w, panels and sums."""
+cdef Packing *packing(w, Py_ssize_t groups, list owners, bint winograd=False) except NULL:
+    """A task that packs w (groups * columns, ...); appends the arrays that it uses to `owners`: w, panels and sums."""
     cdef ptrdiff_t columns = w.shape[0] // groups, depth = w.size // w.shape[0] if w.size else 0
-    cdef ptrdiff_t wide = padded(columns, slots.q8.nv)
-    cdef ptrdiff_t nbytes = (padded(columns, PL_WINOGRAD_WIDE) * 8 * depth if winograd else
-                             groups * wide * padded(depth, slots.q8.ka))
+    cdef ptrdiff_t padded_columns = round_up(columns, slots.q8.nv)
+    cdef ptrdiff_t nbytes = (round_up(columns, PL_WINOGRAD_WIDE) * 8 * depth if winograd else
+                             groups * padded_columns * round_up(depth, slots.q8.ka))
     flat, panels, sums = np.ascontiguousarray(w), pooled(nbytes), np.empty(groups * columns, np.int32)
-    held += flat, panels, sums
+    owners += flat, panels, sums
     cdef void *source = memory_of(flat, groups * columns * depth)
     cdef void *to = memory_of(panels, nbytes)
     cdef void *totals = memory_of(sums, groups * columns * 4)
@@ -132,7 +132,7 @@ cdef Packing *packing(w, Py_ssize_t groups, list held, bint winograd=False) exce
     if p == NULL:
         raise MemoryError("no memory to pack weights")
     p.task.run = run_packing
-    p.groups, p.columns, p.depth, p.wide, p.winograd = groups, columns, depth, wide, winograd
+    p.groups, p.columns, p.depth, p.padded_columns, p.winograd = groups, columns, depth, padded_columns, winograd
     p.flip = 0x80 if w.dtype == UINT8 else 0
     if columns:
         p.sums = <int32_t *>totals
@@ -142,33 +142,36 @@ cdef Packing *packing(w, Py_ssize_t groups, list held, bint winograd=False) exce
 
 
 def pack_weights(w, Py_ssize_t groups=1, layout=None, Py_ssize_t dilation=0):
-    """Panels of 8-bit weights w (columns, ...), the columns of all groups; uint8 becomes int8.
+    """Pack 8-bit weights w (columns of all groups, ...); uint8 becomes int8.
 
-    layout: see arranged(); dilation: the horizontal one of filters, 0 for other weights.
-    Returns (panels, int32 sum of each column's weights); deferred until finish_packing().
+    layout: see arranged(); dilation: horizontal; 0 if the weights are not filters.
+    Returns (panels, int32 sum of each column's weights), which are ready after finish_packing().
     """
-    held = []
-    cdef Packing *p = packing(in_lines(arranged(w, layout), groups, dilation), groups, held)
-    defer_packing(&p.task, w.size, held, copied_bytes(held[0]))
-    return held[1], held[2]
+    owners = []
+    cdef Packing *p = packing(in_lines(arranged(w, layout), groups, dilation), groups, owners)
+    defer_packing(&p.task, w.size, owners, copied_bytes(owners[0]))
+    return owners[1], owners[2]
 
 
 def in_lines(w, Py_ssize_t groups, Py_ssize_t dilation):
-    """Filters w (columns, fh, fw, c) with each line padded to a multiple of the tile's ka, if images are read by
-    lines; other weights unchanged.
+    """Pad each line of filters w (columns, fh, fw, c) to a multiple of the tile's ka, if images are read by lines
+    (lines.pxd); return other weights unchanged.
     """
     if dilation != 1 or w.ndim != 4:
         return w
     cdef Py_ssize_t line = w.shape[2] * w.shape[3]
     if not padded_lines(&slots.q8, groups, w.shape[1], line):
         return w
-    lines = np.full((*w.shape[:2], padded(line, slots.q8.ka)), 0x80 if w.dtype == np.uint8 else 0, w.dtype)
+    lines = np.full((*w.shape[:2], round_up(line, slots.q8.ka)), 0x80 if w.dtype == np.uint8 else 0, w.dtype)
     lines[:, :, :line] = w.reshape(*w.shape[:2], line)
     return lines
 
 
 def use_winograd(w, zero):
-    """Does Winograd's F(4x4, 3x3) suit 8-bit filters w (columns, 3, 3, c)?  Its sums must be below 2^25."""
+    """Can winograd_q8 convolve the 8-bit filters w (columns, 3, 3, c)?  Sums must stay below 2^25.
+
+    zero: the stored value of weight 0.
+    """
     cdef Py_ssize_t c = w.shape[3], low = 0 if w.dtype == UINT8 else -128, largest = max(zero - low, low + 255 - zero)
     if slots.winograd_q8 == NULL or c > PL_WINOGRAD_DEEPEST:
         return False
@@ -178,11 +181,11 @@ def use_winograd(w, zero):
 
 
 def packed_pixels(w, Py_ssize_t stride, Py_ssize_t most):
-    """Pixel packing: how many output pixels to compute as one with the columns of all, which then fill vectors.
+    """How many output pixels to compute as one (pixel packing), so that their columns fill vectors.
 
-    w: (columns, fh, fw, c); stride: the horizontal one; most: the result divides it.  A window of several pixels
-    multiplies some weights that are 0.  The cost counts steps of products, two for finishing each vector of sums, and a
-    quarter for loading each value.
+    w: (columns, fh, fw, c); stride: horizontal; most: a multiple of the result.  Combining pixels adds weights that are
+    0.  So the cost per pixel decides: a step of products costs 1 for each vector and 1/4 for loading its operand, and
+    finishing a vector of sums as much as two steps.
     """
     cdef const pl_tile *t = &slots.q8
     cdef ptrdiff_t columns = w.shape[0], fh = w.shape[1], fw = w.shape[2], c = w.shape[3], line, depth, vectors, n
@@ -190,10 +193,10 @@ def packed_pixels(w, Py_ssize_t stride, Py_ssize_t most):
     best = 1
     for n in range(1, most + 1):
         line = (fw + (n - 1) * stride) * c
-        vectors = padded(n * columns, t.nv) // t.nv
+        vectors = round_up(n * columns, t.nv) // t.nv
         if most % n or vectors * t.nv > t.nr:
             continue
-        depth = padded(line, t.ka) * fh if padded_lines(t, 1, fh, line) else padded(line * fh, t.ka)
+        depth = round_up(line, t.ka) * fh if padded_lines(t, 1, fh, line) else round_up(line * fh, t.ka)
         cost = (depth * (vectors + .25) + 2 * t.ka * vectors) / n
         if n == 1 or cost < least:
             best, least = n, cost
@@ -202,18 +205,18 @@ def packed_pixels(w, Py_ssize_t stride, Py_ssize_t most):
 
 def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, Py_ssize_t groups=1, layout=None,
             Py_ssize_t dilation=1, ends=None):
-    """Weights and column parameters of a product that is finished by MBQM32.
+    """Pack weights, and make the parameters of columns for a product that is finished by MBQM32.
 
-    w: 8-bit (columns, ...), see arranged(); bias: int32 (columns,) or None; multipliers, shifts: int32 (columns,) or
-    (1,) for all; x_zero, w_zero: zero points as of int8; dilation: the horizontal one; ends: (low, high) of the results
-    less their zero point, for which float32 may give the same results faster; layout: may leave a choice to the ISA
-    level, see WinogradInteger and PixelPacking in product/layouts.py.
-    Returns (panels, parameters), see columns.pxd; deferred until finish_packing().  A third item says what was chosen:
-    the number of output pixels that count as one, or 0 for Winograd's tiles.
+    w: 8-bit (columns, ...), see arranged(); bias: int32 (columns,) or None; multipliers, shifts: int32 (columns,), or
+    (1,) for all; x_zero, w_zero: as of int8; dilation: horizontal; ends: (low, high) of results less their zero point,
+    to finish in float32 if that gives the same results, or None; layout: WinogradInteger and PixelPacking
+    (product/layouts.py) leave a choice that depends on the ISA level to this function.
+    Returns (panels, parameters), see columns.pxd, which are ready after finish_packing(); a third item tells a choice
+    other than a plain convolution: the number of output pixels to compute as one, or 0 for Winograd.
     """
     cdef Py_ssize_t zero = w_zero + (128 if w.dtype == UINT8 else 0), pixels = 1
     cdef bint winograd = False
-    from pylite._core.product import layouts    # kernels of the plan cache, whose weights are packed, do without
+    from pylite._core.product import layouts    # lazy: a start from the plan cache packs nothing and does not need it
     if isinstance(layout, layouts.WinogradInteger):
         winograd = use_winograd(w, zero)
         pixels = 0 if winograd else 1
@@ -226,22 +229,22 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
                 multipliers, shifts = np.tile(multipliers, pixels), np.tile(shifts, pixels)
     else:
         w = arranged(w, layout)
-    cdef Py_ssize_t count = w.shape[0], nbytes = PARAMETERS * padded(count // groups, slots.q8.nv) * groups * 4
+    cdef Py_ssize_t count = w.shape[0], nbytes = PARAMETERS * round_up(count // groups, slots.q8.nv) * groups * 4
     rows = pooled(nbytes)
-    held = [bias, multipliers, shifts, rows]
-    cdef void *at = memory_of(rows, nbytes)
+    owners = [bias, multipliers, shifts, rows]
+    cdef void *to = memory_of(rows, nbytes)
     cdef void *b = NULL if bias is None else memory_of(bias, 4 * count)
     cdef Py_ssize_t one = 1 if len(multipliers) == 1 else count
     cdef void *m = memory_of(multipliers, 4 * one)
     cdef void *e = memory_of(shifts, 4 * one)
-    cdef Packing *p = packing(in_lines(w, groups, dilation), groups, held, winograd)
+    cdef Packing *p = packing(in_lines(w, groups, dilation), groups, owners, winograd)
     if count:
-        p.parameters, p.bias = <int32_t *>at, <const int32_t *>b
+        p.parameters, p.bias = <int32_t *>to, <const int32_t *>b
         p.multipliers, p.shifts, p.step = <const int32_t *>m, <const int32_t *>e, one > 1
     p.zero, p.w_zero, p.products = x_zero + slots.q8.offset, w_zero, w.size // count if count else 0
     p.constant = p.products * w_zero * p.zero
     if ends is not None:
         p.fit, p.low, p.high = True, ends[0], ends[1]
-    defer_packing(&p.task, w.size, held, copied_bytes(held[4]))
+    defer_packing(&p.task, w.size, owners, copied_bytes(owners[4]))
     parameters = rows.view(np.int32).reshape(PARAMETERS, -1)
-    return (held[5], parameters) if pixels == 1 else (held[5], parameters, pixels)
+    return (owners[5], parameters) if pixels == 1 else (owners[5], parameters, pixels)

@@ -1,4 +1,4 @@
-"""Pooling kernels."""
+"""Average, maximum and L2 pooling."""
 from libc.stdint cimport uint8_t
 from libc.string cimport memmove
 
@@ -8,15 +8,15 @@ from pylite._core.simd cimport parallel_for, pl_pool, pl_pooling_fn, pl_pooling_
 SUFFIXES = {"float32": "f32", "int8": "i8", "uint8": "u8", "int16": "i16"}
 
 cdef enum:
-    GRAIN = 32768       # joined elements: the parallel threshold
+    GRAIN = 32768       # least number of input elements for a thread
 
 
 cdef class Pool(Kernel):
-    """y = the average, maximum or root mean square of the taps of each window that lie inside the image.
+    """y = the average, maximum or root mean square of the taps of each window that are inside the image.
 
-    x: (n, h, w, bytes) and y: (n, oh, ow, bytes), images of `dtype`, any strides but contiguous channels; window,
-    stride, before: (rows, cols), `before` being the padding at the top and left.  Every window has a tap inside.
-    Results are clamped to limits, (low, high).
+    x: (n, h, w, bytes) and y: (n, oh, ow, bytes), the pixels of `dtype`; any strides, but contiguous channels; window,
+    stride, before: (rows, cols), `before` being the padding at the top and left.  Every window has a tap inside the
+    image.  Results are clamped to limits, (low, high).
     """
     ARRAYS, SIZES = (0, 1), ("window", "stride", "before")
     cdef const uint8_t *x
@@ -24,7 +24,7 @@ cdef class Pool(Kernel):
     cdef ptrdiff_t x_image, x_line, y_image, y_line     # strides
     cdef pl_window window
     cdef ptrdiff_t h, out_h, out_w, rows, stride_h, top, left, item
-    cdef ptrdiff_t lines, grain     # of y; of a thread, at least
+    cdef ptrdiff_t lines, grain     # output lines of all images; least number for a thread
     cdef pl_pooling_fn kernel
 
     def __init__(self, x, y, str operation, str dtype, window, stride, before, limits):
@@ -47,17 +47,17 @@ cdef class Pool(Kernel):
             self.subnormals = FLUSH
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef Pool made
+        cdef Pool copy
         if arrays[0] == NULL or arrays[1] == NULL:
             return None
-        made = Pool.__new__(Pool)
-        made.fn, made.subnormals, made.kernel, made.item = self.fn, self.subnormals, self.kernel, self.item
-        made.window = self.window
-        made.arrange(arrays[0], arrays[1], sizes[0], sizes[1], sizes[2])
-        return made
+        copy = Pool.__new__(Pool)
+        copy.fn, copy.subnormals, copy.kernel, copy.item = self.fn, self.subnormals, self.kernel, self.item
+        copy.window = self.window
+        copy.arrange(arrays[0], arrays[1], sizes[0], sizes[1], sizes[2])
+        return copy
 
     cdef int arrange(self, const Strided *x, const Strided *y, window, stride, before) except -1:
-        """Set the sizes and places of both arrays, and the windows."""
+        """Set sizes, memory and windows."""
         cdef pl_window *w = &self.window
         self.x, self.y = <const uint8_t *>x.at, <uint8_t *>y.at
         self.x_image, self.x_line, self.y_image, self.y_line = x.strides[0], x.strides[1], y.strides[0], y.strides[1]
@@ -70,7 +70,7 @@ cdef class Pool(Kernel):
         self.top, self.left = before
         if (self.out_w == 1 and w.cols == w.width and self.left == 0 and w.row_stride == w.width * w.x_pixel
                 and self.out_h * w.channels * self.rows * w.cols <= GRAIN):
-            # windows are as wide as the image, which becomes a single line
+            # Windows are as wide as the image, so treat the image as a single line.
             self.stride_h, w.stride, self.top, self.left = 1, self.stride_h * w.width, 0, self.top * w.width
             self.h, w.width, self.rows, w.cols = 1, self.h * w.width, 1, self.rows * w.cols
             self.out_h, self.out_w, w.y_pixel = 1, self.out_h, y.strides[1] // self.item
@@ -81,14 +81,14 @@ cdef class Pool(Kernel):
 
 
 cdef void pool_rows(Pool self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Output rows [begin, end), counted over the batch."""
+    """Compute output lines begin to end - 1, counted over the batch."""
     cdef pl_window window
-    cdef ptrdiff_t image = begin // self.out_h if begin else 0, row = begin - image * self.out_h, at, first
+    cdef ptrdiff_t image = begin // self.out_h if begin else 0, row = begin - image * self.out_h, top, first
     memmove(&window, &self.window, sizeof(window))
     while begin < end:
-        at = row * self.stride_h - self.top
-        first = max(at, 0)
-        window.rows = min(at + self.rows, self.h) - first
+        top = row * self.stride_h - self.top
+        first = max(top, 0)
+        window.rows = min(top + self.rows, self.h) - first
         self.kernel(&window, self.x + image * self.x_image + first * self.x_line, self.left, self.out_w,
                     self.y + image * self.y_image + row * self.y_line)
         begin += 1

@@ -1,4 +1,4 @@
-"""A kernel that runs a Python callable: it alone holds the GIL."""
+"""A kernel that runs a Python callable, with the GIL held."""
 from pylite._core.run.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport pl_pool
 
@@ -8,9 +8,9 @@ cdef extern from "Python.h":
 
 
 cdef class PythonOp(Kernel):
-    """invoke(*arrays): `inputs` arrays to read, then `outputs` to write into, then temporaries.
+    """Calls invoke(*arrays): `inputs` arrays to read, then `outputs` to write, then temporaries.
 
-    An exception is kept for the reader of the status.
+    explain() and cause() report its exception.
     """
     ERRORS = {1: "its code raised an exception"}
     OWNED = PYTHON = True
@@ -37,7 +37,7 @@ cdef class PythonOp(Kernel):
         return error
 
     def returned(self, result):
-        """A result other than None must be the outputs themselves, as ufuncs return them."""
+        """Raise TypeError unless `result` consists of the output arrays themselves, as ufuncs return them."""
         returned = result if isinstance(result, tuple) else (result,)
         if not all(any(a is y for y in self.outputs) for a in returned):
             raise TypeError(f"it returned {type(result).__name__}; results must be written into the output arrays, "
@@ -45,10 +45,10 @@ cdef class PythonOp(Kernel):
 
 
 cdef class CustomOp(PythonOp):
-    """A PythonOp of the program's user.
+    """A PythonOp with a callable of the user.
 
-    states: positions of inputs that may be written, as they are variables.  The arrays are views, so that whatever the
-    op does to their shapes and types is not seen elsewhere, and the other inputs are read-only.
+    states: positions of inputs that are variables and may be written; other inputs are read-only.  The callable gets
+    views, so that changes to their shapes or types have no effect elsewhere.
     """
     def __init__(self, invoke, Py_ssize_t inputs, Py_ssize_t outputs, states, *arrays):
         views = [None if array is None else array.view() for array in arrays]

@@ -1,12 +1,9 @@
-"""Float SVDF, and the basic LSTM cell."""
+"""float32 SVDF, and one step of the basic LSTM cell."""
 from libc.stdint cimport int8_t, int32_t
 from libc.string cimport memcpy, memmove, memset
 
 from pylite._core.kernels.recurring cimport (
-    CLAMP,
     LOCAL,
-    SIGN_BIT,
-    TANH,
     Activation,
     Engine,
     Matrix,
@@ -15,18 +12,18 @@ from pylite._core.kernels.recurring cimport (
     add_product,
     check_scratch,
     quantize,
+    set_activation,
     set_matrix,
 )
 from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
 from pylite._core.simd cimport pl_pool, pl_slots, slots
 
 
-cdef struct Filters:
+cdef struct Filters:        # of an SVDF layer: filters = units * rank
     Engine engine
     Matrix features
     Operand x
     Activation activation
-    float bounds[2]
     const float *time
     const float *bias
     float *memory
@@ -36,13 +33,13 @@ cdef struct Filters:
 
 
 cdef class Svdf(Kernel):
-    """SVDF: a layer that filters features over time.
+    """SVDF: projects each row of x onto `filters` features, and filters each feature over the last `steps` steps.
 
-    x: (rows, depth), y: (rows, units) float32; memory: (rows * filters * steps,), read and written.
-    Scratch, each None up to LOCAL elements: scratch, (rows * filters,) float32; with integer features q, row_scales and
-    row_zeros for x.
-    features: from pack(); time: (filters, steps); bias: (units,) or None; options: (asymmetric, activation), as in
-    Recurrent.
+    x: (rows, depth), y: (rows, units) float32; memory: (rows * filters * steps,), the state, read and written.
+    Scratch, each None if LOCAL elements suffice: scratch, (rows * filters,) float32; with integer weights q, row_scales
+    and row_zeros for x.
+    features: weights from recurrent.pack(); time: (filters, steps); bias: (units,) or None; options: (asymmetric,
+    activation), as in Recurrent.
     """
     cdef const float[:, ::1] x, time
     cdef float[:, ::1] y
@@ -50,7 +47,7 @@ cdef class Svdf(Kernel):
     cdef int8_t[::1] q
     cdef int32_t[::1] row_zeros
     cdef const float[::1] bias
-    cdef list kept
+    cdef list owners
     cdef Filters state
 
     def __init__(self, const float[:, ::1] x, float[:, ::1] y, float[::1] memory, features,
@@ -65,12 +62,8 @@ cdef class Svdf(Kernel):
         s.rank = s.filters // s.units
         s.engine.slots = slots
         s.engine.asymmetric, activation = options
-        if activation == "TANH" or activation == "SIGN_BIT":
-            s.activation = TANH if activation == "TANH" else SIGN_BIT
-        else:
-            s.activation = CLAMP
-            s.bounds[0], s.bounds[1] = activation
-        self.kept = set_matrix(&s.features, features, s.filters, x.shape[1])
+        set_activation(&s.activation, activation)
+        self.owners = set_matrix(&s.features, features, s.filters, x.shape[1])
         s.x.x, s.x.step, s.x.depth = &x[0, 0] if x.shape[1] else NULL, x.shape[1], x.shape[1]
         check_scratch(scratch, s.rows * s.filters)
         check_scratch(q, s.rows * x.shape[1] if s.features.sums != NULL else 0)
@@ -86,7 +79,7 @@ cdef int svdf(Svdf self, pl_pool *pool) noexcept nogil:
     cdef float scales[LOCAL]
     cdef int32_t zeros[LOCAL]
     cdef Filters *s = &self.state
-    cdef ptrdiff_t j = 0, r, i, k, at, nr = s.engine.slots.f32.nr
+    cdef ptrdiff_t j = 0, r, i, k, filter, nr = s.engine.slots.f32.nr
     cdef float *past
     cdef float v
     s.scratch = scratch
@@ -109,13 +102,13 @@ cdef int svdf(Svdf self, pl_pool *pool) noexcept nogil:
         for i in range(s.units):
             v = 0
             for j in range(s.rank):
-                at = r * s.filters + i * s.rank + j
-                past = s.memory + at * s.steps
-                past[s.steps - 1] = s.scratch[at]
+                filter = r * s.filters + i * s.rank + j
+                past = s.memory + filter * s.steps
+                past[s.steps - 1] = s.scratch[filter]
                 for k in range(s.steps):
                     v += past[k] * s.time[(i * s.rank + j) * s.steps + k]
             s.y[r * s.units + i] = v + s.bias[i] if s.bias != NULL else v
-    activate(s.engine.slots, s.activation, s.bounds, s.rows * s.units, s.y, s.y)
+    activate(s.engine.slots, &s.activation, s.rows * s.units, s.y, s.y)
     return 0
 
 
@@ -136,14 +129,14 @@ cdef struct Basic:
 cdef class BasicLstm(Kernel):
     """One step of the basic LSTM cell, whose weights are one matrix.
 
-    x (rows, depth); h (rows, cells), c (rows, cells): the state; y, c_out: the outputs, which are the next state; both:
-    (rows, depth + cells), receives x and h; gates: (rows, 4 * cells), receives the gates before their activation, in
-    the order input, cell, forget, output; w: from pack(); bias: (4 * cells,).  All float32.
+    All arrays are float32.  x: (rows, depth); h, c: (rows, cells), the state; y, c_out: the outputs, which are the next
+    state; both: (rows, depth + cells), an output: x and h side by side; gates: (rows, 4 * cells), an output: the gates
+    before their activation, in the order input, cell, forget, output; w: from recurrent.pack(); bias: (4 * cells,).
     """
     cdef const float[:, ::1] x
     cdef float[:, ::1] h, c, y, c_out, both, gates
     cdef const float[::1] bias
-    cdef list kept
+    cdef list owners
     cdef Basic state
 
     def __init__(self, const float[:, ::1] x, float[:, ::1] h, float[:, ::1] c, *, float[:, ::1] y,
@@ -155,7 +148,7 @@ cdef class BasicLstm(Kernel):
         if 0 in y.shape[:2]:
             return
         s.engine.slots = slots
-        self.kept = set_matrix(&s.w, w, 4 * s.cells, both.shape[1])
+        self.owners = set_matrix(&s.w, w, 4 * s.cells, both.shape[1])
         s.both.x, s.both.step, s.both.depth = &both[0, 0], both.shape[1], both.shape[1]
         s.x, s.h, s.c, s.y, s.c_out = &x[0, 0] if s.x_depth else NULL, &h[0, 0], &c[0, 0], &y[0, 0], &c_out[0, 0]
         s.gates, s.bias = &gates[0, 0], &bias[0]
@@ -185,6 +178,7 @@ cdef int basic_lstm(BasicLstm self, pl_pool *pool) noexcept nogil:
 
 
 cdef float basic_cell(const pl_slots *table, const float *g, ptrdiff_t step, float *c) noexcept nogil:
+    """Update the state c of a cell; returns its output.  g: its gates, `step` floats apart."""
     cdef float v[3]
     cdef float t
     v[0], v[1], v[2] = g[0], g[2 * step], g[3 * step]

@@ -1,4 +1,4 @@
-"""Integer LSTM layers, with gates of 16 or 8 bits."""
+"""Integer LSTM layers, with 16-bit or 8-bit gates."""
 from libc.math cimport sqrtf
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t
 from libc.string cimport memcpy, memset
@@ -16,26 +16,27 @@ from pylite._core.kernels.rounding cimport (
     pl_tanh_scaled,
 )
 from pylite._core.kernels.recurring cimport LOCAL, check_scratch
-from pylite._core.kernels.recurring_integer cimport Matrix, most_columns, multiply, set_matrix
+from pylite._core.kernels.recurring_integer cimport Matrix, max_columns, multiply, set_matrix
 from pylite._core.product.tasks cimport MAX_MR, MAX_NR
 from pylite._core.simd cimport parallel_for, pl_pool, pl_slots, slots
 
 cdef enum:
-    WORK = 1 << 17          # products: the parallel threshold
+    WORK = 1 << 17          # least number of products for a thread
     GATES = 4               # input, forget, cell, output
 
 GATE_OPERANDS = "x", "bias", "h", "peephole", "norm", "norm_bias", "multipliers"
 
 
-cdef struct Middle:         # the zero point and multiplier of 8-bit sums, and the multiplier from there to the gate
-    int32_t zero, m
+cdef struct Intermediate:   # of an 8-bit gate: sums of a Matrix are first requantized to 8 bits
+    int32_t zero            # zero point of these
+    int32_t m               # multiplier (m, e) from there to the gate
     int e
 
 
 cdef struct Gate:
     Matrix input, recurrent
-    Middle from_input, from_recurrent
-    float norm_scale        # of gates in 8 bits
+    Intermediate from_input, from_recurrent
+    float norm_scale        # of 8-bit gates
     const int16_t *peephole
     const int16_t *norm
     const int32_t *norm_bias
@@ -47,46 +48,45 @@ cdef struct Layer:
     const pl_slots *slots
     Gate gates[GATES]
     Matrix projection
-    const char *inputs      # (time, rows, depth), strides in bytes
-    const char *x           # of the present step
+    const char *inputs      # (time, rows, depth); strides in bytes
+    const char *x           # the current step of inputs
     char *y
     ptrdiff_t x_time, x_row, y_time, y_row, depth
     ptrdiff_t steps, rows, cells, outputs
-    ptrdiff_t pieces        # of the columns of a gate
-    int first               # the first gate in use: 1 without an input gate
-    int flat                # peepholes are indexed over all rows as if they were one
-    int narrow              # gates have 8 bits
-    const int32_t *projection_bias      # of a narrow layer
+    ptrdiff_t pieces        # that the columns of a gate are divided into
+    int first               # first gate in use: 1 without an input gate
+    int flat_peepholes      # as in the reference: rows of the gate and of c are `outputs` apart, not `cells`
+    int gates8              # are gates 8-bit?
+    const int32_t *projection_bias      # with gates8; else part of `projection`
     int cell_log2, cell_clip, projection_clip
     int32_t hidden_m, hidden_zero, h_zero
     int hidden_e
     int8_t *h
     int16_t *c
     int16_t *scratch        # (gates, rows, cells)
-    int8_t *hidden          # (rows, cells), with a projection; twice as much in a narrow layer
-    int16_t *reserved       # the same beyond what the stack holds, or NULL
+    int8_t *hidden          # (rows, cells), input of the projection; with gates8 all high bytes, then all low bytes
+    int16_t *reserved       # scratch and hidden in the arena, each NULL if the stack suffices
     int8_t *reserved_hidden
 
 
 cdef class Lstm(Kernel):
-    """A layer of LSTM cells over a sequence: int8 in and out, cells of int16, gates of int16 or int8.
+    """An LSTM layer over a sequence: int8 inputs and outputs, int16 cells, 16-bit or 8-bit gates.
 
-    x, y: (time, rows, depth) int8, any strides but contiguous rows.
-    h (rows * outputs) int8 and c (rows * cells) int16: the state, which is read and written.
-    Scratch, each None up to LOCAL elements: scratch, (4 * rows * cells,) int16; hidden, (rows * cells,) int8 with a
-    projection, twice as much with gates of int8.
-    sizes: (cells, outputs); zeros: of (x, h, hidden); hidden_multiplier: (m, e); cell_log2: log2 of the scale of c;
-    clips: (cell, projection), 0 for none; flat: see Layer; narrow: None, or for gates of int8 the argument of
-    set_middle for each of them.
+    x, y: (time, rows, depth) int8; any strides, but contiguous rows.
+    h (rows * outputs,) int8 and c (rows * cells,) int16: the state, read and written.
+    Scratch, each None if LOCAL elements suffice: scratch, (4 * rows * cells,) int16; hidden, for a projection, (rows *
+    cells,) int8, or twice as much with 8-bit gates.
+    sizes: (cells, outputs); zeros: zero points of (x, h, hidden); hidden_multiplier: (m, e); cell_log2: log2 of the
+    scale of c; clips: (cell, projection), 0 for none; flat: Layer.flat_peepholes; narrow: None, or for 8-bit gates the
+    `parameters` of set_intermediate for each gate.
     projection, projection_bias, projection_multiplier: weights from packing.pack_weights, int32 and (m, e), or None.
-    gates: the operands of the input, forget, cell and output gate by name: input_x and input_h, the weights of x and of
-    h from packing.pack_weights, input_bias (int32), input_peephole and input_norm (int16), input_norm_bias (int32), and
-    input_multipliers ((m, e) of x, of h, of the peephole, of the normalization, and guard).  Gates lack what is left
-    out.
+    gates: the operands of each gate (input, forget, cell, output) as {gate}_{operand}; a gate lacks those left out.
+    x, h: weights for these inputs from packing.pack_weights; bias: int32; peephole, norm: int16; norm_bias: int32;
+    multipliers: (m, e) of x, of h, of the peephole and of the normalization, and the guard of norm_s16.
     """
     ARRAYS = (0, 1, 2, 3, "scratch", "hidden")
-    cdef list kept          # weights,
-    cdef object states      # h and c, where they are not in the arena
+    cdef list owners        # of weights,
+    cdef object states      # and of h and c, if they are not in the arena
     cdef Layer state
 
     def __init__(self, const int8_t[:, :, :] x, int8_t[:, :, :] y, int8_t[::1] h, int16_t[::1] c, *,
@@ -97,16 +97,16 @@ cdef class Lstm(Kernel):
         cdef int i, x_zero
         cdef const int16_t[::1] words
         cdef const int32_t[::1] longs
-        self.memory, self.states, self.kept = (x, y, scratch, hidden), (h, c), []
+        self.memory, self.states, self.owners = (x, y, scratch, hidden), (h, c), []
         s.cells, s.outputs = sizes
         s.steps, s.rows = y.shape[0], y.shape[1]
         if 0 in y.shape[:3] or s.cells == 0:
             return
         s.slots = slots
-        s.pieces = (s.cells + most_columns(slots) - 1) // most_columns(slots)
+        s.pieces = (s.cells + max_columns(slots) - 1) // max_columns(slots)
         x_zero, s.h_zero, s.hidden_zero = zeros
         s.hidden_m, s.hidden_e = hidden_multiplier
-        s.cell_log2, s.flat = cell_log2, flat
+        s.cell_log2, s.flat_peepholes = cell_log2, flat
         s.cell_clip, s.projection_clip = clips
         s.inputs, s.depth = <const char *>&x[0, 0, 0] if x.shape[2] else NULL, x.shape[2]
         s.x_time, s.x_row = x.strides[0], x.strides[1]
@@ -118,59 +118,59 @@ cdef class Lstm(Kernel):
             if w is None:
                 s.first = 1
                 continue
-            self.kept += set_matrix(&g.input, w, bias, s.cells, x.shape[2], x_zero, multipliers[0])
-            self.kept += set_matrix(&g.recurrent, r, None, s.cells, s.outputs, s.h_zero, multipliers[1])
+            self.owners += set_matrix(&g.input, w, bias, s.cells, x.shape[2], x_zero, multipliers[0])
+            self.owners += set_matrix(&g.recurrent, r, None, s.cells, s.outputs, s.h_zero, multipliers[1])
             g.peephole_m, g.peephole_e = multipliers[2]
             g.norm_m, g.norm_e = multipliers[3]
             g.guard = multipliers[4]
             if narrow is not None:
-                set_middle(g, narrow[i])
+                set_intermediate(g, narrow[i])
             if peephole is not None:
                 words = peephole
                 g.peephole = &words[0]
-                self.kept.append(words)
+                self.owners.append(words)
             if norm is not None:
                 words, longs = norm, norm_bias
                 g.norm, g.norm_bias = &words[0], &longs[0]
-                self.kept += [words, longs]
+                self.owners += [words, longs]
         if narrow is not None:
-            s.narrow = 1
+            s.gates8 = 1
             if projection_bias is not None:
                 longs = projection_bias
                 s.projection_bias = &longs[0]
-                self.kept.append(longs)
+                self.owners.append(longs)
                 projection_bias = None
-        # The zero point was subtracted from the input of the projection; the bias adds it again.
-        self.kept += set_matrix(&s.projection, projection, projection_bias, s.outputs, s.cells, -s.hidden_zero,
-                                projection_multiplier)
+        # `hidden` has its zero point subtracted, which the bias adds again.
+        self.owners += set_matrix(&s.projection, projection, projection_bias, s.outputs, s.cells, -s.hidden_zero,
+                                  projection_multiplier)
         check_scratch(scratch, 4 * s.rows * s.cells)
-        check_scratch(hidden, s.rows * s.cells << s.narrow if s.projection.panels != NULL else 0)
+        check_scratch(hidden, s.rows * s.cells << s.gates8 if s.projection.panels != NULL else 0)
         s.reserved = &scratch[0] if scratch is not None else NULL
         s.reserved_hidden = &hidden[0] if hidden is not None else NULL
         self.fn = <kernel_fn>lstm
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef const Layer *like = &self.state
+        cdef const Layer *original = &self.state
         cdef const Strided *x = arrays[0]
         cdef const Strided *y = arrays[1]
-        cdef Lstm made
+        cdef Lstm copy
         cdef Layer *s
         if (x == NULL or y == NULL or self.fn == <kernel_fn>nothing or x.nbytes == 0 or y.nbytes == 0
-                or x.shape[2] != like.depth or y.shape[1] != like.rows
-                or (arrays[4] == NULL) != (like.reserved == NULL)
-                or (arrays[5] == NULL) != (like.reserved_hidden == NULL)):
+                or x.shape[2] != original.depth or y.shape[1] != original.rows
+                or (arrays[4] == NULL) != (original.reserved == NULL)
+                or (arrays[5] == NULL) != (original.reserved_hidden == NULL)):
             return None
-        made = Lstm.__new__(Lstm)
-        made.kept, made.state, made.fn = self.kept, self.state, self.fn
-        s = &made.state
+        copy = Lstm.__new__(Lstm)
+        copy.owners, copy.state, copy.fn = self.owners, self.state, self.fn
+        s = &copy.state
         s.steps, s.inputs, s.x_time, s.x_row = y.shape[0], x.at, x.strides[0], x.strides[1]
         s.y, s.y_time, s.y_row = y.at, y.strides[0], y.strides[1]
         if arrays[2] == NULL or arrays[3] == NULL:
-            made.states = self.states
+            copy.states = self.states
         s.h, s.c = <int8_t *>placed(arrays[2], s.h), <int16_t *>placed(arrays[3], s.c)
         s.reserved = <int16_t *>placed(arrays[4], s.reserved)
         s.reserved_hidden = <int8_t *>placed(arrays[5], s.reserved_hidden)
-        return made
+        return copy
 
 
 cdef int lstm(Lstm self, pl_pool *pool) noexcept nogil:
@@ -178,37 +178,37 @@ cdef int lstm(Lstm self, pl_pool *pool) noexcept nogil:
     cdef int8_t hidden[LOCAL]
     cdef Layer *s = &self.state
     cdef ptrdiff_t t, r
-    cdef ptrdiff_t grain = 1 + WORK // (s.rows * most_columns(s.slots) * (s.gates[1].input.product.depth + s.outputs))
+    cdef ptrdiff_t grain = 1 + WORK // (s.rows * max_columns(s.slots) * (s.gates[1].input.product.depth + s.outputs))
     s.scratch = s.reserved if s.reserved != NULL else scratch
     s.hidden = s.reserved_hidden if s.reserved_hidden != NULL else hidden
     for t in range(s.steps):
         s.x = s.inputs + t * s.x_time if s.depth else NULL
-        parallel_for(pool, (GATES - s.first) * s.pieces, grain, gate_pieces, s)
-        cells(s)
-        output(s)
+        parallel_for(pool, (GATES - s.first) * s.pieces, grain, sum_gates, s)
+        update_cells(s)
+        update_state(s)
         for r in range(s.rows):
             memcpy(s.y + t * s.y_time + r * s.y_row, s.h + r * s.outputs, s.outputs)
     return 0
 
 
-cdef void gate_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Bias and products of inputs and state."""
+cdef void sum_gates(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Set pieces begin to end - 1 of the gates to bias and products of inputs and state."""
     cdef Layer *s = <Layer *>ctx
     cdef int32_t acc[MAX_MR * MAX_NR]
-    cdef ptrdiff_t i, j, at, row
+    cdef ptrdiff_t i, j, which, row
     cdef const Gate *g
     cdef int16_t *y
     cdef int n, rows, r
     for i in range(begin, end):
-        at, j = s.first + i // s.pieces, i % s.pieces * most_columns(s.slots)
-        g = &s.gates[at]
-        n = <int>min(most_columns(s.slots), s.cells - j)
+        which, j = s.first + i // s.pieces, i % s.pieces * max_columns(s.slots)
+        g = &s.gates[which]
+        n = <int>min(max_columns(s.slots), s.cells - j)
         row = 0
         while row < s.rows:
             rows = <int>min(<ptrdiff_t>s.slots.q8.mr, s.rows - row)
-            y = s.scratch + (at * s.rows + row) * s.cells + j
-            if s.narrow:
-                narrow_sums(s, g, row, rows, j, n, acc, y)
+            y = s.scratch + (which * s.rows + row) * s.cells + j
+            if s.gates8:
+                sum_gates8(s, g, row, rows, j, n, acc, y)
                 row += rows
                 continue
             multiply(&g.input, <const int8_t *>s.x + row * s.x_row, s.x_row, rows, j, n, acc, NULL)
@@ -222,13 +222,13 @@ cdef void gate_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
             row += rows
 
 
-cdef int16_t *gate(Layer *s, int which) noexcept nogil:
-    """Peephole, normalization and activation of a gate."""
+cdef int16_t *activate_gate(Layer *s, int which) noexcept nogil:
+    """Apply peephole, normalization and activation to a gate; returns it."""
     cdef const Gate *g = &s.gates[which]
     cdef int16_t *x = s.scratch + which * s.rows * s.cells
-    cdef ptrdiff_t r, step = s.outputs if s.flat else s.cells
-    if s.narrow:
-        narrow_gate(s, g, which, x)
+    cdef ptrdiff_t r, step = s.outputs if s.flat_peepholes else s.cells
+    if s.gates8:
+        activate_gate8(s, g, which, x)
         return x
     if g.peephole != NULL:
         for r in range(s.rows):
@@ -243,10 +243,11 @@ cdef int16_t *gate(Layer *s, int which) noexcept nogil:
     return x
 
 
-cdef void cells(Layer *s) noexcept nogil:
-    cdef int16_t *i = gate(s, 0) if s.first == 0 else NULL
-    cdef int16_t *f = gate(s, 1)
-    cdef int16_t *g = gate(s, 2)
+cdef void update_cells(Layer *s) noexcept nogil:
+    """Update the state c from the input, forget and cell gates."""
+    cdef int16_t *i = activate_gate(s, 0) if s.first == 0 else NULL
+    cdef int16_t *f = activate_gate(s, 1)
+    cdef int16_t *g = activate_gate(s, 2)
     cdef int16_t *c = s.c
     cdef ptrdiff_t j, n = s.rows * s.cells
     cdef int limit = s.cell_clip
@@ -256,35 +257,52 @@ cdef void cells(Layer *s) noexcept nogil:
             c[j] = <int16_t>pl_clamp32(c[j], -limit, limit)
 
 
-cdef void output(Layer *s) noexcept nogil:
-    cdef int32_t acc[MAX_MR * MAX_NR]
-    cdef int16_t *o = gate(s, 3)
+cdef void update_state(Layer *s) noexcept nogil:
+    """Set the state h to the outputs of the cells, or to their projection."""
+    cdef int16_t *o = activate_gate(s, 3)
     cdef int16_t *t = s.scratch + 2 * s.rows * s.cells
-    cdef const Matrix *w = &s.projection
-    cdef ptrdiff_t row = 0, j
-    cdef int n = <int>(s.rows * s.cells), r, rows, k
-    cdef int32_t v
-    if s.narrow:
-        narrow_output(s, o)
-        return
-    if s.cell_log2 < -15:       # the reference has no tanh for such a scale: it multiplies by what its scratch holds
-        t = s.scratch           # the input gate
+    cdef int n = <int>(s.rows * s.cells)
+    if s.gates8:
+        split_outputs(s, o)
     else:
-        s.slots.tanh_qm(n, 15 + s.cell_log2, s.c, t)
-    if w.panels == NULL:
-        s.slots.hidden_s8(n, o, t, s.hidden_m, s.hidden_e, s.hidden_zero, s.h)
-        return
-    s.slots.hidden_s8(n, o, t, s.hidden_m, s.hidden_e, -s.hidden_zero, s.hidden)
+        if s.cell_log2 < -15:       # the reference has no tanh for this scale, and multiplies by stale scratch:
+            t = s.scratch           # the input gate
+        else:
+            s.slots.tanh_qm(n, 15 + s.cell_log2, s.c, t)
+        if s.projection.panels == NULL:
+            s.slots.hidden_s8(n, o, t, s.hidden_m, s.hidden_e, s.hidden_zero, s.h)
+            return
+        s.slots.hidden_s8(n, o, t, s.hidden_m, s.hidden_e, -s.hidden_zero, s.hidden)
+    project(s)
+
+
+cdef void project(Layer *s) noexcept nogil:
+    """h = the projection of s.hidden."""
+    cdef int32_t acc[MAX_MR * MAX_NR]
+    cdef int32_t low[MAX_MR * MAX_NR]       # gates8: products of the low bytes
+    cdef const Matrix *w = &s.projection
+    cdef ptrdiff_t row = 0, j, i
+    cdef int32_t v
+    cdef int64_t sum
+    cdef int r, k, n, rows
     while row < s.rows:
         rows = <int>min(<ptrdiff_t>s.slots.q8.mr, s.rows - row)
         j = 0
         while j < s.outputs:
-            n = <int>min(most_columns(s.slots), s.outputs - j)
+            n = <int>min(max_columns(s.slots), s.outputs - j)
             multiply(w, s.hidden + row * s.cells, s.cells, rows, j, n, acc, NULL)
+            if s.gates8:
+                multiply(w, s.hidden + (s.rows + row) * s.cells, s.cells, rows, j, n, low, NULL)
             for r in range(rows):
                 for k in range(n):
-                    v = pl_mbqm32(acc[r * MAX_NR + k] + w.bias[j + k], w.m, w.e) + s.h_zero
-                    v = pl_clamp32(v, -128, 127)
+                    i = r * MAX_NR + k
+                    if s.gates8:
+                        sum = s.projection_bias[j + k] if s.projection_bias != NULL else 0
+                        sum += <int64_t>(acc[i] + w.bias[j + k]) * 256 + (low[i] + w.bias[j + k])
+                        v = pl_mbqm64(sum, pl_multiplier16(w.m), w.e)
+                    else:
+                        v = pl_mbqm32(acc[i] + w.bias[j + k], w.m, w.e)
+                    v = pl_clamp32(v + s.h_zero, -128, 127)
                     if s.projection_clip > 0:
                         v = pl_clamp32(v, -s.projection_clip, s.projection_clip)
                     s.h[(row + r) * s.outputs + j + k] = <int8_t>v
@@ -293,7 +311,7 @@ cdef void output(Layer *s) noexcept nogil:
 
 
 # ---- gates in 8 bits, whose normalization and activations are computed in float32 ------------------------------
-cdef void set_middle(Gate *g, parameters):
+cdef void set_intermediate(Gate *g, parameters):
     """parameters: (zero point, m, e) of the sums of the input, the same of the state; the normalization's scale."""
     x, h, scale = parameters
     g.from_input.zero, g.from_input.m, g.from_input.e = x
@@ -301,23 +319,24 @@ cdef void set_middle(Gate *g, parameters):
     g.norm_scale = scale
 
 
-cdef void narrow_sums(const Layer *s, const Gate *g, ptrdiff_t row, int rows, ptrdiff_t j, int n, int32_t *acc,
-                      int16_t *y) noexcept nogil:
-    """The sums of `rows` rows for cells j .. j + n of a gate; y: the first of them, rows s.cells apart."""
+cdef void sum_gates8(const Layer *s, const Gate *g, ptrdiff_t row, int rows, ptrdiff_t j, int n, int32_t *acc,
+                     int16_t *y) noexcept nogil:
+    """sum_gates() for cells j to j + n - 1 of `rows` rows of an 8-bit gate; y: the first one; acc: scratch."""
     cdef int32_t sums[MAX_MR * MAX_NR]
     cdef int r, k
     memset(sums, 0, rows * MAX_NR * sizeof(int32_t))
     multiply(&g.input, <const int8_t *>s.x + row * s.x_row, s.x_row, rows, j, n, acc, NULL)
-    add_middle(&g.input, &g.from_input, rows, j, n, acc, sums)
+    add_intermediate(&g.input, &g.from_input, rows, j, n, acc, sums)
     multiply(&g.recurrent, s.h + row * s.outputs, s.outputs, rows, j, n, acc, NULL)
-    add_middle(&g.recurrent, &g.from_recurrent, rows, j, n, acc, sums)
+    add_intermediate(&g.recurrent, &g.from_recurrent, rows, j, n, acc, sums)
     for r in range(rows):
         for k in range(n):
             y[r * s.cells + k] = <int16_t>pl_sat16(sums[r * MAX_NR + k])
 
 
-cdef void add_middle(const Matrix *w, const Middle *m, int rows, ptrdiff_t j, int n, const int32_t *acc,
-                     int32_t *sums) noexcept nogil:
+cdef void add_intermediate(const Matrix *w, const Intermediate *m, int rows, ptrdiff_t j, int n, const int32_t *acc,
+                           int32_t *sums) noexcept nogil:
+    """sums += acc, requantized to 8 bits, then to the scale of the gate."""
     cdef int r, k
     cdef int32_t v
     for r in range(rows * MAX_NR):
@@ -327,8 +346,8 @@ cdef void add_middle(const Matrix *w, const Middle *m, int rows, ptrdiff_t j, in
             sums[r] += pl_mbqm32(v - m.zero, m.m, m.e)
 
 
-cdef void narrow_gate(const Layer *s, const Gate *g, int which, int16_t *x) noexcept nogil:
-    """Normalization and activation of a gate, in place."""
+cdef void activate_gate8(const Layer *s, const Gate *g, int which, int16_t *x) noexcept nogil:
+    """Apply normalization and activation to an 8-bit gate, in place."""
     cdef ptrdiff_t r
     for r in range(s.rows):
         normalize(s.cells, g, x + r * s.cells)
@@ -337,7 +356,7 @@ cdef void narrow_gate(const Layer *s, const Gate *g, int which, int16_t *x) noex
 
 
 cdef void normalize(ptrdiff_t n, const Gate *g, int16_t *x) noexcept nogil:
-    """Layer normalization of a row, in the order and the width of the reference's steps."""
+    """Layer normalization of a row, in float32, step by step as in the reference."""
     cdef float bias_scale = g.norm_scale / 1024, sum = 0, squares = 0, inverse = 10000
     cdef float mean, variance, v
     cdef ptrdiff_t i
@@ -348,41 +367,18 @@ cdef void normalize(ptrdiff_t n, const Gate *g, int16_t *x) noexcept nogil:
     mean = sum / n
     variance = squares / n - mean * mean
     if variance != 0:
-        inverse = 1 / sqrtf(variance)       # NaN of a negative variance, which gives 0 below
+        inverse = 1 / sqrtf(variance)       # NaN if rounding made it negative; results are then 0
     for i in range(n):
         v = ((x[i] - mean) * inverse * g.norm[i] * g.norm_scale + g.norm_bias[i] * bias_scale) * 4096
         x[i] = <int16_t>pl_round_away32(max(<float>-32768, min(<float>32767, v))) if v == v else 0
 
 
-cdef void narrow_output(Layer *s, const int16_t *o) noexcept nogil:
-    """The state from the output gate and the cells.  The input of a projection has 16 bits, multiplied byte by byte."""
-    cdef int32_t high[MAX_MR * MAX_NR]
-    cdef int32_t low[MAX_MR * MAX_NR]
-    cdef const Matrix *w = &s.projection
-    cdef int8_t *lower = s.hidden + s.rows * s.cells
-    cdef ptrdiff_t i, row = 0, j
+cdef void split_outputs(Layer *s, const int16_t *o) noexcept nogil:
+    """Set s.hidden to the 16-bit outputs of the cells: first all high bytes, then all low bytes, as int8."""
+    cdef int8_t *low = s.hidden + s.rows * s.cells
+    cdef ptrdiff_t i
     cdef int32_t v
-    cdef int64_t sum
-    cdef int r, k, n, rows
     for i in range(s.rows * s.cells):
         v = pl_rdbpot(o[i] * pl_tanh_scaled(s.c[i], 1.0 / 32768), 15)      # tanh is below 0.77: the high byte fits
-        lower[i] = <int8_t>v
-        s.hidden[i] = <int8_t>((v - lower[i]) >> 8)
-    while row < s.rows:
-        rows = <int>min(<ptrdiff_t>s.slots.q8.mr, s.rows - row)
-        j = 0
-        while j < s.outputs:
-            n = <int>min(most_columns(s.slots), s.outputs - j)
-            multiply(w, s.hidden + row * s.cells, s.cells, rows, j, n, high, NULL)
-            multiply(w, lower + row * s.cells, s.cells, rows, j, n, low, NULL)
-            for r in range(rows):
-                for k in range(n):
-                    i = r * MAX_NR + k
-                    sum = s.projection_bias[j + k] if s.projection_bias != NULL else 0
-                    sum += <int64_t>(high[i] + w.bias[j + k]) * 256 + (low[i] + w.bias[j + k])
-                    v = pl_clamp32(pl_mbqm64(sum, pl_multiplier16(w.m), w.e) + s.h_zero, -128, 127)
-                    if s.projection_clip > 0:
-                        v = pl_clamp32(v, -s.projection_clip, s.projection_clip)
-                    s.h[(row + r) * s.outputs + j + k] = <int8_t>v
-            j += n
-        row += rows
+        low[i] = <int8_t>v
+        s.hidden[i] = <int8_t>((v - low[i]) >> 8)

@@ -1,11 +1,11 @@
-"""The basic LSTM cell of 8 bits, and integer SVDF."""
+"""One step of the 8-bit basic LSTM cell, and integer SVDF."""
 import numpy as np
 
 from libc.stdint cimport int8_t, int16_t, int32_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from pylite._core.kernels.recurring cimport LOCAL, check_scratch
-from pylite._core.kernels.recurring_integer cimport Matrix, most_columns, multiply, set_matrix
+from pylite._core.kernels.recurring_integer cimport Matrix, max_columns, multiply, set_matrix
 from pylite._core.kernels.rounding cimport (
     pl_clamp32,
     pl_fx_shl,
@@ -35,17 +35,17 @@ cdef struct Basic:
 
 
 cdef class BasicLstm(Kernel):
-    """One step of the basic LSTM cell: uint8 in and out with the zero point 128, state of int16 in Q4.
+    """One step of the basic LSTM cell: uint8 inputs and outputs with zero point 128, int16 cells in Q4.
 
-    x (rows, depth) uint8; h (rows, cells) uint8, c (rows, cells) int16: the state; y, c_out: the outputs, which are the
-    next state; both: (rows, depth + cells) uint8, receives x and h; gates: (rows, 4 * cells) int16, receives the gates
-    before their activation; packed: from packing.pack_weights; bias: int32 (4 * cells,); multiplier: (m, e); w_zero: as
-    of int8.
+    x: (rows, depth) uint8; h (rows, cells) uint8, c (rows, cells) int16: the state; y, c_out: the outputs, which are
+    the next state; both: (rows, depth + cells) uint8, an output: x and h side by side; gates: (rows, 4 * cells) int16,
+    an output: the gates before their activation; packed: from packing.pack_weights; bias: int32 (4 * cells,);
+    multiplier: (m, e) of the sums; w_zero: as of int8.
     """
     cdef const uint8_t[:, ::1] x
     cdef uint8_t[:, ::1] h, y, both
     cdef int16_t[:, ::1] c, c_out, gates
-    cdef list kept
+    cdef list owners
     cdef Basic state
 
     def __init__(self, const uint8_t[:, ::1] x, uint8_t[:, ::1] h, int16_t[:, ::1] c, *, uint8_t[:, ::1] y,
@@ -57,7 +57,7 @@ cdef class BasicLstm(Kernel):
         if 0 in y.shape[:2]:
             return
         s.slots, s.w_zero = slots, w_zero
-        self.kept = set_matrix(&s.w, packed, bias, 4 * s.cells, both.shape[1], 0, multiplier, 0x80)
+        self.owners = set_matrix(&s.w, packed, bias, 4 * s.cells, both.shape[1], 0, multiplier, 0x80)
         s.x, s.h, s.c = &x[0, 0] if x.shape[1] else NULL, &h[0, 0], &c[0, 0]
         s.y, s.c_out, s.both, s.gates = &y[0, 0], &c_out[0, 0], &both[0, 0], &gates[0, 0]
         self.fn = <kernel_fn>basic_lstm
@@ -75,10 +75,10 @@ cdef int basic_lstm(BasicLstm self, pl_pool *pool) noexcept nogil:
         memcpy(s.both + r * w.product.depth + s.x_depth, s.h + r * s.cells, s.cells)
         j = 0
         while j < w.product.columns:
-            n = <int>min(most_columns(s.slots), w.product.columns - j)
+            n = <int>min(max_columns(s.slots), w.product.columns - j)
             multiply(w, <const int8_t *>s.both + r * w.product.depth, w.product.depth, 1, j, n, acc, &sum)
             term = s.w_zero * (sum - s.slots.q8.offset * <int32_t>w.product.depth)
-            for k in range(n):      # rounds twice, halves up at the second step
+            for k in range(n):      # rounds twice, as the reference; halves go up in the second step
                 v = pl_mul_high(pl_shl32(acc[k] + w.bias[j + k] - term, left), w.m)
                 if right > 0:
                     v = (v + (1 << (right - 1))) >> right
@@ -91,7 +91,7 @@ cdef int basic_lstm(BasicLstm self, pl_pool *pool) noexcept nogil:
 
 
 cdef void basic_cells(const Basic *s, const int16_t *gates, int16_t *c, uint8_t *h) noexcept nogil:
-    """The new state from the gates, which are in the order input, cell, forget, output; 64 cells at a time."""
+    """Update the state c and h of a row from its gates, in the order input, cell, forget, output."""
     cdef int16_t g[4][64]
     cdef int16_t t[64]
     cdef ptrdiff_t j = 0
@@ -112,7 +112,7 @@ cdef void basic_cells(const Basic *s, const int16_t *gates, int16_t *c, uint8_t 
         j += n
 
 
-cdef struct Filters:
+cdef struct Filters:        # of an SVDF layer: filters = units * rank
     const pl_slots *slots
     Matrix features
     const int8_t *x
@@ -129,13 +129,13 @@ cdef struct Filters:
 
 
 cdef class Svdf(Kernel):
-    """SVDF of int8: a layer that filters features over time, with a memory of int16.
+    """Integer SVDF: projects each row of x onto `filters` features, and filters each over the last `steps` steps.
 
-    x: (rows, depth), y: (rows, units) int8; memory: (rows * filters * steps,) int16, read and written; newest (int16)
-    and sums (int32): (filters,) scratch, each None up to LOCAL; features: from packing.pack_weights; time: int16
-    (filters, steps); bias: int32 (units,) or None; zeros: (x, y); multipliers: (m, e) to the scale of the memory,
-    (m, e) to that of the output; bytes: the model's memory is int8, so features are clamped to it, with the zero point
-    bytes_zero.
+    x: (rows, depth), y: (rows, units) int8; memory: (rows * filters * steps,) int16, the state, read and written;
+    newest (int16) and sums (int32): (filters,) scratch, each None if LOCAL suffices; features: from
+    packing.pack_weights; time: int16 (filters, steps); bias: int32 (units,) or None; zeros: zero points of (x, y);
+    multipliers: (m, e) to the scale of the memory, (m, e) to that of the output; bytes: is the model's memory int8?
+    Then features are saturated to int8, with the zero point bytes_zero.
     """
     cdef const int8_t[:, ::1] x
     cdef int8_t[:, ::1] y
@@ -143,15 +143,14 @@ cdef class Svdf(Kernel):
     cdef int32_t[::1] sums
     cdef const int16_t[:, ::1] time
     cdef const int32_t[::1] bias
-    cdef list kept
+    cdef list owners
     cdef Filters state
     cdef bint bytes
     cdef int bytes_zero
 
     def __init__(self, const int8_t[:, ::1] x, int8_t[:, ::1] y, int16_t[::1] memory, features,
                  const int16_t[:, ::1] time, const int32_t[::1] bias, *, int16_t[::1] newest, int32_t[::1] sums, zeros,
-                 multipliers,
-                 bint bytes=False, int bytes_zero=0):
+                 multipliers, bint bytes=False, int bytes_zero=0):
         self.bytes, self.bytes_zero = bytes, bytes_zero
         cdef Filters *s = &self.state
         self.x, self.y, self.memory, self.newest, self.sums, self.time, self.bias = (
@@ -160,7 +159,7 @@ cdef class Svdf(Kernel):
         if 0 in y.shape[:2] or s.steps == 0:
             return
         s.slots, s.rank = slots, s.filters // s.units
-        self.kept = set_matrix(&s.features, features, None, s.filters, x.shape[1], zeros[0], multipliers[0])
+        self.owners = set_matrix(&s.features, features, None, s.filters, x.shape[1], zeros[0], multipliers[0])
         s.m, s.e = multipliers[1]
         s.zero = zeros[1]
         s.x, s.y, s.time = &x[0, 0] if x.shape[1] else NULL, &y[0, 0], &time[0, 0]
@@ -190,13 +189,13 @@ cdef int svdf(Svdf self, pl_pool *pool) noexcept nogil:
     for r in range(s.rows):
         j = 0
         while j < s.filters:
-            n = <int>min(most_columns(s.slots), s.filters - j)
+            n = <int>min(max_columns(s.slots), s.filters - j)
             multiply(w, s.x + r * w.product.depth, w.product.depth, 1, j, n, acc, NULL)
             memset(s.newest + j, 0, n * sizeof(int16_t))
             s.slots.gate_s16(n, acc, w.bias + j, w.m, w.e, s.newest + j)
             j += n
         if self.bytes:
-            for j in range(s.filters):      # clamped, then wrapped, with the zero point
+            for j in range(s.filters):      # as the reference: saturate, then wrap when adding the zero point
                 v = <int8_t>(pl_clamp32(s.newest[j], -128, 127) + self.bytes_zero)
                 s.newest[j] = <int16_t>(v - self.bytes_zero)
         s.slots.filter_s16(<int>s.filters, <int>s.steps, s.newest, s.time, s.memory + r * s.filters * s.steps, s.sums)

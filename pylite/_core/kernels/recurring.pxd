@@ -1,4 +1,4 @@
-# Shared by float recurrent layers: products with weights of any kind, activations, normalization.
+# What float recurrent kernels share: products with weights of any kind, activations, normalization.
 from libc.math cimport INFINITY, sqrtf
 from libc.stdint cimport int8_t, int32_t, uint8_t
 
@@ -11,26 +11,31 @@ cdef extern from "<math.h>" nogil:
 
 
 cdef enum:
-    LOCAL = 4096            # elements of scratch on the stack
+    LOCAL = 4096            # elements of each scratch array that fit on the stack
 
-cdef enum Activation:
+cdef enum ActivationKind:
     CLAMP
     TANH
-    SIGN_BIT
+    SIGN_BIT                # 1 for negative numbers, else 0
 
 
-cdef struct Matrix:         # weights (columns, depth), or a diagonal
-    const char *panels      # NULL: no weights
-    const int32_t *sums     # of the columns of integer weights; else NULL
-    const float *scales
-    const float *diagonal
-    ProductQ8 product       # the sizes, for integer weights those of their panels
+cdef struct Activation:
+    ActivationKind kind
+    float bounds[2]         # of CLAMP
 
 
-cdef struct Operand:        # the rows that multiply a Matrix
+cdef struct Matrix:         # weights (columns, depth)
+    const char *panels      # NULL: no weights, or a diagonal
+    const int32_t *sums     # integer weights: sum of each column; float weights: NULL
+    const float *scales     # integer weights: of each column
+    const float *diagonal   # the diagonal of a square matrix, or NULL
+    ProductQ8 product       # the sizes
+
+
+cdef struct Operand:        # rows that multiply a Matrix
     const float *x
-    ptrdiff_t step, depth   # floats from row to row; of a row
-    int8_t *q               # the quantized rows, contiguous
+    ptrdiff_t step, depth   # floats from row to row; floats of a row
+    int8_t *q               # for integer weights: the quantized rows, contiguous
     float *scales
     int32_t *zeros
 
@@ -41,13 +46,14 @@ cdef struct Engine:
 
 
 cdef inline void quantize(const Engine *e, Operand *x, ptrdiff_t rows) noexcept nogil:
-    """Quantize rows (docs/numerics.md section 4)."""
+    """Quantize the rows of x, if weights are integers (docs/numerics.md, section 4)."""
     if x.q != NULL and x.x != NULL:
         e.slots.quantize_rows(rows, x.depth, x.x, x.step, e.asymmetric, 0, <uint8_t *>x.q, x.scales, x.zeros)
 
 
 cdef inline void add_bytes(const Engine *e, const Matrix *w, const Operand *x, ptrdiff_t row, int rows, ptrdiff_t j,
                            int n, float *y, ptrdiff_t step) noexcept nogil:
+    """add_product() with integer weights, for at most MAX_MR rows from `row` on."""
     cdef int32_t acc[MAX_MR * MAX_NR]
     cdef int r
     add_sums(&w.product, <const uint8_t *>x.q + row * x.depth, x.depth, 0, 0, rows, <const uint8_t *>w.panels, j, n,
@@ -60,8 +66,8 @@ cdef inline void add_bytes(const Engine *e, const Matrix *w, const Operand *x, p
 
 cdef inline void add_product(const Engine *e, const Matrix *w, const Operand *x, ptrdiff_t rows, ptrdiff_t j,
                              ptrdiff_t nr, float *y, ptrdiff_t step) noexcept nogil:
-    """y[r][j .. j + nr] += x[r] times those columns of w."""
-    cdef ptrdiff_t r = 0, some, i
+    """y[r][j to j + nr - 1] += x[r] times these columns of w; y: rows `step` floats apart."""
+    cdef ptrdiff_t r = 0, count, i
     cdef int n = <int>min(nr, w.product.columns - j)
     cdef pl_a_layout shape
     if w.diagonal != NULL:
@@ -74,31 +80,41 @@ cdef inline void add_product(const Engine *e, const Matrix *w, const Operand *x,
     if w.sums == NULL:
         shape.lines, shape.depth, shape.step, shape.pitch = 1, w.product.depth, x.step, 0
         while r < rows:
-            some = min(<ptrdiff_t>e.slots.f32.mr, rows - r)
-            e.slots.gemm_f32(<int>some, n, &shape, x.x + r * x.step, <const float *>w.panels + j * w.product.depth,
+            count = min(<ptrdiff_t>e.slots.f32.mr, rows - r)
+            e.slots.gemm_f32(<int>count, n, &shape, x.x + r * x.step, <const float *>w.panels + j * w.product.depth,
                              2 if rows == 1 else 0, 0, NULL, -INFINITY, INFINITY, y + r * step + j, step)
-            r += some
+            r += count
         return
     while r < rows:
-        some = min(<ptrdiff_t>e.slots.q8.mr, rows - r)
-        add_bytes(e, w, x, r, <int>some, j, n, y, step)
-        r += some
+        count = min(<ptrdiff_t>e.slots.q8.mr, rows - r)
+        add_bytes(e, w, x, r, <int>count, j, n, y, step)
+        r += count
 
 
-cdef inline void activate(const pl_slots *table, Activation kind, const float *bounds, ptrdiff_t n, const float *x,
+cdef inline int set_activation(Activation *a, activation) except -1:
+    """activation: "TANH", "SIGN_BIT" or (low, high)."""
+    if activation == "TANH" or activation == "SIGN_BIT":
+        a.kind = TANH if activation == "TANH" else SIGN_BIT
+    else:
+        a.kind = CLAMP
+        a.bounds[0], a.bounds[1] = activation
+    return 0
+
+
+cdef inline void activate(const pl_slots *table, const Activation *a, ptrdiff_t n, const float *x,
                           float *y) noexcept nogil:
     cdef ptrdiff_t i
-    if kind == TANH:
-        table.tanh_f32(n, x, y, bounds)
-    elif kind == CLAMP:
-        table.clamp_f32(n, x, y, bounds)
+    if a.kind == TANH:
+        table.tanh_f32(n, x, y, a.bounds)
+    elif a.kind == CLAMP:
+        table.clamp_f32(n, x, y, a.bounds)
     else:
         for i in range(n):
             y[i] = 1 if signbit(x[i]) else 0
 
 
 cdef inline void normalize(ptrdiff_t n, const float *scale, const float *bias, float *x) noexcept nogil:
-    """Layer normalization of a row, in place."""
+    """Layer normalization of a row of n elements, in place."""
     cdef ptrdiff_t i
     cdef float mean = 0, variance = 0, inverse
     for i in range(n):
@@ -112,7 +128,7 @@ cdef inline void normalize(ptrdiff_t n, const float *scale, const float *bias, f
 
 
 cdef inline list set_matrix(Matrix *m, weights, ptrdiff_t columns, ptrdiff_t depth):
-    """Point m at weights from pack(), at a diagonal (float32 array) or at NULL; returns objects to keep alive."""
+    """Fill m; returns the owners of its memory.  weights: from recurrent.pack(), a float32 diagonal, or None."""
     cdef const uint8_t[::1] panels
     cdef const int32_t[::1] sums
     cdef const float[::1] scales, diagonal
@@ -134,6 +150,7 @@ cdef inline list set_matrix(Matrix *m, weights, ptrdiff_t columns, ptrdiff_t dep
 
 
 cdef inline int check_scratch(scratch, Py_ssize_t size) except -1:
+    """Raise ValueError unless `scratch`, or the stack if it is None, has `size` elements."""
     if (LOCAL if scratch is None else len(scratch)) < size:
         raise ValueError(f"{size} elements of scratch are needed")
     return 0

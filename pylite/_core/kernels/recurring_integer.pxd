@@ -1,4 +1,4 @@
-# Shared by integer recurrent layers: products of rows of bytes with packed weights.
+# What integer recurrent kernels share: products of 8-bit rows with packed weights.
 from libc.stdint cimport int8_t, int32_t, uint8_t
 
 from pylite._core.product.bytes cimport ProductQ8, add_sums, set_sizes
@@ -6,18 +6,21 @@ from pylite._core.product.tasks cimport MAX_NR
 from pylite._core.simd cimport pl_slots, slots
 
 
-cdef struct Matrix:         # weights (columns, depth), and the bias of their sums
+cdef struct Matrix:         # weights (columns, depth)
     const uint8_t *panels   # NULL: no weights
-    const int32_t *bias
+    const int32_t *bias     # of each column, zero point of the rows included
     ProductQ8 product       # the sizes
-    int32_t m
+    int32_t m               # multiplier (m, e) of the sums
     int e
 
 
 cdef inline list set_matrix(Matrix *w, packed, bias, ptrdiff_t columns, ptrdiff_t depth, int zero, multiplier,
                             int flip=0):
-    """Point w at weights from packing.pack_weights; zero: of the rows that they multiply, flip: of
-    their bytes.  Returns objects to keep."""
+    """Fill w; returns the owners of its memory.
+
+    packed: from packing.pack_weights, or None; bias: int32 (columns,) or None; zero, flip: of the rows that w
+    multiplies; multiplier: (m, e) of the sums.
+    """
     cdef const uint8_t[::1] panels
     cdef const int32_t[::1] start
     w.panels = NULL
@@ -34,12 +37,12 @@ cdef inline list set_matrix(Matrix *w, packed, bias, ptrdiff_t columns, ptrdiff_
     return [panels, start]
 
 
-cdef inline ptrdiff_t most_columns(const pl_slots *table) noexcept nogil:
-    """The most columns of one multiply(), whole panels."""
+cdef inline ptrdiff_t max_columns(const pl_slots *table) noexcept nogil:
+    """Most columns of one multiply(): whole panels."""
     return MAX_NR // table.q8.nr * table.q8.nr
 
 
 cdef inline void multiply(const Matrix *w, const int8_t *x, ptrdiff_t step, int rows, ptrdiff_t j, int n, int32_t *acc,
                           int32_t *sums) noexcept nogil:
-    """acc (rows, MAX_NR) = rows of x times columns j .. j + n; sums: of each row with the tile's offset, or NULL."""
+    """acc (rows, MAX_NR) = rows of x, `step` bytes apart, times columns j to j + n - 1; sums: see add_sums()."""
     add_sums(&w.product, <const uint8_t *>x, step, 0, 0, rows, w.panels, j, n, acc, sums)

@@ -1,4 +1,4 @@
-"""Sums, means, extremes and products over axes."""
+"""Sums, means, minima, maxima and products over axes."""
 from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
 
 from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided
@@ -15,34 +15,36 @@ from pylite._core.simd cimport (
 )
 
 cdef enum:
-    BLOCK = 1024     # outputs of a micro-kernel call
+    BLOCK = 1024     # outputs of one micro-kernel call
 
 
 cdef class Reduction(Kernel):
-    """The loops of all reductions.
+    """The base of reductions: their loops.
 
-    x, y: the bytes of arrays; kept: the axes of y as pairs (size, stride in x), outermost first, at least one; loops:
-    up to three such pairs of reduced axes, outermost first; run: consecutive elements that are reduced inside them, or
-    0 where the last of `kept` has stride 1.
+    x, y: the bytes of arrays; kept: the axes that remain, as pairs (size, stride in x), outermost first, at least one;
+    loops: the same of up to three reduced axes; run: size of the contiguous reduced axis inside them, or 0 if there is
+    none, because the last kept axis is contiguous.
     """
     cdef const uint8_t *x
     cdef uint8_t *y
     cdef bint empty
     cdef pl_reduction g
-    cdef ptrdiff_t kept[4]
+    cdef ptrdiff_t kept[4]          # the outer kept axes
     cdef ptrdiff_t stride[4]
-    cdef ptrdiff_t outer, inner, blocks, item
+    cdef ptrdiff_t outer, inner     # outputs: of the outer kept axes together, and of the last one
+    cdef ptrdiff_t blocks           # that `inner` is divided into
+    cdef ptrdiff_t item             # bytes of an element
     cdef int rank
 
     cdef int read(self, x, y, kept, loops, ptrdiff_t run) except -1:
-        """walk() of arrays."""
+        """arrange() for Python arrays."""
         cdef Strided source, target
         set_strided(&source, x, 1, 1)
         set_strided(&target, y, 1, 1, True)
         self.memory = x, y
-        return self.walk(&source, &target, kept, loops, run)
+        return self.arrange(&source, &target, kept, loops, run)
 
-    cdef int walk(self, const Strided *x, const Strided *y, kept, loops, ptrdiff_t run) except -1:
+    cdef int arrange(self, const Strided *x, const Strided *y, kept, loops, ptrdiff_t run) except -1:
         cdef pl_reduction *g = &self.g
         cdef int i, skip = 3 - len(loops)
         self.x, self.y, self.empty = <const uint8_t *>x.at, <uint8_t *>y.at, x.nbytes == 0 or y.nbytes == 0
@@ -59,8 +61,8 @@ cdef class Reduction(Kernel):
         return 0
 
 
-cdef ptrdiff_t start(Reduction self, ptrdiff_t outer) noexcept nogil:
-    """The offset in x, in elements, of index `outer` of the outer kept axes."""
+cdef ptrdiff_t offset_of(Reduction self, ptrdiff_t outer) noexcept nogil:
+    """The offset in x, in elements, of element `outer` of the outer kept axes."""
     cdef ptrdiff_t offset = 0
     cdef int i
     for i in range(self.rank - 1, -1, -1):
@@ -70,7 +72,7 @@ cdef ptrdiff_t start(Reduction self, ptrdiff_t outer) noexcept nogil:
 
 
 cdef int run_blocks(Reduction self, pl_pool *pool, pl_range_fn fn) noexcept nogil:
-    """Run fn over all blocks of up to BLOCK neighbouring outputs."""
+    """Run fn on all blocks of up to BLOCK neighbouring outputs."""
     cdef ptrdiff_t work = self.g.n[0] * self.g.n[1] * self.g.n[2] * max(self.g.run, 1) * min(BLOCK, self.inner)
     if not self.empty:
         parallel_for(pool, self.outer * self.blocks, 1 + 32768 // work, fn, <void *>self)
@@ -80,9 +82,10 @@ cdef int run_blocks(Reduction self, pl_pool *pool, pl_range_fn fn) noexcept nogi
 cdef class Reduce(Reduction):
     """y = the sum, maximum or minimum over some axes of float32, int8, uint8 or int16.
 
-    divisor: of float32 sums, the number of elements of a mean.  whole: the full float32 tensor is reduced, so that an
-    extreme starts from its first element, even NaN or infinity, instead of the farthest finite number.  requantize: of
-    integer sums, (sum of the zero points of x, multiplier, exponent, zero point of y, low, high), as of int8.
+    divisor: for a float32 mean, the number of elements.  whole: are all axes of a float32 tensor reduced?  Then, as in
+    the reference, an extreme starts from the first element, even NaN or infinity, instead of the farthest finite
+    number.  requantize: of integer sums, (sum of the zero points of x, multiplier, exponent, zero point of y, low,
+    high), as of int8.
     """
     ARRAYS, SIZES = (0, 1), ("kept", "loops", "run")
     cdef pl_reduction_fn kernel
@@ -109,14 +112,14 @@ cdef class Reduce(Reduction):
             self.subnormals = FLUSH
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef Reduce made
+        cdef Reduce copy
         if arrays[0] == NULL or arrays[1] == NULL:
             return None
-        made = Reduce.__new__(Reduce)
-        made.g, made.kernel, made.item = self.g, self.kernel, self.item
-        made.fn, made.subnormals = self.fn, self.subnormals
-        made.walk(arrays[0], arrays[1], sizes[0], sizes[1], sizes[2])
-        return made
+        copy = Reduce.__new__(Reduce)
+        copy.g, copy.kernel, copy.item = self.g, self.kernel, self.item
+        copy.fn, copy.subnormals = self.fn, self.subnormals
+        copy.arrange(arrays[0], arrays[1], sizes[0], sizes[1], sizes[2])
+        return copy
 
 
 cdef void reduce_blocks(Reduce self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
@@ -124,7 +127,7 @@ cdef void reduce_blocks(Reduce self, ptrdiff_t begin, ptrdiff_t end, int thread)
     for block in range(begin, end):
         column = block % self.blocks * BLOCK
         outer = block // self.blocks
-        self.kernel(&self.g, self.x + (start(self, outer) + column * self.g.step) * self.item,
+        self.kernel(&self.g, self.x + (offset_of(self, outer) + column * self.g.step) * self.item,
                     min(BLOCK, self.inner - column), self.y + (outer * self.inner + column) * self.item)
 
 
@@ -135,10 +138,10 @@ cdef int reduce(Reduce self, pl_pool *pool) noexcept nogil:
 cdef class ReduceWide(Reduction):
     """y = the sum, maximum, minimum or product over some axes of int32 or int64, or the product of float32.
 
-    divisor: of a sum, the number of elements of a mean; the quotient is truncated, and the sum of int32 is exact.
+    divisor: for a mean, the number of elements; the quotient is truncated.  Sums have 64 bits.
     """
-    cdef int64_t divisor, none      # none: the start of an accumulator
-    cdef bint real
+    cdef int64_t divisor, identity  # identity: initial value of an accumulator
+    cdef bint real                  # float32?
     cdef pl_join_fn join
 
     def __init__(self, x, y, str operation, str dtype, kept, loops, ptrdiff_t run, int64_t divisor=1):
@@ -148,19 +151,20 @@ cdef class ReduceWide(Reduction):
         if self.join == NULL:
             raise ValueError(f"there is no {operation} of {dtype}")
         if operation == "max":
-            self.none = INT32_MIN if dtype == "int32" else INT64_MIN
+            self.identity = INT32_MIN if dtype == "int32" else INT64_MIN
         elif operation == "min":
-            self.none = INT32_MAX if dtype == "int32" else INT64_MAX
+            self.identity = INT32_MAX if dtype == "int32" else INT64_MAX
         else:
-            self.none = operation == "product"
+            self.identity = operation == "product"
         self.fn = <kernel_fn>reduce_wide
 
 
 cdef void reduce_one(ReduceWide self, const uint8_t *x, uint8_t *y) noexcept nogil:
+    """Compute one output."""
     cdef pl_reduction *g = &self.g
     cdef ptrdiff_t i, j, k, steps = g.n[2] if g.run else 1
     cdef ptrdiff_t n = g.run if g.run else g.n[2], stride = 1 if g.run else g.stride[2]
-    cdef int64_t acc = self.none
+    cdef int64_t acc = self.identity
     cdef float product = 1
     cdef void *into = <void *>&product if self.real else <void *>&acc
     for i in range(g.n[0]):
@@ -179,7 +183,7 @@ cdef void reduce_wide_blocks(ReduceWide self, ptrdiff_t begin, ptrdiff_t end, in
     cdef ptrdiff_t block, column, outer, offset
     for block in range(begin, end):
         outer = block // self.blocks
-        offset = start(self, outer)
+        offset = offset_of(self, outer)
         for column in range(block % self.blocks * BLOCK, min((block % self.blocks + 1) * BLOCK, self.inner)):
             reduce_one(self, self.x + (offset + column * self.g.step) * self.item,
                        self.y + (outer * self.inner + column) * self.item)

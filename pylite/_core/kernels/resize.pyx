@@ -1,4 +1,4 @@
-"""Resizing of images, by indices and weights of rows and columns that lowering computes."""
+"""Resizing of images.  Lowering computes the indices and weights of rows and columns."""
 from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memmove
 
@@ -11,10 +11,11 @@ TYPES = {"float32": ("f32", 4), "uint8": ("u8", 1), "int8": ("i8", 1), "int16": 
 cdef class Bilinear(Kernel):
     """Bilinear interpolation between four pixels of x.
 
-    x: the bytes of an NHWC array of `dtype` and shape `x_shape`; y: (n, oh, ow, bytes), the pixels of another, any
-    strides but contiguous channels; rows, cols: (low, high, fraction) of each output row and column: int32 indices of
-    rows and columns of x, and the weight of the higher one, float32 or, for signed integers, int32 in units of 1/1024.
-    gather: there are at most 512 channels, `cols` has a weight for each channel of each column, and y is contiguous.
+    x: the bytes of an NHWC array of `dtype` and shape `x_shape`; y: (n, oh, ow, bytes), pixels of the same type; any
+    strides, but contiguous channels; rows, cols: (low, high, fraction) of all output rows and columns: int32 indices
+    into x, and the weight of `high`, float32 or, for signed integers, int32 in units of 1/1024.
+    gather: use the form for up to 512 channels, with a weight for each channel of each column in `cols`, and contiguous
+    y.
     """
     cdef const uint8_t[::1] x
     cdef uint8_t[:, :, :, :] y
@@ -43,7 +44,7 @@ cdef class Bilinear(Kernel):
 
 
 cdef void bilinear_rows(Bilinear self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Output rows [begin, end), counted over the batch."""
+    """Compute output rows begin to end - 1, counted over the batch."""
     cdef ptrdiff_t row, n, i, width = self.w * self.c * self.item
     cdef const uint8_t *image
     for row in range(begin, end):
@@ -64,9 +65,9 @@ cdef int bilinear(Bilinear self, pl_pool *pool) noexcept nogil:
 
 
 cdef class Nearest(Kernel):
-    """y[n, i, j] = x[n, rows[i], cols[j]], pixels being bytes.
+    """y[n, i, j] = x[n, rows[i], cols[j]].
 
-    x: (n, h, w, bytes), contiguous; y: (n, oh, ow, bytes), any strides but contiguous channels.
+    x: (n, h, w, bytes), contiguous; y: (n, oh, ow, bytes); any strides, but contiguous channels.
     """
     cdef const uint8_t[:, :, :, ::1] x
     cdef uint8_t[:, :, :, :] y
@@ -80,7 +81,7 @@ cdef class Nearest(Kernel):
 
 
 cdef void nearest_rows(Nearest self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Output rows [begin, end), counted over the batch; a repeated row is copied from the one above."""
+    """Compute output rows begin to end - 1, counted over the batch; a repeated row is copied from the row above."""
     cdef ptrdiff_t row, n, i, width = self.y.shape[2] * self.y.shape[3]
     cdef bint dense = self.y.strides[2] == self.y.shape[3]
     cdef uint8_t *y

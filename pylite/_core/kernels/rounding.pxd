@@ -1,4 +1,4 @@
-# The rounding rules of docs/numerics.md that kernels apply directly.
+# The rounding rules of docs/numerics.md that kernels apply themselves, not through micro-kernels.
 from libc.stdint cimport int32_t, int64_t
 
 cdef extern from "rounding.h" nogil:

@@ -1,4 +1,4 @@
-"""One kernel class for sequential or rare ops, with a C function for each of them."""
+"""One kernel class for sequential and rare ops, each of which is a C function of scanning.h."""
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport strcmp
 
@@ -14,17 +14,17 @@ cdef extern from "scanning.h" nogil:
         double f[4]
         int status
     ctypedef void (*pl_task_fn)(pl_task *t, ptrdiff_t begin, ptrdiff_t end) noexcept nogil
-    ctypedef struct named:
+    ctypedef struct named_task:
         const char *name
         pl_task_fn run
-    const named pl_tasks[]
+    const named_task pl_tasks[]
     const char *const pl_type_names[]
 
-cdef uint8_t nothing = 0
+cdef uint8_t empty = 0
 
 
 cdef int64_t type_number(str dtype) except -1:
-    """The number of a type in scanning.h."""
+    """The index of a type in pl_type_names."""
     cdef bytes wanted = dtype.encode()
     cdef int64_t i = 0
     while pl_type_names[i] != NULL:
@@ -35,10 +35,10 @@ cdef int64_t type_number(str dtype) except -1:
 
 
 cdef class Task(Kernel):
-    """Runs the task `name` of scanning.h over `rows` rows of its arrays, given as bytes.
+    """Runs the function `name` of pl_tasks (scanning.h) over `rows` rows.
 
-    numbers: as the task reads them, a type by its name; reals: floats; grain: the least number of rows for a thread, 0
-    where one thread must take them all.
+    numbers, arrays, reals: the function's n (a type by its name), p (the bytes of arrays) and f, in its order; grain:
+    least number of rows for a thread, 0 if one thread must take all.
     """
     ERRORS = {1: "a length is negative or longer than the axis that is reversed",
               2: "the two shapes cannot be broadcast together", 3: "a difference is larger than the tolerance"}
@@ -54,7 +54,7 @@ cdef class Task(Kernel):
         self.task.slots = slots
         self.arrays, self.rows, self.grain = arrays, rows, grain or rows + 1
         for i, view in enumerate(arrays):
-            self.task.p[i] = <void *>&view[0] if view.shape[0] else <void *>&nothing
+            self.task.p[i] = <void *>&view[0] if view.shape[0] else <void *>&empty
         for i, value in enumerate(numbers):
             self.task.n[i] = type_number(value) if isinstance(value, str) else value
         for i, value in enumerate(reals):

@@ -1,4 +1,4 @@
-"""Softmax, its logarithm and L2 normalization, along the last dimension."""
+"""Softmax, log-softmax and L2 normalization along the last dimension."""
 from libc cimport math
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
@@ -12,15 +12,15 @@ cdef ptrdiff_t grain(ptrdiff_t n) noexcept nogil:
     return 1 + 8192 // n
 
 
-cdef struct Rows:           # of two contiguous matrices
+cdef struct Rows:           # of the contiguous matrices x and y
     const char *x
     char *y
-    ptrdiff_t count, n      # rows; elements of a row of x
-    ptrdiff_t y_row         # bytes of one of y
+    ptrdiff_t count, n      # number of rows; elements of a row of x
+    ptrdiff_t y_row         # bytes of a row of y
 
 
 cdef bint set_rows(Rows *rows, const Strided *x, const Strided *y) noexcept:
-    """Fill `rows`; False where an array is missing."""
+    """Fill `rows`; False if an array is NULL."""
     if x == NULL or y == NULL:
         return False
     rows.x, rows.y, rows.count, rows.n, rows.y_row = x.at, y.at, x.shape[0], x.shape[1], y.shape[1] * y.item
@@ -28,7 +28,7 @@ cdef bint set_rows(Rows *rows, const Strided *x, const Strided *y) noexcept:
 
 
 cdef int read_rows(Rows *rows, x, y, Py_ssize_t item) except -1:
-    """Fill `rows` for arrays with elements of `item` bytes."""
+    """set_rows() for Python arrays with elements of `item` bytes."""
     cdef Strided source, target
     set_strided(&source, x, 2, item)
     set_strided(&target, y, 2, item, True)
@@ -39,9 +39,9 @@ cdef int read_rows(Rows *rows, x, y, Py_ssize_t item) except -1:
 
 
 cdef class RowsF32(Kernel):
-    """A function of each row of float32.  x, y: (rows, n); y may be the memory of x.
+    """float32 function of each row.  x, y: (rows, n); y may be the memory of x.
 
-    function: "softmax" (of x times beta), "log_softmax", or "l2_normalize".
+    function: "softmax" (of beta * x), "log_softmax" or "l2_normalize".
     """
     ARRAYS = (0, 1)
     cdef Rows rows
@@ -55,11 +55,11 @@ cdef class RowsF32(Kernel):
         self.fn, self.subnormals = <kernel_fn>rows_f32, FLUSH
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef RowsF32 made = RowsF32.__new__(RowsF32)
-        if not set_rows(&made.rows, arrays[0], arrays[1]):
+        cdef RowsF32 copy = RowsF32.__new__(RowsF32)
+        if not set_rows(&copy.rows, arrays[0], arrays[1]):
             return None
-        made.beta, made.function, made.fn, made.subnormals = self.beta, self.function, self.fn, self.subnormals
-        return made
+        copy.beta, copy.function, copy.fn, copy.subnormals = self.beta, self.function, self.fn, self.subnormals
+        return copy
 
 
 cdef void range_f32(RowsF32 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
@@ -83,12 +83,11 @@ cdef int rows_f32(RowsF32 self, pl_pool *pool) noexcept nogil:
 
 
 cdef class Softmax8(Kernel):
-    """8-bit softmax, or its logarithm, from tables for the 256 differences d to the maximum of a row.
+    """8-bit softmax or log-softmax, by tables of the 256 possible distances from the maximum of a row.
 
-    x: (rows, n) bytes, y: (rows, n * bytes per output element); bits: of an output element, 8 or 16.
-    flip: 0x80 where x is int8, else 0 (an 8-bit y has the same type).  multiplier, shift, least: of a difference to
-    fixed point, and the smallest one that counts.  reverse: (multiplier, exponent) back again, for the logarithm; None
-    for softmax.
+    x: (rows, n) bytes; y: (rows, bytes of n results); bits: of a result, 8 or 16; flip: 0x80 if x is int8, 0 if it is
+    uint8; an 8-bit y has the type of x.  scaling: (multiplier, shift) from a difference to fixed point, and the
+    smallest difference that counts.  reverse: for log-softmax, (multiplier, exponent) from fixed point to y; else None.
     """
     ARRAYS = (0, 1)
     cdef Rows rows
@@ -121,11 +120,11 @@ cdef class Softmax8(Kernel):
         self.fn = <kernel_fn>rows_8
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef Softmax8 made = Softmax8.__new__(Softmax8)
-        if not set_rows(&made.rows, arrays[0], arrays[1]):
+        cdef Softmax8 copy = Softmax8.__new__(Softmax8)
+        if not set_rows(&copy.rows, arrays[0], arrays[1]):
             return None
-        made.tables, made.function, made.fn = self.tables, self.function, self.fn
-        return made
+        copy.tables, copy.function, copy.fn = self.tables, self.function, self.fn
+        return copy
 
 
 cdef void range_8(Softmax8 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
@@ -148,7 +147,7 @@ cdef int rows_8(Softmax8 self, pl_pool *pool) noexcept nogil:
 
 
 cdef class Softmax16(Kernel):
-    """int16 softmax.  x, y: (rows, n); exp, reciprocal: (513,) tables; multiplier, exponent: to the table of exp."""
+    """int16 softmax.  x, y: (rows, n); exp, reciprocal: tables (513,); multiplier, exponent: from x to exp's index."""
     cdef const int16_t[:, ::1] x
     cdef int16_t[:, ::1] y
     cdef const int16_t[::1] exp
@@ -203,7 +202,7 @@ cdef int l2_normalize_8(L2Normalize8 self, pl_pool *pool) noexcept nogil:
 
 
 cdef class DefinedRows16(Kernel):
-    """A function of each row of int16 on real numbers, in double, rounded once (docs/numerics.md section 7).
+    """int16 function of each row, computed on real numbers in float64 and rounded once (docs/numerics.md, section 7).
 
     x, y: (rows, n); y may be the memory of x.  function: "log_softmax" or "l2_normalize".  x_quantization,
     y_quantization: (scale, zero point).
@@ -223,7 +222,7 @@ cdef class DefinedRows16(Kernel):
 
 
 cdef int16_t rounded_16(double value, int32_t zero) noexcept nogil:
-    """value to the nearest integer, halves away from zero, plus the zero point, saturated."""
+    """value rounded to the nearest integer, halves away from zero, plus the zero point, saturated."""
     value = (math.floor(value + 0.5) if value >= 0 else -math.floor(0.5 - value)) + zero
     return <int16_t>min(max(value, -32768.0), 32767.0)
 
@@ -232,13 +231,13 @@ cdef void range_defined_16(DefinedRows16 self, ptrdiff_t begin, ptrdiff_t end, i
     cdef ptrdiff_t row, i, n = self.rows.n
     cdef const int16_t *x
     cdef int16_t *y
-    cdef int32_t top, q
+    cdef int32_t maximum, q
     cdef double total, value
     for row in range(begin, end):
         x, y = <const int16_t *>self.rows.x + row * n, <int16_t *>self.rows.y + row * n
-        total, top = 0, -32768
+        total, maximum = 0, -32768
         for i in range(n):
-            top = max(top, x[i])
+            maximum = max(maximum, x[i])
         if self.is_norm:
             for i in range(n):
                 q = x[i] - self.x_zero
@@ -246,13 +245,13 @@ cdef void range_defined_16(DefinedRows16 self, ptrdiff_t begin, ptrdiff_t end, i
             total = max(math.sqrt(total), 1e-6 / self.x_scale) * self.y_scale
         else:
             for i in range(n):
-                total += math.exp((x[i] - top) * self.x_scale)
+                total += math.exp((x[i] - maximum) * self.x_scale)
             total = math.log(total)
         for i in range(n):
             if self.is_norm:
                 value = (x[i] - self.x_zero) / total
             else:
-                value = ((x[i] - top) * self.x_scale - total) / self.y_scale
+                value = ((x[i] - maximum) * self.x_scale - total) / self.y_scale
             y[i] = rounded_16(value, self.y_zero)
 
 

@@ -1,7 +1,8 @@
 """The product engine: rows of windows or matrices times panels, finished to the type of the output.
 
-A product is rows (in place, lines, taps, pieces) x panels x a finish.  tasks.pxd divides it among threads; window.pxd
-and lines.pxd find its rows; bytes.pyx, floats.pyx and words.pyx have one loop each, for the three types of sums.
+A product combines a source of rows (in place, lines, taps, pieces), packed weights and a finish.  tasks.pxd divides it
+among threads; window.pxd, lines.pxd and volume.pxd find its rows; bytes.pyx, floats.pyx and words.pyx have the loop for
+8-bit, float32 and int16 rows.
 """
 from pylite import _core
 

@@ -1,6 +1,6 @@
-"""Products of 8-bit rows: the loop over their tasks, and sums of any depth.
+"""Products of 8-bit rows: where rows come from, the loop over tasks, and how sums are finished.
 
-The file is longer than others since rows, tasks and tiles of one product share its struct.
+The file is longer than others because all of these share the struct ProductQ8.
 """
 from libc.stdint cimport int16_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -11,12 +11,21 @@ from pylite._core.product.lines cimport (
     LineBuffer,
     Lines,
     extend_line_buffer,
-    in_place,
+    may_read_in_place,
     next_lines,
     padded_lines,
     plan_lines,
 )
-from pylite._core.product.tasks cimport MAX_MR, MAX_NR, PARALLEL_THRESHOLD, Task, fast_div, get_task, padded, plan_tasks
+from pylite._core.product.tasks cimport (
+    MAX_MR,
+    MAX_NR,
+    PARALLEL_THRESHOLD,
+    Task,
+    fast_div,
+    get_task,
+    plan_tasks,
+    round_up,
+)
 from pylite._core.product.window cimport (
     A_PANEL_BYTES,
     CHUNK,
@@ -34,28 +43,28 @@ from pylite._core.simd cimport PL_SLACK, parallel_for, pl_fill, pl_packed_layout
 
 # ---- planning ------------------------------------------------------------------------------------------------
 cdef void set_sizes(ProductQ8 *p, const pl_slots *slots, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth):
-    """Set the sizes of p, whose rows are packed; columns: of all groups."""
+    """Set the sizes of p, and the layout of packed rows; columns: of all groups."""
     p.slots, p.tile, p.groups, p.columns, p.depth = slots, slots.q8, groups, columns // groups, depth
-    p.deep, p.wide = padded(depth, p.tile.ka), padded(p.columns, p.tile.nv)
-    p.shape = pl_packed_layout(p.deep)
+    p.padded_depth, p.padded_columns = round_up(depth, p.tile.ka), round_up(p.columns, p.tile.nv)
+    p.shape = pl_packed_layout(p.padded_depth)
 
 
 cdef void plan_rows(ProductQ8 *p):
-    """Choose where the rows of a window come from."""
+    """Choose where rows come from, and set up reading them.  Call it after p.window, p.output and set_sizes()."""
     cdef const Window *w = &p.window
     if read_in_place(p):
         return
     if p.groups == 1 and plan_lines(&p.lines, w, &p.output, &p.tile, 1, p.groups):
         p.rows, p.tile.mr, p.shape = LINES, p.lines.chunk, p.lines.shape
-        p.deep = p.shape.lines * p.shape.depth
-        p.as_is = (w.direct and w.sw == w.length and p.tile.bytes == 1 and (p.flip ^ p.tile.offset) == 0
-                   and p.lines.line % p.tile.ka == 0)
+        p.padded_depth = p.shape.lines * p.shape.depth
+        p.in_place = (w.direct and w.sw == w.length and p.tile.bytes == 1 and (p.flip ^ p.tile.offset) == 0
+                      and p.lines.line % p.tile.ka == 0)
     else:
         gather_rows(p)
 
 
 cdef bint read_in_place(ProductQ8 *p):
-    """Read the rows from the lines of the image, if no window needs padding and micro-kernels take the bytes as is."""
+    """Read rows from the image, if no window needs padding and micro-kernels take its bytes unchanged; else False."""
     cdef const Window *w = &p.window
     cdef ptrdiff_t line = w.fw * w.length, reach = (w.fh - 1) * w.dilation_h + 1
     if (p.groups > 1 or w.direct or p.depth == 0 or p.tile.rows == 0 or p.tile.bytes > 1 or p.flip ^ p.tile.offset
@@ -65,18 +74,18 @@ cdef bint read_in_place(ProductQ8 *p):
         return False
     p.shape.lines, p.shape.depth, p.shape.step, p.shape.pitch = w.fh, line, w.stride_w * w.sw, w.dilation_h * w.sh
     p.lines.line, p.lines.pitch, p.lines.passes, p.lines.down = line, w.sh, 1, w.dilation_h
-    # Lines that are multiplied together stay in the first-level cache, but a tile needs several.
+    # Lines that are multiplied together should stay in the first-level cache, but must suffice to fill a tile.
     p.lines.ahead = max((CHUNK_BYTES // max(w.sh, <ptrdiff_t>1) - reach) // w.stride_h + 1,
                         <ptrdiff_t>(p.tile.rows if w.ow % p.tile.rows else 1))
     p.output.lines = p.output.span * p.output.lines // w.ow
     p.output.span = p.tile.mr = w.ow
-    p.rows, p.as_is, p.deep = LINES, True, w.fh * line
+    p.rows, p.in_place, p.padded_depth = LINES, True, w.fh * line
     return True
 
 
 cdef inline const uint8_t *line_in_place(const ProductQ8 *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines,
                                          LineBuffer *buffer) noexcept nogil:
-    """The row of the output pixel at `position`, as read_in_place() has planned; sets the lines that are ready."""
+    """The row of output pixel `position`, read as read_in_place() planned; sets buffer.ready."""
     cdef const Window *w = &p.window
     cdef ptrdiff_t row = fast_div(position, w.ow), image = fast_div(row, w.oh), y = row - image * w.oh
     buffer.ready = 1 if pixels < w.ow else min(min(lines, w.oh - y), p.lines.ahead)
@@ -84,22 +93,22 @@ cdef inline const uint8_t *line_in_place(const ProductQ8 *p, ptrdiff_t position,
 
 
 cdef void gather_rows(ProductQ8 *p):
-    """Gather the taps of each row, unless the rows lie in memory as micro-kernels read them."""
+    """Plan to gather the taps of each row, or to read rows in place if they are in the form of an A panel."""
     cdef const Window *w = &p.window
     p.rows = TAPS
-    if (p.depth == 0 or p.deep * p.tile.bytes * p.tile.mr > A_PANEL_BYTES
+    if (p.depth == 0 or p.padded_depth * p.tile.bytes * p.tile.mr > A_PANEL_BYTES
             or w.fh * w.fw * p.tile.mr > POINTERS):
         p.rows = PIECES
-    p.as_is = (p.groups == 1 and w.direct and w.sw == p.depth == p.deep and p.tile.bytes == 1
-               and (p.flip ^ p.tile.offset) == 0)
+    p.in_place = (p.groups == 1 and w.direct and w.sw == p.depth == p.padded_depth and p.tile.bytes == 1
+                  and (p.flip ^ p.tile.offset) == 0)
 
 
 cdef void use_single_row(ProductQ8 *p):
-    """If there is a single row of consecutive bytes, the caller of run_product() multiplies it without tasks."""
+    """If the product has a single row, of consecutive bytes, let run_product() multiply it without tasks."""
     cdef const uint8_t *src[ROW]
     cdef ptrdiff_t length
     cdef int segments, i
-    if (p.output.span * p.output.lines != 1 or p.groups != 1 or p.deep > ROW
+    if (p.output.span * p.output.lines != 1 or p.groups != 1 or p.padded_depth > ROW
             or p.depth * p.columns >= PARALLEL_THRESHOLD
             or padded_lines(&p.tile, 1, p.window.fh, p.window.fw * p.window.length)):
         return
@@ -111,11 +120,11 @@ cdef void use_single_row(ProductQ8 *p):
 
 
 cdef str algorithm_of(const ProductQ8 *p):
-    """A description of where the rows come from, for `pylite inspect`."""
+    """Where rows come from, in words for `pylite inspect`."""
     if p.row != NULL:
         return "a single row"
     if p.rows == LINES:
-        return "rows as they lie in memory" if p.as_is else "lines, each packed once"
+        return "rows as they lie in memory" if p.in_place else "lines, each packed once"
     return ("taps gathered into packed panels" if p.rows == TAPS else
             "gathered in pieces, too long for one packed panel")
 
@@ -148,20 +157,20 @@ cdef uint8_t *pack_pixels(const ProductQ8 *p, const uint8_t *x, ptrdiff_t step, 
 
 cdef const uint8_t *pack_lines(const ProductQ8 *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines,
                                uint8_t *a_panel, LineBuffer *buffer) noexcept nogil:
-    """The lines under the windows of `pixels` output pixels: packed in a_panel, or in place.
+    """The image lines under the windows of `pixels` output pixels from `position` on, packed in a_panel or in place.
 
-    lines: consecutive output lines of this task, this one included.
+    lines: output lines that the task still has, this one included.
     """
     cdef const Lines *plan = &p.lines
     cdef Line line
     cdef uint8_t *to = a_panel
     cdef const uint8_t *zero
     cdef ptrdiff_t row, ox, n, first, y, iy, c = p.window.length, step = fast_div(p.window.dilation_h, plan.down)
-    cdef int border         # the packed byte of pixels outside
+    cdef int border         # the packed byte of pixels outside the image
     cdef bint outside
-    if p.as_is and not p.window.direct:
+    if p.in_place and not p.window.direct:
         return line_in_place(p, position, pixels, lines, buffer)
-    if p.as_is and in_place(position, pixels, plan.pixels):
+    if p.in_place and may_read_in_place(position, pixels, plan.pixels):
         return p.window.x + position * p.window.sw
     if p.window.direct:
         pack_pixels(p, p.window.x + position * p.window.sw, p.window.sw, pixels, to)
@@ -191,7 +200,7 @@ cdef const uint8_t *pack_lines(const ProductQ8 *p, ptrdiff_t position, ptrdiff_t
             n = min(buffer.lines - y, p.window.h - iy)
             p.slots.pack_lines_q8(n, line.before * c, line.inside * c, line.after * c, line.x + iy * p.window.sh,
                                   p.window.sh, p.flip ^ p.tile.offset, border, to, plan.pitch)
-        else:       # the next line overwrites the excess of pl_fill
+        else:       # the next line overwrites what pl_fill writes beyond its end
             pl_fill(to, border, line.before * c)
             to = pack_pixels(p, line.x + iy * p.window.sh, p.window.sw, line.inside, to + line.before * c)
             pl_fill(to, border, line.after * c)
@@ -201,27 +210,27 @@ cdef const uint8_t *pack_lines(const ProductQ8 *p, ptrdiff_t position, ptrdiff_t
 
 
 cdef const uint8_t *pack_taps(const ProductQ8 *p, const Task *task, uint8_t *a_panel) noexcept nogil:
-    """The rows of a task, gathered into a_panel, or in place."""
+    """The rows of a task, gathered into a_panel or in place."""
     cdef uint8_t copies[MAX_MR * SHORT]
     cdef const uint8_t *src[POINTERS]
     cdef ptrdiff_t length = p.depth
     cdef int segments = 1
-    if p.as_is and in_place(task.position, task.rows, p.count):
+    if p.in_place and may_read_in_place(task.position, task.rows, p.whole_rows):
         return p.window.x + task.position * p.window.sw
     if p.groups == 1 and short_lines(&p.window):
         copy_lines(&p.window, task.position, task.rows, copies, src)
     else:
         segments = gather(&p.window, task.position, task.rows, task.group * p.window.length, src, &length)
-    p.slots.pack_a_q8(task.rows, segments, length, src, p.flip, a_panel, p.deep)
+    p.slots.pack_a_q8(task.rows, segments, length, src, p.flip, a_panel, p.padded_depth)
     return a_panel
 
 
 cdef void add_sums(const ProductQ8 *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t group, ptrdiff_t position, int rows,
                    const uint8_t *panels, ptrdiff_t j, int n, int32_t *acc, int32_t *sums) noexcept nogil:
-    """acc (rows, MAX_NR) = rows times columns j .. j + n of these panels, a piece of the depth at a time.
+    """acc (rows, MAX_NR) = rows times columns j to j + n - 1 of the panels, a piece of the depth at a time.
 
-    x: the rows, `step` bytes apart; NULL: those of p's window for this group of channels, from `position` on.
-    sums: of each row's elements (with the tile's offset), or NULL.
+    x: the rows, `step` bytes apart; NULL: the rows of p.window from `position` on, for channels of `group`.
+    sums: gets the sum of each row's elements, tile's offset included; or NULL.
     """
     cdef pl_a_layout shape
     cdef uint8_t a_panel[2 * MAX_MR * CHUNK + 2 * PL_SLACK]
@@ -237,7 +246,7 @@ cdef void add_sums(const ProductQ8 *p, const uint8_t *x, ptrdiff_t step, ptrdiff
         memset(sums, 0, rows * sizeof(int32_t))
     while k < p.depth:
         piece = min(<ptrdiff_t>CHUNK, p.depth - k)
-        size = padded(piece, t.ka)
+        size = round_up(piece, t.ka)
         for r in range(rows):
             src[r] = x + r * step + k
             if x == NULL:
@@ -250,11 +259,11 @@ cdef void add_sums(const ProductQ8 *p, const uint8_t *x, ptrdiff_t step, ptrdiff
         shape = pl_packed_layout(size)
         c = 0
         while c < n:
-            width = min(<ptrdiff_t>t.nr, p.wide - j - c)
-            if rows == 1 and t.any_n and size == p.deep:        # panels follow each other
+            width = min(<ptrdiff_t>t.nr, p.padded_columns - j - c)
+            if rows == 1 and t.any_n and size == p.padded_depth:        # all columns at once
                 width = n
-            p.slots.gemm_s32(rows, <int>min(width, n - c), &shape, packed, panels + (j + c) * p.deep + k * width,
-                             acc + c, MAX_NR)
+            p.slots.gemm_s32(rows, <int>min(width, n - c), &shape, packed,
+                             panels + (j + c) * p.padded_depth + k * width, acc + c, MAX_NR)
             c += width
         if sums != NULL:
             p.slots.sums_q8(rows, &shape, piece, packed, part)
@@ -265,6 +274,7 @@ cdef void add_sums(const ProductQ8 *p, const uint8_t *x, ptrdiff_t step, ptrdiff
 
 # ---- tasks ---------------------------------------------------------------------------------------------------
 cdef int run_product(ProductQ8 *p, pl_pool *pool) noexcept nogil:
+    """Compute the planned product."""
     if p.row != NULL:
         multiply_row(p)
     else:
@@ -273,19 +283,19 @@ cdef int run_product(ProductQ8 *p, pl_pool *pool) noexcept nogil:
 
 
 cdef void multiply_row(const ProductQ8 *p) noexcept nogil:
-    """Multiply the single row, on the caller's thread."""
+    """Multiply the single row on this thread."""
     cdef uint8_t a_panel[2 * ROW + 2 * PL_SLACK]
     cdef const uint8_t *x = p.row
     cdef int32_t term = 0
     cdef ptrdiff_t j = 0, most = p.columns if p.tile.any_n else p.tile.nr
-    if p.tile.bytes > 1 or p.deep != p.depth or p.flip ^ p.tile.offset:
-        p.slots.pack_a_q8(1, 1, p.depth, &x, p.flip, a_panel, p.deep)
+    if p.tile.bytes > 1 or p.padded_depth != p.depth or p.flip ^ p.tile.offset:
+        p.slots.pack_a_q8(1, 1, p.depth, &x, p.flip, a_panel, p.padded_depth)
         x = a_panel
     if p.w_zero:
         p.slots.sums_q8(1, &p.shape, p.depth, x, &term)
         term *= -p.w_zero
     while j < p.columns:
-        p.slots.gemm_q8(1, <int>min(most, p.columns - j), &p.shape, x, p.panels + j * p.deep,
+        p.slots.gemm_q8(1, <int>min(most, p.columns - j), &p.shape, x, p.panels + j * p.padded_depth,
                         &term if p.w_zero else NULL, &p.q, j, <uint8_t *>p.output.y + j, 0)
         j += most
 
@@ -314,9 +324,9 @@ cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
             if p.finish == HYBRID:
                 load_row_scales(p, &task, p.tile.offset, terms, scales)
             elif p.w_zero and rows != NULL:
-                weigh_rows(p, &task, rows, terms)
+                set_zero_point_terms(p, &task, rows, terms)
         while True:
-            lines = lines_together(p, buffer.ready)
+            lines = lines_at_once(p, buffer.ready)
             if lines > 1:
                 multiply_lines(p, &task, rows, lines, terms, scales)
             else:
@@ -326,12 +336,12 @@ cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
                 break
             rows += lines * step
             if p.w_zero:
-                weigh_rows(p, &task, rows, terms)
+                set_zero_point_terms(p, &task, rows, terms)
 
 
 cdef void load_row_scales(const ProductQ8 *p, const Task *task, int offset, int32_t *terms,
                           float *scales) noexcept nogil:
-    """The scales of a task's rows, and their zero points plus `offset`."""
+    """Set scales to the scale of each row of a task, and terms to its zero point plus `offset`."""
     cdef ptrdiff_t image = 0
     cdef int r
     for r in range(task.rows):
@@ -341,8 +351,9 @@ cdef void load_row_scales(const ProductQ8 *p, const Task *task, int offset, int3
         scales[r] = p.row_scales[image]
 
 
-cdef void weigh_rows(const ProductQ8 *p, const Task *task, const uint8_t *rows, int32_t *terms) noexcept nogil:
-    """Set terms to the amounts that the zero point of the panels adds to the sums of each row."""
+cdef void set_zero_point_terms(const ProductQ8 *p, const Task *task, const uint8_t *rows,
+                               int32_t *terms) noexcept nogil:
+    """Set terms to -w_zero * (sum of the row): what to add to all sums of each row for the weights' zero point."""
     cdef int r
     p.slots.sums_q8(task.rows, &p.shape, p.lines.line if p.rows == LINES else p.depth, rows, terms)
     for r in range(task.rows):
@@ -351,36 +362,36 @@ cdef void weigh_rows(const ProductQ8 *p, const Task *task, const uint8_t *rows, 
 
 cdef void multiply(const ProductQ8 *p, const Task *task, const uint8_t *rows, int32_t *terms,
                    const float *scales) noexcept nogil:
-    """Multiply the rows of a task (NULL: a piece of the depth at a time) by its columns."""
+    """Multiply the rows of a task by its columns.  rows: NULL if they are gathered a piece of the depth at a time."""
     cdef pl_columns columns
     cdef pl_hybrid hybrid
     cdef const pl_columns *q = &p.q
     cdef const pl_hybrid *h = &p.hybrid
-    cdef const uint8_t *panels = p.panels + task.matrix * p.wide * p.deep
+    cdef const uint8_t *panels = p.panels + task.matrix * p.padded_columns * p.padded_depth
     cdef bint whole = rows != NULL and (p.finish == COLUMNS or p.finish == HYBRID)
     cdef ptrdiff_t j = task.begin, most = p.columns if whole and task.rows == 1 and p.tile.any_n else p.tile.nr
-    cdef ptrdiff_t column = task.group * p.columns, entry = task.group * p.wide
+    cdef ptrdiff_t column = task.group * p.columns, entry = task.group * p.padded_columns
     cdef int n
     if p.pairs != NULL:
         columns, hybrid = p.q, p.hybrid
-        columns.bias += task.matrix * p.wide
+        columns.bias += task.matrix * p.padded_columns
         hybrid.sums += task.matrix * p.columns
         q, h = &columns, &hybrid
     while j < task.end:
         n = <int>min(most, task.end - j)
         if not whole:
-            multiply_sums(p, q, h, task, rows, panels, j, n, terms, scales)
+            multiply_and_finish(p, q, h, task, rows, panels, j, n, terms, scales)
         elif p.finish == COLUMNS:
-            p.slots.gemm_q8(task.rows, n, &p.shape, rows, panels + j * p.deep, terms if p.w_zero else NULL, q,
+            p.slots.gemm_q8(task.rows, n, &p.shape, rows, panels + j * p.padded_depth, terms if p.w_zero else NULL, q,
                             entry + j, <uint8_t *>task.y + column + j, p.output.sw)
         else:
-            p.slots.gemm_hybrid(p.slots, task.rows, n, &p.shape, rows, panels + j * p.deep, terms, scales, h,
+            p.slots.gemm_hybrid(p.slots, task.rows, n, &p.shape, rows, panels + j * p.padded_depth, terms, scales, h,
                                 column + j, <float *>task.y + column + j, p.output.sw // sizeof(float))
         j += most
 
 
-cdef inline ptrdiff_t lines_together(const ProductQ8 *p, ptrdiff_t ready) noexcept nogil:
-    """Number of output lines, of `ready` whose input lines are packed, for multiply_lines(); 1: use multiply()."""
+cdef inline ptrdiff_t lines_at_once(const ProductQ8 *p, ptrdiff_t ready) noexcept nogil:
+    """How many of the `ready` output lines multiply_lines() can take at once; 1: use multiply()."""
     if ready <= 1 or p.tile.rows == 0 or p.w_zero or p.tasks.splits > 1 or p.finish not in (COLUMNS, HYBRID):
         return 1
     return min(ready, <ptrdiff_t>MAX_CHUNK)
@@ -388,23 +399,24 @@ cdef inline ptrdiff_t lines_together(const ProductQ8 *p, ptrdiff_t ready) noexce
 
 cdef void multiply_lines(const ProductQ8 *p, const Task *task, const uint8_t *rows, ptrdiff_t lines, int32_t *terms,
                          float *scales) noexcept nogil:
-    """Multiply `lines` output lines of one image by all columns, a panel at a time.
+    """Multiply `lines` output lines of one image by all columns, one panel at a time.
 
-    The last pixels of a line may leave a tile partly empty.  Then tiles are filled with pixels below one another.
+    The last pixels of a line may not fill a tile.  Tiles for them take pixels from the same column of several lines.
     """
-    cdef pl_a_layout below = p.shape
+    cdef pl_a_layout vertical = p.shape     # rows of pixels below one another
     cdef ptrdiff_t rest = task.rows % p.tile.rows, down = lines, j = 0, i
-    below.step = p.window.stride_h * p.lines.pitch
-    if lines % p.tile.rows <= rest:         # the last lines have fewer partial tiles than the rest would have
+    vertical.step = p.window.stride_h * p.lines.pitch
+    if lines % p.tile.rows <= rest:         # then the last lines have fewer partial tiles if they include the rest
         down -= lines % p.tile.rows
-    for i in range(task.rows, lines if p.finish == HYBRID else 0):      # one image has one scale
+    for i in range(task.rows, lines if p.finish == HYBRID else 0):      # all rows of an image share its scale
         terms[i], scales[i] = terms[0], scales[0]
     while j < p.columns:
         for i in range(lines):
             multiply_panel(p, &p.shape, task.rows - <int>(rest if i < down else 0), j,
-                           rows + i * below.step * p.tile.bytes, terms, scales, task.y + i * p.output.sh, p.output.sw)
+                           rows + i * vertical.step * p.tile.bytes, terms, scales, task.y + i * p.output.sh,
+                           p.output.sw)
         for i in range(task.rows - rest, task.rows):
-            multiply_panel(p, &below, <int>down, j, rows + i * p.shape.step * p.tile.bytes, terms, scales,
+            multiply_panel(p, &vertical, <int>down, j, rows + i * p.shape.step * p.tile.bytes, terms, scales,
                            task.y + i * p.output.sw, p.output.sh)
         j += p.tile.nr
 
@@ -412,27 +424,27 @@ cdef void multiply_lines(const ProductQ8 *p, const Task *task, const uint8_t *ro
 cdef inline void multiply_panel(const ProductQ8 *p, const pl_a_layout *shape, int count, ptrdiff_t j,
                                 const uint8_t *rows, const int32_t *terms, const float *scales, char *y,
                                 ptrdiff_t step) noexcept nogil:
-    """Multiply `count` rows by the columns from j on of one panel; y: of the first row, `step` bytes apart."""
+    """Multiply `count` rows by the panel at column j; y: the results of the first row, rows `step` bytes apart."""
     cdef int n = <int>min(<ptrdiff_t>p.tile.nr, p.columns - j)
     if count == 0:
         return
     if p.finish == COLUMNS:
-        p.slots.gemm_q8(count, n, shape, rows, p.panels + j * p.deep, NULL, &p.q, j, <uint8_t *>y + j, step)
+        p.slots.gemm_q8(count, n, shape, rows, p.panels + j * p.padded_depth, NULL, &p.q, j, <uint8_t *>y + j, step)
     else:
-        p.slots.gemm_hybrid(p.slots, count, n, shape, rows, p.panels + j * p.deep, terms, scales, &p.hybrid, j,
+        p.slots.gemm_hybrid(p.slots, count, n, shape, rows, p.panels + j * p.padded_depth, terms, scales, &p.hybrid, j,
                             <float *>y + j, step // sizeof(float))
 
 
-cdef void multiply_sums(const ProductQ8 *p, const pl_columns *q, const pl_hybrid *h, const Task *task,
-                        const uint8_t *rows, const uint8_t *panels, ptrdiff_t j, int n, int32_t *terms,
-                        const float *scales) noexcept nogil:
-    """Compute the sums of columns j .. j + n, then finish them row by row."""
+cdef void multiply_and_finish(const ProductQ8 *p, const pl_columns *q, const pl_hybrid *h, const Task *task,
+                              const uint8_t *rows, const uint8_t *panels, ptrdiff_t j, int n, int32_t *terms,
+                              const float *scales) noexcept nogil:
+    """Compute the sums of columns j to j + n - 1, then finish them row by row."""
     cdef int32_t acc[MAX_MR * MAX_NR]
     cdef const uint8_t *x = NULL
     cdef int r
     if rows != NULL:
         memset(acc, 0, task.rows * sizeof(int32_t) * MAX_NR)
-        p.slots.gemm_s32(task.rows, n, &p.shape, rows, panels + j * p.deep, acc, MAX_NR)
+        p.slots.gemm_s32(task.rows, n, &p.shape, rows, panels + j * p.padded_depth, acc, MAX_NR)
     else:
         if p.window.direct:
             x = p.window.x + task.position * p.window.sw + task.group * p.window.length
@@ -457,15 +469,15 @@ cdef void finish_hybrid_row(const ProductQ8 *p, const pl_hybrid *h, int n, const
 
 cdef void finish_row(const ProductQ8 *p, const pl_columns *q, int n, int32_t *acc, int32_t term, const Task *task,
                      ptrdiff_t j, char *y) noexcept nogil:
-    """The results of columns j .. j + n of one row, from its sums and the term of the panels' zero point."""
-    cdef int64_t wide[MAX_NR]
+    """Finish columns j to j + n - 1 of one row from its sums; term: see set_zero_point_terms()."""
+    cdef int64_t sums64[MAX_NR]
     cdef const int32_t *sums = p.sums + task.matrix * p.columns + j
     cdef int c
     if p.finish == COLUMNS:
         if term:
             for c in range(n):
                 acc[c] += term
-        p.slots.requantize_q8(n, acc, q, task.group * p.wide + j, <uint8_t *>y + task.group * p.columns + j)
+        p.slots.requantize_q8(n, acc, q, task.group * p.padded_columns + j, <uint8_t *>y + task.group * p.columns + j)
     elif p.finish == SUMS:
         for c in range(n):
             (<int32_t *>y)[j + c] = acc[c] - p.tile.offset * sums[c]
@@ -474,6 +486,6 @@ cdef void finish_row(const ProductQ8 *p, const pl_columns *q, int n, int32_t *ac
                               <uint8_t *>y + j)
     else:
         for c in range(n):
-            wide[c] = acc[c] + p.start[j + c] + term
-        p.slots.finish_f64(n, wide, NULL, False, p.scales + j, p.q.zero_point, p.q.low, p.q.high,
+            sums64[c] = acc[c] + p.start[j + c] + term
+        p.slots.finish_f64(n, sums64, NULL, False, p.scales + j, p.q.zero_point, p.q.low, p.q.high,
                            <int16_t *>y + j)

@@ -1,33 +1,33 @@
-# Depthwise convolutions with several outputs for each channel are computed as ones with a single output for each
-# channel, on lines whose channels are repeated.
+# Depthwise convolutions with a channel multiplier: each input channel is repeated `multiplier` times, so that
+# micro-kernels only have to know multiplier 1.
 #
-# A patch of the image at a time is repeated in a buffer on the stack, which stays in the first-level cache.
+# One patch of the image at a time is repeated, in a buffer on the stack that stays in the first-level cache.
 from libc.stdint cimport uint8_t
 from pylite._core.simd cimport PL_MAX_TAPS, PL_REPEAT_SLACK, pl_dw_window, pl_slots
 
 cdef enum:
-    REPEAT_BYTES = 48 * 1024    # of the lines in the buffer
+    REPEAT_BYTES = 48 * 1024    # bytes of repeated lines
     REPEAT_BUFFER = REPEAT_BYTES + PL_REPEAT_SLACK
-    REPEAT_LINES = 16           # output lines of a patch
-    RUN_BYTES = 256 * 1024      # of the input lines of a run where nothing is repeated
+    REPEAT_LINES = 16           # most output lines of a patch
+    RUN_BYTES = 256 * 1024      # bytes of input lines that are computed together if nothing is repeated
 
 
 cdef struct ChannelRepeat:
-    ptrdiff_t multiplier        # outputs of a channel; 1: the image is read as it lies
+    ptrdiff_t multiplier        # outputs per channel; 1: nothing is repeated, the image is read in place
     ptrdiff_t item              # bytes of an element
-    ptrdiff_t stride            # the vertical one
-    ptrdiff_t pixels, lines     # of the output in a patch, at most
+    ptrdiff_t stride            # vertical
+    ptrdiff_t pixels, lines     # largest output size of a patch
 
 
 cdef inline ptrdiff_t input_extent(ptrdiff_t outputs, ptrdiff_t stride, ptrdiff_t taps,
                                    ptrdiff_t dilation) noexcept nogil:
-    """Input lines or pixels under the windows of neighbouring outputs."""
+    """Number of input lines (or pixels) that the windows of `outputs` neighbouring outputs cover."""
     return (outputs - 1) * stride + (taps - 1) * dilation + 1
 
 
 cdef inline int plan_repeat(ChannelRepeat *p, const pl_dw_window *g, ptrdiff_t channels, ptrdiff_t item, int stride,
                             int dilation) except -1:
-    """Fill p for windows g of an image with this number of channels; stride, dilation: the vertical ones."""
+    """Fill p for the windows g of an image with `channels` channels; stride, dilation: vertical."""
     cdef ptrdiff_t pixel = g.c * item, line
     p.multiplier, p.item, p.stride, p.lines, p.pixels = g.c // channels, item, stride, 1, g.pixels
     if p.multiplier == 1:
@@ -44,7 +44,7 @@ cdef inline int plan_repeat(ChannelRepeat *p, const pl_dw_window *g, ptrdiff_t c
 
 
 cdef inline ptrdiff_t lines_of_run(const ChannelRepeat *p, ptrdiff_t line) noexcept nogil:
-    """Output lines to compute at a time: their input stays in the second-level cache for all vectors of channels.
+    """Output lines to compute together, chosen so that their input stays in the second-level cache.
 
     line: bytes of an input line.
     """
@@ -53,40 +53,41 @@ cdef inline ptrdiff_t lines_of_run(const ChannelRepeat *p, ptrdiff_t line) noexc
 
 cdef inline ptrdiff_t line_in_order(ptrdiff_t index, ptrdiff_t lines, ptrdiff_t every,
                                     ptrdiff_t *left) noexcept nogil:
-    """The output line at `index` where lines 0, every, 2 * every ... come first, then 1, 1 + every ...
+    """Entry `index` of the order 0, every, 2 * every, ..., then 1, 1 + every, ... of an image's `lines` output lines.
 
-    lines: of an image; left: how many of them follow in the same sequence, with this one.
+    left: gets the number of entries from this one to the end of its sequence.
     """
-    cdef ptrdiff_t each, longer, first
+    cdef ptrdiff_t length, long_ones, first     # of the sequences, the first `long_ones` have one line more
     if every == 1:
         left[0] = lines - index
         return index
-    each, longer, first = lines // every, lines % every, 0
-    if index < longer * (each + 1):
-        each += 1
+    length, long_ones, first = lines // every, lines % every, 0
+    if index < long_ones * (length + 1):
+        length += 1
     else:
-        index, first = index - longer * (each + 1), longer
-    left[0] = each - index % each
-    return first + index // each + index % each * every
+        index, first = index - long_ones * (length + 1), long_ones
+    left[0] = length - index % length
+    return first + index // length + index % length * every
 
 
 cdef inline ptrdiff_t lines_of_task(ptrdiff_t lines, ptrdiff_t threads) noexcept nogil:
-    """Divide few lines equally among the threads, and many lines into tasks of four."""
+    """Lines that a thread takes at once: four, or an equal share if there are few lines."""
     return 4 if lines > 8 * threads else (lines + threads - 1) // threads
 
 
 cdef inline pl_dw_window repeat_channels(const pl_slots *slots, const ChannelRepeat *p, const pl_dw_window *g,
-                                         ptrdiff_t at, int rows, uint8_t *buffer, const uint8_t **row) noexcept nogil:
-    """The windows of output pixels at .. at + p.pixels of g, whose `rows` lines are repeated in the buffer.
+                                         ptrdiff_t begin_pixel, int rows, uint8_t *buffer,
+                                         const uint8_t **row) noexcept nogil:
+    """The windows of up to p.pixels output pixels of g from `begin_pixel` on, with repeated channels.
 
-    row: gets the addresses of these lines.  Where nothing is repeated, g itself.
+    The `rows` input lines under them are repeated into `buffer`; row gets their addresses.  Multiplier 1: g itself.
     """
     cdef pl_dw_window w = g[0]
-    cdef ptrdiff_t begin = at * g.stride - g.pad, pixel = g.c // p.multiplier, first, last
+    cdef ptrdiff_t begin = begin_pixel * g.stride - g.pad, pixel = g.c // p.multiplier, first, last
     cdef int y
     if p.multiplier == 1:
         return w
-    w.pixels = min(p.pixels, g.pixels - at)
+    w.pixels = min(p.pixels, g.pixels - begin_pixel)
     first = max(begin, <ptrdiff_t>0)
     last = min(begin + input_extent(w.pixels, g.stride, g.fw, g.dilation), g.width)
     w.width, w.pad, w.row = max(last - first, <ptrdiff_t>0), <int>(first - begin), row
@@ -101,19 +102,20 @@ cdef inline pl_dw_window repeat_channels(const pl_slots *slots, const ChannelRep
 
 
 cdef inline int input_lines(pl_dw_window *g, const uint8_t **row, const uint8_t *image, ptrdiff_t height,
-                            ptrdiff_t line, ptrdiff_t first, int stride, int dilation, ptrdiff_t most,
+                            ptrdiff_t line, ptrdiff_t first, int stride, int dilation, ptrdiff_t max_lines,
                             bint borders) noexcept nogil:
-    """Set g to output lines, the first of which reads the image from line `first` on; returns the lines in `row`.
+    """Set g to output lines, the first of which reads the image from line `first` on; returns the length of `row`.
 
-    most: the most output lines.  g gets only one where windows lie partly outside of the image, unless `borders` says
-    that micro-kernels take several such lines.
+    row: gets the address of each input line, NULL if it is outside the image.  line: bytes of an input line.
+    g gets up to max_lines output lines, but a single one if windows are partly outside the image, unless
+    micro-kernels take several of those (`borders`).
     """
     cdef ptrdiff_t inside = (height - first - <ptrdiff_t>(g.fh - 1) * dilation - 1) // stride + 1, y
-    cdef ptrdiff_t fitting = (PL_MAX_TAPS - g.fh) // stride + 1     # into `row`
+    cdef ptrdiff_t capacity = (PL_MAX_TAPS - g.fh) // stride + 1    # output lines whose input lines fit into `row`
     cdef int i, rows
-    g.lines = <int>most if borders else 1
+    g.lines = <int>max_lines if borders else 1
     if first >= 0 and not borders:
-        g.lines = <int>max(<ptrdiff_t>1, min(min(most, inside), fitting))
+        g.lines = <int>max(<ptrdiff_t>1, min(min(max_lines, inside), capacity))
     rows = g.fh if g.lines == 1 else (g.lines - 1) * stride + g.fh
     for i in range(rows):
         y = first + <ptrdiff_t>i * dilation

@@ -1,7 +1,8 @@
-# The parameters that requantize the columns of 8-bit products: an array int32 (PARAMETERS, size), a row for each
+# How the sums of each column of an 8-bit product are requantized: an int32 array (PARAMETERS, size), one row for each
 # Parameter.
 #
-# It begins as zeros.  Call set_column for each column in use, then finish_columns, and fit_columns to try float32.
+# To make one, start from zeros, call set_column for each column in use, then finish_columns.  fit_columns then tries
+# to prove that float32 gives the same results.
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from pylite._core.simd cimport memory_of, pl_columns, pl_slots
@@ -9,7 +10,7 @@ from pylite._core.simd cimport memory_of, pl_columns, pl_slots
 cdef extern from "rounding.h" nogil:
     int32_t pl_mbqm32(int32_t x, int32_t m, int e)
 
-cdef enum Parameter:        # see pl_columns
+cdef enum Parameter:        # the arrays of pl_columns (gemm.h), which explains them
     BIAS
     MULT
     ODD
@@ -17,18 +18,18 @@ cdef enum Parameter:        # see pl_columns
     RIGHT
     HALF
     SIGN
-    SCALE                   # the bits of floats, as those of REST and START
+    SCALE                   # SCALE, REST and START hold the bits of floats
     REST
     START
     PARAMETERS              # their number
 
 cdef enum:
-    NO_FLOAT_FORM = -1      # in place of the first START: float32 does not give the results of some column
+    NO_FLOAT_FORM = -1      # as the first START: for some column, float32 gives other results
 
 
 cdef inline void set_column(int32_t *rows, ptrdiff_t size, ptrdiff_t j, int64_t start, int32_t mult,
                             int32_t shift) noexcept nogil:
-    """start: of the accumulator, wrapped to int32; mult, shift: of MBQM32."""
+    """Set column j.  start: initial value of its accumulator, wrapped to int32; mult, shift: MBQM32's multiplier."""
     rows[BIAS * size + j] = <int32_t>start
     rows[MULT * size + j] = mult
     if shift > 0:
@@ -38,18 +39,20 @@ cdef inline void set_column(int32_t *rows, ptrdiff_t size, ptrdiff_t j, int64_t 
         rows[HALF * size + j] = <int32_t>((<int64_t>1 << -shift) >> 1)
 
 
-cdef inline void set_constant(int32_t *rows, ptrdiff_t size, ptrdiff_t j, int64_t start, int32_t mult,
-                              int32_t shift) noexcept nogil:
-    """Set a column whose weights are all 0 by small numbers, since its bias is often too large for float32.
+cdef inline void set_constant_column(int32_t *rows, ptrdiff_t size, ptrdiff_t j, int64_t start, int32_t mult,
+                                     int32_t shift) noexcept nogil:
+    """Set column j, whose weights are all 0, to other numbers that give the same constant result.
 
-    The square root of 1/8 is a scale for which float32 gives the right results: few multiples are close to integers.
+    Converters give such columns a bias that is often too large for fit_q8.  The scale sqrt(1/8) always passes it,
+    because few of its multiples are close to a rounding boundary.
     """
     cdef int32_t result = max(-(1 << 20), min(pl_mbqm32(<int32_t>start, mult, shift), 1 << 20))
-    # twice the result before it is shifted
+    # MBQM32 by sqrt(1/2), then a shift to the right by one, of result * sqrt(8)
     set_column(rows, size, j, <int32_t>(result * 2.8284271247461903 + (.5 if result >= 0 else -.5)), 1518500250, -1)
 
 
 cdef inline void finish_columns(int32_t *rows, ptrdiff_t size) noexcept nogil:
+    """Derive the rows ODD and SIGN from the others; the columns have no float form yet."""
     cdef ptrdiff_t j
     for j in range(size):
         rows[ODD * size + j] = rows[MULT * size + (j | 1)]
@@ -60,9 +63,9 @@ cdef inline void finish_columns(int32_t *rows, ptrdiff_t size) noexcept nogil:
 
 cdef inline void fit_columns(const pl_slots *slots, int32_t *rows, ptrdiff_t size, const double *real, ptrdiff_t depth,
                              int low, int high, const uint8_t *panels, ptrdiff_t nbytes) noexcept nogil:
-    """Try to finish these columns of sums of `depth` products in float32, with results between low and high.
+    """Find the float form of all columns, for sums of `depth` products and results between low and high (fit_q8).
 
-    real: the scales of FULLY_CONNECTED, or NULL; panels: of the weights, or NULL.
+    real: the scales of FULLY_CONNECTED's float64 rule, or NULL; panels: the packed weights, or NULL.
     """
     cdef int unfit = 0
     if size:
@@ -75,7 +78,7 @@ cdef inline void fit_columns(const pl_slots *slots, int32_t *rows, ptrdiff_t siz
 
 
 cdef inline void point_columns(pl_columns *q, const int32_t *rows, ptrdiff_t size) noexcept nogil:
-    """Point q at parameters (PARAMETERS, size); `left` only where some column needs it, for sums below 2^30."""
+    """Point q at the parameters (PARAMETERS, size).  q.left stays NULL if no column shifts left (sums below 2^30)."""
     cdef ptrdiff_t i
     q.bias, q.mult, q.odd, q.left = rows + BIAS * size, rows + MULT * size, rows + ODD * size, NULL
     q.right, q.half, q.sign = rows + RIGHT * size, rows + HALF * size, rows + SIGN * size
@@ -88,7 +91,10 @@ cdef inline void point_columns(pl_columns *q, const int32_t *rows, ptrdiff_t siz
 
 
 cdef inline int set_columns(pl_columns *q, parameters, ptrdiff_t depth, finish) except -1:
-    """Point q at parameters (PARAMETERS, columns); depth: of the sums; finish: as in conv.ConvQ8."""
+    """Point q at the array `parameters`, and set its limits from `finish`, see conv.ConvQ8.
+
+    depth: of the product; with it, columns whose sums may reach 2^30 are found, which need q.left.
+    """
     cdef ptrdiff_t size = parameters.size // PARAMETERS, limit = (1 << 30) - 2 * depth * 255 * 128, i
     cdef const int32_t *rows = <const int32_t *>memory_of(parameters, 4 * parameters.size)
     point_columns(q, rows, size)

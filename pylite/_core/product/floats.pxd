@@ -1,4 +1,4 @@
-# Products of float32 rows, clamped.
+# Products of float32 rows, with bias, clamped.
 from pylite._core.product.lines cimport Lines
 from pylite._core.product.tasks cimport Output, Pairs, Tasks
 from pylite._core.product.volume cimport Volume
@@ -6,28 +6,29 @@ from pylite._core.product.window cimport Window
 from pylite._core.simd cimport pl_pool, pl_slots, pl_tile
 
 cdef enum Rows:             # where the rows come from:
-    LINES                   # lines of the image, each packed once
-    TAPS                    # gathered, a piece of the depth at a time
-    IN_PLACE                # they lie in memory, `step` floats apart
-    VOLUME                  # of a volume
+    LINES                   # lines of the image, each packed once (lines.pxd)
+    TAPS                    # taps gathered, a piece of the depth at a time
+    IN_PLACE                # read from memory, `step` floats apart
+    VOLUME                  # packed from a volume (volume.pxd)
 
 
 cdef struct ProductF32:
-    Window window           # the rows, unless a volume has them
+    Window window           # of the rows, unless they come from a volume
     const Volume *volume
     Rows rows
     Lines lines
     ptrdiff_t step
-    const float *panels     # of the right operand, group after group
+    const float *panels     # the packed right operand, group after group
     const float *bias
-    ptrdiff_t columns, groups, depth, wide  # columns: of one group; wide: padded for the tile
-    const Pairs *pairs      # of a batch, or NULL
+    ptrdiff_t columns, groups, depth    # columns: of one group
+    ptrdiff_t padded_columns            # padded for the tile
+    const Pairs *pairs      # the matrices of a batch, or NULL
     Output output
     Tasks tasks
     pl_tile tile            # mr: rows of a task
     const pl_slots *slots
     float low, high
-    int alone               # 2 where there is a single row, see gemm_f32
+    int single_row          # 2 if the product has a single row, else 0: part of gemm_f32's `first`
 
 
 cdef void set_sizes(ProductF32 *p, const pl_slots *slots, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth)

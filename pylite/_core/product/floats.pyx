@@ -1,29 +1,29 @@
-"""Products of float32 rows: the loop over their tasks."""
+"""Products of float32 rows: where rows come from, and the loop over tasks."""
 from libc.stdint cimport uint8_t
 from libc.string cimport memmove, memset
 
 from pylite._core.product.lines cimport LineBuffer, extend_line_buffer, next_lines, plan_lines
-from pylite._core.product.tasks cimport Task, fast_div, get_task, padded, parallel_pool, plan_tasks
-from pylite._core.product.volume cimport Axis, Spot, gather_volume, pack_volume_lines, spot_of, volume_line
+from pylite._core.product.tasks cimport Task, fast_div, get_task, round_up, parallel_pool, plan_tasks
+from pylite._core.product.volume cimport Axis, Position, gather_volume, pack_volume_lines, position_of, volume_line
 from pylite._core.product.window cimport A_PANEL_BYTES, POINTERS, Line, copy_row, gather, input_span
 from pylite._core.simd cimport PL_SLACK, parallel_for, pl_a_layout, pl_fill, pl_packed_layout
 
 cdef enum:
-    DEPTH = 768             # of an A panel: with MAX_MR rows it stays in the first-level cache
-    FEW = 64                # pixels; for up to so many, the weights are read once
-    SHORT = 128             # floats of a line of a volume's filter, up to which lines are packed instead of rows
-    LONG = 8                # output positions of a line of a volume, at least for packing lines
+    DEPTH = 768             # of an A panel: MAX_MR rows of it stay in the first-level cache
+    FEW = 64                # up to so many pixels are one task, so that weights are read once
+    SHORT = 128             # lines of a volume are packed, not rows, if a filter line has at most so many floats
+    LONG = 8                # and an output line has at least so many positions
 
 
 # ---- planning ------------------------------------------------------------------------------------------------
 cdef void set_sizes(ProductF32 *p, const pl_slots *slots, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth):
-    """columns: of all groups."""
+    """Set the sizes of p; columns: of all groups."""
     p.slots, p.tile, p.groups, p.columns, p.depth = slots, slots.f32, groups, columns // groups, depth
-    p.wide = padded(p.columns, p.tile.nv)
+    p.padded_columns = round_up(p.columns, p.tile.nv)
 
 
 cdef void plan_rows(ProductF32 *p):
-    """Choose where the rows of a window come from."""
+    """Choose where rows come from.  Call it after p.window, p.output and set_sizes() are set."""
     cdef const Window *w = &p.window
     plan_rows_in_place(p)
     if not w.direct:
@@ -38,16 +38,17 @@ cdef void plan_rows(ProductF32 *p):
 
 
 cdef void plan_rows_in_place(ProductF32 *p):
-    p.alone = 2 if p.output.span * p.output.lines == 1 else 0
+    """Read rows from memory: each pixel of the window is one."""
+    p.single_row = 2 if p.output.span * p.output.lines == 1 else 0
     p.rows, p.step = IN_PLACE, p.window.sw // 4
 
 
 cdef void plan_volume(ProductF32 *p, Volume *volume):
-    """Take the rows from a volume; p.output already has its lines."""
+    """Take rows from a volume; p.output is set."""
     cdef const Axis *line = &volume.axis[2]
     cdef ptrdiff_t size = volume.axis[0].taps * volume.axis[1].taps * volume_line(volume, line.out) * sizeof(float)
     p.rows, p.volume = VOLUME, volume
-    volume.lines = (line.step == 1 and line.out >= LONG and line.taps * volume.channels <= SHORT
+    volume.lines = (line.dilation == 1 and line.out >= LONG and line.taps * volume.channels <= SHORT
                     and size <= A_PANEL_BYTES)
     if volume.lines:
         p.output.lines *= p.output.span // line.out
@@ -55,7 +56,7 @@ cdef void plan_volume(ProductF32 *p, Volume *volume):
 
 
 cdef str algorithm_of(const ProductF32 *p):
-    """A description of where the rows come from, for `pylite inspect`."""
+    """Where rows come from, in words for `pylite inspect`."""
     if p.rows == LINES:
         return "lines, each packed once"
     if p.rows == VOLUME and p.volume.lines:
@@ -65,11 +66,11 @@ cdef str algorithm_of(const ProductF32 *p):
 
 cdef void pack_panels(const pl_slots *s, const float *w, ptrdiff_t columns, ptrdiff_t depth,
                       float *panels) noexcept nogil:
-    """w (columns, depth) to panels [k][column]; columns beyond those of w are zeros."""
+    """Pack w (columns, depth) into panels [k][column], padded with columns of zeros."""
     cdef const pl_tile *t = &s.f32
     cdef ptrdiff_t j0 = 0, n, width
     while j0 < columns:
-        n, width = min(<ptrdiff_t>t.nr, columns - j0), min(<ptrdiff_t>t.nr, padded(columns - j0, t.nv))
+        n, width = min(<ptrdiff_t>t.nr, columns - j0), min(<ptrdiff_t>t.nr, round_up(columns - j0, t.nv))
         if n < width:
             memset(panels, 0, width * depth * 4)
         s.copy_transposed(4, depth, n, <const uint8_t *>w, depth * 4, <uint8_t *>panels, width * 4)
@@ -81,7 +82,10 @@ cdef void pack_panels(const pl_slots *s, const float *w, ptrdiff_t columns, ptrd
 # ---- rows ----------------------------------------------------------------------------------------------------
 cdef const float *pack_lines(const ProductF32 *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines, char *a_panel,
                              LineBuffer *line_buffer) noexcept nogil:
-    """The lines under the windows of `pixels` output pixels, packed in sequence."""
+    """Pack the image lines under the windows of `pixels` output pixels from `position` on; returns the first one.
+
+    lines: output lines that the task still has, this one included.
+    """
     cdef ptrdiff_t size = p.window.length, i, step = fast_div(p.window.dilation_h, p.lines.down)
     cdef Line line
     cdef char *to
@@ -97,7 +101,7 @@ cdef const float *pack_lines(const ProductF32 *p, ptrdiff_t position, ptrdiff_t 
         to = a_panel + y * p.lines.pitch * 4
         if line.x == NULL or not 0 <= iy < p.window.h:
             pl_fill(to, 0, (line.before + line.inside + line.after) * size)
-        else:       # the next line overwrites the excess of pl_fill
+        else:       # the next line overwrites what pl_fill writes beyond its end
             x = line.x + iy * p.window.sh
             pl_fill(to, 0, line.before * size)
             to += line.before * size
@@ -114,18 +118,18 @@ cdef const float *pack_lines(const ProductF32 *p, ptrdiff_t position, ptrdiff_t 
 
 cdef const float *pack_piece(const ProductF32 *p, const Task *task, ptrdiff_t k, ptrdiff_t piece, float *a_panel,
                              pl_a_layout *shape) noexcept nogil:
-    """Elements k .. k + piece of a task's rows, and their layout."""
+    """Elements k to k + piece - 1 of a task's rows, packed in a_panel or in place; sets their layout."""
     cdef const uint8_t *src[POINTERS]
     cdef ptrdiff_t offset = task.group * p.window.length, length
     cdef const Volume *volume = p.volume
-    cdef Spot spot
+    cdef Position spot
     cdef int r, segments
     shape[0] = pl_packed_layout(piece)
     if p.rows == IN_PLACE:
         shape.step = p.step
         return <const float *>(p.window.x + offset) + task.position * p.step + k
     if p.rows == VOLUME:
-        spot = spot_of(volume, task.position)
+        spot = position_of(volume, task.position)
         if volume.lines:
             shape.lines = <int>(volume.axis[0].taps * volume.axis[1].taps)
             shape.depth, shape.step = volume.axis[2].taps * volume.channels, volume.axis[2].stride * volume.channels
@@ -146,6 +150,7 @@ cdef const float *pack_piece(const ProductF32 *p, const Task *task, ptrdiff_t k,
 
 # ---- tasks ---------------------------------------------------------------------------------------------------
 cdef int run_product(ProductF32 *p, pl_pool *pool) noexcept nogil:
+    """Compute the planned product."""
     pool = parallel_pool(pool, 2 * p.output.span * p.output.lines * p.depth * p.columns)
     parallel_for(pool, plan_tasks(&p.tasks, &p.output, &p.tile, p.columns, p.groups, pool), 1, run_tasks, p)
     return 0
@@ -190,16 +195,16 @@ cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
 
 cdef void multiply(const ProductF32 *p, const Task *task, const pl_a_layout *shape, const float *rows, ptrdiff_t k,
                    ptrdiff_t piece) noexcept nogil:
-    """Multiply elements k .. k + piece of a task's rows by its columns; add the products of earlier pieces from y."""
+    """Multiply elements k to k + piece - 1 of a task's rows by its columns, and add earlier pieces' sums from y."""
     cdef ptrdiff_t j = task.begin, column = task.group * p.columns, width
-    cdef const float *panels = p.panels + task.matrix * p.wide * p.depth
+    cdef const float *panels = p.panels + task.matrix * p.padded_columns * p.depth
     cdef int passes = p.lines.passes if p.rows == LINES else 1, i
     while j < task.end:
-        width = min(<ptrdiff_t>p.tile.nr, p.wide - j)
+        width = min(<ptrdiff_t>p.tile.nr, p.padded_columns - j)
         for i in range(passes):
             p.slots.gemm_f32(task.rows, <int>min(width, task.end - j), shape, rows + i * p.lines.down * p.lines.pitch,
                              panels + j * p.depth + (k + i * p.lines.line * p.window.fw) * width,
-                             p.alone | (k == 0 and i == 0), k + piece == p.depth and i == passes - 1,
+                             p.single_row | (k == 0 and i == 0), k + piece == p.depth and i == passes - 1,
                              p.bias + column + j if p.bias != NULL else NULL, p.low, p.high,
                              <float *>task.y + column + j, p.output.sw // 4)
         j += width

@@ -1,7 +1,7 @@
-"""How weights of an operator become the filters (columns, fh, fw, c) of a plain convolution, before they are packed.
+"""Rearranges an operator's weights into the filters (columns, fh, fw, c) of a plain convolution, before packing.
 
-The functions that pack weights take a FilterLayout, or None where the weights are such filters.  Equal layouts
-compare equal: calls with the same weights and layout share the packed weights (runtime/model.py).
+Functions that pack weights take a FilterLayout, or None if the weights already have this form.  Calls with the same
+weights and equal layouts share the packed weights (runtime/model.py).
 """
 import math
 from functools import cache
@@ -10,13 +10,13 @@ import numpy as np
 
 
 class FilterLayout:
-    """The base of all layouts.  by_columns: can some of the columns be arranged without the others?"""
-    ONLY_SLOTS = True           # its slots are all that it refers to: see _core/graph/templates.pyx
+    """The base of all layouts.  by_columns: can a part of the columns be arranged by itself?"""
+    ONLY_SLOTS = True           # it refers to nothing but its slots: see _core/graph/templates.pyx
     __slots__ = ()
     by_columns = False
 
     def arrange(self, w):
-        """The filters of a plain convolution, from the array of the weights."""
+        """The filters of a plain convolution; w: the operator's weights."""
         raise NotImplementedError
 
     def __eq__(self, other):
@@ -24,7 +24,7 @@ class FilterLayout:
 
 
 class Depthwise(FilterLayout):
-    """(1, fh, fw, columns): each column is a filter of one channel, used with as many groups as input channels."""
+    """Depthwise weights (1, fh, fw, columns), for a convolution with as many groups as input channels."""
     __slots__ = ()
 
     def arrange(self, w):
@@ -32,7 +32,7 @@ class Depthwise(FilterLayout):
 
 
 class Matrices(FilterLayout):
-    """Matrices (..., columns, depth), or (..., depth, columns) where `transposed`; each is the filters of a group."""
+    """Matrices (..., columns, depth), or (..., depth, columns) if `transposed`; each holds the filters of one group."""
     __slots__ = ("transposed",)
 
     def __init__(self, transposed=False):
@@ -44,7 +44,7 @@ class Matrices(FilterLayout):
 
 
 class SignedBytes(FilterLayout):
-    """uint8 weights whose bytes are read as int8, whatever their zero point, as hybrid reference kernels do."""
+    """uint8 weights whose bytes are read as int8, whatever their zero point, as in the hybrid reference kernels."""
     __slots__ = ()
 
     def arrange(self, w):
@@ -52,7 +52,7 @@ class SignedBytes(FilterLayout):
 
 
 class Volumes(FilterLayout):
-    """Filters (d, h, w, c, columns) of a convolution of volumes."""
+    """Filters (d, h, w, c, columns) of CONV_3D."""
     __slots__ = ()
 
     def arrange(self, w):
@@ -63,7 +63,7 @@ class Volumes(FilterLayout):
 class PhaseTaps(FilterLayout):
     """The taps of a transposed convolution's filters (columns, fh, fw, c) that contribute to one phase of its output.
 
-    They are every `down`th tap from `top` on and every `right`th tap from `left` on, in reverse order.
+    These are every `down`th tap from `top` on and every `right`th tap from `left` on, in reverse order.
     """
     __slots__ = ("top", "down", "left", "right")
 
@@ -78,7 +78,7 @@ class PhaseTaps(FilterLayout):
 
 
 class VolumePhaseTaps(FilterLayout):
-    """The same of the filters (d, h, w, columns, c) of volumes.  slices: the slice of the taps of each axis."""
+    """PhaseTaps of the filters (d, h, w, columns, c) of CONV_3D_TRANSPOSE.  slices: of the taps of each axis."""
     __slots__ = ("slices",)
 
     def __init__(self, slices):
@@ -89,7 +89,7 @@ class VolumePhaseTaps(FilterLayout):
 
 
 class SideBySide(FilterLayout):
-    """The columns of several layouts of the same weights, one layout's after the other's."""
+    """The columns of several layouts of the same weights, concatenated."""
     __slots__ = ("layouts",)
 
     def __init__(self, layouts):
@@ -101,10 +101,10 @@ class SideBySide(FilterLayout):
 
 # ---- several pixels as one -----------------------------------------------------------------------------------
 def combined_filters(w, width, pixels, stride, dilation=1, pad=0, zero=0):
-    """Filters (pixels * columns, fh, width, c) that compute `pixels` output pixels of a line at once.
+    """Filters (pixels * columns, fh, width, c) that compute `pixels` neighbouring output pixels at once.
 
-    w: (columns, fh, fw, c); width: the input pixels that they see; stride, dilation, pad: the horizontal ones of w;
-    zero: the weight of pixels that an output pixel does not see.
+    w: (columns, fh, fw, c); width: the input pixels under the combined windows; stride, dilation, pad: horizontal;
+    zero: the stored value of weight 0, for input pixels outside an output pixel's own window.
     """
     columns, fh, fw, c = w.shape
     combined = np.full((pixels, columns, fh, width, c), zero, w.dtype)
@@ -116,10 +116,10 @@ def combined_filters(w, width, pixels, stride, dilation=1, pad=0, zero=0):
 
 
 class LinesAsPixels(FilterLayout):
-    """Filters for images in which a line counts as one pixel; so does a line of the output.
+    """Filters that treat each line of the input and of the output as one pixel.
 
     inner: the layout of the weights, or None; width, out: pixels of a line of the input and of the output; stride,
-    dilation, pad: the horizontal ones.
+    dilation, pad: horizontal.
     """
     __slots__ = ("inner", "width", "out", "stride", "dilation", "pad")
 
@@ -138,9 +138,9 @@ class LinesAsPixels(FilterLayout):
 
 
 class PixelPacking(FilterLayout):
-    """Filters (columns, fh, fw, c); packing chooses how many output pixels to combine, so that columns fill vectors.
+    """Filters (columns, fh, fw, c) of which packing may combine several output pixels, so that columns fill vectors.
 
-    stride: the horizontal one; most: the largest number, of which the chosen one is a divisor.
+    stride: horizontal; most: a multiple of the number of pixels that packing chooses.
     """
     __slots__ = ("stride", "most")
 
@@ -152,20 +152,20 @@ class PixelPacking(FilterLayout):
         return w
 
     def combine(self, w, pixels, zero):
-        """The filters for that many pixels; zero: the stored value of the weight 0."""
+        """The filters of `pixels` pixels at once; zero: the stored value of weight 0."""
         return combined_filters(w, w.shape[2] + (pixels - 1) * self.stride, pixels, self.stride, zero=zero)
 
 
 # ---- Winograd ------------------------------------------------------------------------------------------------
 @cache
 def _taps_to_products():
-    """float32 (16, 9): from the taps of a filter, column by column, to the operands of its products."""
+    """The filter transform of F(2x2, 3x3), float32 (16, 9): from a filter's taps, column by column, to operands."""
     axis = np.array([[1, 0, 0], [.5, .5, .5], [.5, -.5, .5], [0, 0, 1]], np.float32)
     return np.kron(axis, axis)
 
 
 class WinogradFloat(FilterLayout):
-    """3 x 3 filters of float32 as the right operands of the 16 products of F(2x2, 3x3), each a group's."""
+    """float32 3 x 3 filters, transformed to the right operands of Winograd's 16 products, F(2x2, 3x3), as 16 groups."""
     __slots__ = ()
     by_columns = True
 
@@ -176,7 +176,7 @@ class WinogradFloat(FilterLayout):
 
 
 class WinogradInteger(FilterLayout):
-    """3 x 3 filters of 8 bits for which packing chooses between Winograd's products of 16 bits and plain ones."""
+    """8-bit 3 x 3 filters for which packing chooses between a plain convolution and Winograd's F(4x4, 3x3)."""
     __slots__ = ()
 
     def arrange(self, w):

@@ -1,11 +1,11 @@
-# How matrix products are divided into tasks for the worker pool.
+# Divides a matrix product into tasks for the worker pool.
 from libc.stdint cimport int64_t
 
 from pylite._core.simd cimport pl_pool, pl_slots, pl_tile, pool_threads
 
 cdef extern from *:
     """
-    /* a / b, without a division where the quotient is 0 or a, as it mostly is. */
+    /* a / b.  Most quotients here are 0 or a, which take no division. */
     static inline __attribute__((always_inline)) ptrdiff_t pl_fast_div(ptrdiff_t a, ptrdiff_t b) {
       return a < b ? 0 : b == 1 ? a : a / b;
     }
@@ -17,31 +17,31 @@ cdef extern from "threads/platform.h":
 
 
 cdef enum:
-    PIECE = 1 << 20         # bytes of weights to pack at a time; pages of the file are then returned to the system
-    MAX_MR = 16             # limits of pl_tile
+    PIECE = 1 << 20         # bytes of weights to pack before the file's pages are returned to the system
+    MAX_MR = 16             # upper bounds of pl_tile's mr and nr
     MAX_NR = 64
-    PARALLEL_THRESHOLD = 1 << 17    # number of products; fewer finish before another thread starts
+    PARALLEL_THRESHOLD = 1 << 17    # multiplications; fewer finish before another thread starts
 
 
-cdef inline ptrdiff_t padded(ptrdiff_t n, ptrdiff_t to) noexcept nogil:
-    return (n + to - 1) // to * to
+cdef inline ptrdiff_t round_up(ptrdiff_t n, ptrdiff_t multiple) noexcept nogil:
+    return (n + multiple - 1) // multiple * multiple
 
 
 cdef inline pl_pool *parallel_pool(pl_pool *pool, ptrdiff_t products) noexcept nogil:
-    """The pool, or NULL where so many products are below the parallel threshold."""
+    """The pool, or NULL (the caller's thread only) if there are too few multiplications to share."""
     return pool if products >= PARALLEL_THRESHOLD else NULL
 
 
 cdef inline pl_pool *parallel_pool_q8(pl_pool *pool, const pl_slots *slots, ptrdiff_t products) noexcept nogil:
-    """The same for products of bytes, of which vectors of 16 columns compute twice as many in that time."""
+    """parallel_pool() for 8-bit products, which run at a rate proportional to the vector width."""
     return parallel_pool(pool, products * 4 // slots.q8.nv)
 
 
 cdef struct Output:
-    char *y                 # (n, od, oh, ow, columns), strided; strides in bytes
-    ptrdiff_t sn, sd, sh, sw
-    ptrdiff_t od, oh        # od: planes of a volume; an image has one
-    ptrdiff_t span, lines   # runs of output pixels with equal steps, and their number
+    char *y                 # (n, od, oh, ow, columns) with contiguous columns; an image has od = 1
+    ptrdiff_t sn, sd, sh, sw        # strides of n, od, oh and ow in bytes
+    ptrdiff_t od, oh
+    ptrdiff_t span, lines   # y is `lines` runs of `span` pixels that are sw apart
 
 
 cdef inline void set_volumes(Output *o, char *y, ptrdiff_t n, ptrdiff_t od, ptrdiff_t oh, ptrdiff_t ow, ptrdiff_t sn,
@@ -57,66 +57,67 @@ cdef inline void set_output(Output *o, char *y, ptrdiff_t n, ptrdiff_t oh, ptrdi
     set_volumes(o, y, n, 1, oh, ow, sn, 0, sh, sw)
 
 
-# A task is an A panel times some of the panels of one group.
+# How a product is divided.  A task multiplies one A panel by some of the B panels of one group of channels.
 cdef struct Tasks:
-    ptrdiff_t mr, a_panels  # rows of an A panel; A panels of a run of output pixels
-    ptrdiff_t panels, nr    # of a group; columns of a panel
-    ptrdiff_t splits, groups        # tasks of an A panel; groups
+    ptrdiff_t mr, a_panels  # rows of an A panel; number of A panels in a run of output pixels
+    ptrdiff_t panels, nr    # number of B panels in a group; columns of each
+    ptrdiff_t splits, groups        # tasks that share one A panel; groups of channels
 
 
 cdef struct Task:
-    ptrdiff_t group, position       # of channels; the first row: an output pixel, or a row of the matrices of a batch
-    ptrdiff_t matrix        # the number of the group, or of the matrix of a batch, whose panels it multiplies
+    ptrdiff_t group         # of channels
+    ptrdiff_t position      # the first row: an output pixel, or a row of the batch's left matrices
+    ptrdiff_t matrix        # whose panels are multiplied: the group, or the right matrix of a batch
     int rows
-    ptrdiff_t begin, end    # columns of the group
-    char *y                 # first pixel, first column of y
+    ptrdiff_t begin, end    # columns within the group
+    char *y                 # the first pixel, at the first column of y
 
 
 cdef inline ptrdiff_t plan_tasks(Tasks *t, const Output *o, const pl_tile *tile, ptrdiff_t columns, ptrdiff_t groups,
                                  pl_pool *pool) noexcept nogil:
     """Fill t; returns the number of tasks.
 
-    A task has all panels unless there are too few A panels for the threads.  Then panels are divided among tasks, and
-    where that does not suffice, A panels become smaller.
+    One task multiplies an A panel by all B panels, so that it is packed once.  If that gives too few tasks for the
+    threads, tasks take fewer B panels, and if this is not enough, smaller A panels.  columns: of one group.
     """
-    cdef ptrdiff_t wanted = 8 * pool_threads(pool) if pool_threads(pool) > 1 else 1
+    cdef ptrdiff_t target = 8 * pool_threads(pool) if pool_threads(pool) > 1 else 1
     t.mr, t.nr, t.groups = tile.mr, tile.nr, groups
     t.panels = 1 if columns <= t.nr else (columns + t.nr - 1) // t.nr
-    cdef ptrdiff_t count = o.lines * groups, least = fast_div(wanted, 4 * max(count, <ptrdiff_t>1) * t.panels)
-    if least > 1 and t.mr > MAX_MR:
-        t.mr = min(t.mr, max(<ptrdiff_t>MAX_MR, padded((o.span + least - 1) // least, 4)))
+    cdef ptrdiff_t count = o.lines * groups, per_run = fast_div(target, 4 * max(count, <ptrdiff_t>1) * t.panels)
+    if per_run > 1 and t.mr > MAX_MR:
+        t.mr = min(t.mr, max(<ptrdiff_t>MAX_MR, round_up((o.span + per_run - 1) // per_run, 4)))
     t.a_panels = 1 if o.span == 1 else (o.span + t.mr - 1) // t.mr
     count *= t.a_panels
-    t.splits = 0 if count == 0 else min(t.panels, fast_div(wanted + count - 1, count))
+    t.splits = 0 if count == 0 else min(t.panels, fast_div(target + count - 1, count))
     return count * t.splits
 
 
-# The matrices that each product of a batch multiplies.  Each product is a line of the output.
+# A batch of products: y[y[i]] = x[x[i]] times w[w[i]] for each i.  Each product is one line of the Output.
 cdef struct Pairs:
-    const int64_t *x        # the number of each product's left operand,
-    const int64_t *w        # of its right one,
+    const int64_t *x        # index of each product's left matrix,
+    const int64_t *w        # of its right matrix,
     const int64_t *y        # and of its result
-    ptrdiff_t first         # the first product of this run,
-    ptrdiff_t base          # and the right operand that its panels begin with
+    ptrdiff_t first         # the first product of this run
+    ptrdiff_t base          # the right matrix with which the panels of this run begin
 
 
 cdef inline void get_task(const Tasks *t, const Output *o, const Pairs *pairs, ptrdiff_t columns, ptrdiff_t i,
                           Task *task) noexcept nogil:
-    """Task number i; pairs: NULL unless the products are a batch; columns: of a group."""
+    """Set `task` to task number i; pairs: NULL unless the products are a batch; columns: of one group."""
     cdef ptrdiff_t a_panel = fast_div(i, t.splits)
     cdef ptrdiff_t split = i - a_panel * t.splits
-    cdef ptrdiff_t line = fast_div(a_panel, t.a_panels), at = (a_panel - line * t.a_panels) * t.mr, plane, image
+    cdef ptrdiff_t line = fast_div(a_panel, t.a_panels), pixel = (a_panel - line * t.a_panels) * t.mr, plane, image
     task.group = fast_div(line, o.lines)
     line -= task.group * o.lines
     plane = fast_div(line, o.oh)
     image = fast_div(plane, o.od)
-    task.position = line * o.span + at
-    task.rows = <int>min(t.mr, o.span - at)
+    task.position = line * o.span + pixel
+    task.rows = <int>min(t.mr, o.span - pixel)
     task.begin = fast_div(split * t.panels, t.splits) * t.nr
     task.end = min(columns, fast_div((split + 1) * t.panels, t.splits) * t.nr)
-    task.y = o.y + image * o.sn + (plane - image * o.od) * o.sd + (line - plane * o.oh) * o.sh + at * o.sw
+    task.y = o.y + image * o.sn + (plane - image * o.od) * o.sd + (line - plane * o.oh) * o.sh + pixel * o.sw
     task.matrix = task.group
     if pairs != NULL:
         line += pairs.first
-        task.position, task.matrix = pairs.x[line] * o.span + at, pairs.w[line] - pairs.base
-        task.y = o.y + pairs.y[line] * o.sn + at * o.sw
+        task.position, task.matrix = pairs.x[line] * o.span + pixel, pairs.w[line] - pairs.base
+        task.y = o.y + pairs.y[line] * o.sn + pixel * o.sw

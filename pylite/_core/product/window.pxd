@@ -1,4 +1,4 @@
-# Windows: the lines and pixels of an image that each output position reads.
+# Windows: the input pixels that each output position of a convolution reads, and how to gather them.
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
@@ -7,7 +7,7 @@ cdef extern from *:
     #include <stdint.h>
     #include <string.h>
 
-    /* Copies n <= 16 bytes without a call. */
+    /* memcpy of n <= 16 bytes, without a call. */
     static inline __attribute__((always_inline)) void pl_copy_short(uint8_t *to, const uint8_t *from, ptrdiff_t n) {
       uint64_t first8, last8;
       uint32_t first4, last4;
@@ -25,28 +25,28 @@ cdef extern from *:
     void pl_copy_short(uint8_t *to, const uint8_t *source, ptrdiff_t n) noexcept nogil
 
 cdef enum:
-    A_PANEL_BYTES = 64 * 1024       # bytes of an A panel of gathered rows, on the stack
-    POINTERS = 1024         # pieces that one A panel is gathered from
-    SHORT = 512             # bytes that a row of an A panel may have for copy_lines
-    CHUNK = 2048            # bytes of depth that are gathered at a time where a whole row is too long for an A panel
+    A_PANEL_BYTES = 64 * 1024       # largest A panel; it is on the stack
+    POINTERS = 1024         # most segments that one A panel is gathered from
+    SHORT = 512             # most bytes of a row for copy_lines()
+    CHUNK = 2048            # bytes of depth gathered at once if whole rows do not fit into an A panel
 
 
 cdef struct Window:
-    const uint8_t *x        # (n, h, w, c), strided; sizes and strides in bytes
-    ptrdiff_t sn, sh, sw
+    const uint8_t *x        # (n, h, w, c) with contiguous channels
+    ptrdiff_t sn, sh, sw    # strides of n, h and w in bytes
     ptrdiff_t h, w
     ptrdiff_t oh, ow        # output lines and pixels of one image
     ptrdiff_t length        # bytes of one tap: the channels of a group
-    const uint8_t *zero     # fw taps of zero points, read in place of taps outside of the image
-    ptrdiff_t zero_step     # from the zeros of one image to those of the next; 0 if all images share them
+    const uint8_t *zero     # fw taps of zero points, read instead of taps outside the image
+    ptrdiff_t zero_step     # bytes from the zero points of one image to those of the next; 0 if all share them
     int fh, fw, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w
-    bint direct             # output positions are the consecutive input pixels
+    bint direct             # a 1 x 1 filter without strides or padding: row i is pixel i, at x + i * sw
 
 
 cdef inline void set_window(Window *g, const uint8_t *x, ptrdiff_t sn, ptrdiff_t sh, ptrdiff_t sw, ptrdiff_t h,
                             ptrdiff_t w, ptrdiff_t oh, ptrdiff_t ow, ptrdiff_t length, const uint8_t *zero,
                             object filter):
-    """filter: (fh, fw, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w)"""
+    """Fill g.  filter: (fh, fw, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w)."""
     g.x, g.sn, g.sh, g.sw, g.h, g.w, g.oh, g.ow = x, sn, sh, sw, h, w, oh, ow
     g.length, g.zero, g.zero_step = length, zero, 0
     g.fh, g.fw, g.stride_h, g.stride_w, g.dilation_h, g.dilation_w, g.pad_h, g.pad_w = filter
@@ -55,7 +55,7 @@ cdef inline void set_window(Window *g, const uint8_t *x, ptrdiff_t sn, ptrdiff_t
 
 
 cdef inline void set_matrix(Window *g, const uint8_t *x, ptrdiff_t length):
-    """Consecutive rows of `length` bytes: images of one pixel each."""
+    """Fill g for a matrix with consecutive rows of `length` bytes, as if each row were an image of one pixel."""
     g.x, g.sn, g.sh, g.sw, g.length = x, length, length, length, length
     g.h = g.w = g.oh = g.ow = 1
     g.fh = g.fw = g.stride_h = g.stride_w = g.dilation_h = g.dilation_w = 1
@@ -65,10 +65,11 @@ cdef inline void set_matrix(Window *g, const uint8_t *x, ptrdiff_t length):
 
 cdef inline int gather(const Window *g, ptrdiff_t position, int rows, ptrdiff_t offset, const uint8_t **src,
                        ptrdiff_t *length) noexcept nogil:
-    """Pointers to the taps of output positions position..position+rows, `offset` bytes into each pixel.
+    """Set src to the segments of the rows of output positions position to position + rows - 1.
 
-    Each row is `segments` pieces of `length` bytes; returns segments.  A line of the filter is one piece where its taps
-    are neighbours in memory and no row reaches beyond the sides of the image.
+    Returns the segments per row; `length` gets the bytes of one.  A segment is a tap, or a line of the filter if its
+    taps are adjacent in memory and no row reaches beyond the sides of the image.  offset: of the group's channels,
+    bytes.
     """
     cdef ptrdiff_t n, oy, ox, first, last, iy, ix, x0, extent = (g.fw - 1) * g.dilation_w + 1
     cdef const uint8_t *line
@@ -112,15 +113,15 @@ cdef inline int gather(const Window *g, ptrdiff_t position, int rows, ptrdiff_t 
 
 
 cdef inline bint short_lines(const Window *g) noexcept nogil:
-    """Is copy_lines() faster than gather(), which would copy single taps at the sides of the image?"""
+    """Is copy_lines() faster than gather(), whose segments are single taps at the sides of the image?"""
     return (not g.direct and g.fh > 1 and g.fw * g.length <= 16 and g.dilation_w == 1 and g.sw == g.length
             and g.fh * g.fw * g.length <= SHORT)
 
 
 cdef inline void copy_lines(const Window *g, ptrdiff_t position, int rows, uint8_t *to,
                             const uint8_t **src) noexcept nogil:
-    """Copy the windows of output positions position..position+rows to `to`, at most rows * SHORT bytes each, and set
-    pointers to them.
+    """Copy the rows of output positions position to position + rows - 1 to `to` (SHORT bytes each at most), and set
+    src to them.  For windows that short_lines() accepts.
     """
     cdef ptrdiff_t n = position // (g.oh * g.ow)
     cdef ptrdiff_t oy = position // g.ow % g.oh
@@ -163,13 +164,13 @@ cdef inline void copy_lines(const Window *g, ptrdiff_t position, int rows, uint8
                 n += 1
 
 
-cdef struct Line:
-    const uint8_t *x        # the first pixel, in the first line of the image
-    ptrdiff_t before, inside, after     # pixels: left of the image, inside, and right of it
+cdef struct Line:           # the part of an image line that windows cover
+    const uint8_t *x        # its first pixel inside the image, as if it were in line 0; NULL: none is inside
+    ptrdiff_t before, inside, after     # number of pixels left of the image, inside, and right of it
 
 
 cdef inline Line input_span(const Window *g, ptrdiff_t n, ptrdiff_t ox, ptrdiff_t pixels) noexcept nogil:
-    """The pixels of a line under the windows of `pixels` output pixels of image n, from ox on."""
+    """The pixels of a line that the windows of output pixels ox to ox + pixels - 1 of image n cover."""
     cdef ptrdiff_t begin = ox * g.stride_w - g.pad_w
     cdef ptrdiff_t end = begin + (pixels - 1) * g.stride_w + (g.fw - 1) * g.dilation_w + 1
     cdef ptrdiff_t first = max(begin, <ptrdiff_t>0), last = min(end, g.w)
@@ -184,7 +185,7 @@ cdef inline Line input_span(const Window *g, ptrdiff_t n, ptrdiff_t ox, ptrdiff_
 
 cdef inline void copy_row(const Window *g, ptrdiff_t position, ptrdiff_t offset, ptrdiff_t begin, ptrdiff_t end,
                           uint8_t *to) noexcept nogil:
-    """Copy bytes begin..end of the row of output position `position`, for rows too long for an A panel."""
+    """Copy bytes begin to end - 1 of the row of output position `position`; offset: of the group's channels, bytes."""
     cdef ptrdiff_t n = position // (g.oh * g.ow)
     cdef ptrdiff_t oy = position // g.ow % g.oh
     cdef ptrdiff_t ox = position % g.ow

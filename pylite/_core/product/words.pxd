@@ -1,4 +1,4 @@
-# Products of int16 rows: exact sums in 64 bits, then one rule of rounding to int16.
+# Products of int16 rows: exact 64-bit sums, then one rounding rule to int16.
 from libc.stdint cimport int16_t, int32_t, int64_t
 
 from pylite._core.product.tasks cimport Output, Pairs, Tasks
@@ -9,24 +9,24 @@ cdef enum Rule:
     MBQM64                  # section 2 of docs/numerics.md
     MBQM32
     FLOAT64
-    FLOAT64_OF_32           # float64, of the sum wrapped to 32 bits
+    FLOAT64_OF_32           # FLOAT64 of the sum wrapped to 32 bits
 
 
-cdef struct Finish:         # arrays have an element for each column
+cdef struct Finish:         # of sums; arrays have one element per column
     Rule rule
     int low, high
     const int64_t *bias     # or NULL
     const int32_t *multipliers
     const int32_t *shifts
-    const double *scales    # of the FLOAT64 rules, instead of multipliers and shifts
+    const double *scales    # for the FLOAT64 rules, instead of multipliers and shifts
 
 
 cdef struct ProductS16:
-    Window window           # the rows
-    const int16_t *w        # the right operand, (columns, depth), group after group
+    Window window           # of the rows
+    const int16_t *w        # the right operand, (columns, depth), group after group, not packed
     ptrdiff_t columns, groups, depth        # columns: of one group
-    ptrdiff_t chunk         # number of products that are summed in 32 bits
-    const Pairs *pairs      # of a batch, or NULL
+    ptrdiff_t chunk         # products that a 32-bit sum can hold, see gemm_s64
+    const Pairs *pairs      # the matrices of a batch, or NULL
     Output output
     Tasks tasks
     pl_tile tile

@@ -1,4 +1,4 @@
-"""Products of int16 rows: the loop over their tasks, and the rules of rounding."""
+"""Products of int16 rows: the loop over tasks, and the rounding rules."""
 from libc.stdint cimport uint8_t
 from libc.string cimport memset
 
@@ -8,16 +8,16 @@ from pylite._core.simd cimport parallel_for
 
 cdef enum:
     ROWS = 8                # of an A panel
-    COLUMNS = 32            # computed at a time
-    DEPTH = 1024            # packed at a time
-    CHUNK = 256             # products of 16 and 8 bits that are summed in 32 bits
+    COLUMNS = 32            # computed at once
+    DEPTH = 1024            # largest piece of the depth that is gathered at once
+    CHUNK = 256             # products of 16 by 8 bits that a 32-bit sum can hold
 
 
 cdef object set_finish(Finish *f, finish):
-    """Fill f from finish, (rule, bias, factors, low, high); returns the owners of the memory that it points to.
+    """Fill f from `finish`, (rule, bias, factors, low, high); returns the owners of the memory that f points to.
 
     rule: "MBQM64", "MBQM32", "FLOAT64" or "FLOAT64_OF_32"; bias: int64 (k,) or None; factors: (multipliers, shifts),
-    int32 (k,), or scales, float64 (k,), as the rule needs; low, high: the limits of the results.
+    int32 (k,), for the MBQM rules, or scales, float64 (k,); low, high: the limits of results.
     """
     rule, owner, factors, f.low, f.high = finish
     cdef const int64_t[::1] bias = owner
@@ -36,12 +36,13 @@ cdef object set_finish(Finish *f, finish):
 
 cdef void set_sizes(ProductS16 *p, const pl_slots *slots, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth,
                     bint wide):
-    """columns: of all groups; wide: the right operand uses more than 8 bits."""
+    """Set the sizes of p.  columns: of all groups; wide: does w need more than 8 bits?"""
     p.slots, p.groups, p.columns, p.depth = slots, groups, columns // groups, depth
     p.tile.mr, p.tile.nr, p.chunk = ROWS, COLUMNS, 1 if wide else CHUNK
 
 
 cdef int run_product(ProductS16 *p, pl_pool *pool) noexcept nogil:
+    """Compute the planned product."""
     parallel_for(pool, plan_tasks(&p.tasks, &p.output, &p.tile, p.columns, p.groups, pool), 1, run_tasks, p)
     return 0
 
@@ -78,7 +79,7 @@ cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
 
 cdef void finish_row(const pl_slots *table, const Finish *f, int n, const int64_t *acc, ptrdiff_t j,
                      int16_t *y) noexcept nogil:
-    """Round the sums of columns j .. j + n to int16."""
+    """Round the sums of columns j to j + n - 1 of one row to int16."""
     cdef const int64_t *bias = f.bias + j if f.bias != NULL else NULL
     if f.rule >= FLOAT64:
         table.finish_f64(n, acc, bias, f.rule == FLOAT64_OF_32, f.scales + j, 0, f.low, f.high, y)
