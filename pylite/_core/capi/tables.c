@@ -1,7 +1,9 @@
 // Creates, fills and frees the tables that plug-ins see.
 #include "host.h"
 
+#ifndef ADDED_TENSORS           // tests/fuzz/libfuzzer.py has fewer
 #define ADDED_TENSORS 65536     // capacity for AddTensors, so that the table never moves; unused pages cost no memory
+#endif
 
 void pl_node_free(pl_host *host, pl_node *node) {
   pl_node_finalize(host, node);
