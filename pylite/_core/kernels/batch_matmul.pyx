@@ -15,6 +15,7 @@ from pylite._core.product.window cimport set_matrix
 from pylite._core.simd cimport memory_of, parallel_for, pl_pool, pl_tile, slots
 
 from pylite._core.kernels import conv16, conv_float
+from pylite._core.run.memory import private
 
 cdef enum Kind:
     FLOAT
@@ -127,7 +128,7 @@ cdef class BatchMatmul(Kernel):
             s.sums = <const int32_t *>memory_of(packed[1], packed[1].nbytes) if packed[1] is not None else NULL
         if s.kind == HYBRID:
             s.bytes.hybrid.scale, s.bytes.hybrid.column_first = &scales[0] if scales.shape[0] else NULL, column_first
-        self.arrange(arrays, which, sizes)
+        self.arrange(arrays, private(which), sizes)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef const Batch *s = &self.state

@@ -2,6 +2,8 @@
 from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memmove
 
+from pylite._core.run.memory import private
+
 from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_bilinear_fn, pl_bilinear_kernel, pl_pool, pl_range_fn, slots
 
@@ -34,9 +36,11 @@ cdef class Bilinear(Kernel):
         suffix, self.item = TYPES[dtype]
         self.kernel = pl_bilinear_kernel(slots, f"bilinear_{suffix}".encode())
         _, self.h, self.w, self.c = x_shape
-        self.row_low, self.row_high, fraction = rows
+        low, high, fraction = rows
+        self.row_low, self.row_high = private(low), private(high)
         self.row_fraction = fraction.view("uint8")
-        self.col_low, self.col_high, fraction = cols
+        low, high, fraction = cols
+        self.col_low, self.col_high = private(low), private(high)
         self.col_fraction = fraction.view("uint8")
         self.fn = <kernel_fn>bilinear
         if dtype == "float32":
@@ -74,9 +78,8 @@ cdef class Nearest(Kernel):
     cdef const int32_t[::1] rows
     cdef const int32_t[::1] cols
 
-    def __init__(self, const uint8_t[:, :, :, ::1] x, uint8_t[:, :, :, :] y, const int32_t[::1] rows,
-                 const int32_t[::1] cols):
-        self.x, self.y, self.rows, self.cols = x, y, rows, cols
+    def __init__(self, const uint8_t[:, :, :, ::1] x, uint8_t[:, :, :, :] y, rows, cols):
+        self.x, self.y, self.rows, self.cols = x, y, private(rows), private(cols)
         self.fn = <kernel_fn>nearest
 
 

@@ -158,6 +158,15 @@ def aligned(Py_ssize_t nbytes, Py_ssize_t expected=-1):
     return larger[start:start + nbytes]
 
 
+def private(array):
+    """`array`, or a copy where its memory is that of another object.
+
+    For numbers that kernels use as positions: an array may lie in the file of a plan, to which its owner can write while
+    it is mapped.
+    """
+    return array if array.base is None else array.copy()
+
+
 cdef class MemoryPool:
     """Memory for packed weights, which live as long as their model.
 
