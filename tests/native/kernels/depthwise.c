@@ -14,6 +14,10 @@ static image draw_image(size_t item, bool real, size_t most) {
   g.pad = between(0, (g.fw - 1) * g.dilation);
   g.c = chance(2) ? (size_t)8 * some(1, 9) : some(1, 70);
   g.width = some(1, 20);
+  if (real && chance(6)) { /* lines that evict one another from the cache */
+    g.c = 256, g.width = some(11, 24), g.fh = 3, g.fw = chance(2) ? 3 : 5, g.stride = between(1, 2), g.dilation = 1;
+    g.pad = between(0, g.fw - 1);
+  }
   int reach = (int)g.width + 2 * g.pad - (g.fw - 1) * g.dilation;
   if (reach < 1) g.width += (size_t)(1 - reach), reach = 1;
   g.pixels = (size_t)((reach - 1) / g.stride + 1);

@@ -288,10 +288,11 @@ static void finish_f64_q8(void) {
 
 /* ---- float32; sums of whole numbers are exact ---- */
 static void gemm_f32(void) {
-  const size_t rows = some(1, 30), columns = some(1, 70), depth = some(1, 150), ldy = columns + some(0, 5);
+  const size_t rows = chance(5) ? 1 : some(1, 30), columns = some(1, 70), depth = some(1, 150);
+  const size_t ldy = columns + some(0, 5);
   const float *x = whole(rows * depth, 9), *w = whole(columns * depth, 9), *bias = chance(2) ? whole(columns, 9) : NULL;
   const float *before = whole(rows * ldy, 9), low = chance(2) ? -99 : -INFINITY, high = chance(2) ? 200 : INFINITY;
-  const int first = between(0, 1), last = between(0, 1);
+  const int single = rows == 1 ? 2 * between(0, 1) : 0, first = between(0, 1) | single, last = between(0, 1);
   const pl_a_layout layout = pl_packed_layout((ptrdiff_t)depth);
   EACH_LEVEL(s) {
     const size_t nr = (size_t)s->f32.nr;

@@ -111,7 +111,7 @@ static float *row(size_t n) {
 }
 static void softmax_f32(void) {
   const size_t rows = some(1, 9), n = chance(3) ? some(1, 300) : some(1, 20);
-  const float beta = chance(2) ? 1 : 0.5f, *x = row(rows * n);
+  const float beta = chance(2) ? 1 : chance(2) ? 0.5f : -0.75f, *x = row(rows * n);
   EACH_LEVEL(s) s->softmax_f32(rows, n, beta, x, results(rows * n, 4, NEAR_LARGEST));
 }
 static void log_softmax_f32(void) {
@@ -121,7 +121,7 @@ static void log_softmax_f32(void) {
 }
 static void l2_normalize_f32(void) {
   const size_t n = some(1, 400);
-  const float *x = row(n);
+  const float *x = chance(8) ? whole(n, 0) : row(n);
   EACH_LEVEL(s) s->l2_normalize_f32(n, x, results(n, 4, NEAR_LARGEST));
 }
 static const pl_softmax8 *tables(bool logarithm) {
