@@ -161,8 +161,8 @@ def aligned(Py_ssize_t nbytes, Py_ssize_t expected=-1):
 def private(array):
     """`array`, or a copy where its memory is that of another object.
 
-    For numbers that kernels use as positions: an array may lie in the file of a plan, to which its owner can write while
-    it is mapped.
+    For numbers that kernels use as positions: an array may lie in the file of a plan, to which its owner can write
+    while it is mapped.
     """
     return array if array.base is None else array.copy()
 
