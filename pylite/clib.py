@@ -55,7 +55,7 @@ class _Affine(ctypes.Structure):
 
 
 class _Sides(ctypes.Structure):
-    """pl_sides of interpreters.c."""
+    """pl_io of interpreters.c."""
     _fields_ = [("num_inputs", c_int), ("num_outputs", c_int), ("inputs", c_void_p), ("outputs", c_void_p),
                 ("input_tensors", c_void_p), ("output_tensors", c_void_p), ("input_names", c_void_p),
                 ("output_names", c_void_p)]
@@ -196,7 +196,7 @@ class _Graph:
         self._sides = _Sides(len(inputs), len(outputs), *map(ctypes.addressof, self._arrays))
         tensors.moves = tensors.moves or any(tensors.made[i].allocation_type == _DYNAMIC for i in outputs)
 
-    def sides_address(self) -> int:
+    def io_address(self) -> int:
         return ctypes.addressof(self._sides)
 
     def resize(self, position: int, dims: int, count: int, strict: int) -> None:

@@ -1,4 +1,4 @@
-// Buffer handles: a delegate may keep the contents of a tensor in its own memory until they are read back.
+// Buffer handles, by which a delegate may keep the contents of a tensor in its own memory until they are read back.
 #include "host.h"
 
 typedef struct handle_call {

@@ -1,4 +1,4 @@
-"""The callbacks of host.h: what plug-ins ask of the interpreter."""
+"""The callbacks of host.h, by which plug-ins query and change the interpreter."""
 cimport cython
 from libc.stdint cimport uintptr_t
 

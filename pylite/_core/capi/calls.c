@@ -1,13 +1,13 @@
-// Calls the four functions of an op: those of a TfLiteRegistration, or of a TfLiteOperator behind opaque types.
+// Calls the functions of an op, those of a TfLiteRegistration or of a TfLiteOperator.
 #include "host.h"
 
-// Calls a function that is not called at every invoke; its arguments are in a struct.
+// Calls a plug-in's function other than invoke(), through fn(arguments).
 static TfLiteStatus call(const pl_node *node, TfLiteStatus (*fn)(void *), void *arguments, pl_host *host) {
   TfLiteStatus status = (node->trapped ? pl_trapped : pl_guard.any)(fn, arguments, &host->context);
   return pl_table_changed(host) ? kTfLiteError : status;
 }
 
-// The functions of a TfLiteOperator under the signatures of a TfLiteRegistration.
+// The functions of a TfLiteOperator, with the signatures of those of a TfLiteRegistration.
 static TfLiteStatus opaque_prepare(TfLiteContext *context, TfLiteNode *node) {
   const TfLiteOperator *op = ((pl_node *)node)->op;
   TfLiteOpaqueContext *c = (TfLiteOpaqueContext *)context;

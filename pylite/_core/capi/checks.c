@@ -1,4 +1,4 @@
-// Looks at what a plug-in did to its node and its tensors in prepare() and invoke(), and undoes what would harm the
+// Checks what a plug-in did to its node and tensors in prepare() and invoke(), and undoes changes that would harm the
 // host.
 #include "host.h"
 
@@ -6,7 +6,7 @@
 
 static const uint64_t band = 0x5ac3963ca5690ff1u;
 
-// In words: this file is compiled for its size, where memcmp() goes byte by byte.
+// Written and compared by words: this file is compiled for size, which makes memcmp() compare byte by byte.
 void pl_write_band(char *start) {
   for (size_t i = 0; i < PL_BAND; i += sizeof(band)) memcpy(start + i, &band, sizeof(band));
 }
@@ -32,8 +32,8 @@ TfLiteStatus pl_host_allocate(pl_host *host, TfLiteTensor *t, size_t bytes) {
   return kTfLiteOk;
 }
 
-// Was the band behind a tensor overwritten?  The plug-in may have freed the memory and have got the same address again:
-// then the block is too small for a band, or has just been mapped and is zero there.
+// Was the band behind a tensor overwritten?  If the plug-in has freed the memory and been given the same address again,
+// there is no band: the block is too small for one, or is fresh and holds zeros there.
 static bool overrun(const pl_host *host, int tensor) {
   const TfLiteTensor *t = &host->context.tensors[tensor];
   const pl_allocated *a = &host->allocated[tensor];
@@ -53,7 +53,7 @@ bool pl_node_overran(const pl_host *host, const pl_node *node) {
   return false;
 }
 
-// Puts `before` back where *now differs from it, and frees it otherwise.  True if it differed.
+// If *current differs from `before`, replaces it by `before` and returns true; else frees `before`.
 static bool restored(TfLiteIntArray **current, TfLiteIntArray *before) {
   if (before == NULL || TfLiteIntArrayEqual(*current, before)) {
     free(before);
@@ -73,7 +73,7 @@ void pl_remember_operands(const pl_node *node, pl_operands *before) {
 TfLiteStatus pl_check_operands(pl_host *host, pl_node *node, const pl_operands *before) {
   TfLiteContext *context = &host->context;
   bool inputs = restored(&node->node.inputs, before->inputs), outputs = restored(&node->node.outputs, before->outputs);
-  if (node->node.temporaries == NULL) node->node.temporaries = TfLiteIntArrayCreate(0); // freed: there are none
+  if (node->node.temporaries == NULL) node->node.temporaries = TfLiteIntArrayCreate(0);     // it was freed
   if (node->node.intermediates != before->intermediates) {
     context->ReportError(context, "it wrote to node->intermediates, where node->temporaries was before TensorFlow 2.0: "
                                   "plug-ins built for that layout are not supported");
@@ -111,7 +111,7 @@ void pl_watch(const pl_host *host, pl_watched *watched, int count) {
   }
 }
 
-// Puts back the shape of a tensor.  True if it was changed.
+// Was the shape of a tensor changed?  Then restores it.
 static bool dims_changed(TfLiteTensor *t, const pl_watched *w) {
   if (t->dims == NULL || w->rank < 0) return (t->dims == NULL) != (w->rank < 0);
   size_t kept = sizeof(int) * (size_t)(w->rank < PL_WATCHED_DIMS ? w->rank : PL_WATCHED_DIMS);

@@ -1,4 +1,4 @@
-// The functions of TfLiteContext, which plug-ins call.  Arguments are checked; what is wrong with them is reported.
+// The functions of TfLiteContext, which plug-ins call.  They check arguments, and report errors.
 #include "host.h"
 
 #include <stdio.h>
@@ -24,13 +24,14 @@ static void report(TfLiteContext *context, const char *format, ...) {
   va_end(arguments);
 }
 
+// Is this the address of a tensor in the host's table?
 static bool is_tensor_of(const pl_host *host, const TfLiteTensor *tensor) {
   const char *address = (const char *)tensor, *start = (const char *)host->context.tensors;
   return tensor != NULL && address >= start && address < start + host->context.tensors_size * sizeof(TfLiteTensor) &&
          (size_t)(address - start) % sizeof(TfLiteTensor) == 0;
 }
 
-// Writes the bytes of a tensor of this shape to `bytes`; returns an error text if the shape is invalid.
+// Sets bytes of a tensor with this shape; returns an error text if the shape is invalid, else NULL.
 static const char *bytes_of(TfLiteType type, const TfLiteIntArray *dims, size_t *bytes) {
   size_t element, count = 1, bits = pl_packed_bits(type);
   bool empty = false;
@@ -55,7 +56,7 @@ static bool in_arena(const TfLiteTensor *t) {
   return t->allocation_type == kTfLiteArenaRw || t->allocation_type == kTfLiteArenaRwPersistent;
 }
 
-// The reason why a tensor cannot be resized, or NULL.
+// Why a tensor cannot be resized, or NULL.
 static const char *not_resizable(const pl_host *host, const TfLiteTensor *tensor) {
   if (!is_tensor_of(host, tensor)) {
     size_t offset = (size_t)((const char *)tensor - (const char *)host->context.tensors);
@@ -146,6 +147,7 @@ static TfLiteStatus get_node(TfLiteContext *context, int index, TfLiteNode **nod
   return kTfLiteOk;
 }
 
+// Are these valid arguments of a function that only a delegate's Prepare may call?  Reports if not.
 static bool checked_nodes(pl_host *host, const char *function, const TfLiteIntArray *nodes) {
   if (!host->delegating) {
     report(&host->context, "%s can only be called in Prepare of a delegate", function);

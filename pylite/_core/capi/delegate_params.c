@@ -1,7 +1,7 @@
-// TfLiteDelegateParams describe a partition: to the kernel of a delegate, or in PreviewDelegatePartitioning's result.
+// TfLiteDelegateParams, which describe a partition to a delegate's kernel, or in PreviewDelegatePartitioning's result.
 #include "host.h"
 
-// Copies an array to *at and moves *at behind the copy.
+// Copies an array to *cursor, and moves *cursor behind the copy.
 static TfLiteIntArray *append(char **cursor, const TfLiteIntArray *from) {
   TfLiteIntArray *to = (TfLiteIntArray *)*cursor;
   memcpy(to, from, TfLiteIntArrayGetSizeInBytes(from->size));
@@ -53,7 +53,7 @@ int pl_host_add_preview(pl_host *host, const TfLiteIntArray *nodes, const TfLite
 
 void pl_host_drop_previews(pl_host *host) {
   for (int i = 0; i < host->num_previews; i++) {
-    free((TfLiteDelegateParams *)host->previews[i].nodes_to_replace - 1);      // the arrays follow the struct
+    free((TfLiteDelegateParams *)host->previews[i].nodes_to_replace - 1);      // the struct is before its first array
   }
   free(host->previews);
   host->previews = NULL;

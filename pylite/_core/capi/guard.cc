@@ -1,4 +1,4 @@
-// Calls functions of plug-ins and catches C++ exceptions: each is reported and becomes the status kTfLiteError.
+// Calls functions of plug-ins, and catches C++ exceptions: they are reported, and become the status kTfLiteError.
 #include "guards.h"
 
 #include <cstdio>
@@ -33,8 +33,8 @@ TfLiteStatus Any(TfLiteStatus (*fn)(void*), void* arguments, TfLiteContext* cont
 EXPORT pl_guards pl_cxx_guards;
 pl_guards pl_cxx_guards = {Node, Any};
 
-// Calls a function of a library with up to four arguments, outside of any context.  The text of an exception is written
-// to `text`; without one it stays as it was.
+// Calls a function of a library with up to four arguments, without a context.  If it throws, writes an error to `text`,
+// which is otherwise left unchanged.
 EXPORT void* pl_cxx_call(void* (*fn)(const void*, const void*, size_t, const void*), const void* a, const void* b,
                          size_t c, const void* d, char* text, size_t capacity);
 void* pl_cxx_call(void* (*fn)(const void*, const void*, size_t, const void*), const void* a, const void* b, size_t c,

@@ -1,10 +1,10 @@
-// The two ways to call a function of a plug-in: trap.c has plain calls, guard.cc calls that catch C++ exceptions.
+// How functions of plug-ins are called: directly (trap.c), or catching C++ exceptions (guard.cc).
 #ifndef PYLITE_GUARDS_H
 #define PYLITE_GUARDS_H
 
 #include "../../include/tensorflow/lite/c/common.h"
 
-// Exceptions are reported to the context, if there is one.
+// Exceptions are reported to the context, unless it is NULL.
 typedef struct pl_guards {
   TfLiteStatus (*node)(TfLiteStatus (*)(TfLiteContext *, TfLiteNode *), TfLiteContext *, TfLiteNode *);
   TfLiteStatus (*any)(TfLiteStatus (*)(void *), void *arguments, TfLiteContext *);

@@ -1,4 +1,4 @@
-# What host.h declares.
+# The declarations of host.h.
 from libc.stdint cimport int64_t, uint64_t
 
 

@@ -1,4 +1,4 @@
-# The objects around the tables that plug-ins see.
+# The Python objects that own the tables that plug-ins see.
 from pylite._core.capi.callbacks cimport HostBase
 from pylite._core.capi.host cimport TfLiteExternalContext
 

@@ -1,4 +1,4 @@
-"""The tables that plug-ins see: a Host for each subgraph that has plug-ins; see host.h."""
+"""Host owns the tables that plug-ins see, for a subgraph that has plug-ins; see host.h."""
 cimport cython
 from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
@@ -61,15 +61,15 @@ cdef class Externals:
         free(self.table)
 
 
-@cython.no_gc_clear     # __dealloc__ needs the attributes, also when a reference cycle is collected
+@cython.no_gc_clear     # __dealloc__ needs the attributes even if a reference cycle is collected
 cdef class Host(HostBase):
     """The tables of one subgraph.
 
-    The caller sets these callbacks before it applies a delegate: replace(nodes, registration, operator, delegate), the
-    last three as addresses; partition(nodes) -> [(nodes, inputs, outputs)]; metadata(name) -> bytes or None;
-    subgraph(index) -> Host or None.  `pending` is the exception that one of them raised, or None.
+    Before applying a delegate, set these callbacks: replace(nodes, registration, operator, delegate), the last three as
+    addresses; partition(nodes) -> [(nodes, inputs, outputs)]; metadata(name) -> bytes or None; subgraph(index) -> Host
+    or None.  `pending`: the exception that one of them raised, or None.
 
-    "A status" is a TfLiteStatus; STATUS has their names.
+    A "status" is a TfLiteStatus; STATUS has the names.
     """
 
     def __cinit__(self, Py_ssize_t tensors, Externals externals):
@@ -83,7 +83,7 @@ cdef class Host(HostBase):
     def __dealloc__(self):
         pl_host_free(self.host)
 
-    # Description of the model.
+    # ---- the model ----
 
     def set_tensor(self, int index, str name, int type, shape, signature, int allocation_type, uintptr_t data,
                    size_t nbytes, bint is_variable, owner=None):
@@ -145,7 +145,7 @@ cdef class Host(HostBase):
         self.references.append((options, owner))
 
     def finish(self, plan, inputs, outputs, variables, str name):
-        """Set what belongs to the whole subgraph, after all nodes were added.
+        """Set the attributes of the whole subgraph; call it after adding all nodes.
 
         plan: the order of the nodes; inputs, outputs, variables: indices of tensors.
         """
@@ -164,12 +164,12 @@ cdef class Host(HostBase):
         if status != 0:
             raise MemoryError("no memory for the tables of plug-ins")
 
-    # Nodes of plug-ins.
+    # ---- nodes of plug-ins ----
 
     def set_kernel(self, int index, uintptr_t registration, uintptr_t operator, bint trapped):
         """Let a plug-in run node `index`: the TfLiteRegistration or, if that is 0, the TfLiteOperator at this address.
 
-        trapped: the functions are in a library, not in Python, and faults in them are caught; see trap.c.
+        trapped: are the functions in a library?  Then faults in them are caught; see trap.c.
         """
         pl_host_set_kernel(self.host, index, <const TfLiteRegistration *>registration, <TfLiteOperator *>operator,
                            trapped)
@@ -192,7 +192,7 @@ cdef class Host(HostBase):
             pl_node_finalize(self.host, self.host.nodes[index])
 
     def errors(self):
-        """The errors that plug-ins have reported since the last call, as text."""
+        """The text of errors that plug-ins have reported since the last call."""
         if self.host.errors == NULL:
             return ""
         text = (<bytes>self.host.errors).decode("utf-8", "replace")
@@ -201,13 +201,13 @@ cdef class Host(HostBase):
         return text
 
     def log(self, str step):
-        """Log what plug-ins have reported though `step` succeeded, as warnings of the logger "pylite"."""
+        """Log errors that plug-ins reported although `step` succeeded, as a warning of the logger "pylite"."""
         text = self.errors()
         if text:
-            import logging          # on demand: few programs need it
+            import logging          # lazy: few programs need it
             logger = logging.getLogger("pylite")
             if not logger.handlers:
-                logger.addHandler(logging.NullHandler())    # the library prints nothing by itself
+                logger.addHandler(logging.NullHandler())    # else logging would print the warning
             logger.warning("a plug-in reported in %s: %s", step, text)
 
     def temporaries(self, int index):
@@ -215,12 +215,12 @@ cdef class Host(HostBase):
         return int_tuple(self.host.nodes[index].node.temporaries)
 
     def profiling_string(self, int index):
-        """What the plug-in of node `index` calls it in profiles, or None."""
+        """The name that the plug-in of node `index` gives it in profiles, or None."""
         cdef const char *text = pl_node_profiling_string(self.host, self.host.nodes[index])
         return None if text == NULL else (<bytes>text).decode("utf-8", "replace")
 
     def add_profiler(self):
-        """Give plug-ins a profiler, in context->profiler, from now on."""
+        """Give plug-ins a profiler, in context->profiler."""
         if self.host.profiler == NULL:
             self.host.profiler = pl_profiler_new()
         if self.host.profiler == NULL:
@@ -228,14 +228,14 @@ cdef class Host(HostBase):
         self.host.context.profiler = self.host.profiler
 
     def record_events(self, bint on):
-        """Begin or stop to record what plug-ins report to the profiler."""
+        """Start or stop recording the events that plug-ins report to the profiler."""
         pl_profiler_record(self.host.profiler, on)
 
     def clear_events(self):
         pl_profiler_clear(self.host.profiler)
 
     def events(self):
-        """What was recorded: a list of (index of the node, name, number of calls, nanoseconds of all)."""
+        """The recorded events: a list of (index of the node, name, number of calls, total nanoseconds)."""
         cdef const pl_event *events
         cdef int i, n, count = pl_profiler_events(self.host.profiler, &events)
         result = []
@@ -247,11 +247,11 @@ cdef class Host(HostBase):
         return result
 
     def custom_name(self, int index):
-        """The name of node `index`, which delegates may give to their kernels, or None."""
+        """The custom name of node `index`, which delegates may set for their kernels, or None."""
         cdef const char *name = self.host.nodes[index].reg.custom_name
         return None if name == NULL else (<bytes>name).decode("utf-8", "replace")
 
-    # Tensors.
+    # ---- tensors ----
 
     @property
     def tensors(self):
@@ -270,7 +270,7 @@ cdef class Host(HostBase):
                 <uintptr_t>t.data.raw)
 
     def reshape(self, int index, shape, size_t nbytes):
-        """Set the shape of tensor `index`, and its size unless it is dynamic: the plug-in that wrote it sets that."""
+        """Set the shape of tensor `index`, and, unless it is dynamic, its size, which the plug-in sets then."""
         cdef TfLiteTensor *t = &self.host.context.tensors[index]
         cdef TfLiteIntArray *dims
         if t.dims == NULL or int_tuple(t.dims) != shape:
@@ -299,7 +299,7 @@ cdef class Host(HostBase):
         memcpy(t.data.raw, <const char *>content, len(content))
         t.bytes = len(content)
 
-    # Delegates.
+    # ---- delegates ----
 
     def apply_delegate(self, uintptr_t delegate):
         """Call Prepare() of the TfLiteDelegate at this address; return a status."""
@@ -326,7 +326,7 @@ cdef class Host(HostBase):
         return <uintptr_t>self.host.nodes[index].node.delegate
 
     def keep_alive(self, DelegateHandle handle):
-        """Let a delegate live as long as these tables."""
+        """Keep a delegate alive as long as these tables."""
         if handle not in self.delegates:
             self.delegates += (handle,)
 

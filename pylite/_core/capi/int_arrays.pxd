@@ -1,11 +1,11 @@
-# TfLiteIntArray, from and to sequences of int.
+# Conversion of TfLiteIntArray from and to sequences of int.
 from libc.stdlib cimport free
 
 from pylite._core.capi.host cimport TfLiteIntArray, TfLiteIntArrayCreate
 
 
 cdef inline TfLiteIntArray *int_array(object values) except NULL:
-    """A malloc'd copy of a sequence of int."""
+    """A copy of a sequence of int, which the caller frees."""
     cdef TfLiteIntArray *array = TfLiteIntArrayCreate(<int>len(values))
     cdef int i
     if array == NULL:

@@ -1,4 +1,4 @@
-"""The kernels that run the nodes of plug-ins, and that read back the buffers of delegates."""
+"""Kernels that run plug-ins' nodes, and that read back delegates' buffers."""
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free
 
@@ -28,9 +28,9 @@ BAND = PL_BAND
 cdef class Plugin(Kernel):
     """Runs node `index` of `host`.
 
-    tensors: tuple of tensor indices; arrays: the bytes of each; banded: for each, whether the first and the last BAND
-    bytes of its array are guard bands, which the plug-in must not write to; before: called before each invoke(), or
-    None.
+    tensors: the indices of its tensors; arrays: the bytes of each; banded: for each, are the first and the last BAND
+    bytes of its array guard bands, which the plug-in must not overwrite? before: a function to call before each
+    invoke(), or None.
     """
     ERRORS = {PL_OVERRUN: "it wrote past the end of an output or a temporary",
               PL_UNDERRUN: "it wrote before the beginning of an output or a temporary"}
@@ -70,7 +70,7 @@ cdef class Plugin(Kernel):
         self.fn = <kernel_fn>run_plugin
 
     def _watch(self):
-        """Look at every tensor of the node after each invoke()."""
+        """Let each invoke() be followed by a check of the node's tensors."""
         cdef TfLiteIntArray *lists[3]
         lists[0] = self.node.node.outputs
         lists[1] = self.node.node.temporaries
@@ -128,7 +128,7 @@ cdef void log_warnings(Plugin self) noexcept nogil:
 
 
 cdef class ReadBack(Kernel):
-    """Copies tensor `index` from its delegate's buffer to memory, if the delegate left it there."""
+    """Copies tensor `index` from its delegate's buffer to `array`, if the delegate left the contents there."""
     cdef Host owner
     cdef int index
     cdef char *data
@@ -154,8 +154,8 @@ cdef int run_read_back(ReadBack self, pl_pool *pool) noexcept nogil:
 
 
 def install_guards(uintptr_t address, bint traps):
-    """Call plug-ins through the pl_guards at `address`, which catch C++ exceptions, or 0 to call them directly.
+    """Call plug-ins through the pl_guards at `address`, which catch C++ exceptions; 0: call them directly.
 
-    traps: whether faults in plug-ins are caught, too; see trap.c.
+    traps: catch faults in plug-ins, too?  See trap.c.
     """
     pl_set_guards(<const pl_guards *>address, traps)

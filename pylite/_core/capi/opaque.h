@@ -1,4 +1,4 @@
-// For the files of the library that exports c_api_opaque.h, operator.h and common.h.
+// For the library that exports the functions of c_api_opaque.h, operator.h and common.h.
 //
 // The files.  Each calls only functions of files before it in this list:
 //
@@ -8,7 +8,7 @@
 //   opaque_context.c    nodes and the context
 //   opaque_delegates.c  delegates, and the functions of the context that only delegates call
 //
-// An opaque type is the struct of common.h under another name: these functions cast, and read or write its fields.
+// Opaque types are structs of common.h under other names: these functions cast them, and access their fields.
 #ifndef PYLITE_OPAQUE_H
 #define PYLITE_OPAQUE_H
 

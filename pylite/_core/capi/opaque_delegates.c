@@ -1,7 +1,7 @@
-// c_api_opaque.h: delegates, and the functions of the context that only these call.
+// c_api_opaque.h: delegates, and the functions of the context that only delegates call.
 #include "opaque.h"
 
-// The struct is followed by the copy of the builder.
+// A copy of the builder follows the struct.
 TfLiteOpaqueDelegate *TfLiteOpaqueDelegateCreate(const TfLiteOpaqueDelegateBuilder *builder) {
   if (builder == NULL) return NULL;
   TfLiteDelegate *d = calloc(1, sizeof(TfLiteDelegate) + sizeof(TfLiteOpaqueDelegateBuilder));

@@ -1,4 +1,4 @@
-// operator.h: TfLiteOperator, and the same under its older name, TfLiteRegistrationExternal.
+// operator.h: TfLiteOperator, also under its older name TfLiteRegistrationExternal.
 #include "opaque.h"
 
 TfLiteOperator *TfLiteOperatorCreate(TfLiteBuiltinOperator code, const char *custom_name, int version,
@@ -23,7 +23,7 @@ const char *TfLiteOperatorGetCustomName(const TfLiteOperator *op) { return op->c
 int TfLiteOperatorGetVersion(const TfLiteOperator *op) { return op != NULL ? op->version : -1; }
 void *TfLiteOperatorGetUserData(const TfLiteOperator *op) { return op != NULL ? op->user_data : NULL; }
 
-// Each method under both names, and the one whose callback gets the user_data of the op.
+// Setters of a callback: under both names, and of the callback that gets the op's user_data.
 #define METHOD(Name, member, RESULT, ARGS, DATA_ARGS)                                                       \
   void TfLiteOperatorSet##Name(TfLiteOperator *op, RESULT(*member) ARGS) { op->member = member; }           \
   void TfLiteRegistrationExternalSet##Name(TfLiteOperator *op, RESULT(*member) ARGS) { op->member = member; } \
@@ -40,7 +40,7 @@ METHOD(Prepare, prepare, TfLiteStatus, (TfLiteOpaqueContext *, TfLiteOpaqueNode 
 METHOD(Invoke, invoke, TfLiteStatus, (TfLiteOpaqueContext *, TfLiteOpaqueNode *),
        (void *, TfLiteOpaqueContext *, TfLiteOpaqueNode *))
 
-// Asynchronous kernels are accepted and not used.
+// Asynchronous kernels are accepted, but not used.
 void TfLiteOperatorSetAsyncKernel(TfLiteOperator *op,
                                   struct TfLiteAsyncKernel *(*kernel)(TfLiteOpaqueContext *, TfLiteOpaqueNode *)) {
   (void)op, (void)kernel;

@@ -1,17 +1,16 @@
-// context->profiler: an object of the C++ class tflite::Profiler, whose table of virtual functions is written down
-// here.
+// context->profiler: an object of the C++ class tflite::Profiler, with a vtable written in C.
 //
-// It adds up the events that plug-ins report while recording is on, by node and by name.
+// While recording is on, it adds up the events that plug-ins report, by node and name.
 #include "host.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <time.h>
 
-#define MOST_OPEN 256           // events that have begun and not ended, of all threads
+#define MOST_OPEN 256           // events in progress, of all threads
 #define MOST_KINDS 1024
-// The values of tflite::Profiler::EventType whose metadata is the number of an operator inside of a delegate, and the
-// first one that is no time.
+// Values of tflite::Profiler::EventType: those whose metadata is the index of a delegate's operator, and the first
+// one that does not measure time.
 enum { DELEGATE_OPERATOR = 4, DELEGATE_PROFILED_OPERATOR = 8, NO_TIME = 16 };
 
 typedef struct open_event {
@@ -21,10 +20,10 @@ typedef struct open_event {
 
 struct pl_profiler {
   void *const *methods;         // first, as C++ has it
-  pthread_mutex_t mutex;        // plug-ins report from their own threads, too
-  const pl_node *node;          // that runs, or NULL
+  pthread_mutex_t mutex;        // plug-ins also report from their own threads
+  const pl_node *node;          // the node that runs, or NULL
   bool recording;
-  uint64_t begun;               // recording began
+  uint64_t begun;               // when recording began
   open_event open[MOST_OPEN];
   int num_events;
   pl_event events[MOST_KINDS];
@@ -36,7 +35,7 @@ static uint64_t clock_nanoseconds(void) {
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-// The index of the event of this name at the running node, which may be new; -1 where it is not recorded.
+// The index of the running node's event of this name, which may be new; -1 if it is not recorded.
 static int find(pl_profiler *p, const char *tag, int type, int64_t index) {
   char name[PL_EVENT_NAME];
   if (!p->recording || p->node == NULL || tag == NULL) return -1;
@@ -61,7 +60,7 @@ static void add(pl_event *event, uint64_t nanoseconds) {
   event->nanoseconds += nanoseconds;
 }
 
-// The methods.  A handle is the number of an open event; 0 is none.
+// The virtual functions.  A handle is the index of an open event plus 1; 0 is none.
 
 static void destroy(pl_profiler *p) { (void)p; }      // the host frees it
 
@@ -95,8 +94,8 @@ static void end_event_with_metadata(pl_profiler *p, uint32_t handle, int64_t fir
   end_event(p, handle);
 }
 
-// An event of known time, in microseconds.  Longer ones than the recording are not times: before the argument was the
-// time, it was that of the beginning.
+// An event of known duration.  In older versions of the interface the argument is the time of its beginning, so values
+// longer than the recording are ignored.
 static void add_event(pl_profiler *p, const char *tag, int type, uint64_t microseconds, int64_t first, int64_t second) {
   (void)second;
   pthread_mutex_lock(&p->mutex);
@@ -108,11 +107,11 @@ static void add_event(pl_profiler *p, const char *tag, int type, uint64_t micros
 }
 
 static void add_event_with_data(pl_profiler *p, const char *tag, int type, const void *data) {
-  (void)p, (void)tag, (void)type, (void)data;       // settings, of which no program of pylite's makes use
+  (void)p, (void)tag, (void)type, (void)data;       // settings, which pylite does not use
 }
 
-// As C++ lays it out: the offset of the object, its type, the functions in the order of their declarations, and room
-// for those of later versions.
+// A C++ vtable: offset to the top of the object, type information, virtual functions in the order of their
+// declarations, then placeholders for those of later versions.
 static void *const methods[] = {NULL, NULL, (void *)destroy, (void *)destroy, (void *)begin_event,
                                 (void *)end_event_with_metadata, (void *)end_event, (void *)add_event,
                                 (void *)add_event_with_data, (void *)destroy, (void *)destroy, (void *)destroy};
@@ -136,7 +135,7 @@ void pl_profiler_record(pl_profiler *p, bool on) {
   pthread_mutex_lock(&p->mutex);
   p->recording = on;
   p->begun = clock_nanoseconds();
-  for (int i = 0; i < MOST_OPEN; i++) p->open[i].kind = -1;       // what has not ended is not counted
+  for (int i = 0; i < MOST_OPEN; i++) p->open[i].kind = -1;       // drops events in progress
   pthread_mutex_unlock(&p->mutex);
 }
 

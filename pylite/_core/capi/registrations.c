@@ -8,8 +8,8 @@ static bool is_function(void *address) {
   return address == NULL || dladdr(address, &info) != 0;
 }
 
-// Binaries made before 2022 have registrations of 64 bytes.  The fields after these are read only if the four functions
-// are all null, which such binaries never have.
+// Registrations in binaries from before 2022 have 64 bytes.  Later fields are read only if all four functions are null,
+// which they never are in such binaries.
 void pl_registration_read(const TfLiteRegistration *from, TfLiteRegistration *to, TfLiteOperator **op) {
   memset(to, 0, sizeof(*to));
   memcpy(to, from, offsetof(TfLiteRegistration, registration_external));

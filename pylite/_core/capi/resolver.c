@@ -1,7 +1,8 @@
-// tflite::MutableOpResolver::AddCustom for C++ functions that register ops: pylite passes them a pl_resolver as `this`.
-// The header mutable_op_resolver.h has the other methods, and FindOp is virtual.
+// tflite::MutableOpResolver::AddCustom, for C++ functions that register ops: pylite passes them a pl_resolver as
+// `this`.  The other methods are inline in mutable_op_resolver.h, or virtual (FindOp).
 //
-// Loaded only for libraries with such functions.  A call with the resolver of another runtime is forwarded to it.
+// This library is only loaded for such functions.  Calls with a resolver of another runtime are forwarded to that
+// runtime.
 #include <dlfcn.h>
 #include <link.h>
 #include <stdint.h>
@@ -16,8 +17,8 @@ typedef struct pl_resolver {
   void *const *methods;     // the table of virtual functions
   uint64_t magic;
   void (*add)(struct pl_resolver *, const char *name, int builtin, const void *registration, int low, int high);
-  void *entries;            // of resolvers that plug-ins make
-  const void *(*find)(const char *name, int builtin, int version);    // of the host's
+  void *entries;            // used by resolvers that plug-ins make
+  const void *(*find)(const char *name, int builtin, int version);    // used by the host's resolvers
 } pl_resolver;
 
 static const void *find_builtin(const pl_resolver *self, int op, int version) { return self->find(NULL, op, version); }
@@ -25,7 +26,8 @@ static const void *find_custom(const pl_resolver *self, const char *name, int ve
   return self->find(name, 0, version);
 }
 
-// As C++ lays it out: the offset of the object, its type, the functions in the order of their declarations.
+// A C++ vtable: offset to the top of the object, type information, virtual functions in the order of their
+// declarations.
 static void *const methods[] = {NULL, NULL, (void *)find_builtin, (void *)find_custom};
 
 EXPORT void pl_resolver_begin(pl_resolver *self);
@@ -41,7 +43,7 @@ typedef void (*add_one_t)(void *, const char *, const void *, int);
 void add_range(void *self, const char *name, const void *registration, int low, int high) __asm__(ADD "ii");
 void add_one(void *self, const char *name, const void *registration, int version) __asm__(ADD "i");
 
-// What libraries called before pl_resolver_bind() redirected their calls.
+// The functions that libraries called before pl_resolver_bind() redirected their calls.
 #define MOST_BOUND 128
 static struct {
   uintptr_t library;
@@ -50,7 +52,7 @@ static struct {
 } bound[MOST_BOUND];
 static int num_bound;
 
-// The function of another runtime that the code at `caller` is meant to call, or NULL.
+// The other runtime's function that the code at `caller` meant to call, or NULL.
 static void *other(void *caller, const char *symbol) {
   Dl_info info;
   if (dladdr(caller, &info) != 0) {
@@ -82,11 +84,11 @@ EXPORT void add_one(void *self, const char *name, const void *registration, int 
   if (next != 0) next(self, name, registration, version);
 }
 
-// Redirects one pointer of a library to `function`, which replaces the function `symbol` there.
+// Redirects a library's pointer to the function `symbol` to `function`.
 static void redirect(uintptr_t library, const char *symbol, void **slot, void *function) {
   if (*slot == function || num_bound == MOST_BOUND) return;
   uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE), page = (uintptr_t)slot & ~(size - 1);
-  if (mprotect((void *)page, size, PROT_READ | PROT_WRITE) != 0) return;      // read-only since it was bound
+  if (mprotect((void *)page, size, PROT_READ | PROT_WRITE) != 0) return;      // it may be read-only
   bound[num_bound].library = library;
   bound[num_bound].symbol = symbol;
   bound[num_bound++].function = *slot;
@@ -127,6 +129,6 @@ static int search_library(struct dl_phdr_info *info, size_t size, void *data) {
   return 0;
 }
 
-// Lets libraries that were loaded before this one, and are bound to a resolver of their own, call these functions.
+// Lets libraries that were loaded before this one, and are bound to another runtime's resolver, call these functions.
 EXPORT void pl_resolver_bind(void);
 EXPORT void pl_resolver_bind(void) { dl_iterate_phdr(search_library, NULL); }

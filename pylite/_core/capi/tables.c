@@ -2,7 +2,7 @@
 #include "host.h"
 
 #ifndef ADDED_TENSORS           // tests/fuzz/libfuzzer.py has fewer
-#define ADDED_TENSORS 65536     // capacity for AddTensors, so that the table never moves; unused pages cost no memory
+#define ADDED_TENSORS 65536     // room for AddTensors, so that the table never moves; untouched pages take no memory
 #endif
 
 void pl_node_free(pl_host *host, pl_node *node) {
@@ -23,7 +23,7 @@ void pl_node_free(pl_host *host, pl_node *node) {
   free(node);
 }
 
-// The functions of the model's nodes: delegates can read such a registration, but pylite runs the node itself.
+// The functions of the model's nodes.  Delegates can read these registrations, but pylite itself runs the nodes.
 static TfLiteStatus not_callable(TfLiteContext *context, TfLiteNode *node) {
   (void)node;
   context->ReportError(context, "the kernels of pylite cannot be called by plug-ins");

@@ -1,12 +1,12 @@
 // Calls the functions of plug-ins, so that C++ exceptions and two kinds of faults become errors.
 //
-// Exceptions: pl_guard calls a function as it is, or through guard.cc where pylite was built with a C++ compiler.
+// Exceptions: pl_guard calls functions directly, or through guard.cc if pylite was built with a C++ compiler.
 //
-// Faults: two kinds of plug-ins cannot be recognised before they run.  Some take context->impl_ for a
-// tflite::Subgraph; it points to pages without access rights.  Others were built for another layout of tensors (before
-// TensorFlow 2.5, or for microcontrollers); these soon dereference a null pointer.  pl_trapped() installs a signal
-// handler that catches these two faults in the calling thread.  All other faults go to the handler that was installed
-// before, which is restored after the call.
+// Faults: two kinds of unsupported plug-ins cannot be recognised before they run.  Some use context->impl_ as a
+// tflite::Subgraph; so it points to pages without access rights.  Others were built for another layout of tensors
+// (before TensorFlow 2.5, or for microcontrollers), and soon dereference a null pointer.  pl_trapped() installs a
+// signal handler that catches these two faults in the calling thread.  All other faults go to the previous handler,
+// which is restored after the call.
 #include "host.h"
 
 #include <pthread.h>
@@ -14,7 +14,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#define NULL_BYTES 65536    // lowest addresses, which the operating system does not map
+#define NULL_BYTES 65536    // the lowest addresses, which operating systems do not map
 
 typedef struct pl_trap {
   sigjmp_buf back;
@@ -31,7 +31,7 @@ enum { SIGNALS = sizeof(signals) / sizeof(signals[0]) };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int users;           // calls in progress that need the handler
 static struct sigaction previous[SIGNALS];
-#if defined(__GLIBC__)      // otherwise reading it may allocate memory, which a signal handler must not do
+#if defined(__GLIBC__)      // else the first access may allocate memory, which a signal handler must not do
 __attribute__((tls_model("initial-exec")))
 #endif
 static _Thread_local pl_trap *current;
@@ -64,6 +64,7 @@ void pl_no_access_free(void *memory) {
   if (memory != NULL) munmap(memory, PL_NO_ACCESS_BYTES);
 }
 
+// Passes a signal to the previous handler.
 static void pass_on(int number, siginfo_t *info, void *context) {
   const struct sigaction *old = &previous[number != signals[0]];
   if (old->sa_flags & SA_SIGINFO) {
@@ -88,7 +89,7 @@ static void caught(int number, siginfo_t *info, void *context) {
   siglongjmp(trap->back, 1);
 }
 
-// A forked child gets a mutex that nobody holds, whatever other threads were doing.
+// Makes sure that a forked child gets a mutex that is not locked.
 static void before_fork(void) { pthread_mutex_lock(&mutex); }
 static void after_fork(void) { pthread_mutex_unlock(&mutex); }
 static void register_fork_handlers(void) { pthread_atfork(before_fork, after_fork, after_fork); }

@@ -1,5 +1,6 @@
-// libtensorflowlite_c.so: TensorFlow Lite's C API on pylite.  python.c finds and starts Python; models.c and
-// interpreters.c call pylite/clib.py, which does the work; tensors.c reads TfLiteTensors; delegates.c loads delegates.
+// libtensorflowlite_c.so: TensorFlow Lite's C API, on pylite.  python.c finds and starts Python; models.c and
+// interpreters.c call pylite/clib.py, which does the work; tensors.c accesses TfLiteTensors; delegates.c loads
+// delegates.
 #ifndef PYLITE_CLIB_H
 #define PYLITE_CLIB_H
 
@@ -10,31 +11,32 @@
 typedef struct _object PyObject;
 
 typedef struct pl_reporter {
-  void (*report)(void *user_data, const char *format, va_list args);    // NULL: to standard error
+  void (*report)(void *user_data, const char *format, va_list args);    // NULL: print to standard error
   void *user_data;
 } pl_reporter;
 
-// Reports one message, formatted as by printf.
+// Reports a message, formatted as by printf.
 __attribute__((format(printf, 2, 3))) void pl_report(const pl_reporter *, const char *format, ...);
 
 // ---- python.c ----
 
-typedef struct pl_held {
+typedef struct pl_gil {
   int state;
-} pl_held;
+} pl_gil;
 
-// Takes the GIL, after starting Python at the first call of a process without it.  0, or -1 with a report.
-int pl_hold(pl_held *, const pl_reporter *);
-void pl_let_go(pl_held);
-// As pl_hold(), but never starts Python, nor reports: for what frees objects.
-int pl_hold_again(pl_held *);
+// Takes the GIL.  The first call starts Python, if the process has none.  Returns 0, or -1 with a report.
+int pl_gil_take(pl_gil *, const pl_reporter *);
+void pl_gil_release(pl_gil);
+// pl_gil_take() for functions that free objects: it never starts Python, and does not report.
+int pl_gil_retake(pl_gil *);
 
-// What follows needs the GIL.
+// The following functions need the GIL.
 PyObject *pl_module(void);                      // pylite.clib, borrowed
-void pl_release(PyObject *);                    // drops a reference; NULL is none
-// object.method(arguments): a new reference, or NULL with a report.  format, ...: as of Py_BuildValue, in parentheses.
+void pl_release(PyObject *);                    // releases a reference; may be NULL
+// Calls object.method(arguments); returns a new reference, or NULL with a report.  format, ...: as for Py_BuildValue,
+// in parentheses.
 PyObject *pl_call(const pl_reporter *, PyObject *object, const char *method, const char *format, ...);
-// pl_call(), whose result is an integer; -1 with a report.
+// pl_call() of a method that returns an integer; -1 with a report.
 intptr_t pl_call_number(const pl_reporter *, PyObject *object, const char *method, const char *format, ...);
 PyObject *pl_none(void);                        // borrowed
 

@@ -1,4 +1,4 @@
-// Delegates in libraries (external_delegate.h), and those of XNNPACK, which stand for pylite's own kernels.
+// Delegates in libraries (external_delegate.h), and XNNPACK's delegate, which here means pylite's own kernels.
 #include "delegates.h"
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 
 // ---- external_delegate.h ----
 
-// A delegate that was created, and what destroys it.
+// A delegate, and the function that destroys it.
 typedef struct pl_loaded {
   struct pl_loaded *next;
   TfLiteDelegate *delegate;
@@ -64,7 +64,7 @@ TfLiteDelegate *TfLiteExternalDelegateCreate(const TfLiteExternalDelegateOptions
   } else {
     loaded->delegate = create(options->keys, options->values, (size_t)options->count, report);
   }
-  if (loaded->delegate == NULL) {       // the library stays: it may have registered what runs at exit
+  if (loaded->delegate == NULL) {       // the library stays loaded: it may have registered functions to run at exit
     free(loaded);
     return NULL;
   }
@@ -89,18 +89,17 @@ void TfLiteExternalDelegateDelete(TfLiteDelegate *delegate) {
 
 // ---- XNNPACK ----
 
-// The fields that TfLiteXNNPackDelegateOptions begins with in all versions.  Programs have a struct that is as large or
-// larger; what follows is never read here.
+// The fields with which TfLiteXNNPackDelegateOptions begins in all versions; later ones are not read.
 typedef struct pl_xnnpack_options {
   int32_t num_threads;
   uint32_t flags;
   void *others[2];
 } pl_xnnpack_options;
 
-static TfLiteStatus takes_nothing(TfLiteContext *context, TfLiteDelegate *delegate) { return kTfLiteOk; }
+static TfLiteStatus claims_no_nodes(TfLiteContext *context, TfLiteDelegate *delegate) { return kTfLiteOk; }
 
 int pl_xnnpack_threads(const TfLiteDelegate *delegate) {
-  return delegate->Prepare == takes_nothing ? (int)(intptr_t)delegate->data_ : -1;
+  return delegate->Prepare == claims_no_nodes ? (int)(intptr_t)delegate->data_ : -1;
 }
 
 TFL_CAPI_EXPORT pl_xnnpack_options TfLiteXNNPackDelegateOptionsDefault(void) {
@@ -110,7 +109,7 @@ TFL_CAPI_EXPORT pl_xnnpack_options TfLiteXNNPackDelegateOptionsDefault(void) {
 TFL_CAPI_EXPORT TfLiteDelegate *TfLiteXNNPackDelegateCreate(const pl_xnnpack_options *options) {
   TfLiteDelegate *delegate = calloc(1, sizeof *delegate);
   if (delegate == NULL) return NULL;
-  delegate->Prepare = takes_nothing;
+  delegate->Prepare = claims_no_nodes;
   delegate->data_ = (void *)(intptr_t)(options == NULL || options->num_threads < 0 ? 0 : options->num_threads);
   return delegate;
 }

@@ -3,7 +3,7 @@
 
 #include "../../include/tensorflow/lite/c/common.h"
 
-// The threads that the options of an XNNPACK delegate ask for, or -1 for another delegate.
+// The number of threads in the options of an XNNPACK delegate; -1 for any other delegate.
 int pl_xnnpack_threads(const TfLiteDelegate *);
 
 #endif

@@ -1,4 +1,4 @@
-// Interpreters and signature runners of c_api.h, on the objects of pylite/clib.py.
+// The interpreters and signature runners of c_api.h, which wrap objects of pylite/clib.py.
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,17 +6,17 @@
 #include "delegates.h"
 #include "objects.h"
 
-// What a subgraph shows.  pylite/clib.py has the same struct, owns it, and keeps it up to date.
-typedef struct pl_sides {
+// The inputs and outputs of a subgraph.  pylite/clib.py declares the same struct, owns it, and keeps it up to date.
+typedef struct pl_io {
   int num_inputs, num_outputs;
   const int *inputs, *outputs;                          // indices of tensors
   TfLiteTensor *const *input_tensors, *const *output_tensors;
-  const char *const *input_names, *const *output_names; // of signatures
-} pl_sides;
+  const char *const *input_names, *const *output_names; // of a signature
+} pl_io;
 
 typedef struct pl_graph {
   PyObject *object;
-  const pl_sides *sides;
+  const pl_io *io;
   pl_reporter reporter;
 } pl_graph;
 
@@ -30,37 +30,37 @@ struct TfLiteSignatureRunner {
   pl_graph graph;
 };
 
-// ---- Interpreters and signature runners alike ----
+// ---- functions of both ----
 
-// Takes the object, which is NULL after a failure.  Needs the GIL.
+// Sets `graph` to own this object; false if it is NULL, or its pl_io cannot be obtained.  Needs the GIL.
 static bool graph_init(pl_graph *graph, PyObject *object) {
   graph->object = object;
   if (object == NULL) return false;
-  graph->sides = (const pl_sides *)pl_call_number(&graph->reporter, object, "sides_address", "()");
-  return (intptr_t)graph->sides != -1;
+  graph->io = (const pl_io *)pl_call_number(&graph->reporter, object, "io_address", "()");
+  return (intptr_t)graph->io != -1;
 }
 
 static TfLiteStatus graph_call(const pl_graph *graph, const char *method) {
-  pl_held held;
-  if (graph == NULL || pl_hold(&held, &graph->reporter) != 0) return kTfLiteError;
+  pl_gil gil;
+  if (graph == NULL || pl_gil_take(&gil, &graph->reporter) != 0) return kTfLiteError;
   PyObject *result = pl_call(&graph->reporter, graph->object, method, "()");
   pl_release(result);
-  pl_let_go(held);
+  pl_gil_release(gil);
   return result == NULL ? kTfLiteError : kTfLiteOk;
 }
 
 static TfLiteStatus graph_resize(const pl_graph *graph, int input, const int *dims, int count, bool strict) {
-  pl_held held;
+  pl_gil gil;
   if (graph == NULL) return kTfLiteError;
-  if (input < 0 || input >= graph->sides->num_inputs || count < 0 || (count > 0 && dims == NULL)) {
+  if (input < 0 || input >= graph->io->num_inputs || count < 0 || (count > 0 && dims == NULL)) {
     pl_report(&graph->reporter, "ResizeInputTensor: input %d with %d dimensions%s; the model has %d inputs", input,
-              count, dims == NULL ? " at a null pointer" : "", graph->sides->num_inputs);
+              count, dims == NULL ? " at a null pointer" : "", graph->io->num_inputs);
     return kTfLiteError;
   }
-  if (pl_hold(&held, &graph->reporter) != 0) return kTfLiteError;
+  if (pl_gil_take(&gil, &graph->reporter) != 0) return kTfLiteError;
   PyObject *result = pl_call(&graph->reporter, graph->object, "resize", "(inii)", input, (intptr_t)dims, count, strict);
   pl_release(result);
-  pl_let_go(held);
+  pl_gil_release(gil);
   return result == NULL ? kTfLiteError : kTfLiteOk;
 }
 
@@ -78,13 +78,13 @@ static TfLiteInterpreter *interpreter_new(const TfLiteModel *model, const TfLite
   static const TfLiteInterpreterOptions defaults;
   if (options == NULL) options = &defaults;
   const pl_reporter *reporter = &options->reporter;
-  pl_held held;
+  pl_gil gil;
   if (model == NULL) {
     pl_report(reporter, "TfLiteInterpreterCreate: the model is null");
     return NULL;
   }
   TfLiteInterpreter *interpreter = calloc(1, sizeof *interpreter);
-  if (interpreter == NULL || pl_hold(&held, reporter) != 0) {
+  if (interpreter == NULL || pl_gil_take(&gil, reporter) != 0) {
     free(interpreter);
     return NULL;
   }
@@ -102,7 +102,7 @@ static TfLiteInterpreter *interpreter_new(const TfLiteModel *model, const TfLite
     free(interpreter);
     interpreter = NULL;
   }
-  pl_let_go(held);
+  pl_gil_release(gil);
   return interpreter;
 }
 
@@ -116,51 +116,51 @@ TfLiteInterpreter *TfLiteInterpreterCreateWithSelectedOps(const TfLiteModel *mod
 }
 
 void TfLiteInterpreterDelete(TfLiteInterpreter *interpreter) {
-  pl_held held;
+  pl_gil gil;
   if (interpreter == NULL) return;
-  if (pl_hold_again(&held) == 0) {
+  if (pl_gil_retake(&gil) == 0) {
     pl_release(pl_call(&interpreter->graph.reporter, interpreter->graph.object, "close", "()"));
     pl_release(interpreter->graph.object);
-    pl_let_go(held);
+    pl_gil_release(gil);
   }
   free(interpreter);
 }
 
 int32_t TfLiteInterpreterGetInputTensorCount(const TfLiteInterpreter *i) {
-  return i == NULL ? 0 : i->graph.sides->num_inputs;
+  return i == NULL ? 0 : i->graph.io->num_inputs;
 }
 int32_t TfLiteInterpreterGetOutputTensorCount(const TfLiteInterpreter *i) {
-  return i == NULL ? 0 : i->graph.sides->num_outputs;
+  return i == NULL ? 0 : i->graph.io->num_outputs;
 }
 const int *TfLiteInterpreterInputTensorIndices(const TfLiteInterpreter *i) {
-  return i == NULL ? NULL : i->graph.sides->inputs;
+  return i == NULL ? NULL : i->graph.io->inputs;
 }
 const int *TfLiteInterpreterOutputTensorIndices(const TfLiteInterpreter *i) {
-  return i == NULL ? NULL : i->graph.sides->outputs;
+  return i == NULL ? NULL : i->graph.io->outputs;
 }
 
 int32_t TfLiteInterpreterGetInputTensorIndex(const TfLiteInterpreter *i, int32_t index) {
-  return i == NULL || index < 0 || index >= i->graph.sides->num_inputs ? -1 : i->graph.sides->inputs[index];
+  return i == NULL || index < 0 || index >= i->graph.io->num_inputs ? -1 : i->graph.io->inputs[index];
 }
 int32_t TfLiteInterpreterGetOutputTensorIndex(const TfLiteInterpreter *i, int32_t index) {
-  return i == NULL || index < 0 || index >= i->graph.sides->num_outputs ? -1 : i->graph.sides->outputs[index];
+  return i == NULL || index < 0 || index >= i->graph.io->num_outputs ? -1 : i->graph.io->outputs[index];
 }
 
 TfLiteTensor *TfLiteInterpreterGetInputTensor(const TfLiteInterpreter *i, int32_t index) {
   if (i == NULL) return NULL;
-  return tensor_of(&i->graph, i->graph.sides->input_tensors, i->graph.sides->num_inputs, index, "input");
+  return tensor_of(&i->graph, i->graph.io->input_tensors, i->graph.io->num_inputs, index, "input");
 }
 
 const TfLiteTensor *TfLiteInterpreterGetOutputTensor(const TfLiteInterpreter *i, int32_t index) {
   if (i == NULL) return NULL;
-  return tensor_of(&i->graph, i->graph.sides->output_tensors, i->graph.sides->num_outputs, index, "output");
+  return tensor_of(&i->graph, i->graph.io->output_tensors, i->graph.io->num_outputs, index, "output");
 }
 
 TfLiteTensor *TfLiteInterpreterGetTensor(const TfLiteInterpreter *i, int index) {
-  pl_held held;
-  if (i == NULL || pl_hold(&held, &i->graph.reporter) != 0) return NULL;
+  pl_gil gil;
+  if (i == NULL || pl_gil_take(&gil, &i->graph.reporter) != 0) return NULL;
   const intptr_t tensor = pl_call_number(&i->graph.reporter, i->graph.object, "tensor", "(i)", index);
-  pl_let_go(held);
+  pl_gil_release(gil);
   return tensor == -1 ? NULL : (TfLiteTensor *)tensor;
 }
 
@@ -185,13 +185,13 @@ static TfLiteStatus cancel(const pl_graph *graph) {
 TfLiteStatus TfLiteInterpreterCancel(const TfLiteInterpreter *i) { return cancel(i == NULL ? NULL : &i->graph); }
 
 TfLiteStatus TfLiteInterpreterModifyGraphWithDelegate(const TfLiteInterpreter *i, TfLiteDelegate *delegate) {
-  pl_held held;
+  pl_gil gil;
   if (i == NULL || delegate == NULL) return kTfLiteError;
   if (pl_xnnpack_threads(delegate) >= 0) return kTfLiteOk;
-  if (pl_hold(&held, &i->graph.reporter) != 0) return kTfLiteError;
+  if (pl_gil_take(&gil, &i->graph.reporter) != 0) return kTfLiteError;
   PyObject *result = pl_call(&i->graph.reporter, i->graph.object, "delegate", "(n)", (intptr_t)delegate);
   pl_release(result);
-  pl_let_go(held);
+  pl_gil_release(gil);
   return result == NULL ? kTfLiteDelegateError : kTfLiteOk;
 }
 
@@ -204,11 +204,11 @@ const char *TfLiteInterpreterGetSignatureKey(const TfLiteInterpreter *i, int32_t
 }
 
 TfLiteSignatureRunner *TfLiteInterpreterGetSignatureRunner(const TfLiteInterpreter *i, const char *key) {
-  pl_held held;
+  pl_gil gil;
   if (i == NULL || key == NULL) return NULL;
   const pl_reporter *reporter = &i->graph.reporter;
   TfLiteSignatureRunner *runner = calloc(1, sizeof *runner);
-  if (runner == NULL || pl_hold(&held, reporter) != 0) {
+  if (runner == NULL || pl_gil_take(&gil, reporter) != 0) {
     free(runner);
     return NULL;
   }
@@ -219,7 +219,7 @@ TfLiteSignatureRunner *TfLiteInterpreterGetSignatureRunner(const TfLiteInterpret
     free(runner);
     runner = NULL;
   }
-  pl_let_go(held);
+  pl_gil_release(gil);
   return runner;
 }
 
@@ -229,19 +229,19 @@ void TfLiteSignatureRunnerDelete(TfLiteSignatureRunner *r) {
 }
 
 size_t TfLiteSignatureRunnerGetInputCount(const TfLiteSignatureRunner *r) {
-  return r == NULL ? 0 : r->graph.sides->num_inputs;
+  return r == NULL ? 0 : r->graph.io->num_inputs;
 }
 size_t TfLiteSignatureRunnerGetOutputCount(const TfLiteSignatureRunner *r) {
-  return r == NULL ? 0 : r->graph.sides->num_outputs;
+  return r == NULL ? 0 : r->graph.io->num_outputs;
 }
 const char *TfLiteSignatureRunnerGetInputName(const TfLiteSignatureRunner *r, int32_t index) {
-  return r == NULL || index < 0 || index >= r->graph.sides->num_inputs ? NULL : r->graph.sides->input_names[index];
+  return r == NULL || index < 0 || index >= r->graph.io->num_inputs ? NULL : r->graph.io->input_names[index];
 }
 const char *TfLiteSignatureRunnerGetOutputName(const TfLiteSignatureRunner *r, int32_t index) {
-  return r == NULL || index < 0 || index >= r->graph.sides->num_outputs ? NULL : r->graph.sides->output_names[index];
+  return r == NULL || index < 0 || index >= r->graph.io->num_outputs ? NULL : r->graph.io->output_names[index];
 }
 
-// The position of a name, or -1 with a report.
+// The index of a name, or -1 with a report.
 static int position(const pl_graph *graph, const char *const *names, int count, const char *name, const char *side) {
   for (int i = 0; name != NULL && i < count; i++)
     if (strcmp(names[i], name) == 0) return i;
@@ -251,22 +251,22 @@ static int position(const pl_graph *graph, const char *const *names, int count, 
 
 TfLiteTensor *TfLiteSignatureRunnerGetInputTensor(TfLiteSignatureRunner *r, const char *name) {
   if (r == NULL) return NULL;
-  const pl_sides *sides = r->graph.sides;
-  const int i = position(&r->graph, sides->input_names, sides->num_inputs, name, "input");
-  return i < 0 ? NULL : sides->input_tensors[i];
+  const pl_io *io = r->graph.io;
+  const int i = position(&r->graph, io->input_names, io->num_inputs, name, "input");
+  return i < 0 ? NULL : io->input_tensors[i];
 }
 
 const TfLiteTensor *TfLiteSignatureRunnerGetOutputTensor(const TfLiteSignatureRunner *r, const char *name) {
   if (r == NULL) return NULL;
-  const pl_sides *sides = r->graph.sides;
-  const int i = position(&r->graph, sides->output_names, sides->num_outputs, name, "output");
-  return i < 0 ? NULL : sides->output_tensors[i];
+  const pl_io *io = r->graph.io;
+  const int i = position(&r->graph, io->output_names, io->num_outputs, name, "output");
+  return i < 0 ? NULL : io->output_tensors[i];
 }
 
 TfLiteStatus TfLiteSignatureRunnerResizeInputTensor(TfLiteSignatureRunner *r, const char *name, const int *dims,
                                                     int32_t count) {
   if (r == NULL) return kTfLiteError;
-  const int i = position(&r->graph, r->graph.sides->input_names, r->graph.sides->num_inputs, name, "input");
+  const int i = position(&r->graph, r->graph.io->input_names, r->graph.io->num_inputs, name, "input");
   return i < 0 ? kTfLiteError : graph_resize(&r->graph, i, dims, count, true);
 }
 

@@ -16,16 +16,16 @@ int TfLiteSchemaVersion(void) { return SCHEMA; }
 // ---- Models ----
 
 static TfLiteModel *model_new(const pl_reporter *reporter, const char *path, const void *data, size_t size) {
-  pl_held held;
+  pl_gil gil;
   TfLiteModel *model = calloc(1, sizeof *model);
-  if (model == NULL || pl_hold(&held, reporter) != 0) {
+  if (model == NULL || pl_gil_take(&gil, reporter) != 0) {
     free(model);
     return NULL;
   }
   model->object = path != NULL ? pl_call(reporter, pl_module(), "model_of_file", "(y)", path)
                                : pl_call(reporter, pl_module(), "model_of_memory", "(nn)", (intptr_t)data,
                                          (intptr_t)size);
-  pl_let_go(held);
+  pl_gil_release(gil);
   if (model->object != NULL) return model;
   free(model);
   return NULL;
@@ -57,10 +57,10 @@ TfLiteModel *TfLiteModelCreateFromFile(const char *path) {
 }
 
 void pl_drop(PyObject *object) {
-  pl_held held;
-  if (object == NULL || pl_hold_again(&held) != 0) return;
+  pl_gil gil;
+  if (object == NULL || pl_gil_retake(&gil) != 0) return;
   pl_release(object);
-  pl_let_go(held);
+  pl_gil_release(gil);
 }
 
 void TfLiteModelDelete(TfLiteModel *model) {
@@ -94,7 +94,7 @@ static void add_op(TfLiteInterpreterOptions *options, int builtin, const char *n
   TfLiteRegistration *copy = NULL;
   char *text = name == NULL ? NULL : strdup(name);
   if (registration != NULL) {
-    // Binaries of before 2022 have the first eight words; the ninth is read where the functions are null.
+    // Binaries from before 2022 have the first eight words only; the ninth is read only if all functions are null.
     const bool functions = registration->init || registration->free || registration->prepare || registration->invoke;
     copy = calloc(1, sizeof *copy);
     if (copy != NULL)

@@ -1,4 +1,4 @@
-// The objects of c_api.h that several files look into.
+// The objects of c_api.h that several files access.
 #ifndef PYLITE_CLIB_OBJECTS_H
 #define PYLITE_CLIB_OBJECTS_H
 
@@ -9,12 +9,12 @@ struct TfLiteModel {
   PyObject *object;
 };
 
-// An op that the options add.  pylite/clib.py has the same struct.
+// An op that TfLiteInterpreterOptions add.  pylite/clib.py declares the same struct.
 typedef struct pl_op {
-  int builtin;                  // of builtin_ops.h; kTfLiteBuiltinCustom: by its name
+  int builtin;                  // from builtin_ops.h; kTfLiteBuiltinCustom: see `name`
   const char *name;             // NULL: the operator's own
   const TfLiteRegistration *registration;
-  TfLiteOperator *op;           // instead of a registration
+  TfLiteOperator *op;           // if registration is NULL
   int min_version, max_version;
 } pl_op;
 
@@ -26,6 +26,6 @@ struct TfLiteInterpreterOptions {
   pl_op *ops;
 };
 
-void pl_drop(PyObject *);       // drops a reference where Python still runs
+void pl_drop(PyObject *);       // takes the GIL and releases a reference, if Python still runs
 
 #endif

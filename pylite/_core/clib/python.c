@@ -1,6 +1,6 @@
-// The Python that pylite runs in: that of the process, or one that is started.
+// Access to Python: to the one that runs in the process, or to one that is started.
 //
-// The library is linked to no Python, so that one file serves all versions: its functions are looked up by name.
+// This library is not linked to Python, so that one file serves all versions: Python's functions are looked up by name.
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -66,7 +66,7 @@ void pl_report(const pl_reporter *reporter, const char *format, ...) {
   va_end(args);
 }
 
-// Looks the functions up in `library`, or in the whole process.  NULL, or the name of one that is missing.
+// Looks up all functions in `library` (RTLD_DEFAULT: the process).  Returns NULL, or the name of a missing one.
 static const char *look_up(void *library) {
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
     void *function = dlsym(library, functions[i].name);
@@ -76,7 +76,7 @@ static const char *look_up(void *library) {
   return NULL;
 }
 
-// The first line of `text`; *text becomes the rest.
+// Cuts the first line off *text, and returns it.
 static char *line(char **text) {
   char *start = *text, *end = strchr(start, '\n');
   if (end == NULL) {
@@ -88,7 +88,7 @@ static char *line(char **text) {
   return start;
 }
 
-// Writes the path of the Python that this library was installed for to `path`, or "python3".
+// Sets path to that of the Python for which this library was installed, or to "python3".
 static void interpreter_path(char path[PATH_MAX]) {
   const char *chosen = getenv("PYLITE_PYTHON");
   Dl_info info;
@@ -109,8 +109,8 @@ static void interpreter_path(char path[PATH_MAX]) {
   strcpy(path, "python3");
 }
 
-// What that Python says of itself, line by line: its path, its prefix, then its search path up to an empty line, then
-// where its shared library may be, and END.
+// A program for that Python, which prints line by line: its path; its prefix; its search path and an empty line; paths
+// where its shared library may be; END.
 #define END "\n.\n"
 static const char question[] =
   "import sys, sysconfig as s, os\n"
@@ -125,7 +125,7 @@ static const char question[] =
   "print(*[p for p in sys.path if p], sep=\"\\n\", end=\"\\n\\n\")\n"
   "print(*[os.path.join(f, n) for n in names for f in folders], *names, \".\", sep=\"\\n\")\n";
 
-// Reads all that comes through `pipe` into `answer`, whatever signals arrive.  The number of bytes, at most size - 1.
+// Reads from `pipe` into `answer` to its end, also if signals arrive; returns the number of bytes, at most size - 1.
 static size_t read_all(FILE *pipe, char *answer, size_t size) {
   size_t done = 0;
   for (ssize_t n = 1; n != 0 && done < size - 1;) {
@@ -137,8 +137,8 @@ static size_t read_all(FILE *pipe, char *answer, size_t size) {
   return done;
 }
 
-// The answer, to be freed; NULL with a report.  What counts is that it is whole, since a program that ignores SIGCHLD
-// gets no exit status.
+// Runs `question`; returns the output, which the caller frees, or NULL with a report.  Success is a complete output:
+// there is no exit status if the process ignores SIGCHLD.
 static char *ask(const char *python, const pl_reporter *reporter) {
   const size_t size = 65536;
   char *command = malloc(strlen(python) + sizeof question + 16), *answer = malloc(size);
@@ -171,7 +171,7 @@ static char *ask(const char *python, const pl_reporter *reporter) {
   return NULL;
 }
 
-// Starts Python and leaves the GIL free.  0, or -1 with a report.
+// Starts Python, and releases the GIL.  Returns 0, or -1 with a report.
 static int start(const pl_reporter *reporter) {
   char python[PATH_MAX];
   interpreter_path(python);
@@ -180,7 +180,7 @@ static int start(const pl_reporter *reporter) {
   char *executable = line(&rest), *prefix = line(&rest), *paths = rest, *candidate;
   for (candidate = line(&rest); *candidate != '\0'; candidate = line(&rest)) continue;
   void *library = NULL;
-  char problem[512] = "";               // why one that is there cannot be loaded
+  char problem[512] = "";               // why an existing library cannot be loaded
   while (library == NULL && *rest != '\0') {
     const char *file = line(&rest);
     library = dlopen(file, RTLD_NOW | RTLD_GLOBAL);
@@ -204,9 +204,9 @@ static int start(const pl_reporter *reporter) {
   }
   const char *home = getenv("PYTHONHOME");
   char *before = home == NULL ? NULL : strdup(home);
-  setenv("PYTHONHOME", prefix, 1);      // so that it finds its own modules, whatever is first on PATH
+  setenv("PYTHONHOME", prefix, 1);      // to find its own modules, not those of the first Python on PATH
   wchar_t *name = py.decode(executable, NULL);
-  if (name != NULL) py.set_name(name);      // else it is that on PATH, and `site` loads what that one's venv has
+  if (name != NULL) py.set_name(name);      // else `site` would use the venv of the first Python on PATH
   py.initialize(0);
   if (before == NULL) unsetenv("PYTHONHOME");
   else setenv("PYTHONHOME", before, 1);
@@ -223,7 +223,7 @@ static int start(const pl_reporter *reporter) {
   return 0;
 }
 
-int pl_hold(pl_held *held, const pl_reporter *reporter) {
+int pl_gil_take(pl_gil *gil, const pl_reporter *reporter) {
   static bool known;
   pthread_mutex_lock(&lock);
   bool failed = false;
@@ -237,10 +237,10 @@ int pl_hold(pl_held *held, const pl_reporter *reporter) {
     pl_report(reporter, "pylite: Python has ended, and models cannot run any more");
     return -1;
   }
-  held->state = py.ensure();
+  gil->state = py.ensure();
   if (module == NULL) {
     PyObject *imported = py.import("pylite.clib");
-    if (module == NULL) module = imported;         // another thread may have been faster while the import let go
+    if (module == NULL) module = imported;         // another thread may have set it while the import released the GIL
     else pl_release(imported);
     if (module == NULL) {
       PyObject *type, *value, *trace, *text = NULL;
@@ -253,20 +253,20 @@ int pl_hold(pl_held *held, const pl_reporter *reporter) {
       pl_release(type);
       pl_release(value);
       pl_release(trace);
-      py.release(held->state);
+      py.release(gil->state);
       return -1;
     }
   }
   return 0;
 }
 
-int pl_hold_again(pl_held *held) {
+int pl_gil_retake(pl_gil *gil) {
   if (module == NULL || !py.is_initialized()) return -1;
-  held->state = py.ensure();
+  gil->state = py.ensure();
   return 0;
 }
 
-void pl_let_go(pl_held held) { py.release(held.state); }
+void pl_gil_release(pl_gil gil) { py.release(gil.state); }
 
 PyObject *pl_module(void) { return module; }
 

@@ -1,4 +1,4 @@
-// The functions of c_api.h that look into a TfLiteTensor.
+// The functions of c_api.h that access a TfLiteTensor.
 #include <stdlib.h>
 #include <string.h>
 

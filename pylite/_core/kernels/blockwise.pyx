@@ -97,7 +97,7 @@ cdef class BlockwiseHybrid(Kernel):
         b.bias = &bias[0] if bias is not None else NULL
         b.depth, b.columns, b.blocks = operands[0].shape[1], operands[1].shape[1], blocks
         b.low, b.high = limits
-        b.deep, b.wide = round_up(b.depth // b.blocks, slots.q8.ka), round_up(b.columns, slots.q8.nv)
+        b.padded_depth, b.padded_columns = round_up(b.depth // b.blocks, slots.q8.ka), round_up(b.columns, slots.q8.nv)
         self.arrange(arrays)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):

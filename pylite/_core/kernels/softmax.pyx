@@ -19,46 +19,61 @@ cdef struct Rows:           # of the contiguous matrices x and y
     ptrdiff_t y_row         # bytes of a row of y
 
 
-cdef bint set_rows(Rows *rows, const Strided *x, const Strided *y) noexcept:
-    """Fill `rows`; False if an array is NULL."""
-    if x == NULL or y == NULL:
-        return False
-    rows.x, rows.y, rows.count, rows.n, rows.y_row = x.at, y.at, x.shape[0], x.shape[1], y.shape[1] * y.item
-    return True
+cdef class RowKernel(Kernel):
+    """The base of all: computes each row of y from that row of x."""
+    cdef Rows rows
+    cdef pl_range_fn compute
+
+    cdef int read(self, x, y, Py_ssize_t item, pl_range_fn compute) except -1:
+        """Set up for arrays with elements of `item` bytes; compute: the function of the kernel for a range of rows."""
+        cdef Strided source, target
+        set_strided(&source, x, 2, item)
+        set_strided(&target, y, 2, item, True)
+        memory_of(x, source.nbytes)     # raises where it is not contiguous
+        memory_of(y, target.nbytes)
+        self.memory, self.compute, self.fn = (x, y), compute, <kernel_fn>run_rows
+        self.set_rows(&source, &target)
+        return 0
+
+    cdef bint set_rows(self, const Strided *x, const Strided *y) noexcept:
+        """Set the rows; False if an array is NULL."""
+        cdef Rows *rows = &self.rows
+        if x == NULL or y == NULL:
+            return False
+        rows.x, rows.y, rows.count, rows.n, rows.y_row = x.at, y.at, x.shape[0], x.shape[1], y.shape[1] * y.item
+        return True
+
+    cdef bint follow(self, RowKernel original, const Strided **arrays) noexcept:
+        """Become a copy of `original` for other arrays; False if one is NULL.  For Kernel.moved()."""
+        self.compute, self.fn, self.subnormals = original.compute, original.fn, original.subnormals
+        return self.set_rows(arrays[0], arrays[1])
 
 
-cdef int read_rows(Rows *rows, x, y, Py_ssize_t item) except -1:
-    """set_rows() for Python arrays with elements of `item` bytes."""
-    cdef Strided source, target
-    set_strided(&source, x, 2, item)
-    set_strided(&target, y, 2, item, True)
-    memory_of(x, source.nbytes)     # raises where it is not contiguous
-    memory_of(y, target.nbytes)
-    set_rows(rows, &source, &target)
+cdef int run_rows(RowKernel self, pl_pool *pool) noexcept nogil:
+    if self.rows.count and self.rows.n:
+        parallel_for(pool, self.rows.count, grain(self.rows.n), self.compute, <void *>self)
     return 0
 
 
-cdef class RowsF32(Kernel):
+cdef class RowsF32(RowKernel):
     """float32 function of each row.  x, y: (rows, n); y may be the memory of x.
 
     function: "softmax" (of beta * x), "log_softmax" or "l2_normalize".
     """
     ARRAYS = (0, 1)
-    cdef Rows rows
     cdef float beta
     cdef int function
 
     def __init__(self, x, y, str function, float beta=1.0):
-        read_rows(&self.rows, x, y, 4)
-        self.memory, self.beta = (x, y), beta
+        self.read(x, y, 4, <pl_range_fn>range_f32)
+        self.beta, self.subnormals = beta, FLUSH
         self.function = ("softmax", "log_softmax", "l2_normalize").index(function)
-        self.fn, self.subnormals = <kernel_fn>rows_f32, FLUSH
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef RowsF32 copy = RowsF32.__new__(RowsF32)
-        if not set_rows(&copy.rows, arrays[0], arrays[1]):
+        copy.beta, copy.function = self.beta, self.function
+        if not copy.follow(self, arrays):
             return None
-        copy.beta, copy.function, copy.fn, copy.subnormals = self.beta, self.function, self.fn, self.subnormals
         return copy
 
 
@@ -76,13 +91,7 @@ cdef void range_f32(RowsF32 self, ptrdiff_t begin, ptrdiff_t end, int thread) no
             slots.l2_normalize_f32(n, x + row * n, y + row * n)
 
 
-cdef int rows_f32(RowsF32 self, pl_pool *pool) noexcept nogil:
-    if self.rows.count and self.rows.n:
-        parallel_for(pool, self.rows.count, grain(self.rows.n), <pl_range_fn>range_f32, <void *>self)
-    return 0
-
-
-cdef class Softmax8(Kernel):
+cdef class Softmax8(RowKernel):
     """8-bit softmax or log-softmax, by tables of the 256 possible distances from the maximum of a row.
 
     x: (rows, n) bytes; y: (rows, bytes of n results); bits: of a result, 8 or 16; flip: 0x80 if x is int8, 0 if it is
@@ -90,7 +99,6 @@ cdef class Softmax8(Kernel):
     smallest difference that counts.  reverse: for log-softmax, (multiplier, exponent) from fixed point to y; else None.
     """
     ARRAYS = (0, 1)
-    cdef Rows rows
     cdef pl_softmax8 tables
     cdef int function
 
@@ -98,8 +106,7 @@ cdef class Softmax8(Kernel):
         cdef int32_t multiplier, least
         cdef int shift
         multiplier, shift, least = scaling
-        read_rows(&self.rows, x, y, 1)
-        self.memory = x, y
+        self.read(x, y, 1, <pl_range_fn>range_8)
         cdef pl_softmax8 *t = &self.tables
         cdef int32_t e
         cdef int d
@@ -117,13 +124,12 @@ cdef class Softmax8(Kernel):
         if reverse is not None:
             t.multiplier, t.exponent = reverse
             self.function = 2
-        self.fn = <kernel_fn>rows_8
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef Softmax8 copy = Softmax8.__new__(Softmax8)
-        if not set_rows(&copy.rows, arrays[0], arrays[1]):
+        copy.tables, copy.function = self.tables, self.function
+        if not copy.follow(self, arrays):
             return None
-        copy.tables, copy.function, copy.fn = self.tables, self.function, self.fn
         return copy
 
 
@@ -140,85 +146,59 @@ cdef void range_8(Softmax8 self, ptrdiff_t begin, ptrdiff_t end, int thread) noe
             slots.log_softmax_8(n, &self.tables, x + row * n, y + row * n)
 
 
-cdef int rows_8(Softmax8 self, pl_pool *pool) noexcept nogil:
-    if self.rows.count and self.rows.n:
-        parallel_for(pool, self.rows.count, grain(self.rows.n), <pl_range_fn>range_8, <void *>self)
-    return 0
-
-
-cdef class Softmax16(Kernel):
+cdef class Softmax16(RowKernel):
     """int16 softmax.  x, y: (rows, n); exp, reciprocal: tables (513,); multiplier, exponent: from x to exp's index."""
-    cdef const int16_t[:, ::1] x
-    cdef int16_t[:, ::1] y
-    cdef const int16_t[::1] exp
-    cdef const int16_t[::1] reciprocal
+    cdef const int16_t[::1] exp, reciprocal
     cdef pl_softmax16 tables
 
-    def __init__(self, const int16_t[:, ::1] x, int16_t[:, ::1] y, const int16_t[::1] exp,
-                 const int16_t[::1] reciprocal, int32_t multiplier, int exponent):
-        self.x, self.y, self.exp, self.reciprocal = x, y, exp, reciprocal
+    def __init__(self, x, y, const int16_t[::1] exp, const int16_t[::1] reciprocal, int32_t multiplier, int exponent):
+        self.read(x, y, 2, <pl_range_fn>range_16)
+        self.exp, self.reciprocal = exp, reciprocal
         self.tables.exp, self.tables.reciprocal = &self.exp[0], &self.reciprocal[0]
         self.tables.multiplier, self.tables.exponent = multiplier, exponent
-        self.fn = <kernel_fn>rows_16
 
 
 cdef void range_16(Softmax16 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef ptrdiff_t row
+    cdef ptrdiff_t row, n = self.rows.n
     for row in range(begin, end):
-        slots.softmax_s16(self.x.shape[1], &self.tables, &self.x[row, 0], &self.y[row, 0])
+        slots.softmax_s16(n, &self.tables, <const int16_t *>self.rows.x + row * n, <int16_t *>self.rows.y + row * n)
 
 
-cdef int rows_16(Softmax16 self, pl_pool *pool) noexcept nogil:
-    if self.x.shape[0] and self.x.shape[1]:
-        parallel_for(pool, self.x.shape[0], grain(self.x.shape[1]), <pl_range_fn>range_16, <void *>self)
-    return 0
-
-
-cdef class L2Normalize8(Kernel):
+cdef class L2Normalize8(RowKernel):
     """8-bit L2 normalization.  x, y: (rows, n) bytes.
 
     flip: 0x80 for int8, else 0; zero_point: of x ^ flip.
     """
-    cdef const uint8_t[:, ::1] x
-    cdef uint8_t[:, ::1] y
     cdef int32_t zero_point
     cdef uint8_t flip
 
-    def __init__(self, const uint8_t[:, ::1] x, uint8_t[:, ::1] y, int32_t zero_point, uint8_t flip):
-        self.x, self.y, self.zero_point, self.flip = x, y, zero_point, flip
-        self.fn = <kernel_fn>l2_normalize_8
+    def __init__(self, x, y, int32_t zero_point, uint8_t flip):
+        self.read(x, y, 1, <pl_range_fn>range_l2)
+        self.zero_point, self.flip = zero_point, flip
 
 
 cdef void range_l2(L2Normalize8 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef ptrdiff_t row
+    cdef ptrdiff_t row, n = self.rows.n
     for row in range(begin, end):
-        slots.l2_normalize_8(self.x.shape[1], self.zero_point, self.flip, &self.x[row, 0], &self.y[row, 0])
+        slots.l2_normalize_8(n, self.zero_point, self.flip, <const uint8_t *>self.rows.x + row * n,
+                             <uint8_t *>self.rows.y + row * n)
 
 
-cdef int l2_normalize_8(L2Normalize8 self, pl_pool *pool) noexcept nogil:
-    if self.x.shape[0] and self.x.shape[1]:
-        parallel_for(pool, self.x.shape[0], grain(self.x.shape[1]), <pl_range_fn>range_l2, <void *>self)
-    return 0
-
-
-cdef class DefinedRows16(Kernel):
+cdef class DefinedRows16(RowKernel):
     """int16 function of each row, computed on real numbers in float64 and rounded once (docs/numerics.md, section 7).
 
     x, y: (rows, n); y may be the memory of x.  function: "log_softmax" or "l2_normalize".  x_quantization,
     y_quantization: (scale, zero point).
     """
-    cdef Rows rows
     cdef bint is_norm
     cdef double x_scale, y_scale
     cdef int32_t x_zero, y_zero
 
     def __init__(self, x, y, str function, x_quantization, y_quantization):
-        read_rows(&self.rows, x, y, 2)
-        self.memory = x, y
+        self.read(x, y, 2, <pl_range_fn>range_defined_16)
         self.is_norm = ("log_softmax", "l2_normalize").index(function)
         self.x_scale, self.x_zero = x_quantization
         self.y_scale, self.y_zero = y_quantization
-        self.fn = <kernel_fn>defined_rows_16
 
 
 cdef int16_t rounded_16(double value, int32_t zero) noexcept nogil:
@@ -253,9 +233,3 @@ cdef void range_defined_16(DefinedRows16 self, ptrdiff_t begin, ptrdiff_t end, i
             else:
                 value = ((x[i] - maximum) * self.x_scale - total) / self.y_scale
             y[i] = rounded_16(value, self.y_zero)
-
-
-cdef int defined_rows_16(DefinedRows16 self, pl_pool *pool) noexcept nogil:
-    if self.rows.count and self.rows.n:
-        parallel_for(pool, self.rows.count, grain(self.rows.n), <pl_range_fn>range_defined_16, <void *>self)
-    return 0

@@ -1,4 +1,4 @@
-/* The types that wide.c loads as int64 or double and stores from them (docs/numerics.md section 9).
+/* How wide.c loads each type as int64 or double, and stores it (docs/numerics.md, section 9).
  *
  * Included by wide.c alone. */
 #include "functions.h"
@@ -15,7 +15,7 @@ typedef struct {
   pl_store_fn from_int, from_float;
 } pl_cast_type;
 
-/* Reals are truncated and saturate; NaN gives the largest value. */
+/* Real numbers are truncated and saturated; NaN gives the largest value. */
 #define SATURATE(v, LOW, HIGH) ((v) >= (HIGH) || (v) != (v) ? (HIGH) : (v) <= (LOW) ? (LOW) : (v))
 
 #define LOAD(name, TYPE, WIDE, expression) \

@@ -1,12 +1,12 @@
-/* Sums and products of bytes by a few steps that give what the rule gives: fitting.c looks for their numbers. */
+/* Short forms of sums and products of bytes that give the same results as the rule, if fitting.c finds parameters. */
 #ifndef PYLITE_FITTED_H
 #define PYLITE_FITTED_H
 #include "elementwise.h"
 #include "rounding.h"
 
 #if defined(__aarch64__)
-/* The sum with p->fraction bits of fraction, which is cut off.  Ratios have two digits of 8 bits: the upper ones times
- * bytes 8 bits higher, and the lower ones, are products of 16 and of 8 bits (elementwise_neon.c). */
+/* The sum with p->fraction bits of fraction, which is truncated.  Ratios have two digits; the lower one has 8 bits.
+ * elementwise_neon.c multiplies the upper digits in 16 bits, and the lower ones in 8. */
 PL_INLINE int32_t pl_sum_fitted(int32_t a, int32_t b, int32_t correction, const pl_fitted_sum *p) {
   const int32_t upper = (int32_t)((uint32_t)(a * p->a[0] + b * p->b[0]) << 8), lower = a * p->a[1] + b * p->b[1];
   (void)correction;
@@ -14,17 +14,17 @@ PL_INLINE int32_t pl_sum_fitted(int32_t a, int32_t b, int32_t correction, const 
                     p->rule.high);
 }
 #else
-/* The short form: ratios in two digits, of which the lower one has PL_LOW_DIGIT bits, as fractions of PL_FRACTION bits.
- * All of it is exact but that the fraction is cut off at last. */
+/* The sum with ratios of PL_FRACTION bits of fraction, in two digits, the lower one of PL_LOW_DIGIT bits.  All steps
+ * are exact, except that the fraction is truncated in the end. */
 #define PL_LOW_DIGIT 12
 PL_INLINE int32_t pl_short_sum(int32_t a, int32_t b, const pl_fitted_sum *p) {
   const int32_t low = (a * p->a[1] + b * p->b[1]) * 256 + p->start_low;
   const int32_t t = (low >> PL_LOW_DIGIT) + (a * p->a[0] + b * p->b[0]) * 256;
   return pl_clamp32((t >> (PL_FRACTION + 8 - PL_LOW_DIGIT)) + p->start, p->rule.low, p->rule.high);
 }
-/* The sum with p->fraction bits of fraction, plus `above` or, where it is negative, `below`; the fraction is then cut
- * off.  Ratios have 22 bits more, in three digits of 15 bits.  correction: of an operand that the rule rounds, with
- * PL_CORRECTION bits more than the fraction. */
+/* The sum with p->fraction bits of fraction, plus `above`, or `below` if it is negative; then the fraction is
+ * truncated.  Ratios have 22 bits more, in three digits of 15 bits.  correction: for the rule's rounding of one
+ * operand, with PL_CORRECTION bits more than the fraction. */
 #define PL_CORRECTION 3
 PL_INLINE int32_t pl_sum_fitted(int32_t a, int32_t b, int32_t correction, const pl_fitted_sum *p) {
   const int32_t low = (a * p->a[2] + b * p->b[2]) >> 7;

@@ -1,7 +1,8 @@
-/* Searches for parameters with which fitted.h computes sums and products of bytes exactly as the rule does.
+/* Searches for parameters with which the short forms of fitted.h give exactly the sums and products of the rule (ADD,
+ * SUB and MUL in docs/numerics.md).
  *
- * Both are staircases.  Away from the steps they agree, because their errors are bounded; all operands close to a step
- * are compared.  If a step does not fit, it may fit with slightly different parameters, so several are tried. */
+ * As functions of the exact result, both forms are staircases.  Their errors are bounded, so they can only differ close
+ * to a step, and all operands close to a step are compared.  If some differ, slightly changed parameters are tried. */
 #include "fitted.h"
 #include "common.h"
 #include <math.h>
@@ -10,22 +11,24 @@
 
 enum { BUCKETS = 512 };
 
+/* Finds the pairs (a, b) whose sum is close to a step: those whose positions differ by `window` at most. */
 typedef struct {
-  int32_t rule[2][256];  /* the operands as the rule adds them */
-  int32_t place[2][256]; /* a's fraction above a half; that of -b: where both are close, the sum is close to a step */
-  int16_t head[BUCKETS], next[256]; /* lists of the b's by the upper bits of their places */
+  int32_t rule[2][256];     /* each operand as the rule adds it */
+  int32_t position[2][256]; /* the fractions of a - 1/2 and of -b, in units of the output */
+  int16_t head[BUCKETS], next[256]; /* lists of all b by the upper bits of their positions */
   int32_t window;
 } neighbours;
 
-/* The bounds of a number that is added to sums. */
+/* Bounds of a number that is added to sums. */
 typedef struct { int64_t least, most; } bounds;
-PL_INLINE int joined(bounds *b, int64_t least, int64_t most) {
+/* Tightens b; returns 0 if nothing is left between the bounds. */
+PL_INLINE int tighten(bounds *b, int64_t least, int64_t most) {
   if (least > b->least) b->least = least;
   if (most < b->most) b->most = most;
   return b->least <= b->most;
 }
 
-/* Fills k for these ratios, as far as they differ by `window` from a step; `one` is a step. */
+/* Fills k, except for the window.  a, b: the exact ratios; one: the distance between two steps. */
 static void find_neighbours(neighbours *k, const sum_q_p *r, double a, double b, double one) {
   memset(k->head, -1, sizeof k->head);
   for (int i = 0; i < 256; i++) {
@@ -33,14 +36,14 @@ static void find_neighbours(neighbours *k, const sum_q_p *r, double a, double b,
     const double v = da * a - 0.5, w = -db * b;
     k->rule[0][i] = pl_mbqm_small(pl_shl32(da, r->left), r->a_m, r->a_e);
     k->rule[1][i] = (pl_mbqm_small(pl_shl32(db, r->left), r->b_m, r->b_e) ^ r->sign) - r->sign;
-    k->place[0][i] = (int32_t)((v - floor(v)) * one) & ((int32_t)one - 1);
-    k->place[1][i] = (int32_t)((w - floor(w)) * one) & ((int32_t)one - 1);
-    int16_t *head = &k->head[k->place[1][i] / ((int32_t)one / BUCKETS)];
+    k->position[0][i] = (int32_t)((v - floor(v)) * one) & ((int32_t)one - 1);
+    k->position[1][i] = (int32_t)((w - floor(w)) * one) & ((int32_t)one - 1);
+    int16_t *head = &k->head[k->position[1][i] / ((int32_t)one / BUCKETS)];
     k->next[i] = *head, *head = (int16_t)i;
   }
 }
 
-/* The largest deviation from the ideal ratios and start that is tried. */
+/* The largest deviations from the ideal ratios and start that are tried. */
 enum { OFF_RATIO = 2, OFF_START = 256 };
 #if defined(__aarch64__)
 enum { LOW_DIGIT = 8 };
@@ -48,25 +51,25 @@ enum { LOW_DIGIT = 8 };
 enum { LOW_DIGIT = PL_LOW_DIGIT };
 #endif
 
-/* Finds the start with which these ratios give the rule's sums for all operands close to a step; 0 if none exists. */
+/* Finds a start with which these ratios give the rule's sums for all operands close to a step; 0 if there is none. */
 static int fit_start(int64_t *start, const int64_t ratios[2], const sum_q_p *r, const neighbours *k, int fraction,
                      int64_t ideal) {
   const int32_t one = 1 << fraction, mask = one - 1, size = one / BUCKETS;
   bounds range = {ideal - OFF_START, ideal + OFF_START};
   for (int i = 0; i < 256; i++)
-    for (int32_t bucket = k->place[0][i] / size - 1, last = bucket + 2; bucket <= last; bucket++)
+    for (int32_t bucket = k->position[0][i] / size - 1, last = bucket + 2; bucket <= last; bucket++)
       for (int j = k->head[bucket & (BUCKETS - 1)]; j >= 0; j = k->next[j]) {
-        if (((k->place[0][i] - k->place[1][j] + k->window) & mask) > 2 * k->window) continue;
+        if (((k->position[0][i] - k->position[1][j] + k->window) & mask) > 2 * k->window) continue;
         const int32_t v = pl_mbqm_small(k->rule[0][i] + k->rule[1][j], r->y_m, r->y_e) + r->y_zero;
         const int64_t from = (int64_t)v * one - (i - 128) * ratios[0] - (j - 128) * ratios[1];
-        const int counts = v >= r->low && v <= r->high; /* results beyond are clamped, so their steps do not matter */
-        if (counts && !joined(&range, v > r->low ? from : INT64_MIN, v < r->high ? from + mask : INT64_MAX)) return 0;
+        const int counts = v >= r->low && v <= r->high; /* steps beyond the limits do not matter */
+        if (counts && !tighten(&range, v > r->low ? from : INT64_MIN, v < r->high ? from + mask : INT64_MAX)) return 0;
       }
   *start = range.least + (range.most - range.least) / 2;
   return 1;
 }
 
-/* Splits a ratio into two digits; 0 if they do not fit. */
+/* Splits a ratio into two digits; 0 if the upper one does not fit into 16 bits. */
 static int two_digits(int64_t ratio, int16_t digits[2]) {
   const int32_t half = 1 << (LOW_DIGIT - 1), low = (int32_t)((ratio + half) & (2 * half - 1)) - half;
   const int64_t high = (ratio - low) / (2 * half);
@@ -74,8 +77,8 @@ static int two_digits(int64_t ratio, int16_t digits[2]) {
   return high == digits[0];
 }
 
-/* Searches for two-digit ratios with `fraction` fractional bits that work with a single start; a, b: the exact ratios.
- * Returns 0 if there are none. */
+/* Searches for two-digit ratios with `fraction` bits of fraction, and a start; a, b: the exact ratios.  0 if there are
+ * none. */
 static int fit_two_digits(pl_fitted_sum *p, double a, double b, double unit, int fraction, int64_t *start) {
   const sum_q_p *r = &p->rule;
   const double one = ldexp(1, fraction), error = (2 * unit + ldexp(1, r->y_e - 1)) * one;
@@ -84,7 +87,7 @@ static int fit_two_digits(pl_fitted_sum *p, double a, double b, double unit, int
   if (error > one || k.window >= one / BUCKETS) return 0;
   const int64_t ideal = (int64_t)((r->y_zero + 0.5 - r->a_zero * a - r->b_zero * b) * one);
   find_neighbours(&k, r, a, b, one);
-  for (int i = 0; i < 25; i++) { /* ratios from the nearest ones on */
+  for (int i = 0; i < 25; i++) { /* the nearest ratios, then their neighbours */
     static const int8_t off[5] = {0, 1, -1, 2, -2};
     const int64_t ratios[2] = {llrint(a * one) + off[i % 5], llrint(b * one) + off[i / 5]};
     if (two_digits(ratios[0], p->a) && two_digits(ratios[1], p->b) &&
@@ -99,7 +102,7 @@ static int fit_two_digits(pl_fitted_sum *p, double a, double b, double unit, int
 #if !defined(__aarch64__)
 enum { STARTS = 8 };
 
-/* The three digits of a ratio. */
+/* Splits a ratio into three digits. */
 static void three_digits(int64_t ratio, int16_t digits[3]) {
   for (int i = 2; i > 0; i--) {
     digits[i] = (int16_t)((ratio & 0x7FFF) - (ratio & 0x4000) * 2);
@@ -108,22 +111,22 @@ static void three_digits(int64_t ratio, int16_t digits[3]) {
   digits[0] = (int16_t)ratio;
 }
 
-/* Finds the numbers to add above and below 0; each sum close to a step bounds them.  0 if the bounds exclude all. */
+/* Finds the numbers to add to sums above and below 0, which each sum close to a step bounds; 0 if there are none. */
 static int fit_ends(pl_fitted_sum *p, const neighbours *k) {
   const sum_q_p *r = &p->rule;
   const int32_t one = 1 << p->fraction, shift = p->fraction - 9, mask = one - 1;
   bounds ends[2] = {{one / 2 - k->window, one / 2 + k->window}, {one / 2 - k->window, one / 2 + k->window}};
-  pl_fitted_sum sums = *p; /* a copy that computes unrounded sums */
+  pl_fitted_sum sums = *p; /* computes sums before rounding */
   sums.above = sums.below = sums.fraction = sums.rule.y_zero = 0, sums.rule.low = INT32_MIN, sums.rule.high = INT32_MAX;
   for (int i = 0; i < 256; i++)
-    for (int32_t bucket = (k->place[0][i] >> shift) - 1, last = bucket + 2; bucket <= last; bucket++)
+    for (int32_t bucket = (k->position[0][i] >> shift) - 1, last = bucket + 2; bucket <= last; bucket++)
       for (int j = k->head[bucket & (BUCKETS - 1)]; j >= 0; j = k->next[j]) {
-        if (((k->place[0][i] - k->place[1][j] + k->window) & mask) > 2 * k->window) continue;
+        if (((k->position[0][i] - k->position[1][j] + k->window) & mask) > 2 * k->window) continue;
         const int32_t v = pl_mbqm_small(k->rule[0][i] + k->rule[1][j], r->y_m, r->y_e);
         const uint8_t byte = (uint8_t)((p->corrected == 2 ? j : i) - 128) ^ (uint8_t)r->flip;
         const int32_t t = pl_sum_fitted(i - 128, j - 128, p->correction[byte], &sums);
         const int64_t from = ((int64_t)v << p->fraction) - t;
-        if (!joined(&ends[t < 0], v + r->y_zero > r->low ? from : 0, v + r->y_zero < r->high ? from + mask : one))
+        if (!tighten(&ends[t < 0], v + r->y_zero > r->low ? from : 0, v + r->y_zero < r->high ? from + mask : one))
           return 0;
       }
   p->above = (int32_t)((ends[0].least + ends[0].most) / 2);
@@ -131,7 +134,7 @@ static int fit_ends(pl_fitted_sum *p, const neighbours *k) {
   return 1;
 }
 
-/* Corrects the operand of the smaller scale, whose values the rule rounds; unit: of these, in the sum. */
+/* Sets corrections for the operand with the smaller scale, because the rule rounds it; unit: of the rule's sum. */
 static void correct(pl_fitted_sum *p, const neighbours *k, double a_exact, double b_exact, double unit) {
   const sum_q_p *r = &p->rule;
   const int side = a_exact > fabs(b_exact);
@@ -146,7 +149,7 @@ static void correct(pl_fitted_sum *p, const neighbours *k, double a_exact, doubl
 void pl_fit_sum(pl_fitted_sum *p) {
   neighbours k;
   const sum_q_p *r = &p->rule;
-  const double unit = ldexp(r->y_m, r->y_e - 31), sign = r->sign ? -1 : 1; /* of the rule's sum, in the output */
+  const double unit = ldexp(r->y_m, r->y_e - 31), sign = r->sign ? -1 : 1; /* unit of the rule's sum, in the output's */
   const double a = ldexp(r->a_m, r->a_e - 31 + r->left) * unit, b = ldexp(r->b_m, r->b_e - 31 + r->left) * unit * sign;
   int64_t from;
   int bits;
@@ -164,14 +167,14 @@ void pl_fit_sum(pl_fitted_sum *p) {
   k.window = (int32_t)error + 16;
   p->fraction = 30 - bits;
   find_neighbours(&k, r, a, b, one);
-  for (int i = 0; i < 4 * STARTS; i++) { /* without corrections, then with them; two digits, then three */
+  for (int i = 0; i < 4 * STARTS; i++) { /* two digits, three digits, then both with corrections */
     const int64_t last = i / STARTS % 2 ? 1 : 1 << 15, per_one = (1 << 22) / last;
     const int64_t ra = llrint(a * one * per_one) * last, rb = llrint(b * one * per_one) * last;
     const int64_t start = -(r->a_zero * ra + r->b_zero * rb);
-    const int64_t own = start + (int64_t)(i % STARTS) * ((1 << 22) / STARTS); /* shifted by a fraction of the last bit */
+    const int64_t shifted = start + (int64_t)(i % STARTS) * ((1 << 22) / STARTS); /* by a fraction of the last bit */
     three_digits(ra, p->a);
     three_digits(rb, p->b);
-    p->start = (int32_t)(own >> 22), p->start_low = (int32_t)((own & 0x3FFFFF) >> 7);
+    p->start = (int32_t)(shifted >> 22), p->start_low = (int32_t)((shifted & 0x3FFFFF) >> 7);
     if (i == 2 * STARTS) correct(p, &k, a * one, b * one, unit * one);
     if (fit_ends(p, &k)) return;
   }
@@ -181,7 +184,7 @@ void pl_fit_sum(pl_fitted_sum *p) {
 #else
 void pl_fit_sum(pl_fitted_sum *p) {
   const sum_q_p *r = &p->rule;
-  const double unit = ldexp(r->y_m, r->y_e - 31), sign = r->sign ? -1 : 1; /* of the rule's sum, in the output */
+  const double unit = ldexp(r->y_m, r->y_e - 31), sign = r->sign ? -1 : 1; /* unit of the rule's sum, in the output's */
   const double a = ldexp(r->a_m, r->a_e - 31 + r->left) * unit, b = ldexp(r->b_m, r->b_e - 31 + r->left) * unit * sign;
   int64_t start;
   if (!r->y_m) return;
@@ -197,8 +200,9 @@ void pl_fit_sum(pl_fitted_sum *p) {
 }
 #endif
 
-/* NEON's micro-kernel uses the rule itself, which takes as few instructions. */
+/* NEON needs no short form: there the rule itself takes as few instructions. */
 #if !defined(__aarch64__)
+/* Are the results of p those of the rule, for products of magnitude up to `reach`?  s: the exact scale. */
 static int product_agrees(const pl_fitted_product *p, double s, int32_t reach) {
   const int32_t up = p->high - p->y_zero, down = p->y_zero - p->low, steps = up > down ? up : down;
   pl_fitted_product own = *p;
@@ -216,6 +220,7 @@ static int product_agrees(const pl_fitted_product *p, double s, int32_t reach) {
   return 1;
 }
 
+/* The float that is `ulps` floats above x. */
 static float stepped(float x, int ulps) {
   int32_t bits;
   memcpy(&bits, &x, 4);

@@ -1,13 +1,13 @@
-/* Elementary float functions that a compiler can vectorise: relative error below 1e-6, the same bits in every lane.
+/* Elementary float functions that compilers can vectorise.  Relative error below 1e-6; all lanes compute the same bits.
  *
- * Infinities and NaN give the results of the C library.  Where exp() would be below the normal range it is 0: a
- * denormal number takes as long as a hundred others on some CPUs, and masked attention has whole rows of them. */
+ * Infinities and NaN give the results of the C library.  exp() below the normal range is 0: on some CPUs a subnormal
+ * number takes as long as a hundred others, and masked attention would have whole rows of them. */
 #ifndef PYLITE_FUNCTIONS_H
 #define PYLITE_FUNCTIONS_H
 #include "rounding.h"
 #include <string.h>
 
-/* ab + c, fused where the ISA level has it.  Floats may differ in their last bits between levels, never between
+/* ab + c, fused if the ISA level can.  So float results may differ in their last bits between levels, but never between
  * thread counts. */
 #if defined(__FMA__) || defined(__aarch64__) || defined(__ARM_FEATURE_FMA)
 #define PL_FMA(a, b, c) __builtin_fmaf(a, b, c)
@@ -26,7 +26,7 @@ PL_INLINE uint32_t pl_bits_of(float f) {
   return bits;
 }
 
-/* NaN stays NaN, as with std::min(std::max(v, low), high) */
+/* NaN stays NaN, as in std::min(std::max(v, low), high) */
 PL_INLINE float pl_clampf(float v, float low, float high) {
   v = v < low ? low : v;
   return high < v ? high : v;
@@ -47,7 +47,7 @@ PL_INLINE float pl_expm1_reduced(float x, int32_t *n) {
   p = PL_FMA(p, r, 5.0000001201e-1f);
   return PL_FMA(p, r * r, r);
 }
-#define PL_LEAST_EXP -87.33654f /* the least number whose exp() is in the normal range */
+#define PL_LEAST_EXP -87.33654f /* the smallest number whose exp() is in the normal range */
 /* exp(x) for x <= 89 */
 PL_INLINE float pl_exp_low(float x) {
   int32_t n;
@@ -65,7 +65,7 @@ PL_INLINE float pl_expm1(float x) {
   float power = pl_float_of((uint32_t)(n + 127) << 23);
   return PL_FMA(power, p, power - 1.0f);
 }
-/* x P(x^2) / Q(x^2), fitted on [-8.44, 8.44]; rounding may leave more than 1, which is clamped */
+/* x P(x^2) / Q(x^2), fitted on [-8.44, 8.44]; rounding may exceed 1, so it is clamped */
 PL_INLINE float pl_tanh(float x) {
   x = pl_clampf(x, -8.44f, 8.44f);
   float z = x * x, p = 1.43838488e-8f, q = 8.19068987e-7f;
@@ -77,13 +77,13 @@ PL_INLINE float pl_tanh(float x) {
   q = PL_FMA(q, z, 0.467504442f);
   return pl_clampf(x * PL_FMA(p, z, 1.0f) / PL_FMA(q, z, 1.0f), -1.0f, 1.0f);
 }
-/* Below -9 the reference computes exp(x) for 1 / (1 + exp(-x)), which is off by up to 1.2e-4 of the result. */
+/* 1 / (1 + exp(-x)); below -9 exp(x), as in the reference, with a relative error of up to 1.2e-4. */
 PL_INLINE float pl_logistic(float x) {
   float e = pl_exp_low(pl_float_of(pl_bits_of(x) | 0x80000000u));
   return (x < 0.0f ? e : 1.0f) / (x < -9.0f ? 1.0f : 1.0f + e);
 }
-/* x Phi(x) = max(x, 0) + b Phi(b) with b = -|x|.  Phi(b) exp(b^2 / 2) is a quotient of polynomials, fitted on
- * [-14.6, 0]; below that exp gives 0.  -infinity times 0 is NaN, as in the reference. */
+/* x Phi(x) = max(x, 0) + b Phi(b) with b = -|x|.  Phi(b) exp(b^2 / 2) is approximated by a quotient of polynomials,
+ * fitted on [-14.6, 0]; below, exp() gives 0.  -infinity times 0 is NaN, as in the reference. */
 PL_INLINE float pl_gelu(float x) {
   float below = pl_float_of(pl_bits_of(x) | 0x80000000u), b = below < -14.6f ? -14.6f : below;
   float p = -0.0171928573f, q = 0.0431007743f;
@@ -100,7 +100,7 @@ PL_INLINE float pl_gelu(float x) {
 PL_INLINE float pl_log(float x) {
   int tiny = x < 0x1p-126f;
   uint32_t bits = pl_bits_of(x);
-  bits = tiny ? pl_bits_of((float)(int32_t)bits) : bits; /* a subnormal number in units of the least one */
+  bits = tiny ? pl_bits_of((float)(int32_t)bits) : bits; /* a subnormal number, in units of 2^-149 */
   int32_t n = (int32_t)(bits - 0x3F3504F3u) >> 23;
   float f = pl_float_of(bits - ((uint32_t)n << 23)) - 1.0f;
   float e = (float)(n - (tiny ? 149 : 0)), z = f * f;
@@ -119,8 +119,8 @@ PL_INLINE float pl_log(float x) {
   r = x > 0.0f ? r : x == 0.0f ? -INFINITY : NAN;
   return x <= 3.402823466e38f ? r : x; /* infinity and NaN */
 }
-/* 2 / pi, 32 bits each, 8 further than those before, the first from the bit of 2^15 on.  x / (pi / 2) modulo 4 is the
- * product of x and 96 of these bits. */
+/* The bits of 2 / pi: each word has 32 of them and begins 8 bits after the one before, the first at the bit of 2^15.
+ * For any x, x / (pi / 2) modulo 4 is the product of x and 96 of these bits. */
 static const uint32_t pl_two_over_pi[] = {
     0x0000a2f9u, 0x00a2f983u, 0xa2f9836eu, 0xf9836e4eu, 0x836e4e44u, 0x6e4e4415u, 0x4e441529u, 0x441529fcu,
     0x1529fc27u, 0x29fc2757u, 0xfc2757d1u, 0x2757d1f5u, 0x57d1f534u, 0xd1f534ddu, 0xf534ddc0u, 0x34ddc0dbu,
@@ -139,7 +139,7 @@ PL_INLINE float pl_sin_turned(float r, uint32_t quadrant) {
 }
 /* sin(x + quarter pi / 2) for |x| < PL_TURNS_MAX */
 #if defined(__FMA__) || defined(__aarch64__) || defined(__ARM_FEATURE_FMA)
-/* pi / 2 is the sum of three numbers, whose products with the quadrant are subtracted without rounding. */
+/* pi / 2 is the sum of three numbers, so that subtracting each one's product with the quadrant is exact. */
 #define PL_TURNS_MAX 8192.0f
 PL_INLINE float pl_sin_shifted(float x, int quarter) {
   float t = PL_FMA(x, 0.636619747f, 12582912.0f); /* 1.5 2^23: the sum's low bits are the quadrant */

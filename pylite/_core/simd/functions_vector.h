@@ -1,6 +1,6 @@
 /* The most frequent functions of functions.h with intrinsics, within the same error bounds; included by
- * portable_unary.h alone.  gcc compiles each minimum to two comparisons and a select.  Scaling by a power of two, and
- * approximate division on Arm, have no C expression. */
+ * portable_unary.h alone.  Plain C is slower: gcc compiles a minimum to two comparisons and a select, and C cannot
+ * express scaling by a power of two, or Arm's approximate division. */
 #if defined(__aarch64__)
 #include "arm/addend_neon.h"
 #elif defined(__ARM_NEON)
@@ -26,7 +26,7 @@ typedef float32x4_t vf;
 PL_INLINE vf v_or_ps(vf a, vf b) {
   return vreinterpretq_f32_u32(vorrq_u32(vreinterpretq_u32_f32(a), vreinterpretq_u32_f32(b)));
 }
-/* Two steps of Newton's method from 8 bits: a division takes as long as thirty products. */
+/* a / b by two steps of Newton's method from an 8-bit estimate: a division takes as long as thirty products. */
 PL_INLINE vf v_div_ps(vf a, vf b) {
   vf r = vrecpeq_f32(b);
   r = vmulq_f32(r, vrecpsq_f32(b, r));
@@ -39,7 +39,7 @@ PL_INLINE vf v_scaled(vf p, vf n) { /* in two steps: 2^n alone may be out of ran
   const int32x4_t whole = vcvtq_s32_f32(n), half = vshrq_n_s32(whole, 1);
   return vmulq_f32(vmulq_f32(p, v_power(half)), v_power(vsubq_s32(whole, half)));
 }
-/* The same; where Newton's method gives NaN, as for 0 and infinity, the estimate is exact. */
+/* 1 / sqrt(x) by two steps of Newton's method, which gives NaN for 0 and infinity: there the estimate is exact. */
 PL_INLINE vf v_rsqrt(vf x) {
   const vf y = vrsqrteq_f32(x);
   vf r = vmulq_f32(y, vrsqrtsq_f32(vmulq_f32(x, y), y));
@@ -61,7 +61,7 @@ typedef __m256 vf;
 enum { V_WIDTH = sizeof(vf) / 4 };
 #define V_ALL(f) V(set1_ps)(f)
 #define V_FMA(a, b, c) V(fmadd_ps)(a, b, c)
-/* c: one number; b: no constant */
+/* a b + c for one number c; b must not be a constant */
 #if defined(__aarch64__)
 #define V_FMA1(a, b, c) V_FMA(a, b, PL_ADDEND(c, b))
 #else
@@ -78,7 +78,7 @@ static const float v_powers[32] = {
     1.21524739f, 1.24185777f, 1.26905096f, 1.29683959f, 1.32523668f, 1.35425556f, 1.38390994f, 1.41421354f,
     1.44518077f, 1.47682619f, 1.50916445f, 1.54221082f, 1.5759809f, 1.61049032f, 1.64575553f, 1.68179286f,
     1.71861935f, 1.75625217f, 1.79470909f, 1.8340081f, 1.87416768f, 1.91520655f, 1.95714414f};
-/* x = (n + i / 32) log(2) + r; 2^(i / 32) is looked up, and scalef multiplies by 2^n. */
+/* Splits x = (n + i / 32) log(2) + r, and returns 2^(i / 32), looked up; callers multiply by 2^n (scalef). */
 PL_INLINE vf v_split(vf x, vf *n, vf *r) {
   const vf magic = V_ALL(393216.0f); /* 1.5 2^18: the sum's low bits are the nearest thirty-second */
   vf t = V_FMA(x, V_ALL(1.44269504f), magic);
@@ -101,7 +101,7 @@ PL_INLINE vf v_elu(vf x) {
   return V_BELOW(x, 0.0f, V_FMA(power, r, V(sub_ps)(power, V_ALL(1.0f))), x);
 }
 
-/* log(m 2^n) with m in [3 / 4, 3 / 2): m = (1 + r) / v_inverses[i] where the first five bits of its fraction are i */
+/* log(m 2^n) with m in [3 / 4, 3 / 2): m = (1 + r) / v_inverses[i], i being the first five bits of its fraction */
 static const float v_inverses[32] = {
     1.0f, 0.955223858f, 0.927536249f, 0.901408434f, 0.876712322f, 0.853333354f, 0.83116883f, 0.810126603f,
     0.790123463f, 0.771084309f, 0.752941191f, 0.735632181f, 0.719101131f, 0.703296721f, 0.688172042f, 0.673684239f,
@@ -122,26 +122,27 @@ PL_INLINE vf v_log(vf x) {
   vf p = V_FMA1(V_FMA1(V_ALL(-0.2439529f), r, 0.333365917f), r, -0.500001252f);
   p = V_FMA(p, V(mul_ps)(r, r), r);
   p = V(add_ps)(p, _mm512_permutex2var_ps(V(loadu_ps)(v_logs), i, V(loadu_ps)(v_logs + 16)));
-  /* NaN stays NaN; 0 gives -infinity, a negative number NaN, infinity itself. */
+  /* NaN and infinity stay as they are; 0 gives -infinity, a negative number NaN. */
   return _mm512_fixupimm_ps(V_FMA(n, V_ALL(0.693147181f), p), x, _mm512_set1_epi32(0x03530422), 0);
 }
 
-/* One step of Newton's method from 14 bits; where it gives NaN, as for 0 and infinity, the estimate is exact. */
+/* 1 / sqrt(x) by one step of Newton's method from 14 bits; it gives NaN for 0 and infinity, where the estimate is
+ * exact. */
 PL_INLINE vf v_rsqrt_normal(vf x) {
   vf y = _mm512_rsqrt14_ps(x), e = V(fnmadd_ps)(V(mul_ps)(x, y), y, V_ALL(1.0f));
   vf r = V_FMA(V(mul_ps)(y, V_ALL(0.5f)), e, y);
   return _mm512_mask_mov_ps(r, _mm512_cmp_ps_mask(r, r, _CMP_UNORD_Q), y);
 }
-/* Subnormal numbers, for which CPUs take long, become 2^150 times as large, with their sign. */
+/* Multiplies subnormal numbers, which are slow to compute with, by 2^150; returns which ones these are. */
 PL_INLINE __mmask16 v_tiny(vf x, vf *large) {
   const __m512i twice = _mm512_slli_epi32(_mm512_castps_si512(x), 1);
   const __mmask16 tiny = _mm512_fpclass_ps_mask(x, 0x20);
   *large = _mm512_mask_or_ps(x, tiny, _mm512_cvtepi32_ps(twice), _mm512_and_ps(x, V_ALL(-0.0f)));
   return tiny;
 }
-/* sqrt(x) rounded to nearest, from a reciprocal root of 14 bits: one step of Newton's method, then what the square
- * lacks.  For numbers from 2^-100 on that gives the same for each estimate within 2^-14; the division unit would take
- * twice as long.  Zeros and infinity stay as they are, negative numbers give NaN. */
+/* sqrt(x) rounded to nearest, for x >= 2^-100: one step of Newton's method from a 14-bit reciprocal root, then a
+ * correction by the remainder.  The result is the same for every estimate within 2^-14.  The division unit would take
+ * twice as long.  Zeros and infinity stay as they are; negative numbers give NaN. */
 #define LEAST_ROOT 0x0D800000 /* the bits of 2^-100 */
 PL_INLINE vf v_root(vf x) {
   const vf y = _mm512_rsqrt14_ps(x), half = V(mul_ps)(y, V_ALL(0.5f)), s = V(mul_ps)(x, y);
@@ -149,7 +150,7 @@ PL_INLINE vf v_root(vf x) {
   const vf r = V_FMA(V(fnmadd_ps)(nearer, nearer, x), V_FMA(half, e, half), nearer);
   return _mm512_fixupimm_ps(r, x, _mm512_set1_epi32(0x03530122), 0);
 }
-PL_INLINE __mmask16 v_below_root(vf x) { /* not of zeros */
+PL_INLINE __mmask16 v_below_root(vf x) { /* which numbers other than 0 are too small for v_root */
   const __m512i less = _mm512_sub_epi32(_mm512_slli_epi32(_mm512_castps_si512(x), 1), _mm512_set1_epi32(1));
   return _mm512_cmplt_epu32_mask(less, _mm512_set1_epi32(2 * LEAST_ROOT - 1));
 }
@@ -166,11 +167,11 @@ PL_INLINE vf v_exp_low(vf x) {
   p = V_FMA1(p, r, 0.49999148f);
   p = V_FMA1(p, r, 0.9999997f);
   p = V_FMA1(p, r, 1.0f);
-  const __m256i power = _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23); /* 0 for NaN, whose low bits t would have */
+  const __m256i power = _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23); /* 0 for NaN, so that it stays NaN */
   p = _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), power));
   return _mm256_andnot_ps(_mm256_cmp_ps(x, V_ALL(PL_LEAST_EXP), _CMP_LT_OQ), p);
 }
-/* as pl_expm1 below 0, else x */
+/* pl_expm1(x) below 0, else x */
 PL_INLINE vf v_elu(vf x) {
   const vf magic = V_ALL(12583039.0f), below = V_MAX(V_MIN(x, 0.0f), -20.0f); /* 1.5 2^23 + 127 */
   const vf t = V_FMA(below, V_ALL(1.44269504f), magic), n = V(sub_ps)(t, magic);
@@ -184,7 +185,7 @@ PL_INLINE vf v_elu(vf x) {
   p = V_FMA(p, V(mul_ps)(r, r), r);
   return V_BELOW(x, 0.0f, V_FMA(power, p, V(sub_ps)(power, V_ALL(1.0f))), x);
 }
-/* One step of Newton's method from 12 bits, within 3e-7; as above. */
+/* As above, from a 12-bit estimate, with a relative error below 3e-7. */
 PL_INLINE vf v_rsqrt_normal(vf x) {
   vf y = _mm256_rsqrt_ps(x), e = V(fnmadd_ps)(V(mul_ps)(x, y), y, V_ALL(1.0f));
   vf r = V_FMA(V(mul_ps)(y, V_ALL(0.5f)), e, y);
@@ -228,7 +229,7 @@ PL_INLINE vf v_sqrt(vf x) {
 #if defined(__AVX512F__)
   const __mmask16 below = v_below_root(x);
   if (__builtin_expect(!below, 1)) return v_root(x);
-  const __mmask16 normal = below & (__mmask16)~v_tiny(x, &large); /* also become 2^150 times as large */
+  const __mmask16 normal = below & (__mmask16)~v_tiny(x, &large); /* multiply these by 2^150, too */
   const __m512i bits = _mm512_castps_si512(large);
   large = _mm512_castsi512_ps(_mm512_mask_add_epi32(bits, normal, bits, _mm512_set1_epi32(150 << 23)));
   const vf r = v_root(large);
@@ -242,23 +243,22 @@ PL_INLINE vf v_sqrt(vf x) {
 }
 #endif
 #if defined(__ARM_NEON)
-/* exp(-b^2 / 2) for LEAST_GELU <= b <= 0 as a factor of larger numbers: within 1.3e-7 of it for that square, and 0
- * instead of denormal numbers, from LEAST_GELU on: the exponent's bits are then 0.  Its polynomial is that of
- * softmax_neon.c for b^2, which saves a product. */
+/* exp(-b^2 / 2) for LEAST_GELU <= b <= 0, within 1.3e-7, and 0 instead of subnormal numbers, because the exponent's
+ * bits are 0 from LEAST_GELU on.  The polynomial of softmax_neon.c, restated for b^2, which saves a product. */
 #define LEAST_GELU (-13.27f)
 PL_INLINE vf v_bell(vf b) {
   const vf magic = V_ALL(12583039.0f), z = vmulq_f32(b, b); /* 1.5 2^23 + 127 */
   vf n = V_FMA1(V_ALL(-0.72134752f), z, 12583039.0f);
   const vf power = vreinterpretq_f32_s32(vshlq_n_s32(vreinterpretq_s32_f32(n), 23));
   n = vsubq_f32(n, magic);
-  const vf r = V_FMA(n, V_ALL(1.386294361f), z); /* -2 times what exp() is still taken of */
+  const vf r = V_FMA(n, V_ALL(1.386294361f), z); /* -2 times the reduced argument of exp() */
   vf p = V_FMA1(V_ALL(8.290272e-3f / -32), r, 4.189816e-2f / 16);
   p = V_FMA1(p, r, 0.16667639f / -8);
   p = V_FMA1(p, r, 0.49999148f / 4);
   p = V_FMA1(p, r, 0.9999997f / -2);
   return V_FMA(p, vmulq_f32(r, power), power);
 }
-/* as pl_expm1 below 0, else x */
+/* pl_expm1(x) below 0, else x */
 PL_INLINE vf v_elu(vf x) {
   const vf magic = V_ALL(12583039.0f), below = V_MAX(V_MIN(x, 0.0f), -20.0f);
   vf n = V_FMA1(V_ALL(1.44269504f), below, 12583039.0f);
@@ -276,8 +276,8 @@ PL_INLINE vf v_elu(vf x) {
 #else
 #define LEAST_GELU (-14.6f)
 #if defined(__AVX512F__)
-/* As v_exp_low of -b^2 / 2: its n and power for the square, and r is -2 times what exp() is still taken of.  Results
- * below the normal range are subnormal, or 0 where these are flushed. */
+/* v_exp_low(-b^2 / 2), restated for b^2: r is -2 times the reduced argument.  Results below the normal range are
+ * subnormal, or 0 if the thread flushes them. */
 PL_INLINE vf v_bell(vf b) {
   const vf magic = V_ALL(393216.0f), z = V(mul_ps)(b, b), t = V_FMA(z, V_ALL(-0.72134752f), magic);
   const vf n = V(sub_ps)(t, magic), r = V_FMA(n, V_ALL(1.386294361f), z);
@@ -290,7 +290,7 @@ PL_INLINE vf v_bell(vf b) { return v_exp_low(V(mul_ps)(V(mul_ps)(b, b), V_ALL(-0
 #endif
 #endif
 #if defined(__AVX2__) && !defined(__AVX512F__)
-#define MOST_EXP 88.7228f /* the largest number whose exp() is finite, almost */
+#define MOST_EXP 88.7228f /* just below the largest number whose exp() is finite */
 PL_INLINE vf v_exp(vf x) {
   const __m256 beyond = _mm256_cmp_ps(x, V_ALL(MOST_EXP), _CMP_GT_OQ);
   return _mm256_blendv_ps(v_exp_low(V_MIN(x, MOST_EXP)), V_ALL(INFINITY), beyond);
@@ -298,7 +298,7 @@ PL_INLINE vf v_exp(vf x) {
 #else
 PL_INLINE vf v_exp(vf x) { return v_exp_low(V_MIN(x, 89.0f)); }
 #endif
-/* as pl_tanh */
+/* see pl_tanh */
 PL_INLINE vf v_tanh(vf x) {
   x = V_MAX(V_MIN(x, 8.44f), -8.44f);
   vf z = V(mul_ps)(x, x);
@@ -310,12 +310,12 @@ PL_INLINE vf v_tanh(vf x) {
   vf y = V(div_ps)(V(mul_ps)(x, V_FMA1(p, z, 1.0f)), V_FMA1(q, z, 1.0f));
   return V_MAX(V_MIN(y, 1.0f), -1.0f);
 }
-/* below -9 as pl_logistic */
+/* see pl_logistic */
 PL_INLINE vf v_logistic(vf x) {
   vf e = v_exp_low(V(or_ps)(x, V_ALL(-0.0f))), one = V_ALL(1.0f);
   return V_QUOTIENT(x, -9.0f, e, V_BELOW(x, 0.0f, e, one), V(add_ps)(one, e));
 }
-/* as pl_gelu */
+/* see pl_gelu */
 PL_INLINE vf v_gelu(vf x) {
 #if defined(__AVX512F__)
   const vf b = _mm512_range_ps(x, V_ALL(LEAST_GELU), 0xE); /* the smaller magnitude, negative; the bound for NaN */
@@ -340,7 +340,7 @@ PL_INLINE vf v_hard_swish(vf x) {
   return V(mul_ps)(x, V(mul_ps)(gate, V_ALL(1.0f / 6.0f)));
 }
 
-#if defined(__aarch64__) /* `count` vectors, which do not wait for one another */
+#if defined(__aarch64__) /* computes `count` independent vectors at once */
 #define SEVERAL_VECTORS(function, count) \
   for (; i + (count) * V_WIDTH <= n; i += (count) * V_WIDTH) { \
     vf v[count]; \

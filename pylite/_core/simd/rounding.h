@@ -1,7 +1,7 @@
-/* The rounding rules and fixed-point functions of docs/numerics.md, for every kernel.
+/* The rounding rules and fixed-point functions of docs/numerics.md, for all kernels.
  *
- * Static inline and free of branches where the compiler is to vectorise.  pylite/fixed_point.py is the same in
- * Python.  Signed arithmetic wraps (-fwrapv) and >> of negatives is arithmetic. */
+ * They have no branches, so that compilers can vectorise loops that call them.  pylite/numerics/fixed_point.py has the
+ * same rules in Python.  Signed arithmetic wraps (-fwrapv), and >> of a negative number is arithmetic. */
 #ifndef PYLITE_ROUNDING_H
 #define PYLITE_ROUNDING_H
 #include <math.h>
@@ -18,13 +18,13 @@ PL_INLINE int pl_clz32(uint32_t x) { return x ? __builtin_clz(x) : 32; }
 
 /* ---- section 2: multiply and round ---- */
 
-/* SRDHM.  (ab + 2^30) >> 31 rounds as the definition does for either sign of ab. */
+/* SRDHM.  (ab + 2^30) >> 31 equals its definition for both signs of ab. */
 PL_INLINE int32_t pl_srdhm(int32_t a, int32_t b) {
   int32_t r = (int32_t)((uint64_t)((int64_t)a * b + (1 << 30)) >> 31);
   return (a == b) & (a == INT32_MIN) ? INT32_MAX : r;
 }
-/* SRDHM for a multiplier m > -2^31, which cannot saturate.  The low half of a logical shift is that of an
- * arithmetic one, and AVX2 has only the former in 64 bits. */
+/* SRDHM for a multiplier m > -2^31, which cannot saturate.  It shifts logically, because AVX2 has no arithmetic shift
+ * of 64 bits; the low 32 bits of both are equal. */
 PL_INLINE int32_t pl_mul_high(int32_t x, int32_t m) {
   return (int32_t)((uint64_t)((int64_t)x * m + (1 << 30)) >> 31);
 }
@@ -35,15 +35,15 @@ PL_INLINE int32_t pl_rdbpot(int32_t x, int k) {
   int32_t mask = (int32_t)((1u << k) - 1);
   return (x >> k) + ((x & mask) > (mask >> 1) + (x < 0));
 }
-/* RDBPOT in 16 bits, 0 <= k <= 31: beyond 15 bits nothing is left of its mask. */
+/* RDBPOT in 16 bits, 0 <= k <= 31.  For k > 15 the mask overflows to 0 in 16 bits. */
 PL_INLINE int32_t pl_rdbpot16(int32_t x, int k) { return k > 15 ? (x < 0 ? -1 : 1) : pl_rdbpot(x, k); }
-/* RDBPOT with any k, as DIV uses it: counts modulo 32 for the value and modulo 64 for the mask (section 5). */
+/* RDBPOT with any k, as in DIV: k counts modulo 32 for the value and modulo 64 for the mask (section 5). */
 PL_INLINE int32_t pl_rdbpot_any(int32_t x, int k) {
   int32_t mask = k & 32 ? -1 : (int32_t)((1u << (k & 31)) - 1);
   return (x >> (k & 31)) + ((x & mask) > (mask >> 1) + (x < 0));
 }
 
-/* QuantizeMultiplier: (m, e) with d ~ m * 2^(e - 31); false where d is no number. */
+/* QuantizeMultiplier: (m, e) with d ~ m * 2^(e - 31); returns 0 if d is infinite or NaN. */
 PL_INLINE int pl_quantize_multiplier(double d, int32_t *m, int32_t *e) {
   int exponent;
   double fraction = frexp(d, &exponent);
@@ -68,15 +68,15 @@ PL_INLINE int32_t pl_mbqm32(int32_t x, int32_t m, int e) {
 PL_INLINE int32_t pl_mbqm_small(int32_t x, int32_t m, int e) { return pl_rdbpot(pl_mul_high(x, m), -e); } /* e <= 0 */
 PL_INLINE int32_t pl_mbqm_large(int32_t x, int32_t m, int e) { return pl_mul_high(pl_shl32(x, e), m); }   /* e >= 0 */
 
-/* MBQM64, -31 <= e <= 14; pl_multiplier16(m) once, then pl_mbqm64 for each accumulator. */
+/* MBQM64, -31 <= e <= 14: call pl_multiplier16(m) once, then pl_mbqm64 for each accumulator. */
 PL_INLINE int32_t pl_multiplier16(int32_t m) { return m < 0x7FFF0000 ? (m + (1 << 15)) >> 16 : 0x7FFF; }
 PL_INLINE int32_t pl_mbqm64(int64_t x, int32_t m16, int e) {
   return (int32_t)((x * m16 + ((int64_t)1 << (14 - e))) >> (15 - e));
 }
 
 /* ---- real numbers to integers, halves away from zero ----
- * Adding the number just below one half and truncating rounds exactly (for 0.49999999999999994 too), and vectorises.
- * A value that is out of range becomes INT32_MIN, in C everywhere what x86-64's conversion gives. */
+ * Adding the largest number below one half, then truncating, rounds exactly (0.49999999999999994, too) and vectorises.
+ * A value out of range becomes INT32_MIN on all CPUs, as x86-64's conversion gives. */
 PL_INLINE int32_t pl_round_away64(double v) {
   v = v + copysign(0.49999999999999994, v);
   return v > -2147483649.0 && v < 2147483648.0 ? (int32_t)v : INT32_MIN;
@@ -87,15 +87,15 @@ PL_INLINE int32_t pl_round_away32(float v) {
 }
 /* The rounding of hybrid operators (section 4): one half is added in float32, so 0.49999997 becomes 1. */
 PL_INLINE int32_t pl_round_half32(float v) { return (int32_t)(v + copysignf(0.5f, v)); }
-/* The gates of an LSTM that keeps them in 8 bits (section 10): the C library's float32 functions, cut off at Q15. */
+/* The activations of LSTMs with 8-bit gates (section 10): the C library's float32 functions, truncated to Q15. */
 PL_INLINE int32_t pl_logistic_q12(int32_t q) {
   return pl_min32((int32_t)(1.0f / (1.0f + expf((float)q * -0x1p-12f)) * 32768.0f), 32767);
 }
 PL_INLINE int32_t pl_tanh_scaled(int32_t q, float scale) {
   return pl_min32((int32_t)(tanhf((float)q * scale) * 32768.0f), 32767);
 }
-/* Zero point and scale with which hybrid operators quantize numbers from low to high, 0 among them, and what those are
- * multiplied by for it (section 4). */
+/* The zero point, which is returned, and the scale with which hybrid operators quantize numbers from low <= 0 to
+ * high >= 0; inverse: what numbers are multiplied by to quantize them (section 4). */
 PL_INLINE int32_t pl_quantization(float low, float high, int asymmetric, float *scale, float *inverse) {
   const float most = -low > high ? -low : high, span = asymmetric ? high - low : most;
   const int none = (low == 0) & (high == 0);
@@ -113,7 +113,7 @@ PL_INLINE int32_t pl_quantization(float low, float high, int asymmetric, float *
 /* FULLY_CONNECTED's rule: the float64 product of the accumulator and the quotient of scales (section 4). */
 PL_INLINE int32_t pl_scale_f64(int64_t acc, double scale) { return pl_round_away64((double)acc * scale); }
 
-/* ---- section 2: fixed-point functions; `bits` is 16 or 32, a constant at every call, values are held in int32 ---- */
+/* ---- section 2: fixed-point functions.  bits: 16 or 32, a constant in each call; values of both are in int32 ---- */
 
 PL_INLINE int32_t pl_fx_max(int bits) { return (int32_t)((1u << (bits - 1)) - 1); }
 PL_INLINE int32_t pl_fx_wrap(int32_t v, int bits) { return bits == 16 ? (int16_t)v : v; }
@@ -126,7 +126,7 @@ PL_INLINE int32_t pl_fx_sub(int32_t a, int32_t b, int bits) {
 }
 PL_INLINE int32_t pl_fx_const(int32_t c, int bits) { return bits == 16 ? pl_rdbpot(c, 16) : c; }
 PL_INLINE int32_t pl_fx_one(int m, int bits) { return m == 0 ? pl_fx_max(bits) : (int32_t)1 << (bits - 1 - m); }
-/* times 2^k, saturating: to k fewer integer bits */
+/* x times 2^k, saturated: converts x to k fewer integer bits */
 PL_INLINE int32_t pl_fx_shl(int32_t x, int k, int bits) {
   int32_t limit = pl_fx_max(bits) >> k;
   return x > limit ? pl_fx_max(bits) : x < -limit ? -pl_fx_max(bits) - 1 : (int32_t)((uint32_t)x << k);
@@ -188,14 +188,14 @@ PL_INLINE int32_t pl_logistic_q(int32_t a, int m, int bits) {
   return a == 0 ? pl_fx_const(1 << 30, bits) : a > 0 ? p : pl_fx_sub(pl_fx_max(bits), p, bits);
 }
 
-/* 1 / x ~ r 2^-over, x > 0 in Qm; r is returned, in Q0 */
+/* Returns r in Q0, with 1 / x ~ r 2^-over, for x > 0 in Qm */
 PL_INLINE int32_t pl_reciprocal(int32_t x, int m, int *over) {
   int headroom = pl_clz32((uint32_t)x);
   *over = m - headroom;
   return pl_recip1p((int32_t)(((uint32_t)x << (headroom & 31)) - 0x80000000u), 32);
 }
 
-/* 1 / sqrt(v) ~ m 2^(e-31), v >= 0; e <= 0 */
+/* Returns m, with 1 / sqrt(v) ~ m 2^(e-31) and e <= 0, for v >= 0 */
 PL_INLINE int32_t pl_inv_sqrt(int32_t v, int *e) {
   int shift = 11;
   if (v <= 1) {
@@ -220,11 +220,11 @@ PL_INLINE int32_t pl_inv_sqrt(int32_t v, int *e) {
   return m;
 }
 
-/* ln(v), v >= 1 in Q12, result in Q5 */
 PL_INLINE int32_t pl_sat_add32(int64_t a, int64_t b) {
   int64_t s = a + b;
   return s > INT32_MAX ? INT32_MAX : s < INT32_MIN ? INT32_MIN : (int32_t)s;
 }
+/* ln(v), v >= 1 in Q12, result in Q5 */
 PL_INLINE int32_t pl_log_q(int32_t v) {
   const int32_t root_half = 1518500250, fourth_root_half = 1805811301, ln2 = 1488522236;
   const int32_t an = 117049297, ad = 127690142, ai = 1057819769, af = 638450708;

@@ -1,12 +1,13 @@
-/* The tasks of scanning.pyx: each walks over the rows begin .. end - 1 of its arrays.
- * The file is longer than others, since all tasks for rare ops are listed in one place. */
+/* The functions of sequential and rare ops, which scanning.pyx runs: each computes rows begin .. end - 1.
+ * The file is longer than others because the list at its end names all of them. */
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include "simd.h"
 
-/* p: arrays; n: integers; f: reals; each task lists them.  status: an error, see scanning.pyx. */
+/* The arguments of a task.  p: arrays; n: integers; f: reals; the comment above each task lists its own.  status: 0, or
+ * an error of scanning.Task.ERRORS. */
 typedef struct {
   const pl_slots *slots;
   void *p[6];
@@ -17,12 +18,12 @@ typedef struct {
 #define TASK(name) static void name(pl_task *t, ptrdiff_t begin, ptrdiff_t end)
 #define P(T, i) ((T *)t->p[i])
 #if defined(__GNUC__) && !defined(__clang__)
-#define PL_FAST __attribute__((optimize("O2", "tree-vectorize"))) /* the rest of the module is compiled for size */
+#define PL_FAST __attribute__((optimize("O2", "tree-vectorize"))) /* the module is compiled for size */
 #else
 #define PL_FAST
 #endif
 
-/* The types that tasks distinguish; scanning.pyx finds their numbers by name. */
+/* The types that tasks distinguish; scanning.pyx looks up their numbers by name. */
 #define PL_TYPES(X) \
   X(float32, float) X(int8, int8_t) X(uint8, uint8_t) X(int16, int16_t) X(int32, int32_t) X(int64, int64_t)
 #define X(name, T) PL_##name,
@@ -33,8 +34,8 @@ static const char *const pl_type_names[] = {PL_TYPES(X) 0};
 #undef X
 
 /* ---- CUMSUM ---- */
-/* y[i] = x[0] + ... + x[i] over n elements, each a run of `inner`; step: the run after, which may lie before;
- * exclusive: without x[i].  type: PL_float32, PL_int32 or PL_int64; steps in elements. */
+/* y[i] = x[0] + ... + x[i] for n elements, each a run of `inner` numbers of `type`; step: from one run to the next, in
+ * numbers, negative to sum in reverse; exclusive: without x[i].  type: PL_float32, PL_int32 or PL_int64. */
 #define PL_CUMSUM(T) { \
     const T *x = vx, *term; \
     T *y = vy, sum = 0; \
@@ -62,7 +63,7 @@ static void pl_cumsum(int type, size_t n, size_t inner, ptrdiff_t step, int excl
 
 /* ---- TOPK_V2 ---- */
 typedef struct { int64_t key, index; } pl_ranked;
-/* An integer for element i that orders elements as they are ordered; equal elements have equal keys.  NaN is last. */
+/* A sort key for element i: keys compare as the elements do, and equal elements have equal keys.  NaN is lowest. */
 PL_FAST static int64_t pl_key(int type, const void *x, size_t i) {
   switch (type) {
     case PL_float32: {
@@ -79,9 +80,9 @@ PL_FAST static int64_t pl_key(int type, const void *x, size_t i) {
     default: return ((const int64_t *)x)[i];
   }
 }
-/* does a come after b: is it smaller, or as large and later? */
+/* Does a come after b, because it is smaller, or equal and later? */
 PL_FAST static int pl_after(pl_ranked a, pl_ranked b) { return a.key < b.key || (a.key == b.key && a.index > b.index); }
-/* a heap whose first entry comes after all others: replace that entry by v */
+/* Replaces the first entry of a heap, which comes after all others, by v. */
 PL_FAST static void pl_sift(pl_ranked *heap, size_t n, pl_ranked v) {
   size_t node = 0;
   for (size_t child; (child = 2 * node + 1) < n; node = child) {
@@ -91,7 +92,7 @@ PL_FAST static void pl_sift(pl_ranked *heap, size_t n, pl_ranked v) {
   }
   heap[node] = v;
 }
-/* the first index from i on whose element is above that at `least`, or where one of both is NaN; n: there is none */
+/* The first index from i on whose element exceeds x[least], or is not comparable with it (NaN); n if there is none. */
 #define PL_NEXT(T) { \
     const T *v = x; \
     const T bound = v[least]; \
@@ -106,7 +107,7 @@ PL_FAST static size_t pl_next_above(int type, size_t n, size_t i, size_t least, 
     default: return n;
   }
 }
-/* heap[0 .. k) = the k largest of n elements, in order */
+/* heap[:k] = the k largest of n elements, in descending order. */
 PL_FAST static void pl_top_k(int type, size_t n, size_t k, const void *x, pl_ranked *heap) {
   size_t count = 0;
   for (size_t i = 0; i < n && k; i++) {
@@ -163,7 +164,7 @@ static void pl_skip(uint32_t counter[4], uint64_t count) {
     count = (count >> 32) + (sum >> 32);
   }
 }
-/* in [0, 1): 23 and 52 random bits of a mantissa */
+/* Uniform numbers in [0, 1), from 23 and 52 random bits. */
 static float pl_unit_f32(uint32_t bits) {
   float f;
   bits = (bits & 0x7FFFFF) | 127u << 23;
@@ -176,7 +177,7 @@ static double pl_unit_f64(uint32_t high, uint32_t low) {
   memcpy(&d, &bits, 8);
   return d - 1.0;
 }
-/* Two numbers of the standard normal distribution, by Box and Muller. */
+/* Two standard normal numbers from two words of random bits, by Box and Muller. */
 static void pl_normal(uint32_t a, uint32_t b, float out[2]) {
   float u = pl_unit_f32(a), v = (float)(2.0 * 3.14159265358979323846 * pl_unit_f32(b));
   float r = sqrtf(-2.0f * logf(u < 1e-7f ? 1e-7f : u));
@@ -210,26 +211,27 @@ TASK(top_k) {
     }
   }
 }
-/* the sum of squares of the channels from c - radius to c + radius */
+/* y[c] = the sum of the squares of channels c - radius to c + radius. */
 PL_FAST static void pl_near_squares(ptrdiff_t n, ptrdiff_t radius, const float *restrict x, float *restrict y) {
   memset(y, 0, (size_t)n * sizeof *y);
   for (ptrdiff_t i = -radius; i <= radius; i++)
     for (ptrdiff_t c = i < 0 ? -i : 0; c < (i < 0 ? n : n - i); c++) y[c] += x[c + i] * x[c + i];
 }
-/* y = a y + b, or x y */
+/* y = x y, or a y + b if x is NULL. */
 PL_FAST static void pl_each(size_t n, const float *restrict x, float a, float b, float *restrict y) {
   if (x)
     for (size_t i = 0; i < n; i++) y[i] *= x[i];
   else
     for (size_t i = 0; i < n; i++) y[i] = a * y[i] + b;
 }
-/* y = x (bias + alpha s)^-beta, by way of its logarithm; p: x, y; n: channels, radius; f: bias, alpha, beta */
+/* y = x (bias + alpha s)^-beta, s being the sum of squares; computed as an exponential of logarithms.
+ * p: x, y; n: channels, radius; f: bias, alpha, beta */
 TASK(local_response) {
   const ptrdiff_t n = t->n[0], radius = t->n[1] < n ? t->n[1] : n - 1;
   const float beta = -(float)t->f[2];
-  const ptrdiff_t together = 1 + 1024 / n; /* rows */
+  const ptrdiff_t block = 1 + 1024 / n; /* rows at once */
   for (ptrdiff_t rows; begin < end; begin += rows) {
-    rows = end - begin < together ? end - begin : together;
+    rows = end - begin < block ? end - begin : block;
     const float *x = P(float, 0) + begin * n;
     float *y = P(float, 1) + begin * n;
     const size_t all = (size_t)(rows * n);
@@ -241,8 +243,9 @@ TASK(local_response) {
     pl_each(all, x, 1, 0, y);
   }
 }
-/* y[o, p, m, q] = x with the first lengths[b] elements along one of p and q turned round, b: the index along the other;
- * p: x, lengths, y; n: p, m, q, bytes of an element, p is the one that is turned round, bytes of a length */
+/* y[o, p, m, q] = x with its first lengths[b] elements reversed along the axis p or q, b being the index along the
+ * other;
+ * p: x, lengths, y; n: sizes of p, m and q, bytes of an element, is p the reversed axis?, bytes of a length */
 TASK(reverse_sequence) {
   const int64_t *n = t->n;
   for (ptrdiff_t o = begin; o < end; o++)
@@ -261,8 +264,7 @@ TASK(reverse_sequence) {
           memcpy(P(char, 2) + target * n[3], P(char, 0) + source * n[3], (size_t)n[3]);
         }
 }
-/* y, sizes of dimensions as one operand has them, becomes what they are broadcast with x, the other's;
- * p: x, y; n: bytes of a size */
+/* Broadcasts the shape y with the shape x, in place; p: x, y; n: bytes of a size */
 TASK(broadcast_sizes) {
   for (ptrdiff_t i = begin; i < end; i++) {
     const int64_t a = t->n[0] == 4 ? P(int32_t, 0)[i] : P(int64_t, 0)[i];
@@ -271,7 +273,7 @@ TASK(broadcast_sizes) {
     else if (a != 1 && a != b) t->status = 2;
   }
 }
-/* float32 in [0, 1), or of the standard normal distribution; p: key and counter, y; n: elements of y, normal */
+/* Random float32, uniform in [0, 1) or standard normal; p: key and counter, y; n: elements of y, are they normal? */
 TASK(uniform) {
   uint32_t *state = P(uint32_t, 0), bits[4];
   float *y = P(float, 1), pair[2];
@@ -284,8 +286,8 @@ TASK(uniform) {
     }
   }
 }
-/* classes drawn with the probabilities whose logarithms are logits, up to a constant;
- * p: key and counter, logits, y, scratch of as many doubles as classes; n: batches, classes, samples, y is int64 */
+/* Draws classes with probabilities proportional to exp(logits);
+ * p: key and counter, logits, y, scratch of one double per class; n: batches, classes, samples, is y int64? */
 TASK(multinomial) {
   uint32_t *state = P(uint32_t, 0), counter[4], bits[4];
   const float *logits = P(float, 1);
@@ -320,7 +322,8 @@ TASK(multinomial) {
     }
   }
 }
-/* p: state, the later state, bits; n: uint32 in a state (4 or 6), in bits; 1 for Threefry, 0 for Philox */
+/* Random bits; p: state, next state, bits; n: uint32 of a state (4 or 6), uint32 of bits, 1 for Threefry or 0 for
+ * Philox */
 TASK(random_bits) {
   uint32_t *state = P(uint32_t, 0), *later = P(uint32_t, 1), out[4];
   const int upper = t->n[0] == 6 ? 4 : 0, width = t->n[2] ? 2 : 4;
@@ -335,9 +338,10 @@ TASK(random_bits) {
   later[2] = counter[0];
   later[3] = counter[1];
 }
-/* Which of n[0] elements of type n[2] and n[3] bytes are different ones.  p: x; slots, int32, n[1] of them,
- * a power of two above n[0]; the places of the different ones, int32, in order; for each element which of them it is,
- * int32 or int64 (n[4] bytes); how many there are, int64; the different ones.  No NaN equals another. */
+/* Finds the distinct elements of x, in the order of their first occurrence; no NaN equals another.
+ * p: x; scratch for a hash table, int32 (n[1]); scratch for the indices of distinct elements, int32; for each element
+ * of x the index of its distinct element, int32 or int64; their number, int64; the distinct elements.
+ * n: elements of x, size of the hash table (a power of two above n[0]), type, bytes of an element, bytes of an index */
 TASK(unique) {
   const int64_t n = t->n[0], last = t->n[1] - 1;
   const int type = (int)t->n[2];
@@ -350,7 +354,7 @@ TASK(unique) {
     const int nan = type == PL_float32 && P(float, 0)[i] != P(float, 0)[i];
     int64_t slot = (int64_t)((uint64_t)key * 0x9E3779B97F4A7C15u >> 32) & last;
     int32_t which = count;
-    if (!nan) { /* a NaN is looked for by none: many of them would make the search take n steps each */
+    if (!nan) { /* a NaN is not entered in the table, where many equal keys would make each search take n steps */
       while (slots[slot] >= 0 && pl_key(type, t->p[0], (size_t)places[slots[slot]]) != key) slot = (slot + 1) & last;
       if (slots[slot] < 0) slots[slot] = count;
       which = slots[slot];
@@ -364,7 +368,7 @@ TASK(unique) {
   }
   P(int64_t, 4)[0] = count;
 }
-/* y[r, j] = sum w[j, i] x[r, i], added up in float64; p: x, w (float64), y; n: columns of w, rows of w */
+/* y[r, j] = sum w[j, i] x[r, i], in float64; p: x, w (float64), y; n: columns of w, rows of w */
 TASK(project) {
   const int64_t n = t->n[0], m = t->n[1];
   for (ptrdiff_t r = begin; r < end; r++)
@@ -374,7 +378,7 @@ TASK(project) {
       P(float, 2)[r * m + j] = (float)total;
     }
 }
-/* each row of y by the Hadamard matrix of its length, a power of two, over its square root; p: y; n: length */
+/* Multiplies each row of y by the normalized Hadamard matrix, in place; p: y; n: length of a row, a power of two */
 TASK(hadamard) {
   const int64_t n = t->n[0];
   for (ptrdiff_t r = begin; r < end; r++) {
@@ -389,7 +393,7 @@ TASK(hadamard) {
     for (int64_t j = 0; j < n; j++) row[j] *= 1 / sqrtf((float)n);
   }
 }
-/* p: x, float32; f: the largest magnitude allowed */
+/* Fails if a number of x exceeds the largest magnitude allowed; p: x, float32; f: this magnitude */
 TASK(require_within) {
   for (ptrdiff_t i = begin; i < end; i++)
     if (fabs(P(float, 0)[i]) > t->f[0]) t->status = 3;

@@ -1,8 +1,8 @@
-/* wide_unary and wide_binary: element-wise ops on any types, for combinations without micro-kernels of their own.
+/* wide_unary and wide_binary: element-wise ops on any types, for combinations that have no micro-kernel.
  *
- * A block of elements is loaded as int64 or double, goes through the op, and is stored as any type.  Integers wrap when
- * they are stored; float16, bfloat16 and float32 are rounded once from double, which is the result of float32
- * arithmetic for a single operation.  CAST is the op that does nothing. */
+ * Elements are loaded as int64 or double, block by block, and stored as any type.  Integers wrap when they are stored.
+ * float16, bfloat16 and float32 are rounded once, from double; for a single operation this gives the result of float32
+ * arithmetic.  CAST is the op that does nothing. */
 #include "common.h"
 #include "casts.h"
 #include "simd.h"
@@ -16,7 +16,7 @@ typedef struct { int32_t op, x_type, y_type; } parameters; /* indices into the t
 
 /* ---- the ops of one operand, in place ---- */
 typedef void (*unary_fn)(size_t n, void *v);
-typedef struct { const char *name; unary_fn of_int, of_real; } unary_op; /* NULL: not for such types */
+typedef struct { const char *name; unary_fn of_int, of_real; } unary_op; /* NULL: not defined for these types */
 
 #define UNARY(name, WIDE, expression) \
   static void name(size_t n, void *v) { \
@@ -64,7 +64,7 @@ void wide_unary(size_t n, const void *vx, void *vy, const void *vp) {
   const char *x = vx;
   char *y = vy;
   block v;
-  if (op == unchanged && from == to) { /* keeps what double would not: imaginary parts, the bits of NaN */
+  if (op == unchanged && from == to) { /* double would lose imaginary parts and the bits of NaN */
     memcpy(y, x, n * (size_t)from->size);
     return;
   }
@@ -77,19 +77,19 @@ void wide_unary(size_t n, const void *vx, void *vy, const void *vp) {
 }
 
 /* ---- the ops of two operands ---- */
-/* bits: of the type, which limits a shift; a_step, b_step: 0 where the operand is one element.  Comparisons write
- * int64. */
+/* bits: of the type, which limits shifts; a_step, b_step: 1, or 0 if the operand is one element.  Comparisons write
+ * int64 0 or 1. */
 typedef void (*binary_fn)(size_t n, int bits, const void *a, size_t a_step, const void *b, size_t b_step, void *y);
-/* On elements of the type itself: a is an array. */
+/* The op on elements of the type itself, without conversion; a is an array. */
 typedef void (*direct_fn)(size_t n, const void *a, const void *b, size_t b_step, void *y);
 typedef struct {
   const char *name;
-  int compares;                      /* the results are truth values */
-  binary_fn of_int, of_real;         /* NULL: not for such types */
-  direct_fn int32, float32, boolean; /* NULL: by way of blocks */
+  int compares;                      /* results are truth values */
+  binary_fn of_int, of_real;         /* NULL: not defined for these types */
+  direct_fn int32, float32, boolean; /* NULL: none */
 } binary_op;
 
-/* b is not 0 (checked beforehand); -2^63 / -1 would trap */
+/* b is not 0, which another kernel has checked; -2^63 / -1 would trap */
 static int64_t floor_div(int64_t a, int64_t b) {
   if (b == 0 || b == -1) return b ? (int64_t)(0 - (uint64_t)a) : 0;
   return a / b - ((a % b != 0) & ((a ^ b) < 0));
@@ -103,12 +103,12 @@ static double floor_mod_f(double a, double b) {
   double r = fmod(a, b);
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
-/* POW of int32, by way of float64 as in the reference: what is out of range becomes -2^31, as x86-64 converts it */
+/* POW of int32, computed in float64 as in the reference; out of range it is -2^31, as x86-64 converts it */
 static int64_t power(double a, double b) {
   double r = pow(a, b);
   return r > -2147483649.0 && r < 2147483648.0 ? (int64_t)r : INT32_MIN;
 }
-/* POW of int32 by one exponent for all elements, which the reference multiplies in 32 bits. */
+/* POW of int32 with one exponent for all elements, which the reference computes by multiplication in 32 bits. */
 static int64_t power_modulo(int64_t a, int64_t b) {
   uint32_t r = 1, square = (uint32_t)a;
   for (; b > 0; b >>= 1, square *= square)
@@ -156,7 +156,7 @@ OF_REAL(floor_mod, floor_mod_f(a, b))
 OF_REAL(atan2, atan2(a, b))
 OF_REAL(squared_difference, (double)(float)(a - b) * (float)(a - b))
 
-/* The most common cases, on the elements themselves: y may be an operand of bool. */
+/* The most common cases without conversion; y may be an operand of bool. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define VECTORISED __attribute__((optimize("tree-vectorize")))
 #else
@@ -184,7 +184,7 @@ COMPARISON(not_equal, a != b)
 DIRECT(and_boolean, uint8_t, , (a != 0) & (b != 0))
 DIRECT(or_boolean, uint8_t, , (a != 0) | (b != 0))
 
-/* XOR of bytes, for integers of any size; y may be an operand. */
+/* XOR of integers of any size, as bytes; y may be an operand. */
 VECTORISED static void xor_bytes(size_t n, const uint8_t *a, const uint8_t *b, uint8_t *y) {
 #pragma GCC ivdep
   for (size_t i = 0; i < n; i++) y[i] = a[i] ^ b[i];
@@ -200,7 +200,7 @@ static const binary_op binary_ops[] = {
   INT(xor), INT(shift_right), INT(shift_left), BOTH(floor_div), BOTH(floor_mod), INT(pow), INT(pow_modulo),
   REAL(atan2), BOTH(squared_difference), COMPARES(less), COMPARES(less_equal), COMPARES(equal), COMPARES(not_equal)};
 
-/* The loop over elements of the type itself, or NULL. */
+/* The function for elements of the type itself, or NULL. */
 static direct_fn direct(const binary_op *op, int type) {
   return type == PL_CAST_int32 ? op->int32 : type == PL_CAST_float32 ? op->float32
          : type == PL_CAST_bool ? op->boolean : NULL;
@@ -232,7 +232,7 @@ void wide_binary(size_t n, const void *va, int a_step, const void *vb, int b_ste
   }
 }
 
-/* ---- the parameters, by name ---- */
+/* ---- parameters from names: "op x_type y_type" ---- */
 static int type_number(const char *name) {
   for (int i = 0; i < PL_CAST_TYPES_COUNT; i++)
     if (!strcmp(pl_cast_types[i].name, name)) return i;

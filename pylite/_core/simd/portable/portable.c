@@ -1,20 +1,20 @@
-/* The portable micro-kernels: plain C for every slot, compiled for several ISA levels with the flags of each. */
+/* The portable micro-kernels: plain C for all slots, compiled once for each ISA level, with its flags. */
 #include "simd.h"
 #include "common.h"
 
-/* The iterations of the next loop are independent, even when it writes over its input. */
+/* The iterations of the next loop are independent, even if it overwrites its input. */
 #if defined(__clang__)
 #define PL_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define PL_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* Unrolls the next loop, over an array that is to stay in registers. */
+/* Unrolls the next loop, so that the array it walks over stays in registers. */
 #define PL_UNROLL _Pragma("GCC unroll 64")
 
-/* Vector instructions of 32-bit Arm flush denormal numbers to 0, so gcc vectorises floats only if it is told to.  These
- * two macros enclose such functions.  As gcc may then also reorder sums and multiply by reciprocals, functions whose
- * results must be exact stay outside. */
+/* On 32-bit Arm, vector instructions flush subnormal numbers to 0, so gcc vectorises float loops only with
+ * -funsafe-math-optimizations.  These two macros enclose functions that it may compile so.  It may then also multiply
+ * by reciprocals, so functions whose results must be exact stay outside. */
 #if defined(__arm__) && defined(__ARM_NEON) && defined(__GNUC__) && !defined(__clang__)
 #define PL_LOOSE_BEGIN \
   _Pragma("GCC push_options") \

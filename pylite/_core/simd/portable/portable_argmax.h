@@ -1,8 +1,8 @@
 /* ARG_MAX and ARG_MIN; included by portable.c alone, after portable_movement.h.
  *
- * argmax[j] = the first of n rows in which column j of x is largest.  Rows lie `stride` elements apart, columns `next`;
- * one of the two is 1, and there are at most 16 columns.  Flipping an element's bits (^ flip) reverses the order, or
- * makes a byte signed.  A float NaN is less than any other value. */
+ * argmax[j] = the first of n rows in which column j of x is largest.  Rows are `stride` elements apart, columns `next`;
+ * one of the two is 1, and there are at most 16 columns.  Elements are compared after ^ flip, which reverses the order,
+ * or makes bytes signed.  NaN is less than any other float. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -24,9 +24,9 @@ static inline int8_t pl_load_s8(const int8_t *p, uint32_t flip) { return (int8_t
 #define PL_VECTOR 16
 #endif
 
-/* T: the element; R: an integer of the same size, which counts up to MOST rows; BYTES: of a vector of either.
- * name_16 takes 16 neighbouring columns at once and leaves -1 where no element exceeds LEAST; then name_one takes the
- * column element by element. */
+/* T: type of elements; R: an integer of the same size, which counts up to MOST rows; BYTES: of a vector of either.
+ * name_16 takes 16 neighbouring columns at once, and gives -1 for a column without an element above LEAST; name_one
+ * then takes this column element by element. */
 #define PL_ARG_MAX(name, T, R, BYTES, MOST, LOAD, LEAST) \
   static int32_t name##_one(size_t n, ptrdiff_t stride, const T *x, uint32_t flip) { \
     T best = LOAD(x, flip); \

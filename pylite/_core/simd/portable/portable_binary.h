@@ -48,7 +48,7 @@ ARITHMETIC(prelu_f32, float, none_p, a >= 0.0f ? a : a * b)
 ARITHMETIC(squared_difference_f32, float, none_p, (a - b) * (a - b))
 PL_LOOSE_END
 ARITHMETIC(div_f32, float, range_f_p, pl_clampf(a / b, p.low, p.high))
-/* float32 would round quotients just below a whole number up to it */
+/* in float64, because float32 would round quotients just below a whole number up to it */
 ARITHMETIC(floor_div_f32, float, none_p, (float)floor((double)a / (double)b))
 
 /* ---- float16, computed in float32, a block at a time ---- */
@@ -85,15 +85,15 @@ INTEGER_KERNELS(i16, int16_t, uint32_t, range_i32_p, pl_clamp32)
 INTEGER_KERNELS(i32, int32_t, uint32_t, range_i32_p, pl_clamp32)
 INTEGER_KERNELS(i64, int64_t, uint64_t, range_i64_p, clamp64)
 ARITHMETIC(mul_u32, uint32_t, none_p, a *b)
-/* b is not 0, which the kernel has checked; -2^31 / -1 saturates. */
+/* b is not 0, which another kernel has checked; -2^31 / -1 saturates. */
 PL_INLINE int32_t quotient(int32_t a, int32_t b) {
   if (b == -1) return a == INT32_MIN ? INT32_MAX : -a;
   return a / b;
 }
 ARITHMETIC(div_i32, int32_t, range_i32_p, pl_clamp32(quotient(a, b), p.low, p.high))
 
-/* The quotient rounded downwards, and its remainder, by way of float64: its quotient is never rounded up to a whole
- * number. */
+/* The quotient rounded down, and its remainder.  Computed in float64, which never rounds a quotient of int32 up to a
+ * whole number. */
 PL_INLINE int32_t whole_part(int32_t a, int32_t b) {
   return b == -1 ? (int32_t)(0 - (uint32_t)a) : (int32_t)((double)a / (double)b);
 }
@@ -120,8 +120,8 @@ EXTREMES(i64, int64_t)
 /* ---- quantized (section 5); flip: 0x80 makes uint8 int8, with zero points less 128 ---- */
 #define BYTE(v) (int8_t)((v) ^ p.flip)
 
-/* Like BINARY_KERNEL, in a third of the code: a scalar operand is expanded first, which costs little next to the
- * operation. */
+/* BINARY_KERNEL for expensive operations, in a third of the code: a scalar operand is first expanded to an array, which
+ * takes little time beside the operation. */
 enum { EXPANDED = 256 };
 #define COSTLY_KERNEL(name, A_TYPE, B_TYPE, Y_TYPE, P_TYPE, expression) \
   static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
@@ -218,11 +218,11 @@ static void mul_q8(size_t n, const void *a, int a_step, const void *b, int b_ste
   (((const pl_fitted_product *)p)->scale > 0 ? product_pairs : mul_by_rule_q8)(n, a, a_step, b, b_step, y, p);
 }
 COSTLY(mul_q16, int16_t, product_q_p, product_one(a, b, p))
-/* int16 to 8 bits: fractions of 2^-15, whatever the scales */
+/* int16 to 8 bits: operands count as Q15, whatever their scales */
 COSTLY_KERNEL(mul_q16_q8, int16_t, int16_t, uint8_t, product_q_p,
               pl_clamp32(pl_rdbpot(pl_srdhm16(a, b), 8) + p.y_zero, p.low, p.high) ^ p.flip)
 
-/* b differs from its zero point, which the kernel has checked. */
+/* b differs from its zero point, which another kernel has checked. */
 PL_INLINE int32_t quotient_one(int32_t a, int32_t b, product_q_p p) {
   return pl_clamp32(pl_div_q(a - p.a_zero, b - p.b_zero, p.m, p.e) + p.y_zero, p.low, p.high);
 }

@@ -1,7 +1,7 @@
-/* Products of int16, results that are not bytes, and hybrid operators; included by portable.c alone. */
+/* Products of int16, finishing to other types than bytes, and hybrid operators; included by portable.c alone. */
 #include "rounding.h"
 
-/* COLUMNS neighbouring columns of a row, whose sums are independent. */
+/* COLUMNS neighbouring columns at once, whose sums are independent. */
 #define PRODUCT_S64(COLUMNS) \
   for (; j + COLUMNS <= n; j += COLUMNS) \
     for (ptrdiff_t k0 = 0; k0 < depth; k0 += chunk) { \
@@ -65,7 +65,7 @@ static void finish_f64_q8(int n, const int32_t *acc, const int32_t *start, int32
 }
 
 PL_LOOSE_BEGIN
-/* NaN is ignored. */
+/* Ignores NaN. */
 static __attribute__((noinline)) void range_f32(ptrdiff_t n, const float *x, float *low, float *high) {
   float least[16] = {0}, most[16] = {0};
   ptrdiff_t i = 0;
@@ -107,22 +107,22 @@ static __attribute__((noinline)) void quantize_s8(ptrdiff_t n, const float *x, f
 }
 
 PL_LOOSE_END
-/* On AVX-512 the divisions of 16 rows are vectorised. */
+/* On AVX-512 the parameters of 16 rows are computed at once, because of their divisions. */
 static void quantize_rows(ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t step, int asymmetric, int flip,
                           uint8_t *y, float *scales, int32_t *zeros) {
 #if defined(__AVX512F__)
-  enum { MANY = 16 };
+  enum { ROWS = 16 };
 #else
-  enum { MANY = 1 };
+  enum { ROWS = 1 };
 #endif
-  float low[MANY] = {0}, high[MANY] = {0}, scale[MANY], inverse[MANY];
-  int32_t zero[MANY];
-  for (; rows > 0; rows -= MANY, x += MANY * step, scales += MANY, zeros += MANY) {
-    const int m = rows < MANY ? (int)rows : MANY;
+  float low[ROWS] = {0}, high[ROWS] = {0}, scale[ROWS], inverse[ROWS];
+  int32_t zero[ROWS];
+  for (; rows > 0; rows -= ROWS, x += ROWS * step, scales += ROWS, zeros += ROWS) {
+    const int m = rows < ROWS ? (int)rows : ROWS;
     for (int r = 0; r < m; r++) range_f32(n, x + r * step, low + r, high + r);
     if (m == 1) zero[0] = pl_quantization(low[0], high[0], asymmetric, scale, inverse);
     else
-      for (int r = 0; r < MANY; r++) zero[r] = pl_quantization(low[r], high[r], asymmetric, scale + r, inverse + r);
+      for (int r = 0; r < ROWS; r++) zero[r] = pl_quantization(low[r], high[r], asymmetric, scale + r, inverse + r);
     memcpy(scales, scale, m * sizeof *scale);
     memcpy(zeros, zero, m * sizeof *zero);
     for (int r = 0; r < m; r++, y += n) quantize_s8(n, x + r * step, inverse[r], zero[r], asymmetric, flip, y);
@@ -132,7 +132,7 @@ static void quantize_rows(ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t
 PL_LOOSE_BEGIN
 static void finish_hybrid(int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale, float row,
                           int column_first, const float *bias, float low, float high, float *y) {
-  const float first = column_first ? 1 : row, then = column_first ? row : 1; /* a factor of 1 changes nothing */
+  const float first = column_first ? 1 : row, then = column_first ? row : 1; /* multiplying by 1 is exact */
   PL_INDEPENDENT /* y may be the bias */
   for (int j = 0; j < n; j++) {
     float v = (float)(int32_t)((uint32_t)acc[j] - (uint32_t)term * (uint32_t)sums[j]) * (first * scale[j]) * then;
@@ -142,14 +142,14 @@ static void finish_hybrid(int n, const int32_t *acc, int32_t term, const int32_t
   }
 }
 
-/* Sums on the stack, then finished row by row. */
+/* Computes sums on the stack, then finishes them row by row. */
 static void gemm_hybrid(const pl_slots *own, int rows, int n, const pl_a_layout *layout, const void *a_panel,
                         const void *panel, const int32_t *terms, const float *row_scales, const pl_hybrid *h,
                         ptrdiff_t j, float *y, ptrdiff_t ldy) {
   enum { MOST = 16, WIDE = 64 };
   int32_t acc[MOST * WIDE];
   const int together = MOST / own->q8.mr * own->q8.mr;
-  for (; n > WIDE; n -= WIDE, j += WIDE, y += WIDE) { /* of one row */
+  for (; n > WIDE; n -= WIDE, j += WIDE, y += WIDE) { /* only a single row has so many columns */
     gemm_hybrid(own, 1, WIDE, layout, a_panel, panel, terms, row_scales, h, j, y, ldy);
     panel = (const char *)panel + WIDE * layout->lines * layout->depth;
   }
@@ -165,13 +165,13 @@ static void gemm_hybrid(const pl_slots *own, int rows, int n, const pl_a_layout 
 
 static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
                         const int32_t *terms, const float *row_scales, float *y) {
-  enum { WIDE = 64, MORE = 15 }; /* rows: products read whole tiles */
+  enum { WIDE = 64, MORE = 15 }; /* MORE: rows beyond the last one that products may read */
   const pl_tile *t = &own->q8;
   int32_t acc[PL_BLOCK_ROWS * WIDE];
   float total[PL_BLOCK_ROWS * WIDE] = {0};
   uint8_t a_panel[2 * (PL_BLOCK_ROWS + MORE) * PL_DEPTH + 2 * PL_SLACK];
   const uint8_t *src[PL_BLOCK_ROWS];
-  const ptrdiff_t width = b->wide - j < t->nr ? b->wide - j : t->nr, size = b->depth / b->blocks;
+  const ptrdiff_t width = b->padded_columns - j < t->nr ? b->padded_columns - j : t->nr, size = b->depth / b->blocks;
   for (ptrdiff_t i = 0; i < b->blocks; i++) {
     const ptrdiff_t offset = pl_block_offset(b, width, i, j);
     for (int r = 0; r < rows; r++) memset(acc + r * WIDE, 0, n * sizeof *acc);
@@ -180,7 +180,7 @@ static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b
       const pl_a_layout layout = pl_packed_layout((piece + t->ka - 1) / t->ka * t->ka);
       for (int r = 0; r < rows; r++) src[r] = x + r * b->depth + i * size + k;
       own->pack_a_q8(rows, 1, piece, src, t->offset, a_panel, layout.depth);
-      own->gemm_s32(rows, n, &layout, a_panel, b->panels + offset * b->deep + k * width, acc, WIDE);
+      own->gemm_s32(rows, n, &layout, a_panel, b->panels + offset * b->padded_depth + k * width, acc, WIDE);
     }
     for (int r = 0; r < rows; r++)
       finish_hybrid(n, acc + r * WIDE, terms[r], b->sums + offset, b->scale + offset, 1, 0, total + r * WIDE, -INFINITY,
@@ -195,7 +195,7 @@ static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b
     }
 }
 
-/* Collects the elements of x that differ from `zero` in a, and their positions in places; returns their number. */
+/* Sets a to the elements of x that differ from `zero`, less `zero`, and places to their indices; returns how many. */
 static inline int nonzero(int n, const uint8_t *x, int zero, float *a, int32_t *places) {
   int count = 0, k = 0;
 #if defined(__AVX512F__)
@@ -222,18 +222,18 @@ typedef struct { /* of scaled_sums */
   const float *a;
   const int32_t *places;
   float row, low, high;
-  ptrdiff_t wide;
+  ptrdiff_t ldw;
 } scaled_row;
 
-/* N columns, whose sums stay in registers; N is a constant, and the first n of them are in use. */
-PL_INLINE void scaled_columns(int N, int n, const scaled_row *c, const float *w,
-                                                                 const float *scale, const float *bias, float *y) {
+/* scaled_sums for N columns, a constant, of which n are in use; sums stay in registers. */
+PL_INLINE void scaled_columns(int N, int n, const scaled_row *c, const float *w, const float *scale, const float *bias,
+                              float *y) {
   const float row = c->row, low = c->low, high = c->high;
   float s[2 * PL_SCALED], sum[2 * PL_SCALED] = {0};
   for (int j = 0; j < N; j++) s[j] = scale[j];
   if (!c->first) memcpy(sum, y, n * sizeof *y);
   for (int i = 0; i < c->count; i++) {
-    const float a = c->a[i], *v = w + c->places[i] * c->wide;
+    const float a = c->a[i], *v = w + c->places[i] * c->ldw;
     for (int j = 0; j < N; j++) sum[j] += a * v[j] * s[j] * row;
   }
   if (c->last)
@@ -245,14 +245,14 @@ PL_INLINE void scaled_columns(int N, int n, const scaled_row *c, const float *w,
   else memcpy(y, sum, n * sizeof *y);
 }
 
-/* Products with 0 are left out: behind a RELU they are half of all. */
-static void scaled_sums(int n, int depth, const uint8_t *x, int zero, const float *w, ptrdiff_t wide,
+/* Skips elements equal to the zero point: after a RELU these are half of all. */
+static void scaled_sums(int n, int depth, const uint8_t *x, int zero, const float *w, ptrdiff_t ldw,
                         const float *scale, float row, int first, int last, const float *bias, float low, float high,
                         float *y) {
   enum { N = PL_SCALED };
   float a[PL_DEPTH + 16];
   int32_t places[PL_DEPTH + 16];
-  const scaled_row c = {nonzero(depth, x, zero, a, places), first, last, a, places, row, low, high, wide};
+  const scaled_row c = {nonzero(depth, x, zero, a, places), first, last, a, places, row, low, high, ldw};
   int j = 0;
   for (; n - j > N; j += 2 * N)
     scaled_columns(2 * N, n - j < 2 * N ? n - j : 2 * N, &c, w + j, scale + j, bias + j, y + j);

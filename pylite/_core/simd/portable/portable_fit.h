@@ -1,13 +1,13 @@
-/* fit_q8: the float32 numbers that requantize a column as exactly as the rule does; included by portable.c alone.
+/* fit_q8 finds float32 parameters that requantize a column exactly as the rule does; included by portable.c alone.
  *
- * The rule of docs/numerics.md takes ten vector steps for an accumulator, float32 four or five.  Both are staircases:
- * as the accumulator grows, neither result ever falls.  So they are the same function if they take each of their steps
- * at the same accumulator, and a result of 8 bits has STEPS of them at most.  Only a column whose steps are all the
- * same, between the smallest and the largest accumulator that the layer can reach, is requantized in float32. */
+ * The rule of docs/numerics.md takes ten vector instructions per accumulator, float32 four or five.  Both are monotonic
+ * staircases, so they are equal if each step is at the same accumulator, and an 8-bit result has at most STEPS of
+ * them.  A column is requantized in float32 only if all steps agree, from the smallest to the largest accumulator that
+ * the layer can reach. */
 #include "rounding.h"
 #include <string.h>
 
-#if defined(__AVX2__) /* the other ISA levels have no such micro-kernels */
+#if defined(__AVX2__) /* other ISA levels have no micro-kernels that use them */
 enum { STEPS = 256 }; /* up or down from the zero point */
 
 /* How an accumulator becomes a result: MBQM32, or the float64 rule. */
@@ -33,7 +33,7 @@ PL_INLINE double power_of_two(int e) { /* ldexp would be a call */
   return x;
 }
 
-/* What a column is fitted to: its rule, the smallest and largest accumulator, and the steps up and down that count. */
+/* A column: its rule, the smallest and largest accumulator, and the number of steps up and down that matter. */
 typedef struct {
   rule q;
   double least, most, size; /* size: the larger magnitude of both */
@@ -42,14 +42,14 @@ typedef struct {
 
 #if defined(__AVX512F__)
 /* ---- AVX-512 computes acc scale + (acc rest +- start), the outer sum rounded towards 0 ---- */
-typedef struct { double sure; } fitter; /* the last s that surely fits: often all columns have one scale */
+typedef struct { double sure; } fitter; /* the last scale that certainly fits: often all columns share one */
 PL_INLINE fitter new_fitter(void) { return (fitter){0}; }
 
 /* The distance between a step and an accumulator below which the rounding of float32 matters: `start` and `rest` may
  * be off by 2^-25 each.  per: accumulators per step. */
 PL_INLINE double nearness(double per) { return 0x1.2p-24 * per + 0x1p-26; }
 
-/* Does float32 certainly fit?  Yes if no step lies that close to an accumulator. */
+/* Does float32 certainly fit, because no step is that close to an accumulator? */
 static int fits_surely(double s, double half, int steps) {
   const double per = 1 / s, near = nearness(per);
   int bad = steps * per >= 0x1p24;
@@ -60,7 +60,7 @@ static int fits_surely(double s, double half, int steps) {
   return !bad;
 }
 
-/* Finds the steps that lie that close, or would for the modified scales and starts that fit_column tries. */
+/* Lists the steps that are that close, or would be for the modified scales and starts that fit_column tries. */
 static int close_steps(double s, double half, int steps, int16_t *close) {
   enum { LANES = 8 };
   const double per = 1 / s, near = nearness(per) + 4. / 2048;
@@ -99,8 +99,8 @@ static int takes_steps(rule q, int sign, double least, double most, int steps, c
   return !bad;
 }
 
-/* Finds scale, rest and start for a column; 0 if there are none.  A step that float32 misses may fit with a slightly
- * different scale or start: TRIES such pairs are tried. */
+/* Finds scale, rest and start for a column; 0 if there are none.  If a step does not agree, it may do so with a
+ * slightly different scale or start, so TRIES pairs of them are tried. */
 static int fit_column(fitter *f, const column *c, float *scale, float *rest, float *start) {
   enum { TRIES = 45 };
   const rule q = c->q;
@@ -127,11 +127,11 @@ static int fit_column(fitter *f, const column *c, float *scale, float *rest, flo
 #else
 /* ---- AVX2 computes acc scale +- start, rounded to the nearest, and `rest` is 0 ----
  *
- * Between the last accumulator whose result is u - 1 and the first whose result is u, float32 has to pass the number
- * half a float's distance below u, from which it is rounded to u.  Each step is a bound for `start`. */
+ * From the last accumulator with result u - 1 to the first with result u, float32's sum has to pass the number from
+ * which on it is rounded to u, which is half a unit in the last place below u.  So each step bounds `start`. */
 typedef struct {
-  double reached[STEPS]; /* what float32 has to pass in each step */
-  /* The last column that fits, and its numbers, which hold up to the magnitude `held`: often all have one scale. */
+  double reached[STEPS]; /* the number to pass in each step */
+  /* The last column that fits, and its parameters, valid up to the magnitude `held`: columns often share a scale. */
   column fitted;
   double held;
   float scale, start;
@@ -160,7 +160,7 @@ static int find_steps(rule q, int steps, double *firsts) {
       gap[l] = away < gap[l] ? away : gap[l];
     }
   const int near = (gap[0] < close) | (gap[1] < close) | (gap[2] < close) | (gap[3] < close);
-  for (int u = 1; near && u <= steps; u++) { /* float64 does not decide where a step is close to an accumulator */
+  for (int u = 1; near && u <= steps; u++) { /* if a step is close to an accumulator, float64 cannot decide */
     const double x = (u - q.half) * per, whole = __builtin_rint(x);
     if (__builtin_fabs(x - whole) >= close) continue;
     const int up = by_rule(q, (int32_t)whole) < u, down = by_rule(q, -(int32_t)whole) > -u;
@@ -221,7 +221,7 @@ static int fit_column(fitter *f, const column *c, float *scale, float *rest, flo
 }
 #endif
 
-/* Is the result the same for every accumulator?  Then `start` alone gives it. */
+/* Is the result the same for all accumulators?  Then `start` alone gives it. */
 static int fit_constant(const column *c, int low, float *start) {
   const int32_t first = by_rule(c->q, (int32_t)c->least), last = by_rule(c->q, (int32_t)c->most);
   if (first != last || (first != 0 && c->least <= 0 && c->most >= 0)) return 0;
@@ -254,5 +254,5 @@ static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const 
   (void)scale, (void)rest, (void)start;
   *unfit = 1;
 #endif
-  (void)panels, (void)bytes; /* only some levels need them */
+  (void)panels, (void)bytes; /* only NEON uses them */
 }

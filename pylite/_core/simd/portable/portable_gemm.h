@@ -14,11 +14,11 @@ static void requantize_q8(int n, const int32_t *acc, const pl_columns *q, ptrdif
   for (int i = 0; i < n; i++) y[i] = requantize((int32_t)((uint32_t)acc[i] + (uint32_t)q->bias[j + i]), q, j + i);
 }
 
-/* ---- packing of B panels, for any tile ---- */
+/* ---- packing of panels, for all tiles ---- */
 static void pack_b_q8(const pl_tile *t, ptrdiff_t columns, ptrdiff_t depth, const uint8_t *w, int flip, uint8_t *panels,
                       int32_t *sums) {
-  const ptrdiff_t kr = t->kr, deep = (depth + t->ka - 1) / t->ka * t->ka, whole = depth / kr;
-  for (ptrdiff_t j0 = 0; j0 < columns; j0 += t->nr, panels += t->nr * deep, w += t->nr * depth) {
+  const ptrdiff_t kr = t->kr, padded = (depth + t->ka - 1) / t->ka * t->ka, whole = depth / kr;
+  for (ptrdiff_t j0 = 0; j0 < columns; j0 += t->nr, panels += t->nr * padded, w += t->nr * depth) {
     const ptrdiff_t n = columns - j0 < t->nr ? columns - j0 : t->nr, row = (n + t->nv - 1) / t->nv * t->nv * kr;
     if (whole) copy_transposed((size_t)kr, (size_t)whole, (size_t)n, w, depth, panels, row);
     if (flip)
@@ -48,7 +48,7 @@ static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *c
   }
 }
 
-/* to[i] = x[i] ^ mask for n >= m bytes, m at a time; the last m may overlap those before. */
+/* to[i] = x[i] ^ mask for n >= m bytes, m at a time; the last step may overlap the one before. */
 PL_INLINE void flip_steps(const ptrdiff_t m, ptrdiff_t n, const uint8_t *x, uint8_t mask, uint8_t *to) {
   for (ptrdiff_t i = 0; i < n; i += m) {
     const ptrdiff_t start = i + m <= n ? i : n - m;
@@ -151,7 +151,7 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
   const uint8_t *p[PL_MAX_TAPS];
   const int taps = g->fh * g->fw, nr = g->c < DW_NR ? (int)g->c : DW_NR;
   const ptrdiff_t blocks = (g->c + DW_NR - 1) / DW_NR;
-  (void)w_zero; /* already subtracted from the weights, which have 16 bits here */
+  (void)w_zero; /* subtracted already while packing, to weights of 16 bits */
   for (ptrdiff_t pixel = 0; pixel < g->pixels; pixel++, y += g->c) {
     pl_taps(g, pixel, 1, p);
     for (ptrdiff_t b = 0; b < blocks; b++) {
@@ -202,7 +202,7 @@ static void depthwise_f32(const pl_dw_window *g, const float *w, const float *bi
 
 static void depthwise_s64(const pl_dw_window *g, ptrdiff_t pixel, ptrdiff_t c, int n, const int16_t *w, int64_t *acc) {
   const uint8_t *p[PL_MAX_TAPS];
-  enum { N = 32, SUMS = 256 }; /* so many products of a weight of 8 bits fit into 32 */
+  enum { N = 32, SUMS = 256 }; /* 32 bits hold the sum of so many products of 16 by 8 bits */
   const int taps = g->fh * g->fw;
   pl_taps(g, pixel, sizeof(int16_t), p);
   for (int j = 0; j < n; j++) acc[j] = 0;
@@ -228,7 +228,7 @@ static const pl_tile tile_f32 = {.mr = F32_MR, .nr = F32_NR, .nv = F32_NR, .kr =
 static const pl_tile tile_dw8 = {.mr = 1, .nr = DW_NR, .nv = DW_NR, .kr = 1, .ka = 1, .bytes = 2};
 
 PL_LOOSE_BEGIN
-/* 64 partial sums, joined at the end: a single sum would be slower than memory. */
+/* 64 partial sums: with a single one, the additions would take longer than reading the weights. */
 static void dots_f32(ptrdiff_t n, ptrdiff_t depth, const float *a, const float *w, ptrdiff_t pitch, float *y) {
   for (ptrdiff_t j = 0; j < n; j++, w += pitch) {
     float part[64] = {0}, total = 0;

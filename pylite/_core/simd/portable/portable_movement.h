@@ -1,11 +1,11 @@
 /* Copies and transposes; included by portable.c alone.
  *
- * All strides are in bytes.  Elements lie at any address, so every access is a memcpy of a fixed size. */
+ * All strides are in bytes.  Elements may be unaligned, so every access is a memcpy of a fixed size. */
 #include <string.h>
 
 typedef struct { uint64_t half[2]; } pl_u128;
 
-/* Rows of `bytes` consecutive bytes.  A short row is copied as two words that overlap. */
+/* Copies rows of `bytes` bytes; a short row as two words that overlap. */
 #define PL_COPY_SHORT(T)                                                                                       \
   for (size_t r = 0; r < rows; r++, x += xrow, y += yrow) {                                                    \
     T head, tail;                                                                                              \
@@ -28,7 +28,7 @@ static void copy_runs(size_t rows, size_t bytes, const uint8_t *x, ptrdiff_t xro
   }
 }
 
-/* rows x cols elements of type T, any strides.  A column stride of 0 in x repeats one element. */
+/* Copies rows x cols elements of type T with any strides, also 0 in x, which repeats one element. */
 #define PL_COPY_STRIDED(T)                                                                                     \
   for (size_t r = 0; r < rows; r++, x += xrow, y += yrow) {                                                    \
     if (ycol == (ptrdiff_t)sizeof(T) && xcol == 0) {                                                           \
@@ -55,7 +55,7 @@ static void copy_strided(size_t item, size_t rows, size_t cols, const uint8_t *x
   }
 }
 
-/* Each element becomes a vector, or several, which the next one overlaps. */
+/* Repeats each element m times, by whole vectors; the next element overwrites the excess. */
 #if defined(__AVX2__)
 enum { REPEATED = 32 };
 #else
@@ -75,8 +75,8 @@ static void repeat_items(size_t item, size_t n, size_t m, const uint8_t *x, uint
   else PL_REPEAT(uint32_t)
 }
 
-/* A square tile of 16-byte rows is transposed by log2(n) rounds of interleaving rows i and i + n/2.  It reads the first
- * `cols` columns of x and writes the first `rows` rows of y, each with all 16 bytes. */
+/* Transposes a square tile of n 16-byte rows by log2(n) rounds of interleaving rows i and i + n/2.  It reads the first
+ * `cols` columns of x, and writes the first `rows` rows of y with 16 bytes each. */
 typedef uint8_t pl_v8 __attribute__((vector_size(16)));
 typedef uint16_t pl_v16 __attribute__((vector_size(16)));
 typedef uint32_t pl_v32 __attribute__((vector_size(16)));
@@ -106,7 +106,7 @@ typedef uint32_t pl_v32 __attribute__((vector_size(16)));
 PL_TILE(transpose_tile_8, pl_v8, PL_ZIP8, 16, 4)
 PL_TILE(transpose_tile_16, pl_v16, PL_ZIP16, 8, 3)
 
-/* 4-byte elements: without arrays, which gcc would keep in memory where vectors are longer than a row. */
+/* 4-byte elements, without arrays: gcc would keep these in memory on ISA levels with longer vectors. */
 static inline void transpose_tile_32(const uint8_t *x, ptrdiff_t xcol, uint8_t *y, ptrdiff_t yrow, size_t rows,
                                      size_t cols) {
   pl_v32 a, b, c, d, even, odd;
@@ -164,10 +164,10 @@ static inline void transpose_tile_64(const uint8_t *x, ptrdiff_t xcol, uint8_t *
     for (size_t c = 0; c < cols; c++) memcpy(y + (ptrdiff_t)r * yrow + c * 8, x + (ptrdiff_t)c * xcol + r * 8, 8);
 }
 
-/* Tiles of n x n elements, in squares that fill cache lines of x and y; the outer loop runs along the side whose lines
- * lie farther apart.  The last tiles overlap those before.  With fewer rows (RGB pixels to planes) tiles read into the
- * next pixel, but not beyond x; with fewer columns (planes to pixels) they write into the next pixel, which is written
- * later, but not beyond y. */
+/* Transposes tiles of n x n elements, grouped in squares that fill cache lines of x and y; the outer loop runs along
+ * the side whose lines are farther apart.  The last tiles overlap those before.  With fewer than n rows (RGB pixels to
+ * planes) tiles read into the next pixel, but not beyond x; with fewer columns (planes to pixels) they write into the
+ * next pixel, which is written later, but not beyond y. */
 #define PL_TRANSPOSE_ALL(tile, n)                                                                              \
   if (rows >= n && cols >= n) {                                                                                \
     const size_t line = yrow >= 16384 ? n : 64 / item; /* lines that far apart evict each other from the cache */  \
@@ -197,7 +197,7 @@ static inline void transpose_tile_64(const uint8_t *x, ptrdiff_t xcol, uint8_t *
       tile(x + r * item, xcol, y + r * yrow, yrow, n, cols);                                                   \
     x += r * item, y += r * yrow, rows -= r;                                                                   \
   }
-/* A transpose, in tiles that fit the registers: the columns of y and the rows of x are consecutive elements. */
+/* Transposes in tiles that fit the registers: y[r][c] = x[c][r]; rows of y and of x are contiguous. */
 static void copy_transposed(size_t item, size_t rows, size_t cols, const uint8_t *x, ptrdiff_t xcol, uint8_t *y,
                             ptrdiff_t yrow) {
   if (!rows) return; /* tiles write at least one */

@@ -1,36 +1,36 @@
 /* Pooling; included by portable.c alone.
  *
  * With many channels and strides, each output pixel accumulates up to 64 channels of its window in registers.  With few
- * channels, or windows that overlap at every step, a stretch of the output row is computed at once: the rows of the
- * windows are combined into a line of the input's width, shifted copies of this line are combined for the columns, and
- * every stride-th pixel is taken.  The choice depends on the shape alone, and so do the bits of floats.  Pixels may be
- * strided for maxima and integers, whose results are the same either way. */
+ * channels, or stride 1, a stretch of the output row is computed at once: the rows of the windows are joined to one
+ * line of the input's width, shifted copies of this line are joined for the columns, and every stride-th pixel is
+ * taken.  The choice depends on the shape alone, so float results do, too; only for maxima and integers, which are the
+ * same either way, may it also depend on the strides of pixels. */
 #include "rounding.h"
 #include <float.h>
 #include <string.h>
 
-enum { POOL_LINE = 4096, POOL_SLACK = 16 }; /* elements of a line; unused elements at its end */
+enum { POOL_LINE = 4096, POOL_SLACK = 16 }; /* elements of a line, and unused ones at its end */
 
 PL_INLINE ptrdiff_t pl_min(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
-/* The number of columns of the window at `position` that lie inside the image. */
+/* The number of columns of the window at `position` that are inside the image. */
 PL_INLINE ptrdiff_t pool_taps(const pl_window *w, ptrdiff_t position) {
   return pl_min(position + w->cols, w->width) - (position < 0 ? 0 : position);
 }
-/* n pixels of `bytes` bytes, `step` apart in x, consecutive in y; writes up to 15 bytes more. */
-static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void *y0) {
+/* Copies n pixels of `bytes` bytes, `step` apart in x, contiguous in y; up to 15 bytes more are overwritten. */
+static void copy_pixels(size_t n, size_t bytes, size_t step, const void *x0, void *y0) {
   const char *x = x0;
   char *y = y0;
   for (size_t j = 0; j < n; j++, x += step, y += bytes)
     for (size_t i = 0; i < bytes; i += 16) memcpy(y + i, x + i, 16);
 }
 
-/* Combines v with the accumulator a. */
+/* Joins v to the accumulator a. */
 #define POOL_ADD(a, v) ((a) + (v))
 #define POOL_ADD_SQUARE(a, v) ((a) + (v) * (v))
 #define POOL_MAX(a, v) ((a) < (v) ? (v) : (a))
 
-/* n elements of y from accumulators over `taps` taps: (acc +- taps/2) div taps in integers.  The truncated quotient of
- * float32 is exact as long as both numbers are below 2^24. */
+/* y = (acc +- taps/2) div taps, clamped; integers.  The truncated quotient of float32 is exact if both numbers are
+ * below 2^24, which `exact_taps` taps guarantee. */
 #define FINISH_AVERAGE_INT(name, T, exact_taps) \
   PL_INLINE void name##_finish(const pl_window *w, int32_t taps, size_t n, int32_t *restrict acc, T *restrict y) { \
     const int32_t half = taps / 2; \
@@ -44,8 +44,8 @@ static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void 
   }
 #define FINISH_F32(name, value) \
   PL_INLINE void name##_finish(const pl_window *w, int32_t taps, size_t n, float *restrict acc, float *restrict y) { \
-    const float share = 1.0f / (float)taps; \
-    (void)share; \
+    const float reciprocal = 1.0f / (float)taps; \
+    (void)reciprocal; \
     for (size_t i = 0; i < n; i++) { \
       float v = value; \
       v = v < w->low_f ? w->low_f : v; \
@@ -62,15 +62,15 @@ static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void 
     } \
   }
 
-/* first: combines a tap with an accumulator; again: combines accumulators; none: the start of an accumulator. */
-#define POOL(name, T, A, none, first, again) \
+/* add_tap: joins a tap to an accumulator; join: joins accumulators; identity: the initial value of an accumulator. */
+#define POOL(name, T, A, identity, add_tap, join) \
   PL_INLINE void name##_block(const pl_window *w, const T *x, size_t m, T *y) { \
     A acc[64]; \
-    for (size_t i = 0; i < m; i++) acc[i] = none; \
+    for (size_t i = 0; i < m; i++) acc[i] = identity; \
     for (ptrdiff_t r = 0; r < w->rows; r++) \
       for (ptrdiff_t k = 0; k < w->cols; k++) { \
         const T *p = x + r * w->row_stride + k * w->x_pixel; \
-        for (size_t i = 0; i < m; i++) acc[i] = first(acc[i], p[i]); \
+        for (size_t i = 0; i < m; i++) acc[i] = add_tap(acc[i], p[i]); \
       } \
     name##_finish(w, (int32_t)(w->rows * w->cols), m, acc, y); \
   } \
@@ -86,32 +86,32 @@ static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void 
     const ptrdiff_t c = w->channels, span = ((m - 1) * w->stride + 1) * c; \
     const ptrdiff_t begin = position < 0 ? 0 : position, end = pl_min(position + (m - 1) * w->stride + w->cols, w->width); \
     const ptrdiff_t left = (begin - position) * c, inside = (end - begin) * c, all = span + (w->cols - 1) * c; \
-    for (ptrdiff_t i = 0; i < left; i++) line[i] = none; \
-    for (ptrdiff_t i = left + inside; i < all; i++) line[i] = none; \
+    for (ptrdiff_t i = 0; i < left; i++) line[i] = identity; \
+    for (ptrdiff_t i = left + inside; i < all; i++) line[i] = identity; \
     A *in = line + left; \
     const T *p = x + begin * c, *q = p + w->row_stride; \
     ptrdiff_t k = 2 - w->rows % 2; \
     if (k == 1) \
-      for (ptrdiff_t i = 0; i < inside; i++) in[i] = first((A)none, p[i]); \
+      for (ptrdiff_t i = 0; i < inside; i++) in[i] = add_tap((A)identity, p[i]); \
     else \
-      for (ptrdiff_t i = 0; i < inside; i++) in[i] = first(first((A)none, p[i]), q[i]); \
+      for (ptrdiff_t i = 0; i < inside; i++) in[i] = add_tap(add_tap((A)identity, p[i]), q[i]); \
     for (; k < w->rows; k += 2) { \
       p = x + begin * c + k * w->row_stride, q = p + w->row_stride; \
-      for (ptrdiff_t i = 0; i < inside; i++) in[i] = first(first(in[i], p[i]), q[i]); \
+      for (ptrdiff_t i = 0; i < inside; i++) in[i] = add_tap(add_tap(in[i], p[i]), q[i]); \
     } \
     A *from = line, *spare = combined; \
     k = 2 - w->cols % 2; \
     if (k == 2) { \
-      for (ptrdiff_t i = 0; i < span; i++) combined[i] = again(line[i], line[c + i]); \
+      for (ptrdiff_t i = 0; i < span; i++) combined[i] = join(line[i], line[c + i]); \
       from = combined, spare = line; \
     } \
     for (; k < w->cols; k += 2) { \
       const A *s = line + k * c; \
-      for (ptrdiff_t i = 0; i < span; i++) combined[i] = again(again(from[i], s[i]), s[c + i]); \
+      for (ptrdiff_t i = 0; i < span; i++) combined[i] = join(join(from[i], s[i]), s[c + i]); \
       from = combined, spare = line; \
     } \
     if (w->stride > 1) { \
-      pool_take((size_t)m, (size_t)c * sizeof(A), (size_t)(w->stride * c) * sizeof(A), from, spare); \
+      copy_pixels((size_t)m, (size_t)c * sizeof(A), (size_t)(w->stride * c) * sizeof(A), from, spare); \
       from = spare; \
     } \
     /* neighbours with the same number of taps at once */ \
@@ -144,7 +144,7 @@ static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void 
     } \
   }
 
-FINISH_F32(pool_average_f32, acc[i] * share)
+FINISH_F32(pool_average_f32, acc[i] * reciprocal)
 FINISH_AVERAGE_INT(pool_average_i8, int8_t, 1 << 15)
 FINISH_AVERAGE_INT(pool_average_u8, uint8_t, 1 << 15)
 FINISH_AVERAGE_INT(pool_average_i16, int16_t, 1 << 8)
@@ -152,7 +152,7 @@ FINISH_F32(pool_max_f32_any, acc[i])
 FINISH_MAX_INT(pool_max_i8_any, int8_t)
 FINISH_MAX_INT(pool_max_u8_any, uint8_t)
 FINISH_MAX_INT(pool_max_i16_any, int16_t)
-FINISH_F32(pool_l2_f32, sqrtf(acc[i] * share))
+FINISH_F32(pool_l2_f32, sqrtf(acc[i] * reciprocal))
 PL_LOOSE_BEGIN
 POOL(pool_average_f32, float, float, 0.0f, POOL_ADD, POOL_ADD)
 PL_LOOSE_END
@@ -170,7 +170,7 @@ POOL(pool_l2_f32, float, float, 0.0f, POOL_ADD_SQUARE, POOL_ADD)
 PL_LOOSE_END
 
 /* The most frequent case: windows of 2 x 2 (or 1 x 2) inside the image, of at least 16 channels. */
-#define MAX_OF_FOUR(name, T, none) \
+#define MAX_OF_FOUR(name, T, identity) \
   PL_INLINE void name##_blocks(const pl_window *w, const T *x, ptrdiff_t n, const ptrdiff_t m, T *y) { \
     const ptrdiff_t c = w->channels, next = w->x_pixel, step = w->stride * next; \
     for (ptrdiff_t b = 0; b < c; b += m) { \
@@ -178,7 +178,7 @@ PL_LOOSE_END
       for (ptrdiff_t j = 0; j < n; j++) { \
         const T *p = x + j * step + k, *q = p + (w->rows - 1) * w->row_stride; \
         T acc[32]; \
-        for (ptrdiff_t i = 0; i < m; i++) acc[i] = POOL_MAX(POOL_MAX(none, p[i]), p[next + i]); \
+        for (ptrdiff_t i = 0; i < m; i++) acc[i] = POOL_MAX(POOL_MAX(identity, p[i]), p[next + i]); \
         for (ptrdiff_t i = 0; i < m; i++) acc[i] = POOL_MAX(POOL_MAX(acc[i], q[i]), q[next + i]); \
         name##_any_finish(w, 4, (size_t)m, acc, y + j * w->y_pixel + k); \
       } \

@@ -1,4 +1,4 @@
-/* Recurrent layers of integers; included by portable.c alone. */
+/* Integer recurrent layers; included by portable.c alone. */
 #include "fixed16.h"
 
 static void gate_s16(int n, const int32_t *acc, const int32_t *bias, int32_t m, int e, int16_t *g) {

@@ -1,9 +1,9 @@
 /* Reductions to up to REDUCE_MOST neighbouring outputs; included by portable.c alone.
  *
- * Where the elements of neighbouring outputs are neighbours, too, the outputs are accumulated as one line, 16 or 32 rows
- * at a time, some lanes of them in registers.  A short line is accumulated several times side by side ("partials") and
- * folded at the end.  Otherwise each output reduces its own runs of consecutive elements.  The order of float additions
- * depends on the shape alone.  A minimum is the maximum of the flipped elements. */
+ * If neighbouring outputs read neighbouring elements, all outputs are accumulated as one line, 16 or 32 rows at a time,
+ * a few lanes of the line in registers.  Of a short line several partial results are accumulated side by side, and
+ * folded at the end.  Otherwise each output reduces its own runs of contiguous elements.  The order of float additions
+ * depends on the shape alone.  A minimum is computed as the maximum of flipped elements. */
 #include "joining.h"
 #include "rounding.h"
 #include <float.h>
@@ -13,12 +13,12 @@
 
 enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256 };
 
-/* The element that is joined with an accumulator. */
+/* How an element is loaded before it is joined to an accumulator. */
 #define LOAD_F32(v) (sign * (v))
 #define LOAD_S8(v) ((int8_t)((v) ^ flip))
 #define LOAD_U8(v) ((uint8_t)((v) ^ flip))
 #define LOAD_S16(v) ((int16_t)((v) ^ flip))
-/* How a lane starts, and what it adds to its accumulator: lanes of bytes are sums in 16 bits. */
+/* The initial value of a lane, and its end: it replaces its accumulator, or, as a 16-bit sum of bytes, is added. */
 #define LANE_IS_ACC(acc) (acc)
 #define ACC_IS_LANE(acc, lane) (lane)
 #define LANE_IS_ZERO(acc) 0
@@ -54,7 +54,7 @@ enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256 };
     for (size_t k = 1; k < n; k++) \
       for (size_t i = 0; i < m; i++) acc[i] = (A)JOIN(acc[i], acc[k * m + i]); \
   }
-/* c accumulators, each joined with `total` of the n consecutive elements of a row, `step` apart */
+/* Joins to each of c accumulators the `total` of a row's n contiguous elements; rows are `step` apart. */
 #define REDUCE_RUN_F32(name, JOIN, total) \
   static void name##_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t n, const void *x, void *acc0) { \
     const float *row = x; \
@@ -65,7 +65,7 @@ enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256 };
       acc[k] = JOIN(acc[k], joined); \
     } \
   }
-/* integers in any order, REDUCE_STEPS of them in an accumulator of type N */
+/* The same for integers, in any order, REDUCE_STEPS of them in an accumulator of type N. */
 #define REDUCE_RUN_INT(name, T, N, A, LOAD, JOIN) \
   static void name##_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t n, const void *x, void *acc0) { \
     const T *row = x, flip = (T)g->flip; \
@@ -81,7 +81,7 @@ enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256 };
       acc[k] = total; \
     } \
   }
-/* the largest, in a line of accumulators */
+/* The same for maxima, in a line of accumulators. */
 #define REDUCE_RUN_MAX(name, T, LOAD) \
   static void name##_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t n, const void *x, void *acc0) { \
     enum { LINE = 128 / sizeof(T) }; \
@@ -119,12 +119,12 @@ REDUCE_ROWS(max_16, int16_t, int16_t, int16_t, 64, 16, const int16_t flip = (int
             LANE_IS_ACC, ACC_IS_LANE)
 JOIN_RUN(total_f32, JOIN_ADD, 0, LOAD_AS_IS)
 REDUCE_RUN_F32(sum_f32, JOIN_ADD, total_f32((size_t)n, 1, row))
-/* Sums of 8 bits as sums of absolute differences from zeros, for which there are instructions. */
+/* Sums of bytes, computed as sums of absolute differences from zeros, for which CPUs have instructions. */
 static void sum_8_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t n, const void *x, void *acc0) {
   static const uint8_t zeros[REDUCE_STEPS];
   const uint8_t *row = x, flip = (uint8_t)(g->flip ^ 0x80), *zero = zeros;
   int32_t *acc = acc0;
-  __asm__("" : "+r"(zero)); /* gcc would leave out the difference, and not use the instructions */
+  __asm__("" : "+r"(zero)); /* else gcc would omit the differences, and not use these instructions */
   for (size_t k = 0; k < c; k++, row += step) {
     int32_t total = 0;
     for (ptrdiff_t j = 0; j < n; j += REDUCE_STEPS) {
@@ -191,7 +191,7 @@ static __attribute__((noinline)) void reduce(const reducer *r, const pl_reductio
   char *a = (char *)acc;
   const size_t size = c * (size_t)partials * (size_t)r->acc_item;
   memcpy(a, &r->start, sizeof r->start);
-  for (size_t i = (size_t)r->acc_item, more; i < size; i += more) { /* twice as many each time */
+  for (size_t i = (size_t)r->acc_item, more; i < size; i += more) { /* double the copy */
     more = size - i < i ? size - i : i;
     memcpy(a + i, a, more);
   }
@@ -215,9 +215,9 @@ static __attribute__((noinline)) void reduce(const reducer *r, const pl_reductio
   r->finish(g, c, a, y);
 }
 
-#define REDUCE(name, finish, item, acc_item, none) \
+#define REDUCE(name, finish, item, acc_item, identity) \
   static void reduce_##name(const pl_reduction *g, const void *x, size_t c, void *y) { \
-    static const reducer r = {name##_rows, name##_run, name##_fold, finish, item, acc_item, none}; \
+    static const reducer r = {name##_rows, name##_run, name##_fold, finish, item, acc_item, identity}; \
     reduce(&r, g, x, c, y); \
   }
 REDUCE(sum_f32, finish_f32, 4, 4, {.f = 0})
@@ -238,7 +238,7 @@ REDUCE(max_16, finish_max_16, 2, 2, {.s = INT16_MIN})
       for (size_t i = 0; i < n; i++) { const TYPE v = p[(ptrdiff_t)i * stride]; total = (ACC)(expression); } \
     *(int64_t *)acc = total; \
   }
-/* int32 are added in 64 bits, where a mean needs that; other results are the same in 32. */
+/* Sums of int32 have 64 bits, which means need; other results are the same in 32 bits. */
 #define JOINS(suffix, TYPE, U) \
   JOIN_ELEMENTS(join_sum_##suffix, TYPE, int64_t, (uint64_t)total + (uint64_t)(int64_t)v) \
   JOIN_ELEMENTS(join_max_##suffix, TYPE, TYPE, JOIN_MAX(total, v)) \

@@ -2,7 +2,7 @@
 #include "rounding.h"
 #include <string.h>
 
-/* y[j] = x[sources[j]], pixels of `bytes` bytes, copied in words; the last word may overlap the one before. */
+/* y[j] = x[sources[j]] for pixels of `bytes` bytes, copied in words; the last word may overlap the one before. */
 #define GATHER(word) \
   for (size_t j = 0; j < n; j++) { \
     const uint8_t *p = x + bytes * (size_t)sources[j]; \
@@ -26,8 +26,8 @@ static void gather_pixels(size_t n, size_t bytes, const int32_t *sources, const 
     GATHER(16)
 }
 
-/* Blends the four corners: a, b of the lower column, p, q of the higher one; b, q are of the lower row.  Pixels of few
- * channels are gathered first, so that one loop blends many of them; they have a fraction for each element. */
+/* Blends four pixels: a and b of the left column, p and q of the right one; b and q are of the bottom row.  Pixels of
+ * few channels are gathered first, so that one loop blends many of them; then `fraction` has one entry per element. */
 enum { BLEND_LINE = 512 };
 #define BILINEAR(name, type, weight, one, blend, lines, pixels) \
   PL_INLINE void name##_blend(size_t n, const type *restrict a, const type *restrict b, const type *restrict p, \
@@ -68,8 +68,8 @@ enum { BLEND_LINE = 512 };
     } \
   }
 
-/* If an image becomes wider, each pixel is read more than once.  So rows are blended first, into one line or two, and
- * then columns, by blocks of channels, the last of which overlaps the one before.  Returns the number of finished
+/* For images that become wider, whose pixels are read more than once: blends the rows first, into one line or two, then
+ * the columns, by blocks of channels, the last of which overlaps the one before.  Returns the number of finished
  * columns. */
 #if defined(__AVX512F__)
 enum { BLEND_ROW = 2048, BLEND_BLOCK = 16 };

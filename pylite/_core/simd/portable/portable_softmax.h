@@ -1,7 +1,7 @@
 /* Softmax, its logarithm and L2 normalization (docs/numerics.md section 7); included by portable.c alone.
  *
- * In 8 bits the difference d to the maximum of a row has 256 values, so everything that depends on d and the node alone
- * is a table.  y may be x. */
+ * In 8 bits the distance d from the maximum of a row has 256 values, so all that depends only on d and on the node is
+ * in tables.  y may be x. */
 #include "functions.h"
 #include "joining.h"
 #include "rounding.h"
@@ -9,11 +9,11 @@
 #include <math.h>
 #include <string.h>
 
-/* y may be x: iterations are independent even so, which ivdep tells the compiler. */
+/* Tells the compiler that iterations are independent, although y may be x. */
 #define EACH(n) _Pragma("GCC ivdep") for (size_t i = 0; i < (n); i++)
 
 #if defined(V_ANY)
-/* y = exp((x - top) beta), none of which exceeds 1; returns their sum. */
+/* y = exp((x - top) beta), which is at most 1; returns the sum of y. */
 static __attribute__((noinline)) float exponents_f32(size_t n, float top, float beta, const float *x, float *y) {
   const vf vtop = V_ALL(top), factor = V_ALL(beta);
   vf sums[2] = {V_ALL(0.0f), V_ALL(0.0f)};
@@ -52,17 +52,17 @@ JOIN_RUN(row_min_f32, JOIN_MIN, FLT_MAX, ROW_SAME)
 JOIN_RUN(row_sum_f32, JOIN_ADD, 0, ROW_SAME)
 JOIN_RUN(row_squares_f32, JOIN_ADD, 0, ROW_SQUARE)
 
-/* Elements of short rows that go through the exponential at once. */
-enum { SOFTMAX_TOGETHER = 1024 };
+/* Elements of short rows for one call of exp_f32. */
+enum { SOFTMAX_BLOCK = 1024 };
 static void softmax_f32(size_t rows, size_t n, float beta, const float *x, float *y) {
 #if defined(V_ANY)
   for (; rows && n >= 2 * V_WIDTH; rows--, x += n, y += n) {
     const float top = beta < 0 ? row_min_f32(n, 1, x) : row_max_f32(n, 1, x);
-    const float share = 1.0f / exponents_f32(n, top, beta, x, y);
-    EACH(n) y[i] *= share;
+    const float reciprocal = 1.0f / exponents_f32(n, top, beta, x, y);
+    EACH(n) y[i] *= reciprocal;
   }
 #endif
-  const size_t most = n < SOFTMAX_TOGETHER ? SOFTMAX_TOGETHER / n : 1;
+  const size_t most = n < SOFTMAX_BLOCK ? SOFTMAX_BLOCK / n : 1;
   for (size_t m; rows; rows -= m, x += m * n, y += m * n) {
     m = rows < most ? rows : most;
     for (size_t k = 0; k < m * n; k += n) {
@@ -71,8 +71,8 @@ static void softmax_f32(size_t rows, size_t n, float beta, const float *x, float
     }
     exp_f32(m * n, y, y, x);
     for (size_t k = 0; k < m * n; k += n) {
-      const float share = 1.0f / row_sum_f32(n, 1, y + k);
-      EACH(n) y[k + i] *= share;
+      const float reciprocal = 1.0f / row_sum_f32(n, 1, y + k);
+      EACH(n) y[k + i] *= reciprocal;
     }
   }
 }
@@ -89,12 +89,12 @@ static void log_softmax_f32(size_t n, const float *x, float *y) {
   EACH(n) y[i] = x[i] - top - log_sum;
 }
 static void l2_normalize_f32(size_t n, const float *x, float *y) {
-  const float norm = sqrtf(row_squares_f32(n, 1, x)), share = 1.0f / (norm < 1e-6f ? 1e-6f : norm);
-  EACH(n) y[i] = x[i] * share;
+  const float norm = sqrtf(row_squares_f32(n, 1, x)), reciprocal = 1.0f / (norm < 1e-6f ? 1e-6f : norm);
+  EACH(n) y[i] = x[i] * reciprocal;
 }
 
 PL_LOOSE_END
-/* The largest byte, ^ flip, as unsigned. */
+/* The largest of the bytes ^ flip, as unsigned. */
 static uint8_t row_max_8(size_t n, const uint8_t *x, uint8_t flip) {
   uint8_t top = 0;
   for (size_t i = 0; i < n; i++) {
@@ -103,47 +103,47 @@ static uint8_t row_max_8(size_t n, const uint8_t *x, uint8_t flip) {
   }
   return top;
 }
-/* The table's index for byte v.  The empty asm keeps gcc from vectorising loops with look-ups: it would take vectors
- * apart again, in many kilobytes of slow code. */
-PL_INLINE size_t below(uint8_t v, uint8_t flip, uint8_t top) {
+/* The index of byte v in tables.  The empty asm keeps gcc from vectorising loops with look-ups, which it would turn
+ * into many kilobytes of slow code. */
+PL_INLINE size_t table_index(uint8_t v, uint8_t flip, uint8_t top) {
   size_t d = (size_t)(top - (v ^ flip));
   __asm__("" : "+r"(d));
   return d;
 }
-/* The sum of table[top - x] in four chains; it wraps. */
+/* The sum of table[top - x], which wraps; in four independent chains. */
 static int32_t row_sum_8(size_t n, const uint8_t *x, uint8_t flip, uint8_t top, const int32_t *table) {
   uint32_t a = 0, b = 0, c = 0, d = 0;
   size_t i = 0;
   for (; i + 4 <= n; i += 4) {
-    a += (uint32_t)table[below(x[i], flip, top)];
-    b += (uint32_t)table[below(x[i + 1], flip, top)];
-    c += (uint32_t)table[below(x[i + 2], flip, top)];
-    d += (uint32_t)table[below(x[i + 3], flip, top)];
+    a += (uint32_t)table[table_index(x[i], flip, top)];
+    b += (uint32_t)table[table_index(x[i + 1], flip, top)];
+    c += (uint32_t)table[table_index(x[i + 2], flip, top)];
+    d += (uint32_t)table[table_index(x[i + 3], flip, top)];
   }
-  for (; i < n; i++) a += (uint32_t)table[below(x[i], flip, top)];
+  for (; i < n; i++) a += (uint32_t)table[table_index(x[i], flip, top)];
   return (int32_t)(a + b + c + d);
 }
 
-/* Short rows of up to SHORT_8 elements are computed TOGETHER_8 at a time, as one long row of vectors. */
-enum { TOGETHER_8 = 32, SHORT_8 = 64 };
-/* SRDHM of factors that cannot saturate. */
+/* Rows of up to SHORT_8 elements are computed ROWS_8 at a time, as if they were one long row. */
+enum { ROWS_8 = 32, SHORT_8 = 64 };
+/* y = SRDHM(a, b) for factors that cannot saturate. */
 PL_INLINE void products_8(const int32_t *a, const int32_t *b, int32_t *y) {
-#if defined(__AVX512DQ__) /* gcc multiplies 64 bits by 64 */
+#if defined(__AVX512DQ__) /* gcc would multiply 64 by 64 bits */
   const __m512i half = _mm512_set1_epi64(1 << 30);
-  for (int i = 0; i < TOGETHER_8; i += 16) {
+  for (int i = 0; i < ROWS_8; i += 16) {
     const __m512i va = _mm512_loadu_si512(a + i), vb = _mm512_loadu_si512(b + i), even = _mm512_mul_epi32(va, vb);
     const __m512i odd = _mm512_mul_epi32(_mm512_srli_epi64(va, 32), _mm512_srli_epi64(vb, 32));
     _mm512_storeu_si512(y + i, _mm512_mask_mov_epi32(_mm512_srli_epi64(_mm512_add_epi64(even, half), 31), 0xAAAA,
                                                      _mm512_slli_epi64(_mm512_add_epi64(odd, half), 1)));
   }
 #else
-  for (int i = 0; i < TOGETHER_8; i++) y[i] = pl_mul_high(a[i], b[i]);
+  for (int i = 0; i < ROWS_8; i++) y[i] = pl_mul_high(a[i], b[i]);
 #endif
 }
-/* pl_reciprocal of each sum, in Q12: pl_newton side by side.  Sums are positive and below 2^26. */
+/* pl_reciprocal of each sum, in Q12, as vectors.  Sums are positive and below 2^26. */
 static void reciprocals_8(const int32_t *sum, int32_t *r, int32_t *over) {
-  int32_t h[TOGETHER_8], x[TOGETHER_8], d[TOGETHER_8];
-  for (int i = 0; i < TOGETHER_8; i++) {
+  int32_t h[ROWS_8], x[ROWS_8], d[ROWS_8];
+  for (int i = 0; i < ROWS_8; i++) {
     const float f = (float)(sum[i] >> 2); /* exact */
     int32_t bits;
     memcpy(&bits, &f, sizeof bits);
@@ -151,70 +151,71 @@ static void reciprocals_8(const int32_t *sum, int32_t *r, int32_t *over) {
     over[i] = 12 - head;
     h[i] = (int32_t)((uint32_t)sum[i] << head >> 1);
   }
-  for (int i = 0; i < TOGETHER_8; i++) x[i] = -1010580540;
+  for (int i = 0; i < ROWS_8; i++) x[i] = -1010580540;
   products_8(h, x, x);
-  for (int i = 0; i < TOGETHER_8; i++) x[i] += 1515870810;
+  for (int i = 0; i < ROWS_8; i++) x[i] += 1515870810;
   for (int step = 0; step < 3; step++) {
     products_8(h, x, d);
-    for (int i = 0; i < TOGETHER_8; i++) d[i] = (int32_t)((1u << 29) - (uint32_t)d[i]);
+    for (int i = 0; i < ROWS_8; i++) d[i] = (int32_t)((1u << 29) - (uint32_t)d[i]);
     products_8(x, d, d);
-    for (int i = 0; i < TOGETHER_8; i++) x[i] = (int32_t)((uint32_t)x[i] + (uint32_t)pl_fx_shl(d[i], 2, 32));
+    for (int i = 0; i < ROWS_8; i++) x[i] = (int32_t)((uint32_t)x[i] + (uint32_t)pl_fx_shl(d[i], 2, 32));
   }
-  for (int i = 0; i < TOGETHER_8; i++) r[i] = pl_fx_shl(x[i], 1, 32);
+  for (int i = 0; i < ROWS_8; i++) r[i] = pl_fx_shl(x[i], 1, 32);
 }
-/* e[i] = exp(d) of TOGETHER_8 consecutive rows, and for each element r and shift of its row; bits: of a result. */
+/* Sets e to exp(d) of each element of ROWS_8 consecutive rows, and r and shift to those of its row; bits: of a result.
+ */
 static void exponents_8(size_t n, const pl_softmax8 *s, const uint8_t *x, int bits, int32_t *e, int32_t *r,
                         int32_t *shift) {
-  enum { MOST = TOGETHER_8 * SHORT_8 };
-  const size_t m = TOGETHER_8 * n;
-  const uint8_t flip = s->flip ^ 0xff; /* reversed: the maximum becomes the minimum */
+  enum { MOST = ROWS_8 * SHORT_8 };
+  const size_t m = ROWS_8 * n;
+  const uint8_t flip = s->flip ^ 0xff; /* reverses the order: the maximum becomes the minimum */
   uint8_t v[MOST], least[MOST + SHORT_8];
-  int32_t sum[TOGETHER_8], share[TOGETHER_8], by[TOGETHER_8];
+  int32_t sum[ROWS_8], reciprocal[ROWS_8], shifts[ROWS_8];
   for (size_t i = 0; i < m; i++) least[i] = v[i] = x[i] ^ flip;
   for (size_t i = m; i < m + n; i++) least[i] = 0;
-  for (size_t have = 1, step; have < n; have += step) { /* the minimum of the next `have` elements */
-    step = have < n - have ? have : n - have;
+  for (size_t done = 1, step; done < n; done += step) { /* the minimum of the next `done` elements */
+    step = done < n - done ? done : n - done;
     for (size_t i = 0; i < m; i++) least[i] = least[i] < least[i + step] ? least[i] : least[i + step];
   }
-  for (size_t row = 0; row < TOGETHER_8; row++) {
+  for (size_t row = 0; row < ROWS_8; row++) {
     const int32_t *value = s->value - least[row * n];
     uint32_t total = 0;
     for (size_t i = row * n; i < row * n + n; i++) {
       size_t entry = v[i];
-      __asm__("" : "+r"(entry)); /* as in below() */
+      __asm__("" : "+r"(entry)); /* as in table_index() */
       e[i] = value[entry];
       total += ((uint32_t)e[i] + (1 << 11)) >> 12; /* as in `scaled` */
     }
     sum[row] = (int32_t)total;
   }
-  reciprocals_8(sum, share, by);
-  for (int row = 0; row < TOGETHER_8; row++) {
-    by[row] += 31 - bits;
-    share[row] = by[row] > 31 ? 0 : share[row]; /* all elements become 0 */
-    by[row] = by[row] > 31 ? 31 : by[row];
+  reciprocals_8(sum, reciprocal, shifts);
+  for (int row = 0; row < ROWS_8; row++) {
+    shifts[row] += 31 - bits;
+    reciprocal[row] = shifts[row] > 31 ? 0 : reciprocal[row]; /* all elements become 0 */
+    shifts[row] = shifts[row] > 31 ? 31 : shifts[row];
   }
-  for (size_t row = 0; row < TOGETHER_8; row++, r += n, shift += n)
+  for (size_t row = 0; row < ROWS_8; row++, r += n, shift += n)
     for (size_t i = 0; i < n; i += 16) { /* the next row overwrites the excess */
-      for (size_t k = 0; k < 16; k++) r[i + k] = share[row];
-      for (size_t k = 0; k < 16; k++) shift[i + k] = by[row];
+      for (size_t k = 0; k < 16; k++) r[i + k] = reciprocal[row];
+      for (size_t k = 0; k < 16; k++) shift[i + k] = shifts[row];
     }
 }
 
 /* The result for e = exp(d): RDBPOT(SRDHM(r, e), shift), clamped. */
 #define SOFTMAX_8(name, type, bits, outflip) \
-  PL_INLINE type name##_share(int32_t e, int32_t r, int shift, uint8_t flip) { \
+  PL_INLINE type name##_result(int32_t e, int32_t r, int shift, uint8_t flip) { \
     (void)flip; \
     return (type)(pl_clamp32(pl_rdbpot(pl_mul_high(e, r), shift), 0, (1 << bits) - 1) ^ (outflip)); \
   } \
   static void name##_short(size_t n, const pl_softmax8 *s, const uint8_t *x, type *y) { \
-    enum { MOST = TOGETHER_8 * SHORT_8 }; \
+    enum { MOST = ROWS_8 * SHORT_8 }; \
     int32_t e[MOST], r[MOST + 16], shift[MOST + 16]; \
     const uint8_t flip = s->flip; \
     exponents_8(n, s, x, bits, e, r, shift); \
-    for (size_t i = 0; i < TOGETHER_8 * n; i += TOGETHER_8) { \
-      type part[TOGETHER_8]; \
-      for (int k = 0; k < TOGETHER_8; k++) part[k] = name##_share(e[i + k], r[i + k], shift[i + k], flip); \
-      for (int k = 0; k < TOGETHER_8; k++) y[i + k] = part[k]; \
+    for (size_t i = 0; i < ROWS_8 * n; i += ROWS_8) { \
+      type part[ROWS_8]; \
+      for (int k = 0; k < ROWS_8; k++) part[k] = name##_result(e[i + k], r[i + k], shift[i + k], flip); \
+      for (int k = 0; k < ROWS_8; k++) y[i + k] = part[k]; \
     } \
   } \
   static void name##_row(size_t n, const pl_softmax8 *s, const uint8_t *x, type *y) { \
@@ -223,21 +224,21 @@ static void exponents_8(size_t n, const pl_softmax8 *s, const uint8_t *x, int bi
     int32_t r = pl_reciprocal(row_sum_8(n, x, flip, top, s->scaled), 12, &over); \
     int shift = over + 31 - bits; \
     if (shift > 31) r = 0, shift = 31; \
-    if (shift < 0) shift = 0; /* the sum has wrapped to next to 0 */ \
+    if (shift < 0) shift = 0; /* the sum wrapped to almost 0 */ \
     int32_t e[256]; \
     type table[256]; \
     const int direct = n < 256; \
     if (direct) \
-      for (size_t i = 0; i < n; i++) e[i] = s->value[below(x[i], flip, top)]; \
+      for (size_t i = 0; i < n; i++) e[i] = s->value[table_index(x[i], flip, top)]; \
     const int32_t *from = direct ? e : s->value; \
     type *to = direct ? y : table; \
-    for (size_t i = 0, most = direct ? n : 256; i < most; i++) to[i] = name##_share(from[i], r, shift, flip); \
+    for (size_t i = 0, most = direct ? n : 256; i < most; i++) to[i] = name##_result(from[i], r, shift, flip); \
     if (!direct) \
-      for (size_t i = 0; i < n; i++) y[i] = table[below(x[i], flip, top)]; \
+      for (size_t i = 0; i < n; i++) y[i] = table[table_index(x[i], flip, top)]; \
   } \
   static void name(size_t rows, size_t n, const pl_softmax8 *s, const uint8_t *x, void *y0) { \
     type *y = y0; \
-    for (; n <= SHORT_8 && rows >= TOGETHER_8; rows -= TOGETHER_8, x += TOGETHER_8 * n, y += TOGETHER_8 * n) \
+    for (; n <= SHORT_8 && rows >= ROWS_8; rows -= ROWS_8, x += ROWS_8 * n, y += ROWS_8 * n) \
       name##_short(n, s, x, y); \
     for (; rows > 0; rows--, x += n, y += n) name##_row(n, s, x, y); \
   }
@@ -250,7 +251,7 @@ static void log_softmax_8(size_t n, const pl_softmax8 *s, const uint8_t *x, void
   const int32_t log_sum = pl_log_q(row_sum_8(n, x, flip, top, s->scaled));
   int32_t least = pl_mbqm32((int32_t)((uint32_t)log_sum + 0x80000000u), s->multiplier, s->exponent);
   if (least < s->least) least = s->least;
-  /* the entries of the table for differences above `least` */
+  /* the last entry of the table for a distance above `least` */
   const int32_t last = least < -256 ? 255 : -least - 1;
   uint8_t table[256];
   for (int32_t d = 0; d < 256; d++) table[d] = flip;
@@ -258,7 +259,7 @@ static void log_softmax_8(size_t n, const pl_softmax8 *s, const uint8_t *x, void
     int32_t v = pl_rdbpot((int32_t)((uint32_t)s->value[d] - (uint32_t)log_sum), 22);
     table[d] = (uint8_t)(pl_clamp32(v + 255, 0, 255) ^ flip);
   }
-  for (size_t i = 0; i < n; i++) y[i] = table[below(x[i], flip, top)];
+  for (size_t i = 0; i < n; i++) y[i] = table[table_index(x[i], flip, top)];
 }
 
 PL_INLINE int32_t interpolate_16(const int16_t *table, int32_t q) {
@@ -285,7 +286,7 @@ static void softmax_s16(size_t n, const pl_softmax16 *s, const int16_t *x, int16
   }
 }
 
-/* Each element times (m, e) of 1 / sqrt(sum of squares): section 8. */
+/* Each element times 1 / sqrt(sum of squares), as a multiplier (m, e): section 8. */
 static void l2_normalize_8(size_t n, int32_t zero, uint8_t flip, const uint8_t *x, uint8_t *y) {
   uint32_t sum = 0;
   int e;

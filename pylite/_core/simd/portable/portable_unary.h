@@ -6,7 +6,7 @@
 #include <arm_neon.h>
 #endif
 
-/* vp points at the parameters, as lowering packed them; P_TYPE is their layout. */
+/* vp: the parameters, packed by lowering in the layout of P_TYPE. */
 #define UNARY_KERNEL(name, X_TYPE, Y_TYPE, P_TYPE, expression) \
   static void name(size_t n, const void *vx, void *vy, const void *vp) { \
     const X_TYPE *px = vx; \
@@ -36,7 +36,7 @@ UNARY_FLOAT(logistic_f32, pl_logistic(x))
 UNARY_FLOAT(tanh_f32, pl_tanh(x))
 UNARY_FLOAT(exp_f32, pl_exp(x))
 UNARY_FLOAT(gelu_f32, pl_gelu(x))
-/* x / 2 (1 + tanh(u)) is x logistic(2 u), whose relative error is small for small results, too. */
+/* x / 2 (1 + tanh(u)), computed as x logistic(2 u), which is relatively exact for small results, too. */
 UNARY_FLOAT(gelu_tanh_f32, x * pl_logistic(1.595769122f * (x + 0.044715f * x * x * x)))
 UNARY_FLOAT(hard_swish_f32, x * (pl_clampf(x + 3.0f, 0.0f, 6.0f) * (1.0f / 6.0f)))
 #endif
@@ -60,9 +60,9 @@ UNARY_FLOAT(ceil_f32, ceilf(x))
 UNARY_FLOAT(round_f32, rintf(x)) /* halves to even */
 UNARY_FLOAT(sign_f32, x == x ? (float)((x > 0.0f) - (x < 0.0f)) : x)
 PL_LOOSE_END
-/* sin(x + quarter pi / 2), reduced to a quarter turn in float32 or float64, which is exact enough below PL_TURNS_MAX. */
+/* sin(x + quarter pi / 2).  Below PL_TURNS_MAX, x is reduced to a quarter turn in float32 or float64. */
 typedef struct { int32_t quarter; } turn_p;
-/* 64 numbers, of which some are larger, a step at a time, so that gcc vectorises all but the look-ups. */
+/* 64 numbers, some of which are larger, in separate loops, so that gcc vectorises all but the look-ups. */
 static void sin_of_any(float *x, int quarter) {
   uint32_t m[64], high[64], middle[64], low[64], quadrant[64];
   double r[64];
@@ -85,7 +85,7 @@ static void sin_of_any(float *x, int quarter) {
     x[i] = fabsf(x[i]) < PL_TURNS_MAX ? pl_sin_shifted(x[i], quarter) : far;
   }
 }
-/* Numbers of which the sine is the number, and the squares of which could be subnormal: CPUs take long for these. */
+/* Numbers that equal their sine.  Their squares could be subnormal, for which CPUs take long. */
 #define PL_SMALL_ANGLE 0x20000000u /* the bits of 2^-63 */
 PL_INLINE int small_angle(float x) { return pl_bits_of(x) * 2 - 1 < PL_SMALL_ANGLE * 2 - 1; } /* and not 0 */
 PL_INLINE float with_zeros(float sine, float x, int quarter) { return x == 0.0f && !quarter ? x : sine; } /* keeps -0 */
@@ -139,7 +139,7 @@ static void sin_f32(size_t n, const void *vx, void *vy, const void *vp) {
 }
 
 /* ---- float16, computed in float32, a block at a time ----
- * The conversions are not inlined: there would be twenty copies of them. */
+ * The conversions are not inlined, to avoid twenty copies of them. */
 static void half_to_float(size_t n, const void *vx, void *vy, const void *vp) __attribute__((noinline));
 static void float_to_half(size_t n, const void *vx, void *vy, const void *vp) __attribute__((noinline));
 UNARY_KERNEL(half_to_float, uint16_t, float, none_p, pl_from_half(x))
@@ -179,7 +179,8 @@ static void lut8_plain(size_t n, const void *vx, void *vy, const void *table) {
   for (size_t i = 0; i < n; i++) y[i] = t[x[i]];
 }
 #if defined(__AVX512BW__)
-/* 64 pairs of entries at a time, for the even bytes and for the odd ones; then the entry of each pair. */
+/* Looks up pairs of entries, 64 of them per instruction, for even bytes and for odd ones; then selects from each pair.
+ */
 PL_INLINE __m512i paired_entries(const __m512i t[4], __m512i x) {
   const __m512i pair = _mm512_srli_epi16(x, 1), bit = _mm512_set1_epi16(1);
   const __m512i low = _mm512_permutex2var_epi16(t[0], pair, t[1]), high = _mm512_permutex2var_epi16(t[2], pair, t[3]);
@@ -201,8 +202,8 @@ static void lut8(size_t n, const void *vx, void *vy, const void *table) {
   }
 }
 #elif defined(__AVX2__)
-/* Sixteen entries at a time: bytes below those of a shuffle become negative and give 0, bytes above it give its entry,
- * too, which the next shuffle takes off again. */
+/* Sixteen entries per shuffle: indices below its range are negative and give 0; indices above it give an entry, which
+ * the next shuffle removes by XOR. */
 static void lut8(size_t n, const void *vx, void *vy, const void *table) {
   const uint8_t *x = vx;
   uint8_t *y = vy;
@@ -225,7 +226,7 @@ static void lut8(size_t n, const void *vx, void *vy, const void *table) {
   lut8_plain(n - i, x + i, y + i, table);
 }
 #elif defined(__aarch64__)
-/* 64 entries at a time; an index outside of them leaves the byte unchanged. */
+/* 64 entries at a time; an index outside this range leaves the byte unchanged. */
 static void lut8(size_t n, const void *vx, void *vy, const void *table) {
   const uint8_t *x = vx, *t = table;
   uint8_t *y = vy;
@@ -261,7 +262,7 @@ PL_INLINE bytes8 larger_line8(bytes8 x, int lines, __m128i shift, const pl_lines
   const bytes8 first = line8(x, 0, p);
   return V8(sra_epi16)(lines == 1 ? first : V8(max_epi16)(first, line8(x, 1, p)), shift);
 }
-/* plain: signed bytes to signed bytes, whose range alone clamps */
+/* plain: x and y are int8, and results are clamped to the range of int8 only */
 PL_INLINE void lines8_of(size_t n, const uint8_t *x, uint8_t *y, int lines, int plain, const pl_lines8 *p) {
   const bytes8 x_flip = V8(set1_epi8)((char)p->x_flip), y_flip = V8(set1_epi8)((char)p->y_flip);
   const bytes8 low = V8(set1_epi8)(p->low), high = V8(set1_epi8)(p->high), zero = V8_BITS(setzero)();
@@ -279,7 +280,7 @@ PL_INLINE void lines8_of(size_t n, const uint8_t *x, uint8_t *y, int lines, int 
   lut8_plain(n - i, x + i, y + i, p->table);
 }
 static void lines8(size_t n, const void *x, void *y, const void *vp) {
-  pl_lines8 p; /* which y does not alias */
+  pl_lines8 p; /* a copy, which y cannot alias */
   memcpy(&p, vp, sizeof p);
   const int two = p.slope[0] != p.slope[1] || p.start[0] != p.start[1];
   const int plain = !p.x_flip && !p.y_flip && p.low == INT8_MIN && p.high == INT8_MAX;
@@ -372,7 +373,7 @@ typedef struct { float scale; int32_t zero, low, high; } quantize_p;
 UNARY_KERNEL(quantize_f32_i8, float, uint8_t, quantize_p, QUANTIZE)
 UNARY_KERNEL(quantize_f32_i16, float, int16_t, quantize_p, QUANTIZE)
 
-/* s (q - z) in float32: both factors are exact, so the product is rounded once, as from float64. */
+/* s (q - z) in float32: both factors are exact, so the product is rounded once, as it would be from float64. */
 typedef struct { float scale; int32_t zero; } dequantize_p;
 PL_LOOSE_BEGIN
 UNARY_KERNEL(dequantize_i8, int8_t, float, dequantize_p, p.scale * (float)(x - p.zero))

@@ -1,12 +1,12 @@
-/* Deferred packing: while a model is prepared, one worker thread packs weights; the caller continues in Python.  At the
- * end the caller runs remaining tasks, too. */
+/* Deferred packing: while the caller prepares a model in Python, one worker thread packs weights.  In the end the
+ * caller runs remaining tasks, too. */
 #include "platform.h"
 #include "simd.h"
 
 enum {
-  MIN_BYTES = 1024 * 1024, /* least amount of waiting work for which starting or waking the worker pays */
-  MAX_COPIED = 4 * 1024 * 1024, /* if tasks hold more bytes of copies, the caller drains them */
-  PROMPT_NS = 300000       /* a worker that takes longer to start shares its core with other threads */
+  MIN_BYTES = 1024 * 1024,      /* starting or waking the worker pays off for at least so much waiting work */
+  MAX_COPIED = 4 * 1024 * 1024, /* if tasks hold more bytes of copies, the caller drains the queue */
+  PROMPT_NS = 300000            /* a worker that takes longer to start shares its core with other threads */
 };
 
 static pl_mutex lock = PL_MUTEX_INIT;
@@ -60,12 +60,12 @@ static void run_first(void) {
   if (!running) pl_wake_all(&ended);
 }
 
-/* Does the machine have an idle core?  If OpenBLAS's threads spin on a core, as after an import of numpy, the system
- * schedules it in slices of milliseconds, and a thread started there would run too late. */
+/* Does the machine have an idle core?  A core on which OpenBLAS's threads spin, as after an import of numpy, is
+ * scheduled in slices of milliseconds, so a thread started there would run too late. */
 static int core_to_spare(void) { return pl_cpus() > pl_running_threads(); }
 
-/* The worker ends if it shares its core with other threads: it would be preempted in the middle of a task for which all
- * others then wait. */
+/* The worker thread.  It ends if it shares its core with other threads: it would be preempted in the middle of a task,
+ * for which the caller then waits. */
 static void *work(void *arg) {
   (void)arg;
   pl_lock(&lock);
@@ -118,7 +118,7 @@ int pl_packing_defer(pl_packing_task *task) {
   return full ? -1 : 1;
 }
 
-/* The caller holds the lock. */
+/* Runs all waiting tasks, waits for running ones, and returns all finished ones.  The caller holds the lock. */
 static pl_packing_task *drain(void) {
   while (waiting) run_first();
   while (running) pl_wait(&ended, &lock);

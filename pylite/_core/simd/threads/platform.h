@@ -1,5 +1,5 @@
-/* The system-dependent functions: threads, locks, clocks, memory, features of Arm CPUs.  platform_posix.c and
- * platform_windows.c implement them; apart from the host of plug-ins, no other file calls the system. */
+/* All system-dependent functions: threads, locks, clocks, memory, features of Arm CPUs.  platform_posix.c and
+ * platform_windows.c implement them; no other file calls the system, except the plug-in host. */
 #ifndef PYLITE_PLATFORM_H
 #define PYLITE_PLATFORM_H
 #include <stddef.h>
@@ -47,22 +47,23 @@ int pl_cpus(void);
 int pl_running_threads(void); /* on the machine, including the caller; 1 if unknown */
 int64_t pl_physical_memory(void); /* bytes */
 
-/* Maps `size` bytes of zeros, or, unless it is -1, of the file `descriptor`, read-only; NULL on failure. */
+/* Maps `size` bytes: of the file `descriptor`, read-only, or of zeros if it is -1.  NULL on failure. */
 void *pl_pages_map(size_t size, int descriptor);
 void pl_pages_unmap(void *address, size_t size, int is_file);
-int pl_pages_protect(void *address, size_t size); /* from writes; 0, or -1 if the system refuses */
+int pl_pages_protect(void *address, size_t size); /* makes pages read-only; 0, or -1 if the system refuses */
 void pl_pages_make_huge(void *address, size_t size); /* requests huge pages, if the system has them */
-/* A mapped file that another program truncates loses pages.  They become zeros, and are counted.  pl_watch() watches
- * the file mapped at `address`: returns the number for pl_lost_of(), or -1.  Callers serialize their calls. */
+/* If another program truncates a mapped file, the file loses pages; reading them gives zeros, and they are counted.
+ * pl_watch() watches the file mapped at `address`, and returns its number for pl_unwatch() and pl_lost_of(), or -1.
+ * Calls must not overlap. */
 extern volatile int pl_lost_pages; /* of all files */
 int pl_watch(void *address, size_t size);
 void pl_unwatch(int file);
 int pl_lost_of(int file);
-/* Returns the whole pages of [address, address + size) to the system if they belong to a watched file; the next access
- * reads them from the file again.  For weights that have been packed, so that memory does not hold them twice. */
+/* Returns the whole pages of [address, address + size) to the system if they belong to a watched file; an access reads
+ * them from the file again.  Called for weights that have been packed, so that memory does not hold them twice. */
 void pl_give_back(const void *address, size_t size);
 
-/* Of an Arm CPU: NEON with fused multiplication, dot products of bytes, products of matrices of bytes. */
+/* Features of an Arm CPU: NEON with fused multiply-add; dot products of bytes; matrix products of bytes. */
 enum { PL_NEON_VFP4 = 1, PL_DOTPROD = 2, PL_I8MM = 4 };
 unsigned pl_arm_features(void);
 #endif

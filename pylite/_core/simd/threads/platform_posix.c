@@ -1,4 +1,4 @@
-/* platform.h for Linux, macOS and their like. */
+/* platform.h for POSIX systems. */
 #define _GNU_SOURCE
 #include "platform.h"
 #include <fcntl.h>
@@ -29,8 +29,8 @@ int pl_thread_start(pl_thread *thread, void *(*run)(void *), void *arg) {
   sigset_t all, before;
   pthread_attr_init(&attr);
   pthread_attr_setstacksize(&attr, STACK);
-  sigfillset(&all);        /* the program's own threads handle signals, */
-  sigdelset(&all, SIGBUS); /* except for faults of this thread, mainly accesses to lost pages of files */
+  sigfillset(&all);        /* leave signals to the program's own threads, */
+  sigdelset(&all, SIGBUS); /* except faults of this thread, mainly accesses to lost pages of files */
   sigdelset(&all, SIGSEGV);
   sigdelset(&all, SIGFPE);
   sigdelset(&all, SIGILL);
@@ -111,22 +111,22 @@ void pl_pages_make_huge(void *address, size_t size) {
 
 /* ---- files that lose pages: reading one raises SIGBUS ---- */
 enum {
-  FILES = 1024,               /* mapped at the same time; those beyond are not watched */
-  WORTH_RETURNING = 64 * 1024 /* bytes that are worth a call of the system */
+  FILES = 1024,               /* files watched at the same time, at most; further ones are not watched */
+  WORTH_RETURNING = 64 * 1024 /* fewer bytes are not worth a system call */
 };
 
 static struct {
   atomic_int taken;
-  _Atomic uintptr_t begin, end; /* end: 0 while there is no file; written last */
-  atomic_int lost;              /* pages */
+  _Atomic uintptr_t begin, end; /* end: 0 if there is no file; written last */
+  atomic_int lost;              /* number of lost pages */
 } files[FILES];
 static atomic_int used; /* entries that have ever been taken */
 static struct sigaction previous;
 static uintptr_t page;
 volatile int pl_lost_pages;
 
-/* Maps a page of zeros at the address, so that the reader can continue, and counts it; the caller of the run then
- * raises an error.  Other faults go to the previous handler. */
+/* If the address is a lost page, maps zeros there, so that the reader can continue, and counts it; after the run, its
+ * caller raises an error.  Other faults go to the previous handler. */
 static void on_bus_error(int number, siginfo_t *info, void *context) {
   uintptr_t address = (uintptr_t)info->si_addr;
   (void)context;
@@ -149,7 +149,7 @@ static void prepare(void) {
   pl_at_fork(before_fork, after_fork, after_fork);
 }
 
-/* Installs the handler, also if another one has replaced it. */
+/* Installs the handler, or installs it again if another one has replaced it. */
 static void install(void) {
   static pl_once_flag once = PL_ONCE_INIT;
   struct sigaction current;

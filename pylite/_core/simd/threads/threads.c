@@ -1,10 +1,10 @@
-/* The worker pool.  Workers sleep until there is a loop; after it they spin for a few dozen microseconds, since waking
- * a thread takes as long as many loops.
+/* The worker pool.  Workers sleep until there is a loop; after it they spin for a few dozen microseconds, because
+ * waking a thread takes as long as many loops.
  *
- * A cache line that one core has written takes another core a hundred nanoseconds or more to read.  So a loop writes
- * few of them: the caller writes one to announce it, and each worker one to report.  The pieces of a loop are divided
- * into shares, one for each thread, the same in every loop, so that a thread finds what it wrote before in its cache.
- * A thread that has finished its share takes pieces of the others. */
+ * Reading a cache line that another core has written takes a hundred nanoseconds or more.  So a loop writes few of
+ * them: the caller writes one to announce the loop, and each worker one to report.  The pieces of a loop are divided
+ * into shares, one for each thread, the same in every loop, so that a thread finds in its cache what it wrote before.
+ * A thread that has finished its share takes pieces of other shares. */
 #include "platform.h"
 #include "simd.h"
 #include "x86/subnormals.h"
@@ -18,9 +18,9 @@ enum { SPIN_NS = 50000 };
 /* Variables of different threads are two cache lines apart: some CPUs fetch lines in pairs. */
 enum { LINE_PAIR = 128 };
 
-/* A count of pieces carries the number of its loop: number * NUMBER + count.  So it needs no reset, and a worker that
- * was delayed since an earlier loop takes nothing of this one.  A number has the bit WRITING while the caller describes
- * the next loop. */
+/* A count of pieces is tagged with the number of its loop: number * NUMBER + count.  So it needs no reset, and a worker
+ * delayed since an earlier loop takes no piece of this one.  The bit WRITING is set while the caller writes the next
+ * loop's description. */
 #define COUNT_BITS 23
 #define WRITING ((uint64_t)1 << COUNT_BITS)
 #define NUMBER (WRITING << 1)
@@ -29,7 +29,7 @@ typedef _Atomic uint64_t atomic_tagged;
 
 typedef struct {
   _Alignas(LINE_PAIR) atomic_tagged taken; /* pieces of this thread's share that any thread has begun */
-  _Alignas(LINE_PAIR) atomic_tagged done;  /* pieces of any share that this thread has finished; not of the caller */
+  _Alignas(LINE_PAIR) atomic_tagged done;  /* pieces of any share that this thread finished; the caller's is unused */
 } thread_state;
 
 struct pl_pool {
@@ -37,15 +37,15 @@ struct pl_pool {
   _Atomic(pl_range_fn) fn;
   _Atomic(void *) ctx;
   atomic_ptrdiff_t n, grain;
-  atomic_int pieces;             /* of `grain` items each, the last one of as many or fewer */
-  atomic_uint float_mode;        /* of the caller, for all threads of a loop */
+  atomic_int pieces;             /* of `grain` items each; the last one may have fewer */
+  atomic_uint float_mode;        /* the caller's, which all threads of a loop use */
   /* Read by all threads, and rarely written. */
-  _Alignas(LINE_PAIR) int threads, workers; /* wanted, the caller included; running */
+  _Alignas(LINE_PAIR) int threads, workers; /* threads, the caller included; workers that run */
   int spins;                     /* are there enough CPUs to spin? */
   int64_t *rows;                 /* of pl_pool_record, or NULL */
   ptrdiff_t capacity;
   atomic_int stop, sleeping, awaited; /* awaited: the caller sleeps until the loop ends */
-  unsigned forks;                /* of the process, when the workers were started */
+  unsigned forks;                /* value of the global `forks` when the workers were started */
   pl_thread *ids;
   void *memory;                  /* the allocation of the pool */
   _Alignas(LINE_PAIR) atomic_int busy; /* a loop is running */
@@ -66,7 +66,7 @@ typedef struct {
   int others;                    /* pieces that the workers took; read by the caller alone */
 } loop;
 
-static atomic_uint forks;        /* a forked child has no workers, and locks in any state */
+static atomic_uint forks;        /* counts forks: a forked child has no workers, and its locks are in any state */
 static void forked(void) { atomic_fetch_add(&forks, 1); }
 static void register_fork_handler(void) { pl_at_fork(NULL, NULL, forked); }
 
@@ -104,9 +104,9 @@ static int take_share(pl_pool *pool, const loop *l, int share, int thread) {
   uint64_t taken = atomic_load(counter);
   int done = 0;
   for (;;) {
-    const int64_t older = (int64_t)(l->number - (taken & ~MOST)); /* than this loop; negative: of a later one */
+    const int64_t older = (int64_t)(l->number - (taken & ~MOST)); /* > 0: of an earlier loop; < 0: of a later one */
     const int begin = older ? 0 : (int)(taken & MOST), step = batch_of(size - begin);
-    if ((older < 0 && thread) || begin == size) return done; /* the caller's loop is the latest */
+    if ((older < 0 && thread) || begin == size) return done; /* the caller's loop is always the latest */
     if (!atomic_compare_exchange_weak(counter, &taken, l->number + (uint64_t)(begin + step))) continue;
     run(pool, l, start + begin, step, thread);
     done += step;
@@ -168,9 +168,10 @@ static int read_loop(const pl_pool *pool, loop *l) {
   return !(l->number & WRITING) && atomic_load_explicit(&pool->number, memory_order_relaxed) == l->number;
 }
 
-/* Reports the pieces that this thread has finished.  The caller stores that it sleeps and then loads the reports; here it
- * is the other way round.  The fences let at least one of the two see the other's store.  Sequentially consistent stores
- * and loads would too, but QEMU 7.2 lets such a load of AArch64 overtake the store. */
+/* Reports the pieces that this thread has finished, and wakes the caller if it sleeps.  The caller stores `awaited`,
+ * then loads the reports; this function stores a report, then loads `awaited`.  The fences guarantee that at least one
+ * of both sees the other's store.  Sequentially consistent stores and loads would, too, but under QEMU 7.2 such a load
+ * on AArch64 may overtake the store. */
 static void report(pl_pool *pool, int thread, uint64_t done) {
   atomic_store_explicit(&pool->state[thread].done, done, memory_order_release);
   atomic_thread_fence(memory_order_seq_cst);
@@ -207,7 +208,7 @@ static void *work(void *arg) {
   }
 }
 
-/* Sets up a pool whose counts are 0. */
+/* Initializes a pool whose memory is zeros. */
 static void prepare(pl_pool *pool) {
   pool->forks = atomic_load(&forks);
   pool->workers = -1;            /* not started yet */
@@ -216,7 +217,7 @@ static void prepare(pl_pool *pool) {
   pl_condition_init(&pool->ended);
 }
 
-/* After a fork: the workers and their loop are gone. */
+/* Reinitializes a pool after a fork, when its workers and their loop are gone. */
 static void reset(pl_pool *pool) {
   atomic_store(&pool->number, 0);
   for (int i = 0; i < pool->threads; i++) {
@@ -236,8 +237,8 @@ static void wake(pl_pool *pool) {
   pl_unlock(&pool->lock);
 }
 
-/* Announces a loop.  A worker that falls asleep at this moment may miss it, and others take its share: checking again
- * would cost each loop as much as the announcement. */
+/* Announces a loop.  A worker that falls asleep at this moment may miss it; then others take its share.  To prevent
+ * this would cost each loop as much as the announcement itself. */
 static void announce(pl_pool *pool, const loop *l) {
   atomic_store_explicit(&pool->number, l->number | WRITING, memory_order_relaxed);
   atomic_thread_fence(memory_order_release);
@@ -269,7 +270,7 @@ static void start(pl_pool *pool) {
 pl_pool *pl_pool_create(int threads) {
   static pl_once_flag once = PL_ONCE_INIT;
   pl_once(&once, register_fork_handler);
-  /* Counted in states, and one more for alignment.  States of threads that never run are never touched. */
+  /* The size in units of thread_state, one more for alignment.  States of threads that never run are not touched. */
   const size_t states = (size_t)threads + sizeof(pl_pool) / sizeof(thread_state) + 1;
   void *memory = calloc(states, sizeof(thread_state)), *ids = calloc((size_t)threads, sizeof(pl_thread));
   if (!memory || !ids) {

@@ -1,4 +1,4 @@
-/* Shared by the 8-bit micro-kernels for AVX2 and AVX-VNNI: requantization to bytes. */
+/* For the 8-bit micro-kernels for AVX2 and AVX-VNNI: requantization to bytes. */
 #ifndef PYLITE_AVX2_H
 #define PYLITE_AVX2_H
 #include "rounding.h"
@@ -10,8 +10,8 @@ enum { NR = 16, LANES = 8 };
 
 PL_INLINE __m256i load(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 
-/* 8 accumulators to results: by MBQM32, or in float32 (fit).  The second rounding is
- * (v + half - (v < 0)) >> right; where v is not negative the sum may reach 2^31, and has no sign. */
+/* 8 accumulators to results, by MBQM32, or in float32 (fit).  The second rounding of MBQM32 is (v + half - (v < 0)) >>
+ * right; if v is not negative, the sum may reach 2^31: it is unsigned. */
 PL_INLINE __m256i requantize(int fit, __m256i acc, const pl_columns *q, ptrdiff_t j) {
   if (fit) {
     const __m256 x = _mm256_cvtepi32_ps(acc), sign = _mm256_and_ps(x, _mm256_set1_ps(-0.0f));
@@ -32,7 +32,7 @@ PL_INLINE __m256i requantize(int fit, __m256i acc, const pl_columns *q, ptrdiff_
                                               _mm256_castsi256_ps(v)));
 }
 
-/* Results of two lines, each packed to 16 bits, to bytes; the pack interleaves their 128-bit lanes. */
+/* The 16-bit results of two lines to bytes; the pack interleaves their 128-bit lanes. */
 PL_INLINE __m256i narrow(__m256i a, __m256i b, const pl_columns *q) {
   const __m256i zero_point = _mm256_set1_epi16((short)q->zero_point);
   __m256i y = _mm256_packs_epi16(_mm256_adds_epi16(a, zero_point), _mm256_adds_epi16(b, zero_point));
@@ -40,7 +40,7 @@ PL_INLINE __m256i narrow(__m256i a, __m256i b, const pl_columns *q) {
   return _mm256_xor_si256(y, _mm256_set1_epi8((char)q->flip));
 }
 
-/* Stores the first n bytes, less than 16, as two words that overlap. */
+/* Stores n < 16 bytes, as two words that overlap. */
 static __attribute__((noinline)) void store_part(uint8_t *y, __m128i v, ptrdiff_t n) {
   const uint64_t low = (uint64_t)_mm_cvtsi128_si64(v), high = (uint64_t)_mm_extract_epi64(v, 1);
   if (n >= 8) {

@@ -1,4 +1,4 @@
-/* Shared by the 8-bit micro-kernels for AVX-512 with VNNI: dot products, and requantization to bytes. */
+/* For the 8-bit micro-kernels for AVX-512 with VNNI: dot products, and requantization to bytes. */
 #ifndef PYLITE_AVX512VNNI_H
 #define PYLITE_AVX512VNNI_H
 #include "rounding.h"
@@ -8,12 +8,12 @@
 
 enum { NR = 64, LANES = 16 };
 
-/* acc += four unsigned bytes of u times four signed bytes of s, in each lane.  With the intrinsic, gcc 12 copies a
- * register each time. */
+/* acc += four unsigned bytes of u times four signed bytes of s, in each lane.  For the intrinsic, gcc 12 adds a
+ * register copy each time. */
 #define DOT(acc, u, s) __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(u), "v"(s))
 
-/* The same four bytes, from any address, in each lane. */
-PL_INLINE __m512i spread32(const uint8_t *from) {
+/* Broadcasts four bytes, at any address, to all lanes. */
+PL_INLINE __m512i broadcast32(const uint8_t *from) {
   int32_t four;
   memcpy(&four, from, sizeof four);
   return _mm512_set1_epi32(four);
@@ -27,8 +27,8 @@ typedef struct { __m512 scale, rest, start; } scaling;
 PL_INLINE scaling scaling_of(const pl_columns *q, ptrdiff_t j) {
   return (scaling){_mm512_loadu_ps(q->scale + j), _mm512_loadu_ps(q->rest + j), _mm512_loadu_ps(q->start + j)};
 }
-/* 16 accumulators to 32-bit results less the zero point, where pl_columns.fit.  relu: negative results may be any
- * number up to 0, which saves a step. */
+/* 16 accumulators to 32-bit results less the zero point, if pl_columns.fit.  relu: negative results may be any number
+ * up to 0, because they are clamped, which saves an instruction. */
 PL_INLINE __m512i requantize(int relu, __m512i acc, const scaling *c) {
   const __m512i sign = _mm512_set1_epi32(INT32_MIN);
   __m512 x = _mm512_cvtepi32_ps(acc), start = c->start;
@@ -52,7 +52,7 @@ PL_INLINE __m512i narrow(int relu, __m512i v0, __m512i v1, __m512i v2, __m512i v
 /* Are results below the zero point clamped to it? */
 PL_INLINE int has_relu(const pl_columns *q) { return q->low == q->zero_point; }
 
-/* Undoes the interleaving of four vectors. */
+/* Undoes the interleaving of narrow(). */
 PL_INLINE __m512i in_order(__m512i bytes) {
   return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), bytes);
 }
@@ -70,8 +70,8 @@ PL_INLINE void store(int V, uint8_t *y, __m512i v, int n) {
     else _mm_mask_storeu_epi8(y, (__mmask16)first_bytes(n), _mm512_castsi512_si128(v));
   }
 }
-/* Accumulators of any size to bytes, by the rule: lines that are `step` apart.  Not inlined, since it would take
- * registers from its callers.  linear: columns are consecutive; else in the order that narrow() takes. */
+/* Requantizes lines of accumulators, `step` apart, by MBQM32 itself, without float32.  linear: columns are consecutive;
+ * else in the order that narrow() takes.  Not inlined, because it would take registers from its callers. */
 void pl_requantize_lines(int rows, int n, const int32_t *acc, ptrdiff_t step, int linear, const pl_columns *q,
                          ptrdiff_t j, uint8_t *y, ptrdiff_t ldy);
 #endif

@@ -1,13 +1,13 @@
-/* Products with 4-bit weights that have a scale for each block, for AVX-512 with VNNI. */
+/* Products with blockwise quantized 4-bit weights, for AVX-512 with VNNI. */
 #include "avx512vnni.h"
 
 /* The portable gemm_blocks, for 8-bit weights. */
 void pl_fill_portable_avx512vnni(pl_slots *s);
-static void (*plain)(const struct pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
-                     const int32_t *terms, const float *row_scales, float *y);
+static void (*portable_blocks)(const struct pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j,
+                               const uint8_t *x, const int32_t *terms, const float *row_scales, float *y);
 
-/* R rows, of which `rows` are in use, times V vectors of columns of a panel that is `width` wide.  A byte holds two
- * weights, of consecutive steps of four.  Both are multiplied as 16 times their value, which keeps their signs. */
+/* Multiplies R rows, of which `rows` are in use, by V vectors of columns of a panel with `width` columns.  A byte holds
+ * two weights, of consecutive steps of four.  Both are multiplied as 16 times their value, which keeps their signs. */
 PL_INLINE void tile(int R, int V, int rows, int n, const pl_blocks *b, ptrdiff_t j, ptrdiff_t width, ptrdiff_t column,
                     const uint8_t *x, const int32_t *terms, const float *row_scales, float *y) {
   const __m512i upper = _mm512_set1_epi8((char)0xF0);
@@ -33,8 +33,8 @@ PL_INLINE void tile(int R, int V, int rows, int n, const pl_blocks *b, ptrdiff_t
 #pragma GCC unroll 8
         for (int r = 0; r < R; r++) {
           const uint8_t *a = x + (r < rows ? r : 0) * b->depth + k;
-          DOT(acc[r][v], spread32(a), w0);
-          DOT(acc[r][v], spread32(a + 4), w1);
+          DOT(acc[r][v], broadcast32(a), w0);
+          DOT(acc[r][v], broadcast32(a + 4), w1);
         }
       }
     }
@@ -67,8 +67,8 @@ PL_INLINE void tile(int R, int V, int rows, int n, const pl_blocks *b, ptrdiff_t
 
 static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
                         const int32_t *terms, const float *row_scales, float *y) {
-  const ptrdiff_t width = b->wide - j < NR ? b->wide - j : NR;
-  if (!b->nibbles) plain(own, rows, n, b, j, x, terms, row_scales, y);
+  const ptrdiff_t width = b->padded_columns - j < NR ? b->padded_columns - j : NR;
+  if (!b->nibbles) portable_blocks(own, rows, n, b, j, x, terms, row_scales, y);
   else if (rows == 1 && width == NR) tile(1, 4, 1, n, b, j, NR, 0, x, terms, row_scales, y);
   else
     for (int r = 0; r < rows; r += 8)
@@ -79,7 +79,7 @@ static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b
 PL_FILL(blocks_avx512vnni, s) {
   pl_slots portable;
   pl_fill_portable_avx512vnni(&portable);
-  plain = portable.gemm_blocks;
+  portable_blocks = portable.gemm_blocks;
   s->gemm_blocks = gemm_blocks;
   s->q8.nibbles = 1;
 }

@@ -1,11 +1,11 @@
-/* 8-bit depthwise convolutions for AVX2: blocks of 16 channels, taps in pairs, weights of 16 bits (less their zero
- * point). */
+/* 8-bit depthwise convolutions for AVX2: blocks of 16 channels, taps in pairs, 16-bit weights, zero point subtracted.
+ */
 #include "avx2.h"
 
-/* The channel in each place of a block: unpacking changes the order, the packs of narrow() restore it. */
+/* The channel at each position of a block after unpacking; the packs of narrow() restore the order. */
 static const uint8_t order[NR] = {0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15};
 
-/* Loads the first n bytes, as store_part stores them. */
+/* Loads n < 16 bytes, the counterpart of store_part. */
 static __attribute__((noinline)) __m128i load_part(const uint8_t *p, ptrdiff_t n) {
   uint64_t low = 0, high = 0;
   if (n >= 8) {
@@ -24,6 +24,7 @@ static __attribute__((noinline)) __m128i load_part(const uint8_t *p, ptrdiff_t n
   }
   return _mm_set_epi64x((int64_t)high, (int64_t)low);
 }
+/* n channels of a tap, ^ mask, as 16-bit numbers. */
 PL_INLINE __m256i tap(const uint8_t *p, __m128i mask, ptrdiff_t n) {
   const __m128i v = n == NR ? _mm_loadu_si128((const __m128i *)p) : load_part(p, n);
   return _mm256_cvtepi8_epi16(_mm_xor_si128(v, mask));
@@ -36,8 +37,9 @@ typedef struct {
   __m128i mask;
 } tap_list;
 
-/* N output pixels, `to` apart: n channels from j on, `kept` of which are stored.  The taps of the first are c bytes
- * behind those of s, and `step` further for each one. */
+/* Computes n channels, with parameters from j on, of N output pixels, and stores the first `kept` of them; pixels are
+ * `to` bytes apart.  The taps of the first pixel are c bytes behind those of s, and those of the next one `step`
+ * further. */
 PL_INLINE void pixels(int fit, int N, ptrdiff_t n, ptrdiff_t kept, const tap_list *s, ptrdiff_t c, ptrdiff_t step,
                       const int32_t *w, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
   const __m256i bias0 = load(q->bias + j), bias1 = load(q->bias + j + LANES);
@@ -61,7 +63,7 @@ PL_INLINE void pixels(int fit, int N, ptrdiff_t n, ptrdiff_t kept, const tap_lis
   store_lines(N, y, to, _mm256_permute4x64_epi64(bytes, 0xD8), kept);
 }
 
-/* `count` output pixels, or blocks of several, and then `tail` channels of one more. */
+/* pixels() for `count` output pixels (or blocks of channels), then for `tail` channels of one more. */
 PL_INLINE void row_of_blocks(int fit, ptrdiff_t count, ptrdiff_t tail, const tap_list *s, ptrdiff_t c, ptrdiff_t step,
                              const int32_t *w, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
   for (; count >= 2; count -= 2, c += 2 * step, y += 2 * to) pixels(fit, 2, NR, NR, s, c, step, w, q, j, y, to);
@@ -78,9 +80,9 @@ static __attribute__((noinline)) void blocks_of_row(ptrdiff_t count, ptrdiff_t t
   else row_of_blocks(0, count, tail, s, c, step, w, q, j, y, to);
 }
 
-/* Any filter; each block of channels lies within a pixel, and pixels beside the image are looked up one by one. */
+/* Any filter; each block of channels lies within a pixel.  Output pixels at the borders are computed one by one. */
 static void any_filter(const pl_dw_window *g, const tap_list *s, const int32_t *w, const pl_columns *q, uint8_t *y) {
-  /* Output pixels begin .. end - 1 read no pixel beside the image. */
+  /* Output pixels begin .. end - 1 read no pixel outside the image. */
   const ptrdiff_t last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation, c = g->c;
   const ptrdiff_t begin = (g->pad + g->stride - 1) / g->stride, end = last < 0 ? 0 : last / g->stride + 1;
   int inside = 1; /* are all lines in the image? */
@@ -101,9 +103,9 @@ static void any_filter(const pl_dw_window *g, const tap_list *s, const int32_t *
 
 /* ---- lines cut into blocks of 16 channels that may span pixels: see pl_wraps ----
  *
- * Input lines are copied, with the pixels beside them.  Where the channels are a multiple of 16 ("whole"), pixels that
- * a stride skips lie among the others; else each phase of the stride has lines of its own. */
-enum { CACHED = 24576 }; /* bytes of copies that stay in the cache */
+ * Input lines are copied, with their padding.  If the number of channels is a multiple of 16 ("whole"), copies also
+ * hold the pixels that a stride skips; else each phase of the stride has lines of its own. */
+enum { CACHED = 24576 }; /* bytes of copies that stay in the first-level cache */
 
 PL_INLINE ptrdiff_t at_least(ptrdiff_t n, ptrdiff_t least) { return n < least ? least : n; }
 /* n / s, rounded up. */
@@ -112,8 +114,8 @@ PL_INLINE ptrdiff_t steps(ptrdiff_t n, ptrdiff_t s) { return s == 1 ? n : (n + s
 PL_INLINE void copy_block(const uint8_t *from, uint8_t *to) {
   _mm_storeu_si128((__m128i *)to, _mm_loadu_si128((const __m128i *)from));
 }
-/* Copies pixels of c bytes that lie `step` bytes apart.  The first may be read up to `room` bytes from its beginning
- * on; copies are written with up to 15 bytes more. */
+/* Copies n pixels of c bytes, `step` bytes apart.  `room` bytes are readable from the first one on; up to 15 bytes
+ * behind the copy are overwritten. */
 static void copy_pixels(const uint8_t *from, ptrdiff_t n, ptrdiff_t c, ptrdiff_t step, ptrdiff_t room, uint8_t *to) {
   for (; n > 0; n--, room -= step, from += step, to += c)
     if (c > NR) {
@@ -126,8 +128,8 @@ static void copy_pixels(const uint8_t *from, ptrdiff_t n, ptrdiff_t c, ptrdiff_t
     }
 }
 
-/* Copies `rows` input lines.  Pixel i of phase p is the input's pixel first + i * s + p, so that consecutive outputs
- * read consecutive pixels of a phase. */
+/* Copies `rows` input lines, phase by phase.  Pixel i of phase p is the input's pixel first + i * s + p, so that
+ * consecutive outputs read consecutive pixels of a phase. */
 static void copy_lines(const pl_dw_window *g, ptrdiff_t s, const uint8_t *const *row, ptrdiff_t rows, ptrdiff_t first,
                        ptrdiff_t pixels, uint8_t *to) {
   const ptrdiff_t c = g->c, line = pixels * c;
@@ -151,7 +153,7 @@ static void copy_lines(const pl_dw_window *g, ptrdiff_t s, const uint8_t *const 
   }
 }
 
-/* Bytes of copies for so many output pixels of so many lines. */
+/* Bytes of copies for `pixels` output pixels of `lines` lines. */
 PL_INLINE ptrdiff_t copied(const pl_dw_window *g, ptrdiff_t pixels, ptrdiff_t lines) {
   const ptrdiff_t s = g->stride, across = (g->fw - 1) * g->dilation;
   const ptrdiff_t width = g->c % NR ? (pixels + across / s + 1) * s : pixels * s + across + 1;
@@ -162,14 +164,14 @@ static void wrapped(const pl_dw_window *g, ptrdiff_t blocks, const tap_list *s, 
                     uint8_t *y) {
   uint8_t copies[PL_DW_BYTES + 2 * NR];
   const ptrdiff_t c = g->c, whole = c % NR == 0, phases = whole ? 1 : g->stride, skip = whole ? g->stride : 1;
-  const ptrdiff_t reach = (g->fw - 1) * g->dilation / phases + 1; /* pixels of a phase beyond those of the outputs */
+  const ptrdiff_t reach = (g->fw - 1) * g->dilation / phases + 1; /* additional pixels of a phase under the filter */
   const ptrdiff_t period = blocks * NR;                            /* until blocks repeat */
-  ptrdiff_t together = g->lines;
+  ptrdiff_t block = g->lines;
   ptrdiff_t most = g->pixels;
-  while (together > 1 && copied(g, most < 16 ? most : 16, together) > CACHED) together = (together + 1) / 2;
-  while (most > 1 && copied(g, most, together) > (together > 1 ? CACHED : PL_DW_BYTES)) most = (most + 1) / 2;
+  while (block > 1 && copied(g, most < 16 ? most : 16, block) > CACHED) block = (block + 1) / 2;
+  while (most > 1 && copied(g, most, block) > (block > 1 ? CACHED : PL_DW_BYTES)) most = (most + 1) / 2;
   for (ptrdiff_t line = 0, lines; line < g->lines; line += lines) {
-    lines = g->lines - line < together ? g->lines - line : together;
+    lines = g->lines - line < block ? g->lines - line : block;
     const ptrdiff_t rows = (lines - 1) * g->stride + g->fh;
     for (ptrdiff_t pixel = 0, n; pixel < g->pixels; pixel += n) {
       n = g->pixels - pixel < most ? g->pixels - pixel : most;
@@ -198,10 +200,10 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
                          uint8_t *y) {
   const uint8_t *p[PL_MAX_TAPS + 1];
   const tap_list s = {(g->fh * g->fw + 1) / 2, p, _mm_set1_epi8((char)flip)};
-  const pl_columns own = *q; /* a copy, which y cannot overlap */
+  const pl_columns own = *q; /* a copy, so that the compiler knows that stores to y do not change it */
   const ptrdiff_t blocks = pl_wraps(&tile, g->c, g->fh, g->fw, g->stride, g->dilation);
   (void)w_zero;
-  if (blocks && (g->c % NR || copied(g, 4, 1) <= PL_DW_BYTES)) { /* otherwise the weights are packed alike */
+  if (blocks && (g->c % NR || copied(g, 4, 1) <= PL_DW_BYTES)) { /* both functions read the same packed weights */
     wrapped(g, blocks, &s, w, &own, y);
     return;
   }

@@ -1,10 +1,10 @@
 /* 8-bit depthwise convolutions for AVX-512 with VNNI: blocks of 64 channels, taps in groups of four. */
 #include "avx512vnni.h"
 
-/* Keeps gcc from loading v again for each use. */
+/* Prevents gcc from loading v again for each use. */
 #define IN_REGISTER(v) __asm__("" : "+v"(v))
 
-/* Bytes of four taps, interleaved so that each 32-bit lane holds the four taps of one channel. */
+/* Interleaves the bytes of four taps, so that each 32-bit lane holds the four taps of one channel. */
 PL_INLINE void interleave(__m512i a, __m512i b, __m512i c, __m512i d, __m512i out[4]) {
   __m512i ab0 = _mm512_unpacklo_epi8(a, b), ab1 = _mm512_unpackhi_epi8(a, b);
   __m512i cd0 = _mm512_unpacklo_epi8(c, d), cd1 = _mm512_unpackhi_epi8(c, d);
@@ -14,12 +14,13 @@ PL_INLINE void interleave(__m512i a, __m512i b, __m512i c, __m512i d, __m512i ou
   out[3] = _mm512_unpackhi_epi16(ab1, cd1);
 }
 
-/* The channel in each place of a block, as unpacking leaves them; the packs of narrow() undo it. */
+/* The channel at each position of a block after unpacking; the packs of narrow() restore the order. */
 static uint8_t order[NR];
 
 static const pl_tile tile = {.mr = 16, .nr = NR, .nv = NR, .kr = 4, .ka = 4, .bytes = 1, .offset = 128, .order = order,
                              .wrap = 16};
 
+/* Requantizes the sums of a block to its first n bytes. */
 PL_INLINE void finish(const __m512i acc[4], const scaling scales[4], const pl_columns *q, ptrdiff_t j, const ends *e,
                       int n, uint8_t *y) {
   __m512i v[4];
@@ -35,8 +36,8 @@ PL_INLINE void finish(const __m512i acc[4], const scaling scales[4], const pl_co
   store(4, y, narrow(0, v[0], v[1], v[2], v[3], e), n);
 }
 
-/* Any filter; each block of channels lies within a pixel.  A weight zero point times the sum of the taps is subtracted
- * at the end. */
+/* Any filter; each block of channels lies within a pixel.  The weights' zero point times the sum of the taps is
+ * subtracted at the end. */
 static void any_filter(const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
   const uint8_t *p[PL_MAX_TAPS];
   int16_t taps[4 * PL_MAX_TAPS];
@@ -80,7 +81,7 @@ static void any_filter(const pl_dw_window *g, int flip, int w_zero, const int8_t
   }
 }
 
-/* Every other pixel of c bytes, c being 8, 16 or 32: n vectors of them, ^ mask. */
+/* Copies every other pixel of c bytes, each byte ^ mask: n vectors of them; c is 8, 16 or 32. */
 static void skip_pixels(ptrdiff_t c, ptrdiff_t n, const uint8_t *from, __m512i mask, uint8_t *to) {
   const __m512i i = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7), pixel = _mm512_srl_epi64(i, _mm_cvtsi64_si128(c / 16));
   const __m512i which = _mm512_add_epi64(i, _mm512_mullo_epi64(pixel, _mm512_set1_epi64(c / 8)));
@@ -93,36 +94,36 @@ static void skip_pixels(ptrdiff_t c, ptrdiff_t n, const uint8_t *from, __m512i m
 /* n / s, rounded up. */
 PL_INLINE ptrdiff_t steps(ptrdiff_t n, ptrdiff_t s) { return s == 1 ? n : (n + s - 1) / s; }
 
-/* Packs `rows` input lines as unsigned bytes into line buffers without gaps, cc channels from c0 on.  Pixel i of phase
- * p is the input's pixel first + i * stride + p, so that consecutive outputs read consecutive pixels of a phase.  The
- * lines of a phase follow one another, and so do the phases. */
+/* Packs `count` channels from c_begin on of `rows` input lines, as unsigned bytes, into line buffers without gaps.
+ * Pixel i of phase p is the input's pixel first + i * stride + p, so that consecutive outputs read consecutive pixels
+ * of a phase.  All lines of a phase come before those of the next one. */
 static void pack_lines(const pl_dw_window *g, const uint8_t *const *row, int rows, ptrdiff_t first, ptrdiff_t pixels,
-                       ptrdiff_t c0, ptrdiff_t cc, int flip, uint8_t *to) {
+                       ptrdiff_t c_begin, ptrdiff_t count, int flip, uint8_t *to) {
   const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80));
   const __m512i zero = _mm512_xor_si512(_mm512_set1_epi8((char)g->zero[0]), mask);
-  const int joined = g->stride == 1 && cc == g->c;
-  const int skip = g->stride == 2 && cc == g->c && (cc == 8 || cc == 16 || cc == 32);
-  const ptrdiff_t s = g->stride, line = pixels * cc;
+  const int joined = g->stride == 1 && count == g->c;
+  const int skip = g->stride == 2 && count == g->c && (count == 8 || count == 16 || count == 32);
+  const ptrdiff_t s = g->stride, line = pixels * count;
   for (int phase = 0; phase < s; phase++) {
     const ptrdiff_t x = first + phase;
-    /* pixels i of begin..end are in the image */
+    /* pixels begin .. end - 1 of the phase are in the image */
     ptrdiff_t begin = x < 0 ? steps(-x, s) : 0, end = x < g->width ? steps(g->width - x, s) : 0;
     if (end > pixels) end = pixels;
     if (begin > end) begin = end;
-    const ptrdiff_t runs = joined ? begin < end : end - begin, bytes = joined ? (end - begin) * cc : cc;
-    const ptrdiff_t offset = (x + begin * s) * g->c + c0;
-    const ptrdiff_t pairs = skip ? (g->width - x) / 2 - begin : 0, skipped = (runs < pairs ? runs : pairs) * cc / 64;
+    const ptrdiff_t runs = joined ? begin < end : end - begin, bytes = joined ? (end - begin) * count : count;
+    const ptrdiff_t offset = (x + begin * s) * g->c + c_begin;
+    const ptrdiff_t pairs = skip ? (g->width - x) / 2 - begin : 0, vectors = (runs < pairs ? runs : pairs) * count / 64;
     const __mmask64 rest = first_bytes(bytes % 64);
     for (int y = 0; y < rows; y++, to += line) {
       uint8_t *d = to;
       if (row[y]) {
-        for (; d < to + begin * cc; d += 64) _mm512_storeu_si512(d, zero);
-        d = to + begin * cc;
+        for (; d < to + begin * count; d += 64) _mm512_storeu_si512(d, zero);
+        d = to + begin * count;
         const uint8_t *from = row[y] + offset;
         ptrdiff_t run = 0;
-        if (skipped > 0) {
-          skip_pixels(cc, skipped, from, mask, d);
-          from += skipped * 128, d += skipped * 64, run = skipped * 64 / cc;
+        if (vectors > 0) {
+          skip_pixels(count, vectors, from, mask, d);
+          from += vectors * 128, d += vectors * 64, run = vectors * 64 / count;
         }
         for (; run < runs; run++, from += s * g->c, d += bytes) {
           ptrdiff_t b = 0;
@@ -130,24 +131,24 @@ static void pack_lines(const pl_dw_window *g, const uint8_t *const *row, int row
             _mm512_storeu_si512(d + b, _mm512_xor_si512(_mm512_loadu_si512(from + b), mask));
           if (rest) _mm512_storeu_si512(d + b, _mm512_xor_si512(_mm512_maskz_loadu_epi8(rest, from + b), mask));
         }
-        d = to + end * cc;
+        d = to + end * count;
       }
       for (; d < to + line; d += 64) _mm512_storeu_si512(d, zero);
     }
   }
 }
 
-/* One block of 64 channels at n places of a line: they are `step` bytes apart in the line buffer and `y_step` in the
- * output; the last one has `tail` channels. */
+/* The n places of a line where one block of 64 channels occurs: `step` bytes apart in the line buffer and `y_step` in
+ * the output; the last one has only `tail` channels. */
 typedef struct { ptrdiff_t n, step, y_step; int tail; } run;
 
-/* tap[i]: where tap i begins in the line buffers, or -1. */
-PL_INLINE void block(int groups, int w_zero, const uint8_t *x, const ptrdiff_t *tap, const run *at, const int8_t *w,
+/* Computes one block of channels at all its places.  tap[i]: offset of tap i in the line buffers, or -1. */
+PL_INLINE void block(int groups, int w_zero, const uint8_t *x, const ptrdiff_t *tap, const run *places, const int8_t *w,
                      const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y) {
   const __m512i none = _mm512_setzero_si512(), zero = _mm512_set1_epi32(w_zero), ones = _mm512_set1_epi8(1);
   const scaling scales[4] = {scaling_of(q, j), scaling_of(q, j + LANES), scaling_of(q, j + 2 * LANES),
                              scaling_of(q, j + 3 * LANES)};
-  for (ptrdiff_t i = 0; i < at->n; i++, x += at->step, y += at->y_step) {
+  for (ptrdiff_t i = 0; i < places->n; i++, x += places->step, y += places->y_step) {
     __m512i acc[4], sum[4];
 #pragma GCC unroll 4
     for (int v = 0; v < 4; v++) acc[v] = _mm512_loadu_si512(q->bias + j + LANES * v), sum[v] = none;
@@ -165,12 +166,13 @@ PL_INLINE void block(int groups, int w_zero, const uint8_t *x, const ptrdiff_t *
     if (w_zero)
 #pragma GCC unroll 4
       for (int v = 0; v < 4; v++) acc[v] = _mm512_sub_epi32(acc[v], _mm512_mullo_epi32(sum[v], zero));
-    finish(acc, scales, q, j, e, i == at->n - 1 ? at->tail : 64, y);
+    finish(acc, scales, q, j, e, i == places->n - 1 ? places->tail : 64, y);
   }
 }
 
-/* 3x3 filters, two output lines at once, y_line apart: the taps of an input line (`pitch` apart) are interleaved once
- * for both.  More lines would not overlap: the third could not begin before the first is nearly finished. */
+/* block() for 3 x 3 filters, two output lines at once, y_line apart: the taps of an input line (lines are `pitch`
+ * apart) are interleaved once for both.  More lines would gain little, because the third begins when the first is
+ * almost done. */
 PL_INLINE void two_lines(int relu, int stride, int w_zero, const uint8_t *x, const ptrdiff_t *taps, ptrdiff_t pitch,
                          const run *places, const int8_t *w, const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y,
                          ptrdiff_t y_line) {
@@ -200,7 +202,7 @@ PL_INLINE void two_lines(int relu, int stride, int w_zero, const uint8_t *x, con
       interleave(first, second, last, last, v);
 #pragma GCC unroll 4
       for (int k = 0; k < 4; k++) {
-        if (w_zero) { /* times the sums of the taps, which are 3 * 255 at most: 16 bits */
+        if (w_zero) { /* subtract it times the sum of three taps, which fits in 16 bits */
           __m512i less = _mm512_setzero_si512();
           DOT(less, v[k], _mm512_set1_epi32(0x00010101));
           less = _mm512_madd_epi16(less, _mm512_set1_epi32(w_zero));
@@ -229,18 +231,18 @@ PL_INLINE void two_lines(int relu, int stride, int w_zero, const uint8_t *x, con
 
 /* ---- lines cut into blocks of 64 channels that may span pixels: see pl_wraps ----
  *
- * A chunk of pixels, of channels and of output lines is packed at a time.  Where the channels are a multiple of 64
- * ("whole"), pixels that a stride skips lie among the others; else each phase of the stride has line buffers of its
- * own. */
-enum { MOST_CHANNELS = 256, CACHED = 32768 }; /* of a chunk, where blocks are whole; bytes that stay in the cache */
+ * A chunk of pixels, channels and output lines is packed at a time.  If the number of channels is a multiple of 64
+ * ("whole"), line buffers also hold the pixels that a stride skips; else each phase of the stride has line buffers of
+ * its own. */
+enum { MOST_CHANNELS = 256, CACHED = 32768 }; /* of a chunk if `whole`; bytes that stay in the first-level cache */
 
 typedef struct {
   int groups, stride, w_zero;
   int whole, relu;
-  int pairs;       /* two_lines does two output lines at once */
-  ptrdiff_t reach; /* pixels of a line buffer that one output reads from */
-  int lines, rows; /* of a chunk: output lines, and the input lines that they read */
-  ptrdiff_t pitch; /* from one line buffer to the next */
+  int pairs;       /* use two_lines() */
+  ptrdiff_t reach; /* pixels from the first to the last one that an output reads in a line buffer */
+  int lines, rows; /* output lines of the chunk, and the input lines that they read */
+  ptrdiff_t pitch; /* bytes from one line buffer to the next */
 } chunk;
 
 static chunk new_chunk(const pl_dw_window *g, int groups, int w_zero, const pl_columns *q) {
@@ -251,7 +253,7 @@ static chunk new_chunk(const pl_dw_window *g, int groups, int w_zero, const pl_c
   return k;
 }
 
-/* How many output lines a chunk has: as many as keep 16 pixels of them in the cache. */
+/* The output lines of a chunk: as many as fit into the cache with 16 pixels each. */
 static int lines_at_once(const pl_dw_window *g, ptrdiff_t reach, ptrdiff_t channels) {
   const ptrdiff_t s = g->stride, least = reach + (g->pixels < 16 ? g->pixels : 16);
   int lines = g->lines;
@@ -259,7 +261,7 @@ static int lines_at_once(const pl_dw_window *g, ptrdiff_t reach, ptrdiff_t chann
   return lines;
 }
 
-/* How many output pixels it has, all chunks of a line being equally long. */
+/* The output pixels of a chunk; all chunks of a line have about the same length. */
 static ptrdiff_t pixels_at_once(const pl_dw_window *g, const chunk *k, ptrdiff_t channels) {
   const ptrdiff_t each = k->rows * g->stride * channels;
   const ptrdiff_t capacity = (k->reach + 4) * each <= CACHED ? CACHED : PL_DW_BYTES;
@@ -268,7 +270,7 @@ static ptrdiff_t pixels_at_once(const pl_dw_window *g, const chunk *k, ptrdiff_t
   return steps(g->pixels, most >= g->pixels ? 1 : (g->pixels + most - 1) / most);
 }
 
-/* tap[i] = where the filter's tap number taps[i] begins in the line buffers; -1 where there is none. */
+/* tap[i] = offset in the line buffers of the filter's tap number taps[i], -1 for padding. */
 static void place_taps(const pl_dw_window *g, const chunk *k, ptrdiff_t channels, const int16_t *taps,
                        ptrdiff_t *tap) {
   const int phases = k->whole ? 1 : k->stride;
@@ -281,7 +283,7 @@ static void place_taps(const pl_dw_window *g, const chunk *k, ptrdiff_t channels
   for (int i = 0; i < 4 * k->groups; i++) tap[i] = taps[i] < 0 ? -1 : places[taps[i]];
 }
 
-/* The output lines of a chunk for one block of channels. */
+/* Computes all output lines of a chunk for one block of channels. */
 PL_INLINE void block_lines(const chunk *k, const uint8_t *x, const ptrdiff_t *tap, const run *places, const int8_t *w,
                            const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y, ptrdiff_t y_line) {
   const int s = k->stride, w_zero = k->w_zero, relu = k->relu;
@@ -318,19 +320,20 @@ static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w
            (k.reach + 4) * k.rows * s * (channels + NR) <= CACHED)
       channels += NR;
     const ptrdiff_t most = pixels_at_once(g, &k, channels);
-    for (ptrdiff_t c0 = 0; c0 < g->c; c0 += channels) {
-      const ptrdiff_t some = c0 + channels > g->c ? g->c - c0 : channels, period = whole ? some : blocks * NR;
-      if (whole) blocks = some / NR;
+    for (ptrdiff_t c_begin = 0; c_begin < g->c; c_begin += channels) {
+      const ptrdiff_t part = c_begin + channels > g->c ? g->c - c_begin : channels, period = whole ? part : blocks * NR;
+      if (whole) blocks = part / NR;
       for (ptrdiff_t pixel = 0; pixel < g->pixels; pixel += most) {
-        const ptrdiff_t pixels = g->pixels - pixel < most ? g->pixels - pixel : most, bytes = pixels * some;
+        const ptrdiff_t pixels = g->pixels - pixel < most ? g->pixels - pixel : most, bytes = pixels * part;
         const ptrdiff_t width = (whole ? s : 1) * (pixels + k.reach);
-        k.pitch = width * some;
-        pack_lines(&packed, g->row + line * s, k.rows, pixel * s - g->pad, width, c0, some, flip, buffers);
-        place_taps(g, &k, some, taps, tap);
+        k.pitch = width * part;
+        pack_lines(&packed, g->row + line * s, k.rows, pixel * s - g->pad, width, c_begin, part, flip, buffers);
+        place_taps(g, &k, part, taps, tap);
         for (ptrdiff_t b = 0; b < blocks && b * NR < bytes; b++) {
-          run places = {.n = whole ? pixels : (bytes - b * NR + period - 1) / period, .step = whole ? s * some : period};
+          run places = {.n = whole ? pixels : (bytes - b * NR + period - 1) / period};
+          places.step = whole ? s * part : period;
           places.y_step = whole ? g->c : period;
-          const ptrdiff_t j = c0 + b * NR, left = bytes - b * NR - (places.n - 1) * period;
+          const ptrdiff_t j = c_begin + b * NR, left = bytes - b * NR - (places.n - 1) * period;
           places.tail = left < NR ? (int)left : NR;
           block_lines(&k, buffers + b * NR, tap, &places, w + j * 4 * k.groups, &own, j, &e,
                       y + line * g->y_line + pixel * g->c + j, g->y_line);
@@ -341,7 +344,7 @@ static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w
 }
 
 static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
-  if ((g->pixels > 2 || (g->c % NR && NR % g->c)) && /* else the weights are packed alike */
+  if ((g->pixels > 2 || (g->c % NR && NR % g->c)) && /* both functions read the same packed weights then */
       pl_wraps(&tile, g->c, g->fh, g->fw, g->stride, g->dilation)) {
     wrapped(g, flip, w_zero, w, q, y);
     return;

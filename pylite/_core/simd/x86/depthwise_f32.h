@@ -3,8 +3,8 @@
  * Output pixels that read the same taps inside the image are computed together, one vector of channels after the other,
  * several lines at a time: their taps are looked up once, and the input lines stay in the first-level cache. */
 
-/* The taps that output pixels read: input[i] is tap i of the first pixel, w[i] its weights.  Taps outside of the image
- * are left out. */
+/* The taps that output pixels read: input[i] is tap i of the first pixel, w[i] its weights.  Taps outside the image are
+ * omitted. */
 typedef struct {
   int taps;
   const float *input[PL_MAX_TAPS], *w[PL_MAX_TAPS];
@@ -22,20 +22,20 @@ static __attribute__((noinline, cold)) void list_taps(const pl_dw_window *g, ptr
     }
 }
 
-/* Output pixels with the same taps: `lines` lines of n, from number `first` on.  Neighbours are `to` apart and their
- * inputs `step`; lines are `down` apart and their inputs `next`. */
+/* Output pixels that read the same taps: pixels first to first + n - 1 of `lines` lines.  Pixels are `to` apart and
+ * their inputs `step`; lines are `down` apart and their inputs `next`. */
 typedef struct {
   ptrdiff_t first, n, step, to, lines, next, down;
-} field;
+} pixel_grid;
 
-/* Added to the sums, and the limits of the results. */
+/* The initial value of sums (the bias), and the limits of results. */
 typedef struct { VECTOR start, low, high; } limits;
 
 PL_INLINE void finish_f32(VECTOR acc, const limits *m, ptrdiff_t part, float *y) {
   store_upto(y, MIN(m->high, MAX(m->low, acc)), part);
 }
 
-/* P pixels of any number of taps, for which weights are loaded once. */
+/* P pixels at once, for any number of taps: each weight is loaded once for all of them. */
 PL_INLINE void any_taps(int P, int taps, const tap_list *s, ptrdiff_t part, ptrdiff_t j, ptrdiff_t from,
                         ptrdiff_t step, const limits *m, float *y, ptrdiff_t c) {
   VECTOR acc[8];
@@ -51,51 +51,51 @@ PL_INLINE void any_taps(int P, int taps, const tap_list *s, ptrdiff_t part, ptrd
   for (int k = 0; k < P; k++) finish_f32(acc[k], m, part, y + k * c);
 }
 
-/* Channels j .. j + LANES, or `part` if that is less, of all pixels of a field.  kept: the number of taps, whose
- * weights stay in registers; 0: any number. */
-PL_INLINE void pixels_f32(int kept, ptrdiff_t part, const tap_list *s, ptrdiff_t j, const field *f, const float *bias,
-                          float least, float most, float *y) {
+/* Computes channels j .. j + part - 1, at most LANES, of all pixels of a grid.  in_registers: the number of taps, to
+ * keep their weights in registers, or 0 for any number. */
+PL_INLINE void pixels_f32(int in_registers, ptrdiff_t part, const tap_list *s, ptrdiff_t j, const pixel_grid *f,
+                          const float *bias, float least, float most, float *y) {
   const limits m = {bias ? load_upto(bias + j, part) : SPLAT(0.0f), SPLAT(least), SPLAT(most)};
   const ptrdiff_t n = f->n, step = f->step, c = f->to;
-  const int taps = kept ? kept : s->taps;
+  const int taps = in_registers ? in_registers : s->taps;
   VECTOR w[16];
 #pragma GCC unroll 16
-  for (int t = 0; t < kept; t++) w[t] = load_upto(s->w[t] + j, part);
+  for (int t = 0; t < in_registers; t++) w[t] = load_upto(s->w[t] + j, part);
   for (ptrdiff_t line = 0; line < f->lines; line++) {
     const ptrdiff_t from = j + f->first * step + line * f->next;
     float *to = y + j + f->first * c + line * f->down;
     const float *input[16];
 #pragma GCC unroll 16
-    for (int t = 0; t < kept; t++) input[t] = s->input[t] + from;
+    for (int t = 0; t < in_registers; t++) input[t] = s->input[t] + from;
     ptrdiff_t i = 0;
-    for (; !kept && __builtin_constant_p(part) && i + 8 <= n; i += 8, to += 8 * c)
+    for (; !in_registers && __builtin_constant_p(part) && i + 8 <= n; i += 8, to += 8 * c)
       any_taps(8, taps, s, part, j, from + i * step, step, &m, to, c);
-    for (; !kept && i + 4 <= n; i += 4, to += 4 * c)
+    for (; !in_registers && i + 4 <= n; i += 4, to += 4 * c)
       any_taps(4, taps, s, part, j, from + i * step, step, &m, to, c);
     for (; i < n; i++, to += c) {
       VECTOR acc = m.start;
 #pragma GCC unroll 16
       for (int t = 0; t < taps; t++)
-        acc = MULTIPLY_ADD(acc, load_upto((kept ? input[t] : s->input[t] + from) + i * step, part),
-                           kept ? w[t] : load_upto(s->w[t] + j, part));
+        acc = MULTIPLY_ADD(acc, load_upto((in_registers ? input[t] : s->input[t] + from) + i * step, part),
+                           in_registers ? w[t] : load_upto(s->w[t] + j, part));
       finish_f32(acc, &m, part, to);
     }
   }
 }
 
-#define PIXELS(name, kept, part) \
-  static __attribute__((noinline)) void name(const tap_list *s, ptrdiff_t j, const field *f, const float *bias, \
+#define PIXELS(name, in_registers, part) \
+  static __attribute__((noinline)) void name(const tap_list *s, ptrdiff_t j, const pixel_grid *f, const float *bias, \
                                              float least, float most, float *y, ptrdiff_t c) { \
     (void)c; \
-    pixels_f32(kept, part, s, j, f, bias, least, most, y); \
+    pixels_f32(in_registers, part, s, j, f, bias, least, most, y); \
   }
 PIXELS(pixels_9, 9, LANES)
 PIXELS(pixels_6, 6, LANES)
 PIXELS(pixels_any, 0, LANES)
 PIXELS(pixels_few, 0, c)
 
-/* Four neighbouring outputs, S pixels apart, of filters T taps wide: each input pixel is loaded once for all of them.
- * The taps are whole lines of the filter. */
+/* Four neighbouring outputs of filters that are T taps wide, with stride S: each input pixel is loaded once for all
+ * four.  The taps must be whole lines of the filter. */
 PL_INLINE void four_outputs(int T, int S, const tap_list *s, ptrdiff_t j, ptrdiff_t from, const limits *m, float *y,
                             ptrdiff_t c) {
   VECTOR acc[4] = {m->start, m->start, m->start, m->start};
@@ -116,23 +116,23 @@ PL_INLINE void four_outputs(int T, int S, const tap_list *s, ptrdiff_t j, ptrdif
   for (int k = 0; k < 4; k++) finish_f32(acc[k], m, LANES, y + k * c);
 }
 
-/* Channels chunk .. upto of a field, four pixels by four and down the lines, whose input then stays in the first-level
- * cache; pixels that are left over are not computed. */
-PL_INLINE void fours(int T, int S, const tap_list *s, ptrdiff_t chunk, ptrdiff_t upto, const field *f,
+/* Computes channels chunk .. chunk_end - 1 of a grid, four pixels at a time and then down the lines, so that input
+ * stays in the first-level cache.  The last n % 4 pixels are not computed. */
+PL_INLINE void fours(int T, int S, const tap_list *s, ptrdiff_t chunk, ptrdiff_t chunk_end, const pixel_grid *f,
                      const float *bias, float low, float high, float *y, ptrdiff_t c) {
   for (ptrdiff_t i = 0; i + 4 <= f->n; i += 4)
     for (ptrdiff_t line = 0; line < f->lines; line++)
-      for (ptrdiff_t b = chunk; b < upto; b += LANES) {
+      for (ptrdiff_t b = chunk; b < chunk_end; b += LANES) {
         const ptrdiff_t j = pl_block_start(b / LANES, LANES, c);
         const limits m = {bias ? LOAD(bias + j) : SPLAT(0.0f), SPLAT(low), SPLAT(high)};
         four_outputs(T, S, s, j, j + i * S * c + line * f->next, &m, y + j + i * c + line * f->down, c);
       }
 }
 #define FOURS(T, S) \
-  static __attribute__((noinline)) void fours_##T##_##S(const tap_list *s, ptrdiff_t chunk, ptrdiff_t upto, \
-                                                        const field *f, const float *bias, float low, float high, \
+  static __attribute__((noinline)) void fours_##T##_##S(const tap_list *s, ptrdiff_t chunk, ptrdiff_t chunk_end, \
+                                                        const pixel_grid *f, const float *bias, float low, float high, \
                                                         float *y, ptrdiff_t c) { \
-    fours(T, S, s, chunk, upto, f, bias, low, high, y, c); \
+    fours(T, S, s, chunk, chunk_end, f, bias, low, high, y, c); \
   }
 FOURS(3, 1)
 FOURS(3, 2)
@@ -140,28 +140,28 @@ FOURS(5, 1)
 FOURS(5, 2)
 #undef FOURS
 
-/* Do pixels of c channels, of which one vector is read at a time, drive one another out of the first-level cache?  A
- * power of two apart, they share a few of its sets. */
+/* Do pixels evict each other from the first-level cache, when one vector of channels is read from each?  If their
+ * distance is a multiple of a large power of two, they share few of its sets. */
 PL_INLINE int crowded(const pl_dw_window *g) {
   enum { PAGE = 4096, LINE = 64, WAYS = 8 };
   const ptrdiff_t distance = g->c * (ptrdiff_t)sizeof(float), same = distance & -distance;
   return g->fh * g->width * (same < PAGE ? same : PAGE) > WAYS * PAGE && same >= LINE;
 }
 
-/* Computes the pixels of a field of whole filter lines four by four; returns the pixels that are left. */
-static field by_fours(const pl_dw_window *g, const tap_list *s, ptrdiff_t chunk, ptrdiff_t upto, field f,
+/* Computes the pixels of a grid four at a time, if that is possible and faster; returns the pixels that remain. */
+static pixel_grid by_fours(const pl_dw_window *g, const tap_list *s, ptrdiff_t chunk, ptrdiff_t chunk_end, pixel_grid f,
                       const float *bias, float low, float high, float *y) {
-  const int wide = g->fw == 5, stride = g->stride == 2;
-  if (!crowded(g) || f.n < 6 || g->c < LANES || g->dilation != 1 || g->stride > 2 || (!wide && g->fw != 3)) return f;
-  (wide     ? stride ? fours_5_2 : fours_5_1
+  const int five = g->fw == 5, stride = g->stride == 2;
+  if (!crowded(g) || f.n < 6 || g->c < LANES || g->dilation != 1 || g->stride > 2 || (!five && g->fw != 3)) return f;
+  (five     ? stride ? fours_5_2 : fours_5_1
    : stride ? fours_3_2
-            : fours_3_1)(s, chunk, upto, &f, bias, low, high, y, g->c);
+            : fours_3_1)(s, chunk, chunk_end, &f, bias, low, high, y, g->c);
   f.first = f.n - f.n % 4, f.n %= 4;
   return f;
 }
 
-/* Single pixels with any number of taps: four vectors of channels at a time, with independent sums. */
-static void four_vectors(const tap_list *s, ptrdiff_t j, const field *f, const float *bias, float low, float high,
+/* Computes pixels one by one, for any number of taps: four vectors of channels at a time, with independent sums. */
+static void four_vectors(const tap_list *s, ptrdiff_t j, const pixel_grid *f, const float *bias, float low, float high,
                          float *y) {
   for (ptrdiff_t i = f->first; i < f->first + f->n; i++) {
     VECTOR acc[4];
@@ -177,44 +177,44 @@ static void four_vectors(const tap_list *s, ptrdiff_t j, const field *f, const f
   }
 }
 
-/* Fewer channels than lanes, stride 1: a vector holds as many neighbouring pixels as fit.  `wide` becomes the tap list
- * of such vectors, whose weights and bias repeat in `lines`. */
-static __attribute__((noinline, cold)) void widen(const tap_list *s, const float *bias, ptrdiff_t c,
-                                                  float lines[17][LANES], tap_list *wide) {
-  wide->taps = s->taps;
+/* For fewer channels than lanes, and stride 1: sets `packed` to the taps of vectors that hold as many neighbouring
+ * pixels as fit.  Their weights and bias, repeated, are in `lines`. */
+static __attribute__((noinline, cold)) void pack_pixels(const tap_list *s, const float *bias, ptrdiff_t c,
+                                                  float lines[17][LANES], tap_list *packed) {
+  packed->taps = s->taps;
   for (int t = 0; t <= s->taps; t++) {
     const float *from = t < s->taps ? s->w[t] : bias;
-    if (t < s->taps) wide->input[t] = s->input[t], wide->w[t] = lines[t];
+    if (t < s->taps) packed->input[t] = s->input[t], packed->w[t] = lines[t];
     for (ptrdiff_t k = 0; k < LANES; k += c)
       for (ptrdiff_t j = 0; j < c; j++) lines[t][k + j] = from ? from[j] : 0;
   }
 }
 
-/* Computes channels chunk .. upto of the n pixels from y on; returns the number of pixels done, which may be less. */
-static __attribute__((noinline, cold)) ptrdiff_t some_pixels(const pl_dw_window *g, const tap_list *s, ptrdiff_t n,
-                                                             ptrdiff_t chunk, ptrdiff_t upto, const float *bias,
+/* Computes channels chunk .. chunk_end - 1 of up to n pixels from y on; returns the number of pixels done. */
+static __attribute__((noinline, cold)) ptrdiff_t compute_pixels(const pl_dw_window *g, const tap_list *s, ptrdiff_t n,
+                                                             ptrdiff_t chunk, ptrdiff_t chunk_end, const float *bias,
                                                              float low, float high, float *y) {
   const ptrdiff_t c = g->c, next = g->next / (ptrdiff_t)sizeof(float), down = g->y_line;
-  const field all = {0, n, g->stride * c, c, g->lines, next, down};
-  const field rest = by_fours(g, s, chunk, upto, all, bias, low, high, y);
+  const pixel_grid all = {0, n, g->stride * c, c, g->lines, next, down};
+  const pixel_grid rest = by_fours(g, s, chunk, chunk_end, all, bias, low, high, y);
   if (rest.first > 0) {
-    for (ptrdiff_t j = chunk; j < upto && rest.n; j += LANES)
+    for (ptrdiff_t j = chunk; j < chunk_end && rest.n; j += LANES)
       (s->taps == 9   ? pixels_9
        : s->taps == 6 ? pixels_6
                       : pixels_any)(s, pl_block_start(j / LANES, LANES, c), &rest, bias, low, high, y, c);
     return n;
   }
   const int any = c < LANES || (s->taps != 9 && s->taps != 6);
-  if (any && n % 4 && n > 1) n = n < 4 ? 1 : n - n % 4; /* the others by columns, four lines at a time */
-  field f = {0, n, g->stride * c, c, g->lines, next, down};
-  if (n == 1) f = (field){0, g->lines, next, down, 1, 0, 0};
-  if (any && c >= 4 * LANES && f.n % 4) { /* and then the remaining lines */
-    const field rest = {f.n - f.n % 4, f.n % 4, f.step, f.to, 1, 0, 0};
-    for (ptrdiff_t j = chunk; j < upto; j += 4 * LANES)
+  if (any && n % 4 && n > 1) n = n < 4 ? 1 : n - n % 4; /* others: in columns, four lines at a time */
+  pixel_grid f = {0, n, g->stride * c, c, g->lines, next, down};
+  if (n == 1) f = (pixel_grid){0, g->lines, next, down, 1, 0, 0};
+  if (any && c >= 4 * LANES && f.n % 4) { /* then the remaining lines */
+    const pixel_grid rest = {f.n - f.n % 4, f.n % 4, f.step, f.to, 1, 0, 0};
+    for (ptrdiff_t j = chunk; j < chunk_end; j += 4 * LANES)
       four_vectors(s, j < c - 4 * LANES ? j : c - 4 * LANES, &rest, bias, low, high, y);
     f.n = rest.first;
   }
-  for (ptrdiff_t j = chunk; j < upto && f.n; j += LANES)
+  for (ptrdiff_t j = chunk; j < chunk_end && f.n; j += LANES)
     (c < LANES      ? pixels_few
      : s->taps == 9 ? pixels_9
      : s->taps == 6 ? pixels_6
@@ -226,24 +226,24 @@ enum { CHUNK = 16 * LANES }; /* channels that all pixels are computed for before
 
 static __attribute__((cold)) void depthwise_f32(const pl_dw_window *g, const float *w, const float *bias, float low,
                                                 float high, float *y) {
-  const ptrdiff_t c = g->c, last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation, fitting = LANES / c;
-  /* Output pixels begin .. end - 1 read no pixel beside the image. */
+  const ptrdiff_t c = g->c, last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation, per_vector = LANES / c;
+  /* Output pixels begin .. end - 1 read no pixel outside the image. */
   const ptrdiff_t begin = (g->pad + g->stride - 1) / g->stride, end = last < 0 ? 0 : last / g->stride + 1;
-  const int widens = c < LANES && LANES % c == 0 && g->stride == 1;
+  const int packs = c < LANES && LANES % c == 0 && g->stride == 1;
   float lines[17][LANES];
-  tap_list s, wide;
+  tap_list s, packed;
   for (ptrdiff_t chunk = 0; chunk < c; chunk += CHUNK) {
-    const ptrdiff_t upto = chunk + CHUNK < c ? chunk + CHUNK : c;
+    const ptrdiff_t chunk_end = chunk + CHUNK < c ? chunk + CHUNK : c;
     for (ptrdiff_t pixel = 0, n; pixel < g->pixels; pixel += n) {
       n = pixel >= begin && pixel < end ? (end < g->pixels ? end : g->pixels) - pixel : 1;
       list_taps(g, pixel, w, &s);
-      if (widens && n >= fitting && s.taps <= 16) {
-        const field f = {0, n / fitting, LANES, LANES, g->lines, g->next / (ptrdiff_t)sizeof(float), g->y_line};
-        widen(&s, bias, c, lines, &wide);
-        (s.taps == 9 ? pixels_9 : pixels_any)(&wide, 0, &f, lines[s.taps], low, high, y + pixel * c, c);
-        n = f.n * fitting;
+      if (packs && n >= per_vector && s.taps <= 16) {
+        const pixel_grid f = {0, n / per_vector, LANES, LANES, g->lines, g->next / (ptrdiff_t)sizeof(float), g->y_line};
+        pack_pixels(&s, bias, c, lines, &packed);
+        (s.taps == 9 ? pixels_9 : pixels_any)(&packed, 0, &f, lines[s.taps], low, high, y + pixel * c, c);
+        n = f.n * per_vector;
       } else {
-        n = some_pixels(g, &s, n, chunk, upto, bias, low, high, y + pixel * c);
+        n = compute_pixels(g, &s, n, chunk, chunk_end, bias, low, high, y + pixel * c);
       }
     }
   }

@@ -6,15 +6,15 @@
 enum { MR = 6 };
 enum { CHAINS = 4 }; /* independent sums for each column of a single row */
 
-/* The same four bytes, from any address, in each lane. */
-PL_INLINE __m256i spread(const void *from) {
+/* Broadcasts four bytes, at any address, to all lanes. */
+PL_INLINE __m256i broadcast32(const void *from) {
   int32_t four;
   memcpy(&four, from, sizeof four);
   return _mm256_set1_epi32(four);
 }
 
 #if defined(__AVXVNNI__)
-/* A panels hold x + 128, unsigned. */
+/* A panels hold x + 128 as unsigned bytes. */
 typedef uint8_t element;
 enum { KR = 4, OFFSET = 128 };
 #define DOT(acc, u, s) __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(acc) : "x"(u), "x"(s))
@@ -110,7 +110,7 @@ static void sums_q8(int rows, const pl_a_layout *layout, ptrdiff_t length, const
 }
 #endif
 
-/* R rows of an A panel times V vectors of columns, plus `start`, to lines of NR sums. */
+/* Sets lines (R, NR) to `start` plus R rows of an A panel times V vectors of columns. */
 PL_INLINE void multiply(int R, int V, const pl_a_layout *layout, const element *a, const int8_t *w,
                         const int32_t *start, int32_t *lines) {
   const ptrdiff_t depth = layout->depth, step = layout->step, pitch = layout->pitch;
@@ -127,7 +127,7 @@ PL_INLINE void multiply(int R, int V, const pl_a_layout *layout, const element *
     for (; R == 1 && k + CHAINS * KR <= depth; k += CHAINS * KR, w += CHAINS * LANES * KR * V)
 #pragma GCC unroll 4
       for (int i = 0; i < CHAINS; i++) {
-        const __m256i x = spread(a + k + i * KR);
+        const __m256i x = broadcast32(a + k + i * KR);
 #pragma GCC unroll 2
         for (int v = 0; v < V; v++) DOT(acc[i][v], x, weights(w + (i * V + v) * LANES * KR));
       }
@@ -135,7 +135,7 @@ PL_INLINE void multiply(int R, int V, const pl_a_layout *layout, const element *
       const __m256i w0 = weights(w), w1 = V == 2 ? weights(w + LANES * KR) : w0;
 #pragma GCC unroll 6
       for (int r = 0; r < R; r++) {
-        const __m256i x = spread((r < 3 ? a : upper) + r % 3 * step + k);
+        const __m256i x = broadcast32((r < 3 ? a : upper) + r % 3 * step + k);
         DOT(acc[r][0], x, w0);
         if (V == 2) DOT(acc[r][1], x, w1);
       }
@@ -159,7 +159,7 @@ PART(3, 1)
 PART(3, 2)
 PART(6, 1)
 PART(6, 2)
-/* Sums of up to MR rows, n columns; returns the number of rows. */
+/* Sets lines to the sums of up to MR rows and n columns; returns the number of rows done. */
 static int sums(int rows, int n, const pl_a_layout *layout, const element *a, const int8_t *w, const int32_t *start,
                 int32_t *lines) {
   static void (*const part[])(const pl_a_layout *, const element *, const int8_t *, const int32_t *, int32_t *) = {
@@ -168,14 +168,14 @@ static int sums(int rows, int n, const pl_a_layout *layout, const element *a, co
   part[2 * (full > 3) + (n > LANES)](layout, a, w, start, lines);
   return rows < full ? rows : full;
 }
-/* The same for a single row. */
+/* sums() for a single row. */
 PL_INLINE void row_sums(int n, const pl_a_layout *layout, const element *a, const int8_t *w, const int32_t *start,
                         int32_t *line) {
   if (n > LANES) multiply(1, 2, layout, a, w, start, line);
   else multiply(1, 1, layout, a, w, start, line);
 }
 
-/* Lines of sums to bytes; terms: of each row, or NULL. */
+/* Requantizes N lines of sums to n bytes each; terms: added to the sums of each row, or NULL. */
 PL_INLINE void finish(int fit, int N, int n, const int32_t *lines, const int32_t *terms, const pl_columns *q,
                       ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   __m256i v[2][2];
@@ -185,7 +185,7 @@ PL_INLINE void finish(int fit, int N, int n, const int32_t *lines, const int32_t
     if (terms)
       for (int k = 0; k < 2; k++) v[i][k] = _mm256_add_epi32(v[i][k], _mm256_set1_epi32(terms[i]));
     v[i][0] = requantize(fit, v[i][0], q, j);
-    v[i][1] = n > LANES ? requantize(fit, v[i][1], q, j + LANES) : v[i][0]; /* the parameters may end before */
+    v[i][1] = n > LANES ? requantize(fit, v[i][1], q, j + LANES) : v[i][0]; /* may have no parameters */
     v[i][0] = _mm256_packs_epi32(v[i][0], v[i][1]);
   }
   const __m256i bytes = narrow(v[0][0], v[N - 1][0], q);
@@ -200,9 +200,9 @@ PL_INLINE void finish_all(int fit, int rows, int n, const int32_t *lines, const 
 
 static void row_q8(int n, const pl_a_layout *layout, const element *a, const int8_t *w, const int32_t *term,
                    const pl_columns *q, ptrdiff_t j, uint8_t *y) {
-  const ptrdiff_t deep = layout->lines * layout->depth;
+  const ptrdiff_t panel_depth = layout->lines * layout->depth;
   int32_t line[NR];
-  for (; n > 0; n -= NR, j += NR, y += NR, w += NR * deep) {
+  for (; n > 0; n -= NR, j += NR, y += NR, w += NR * panel_depth) {
     row_sums(n, layout, a, w, q->bias + j, line);
     if (q->fit) finish(1, 1, n, line, term, q, j, y, 0);
     else finish(0, 1, n, line, term, q, j, y, 0);
@@ -212,7 +212,7 @@ static void row_q8(int n, const pl_a_layout *layout, const element *a, const int
 static void gemm_q8(int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel,
                     const int32_t *row, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   int32_t lines[MR * NR];
-  const pl_columns own = *q; /* a copy, which y cannot overlap */
+  const pl_columns own = *q; /* a copy, so that the compiler knows that stores to y do not change it */
   if (rows == 1) {
     row_q8(n, layout, a_panel, panel, row, &own, j, y);
     return;
@@ -232,7 +232,7 @@ PL_INLINE void add_line(int n, const int32_t *line, int32_t *acc) {
   for (; k < n; k++) acc[k] += line[k];
 }
 
-static const int32_t none[NR];
+static const int32_t zeros[NR];
 
 static void gemm_s32(int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, int32_t *acc,
                      ptrdiff_t lda) {
@@ -240,24 +240,24 @@ static void gemm_s32(int rows, int n, const pl_a_layout *layout, const void *a_p
   if (rows == 1) {
     const int8_t *w = panel;
     for (; n > 0; n -= NR, acc += NR, w += NR * layout->lines * layout->depth) {
-      row_sums(n, layout, a_panel, w, none, lines);
+      row_sums(n, layout, a_panel, w, zeros, lines);
       add_line(n < NR ? n : NR, lines, acc);
     }
     return;
   }
   for (int r = 0, m; r < rows; r += m) {
-    m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, panel, none, lines);
+    m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, panel, zeros, lines);
     for (int i = 0; i < m; i++) add_line(n, lines + i * NR, acc + (r + i) * lda);
   }
 }
 
-/* The first n lanes, possibly all. */
+/* A mask of the first n lanes. */
 PL_INLINE __m256i first_lanes(int n) {
   static const int32_t lanes[2 * LANES] = {-1, -1, -1, -1, -1, -1, -1, -1};
   return load(lanes + LANES - (n < LANES ? n : LANES));
 }
 
-/* Lines of sums to floats, as finish_hybrid. */
+/* finish_hybrid for lines of sums. */
 PL_INLINE void finish_floats(int rows, int n, const int32_t *lines, const int32_t *terms, const float *row_scales,
                              const pl_hybrid *h, ptrdiff_t j, float *y, ptrdiff_t ldy) {
   const __m256 low = _mm256_set1_ps(h->low), high = _mm256_set1_ps(h->high), one = _mm256_set1_ps(1);
@@ -280,29 +280,29 @@ PL_INLINE void finish_floats(int rows, int n, const int32_t *lines, const int32_
 static void gemm_hybrid(const pl_slots *own, int rows, int n, const pl_a_layout *layout, const void *a_panel,
                         const void *panel, const int32_t *terms, const float *row_scales, const pl_hybrid *h,
                         ptrdiff_t j, float *y, ptrdiff_t ldy) {
-  const pl_hybrid results = *h; /* a copy, which y cannot overlap */
+  const pl_hybrid results = *h; /* a copy, so that the compiler knows that stores to y do not change it */
   const int8_t *w = panel;
   int32_t lines[MR * NR];
   (void)own;
   if (rows == 1) {
     for (; n > 0; n -= NR, j += NR, y += NR, w += NR * layout->lines * layout->depth) {
-      row_sums(n, layout, a_panel, w, none, lines);
+      row_sums(n, layout, a_panel, w, zeros, lines);
       finish_floats(1, n < NR ? n : NR, lines, terms, row_scales, &results, j, y, ldy);
     }
     return;
   }
   for (int r = 0, m; r < rows; r += m) {
-    m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, w, none, lines);
+    m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, w, zeros, lines);
     finish_floats(m, n, lines, terms + r, row_scales + r, &results, j, y + r * ldy, ldy);
   }
 }
 
-/* The portable gemm_blocks, which takes blocks of any depth. */
+/* The portable gemm_blocks, for blocks of any depth. */
 void pl_fill_portable_avx2(pl_slots *s);
-static void (*any_blocks)(const pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
+static void (*portable_blocks)(const pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
                           const int32_t *terms, const float *row_scales, float *y);
 
-/* Adds lines of sums of one block, times its scales, to `total`. */
+/* Adds the sums of one block, times its scales, to `total`. */
 PL_INLINE void add_block(int rows, int V, const int32_t *lines, const int32_t *terms, const int32_t *sums,
                          const float *scale, float *total) {
 #pragma GCC unroll 2
@@ -324,21 +324,21 @@ static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b
   const uint8_t *src[PL_BLOCK_ROWS];
   int32_t lines[MR * NR];
   float total[PL_BLOCK_ROWS * NR];
-  const ptrdiff_t width = b->wide - j < NR ? b->wide - j : NR, size = b->depth / b->blocks;
-  const pl_a_layout layout = pl_packed_layout(b->deep);
-  if (b->deep > PL_DEPTH) {
-    any_blocks(own, rows, n, b, j, x, terms, row_scales, y);
+  const ptrdiff_t width = b->padded_columns - j < NR ? b->padded_columns - j : NR, size = b->depth / b->blocks;
+  const pl_a_layout layout = pl_packed_layout(b->padded_depth);
+  if (b->padded_depth > PL_DEPTH) {
+    portable_blocks(own, rows, n, b, j, x, terms, row_scales, y);
     return;
   }
   for (int k = 0; k < rows * NR; k++) total[k] = 0;
   for (ptrdiff_t i = 0; i < b->blocks; i++) {
     const ptrdiff_t offset = pl_block_offset(b, width, i, j);
-    const int8_t *w = (const int8_t *)b->panels + offset * b->deep;
+    const int8_t *w = (const int8_t *)b->panels + offset * b->padded_depth;
     for (int r = 0; r < rows; r++) src[r] = x + r * b->depth + i * size;
-    pack_a_q8(rows, 1, size, src, OFFSET, packed, b->deep);
+    pack_a_q8(rows, 1, size, src, OFFSET, packed, b->padded_depth);
     for (int r = 0, m; r < rows; r += m) {
-      m = rows == 1 ? 1 : sums(rows - r, n, &layout, packed + r * b->deep, w, none, lines);
-      if (rows == 1) row_sums(n, &layout, packed, w, none, lines);
+      m = rows == 1 ? 1 : sums(rows - r, n, &layout, packed + r * b->padded_depth, w, zeros, lines);
+      if (rows == 1) row_sums(n, &layout, packed, w, zeros, lines);
       if (n > LANES) add_block(m, 2, lines, terms + r, b->sums + offset, b->scale + offset, total + r * NR);
       else add_block(m, 1, lines, terms + r, b->sums + offset, b->scale + offset, total + r * NR);
     }
@@ -357,7 +357,7 @@ static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b
 PL_FILL(gemm_avx2, s) {
   pl_slots portable;
   pl_fill_portable_avx2(&portable);
-  any_blocks = portable.gemm_blocks;
+  portable_blocks = portable.gemm_blocks;
   s->pack_a_q8 = pack_a_q8;
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;

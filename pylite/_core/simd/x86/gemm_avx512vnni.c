@@ -3,7 +3,8 @@
 
 enum { MR = 12 };
 
-/* A panels hold x + 128, unsigned.  Full vectors are stored; the next row overwrites the excess. */
+/* A panels hold x + 128 as unsigned bytes.  Full vectors are stored: the next row overwrites what exceeds its segment.
+ */
 static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *a_panel,
                       ptrdiff_t depth) {
   const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80));
@@ -33,7 +34,7 @@ void pl_requantize_lines(int rows, int n, const int32_t *acc, ptrdiff_t step, in
     __m512i v[4];
     for (int i = 0; i < 4; i++) {
       const ptrdiff_t column = j + i * LANES;
-      if (i * LANES >= n && linear) { /* the parameters may end here */
+      if (i * LANES >= n && linear) { /* there may be no parameters for these columns */
         v[i] = nudge;
         continue;
       }
@@ -47,7 +48,7 @@ void pl_requantize_lines(int rows, int n, const int32_t *acc, ptrdiff_t step, in
       __m512i negative = _mm512_srlv_epi32(x, _mm512_loadu_si512(q->sign + column));
       const __m512i right = _mm512_loadu_si512(q->right + column);
       const __m512i sum = _mm512_sub_epi32(_mm512_add_epi32(x, _mm512_loadu_si512(q->half + column)), negative);
-      /* where x is not negative the sum may reach 2^31, and has no sign */
+      /* if x is not negative, the sum may reach 2^31: it is unsigned */
       v[i] = _mm512_mask_srav_epi32(_mm512_srlv_epi32(sum, right), _mm512_movepi32_mask(x), sum, right);
     }
     __m512i bytes = narrow(0, v[0], v[1], v[2], v[3], &e);
@@ -55,7 +56,7 @@ void pl_requantize_lines(int rows, int n, const int32_t *acc, ptrdiff_t step, in
   }
 }
 
-/* Sums of the lanes of four vectors. */
+/* The sum of all lanes of each of four vectors. */
 PL_INLINE __m128i four_sums(__m512i a, __m512i b, __m512i c, __m512i d) {
   __m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
   __m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
@@ -84,13 +85,13 @@ static void sums_q8(int rows, const pl_a_layout *layout, ptrdiff_t length, const
   }
 }
 
-PL_INLINE __m512i spread64(const uint8_t *from) {
+PL_INLINE __m512i broadcast64(const uint8_t *from) {
   int64_t eight;
   memcpy(&eight, from, sizeof eight);
   return _mm512_set1_epi64(eight);
 }
 
-/* acc[r] += row[r] for the first `rows`; row may be NULL */
+/* acc[r] += row[r]; `rows` of them are in use; row may be NULL */
 PL_INLINE void add_terms(int R, int V, const int32_t *row, int rows, __m512i acc[12][4]) {
   if (row)
 #pragma GCC unroll 12
@@ -118,7 +119,7 @@ PL_INLINE void multiply(int R, int V, const pl_a_layout *layout, const uint8_t *
       for (int v = 0; v < V; v++) wv[v] = _mm512_loadu_si512(w + 64 * v);
 #pragma GCC unroll 12
       for (int r = 0; r < R; r++) {
-        const __m512i x = spread32(base[r / 3] + r % 3 * step + k);
+        const __m512i x = broadcast32(base[r / 3] + r % 3 * step + k);
 #pragma GCC unroll 4
         for (int v = 0; v < V; v++) DOT(acc[r][v], x, wv[v]);
       }
@@ -126,8 +127,8 @@ PL_INLINE void multiply(int R, int V, const pl_a_layout *layout, const uint8_t *
   }
 }
 
-/* The same for one vector of columns, eight steps at a time: a value for a single product takes longer to load than to
- * multiply.  Pairs of lanes hold the sums of even and odd groups of four. */
+/* multiply() for one vector of columns, with eight elements of the depth at once: when each broadcast serves one
+ * product only, loads are the bottleneck.  Even lanes sum the first four elements, odd lanes the last four. */
 PL_INLINE void multiply_pairs(int R, const pl_a_layout *layout, const uint8_t *a, const int8_t *w, __m512i start,
                               __m512i acc[12][4]) {
   const ptrdiff_t depth = layout->depth, step = layout->step, pitch = layout->pitch;
@@ -141,7 +142,7 @@ PL_INLINE void multiply_pairs(int R, const pl_a_layout *layout, const uint8_t *a
       const __m512i wl = _mm512_unpacklo_epi32(w0, w1), wh = _mm512_unpackhi_epi32(w0, w1);
 #pragma GCC unroll 12
       for (int r = 0; r < R; r++) {
-        const __m512i x = spread64(base[r / 3] + r % 3 * step + k);
+        const __m512i x = broadcast64(base[r / 3] + r % 3 * step + k);
         DOT(low[r], x, wl);
         DOT(high[r], x, wh);
       }
@@ -156,7 +157,7 @@ PL_INLINE void multiply_pairs(int R, const pl_a_layout *layout, const uint8_t *a
   }
 }
 
-/* The same for a single row.  Even and odd steps have sums of their own, which do not wait for one another. */
+/* multiply() for a single row.  Even and odd steps have separate sums, which are independent of each other. */
 PL_INLINE void multiply_row(int V, const pl_a_layout *layout, const uint8_t *a, const int8_t *w, const __m512i start[4],
                             __m512i acc[4]) {
   __m512i other[4];
@@ -165,10 +166,10 @@ PL_INLINE void multiply_row(int V, const pl_a_layout *layout, const uint8_t *a, 
   for (int line = layout->lines; line > 0; line--, a += layout->pitch) {
     ptrdiff_t k = 0;
     for (; k + 8 <= layout->depth; k += 8, w += 128 * V) {
-      const __m512i x0 = spread32(a + k), x1 = spread32(a + k + 4);
+      const __m512i x0 = broadcast32(a + k), x1 = broadcast32(a + k + 4);
 #pragma GCC unroll 4
       for (int v = 0; v < V; v++) {
-        if (V == 4) { /* the panel may be in the second-level cache */
+        if (V == 4) { /* the panel may not be in the first-level cache */
           _mm_prefetch((const char *)w + 2048 + 128 * v, _MM_HINT_T0);
           _mm_prefetch((const char *)w + 2112 + 128 * v, _MM_HINT_T0);
         }
@@ -177,7 +178,7 @@ PL_INLINE void multiply_row(int V, const pl_a_layout *layout, const uint8_t *a, 
       }
     }
     if (k < layout->depth) {
-      const __m512i x = spread32(a + k);
+      const __m512i x = broadcast32(a + k);
 #pragma GCC unroll 4
       for (int v = 0; v < V; v++) DOT(acc[v], x, _mm512_loadu_si512(w + 64 * v));
       w += 64 * V;
@@ -187,6 +188,7 @@ PL_INLINE void multiply_row(int V, const pl_a_layout *layout, const uint8_t *a, 
   for (int v = 0; v < V; v++) acc[v] = _mm512_add_epi32(acc[v], other[v]);
 }
 
+/* acc[r][v] = start[v] + row[r] + R rows of the A panel times V vectors of columns, in the fastest way. */
 PL_INLINE void product(int R, int V, const pl_a_layout *layout, const uint8_t *a, const int8_t *w,
                        const __m512i start[4], const int32_t *row, int rows, __m512i acc[12][4]) {
   const int pairs = V == 1 && R > 1 && layout->depth % 8 == 0 && layout->depth * layout->lines >= 32;
@@ -196,7 +198,7 @@ PL_INLINE void product(int R, int V, const pl_a_layout *layout, const uint8_t *a
   if (R == 1 || pairs) add_terms(R, V, row, rows, acc);
 }
 
-/* Sums to bytes, in float32; relu: see requantize(). */
+/* Requantizes sums to bytes, in float32; relu: see requantize(). */
 PL_INLINE void finish(int relu, int R, int V, int rows, int n, __m512i acc[12][4], const pl_columns *q, ptrdiff_t j,
                       uint8_t *y, ptrdiff_t ldy) {
 #pragma GCC unroll 4
@@ -244,7 +246,8 @@ PL_INLINE void tile_q8(int R, int V, int rows, int n, const pl_a_layout *layout,
   else finish(0, R, V, rows, n, acc, q, j, y, ldy);
 }
 
-/* Lines of NR sums, added to y, or finished as floats.  Not inlined: its callers are compiled for each tile size. */
+/* Adds lines of NR sums to y, or finishes them as floats.  Not inlined, because callers are compiled for each tile
+ * size. */
 static __attribute__((noinline, noclone)) void finish_lines(int rows, int n, const int32_t *acc, const int32_t *terms,
                                                    const float *row_scales, const pl_hybrid *h, ptrdiff_t j, float *y,
                                                    ptrdiff_t ldy) {
@@ -289,7 +292,7 @@ PL_INLINE void tile_sums(int R, int V, int rows, int n, const pl_a_layout *layou
   finish_lines(R < rows ? R : rows, n, lines, terms, row_scales, h, j, y, ldy);
 }
 
-/* The rows in tiles of 12, 8 (narrow panels), 6 (wide ones), 4 or 1, which the registers hold. */
+/* Divides rows into tiles whose accumulators fit the registers: of 12, 8, 4 or 1 rows, or of 6, 4 or 1 if V > 2. */
 #define PARTS(TILE, ...) \
   for (int r = 0; r < rows;) { \
     const int left = rows - r; \
@@ -306,7 +309,7 @@ PL_INLINE void tile_sums(int R, int V, int rows, int n, const pl_a_layout *layou
   tile_sums(R, V, left, n, layout, part, panel, h ? terms + r : NULL, h ? row_scales + r : NULL, h, j, y + r * ldy, \
             ldy)
 
-/* A function for each width: gcc then keeps the accumulators of the smaller ones in registers. */
+/* One function for each width, so that gcc keeps the accumulators of narrow ones in registers. */
 #define Q8_ARGUMENTS \
   int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, const int32_t *row, \
     const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy

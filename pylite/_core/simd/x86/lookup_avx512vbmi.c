@@ -1,4 +1,4 @@
-/* Tables of bytes for AVX-512 with VBMI: 128 entries at a time. */
+/* 8-bit look-up tables for AVX-512 with VBMI, 128 entries per instruction. */
 #include "simd.h"
 #include <immintrin.h>
 
@@ -8,10 +8,10 @@ static void lut8(size_t n, const void *vx, void *vy, const void *table) {
   const __m512i t0 = _mm512_loadu_si512(t), t1 = _mm512_loadu_si512(t + 64);
   const __m512i t2 = _mm512_loadu_si512(t + 128), t3 = _mm512_loadu_si512(t + 192);
   for (size_t i = 0; i < n; i += 64) {
-    __mmask64 some = n - i < 64 ? ((__mmask64)1 << (n - i)) - 1 : ~(__mmask64)0;
-    __m512i v = _mm512_maskz_loadu_epi8(some, x + i);
+    __mmask64 bytes = n - i < 64 ? ((__mmask64)1 << (n - i)) - 1 : ~(__mmask64)0;
+    __m512i v = _mm512_maskz_loadu_epi8(bytes, x + i);
     __m512i low = _mm512_permutex2var_epi8(t0, v, t1), high = _mm512_permutex2var_epi8(t2, v, t3);
-    _mm512_mask_storeu_epi8(y + i, some, _mm512_mask_blend_epi8(_mm512_movepi8_mask(v), low, high));
+    _mm512_mask_storeu_epi8(y + i, bytes, _mm512_mask_blend_epi8(_mm512_movepi8_mask(v), low, high));
   }
 }
 

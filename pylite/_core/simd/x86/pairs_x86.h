@@ -1,4 +1,5 @@
-/* Sums and products of bytes by vectors of AVX2 or AVX-512, see fitted.h; included by portable_binary.h alone. */
+/* The short forms of sums and products of bytes (fitted.h) for AVX2 and AVX-512; included by portable_binary.h alone.
+ */
 #include <immintrin.h>
 
 #if defined(__AVX512BW__)
@@ -42,11 +43,11 @@ PL_INLINE sum_numbers sum_numbers_of(const pl_fitted_sum *p) {
   s.fraction = _mm_cvtsi32_si128(p->fraction);
   return s;
 }
-/* Bytes times 256 as 16 bits, in the order that the packs of put_bytes() undo. */
+/* w = the bytes x times 256, as 16-bit numbers, in an order that the packs of put_bytes() undo. */
 PL_INLINE void widened(vi x, vi w[2]) {
   w[0] = V(unpacklo_epi8)(VI(xor)(x, x), x), w[1] = V(unpackhi_epi8)(VI(xor)(x, x), x);
 }
-/* Both operands, times 256, in 32 bits. */
+/* v = pairs of a and b, times 256, as 16-bit halves of 32-bit lanes. */
 PL_INLINE void paired(vi a, vi b, vi v[4]) {
   vi va[2], vb[2];
   widened(a, va);
@@ -62,7 +63,7 @@ PL_INLINE void short_sum_step(const sum_numbers *s, vi a, vi b, void *y) {
   FOUR(v[k] = V(srai_epi32)(low[k], PL_FRACTION + 8 - PL_LOW_DIGIT);)
   put_bytes(v, &s->ends, y);
 }
-/* three: there is a third digit, else it is 0. */
+/* pl_sum_fitted; corrects: with corrections; three: with the third digit, which is 0 otherwise. */
 PL_INLINE void sum_step(int corrects, int three, const sum_numbers *s, vi a, vi b, const void *correction, void *y) {
   vi vc[2], v[4], low[4];
   paired(a, b, v);

@@ -1,10 +1,10 @@
-/* Shared by the micro-kernels for AVX2: some of the floats of a vector to memory. */
+/* For the micro-kernels for AVX2: stores a part of a vector of floats. */
 #ifndef PYLITE_STORE_FLOATS_H
 #define PYLITE_STORE_FLOATS_H
 #include "simd.h"
 #include <immintrin.h>
 
-/* Stores the first n floats, possibly all or none, without a mask, by which AMD's CPUs take long to store. */
+/* Stores the first n floats, all or none included.  AMD's CPUs take long for masked stores, so it uses none. */
 PL_INLINE void store_floats(float *y, __m256 v, ptrdiff_t n) {
   __m128 x = _mm256_castps256_ps128(v);
   if (n >= 8) {

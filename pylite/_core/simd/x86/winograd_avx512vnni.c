@@ -1,7 +1,8 @@
 /* 8-bit 3 x 3 convolutions by Winograd's F(4x4, 3x3) for AVX-512 with VNNI, exact.
  *
- * Tiles of 6 x 6 pixels, which overlap by two, become 36 numbers of 16 bits for each channel, B^T d B; so do the
- * filters, G w G^T.  The sums m of their products give 4 x 4 output pixels, A^T m A, where
+ * A tile d of 6 x 6 pixels (tiles overlap by two) is transformed to 36 points for each channel, 16-bit numbers, B^T d
+ * B, and so is a filter w, G w G^T.  The sums m of their products over the channels give 4 x 4 output pixels, A^T m A,
+ * where
  *
  *   B^T =  4  0 -5  0  1  0     G =  6  0  0     A^T =  1  4  4  1  1  0    which is 24 y[0]
  *          0 -4 -4  1  1  0         -1 -1 -1            0  2 -2  1 -1  0             12 y[1]
@@ -10,8 +11,8 @@
  *          0  2 -1 -2  1  0          1 -2  4
  *          0  4  0 -5  0  1          0  0  6
  *
- * The arithmetic wraps at 2^32 and is exact nevertheless: the result is y times 9 times a power of two up to 64, modulo
- * 2^32; 9 has an inverse, and the power is shifted away as long as |y| < 2^25. */
+ * Sums wrap at 2^32, yet results are exact: modulo 2^32, a result is y times 9 times a power of two up to 64.  9 has an
+ * inverse, and a shift removes the power, provided that |y| < 2^25. */
 #include "avx512vnni.h"
 
 enum { WIDE = PL_WINOGRAD_WIDE, POINTS = 36, GAP = 32 };
@@ -45,8 +46,8 @@ PL_INLINE void from_points(const __m512i m[6], __m512i r[4]) {
   r[3] = _mm512_add_epi32(_mm512_add_epi32(d1, m[5]), _mm512_add_epi32(d2, d2));
 }
 
-/* Transforms 6 x 6 pixels of c >= 32 channels, column by column, to the points, which are `next` apart.  Bytes are read
- * as int8; the A panels of other micro-kernels hold 128 more, which adds 36 times 128 to the point (1, 1) alone. */
+/* Transforms 6 x 6 pixels of c >= 32 channels, column by column, to points, `next` apart.  Bytes are read as int8.  The
+ * columns' parameters expect x + 128, as in other A panels; adding 36 * 128 to the point (1, 1) has this effect. */
 static __attribute__((noinline)) void tile_in(const uint8_t *const x[POINTS], ptrdiff_t c, int flip, int16_t *v,
                                               ptrdiff_t next) {
   const __m256i mask = _mm256_set1_epi8((char)flip);
@@ -75,7 +76,8 @@ static __attribute__((noinline)) void tile_in(const uint8_t *const x[POINTS], pt
   }
 }
 
-/* Transforms n <= 16 columns of a tile's products to those of its pixels that are in the image. */
+/* Transforms n <= 16 columns of a tile's products to its output pixels, `rows` by `pixels`, as far as inside the image.
+ */
 static __attribute__((noinline)) void tile_out(const int32_t *m, ptrdiff_t next, int n, const pl_columns *q,
                                                ptrdiff_t j, const ends *e, uint8_t *y, ptrdiff_t down,
                                                ptrdiff_t right, ptrdiff_t rows, ptrdiff_t pixels) {
@@ -119,7 +121,7 @@ static __attribute__((noinline)) void tile_out(const int32_t *m, ptrdiff_t next,
   }
 }
 
-/* The first `rows` of R rows of one point times a panel. */
+/* m = R rows of one point, of which `rows` are in use, times a panel. */
 PL_INLINE void multiply(int R, int rows, ptrdiff_t c, const int16_t *a, const int16_t *w, int32_t *m) {
   __m512i acc[6][2];
 #pragma GCC unroll 6
@@ -129,7 +131,7 @@ PL_INLINE void multiply(int R, int rows, ptrdiff_t c, const int16_t *a, const in
     const __m512i w0 = _mm512_loadu_si512(w), w1 = _mm512_loadu_si512(w + 32);
 #pragma GCC unroll 6
     for (int r = 0; r < R; r++) {
-      const __m512i x = spread32((const uint8_t *)((r < 3 ? a : b) + r % 3 * c + k));
+      const __m512i x = broadcast32((const uint8_t *)((r < 3 ? a : b) + r % 3 * c + k));
       __asm__("vpdpwssd %2, %1, %0" : "+v"(acc[r][0]) : "v"(x), "v"(w0));
       __asm__("vpdpwssd %2, %1, %0" : "+v"(acc[r][1]) : "v"(x), "v"(w1));
     }
@@ -184,7 +186,8 @@ static void winograd_q8(const pl_winograd *g, ptrdiff_t first, int tiles, ptrdif
   }
 }
 
-/* w (columns, 3, 3, c) less w_zero, as int8, to panels of WIDE columns, point by point, in pairs of channels. */
+/* Transforms w (columns, 3, 3, c), as int8 less w_zero, to panels of WIDE columns, point by point, in pairs of
+ * channels. */
 static void winograd_pack(ptrdiff_t columns, ptrdiff_t c, const uint8_t *w, int flip, int w_zero, int16_t *panels,
                           int32_t *sums) {
   static const int8_t g[6][3] = {{6, 0, 0}, {-1, -1, -1}, {-1, 1, -1}, {1, 2, 4}, {1, -2, 4}, {0, 0, 6}};
