@@ -1,1 +1,1 @@
-"""What Interpreter needs to look like tf.lite's: checked arguments, dictionaries of details, signature runners."""
+"""The parts of tf.lite's interface: checked arguments, dictionaries of details, signature runners."""
