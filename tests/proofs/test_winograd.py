@@ -15,7 +15,7 @@ WORD = 2**32
 def matrices():
     """B^T, G and A^T as the file's first comment states them."""
     comment = SOURCE.read_text().split("*/")[0]
-    table = re.sub(r"[BGA]\^?T? =|which is|\d+ y\[\d\]", "", comment.split("where\n")[1].split("The arithmetic")[0])
+    table = re.sub(r"[BGA]\^?T? =|which is|\d+ y\[\d\]", "", comment.split("where\n")[1].split("Sums wrap")[0])
     rows = [row for row in ([int(n) for n in re.findall(r"-?\d+", line)] for line in table.splitlines()) if row]
     b = np.array([row[:6] for row in rows])
     g = np.array([row[6:9] for row in rows])
