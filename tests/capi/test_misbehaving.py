@@ -75,6 +75,16 @@ def test_ops_that_change_a_constant(library, what, words):
             run(i)
 
 
+@pytest.mark.parametrize("constant", [False, True])
+def test_an_op_that_resizes_its_input_while_it_runs(library, constant):
+    """Its memory was put back although ResizeTensor had freed it."""
+    i = interpreter(library, "g", constant)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="ResizeTensor was called in invoke for an input"):
+            run(i)
+    i.close()
+
+
 def test_a_write_to_a_constant_traps(library):
     """Also where the model came as bytes, whose constants other interpreters share."""
     child = os.fork()

@@ -165,6 +165,8 @@ int pl_node_invoke(pl_host *host, pl_node *node, const pl_binding *bindings, int
   }
   pl_watch(host, watched, num_watched);
   host->invoking = true;
+  host->watched = watched;
+  host->num_watched = num_watched;
   if (host->profiler != NULL) pl_profiler_running(host->profiler, node);
   TfLiteStatus status = invoke(host, node);
   if (host->profiler != NULL) pl_profiler_running(host->profiler, NULL);

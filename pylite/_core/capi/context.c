@@ -72,6 +72,14 @@ static const char *not_resizable(const pl_host *host, const TfLiteTensor *tensor
   return NULL;
 }
 
+// Is it an input of the kernel that is running?  Its memory is the arena's, another node's or a constant.
+static bool is_running_input(const pl_host *host, const TfLiteTensor *tensor) {
+  for (int i = 0; host->invoking && i < host->num_watched; i++) {
+    if (host->watched[i].input && &host->context.tensors[host->watched[i].tensor] == tensor) return true;
+  }
+  return false;
+}
+
 static TfLiteStatus resize(TfLiteContext *context, TfLiteTensor *tensor, TfLiteIntArray *dims) {
   pl_host *host = (pl_host *)context;
   size_t bytes = 0;
@@ -80,6 +88,7 @@ static TfLiteStatus resize(TfLiteContext *context, TfLiteTensor *tensor, TfLiteI
     free(dims);
     return kTfLiteOk;
   }
+  if (why == NULL && is_running_input(host, tensor)) why = "ResizeTensor was called in invoke for an input";
   if (why == NULL && host->invoking && in_arena(tensor)) {
     why = "ResizeTensor was called in invoke for a tensor of the arena; make it kTfLiteDynamic in prepare";
   }

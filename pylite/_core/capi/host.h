@@ -82,6 +82,8 @@ struct pl_host {
   size_t model_tensors;       // number of the model's tensors; plug-ins added those after them
   pl_allocated *allocated;    // for each tensor; data is NULL if the host did not allocate it
   bool invoking;              // is a kernel running?
+  const struct pl_watched *watched;     // its tensors
+  int num_watched;
   pl_node **nodes;
   int num_nodes, model_nodes;
   TfLiteIntArray *plan, *model_plan;

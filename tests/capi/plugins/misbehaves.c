@@ -46,6 +46,13 @@ static TfLiteStatus Prepare(TfLiteContext* context, TfLiteNode* node) {
       node->temporaries = NULL;
       break;
     case '7': context->tensors = NULL; return kTfLiteOk;
+    case 'g': {     // an input in memory that the host allocates, which invoke() makes larger
+      TfLiteTensor* input = &context->tensors[node->inputs->data[0]];
+      input->allocation_type = kTfLiteDynamic;
+      input->data.raw = NULL;
+      context->ResizeTensor(context, input, TfLiteIntArrayCopy(x->dims));
+      break;
+    }
     case 'p': context->ReportError(context, "prepare is %s", "pleased"); break;
     case 'd':
     case 'e':
@@ -83,6 +90,12 @@ static TfLiteStatus Invoke(TfLiteContext* context, TfLiteNode* node) {
     case 'q': x->data.raw = y->data.raw; break;
     case '8': context->tensors = NULL; return kTfLiteOk;
     case 'c': x->data.f[0] = 9; break;
+    case 'g': {
+      TfLiteIntArray* dims = TfLiteIntArrayCopy(x->dims);
+      dims->data[0] *= 1000;
+      TF_LITE_ENSURE_STATUS(context->ResizeTensor(context, x, dims));
+      break;
+    }
     case '9': context->tensors_size = 0; return kTfLiteOk;
     case 'l': context->ReportError(context, "invoke is pleased"); break;
     case 'd':
