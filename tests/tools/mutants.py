@@ -125,14 +125,16 @@ def main(module, count=None, seed="0"):
             return subprocess.run(command, cwd=ROOT, capture_output=True, timeout=120).returncode
         except subprocess.TimeoutExpired:
             return KILLED
+    valid, alive = 0, 0
     with ThreadPoolExecutor(2) as pool:
-        verdicts = dict(zip(numbers, pool.map(verdict, numbers), strict=True))
-    valid = {number: v for number, v in verdicts.items() if v != INVALID}
-    alive = [number for number, v in valid.items() if v == ALIVE]
-    for number in alive:
-        sys.stdout.write(f"{module}:{place(text, number)}\n")
-    killed = len(valid) - len(alive)
-    sys.stdout.write(f"{module}: {killed} of {len(valid)} mutants killed, {killed / len(valid):.1%}\n")
+        for number, found in zip(numbers, pool.map(verdict, numbers), strict=True):
+            valid += found != INVALID
+            alive += found == ALIVE
+            if found == ALIVE:
+                sys.stdout.write(f"{module}:{place(text, number)}\n")
+                sys.stdout.flush()
+    killed = valid - alive
+    sys.stdout.write(f"{module}: {killed} of {valid} mutants killed, {killed / valid:.1%}\n")
 
 
 if __name__ == "__main__":

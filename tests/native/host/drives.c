@@ -155,8 +155,9 @@ static void step(TfLiteContext *c, TfLiteNode *node, bool invoking) {
       }
       break;
     case 9:
-      if ((t = tensor(c)) != NULL && (char *)t != (char *)c->tensors + 96)
-        TfLiteOpaqueTensorSetAllocationTypeToDynamic((TfLiteOpaqueTensor *)t);
+      if (node != NULL && node->outputs->size && !invoking) /* of another's tensor, what follows is undefined */
+        TfLiteOpaqueTensorSetAllocationTypeToDynamic(
+            (TfLiteOpaqueTensor *)&c->tensors[node->outputs->data[byte() % node->outputs->size]]);
       break;
     case 10:
       if ((t = tensor(c)) != NULL && (char *)t != (char *)c->tensors + 96) look_at(c, t);
