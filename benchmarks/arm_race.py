@@ -52,6 +52,7 @@ GUEST = f"""
 import ctypes, sys
 import numpy as np
 which, steps, *models = sys.argv[1:]
+which, _, precision = which.partition(" ")
 call = ctypes.CDLL(None).syscall
 def mark(tag, end):
     call(31338, tag, end)
@@ -65,7 +66,7 @@ for number, model in enumerate(models):
     base = number * {MODEL}
     rng = np.random.default_rng(0)
     mark(base + {LOAD}, 0)
-    interpreter = Interpreter(model, num_threads=1)
+    interpreter = Interpreter(model, num_threads=1, **({{"precision": precision}} if precision else {{}}))
     interpreter.allocate_tensors()
     mark(base + {LOAD}, 1)
     feeds, outputs = [], [tensor["index"] for tensor in interpreter.get_output_details()]
@@ -245,14 +246,14 @@ def show_nodes(ours, names, core):
 def race_model(options, cache, core, model):
     """The ratios of instructions and of cycles, or None where pylite runs alone."""
     stepwise = options.nodes or options.node is not None
-    ours, names = execute(cache, core.name, "pylite", [model], "steps" if stepwise else "")
+    ours, names = execute(cache, core.name, f"pylite {options.precision}".strip(), [model], "steps" if stepwise else "")
     total, ratios, peer = ours[ALL], None, None
     cycles = total.cycles(core)
     text = f"{core.name} {Path(model).name:38s} {total.instructions / 1e6:8.2f}"
     if options.alone:
         text += f" M instructions, {cycles / 1e6:8.2f} M cycles"
     else:
-        peer = execute(cache, core.name, "litert", [model])[0][ALL]
+        peer = execute(cache, core.name, "pylite" if options.precision else "litert", [model])[0][ALL]
         theirs = peer.cycles(core)
         ratios = total.instructions / peer.instructions, cycles / theirs
         text += f" / {peer.instructions / 1e6:8.2f} M instructions ({ratios[0]:.2f}), {cycles / 1e6:8.2f} / " \
@@ -265,7 +266,7 @@ def race_model(options, cache, core, model):
     elif options.top:
         show_blocks("pylite", total, core, options.top, options.assembly)
     if options.top and peer is not None:
-        show_blocks("LiteRT", peer, core, options.top, options.assembly)
+        show_blocks("float32" if options.precision else "LiteRT", peer, core, options.top, options.assembly)
     return ratios
 
 
@@ -300,6 +301,7 @@ def main():
     parser.add_argument("models", nargs="+", metavar="MODEL")
     parser.add_argument("--cores", default="cortex-a53,cortex-a72,cortex-a76", help="of " + ", ".join(CORES))
     parser.add_argument("--alone", action="store_true", help="pylite only")
+    parser.add_argument("--precision", default="", help="of pylite, beside its float32 instead of LiteRT")
     parser.add_argument("--nodes", action="store_true")
     parser.add_argument("--node", type=int, metavar="I")
     parser.add_argument("--top", type=int, default=0, metavar="N")
@@ -309,7 +311,7 @@ def main():
         parser.error("ARM_CACHE is not set")
     cache = Path(os.environ["ARM_CACHE"]).resolve()
     build(cache)
-    if not options.alone:
+    if not (options.alone or options.precision):
         install_peer(cache)
     for core in options.cores.split(","):
         race(options, cache, core)

@@ -156,6 +156,11 @@ def available():
     return [pl_isa_levels[i].name.decode() for i in range(level_count) if usable[i]]
 
 
+def has_float16():
+    """Does the CPU, at the ISA level in use, compute in float16?"""
+    return slots.has_f16 != 0
+
+
 def use(str name):
     """Select the ISA level `name` for everything lowered from now on.
 

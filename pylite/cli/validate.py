@@ -59,6 +59,8 @@ def configure(parser):
     task.add_argument("--reference", metavar="OTHER",
                       help="compare with the float model, or with a quantized model that is computed in real numbers")
     _golden.add(task)
+    task.add_argument("--precision", choices=["float16"],
+                      help="compare with the same model in float32: what Interpreter(precision='float16') costs")
     task.add_argument("--against", choices=AGAINST, metavar="litert[:ref|:opt|:default]",
                       help="compare every result with LiteRT's: from its reference kernels (the default), its "
                            "optimized kernels, or the kernels it uses by default")
@@ -144,6 +146,11 @@ def run(args):
     if not (args.data or args.merge or args.golden):
         raise _common.UsageError("there are no samples: give --data PATH, or --merge with the files that --save wrote")
     _plugins.register(args.ops)
+    if args.precision:
+        if _repair.wanted(args) or _sensitivity.wanted(args):
+            raise _common.UsageError("--precision compares a model with itself, and leaves nothing to mend; give --repair "
+                                     "and --sensitivity a --reference")
+        args.reference = args.model
     if args.isolate:
         return _isolated(args)
     if args.nan:
@@ -230,7 +237,7 @@ def _measured(args, model, reference, progress):
     wanted = args.accuracy or args.max_drop is not None or args.tensors == 0 or settings != (None,) * len(settings)
     if reference:
         return validation.compare(model, reference, args.data, local_samples=args.local_samples, tensors=args.tensors,
-                                  histograms=args.html is not None,
+                                  histograms=args.html is not None, precision=args.precision,
                                   accuracy=validation.Settings(*settings) if wanted else None, **common)
     found = validation.accuracy(model, args.data, None, **dict(zip(SETTINGS, settings, strict=True)), **common)
     return validation.Report(model, None, found.samples, 0, [], [], None, [], found)

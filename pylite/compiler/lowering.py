@@ -151,6 +151,7 @@ class _Lowering:
         self.outputs = set(subgraph.outputs)
         self.host = host
         self.repeats = Repeats(values, Op, ir_values)
+        self.half = host is not None and host.half
         self.may_have_objects = not {"string", "variant"}.isdisjoint([value.dtype for value in values]) or (
             host is not None and bool(host.plugins))        # they change the types of their outputs
         self.recorded = slots_in([values[index].shape for index in subgraph.inputs]) != set()
@@ -206,6 +207,9 @@ class _Lowering:
             constant_folding.fold(lowered.model, lowered.subgraph, node, emitted, self.budget.packing_pool())
             lowered.notes[node.index] = "computed once, from constants"
         else:
+            if self.half:
+                from pylite.compiler import float16
+                float16.convert(emitted)
             self.repeats.keep(node, emitted)
             self._emit(node, emitted)
 

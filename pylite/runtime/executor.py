@@ -40,7 +40,8 @@ class Executor(TensorAccess, ExecutorBase):
 
     Arguments: model: Model; pool: simd.Pool; preserve: keep every intermediate tensor; guard: detect out-of-bounds
     writes; max_memory: bytes that the tensors may take, or None; resolver: the OpResolver that finds the ops; shared: a
-    dict shared by all executors of an interpreter; attach: attach the resolver's plug-ins.  Further attributes:
+    dict shared by all executors of an interpreter; attach: attach the resolver's plug-ins; half: compute products of
+    float32 in float16, by default what the model says.  Further attributes:
 
     subgraph                the Subgraph that runs: the file's, or a delegate's with the same tensors
     resolver                finds the ops
@@ -66,12 +67,14 @@ class Executor(TensorAccess, ExecutorBase):
 
     def __init__(self, model: "Model", subgraph: "Subgraph", pool: "Pool", preserve: bool = False, guard: bool = False,
                  max_memory: "int | None" = None, resolver: "Any" = default,
-                 shared: "dict[str, Any] | None" = None, attach: bool = True) -> None:
+                 shared: "dict[str, Any] | None" = None, attach: bool = True,
+                 half: "bool | None" = None) -> None:
         self.model = model
         self.subgraph = subgraph
         self.pool = pool
         self.preserve = preserve
         self.guard = guard
+        self.half: bool = model.half if half is None else half
         self.shared: dict[str, Any] = {} if shared is None else shared
         self.resolver = resolver
         self.plugins: dict[int, Any] = {}
@@ -262,7 +265,7 @@ class Executor(TensorAccess, ExecutorBase):
     def sibling(self, index: int) -> "Executor":
         """An Executor of another subgraph of the model, for the same interpreter."""
         return type(self)(self.model, self.model.graph.subgraphs[index], self.pool, self.preserve, self.guard,
-                          self.max_memory, self.resolver, self.shared)
+                          self.max_memory, self.resolver, self.shared, half=self.half)
 
     def callee(self, index: int) -> "Executor":
         """The Executor of another subgraph, which an operator of this one calls."""

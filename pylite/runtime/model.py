@@ -43,6 +43,7 @@ class Model:
         self._constants: dict[Any, NDArray[Any]] = {}
         self._packed: dict[Any, list[tuple[Any, Any]]] = {}
         self._lock = RLock()
+        self.half = False           # do Executors compute products of float32 in float16 by default?
         self.checked = False        # does the default resolver support every operator?
         self.blueprints: dict[Any, Blueprint] = {}      # by blueprint.key_of(), the newest last
         # For a model whose plan is in the cache: its bytes or Pages, and a summary of its graph, which is read on first
@@ -148,6 +149,19 @@ class Model:
             blueprint = self.blueprints.pop(key, None)
             if blueprint is not None:
                 blueprint.release()
+
+    def computes_half(self, precision: "str | None") -> bool:
+        """Are products of float32 computed in float16, by an interpreter's `precision` or else by the file's flag?
+
+        The flag names types and, after "acc", types of sums, such as fp16bf16accfp16.
+        """
+        if precision is not None:
+            return precision in ("float16", "emulate_float16") or (precision != "float32" and simd.has_float16())
+        if not simd.has_float16():
+            return False
+        flag = bytes(self.graph.metadata.get("reduced_precision_support", b"")).decode("latin-1")
+        types, _, sums = flag.partition("acc")
+        return types.startswith("fp16") and "fp16" in sums
 
     @property
     def associated_files(self) -> "tuple[str, ...]":

@@ -49,14 +49,15 @@ DTYPES = [np.dtype(name) for name in (
 class PlanCache:
     """The programs of one model in the cache folder `folder`, for an interpreter with the default ops.
 
-    preserve: does the interpreter keep every tensor?  has_plan: is there a plan, so that the model's graph need not be
+    preserve: does the interpreter keep every tensor?  precision: its argument.  has_plan: is there a plan, so that the model's graph need not be
     read?  digest: of the model's contents, None before it is known; identity: identity_of() its file, or None; problem:
     why there is no plan.
     """
 
-    def __init__(self, folder: "str | os.PathLike[str]", preserve: bool) -> None:
+    def __init__(self, folder: "str | os.PathLike[str]", preserve: bool, precision: "str | None" = None) -> None:
         self.folder = folder
         self.preserve = preserve
+        self.precision = precision
         self.has_plan = False
         self.problem = ""
         self.refused: set[Any] = set()      # input shapes of which there can be no plan
@@ -135,12 +136,12 @@ class PlanCache:
         return None if shapes == tuple([subgraph.tensors[i].shape for i in subgraph.inputs]) else shapes
 
     def key(self, shapes: "Any") -> "tuple[Any, ...]":
-        """The key of a plan: (build, ISA level, digest, is everything preserved?, input shapes or None for the
-        file's)."""
+        """The key of a plan: (build, ISA level, digest, is everything preserved?, precision, input shapes or
+        None for the file's)."""
         if self.digest is None:
             from pylite.runtime.cache_files import digest_of  # only for files without a known digest
             self.digest = digest_of(self._contents)
-        return build(), simd.current, self.digest, self.preserve, shapes
+        return build(), simd.current, self.digest, self.preserve, self.precision, shapes
 
     def _remembered(self, folder: Folder) -> "bytes | None":
         """The digest stored for this file's identity, which saves reading its contents; None if there is none."""

@@ -4,6 +4,7 @@ import os
 from typing import TYPE_CHECKING
 
 from pylite import errors
+from pylite._core import simd
 from pylite.runtime.model import Model
 
 if TYPE_CHECKING:
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from pylite.plugins.resolver import MutableOpResolver, OpResolver
     from pylite.runtime.executor import Executor
     from pylite.runtime.plan_cache import PlanCache
+
+
+PRECISIONS = ("float32", "float16", "prefer_float16", "emulate_float16")
 
 
 def thread_count(num_threads: "Any") -> int:
@@ -53,6 +57,18 @@ def shape_count(number: "Any") -> int:
     return count
 
 
+def precision(value: "Any") -> "str | None":
+    """The argument precision, checked."""
+    if value is None or value in PRECISIONS:
+        if value == "float16" and not simd.has_float16():
+            raise ValueError(f"precision='float16': this CPU ({simd.current}) does not compute in float16; CPUs with "
+                             "Armv8.2's half precision do, such as a Raspberry Pi 5's. Pass 'prefer_float16' for float32 "
+                             "elsewhere, or 'emulate_float16' for the same results in more time")
+        return value
+    raise ValueError(f"precision must be one of {', '.join(map(repr, PRECISIONS))}, or None for what the model allows, "
+                     f"not {errors.shortened(repr(value))}")
+
+
 def plans(cache_dir: "Any", options: "dict[str, Any]") -> "PlanCache | None":
     """The plan cache in `cache_dir` or in PYLITE_CACHE_DIR; None if neither is set or `options` rule a cache out."""
     folder = os.environ.get("PYLITE_CACHE_DIR") if cache_dir is None else cache_dir
@@ -64,7 +80,7 @@ def plans(cache_dir: "Any", options: "dict[str, Any]") -> "PlanCache | None":
         raise (ValueError if is_path else TypeError)(f"cache_dir must be the path of a folder, or \"\" for none, not "
                                                      f"{folder!r}")
     from pylite.runtime.plan_cache import PlanCache  # lazy: few programs use a cache
-    return PlanCache(os.fsdecode(folder), bool(options["experimental_preserve_all_tensors"]))
+    return PlanCache(os.fsdecode(folder), bool(options["experimental_preserve_all_tensors"]), options["precision"])
 
 
 def is_plain(options: "dict[str, Any]") -> bool:

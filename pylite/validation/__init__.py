@@ -60,7 +60,7 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
             rate: float | None = None, pictures: str | os.PathLike[str] | None = None, accuracy: Settings | None = None,
             dask: str | None = None, prepare: Callable[[], object] | None = None,
             progress: Callable[[int, int], object] | None = None,
-            metric: str | Callable[..., Any] | None = None) -> Report:
+            metric: str | Callable[..., Any] | None = None, precision: str | None = None) -> Report:
     """Compare a quantized model with its float reference, tensor by tensor; returns a Report.
 
     model, reference: paths of .tflite files, or names of bundled models such as "digits".  If the reference is
@@ -75,6 +75,8 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     metric: a function metric(outputs, labels) or metric(outputs, labels, reference), or its name "module:function",
     which returns one number for the outputs of all samples (docs/validation-data.md).  Samples in memory must then be a
     sequence, and have no labels; accuracy() takes pairs of samples and labels.
+    precision: "float16" computes the model's products of float32 in float16, as Interpreter(precision="float16") does; the
+    reference stays in float32, and may be the same file.  CPUs that lack float16 emulate it.
     histograms: count the values of each tensor, its reference and its error, for TensorReport.histograms.
 
     Only if `data` is a path:
@@ -93,19 +95,23 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     Raises ComparisonError (a ValueError) if the models or the data do not fit each other.
     """
     _check_workers(workers)
+    if precision not in (None, "float32", "float16"):
+        raise ComparisonError(f"precision must be 'float16' or 'float32', not {precision!r}")
     model, reference = models.named(model), models.named(reference)
     if metric is not None:
         accuracy = replace(accuracy or Settings(), metric=metric)
     if isinstance(data, (str, os.PathLike)) or metric is not None:
         source = os.fspath(data) if isinstance(data, (str, os.PathLike)) else _unlabelled(data, workers, save, dask)
         measurement = Measurement(model, reference, source, samples, mean, std, local_samples, threads,
-                                  histograms, tensors, rate, _path(pictures), accuracy, prepare)
+                                  histograms, tensors, rate, _path(pictures), accuracy, prepare, precision)
         return _measured(measurement, workers, shard, save, progress, dask)
     if not hasattr(data, "__iter__"):
         kind = "None" if data is None else f"of type {type(data).__name__}"
         raise ComparisonError(f"the data is {kind}; expected a file, a folder, or samples: lists with an array for "
                               "each input")
-    comparison = Comparison(Model(model), widened(reference), threads, histograms, local_samples != 0, True)
+    opened = Model(model)
+    opened.half = precision == "float16"
+    comparison = Comparison(opened, widened(reference), threads, histograms, local_samples != 0, True)
     inputs = [comparison.subgraph.tensors[i] for i in comparison.subgraph.inputs]
 
     def taken() -> Iterator[list[NDArray[Any]]]:

@@ -55,12 +55,13 @@ class Measurement:
     pictures: str | None = None
     accuracy: Settings | None = None
     prepare: Callable[[], object] | None = None
+    precision: str | None = None
 
     def settings(self) -> dict[str, object]:
         """Those that change what is measured."""
         return {"mean": self.mean and list(self.mean), "std": self.std and list(self.std),
                 "local_samples": self.local_samples, "histograms": self.histograms, "tensors": self.tensors,
-                "rate": self.rate}
+                "rate": self.rate, **({"precision": self.precision} if self.precision else {})}
 
 
 class Measurer:
@@ -70,6 +71,7 @@ class Measurer:
         self.measurement = measurement
         paths = [path for path in (measurement.model, measurement.reference) if path is not None]
         models = [Model(path) for path in paths]
+        models[0].half = measurement.precision == "float16"
         if len(models) == 2:
             check_inputs(*(model.graph.subgraphs[0] for model in models))
         self.comparison = None if measurement.reference is None or measurement.tensors == 0 else Comparison(

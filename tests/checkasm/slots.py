@@ -45,8 +45,8 @@ PROTOTYPES = {name: ctypes.CFUNCTYPE(None, *map(_argument, arguments.split(","))
 
 
 class Table(ctypes.Structure):
-    _fields_ = [*((name, ctypes.c_void_p) for name in SLOTS), ("q8", Tile), ("f32", Tile), ("dw8", Tile),
-                ("dw_f32_lines", ctypes.c_int)]
+    _fields_ = [*((name, ctypes.c_void_p) for name in SLOTS), ("q8", Tile), ("f32", Tile), ("f16", Tile), ("dw8", Tile),
+                ("has_f16", ctypes.c_int), ("dw_f32_lines", ctypes.c_int)]
 
 
 def _table():

@@ -288,7 +288,7 @@ cdef void run_round(Batch *s, const char *panels, const int32_t *sums, ptrdiff_t
                     pl_pool *pool) noexcept nogil:
     """Compute `products` products from s.pairs.first on, whose right matrices are packed."""
     if s.kind == FLOAT:
-        s.floats.panels, s.floats.output.lines = <const float *>panels, products
+        s.floats.panels, s.floats.output.lines = <const uint8_t *>panels, products
         product_f32.run_product(&s.floats, pool)
     elif s.kind == WORDS:
         s.words.w, s.words.output.lines = <const int16_t *>panels, products

@@ -1,7 +1,8 @@
-"""float32 convolutions, in two and three dimensions, and matrix products."""
+"""float32 convolutions, in two and three dimensions, and matrix products; in two dimensions also in float16."""
 import numpy as np
 
-from libc.stdint cimport uint8_t
+from libc.math cimport INFINITY
+from libc.stdint cimport uint8_t, uint16_t
 from libc.stdlib cimport calloc
 from libc.string cimport memcpy
 
@@ -48,6 +49,7 @@ from pylite._core.run.memory import give_back, pooled
 cdef enum:
     ZEROS = 8192            # bytes of zeros that kernels share as padding
     AXES = 12               # length of `filter` in 3 dimensions
+    CONVERTED = 256         # elements of each operand of Winograd that become float16 at a time
     WINOGRAD_SCRATCH = 24 * 1024    # floats for a task of Winograd: its operands, products and one patch of pixels
 
 
@@ -56,29 +58,30 @@ cdef uint8_t zeros[ZEROS]
 
 cdef struct Packing:
     pl_packing_task task
-    const float *w              # (groups * columns, depth)
-    float *panels
+    const pl_tile *tile
+    const uint8_t *w            # (groups * columns, depth)
+    uint8_t *panels
     ptrdiff_t groups, columns, depth
-    ptrdiff_t group_size        # floats from the panels of one group to those of the next
+    ptrdiff_t group_size        # bytes from the panels of one group to those of the next
 
 
 cdef ptrdiff_t columns_of_piece(const pl_tile *t, ptrdiff_t depth) noexcept nogil:
     """Columns of whole panels whose weights have about PIECE bytes."""
-    return round_up(PIECE // (4 * depth) + 1, t.nr)
+    return round_up(PIECE // (t.bytes * depth) + 1, t.nr)
 
 
 cdef void run_packing(pl_packing_task *task) noexcept nogil:
     cdef Packing *p = <Packing *>task
-    cdef ptrdiff_t g, j, columns, step = columns_of_piece(&task.slots.f32, p.depth)
-    cdef const float *w
+    cdef ptrdiff_t g, j, columns, row = p.depth * p.tile.bytes, step = columns_of_piece(p.tile, p.depth)
+    cdef const uint8_t *w
     for g in range(p.groups):
         j = 0
         while j < p.columns:
-            columns, w = min(step, p.columns - j), p.w + (g * p.columns + j) * p.depth
-            pack_panels(task.slots, w, columns, p.depth, p.panels + g * p.group_size + j * p.depth)
-            pl_give_back(w, columns * p.depth * 4)
+            columns, w = min(step, p.columns - j), p.w + (g * p.columns + j) * row
+            pack_panels(task.slots, p.tile, w, columns, p.depth, p.panels + g * p.group_size + j * row)
+            pl_give_back(w, columns * row)
             j += step
-    pl_give_back(p.w, p.groups * p.columns * p.depth * 4)
+    pl_give_back(p.w, p.groups * p.columns * row)
 
 
 def pack_f32(w, Py_ssize_t groups=1, layout=None):
@@ -86,41 +89,51 @@ def pack_f32(w, Py_ssize_t groups=1, layout=None):
 
     layout: see packing.arranged; if it is by_columns, weights are arranged and packed piece by piece.
     """
+    return packed_panels(w, groups, layout, np.float32, &slots.f32)
+
+
+def pack_f16(w, Py_ssize_t groups=1, layout=None):
+    """The same in float16, for products in float16; weights beyond its range become infinite."""
+    return packed_panels(w, groups, layout, np.float16, &slots.f16)
+
+
+cdef packed_panels(w, Py_ssize_t groups, layout, dtype, const pl_tile *t):
     cdef ptrdiff_t columns, depth, group_size, j, step
     if layout is None or not layout.by_columns or not w.size:
         w = arranged(w, layout)
         columns, depth = w.shape[0] // groups, w.size // w.shape[0] if w.size else 0
-        group_size = round_up(columns, slots.f32.nv) * depth
-        packed = pooled(groups * group_size * 4).view(np.float32)
-        pack_piece(w, groups, columns, depth, group_size, packed, 0)
-        return packed
+        group_size = round_up(columns, t.nv) * depth
+        packed = pooled(groups * group_size * t.bytes)
+        pack_piece(w, groups, columns, depth, group_size, packed, 0, dtype, t)
+        return packed.view(dtype)
     columns, depth = w.shape[0], w.size // w.shape[0]
-    step = columns_of_piece(&slots.f32, depth)
+    step = columns_of_piece(t, depth)
     packed = None
     for j in range(0, columns, step):
         piece = arranged(w[j:j + step], layout)
         depth = piece.shape[1]
-        group_size = round_up(columns, slots.f32.nv) * depth
+        group_size = round_up(columns, t.nv) * depth
         if packed is None:
-            packed = pooled(groups * group_size * 4).view(np.float32)
-        pack_piece(piece, groups, piece.shape[0] // groups, depth, group_size, packed, j * depth)
+            packed = pooled(groups * group_size * t.bytes)
+        pack_piece(piece, groups, piece.shape[0] // groups, depth, group_size, packed, j * depth, dtype, t)
         give_back(w[j:j + step])
-    return packed
+    return packed.view(dtype)
 
 
 cdef int pack_piece(w, ptrdiff_t groups, ptrdiff_t columns, ptrdiff_t depth, ptrdiff_t group_size, packed,
-                    ptrdiff_t begin) except -1:
-    """Pack w (groups * columns, ...) into `packed`, from float `begin` of each group on."""
-    flat = np.ascontiguousarray(w, np.float32).reshape(-1)
-    cdef const float[::1] source = flat
-    cdef float[::1] panels = packed
+                    ptrdiff_t begin, dtype, const pl_tile *t) except -1:
+    """Pack w (groups * columns, ...) as `dtype` into `packed` (n,) uint8, from element `begin` of each group on."""
+    with np.errstate(over="ignore"):
+        flat = np.ascontiguousarray(w, dtype).reshape(-1).view(np.uint8)
+    cdef const uint8_t[::1] source = flat
+    cdef uint8_t[::1] panels = packed
     if not source.shape[0]:
         return 0
     cdef Packing *p = <Packing *>calloc(1, sizeof(Packing))
     if p == NULL:
         raise MemoryError("no memory to pack weights")
-    p.task.run, p.w, p.panels = run_packing, &source[0], &panels[begin]
-    p.groups, p.columns, p.depth, p.group_size = groups, columns, depth, group_size
+    p.task.run, p.tile, p.w, p.panels = run_packing, t, &source[0], &panels[begin * t.bytes]
+    p.groups, p.columns, p.depth, p.group_size = groups, columns, depth, group_size * t.bytes
     defer_packing(&p.task, flat.nbytes, (flat, packed), flat.nbytes if flat.flags.writeable else 0)
     return 0
 
@@ -140,7 +153,8 @@ cdef class ConvF32(Kernel):
 
     x: (n, h, w, c) and y: (n, oh, ow, k); any strides, but contiguous channels; panels: from pack_f32, or None to pack
     `weights` (k, depth) into `scratch` at each run; bias: (k,) or None; filter: (fh, fw, stride_h, stride_w,
-    dilation_h, dilation_w, pad_h, pad_w); winograd: panels are made by layouts.WinogradFloat.
+    dilation_h, dilation_w, pad_h, pad_w); winograd: panels are made by layouts.WinogradFloat; half: products are computed
+    in float16, and panels are from pack_f16.
 
     In 3 dimensions x is (n, d, h, w, c), contiguous, y is (n, od, oh, ow, k), and filter has the four numbers (taps,
     stride, dilation, pad) of d, of h and of w.
@@ -149,8 +163,8 @@ cdef class ConvF32(Kernel):
     cdef object owners      # of the other memory that state points to
     cdef Conv state
 
-    def __init__(self, x, y, const float[::1] panels, const float[::1] bias, *, filter, ptrdiff_t groups=1, limits,
-                 const float[:, ::1] weights=None, float[::1] scratch=None, bint winograd=False):
+    def __init__(self, x, y, panels, const float[::1] bias, *, filter, ptrdiff_t groups=1, limits,
+                 const float[:, ::1] weights=None, float[::1] scratch=None, bint winograd=False, bint half=False):
         cdef Conv *s = &self.state
         cdef ProductF32 *p = &s.product
         cdef Strided source, target
@@ -171,10 +185,10 @@ cdef class ConvF32(Kernel):
         p.bias = &bias[0] if bias is not None else NULL
         if panels is None:
             s.weights, s.scratch = &weights[0, 0], &scratch[0]
-            p.panels = s.scratch
-        elif panels.shape[0]:
-            p.panels = &panels[0]
-        s.winograd = winograd
+            p.panels = <const uint8_t *>s.scratch
+        else:
+            p.panels = <const uint8_t *>memory_of(panels, panels.nbytes)
+        s.winograd, p.half = winograd, half
         self.arrange(&source, &target, filter, groups)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
@@ -196,6 +210,7 @@ cdef class ConvF32(Kernel):
         cdef Conv *s = &self.state
         cdef ProductF32 *p = &s.product
         cdef Window *g = &p.window
+        cdef str in_float16 = ", in float16" if p.half else ""
         self.fn, self.subnormals = <kernel_fn>conv_f32, FLUSH
         if x.ndim == 5:
             set_volumes(&p.output, y.at, y.shape[0], y.shape[1], y.shape[2], y.shape[3], y.strides[0], y.strides[1],
@@ -206,14 +221,14 @@ cdef class ConvF32(Kernel):
             set_window(g, <const uint8_t *>x.at if x.nbytes else NULL, x.strides[0], x.strides[1], x.strides[2],
                        x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3] // groups * 4, g.zero, filter)
             set_output(&p.output, y.at, y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1], y.strides[2])
-            set_sizes(p, slots, y.shape[3], groups, g.fh * g.fw * g.length // 4)
+            set_sizes(p, slots, y.shape[3], groups, g.fh * g.fw * g.length // 4, p.half)
             if s.winograd:
                 plan_tiles(s, y.shape[0])
                 self.fn = <kernel_fn>conv_f32_winograd
-                self.algorithm = "Winograd's 16 products for each 2 x 2 pixels"
+                self.algorithm = "Winograd's 16 products for each 2 x 2 pixels" + in_float16
                 return 0
             plan_rows(p)
-        self.algorithm = algorithm_of(p)
+        self.algorithm = algorithm_of(p) + in_float16
         return 0
 
 
@@ -242,7 +257,8 @@ cdef ptrdiff_t set_axes(Volume *v, const Strided *x, const Strided *y, filter) e
 cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
     if s.weights != NULL:
-        pack_panels(s.product.slots, s.weights, s.product.columns, s.product.depth, s.scratch)
+        pack_panels(s.product.slots, &s.product.tile, <const uint8_t *>s.weights, s.product.columns, s.product.depth,
+                    <uint8_t *>s.scratch)
     return run_product(&s.product, pool)
 
 
@@ -254,15 +270,17 @@ cdef void plan_tiles(Conv *s, ptrdiff_t images) noexcept:
     p.depth = g.length // 4
     s.tiles_down, s.tiles_across = (g.oh + 1) // 2, (g.ow + 1) // 2
     s.tiles.od, s.tiles.oh, s.tiles.lines, s.tiles.span = 1, 1, 1, images * s.tiles_down * s.tiles_across
-    p.tile.mr = tiles_per_task(&p.tile, s.tiles.span, p.depth)
+    p.tile.mr = tiles_per_task(&p.tile, s.tiles.span, p.depth, p.half)
 
 
-cdef int tiles_per_task(const pl_tile *t, ptrdiff_t tiles, ptrdiff_t c):
+cdef int tiles_per_task(const pl_tile *t, ptrdiff_t tiles, ptrdiff_t c, bint half):
     """Tiles per task: as many as WINOGRAD_SCRATCH holds, so that tasks are equal and fill the micro-kernel's rows.
 
     c: channels of the input.
     """
     cdef ptrdiff_t most = (WINOGRAD_SCRATCH - 16 * (c + 16)) // (16 * (c + t.nr))
+    if half:        # operands take half as much, beside some in float32
+        most = (WINOGRAD_SCRATCH - 16 * max(c, <ptrdiff_t>CONVERTED) - 16 * (c + 16)) // (8 * c + 16 * t.nr)
     if most > 4:
         most -= most % (t.mr if most >= t.mr else 4)
     cdef ptrdiff_t tasks = (tiles + most - 1) // most
@@ -278,15 +296,16 @@ cdef int conv_f32_winograd(ConvF32 self, pl_pool *pool) noexcept nogil:
 
 
 cdef void transform_input(const Conv *s, const Task *task, float *v, ptrdiff_t next, float *patch) noexcept nogil:
-    """Transform the pixels under a task's tiles to the left operands v of the 16 products, `next` floats apart.
+    """Transform the pixels under a task's tiles to the left operands v of the 16 products, `next` elements apart.
 
-    patch: scratch for the 16 pixels of a tile at the border.
+    patch: scratch for the 16 pixels of a tile at the border; if p.half, v is float16, and operands in float32 follow the
+    patch.
     """
     cdef const ProductF32 *p = &s.product
     cdef const Window *g = &p.window
     cdef const float *line[4]
     cdef ptrdiff_t step[4]
-    cdef ptrdiff_t done = 0, count, n, ty, tx, ix, iy
+    cdef ptrdiff_t done = 0, count, size, n, ty, tx, ix, iy
     cdef bint padded
     cdef int y, x
     while done < task.rows:
@@ -306,7 +325,15 @@ cdef void transform_input(const Conv *s, const Task *task, float *v, ptrdiff_t n
                     memcpy(patch + (4 * y + x) * p.depth,
                            line[y] + x * step[y] if 0 <= ix + x < g.w else <const float *>g.zero, g.length)
                 line[y], step[y] = patch + 4 * y * p.depth, p.depth
-        p.slots.winograd_in(count, p.depth, line, step, v + done * p.depth, next)
+        if p.half:
+            count = min(count, max(<ptrdiff_t>1, CONVERTED // p.depth))
+            size = count * p.depth
+            p.slots.winograd_in(count, p.depth, line, step, patch + 16 * p.depth, size)
+            for y in range(16):
+                p.slots.float_to_half(size, patch + 16 * p.depth + y * size, <uint16_t *>v + y * next + done * p.depth,
+                                      NULL)
+        else:
+            p.slots.winograd_in(count, p.depth, line, step, v + done * p.depth, next)
         done += count
 
 
@@ -334,25 +361,32 @@ cdef void conv_f32_winograd_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int
     cdef float space[WINOGRAD_SCRATCH + 16]
     cdef float *scratch = <float *>(<size_t>(space + 15) & ~<size_t>63)      # aligned to cache lines
     cdef float *m
+    cdef float *y
+    cdef const uint8_t *panel
     cdef ptrdiff_t i, j, part, next, transformed = -1
     cdef pl_a_layout shape = pl_packed_layout(p.depth)
     cdef Task task
-    cdef int n
+    cdef int n, nr = p.tile.nr
     for i in range(begin, end):
         get_task(&p.tasks, &s.tiles, NULL, p.columns, i, &task)
         next = task.rows * p.depth
         if next % 1024 == 0:        # else all 16 operands would fall into the same few sets of the cache
             next += 16
-        m = scratch + 16 * next
+        m = scratch + (8 if p.half else 16) * next
         if i // p.tasks.splits != transformed:
             transformed = i // p.tasks.splits
             transform_input(s, &task, scratch, next, m)
         j = task.begin
         while j < task.end:
-            n = <int>min(<ptrdiff_t>p.tile.nr, task.end - j)
+            n = <int>min(<ptrdiff_t>nr, task.end - j)
             for part in range(16):
-                p.slots.gemm_f32(task.rows, n, &shape, scratch + part * next,
-                                 p.panels + (part * p.padded_columns + j) * p.depth, 1, 0, NULL, 0, 0,
-                                 m + part * task.rows * p.tile.nr, p.tile.nr)
+                panel = p.panels + (part * p.padded_columns + j) * p.depth * p.tile.bytes
+                y = m + part * task.rows * nr
+                if p.half:
+                    p.slots.gemm_f16(task.rows, n, &shape, <uint16_t *>scratch + part * next, <const uint16_t *>panel, 1,
+                                     0, NULL, -INFINITY, INFINITY, y, nr)
+                else:
+                    p.slots.gemm_f32(task.rows, n, &shape, scratch + part * next, <const float *>panel, 1, 0, NULL, 0, 0,
+                                     y, nr)
             transform_output(s, &task, m, j, n)
-            j += p.tile.nr
+            j += nr

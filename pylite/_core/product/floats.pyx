@@ -1,5 +1,8 @@
-"""Products of float32 rows: where rows come from, and the loop over tasks."""
-from libc.stdint cimport uint8_t
+"""Products of float32 rows: where rows come from, and the loop over tasks.
+
+A product that is computed in float16 converts its rows while it packs them, and so never reads them in place.
+"""
+from libc.stdint cimport uint8_t, uint16_t
 from libc.string cimport memmove, memset
 
 from pylite._core.product.lines cimport LineBuffer, extend_line_buffer, next_lines, plan_lines
@@ -11,14 +14,17 @@ from pylite._core.simd cimport PL_SLACK, parallel_for, pl_a_layout, pl_fill, pl_
 cdef enum:
     DEPTH = 768             # of an A panel: MAX_MR rows of it stay in the first-level cache
     FEW = 64                # up to so many pixels are one task, so that weights are read once
+    HALF_ROWS = 8192        # elements of the rows that a task converts to float16 at once
     SHORT = 128             # lines of a volume are packed, not rows, if a filter line has at most so many floats
     LONG = 8                # and an output line has at least so many positions
 
 
 # ---- planning ------------------------------------------------------------------------------------------------
-cdef void set_sizes(ProductF32 *p, const pl_slots *slots, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth):
-    """Set the sizes of p; columns: of all groups."""
-    p.slots, p.tile, p.groups, p.columns, p.depth = slots, slots.f32, groups, columns // groups, depth
+cdef void set_sizes(ProductF32 *p, const pl_slots *slots, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth,
+                    bint half=False):
+    """Set the sizes of p; columns: of all groups; half: compute in float16."""
+    p.slots, p.half, p.groups, p.columns, p.depth = slots, half, groups, columns // groups, depth
+    p.tile = slots.f16 if half else slots.f32
     p.padded_columns = round_up(p.columns, p.tile.nv)
 
 
@@ -26,15 +32,17 @@ cdef void plan_rows(ProductF32 *p):
     """Choose where rows come from.  Call it after p.window, p.output and set_sizes() are set."""
     cdef const Window *w = &p.window
     plan_rows_in_place(p)
-    if not w.direct:
+    if p.half or not w.direct:
         p.rows = TAPS
-    if ((p.depth <= DEPTH or not w.direct)
+    if ((p.depth <= DEPTH or not w.direct) and not (p.half and w.direct)
             and plan_lines(&p.lines, w, &p.output, &p.tile, 4, p.groups, True)):
         p.tile.mr = p.lines.chunk
         if not w.direct:
-            p.rows = LINES
+            p.rows, p.single_row = LINES, 0
         elif p.output.span <= FEW:
             p.tile.mr = <int>p.output.span
+    elif p.half and w.direct:       # one pass over the weights serves as many rows as the first-level cache holds
+        p.tile.mr *= max(1, min(8, HALF_ROWS // (p.tile.mr * max(p.depth, 1))))
 
 
 cdef void plan_rows_in_place(ProductF32 *p):
@@ -64,87 +72,102 @@ cdef str algorithm_of(const ProductF32 *p):
     return "rows as they lie in memory" if p.rows == IN_PLACE else "taps gathered into packed panels"
 
 
-cdef void pack_panels(const pl_slots *s, const float *w, ptrdiff_t columns, ptrdiff_t depth,
-                      float *panels) noexcept nogil:
-    """Pack w (columns, depth) into panels [k][column], padded with columns of zeros."""
-    cdef const pl_tile *t = &s.f32
+cdef void pack_panels(const pl_slots *s, const pl_tile *t, const uint8_t *w, ptrdiff_t columns, ptrdiff_t depth,
+                      uint8_t *panels) noexcept nogil:
+    """Pack w (columns, depth), of t.bytes each, into panels [k][column] of tile t, padded with columns of zeros."""
     cdef ptrdiff_t j0 = 0, n, width
     while j0 < columns:
         n, width = min(<ptrdiff_t>t.nr, columns - j0), min(<ptrdiff_t>t.nr, round_up(columns - j0, t.nv))
         if n < width:
-            memset(panels, 0, width * depth * 4)
-        s.copy_transposed(4, depth, n, <const uint8_t *>w, depth * 4, <uint8_t *>panels, width * 4)
-        panels += width * depth
-        w += n * depth
+            memset(panels, 0, width * depth * t.bytes)
+        s.copy_transposed(t.bytes, depth, n, w, depth * t.bytes, panels, width * t.bytes)
+        panels += width * depth * t.bytes
+        w += n * depth * t.bytes
         j0 += t.nr
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------
-cdef const float *pack_lines(const ProductF32 *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines, char *a_panel,
+cdef inline void copy_elements(const ProductF32 *p, char *to, const uint8_t *x, ptrdiff_t n) noexcept nogil:
+    """Copy n float32 into an A panel, in its type."""
+    if p.half:
+        p.slots.float_to_half(n, x, to, NULL)
+    else:
+        memmove(to, x, n * 4)
+
+
+cdef const char *pack_lines(const ProductF32 *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines, char *a_panel,
                              LineBuffer *line_buffer) noexcept nogil:
     """Pack the image lines under the windows of `pixels` output pixels from `position` on; returns the first one.
 
     lines: output lines that the task still has, this one included.
     """
-    cdef ptrdiff_t size = p.window.length, i, step = fast_div(p.window.dilation_h, p.lines.down)
+    cdef ptrdiff_t c = p.window.length // 4, size = c * p.tile.bytes, i
+    cdef ptrdiff_t step = fast_div(p.window.dilation_h, p.lines.down)
     cdef Line line
     cdef char *to
     cdef const uint8_t *x
     cdef ptrdiff_t iy, row = fast_div(position, p.window.ow), ox = position - row * p.window.ow, n, y
     cdef ptrdiff_t first = extend_line_buffer(&p.lines, &p.window, row, pixels, lines, line_buffer, &y)
     if y >= line_buffer.lines:
-        return <const float *>a_panel + first * p.lines.pitch
+        return a_panel + first * p.lines.pitch * p.tile.bytes
     n = fast_div(line_buffer.row, p.window.oh)
     line = input_span(&p.window, n, ox, pixels)
     iy = (line_buffer.row - n * p.window.oh) * p.window.stride_h - p.window.pad_h + y * step
     while y < line_buffer.lines:
-        to = a_panel + y * p.lines.pitch * 4
+        to = a_panel + y * p.lines.pitch * p.tile.bytes
         if line.x == NULL or not 0 <= iy < p.window.h:
             pl_fill(to, 0, (line.before + line.inside + line.after) * size)
         else:       # the next line overwrites what pl_fill writes beyond its end
             x = line.x + iy * p.window.sh
             pl_fill(to, 0, line.before * size)
             to += line.before * size
-            if p.window.sw == size:
-                memmove(to, x, line.inside * size)
+            if p.window.sw == p.window.length:
+                copy_elements(p, to, x, line.inside * c)
             else:
                 for i in range(line.inside):
-                    memmove(to + i * size, x + i * p.window.sw, size)
+                    copy_elements(p, to + i * size, x + i * p.window.sw, c)
             pl_fill(to + line.inside * size, 0, line.after * size)
         iy += step
         y += 1
-    return <const float *>a_panel + first * p.lines.pitch
+    return a_panel + first * p.lines.pitch * p.tile.bytes
 
 
-cdef const float *pack_piece(const ProductF32 *p, const Task *task, ptrdiff_t k, ptrdiff_t piece, float *a_panel,
+cdef const char *pack_piece(const ProductF32 *p, const Task *task, ptrdiff_t k, ptrdiff_t piece, char *a_panel,
                              pl_a_layout *shape) noexcept nogil:
     """Elements k to k + piece - 1 of a task's rows, packed in a_panel or in place; sets their layout."""
     cdef const uint8_t *src[POINTERS]
-    cdef ptrdiff_t offset = task.group * p.window.length, length
+    cdef ptrdiff_t offset = task.group * p.window.length, length, size = piece * p.tile.bytes
+    cdef float row[DEPTH]       # of float32, until it is converted
     cdef const Volume *volume = p.volume
     cdef Position spot
     cdef int r, segments
     shape[0] = pl_packed_layout(piece)
     if p.rows == IN_PLACE:
         shape.step = p.step
-        return <const float *>(p.window.x + offset) + task.position * p.step + k
+        return <const char *>(<const float *>(p.window.x + offset) + task.position * p.step + k)
     if p.rows == VOLUME:
         spot = position_of(volume, task.position)
         if volume.lines:
             shape.lines = <int>(volume.axis[0].taps * volume.axis[1].taps)
             shape.depth, shape.step = volume.axis[2].taps * volume.channels, volume.axis[2].stride * volume.channels
             shape.pitch = volume_line(volume, task.rows)
-            pack_volume_lines(volume, &spot, shape.pitch, a_panel)
+            pack_volume_lines(volume, &spot, shape.pitch, <float *>a_panel)
         else:
             for r in range(task.rows):
-                gather_volume(volume, &spot, k, k + piece, a_panel + r * piece)
+                gather_volume(volume, &spot, k, k + piece, <float *>(a_panel + r * size))
+    elif p.window.direct and p.window.sw == p.window.length and piece == p.depth and p.groups == 1:
+        copy_elements(p, a_panel, p.window.x + task.position * p.window.sw, task.rows * piece)
     elif piece == p.depth and p.window.fh * p.window.fw * task.rows <= POINTERS:
         segments = gather(&p.window, task.position, task.rows, offset, src, &length)
         for r in range(task.rows * segments):
-            memmove(<char *>a_panel + r * length, src[r], length)
+            copy_elements(p, a_panel + r * (length // 4 * p.tile.bytes), src[r], length // 4)
+    elif p.half:
+        for r in range(task.rows):
+            copy_row(&p.window, task.position + r, offset, k * 4, (k + piece) * 4, <uint8_t *>row)
+            copy_elements(p, a_panel + r * size, <const uint8_t *>row, piece)
     else:
         for r in range(task.rows):
-            copy_row(&p.window, task.position + r, offset, k * 4, (k + piece) * 4, <uint8_t *>(a_panel + r * piece))
+            copy_row(&p.window, task.position + r, offset, k * 4, (k + piece) * 4, <uint8_t *>(a_panel + r * size))
     return a_panel
 
 
@@ -159,7 +182,7 @@ cdef int run_product(ProductF32 *p, pl_pool *pool) noexcept nogil:
 cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef const ProductF32 *p = <const ProductF32 *>ctx
     cdef char a_panel[A_PANEL_BYTES + PL_SLACK]
-    cdef const float *rows = NULL
+    cdef const char *rows = NULL
     cdef pl_a_layout shape
     cdef ptrdiff_t i = begin, k, piece, packed = -1
     cdef Task task
@@ -178,14 +201,14 @@ cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
                 i += 1
                 if not next_lines(&p.tasks, &p.output, 1, &line_buffer, &task):
                     break
-                rows += p.window.stride_h * p.lines.pitch
+                rows += p.window.stride_h * p.lines.pitch * p.tile.bytes
             continue
         k = 0
         while True:
             piece = p.depth - k
             if not (p.rows == VOLUME and p.volume.lines):
                 piece = min(<ptrdiff_t>DEPTH, piece)
-            rows = pack_piece(p, &task, k, piece, <float *>a_panel, &shape)
+            rows = pack_piece(p, &task, k, piece, a_panel, &shape)
             multiply(p, &task, &shape, rows, k, piece)
             k += piece
             if k >= p.depth:
@@ -193,18 +216,28 @@ cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
         i += 1
 
 
-cdef void multiply(const ProductF32 *p, const Task *task, const pl_a_layout *shape, const float *rows, ptrdiff_t k,
+cdef void multiply(const ProductF32 *p, const Task *task, const pl_a_layout *shape, const char *rows, ptrdiff_t k,
                    ptrdiff_t piece) noexcept nogil:
     """Multiply elements k to k + piece - 1 of a task's rows by its columns, and add earlier pieces' sums from y."""
     cdef ptrdiff_t j = task.begin, column = task.group * p.columns, width
-    cdef const float *panels = p.panels + task.matrix * p.padded_columns * p.depth
-    cdef int passes = p.lines.passes if p.rows == LINES else 1, i
+    cdef const uint8_t *panels = p.panels + task.matrix * p.padded_columns * p.depth * p.tile.bytes
+    cdef const uint8_t *panel
+    cdef const char *a
+    cdef const float *bias
+    cdef float *y
+    cdef int passes = p.lines.passes if p.rows == LINES else 1, i, n, first, last
     while j < task.end:
         width = min(<ptrdiff_t>p.tile.nr, p.padded_columns - j)
+        n, y = <int>min(width, task.end - j), <float *>task.y + column + j
+        bias = p.bias + column + j if p.bias != NULL else NULL
         for i in range(passes):
-            p.slots.gemm_f32(task.rows, <int>min(width, task.end - j), shape, rows + i * p.lines.down * p.lines.pitch,
-                             panels + j * p.depth + (k + i * p.lines.line * p.window.fw) * width,
-                             p.single_row | (k == 0 and i == 0), k + piece == p.depth and i == passes - 1,
-                             p.bias + column + j if p.bias != NULL else NULL, p.low, p.high,
-                             <float *>task.y + column + j, p.output.sw // 4)
+            a = rows + i * p.lines.down * p.lines.pitch * p.tile.bytes
+            panel = panels + (j * p.depth + (k + i * p.lines.line * p.window.fw) * width) * p.tile.bytes
+            first, last = p.single_row | (k == 0 and i == 0), k + piece == p.depth and i == passes - 1
+            if p.half:
+                p.slots.gemm_f16(task.rows, n, shape, <const uint16_t *>a, <const uint16_t *>panel, first, last, bias,
+                                 p.low, p.high, y, p.output.sw // 4)
+            else:
+                p.slots.gemm_f32(task.rows, n, shape, <const float *>a, <const float *>panel, first, last, bias, p.low,
+                                 p.high, y, p.output.sw // 4)
         j += width

@@ -90,7 +90,7 @@ def _cython(match):
 def declarations(text):
     """The file that simd.pxd includes."""
     lines = ["# Made by simd/declarations.py from simd.h and the headers that it includes.",
-             "from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t", "",
+             "from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t", "",
              'cdef extern from "simd.h" nogil:']
     for match in _DECLARATION.finditer(text):
         lines += (INDENT + line.rstrip() for line in _cython(match))

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#define PL_HALF_SUM 256 /* products that are added in float16 */
+
 typedef struct pl_tile {
   int mr;      /* rows of an A panel, at most; depthwise: output lines in one call, at most */
   int nr;      /* columns of a panel */
@@ -217,6 +219,11 @@ struct pl_slots;
    * a single row; last: add bias (may be NULL) and clamp */ \
   X(gemm_f32, (int rows, int n, const pl_a_layout *layout, const float *a, const float *panel, int first, int last, \
                const float *bias, float low, float high, float *y, ptrdiff_t ldy)) \
+  /* the same with rows and panels in float16 (tile f16); rows are one line each where there is a single one.  Products \
+   * are added in float16, up to PL_HALF_SUM at a time, and these sums in float32.  A single row has four sums for each \
+   * column, which take the elements of k in turn */ \
+  X(gemm_f16, (int rows, int n, const pl_a_layout *layout, const uint16_t *a, const uint16_t *panel, int first, \
+               int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy)) \
   /* y[j] = the dot product of a and row j of w; rows are `pitch` elements apart */ \
   X(dots_f32, (ptrdiff_t n, ptrdiff_t depth, const float *a, const float *w, ptrdiff_t pitch, float *y)) \
   /* transforms tiles of 4 x 4 pixels with c >= 16 channels to the left operands (tiles, c) of Winograd's 16 products, \

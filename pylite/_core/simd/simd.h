@@ -23,7 +23,8 @@ typedef struct pl_slots {
 #define X(name, args) void (*name) args;
   PL_SLOTS(X)
 #undef X
-  pl_tile q8, f32, dw8; /* the tiles of pack_a_q8 and gemm_q8, of gemm_f32, of depthwise_q8 */
+  pl_tile q8, f32, f16, dw8; /* the tiles of pack_a_q8 and gemm_q8, of gemm_f32, of gemm_f16, of depthwise_q8 */
+  int has_f16;               /* does the CPU compute in float16?  If not, gemm_f16 is slow */
   /* Most output lines in one call of depthwise_f32, which may lie partly outside of the image.  0: any number, whose
    * input lines lie `next` apart and inside the image where those of the first one do. */
   int dw_f32_lines;

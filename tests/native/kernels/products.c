@@ -306,6 +306,25 @@ static void gemm_f32(void) {
     }
   }
 }
+static const uint16_t *halves(size_t n) { /* below 2: sums never are NaN */
+  uint16_t *v = array(n, 2);
+  for (size_t i = 0; i < n; i++) v[i] &= 0xBFFF;
+  return v;
+}
+static void gemm_f16(void) { /* the panels of every level are the same */
+  const int rows = between(1, 30), n = between(1, 16), first = between(0, 1), last = between(0, 1), alone = chance(4);
+  const ptrdiff_t depth = between(1, alone ? 2500 : 300), step = depth + 3 * between(0, 1);
+  const pl_a_layout layout = {alone ? 1 : between(1, 4), depth, step, depth};
+  const size_t ldy = (size_t)n + some(0, 5), count = alone ? 1 : (size_t)rows;
+  const uint16_t *x = halves(count * (size_t)step + (size_t)(layout.lines * depth));
+  const uint16_t *w = halves((size_t)(layout.lines * depth) * (n > 8 ? 16 : 8));
+  const float *before = whole(count * ldy, 9), *bias = chance(2) ? whole((size_t)n, 9) : NULL;
+  const float low = chance(2) ? -99 : -INFINITY, high = chance(2) ? 200 : INFINITY;
+  EACH_LEVEL(s) {
+    float *y = result(count * ldy, 4, before, count * ldy, EXACT);
+    s->gemm_f16((int)count, n, &layout, x, w, first | 2 * alone, last, bias, low, high, y, (ptrdiff_t)ldy);
+  }
+}
 static void dots_f32(void) {
   const size_t n = some(1, 9), depth = some(0, 300), pitch = depth + 3 * some(0, 1);
   const float *a = whole(depth, 15), *w = whole(n * pitch, 15);
@@ -338,4 +357,4 @@ const check product_checks[] = {
     X(pack_lines_q8),   X(gemm_q8),     X(gemm_s32),      X(sums_q8),   X(requantize_q8), X(gemm_hybrid),
     X(gemm_blocks),     X(finish_hybrid), X(range_f32),   X(quantize_s8), X(quantize_rows), X(scaled_sums),
     X(gemm_s64),        X(finish_mbqm64), X(finish_mbqm32), X(finish_f64), X(finish_f64_q8), X(gemm_f32),
-    X(dots_f32),        X(winograd_in), X(winograd_out),  {NULL, NULL}};
+    X(gemm_f16),        X(dots_f32),    X(winograd_in),   X(winograd_out),  {NULL, NULL}};

@@ -31,6 +31,7 @@
 #include "portable_movement.h"
 #include "portable_fit.h"
 #include "portable_gemm.h"
+#include "portable_half.h"
 #include "portable_argmax.h"
 #include "portable_pooling.h"
 #include "portable_recurring.h"
@@ -45,6 +46,8 @@ PL_FILL(portable, s) {
 #undef X
   s->q8 = tile_q8;
   s->f32 = tile_f32;
+  s->f16 = tile_f16;
+  s->has_f16 = 0;
   s->dw8 = tile_dw8;
   s->dw_f32_lines = 32;
   s->winograd_q8 = NULL;

@@ -202,7 +202,8 @@ void pl_give_back(const void *address, size_t size) {
 unsigned pl_arm_features(void) {
   unsigned features = 0;
 #if defined(__aarch64__)
-  if (getauxval(AT_HWCAP) & (1UL << 20)) features |= PL_DOTPROD; /* HWCAP_ASIMDDP */
+  /* HWCAP_ASIMDDP and HWCAP_ASIMDHP: no CPU has dotprod without arithmetic of float16, which its level uses, too. */
+  if ((~getauxval(AT_HWCAP) & (1UL << 20 | 1UL << 10)) == 0) features |= PL_DOTPROD;
   if (getauxval(AT_HWCAP2) & (1UL << 13)) features |= PL_I8MM;   /* HWCAP2_I8MM */
 #else
   /* HWCAP_NEON and HWCAP_VFPv4: Cortex-A8 and A9 have the first alone. */

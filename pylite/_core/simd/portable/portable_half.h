@@ -1,0 +1,67 @@
+/* Products in float16 as CPUs with such instructions compute them, to the bit, for CPUs without. */
+
+enum { HALF_LANES = 8, HALF_NR = 16 };
+static const pl_tile tile_f16 = {.mr = 8, .nr = HALF_NR, .nv = HALF_LANES, .kr = 1, .ka = 1, .bytes = 2};
+
+/* The float16 nearest to a sum of one float16 and the product of two others, which a double holds exactly wherever it
+ * lies close enough to the middle of two float16 for its own rounding to matter. */
+PL_INLINE float nearest_half(double sum) {
+  uint64_t bits, kept = 42; /* bits of a double beyond those of a float16 */
+  double rounded;
+  memcpy(&bits, &sum, sizeof bits);
+  bits = (bits + ((1ull << (kept - 1)) - 1) + (bits >> kept & 1)) & ~((1ull << kept) - 1);
+  memcpy(&rounded, &bits, sizeof rounded);
+  const double tiny = copysign((fabs(sum) + 0x1.8p28) - 0x1.8p28, sum); /* a multiple of 2^-24, below 2^-14 */
+  rounded = fabs(sum) < 0x1p-14 ? tiny : rounded;
+  rounded = fabs(rounded) >= 0x1p16 ? copysign(INFINITY, sum) : rounded;
+  return (float)(sum == sum ? rounded : sum);
+}
+
+/* Adds products for `width` columns: to sum[0], or to four sums in turn for as many elements of k as fill vectors. */
+static void add_products(int width, ptrdiff_t depth, const uint16_t *a, const uint16_t *w, int sums,
+                         float sum[4][HALF_NR]) {
+  const ptrdiff_t in_turn = sums == 1 ? 0 : depth / HALF_LANES * HALF_LANES;
+  for (ptrdiff_t k = 0; k < depth; k++, w += width) {
+    float *s = sum[k < in_turn ? k % sums : 0], products[HALF_NR];
+    const float x = pl_from_half(a[k]);
+    for (int j = 0; j < width; j++) products[j] = x * pl_from_half(w[j]);
+    for (int j = 0; j < width; j++) s[j] = nearest_half((double)s[j] + (double)products[j]);
+  }
+}
+
+/* Adds the sums to the total, in float32, and clears them. */
+static void move_sums(int width, int sums, float sum[4][HALF_NR], float *total) {
+  for (int j = 0; j < width; j++)
+    total[j] += sums == 1 ? sum[0][j] : (sum[0][j] + sum[1][j]) + (sum[2][j] + sum[3][j]);
+  memset(sum, 0, 4 * sizeof *sum);
+}
+
+static void gemm_f16(int rows, int n, const pl_a_layout *layout, const uint16_t *a, const uint16_t *panel, int first,
+                     int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
+  const int width = n > HALF_LANES ? HALF_NR : HALF_LANES, sums = first & 2 ? 4 : 1;
+  for (int r = 0; r < rows; r++, a += layout->step, y += ldy) {
+    const uint16_t *row = a, *w = panel;
+    float total[HALF_NR] = {0}, sum[4][HALF_NR] = {{0}};
+    ptrdiff_t room = sums * PL_HALF_SUM;
+    if (!(first & 1)) memcpy(total, y, n * sizeof *y);
+    for (int line = 0; line < layout->lines; line++, row += layout->pitch)
+      for (ptrdiff_t k = 0, some; k < layout->depth; k += some, w += some * width, room -= some) {
+        if (!room) {
+          move_sums(width, sums, sum, total);
+          room = sums * PL_HALF_SUM;
+        }
+        some = layout->depth - k < room ? layout->depth - k : room;
+        add_products(width, some, row + k, w, sums, sum);
+      }
+    move_sums(width, sums, sum, total);
+    for (int j = 0; j < n; j++) {
+      float v = total[j];
+      if (last) {
+        if (bias) v += bias[j];
+        v = v < low ? low : v;
+        v = v > high ? high : v;
+      }
+      y[j] = v;
+    }
+  }
+}

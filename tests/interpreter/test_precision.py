@@ -1,0 +1,168 @@
+"""Interpreter(precision=...): products of float32 in float16, by consent."""
+import numpy as np
+import pytest
+
+import pylite
+from pylite._core import simd
+from pylite.interpreter import Interpreter
+from pylite.schema.builder import ModelBuilder
+from tests.tools.plans import run
+
+lacks_float16 = pytest.mark.skipif(simd.has_float16(), reason="this CPU computes in float16")
+
+
+def network(flag=None):
+    """CONV_2D, which Winograd's algorithm computes, a strided one, and FULLY_CONNECTED with a row for each image."""
+    rng = np.random.default_rng(0)
+    m = ModelBuilder()
+    x, y, z, flat, out = (m.tensor(name, (1, *shape)) for name, shape in (
+        ("x", (8, 8, 16)), ("y", (8, 8, 24)), ("z", (4, 4, 24)), ("flat", (384,)), ("out", (40,))))
+    w, v, u = (m.constant(name, rng.normal(size=shape).astype(np.float32) / 8) for name, shape in (
+        ("w", (24, 3, 3, 16)), ("v", (24, 3, 3, 24)), ("u", (40, 384))))
+    m.operator("CONV_2D", [x, w], [y], padding="SAME", stride_h=1, stride_w=1, fused_activation_function="RELU")
+    m.operator("CONV_2D", [y, v], [z], padding="SAME", stride_h=2, stride_w=2)
+    m.operator("RESHAPE", [z, m.constant("shape", np.array([-1, 384], np.int32))], [flat])
+    m.operator("FULLY_CONNECTED", [flat, u], [out])
+    m.inputs([x])
+    m.outputs([out, y, z])
+    if flag is not None:
+        m.metadata("reduced_precision_support", flag)
+    return m.build()
+
+
+def results(precision, model=None, batch=1, **options):
+    interpreter = Interpreter(model_content=model or network(), precision=precision, **options)
+    if batch != 1:
+        interpreter.resize_tensor_input(0, (batch, 8, 8, 16))
+    return run(interpreter)
+
+
+def assert_same(got, want):
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_array_equal(g, w)
+
+
+def differ(got, want):
+    return all((g != w).any() for g, w in zip(got, want, strict=True))
+
+
+def test_float16_is_close_to_float32_and_is_not_the_default():
+    exact, half = results("float32"), results("emulate_float16")
+    assert_same(results(None), exact)
+    assert differ(half, exact)
+    for h, e in zip(half, exact, strict=True):
+        assert h.dtype == np.float32
+        np.testing.assert_allclose(h, e, rtol=0, atol=abs(e).max() * 2**-6)
+
+
+def test_the_sums_are_those_that_numerics_describes():
+    """256 products at a time in float16, fused; four sums in turn for a single row."""
+    rng = np.random.default_rng(1)
+    depth = 1100
+    w, x = rng.normal(size=(20, depth)).astype(np.float32), rng.normal(size=(2, depth)).astype(np.float32)
+    m = ModelBuilder()
+    a, b = m.tensor("x", (1, depth)), m.tensor("y", (1, 20))
+    m.operator("FULLY_CONNECTED", [a, m.constant("w", w)], [b])
+    m.inputs([a])
+    m.outputs([b])
+
+    def fused(indices, r, j):
+        total = np.float16(0)
+        for k in indices:
+            product = float(np.float16(x[r, k])) * float(np.float16(w[j, k]))
+            total = np.float16(float(total) + product)
+        return np.float32(total)
+
+    def expected(r, j, alone):
+        pieces = [range(begin, min(begin + 768, depth)) for begin in range(0, depth, 768)]
+        total = None
+        for piece in pieces:
+            turns = len(piece) // 8 * 8
+            if alone:
+                sums = [fused([*piece[:turns][i::4], *(piece[turns:] if i == 0 else ())], r, j) for i in range(4)]
+                part = [np.float32(np.float32(sums[0] + sums[1]) + np.float32(sums[2] + sums[3]))]
+            else:
+                part = [fused(piece[i:i + 256], r, j) for i in range(0, len(piece), 256)]
+            for value in part:
+                total = value if total is None else np.float32(total + value)
+        return total
+
+    for rows in (1, 2):
+        interpreter = Interpreter(model_content=m.build(), precision="emulate_float16")
+        interpreter.resize_tensor_input(0, (rows, depth))
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(0, x[:rows])
+        interpreter.invoke()
+        np.testing.assert_array_equal(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]),
+                                      [[expected(r, j, rows == 1) for j in range(20)] for r in range(rows)])
+
+
+def test_threads_and_isa_levels_do_not_change_results(isa_level):
+    want = results("emulate_float16", batch=3)
+    for threads in (2, 3):
+        assert_same(results("emulate_float16", batch=3, num_threads=threads), want)
+    simd.use("base")
+    assert_same(results("emulate_float16", batch=3), want)
+
+
+def test_interpreters_of_one_model_may_differ():
+    model = pylite.Model(network())
+    results_of = [run(Interpreter(model=model, precision=precision)) for precision in ("float32", "emulate_float16") * 2]
+    assert_same(results_of[0], results_of[2])
+    assert_same(results_of[1], results_of[3])
+    assert differ(results_of[0], results_of[1])
+
+
+def test_further_shapes_compute_in_float16():
+    interpreter = Interpreter(model_content=network(), precision="emulate_float16")
+    for batch in (1, 2, 5, 3, 7):
+        interpreter.resize_tensor_input(0, (batch, 8, 8, 16))
+        assert_same(run(interpreter), results("emulate_float16", batch=batch))
+
+
+def test_plans_are_kept_for_each_precision(tmp_path):
+    want = {precision: results(precision) for precision in ("float32", "emulate_float16")}
+    for _ in range(2):
+        for precision, outputs in want.items():
+            interpreter = Interpreter(model_content=network(), precision=precision, cache_dir=tmp_path)
+            assert_same(run(interpreter), outputs)
+            interpreter.resize_tensor_input(0, (2, 8, 8, 16))
+            assert_same(run(interpreter), results(precision, batch=2))
+    assert type(Interpreter(model_content=network(), precision="emulate_float16", cache_dir=tmp_path)._main).__name__ == (
+        "PlannedExecutor")
+
+
+def test_inspect_names_float16():
+    interpreter = Interpreter(model_content=network(), precision="emulate_float16")
+    interpreter.allocate_tensors()
+    algorithms = [kernel.algorithm for kernel in interpreter._main.current.program.kernels]
+    assert sum("float16" in (text or "") for text in algorithms) == 3
+
+
+def test_integer_models_do_not_change():
+    from tests.tools import plans
+    model = plans.network()
+    assert_same(run(Interpreter(model_content=model, precision="emulate_float16")), run(Interpreter(model_content=model)))
+
+
+@lacks_float16
+def test_cpus_without_float16_refuse_or_compute_in_float32():
+    with pytest.raises(ValueError, match=r"precision='float16': this CPU .*Pass 'prefer_float16' .*'emulate_float16'"):
+        Interpreter(model_content=network(), precision="float16")
+    assert_same(results("prefer_float16"), results("float32"))
+    assert_same(results(None, network(b"fp16accfp16")), results("float32"))
+
+
+@pytest.mark.parametrize("flag, computes", [(b"fp16accfp16", True), (b"fp16bf16accfp16", True), (b"fp16accfp32", False),
+                                            (b"bf16accfp32", False), (b"", False), (b"\xff\xfe", False)])
+def test_the_flag_of_a_model_allows_float16(monkeypatch, flag, computes):
+    monkeypatch.setattr(simd, "has_float16", lambda: True)
+    model = network(flag)
+    assert_same(results(None, model), results("float16" if computes else "float32", model))
+    assert_same(results("float32", model), results("float32"))
+
+
+@pytest.mark.parametrize("wrong", ["half", 16, b"float16", np.float16])
+def test_other_values_are_refused(wrong):
+    with pytest.raises(ValueError, match="precision must be one of 'float32', 'float16', 'prefer_float16', 'emulate_"):
+        Interpreter(model_content=network(), precision=wrong)
