@@ -148,8 +148,8 @@ def run(args):
     _plugins.register(args.ops)
     if args.precision:
         if _repair.wanted(args) or _sensitivity.wanted(args):
-            raise _common.UsageError("--precision compares a model with itself, and leaves nothing to mend; give --repair "
-                                     "and --sensitivity a --reference")
+            raise _common.UsageError("--precision compares a model with itself; give --repair and --sensitivity a "
+                                     "--reference instead")
         args.reference = args.model
     if args.isolate:
         return _isolated(args)

@@ -66,7 +66,8 @@ def key_of(executor: "Executor") -> "Any":
             or executor.delegation is not None or executor.known_inputs or executor.max_memory is not None or
             executor.access or executor.subgraph is not executor.model.graph.subgraphs[executor.subgraph.index]):
         return None
-    return (executor.subgraph.index, tuple(executor.shapes), executor.preserve, executor.guard, executor.half, simd.current)
+    return (executor.subgraph.index, tuple(executor.shapes), executor.preserve, executor.guard, executor.half,
+            simd.current)
 
 
 def is_shared(executor: "Executor", blueprint: Blueprint) -> bool:

@@ -49,9 +49,9 @@ DTYPES = [np.dtype(name) for name in (
 class PlanCache:
     """The programs of one model in the cache folder `folder`, for an interpreter with the default ops.
 
-    preserve: does the interpreter keep every tensor?  precision: its argument.  has_plan: is there a plan, so that the model's graph need not be
-    read?  digest: of the model's contents, None before it is known; identity: identity_of() its file, or None; problem:
-    why there is no plan.
+    preserve: does the interpreter keep every tensor?  precision: its argument.  has_plan: is there a plan, so that the
+    model's graph need not be read?  digest: of the model's contents, None before it is known; identity: identity_of()
+    its file, or None; problem: why there is no plan.
     """
 
     def __init__(self, folder: "str | os.PathLike[str]", preserve: bool, precision: "str | None" = None) -> None:

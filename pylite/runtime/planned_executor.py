@@ -126,9 +126,9 @@ class PlannedExecutor(ExecutorBase):
         return became
 
     def _change(self, executor_class: "type[Executor]", program_class: "type[PlannedProgram]") -> None:
-        half = self.model.computes_half(self.plans.precision)
-        executor = executor_class(self.model, self.subgraph, self.pool, self.preserve, shared=self.shared,
-                                  attach=False, half=half)     # plug-ins registered after the interpreter was created do not count
+        executor = executor_class(      # plug-ins registered after the interpreter was created do not count
+            self.model, self.subgraph, self.pool, self.preserve, shared=self.shared, attach=False,
+            half=self.model.computes_half(self.plans.precision))
         executor.cache.capacity = self.cached_shapes
         executor.checked, executor.ready, executor.plans, executor.access = True, self.ready, self.plans, self.access
         bound, segments = self._bound, []

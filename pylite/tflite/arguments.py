@@ -62,8 +62,8 @@ def precision(value: "Any") -> "str | None":
     if value is None or value in PRECISIONS:
         if value == "float16" and not simd.has_float16():
             raise ValueError(f"precision='float16': this CPU ({simd.current}) does not compute in float16; CPUs with "
-                             "Armv8.2's half precision do, such as a Raspberry Pi 5's. Pass 'prefer_float16' for float32 "
-                             "elsewhere, or 'emulate_float16' for the same results in more time")
+                             "Armv8.2's half precision do, such as a Raspberry Pi 5's. Pass 'prefer_float16' for "
+                             "float32 on other CPUs, or 'emulate_float16' for the same results in more time")
         return value
     raise ValueError(f"precision must be one of {', '.join(map(repr, PRECISIONS))}, or None for what the model allows, "
                      f"not {errors.shortened(repr(value))}")

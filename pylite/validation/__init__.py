@@ -75,8 +75,8 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     metric: a function metric(outputs, labels) or metric(outputs, labels, reference), or its name "module:function",
     which returns one number for the outputs of all samples (docs/validation-data.md).  Samples in memory must then be a
     sequence, and have no labels; accuracy() takes pairs of samples and labels.
-    precision: "float16" computes the model's products of float32 in float16, as Interpreter(precision="float16") does; the
-    reference stays in float32, and may be the same file.  CPUs that lack float16 emulate it.
+    precision: "float16" computes the model as Interpreter(precision="float16") does; the reference stays in float32 and
+    may be the same file.  CPUs that lack float16 emulate it.
     histograms: count the values of each tensor, its reference and its error, for TensorReport.histograms.
 
     Only if `data` is a path:

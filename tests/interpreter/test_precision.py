@@ -5,7 +5,9 @@ import pytest
 import pylite
 from pylite._core import simd
 from pylite.interpreter import Interpreter
+from pylite.runtime.planned_executor import PlannedExecutor
 from pylite.schema.builder import ModelBuilder
+from tests.tools import plans
 from tests.tools.plans import run
 
 lacks_float16 = pytest.mark.skipif(simd.has_float16(), reason="this CPU computes in float16")
@@ -107,10 +109,11 @@ def test_threads_and_isa_levels_do_not_change_results(isa_level):
 
 def test_interpreters_of_one_model_may_differ():
     model = pylite.Model(network())
-    results_of = [run(Interpreter(model=model, precision=precision)) for precision in ("float32", "emulate_float16") * 2]
-    assert_same(results_of[0], results_of[2])
-    assert_same(results_of[1], results_of[3])
-    assert differ(results_of[0], results_of[1])
+    exact, half, again, half_again = (run(Interpreter(model=model, precision=precision))
+                                      for precision in ("float32", "emulate_float16") * 2)
+    assert_same(exact, again)
+    assert_same(half, half_again)
+    assert differ(half, exact)
 
 
 def test_further_shapes_compute_in_float16():
@@ -128,8 +131,8 @@ def test_plans_are_kept_for_each_precision(tmp_path):
             assert_same(run(interpreter), outputs)
             interpreter.resize_tensor_input(0, (2, 8, 8, 16))
             assert_same(run(interpreter), results(precision, batch=2))
-    assert type(Interpreter(model_content=network(), precision="emulate_float16", cache_dir=tmp_path)._main).__name__ == (
-        "PlannedExecutor")
+    planned = Interpreter(model_content=network(), precision="emulate_float16", cache_dir=tmp_path)
+    assert type(planned._main) is PlannedExecutor
 
 
 def test_inspect_names_float16():
@@ -140,9 +143,8 @@ def test_inspect_names_float16():
 
 
 def test_integer_models_do_not_change():
-    from tests.tools import plans
     model = plans.network()
-    assert_same(run(Interpreter(model_content=model, precision="emulate_float16")), run(Interpreter(model_content=model)))
+    assert_same(results("emulate_float16", model), results("float32", model))
 
 
 @lacks_float16
@@ -153,8 +155,9 @@ def test_cpus_without_float16_refuse_or_compute_in_float32():
     assert_same(results(None, network(b"fp16accfp16")), results("float32"))
 
 
-@pytest.mark.parametrize("flag, computes", [(b"fp16accfp16", True), (b"fp16bf16accfp16", True), (b"fp16accfp32", False),
-                                            (b"bf16accfp32", False), (b"", False), (b"\xff\xfe", False)])
+@pytest.mark.parametrize(("flag", "computes"), [
+    (b"fp16accfp16", True), (b"fp16bf16accfp16", True), (b"fp16accfp32", False), (b"bf16accfp32", False), (b"", False),
+    (b"\xff\xfe", False)])
 def test_the_flag_of_a_model_allows_float16(monkeypatch, flag, computes):
     monkeypatch.setattr(simd, "has_float16", lambda: True)
     model = network(flag)

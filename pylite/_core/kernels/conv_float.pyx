@@ -153,8 +153,8 @@ cdef class ConvF32(Kernel):
 
     x: (n, h, w, c) and y: (n, oh, ow, k); any strides, but contiguous channels; panels: from pack_f32, or None to pack
     `weights` (k, depth) into `scratch` at each run; bias: (k,) or None; filter: (fh, fw, stride_h, stride_w,
-    dilation_h, dilation_w, pad_h, pad_w); winograd: panels are made by layouts.WinogradFloat; half: products are computed
-    in float16, and panels are from pack_f16.
+    dilation_h, dilation_w, pad_h, pad_w); winograd: panels are made by layouts.WinogradFloat; half: products in
+    float16, with panels from pack_f16.
 
     In 3 dimensions x is (n, d, h, w, c), contiguous, y is (n, od, oh, ow, k), and filter has the four numbers (taps,
     stride, dilation, pad) of d, of h and of w.
@@ -298,8 +298,8 @@ cdef int conv_f32_winograd(ConvF32 self, pl_pool *pool) noexcept nogil:
 cdef void transform_input(const Conv *s, const Task *task, float *v, ptrdiff_t next, float *patch) noexcept nogil:
     """Transform the pixels under a task's tiles to the left operands v of the 16 products, `next` elements apart.
 
-    patch: scratch for the 16 pixels of a tile at the border; if p.half, v is float16, and operands in float32 follow the
-    patch.
+    patch: scratch for the 16 pixels of a tile at the border; if p.half, v is float16, and operands in float32 follow
+    the patch.
     """
     cdef const ProductF32 *p = &s.product
     cdef const Window *g = &p.window
@@ -383,10 +383,10 @@ cdef void conv_f32_winograd_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int
                 panel = p.panels + (part * p.padded_columns + j) * p.depth * p.tile.bytes
                 y = m + part * task.rows * nr
                 if p.half:
-                    p.slots.gemm_f16(task.rows, n, &shape, <uint16_t *>scratch + part * next, <const uint16_t *>panel, 1,
-                                     0, NULL, -INFINITY, INFINITY, y, nr)
+                    p.slots.gemm_f16(task.rows, n, &shape, <uint16_t *>scratch + part * next, <const uint16_t *>panel,
+                                     1, 0, NULL, -INFINITY, INFINITY, y, nr)
                 else:
-                    p.slots.gemm_f32(task.rows, n, &shape, scratch + part * next, <const float *>panel, 1, 0, NULL, 0, 0,
-                                     y, nr)
+                    p.slots.gemm_f32(task.rows, n, &shape, scratch + part * next, <const float *>panel, 1, 0, NULL, 0,
+                                     0, y, nr)
             transform_output(s, &task, m, j, n)
             j += nr

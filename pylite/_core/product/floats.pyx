@@ -96,7 +96,7 @@ cdef inline void copy_elements(const ProductF32 *p, char *to, const uint8_t *x, 
 
 
 cdef const char *pack_lines(const ProductF32 *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines, char *a_panel,
-                             LineBuffer *line_buffer) noexcept nogil:
+                            LineBuffer *line_buffer) noexcept nogil:
     """Pack the image lines under the windows of `pixels` output pixels from `position` on; returns the first one.
 
     lines: output lines that the task still has, this one included.
@@ -133,7 +133,7 @@ cdef const char *pack_lines(const ProductF32 *p, ptrdiff_t position, ptrdiff_t p
 
 
 cdef const char *pack_piece(const ProductF32 *p, const Task *task, ptrdiff_t k, ptrdiff_t piece, char *a_panel,
-                             pl_a_layout *shape) noexcept nogil:
+                            pl_a_layout *shape) noexcept nogil:
     """Elements k to k + piece - 1 of a task's rows, packed in a_panel or in place; sets their layout."""
     cdef const uint8_t *src[POINTERS]
     cdef ptrdiff_t offset = task.group * p.window.length, length, size = piece * p.tile.bytes
