@@ -1,0 +1,40 @@
+"""Convolutions in float16: every ISA level gives the bits of plain C."""
+import numpy as np
+import pytest
+
+from pylite._core import simd
+from pylite._core.kernels import conv_float
+from pylite._core.product.layouts import WinogradFloat
+from tests.tools.operands import Guarded, draw_filter, output_size, strided, sums, threads
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_conv_f16(isa_level, seed):
+    rng = np.random.default_rng(seed)
+    size, filter = draw_filter(rng)
+    c, k, groups = int(rng.choice([1, 3, 16, 33])), int(rng.integers(1, 80)), int(rng.choice([1, 2]))
+    winograd = seed % 10 == 8
+    if winograd:
+        c, k, groups, filter = 16 * int(rng.integers(1, 9)), k + 16, 1, (3, 3, 1, 1, 1, 1, 1, 1)
+    elif seed % 10 == 9:
+        c, size, filter = 2000, (1, 3), (1, 1, 1, 1, 1, 1, 0, 0)
+    x = rng.integers(-99, 100, (2 if seed % 3 else 1, *size, c * groups))
+    w = rng.integers(-99, 100, (k * groups, *filter[:2], c))
+    bias = rng.normal(size=k * groups).astype(np.float32)
+    output = output_size(size, filter)
+    exact, largest = (sums(a, b, filter, output, groups) / 4096 for a, b in ((x, w), (abs(x), abs(w))))
+    x, w = (x / 64).astype(np.float32), (w / 64).astype(np.float32)
+    results = []
+    for level, pool, gap in [("base", None, 0), *zip([isa_level] * 3, threads(), (0, 1, 12), strict=True)]:
+        simd.use(level)
+        panels = conv_float.pack_f16(w, 16, WinogradFloat()) if winograd else conv_float.pack_f16(w, groups)
+        y = Guarded(exact.shape, np.float32, gap)
+        kernel = conv_float.ConvF32(strided(x, gap), y.array, panels, bias, filter=filter, groups=groups,
+                                    limits=(-50, 400), winograd=winograd, half=True)
+        assert kernel.run(pool) == 0
+        y.check()
+        results.append(y.array.copy())
+    assert (abs(results[0] - np.clip(exact + bias, -50, 400)) <= largest * 2.0**-8).all()
+    assert panels.dtype == np.float16
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
