@@ -147,7 +147,7 @@ def run(args):
         raise _common.UsageError("there are no samples: give --data PATH, or --merge with the files that --save wrote")
     _plugins.register(args.ops)
     if args.precision:
-        if _repair.wanted(args) or _sensitivity.wanted(args):
+        if args.repair or args.sensitivity:
             raise _common.UsageError("--precision compares a model with itself; give --repair and --sensitivity a "
                                      "--reference instead")
         args.reference = args.model
