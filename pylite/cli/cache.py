@@ -49,7 +49,8 @@ def _row(store, used, size, name):
     found = store.read(name, use=False)
     if found is None:
         return name, "damaged or not trusted", "", _format.nbytes(size), when
-    (_, isa, digest, preserve, shapes), _, program, label = found[0]
+    (_, isa, digest, preserve, precision, shapes), _, program, label = found[0]
     inputs = "as in the file" if shapes is None else ", ".join(str(list(shape)) for shape in shapes)
-    return (label or digest.hex(), inputs + " (preserve)" * preserve + " (no plan)" * (type(program) is not tuple), isa,
-            _format.nbytes(size), when)
+    kinds = (("preserve", preserve), (precision, precision), ("no plan", type(program) is not tuple))
+    described = " ".join([inputs, *(f"({kind})" for kind, applies in kinds if applies)])
+    return label or digest.hex(), described, isa, _format.nbytes(size), when

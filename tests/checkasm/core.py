@@ -180,6 +180,7 @@ class Frame:
             first = self.value(a.array, name)
             return self.value(np.array([first + a.array.itemsize * i for i in a.offsets], np.uintp), name)
         if isinstance(a, Struct):
+            assert a.members.keys() <= {field for field, _ in a.kind._fields_}, a.members.keys()
             members = {key: self.value(member, f"{name}.{key}") for key, member in a.members.items()}
             return self.place(np.frombuffer(bytes(a.kind(**members)), np.uintp), name).array.ctypes.data
         return a
