@@ -8,6 +8,7 @@ _PRODUCT, _PACK = "conv_float.ConvF32", "conv_float.pack_f32"
 _PANELS = 2             # the position of packed weights among the arguments
 _PLANE = 8              # numbers of a filter in 2 dimensions; others are computed in float32
 _WINOGRAD = 64          # channels from which Winograd's algorithm pays: its transformations stay in float32
+_WIDTH = 16             # columns of a panel; partly empty ones would cost the gain of doing without the algorithm
 _CONVERSION = 16        # products that take as long as the conversion of a number, on a Cortex-A76
 
 
@@ -20,6 +21,8 @@ def convert(calls):
             if type(panels) is Packed and panels.function == _PACK and _pays(call, panels.value, named["filter"]):
                 layout = panels.args
                 if named.get("winograd") and panels.value.shape[-1] < _WINOGRAD:
+                    if panels.value.shape[0] % _WIDTH:
+                        continue
                     layout, named["winograd"] = (), False
                 named["half"] = True
                 packed = Packed("conv_float.pack_f16", panels.value, *layout)

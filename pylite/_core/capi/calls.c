@@ -159,6 +159,8 @@ int pl_node_invoke(pl_host *host, pl_node *node, const pl_binding *bindings, int
   for (int i = 0; i < count; i++) {
     const pl_binding *b = &bindings[i];
     tensors[b->tensor].data.raw = b->data;
+    // A prepare() may have resized a tensor that is another's, and shapes that depend on data may have shrunk since.
+    if (tensors[b->tensor].bytes > b->bytes) tensors[b->tensor].bytes = b->bytes;
     if (!b->band) continue;
     pl_write_band(b->data - PL_BAND);
     pl_write_band(b->data + b->bytes);
