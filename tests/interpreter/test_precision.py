@@ -14,13 +14,13 @@ lacks_float16 = pytest.mark.skipif(simd.has_float16(), reason="this CPU computes
 
 
 def network(flag=None):
-    """CONV_2D, which Winograd's algorithm computes, a strided one, and FULLY_CONNECTED with a row for each image."""
+    """CONV_2D, in float32 by Winograd's algorithm, a strided one, and FULLY_CONNECTED with a row for each image."""
     rng = np.random.default_rng(0)
     m = ModelBuilder()
     x, y, z, flat, out = (m.tensor(name, (1, *shape)) for name, shape in (
-        ("x", (8, 8, 16)), ("y", (8, 8, 24)), ("z", (4, 4, 24)), ("flat", (384,)), ("out", (40,))))
+        ("x", (8, 8, 16)), ("y", (8, 8, 32)), ("z", (4, 4, 24)), ("flat", (384,)), ("out", (40,))))
     w, v, u = (m.constant(name, rng.normal(size=shape).astype(np.float32) / 8) for name, shape in (
-        ("w", (24, 3, 3, 16)), ("v", (24, 3, 3, 24)), ("u", (40, 384))))
+        ("w", (32, 3, 3, 16)), ("v", (24, 3, 3, 32)), ("u", (40, 384))))
     m.operator("CONV_2D", [x, w], [y], padding="SAME", stride_h=1, stride_w=1, fused_activation_function="RELU")
     m.operator("CONV_2D", [y, v], [z], padding="SAME", stride_h=2, stride_w=2)
     m.operator("RESHAPE", [z, m.constant("shape", np.array([-1, 384], np.int32))], [flat])
