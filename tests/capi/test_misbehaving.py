@@ -85,6 +85,17 @@ def test_an_op_that_resizes_its_input_while_it_runs(library, constant):
     i.close()
 
 
+def test_an_op_that_resizes_a_variable_in_prepare(library):
+    """In invoke() the tensor has the bytes of its memory; it had those of the new shape."""
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1, 4), variable=True), m.tensor("y", (1, 4))
+    m.operator("Faulty", [x], [y], custom_options=b"G")
+    m.outputs([y])
+    ops = resolver.BuiltinOpResolver()
+    ops.add_custom("Faulty", pylite.load_custom_ops(library, ["Register_FAULTY"], register=False)[0])
+    np.testing.assert_array_equal(run(pylite.Interpreter(model_content=m.build(), op_resolver=ops)), np.zeros((1, 4)))
+
+
 def test_a_write_to_a_constant_traps(library):
     """Also where the model came as bytes, whose constants other interpreters share."""
     child = os.fork()

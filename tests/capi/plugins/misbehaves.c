@@ -53,6 +53,13 @@ static TfLiteStatus Prepare(TfLiteContext* context, TfLiteNode* node) {
       context->ResizeTensor(context, input, TfLiteIntArrayCopy(x->dims));
       break;
     }
+    case 'G': {     // a tensor of the arena that is not its own
+      TfLiteTensor* input = &context->tensors[node->inputs->data[0]];
+      TfLiteIntArray* dims = TfLiteIntArrayCopy(x->dims);
+      dims->data[0] *= 1000;
+      TF_LITE_ENSURE_STATUS(context->ResizeTensor(context, y, TfLiteIntArrayCopy(x->dims)));
+      return context->ResizeTensor(context, input, dims);
+    }
     case 'p': context->ReportError(context, "prepare is %s", "pleased"); break;
     case 'd':
     case 'e':
