@@ -3,7 +3,7 @@
 A mutant is the module with one token changed: a comparison, an operator, a number, a condition.  It is killed if the
 tests of TESTS fail, crash or hang with it.  COUNT mutants are drawn (default: all); those that live are printed.
 Mutants that Cython or C refuse do not count.  The module in the checkout stays as it is: each mutant has a process of
-its own.
+its own.  Import pylite once before, so that mutants of an editable install do not all rebuild it.
 """
 import importlib.abc
 import importlib.machinery
