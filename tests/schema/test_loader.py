@@ -36,6 +36,33 @@ def test_subgraphs_of_signatures(beyond):
         load(m.build())
 
 
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_tensors_of_signatures(beyond):
+    m = builder()
+    m.record.signature_defs[0].outputs[0].tensor_index = 1 + beyond
+    with pytest.raises(errors.ModelError, match=rf"signature 0 'run'.*'x' is tensor {1 + beyond} of 1"):
+        load(m.build())
+
+
+@pytest.mark.parametrize("side", ["inputs", "outputs"])
+@pytest.mark.parametrize("index", [-1, 1, 2])
+def test_inputs_and_outputs(side, index):
+    m = builder()
+    setattr(m.record.subgraphs[0], side, (index,))
+    with pytest.raises(errors.ModelError, match=rf"its {side} \[{index}\] name tensors that it lacks \(it has 1\)"):
+        load(m.build())
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_operator_codes(beyond):
+    m = builder()
+    y = m.tensor("y", (2,))
+    m.operator("ABS", [0], [y])
+    m.record.subgraphs[0].operators[0].opcode_index = 1 + beyond
+    with pytest.raises(errors.ModelError, match=rf"operator 0.*operator code {1 + beyond} of 1"):
+        load(m.build())
+
+
 @pytest.mark.parametrize(("dtype", "width"), [("int8", 1), ("int16", 2), ("float32", 4), ("int64", 8)])
 @pytest.mark.parametrize("excess", [0, 1])      # bytes beyond a whole element
 def test_constants_are_aligned(dtype, width, excess):
