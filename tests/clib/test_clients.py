@@ -147,7 +147,7 @@ def by_interpreter(word, features):
     return found
 
 
-def test_pymicro_wakeword(tmp_path, monkeypatch):
+def pymicro_wakeword(tmp_path, monkeypatch):
     """Exactly what pylite.Interpreter computes; its own library rounds otherwise than the reference kernels."""
     def scores(module):
         found = {}
@@ -167,7 +167,7 @@ def test_pymicro_wakeword(tmp_path, monkeypatch):
         np.testing.assert_allclose(found[name], expected[name], atol=0.05)
 
 
-def test_pyopen_wakeword(tmp_path, monkeypatch):
+def pyopen_wakeword(tmp_path, monkeypatch):
     def scores(module):
         features, found = module.OpenWakeWordFeatures.from_builtin(), {}
         embeddings = list(features.process_streaming(speechlike()))
@@ -183,3 +183,17 @@ def test_pyopen_wakeword(tmp_path, monkeypatch):
     assert found.keys() == expected.keys() and all(map(len, expected.values()))
     for name in expected:
         np.testing.assert_allclose(found[name], expected[name], atol=1e-6)
+
+
+@pytest.mark.parametrize("client", [pymicro_wakeword, pyopen_wakeword])
+def test_clients_that_have_a_library_of_their_own(client, tmp_path):
+    """In a process of its own: their library calls functions of any TensorFlow Lite that is loaded with global symbols.
+
+    The host of plug-ins is, after tests of plug-ins in the same process, and its tensors have another layout.
+    """
+    resources.tool(client.__name__)
+    code = ("import pathlib, pytest; from tests.clib import test_clients\n"
+            f"test_clients.{client.__name__}(pathlib.Path({str(tmp_path)!r}), pytest.MonkeyPatch())")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          cwd=Path(__file__).parents[2])
+    assert done.returncode == 0, done.stderr

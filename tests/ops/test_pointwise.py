@@ -319,4 +319,6 @@ def test_bfloat16(name):
     m.outputs([y])
     got, = run_pylite(m.build(), stored)
     want = BFLOAT[name](*real)
-    np.testing.assert_array_equal(got, want if name == "LESS" else bfloat16(want))
+    if name != "LESS":      # numpy's type of bfloat16, if a package has registered one
+        got, want = got.view(np.uint16), bfloat16(want)
+    np.testing.assert_array_equal(got, want)

@@ -109,7 +109,7 @@ from pylite.media import images
 class Picamera2:
     def __init__(self, number=0): pass
     def __enter__(self): return self
-    def __exit__(self, *_): print("closed")
+    def __exit__(self, *_): print("closed\\n", end="")      # in one write, beside another thread
     def create_preview_configuration(self, main, controls):
         assert main["format"] == "BGR888"
         return main, controls
