@@ -62,6 +62,8 @@ def test_the_sums_are_those_that_numerics_describes():
     rng = np.random.default_rng(1)
     depth = 1100
     w, x = rng.normal(size=(20, depth)).astype(np.float32), rng.normal(size=(2, depth)).astype(np.float32)
+    w[:, ::7] *= 1e-5       # subnormal in float16
+    x[:, ::7] *= 1e4
     m = ModelBuilder()
     a, b = m.tensor("x", (1, depth)), m.tensor("y", (1, 20))
     m.operator("FULLY_CONNECTED", [a, m.constant("w", w)], [b])

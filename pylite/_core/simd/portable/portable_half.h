@@ -3,6 +3,14 @@
 enum { HALF_LANES = 8, HALF_NR = 16 };
 static const pl_tile tile_f16 = {.mr = 8, .nr = HALF_NR, .nv = HALF_LANES, .kr = 1, .ka = 1, .bytes = 2};
 
+/* A float16 as float.  pl_from_half would read a subnormal one as 0 in kernels that flush subnormal floats to 0. */
+PL_INLINE float half_value(uint16_t h) {
+  const uint32_t magnitude = h & 0x7FFF;
+  const float normal = pl_float_of((magnitude << 13) + (magnitude >= 0x7C00 ? 224u << 23 : 112u << 23));
+  const float value = magnitude < 0x400 ? (float)(int32_t)magnitude * 0x1p-24f : normal;
+  return h & 0x8000 ? -value : value;
+}
+
 /* The float16 nearest to a sum of one float16 and the product of two others, which a double holds exactly wherever it
  * lies close enough to the middle of two float16 for its own rounding to matter. */
 PL_INLINE float nearest_half(double sum) {
@@ -23,8 +31,8 @@ static void add_products(int width, ptrdiff_t depth, const uint16_t *a, const ui
   const ptrdiff_t in_turn = sums == 1 ? 0 : depth / HALF_LANES * HALF_LANES;
   for (ptrdiff_t k = 0; k < depth; k++, w += width) {
     float *s = sum[k < in_turn ? k % sums : 0], products[HALF_NR];
-    const float x = pl_from_half(a[k]);
-    for (int j = 0; j < width; j++) products[j] = x * pl_from_half(w[j]);
+    const float x = half_value(a[k]);
+    for (int j = 0; j < width; j++) products[j] = x * half_value(w[j]);
     for (int j = 0; j < width; j++) s[j] = nearest_half((double)s[j] + (double)products[j]);
   }
 }
