@@ -62,16 +62,19 @@ PRINTED = {
     "signals": ["1 3 5 7 9 11"], "leaks": ["no leak"]}
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory):
-    """The program, linked as `pylite config` says."""
-    made = tmp_path_factory.mktemp("program") / "program"
+def linked(source, made):
+    """A program, linked as `pylite config` says."""
     options = subprocess.run([sys.executable, "-P", "-m", "pylite", "config", "--cflags", "--libs"],
                              capture_output=True, text=True, check=True).stdout.split()
-    done = subprocess.run([compiler(), "-O1", "-g", *FLAGS, str(HERE / "program.c"), *options, "-lpthread", "-o",
+    done = subprocess.run([compiler(), "-O1", "-g", *FLAGS, str(HERE / source), *options, "-lpthread", "-ldl", "-o",
                            str(made)], capture_output=True, text=True, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     return made
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    return linked("program.c", tmp_path_factory.mktemp("program") / "program")
 
 
 def started(program, *arguments, **environment):
@@ -90,6 +93,18 @@ def test_a_program(way, program, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert [line.strip() for line in done.stdout.splitlines()] == PRINTED[way]
     assert done.stderr == "" or (way == "delegates" and "/no/such.so" in done.stderr)
+
+
+def test_each_allocation_fails(tmp_path):
+    """One after another: a call fails, and the next ones run."""
+    if not os.confstr("CS_GNU_LIBC_VERSION") or os.environ.get("LD_PRELOAD"):
+        pytest.skip("the library that lets allocations fail is for glibc, without a sanitizer")
+    shim = build(HERE.parent / "native" / "failing.c", tmp_path / "failing.so")
+    (tmp_path / "m.tflite").write_bytes(one("Twice", custom_options=b"", key="twice").build())
+    (tmp_path / "s.tflite").write_bytes(strings())
+    done = started(linked("failing.c", tmp_path / "program"), tmp_path / "m.tflite", tmp_path / "s.tflite",
+                   build(PLUGINS / "delegate.c", tmp_path / "delegate.so"), LD_PRELOAD=shim)
+    assert (done.returncode, done.stdout) == (0, "each failed\n"), done.stdout + done.stderr
 
 
 def test_a_go_program(tmp_path):

@@ -74,6 +74,7 @@ TfLiteStatus pl_check_operands(pl_host *host, pl_node *node, const pl_operands *
   TfLiteContext *context = &host->context;
   bool inputs = restored(&node->node.inputs, before->inputs), outputs = restored(&node->node.outputs, before->outputs);
   if (node->node.temporaries == NULL) node->node.temporaries = TfLiteIntArrayCreate(0);     // it was freed
+  if (node->node.temporaries == NULL) return kTfLiteError;
   if (node->node.intermediates != before->intermediates) {
     context->ReportError(context, "it wrote to node->intermediates, where node->temporaries was before TensorFlow 2.0: "
                                   "plug-ins built for that layout are not supported");

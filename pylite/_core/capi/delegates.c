@@ -60,7 +60,10 @@ TfLiteStatus pl_host_add_delegate_node(pl_host *host, const TfLiteRegistration *
   node->inputs = TfLiteIntArrayCopy(inputs);
   n->builtin_data = op != NULL ? (void *)pl_opaque_delegate_params_new(delegate, nodes, inputs, outputs)
                                : (void *)pl_delegate_params_new(delegate, nodes, inputs, outputs);
-  if (n->inputs == NULL || n->outputs == NULL || n->temporaries == NULL || n->builtin_data == NULL) return kTfLiteError;
+  if (n->inputs == NULL || n->outputs == NULL || n->intermediates == NULL || n->temporaries == NULL ||
+      node->inputs == NULL || n->builtin_data == NULL) {
+    return kTfLiteError;
+  }
   TfLiteStatus status = pl_node_init(host, node, n->builtin_data, 0);
   if (status != kTfLiteOk) return status;
   for (int i = 0; i < outputs->size; i++) {

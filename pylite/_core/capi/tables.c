@@ -96,7 +96,7 @@ int pl_host_set_tensor(pl_host *host, int index, const char *name, int type, con
   t->data.raw_const = data;
   t->bytes = bytes;
   t->is_variable = is_variable != 0;
-  return t->name != NULL && t->dims != NULL ? 0 : -1;
+  return t->name != NULL && t->dims != NULL && (t->dims_signature != NULL || signature == NULL) ? 0 : -1;
 }
 
 int pl_host_set_quantization(pl_host *host, int index, const float *scales, const int64_t *zero_points, int count,
@@ -177,5 +177,7 @@ int pl_host_add_node(pl_host *host, int builtin_code, const char *custom_name, i
   node->reg.version = version;
   node->reg.prepare = not_callable;
   node->reg.invoke = not_callable;
-  return n->inputs != NULL && n->outputs != NULL && n->temporaries != NULL && node->inputs != NULL ? 0 : -1;
+  bool complete = n->inputs != NULL && n->outputs != NULL && n->intermediates != NULL && n->temporaries != NULL &&
+                  node->inputs != NULL && (node->reg.custom_name != NULL || custom_name == NULL);
+  return complete ? 0 : -1;
 }
