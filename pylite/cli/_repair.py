@@ -1,4 +1,7 @@
 """`pylite validate --repair`: the same model with less error."""
+import contextlib
+import os
+
 from pylite.cli import _common, _limits, _outputs
 from pylite.cli._terminal import Progress
 
@@ -39,13 +42,16 @@ def run(args, model, reference):
     from pylite.validation.scoring import Settings
     settings = (args.task, args.labels, args.label_offset, args.output, args.metric)
     accuracy = Settings(*settings) if args.accuracy or any(value is not None for value in settings) else None
+    # Beside the file, as long as the repair is not done; pipes and devices have no such place.
+    state = f"{args.repair}.state" if os.path.isfile(args.repair) or not os.path.exists(args.repair) else None
     with Progress("steps") as progress:
         found = repair(model, reference, args.data, samples=args.samples, mean=args.mean, std=args.std, rate=args.rate,
                        pictures=args.images, threads=args.threads, allow_float=args.allow_float,
-                       target=args.target and args.target[0], accuracy=accuracy, progress=progress.show)
+                       target=args.target and args.target[0], accuracy=accuracy, state=state,
+                       progress=progress.show)
     with _outputs.Attempts() as attempt:
         attempt(_outputs.show_found, found, args)
-        attempt(_outputs.write, args.repair, found.contents)
+        attempt(_written, args.repair, found.contents, state)
         low = args.min_sqnr is not None and found.after_db < args.min_sqnr
         message = f"the repaired model has an SQNR of {found.after_db:.1f} dB, and --min-sqnr {args.min_sqnr}"
         cases = {"repair": [message] if low else []}
@@ -53,3 +59,11 @@ def run(args, model, reference):
             cases["target"] = [] if found.after_db >= args.target[0] else [
                 f"the repaired model has an SQNR of {found.after_db:.1f} dB, and --target {args.target[0]:g}dB"]
         return attempt(_limits.finish, args, model, cases)
+
+
+def _written(path, contents, state):
+    """Write the repaired model; then an interrupted repair has nothing to continue."""
+    _outputs.write(path, contents)
+    if state is not None:
+        with contextlib.suppress(OSError):
+            os.remove(state)

@@ -1,8 +1,9 @@
 """The smallest set of nodes that a repaired model should run in float, after all other steps."""
 from __future__ import annotations
 
+import hashlib
 import math
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from pylite.runtime.model import Model
@@ -34,9 +35,12 @@ def keep_in_float(mender: Mender, reference: Model, target: float | None = None,
     model = Model(contents)
     mixture = Mixture(model, reference)
 
+    file = hashlib.sha256(contents).hexdigest()
+
     @cache
     def value(nodes: Nodes) -> float:
-        return mender.fit.measure(mixture.of(nodes), mixture.places(nodes))
+        return mender.journal.number(f"float {sorted(nodes)} {file}",
+                                     lambda: mender.fit.measure(mixture.of(nodes), mixture.places(nodes)))
     parts = [frozenset({node}) for node in mixture.candidates]
     parts += _neighbours(model.graph.subgraphs[0], frozenset(mixture.candidates))
     for number, part in enumerate(parts):
@@ -49,7 +53,7 @@ def keep_in_float(mender: Mender, reference: Model, target: float | None = None,
     fitted = value(chosen) - value(frozenset())
     held = mender.held.measure(mixture.of(chosen), mixture.places(chosen)) - mender.held_value
     step = Step(NAME, len(chosen), held, fitted, False, ", ".join(map(str, sorted(chosen))))
-    mender.decide(step, mixture.of(chosen))
+    mender.decide(step, partial(mixture.of, chosen))
     return step, mixture.written(chosen) if step.kept else contents, sorted(chosen) if step.kept else []
 
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ from pylite.validation.calibration import METHODS, Activations, Observed, observ
 from pylite.validation.judging import Judge, judged
 from pylite.validation.matching import match
 from pylite.validation.requantizing import Numbers, Requantized, Weights
+from pylite.validation.resuming import Journal
 from pylite.validation.statistics import Grid
 from pylite.validation.ties import tied
 from pylite.validation.widening import dequantized
@@ -63,12 +65,14 @@ class Mender:
 
     fit, held: Judges, of the samples that steps are chosen on, and of the others; numbers: what was kept so far; steps:
     what was tried; before, held_value: the SQNR on the held-out samples, of the model as it was and with the numbers;
-    accuracy: gives the Metric of a model on these samples, which no step may make worse; metric: what it is now.
+    accuracy: gives the Metric of a model on these samples, which no step may make worse; metric: what it is now;
+    journal: what was measured.
     """
 
     def __init__(self, model: Model, reference: Model, fit: Sequence[Sequence[Array]],
                  held: Sequence[Sequence[Array]], threads: int,
-                 accuracy: Callable[[Model], Metric] | None = None) -> None:
+                 accuracy: Callable[[Model], Metric] | None = None, journal: Journal | None = None) -> None:
+        self.journal = Journal() if journal is None else journal
         self._accuracy, self.metric = accuracy, None if accuracy is None else accuracy(model)
         self._model, self._reference, self._threads = model, reference, threads
         self._graph, self._other = model.graph.subgraphs[0], reference.graph.subgraphs[0]
@@ -87,7 +91,11 @@ class Mender:
 
     def _fitted(self, numbers: Numbers) -> float:
         """The SQNR on the samples that steps are chosen on."""
-        return self.fit.measure(self._maker.model(numbers))
+        return self.journal.number(f"fit {numbers.digest()}", lambda: self.fit.measure(self._maker.model(numbers)))
+
+    def _held(self, numbers: Numbers) -> float:
+        """The same on the held-out samples."""
+        return self.journal.number(f"held {numbers.digest()}", lambda: self.held.measure(self._maker.model(numbers)))
 
     def run(self, progress: Callable[[int, int], object] | None = None) -> None:
         """Take all steps, again while they help: one may help only after another."""
@@ -112,11 +120,11 @@ class Mender:
         tried: list[tuple[Proposal, Step]] = []
         for proposal in proposals:
             if proposal.changed and all(proposal.numbers is not other.numbers for other, _ in tried):
-                mended = self._maker.model(proposal.numbers)
-                fitted, held = self.fit.measure(mended), self.held.measure(mended)
+                numbers = proposal.numbers
+                fitted, held = self._fitted(numbers), self._held(numbers)
                 step = Step(name, proposal.changed, held - self.held_value, fitted - self._value, False,
                             proposal.detail)
-                self.decide(step, mended)
+                self.decide(step, partial(self._maker.model, numbers))
                 tried.append((proposal, step))
         if not tried:
             return
@@ -126,11 +134,11 @@ class Mender:
         if step.kept:
             self.numbers = proposal.numbers
 
-    def decide(self, step: Step, mended: Model) -> None:
-        """Keep a step that gains on all samples, unless its model has a worse accuracy."""
+    def decide(self, step: Step, mended: Callable[[], Model]) -> None:
+        """Keep a step that gains on all samples, unless its model, which `mended` makes, has a worse accuracy."""
         step.kept = step.gained_db > 0 and step.fitted_db > 0
         if step.kept and self._accuracy is not None and self.metric is not None:
-            step.metric = self._accuracy(mended)
+            step.metric = self._accuracy(mended())
             step.kept = not step.metric.worse_than(self.metric)
 
     def enter(self, step: Step) -> None:
@@ -273,8 +281,9 @@ class Mender:
             self._means = self._averages(self._reference, [self._matches[index] for index, _ in nodes.values()])
         numbers, value, changed = self.numbers, self._value, 0
         for node, (index, bias) in nodes.items():
-            error = (self._averages(self._maker.model(numbers), [index])[index]
-                     - self._means[self._matches[index]])
+            means = self.journal.array(f"means of {index} {numbers.digest()}",
+                                       partial(self._average, numbers, index))
+            error = means - self._means[self._matches[index]]
             known = numbers.biases.get(node, bias)
             if error.size != known.size:
                 continue
@@ -283,6 +292,10 @@ class Mender:
             if found > value:
                 numbers, value, changed = tried, found, changed + 1
         yield Proposal(numbers, changed)
+
+    def _average(self, numbers: Numbers, index: int) -> Array:
+        """The means of a tensor's channels with these numbers."""
+        return self._averages(self._maker.model(numbers), [index])[index]
 
     def _averages(self, model: Model, tensors: Sequence[int]) -> dict[int, Array]:
         """{tensor: means of its channels over the fitted samples, as real numbers}"""

@@ -20,6 +20,7 @@ from pylite.validation.data import Samples, source_of
 from pylite.validation.floating import keep_in_float
 from pylite.validation.mending import Mender, Step
 from pylite.validation.printed import Printed
+from pylite.validation.resuming import Journal, identity
 from pylite.validation.scoring import Settings, scored
 from pylite.validation.sources import Source
 from pylite.validation.widening import quantized, widened
@@ -101,7 +102,7 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
            mean: Sequence[float] | None = None, std: Sequence[float] | None = None, rate: float | None = None,
            pictures: str | os.PathLike[str] | None = None, threads: int = 1, allow_float: bool = False,
            target: float | None = None, accuracy: Settings | None = None,
-           metric: str | Callable[..., Any] | None = None,
+           metric: str | Callable[..., Any] | None = None, state: str | os.PathLike[str] | None = None,
            progress: Callable[[int, int], object] | None = None) -> Repair:
     """Repair a quantized model: the same graph with less error against its float reference; returns a Repair.
 
@@ -115,6 +116,8 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     or, without a target, each node that gains 1 dB.
     accuracy, metric: also measure the accuracy on the held-out samples, by labels or by a function of your own, and
     keep no step that lowers it.  Samples in memory have no labels.
+    state: a file that keeps measurements, so that the same call continues after an interruption.  It is started again
+    if the models, the samples, the versions of pylite and numpy, the CPU or `threads` differ, or if it is damaged.
     progress: called with the number of steps done, and of all steps.
     The other arguments are those of pylite.validation.compare().
     Raises ComparisonError (a ValueError) if the models or the data do not fit, or the model has no quantized tensors.
@@ -135,14 +138,18 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     if metric is not None:
         accuracy = replace(accuracy or Settings(), metric=metric)
     measured = None if accuracy is None else _Measured(taken, held, accuracy, threads, other)
-    mender = Mender(original, other, [taken[i] for i in fit], [taken[i] for i in held], threads, measured)
-    before = mender.metric
-    mender.run(progress)
-    contents, in_float = mender.written(), list[int]()
-    found_in_float = keep_in_float(mender, other, target, progress) if allow_float else None
-    if found_in_float is not None:
-        step, contents, in_float = found_in_float
-        mender.enter(step)
+    halves = [taken[i] for i in fit], [taken[i] for i in held]
+    journal = Journal() if state is None else Journal(os.fspath(state), identity(original, other, *halves, threads))
+    notes += [] if journal.note is None else [journal.note]
+    with journal:
+        mender = Mender(original, other, *halves, threads, measured, journal)
+        before = mender.metric
+        mender.run(progress)
+        contents, in_float = mender.written(), list[int]()
+        found_in_float = keep_in_float(mender, other, target, progress) if allow_float else None
+        if found_in_float is not None:
+            step, contents, in_float = found_in_float
+            mender.enter(step)
     figures = None if measured is None else Figures(measured.name, before, mender.metric)
     return Repair(model, reference, len(fit), len(held), mender.before, mender.held_value, mender.steps, in_float,
                   notes, contents, figures)

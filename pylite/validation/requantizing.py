@@ -6,8 +6,10 @@ node's input times that of its weights, and constants that share the grid of an 
 from __future__ import annotations
 
 import copy
+import hashlib
 from dataclasses import dataclass, field
 from dataclasses import replace as replaced
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,6 +65,11 @@ class Weights:
         """The real numbers that the scales leave of the values."""
         return np.rint(self.values / self.along(axis)) * self.along(axis)
 
+    @cached_property
+    def digest(self) -> str:
+        """A name of these weights, the same in every process."""
+        return _named(self.values, self.scale, self.zero_point)
+
 
 @dataclass(frozen=True)
 class Numbers:
@@ -81,6 +88,12 @@ class Numbers:
         names = "grids", "weights", "biases", "constants"
         return Numbers(*({key: value for part in (self, *others) for key, value in getattr(part, name).items()}
                          for name in names))
+
+    def digest(self) -> str:
+        """A name of these numbers, the same in every process."""
+        return _named(*sorted(self.grids.items()), *((node, w.digest) for node, w in sorted(self.weights.items())),
+                      *(part for arrays in (self.biases, self.constants) for part in ("", *(
+                          piece for item in sorted(arrays.items(), key=lambda item: item[0]) for piece in item))))
 
 
 class Requantized:
@@ -214,6 +227,18 @@ class Requantized:
         graph.operators = changed
         drop_unread(file)
         return with_attached(bytes(write(file)), self._model)
+
+
+def _named(*parts: Any) -> str:
+    """A digest of arrays and of things that repr() tells apart."""
+    found = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            found.update(f"{part.dtype} {part.shape}".encode())
+            found.update(part.tobytes())
+        else:
+            found.update(f"{part!r}\n".encode())
+    return found.hexdigest()
 
 
 def _holding(scale: NDArray[Any], bias: NDArray[Any], data: NDArray[Any], dtype: str) -> NDArray[Any]:
