@@ -20,7 +20,7 @@ from pylite.validation.data import Samples, source_of
 from pylite.validation.floating import keep_in_float
 from pylite.validation.mending import Mender, Step
 from pylite.validation.printed import Printed
-from pylite.validation.resuming import Journal, identity
+from pylite.validation.resuming import Journal
 from pylite.validation.scoring import Settings, scored
 from pylite.validation.sources import Source
 from pylite.validation.widening import quantized, widened
@@ -139,7 +139,7 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
         accuracy = replace(accuracy or Settings(), metric=metric)
     measured = None if accuracy is None else _Measured(taken, held, accuracy, threads, other)
     halves = [taken[i] for i in fit], [taken[i] for i in held]
-    journal = Journal() if state is None else Journal(os.fspath(state), identity(original, other, *halves, threads))
+    journal = Journal.of(state, original, other, *halves, threads)
     notes += [] if journal.note is None else [journal.note]
     with journal:
         mender = Mender(original, other, *halves, threads, measured, journal)

@@ -77,6 +77,11 @@ class Journal:
         if path is not None and os.path.exists(path):
             self._read(path)
 
+    @classmethod
+    def of(cls, path: str | os.PathLike[str] | None, *repaired: Any) -> Journal:
+        """The Journal of a file, about what identity() takes; without a file, an empty one."""
+        return cls() if path is None else cls(os.fspath(path), identity(*repaired))
+
     def _read(self, path: str) -> None:
         with open(path, "rb") as file:
             contents = file.read()
