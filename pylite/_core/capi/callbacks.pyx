@@ -55,7 +55,7 @@ cdef TfLiteStatus metadata(pl_host *host, const char *name, const char **data, s
     self = <HostBase>host.python
     cdef const unsigned char[::1] view
     try:
-        content = None if self.metadata is None else self.metadata((<bytes>name).decode())
+        content = None if self.metadata is None else self.metadata((<bytes>name).decode("utf-8", "replace"))
         if content is None or not len(content):
             return kTfLiteError
         view = content
