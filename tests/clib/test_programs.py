@@ -3,6 +3,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +108,18 @@ def test_each_allocation_fails(tmp_path):
     assert (done.returncode, done.stdout) == (0, "each failed\n"), done.stdout + done.stderr
 
 
+def test_what_is_refused(tmp_path):
+    """Null pointers, libraries of no delegate, wrong indices, calls after the end of Python."""
+    (tmp_path / "m.tflite").write_bytes(one("ADD", 2, key="add").build())
+    (tmp_path / "half.c").write_text("void *tflite_plugin_create_delegate(void) { return 0; }\n")
+    libraries = [build(source, tmp_path / f"{source.stem}.so")
+                 for source in (PLUGINS / "delegate.c", PLUGINS / "words.c", tmp_path / "half.c")]
+    done = started(linked("refused.c", tmp_path / "program"), tmp_path / "m.tflite", *libraries)
+    assert (done.returncode, done.stdout) == (0, "refused\n"), done.stdout + done.stderr
+    assert "it has no tflite_plugin_destroy_delegate" in done.stderr
+    assert "it has no tflite_plugin_create_delegate" in done.stderr
+
+
 def test_a_go_program(tmp_path):
     """Its runtime calls from threads of its own, and from another one each time."""
     if shutil.which("go") is None or shutil.which("gcc") is None:
@@ -143,17 +156,66 @@ def test_another_environment_is_active(program, tmp_path):
     (None, "cannot run {} (exit code 127); set PYLITE_PYTHON to"), ("exit 3", "cannot run {} (exit code 3)"),
     ("echo /usr:/usr", "cannot run {} (exit code 0)"), ("kill -9 $$", "{} was ended by signal 9"),
     ("echo $0; echo /usr:/usr; echo; echo /no/such.so; echo .", "{} has no shared library (libpython3.X.so): install"),
-    ("echo $0; echo /usr:/usr; echo; echo $0; echo .", "the shared library of {} cannot be loaded: ")])
+    ("echo $0; echo /usr:/usr; echo; echo $0; echo .", "the shared library of {} cannot be loaded: "),
+    ("echo $0; echo /usr:/usr; echo; echo libm.so.6; echo .", "the library of {} has no Py_IsInitialized"),
+    ("echo $0; echo /usr:/usr; yes | head -c 70000", "cannot run {}"),
+    ("echo $0; echo $BASE:$BASE; echo; echo $LIBRARY; echo .", "cannot be imported: No module named 'pylite'. Set")])
 def test_without_python(script, text, program, tmp_path):
     """Where Python or its library cannot be run, the message says why, and what to do."""
     model, python = tmp_path / "m.tflite", tmp_path / "python"
+    if "LIBRARY" in (script or ""):
+        library = Path(sysconfig.get_config_var("LIBDIR") or "", sysconfig.get_config_var("INSTSONAME") or "none")
+        if not library.is_file():
+            pytest.skip("this Python has no shared library there")
+        script = f"BASE={sys.base_prefix} LIBRARY={library}; {script}"
     model.write_bytes(MODELS["plain"])
     if script:
         python.write_text(f"#!/bin/sh\n{script}\n")
         python.chmod(0o755)
-    done = started(program, "plain", model, PYLITE_PYTHON=str(python))
+    done = started(program, "plain", model, PYLITE_PYTHON=str(python), PYTHONPATH="")
     assert done.returncode == 1 and "model != NULL" in done.stdout
     assert text.format(python) in done.stdout
+
+
+@pytest.mark.parametrize(("way", "chosen", "text"), [
+    ("plain", "", "cannot run python3 (exit code 4)"), ("plain", "p" * 5000, "cannot run python3 (exit code 4)"),
+    ("plain", "it's", "cannot start it's; set PYLITE_PYTHON"), ("signals", "", "cannot run python3 (exit code -1)")])
+def test_the_python_that_is_asked(way, chosen, text, program, tmp_path):
+    """Without a valid PYLITE_PYTHON, and outside an installed Python, it is python3 of PATH."""
+    if "/lib/python" in os.path.realpath(library_path()):
+        pytest.skip("the library is in an installed Python, which it asks")
+    (tmp_path / "m.tflite").write_bytes(MODELS["plain"])
+    python = tmp_path / "python3"
+    python.write_text("#!/bin/sh\nexit 4\n")
+    python.chmod(0o755)
+    done = started(program, way, tmp_path / "m.tflite", PYLITE_PYTHON=chosen,
+                   PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert done.returncode == 1 and text in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize(("folder", "text"), [
+    ("lib/python3.99/site-packages", "cannot run {}/bin/python3.99 (exit code 5)"),
+    ("lib/python3.98/site-packages", "cannot run python3 (exit code 4)"), ("lib/python", "python3 (exit code 4)")])
+def test_the_python_of_an_installed_library(folder, text, program, tmp_path):
+    """It is beside the library's folder, if there is one."""
+    for name, code in ("python3.99", 5), ("python3", 4):
+        python = tmp_path / "bin" / name
+        python.parent.mkdir(exist_ok=True)
+        python.write_text(f"#!/bin/sh\nexit {code}\n")
+        python.chmod(0o755)
+    (tmp_path / folder).mkdir(parents=True)
+    shutil.copy(library_path(), tmp_path / folder)
+    (tmp_path / "m.tflite").write_bytes(MODELS["plain"])
+    done = started(program, "plain", tmp_path / "m.tflite", PYLITE_PYTHON="",
+                   LD_LIBRARY_PATH=str(tmp_path / folder), PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+                   LD_PRELOAD=str(tmp_path / folder / Path(library_path()).name))
+    assert done.returncode == 1 and text.format(tmp_path) in done.stdout, done.stdout
+
+
+def test_pythonhome_stays(program, tmp_path):
+    (tmp_path / "m.tflite").write_bytes(MODELS["plain"])
+    done = started(program, "plain", tmp_path / "m.tflite", PYTHONHOME=sys.base_prefix)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_exported_functions():

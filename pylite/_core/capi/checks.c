@@ -112,17 +112,20 @@ void pl_watch(const pl_host *host, pl_watched *watched, int count) {
   }
 }
 
-// Was the shape of a tensor changed?  Then restores it.
+// Was the shape of a tensor changed?  Then restores it, as far as it was kept.
 static bool dims_changed(TfLiteTensor *t, const pl_watched *w) {
-  if (t->dims == NULL || w->rank < 0) return (t->dims == NULL) != (w->rank < 0);
-  size_t kept = sizeof(int) * (size_t)(w->rank < PL_WATCHED_DIMS ? w->rank : PL_WATCHED_DIMS);
-  bool same = t->dims->size == w->rank;
-  for (size_t i = 0; same && i < kept / sizeof(int); i++) same = t->dims->data[i] == w->shape[i];
+  int kept = w->rank < PL_WATCHED_DIMS ? w->rank : PL_WATCHED_DIMS;
+  bool same = t->dims != NULL ? t->dims->size == w->rank : w->rank < 0;
+  for (int i = 0; same && i < kept; i++) same = t->dims->data[i] == w->shape[i];
   if (same) return false;
-  if (t->dims == w->dims) {
-    t->dims->size = w->rank;
-    memcpy(t->dims->data, w->shape, kept);
+  if (t->dims != w->dims) {     // another array: the plug-in may have freed the one before
+    free(t->dims);
+    t->dims = w->rank >= 0 ? TfLiteIntArrayCreate(w->rank) : NULL;
+    for (int i = kept; t->dims != NULL && i < w->rank; i++) t->dims->data[i] = 0;
   }
+  if (t->dims == NULL) return true;
+  t->dims->size = w->rank;
+  for (int i = 0; i < kept; i++) t->dims->data[i] = w->shape[i];
   return true;
 }
 
