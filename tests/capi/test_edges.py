@@ -26,13 +26,13 @@ def library(tmp_path_factory):
     return build(PLUGINS / "edges.c", tmp_path_factory.mktemp("edges") / "edges.so", "-lpthread")
 
 
-def interpreter(library, what="", function="Register_EDGE", kind=None, more=()):
-    """x -> Edge -> y -> ABS -> z."""
+def interpreter(library, what="", function="Register_EDGE", kind=None, shape=(4,), twice=False):
+    """x -> Edge -> y -> ABS, or Edge again -> z."""
     m = ModelBuilder()
-    inputs = [m.tensor("x", (4,)), *more]
+    inputs = [m.tensor("x", shape)]
     y, z = m.tensor("y", (4,)), m.tensor("z", (4,))
     m.operator("Edge", inputs, [y], custom_options=what.encode())
-    m.operator("ABS", [y], [z])
+    m.operator("Edge" if twice else "ABS", [y], [z], **({"custom_options": b""} if twice else {}))
     m.inputs(inputs)
     m.outputs([z])
     ops = resolver.BuiltinOpResolver()
@@ -46,7 +46,7 @@ def run(i):
     return i.get_tensor(i.get_output_details()[0]["index"]).tolist()
 
 
-@pytest.mark.parametrize("what", ["", "h", "z", "Z", "t"])
+@pytest.mark.parametrize("what", ["", "h", "z", "Z", "t", "d"])
 def test_what_ops_may_do(library, what):
     """Nothing special; handles of no delegate; memory behind a dynamic tensor that is zero, or not the host's."""
     i = interpreter(library, what)
@@ -66,6 +66,19 @@ def test_an_op_that_replaces_a_shape(library, what):
     for _ in range(2):
         with pytest.raises(RuntimeError, match="changed the shape of tensor 1"):
             run(i)
+
+
+@pytest.mark.parametrize("rank", [1, 8, 9])
+def test_an_op_that_replaces_the_shape_of_its_input(library, rank):
+    i = interpreter(library, "X", shape=(1,) * (rank - 1) + (2,))
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="changed the shape of tensor 0"):
+            run(i)
+
+
+def test_an_op_that_is_no_delegate_has_no_stale_output(library):
+    with pytest.raises(RuntimeError, match="tensor 1 is stale and has no buffer handle"):
+        run(interpreter(library, "D"))
 
 
 def test_quantization_that_ops_see(library):
@@ -106,7 +119,7 @@ def test_a_profiling_string_that_faults(library):
 
 
 def test_events_that_are_too_many(library):
-    i = interpreter(library, "", "Register_PROFILED")
+    i = interpreter(library, "", "Register_PROFILED", twice=True)
     i.allocate_tensors()
     host = i._main.tables.host
     for _ in range(2):
@@ -117,6 +130,16 @@ def test_events_that_are_too_many(library):
     events = host.events()
     assert len(events) == 1024 and events[0][:3] == (0, "open", 256) and events[1][:3] == (0, "part:0", 1)
     host.clear_events()
+    assert host.events() == []
+
+
+def test_events_outside_a_run(library):
+    i = interpreter(library, "p")
+    i._main.use_graph()
+    host = i._main.tables.host
+    host.add_profiler()
+    host.record_events(True)
+    i.allocate_tensors()
     assert host.events() == []
 
 
@@ -192,6 +215,20 @@ def test_delegates_that_cannot_give_results(library, way, words):
 def test_delegates_that_fail(library, way, words):
     with pytest.raises((RuntimeError, ValueError), match=words):
         run(delegated(library, way))
+
+
+def test_a_classic_delegate_with_an_opaque_kernel(library):
+    assert run(delegated(library, "C")) == RAMP
+
+
+def test_callbacks_that_fail(library):
+    def fails(_):
+        raise KeyError("gone")
+    delegate, host = pylite.load_delegate(library, {"way": "m"}), a_host()
+    for metadata, subgraph, pending in (fails, None, True), (None, fails, True), (None, None, False):
+        host.metadata, host.subgraph = metadata, subgraph
+        assert host.apply_delegate(delegate._get_native_delegate_pointer()) == 1
+        assert isinstance(host.pending, KeyError) == pending
 
 
 # ---- structs of plug-ins, and tables without a model ----

@@ -13,6 +13,7 @@ import pylite
 from pylite.errors import PyliteError
 from pylite.plugins import resolver
 from pylite.schema.builder import ModelBuilder
+from pylite.schema.tables import table
 from tests.capi.compiling import ENVIRONMENT, build, compiler
 from tests.schema.sparse_models import sparse_constant
 from tests.tools import programs
@@ -24,19 +25,23 @@ DELEGATES = {"none": None, "classic": {}, "opaque": {"opaque": "1"}}
 
 
 def model():
-    """x -> Needy -> y, z, strings; y -> NEG -> Doubled -> NEG; z -> ABS.  The ops: tests/capi/plugins/allocates.c."""
+    """x -> Needy -> y, z, strings; y -> NEG -> Doubled -> NEG; z + z.  The ops: tests/capi/plugins/allocates.c."""
     m = ModelBuilder()
     x = m.tensor("x", (-1, 4))
     c = m.constant("c", np.ones((2, 2), np.int8), scale=[0.25, 0.5])
     k = sparse_constant(m, "k", np.float32([[0, 1], [2, 0]]), [0, 1], [1])
+    blocks = m.constant("w", np.zeros((2, 32), np.int8), quantization=table("QuantizationParameters")(
+        details=table("BlockwiseQuantization")(scales=m.constant("v", np.ones(2, np.float16)), zero_points=-1,
+                                               block_size=32)))
+    t = m.tensor("t", (1,), "string")
     y, z, s = m.tensor("y", (1, 4)), m.tensor("z", (1, 4)), m.tensor("s", (2,), "string")
     a, b, d, e = (m.tensor(name, (1, 4)) for name in "abde")
-    m.operator("Needy", [x, c, k], [y, z, s], custom_options=b"words")
+    m.operator("Needy", [x, c, k, blocks, t], [y, z, s], custom_options=b"words")
     m.operator("NEG", [y], [a])
     m.operator("Doubled", [a], [b], custom_options=b"")
     m.operator("NEG", [b], [d])
-    m.operator("ABS", [z], [e])
-    m.inputs([x])
+    m.operator("ADD", [z, z], [e])
+    m.inputs([x, t])
     m.outputs([d, s, e])
     m.metadata("note", b"text")
     return m.build()
@@ -48,10 +53,11 @@ def run(i):
         i.resize_tensor_input(0, (rows, 4))
         i.allocate_tensors()
         i.set_tensor(0, X[:rows])
+        i.set_tensor(i.get_input_details()[1]["index"], np.array([b"in"]))
         i.invoke()
         d, s, e = (i.get_tensor(detail["index"]) for detail in i.get_output_details())
         np.testing.assert_array_equal(d, 2 * (X[:rows] + 1))
-        np.testing.assert_array_equal(e, X[:rows] + 2)
+        np.testing.assert_array_equal(e, 2 * (X[:rows] + 2))
         assert list(s) == [b"one", b"and another"]
 
 
@@ -75,17 +81,20 @@ def fail_in_turn(library, options):
         shim.failing_in(ctypes.c_void_p(address_of(name)))
     number, failed = 0, True
     while failed:
-        number, failed, i = number + 1, False, None
+        number, failed, i, closes = number + 1, False, None, False
         shim.failing_at(ctypes.c_long(number))
         try:
             delegates = [] if options is None else [pylite.load_delegate(library, options)]
             i = pylite.Interpreter(model_content=content, op_resolver=ops, experimental_delegates=delegates)
+            i._main.tables.host.add_profiler()
             run(i)
+            closes = True
+            i.close()
         except (PyliteError, RuntimeError, ValueError, MemoryError):
             assert shim.failing_left() == 0, "an error although no allocation has failed"
         failed = shim.failing_left() == 0
         shim.failing_at(ctypes.c_long(0))
-        if i is not None:
+        if i is not None and not closes:
             run(i)
             i.close()
         sys.stdout.write(f"{number}\n")

@@ -14,6 +14,7 @@ from tests.capi.chains import X, interpreter, model, run
 from tests.capi.compiling import build
 
 PLUGINS = Path(__file__).parent / "plugins"
+ADD = "_ZN6tflite17MutableOpResolver9AddCustomEPKcPK18TfLiteRegistration"
 
 
 @pytest.fixture(scope="module")
@@ -75,3 +76,38 @@ print([hasattr(everything, "_ZN6tflite17MutableOpResolver" + name) for name in n
 """
     done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[False, False, False]\n"
+
+
+def test_libraries_that_are_bound_to_another_runtime(tmp_path):
+    """Their calls reach the resolver that they were given: pylite's, or the other runtime's.
+
+    The host redirects at most 128 functions of libraries that were loaded before.
+    """
+    source = PLUGINS / "runtimes.c"
+    runtime = build(source, tmp_path / "libruntime.so", "-DRUNTIME")
+    bound = build(source, tmp_path / "bound.so", runtime, "-Wl,-z,lazy")
+    script = f"""
+import ctypes, shutil
+runtime = ctypes.CDLL({runtime!r}, ctypes.RTLD_GLOBAL)
+copies = [shutil.copy({bound!r}, {str(tmp_path)!r} + f"/bound{{i}}.so") for i in range(66)]
+libraries = [ctypes.CDLL(copy) for copy in copies]
+from pylite.plugins.host import custom_ops, libraries as host
+from pylite.plugins.pointers import _Registration
+own = host.support("resolver")
+for _ in range(2):
+    own.pl_resolver_bind()
+added = []
+resolver = custom_ops._resolver(added.append, None)
+function = ctypes.cast(ctypes.CDLL(None).strlen, ctypes.c_void_p).value
+registration = _Registration(prepare=function, invoke=function)
+others = ctypes.create_string_buffer(64)
+for library, given in (0, ctypes.byref(resolver)), (0, others), (-1, others):
+    libraries[library].add_both(given, ctypes.byref(registration))
+    print(len(added), runtime.versions_added())
+own["{ADD}ii"](others, b"", None, 7, 7)         # no runtime has it
+own["{ADD}i"](others, b"", None, 7)
+print([(op.name, op.versions) for op in added], runtime.versions_added())
+"""
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True)
+    assert done.stdout == ("2 0\n2 15\n2 30\n"
+                           "[('Range', (1, 2)), ('One', (3, 3))] 30\n"), done.stdout + done.stderr

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tensorflow/lite/c/c_api_experimental.h"
 #include "tensorflow/lite/delegates/external/external_delegate.h"
@@ -34,6 +35,9 @@ static TfLiteStatus prepare(TfLiteContext *context, TfLiteNode *node) {
   return context->ResizeTensor(context, &context->tensors[node->outputs->data[0]], TfLiteIntArrayCopy(in->dims));
 }
 
+static void *init(TfLiteContext *context, const char *buffer, size_t length) { return NULL; }
+static void release(TfLiteContext *context, void *data) {}
+
 static TfLiteStatus invoke(TfLiteContext *context, TfLiteNode *node) {
   const TfLiteTensor *in = &context->tensors[node->inputs->data[0]];
   TfLiteTensor *out = &context->tensors[node->outputs->data[0]];
@@ -44,14 +48,16 @@ static TfLiteStatus invoke(TfLiteContext *context, TfLiteNode *node) {
 // Makes each kind of object and runs models; deletes what was made.  False if anything failed or was reported.
 static bool ran(const char *path, const char *text_path, const char *library) {
   reports = 0;
-  const TfLiteRegistration registration = {.prepare = prepare, .invoke = invoke}, none = {0};
+  const TfLiteRegistration registration = {.prepare = prepare, .invoke = invoke};
+  const TfLiteRegistration others[] = {{0}, {.init = init}, {.free = release}, {.invoke = invoke}};
   TfLiteInterpreterOptions *first = TfLiteInterpreterOptionsCreate(), *options;
   TfLiteExternalDelegateOptions given = TfLiteExternalDelegateOptionsDefault(library);
   TfLiteDelegate *delegate = TfLiteExternalDelegateCreate(&given), *plain = TfLiteXNNPackDelegateCreate(NULL);
   TfLiteOperator *op = TfLiteOperatorCreate(kTfLiteBuiltinCustom, "Other", 1, NULL);
   TfLiteInterpreterOptionsSetErrorReporter(first, report, reported);
   TfLiteInterpreterOptionsAddCustomOp(first, "Twice", &registration, 1, 1);
-  TfLiteInterpreterOptionsAddCustomOp(first, "None", &none, 1, 1);
+  for (int i = 0; i < 4; i++) TfLiteInterpreterOptionsAddCustomOp(first, "None", &others[i], i, i);
+  TfLiteInterpreterOptionsAddBuiltinOp(first, kTfLiteBuiltinAbs, &registration, 1, 1);
   TfLiteInterpreterOptionsAddOperator(first, op);
   TfLiteInterpreterOptionsAddDelegate(first, (TfLiteOpaqueDelegate *)delegate);
   TfLiteInterpreterOptionsAddDelegate(first, (TfLiteOpaqueDelegate *)plain);
@@ -88,6 +94,14 @@ int main(int argc, char **argv) {
   int number = 1;
   CHECK(argc == 4 && failing_in != NULL && failing_at != NULL && failing_left != NULL);
   failing_in((void *)TfLiteVersion);
+  TfLiteModel *model = NULL;
+  while (model == NULL) {       // an attempt that succeeds starts Python
+    failing_at(number++);
+    model = TfLiteModelCreateFromFileWithErrorReporter(argv[1], report, reported);
+  }
+  CHECK(number >= 5 && failing_left() > 0 && strstr(reported, "cannot start ") != NULL);
+  TfLiteModelDelete(model);
+  number = 1;
   for (bool failed = true; failed; number++) {
     failing_at(number);
     const bool ok = ran(argv[1], argv[2], argv[3]);

@@ -2,9 +2,11 @@
 // delegate, of no delegate, and of half a delegate.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "tensorflow/lite/c/c_api_experimental.h"
 #include "tensorflow/lite/delegates/external/external_delegate.h"
@@ -68,6 +70,18 @@ static void null_pointers(void) {
   CHECK(TfLiteSignatureRunnerGetOutputCount(NULL) == 0 && TfLiteSignatureRunnerGetInputTensor(NULL, "x") == NULL);
   CHECK(TfLiteSignatureRunnerGetInputName(NULL, 0) == NULL && TfLiteSignatureRunnerGetOutputName(NULL, 0) == NULL);
   CHECK(TfLiteSignatureRunnerGetOutputTensor(NULL, "z") == NULL);
+}
+
+// The process may not open files, so that Python cannot be asked for its paths.
+static void no_files(const char *path) {
+  struct rlimit limit, none;
+  CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  none = limit;
+  none.rlim_cur = 3;
+  CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  CHECK(TfLiteModelCreateFromFileWithErrorReporter(path, report, NULL) == NULL);
+  CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  CHECK(strstr(reported, "cannot start ") != NULL && strstr(reported, strerror(EMFILE)) != NULL);
 }
 
 static void tensors(void) {
@@ -165,6 +179,7 @@ int main(int argc, char **argv) {
   CHECK(argc == 5);
   null_pointers();
   tensors();
+  no_files(argv[1]);
   delegates(argv[2], argv[3], argv[4]);
   runners(argv[1]);
   printf("refused\n");

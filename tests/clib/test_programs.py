@@ -152,6 +152,13 @@ def test_another_environment_is_active(program, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def library_of_python():
+    library = Path(sysconfig.get_config_var("LIBDIR") or "", sysconfig.get_config_var("INSTSONAME") or "none")
+    if not library.is_file():
+        pytest.skip("this Python has no shared library there")
+    return str(library)
+
+
 @pytest.mark.parametrize(("script", "text"), [
     (None, "cannot run {} (exit code 127); set PYLITE_PYTHON to"), ("exit 3", "cannot run {} (exit code 3)"),
     ("echo /usr:/usr", "cannot run {} (exit code 0)"), ("kill -9 $$", "{} was ended by signal 9"),
@@ -164,10 +171,7 @@ def test_without_python(script, text, program, tmp_path):
     """Where Python or its library cannot be run, the message says why, and what to do."""
     model, python = tmp_path / "m.tflite", tmp_path / "python"
     if "LIBRARY" in (script or ""):
-        library = Path(sysconfig.get_config_var("LIBDIR") or "", sysconfig.get_config_var("INSTSONAME") or "none")
-        if not library.is_file():
-            pytest.skip("this Python has no shared library there")
-        script = f"BASE={sys.base_prefix} LIBRARY={library}; {script}"
+        script = f"BASE={sys.base_prefix} LIBRARY={library_of_python()}; {script}"
     model.write_bytes(MODELS["plain"])
     if script:
         python.write_text(f"#!/bin/sh\n{script}\n")
@@ -210,6 +214,13 @@ def test_the_python_of_an_installed_library(folder, text, program, tmp_path):
                    LD_LIBRARY_PATH=str(tmp_path / folder), PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}",
                    LD_PRELOAD=str(tmp_path / folder / Path(library_path()).name))
     assert done.returncode == 1 and text.format(tmp_path) in done.stdout, done.stdout
+
+
+def test_a_python_that_has_not_started(program, tmp_path):
+    """A program that is linked to Python, but has not started it."""
+    (tmp_path / "m.tflite").write_bytes(MODELS["plain"])
+    done = started(program, "plain", tmp_path / "m.tflite", LD_PRELOAD=library_of_python())
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_pythonhome_stays(program, tmp_path):

@@ -64,3 +64,6 @@ char *strdup(const char *text) {
 void *mmap(void *address, size_t n, int access, int flags, int file, off_t offset) {
   return FAILS() ? MAP_FAILED : (void *)syscall(SYS_mmap, address, n, access, flags, file, offset);
 }
+void *mmap64(void *address, size_t n, int access, int flags, int file, off64_t offset) {
+  return FAILS() ? MAP_FAILED : (void *)syscall(SYS_mmap, address, n, access, flags, file, offset);
+}

@@ -16,7 +16,7 @@ void pl_node_free(pl_host *host, pl_node *node) {
   if (node->node.delegate == NULL) free((char *)node->reg.custom_name);    // else the delegate owns it
   if (node->identity != NULL) free(node->identity->custom_name);
   free(node->identity);
-  if (node->owns_op && node->op != NULL) {
+  if (node->owns_op) {
     free(node->op->custom_name);
     free(node->op);
   }

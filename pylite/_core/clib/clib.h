@@ -27,7 +27,7 @@ typedef struct pl_gil {
 // Takes the GIL.  The first call starts Python, if the process has none.  Returns 0, or -1 with a report.
 int pl_gil_take(pl_gil *, const pl_reporter *);
 void pl_gil_release(pl_gil);
-// pl_gil_take() for functions that free objects: it never starts Python, and does not report.
+// pl_gil_take() for functions that free objects of Python: it does not report.
 int pl_gil_retake(pl_gil *);
 
 // The following functions need the GIL.

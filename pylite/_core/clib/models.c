@@ -58,7 +58,7 @@ TfLiteModel *TfLiteModelCreateFromFile(const char *path) {
 
 void pl_drop(PyObject *object) {
   pl_gil gil;
-  if (object == NULL || pl_gil_retake(&gil) != 0) return;
+  if (pl_gil_retake(&gil) != 0) return;
   pl_release(object);
   pl_gil_release(gil);
 }

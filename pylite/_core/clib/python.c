@@ -261,7 +261,7 @@ int pl_gil_take(pl_gil *gil, const pl_reporter *reporter) {
 }
 
 int pl_gil_retake(pl_gil *gil) {
-  if (module == NULL || !py.is_initialized()) return -1;
+  if (!py.is_initialized()) return -1;
   gil->state = py.ensure();
   return 0;
 }

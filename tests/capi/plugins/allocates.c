@@ -24,7 +24,7 @@ static TfLiteIntArray* Copied(TfLiteContext* context, int tensor) {
 // ---- A classic op: y of the arena, z dynamic, s strings; a temporary; the quantized constant c and the sparse k. ----
 
 static TfLiteStatus Prepare(TfLiteContext* context, TfLiteNode* node) {
-  SEE(node->inputs->size == 3 && node->outputs->size == 3 && node->intermediates != NULL);
+  SEE(node->inputs->size == 5 && node->outputs->size == 3 && node->intermediates != NULL);
   SEE(node->custom_initial_data_size == 5 && memcmp(node->custom_initial_data, "words", 5) == 0);
   const int x = node->inputs->data[0], c = node->inputs->data[1], k = node->inputs->data[2], *out = node->outputs->data;
   SEE(strcmp(context->tensors[x].name, "x") == 0 && context->tensors[x].dims_signature != NULL);
@@ -34,6 +34,10 @@ static TfLiteStatus Prepare(TfLiteContext* context, TfLiteNode* node) {
   const TfLiteSparsity* s = context->tensors[k].sparsity;
   SEE(s != NULL && s->dim_metadata_size == 2 && s->traversal_order->size == 2);
   SEE(s->dim_metadata[1].array_segments->size == 3 && s->dim_metadata[1].array_indices->size == 2);
+  SEE(context->tensors[node->inputs->data[3]].quantization.type == kTfLiteBlockwiseQuantization);
+  SEE(context->tensors[node->inputs->data[3]].quantization.params != NULL);
+  context->ReportError(context, "a remark");
+  context->ReportError(context, "another one");
   if (node->temporaries->size == 0) {
     int first;
     CHECK(context->AddTensors(context, 1, &first));
@@ -59,6 +63,7 @@ static TfLiteStatus Invoke(TfLiteContext* context, TfLiteNode* node) {
   TfLiteTensor* outputs[3];
   for (int i = 0; i < 3; i++) outputs[i] = &context->tensors[node->outputs->data[i]];
   CHECK(context->ResizeTensor(context, outputs[1], Copied(context, node->inputs->data[0])));
+  SEE(TfLiteOpaqueTensorGetStringCount((TfLiteOpaqueTensor*)&context->tensors[node->inputs->data[4]]) == 1);
   SEE(outputs[1]->data.raw != NULL && outputs[1]->bytes == x->bytes);
   for (size_t i = 0; i < x->bytes / sizeof(float); i++) {
     outputs[0]->data.f[i] = x->data.f[i] + 1;

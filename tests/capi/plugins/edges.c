@@ -46,7 +46,7 @@ static void* Init(TfLiteContext* context, const char* buffer, size_t length) {
 static TfLiteStatus Prepare(TfLiteContext* context, TfLiteNode* node) {
   const char what = (char)(size_t)node->user_data;
   TfLiteTensor* y = &context->tensors[node->outputs->data[0]];
-  if (strchr("bzZ", what) != NULL && y->allocation_type != kTfLiteDynamic) {
+  if (strchr("bzZD", what) != NULL && y->allocation_type != kTfLiteDynamic) {
     TfLiteTensorDataFree(y);
     y->allocation_type = kTfLiteDynamic;
   }
@@ -57,6 +57,22 @@ static TfLiteStatus Prepare(TfLiteContext* context, TfLiteNode* node) {
     const TfLiteBlockwiseQuantization* b = context->tensors[node->inputs->data[1]].quantization.params;
     if (context->tensors[node->inputs->data[1]].quantization.type != kTfLiteBlockwiseQuantization) return kTfLiteError;
     if (b->blocksize != 32 || b->zero_point != -1) return kTfLiteError;
+  }
+  if (what == 'p' && context->profiler != NULL) {
+    void** methods = *(void***)context->profiler;
+    const uint32_t handle = ((uint32_t(*)(void*, const char*, int, int64_t, int64_t))methods[2])(
+        context->profiler, "prepare", 0, 0, 0);
+    if (handle != 0) return kTfLiteError;
+  }
+  if (what == 'd') {      // a dynamic tensor without a shape
+    int first;
+    TF_LITE_ENSURE_STATUS(context->AddTensors(context, 1, &first));
+    context->tensors[first].type = kTfLiteInt8;
+    context->tensors[first].allocation_type = kTfLiteDynamic;
+    TfLiteIntArray* list = TfLiteIntArrayCreate(1);
+    list->data[0] = first;
+    TfLiteIntArrayFree(node->temporaries);
+    node->temporaries = list;
   }
   if (what == 't') {
     TfLiteIntArray* list = TfLiteIntArrayCreate(1);
@@ -71,12 +87,17 @@ static TfLiteStatus Invoke(TfLiteContext* context, TfLiteNode* node) {
   const char what = (char)(size_t)node->user_data;
   TfLiteTensor* y = &context->tensors[node->outputs->data[0]];
   pthread_t thread;
-  if (strchr("bzZ", what) != NULL) context->ResizeTensorExplicit(context, y, 1, (int[]){4});
+  if (strchr("bzZD", what) != NULL) context->ResizeTensorExplicit(context, y, 1, (int[]){4});
   for (int i = 0; i < 4; i++) y->data.f[i] = (float)i;
   switch (what) {
     case 'n':
       TfLiteIntArrayFree(y->dims);
       y->dims = NULL;
+      break;
+    case 'D': y->data_is_stale = true; break;
+    case 'X':       // of the input
+      context->tensors[node->inputs->data[0]].dims = TfLiteIntArrayCreate(1);
+      context->tensors[node->inputs->data[0]].dims->data[0] = 4;
       break;
     case 'k':
       TfLiteIntArrayFree(y->dims);
@@ -205,7 +226,23 @@ static TfLiteStatus Apply(TfLiteContext* context, TfLiteDelegate* delegate) {
   const TfLiteRegistration r = {.prepare = way == 'u' ? NULL : Take, .invoke = way == 'u' ? NULL : Leave, .init = Init};
   const int one[] = {1, 0};
   static TfLiteDelegate another;
-  if (way == 't') context->tensors_size = 0;
+  if (way == 't') {
+    context->tensors_size = 0;
+    return kTfLiteOk;
+  }
+  if (way == 'm') {
+    const char* data;
+    size_t bytes;
+    TfLiteContext* other;
+    const TfLiteStatus known = context->GetModelMetadata(context, "any", &data, &bytes);
+    return known == kTfLiteError ? context->AcquireSubgraphContext(context, 1, &other) : kTfLiteOk;
+  }
+  if (way == 'C') {       // a classic delegate with an opaque kernel
+    TfLiteOperator* op = TfLiteOperatorCreate(kTfLiteBuiltinDelegate, "Edge", 1, NULL);
+    TfLiteOperatorSetInvoke(op, OpaqueInvoke);
+    return TfLiteOpaqueContextReplaceNodeSubsetsWithDelegateKernels(
+        (TfLiteOpaqueContext*)context, op, (const TfLiteIntArray*)one, (TfLiteOpaqueDelegate*)delegate);
+  }
   if (way == 'a') context->tensors[1].delegate = &another;
   return context->ReplaceNodeSubsetsWithDelegateKernels(context, r, (const TfLiteIntArray*)one, delegate);
 }
