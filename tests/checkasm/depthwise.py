@@ -21,6 +21,11 @@ def window(draw, pixels_of, most=1):
     pad = 1 if draw.bench else draw.integer(0, (fw - 1) * dilation)
     c = 64 if draw.bench else draw.choice(1, 3, 8, 16, 17, 24, 40, 64, 65, 72, 96, 130)
     width = 28 if draw.bench else draw.integer(1, 40)
+    if not draw.bench and draw.rng.random() < 0.2:      # pixels that evict each other from the first-level cache
+        c, width = draw.choice(64, 128), draw.integer(40, 150)
+        if draw.rng.random() < 0.7:
+            fh = fw = draw.choice(3, 5)
+            stride, dilation, pad = draw.integer(1, 2), 1, draw.integer(0, fw - 1)
     reach = width + 2 * pad - (fw - 1) * dilation
     if reach < 1:
         width, reach = width + 1 - reach, 1

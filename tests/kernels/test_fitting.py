@@ -16,9 +16,12 @@ def scaled(v, m, e):
     return (high >> k) + (rest > ((1 << k) - 1 >> 1) + (high < 0))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", [*range(40), 67, 616])
 def test_sums_of_all_bytes(isa_level, seed):
-    """Each pair of bytes, for scales of any kind, those with many sums halfway between two integers among them."""
+    """Each pair of bytes, for scales of any kind, those with many sums halfway between two integers among them.
+
+    On x86, the ratios of the last two have three digits, with corrections and without.
+    """
     rng = np.random.default_rng(seed)
     scales = [rng.random(3) + 0.05, rng.integers(1, 50, 3) / 100, 2.0 ** rng.integers(-3, 3, 3) * rng.choice([1, 3], 3)]
     a, b, y = scales[seed % 3].astype(np.float32)
