@@ -64,7 +64,9 @@ def build(target, folder):
                 "-Xbinding=False")
             source = written
         run(CLANG, *INSTRUMENTED, *includes, "-c", source, "-o", made)
-    outdated = [pair for pair in sources if not pair[1].exists() or pair[1].stat().st_mtime < pair[0].stat().st_mtime]
+    declared = max(path.stat().st_mtime for pattern in ("*.h", "*.pxd") for path in CORE.rglob(pattern))
+    outdated = [pair for pair in sources if not pair[1].exists() or
+                pair[1].stat().st_mtime < max(declared, pair[0].stat().st_mtime)]
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(compile, outdated))
     # The sanitizer has functions of libFuzzer's names, which do nothing, and comes first: -Bsymbolic-functions.

@@ -6,7 +6,7 @@ from pylite import errors
 from pylite.schema import load
 from pylite.schema.builder import ModelBuilder
 from pylite.schema.loader import aligned
-from pylite.schema.tables import table
+from pylite.schema.tables import enum, table
 from pylite.schema.writer import write
 
 
@@ -63,6 +63,18 @@ def test_operator_codes(beyond):
     m.record.subgraphs[0].operators[0].opcode_index = 1 + beyond
     with pytest.raises(errors.ModelError, match=rf"operator 0.*operator code {1 + beyond} of 1"):
         load(m.build())
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_operators_of_later_versions(beyond):
+    """Those that the schema lacks have a name, and are refused when the model is run."""
+    m = builder()
+    m.operator("ABS", [0], [m.tensor("y", (2,))])
+    number = len(enum("BuiltinOperator")) + beyond
+    m.record.operator_codes[0].builtin_code = number
+    assert load(m.build()).subgraphs[0].operators[0].name == f"BUILTIN_{number}"
+    m.record.operator_codes[0].builtin_code = number - 2 - beyond
+    assert load(m.build()).subgraphs[0].operators[0].name == enum("BuiltinOperator")[-2]
 
 
 @pytest.mark.parametrize(("dtype", "width"), [("int8", 1), ("int16", 2), ("float32", 4), ("int64", 8)])
@@ -150,7 +162,7 @@ def test_the_operator_with_wrong_operands_is_named():
     m = ModelBuilder()
     for name in "xyz":
         m.tensor(name, (3,))
-    m.operator("ABS", [0], [1])
+    m.operator("CONCATENATION", [0, -1], [1])
     m.operator("CONCATENATION", [0] * 25 + [9], [2])
     m.inputs([0])
     with pytest.raises(errors.ModelError) as caught:

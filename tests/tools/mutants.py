@@ -24,18 +24,27 @@ SWAPS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "+"
          "%": "+", "<<": ">>", ">>": "<<", "|": "^", "+=": "-=", "-=": "+=", "//=": "*=", "and": "or", "or": "and",
          "not": "", "True": "False", "False": "True", "is": "is not", "in": "not in", "break": "pass",
          "continue": "pass"}
-TESTS = {"decoder": ["test_decoder.py", "test_damage.py"], "": [""]}     # below tests/schema, by the module's name
+# Below tests/schema, by the module's name; the fastest ones first.
+TESTS = {"decoder": ["test_decoder.py", "test_damage.py"], "loader": ["test_loader.py", "test_damage.py", ""], "": [""]}
 INVALID, KILLED, ALIVE = 77, 1, 0
 
 
 def mutations(text):
-    """(start, end, replacement) of each token that can be changed; declarations have none."""
+    """(start, end, replacement) of each token that can be changed; declarations, and what only type checkers read,
+    have none."""
     starts = [0]
     for line in text.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
-    found = []
+    found, level, typing = [], 0, None     # typing: the level of indentation of an `if TYPE_CHECKING`
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         line = token.line.strip()
+        level += (token.type == tokenize.INDENT) - (token.type == tokenize.DEDENT)
+        if line == "if TYPE_CHECKING:":
+            typing = level
+        elif typing is not None and level <= typing and token.type == tokenize.DEDENT:
+            typing = None
+        if typing is not None:
+            continue
         if line.startswith(("import", "from", "cimport", "@", "__slots__", "class")) or "def " in token.line:
             continue
         begin = starts[token.start[0] - 1] + token.start[1]
