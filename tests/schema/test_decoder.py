@@ -124,6 +124,15 @@ def test_positions_of_vtables():
         assert found.text.startswith("its vtable lies outside the file, at ") and found.position == 4
 
 
+@pytest.mark.parametrize(("vtable", "root", "size"), [(0, 6 | 5 << 16, 5), (1, 6 << 8, 256)])
+def test_vtables_in_the_first_offset(vtable, root, size):
+    """Its bytes are those of a vtable, too."""
+    data = bytearray(root + size)
+    struct.pack_into("<HHH", data, vtable, 6, size, 4)
+    assert struct.unpack_from("<I", data) == (root,)
+    struct.pack_into("<iB", data, root, root - vtable, 7)
+    assert decode(bytes(data), BYTE).x == 7
+
 
 @pytest.mark.parametrize(("vtable_size", "size", "right"), [
     (6, 5, True), (4, 5, True), (5, 5, False), (3, 5, False), (2, 5, False), (0, 5, False), (6, 4, False),
