@@ -9,12 +9,13 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
+from pylite._core.run.program import Callee
 from pylite.ir.graph import Subgraph
 
 Shape = tuple[int, ...]
-# A prepared program for a kernel to run: (Program, failure(step, status), inputs, outputs).  Inputs and outputs are
-# byte arrays; None stands for an input that the kernel need not copy.
-Entry = tuple[Any, Callable[[int, int], Exception], list[NDArray[Any] | None], list[NDArray[Any]]]
+# A prepared program for a kernel to run: a Callee, or (Program, failure(step, status), inputs, outputs).  Inputs and
+# outputs are byte arrays; None stands for an input that the kernel need not copy.
+Entry = Callee | tuple[Any, Callable[[int, int], Exception], list[NDArray[Any] | None], list[NDArray[Any]]]
 
 
 class Prepared(Protocol):

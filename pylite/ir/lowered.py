@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 ACTIVATIONS = frozenset(("RELU", "RELU_N1_TO_1", "RELU6"))      # operators that others can apply by an option
 # Kernels that the compiler looks for in calls; ops call them by these names.
-COPY, READ, ASSIGN = "movement.Copy", "control.Read", "control.Assign"
+COPY, READ, ASSIGN = "movement.Copy", "variables.Read", "variables.Assign"
 UNARY, BINARY = "elementwise.Unary", "elementwise.Binary"
 STREAMED = 1 << 14      # larger results leave the first-level cache before the next call reads them
 

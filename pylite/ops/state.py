@@ -86,14 +86,14 @@ def lower_assign(node):
     variable.reserved = max(variable.reserved, x.nbytes)
     if x.dtype == "string":
         return Call("python_op.PythonOp", variable.assign, 1, 0, x)
-    return Call("control.Assign", variable, x)
+    return Call("variables.Assign", variable, x)
 
 
 register("VAR_HANDLE", types=["-> resource"], infer=infer_handle, stateful=True,
          lower=handle("variables", lambda node: (node.options.container, node.options.shared_name),
-                      lambda: kernel_class("control.Variable")()))
+                      lambda: kernel_class("variables.Variable")()))
 register("READ_VARIABLE", types=["resource -> any"], infer=infer_read, evaluate=evaluate_read, stateful=True,
-         lower=lambda node: Call("control.Read", resource(node, "Variable"), node.outputs[0]))
+         lower=lambda node: Call("variables.Read", resource(node, "Variable"), node.outputs[0]))
 register("ASSIGN_VARIABLE", types=["resource any ->"], infer=infer_assign, lower=lower_assign, stateful=True)
 
 
@@ -111,7 +111,7 @@ class Table:
     def __init__(self):
         self.entries = None
         self.reserved = 0
-        self.number = kernel_class("control.Variable")()
+        self.number = kernel_class("variables.Variable")()
 
     def fill(self, keys, values):
         if self.entries is None:
@@ -158,7 +158,7 @@ def lower_import(node):
 
 
 def lower_size(node):
-    return Call("control.Read", table_of(node).number, node.outputs[0])
+    return Call("variables.Read", table_of(node).number, node.outputs[0])
 
 
 PAIRS = (("int64", "string"), ("string", "int64"))

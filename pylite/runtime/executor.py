@@ -279,7 +279,7 @@ class Executor(TensorAccess, ExecutorBase):
         return subgraph_calls.prepared(self, shapes, known_inputs)
 
     def entry(self, whole: bool = False) -> "Entry":
-        """(Program, failure, inputs, outputs) for a kernel that runs this subgraph."""
+        """The Entry for a kernel that runs this subgraph."""
         from pylite.runtime import subgraph_calls
         return subgraph_calls.entry(self, whole)
 

@@ -125,7 +125,7 @@ def _generator(start: "bytes | None") -> "Any":
 
 def _made(kind: str) -> "Any":
     if kind == "variables":
-        return kernel_class("control.Variable")()
+        return kernel_class("variables.Variable")()
     from pylite.ops.state import Table  # few models have any
     return Table()
 

@@ -3,7 +3,7 @@ from typing import TYPE_CHECKING
 
 from pylite._core.graph.dimensions import UnrecordableError
 from pylite._core.kernels import kernel_class
-from pylite._core.run.reshaping import Reshaper
+from pylite._core.run.reshaping import CalledProgram, Reshaper
 from pylite._core.run.storage import Storage
 from pylite.compiler import lowering, recorded
 from pylite.ir.registry import default
@@ -146,41 +146,6 @@ class ShapedProgram(BoundProgram):
 
 
 # ---- subgraphs that a recorded one calls -------------------------------------------------------------------------
-class CalledProgram:
-    """Stands for the Entry of a subgraph in the args of a recorded Call.
-
-    executor: the subgraph's; shapes: of its inputs, with Dims; known_inputs, whole: as for entry(); lowered: with Dims.
-    bound, entry: for the current shapes, set by renew().
-    """
-    boundary = None
-    __slots__ = ("executor", "shapes", "known_inputs", "whole", "lowered", "bound", "entry")
-
-    def __init__(self, executor: "Executor", shapes: "Sequence[Shape]", known_inputs: "Mapping[int, NDArray[Any]]",
-                 lowered: "Any", whole: bool = False) -> None:
-        self.executor, self.shapes, self.known_inputs = executor, shapes, known_inputs
-        self.lowered, self.whole = lowered, whole
-        self.bound = self.entry = None
-
-    def renew(self, tape: "Any") -> bool:
-        """Prepare the subgraph for the current shapes; returns whether its program has changed."""
-        bound = self.executor.prepared([tape.filled(shape) for shape in self.shapes], self.known_inputs)
-        if bound.boundary is not None:
-            raise UnrecordableError("shapes depend on data")
-        if bound is self.bound:
-            return False
-        self.bound, self.entry = bound, self.executor.entry(self.whole)
-        return True
-
-    def entering(self, whole: bool) -> "CalledProgram":
-        """The CalledProgram for an Entry with `whole`."""
-        return CalledProgram(self.executor, self.shapes, self.known_inputs, self.lowered, whole)
-
-    def shape(self, index: int) -> "Shape":
-        """The shape of tensor `index`, with Dims."""
-        shape: Shape = self.lowered.values[index].shape
-        return shape
-
-
 def called(executor: "Executor", shapes: "Sequence[Shape]",
            known_inputs: "Mapping[int, NDArray[Any]]") -> CalledProgram:
     """prepared() for shapes with Dims.

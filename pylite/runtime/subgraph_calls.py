@@ -64,21 +64,27 @@ def prepared(executor: "Executor", shapes: "Sequence[tuple[int, ...]]",
 
 
 def entry(executor: "Executor", whole: bool = False) -> "Entry":
-    """`current` for a kernel that calls it: (Program, failure(step, status), inputs, outputs); see control.pyx.
+    """`current` for a kernel that calls it: a Callee, or (Program, failure(step, status), inputs, outputs).
 
-    Inputs and outputs are byte arrays.  Known inputs are None, and so are inputs without a reader, unless `whole`.
+    Inputs and outputs are byte arrays; the inputs absent(executor, whole) are None.
     """
+    omitted = absent(executor, whole)
     if executor.called is not None:
-        return executor.called.entering(whole)
+        return executor.called.entering(whole, omitted)
     bound, subgraph = executor.current, executor.subgraph
+    if bound.ends is not None:
+        return bound.ends.callee(bound.program, bound.failure, len(subgraph.inputs), omitted)
+    ins = [None if position in omitted else raw(bound.array(i)) for position, i in enumerate(subgraph.inputs)]
+    return bound.program, bound.failure, ins, [raw(bound.array(i)) for i in subgraph.outputs]
+
+
+def absent(executor: "Executor", whole: bool) -> "list[int]":
+    """The positions of the inputs that callers do not copy: known ones, and those without a reader, unless `whole`."""
     if executor.read is None:
-        executor.read = frozenset([i for operator in subgraph.operators for i in operator.inputs] + [*subgraph.outputs])
-    ends, count = bound.ends, len(subgraph.inputs)
-    ins = [(raw(bound.array(i)) if ends is None else ends[position])
-           if position not in executor.known_inputs and (whole or i in executor.read) else None
-           for position, i in enumerate(subgraph.inputs)]
-    outs = [raw(bound.array(i)) for i in subgraph.outputs] if ends is None else ends[count:]
-    return bound.program, bound.failure, ins, outs
+        executor.read = frozenset([i for operator in executor.subgraph.operators for i in operator.inputs]
+                                  + [*executor.subgraph.outputs])
+    return [position for position, i in enumerate(executor.subgraph.inputs)
+            if position in executor.known_inputs or not (whole or i in executor.read)]
 
 
 def call(executor: "Executor", arrays: "Sequence[NDArray[Any]]") -> "list[NDArray[Any]]":

@@ -394,4 +394,4 @@ def test_kernels_that_run_python_are_not_recorded():
     for kernel in ("python_op.PythonOp", "python_op.CustomOp", len):
         with pytest.raises(UnrecordableError, match="keeps the objects"):
             settle(Call(kernel, len, 0, 0))
-    settle(Call("control.Read", None, None))        # of one interpreter, but without a function
+    settle(Call("variables.Read", None, None))        # of one interpreter, but without a function

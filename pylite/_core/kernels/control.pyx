@@ -1,26 +1,20 @@
-"""Kernels that run other subgraphs (CALL_ONCE, IF, WHILE), and resource variables.
+"""Kernels that run other subgraphs: CALL_ONCE, IF, WHILE.
 
-A callee is (program, failure, ins, outs): a Program; a function from a failed step and its status to the exception;
-the bytes of its inputs (None for an unused one) and of its outputs.  The caller's arrays are bytes, too: inputs, then
-outputs, None for absent ones.
+A callee is a Callee or (program, failure, ins, outs): a Program; a function from a failed step and its status to the
+exception; the bytes of its inputs (None for an unused one) and of its outputs.  The caller's arrays are bytes, too:
+inputs, then outputs, None for absent ones.
 """
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memmove
 
-from pylite._core.run.kernel cimport Kernel, kernel_fn
-from pylite._core.run.program cimport Program, nanoseconds, run_steps
-from pylite._core.simd cimport memory_of, pl_pool
-
-
-cdef void *address(array) except? NULL:
-    """The first byte of a contiguous array."""
-    return memory_of(array, array.nbytes)
+from pylite._core.run.kernel cimport Bytes, Kernel, kernel_fn
+from pylite._core.run.program cimport Callee, Ends, Program, callee_of, ends_of, nanoseconds, run_steps
+from pylite._core.simd cimport pl_pool
 
 
 cdef enum:
-    MAX_DIMS = 16
     CHECK_NS = 50_000_000       # about how often a loop checks for signals
 
 
@@ -31,21 +25,27 @@ cdef struct Move:
 
 
 cdef class Moves:
-    """A list of copies.  pairs: [(to, source)], uint8 arrays of equal sizes; pairs with a None are skipped."""
+    """A list of up to `room` copies."""
     cdef Move *moves
-    cdef Py_ssize_t count
-    cdef list pairs         # keeps the arrays alive
+    cdef Py_ssize_t count, room
 
-    def __cinit__(self, pairs):
-        self.pairs = [(t, s) for t, s in pairs if t is not None and s is not None and t.size]
-        self.moves = <Move *>malloc(max(1, len(self.pairs)) * sizeof(Move))
+    def __cinit__(self, Py_ssize_t room):
+        self.room = room
+        self.moves = <Move *>malloc(max(1, room) * sizeof(Move))
         if self.moves == NULL:
             raise MemoryError("no memory for a list of copies")
-        cdef Py_ssize_t n
-        for to, source in self.pairs:
-            n = to.nbytes
-            self.moves[self.count] = Move(memory_of(to, n), memory_of(source, n), n)
-            self.count += 1
+
+    cdef int add(self, Bytes to, Bytes source) except -1:
+        """Copy `source` to `to`, of equal sizes, unless one is absent or both are empty."""
+        if to.n <= 0 or source.n < 0:
+            return 0
+        if to.n != source.n:
+            raise ValueError(f"{source.n} bytes to copy into {to.n}")
+        if self.count == self.room:
+            raise IndexError(f"more than {self.room} copies")
+        self.moves[self.count] = Move(to.at, source.at, to.n)
+        self.count += 1
+        return 0
 
     def __dealloc__(self):
         free(self.moves)
@@ -58,22 +58,59 @@ cdef void move(Moves self) noexcept nogil:
         memmove(self.moves[i].to, self.moves[i].source, self.moves[i].n)
 
 
-cdef class Block(Kernel):
-    """Copies inputs to a callee, runs it, and copies its outputs back."""
+cdef class Caller(Kernel):
+    """The base of kernels that call subgraphs.  held: keeps the caller's arrays alive."""
     OWNED = True
+    cdef object held
+
+    cdef int start(self, list callees, const Bytes *arrays, Py_ssize_t count) except -1:
+        """Set everything that depends on the callees and the arrays."""
+        return 0
+
+    cdef int construct(self, list entries, tuple arrays) except -1:
+        """start() with arrays, and Callees or tuples in place of them."""
+        cdef Ends bytes = ends_of(arrays)
+        self.held = bytes
+        return self.start([callee_of(entry) for entry in entries], bytes.at, bytes.count)
+
+    cdef Kernel calling(self, list callees, const Bytes *arrays, Py_ssize_t count):
+        cdef Caller other = type(self).__new__(type(self))
+        other.start(callees, arrays, count)
+        return other
+
+
+cdef class Block(Caller):
+    """Copies inputs to a callee, runs it, and copies its outputs back."""
+    cdef Callee callee
     cdef Program program
-    cdef object failure, error
+    cdef object error
     cdef Moves before, after
     cdef Py_ssize_t step            # the step that runs, or failed
 
     def __init__(self, callee, *arrays):
-        self.program, self.failure, ins, outs = callee
-        self.before = Moves(zip(ins, arrays[:len(ins)], strict=True))
-        self.after = Moves(zip(arrays[len(ins):], outs, strict=True))
+        self.construct([callee], arrays)
+
+    cdef int start(self, list callees, const Bytes *arrays, Py_ssize_t count) except -1:
+        cdef Callee callee = callees[0]
+        cdef Py_ssize_t i, inputs = callee.inputs
+        if count != callee.ends.count:
+            raise ValueError(f"{count} arrays for {inputs} inputs and {callee.outputs()} outputs")
+        self.enter(callee)
+        for i in range(inputs):
+            self.before.add(callee.input(i), arrays[i])
+        for i in range(inputs, count):
+            self.after.add(arrays[i], callee.output(i - inputs))
+        return 0
+
+    cdef int enter(self, Callee callee) except -1:
+        """Run `callee`, without copies."""
+        self.callee, self.program = callee, callee.program
+        self.before, self.after = Moves(callee.inputs), Moves(callee.outputs())
         self.fn = <kernel_fn>run_block
+        return 0
 
     def explain(self, int status):
-        error = self.failure(self.step, status)
+        error = self.callee.failure(self.step, status)
         self.error = error.__cause__
         return str(error)
 
@@ -92,9 +129,8 @@ cdef int run_block(Block self, pl_pool *pool) noexcept nogil:
     return status
 
 
-cdef class Nested(Kernel):
+cdef class Nested(Caller):
     """The base of kernels that run several blocks.  blocks: all of them; ran: index of the last one that ran."""
-    OWNED = True
     cdef tuple blocks
     cdef int ran
 
@@ -115,22 +151,30 @@ cdef class Branch(Nested):
     cdef int count
     cdef const int *number
     cdef const uint8_t *flag
-    cdef object which
 
     def __init__(self, callees, which, *arrays):
-        self.blocks = tuple([Block(callee, *arrays) for callee in callees])
-        self.count = len(self.blocks)
+        self.construct(callees, (which, *arrays))
+
+    cdef int start(self, list callees, const Bytes *arrays, Py_ssize_t count) except -1:
+        cdef Block block
+        cdef list blocks = []
+        cdef int i
+        self.count = len(callees)
         self.table = <void **>malloc(max(1, self.count) * sizeof(void *))
         if self.table == NULL:
             raise MemoryError("no memory for a list of branches")
-        for i, block in enumerate(self.blocks):
+        for i in range(self.count):
+            block = Block.__new__(Block)
+            block.start([callees[i]], arrays + 1, count - 1)
+            blocks.append(block)
             self.table[i] = <void *>block
-        self.which = which
-        if which.itemsize == 1:
-            self.flag = <const uint8_t *>address(which)
+        self.blocks = tuple(blocks)
+        if arrays[0].n == 1:
+            self.flag = <const uint8_t *>arrays[0].at
         else:
-            self.number = <const int *>address(which)
+            self.number = <const int *>arrays[0].at
         self.fn = <kernel_fn>run_branch
+        return 0
 
     def __dealloc__(self):
         free(self.table)
@@ -148,38 +192,62 @@ cdef class While(Nested):
     """Runs `body` while `test` returns true.  The memory of the body's inputs holds the loop variables."""
     cdef Moves enter, leave         # loop variables: from the caller's inputs, to its outputs
     cdef Moves saved, back          # after an iteration: outputs to copies, outputs to inputs
+    cdef list copies                # the memory of these copies
     cdef Block test, body
     cdef const uint8_t *go_on
-    cdef object flag, interrupt     # flag: the array of go_on
+    cdef object interrupt
     cdef int64_t checked            # time of the last check for signals
     cdef size_t left, interval      # iterations until the clock is read again, and between two readings
 
     def __init__(self, test, body, *arrays):
-        ins, outs = body[2:]
-        n = len(ins)
-        self.enter = Moves(zip(ins, arrays[:n], strict=True))
-        self.leave = Moves(zip(arrays[n:], ins, strict=True))
-        self.test = Block((*test[:3], []), *ins)
-        self.body = Block((*body[:2], [], []))
+        self.construct([test, body], arrays)
+
+    cdef int start(self, list callees, const Bytes *arrays, Py_ssize_t count) except -1:
+        cdef Callee test = callees[0], body = callees[1]
+        cdef Py_ssize_t i, n = body.inputs
+        cdef Bytes x, y
+        if count != 2 * n or test.inputs != n or body.outputs() != n or test.outputs() != 1 or test.output(0).n != 1:
+            raise ValueError(f"{count} arrays for a loop of {n} variables, whose condition has {test.inputs} inputs")
+        self.enter, self.leave, self.saved, self.back = Moves(n), Moves(n), Moves(n), Moves(n)
+        self.test, self.body, self.copies = Block.__new__(Block), Block.__new__(Block), []
+        self.test.enter(test)
+        self.body.enter(body)
         self.blocks = self.test, self.body
-        places = {<size_t>address(x) for x in ins if x is not None and x.size}
-        saved, back = [], []
-        for x, y in zip(ins, outs, strict=True):
-            if x is not None and x.size and <size_t>address(y) != <size_t>address(x):
-                if <size_t>address(y) in places:    # y is another input's memory: copy it before that is overwritten
-                    saved.append((y.copy(), y))
-                    y = saved[-1][0]
-                back.append((x, y))
-        self.saved, self.back = Moves(saved), Moves(back)
-        self.flag = test[3][0]
-        self.go_on = <const uint8_t *>address(self.flag)
+        for i in range(n):
+            x, y = body.input(i), body.output(i)
+            self.enter.add(x, arrays[i])
+            self.leave.add(arrays[n + i], x)
+            self.test.before.add(test.input(i), x)
+            if x.n > 0 and y.at != x.at:
+                if is_input(body, y):       # copy it before that input is overwritten
+                    y = self.copied(y)
+                self.back.add(x, y)
+        self.go_on = <const uint8_t *>test.output(0).at
         self.fn = <kernel_fn>run_while
+        return 0
+
+    cdef Bytes copied(self, Bytes y) except *:
+        """Memory to which each iteration copies the output `y`."""
+        cdef bytearray memory = bytearray(y.n)
+        cdef Bytes copy = Bytes(<char *>memory, y.n)
+        self.copies.append(memory)
+        self.saved.add(copy, y)
+        return copy
 
     def explain(self, int status):
         interrupt, self.interrupt = self.interrupt, None
         if interrupt is not None:
             raise interrupt         # not a failure of the model
         return Nested.explain(self, status)
+
+
+cdef bint is_input(Callee body, Bytes y) noexcept:
+    """Does `y` lie in the memory of an input of `body`?"""
+    cdef Py_ssize_t i
+    for i in range(body.inputs):
+        if body.input(i).n > 0 and body.input(i).at == y.at:
+            return True
+    return False
 
 
 cdef bint interrupted(While self) noexcept nogil:
@@ -232,13 +300,16 @@ cdef class Once(Nested):
     """Runs the callee if flag[0] is 0, then sets it to 1.  flag: (1,) uint8."""
     cdef Block block
     cdef uint8_t *flag
-    cdef object flag_array
 
     def __init__(self, callee, flag):
-        self.block = Block(callee)
+        self.construct([callee], (flag,))
+
+    cdef int start(self, list callees, const Bytes *arrays, Py_ssize_t count) except -1:
+        self.block = Block.__new__(Block)
+        self.block.start(callees, NULL, 0)
         self.blocks = (self.block,)
-        self.flag_array, self.flag = flag, <uint8_t *>address(flag)
-        self.fn = <kernel_fn>run_once
+        self.flag, self.fn = <uint8_t *>arrays[0].at, <kernel_fn>run_once
+        return 0
 
 
 cdef int run_once(Once self, pl_pool *pool) noexcept nogil:
@@ -249,104 +320,3 @@ cdef int run_once(Once self, pl_pool *pool) noexcept nogil:
     if status == 0:
         self.flag[0] = 1
     return status
-
-
-cdef struct Form:               # shape and type of an array; equal forms allow copying bytes
-    Py_ssize_t kind, ndim, nbytes       # kind: numpy's number of the type
-    Py_ssize_t shape[MAX_DIMS]
-
-
-cdef Form form_of(array) except *:
-    cdef Form form
-    cdef Py_ssize_t i
-    if array.ndim > MAX_DIMS:
-        raise ValueError(f"{array.ndim} dimensions; a variable has at most {MAX_DIMS}")
-    form.kind, form.ndim, form.nbytes = array.dtype.num, array.ndim, array.nbytes
-    for i in range(form.ndim):
-        form.shape[i] = array.shape[i]
-    return form
-
-
-cdef bint same(Form *a, Form *b) noexcept nogil:
-    cdef Py_ssize_t i
-    if a.kind != b.kind or a.ndim != b.ndim:
-        return False
-    for i in range(a.ndim):
-        if a.shape[i] != b.shape[i]:
-            return False
-    return True
-
-
-cdef class Variable:
-    """A resource variable.
-
-    array: its contents, None before the first assignment; expected: the shape that lowering assumed, or None; varying:
-    were several shapes assigned?  Then readers check it in each run; reserved: bytes that it may take.
-    """
-    cdef readonly object array
-    cdef public object expected
-    cdef public bint varying
-    cdef public Py_ssize_t reserved
-    cdef Form form
-    cdef void *data
-
-    def __cinit__(self):
-        self.form.kind = -1
-
-    def assign(self, array):
-        """Store a copy of `array`, in new memory."""
-        array = array.copy()
-        self.form, self.data, self.array = form_of(array), address(array), array
-
-
-cdef class Access(Kernel):
-    """The base of Read and Assign: a variable, and the array that it is copied to or from."""
-    OWNED = True
-    cdef Variable variable
-    cdef object array
-    cdef Form form
-    cdef void *data
-
-    def __cinit__(self, Variable variable, array):
-        self.variable, self.array = variable, array
-        self.form, self.data = form_of(array), address(array)
-
-
-cdef class Read(Access):
-    """array[...] = the contents of the variable, which must have the same shape and type."""
-
-    def __init__(self, variable, array):
-        self.fn = <kernel_fn>read
-
-    def explain(self, int status):
-        held = self.variable.array
-        if held is None:
-            return "the variable is read before anything was assigned to it"
-        return f"the variable holds {held.dtype}{list(held.shape)}, not {self.array.dtype}{list(self.array.shape)}"
-
-
-cdef int read(Read self, pl_pool *pool) noexcept nogil:
-    if not same(&self.form, &self.variable.form):
-        return 1
-    memmove(self.data, self.variable.data, self.form.nbytes)
-    return 0
-
-
-cdef class Assign(Access):
-    """The contents of the variable = array."""
-    ERRORS = {1: "no memory for the variable"}
-
-    def __init__(self, variable, array):
-        self.fn = <kernel_fn>assign
-
-
-cdef int assign(Assign self, pl_pool *pool) noexcept nogil:
-    if not same(&self.form, &self.variable.form):
-        with gil:
-            try:
-                self.variable.assign(self.array)
-            except MemoryError:
-                return 1
-    else:
-        memmove(self.variable.data, self.data, self.form.nbytes)
-    return 0

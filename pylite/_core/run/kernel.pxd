@@ -29,6 +29,15 @@ cdef struct Strided:    # an array in memory
 cdef int set_strided(Strided *s, array, int ndim=*, Py_ssize_t item=*, bint written=*) except -1
 
 
+cdef struct Bytes:      # a contiguous array
+    char *at
+    Py_ssize_t n        # bytes, or -1 if there is no array
+
+
+# The bytes of an array, which the caller keeps alive; of None, too.
+cdef Bytes bytes_of(array) except *
+
+
 cdef inline void *placed(const Strided *array, const void *before) noexcept:
     """The address of an argument of Kernel.moved(): `before` if the argument has not moved (NULL)."""
     return <void *>before if array == NULL else <void *>array.at
@@ -45,6 +54,7 @@ cdef class Kernel:
     cdef readonly str algorithm     # the one in use if there are several, for `pylite inspect`; or None
     cdef object memory      # keeps its arrays in the arena alive, if the kernel does not do so itself
     cdef Kernel moved(self, const Strided **arrays, list sizes)
+    cdef Kernel calling(self, list callees, const Bytes *arrays, Py_ssize_t count)
 
 
 # The `fn` of a kernel with nothing to compute.

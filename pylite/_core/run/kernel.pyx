@@ -1,5 +1,5 @@
 """The base class of kernels (one computation bound to its memory), and functions on the arguments of calls."""
-from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 
 from pylite._core.simd cimport Pool, pl_pool
 
@@ -26,6 +26,13 @@ cdef class Kernel:
 
         arrays: the arguments ARRAYS, NULL for each that has not moved; sizes: the arguments SIZES, None for each that
         the call omits.  The caller sets `memory`.
+        """
+        return None
+
+    cdef Kernel calling(self, list callees, const Bytes *arrays, Py_ssize_t count):
+        """A copy of this kernel that calls other Callees; None if a kernel must be constructed anew.
+
+        arrays: the `count` arguments after the callees.  The caller sets `memory`.
         """
         return None
 
@@ -62,6 +69,16 @@ cdef tuple outside_arena(tuple operands, const Strided **arrays):
 
 cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
     return 0
+
+
+cdef Bytes bytes_of(array) except *:
+    cdef Py_buffer view
+    cdef Bytes found = Bytes(NULL, -1)
+    if array is not None:
+        PyObject_GetBuffer(array, &view, PyBUF_SIMPLE)
+        found = Bytes(<char *>view.buf, view.len)
+        PyBuffer_Release(&view)
+    return found
 
 
 cdef int set_strided(Strided *s, array, int ndim=0, Py_ssize_t item=0, bint written=False) except -1:

@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t
 
 from pylite._core.graph.tapes cimport Tape
-from pylite._core.run.kernel cimport MOST_DIMS, Strided
+from pylite._core.run.kernel cimport MOST_DIMS, Bytes, Strided
 from pylite._core.run.storage cimport Storage
 
 
@@ -30,6 +30,7 @@ cdef class Part:
     cdef bint detached          # does its array have memory of its own, because the value is empty?
     cdef int renew(self, BindingContext context) except -1
     cdef object value(self)
+    cdef Bytes bytes(self, list held) except *
 
 
 cdef struct Number:

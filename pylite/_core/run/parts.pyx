@@ -8,7 +8,7 @@ from libc.stdlib cimport calloc, free
 from pylite._core.graph.calls cimport Scratch, ValueBase, View
 from pylite._core.graph.dimensions cimport Computed, Dim
 from pylite._core.graph.tapes cimport filled
-from pylite._core.run.kernel cimport MOST_DIMS, Strided
+from pylite._core.run.kernel cimport MOST_DIMS, Bytes, Strided, bytes_of
 
 from numpy import array, empty, ndarray
 
@@ -51,6 +51,12 @@ cdef class Part:
     cdef object value(self):
         """The argument for the constructor of a kernel."""
         return self.argument
+
+    cdef Bytes bytes(self, list held) except *:
+        """The bytes of a contiguous array, whose owner is appended to `held` if that is not the arena."""
+        array = self.value()
+        held.append(array)
+        return bytes_of(array)
 
 
 cdef class Sizes(Part):
@@ -136,6 +142,11 @@ cdef class Window(Part):
         if span.nbytes and not 0 <= first <= end <= context.bytes.nbytes:
             raise ValueError(f"bytes {first} to {end} of an arena of {context.bytes.nbytes}")
         return True
+
+    cdef Bytes bytes(self, list held) except *:
+        if self.detached or self.strided:
+            return Part.bytes(self, held)
+        return Bytes(self.span.at, self.span.nbytes)
 
     cdef object value(self):
         cdef const Strided *span = &self.span

@@ -1,7 +1,7 @@
 # A bound graph, for kernels that run one inside another.
 from libc.stdint cimport int64_t
 
-from pylite._core.run.kernel cimport kernel_fn
+from pylite._core.run.kernel cimport Bytes, kernel_fn
 from pylite._core.simd cimport Pool, pl_pool
 
 
@@ -16,6 +16,31 @@ cdef class Program:
     cdef readonly Py_ssize_t size
     cdef readonly list kernels      # owns the kernels that `steps` points to
     cdef readonly Pool pool
+
+
+cdef class Ends:
+    cdef Bytes *at              # inputs, then outputs
+    cdef Py_ssize_t count
+    cdef object held            # keeps their memory alive
+    cpdef Callee callee(self, Program program, failure, Py_ssize_t inputs, list absent)
+
+
+cdef class Callee:
+    cdef Program program
+    cdef object failure
+    cdef Ends ends
+    cdef Py_ssize_t inputs
+    cdef Py_ssize_t outputs(self) noexcept
+    cdef Bytes input(self, Py_ssize_t i) noexcept
+    cdef Bytes output(self, Py_ssize_t i) noexcept
+
+
+# The bytes of `arrays`, some of which may be None.
+cdef Ends ends_of(arrays)
+
+
+# A Callee, or (program, failure, inputs, outputs), as a Callee.
+cdef Callee callee_of(entry)
 
 
 cdef class Memory:

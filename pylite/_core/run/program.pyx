@@ -2,10 +2,10 @@
 from cpython.buffer cimport PyBUF_ND, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcmp, memmove
+from libc.string cimport memcmp, memcpy, memmove
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
-from pylite._core.run.kernel cimport FLUSH, PRESERVE, IRRELEVANT, Kernel
+from pylite._core.run.kernel cimport FLUSH, PRESERVE, IRRELEVANT, Bytes, Kernel, bytes_of
 from pylite._core.simd cimport Pool, pl_pool
 
 
@@ -98,6 +98,64 @@ cdef class Program:
         if status != 0:
             return i, status
         return None
+
+
+cdef class Ends:
+    """The bytes of a subgraph's inputs and outputs, or of a caller's arrays for them.  held: keeps them alive."""
+    def __cinit__(self, Py_ssize_t count):
+        self.count = count
+        self.at = <Bytes *>malloc(max(1, count) * sizeof(Bytes))
+        if self.at == NULL:
+            raise MemoryError(f"no memory for {count} inputs and outputs")
+
+    def __dealloc__(self):
+        free(self.at)
+
+    cpdef Callee callee(self, Program program, failure, Py_ssize_t inputs, list absent):
+        """The Callee that runs `program` on these bytes.  absent: the inputs that callers do not copy."""
+        cdef Callee callee = Callee()
+        cdef Ends ends = self
+        if absent:
+            ends = Ends(self.count)
+            ends.held = self.held
+            memcpy(ends.at, self.at, self.count * sizeof(Bytes))
+            for position in absent:
+                ends.at[position].n = -1
+        callee.program, callee.failure, callee.inputs, callee.ends = program, failure, inputs, ends
+        return callee
+
+
+cdef Ends ends_of(arrays):
+    cdef Ends ends = Ends(len(arrays))
+    cdef Py_ssize_t i
+    ends.held = arrays
+    for i in range(ends.count):
+        ends.at[i] = bytes_of(arrays[i])
+    return ends
+
+
+cdef class Callee:
+    """A subgraph, bound to memory, for the kernels that call it.
+
+    failure: a function from a failed step and its status to the exception; inputs: number of inputs, which come first
+    in `ends`.
+    """
+    cdef Py_ssize_t outputs(self) noexcept:
+        """The number of outputs."""
+        return self.ends.count - self.inputs
+
+    cdef Bytes input(self, Py_ssize_t i) noexcept:
+        return self.ends.at[i]
+
+    cdef Bytes output(self, Py_ssize_t i) noexcept:
+        return self.ends.at[self.inputs + i]
+
+
+cdef Callee callee_of(entry):
+    if type(entry) is Callee:
+        return entry
+    program, failure, ins, outs = entry
+    return ends_of([*ins, *outs]).callee(program, failure, len(ins), None)
 
 
 cdef int64_t nanoseconds() noexcept nogil:

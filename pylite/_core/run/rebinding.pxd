@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t
 
 from pylite._core.run.kernel cimport Kernel
 from pylite._core.run.parts cimport Number, Part, BindingContext
+from pylite._core.run.program cimport Ends
 
 
 cdef class Operands:
@@ -15,8 +16,11 @@ cdef class Operands:
     cdef list sizes             # the arguments SIZES
     cdef list size_keys
     cdef bint moves
+    cdef Py_ssize_t first       # the argument after those that contain `entries`
+    cdef Ends fixed             # bytes of the arguments from there on that do not depend on shapes
     cdef int prepare(self) except -1
-    cdef Kernel moved(self)
+    cdef Kernel moved(self, Rebinder rebinder)
+    cdef Kernel calling(self, Rebinder rebinder)
     cdef bint renew(self, Rebinder rebinder, bint differs) except -1
     cdef int put(self, key, argument) except -1
 
@@ -43,5 +47,5 @@ cdef class Rebinder(BindingContext):
     cdef Part sized(self, source)
     cdef Part window(self, source)
     cdef Py_ssize_t place(self) except -1
-    cdef list end_arrays(self)
+    cdef Ends current_ends(self)
     cdef list bind(self, arena, dict outside, pack, kernel_class)

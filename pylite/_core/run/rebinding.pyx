@@ -9,7 +9,7 @@ from libc.string cimport memcpy
 from pylite._core.graph.calls cimport Packed, Scratch, ValueBase, View, element_sizes, element_types
 from pylite._core.graph.dimensions cimport Computed, Dim
 from pylite._core.graph.tapes cimport Tape
-from pylite._core.run.kernel cimport Kernel, Strided, set_strided
+from pylite._core.run.kernel cimport Bytes, Kernel, Strided, set_strided
 from pylite._core.run.parts cimport (
     BindingContext,
     Number,
@@ -21,6 +21,7 @@ from pylite._core.run.parts cimport (
     current_value,
     set_number,
 )
+from pylite._core.run.program cimport Ends, ends_of
 from pylite._core.run.storage cimport Storage
 
 from numpy import empty, uint8
@@ -50,21 +51,22 @@ cdef class Operands:
         cdef Part part
         cdef Kernel kernel
         cdef Py_ssize_t i
-        cdef bint moves = self.moves and not differs
+        cdef bint moves = self.moves and not differs, calls = self.fixed is not None and not differs
         for i in range(len(self.parts)):
             part = self.parts[i]
             if part.changed:
                 differs = True
                 moves = moves and <int>self.roles[i] != CONSTRUCTED and not part.detached
+                calls = calls and not part.detached
         for _, _, callee in self.entries:
             if callee.renew(rebinder.tape):
                 differs, moves = True, False
         if not differs and self.kernel is not None:
             return False
-        if moves:
-            kernel = self.moved()
+        if moves or calls:
+            kernel = self.moved(rebinder) if moves else self.calling(rebinder)
             if kernel is not None:
-                kernel.memory, self.kernel = rebinder.arena, kernel
+                self.kernel = kernel
                 return True
         for i in range(len(self.parts)):
             part = self.parts[i]
@@ -86,13 +88,17 @@ cdef class Operands:
         """Find out which parts the kernel's moved() takes."""
         cdef tuple arrays = self.make.ARRAYS, sizes = self.make.SIZES
         self.moves, self.roles, self.size_keys = len(arrays) > 0, [], list(sizes)
+        if self.entries and not self.named:
+            self.first = max([key for key, _, _ in self.entries]) + 1
+            self.fixed = ends_of([None if i in self.keys else self.args[i] for i in range(self.first, len(self.args))])
         for key, part in zip(self.keys, self.parts):
             self.roles.append(arrays.index(key) if key in arrays and type(part) is Window else
                               SIZE if key in sizes else CONSTRUCTED)
         return 0
 
-    cdef Kernel moved(self):
+    cdef Kernel moved(self, Rebinder rebinder):
         """A kernel that the current one's moved() gives, or None."""
+        cdef Kernel kernel
         cdef const Strided *arrays[MOST_ARRAYS]
         cdef list sizes = []
         cdef int role
@@ -108,7 +114,26 @@ cdef class Operands:
                 self.put(self.keys[i], part.argument)
         for key in self.size_keys:
             sizes.append(self.args[key] if type(key) is int else self.named.get(key))
-        return self.kernel.moved(arrays, sizes)
+        kernel = self.kernel.moved(arrays, sizes)
+        if kernel is not None:
+            kernel.memory = rebinder.arena
+        return kernel
+
+    cdef Kernel calling(self, Rebinder rebinder):
+        """A kernel that the current one's calling() gives, or None."""
+        cdef Ends arrays = Ends(self.fixed.count)
+        cdef list callees = [callee.entry for _, _, callee in self.entries], held = [rebinder.arena, self.fixed]
+        cdef Kernel kernel
+        cdef Part part
+        cdef Py_ssize_t i, position
+        memcpy(arrays.at, self.fixed.at, arrays.count * sizeof(Bytes))
+        for i in range(len(self.parts)):
+            part, position = self.parts[i], self.keys[i] - self.first
+            arrays.at[position] = part.bytes(held)
+        kernel = self.kernel.calling(callees, arrays.at, arrays.count)
+        if kernel is not None:
+            kernel.memory = held
+        return kernel
 
     cdef int put(self, key, argument) except -1:
         if type(key) is int:
@@ -194,13 +219,20 @@ cdef class Rebinder(BindingContext):
             return part
         return self.part(view, self.present.thing(view))
 
-    cdef list end_arrays(self):
-        """The arrays of the inputs' and outputs' bytes, after bind()."""
+    cdef Ends current_ends(self):
+        """The inputs' and outputs' bytes, after bind(); None if no other subgraph calls this one."""
+        cdef Ends ends
         cdef Part part
-        cdef list arrays = []
-        for part in self.ends:
-            arrays.append(part.value())
-        return arrays
+        cdef list held = [self.arena]
+        cdef Py_ssize_t i
+        if not self.ends:
+            return None
+        ends = Ends(len(self.ends))
+        ends.held = held
+        for i in range(ends.count):
+            part = self.ends[i]
+            ends.at[i] = part.bytes(held)
+        return ends
 
     cdef Part register(self, key, Part part):
         self.known[key] = part

@@ -4,10 +4,12 @@ Compiled, because this is most of the time that a small model takes to allocate 
 """
 from libc.stdint cimport int64_t
 
-from pylite._core.graph.tapes cimport ShapeTape
-from pylite._core.run.program cimport ExecutorBase, Program, ReshaperBase, Segment, ShapeCache
+from pylite._core.graph.tapes cimport ShapeTape, Tape, filled
+from pylite._core.run.program cimport Ends, ExecutorBase, Program, ReshaperBase, Segment, ShapeCache
 from pylite._core.run.rebinding cimport Rebinder
 from pylite._core.simd cimport pl_slots, slots
+
+from pylite._core.graph.dimensions import UnrecordableError
 
 cdef enum:
     LARGE = 1 << 28         # larger arenas are checked against the machine's memory, which the caller does
@@ -49,7 +51,7 @@ cdef class Reshaper(ReshaperBase):
         shaped = self.make.__new__(self.make)
         shaped.origin = (self.recorded, self.tape.numbers_now(), rebinder.offsets, rebinder.total,
                          (outside.copy(), arena, rebinder.roots, rebinder.scratches))
-        shaped.ends = rebinder.end_arrays() or None
+        shaped.ends = rebinder.current_ends()
         program = shaped
         program.begin(Program(kernels, executor.pool), arena)
         return program
@@ -77,3 +79,60 @@ cdef class Reshaper(ReshaperBase):
             cache.keep(key, program)
         executor.use(program)
         return True
+
+
+cdef class CalledProgram:
+    """Stands for the Entry of a subgraph in the args of a recorded Call.
+
+    executor: the subgraph's; shapes: of its inputs, with Dims; known_inputs, whole: as for Host.entry(); lowered: with
+    Dims; absent: the inputs that callers do not copy.  bound, entry: for the current shapes, set by renew().
+    """
+    cdef readonly object executor, shapes, known_inputs, lowered, bound, entry
+    cdef readonly bint whole
+    cdef list absent
+
+    def __init__(self, executor, shapes, known_inputs, lowered, bint whole=False, list absent=None):
+        self.executor, self.shapes, self.known_inputs = executor, shapes, known_inputs
+        self.lowered, self.whole, self.absent = lowered, whole, absent
+
+    @property
+    def boundary(self):
+        """None: as for Prepared."""
+        return None
+
+    def renew(self, Tape tape not None):
+        """Prepare the subgraph for the current shapes; returns whether its program has changed."""
+        cdef list shapes = []
+        for shape in self.shapes:
+            shapes.append(filled(tape.numbers, shape))
+        bound = self.prepared(shapes)
+        if bound.boundary is not None:
+            raise UnrecordableError("shapes depend on data")
+        if bound is self.bound:
+            return False
+        self.bound = bound
+        ends = bound.ends
+        if ends is None:
+            self.entry = self.executor.entry(self.whole)
+        else:
+            self.entry = (<Ends>ends).callee(bound.program, bound.failure, len(shapes), self.absent)
+        return True
+
+    cdef object prepared(self, list shapes):
+        """Host.prepared(), in short for an executor whose Reshaper serves these shapes."""
+        executor = self.executor
+        if not self.known_inputs and not executor.known_inputs and executor.delegation is None:
+            if shapes != executor.shapes:
+                executor.shapes = shapes
+                executor.invalidate()
+            if executor.ready or executor.cache.activate(executor):
+                return executor.current
+        return executor.prepared(shapes, self.known_inputs)
+
+    def entering(self, bint whole, list absent):
+        """The CalledProgram for an Entry with `whole`."""
+        return CalledProgram(self.executor, self.shapes, self.known_inputs, self.lowered, whole, absent)
+
+    def shape(self, index):
+        """The shape of tensor `index`, with Dims."""
+        return self.lowered.values[index].shape
