@@ -35,20 +35,21 @@ cdef class Moves:
         if self.moves == NULL:
             raise MemoryError("no memory for a list of copies")
 
-    cdef int add(self, Bytes to, Bytes source) except -1:
-        """Copy `source` to `to`, of equal sizes, unless one is absent or both are empty."""
-        if to.n <= 0 or source.n < 0:
-            return 0
-        if to.n != source.n:
-            raise ValueError(f"{source.n} bytes to copy into {to.n}")
-        if self.count == self.room:
-            raise IndexError(f"more than {self.room} copies")
-        self.moves[self.count] = Move(to.at, source.at, to.n)
-        self.count += 1
-        return 0
-
     def __dealloc__(self):
         free(self.moves)
+
+
+cdef int add(Moves self, Bytes to, Bytes source) except -1 nogil:
+    """Copy `source` to `to`, of equal sizes, unless one is absent or both are empty."""
+    if to.n <= 0 or source.n < 0:
+        return 0
+    if to.n != source.n:
+        raise ValueError(f"{source.n} bytes to copy into {to.n}")
+    if self.count == self.room:
+        raise IndexError(f"more than {self.room} copies")
+    self.moves[self.count] = Move(to.at, source.at, to.n)
+    self.count += 1
+    return 0
 
 
 cdef void move(Moves self) noexcept nogil:
@@ -92,20 +93,21 @@ cdef class Block(Caller):
 
     cdef int start(self, list callees, const Bytes *arrays, Py_ssize_t count) except -1:
         cdef Callee callee = callees[0]
-        cdef Py_ssize_t i, inputs = callee.inputs
+        cdef Py_ssize_t i
+        cdef const Bytes *ends = callee.ends.at
         if count != callee.ends.count:
-            raise ValueError(f"{count} arrays for {inputs} inputs and {callee.outputs()} outputs")
+            raise ValueError(f"{count} arrays for {callee.ends.count} inputs and outputs")
         self.enter(callee)
-        for i in range(inputs):
-            self.before.add(callee.input(i), arrays[i])
-        for i in range(inputs, count):
-            self.after.add(arrays[i], callee.output(i - inputs))
+        for i in range(callee.inputs):
+            add(self.before, ends[i], arrays[i])
+        for i in range(callee.inputs, count):
+            add(self.after, arrays[i], ends[i])
         return 0
 
     cdef int enter(self, Callee callee) except -1:
         """Run `callee`, without copies."""
         self.callee, self.program = callee, callee.program
-        self.before, self.after = Moves(callee.inputs), Moves(callee.outputs())
+        self.before, self.after = Moves(callee.inputs), Moves(callee.ends.count - callee.inputs)
         self.fn = <kernel_fn>run_block
         return 0
 
@@ -205,8 +207,10 @@ cdef class While(Nested):
     cdef int start(self, list callees, const Bytes *arrays, Py_ssize_t count) except -1:
         cdef Callee test = callees[0], body = callees[1]
         cdef Py_ssize_t i, n = body.inputs
+        cdef const Bytes *inputs = body.ends.at
+        cdef const Bytes *tested = test.ends.at
         cdef Bytes x, y
-        if count != 2 * n or test.inputs != n or body.outputs() != n or test.outputs() != 1 or test.output(0).n != 1:
+        if count != 2 * n or body.ends.count != 2 * n or test.inputs != n or test.ends.count != n + 1 or tested[n].n != 1:
             raise ValueError(f"{count} arrays for a loop of {n} variables, whose condition has {test.inputs} inputs")
         self.enter, self.leave, self.saved, self.back = Moves(n), Moves(n), Moves(n), Moves(n)
         self.test, self.body, self.copies = Block.__new__(Block), Block.__new__(Block), []
@@ -214,15 +218,15 @@ cdef class While(Nested):
         self.body.enter(body)
         self.blocks = self.test, self.body
         for i in range(n):
-            x, y = body.input(i), body.output(i)
-            self.enter.add(x, arrays[i])
-            self.leave.add(arrays[n + i], x)
-            self.test.before.add(test.input(i), x)
+            x, y = inputs[i], inputs[n + i]
+            add(self.enter, x, arrays[i])
+            add(self.leave, arrays[n + i], x)
+            add(self.test.before, tested[i], x)
             if x.n > 0 and y.at != x.at:
-                if is_input(body, y):       # copy it before that input is overwritten
+                if is_among(inputs, n, y):      # copy it before that input is overwritten
                     y = self.copied(y)
-                self.back.add(x, y)
-        self.go_on = <const uint8_t *>test.output(0).at
+                add(self.back, x, y)
+        self.go_on = <const uint8_t *>tested[n].at
         self.fn = <kernel_fn>run_while
         return 0
 
@@ -231,7 +235,7 @@ cdef class While(Nested):
         cdef bytearray memory = bytearray(y.n)
         cdef Bytes copy = Bytes(<char *>memory, y.n)
         self.copies.append(memory)
-        self.saved.add(copy, y)
+        add(self.saved, copy, y)
         return copy
 
     def explain(self, int status):
@@ -241,11 +245,11 @@ cdef class While(Nested):
         return Nested.explain(self, status)
 
 
-cdef bint is_input(Callee body, Bytes y) noexcept:
-    """Does `y` lie in the memory of an input of `body`?"""
+cdef bint is_among(const Bytes *arrays, Py_ssize_t count, Bytes y) noexcept nogil:
+    """Does `y` lie in the memory of one of these arrays?"""
     cdef Py_ssize_t i
-    for i in range(body.inputs):
-        if body.input(i).n > 0 and body.input(i).at == y.at:
+    for i in range(count):
+        if arrays[i].n > 0 and arrays[i].at == y.at:
             return True
     return False
 

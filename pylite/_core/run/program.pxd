@@ -30,9 +30,6 @@ cdef class Callee:
     cdef object failure
     cdef Ends ends
     cdef Py_ssize_t inputs
-    cdef Py_ssize_t outputs(self) noexcept
-    cdef Bytes input(self, Py_ssize_t i) noexcept
-    cdef Bytes output(self, Py_ssize_t i) noexcept
 
 
 # The bytes of `arrays`, some of which may be None.
@@ -71,6 +68,7 @@ cdef class ExecutorBase:
 
 cdef class ReshaperBase:
     cdef bint activate(self, ExecutorBase executor, ShapeCache cache) except -1
+    cdef bint serve(self, ExecutorBase executor, ShapeCache cache) except -1
 
 
 cdef class ShapeCache:

@@ -140,15 +140,6 @@ cdef class Callee:
     failure: a function from a failed step and its status to the exception; inputs: number of inputs, which come first
     in `ends`.
     """
-    cdef Py_ssize_t outputs(self) noexcept:
-        """The number of outputs."""
-        return self.ends.count - self.inputs
-
-    cdef Bytes input(self, Py_ssize_t i) noexcept:
-        return self.ends.at[i]
-
-    cdef Bytes output(self, Py_ssize_t i) noexcept:
-        return self.ends.at[self.inputs + i]
 
 
 cdef Callee callee_of(entry):
@@ -297,6 +288,10 @@ cdef class ReshaperBase:
         """ShapeCache.activate()."""
         return False
 
+    cdef bint serve(self, ExecutorBase executor, ShapeCache cache) except -1:
+        """activate() while the ops and the ISA level are known to be the same."""
+        return False
+
 
 cdef class ShapeCache:
     """The programs of an Executor by input shapes, the most recently used last.
@@ -330,12 +325,13 @@ cdef class ShapeCache:
         Drops the least recently used programs beyond the capacity, or while outgrown arenas take more than the current
         one.
         """
+        if key in self.programs:
+            self.pop(key)
         self.keep(key, program)
 
     cdef int keep(self, key, Segment program) except -1:
+        """add() of a key that is not in the cache."""
         cdef list held
-        if key in self.programs:
-            self.pop(key)
         self.programs[key] = program
         cdef int64_t nbytes = program.arena.nbytes
         held = self.arenas.get(id(program.arena))

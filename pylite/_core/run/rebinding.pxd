@@ -12,7 +12,10 @@ cdef class Operands:
     cdef dict named
     cdef Kernel kernel
     cdef object make
-    cdef list roles             # of each part, after prepare(): its position in ARRAYS, or a Role
+    cdef void **table           # the parts
+    cdef int *roles             # of each part, after prepare(): its position in ARRAYS, or a Role
+    cdef Py_ssize_t count
+    cdef int close(self) except -1
     cdef list sizes             # the arguments SIZES
     cdef list size_keys
     cdef bint moves
@@ -27,6 +30,8 @@ cdef class Operands:
 
 cdef class Rebinder(BindingContext):
     cdef list operands, ends, parts, owners, firsts, lasts
+    cdef void **part_table
+    cdef void **operand_table
     cdef Number *sizes          # bytes of each block
     cdef Py_ssize_t block_count
     cdef bint stores            # do contents of values depend on dimensions?

@@ -44,19 +44,32 @@ cdef class Operands:
     """One call, its current kernel, and the Parts among its arguments.
 
     args, named: the arguments of the kernel; make: its class; keys: the position or name of the argument that each of
-    `parts` supplies; entries: [(key, position if that argument is a list or None, CalledProgram)].
+    `parts` supplies; table: pointers to the `count` parts, and roles: a Role or position in ARRAYS for each, because
+    lists take most of the time of a loop; entries: [(key, position if that argument is a list or None, CalledProgram)].
     """
+    def __dealloc__(self):
+        free(self.table)
+        free(self.roles)
+
+    cdef int close(self) except -1:
+        """Set up `table` and `roles`, once `parts` is complete."""
+        self.table, self.count = table_of(self.parts), len(self.parts)
+        self.roles = <int *>calloc(self.count + 1, sizeof(int))
+        if self.roles == NULL:
+            raise MemoryError(f"no memory for the roles of {self.count} arguments")
+        return 0
+
     cdef bint renew(self, Rebinder rebinder, bint differs) except -1:
         """Replace the kernel if an argument has changed or `differs` is true; returns whether it was replaced."""
         cdef Part part
         cdef Kernel kernel
         cdef Py_ssize_t i
         cdef bint moves = self.moves and not differs, calls = self.fixed is not None and not differs
-        for i in range(len(self.parts)):
-            part = self.parts[i]
+        for i in range(self.count):
+            part = <Part>self.table[i]
             if part.changed:
                 differs = True
-                moves = moves and <int>self.roles[i] != CONSTRUCTED and not part.detached
+                moves = moves and self.roles[i] != CONSTRUCTED and not part.detached
                 calls = calls and not part.detached
         for _, _, callee in self.entries:
             if callee.renew(rebinder.tape):
@@ -68,9 +81,8 @@ cdef class Operands:
             if kernel is not None:
                 self.kernel = kernel
                 return True
-        for i in range(len(self.parts)):
-            part = self.parts[i]
-            self.put(self.keys[i], part.value())
+        for i in range(self.count):
+            self.put(self.keys[i], (<Part>self.table[i]).value())
         for key, number, callee in self.entries:
             if number is None:
                 self.put(key, callee.entry)
@@ -87,13 +99,17 @@ cdef class Operands:
     cdef int prepare(self) except -1:
         """Find out which parts the kernel's moved() takes."""
         cdef tuple arrays = self.make.ARRAYS, sizes = self.make.SIZES
-        self.moves, self.roles, self.size_keys = len(arrays) > 0, [], list(sizes)
+        cdef Py_ssize_t i
+        self.moves, self.size_keys = len(arrays) > 0, list(sizes)
         if self.entries and not self.named:
             self.first = max([key for key, _, _ in self.entries]) + 1
             self.fixed = ends_of([None if i in self.keys else self.args[i] for i in range(self.first, len(self.args))])
-        for key, part in zip(self.keys, self.parts):
-            self.roles.append(arrays.index(key) if key in arrays and type(part) is Window else
-                              SIZE if key in sizes else CONSTRUCTED)
+        for i in range(self.count):
+            key = self.keys[i]
+            if key in arrays and type(self.parts[i]) is Window:
+                self.roles[i] = arrays.index(key)
+            else:
+                self.roles[i] = SIZE if key in sizes else CONSTRUCTED
         return 0
 
     cdef Kernel moved(self, Rebinder rebinder):
@@ -101,16 +117,15 @@ cdef class Operands:
         cdef Kernel kernel
         cdef const Strided *arrays[MOST_ARRAYS]
         cdef list sizes = []
-        cdef int role
         cdef Py_ssize_t i
         cdef Part part
         for i in range(MOST_ARRAYS):
             arrays[i] = NULL
-        for i in range(len(self.parts)):
-            role, part = self.roles[i], self.parts[i]
-            if role >= 0:
-                arrays[role] = &(<Window>part).span
-            elif role == SIZE and part.changed:
+        for i in range(self.count):
+            part = <Part>self.table[i]
+            if self.roles[i] >= 0:
+                arrays[self.roles[i]] = &(<Window>self.table[i]).span
+            elif self.roles[i] == SIZE and part.changed:
                 self.put(self.keys[i], part.argument)
         for key in self.size_keys:
             sizes.append(self.args[key] if type(key) is int else self.named.get(key))
@@ -124,12 +139,11 @@ cdef class Operands:
         cdef Ends arrays = Ends(self.fixed.count)
         cdef list callees = [callee.entry for _, _, callee in self.entries], held = [rebinder.arena, self.fixed]
         cdef Kernel kernel
-        cdef Part part
         cdef Py_ssize_t i, position
         memcpy(arrays.at, self.fixed.at, arrays.count * sizeof(Bytes))
-        for i in range(len(self.parts)):
-            part, position = self.parts[i], self.keys[i] - self.first
-            arrays.at[position] = part.bytes(held)
+        for i in range(self.count):
+            position = <Py_ssize_t>self.keys[i] - self.first
+            arrays.at[position] = (<Part>self.table[i]).bytes(held)
         kernel = self.kernel.calling(callees, arrays.at, arrays.count)
         if kernel is not None:
             kernel.memory = held
@@ -141,6 +155,18 @@ cdef class Operands:
         else:
             self.named[key] = argument
         return 0
+
+
+cdef void **table_of(list items) except NULL:
+    """Pointers to `items`, which the caller keeps alive."""
+    cdef void **table = <void **>calloc(len(items) + 1, sizeof(void *))
+    cdef Py_ssize_t i = 0
+    if table == NULL:
+        raise MemoryError(f"no memory for a table of {len(items)}")
+    for item in items:
+        table[i] = <void *>item
+        i += 1
+    return table
 
 
 cdef object key_of(thing):
@@ -183,11 +209,14 @@ cdef class Rebinder(BindingContext):
         self.parts, self.known = [], {}
         self.operands = [self.operands_of(source, target) for source, target in zip(calls, present.calls)]
         self.ends = [self.end(view) for view in ends]
+        self.part_table, self.operand_table = table_of(self.parts), table_of(self.operands)
         self.blocks = self.known = None
 
     def __dealloc__(self):
         free(self.before)
         free(self.sizes)
+        free(self.part_table)
+        free(self.operand_table)
 
     cdef Operands operands_of(self, source, target):
         """The Operands of a call with Dims.  target: its copy with numbers."""
@@ -207,6 +236,7 @@ cdef class Rebinder(BindingContext):
             if part is not None:
                 operands.keys.append(key)
                 operands.parts.append(part)
+        operands.close()
         return operands
 
     cdef Part end(self, view):
@@ -222,7 +252,6 @@ cdef class Rebinder(BindingContext):
     cdef Ends current_ends(self):
         """The inputs' and outputs' bytes, after bind(); None if no other subgraph calls this one."""
         cdef Ends ends
-        cdef Part part
         cdef list held = [self.arena]
         cdef Py_ssize_t i
         if not self.ends:
@@ -230,8 +259,7 @@ cdef class Rebinder(BindingContext):
         ends = Ends(len(self.ends))
         ends.held = held
         for i in range(ends.count):
-            part = self.ends[i]
-            ends.at[i] = part.bytes(held)
+            ends.at[i] = (<Part>self.ends[i]).bytes(held)
         return ends
 
     cdef Part register(self, key, Part part):
@@ -323,7 +351,7 @@ cdef class Rebinder(BindingContext):
         kernels().
         """
         cdef Operands item
-        cdef Part part
+        cdef Py_ssize_t i
         cdef bint failed = self.arena is None       # the last bind() failed: kernels may not match their Parts
         cdef list kernels = []
         self.elsewhere = arena is not self.arena
@@ -336,9 +364,10 @@ cdef class Rebinder(BindingContext):
         self.pack, self.kernel_class, self.arena = pack, kernel_class, arena
         self.rebound, self.computed = 0, {}
         try:
-            for part in self.parts:
-                part.renew(self)
-            for item in self.operands:
+            for i in range(len(self.parts)):
+                (<Part>self.part_table[i]).renew(self)
+            for i in range(len(self.operands)):
+                item = <Operands>self.operand_table[i]
                 self.rebound += item.renew(self, failed)
                 kernels.append(item.kernel)
         except BaseException:

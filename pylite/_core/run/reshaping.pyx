@@ -57,9 +57,12 @@ cdef class Reshaper(ReshaperBase):
         return program
 
     cdef bint activate(self, ExecutorBase executor, ShapeCache cache) except -1:
-        cdef Segment program
         if executor.known_inputs or slots != self.slots or not self.is_plain():
             return False
+        return self.serve(executor, cache)
+
+    cdef bint serve(self, ExecutorBase executor, ShapeCache cache) except -1:
+        cdef Segment program
         cdef tuple key = tuple(executor.shapes)
         program = cache.find(key)
         if program is None:
@@ -120,12 +123,16 @@ cdef class CalledProgram:
 
     cdef object prepared(self, list shapes):
         """Host.prepared(), in short for an executor whose Reshaper serves these shapes."""
+        cdef ShapeCache cache
         executor = self.executor
         if not self.known_inputs and not executor.known_inputs and executor.delegation is None:
             if shapes != executor.shapes:
                 executor.shapes = shapes
                 executor.invalidate()
-            if executor.ready or executor.cache.activate(executor):
+            if executor.ready:
+                return executor.current
+            cache = executor.cache
+            if cache.reshaper is not None and cache.reshaper.serve(executor, cache):    # as the caller's did
                 return executor.current
         return executor.prepared(shapes, self.known_inputs)
 
