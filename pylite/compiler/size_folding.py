@@ -180,4 +180,7 @@ def _copy(value, shape, contents):
 
 
 def _array(value, shape, contents):
-    return contents if shape is None else np.array(contents, NUMPY_DTYPES[value.dtype]).reshape(shape)
+    if shape is None:
+        return contents
+    array = np.array(contents, NUMPY_DTYPES[value.dtype])
+    return array if len(shape) == 1 else array.reshape(shape)

@@ -15,6 +15,6 @@ def lower_fill(node):
 
 
 register("FILL", versions=(1, 5), types=movable(f"{INDICES} T -> T"), infer=infer_fill, lower=lower_fill,
-         reference=lambda shape, value, options: np.full(shape, value))
+         reference=lambda shape, value, options: np.full(shape.tolist(), value, value.dtype))
 register("ZEROS_LIKE", types=movable("T -> T"), infer=infer_same,
          lower=lambda node: filled(node.outputs[0], 0), reference=lambda x, options: np.zeros_like(x))

@@ -129,7 +129,8 @@ class Executor(TensorAccess, ExecutorBase):
             self.reset_variables()
             indices = {self.subgraph.index}
             for other in self.callees:
-                other.reset_variables()
+                if other.memory.variables:
+                    other.reset_variables()
                 indices.add(other.subgraph.index)
             for (index, _), (state, start) in self.shared.get("generators", {}).items():
                 if index in indices and start is not None:

@@ -5,7 +5,7 @@ This file is longer than others because all share Walk, and gathering and scatte
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
-from pylite._core.run.kernel cimport Kernel, Strided, kernel_fn, nothing, outside_arena, placed
+from pylite._core.run.kernel cimport Kernel, Strided, kernel_fn, nothing, outside_arena, placed, set_strided
 from pylite._core.simd cimport binary_kernel, kernel_parameters, parallel_for, pl_binary_fn, pl_pool, pl_range_fn, slots
 
 
@@ -166,7 +166,12 @@ cdef class Boxes(Kernel):
     policy: for indices out of range, see POLICIES.
     """
     ERRORS = {1: "an index lies outside the tensor"}
-    cdef const uint8_t[::1] indices
+    ARRAYS, SIZES = (0, 1, 2, "start"), ("vectors", "components", "shape")
+    cdef uint8_t *array
+    cdef const uint8_t *indices
+    cdef uint8_t *boxes
+    cdef Py_ssize_t array_bytes, boxes_bytes
+    cdef tuple operands     # keeps the arrays alive, except those in the arena
     cdef Walk vectors, box
     cdef Py_ssize_t width, item, run, run_a, run_b      # run: the last axis of a box, its size and steps in bytes
     cdef Py_ssize_t limit[MAX_DIMS]
@@ -176,10 +181,43 @@ cdef class Boxes(Kernel):
     cdef int components
     cdef Policy policy
 
-    cdef int prepare(self, const uint8_t[::1] indices, Py_ssize_t width, Py_ssize_t item, vectors, components, shape,
-                     str policy) except -1:
+    cdef int place(self, const Strided **arrays) except -1:
+        """Set the addresses of arrays that have moved."""
+        if arrays[0] != NULL:
+            self.array, self.array_bytes = <uint8_t *>arrays[0].at, arrays[0].nbytes
+        if arrays[2] != NULL:
+            self.boxes, self.boxes_bytes = <uint8_t *>arrays[2].at, arrays[2].nbytes
+        self.indices = <const uint8_t *>placed(arrays[1], self.indices)
+        return 0
+
+    cdef int construct(self, array, indices, boxes, start, bint gathers) except -1:
+        """place() with arrays."""
+        cdef Strided spans[4]
+        cdef const Strided *arrays[4]
+        cdef int i
+        self.operands = (array, indices, boxes, start)
+        for i in range(4):
+            arrays[i] = NULL
+            if self.operands[i] is not None:
+                set_strided(&spans[i], self.operands[i], 1, 1, i == (2 if gathers else 0))
+                if spans[i].nbytes and spans[i].strides[0] != 1:
+                    raise ValueError("an array that is not contiguous")
+                arrays[i] = &spans[i]
+        return self.place(arrays)
+
+    cdef Kernel move(self, Boxes copy, const Strided **arrays, list sizes):
+        """moved(), with a `copy` of the same class."""
+        copy.array, copy.indices, copy.boxes = self.array, self.indices, self.boxes
+        copy.array_bytes, copy.boxes_bytes = self.array_bytes, self.boxes_bytes
+        copy.operands = outside_arena(self.operands, arrays)
+        copy.prepare(self.width, self.item, sizes[0], sizes[1], sizes[2], self.policy)
+        copy.place(arrays)
+        copy.fn = self.fn
+        return copy
+
+    cdef int prepare(self, Py_ssize_t width, Py_ssize_t item, vectors, components, shape, Policy policy) except -1:
         cdef int i = 0
-        self.indices, self.width, self.item, self.policy = indices, width, item, POLICIES[policy]
+        self.width, self.item, self.policy = width, item, policy
         if len(components) > MAX_DIMS:
             raise ValueError(f"vectors of {len(components)} components; at most {MAX_DIMS} are supported")
         for component in components:
@@ -252,28 +290,27 @@ cdef bint clip_box(Boxes self, const uint8_t *vector, Walk *box, Py_ssize_t *run
 
 cdef class GatherBoxes(Boxes):
     """boxes = the boxes of array that the index vectors name."""
-    cdef const uint8_t[::1] array
-    cdef uint8_t[::1] boxes
-
-    def __init__(self, const uint8_t[::1] array, const uint8_t[::1] indices, uint8_t[::1] boxes, Py_ssize_t item,
-                 Py_ssize_t width, vectors, components, shape, str policy):
-        self.prepare(indices, width, item, vectors, components, shape, policy)
-        self.array, self.boxes = array, boxes
+    def __init__(self, array, indices, boxes, Py_ssize_t item, Py_ssize_t width, vectors, components, shape, str policy):
+        self.prepare(width, item, vectors, components, shape, POLICIES[policy])
+        self.construct(array, indices, boxes, None, True)
         self.fn = <kernel_fn>gather
+
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        return self.move(GatherBoxes.__new__(GatherBoxes), arrays, sizes)
 
 
 cdef int gather(GatherBoxes self, pl_pool *pool) noexcept nogil:
     cdef Py_ssize_t index[MAX_DIMS]
     cdef Py_ssize_t offset[3]
     cdef Py_ssize_t _i
-    if self.boxes.shape[0] == 0 or self.vectors.total == 0:
+    if self.boxes_bytes == 0 or self.vectors.total == 0:
         return 0
-    if self.array.shape[0] == 0:
+    if self.array_bytes == 0:
         return 1
     seek(&self.vectors, 0, index, offset)
     if self.components:
         for _i in range(self.vectors.total):
-            if locate(self, &self.indices[0] + offset[0]) < 0:
+            if locate(self, self.indices + offset[0]) < 0:
                 return 1
             advance(&self.vectors, index, offset)
     parallel_for(pool, self.vectors.total, 1 + GRAIN // (self.box.total * self.run * self.item),
@@ -292,10 +329,10 @@ cdef void gather_range(GatherBoxes self, ptrdiff_t begin, ptrdiff_t end, int thr
     cdef bint consecutive = self.run_a == self.item and self.run_b == self.item
     seek(&self.vectors, begin, index, offset)
     while begin < end:
-        x = &self.array[0] + offset[2]
+        x = self.array + offset[2]
         if self.components:
-            x += locate(self, &self.indices[0] + offset[0])
-        y = &self.boxes[0] + offset[1]
+            x += locate(self, self.indices + offset[0])
+        y = self.boxes + offset[1]
         if consecutive and self.box.n == 0:
             if self.run * self.item == 4:
                 memcpy(y, x, 4)
@@ -321,22 +358,38 @@ cdef class ScatterBoxes(Boxes):
 
     Repeated indices take effect in order.  start: initial contents of array; may be its own memory.
     """
-    cdef uint8_t[::1] array
-    cdef const uint8_t[::1] boxes, p, start
+    cdef const uint8_t[::1] p
+    cdef const uint8_t *start
     cdef pl_binary_fn combine
-    cdef bint adds          # the fast case: adds single floats
+    cdef bint sums, adds    # does it add floats?  adds: single ones, the fast case
 
-    def __init__(self, uint8_t[::1] array, const uint8_t[::1] indices, const uint8_t[::1] boxes, Py_ssize_t item,
-                 Py_ssize_t width, vectors, components, shape, str policy, str name="", p=b"\0",
-                 const uint8_t[::1] start=None):
-        self.prepare(indices, width, item, vectors, components, shape, policy)
-        self.array, self.boxes, self.p, self.start = array, boxes, kernel_parameters(name, p), start
-        self.combine = NULL
+    def __init__(self, array, indices, boxes, Py_ssize_t item, Py_ssize_t width, vectors, components, shape,
+                 str policy, str name="", p=b"\0", start=None):
+        self.prepare(width, item, vectors, components, shape, POLICIES[policy])
+        self.construct(array, indices, boxes, start, False)
+        if start is not None and start.nbytes != self.array_bytes:
+            raise ValueError(f"{start.nbytes} bytes to start from, for an array of {self.array_bytes}")
+        self.p, self.sums = kernel_parameters(name, p), name == "add_f32"
         if name:
             self.combine = binary_kernel(name)
-        self.adds = (name == "add_f32" and self.run == 1 and self.box.n == 0 and self.vectors.n == 1
-                     and self.vectors.c[0] == 0 and self.policy != CLIP)
         self.fn = <kernel_fn>scatter
+        self.finish()
+
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef ScatterBoxes copy = ScatterBoxes.__new__(ScatterBoxes)
+        copy.p, copy.sums, copy.combine, copy.start = self.p, self.sums, self.combine, self.start
+        self.move(copy, arrays, sizes)
+        copy.finish()
+        return copy
+
+    cdef int place(self, const Strided **arrays) except -1:
+        Boxes.place(self, arrays)
+        self.start = <const uint8_t *>placed(arrays[3], self.start)
+        return 0
+
+    cdef void finish(self) noexcept:
+        self.adds = (self.sums and self.run == 1 and self.box.n == 0 and self.vectors.n == 1
+                     and self.vectors.c[0] == 0 and self.policy != CLIP)
 
 
 cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
@@ -350,33 +403,33 @@ cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
     cdef const uint8_t *x
     cdef uint8_t *y
     cdef bint consecutive = self.run_a == self.item and self.run_b == self.item
-    if self.array.shape[0] == 0:
+    if self.array_bytes == 0:
         return 0
-    if self.start is not None and &self.start[0] != &self.array[0]:
-        memcpy(&self.array[0], &self.start[0], self.array.shape[0])
-    if self.boxes.shape[0] == 0:
+    if self.start != NULL and self.start != self.array:
+        memcpy(self.array, self.start, self.array_bytes)
+    if self.boxes_bytes == 0:
         return 0
     if self.adds:
         for k in range(self.vectors.total):
-            first[0] = locate(self, &self.indices[0] + k * self.vectors.a[0])
+            first[0] = locate(self, self.indices + k * self.vectors.a[0])
             if first[0] == -2:
                 return 1
             if first[0] >= 0:
-                (<float *>(&self.array[0] + first[0]))[0] += (<float *>(&self.boxes[0] + k * self.vectors.b[0]))[0]
+                (<float *>(self.array + first[0]))[0] += (<float *>(self.boxes + k * self.vectors.b[0]))[0]
         return 0
     seek(&self.vectors, 0, index, offset)
     for _i in range(self.vectors.total):
         first[0] = first[1] = 0
         if self.policy == CLIP:
-            if not clip_box(self, &self.indices[0] + offset[0], &box, &run, first):
+            if not clip_box(self, self.indices + offset[0], &box, &run, first):
                 first[0] = -1
         elif self.components:
-            first[0] = locate(self, &self.indices[0] + offset[0])
+            first[0] = locate(self, self.indices + offset[0])
         if first[0] == -2:
             return 1
         if first[0] >= 0:
-            y = &self.array[0] + offset[2] + first[0]
-            x = &self.boxes[0] + offset[1] + first[1]
+            y = self.array + offset[2] + first[0]
+            x = self.boxes + offset[1] + first[1]
             if box.n == 0 and consecutive and self.combine != NULL:
                 self.combine(run, y, 1, x, 1, y, &self.p[0])
                 advance(&self.vectors, index, offset)
