@@ -2,8 +2,10 @@
 import numpy as np
 import pytest
 
+from pylite._core import simd
+from pylite.schema.builder import ModelBuilder
 from tests.ops.layers import FLOAT, TANH, Operands, check_reset, choices, clips, sizes
-from tests.tools.oneop import differential
+from tests.tools.oneop import differential, run_pylite
 
 
 def lstm_gates(add, depth, outputs, cells, choice):
@@ -175,6 +177,37 @@ def test_basic_lstm(m, rng, kind):
     m.inputs([x, h, c])
     m.outputs(outputs)
     return [rng.standard_normal(shape).astype(np.float32) for shape in ((rows, depth), (rows, cells), (rows, cells))]
+
+
+def one_or_two_rows(kind, rows, steps):
+    """(model of a bidirectional LSTM, its input): all rows are equal, and the weights are the same for any `rows`."""
+    rng, m = np.random.default_rng(steps), ModelBuilder()
+    add, depth, cells = Operands(m, rng, kind), 9, 37
+    choice = dict.fromkeys(("peephole", "cifg", "projection"), False)
+    x = m.tensor("x", (steps, rows, depth))
+    operands = [x, *lstm_gates(add, depth, cells, cells, choice), *lstm_gates(add, depth, cells, cells, choice),
+                *[add.state(rows, cells) for _ in range(4)], *[-1] * 9]
+    y = m.tensor("y", (steps, rows, 2 * cells))
+    m.operator("BIDIRECTIONAL_SEQUENCE_LSTM", operands, [y], time_major=True, merge_outputs=True,
+               fused_activation_function="TANH", asymmetric_quantize_inputs="asymmetric" in kind)
+    m.inputs([x])
+    m.outputs([y])
+    row = rng.standard_normal((steps, 1, depth)).astype(np.float32)
+    return m.build(), [np.repeat(row, rows, axis=1)]
+
+
+@pytest.mark.parametrize("kind", FLOAT[1:])
+@pytest.mark.parametrize("steps", [1, 3, 4, 7, 13, 40])
+def test_steps_of_one_row_that_are_multiplied_at_once(kind, steps):
+    """Several rows are multiplied step by step: results have the same bits."""
+    initial = simd.current
+    try:
+        for level in simd.available():
+            simd.use(level)
+            one, two = (run_pylite(*one_or_two_rows(kind, rows, steps))[0] for rows in (1, 2))
+            assert one[:, 0].tobytes() == two[:, 0].tobytes() == two[:, 1].tobytes(), level
+    finally:
+        simd.use(initial)
 
 
 @pytest.mark.parametrize("test", [test_lstm, test_rnn])

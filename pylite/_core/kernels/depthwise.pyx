@@ -1,4 +1,4 @@
-"""Depthwise convolutions: 8-bit, int16, float32 and hybrid.
+"""Depthwise convolutions: 8-bit, int16, float32 and hybrid; compiled for speed.
 
 The file is longer than others because all types share the loop over output lines.
 """

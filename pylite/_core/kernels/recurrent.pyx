@@ -1,4 +1,4 @@
-"""float32 LSTM and RNN layers over a full sequence, with float or integer weights."""
+"""float32 LSTM and RNN layers over a full sequence, with float or integer weights; compiled for speed."""
 import numpy as np
 
 from libc.stdint cimport int8_t, int32_t
@@ -196,6 +196,7 @@ cdef int recurrent(Recurrent self, pl_pool *pool) noexcept nogil:
     cdef int32_t zeros[LOCAL]
     cdef Layer *s = &self.state
     s.scratch = s.reserved if s.reserved != NULL else gates
+    s.ahead = steps_ahead(s)
     if s.hybrid:
         divide_scratch(s, s.reserved_q if s.reserved_q != NULL else q,
                        s.reserved_scales if s.reserved_scales != NULL else scales,
@@ -203,12 +204,25 @@ cdef int recurrent(Recurrent self, pl_pool *pool) noexcept nogil:
     return run_steps(s, pool)
 
 
+cdef ptrdiff_t steps_ahead(const Layer *s) noexcept nogil:
+    """The most steps whose inputs are multiplied at once, so that weights are read less often."""
+    cdef ptrdiff_t most = LOCAL // (s.count * s.cells), inputs = s.operands[0].depth + s.operands[1].depth
+    if s.rows > 1 or s.reserved_q != NULL:      # rows suffice, or there is no room for more
+        return 1
+    most = min(most, <ptrdiff_t>(s.engine.slots.q8.mr if s.hybrid else s.engine.slots.f32.mr))
+    if s.hybrid and inputs:
+        most = min(most, (LOCAL - s.operands[2].depth - s.operands[3].depth) // inputs)
+    return max(<ptrdiff_t>1, most)
+
+
 cdef void divide_scratch(Layer *s, int8_t *q, float *scales, int32_t *zeros) noexcept nogil:
     """Divide the scratch for quantized rows among the operands."""
+    cdef ptrdiff_t rows
     cdef int i
     for i in range(4):
-        s.operands[i].q, s.operands[i].scales, s.operands[i].zeros = q, scales + i * s.rows, zeros + i * s.rows
-        q += s.rows * s.operands[i].depth
+        rows = s.rows * (s.ahead if i < 2 else 1)
+        s.operands[i].q, s.operands[i].scales, s.operands[i].zeros = q, scales, zeros
+        q, scales, zeros = q + rows * s.operands[i].depth, scales + rows, zeros + rows
 
 
 cdef int run_steps(Layer *s, pl_pool *pool) noexcept nogil:
@@ -216,9 +230,6 @@ cdef int run_steps(Layer *s, pl_pool *pool) noexcept nogil:
     cdef ptrdiff_t step, t, r, depth = s.operands[0].depth + s.operands[1].depth + s.outputs
     cdef ptrdiff_t grain = 1 + WORK // (s.rows * s.nr * depth)
     s.operands[2].x, s.operands[2].step = s.h, s.outputs
-    s.ahead = 1
-    if s.rows == 1 and not s.hybrid:
-        s.ahead = max(<ptrdiff_t>1, min(LOCAL // (s.count * s.cells), <ptrdiff_t>s.engine.slots.f32.mr))
     s.gate_step = s.ahead * s.rows * s.cells
     for step in range(s.steps):
         t = s.steps - 1 - step if s.backward else step
@@ -232,10 +243,12 @@ cdef int run_steps(Layer *s, pl_pool *pool) noexcept nogil:
                 s.operands[0].step, s.operands[1].step = s.x_time // 4, s.aux_time // 4
                 if s.backward:
                     s.operands[0].step, s.operands[1].step = -s.x_time // 4, -s.aux_time // 4
-                s.steps_now = min(s.ahead, s.steps - step)
+            s.steps_now = min(s.ahead, s.steps - step)
+            for r in range(2):
+                quantize(&s.engine, &s.operands[r], s.rows * s.steps_now)
+            if s.ahead > 1:
                 parallel_for(pool, (s.count - s.first) * s.panels, grain, input_panels, s)
-        for r in range(3):
-            quantize(&s.engine, &s.operands[r], s.rows)
+        quantize(&s.engine, &s.operands[2], s.rows)
         parallel_for(pool, (s.count - s.first) * s.panels, grain, step_panels, s)
         if s.c == NULL:
             activate(s.engine.slots, &s.activation, s.rows * s.cells, s.current, s.h)
