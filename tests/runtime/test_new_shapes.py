@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import pylite
+from pylite._core.kernels import kernel_class
+from pylite.runtime import recorded_program
 from pylite.schema.builder import ModelBuilder
 from pylite.schema.tables import table
 
@@ -166,3 +168,79 @@ def test_rows_of_products_with_blocks(dtype):
     for rows in (1, 3, 5, 2, 40, 0, 7, 5, 1):
         shape = (rows, depth)
         assert result(interpreter, shape) == result(pylite.Interpreter(model_content=content), shape), rows
+
+
+def loop_and_branch():
+    """x (n,) float32: a loop that exchanges its two vectors, 3 times, then one of two branches, by the flag (1,)."""
+    m = ModelBuilder()
+
+    def vector(name, constant=None):
+        return m.tensor(name, (2,), shape_signature=(-1,)) if constant is None else \
+            m.constant(name, np.array([constant], np.float32))
+
+    def subgraph(name, operator, constant):
+        m.subgraph(name)
+        x, y = vector("x"), vector("y")
+        m.operator(operator, [x, vector("c", constant)], [y])
+        m.inputs([x])
+        m.outputs([y])
+    x, flag, three = vector("x"), m.tensor("flag", (1,), "bool"), m.constant("three", np.array([3], np.int32))
+    left, a, b, y = m.tensor("left", (1,), "int32"), vector("a"), vector("b"), vector("y")
+    z = vector("z")
+    m.operator("WHILE", [three, x, x], [left, a, b], cond_subgraph_index=1, body_subgraph_index=2)
+    m.operator("SUB", [a, b], [y])
+    m.operator("IF", [flag, y], [z], then_subgraph_index=3, else_subgraph_index=4)
+    m.inputs([x, flag])
+    m.outputs([z, a, b])
+    m.subgraph("condition")
+    n, a, b, more = m.tensor("n", (1,), "int32"), vector("a"), vector("b"), m.tensor("more", (1,), "bool")
+    m.operator("GREATER", [n, m.constant("zero", np.array([0], np.int32))], [more])
+    m.inputs([n, a, b])
+    m.outputs([more])
+    m.subgraph("body")
+    n, a, b, fewer, c = m.tensor("n", (1,), "int32"), vector("a"), vector("b"), m.tensor("fewer", (1,), "int32"), \
+        vector("c")
+    m.operator("SUB", [n, m.constant("one", np.array([1], np.int32))], [fewer])
+    m.operator("MUL", [b, vector("factor", 1.5)], [c])
+    m.inputs([n, a, b])
+    m.outputs([fewer, c, a])
+    subgraph("then", "ADD", 2)
+    subgraph("else", "MUL", -3)
+    return m.build()
+
+
+def loop_and_branch_computed(x, flag):
+    """What loop_and_branch() computes."""
+    a = b = x
+    for _ in range(3):
+        a, b = b * np.float32(1.5), a
+    y = a - b
+    return [y + np.float32(2) if flag else y * np.float32(-3), a, b]
+
+
+def test_kernels_that_call_subgraphs_move_to_new_shapes(monkeypatch):
+    """For further shapes no kernel is constructed, and results are those of the definition."""
+    constructed = []
+
+    def noted(name):
+        def construct(*args, **named):
+            constructed.append(name)
+            return kind(*args, **named)
+        kind = kernel_class(name)
+        construct.ARRAYS, construct.SIZES = kind.ARRAYS, kind.SIZES
+        return construct
+    monkeypatch.setattr(recorded_program, "kernel_class", noted)
+    interpreter = pylite.Interpreter(model_content=loop_and_branch())
+    rng = np.random.default_rng(0)
+    for count, n in enumerate((2, 5, 40, 3, 7, 39, 2, 5, 4, 40)):
+        interpreter.resize_tensor_input(0, (n,))
+        interpreter.allocate_tensors()
+        if count == 2:      # the first shape that the recording serves, in arenas that the largest shape fits
+            constructed.clear()
+        x, flag = rng.normal(0, 1, n).astype(np.float32), bool(count % 2)
+        for detail, data in zip(interpreter.get_input_details(), (x, np.array([flag])), strict=True):
+            interpreter.set_tensor(detail["index"], data)
+        interpreter.invoke()
+        for detail, wanted in zip(interpreter.get_output_details(), loop_and_branch_computed(x, flag), strict=True):
+            assert interpreter.get_tensor(detail["index"]).tobytes() == wanted.tobytes(), n
+    assert not constructed

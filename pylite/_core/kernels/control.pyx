@@ -210,7 +210,8 @@ cdef class While(Nested):
         cdef const Bytes *inputs = body.ends.at
         cdef const Bytes *tested = test.ends.at
         cdef Bytes x, y
-        if count != 2 * n or body.ends.count != 2 * n or test.inputs != n or test.ends.count != n + 1 or tested[n].n != 1:
+        if (count != 2 * n or body.ends.count != 2 * n or test.inputs != n or test.ends.count != n + 1
+                or tested[n].n != 1):
             raise ValueError(f"{count} arrays for a loop of {n} variables, whose condition has {test.inputs} inputs")
         self.enter, self.leave, self.saved, self.back = Moves(n), Moves(n), Moves(n), Moves(n)
         self.test, self.body, self.copies = Block.__new__(Block), Block.__new__(Block), []

@@ -290,7 +290,8 @@ cdef bint clip_box(Boxes self, const uint8_t *vector, Walk *box, Py_ssize_t *run
 
 cdef class GatherBoxes(Boxes):
     """boxes = the boxes of array that the index vectors name."""
-    def __init__(self, array, indices, boxes, Py_ssize_t item, Py_ssize_t width, vectors, components, shape, str policy):
+    def __init__(self, array, indices, boxes, Py_ssize_t item, Py_ssize_t width, vectors, components, shape,
+                 str policy):
         self.prepare(width, item, vectors, components, shape, POLICIES[policy])
         self.construct(array, indices, boxes, None, True)
         self.fn = <kernel_fn>gather

@@ -54,9 +54,9 @@ cdef class Part:
 
     cdef Bytes bytes(self, list held) except *:
         """The bytes of a contiguous array, whose owner is appended to `held` if that is not the arena."""
-        array = self.value()
-        held.append(array)
-        return bytes_of(array)
+        argument = self.value()
+        held.append(argument)
+        return bytes_of(argument)
 
 
 cdef class Sizes(Part):
