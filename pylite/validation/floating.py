@@ -7,8 +7,8 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from pylite.runtime.model import Model
-from pylite.validation.mending import Step
 from pylite.validation.mixture import Mixture
+from pylite.validation.steps import Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

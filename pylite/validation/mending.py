@@ -1,18 +1,22 @@
 """The steps that mend a quantized model, each chosen on some samples and kept only if it helps on others."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from pylite.validation.calibration import METHODS, Activations, Observed, observed
+from pylite.validation.calibration import METHODS, Activations
+from pylite.validation.counterparts import counterparts
+from pylite.validation.equalizing import Equalizer, same
 from pylite.validation.judging import Judge, judged
 from pylite.validation.matching import match
+from pylite.validation.ranges import Ranges
 from pylite.validation.requantizing import Numbers, Requantized, Weights
 from pylite.validation.resuming import Journal
 from pylite.validation.statistics import Grid
+from pylite.validation.steps import Proposal, State, Step
 from pylite.validation.ties import tied
 from pylite.validation.widening import dequantized
 
@@ -22,42 +26,25 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pylite.ir.graph import Operator
     from pylite.runtime.model import Model
     from pylite.validation.accuracy_report import Metric
-    from pylite.validation.ties import Tied
 
     Array = NDArray[Any]
+
+T = TypeVar("T")
 
 LEAST_DB = 0.01         # gained on the fitted samples: with less, the present numbers stay
 WORSE = 1.2             # times the squared error of weights that are rounded well: these are not
 ROUNDED = 0.01          # of a bias: differences below are its rounding
 FAULTY = 1.5, 4.0, 16.0     # times the least noise of a range, beyond which it is replaced: limits to try
 NOTABLE = 0.95          # of a tensor's noise: a range that leaves more is not tried alone
+EQUALIZED = "channels equalized"
+EQUALIZED_BY = "min / max"      # ranges of equalized activations, until the next step chooses
+EQUALIZED_DB = 0.25     # that scaled channels must gain in all, since each one is fitted to few samples
+TOGETHER = 8            # parts of a model whose channels are scaled or not: each costs a run of all samples
+CHECKED = 2             # samples on which float models with scaled channels must compute the same
 ROUNDS = 3              # of all steps, while they gain
 AGAIN_DB = 0.1          # gained in a round: with less there is no other one
-
-
-@dataclass
-class Step:
-    """One step: gained_db, fitted_db: on the held-out samples, and on those that it was chosen on; kept: is it in the
-    file?  changed: how many nodes or ranges; detail: by which methods; metric: the accuracy of the held-out samples
-    with it, None where it was not measured."""
-    name: str
-    changed: int
-    gained_db: float
-    fitted_db: float
-    kept: bool
-    detail: str = ""
-    metric: Metric | None = None
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """What a step would change: the numbers with it, how many nodes or ranges, and by which methods."""
-    numbers: Numbers
-    changed: int
-    detail: str = ""
 
 
 class Mender:
@@ -74,7 +61,7 @@ class Mender:
                  accuracy: Callable[[Model], Metric] | None = None, journal: Journal | None = None) -> None:
         self.journal = Journal() if journal is None else journal
         self._accuracy, self.metric = accuracy, None if accuracy is None else accuracy(model)
-        self._model, self._reference, self._threads = model, reference, threads
+        self._model, self._threads = model, threads
         self._graph, self._other = model.graph.subgraphs[0], reference.graph.subgraphs[0]
         self._maker = Requantized(model)
         self._matches = {i: m.reference for i, m in match(self._graph, self._other).matches.items()
@@ -85,9 +72,19 @@ class Mender:
         self.numbers, self.steps = Numbers(), list[Step]()
         self._value = self._fitted(self.numbers)
         self.before = self.held_value = self.held.measure(model)
-        self._ranges = _Ranges(self._graph, self._ties)
-        self._reals = dict(self._counterparts())
+        self._pairs = pairs
+        self._adopt(reference)
+
+    def _adopt(self, reference: Model) -> None:
+        """Take a float model that computes the same as the reference for it."""
+        self.reference = reference
+        self._ranges = Ranges(self._graph, self._ties)
+        self._reals = dict(counterparts(self._model, self._maker, reference, self._matches))
         self._means: dict[int, Array] = {}
+
+    def _observe(self) -> None:
+        """See the values that the reference takes."""
+        self._ranges.observe(self._model, self.reference, self._matches, self.fit.samples, self._threads)
 
     def _fitted(self, numbers: Numbers) -> float:
         """The SQNR on the samples that steps are chosen on."""
@@ -98,19 +95,56 @@ class Mender:
         return self.journal.number(f"held {numbers.digest()}", lambda: self.held.measure(self._maker.model(numbers)))
 
     def run(self, progress: Callable[[int, int], object] | None = None) -> None:
-        """Take all steps, again while they help: one may help only after another."""
-        self._ranges.observe(self._model, self._reference, self._matches, self.fit.samples, self._threads)
+        """Take all steps, again while they help: one may help only after another.
+
+        Scaled channels change what all other steps can gain.  So all steps are taken twice, without and with them, and
+        the better result is kept.
+        """
+        self._observe()
         steps = {"weights from the float model": self._from_float, "ranges with a fault": self._faulty,
                  "a scale for each channel": self._by_channel, "ranges of activations": self._recalibrated,
-                 "biases by mean error": self._corrected}
+                 EQUALIZED: self._equalized, "biases by mean error": self._corrected}
+        start, number = self._state(), len(steps) * ROUNDS
+
+        def show(done: int) -> None:
+            if progress is not None:
+                progress(done, 2 * number)
+        self._rounds({name: step for name, step in steps.items() if name != EQUALIZED}, show)
+        plain = self._state()
+        self._restore(start)
+        self._rounds(steps, lambda done: show(number + done))
+        if self.held_value >= plain.held_value + EQUALIZED_DB and self._value > plain.value and not (
+                self.metric is not None and plain.metric is not None and self.metric.worse_than(plain.metric)):
+            return
+        refused = [step for step in self.steps if step.name == EQUALIZED][:1]
+        if refused and refused[0].kept:
+            refused = [replace(refused[0], gained_db=self.held_value - plain.held_value, kept=False,
+                               fitted_db=self._value - plain.value)]
+        self._restore(plain)
+        self.steps += refused
+
+    def _rounds(self, steps: Mapping[str, Callable[[], Iterator[Proposal]]], show: Callable[[int], object]) -> None:
+        """Take these steps, again while they help; if they shall scale channels, only after that has helped."""
+        reference = self.reference
         for number in range(ROUNDS):
             before = self.held_value
             for place, (name, step) in enumerate(steps.items()):
                 self._take(name, step(), number > 0)
-                if progress is not None:
-                    progress(number * len(steps) + place + 1, ROUNDS * len(steps))
+                show(number * len(steps) + place + 1)
+                if name == EQUALIZED and self.reference is reference:
+                    return
             if self.held_value < before + AGAIN_DB:
-                break
+                return
+
+    def _state(self) -> State:
+        return State(self.numbers, list(self.steps), self._value, self.held_value, self.metric, self.reference)
+
+    def _restore(self, state: State) -> None:
+        self.numbers, self.steps, self._value, self.held_value, self.metric, reference = state
+        self.steps = list(self.steps)
+        if reference is not self.reference:
+            self._adopt(reference)
+            self._observe()
 
     def _take(self, name: str, proposals: Iterator[Proposal], again: bool) -> None:
         """Keep the proposal that helps most on the held-out samples, if one does and helps on the others, too.
@@ -133,6 +167,9 @@ class Mender:
             self.enter(step)
         if step.kept:
             self.numbers = proposal.numbers
+            if proposal.reference is not None:
+                self._adopt(proposal.reference)
+                self._observe()
 
     def decide(self, step: Step, mended: Callable[[], Model]) -> None:
         """Keep a step that gains on all samples, unless its model, which `mended` makes, has a worse accuracy."""
@@ -149,46 +186,31 @@ class Mender:
             self.metric = step.metric
 
     def _helping(self, parts: Sequence[Numbers]) -> Proposal:
-        """The parts that help: all at once, or else those of either half."""
-        def tried(parts: Sequence[Numbers], base: Numbers, value: float) -> tuple[Numbers, float, int]:
-            numbers = base.merged(*parts)
-            found = self._fitted(numbers)
+        """The parts that help."""
+        chosen = self._chosen(parts, lambda chosen: self.numbers.merged(*chosen))
+        return Proposal(self.numbers.merged(*chosen) if chosen else self.numbers, len(chosen))
+
+    def _chosen(self, parts: Sequence[T], made: Callable[[list[T]], Numbers], least: int = 1) -> list[T]:
+        """The parts of which `made` makes better numbers: all at once, or else those of either half.
+
+        least: how many parts are not divided any more.
+        """
+        def tried(parts: Sequence[T], base: list[T], value: float) -> tuple[list[T], float]:
+            chosen = [*base, *parts]
+            found = self._fitted(made(chosen))
             if found >= value + LEAST_DB:
-                return numbers, found, len(parts)
-            if len(parts) < 2:
-                return base, value, 0
-            base, value, one = tried(parts[:len(parts) // 2], base, value)
-            base, value, other = tried(parts[len(parts) // 2:], base, value)
-            return base, value, one + other
-        numbers, _, changed = tried(parts, self.numbers, self._value) if parts else (self.numbers, 0.0, 0)
-        return Proposal(numbers, changed)
-
-    def _counterparts(self) -> Iterator[tuple[int, tuple[Array, Array | None]]]:
-        """(node with weights, (the float model's weights, its bias)), where these have the same shapes."""
-        tensors, producer = self._other.tensors, {i: o for o in self._other.operators for i in o.outputs}
-
-        def counterpart(operator: Operator) -> Operator | None:
-            other = producer.get(self._matches.get(operator.outputs[0], -1))
-            if other is not None and other.name != operator.name:       # an activation that is fused here
-                other = producer.get(other.inputs[0])
-            return other if other is not None and other.name == operator.name else None
-        for node, (_, position, bias_position, _) in self._maker.nodes.items():
-            other, own = counterpart(self._graph.operators[node]), self._maker.weights(node)
-            if other is None or own is None or len(other.inputs) <= position:
-                continue
-            real, bias = dequantized(self._reference, tensors[other.inputs[position]]), self._maker.bias(node)
-            if real is None or real.shape != own.shape:
-                continue
-            if bias is not None:
-                index = other.inputs[bias_position] if len(other.inputs) > bias_position else -1
-                found = dequantized(self._reference, tensors[index]) if index >= 0 else np.zeros(bias.size)
-                bias = found.reshape(-1) if found is not None and found.size == bias.size else None
-            yield node, (real, bias)
+                return chosen, found
+            if len(parts) <= least:
+                return base, value
+            base, value = tried(parts[:len(parts) // 2], base, value)
+            return tried(parts[len(parts) // 2:], base, value)
+        return tried(parts, [], self._value)[0] if parts else []
 
     def _from_float(self) -> Iterator[Proposal]:
         """Weights and biases of the float model, where those of the file are not as good as rounding leaves them."""
         parts = []
-        for node, (real, bias) in self._reals.items():
+        for node, counterpart in self._reals.items():
+            real, bias = counterpart.weights, counterpart.bias
             own, axis, now = self._maker.weights(node), self._maker.nodes[node][3], self._maker.bias(node)
             assert own is not None and own.quantization is not None
             part = Numbers()
@@ -214,10 +236,44 @@ class Mender:
             assert tensor.quantization is not None
             if (tensor.quantization if known is None else known).scale.size > 1:
                 continue
-            real = self._reals[node][0] if node in self._reals else dequantized(self._model, tensor)
+            real = self._reals[node].weights if node in self._reals else dequantized(self._model, tensor)
             if real is not None:
                 parts.append(Numbers(weights={node: Weights.fitted(real, axis, "int8", True)}))
         yield self._helping(parts)
+
+    def _equalized(self) -> Iterator[Proposal]:
+        """Channels of activations scaled to like magnitudes, and the weights that write and read them likewise."""
+        equalizer = Equalizer(self._model, self.reference, self._matches, self._reals, self._ties)
+        tensors, few = [index for _, index in self._pairs], self.fit.samples[:CHECKED]
+        for method, scales in equalizer.scales(self.fit.samples, self._threads).items():
+            good = {k: scale for k, scale in scales.items() if np.ptp(scale)}
+            if not same(self.reference, equalizer.scaled(good), tensors, few, self._threads):
+                good = {k: scale for k, scale in good.items()
+                        if same(self.reference, equalizer.scaled({k: scale}), tensors, few, self._threads)}
+            if not good:
+                continue
+            ranges = Ranges(self._graph, self._ties)
+            ranges.observe(self._model, equalizer.scaled(good), self._matches,
+                           self.fit.samples, self._threads)
+
+            def made(chosen: list[int], scales: dict[int, Array] = scales, ranges: Ranges = ranges) -> Numbers:
+                grids = [Numbers(grids=dict.fromkeys(ranges.groups[key].tensors, ranges.grid(key, EQUALIZED_BY)))
+                         for key in ranges.groups if any(key in equalizer.groups[k].tensors for k in chosen)]
+                factors = equalizer.factors({k: scales[k] for k in chosen})
+                return self.numbers.merged(*grids, *(self._scaled(node, *both) for node, both in factors.items()))
+            chosen = self._chosen(list(good), made, 1 + len(good) // TOGETHER)
+            if chosen:
+                yield Proposal(made(chosen), len(chosen), method, equalizer.scaled({k: scales[k] for k in chosen}))
+
+    def _scaled(self, node: int, weights: Array, bias: Array) -> Numbers:
+        """A node's weights and bias times these factors."""
+        own, known, axis = self._maker.weights(node), self.numbers.weights.get(node), self._maker.nodes[node][3]
+        assert own is not None and own.quantization is not None
+        real = self._reals[node].weights if known is None else known.values
+        many = (own.quantization if known is None else known).scale.size > 1
+        found = Numbers(weights={node: Weights.fitted(real * weights, axis, own.dtype, many)})
+        now = self.numbers.biases.get(node, self._maker.bias(node))
+        return found if now is None else found.merged(Numbers(biases={node: now.reshape(-1) * bias}))
 
     def _grid(self, key: int, grid: tuple[float, int]) -> Numbers:
         """A grid for tied tensors, with the constants among them."""
@@ -278,7 +334,7 @@ class Mender:
             if bias is not None and index in self._matches and Grid.of(self._graph.tensors[index]) is not None:
                 nodes[node] = index, bias.reshape(-1)
         if nodes and not self._means:
-            self._means = self._averages(self._reference, [self._matches[index] for index, _ in nodes.values()])
+            self._means = self._averages(self.reference, [self._matches[index] for index, _ in nodes.values()])
         numbers, value, changed = self.numbers, self._value, 0
         for node, (index, bias) in nodes.items():
             means = self.journal.array(f"means of {index} {numbers.digest()}",
@@ -314,51 +370,6 @@ class Mender:
     def written(self) -> bytes:
         """The file with the numbers that were kept."""
         return self._maker.written(self.numbers)
-
-
-class _Ranges:
-    """What is known of the grids that can change.  groups: {first tensor: its Tied}."""
-
-    def __init__(self, graph: Any, ties: Sequence[Tied]) -> None:
-        self._tensors = graph.tensors
-        self.groups = {group.tensors[0]: group for group in ties if not group.fixed}
-        self._seen: dict[int, Observed] = {}
-        self._fits: dict[tuple[int, str], tuple[float, int]] = {}
-
-    def observe(self, model: Model, reference: Model, matches: Mapping[int, int], samples: Sequence[Sequence[Array]],
-                threads: int) -> None:
-        """See what the float model's tensors take; groups without any are left out."""
-        wanted = {key: [matches[i] for i in group.tensors if i in matches] for key, group in self.groups.items()}
-        wanted = {key: others for key, others in wanted.items() if others}
-        self.groups = {key: self.groups[key] for key in wanted}
-        constants = {key: [values for i in group.tensors if self._tensors[i].data is not None
-                           for values in [dequantized(model, self._tensors[i])] if values is not None]
-                     for key, group in self.groups.items()}
-        self._seen = observed(reference, wanted, samples, threads, constants)
-
-    def present(self, numbers: Numbers) -> dict[int, tuple[float, int]]:
-        """{group: its grid}, of the numbers or the file."""
-        found = {}
-        for key in self.groups:
-            grid = Grid.of(self._tensors[key])
-            assert grid is not None
-            found[key] = numbers.grids.get(key, (grid.step, grid.zero_point))
-        return found
-
-    def grid(self, key: int, method: str) -> tuple[float, int]:
-        """The grid that a method gives to a group."""
-        if (key, method) not in self._fits:
-            self._fits[key, method] = self._seen[key].grid(method, self._tensors[key].dtype)
-        return self._fits[key, method]
-
-    def noise(self, key: int, grid: tuple[float, int]) -> float:
-        """The mean squared error of a group's values on a grid."""
-        return self._seen[key].noise(grid, self._tensors[key].dtype)
-
-    def promise(self, key: int, grid: tuple[float, int]) -> float:
-        """The part of a group's noise that the best range leaves: the less, the more another one may help."""
-        noise = self.noise(key, grid)
-        return min(self.noise(key, self.grid(key, method)) for method in METHODS) / noise if noise else 1.0
 
 
 def _squares(values: Array) -> float:

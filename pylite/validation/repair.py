@@ -18,11 +18,12 @@ from pylite.runtime.model import Model
 from pylite.validation.accuracy_report import counted, finite
 from pylite.validation.data import Samples, source_of
 from pylite.validation.floating import keep_in_float
-from pylite.validation.mending import Mender, Step
+from pylite.validation.mending import Mender
 from pylite.validation.printed import Printed
 from pylite.validation.resuming import Journal
 from pylite.validation.scoring import Settings, scored
 from pylite.validation.sources import Source
+from pylite.validation.steps import Step
 from pylite.validation.widening import quantized, widened
 
 if TYPE_CHECKING:
@@ -107,9 +108,9 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     """Repair a quantized model: the same graph with less error against its float reference; returns a Repair.
 
     Weights and biases are taken from the float model, weights get a scale for each channel where the op allows it,
-    ranges are calibrated anew, and biases are corrected by the mean error of each channel.  Every second sample decides
-    whether a step is kept; steps are chosen on the others.  Inputs keep their scale and zero point.  The same arguments
-    give the same file.
+    ranges are calibrated anew, channels are scaled across layers where that helps, and biases are corrected by the mean
+    error of each channel.  Every second sample decides whether a step is kept; steps are chosen on the others.  Inputs
+    keep their scale and zero point.  The same arguments give the same file.
 
     samples: use the first N samples (default: SAMPLES, spread evenly over the data).
     allow_float: as the last step, run nodes in float: the smallest set that brings the SQNR to `target` (in decibels),
@@ -146,7 +147,7 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
         before = mender.metric
         mender.run(progress)
         contents, in_float = mender.written(), list[int]()
-        found_in_float = keep_in_float(mender, other, target, progress) if allow_float else None
+        found_in_float = keep_in_float(mender, mender.reference, target, progress) if allow_float else None
         if found_in_float is not None:
             step, contents, in_float = found_in_float
             mender.enter(step)

@@ -1,0 +1,169 @@
+"""Channels of activations scaled to like magnitudes, and the weights of neighbouring nodes by the inverse.
+
+The float model computes the same with the scaled weights, but one scale for all channels of an activation loses less.
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite.ir.graph import replace
+from pylite.runtime.model import Model
+from pylite.validation.calibration import Activations
+from pylite.validation.channels import INPUT_AXES, Group, shared
+from pylite.validation.weights import LAYOUTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite.validation.counterparts import Counterpart
+    from pylite.validation.ties import Tied
+
+    Array = NDArray[Any]
+    Scales = Mapping[int, Array]        # {number of a group: what its channels are divided by}
+
+# Activations get like magnitudes at the cost of the weights that read them, or weights of writers and of readers do.
+# Activations get only half of the way, since all channels would leave their ranges where only the largest do.
+METHODS = ACTIVATIONS, WEIGHTS = "activations", "weights"
+CAP = 6.0                   # of RELU6
+LIMIT = 1e4                 # of scales
+SAME = 1e-4                 # relative error of float models that compute the same
+
+
+class Equalizer:
+    """Scales channels of a quantized model and of its reference.  groups: of nodes that share channels.
+
+    counterparts: {node: its Counterpart}; ties: which tensors of the model share a grid
+    """
+
+    def __init__(self, model: Model, reference: Model, matches: Mapping[int, int],
+                 counterparts: Mapping[int, Counterpart], ties: Sequence[Tied]) -> None:
+        self._reference, self._matches, self._counterparts = reference, matches, counterparts
+        self._graph = model.graph.subgraphs[0]
+        free = [set(group.tensors) for group in ties if not group.fixed]
+        self.groups = [group for group in shared(model, self._able()) if self._fits(group, free)]
+
+    def _able(self) -> set[int]:
+        """Nodes whose constants in the reference nothing else reads."""
+        graph = self._reference.graph.subgraphs[0]
+        reads = [i for o in graph.operators for i in o.inputs] + list(graph.outputs)
+        found = set()
+        for node, other in self._counterparts.items():
+            constants = [other.operator.inputs[k] for k in LAYOUTS[other.operator.name][1:3]
+                         if k < len(other.operator.inputs) and other.operator.inputs[k] >= 0]
+            own, bias = self._graph.operators[node].inputs, LAYOUTS[other.operator.name][2]
+            fed = len(own) > bias and own[bias] >= 0
+            biased = other.bias is not None
+            if biased == (fed or len(constants) > 1) and all(
+                    reads.count(i) == 1 and graph.tensors[i].dtype == "float32" for i in constants):
+                found.add(node)
+        return found
+
+    def _fits(self, group: Group, free: Sequence[set[int]]) -> bool:
+        """May the grids of all tensors change, and are their values known?"""
+        mine = set(group.tensors)
+        whole = set().union(*(tensors for tensors in free if tensors <= mine))
+        return whole == mine and all(i in self._matches for i in mine)
+
+    def scales(self, samples: Sequence[Sequence[Array]], threads: int) -> dict[str, dict[int, Array]]:
+        """{method: {number of a group: its scales}} for the values that the reference's activations take."""
+        seen = self._magnitudes(samples, threads)
+        return {method: {k: self._scale(group, seen[k], method) for k, group in enumerate(self.groups)}
+                for method in METHODS}
+
+    def _magnitudes(self, samples: Sequence[Sequence[Array]], threads: int) -> list[Array]:
+        """The largest magnitude of each channel of each group."""
+        found = [np.zeros(group.channels) for group in self.groups]
+        wanted = [self._matches[i] for group in self.groups for i in group.tensors]
+        activations = Activations(self._reference, wanted, threads)
+        for inputs in samples:
+            activations.run(inputs)
+            for group, largest in zip(self.groups, found, strict=True):
+                for index, labels in group.tensors.items():
+                    values = np.abs(activations.array(self._matches[index]))
+                    np.maximum.at(largest, labels.reshape(-1), np.nan_to_num(values.reshape(-1), posinf=0.0))
+        return found
+
+    def _scale(self, group: Group, seen: Array, method: str) -> Array:
+        read = self._largest(group, group.readers, True)
+        written = seen if method == ACTIVATIONS else self._largest(group, group.writers, False)
+        scale = np.sqrt(_ratio(written, read))
+        scale = np.where((scale > 0) & (seen > 0), scale, 0)
+        top = scale.max(initial=0)
+        scale = np.where(scale > 0, np.clip(scale / top if top else scale, 1 / LIMIT, 1.0), 1.0)
+        # What is stored stays below the cap, so that RELU6 stops what has not been seen, as a range does.
+        return np.minimum(np.maximum(scale, seen / CAP), 1.0) if group.capped else scale
+
+    def _largest(self, group: Group, nodes: Mapping[int, Array], inputs: bool) -> Array:
+        """The largest weight of each channel; of inputs, beside the others that the same output reads."""
+        found = np.zeros(group.channels)
+        for node, labels in nodes.items():
+            name, weights = self._graph.operators[node].name, np.abs(self._counterparts[node].weights)
+            if inputs and name != "DEPTHWISE_CONV_2D":
+                output = LAYOUTS[name][3]
+                top = weights.max(tuple(a for a in range(weights.ndim) if a != output), keepdims=True, initial=0)
+                weights = weights / np.where(top > 0, top, 1)
+            axis = INPUT_AXES[name] if inputs else LAYOUTS[name][3]
+            np.maximum.at(found, labels, np.moveaxis(weights, axis, 0).reshape(weights.shape[axis], -1).max(1))
+        return found
+
+    def factors(self, chosen: Scales) -> dict[int, tuple[Array, Array]]:
+        """{node: (what its weights are multiplied by, what its bias is)}"""
+        found: dict[int, tuple[Array, Array]] = {}
+        for number, scale in chosen.items():
+            group = self.groups[number]
+            for node, labels in group.writers.items():
+                weights, bias = found.get(node, (np.ones(1), np.ones(1)))
+                axis = LAYOUTS[self._graph.operators[node].name][3]
+                found[node] = weights * self._along(node, axis, 1 / scale[labels]), bias / scale[labels]
+            for node, labels in group.readers.items():
+                weights, bias = found.get(node, (np.ones(1), np.ones(1)))
+                axis = INPUT_AXES[self._graph.operators[node].name]
+                found[node] = weights * self._along(node, axis, scale[labels]), bias
+        return found
+
+    def _along(self, node: int, axis: int, factor: Array) -> Array:
+        return factor.reshape([-1 if a == axis else 1 for a in range(self._counterparts[node].weights.ndim)])
+
+    def scaled(self, chosen: Scales) -> Model:
+        """The reference with scaled channels, which computes the same."""
+        graph = self._reference.graph.subgraphs[0]
+        tensors = list(graph.tensors)
+        for node, (weights, bias) in self.factors(chosen).items():
+            other = self._counterparts[node]
+            _, position, bias_position, _ = LAYOUTS[other.operator.name]
+            _store(tensors, other.operator.inputs[position], other.weights * weights)
+            index = other.operator.inputs[bias_position] if bias_position < len(other.operator.inputs) else -1
+            if index >= 0 and other.bias is not None:
+                _store(tensors, index, other.bias * bias)
+        others = self._reference.graph.subgraphs[1:]
+        return Model(self._reference.graph.contents, replace(self._reference.graph, subgraphs=(
+            replace(graph, tensors=tuple(tensors)), *others)))
+
+
+def same(model: Model, other: Model, tensors: Sequence[int], samples: Sequence[Sequence[Array]], threads: int) -> bool:
+    """Do two float models compute the same tensors?"""
+    runs = [Activations(m, tensors, threads) for m in (model, other)]
+    for inputs in samples:
+        for run in runs:
+            run.run(inputs)
+        for index in tensors:
+            one, two = (run.array(index).astype(np.float64) for run in runs)
+            if not np.abs(one - two).max(initial=0) <= SAME * np.abs(one).max(initial=0):
+                return False
+    return True
+
+
+def _ratio(one: Array, other: Array) -> Array:
+    """A quotient; 0 where it is not known."""
+    return np.divide(one, other, out=np.zeros(one.shape), where=other > 0)
+
+
+def _store(tensors: list[Any], index: int, values: Array) -> None:
+    data = np.ascontiguousarray(values, np.float32).reshape(-1).view(np.uint8)
+    data.flags.writeable = False
+    tensors[index] = replace(tensors[index], data=data, buffer=0, external=None, sparsity=None)

@@ -1,0 +1,65 @@
+"""The grids of a quantized model that can change, and their noise on the values that the float model takes."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pylite.validation.calibration import METHODS, Observed, observed
+from pylite.validation.statistics import Grid
+from pylite.validation.widening import dequantized
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite.runtime.model import Model
+    from pylite.validation.requantizing import Numbers
+    from pylite.validation.ties import Tied
+
+    Array = NDArray[Any]
+
+
+class Ranges:
+    """What is known of the grids that can change.  groups: {first tensor: its Tied}."""
+
+    def __init__(self, graph: Any, ties: Sequence[Tied]) -> None:
+        self._tensors = graph.tensors
+        self.groups = {group.tensors[0]: group for group in ties if not group.fixed}
+        self._seen: dict[int, Observed] = {}
+        self._fits: dict[tuple[int, str], tuple[float, int]] = {}
+
+    def observe(self, model: Model, reference: Model, matches: Mapping[int, int], samples: Sequence[Sequence[Array]],
+                threads: int) -> None:
+        """See what the float model's tensors take; groups without any are left out."""
+        wanted = {key: [matches[i] for i in group.tensors if i in matches] for key, group in self.groups.items()}
+        wanted = {key: others for key, others in wanted.items() if others}
+        self.groups = {key: self.groups[key] for key in wanted}
+        constants = {key: [values for i in group.tensors if self._tensors[i].data is not None
+                           for values in [dequantized(model, self._tensors[i])] if values is not None]
+                     for key, group in self.groups.items()}
+        self._seen = observed(reference, wanted, samples, threads, constants)
+
+    def present(self, numbers: Numbers) -> dict[int, tuple[float, int]]:
+        """{group: its grid}, of the numbers or the file."""
+        found = {}
+        for key in self.groups:
+            grid = Grid.of(self._tensors[key])
+            assert grid is not None
+            found[key] = numbers.grids.get(key, (grid.step, grid.zero_point))
+        return found
+
+    def grid(self, key: int, method: str) -> tuple[float, int]:
+        """The grid that a method gives to a group."""
+        if (key, method) not in self._fits:
+            self._fits[key, method] = self._seen[key].grid(method, self._tensors[key].dtype)
+        return self._fits[key, method]
+
+    def noise(self, key: int, grid: tuple[float, int]) -> float:
+        """The mean squared error of a group's values on a grid."""
+        return self._seen[key].noise(grid, self._tensors[key].dtype)
+
+    def promise(self, key: int, grid: tuple[float, int]) -> float:
+        """The part of a group's noise that the best range leaves: the less, the more another one may help."""
+        noise = self.noise(key, grid)
+        return min(self.noise(key, self.grid(key, method)) for method in METHODS) / noise if noise else 1.0
