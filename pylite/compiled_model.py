@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pylite import errors
 from pylite.accelerator_options import GpuOptions, IntelOpenVinoOptions, QualcommOptions
-from pylite.cpu_options import CpuKernelMode, CpuOptions
+from pylite.cpu_options import FORCE_FP16, CpuKernelMode, CpuOptions
 from pylite.environment import Environment, EnvironmentOptions
 from pylite.hardware_accelerator import HardwareAccelerator
 from pylite.interpreter import Interpreter
@@ -104,11 +104,12 @@ class CompiledModel:
         if mode > max(CpuKernelMode):
             known = ", ".join(f"{m.name} ({m.value})" for m in CpuKernelMode)
             raise errors.AcceleratorError(f"there is no CPU kernel mode {mode}; the modes are {known}")
+        precision = "prefer_float16" if operator.index(cpu.xnnpack_flags or 0) & FORCE_FP16 else None
         content = next(iter(source.values()))
         if not isinstance(content, os.PathLike) and not len(content):
             raise errors.CompiledModelError(f"Failed to load model: {next(iter(source))} is empty")
         try:
-            interpreter = Interpreter(**source, num_threads=max(1, threads))
+            interpreter = Interpreter(**source, num_threads=max(1, threads), precision=precision)
         except errors.ModelError as error:
             raise errors.CompiledModelError(f"Failed to load model: {error}") from error
         return cls(interpreter, environment, accelerated and mode <= CpuKernelMode.DELEGATE)

@@ -8,13 +8,17 @@ from pylite.cpu_kernel_mode import CpuKernelMode
 __all__ = ["CpuKernelMode", "CpuOptions"]
 
 
+FORCE_FP16 = 4      # in xnnpack_flags: TFLITE_XNNPACK_DELEGATE_FLAG_FORCE_FP16
+
+
 @dataclasses.dataclass
 class CpuOptions:
     """Options for the CPU.
 
     num_threads: threads for one run; 1 where it is 0 or less.
     kernel_mode: a CpuKernelMode; results are the same with each.
-    The others are XNNPACK's and have no effect.
+    xnnpack_flags: XNNPACK's; FORCE_FP16 (4) computes float32 products in float16 where the CPU does so, as
+    Interpreter(precision="prefer_float16"); the other flags have no effect, nor have the other options.
     """
     num_threads: int = 0
     kernel_mode: CpuKernelMode | None = None

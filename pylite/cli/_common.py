@@ -129,3 +129,18 @@ def resize(interpreter, shapes):
         if name not in details:
             raise UsageError(f"no input is called {name!r}; the model has {', '.join(map(repr, details))}")
         interpreter.resize_tensor_input(details[name]["index"], shape)
+
+
+def add_precision(parser):
+    """The option --precision of commands that run one model."""
+    parser.add_argument("--precision", type=_precision, metavar="TYPE",
+                        help="of a float model's products: float32, float16 where the CPU has it, prefer_float16, or "
+                             "emulate_float16 (default: what the model allows)")
+
+
+def _precision(text):
+    from pylite.tflite import arguments
+    try:
+        return arguments.precision(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

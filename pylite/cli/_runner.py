@@ -21,7 +21,7 @@ class Runner:
         self.args = args
         given = [read(args.labels)] if args.labels else []
         self.interpreter = Interpreter(self.path, num_threads=args.threads, experimental_delegates=_plugins.load(args),
-                                       cache_dir=default_folder())
+                                       cache_dir=default_folder(), precision=args.precision)
         self.model = self.interpreter._model
         self.head = yolo.head_of(self.model)
         self.detector = _detector(self.interpreter, self.head, args)
@@ -216,7 +216,7 @@ def _detector(interpreter, head, args):
     from pylite.tasks import FaceDetector, ObjectDetector
     from pylite.tasks.detection import finds_faces
     options = {"score_threshold": args.threshold, "max_results": args.top, "mean": args.mean, "std": args.std,
-               "num_threads": args.threads}
+               "num_threads": args.threads, "precision": args.precision}
     if head is not None and head.task != "classify":
         return ObjectDetector(interpreter._model, labels=args.labels, **options,
                               experimental_delegates=_plugins.load(args))

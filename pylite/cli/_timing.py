@@ -21,7 +21,7 @@ UNSTEADY = 0.1          # a spread, or a slow-down, above which times are unreli
 PARTS = 8               # of a measurement, whose differences are its noise
 
 
-def started(path, threads, shapes, seed, delegates):
+def started(path, threads, shapes, seed, delegates, precision=None):
     """(Interpreter with random contents in its inputs, {"load", "allocate", "first": seconds}, doubts)
 
     Where random contents are outside what the model takes, such as the numbers of words, the inputs are zeros, and
@@ -30,7 +30,8 @@ def started(path, threads, shapes, seed, delegates):
     """
     clock = time.perf_counter
     begin = clock()
-    interpreter = Interpreter(model=Model(path), num_threads=threads, experimental_delegates=delegates)
+    interpreter = Interpreter(model=Model(path), num_threads=threads, experimental_delegates=delegates,
+                              precision=precision)
     loaded = clock()
     if interpreter._main.tables:
         interpreter._main.tables.host.add_profiler()        # for what plug-ins report of their own parts

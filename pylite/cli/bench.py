@@ -30,6 +30,7 @@ def configure(parser):
                         help="a .tflite file, the name of a bundled model, or a report (.json) for --against")
     parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
                         help="number of threads for invoke() (default: 1)")
+    _common.add_precision(parser)
     parser.add_argument("--seconds", type=duration, default=2.0, metavar="S", help="how long to measure (default: 2)")
     parser.add_argument("--shape", action="append", default=[], metavar="INPUT=N,N,...",
                         help="resize an input before measuring")
@@ -81,7 +82,7 @@ def _measured(args):
         _outputs.check_writable(args.trace)     # before the measurement
     before = _board.state()
     interpreter, start, doubts = _timing.started(path, args.threads, _common.shapes(args.shape), args.seed,
-                                                 _plugins.load(args))
+                                                 _plugins.load(args), args.precision)
     memory = _timing.memory(interpreter)        # before measured() fills memory with times
     times, nodes, rest = _timing.measured(interpreter, args.seconds)
     doubts += [*_board.doubts(before, _board.state(), args.threads), *_timing.unsteady(times)]

@@ -32,6 +32,7 @@ def configure(parser):
                         help="files, folders, or patterns such as 'photos/*.jpg'; the model runs once for each file")
     parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
                         help="number of threads for invoke() (default: 1)")
+    _common.add_precision(parser)
     _plugins.add(parser)
     inputs = parser.add_argument_group("inputs")
     inputs.add_argument("--input", "-i", action="append", default=[], metavar="[NAME=]FILE|TEXT",

@@ -67,8 +67,9 @@ class AudioClassifier(Task):
                  score_threshold: float | None = None, category_allowlist: Iterable[str] = (),
                  category_denylist: Iterable[str] = (), display_names_locale: str | None = None,
                  labels: Labels | None = None, num_threads: int = 1,
-                 experimental_delegates: Sequence[Any] | None = None) -> None:
-        super().__init__(model, num_threads=num_threads, experimental_delegates=experimental_delegates)
+                 experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
+        super().__init__(model, num_threads=num_threads, experimental_delegates=experimental_delegates,
+                         precision=precision)
         details = self.interpreter.get_input_details()
         shape = [int(size) for size in details[0]["shape"]]
         if len(details) != 1 or sum(size != 1 for size in shape) != 1:

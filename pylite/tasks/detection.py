@@ -41,9 +41,10 @@ class ObjectDetector(ImageTask):
                  category_allowlist: Iterable[str] = (), category_denylist: Iterable[str] = (),
                  display_names_locale: str | None = None, labels: Labels | None = None,
                  iou_threshold: float = OVERLAP, mean: Numbers | None = None, std: Numbers | None = None,
-                 num_threads: int = 1, experimental_delegates: Sequence[Any] | None = None) -> None:
+                 num_threads: int = 1, experimental_delegates: Sequence[Any] | None = None,
+                 precision: str | None = None) -> None:
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
-                         experimental_delegates=experimental_delegates)
+                         experimental_delegates=experimental_delegates, precision=precision)
         if not 0 <= iou_threshold <= 1:
             raise ValueError(f"iou_threshold is {iou_threshold}; expected 0 to 1")
         self._overlap = iou_threshold
@@ -155,9 +156,10 @@ class FaceDetector(ImageTask):
 
     def __init__(self, model: ModelSource, *, score_threshold: float = 0.5, iou_threshold: float = 0.3,
                  max_results: int | None = None, mean: Numbers | None = None, std: Numbers | None = None,
-                 num_threads: int = 1, experimental_delegates: Sequence[Any] | None = None) -> None:
+                 num_threads: int = 1, experimental_delegates: Sequence[Any] | None = None,
+                 precision: str | None = None) -> None:
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
-                         experimental_delegates=experimental_delegates)
+                         experimental_delegates=experimental_delegates, precision=precision)
         check_threshold(score_threshold)
         if not 0 <= iou_threshold <= 1:
             raise ValueError(f"iou_threshold is {iou_threshold}; expected 0 to 1")

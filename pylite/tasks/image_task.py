@@ -60,8 +60,10 @@ class ImageTask(Task):
     """
 
     def __init__(self, model: ModelSource, *, mean: Numbers | None = None, std: Numbers | None = None,
-                 num_threads: int = 1, experimental_delegates: Sequence[Any] | None = None) -> None:
-        super().__init__(model, num_threads=num_threads, experimental_delegates=experimental_delegates)
+                 num_threads: int = 1, experimental_delegates: Sequence[Any] | None = None,
+                 precision: str | None = None) -> None:
+        super().__init__(model, num_threads=num_threads, experimental_delegates=experimental_delegates,
+                         precision=precision)
         details = self.interpreter.get_input_details()
         if len(details) != 1:
             raise ModelError(f"the model has {len(details)} inputs; this task needs a model with one input, the "

@@ -47,6 +47,7 @@ ARGUMENTS = {       # of tasks; their docstrings list those that they take
     "quantize": "return int8 vectors, with 127 for 1 of the normalized vector",
     "num_threads": "threads of one run",
     "experimental_delegates": "delegates, as the Interpreter takes them",
+    "precision": 'of float models, as the Interpreter takes it, such as "prefer_float16"',
 }
 
 
@@ -55,12 +56,13 @@ class Task:
 
     model: a pylite.Model, to share it, or what makes one: a path, the name of a bundled model such as "digits", or a
     file's bytes, whose plan is kept in the user's cache folder (PYLITE_CACHE_DIR names another one, or "" for none);
-    num_threads: of one run; experimental_delegates: as the Interpreter takes them.
+    num_threads: of one run; experimental_delegates, precision: as the Interpreter takes them.
     """
 
     def __init__(self, model: ModelSource, *, num_threads: int = 1,
-                 experimental_delegates: Sequence[Any] | None = None) -> None:
-        options: Any = {"num_threads": num_threads, "experimental_delegates": experimental_delegates}
+                 experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
+        options: Any = {"num_threads": num_threads, "experimental_delegates": experimental_delegates,
+                        "precision": precision}
         if isinstance(model, Model):
             options["model"] = model
         else:

@@ -76,8 +76,9 @@ class TextTask(Task):
 
     def __init__(self, model: ModelSource, *, vocabulary: Sequence[str] | str | os.PathLike[str] | None = None,
                  lower_case: bool = True, num_threads: int = 1,
-                 experimental_delegates: Sequence[Any] | None = None) -> None:
-        super().__init__(model, num_threads=num_threads, experimental_delegates=experimental_delegates)
+                 experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
+        super().__init__(model, num_threads=num_threads, experimental_delegates=experimental_delegates,
+                         precision=precision)
         details = self.interpreter.get_input_details()
         self._text = len(details) == 1 and np.dtype(details[0]["dtype"]).kind in "OS"
         if self._text:
@@ -132,9 +133,10 @@ class TextEmbedder(TextTask):
 
     def __init__(self, model: ModelSource, *, l2_normalize: bool = False, quantize: bool = False,
                  vocabulary: Sequence[str] | str | os.PathLike[str] | None = None, lower_case: bool = True,
-                 num_threads: int = 1, experimental_delegates: Sequence[Any] | None = None) -> None:
+                 num_threads: int = 1, experimental_delegates: Sequence[Any] | None = None,
+                 precision: str | None = None) -> None:
         super().__init__(model, vocabulary=vocabulary, lower_case=lower_case, num_threads=num_threads,
-                         experimental_delegates=experimental_delegates)
+                         experimental_delegates=experimental_delegates, precision=precision)
         self._normalized, self._quantized = l2_normalize, quantize
 
     def embed(self, text: str) -> Embedding:
@@ -152,9 +154,10 @@ class TextClassifier(TextTask):
                  category_allowlist: Iterable[str] = (), category_denylist: Iterable[str] = (),
                  display_names_locale: str | None = None, labels: Labels | None = None,
                  vocabulary: Sequence[str] | str | os.PathLike[str] | None = None, lower_case: bool = True,
-                 num_threads: int = 1, experimental_delegates: Sequence[Any] | None = None) -> None:
+                 num_threads: int = 1, experimental_delegates: Sequence[Any] | None = None,
+                 precision: str | None = None) -> None:
         super().__init__(model, vocabulary=vocabulary, lower_case=lower_case, num_threads=num_threads,
-                         experimental_delegates=experimental_delegates)
+                         experimental_delegates=experimental_delegates, precision=precision)
         counts = [int(np.prod(detail["shape"])) for detail in self.interpreter.get_output_details()]
         self._heads = [ClassFilter(info, labels, max_results, score_threshold, category_allowlist, category_denylist,
                                    display_names_locale, count=count, probabilities=self._likely(position))

@@ -43,9 +43,9 @@ class ImageClassifier(ImageTask):
                  category_allowlist: Iterable[str] = (), category_denylist: Iterable[str] = (),
                  display_names_locale: str | None = None, labels: Labels | None = None, mean: Numbers | None = None,
                  std: Numbers | None = None, num_threads: int = 1,
-                 experimental_delegates: Sequence[Any] | None = None) -> None:
+                 experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
-                         experimental_delegates=experimental_delegates)
+                         experimental_delegates=experimental_delegates, precision=precision)
         if self._head is not None and self._head.task == "classify" and labels is None:
             labels = self._head.names
         self._heads = [
@@ -79,15 +79,16 @@ class ImageSegmenter(ImageTask):
 
     def __init__(self, model: ModelSource, *, labels: Labels | None = None, score_threshold: float | None = None,
                  mean: Numbers | None = None, std: Numbers | None = None, num_threads: int = 1,
-                 experimental_delegates: Sequence[Any] | None = None) -> None:
+                 experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
-                         experimental_delegates=experimental_delegates)
+                         experimental_delegates=experimental_delegates, precision=precision)
         check_threshold(score_threshold)
         info: TensorInfo = self._outputs[0]
         self._detector = None
         if self._head is not None and self._head.task == "segment":
             self._detector = ObjectDetector(model, labels=labels, score_threshold=score_threshold, mean=mean, std=std,
-                                            num_threads=num_threads, experimental_delegates=experimental_delegates)
+                                            num_threads=num_threads, experimental_delegates=experimental_delegates,
+                                            precision=precision)
             self._labels = self._head.names if labels is None else named(labels)
             return
         self._labels = info.labels.get("", {}) if labels is None else named(labels)
@@ -140,15 +141,15 @@ class PoseEstimator(ImageTask):
 
     def __init__(self, model: ModelSource, *, score_threshold: float = 0.0, mean: Numbers | None = None,
                  std: Numbers | None = None, num_threads: int = 1,
-                 experimental_delegates: Sequence[Any] | None = None) -> None:
+                 experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
-                         experimental_delegates=experimental_delegates)
+                         experimental_delegates=experimental_delegates, precision=precision)
         check_threshold(score_threshold)
         self._least = score_threshold
         self._detector = None
         if self._head is not None and self._head.task == "pose":
             self._detector = ObjectDetector(model, mean=mean, std=std, num_threads=num_threads,
-                                            experimental_delegates=experimental_delegates)
+                                            experimental_delegates=experimental_delegates, precision=precision)
         elif self._output_shapes()[0] != POSE:
             raise ModelError(f"the model's output has the shape {self._output_shapes()[0]}; expected [1, 1, 17, 3], as "
                              "MoveNet's, or a pose model with the metadata of Ultralytics")
@@ -178,9 +179,9 @@ class ImageEmbedder(ImageTask):
 
     def __init__(self, model: ModelSource, *, l2_normalize: bool = False, quantize: bool = False,
                  mean: Numbers | None = None, std: Numbers | None = None, num_threads: int = 1,
-                 experimental_delegates: Sequence[Any] | None = None) -> None:
+                 experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
-                         experimental_delegates=experimental_delegates)
+                         experimental_delegates=experimental_delegates, precision=precision)
         self._normalized, self._quantized = l2_normalize, quantize
 
     def embed(self, image: Any, channel_order: str = "RGB") -> Embedding:

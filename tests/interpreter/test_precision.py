@@ -4,9 +4,13 @@ import pytest
 
 import pylite
 from pylite._core import simd
+from pylite.cli import main
+from pylite.compiled_model import CompiledModel, CpuOptions, HardwareAccelerator, Options
+from pylite.cpu_options import FORCE_FP16
 from pylite.interpreter import Interpreter
 from pylite.runtime.planned_executor import PlannedExecutor
 from pylite.schema.builder import ModelBuilder
+from pylite.tasks import ImageEmbedder
 from tests.tools import plans
 from tests.tools.plans import run
 
@@ -171,3 +175,23 @@ def test_the_flag_of_a_model_allows_float16(monkeypatch, flag, computes):
 def test_other_values_are_refused(wrong):
     with pytest.raises(ValueError, match="precision must be one of 'float32', 'float16', 'prefer_float16', 'emulate_"):
         Interpreter(model_content=network(), precision=wrong)
+
+
+def test_tasks_compiled_models_and_commands_pass_it_on(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "model.tflite"
+    path.write_bytes(network())
+    assert ImageEmbedder(str(path), precision="emulate_float16").interpreter._main.half
+    assert not ImageEmbedder(str(path)).interpreter._main.half or simd.has_float16()
+    forced = Options(HardwareAccelerator.CPU, cpu_options=CpuOptions(xnnpack_flags=FORCE_FP16))
+    model = CompiledModel.from_file(str(path), options=forced)
+    assert model._interpreter._main.half == simd.has_float16()
+    given = []
+    monkeypatch.setattr("pylite.cli._runner.Interpreter", lambda *args, **options: given.append(options) or
+                        Interpreter(*args, **options))
+    assert main(["run", str(path), "--zeros", "--precision", "emulate_float16"]) == 0
+    assert given[0]["precision"] == "emulate_float16"
+    assert main(["bench", str(path), "--seconds", "0.01", "--precision", "float32"]) == 0
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main(["bench", str(path), "--precision", "float17"])
+    assert "precision must be one of 'float32'" in capsys.readouterr().err
