@@ -77,7 +77,7 @@ def test_operators_of_later_versions(beyond):
     assert load(m.build()).subgraphs[0].operators[0].name == enum("BuiltinOperator")[-2]
 
 
-@pytest.mark.parametrize(("dtype", "width"), [("int8", 1), ("int16", 2), ("float32", 4), ("int64", 8)])
+@pytest.mark.parametrize(("dtype", "width"), [("int8", 1), ("string", 1), ("int16", 2), ("float32", 4), ("int64", 8)])
 @pytest.mark.parametrize("excess", [0, 1])      # bytes beyond a whole element
 def test_constants_are_aligned(dtype, width, excess):
     memory = np.arange(64, dtype=np.uint8)
