@@ -141,6 +141,9 @@ class ShapedProgram(BoundProgram):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self, name)
 
+    def overwritten(self, index: int) -> bool:      # nothing overwrites an output, and `plan` takes time to create
+        return index not in self.origin[0].lowered.subgraph.outputs and super().overwritten(index)
+
     def value(self, index: int) -> "Value":
         return self.instance.thing(self.origin[0].lowered.values[index])
 

@@ -1,4 +1,5 @@
 """Checks the values and shapes that callers give to inputs; the common cases never get here (FastPath)."""
+import operator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -73,8 +74,13 @@ def checked_shape(tensor: "Tensor", subgraph: "Subgraph", current: "Shape", size
 
     current: the present shape; strict: see Interpreter.resize_tensor_input().
     """
-    if type(size) in {list, tuple} and all(type(n) is int and -2**31 <= n < 2**31 for n in size):
-        return _checked(tensor, subgraph, current, tuple(size), strict)     # ten times faster than what follows
+    if type(size) in {list, tuple}:
+        try:
+            shape = tuple([operator.index(n) for n in size])
+        except TypeError:       # floats, for example
+            shape = None
+        if shape is not None and (not shape or -2**31 <= min(shape) <= max(shape) < 2**31):
+            return _checked(tensor, subgraph, current, shape, strict)       # ten times faster than what follows
     sizes = np.asarray(size)
     if sizes.dtype.kind in "iuf" and not ((sizes == np.trunc(sizes)) & (sizes >= -2**31) & (sizes < 2**31)).all():
         raise ResizeError(f"input {tensor.index} ({tensor.name!r}) cannot have the shape {sizes.tolist()}: dimensions "
