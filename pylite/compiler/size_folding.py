@@ -10,6 +10,7 @@ from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.lowered import COPY
 from pylite.ir.values import Alias, Call, Value
 
+_SMALL = 64             # bytes of contents that are compared
 _LIMITS = {"int32": 2**31, "int64": 2**62}      # for int64 the limit of a tape, which is lower
 
 
@@ -103,8 +104,31 @@ def _computed(op, node, shapes):
     """The contents of the only output as a Computed."""
     if len(shapes) != 1:
         return None
-    compute = _copied if _only_copies(op, node) else _only
-    return [Computed(partial(compute, op, node), tuple([_contents(value) for value in node.inputs]))]
+    contents = tuple([_contents(value) for value in node.inputs])
+    known, key = _computed_before(contents), (op.name, node.outputs[0].dtype, repr(node.options), *map(_key, contents))
+    if key not in known:
+        compute = _copied if _only_copies(op, node) else _only
+        known[key] = Computed(partial(compute, op, node), contents)
+    return [known[key]]
+
+
+def _computed_before(contents):
+    """The Computed of the recording whose Dims are in `contents`, by key."""
+    for content in contents:
+        for item in content[1] if content is not None and type(content[1]) is tuple else ():
+            if type(item) is Dim:
+                return item.recording.computed
+    return {}
+
+
+def _key(content):
+    """A key that is equal for contents that are equal for all shapes."""
+    if content is None or type(content[1]) is Computed:
+        return None if content is None else id(content[1])
+    shape, data = content
+    if shape is not None:
+        return shape, tuple([("Dim", item.slot) if type(item) is Dim else item for item in data])
+    return (data.dtype.str, data.shape, data.tobytes()) if data.nbytes <= _SMALL else id(data)
 
 
 def _only_copies(op, node):

@@ -16,6 +16,7 @@ cdef class Recording:
     cdef readonly list instructions, values
     cdef readonly dict guards
     cdef dict slots
+    cdef readonly dict computed
     cdef public bint closed
     cdef Py_ssize_t slot(self, int operation, a, b) except -1
     cdef Py_ssize_t operand(self, number) except -1

@@ -50,6 +50,7 @@ class Dim:
 class Recording:
     values: list[int]
     guards: dict[int, int]
+    computed: dict[Any, Computed]
     closed: bool
     def add_input(self, value: int) -> Dim: ...
 

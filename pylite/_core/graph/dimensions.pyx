@@ -19,10 +19,11 @@ cdef class Recording:
     """The arithmetic on the dimensions of one lowering.
 
     instructions: [(operation, operand, operand)], one per slot; values: the slots' values for the current shapes;
-    guards: {slot: the value on which the calls depend}; closed: the recording accepts no further operation.
+    guards: {slot: the value on which the calls depend}; closed: the recording accepts no further operation; computed:
+    {key: Computed}, see compiler/size_folding.py.
     """
     def __init__(self):
-        self.instructions, self.values, self.guards, self.slots = [], [], {}, {}
+        self.instructions, self.values, self.guards, self.slots, self.computed = [], [], {}, {}, {}
 
     def add_input(self, value):
         """A Dim for the next input dimension.  value: its current size."""

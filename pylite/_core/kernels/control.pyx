@@ -53,8 +53,10 @@ cdef int add(Moves self, Bytes to, Bytes source) except -1 nogil:
 
 
 cdef void move(Moves self) noexcept nogil:
-    """Do all copies, in order."""
+    """Do all copies, in order.  None has none."""
     cdef Py_ssize_t i
+    if self is None:
+        return
     for i in range(self.count):
         memmove(self.moves[i].to, self.moves[i].source, self.moves[i].n)
 
@@ -98,6 +100,7 @@ cdef class Block(Caller):
         if count != callee.ends.count:
             raise ValueError(f"{count} arrays for {callee.ends.count} inputs and outputs")
         self.enter(callee)
+        self.before, self.after = Moves(callee.inputs), Moves(count - callee.inputs)
         for i in range(callee.inputs):
             add(self.before, ends[i], arrays[i])
         for i in range(callee.inputs, count):
@@ -107,7 +110,6 @@ cdef class Block(Caller):
     cdef int enter(self, Callee callee) except -1:
         """Run `callee`, without copies."""
         self.callee, self.program = callee, callee.program
-        self.before, self.after = Moves(callee.inputs), Moves(callee.ends.count - callee.inputs)
         self.fn = <kernel_fn>run_block
         return 0
 
@@ -213,9 +215,10 @@ cdef class While(Nested):
         if (count != 2 * n or body.ends.count != 2 * n or test.inputs != n or test.ends.count != n + 1
                 or tested[n].n != 1):
             raise ValueError(f"{count} arrays for a loop of {n} variables, whose condition has {test.inputs} inputs")
-        self.enter, self.leave, self.saved, self.back = Moves(n), Moves(n), Moves(n), Moves(n)
+        self.enter, self.leave, self.back = Moves(n), Moves(n), Moves(n)
         self.test, self.body, self.copies = Block.__new__(Block), Block.__new__(Block), []
         self.test.enter(test)
+        self.test.before = Moves(n)
         self.body.enter(body)
         self.blocks = self.test, self.body
         for i in range(n):
@@ -225,16 +228,18 @@ cdef class While(Nested):
             add(self.test.before, tested[i], x)
             if x.n > 0 and y.at != x.at:
                 if is_among(inputs, n, y):      # copy it before that input is overwritten
-                    y = self.copied(y)
+                    y = self.copied(y, n)
                 add(self.back, x, y)
         self.go_on = <const uint8_t *>tested[n].at
         self.fn = <kernel_fn>run_while
         return 0
 
-    cdef Bytes copied(self, Bytes y) except *:
-        """Memory to which each iteration copies the output `y`."""
+    cdef Bytes copied(self, Bytes y, Py_ssize_t room) except *:
+        """Memory to which each iteration copies the output `y`.  room: the most copies."""
         cdef bytearray memory = bytearray(y.n)
         cdef Bytes copy = Bytes(<char *>memory, y.n)
+        if self.saved is None:
+            self.saved = Moves(room)
         self.copies.append(memory)
         add(self.saved, copy, y)
         return copy

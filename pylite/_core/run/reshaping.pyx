@@ -108,6 +108,10 @@ cdef class CalledProgram:
         cdef list shapes = []
         for shape in self.shapes:
             shapes.append(filled(tape.numbers, shape))
+        if self.absent and not self.known_inputs:   # the shape of an input that is neither copied nor read may stay
+            before = self.executor.shapes
+            for position in self.absent:
+                shapes[position] = before[position]
         bound = self.prepared(shapes)
         if bound.boundary is not None:
             raise UnrecordableError("shapes depend on data")
