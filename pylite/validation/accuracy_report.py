@@ -24,7 +24,8 @@ POINTS = 100        # a metric's whole range in percentage points
 class Metric:
     """One measure of the model and of the reference (None without one), and what it is most likely to be elsewhere.
 
-    interval, reference_interval: of 95 % by `method` ("Wilson", "normal"), or None; better: "higher" or "lower"
+    interval, reference_interval: of 95 % by `method` ("Wilson", "normal", "bootstrap"), or None; better: "higher" or
+    "lower"
     """
     model: float | None
     reference: float | None = None

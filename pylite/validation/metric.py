@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     Function = Callable[..., Any]
 
 BETTER = "higher", "lower"
+RESAMPLES = 200     # for an interval, unless the function has an attribute `resamples`
+FEWEST = 20         # samples of which an interval is worth something
 CALL = "metric(outputs, labels) or metric(outputs, labels, reference)"
 
 
@@ -83,6 +85,10 @@ def _checked(function: Any, name: str) -> Function:
     better = getattr(function, "better", BETTER[0])
     if better not in BETTER:
         raise ComparisonError(f"metric {name!r}: its attribute `better` is {better!r}; it must be 'higher' or 'lower'")
+    resamples = getattr(function, "resamples", RESAMPLES)
+    if type(resamples) is not int or resamples < 0:
+        raise ComparisonError(f"metric {name!r}: its attribute `resamples` is {shortened(repr(resamples))}; it must be "
+                              "a whole number, 0 for no interval")
     if not callable(function):
         raise ComparisonError(f"metric {name!r}: is {shortened(repr(function))}, which cannot be called; it must be a "
                               f"function, {CALL}")
@@ -136,9 +142,33 @@ class Own(Task):
         labels = _together(tally.kept("label")) if self.facts["labelled"] else None
         values = self.each(lambda side: self._value(side, outputs, labels))
         better = getattr(self._function, "better", BETTER[0])
-        found = self.accuracy(tally, samples, {self.main: Metric.of(list(values.values()), better=better)})
+        intervals = self._intervals(outputs, labels)
+        method = "bootstrap" if any(ends is not None for ends in intervals) else None
+        found = self.accuracy(tally, samples,
+                              {self.main: Metric.of(list(values.values()), intervals, method, better=better)})
         found.mcnemar = None        # which takes samples that are right or wrong
         return found
+
+    def _intervals(self, outputs: dict[str, list[Any]], labels: Any) -> list[tuple[float, float] | None]:
+        """The interval of 95 % of each side: percentiles of the metric of samples that are drawn with replacement.
+
+        Both sides get the same draws, and each run draws the same.  None without enough samples, or where the function
+        fails on some of the draws, for example because a class is missing.
+        """
+        count = len(outputs["model"][0]) if outputs["model"] else 0
+        resamples = getattr(self._function, "resamples", RESAMPLES)
+        found: dict[str, list[float]] = {side: [] for side in self.sides}
+        if resamples and count >= FEWEST:
+            rng = np.random.default_rng(0)
+            try:
+                for _ in range(resamples):
+                    rows = rng.integers(count, size=count)
+                    drawn = {side: [_rows(array, rows) for array in arrays] for side, arrays in outputs.items()}
+                    for side in self.sides:
+                        found[side].append(self._value(side, drawn, _rows(labels, rows)))
+            except ComparisonError:
+                found = {}
+        return list(self.each(lambda side: _percentiles(found.get(side))).values())
 
     def _value(self, side: str, outputs: dict[str, list[Any]], labels: Any) -> float:
         """What the function makes of the outputs of one side.  ComparisonError where that is no finite number."""
@@ -165,6 +195,20 @@ def _together(arrays: Sequence[Array]) -> Any:
     """One array with a first axis of samples; a list where their shapes differ."""
     same = len({array.shape for array in arrays}) == 1
     return np.stack(arrays) if same else list(arrays)
+
+
+def _rows(arrays: Any, rows: Array) -> Any:
+    """The samples `rows` of an array, or of a list of arrays; None stays."""
+    if arrays is None or isinstance(arrays, np.ndarray):
+        return arrays if arrays is None else arrays[rows]
+    return [arrays[row] for row in rows]
+
+
+def _percentiles(values: list[float] | None) -> tuple[float, float] | None:
+    if not values:
+        return None
+    low, high = np.quantile(values, (0.025, 0.975))
+    return float(low), float(high)
 
 
 def _shapes(outputs: Sequence[Any]) -> str:

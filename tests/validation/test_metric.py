@@ -167,6 +167,53 @@ def test_labels_are_numbered_where_names_are_known(here):
     assert [array.shape for array in seen[-1]] == [(number % 3, 7) for number in range(8)]
 
 
+def identity(folder, count=60):
+    """(model that returns its input of 3 numbers, samples with labels): files in `folder`, and the samples."""
+    (folder / "f.tflite").write_bytes(small_models.reshape(shape=(1, 3), to=(1, 3)))
+    data = np.random.default_rng(5).normal(1, 2, (count, 3)).astype(np.float32)
+    np.savez(folder / "d.npz", data, labels=np.arange(count) % 2)
+    return folder / "f.tflite", folder / "d.npz", data
+
+
+def test_an_interval_is_that_of_the_mean(tmp_path):
+    """By the normal distribution, for a metric that is a mean; every run draws the same, for both models."""
+    model, samples, data = identity(tmp_path)
+
+    def mean(outputs, labels):
+        assert len(labels) == len(outputs[0]) == 60
+        return outputs[0][:, 0].mean()
+    found = validation.accuracy(model, samples, model, metric=mean)
+    metric = found.metrics[found.main]
+    half = 1.96 * data[:, 0].std() / np.sqrt(60)
+    np.testing.assert_allclose(metric.interval, (data[:, 0].mean() - half, data[:, 0].mean() + half), atol=half / 4)
+    assert metric.method == "bootstrap" and metric.reference_interval == metric.interval
+    assert validation.accuracy(model, samples, model, metric=mean) == found
+    assert f"{metric.interval[0]:.4f}..{metric.interval[1]:.4f}" in str(found)
+
+
+def test_no_interval(tmp_path):
+    """Of few samples, where the function asks for none, or where it fails on a draw."""
+    model, samples, data = identity(tmp_path)
+
+    def first(outputs, labels):
+        return 1.0 if np.isin(data[0], outputs[0]).all() else np.nan     # the first sample is missing in some draws
+
+    def quick(outputs, labels):
+        quick.calls += 1
+        return outputs[0].mean()
+    quick.calls, quick.resamples = 0, 0
+    few = tmp_path / "few"
+    few.mkdir()
+    for metric, (path, drawn, _) in ((first, (model, samples, data)), (quick, (model, samples, data)),
+                                     (lambda outputs, labels: 1, identity(few, 19))):
+        found = validation.accuracy(path, drawn, metric=metric)
+        assert found.metrics[found.main].interval is None and found.metrics[found.main].method is None
+    assert quick.calls == 1
+    quick.resamples = -1
+    with pytest.raises(ComparisonError, match="`resamples` is -1; it must be a whole number, 0 for no interval"):
+        validation.accuracy(model, samples, metric=quick)
+
+
 def test_workers_and_shards_give_the_same(spoiled):
     one = validation.accuracy(spoiled, "classes", "digits", metric="own_figures:far")
     assert one.metrics["far"].better == "lower" and one.metrics["far"].reference == 0 < one.metrics["far"].model
