@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from pylite.validation import rounding
 from pylite.validation.calibration import METHODS, Activations
 from pylite.validation.counterparts import counterparts
 from pylite.validation.equalizing import Equalizer, same
@@ -103,7 +104,8 @@ class Mender:
         self._observe()
         steps = {"weights from the float model": self._from_float, "ranges with a fault": self._faulty,
                  "a scale for each channel": self._by_channel, "ranges of activations": self._recalibrated,
-                 EQUALIZED: self._equalized, "biases by mean error": self._corrected}
+                 EQUALIZED: self._equalized, "weights rounded together": self._rerounded,
+                 "biases by mean error": self._corrected}
         start, number = self._state(), len(steps) * ROUNDS
 
         def show(done: int) -> None:
@@ -274,6 +276,20 @@ class Mender:
         found = Numbers(weights={node: Weights.fitted(real * weights, axis, own.dtype, many)})
         now = self.numbers.biases.get(node, self._maker.bias(node))
         return found if now is None else found.merged(Numbers(biases={node: now.reshape(-1) * bias}))
+
+    def _rerounded(self) -> Iterator[Proposal]:
+        """Weights rounded so that their errors cancel in the node's results."""
+        nodes = {}
+        for node, counterpart in self._reals.items():
+            own, known = self._maker.weights(node), self.numbers.weights.get(node)
+            assert own is not None and own.quantization is not None
+            q = own.quantization
+            scale, zero = (q.scale.astype(np.float64), int(q.zero_point[0])) if known is None else (
+                known.scale, known.zero_point)
+            nodes[node] = Weights(counterpart.weights, scale, zero), self._maker.nodes[node][3], own.dtype
+        model = self._maker.model(self.numbers)
+        yield self._helping([Numbers(weights={node: weights}) for node, weights in rounding.together(
+            model, nodes, self.fit.samples, self._threads)])
 
     def _grid(self, key: int, grid: tuple[float, int]) -> Numbers:
         """A grid for tied tensors, with the constants among them."""

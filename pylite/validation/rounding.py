@@ -1,0 +1,163 @@
+"""Weights rounded so that their errors cancel in a node's results, instead of each to the nearest step.
+
+The weights of a result are rounded one after the other; those that follow take up the error of each, as far as the
+inputs are correlated.  This is the method of optimal brain compression (Frantar et al. 2022, arXiv:2208.11580), which
+GPTQ applies to columns in their order.
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite.ir.shapes import window_output, window_padding
+from pylite.validation.calibration import Activations
+from pylite.validation.requantizing import Weights
+from pylite.validation.statistics import Grid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite.ir.graph import Operator
+    from pylite.runtime.model import Model
+
+    Array = NDArray[Any]
+
+DEEPEST = 2560          # products of a result: the work grows with their third power
+ROOM = 1 << 25          # float64 of moments that are kept at the same time
+ROWS = 256              # of a sample at most, spread evenly
+DAMPING = 0.01          # of the mean moment: rows may be fewer than weights
+
+
+def together(model: Model, nodes: Mapping[int, tuple[Weights, int, str]], samples: Sequence[Sequence[Array]],
+             threads: int) -> Iterator[tuple[int, Weights]]:
+    """(node, its weights rounded together) for {node: (weights, axis of their channels, type)}, as far as it can be
+    done: for nodes of moments()."""
+    graph = model.graph.subgraphs[0]
+    shapes: dict[int, Sequence[int]] = {}
+    for node, (weights, _, _) in nodes.items():
+        operator, shape = graph.operators[node], weights.values.shape
+        x = graph.tensors[operator.inputs[0]]
+        grouped = operator.name == "CONV_2D" and x.shape[-1] != shape[-1]
+        if size(operator, shape) and not grouped and Grid.of(x) is not None:
+            shapes[node] = shape
+    for node, second in moments(model, shapes, samples, threads):
+        weights, axis, dtype = nodes[node]
+        limits = np.iinfo(dtype)
+        low = int(limits.min) + (limits.min < 0) - weights.zero_point       # int8 weights do not take -128
+        yield node, rounded(graph.operators[node], weights, axis, second, (low, int(limits.max) - weights.zero_point))
+
+
+def size(operator: Operator, shape: Sequence[int]) -> int:
+    """The number of moments of a node with weights of this shape; 0 if its weights are not rounded here.
+
+    CONV_2D must have one group.
+    """
+    if operator.name == "FULLY_CONNECTED":
+        depth, groups = shape[1], 1
+    elif operator.name == "CONV_2D":
+        depth, groups = int(np.prod(shape[1:])), 1
+    elif operator.name == "DEPTHWISE_CONV_2D":
+        groups = shape[3] // max(1, operator.options.depth_multiplier)      # type: ignore[attr-defined]
+        depth = shape[1] * shape[2]
+    else:
+        return 0
+    return groups * depth ** 2 if 1 < depth <= DEEPEST else 0
+
+
+def moments(model: Model, nodes: Mapping[int, Sequence[int]], samples: Sequence[Sequence[Array]],
+            threads: int) -> Iterator[tuple[int, Array]]:
+    """(node, second moments of its inputs over the samples: (groups, depth, depth)) for {node: shape of its weights}.
+
+    The inputs are real numbers, as the model computes them.  CONV_2D has one group, DEPTHWISE_CONV_2D one for each
+    channel of its input.
+    """
+    graph = model.graph.subgraphs[0]
+    chunk: dict[int, Sequence[int]] = {}
+    for node, shape in [*nodes.items(), (-1, ())]:
+        left = ROOM - sum(size(graph.operators[n], s) for n, s in chunk.items())
+        if chunk and (node < 0 or size(graph.operators[node], shape) > left):
+            yield from _moments(model, chunk, samples, threads).items()
+            chunk = {}
+        if node >= 0:
+            chunk[node] = shape
+
+
+def _moments(model: Model, nodes: Mapping[int, Sequence[int]], samples: Sequence[Sequence[Array]],
+             threads: int) -> dict[int, Array]:
+    graph = model.graph.subgraphs[0]
+    inputs = {node: graph.operators[node].inputs[0] for node in nodes}
+    activations = Activations(model, list(dict.fromkeys(inputs.values())), threads)
+    found: dict[int, Array] = {}
+    for sample in samples:
+        activations.run(sample)
+        for node, index in inputs.items():
+            grid = Grid.of(graph.tensors[index])
+            assert grid is not None
+            rows = _rows(graph.operators[node], nodes[node], grid.real(activations.array(index)).astype(np.float64))
+            total = np.matmul(rows.transpose(0, 2, 1), rows) / max(1, rows.shape[1])
+            found[node] = found.get(node, np.zeros(())) + total / len(samples)
+    return found
+
+
+def _rows(operator: Operator, shape: Sequence[int], x: Array) -> Array:
+    """What the weights of a node are multiplied with: (groups, up to ROWS rows, depth)."""
+    if operator.name == "FULLY_CONNECTED":
+        return _some(x.reshape(-1, shape[1]))[None]
+    taps, options = shape[1:3], operator.options
+    stride = options.stride_h, options.stride_w                                     # type: ignore[attr-defined]
+    dilation = options.dilation_h_factor, options.dilation_w_factor                 # type: ignore[attr-defined]
+    pads = []
+    for axis in range(2):
+        window = x.shape[1 + axis], taps[axis], stride[axis], dilation[axis]
+        pads.append(window_padding(*window, window_output(*window, options.padding)))   # type: ignore[attr-defined]
+    x = np.pad(x, ((0, 0), *pads, (0, 0)))
+    extents = [(n - 1) * d + 1 for n, d in zip(taps, dilation, strict=True)]
+    seen = np.lib.stride_tricks.sliding_window_view(x, extents, (1, 2))[
+        :, ::stride[0], ::stride[1], :, ::dilation[0], ::dilation[1]]
+    if operator.name == "CONV_2D":      # (images, rows, columns, channels, taps): taps before channels, as weights have
+        places = seen.transpose(0, 1, 2, 4, 5, 3)
+        return _some(places.reshape(-1, *places.shape[3:])).reshape(1, -1, int(np.prod(shape[1:])))
+    rows = _some(seen.reshape(-1, *seen.shape[3:]))             # (rows, channels, taps down, taps right)
+    return rows.reshape(*rows.shape[:2], -1).transpose(1, 0, 2)
+
+
+def _some(rows: Array) -> Array:
+    """Up to ROWS of these, spread evenly."""
+    return rows[::-(-len(rows) // ROWS)] if len(rows) > ROWS else rows
+
+
+def rounded(operator: Operator, weights: Weights, axis: int, second: Array, limits: tuple[int, int]) -> Weights:
+    """The weights on the steps of their scales, between `limits` steps.  second: moments() of the node."""
+    scale = np.broadcast_to(weights.along(axis), weights.values.shape)
+    groups, depth = second.shape[:2]
+    if operator.name == "DEPTHWISE_CONV_2D":        # (1, down, right, channels): a group's channels are neighbours
+        def matrices(values: Array) -> Array:
+            return values.reshape(depth, groups, -1).transpose(1, 2, 0)
+
+        def restored(values: Array) -> Array:
+            return values.transpose(2, 0, 1).reshape(weights.values.shape)
+    else:
+        def matrices(values: Array) -> Array:
+            return values.reshape(1, -1, depth)
+
+        def restored(values: Array) -> Array:
+            return values.reshape(weights.values.shape)
+    found = [_cancelled(rows, steps, moment, limits) for rows, steps, moment in zip(
+        matrices(weights.values), matrices(scale), second, strict=True)]
+    return Weights(restored(np.stack(found)), weights.scale, weights.zero_point)
+
+
+def _cancelled(values: Array, scale: Array, second: Array, limits: tuple[int, int]) -> Array:
+    """Rows of weights, rounded column by column: columns that follow take up the error."""
+    diagonal = np.diag(second)
+    damped = second + np.diag(np.full(len(second), DAMPING * float(diagonal.mean()) or 1.0))
+    upper = np.linalg.cholesky(np.linalg.inv(damped)).T
+    left, found = values.copy(), np.empty_like(values)
+    for j in range(len(second)):
+        found[:, j] = np.clip(np.rint(left[:, j] / scale[:, j]), *limits) * scale[:, j]
+        left[:, j:] -= np.outer((left[:, j] - found[:, j]) / upper[j, j], upper[j, j:])
+    return found
