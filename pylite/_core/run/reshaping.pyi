@@ -18,6 +18,9 @@ class CalledProgram:
     shapes: Sequence[tuple[int, ...]]
     known_inputs: Mapping[int, NDArray[Any]]
     lowered: Any
+    bound: Any
+    entry: Any
+    whole: bool
     def __init__(self, executor: ExecutorBase, shapes: Sequence[tuple[int, ...]],
                  known_inputs: Mapping[int, NDArray[Any]], lowered: Any, whole: bool = False,
                  absent: list[int] | None = None) -> None: ...
