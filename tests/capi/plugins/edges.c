@@ -96,6 +96,7 @@ static TfLiteStatus Invoke(TfLiteContext* context, TfLiteNode* node) {
       break;
     case 'D': y->data_is_stale = true; break;
     case 'X':       // of the input
+      TfLiteIntArrayFree(context->tensors[node->inputs->data[0]].dims);
       context->tensors[node->inputs->data[0]].dims = TfLiteIntArrayCreate(1);
       context->tensors[node->inputs->data[0]].dims->data[0] = 4;
       break;
@@ -176,22 +177,29 @@ static TfLiteStatus OpaqueInvoke(TfLiteOpaqueContext* c, TfLiteOpaqueNode* n) {
   return kTfLiteOk;
 }
 
+static void* OpaqueInit(TfLiteOpaqueContext* c, const char* buffer, size_t length) { return &handled; }
+
+// The operator that `kept` holds from the first call on.
+static TfLiteOperator* Operator(TfLiteOperator** kept) {
+  if (*kept == NULL) *kept = TfLiteOperatorCreate(kTfLiteBuiltinCustom, "Edge", 1, NULL);
+  return *kept;
+}
+
 TFL_CAPI_EXPORT TfLiteOperator* InvokeOnly(void) {      // without init, prepare and free
-  TfLiteOperator* op = TfLiteOperatorCreate(kTfLiteBuiltinCustom, "Edge", 1, NULL);
-  TfLiteOperatorSetInvoke(op, OpaqueInvoke);
+  static TfLiteOperator* op;
+  TfLiteOperatorSetInvoke(Operator(&op), OpaqueInvoke);
   return op;
 }
 
 TFL_CAPI_EXPORT TfLiteOperator* PrepareOnly(void) {
-  TfLiteOperator* op = TfLiteOperatorCreate(kTfLiteBuiltinCustom, "Edge", 1, NULL);
-  TfLiteOperatorSetPrepare(op, OpaquePrepare);
+  static TfLiteOperator* op;
+  TfLiteOperatorSetPrepare(Operator(&op), OpaquePrepare);
   return op;
 }
 
-static void* OpaqueInit(TfLiteOpaqueContext* c, const char* buffer, size_t length) { return &handled; }
-
 TFL_CAPI_EXPORT TfLiteOperator* WithoutFree(void) {
-  TfLiteOperator* op = InvokeOnly();
+  static TfLiteOperator* op;
+  TfLiteOperatorSetInvoke(Operator(&op), OpaqueInvoke);
   TfLiteOperatorSetInit(op, OpaqueInit);
   return op;
 }
