@@ -289,7 +289,7 @@ cdef class ReshaperBase:
         return False
 
     cdef bint serve(self, ExecutorBase executor, ShapeCache cache) except -1:
-        """activate() while the ops and the ISA level are known to be the same."""
+        """activate() where all ops are known to be pylite's own, without known inputs."""
         return False
 
 

@@ -57,12 +57,12 @@ cdef class Reshaper(ReshaperBase):
         return program
 
     cdef bint activate(self, ExecutorBase executor, ShapeCache cache) except -1:
-        if executor.known_inputs or slots != self.slots or not self.is_plain():
-            return False
-        return self.serve(executor, cache)
+        return not executor.known_inputs and bool(self.is_plain()) and self.serve(executor, cache)
 
     cdef bint serve(self, ExecutorBase executor, ShapeCache cache) except -1:
         cdef Segment program
+        if slots != self.slots:
+            return False
         cdef tuple key = tuple(executor.shapes)
         program = cache.find(key)
         if program is None:
@@ -136,7 +136,7 @@ cdef class CalledProgram:
             if executor.ready:
                 return executor.current
             cache = executor.cache
-            if cache.reshaper is not None and cache.reshaper.serve(executor, cache):    # as the caller's did
+            if cache.reshaper is not None and cache.reshaper.serve(executor, cache):    # its caller knows the ops
                 return executor.current
         return executor.prepared(shapes, self.known_inputs)
 
