@@ -46,14 +46,18 @@ def sums(x, w, filter, size, groups=1, x_zero=0, w_zero=0):
     """Accumulators of a convolution, exact: x (n, h, w, c), w (k, fh, fw, c / groups)."""
     fh, fw, sh, sw, dh, dw, ph, pw = filter
     c, k = w.shape[3], len(w) // groups
-    x, w = x.astype(np.int64) - x_zero, w.astype(np.int64) - w_zero
-    acc = np.zeros((len(x), *size, len(w)), np.int64)
-    for y, z, i, j in np.ndindex(*size, fh, fw):
-        row, col = y * sh - ph + i * dh, z * sw - pw + j * dw
-        if 0 <= row < x.shape[1] and 0 <= col < x.shape[2]:
-            for g in range(groups):
-                acc[:, y, z, g * k:g * k + k] += x[:, row, col, g * c:g * c + c] @ w[g * k:g * k + k, i, j].T
-    return acc
+    reach = (size[0] - 1) * sh + (fh - 1) * dh + 1, (size[1] - 1) * sw + (fw - 1) * dw + 1
+    seen = x[:, :max(reach[0] - ph, 0), :max(reach[1] - pw, 0)]         # windows may cover a part of the image
+    image = np.zeros((groups, len(x), *reach, c))       # doubles hold integers below 2**53
+    image[:, :, ph:ph + seen.shape[1], pw:pw + seen.shape[2]] = np.moveaxis(
+        seen.reshape(*seen.shape[:3], groups, c), 3, 0) - float(x_zero)
+    taps = np.moveaxis(w.reshape(groups, k, fh, fw, c), 1, 4) - float(w_zero)           # (groups, fh, fw, c, k)
+    acc = np.zeros((groups, len(x) * size[0] * size[1], k))
+    for i, j in np.ndindex(fh, fw):
+        pixels = image[:, :, i * dh:i * dh + (size[0] - 1) * sh + 1:sh, j * dw:j * dw + (size[1] - 1) * sw + 1:sw]
+        acc += pixels.reshape(groups, -1, c) @ taps[:, i, j]
+    assert np.abs(acc).max(initial=0) < 2**53
+    return np.moveaxis(acc, 0, 1).reshape(len(x), *size, len(w)).astype(np.int64)
 
 
 def requantized(acc, m, e, zero_point, low, high):
