@@ -15,6 +15,7 @@ from pylite._core.product.channel_repeat cimport (
     ChannelRepeat,
     input_lines,
     line_in_order,
+    lines_of_column,
     lines_of_run,
     lines_of_task,
     plan_repeat,
@@ -153,7 +154,7 @@ cdef bint set_windows(Depthwise *s, const Strided *x, const Strided *y, filter, 
     elif s.repeat.multiplier == 1:      # output lines that are `dilation` apart share input lines
         s.every = s.dilation
         s.window.y_line *= s.every
-    s.run = min(s.run, <ptrdiff_t>most)
+    s.run = min(max(s.run, lines_of_column(&s.repeat, s.window.width)), <ptrdiff_t>most)
     return True
 
 

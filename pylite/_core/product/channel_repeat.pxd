@@ -10,6 +10,8 @@ cdef enum:
     REPEAT_BUFFER = REPEAT_BYTES + PL_REPEAT_SLACK
     REPEAT_LINES = 16           # most output lines of a patch
     RUN_BYTES = 256 * 1024      # bytes of input lines that are computed together if nothing is repeated
+    COLUMN_BYTES = 24 * 1024    # bytes of the cache lines that hold one block of their channels
+    CACHE_LINE = 64
 
 
 cdef struct ChannelRepeat:
@@ -49,6 +51,15 @@ cdef inline ptrdiff_t lines_of_run(const ChannelRepeat *p, ptrdiff_t line) noexc
     line: bytes of an input line.
     """
     return p.lines if p.multiplier > 1 else max(<ptrdiff_t>1, RUN_BYTES // (line * p.stride))
+
+
+cdef inline ptrdiff_t lines_of_column(const ChannelRepeat *p, ptrdiff_t width) noexcept nogil:
+    """Output lines whose input stays in the first-level cache where micro-kernels compute one block of channels after
+    the other: neighbouring blocks share cache lines.
+
+    width: pixels of an input line.
+    """
+    return 0 if p.multiplier > 1 else COLUMN_BYTES // (CACHE_LINE * width * p.stride)
 
 
 cdef inline ptrdiff_t line_in_order(ptrdiff_t index, ptrdiff_t lines, ptrdiff_t every,

@@ -29,16 +29,18 @@ typedef struct {
 
 static int fits_filter(const pl_dw_window *g) { return g->fh * g->fw <= WEIGHT_TAPS; }
 static void load_filter(const pl_dw_window *g, int stride, const parameters *p, ptrdiff_t block, filter *to) {
-  const ptrdiff_t c = pl_block_start(block, NR, g->c);
-  const size_t size = sizeof(float) * (size_t)(g->c < NR ? g->c : NR);
+  const ptrdiff_t c = pl_block_start(block, NR, g->c), channels = g->c;
+  const size_t size = sizeof(float) * (size_t)(channels < NR ? channels : NR);
+  const int taps = g->fh * g->fw;
+  const float *w = p->w + c;
   (void)stride;
   to->height = g->fh, to->width = g->fw, to->low = p->low, to->high = p->high;
   memset(to->bias, 0, sizeof to->bias);
   if (p->bias) memcpy(to->bias, p->bias + c, size);
-  for (int t = 0; t < g->fh * g->fw; t++) {
-    if (size < sizeof to->w[t]) memset(to->w[t], 0, sizeof to->w[t]), memcpy(to->w[t], p->w + t * g->c, size);
-    else EACH_VECTOR vst1q_f32(to->w[t] + 4 * v, vld1q_f32(p->w + t * g->c + c + 4 * v));
-  }
+  if (channels < NR)
+    for (int t = 0; t < taps; t++, w += channels) memset(to->w[t], 0, sizeof to->w[t]), memcpy(to->w[t], w, size);
+  else
+    for (int t = 0; t < taps; t++, w += channels) EACH_VECTOR vst1q_f32(to->w[t] + 4 * v, vld1q_f32(w + 4 * v));
 }
 PL_INLINE uint8_t border(const pl_dw_window *g, const filter *f) {
   (void)g, (void)f;

@@ -65,8 +65,10 @@ PL_INLINE void line_outputs(int narrow, int stride, int width, ptrdiff_t n, ptrd
   element rest[MOST][NR];
   for (ptrdiff_t i = 0, together; i < n; i += together, y += together * step) {
     sums acc[MOST];
-    const ptrdiff_t offset = i * stride / GROUP * GROUP_BYTES;
     together = !narrow && !width && n - i > TOGETHER ? MOST : TOGETHER;
+    const ptrdiff_t missing = i + together - n;
+    if (GROUP == 1 && missing > 0 && missing <= i) i -= missing, y -= missing * step; /* some outputs again */
+    const ptrdiff_t offset = i * stride / GROUP * GROUP_BYTES;
     const int whole = !narrow && n - i >= together;
     element *const to = whole ? y : rest[0];
     const ptrdiff_t by = whole ? step : NR;
