@@ -15,7 +15,7 @@ from pylite._core.capi.host cimport (
     pl_host,
     pl_host_add_preview,
 )
-from pylite._core.capi.int_arrays cimport free_three, int_array, int_tuple
+from pylite._core.capi.int_arrays cimport free_three, int_tuple, set_three
 
 callbacks = pl_callbacks(replace, preview, metadata, subgraph)
 
@@ -42,7 +42,7 @@ cdef TfLiteStatus preview(pl_host *host, const TfLiteIntArray *nodes) noexcept w
     cdef int status = 0
     try:
         for claimed, inputs, outputs in self.partition(int_tuple(nodes)):
-            arrays[0], arrays[1], arrays[2] = int_array(claimed), int_array(inputs), int_array(outputs)
+            set_three(arrays, claimed, inputs, outputs)
             status |= pl_host_add_preview(host, arrays[0], arrays[1], arrays[2])
             free_three(arrays)
         return kTfLiteOk if status == 0 else kTfLiteError

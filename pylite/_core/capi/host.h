@@ -243,9 +243,8 @@ int pl_host_set_tensor(pl_host *, int index, const char *name, int type, const T
 int pl_host_set_quantization(pl_host *, int index, const float *scales, const int64_t *zero_points, int count,
                              int axis);
 int pl_host_set_blockwise(pl_host *, int index, int scale, int zero_point, int block_size, int axis);
-// Takes ownership of the arrays.  The caller then sets the metadata of the dimensions.
-TfLiteSparsity *pl_host_set_sparsity(pl_host *, int index, TfLiteIntArray *order, TfLiteIntArray *blocks,
-                                     int dimensions);
+// The caller sets the arrays, which the tensor then owns, and the metadata of the dimensions.
+TfLiteSparsity *pl_host_add_sparsity(pl_host *, int index, int dimensions);
 int pl_host_add_node(pl_host *, int builtin_code, const char *custom_name, int version, const TfLiteIntArray *inputs,
                      const TfLiteIntArray *outputs, const TfLiteIntArray *intermediates, const void *params,
                      size_t params_size, const void *options, int options_size);

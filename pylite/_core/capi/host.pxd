@@ -27,6 +27,8 @@ cdef extern from "host.h" nogil:
         TfLiteIntArray *array_segments
         TfLiteIntArray *array_indices
     ctypedef struct TfLiteSparsity:
+        TfLiteIntArray *traversal_order
+        TfLiteIntArray *block_map
         TfLiteDimensionMetadata *dim_metadata
     TfLiteDimensionType kTfLiteDimSparseCSR
     ctypedef union TfLitePtrUnion:
@@ -138,7 +140,7 @@ cdef extern from "host.h" nogil:
                            const void *, size_t, int)
     int pl_host_set_quantization(pl_host *, int, const float *, const int64_t *, int, int)
     int pl_host_set_blockwise(pl_host *, int, int, int, int, int)
-    TfLiteSparsity *pl_host_set_sparsity(pl_host *, int, TfLiteIntArray *, TfLiteIntArray *, int)
+    TfLiteSparsity *pl_host_add_sparsity(pl_host *, int, int)
     int pl_host_add_node(pl_host *, int, const char *, int, const TfLiteIntArray *, const TfLiteIntArray *,
                          const TfLiteIntArray *, const void *, size_t, const void *, int)
 

@@ -25,10 +25,10 @@ from pylite._core.capi.host cimport (
     pl_host_free,
     pl_host_new,
     pl_host_add_node,
+    pl_host_add_sparsity,
     pl_host_set_kernel,
     pl_host_set_quantization,
     pl_host_read_back,
-    pl_host_set_sparsity,
     pl_host_set_tensor,
     pl_host_undo_delegates,
     pl_node,
@@ -42,7 +42,7 @@ from pylite._core.capi.host cimport (
     pl_profiler_record,
     pl_host_refresh_external,
 )
-from pylite._core.capi.int_arrays cimport free_three, int_array, int_tuple
+from pylite._core.capi.int_arrays cimport free_three, int_array, int_tuple, set_three
 from pylite._core.capi.plugin_structs cimport DelegateHandle
 
 STATUS = ("ok", "error", "delegate error", "application error", "no delegate data", "delegate data not written",
@@ -88,13 +88,13 @@ cdef class Host(HostBase):
     def set_tensor(self, int index, str name, int type, shape, signature, int allocation_type, uintptr_t data,
                    size_t nbytes, bint is_variable, owner=None):
         """Describe tensor `index`.  data: the address of a constant's bytes, which `owner` keeps alive, or 0."""
-        cdef TfLiteIntArray *dims = int_array(shape)
-        cdef TfLiteIntArray *signed = NULL if signature is None else int_array(signature)
+        cdef TfLiteIntArray *arrays[3]
         cdef bytes encoded = name.encode()
-        cdef int status = pl_host_set_tensor(self.host, index, encoded, type, dims, signed, allocation_type,
-                                             <const void *>data, nbytes, is_variable)
-        free(dims)
-        free(signed)
+        cdef int status
+        set_three(arrays, shape, () if signature is None else signature, ())
+        status = pl_host_set_tensor(self.host, index, encoded, type, arrays[0], NULL if signature is None else arrays[1],
+                                    allocation_type, <const void *>data, nbytes, is_variable)
+        free_three(arrays)
         self._check(status)
         if owner is not None:
             self.references.append(owner)
@@ -107,11 +107,11 @@ cdef class Host(HostBase):
 
         dimensions: for each (dense size, segments or None, indices or None).
         """
-        cdef TfLiteIntArray *order = int_array(traversal_order)
-        cdef TfLiteIntArray *blocks = int_array(block_map)
-        cdef TfLiteSparsity *sparsity = pl_host_set_sparsity(self.host, index, order, blocks, <int>len(dimensions))
+        cdef TfLiteSparsity *sparsity = pl_host_add_sparsity(self.host, index, <int>len(dimensions))
         cdef int i
         self._check(0 if sparsity != NULL else -1)
+        sparsity.traversal_order = int_array(traversal_order)
+        sparsity.block_map = int_array(block_map)
         for i, (size, segments, indices) in enumerate(dimensions):
             sparsity.dim_metadata[i].dense_size = size
             if segments is not None:
@@ -130,14 +130,15 @@ cdef class Host(HostBase):
         keeps alive; options: of a custom op.
         """
         cdef TfLiteIntArray *arrays[3]
-        arrays[0], arrays[1], arrays[2] = int_array(inputs), int_array(outputs), int_array(intermediates)
         cdef bytes encoded = None if name is None else name.encode()
         cdef const char *custom_name = NULL
         if encoded is not None:
             custom_name = encoded
         cdef size_t size = params.shape[0]
         cdef int length = <int>options.shape[0]
-        cdef int status = pl_host_add_node(
+        cdef int status
+        set_three(arrays, inputs, outputs, intermediates)
+        status = pl_host_add_node(
             self.host, builtin_code, custom_name, version, arrays[0], arrays[1], arrays[2],
             &params[0] if size else NULL, size, &options[0] if length else NULL, length)
         free_three(arrays)
@@ -157,8 +158,8 @@ cdef class Host(HostBase):
         self.host.variables = int_array(variables)
         cdef bytes encoded = name.encode() + b"\0"
         self.host.name = <char *>malloc(len(encoded))
-        if self.host.name != NULL:
-            memcpy(self.host.name, <const char *>encoded, len(encoded))
+        self._check(0 if self.host.name != NULL else -1)
+        memcpy(self.host.name, <const char *>encoded, len(encoded))
 
     def _check(self, int status):
         if status != 0:
@@ -310,8 +311,9 @@ cdef class Host(HostBase):
                           uintptr_t delegate):
         """Add the node of a delegate that replaces `nodes`, and call its init(); return a status."""
         cdef TfLiteIntArray *arrays[3]
-        arrays[0], arrays[1], arrays[2] = int_array(nodes), int_array(inputs), int_array(outputs)
-        cdef TfLiteStatus status = pl_host_add_delegate_node(
+        cdef TfLiteStatus status
+        set_three(arrays, nodes, inputs, outputs)
+        status = pl_host_add_delegate_node(
             self.host, <const TfLiteRegistration *>registration, <TfLiteOperator *>operator,
             <TfLiteDelegate *>delegate, arrays[0], arrays[1], arrays[2])
         free_three(arrays)

@@ -15,6 +15,19 @@ cdef inline TfLiteIntArray *int_array(object values) except NULL:
     return array
 
 
+cdef inline int set_three(TfLiteIntArray **arrays, object first, object second, object third) except -1:
+    """Copies of three sequences of int, all of which free_three() frees; none of them if there is no memory."""
+    arrays[0] = arrays[1] = arrays[2] = NULL
+    try:
+        arrays[0] = int_array(first)
+        arrays[1] = int_array(second)
+        arrays[2] = int_array(third)
+    except MemoryError:
+        free_three(arrays)
+        raise
+    return 0
+
+
 cdef inline void free_three(TfLiteIntArray **arrays) noexcept:
     cdef int i
     for i in range(3):

@@ -131,13 +131,10 @@ int pl_host_set_blockwise(pl_host *host, int index, int scale, int zero_point, i
   return 0;
 }
 
-TfLiteSparsity *pl_host_set_sparsity(pl_host *host, int index, TfLiteIntArray *order, TfLiteIntArray *blocks,
-                                     int dimensions) {
+TfLiteSparsity *pl_host_add_sparsity(pl_host *host, int index, int dimensions) {
   TfLiteSparsity *s = calloc(1, sizeof(*s));
   if (s == NULL) return NULL;
   host->context.tensors[index].sparsity = s;
-  s->traversal_order = order;
-  s->block_map = blocks;
   s->dim_metadata = calloc((size_t)dimensions + 1, sizeof(*s->dim_metadata));
   if (s->dim_metadata == NULL) return NULL;
   s->dim_metadata_size = dimensions;

@@ -204,6 +204,11 @@ static int start(const pl_reporter *reporter) {
   }
   const char *home = getenv("PYTHONHOME");
   char *before = home == NULL ? NULL : strdup(home);
+  if (before == NULL && home != NULL) {
+    pl_report(reporter, "pylite: no memory for Python's environment");
+    free(answer);
+    return -1;
+  }
   setenv("PYTHONHOME", prefix, 1);      // to find its own modules, not those of the first Python on PATH
   wchar_t *name = py.decode(executable, NULL);
   if (name != NULL) py.set_name(name);      // else `site` would use the venv of the first Python on PATH
