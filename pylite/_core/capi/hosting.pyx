@@ -92,7 +92,8 @@ cdef class Host(HostBase):
         cdef bytes encoded = name.encode()
         cdef int status
         set_three(arrays, shape, () if signature is None else signature, ())
-        status = pl_host_set_tensor(self.host, index, encoded, type, arrays[0], NULL if signature is None else arrays[1],
+        status = pl_host_set_tensor(self.host, index, encoded, type, arrays[0],
+                                    NULL if signature is None else arrays[1],
                                     allocation_type, <const void *>data, nbytes, is_variable)
         free_three(arrays)
         self._check(status)
