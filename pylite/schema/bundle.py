@@ -41,7 +41,7 @@ def read(source: Any, member: str | None = None) -> bytes:
     if member is None and len(known) != 1:
         raise errors.ModelError(f"'{errors.shortened(name)}' is a zip archive that holds {listed}; " + (
             f"open one of them: member={next(iter(known))!r}, or '{errors.shortened(name)}/{next(iter(known))}'"
-            if known else "expected a .tflite file, or a bundle with one"))
+            if known else _expected(source)))
     if member is not None and member not in known:
         raise errors.ModelError(f"'{errors.shortened(name)}' holds no model {errors.shortened(member)!r}; its "
                                 f"models are {', '.join(map(repr, known)) or 'none'}")
@@ -64,6 +64,17 @@ def split(path: str) -> tuple[str, str] | None:
             return head, path[len(head) + 1:]
         head, name = os.path.split(head)
     return None
+
+
+def _expected(source: Any) -> str:
+    """What to do about an archive without a model."""
+    with _opened(source) as archive:
+        names = archive.namelist()
+    if "model.weights.h5" in names:
+        return "it is a Keras model; convert it with tf.lite.TFLiteConverter.from_keras_model()"
+    if any(name.endswith("/data.pkl") for name in names):
+        return "it is a PyTorch model; convert it to a .tflite file, for example with litert-torch"
+    return "expected a .tflite file, or a bundle with one"
 
 
 def _opened(source: Any) -> zipfile.ZipFile:

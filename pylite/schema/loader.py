@@ -52,7 +52,7 @@ def contents_of(source: "Source") -> "Any":
     try:
         mode = os.stat(path).st_mode
         if not stat.S_ISREG(mode):
-            what = "a folder; give the path of a model in it" if stat.S_ISDIR(mode) else "not a regular file"
+            what = _folder(path) if stat.S_ISDIR(mode) else "not a regular file"
             raise errors.ModelError(f"Could not open '{errors.shortened(path)}'. It is {what}")
         with open(path, "rb") as file:
             try:
@@ -68,7 +68,18 @@ def contents_of(source: "Source") -> "Any":
             if member is not None:
                 return bundle.read(*member)
         raise errors.ModelError(f"Could not open '{errors.shortened(path)}'. "
-                                f"{getattr(error, 'strerror', None) or error}") from None
+                                f"{getattr(error, 'strerror', None) or error}{_home(path)}") from None
+
+
+def _folder(path: "str | bytes") -> str:
+    if os.path.isfile(os.path.join(os.fsdecode(path), "saved_model.pb")):
+        return "a TensorFlow SavedModel; convert it with tf.lite.TFLiteConverter.from_saved_model()"
+    return "a folder; give the path of a model in it"
+
+
+def _home(path: "str | bytes") -> str:
+    """What to add if only a shell would have found the file."""
+    return "; only a shell replaces ~, so pass os.path.expanduser(path)" if os.fsdecode(path)[:1] == "~" else ""
 
 
 def aligned(data, dtype):

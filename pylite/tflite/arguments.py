@@ -1,4 +1,5 @@
 """Checks the arguments of Interpreter, and converts them to the objects that it works with."""
+import io
 import operator
 import os
 from typing import TYPE_CHECKING
@@ -113,6 +114,9 @@ def _source_of(path: "Any", content: "Any", member: "str | None") -> "Any":
     if isinstance(content, (str, os.PathLike)) and content:
         raise TypeError(f"model_content must be the bytes of a model, not {type(content).__name__}; pass a path as "
                         "model_path")
+    if isinstance(path or content, io.IOBase):
+        raise TypeError(f"a model is opened by its path or its bytes, not from a {type(path or content).__name__}; "
+                        "pass model_content=file.read()")
     if isinstance(path, bytes) and path[4:8] == b"TFL3":
         raise errors.ModelError(f"Could not open the model: model_path is the contents of a model ({len(path)} bytes), "
                                 "not a path. Pass them as model_content=, or to CompiledModel.from_buffer()")

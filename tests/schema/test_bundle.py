@@ -117,3 +117,24 @@ def test_an_archive_behind_a_model_is_no_bundle(tmp_path):
         appended.writestr("labels.txt", "a\nb")
     (tmp_path / "model.tflite").write_bytes(RESHAPE + file.getvalue())
     assert shape(pylite.Interpreter(str(tmp_path / "model.tflite"))) == [2, 3]
+
+
+@pytest.mark.parametrize(("member", "text"), [
+    ("model.weights.h5", r"a Keras model; convert it with .*from_keras_model\(\)"),
+    ("net/data.pkl", "a PyTorch model; convert it"),
+    ("other", "expected a .tflite file, or a bundle with one"),
+])
+def test_archives_of_other_frameworks(tmp_path, member, text):
+    path = tmp_path / "m.keras"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(member, b"\0" * 20)
+    with pytest.raises(ModelError, match=text):
+        pylite.Model(path)
+
+
+def test_a_file_object_is_no_model(tmp_path):
+    (tmp_path / "m.tflite").write_bytes(b"\0")
+    with open(tmp_path / "m.tflite", "rb") as file:
+        for arguments in ({"model_path": file}, {"model_content": file}):
+            with pytest.raises(TypeError, match=r"not from a BufferedReader; pass model_content=file\.read\(\)"):
+                pylite.Interpreter(**arguments)

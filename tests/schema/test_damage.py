@@ -164,6 +164,9 @@ def test_a_table_that_contains_itself():
     (b"version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer"),
     (b"PK\3\4" + b"\0" * 20, "zip archive"),
     (b"<!DOCTYPE html>", "web page"),
+    (b"\x89HDF\r\n\x1a\n", r"HDF5 file.*from_keras_model\(\)"),
+    (b"\x08\x07\x12\x07pytorch", "an ONNX model; convert it"),
+    (b"\x08\x01\x12\x80\x01\n\x04\x22", r"SavedModel.*from_saved_model\(\)"),
 ])
 def test_other_files(data, text):
     with pytest.raises(ValueError, match=text) as caught:
@@ -176,6 +179,11 @@ def test_files_that_cannot_be_opened(tmp_path):
         load("/nope.tflite")
     with pytest.raises(ValueError, match="It is a folder; give the path of a model in it"):
         load(tmp_path)
+    (tmp_path / "saved_model.pb").touch()
+    with pytest.raises(ValueError, match=r"TensorFlow SavedModel; convert it with .*from_saved_model\(\)"):
+        load(tmp_path)
+    with pytest.raises(ValueError, match=r"No such file or directory; only a shell replaces ~.*expanduser"):
+        load("~/nope.tflite")
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     with pytest.raises(ValueError, match="not a regular file"):
