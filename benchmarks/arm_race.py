@@ -203,16 +203,16 @@ def install_peer(cache):
     return folder
 
 
-def execute(cache, core, which, models, steps="", guest=GUEST):
-    """({tag: Region}, names of the steps); steps: of the only model of pylite."""
+def execute(cache, core, which, models, steps="", guest=GUEST, plugins=()):
+    """({tag: Region}, names of the steps); steps: of the only model of pylite; plugins: more options of QEMU."""
     root, trace = root_of(cache, core), cache / f"trace-{os.getpid()}"
     path = [cache / "lib-aarch64", cache / "peer-aarch64", cache / "site-aarch64"]
     environment = os.environ | {"QEMU_CPU": core, "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1",
                                 "PYTHONPATH": ":".join(map(str, path))}
     try:
-        done = subprocess.run(["qemu-aarch64", "-seed", "1", "-plugin", f"{cache}/armcount.so,out={trace}", "-L", root,
-                               root / "usr/bin/python3", "-P", "-c", guest, which, steps, *models], env=environment,
-                              capture_output=True, text=True)
+        command = ["qemu-aarch64", "-seed", "1", "-plugin", f"{cache}/armcount.so,out={trace}", *plugins, "-L", root,
+                   root / "usr/bin/python3", "-P", "-c", guest, which, steps, *models]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
         if done.returncode:
             names = ", ".join(Path(model).stem for model in models)
             raise SystemExit(f"{which} fails with one of {names} on {core}:\n{done.stderr[-2000:]}")
