@@ -1,6 +1,7 @@
 """Pairs of a quantized model and its float reference, with one layer of the quantized one spoiled on purpose.
 
-    python -m tests.validation.planted [--cases N] [PAIR ...]     prints the rates, and the cases that were missed
+    python -m tests.validation.planted [--cases N] [--seed N] [PAIR ...]
+prints the rates, and the cases that were missed.  Another seed draws other cases.
 
 The weights of the pairs are the converters'.  Their activations are calibrated anew, as a converter does it, on samples
 like those that are then compared, since the data that they were calibrated on is not at hand.
@@ -283,12 +284,12 @@ class Pair:
         errors = Errors.of(comparison.local[tensor])
         return errors.mean(errors.noise)
 
-    def cases(self, count, local=True):
+    def cases(self, count, local=True, seed=0):
         """`count` Cases with their Reports, each with an effect; node, fault and factor are drawn at random.
 
         local: may the Reports be by the errors of nodes by themselves?
         """
-        rng = np.random.default_rng(list(self.name.encode()))
+        rng = np.random.default_rng([*self.name.encode(), *([seed] if seed else [])])
         producer = {i: o for o in self.comparison.subgraph.operators for i in o.outputs}
         found = 0
         while found < count:
@@ -337,12 +338,13 @@ def main(arguments):
     parser = argparse.ArgumentParser()
     parser.add_argument("pairs", nargs="*", default=list(PAIRS))
     parser.add_argument("--cases", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0, help="of the cases")
     parser.add_argument("--cumulative", action="store_true", help="as with --local-samples 0")
     args = parser.parse_args(arguments)
     total = Rates()
     for name in args.pairs:
         rates = Rates()
-        for case, report in Pair(name).cases(args.cases, not args.cumulative):
+        for case, report in Pair(name).cases(args.cases, not args.cumulative, args.seed):
             total.count(case, report)
             missed = rates.count(case, report)
             if missed:
