@@ -262,3 +262,24 @@ def mobilenet_v3_small(size=224):
             net.add("ADD", [start], net.shape)
     net.conv(576, 1).hard_swish().mean().conv(1024, 1).hard_swish()
     return net.conv(1000, 1).build()
+
+
+def mobilenet_v1(net):
+    """MobileNetV1 of width 1.0 after the input of `net`."""
+    net.conv(32, 3, 2, "RELU6")
+    for channels, stride in ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2),
+                             (1024, 1)):
+        net.depthwise(3, stride, "RELU6").conv(channels, 1, activation="RELU6")
+    return net.mean().conv(1000, 1).build()
+
+
+def mobilenet_v2(net):
+    """MobileNetV2 of width 1.0 after the input of `net`."""
+    net.conv(32, 3, 2, "RELU6").depthwise(activation="RELU6").conv(16, 1)
+    for channels, count, stride in ((24, 2, 2), (32, 3, 2), (64, 4, 2), (96, 3, 1), (160, 3, 2), (320, 1, 1)):
+        for i in range(count):
+            start, inner = net.last, 6 * net.shape[3]
+            net.conv(inner, 1, activation="RELU6").depthwise(3, stride if i == 0 else 1, "RELU6").conv(channels, 1)
+            if i:
+                net.add("ADD", [start], net.shape)
+    return net.conv(1280, 1, activation="RELU6").mean().conv(1000, 1).build()

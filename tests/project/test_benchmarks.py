@@ -3,6 +3,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pylite.interpreter import Interpreter
@@ -65,3 +66,22 @@ def test_the_means_of_models_on_arm_are_those_of_the_tables(script):
     lines = list(arm_table.means(tables))
     assert len(lines) == 2 + len(arm_table.CLASSES)
     assert "\n".join(lines) + "\n" == arm_table.between(arm_table.PAGE, *arm_table.MEANS)
+
+
+def test_what_binds_a_board(script):
+    """Threads divide cycles and stalls; DRAM's bandwidth is a limit that they share."""
+    arm_board = script("arm_board")
+    board = arm_board.Board("board", "cortex-a53", 1.0, 12.8, second=10, third=0, dram=100)
+    windows = np.zeros((2, arm_board.COUNTERS))
+    windows[:, arm_board.INSTRUCTIONS] = 50_000
+    milliseconds, shares = arm_board.predict(board, 100_000, windows)
+    assert milliseconds == pytest.approx(0.1) and shares["core"] == 1
+    windows[:, arm_board.DATA] = 2000, 0, 300       # a window stalls for 20,000 and 30,000 cycles
+    milliseconds, shares = arm_board.predict(board, 100_000, windows)
+    assert milliseconds == pytest.approx(0.2) and shares["L2"] == pytest.approx(0.2)
+    assert shares["DRAM latency"] == pytest.approx(0.3)
+    assert arm_board.predict(board, 100_000, windows, 4)[0] == pytest.approx(0.05)
+    windows[0, arm_board.WRITTEN] = 5530            # as many lines take 64 us of 5.53 GB/s, and 300 more
+    milliseconds, shares = arm_board.predict(board, 100_000, windows, 4)
+    assert milliseconds == pytest.approx(0.064 * 5830 / 5530 + 0.025)
+    assert shares["DRAM bandwidth"] == pytest.approx(1 - 0.025 / milliseconds)
