@@ -60,9 +60,9 @@ def string_positions(data, count):
 def unpack_strings(data, shape):
     """Unpack the bytes of a string tensor into an array of bytes objects."""
     count = math.prod(shape)
-    text = data.tobytes()
+    text, positions = data.tobytes(), string_positions(data, count)     # before there is an array of any size
     strings = np.empty(count, object)
-    strings[:] = [text[a:b] for a, b in pairwise(string_positions(data, count))]
+    strings[:] = [text[a:b] for a, b in pairwise(positions)]
     return strings.reshape(shape)
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pylite.errors import ModelError
-from pylite.schema import load, read, write
+from pylite.schema import encodings, load, read, write
 from pylite.schema.builder import ModelBuilder
 from pylite.schema.reader import INVALID
 from pylite.schema.tables import table
@@ -301,3 +301,9 @@ def test_names_that_are_not_utf_8():
     record = read(m.build())
     assert record.subgraphs[0].tensors[0].name == "a\udcff"
     assert load(m.build()).subgraphs[0].tensors[0].name == "a\\xff"
+
+
+def test_strings_are_checked_before_there_is_room_for_them():
+    """A plug-in that gave its strings a large shape and no bytes took 16 GB before the error."""
+    with pytest.raises(ValueError, match="1099511627776 strings do not fit in 8 bytes"):
+        encodings.unpack_strings(np.zeros(8, np.uint8), (1 << 40,))
