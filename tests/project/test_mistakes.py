@@ -75,7 +75,7 @@ COMMANDS = [
     ("run empty.tflite --zeros", "0 bytes, too few for a model", "empty.tflite"),
     ("run page.tflite --zeros", "it is a web page", "page.tflite"),
     ("run lfs.tflite --zeros", "Git LFS pointer", "`git lfs pull`"),
-    ("run cut.tflite --zeros", "lies outside the file (3000 bytes)", "cut.tflite"),
+    ("run cut.tflite --zeros", "lies outside the file (3000 bytes)", "may be cut off", "cut.tflite"),
     ("run digits --inptu seven", "--inptu", "did you mean --input?"),
     ("run digits --input sevn", "no bundled sample is called 'sevn'",
      "did you mean 'seven'? The bundled samples are eight"),
