@@ -14,11 +14,6 @@ settings.register_profile("pylite", deadline=None)
 settings.load_profile("pylite")
 
 
-def pytest_collection_modifyitems(items):
-    """The tests that take longest come first, so that no worker is left with one of them at the end."""
-    items.sort(key=lambda item: "/tests/validation/" not in item.path.as_posix())
-
-
 @pytest.fixture
 def registered():
     """Restores the registered custom ops after the test."""
