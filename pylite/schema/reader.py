@@ -39,8 +39,8 @@ def read(source, share=False):
         model = _root(contents, "Model", share)
         _fetch_outside(model, contents)
     except Damage as damage:
-        raise errors.ModelError(f"{INVALID}: {_place(damage, 'the model')}. The file may be cut off or damaged: fetch or "
-                                "convert it again") from None
+        raise errors.ModelError(f"{INVALID}: {_place(damage, 'the model')}. The file may be cut off or damaged: fetch "
+                                "or convert it again") from None
     return model
 
 
