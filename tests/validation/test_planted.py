@@ -4,7 +4,7 @@ import pytest
 from tests.tools import resources
 from tests.validation import planted
 
-CASES = 12      # for each pair
+CASES = 20      # for each pair
 
 
 def test_planted_faults_are_found():
