@@ -231,13 +231,18 @@ def inverted_residuals(size=96):
     """MobileNetV2 of int8 with a scale for each channel, width 0.35: 64 operators."""
     net = ResizableQuantized((1, size, size, 3))
     net.conv(16, 3, 2, "RELU6").depthwise(activation="RELU6").conv(8, 1)
-    for channels, count, stride in ((8, 2, 2), (16, 3, 2), (24, 4, 2), (32, 3, 1), (56, 3, 2), (112, 1, 1)):
+    _invert(net, ((8, 2, 2), (16, 3, 2), (24, 4, 2), (32, 3, 1), (56, 3, 2), (112, 1, 1)))
+    return net.conv(1280, 1, activation="RELU6").build()
+
+
+def _invert(net, groups):
+    """The inverted residuals of MobileNetV2.  groups: (channels, number of blocks, stride of the first)"""
+    for channels, count, stride in groups:
         for i in range(count):
             start, inner = net.last, 6 * net.shape[3]
             net.conv(inner, 1, activation="RELU6").depthwise(3, stride if i == 0 else 1, "RELU6").conv(channels, 1)
             if i:
                 net.add("ADD", [start], net.shape)
-    return net.conv(1280, 1, activation="RELU6").build()
 
 
 def mobilenet_v3_small(size=224):
@@ -276,10 +281,5 @@ def mobilenet_v1(net):
 def mobilenet_v2(net):
     """MobileNetV2 of width 1.0 after the input of `net`."""
     net.conv(32, 3, 2, "RELU6").depthwise(activation="RELU6").conv(16, 1)
-    for channels, count, stride in ((24, 2, 2), (32, 3, 2), (64, 4, 2), (96, 3, 1), (160, 3, 2), (320, 1, 1)):
-        for i in range(count):
-            start, inner = net.last, 6 * net.shape[3]
-            net.conv(inner, 1, activation="RELU6").depthwise(3, stride if i == 0 else 1, "RELU6").conv(channels, 1)
-            if i:
-                net.add("ADD", [start], net.shape)
+    _invert(net, ((24, 2, 2), (32, 3, 2), (64, 4, 2), (96, 3, 1), (160, 3, 2), (320, 1, 1)))
     return net.conv(1280, 1, activation="RELU6").mean().conv(1000, 1).build()

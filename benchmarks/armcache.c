@@ -4,41 +4,18 @@
  *     qemu-aarch64 -plugin armcache.so,out=FILE,l1i=BYTES:WAYS,l1d=BYTES:WAYS,l2=BYTES:WAYS[,l3=BYTES:WAYS]
  *                                      [,streams=COUNT][,ahead=LINES] ...
  *
- * Markers are those of armcount.c.  At the end of a region FILE gets a line "region TAG COUNT", and COUNT windows of
+ * Markers are those of qemu_plugin.h.  At the end of a region FILE gets a line "region TAG COUNT", and COUNT windows of
  * WINDOW instructions (the last one is shorter), each the COUNTERS below, 32 bits each.  Caches have lines of 64 bytes,
  * replace the least recently used line, write back, and allocate lines on stores.  A stream of misses at one distance
  * from each other, met for the third time, brings `ahead` lines into the first-level cache, which a load then finds.
  * Addresses are virtual; there is no TLB.  One guest thread only.  tests/project/test_armcache.py calls cache_*. */
+#include "qemu_plugin.h"
 #include <inttypes.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* QEMU's interface, as far as it is used; weak, so that a test can load this file without QEMU. */
-#define QEMU __attribute__((weak))
-typedef uint64_t plugin_id;
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-typedef void (*translated_fn)(plugin_id, struct qemu_plugin_tb *);
-typedef void (*syscall_fn)(plugin_id, unsigned, int64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
-                           uint64_t, uint64_t);
-typedef void (*executed_fn)(unsigned cpu, void *data);
-typedef void (*memory_fn)(unsigned cpu, uint32_t info, uint64_t address, void *data);
-QEMU void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id, translated_fn);
-QEMU void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, executed_fn, int flags, void *data);
-QEMU void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *, memory_fn, int flags, int which, void *data);
-QEMU void qemu_plugin_register_vcpu_syscall_cb(plugin_id, syscall_fn);
-QEMU size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
-QEMU uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *);
-QEMU struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
-QEMU unsigned qemu_plugin_mem_size_shift(uint32_t info);
-QEMU _Bool qemu_plugin_mem_is_store(uint32_t info);
-
-#define EXPORT __attribute__((visibility("default")))
-EXPORT int qemu_plugin_version = 1;
-enum { MARKER = 31338, NO_REGISTERS = 0, LOADS_AND_STORES = 3, WINDOW = 50000, LINE = 64, MOST_STREAMS = 32, NEAR = 8 };
+enum { WINDOW = 50000, LINE = 64, MOST_STREAMS = 32, NEAR = 8 };
 
 /* Counters of a window.  DATA + k: first-level misses of loads and stores that level 2 + k had (DRAM is the last one);
  * CODE + k: those of instruction fetches; AHEAD + k: lines that the prefetcher brought from there. */

@@ -3,37 +3,14 @@
  *     gcc -O2 -shared -fPIC -o armcount.so armcount.c        needs no header of QEMU (plug-in interface 1)
  *     qemu-aarch64 -plugin armcount.so,out=FILE ...
  *
- * Markers are system calls that the kernel does not know: syscall(31338, tag, 0) begins, syscall(31338, tag, 1) ends.
- * FILE gets a line "block NUMBER ADDRESS INSTRUCTIONS" for each block, the instructions' bytes in hexadecimal, as soon
- * as it is translated, and at the end of a region "region TAG COUNT" and the numbers of the COUNT blocks executed, 32
- * bits each.  One guest thread only. */
+ * Markers are those of qemu_plugin.h.  FILE gets a line "block NUMBER ADDRESS INSTRUCTIONS" for each block, the
+ * instructions' bytes in hexadecimal, as soon as it is translated, and at the end of a region "region TAG COUNT" and
+ * the numbers of the COUNT blocks executed, 32 bits each.  One guest thread only. */
+#include "qemu_plugin.h"
 #include <inttypes.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* QEMU's interface, as far as it is used. */
-typedef uint64_t plugin_id;
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-typedef void (*translated_fn)(plugin_id, struct qemu_plugin_tb *);
-typedef void (*syscall_fn)(plugin_id, unsigned, int64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
-                           uint64_t, uint64_t);
-void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id, translated_fn);
-typedef void (*executed_fn)(unsigned cpu, void *data);
-void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, executed_fn, int flags, void *data);
-void qemu_plugin_register_vcpu_syscall_cb(plugin_id, syscall_fn);
-size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
-uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *);
-struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
-const uint8_t *qemu_plugin_insn_data(const struct qemu_plugin_insn *);
-size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *);
-
-#define EXPORT __attribute__((visibility("default")))
-EXPORT int qemu_plugin_version = 1;
-enum { MARKER = 31338, NO_REGISTERS = 0 };
 
 static FILE *out;
 static uint32_t *executed, blocks;
