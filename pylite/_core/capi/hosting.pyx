@@ -88,15 +88,17 @@ cdef class Host(HostBase):
     def set_tensor(self, int index, str name, int type, shape, signature, int allocation_type, uintptr_t data,
                    size_t nbytes, bint is_variable, owner=None):
         """Describe tensor `index`.  data: the address of a constant's bytes, which `owner` keeps alive, or 0."""
-        cdef TfLiteIntArray *arrays[3]
+        cdef TfLiteIntArray *dims = int_array(shape)
+        cdef TfLiteIntArray *signed = NULL
         cdef bytes encoded = name.encode()
-        cdef int status
-        set_three(arrays, shape, () if signature is None else signature, ())
-        status = pl_host_set_tensor(self.host, index, encoded, type, arrays[0],
-                                    NULL if signature is None else arrays[1],
-                                    allocation_type, <const void *>data, nbytes, is_variable)
-        free_three(arrays)
-        self._check(status)
+        try:
+            if signature is not None:
+                signed = int_array(signature)
+            self._check(pl_host_set_tensor(self.host, index, encoded, type, dims, signed, allocation_type,
+                                           <const void *>data, nbytes, is_variable))
+        finally:
+            free(dims)
+            free(signed)
         if owner is not None:
             self.references.append(owner)
 

@@ -16,13 +16,13 @@ cdef inline TfLiteIntArray *int_array(object values) except NULL:
 
 
 cdef inline int set_three(TfLiteIntArray **arrays, object first, object second, object third) except -1:
-    """Copies of three sequences of int, all of which free_three() frees; none of them if there is no memory."""
+    """Fill `arrays` with copies of three sequences of int, which free_three() frees; with none of them on an error."""
     arrays[0] = arrays[1] = arrays[2] = NULL
     try:
         arrays[0] = int_array(first)
         arrays[1] = int_array(second)
         arrays[2] = int_array(third)
-    except MemoryError:
+    except BaseException:
         free_three(arrays)
         raise
     return 0

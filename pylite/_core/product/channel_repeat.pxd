@@ -57,7 +57,7 @@ cdef inline ptrdiff_t lines_of_column(const ChannelRepeat *p, ptrdiff_t width) n
     """Output lines whose input stays in the first-level cache where micro-kernels compute one block of channels after
     the other: neighbouring blocks share cache lines.
 
-    width: pixels of an input line.
+    width: pixels of an input line.  0 where channels are repeated, patch by patch.
     """
     return 0 if p.multiplier > 1 else COLUMN_BYTES // (CACHE_LINE * width * p.stride)
 
