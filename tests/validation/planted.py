@@ -47,6 +47,10 @@ SAME_GRID = ("RESHAPE", "TRANSPOSE", "MAX_POOL_2D", "AVERAGE_POOL_2D", "PAD", "S
 FIXED_GRID = ("SOFTMAX", "LOGISTIC", "TANH")
 FAULTS = ("weight scale", "bias", "zero point", "range too narrow", "range too wide", "channel scale")
 CALIBRATION = 256       # samples
+# Most tensors of the LSTM have 32 or 128 numbers, those of convolutions thousands.  256 more samples widen a range by up
+# to a fifth, and nodes diverge on other samples, so that a careful user calibrates on more.  The rates depend on how
+# many: docs/measurements/validation.md.
+MANY = {"lstm": 4096}
 LEAST_EFFECT = 2.0      # times the error of the node by itself: with less there is no fault to find
 
 
@@ -263,12 +267,13 @@ def spoil(contents, node, fault, factor, rng, low, high):
 class Pair:
     """A well calibrated quantized model, its reference and samples."""
 
-    def __init__(self, name, count=8):
+    def __init__(self, name, count=8, calibration=None):
+        """count: samples to compare; calibration: other samples for the ranges of activations (default: enough)."""
         quantized, real = (MODELS / (path + ".tflite") for path in PAIRS[name])
         quantized = quantized.read_bytes()
         self.name = name
         self.reference = widened(real)
-        self.samples = samples(Model(quantized), CALIBRATION, seed=1)
+        self.samples = samples(Model(quantized), calibration or MANY.get(name, CALIBRATION), seed=1)
         self.contents = calibrated(quantized, self.compared(quantized, local=False))
         self.samples = samples(Model(quantized), count)
         self.comparison = self.compared(self.contents)
