@@ -47,8 +47,8 @@ SAME_GRID = ("RESHAPE", "TRANSPOSE", "MAX_POOL_2D", "AVERAGE_POOL_2D", "PAD", "S
 FIXED_GRID = ("SOFTMAX", "LOGISTIC", "TANH")
 FAULTS = ("weight scale", "bias", "zero point", "range too narrow", "range too wide", "channel scale")
 CALIBRATION = 256       # samples
-# Most tensors of the LSTM have 32 or 128 numbers, those of convolutions thousands.  256 more samples widen a range by up
-# to a fifth, and nodes diverge on other samples, so that a careful user calibrates on more.  The rates depend on how
+# Most tensors of the LSTM have 32 or 128 numbers, those of convolutions thousands.  256 more samples widen a range by
+# up to a fifth, and nodes diverge on other samples, so that a careful user calibrates on more.  The rates depend on how
 # many: docs/measurements/validation.md.
 MANY = {"lstm": 4096}
 LEAST_EFFECT = 2.0      # times the error of the node by itself: with less there is no fault to find
