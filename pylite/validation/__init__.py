@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TASKS", "Accuracy", "Report", "Settings", "TensorReport", "accuracy", "compare", "merge"]
 SATURATED = 0.01        # of the samples: where more are outside the range of an input, that is noted
-CALLS = ("WHILE", "IF", "CALL_ONCE")        # ops that run nodes of other subgraphs
 STORED = ("float16", "int4")        # types of constants in few bits, which nodes may read through DEQUANTIZE
 SAVE_SECONDS = 10       # between two times that sums are saved
 
@@ -323,10 +322,6 @@ def exchanged(model: str | os.PathLike[str], reference: str | os.PathLike[str]) 
 def _unquantized(comparison: Comparison, reference: str | os.PathLike[str] | None) -> Iterator[str]:
     """A line if the model has nothing quantized: then it is no model to look for faults of quantization in."""
     subgraphs = comparison.model.graph.subgraphs
-    within = [f"{o.index} ({o.name})" for o in comparison.subgraph.operators if o.name in CALLS]
-    if within and reference is not None:
-        yield (f"what node {', '.join(within)} calls is measured as one node; to measure inside, convert the model "
-               "with unrolled loops")
     if reference is None or any(quantized(t) or t.dtype in STORED for graph in subgraphs for t in graph.tensors):
         return
     if any(map(quantized, Model(reference).graph.subgraphs[0].tensors)):

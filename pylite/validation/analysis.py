@@ -8,10 +8,10 @@ import numpy as np
 
 from pylite.media.outputs import DETECTION
 from pylite.validation import causes, harmless, ranking, weights
-from pylite.validation.causes import SUSPICIOUS_DB
+from pylite.validation.causes import CALLED, NOTABLE_DB, SUSPICIOUS_DB
 from pylite.validation.isolation import closure
 from pylite.validation.measures import TINY, Errors
-from pylite.validation.report import Report, TensorReport
+from pylite.validation.report import Called, Report, TensorReport
 from pylite.validation.widening import folded
 
 if TYPE_CHECKING:
@@ -27,17 +27,24 @@ if TYPE_CHECKING:
     from pylite.validation.statistics import ErrorSums, Grid
     from pylite.validation.weights import Weights
 
+UNSEEN = "its shape depends on data: in no sample did it have elements, and as many as its counterpart"
+
 
 def analyse(comparison: Comparison | Golden, model: str | os.PathLike[str] = "",
             reference: str | os.PathLike[str] = "", accuracy: Accuracy | None = None) -> Report:
     """The Report of what `comparison` has seen; model, reference: their names for it; accuracy: theirs, if known."""
     producer = {i: o for o in comparison.subgraph.operators for i in o.outputs}
+    for index in [i for i in comparison.measured if i not in comparison.cumulative
+                  or not comparison.cumulative[i].samples]:
+        comparison.measured.remove(index)
+        comparison.unmeasured[index] = UNSEEN
     tensors = [_tensor(comparison, producer[i], i) for i in comparison.measured]
     for t in tensors:
         t.judged = t.tensor in _judged(comparison)
     local = max((sums.samples for sums in comparison.local.values()), default=0)
     report = Report(os.fspath(model), os.fspath(reference), comparison.samples, local, tensors, [], None,
                     _unmatched(comparison), accuracy)
+    _add_calls(comparison, report)
     report.notes += harmless.settle(comparison, tensors, accuracy)
     worst: dict[int, float] = {}
     for t in tensors:
@@ -47,6 +54,38 @@ def analyse(comparison: Comparison | Golden, model: str | os.PathLike[str] = "",
     if local:
         report.first_divergence = min((node for node in worst if worst[node] >= SUSPICIOUS_DB), default=None)
     return report
+
+
+def _add_calls(comparison: Comparison | Golden, report: Report) -> None:
+    """Add the Reports of called subgraphs, or notes why there are none, and judge the nodes that call by them."""
+    for call in comparison.calls:
+        inner = call.comparison
+        if inner is not None and inner.samples:
+            report.called.append(Called(call.node.index, call.node.name, call.part, call.subgraphs[0], inner.samples,
+                                        analyse(inner)))
+        elif call.reason or inner is not None:
+            report.notes.append(f"the {call.part} of node {call.node.index} ({call.node.name}) was not compared node "
+                                f"by node: {call.reason or 'the reference never ran it'}")
+    for t in report.tensors:
+        parts = [called for called in report.called if called.node == t.node]
+        if parts and t.excess_db is not None:
+            _judge_by(t, parts)
+
+
+def _judge_by(t: TensorReport, parts: list[Called]) -> None:
+    """Name the node of a called subgraph that explains the noise of a node that calls, if one does.
+
+    If none does, there is no cause: the noise of a loop's iterations adds up, however good each node is.
+    """
+    diverging = next((called for called in parts if called.report.first_divergence is not None), None)
+    if diverging is None:
+        t.excess_db = min(t.excess_db or 0.0, NOTABLE_DB)
+        t.cause = t.detail = t.remedy = None
+        return
+    worst = diverging.report.by_node(diverging.report.ranking[0])
+    t.cause, t.remedy = CALLED, worst.remedy
+    t.detail = (f"node {worst.node} ({worst.op}) of its {diverging.part}"
+                + (f": {worst.cause}: {worst.detail}" if worst.cause else ""))
 
 
 def _judged(comparison: Comparison | Golden) -> set[int]:

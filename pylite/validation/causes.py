@@ -52,7 +52,8 @@ REMEDIES = {
     "coarse rule": "Keep this node in float: its integer rule fixes the step of the result.",
     "weights too coarse": "Use more bits or smaller blocks for these weights, or keep the node in float.",
 }
-NAMES = (*REMEDIES, "unknown")
+CALLED = "called subgraph"      # the noise is that of a node of a subgraph that this one calls
+NAMES = (*REMEDIES, CALLED, "unknown")
 RANGES = "range too narrow", "range too wide", "zero point"     # causes that concern the readers of a result, too
 UNEXPLAINED = None, "unknown", "range too wide"     # of a node that may suffer from the range of what it reads
 

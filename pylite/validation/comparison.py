@@ -1,6 +1,7 @@
 """Runs a model and its reference on samples, and sums the differences of all tensors that match."""
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -8,15 +9,16 @@ import numpy as np
 
 from pylite._core.simd import Pool
 from pylite.errors import ComparisonError
-from pylite.ir.graph import replace
 from pylite.runtime.executor import Executor
-from pylite.validation.feeding import feed
+from pylite.validation.called import Calls
+from pylite.validation.feeding import exposed, feed
 from pylite.validation.histograms import Histograms
 from pylite.validation.interleaving import Interleaved, Track, Usage, rounding
 from pylite.validation.isolation import Isolated, Isolation, closure, grouped
 from pylite.validation.matching import Matching, match
-from pylite.validation.origins import Origins
-from pylite.validation.statistics import COUNT, ErrorSums, Grid
+from pylite.validation.origins import Origins, OriginSums
+from pylite.validation.statistics import COUNT, ErrorSums, Grid, add_sample, channels_of
+from pylite.validation.varying import Varying
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,12 +37,14 @@ CUMULATIVE, LOCAL, ORIGINS = range(3)       # how much a sample is measured for
 class Comparison:
     """A model beside its reference, ready to take samples.
 
+    Samples of equal shapes run as one interleaved program; once shapes differ, or depend on data, a Varying runs them.
+
     matching: the Matching; measured: the tensors that are compared, in order; grids: {tensor: Grid}; cumulative, local:
     {tensor: ErrorSums}, of both models run from their inputs, and of each node by itself; input_sums: {input:
     ErrorSums} of what quantizing the samples does; given: {tensor: ErrorSums} of rounding that a node by itself suffers
     and its reference does not: none; unmeasured: {tensor: why a matched one is not compared}; histograms:
-    {tensor: Histograms} of each node by itself, empty unless they are asked for; origins: the Origins of these nodes'
-    errors; programs: {CUMULATIVE: both models run from their inputs, LOCAL: and each node by itself, ORIGINS: and where
+    {tensor: Histograms} of each node by itself, empty unless they are asked for; origins: the OriginSums of these
+    nodes' errors; calls: the Calls of WHILE and IF; programs: {CUMULATIVE: both models run from their inputs, LOCAL: and each node by itself, ORIGINS: and where
     its error comes from}.  Without `alone`, nodes are never run by themselves: nothing is
     prepared for that, and `local` and `histograms` are empty; without `origins`, there are none.
     """
@@ -55,11 +59,13 @@ class Comparison:
                          if i in self.matching.matches and i not in inputs]
         wanted = [self.matching.matches[i].reference for i in self.measured]
         pool = Pool(threads)
-        self._full = _exposed(model, self.subgraph, self.measured, pool)
-        self._full_reference = _exposed(reference, self.other, wanted, pool)
+        self._full = exposed(model, self.subgraph, self.measured, pool)
+        self._full_reference = exposed(reference, self.other, wanted, pool)
         self._pool = pool
         self._isolated: tuple[Executor, Executor, Isolated, Isolated] | None = None
-        self.origins: Origins | None = None
+        self._varying: Varying | None = None
+        self._with_constants: Origins | None = None     # the nodes that interleaved programs run for `origins`
+        self.origins: OriginSums | None = None
         self._casts: dict[int, int] = {}                # result of a cast -> the matched tensor that it reads
         self._represented: dict[int, NDArray[Any]] = {}     # such a tensor -> the activation that is given to the cast
         self.programs: dict[int, Interleaved] = {}
@@ -69,55 +75,69 @@ class Comparison:
         self.input_sums: dict[int, ErrorSums] = {}
         self.given: dict[int, ErrorSums] = {}
         self.histograms: dict[int, Histograms] = {}
-        self._alone, self._with_histograms, self._with_origins = alone, alone and histograms, alone and origins
+        self.alone, self._with_histograms, self._with_origins = alone, alone and histograms, alone and origins
         self.unmeasured: dict[int, str] = {}
         self.samples = 0
+        self.calls = Calls(model, reference, self.matching, pool,
+                           lambda *models: Comparison(*models, threads, histograms, alone, origins))
 
     def prepare(self, inputs: Sequence[NDArray[Any]]) -> None:
         """Allocate for samples of these shapes; `inputs`: one array for each input, as `add` takes them."""
-        for executor in (self._full, self._full_reference):
+        executors = self._full, self._full_reference
+        for executor in executors:
             feed(executor, inputs)
-            if executor.current.boundary is not None:
-                raise ComparisonError(f"a shape depends on data, on {executor.current.boundary!r}, so tensors "
-                                      "cannot be compared one by one; --tensors 0 measures the accuracy of both "
-                                      "models, --against and --record compare results")
+        if any(executor.current.boundary is not None for executor in executors):
+            self._vary()
+            return
         self._choose()
-        for index in self.subgraph.inputs:
-            grid = Grid.of(self.subgraph.tensors[index])
-            if grid is not None:
-                self.grids[index] = grid
-                self.input_sums[index] = ErrorSums(_channels(self._full.array(index)))
-        if self._alone:
+        for index in self.measured:
+            self.cumulative[index] = ErrorSums(channels_of(self._full.array(index)))
+        if self.alone:
             self.local = {index: ErrorSums(self.cumulative[index].channels) for index in self.measured}
             self._isolate()
-        if self._with_histograms:
-            self.histograms = {index: Histograms(self.grids[index]) for index in self.measured}
         self._share_memory()
-        self.programs = {level: self._interleaved(level) for level in range(1 + self._alone + self._with_origins)}
+        self.programs = {level: self._interleaved(level) for level in range(1 + self.alone + self._with_origins)}
 
-    def _choose(self) -> None:
-        """Leave in `measured` what can be compared, and make sums for it."""
+    def _vary(self) -> None:
+        """Take samples of any shapes from here on."""
+        if not self.grids:
+            self._choose(sized=False)
+            self.origins = OriginSums() if self._with_origins else None
+        self.programs, self._isolated, self._with_constants = {}, None, None
+        wanted = [self.matching.matches[i].reference for i in (*self.subgraph.inputs, *self.measured)
+                  if i in self.matching.matches]
+        self._full = exposed(self.model, self.subgraph, self.measured, self._pool)
+        self._full_reference = exposed(self.reference, self.other, wanted, self._pool)
+        self._varying = Varying(self, self._full, self._full_reference, self._pool)
+
+    def _choose(self, sized: bool = True) -> None:
+        """Leave in `measured` what can be compared, and find the grids.  sized: by the shapes of this sample, too."""
         kept = []
         for index in self.measured:
-            values, expected = self._full.array(index), self._expected(index)
-            grid = Grid.of(self.subgraph.tensors[index])
-            if grid is None or expected.dtype != np.float32:
-                self.unmeasured[index] = f"{values.dtype} cannot be compared with {expected.dtype}"
-            elif values.size != expected.size:
-                self.unmeasured[index] = f"its shape is {list(values.shape)}, its counterpart's {list(expected.shape)}"
+            tensor, expected = self.subgraph.tensors[index], self.other.tensors[self.matching.matches[index].reference]
+            grid = Grid.of(tensor)
+            shapes = [self._full.shape(index), self._full_reference.shape(expected.index)] if sized else []
+            if grid is None or expected.dtype != "float32":
+                self.unmeasured[index] = f"{tensor.dtype} cannot be compared with {expected.dtype}"
+            elif len(set(map(math.prod, shapes))) > 1:
+                self.unmeasured[index] = f"its shape is {list(shapes[0])}, its counterpart's {list(shapes[1])}"
             else:
                 kept.append(index)
                 self.grids[index] = grid
-                self.cumulative[index] = ErrorSums(_channels(values))
         if not kept:
             raise ComparisonError("no tensor of the model has a counterpart of type float32 in the reference")
         self.measured = kept
+        for index in self.subgraph.inputs:
+            grid = Grid.of(self.subgraph.tensors[index])
+            if grid is not None:
+                self.grids[index], self.input_sums[index] = grid, ErrorSums(1)
+        if self._with_histograms:
+            self.histograms = {index: Histograms(self.grids[index]) for index in kept}
 
     @property
     def finite(self) -> bool:
         """Were all values and their references finite?  Sums leave out those that are not."""
-        return all(int(sums.counts[COUNT].sum()) == sums.samples * self._full.array(index).size
-                   for index, sums in self.cumulative.items())
+        return all(int(sums.counts[COUNT].sum()) == sums.elements for sums in self.cumulative.values())
 
     def _groups(self) -> dict[str, dict[int, Any]]:
         groups: dict[str, dict[int, Any]] = {"cumulative": self.cumulative, "local": self.local,
@@ -128,8 +148,9 @@ class Comparison:
 
     def sums(self) -> dict[str, ErrorSums | Histograms]:
         """Copies of all sums by name, for `take` of another Comparison of the same models."""
-        return {f"{name} {index}": type(sums).restored(sums.state())
-                for name, group in self._groups().items() for index, sums in group.items()}
+        own = {f"{name} {index}": type(sums).restored(sums.state())
+               for name, group in self._groups().items() for index, sums in group.items()}
+        return {**own, **self.calls.sums()}
 
     def clear(self) -> None:
         """Begin anew with sums of no samples."""
@@ -137,13 +158,20 @@ class Comparison:
             for sums in group.values():
                 sums.clear()
         self.samples = 0
+        self.calls.clear()
 
     def take(self, sums: Mapping[str, ErrorSums | Histograms], samples: int) -> None:
         """Put sums of `samples` samples in place of these."""
+        if not self.grids:
+            self._vary()
         self.clear()
-        for what, found in sums.items():
+        for what, found in self.calls.take(sums).items():
             name, index = what.split()
-            self._groups()[name][int(index)].merge(found)
+            group, tensor = self._groups()[name], int(index)
+            if tensor in group:
+                group[tensor].merge(found)
+            else:
+                group[tensor] = found
         self.samples = samples
 
     def _expected(self, index: int) -> NDArray[Any]:
@@ -169,8 +197,10 @@ class Comparison:
             (self.model, one), (self.reference, other))]
         self._isolated = executors[0], executors[1], one, other
         if self._with_origins:
-            self.origins = Origins(self.model, self.reference, others, shapes, self._pool)
-            self.origins.prepare(self.grids, {i: sums for i, sums in self.local.items() if i not in self._casts})
+            self._with_constants = Origins(self.model, self.reference, others, shapes, self._pool)
+            self._with_constants.prepare(self.grids, {i: sums for i, sums in self.local.items()
+                                                      if i not in self._casts})
+            self.origins = self._with_constants
 
     def _order(self, local: bool) -> Iterator[tuple[str, int]]:
         """What happens to tensors in one run, in order.
@@ -197,14 +227,14 @@ class Comparison:
     def _share_memory(self) -> None:
         """Allocate all graphs so that each tensor keeps its memory no longer than a run needs it."""
         executors = [self._full_reference, self._full, *(self._isolated[:2] if self._isolated else ()),
-                     *([self.origins.executor] if self.origins else [])]
+                     *([self._with_constants.executor] if self._with_constants else [])]
         reference, full, *single = usages = [Usage(executor.subgraph) for executor in executors]
-        for what, index in self._order(self._alone):
+        for what, index in self._order(self.alone):
             matched = self.matching.matches[index].reference
             if what == "observe":
                 reference.compute(matched)
                 full.compute(index)
-                if self.origins is not None and index in self.origins.activations and self._isolated is not None:
+                if self._with_constants is not None and index in self._with_constants.activations and self._isolated is not None:
                     single[1].keep(self._isolated[3].results[matched])
                 continue
             assert self._isolated is not None
@@ -217,8 +247,8 @@ class Comparison:
                 alone.compute(ours.results[index])
                 if index not in self._casts:
                     counterpart.compute(theirs.results[matched])
-            if self.origins is not None:
-                self.origins.plan(what, index, matched, *more)
+            if self._with_constants is not None:
+                self._with_constants.plan(what, index, matched, *more)
         for executor, usage in zip(executors, usages, strict=True):
             executor.release()
             executor.access = usage.access
@@ -229,7 +259,7 @@ class Comparison:
         read it."""
         program, full, reference = Interleaved(self._pool), Track(self._full), Track(self._full_reference)
         single = list(map(Track, self._isolated[:2])) if level >= LOCAL and self._isolated else []
-        origins = self.origins if level == ORIGINS else None
+        origins = self._with_constants if level == ORIGINS else None
         if origins is not None:
             single.append(Track(origins.executor))
         for what, index in self._order(level >= LOCAL):
@@ -303,15 +333,21 @@ class Comparison:
         """
         if not self.grids:
             self.prepare(inputs)
-        level = min(ORIGINS if local and origins else LOCAL if local else CUMULATIVE, len(self.programs) - 1)
-        shapes = [array.shape for array in inputs]
-        if shapes != self._full.shapes:
-            raise ComparisonError(f"sample {self.samples + 1} has the shapes {shapes}, and the first one had "
-                                  f"{self._full.shapes}; they must agree")
+        local = local and self.alone
+        if self._varying is None and [array.shape for array in inputs] != self._full.shapes:
+            self._vary()
+        if self._varying is not None:
+            self._varying.add(inputs, local, origins)
+        else:
+            self._add(inputs, min(ORIGINS if local and origins else LOCAL if local else CUMULATIVE,
+                                  len(self.programs) - 1))
+        self.samples += 1
+        self.calls.add(inputs, local, origins)
+
+    def _add(self, inputs: Sequence[NDArray[Any]], level: int) -> None:
+        """add() for a sample of the shapes that the programs are for."""
         self._fill(inputs)
-        for index, array in zip(self.subgraph.inputs, inputs, strict=True):
-            if index in self.input_sums and array.dtype == np.float32:
-                self.input_sums[index].add(self.grids[index], self._full.array(index), array)
+        self.add_inputs(self._full, inputs)
         self.programs[level].run()
         groups = [self.cumulative, self.local] if level >= LOCAL else [self.cumulative]
         if level == ORIGINS and self.origins is not None:
@@ -319,7 +355,12 @@ class Comparison:
         for group in groups:
             for sums in group.values():
                 sums.counted()
-        self.samples += 1
+
+    def add_inputs(self, executor: Executor, inputs: Sequence[NDArray[Any]]) -> None:
+        """Add what quantizing a sample does, which the inputs of `executor` hold."""
+        for index, array in zip(self.subgraph.inputs, inputs, strict=True):
+            if index in self.input_sums and array.dtype == np.float32:
+                add_sample(self.input_sums, index, self.grids[index], executor.array(index), array)
 
     def _fill(self, inputs: Sequence[NDArray[Any]]) -> None:
         """Give all graphs one sample."""
@@ -328,21 +369,13 @@ class Comparison:
         if self._isolated:
             single, other, ours, theirs = self._isolated
             isolated_graphs = [(self._full_reference, other, theirs), (self._full, single, ours)]
-            if self.origins is not None:
-                isolated_graphs.append((self._full_reference, self.origins.executor, self.origins.isolated))
+            if self._with_constants is not None:
+                isolated_graphs.append((self._full_reference, self._with_constants.executor,
+                                        self._with_constants.isolated))
             for full, alone, isolated in isolated_graphs:
                 alone.reset_variables()
                 for original, index in isolated.inputs.items():
                     alone.array(index)[...] = full.array(original)
-
-
-def _exposed(model: Model, subgraph: Subgraph, tensors: Sequence[int], pool: Pool) -> Executor:
-    """An Executor of the graph with more outputs."""
-    return Executor(model, replace(subgraph, outputs=tuple(dict.fromkeys((*subgraph.outputs, *tensors)))), pool)
-
-
-def _channels(values: NDArray[Any]) -> int:
-    return values.shape[-1] if values.ndim else 1
 
 
 def _shapes(executor: Executor, subgraph: Subgraph, tensors: Any) -> dict[int, tuple[int, ...]]:

@@ -1,11 +1,13 @@
-"""Gives a graph one sample: media.tensors.feed() for an Executor, whose inputs take real numbers."""
+"""Gives a graph one sample: media.media_tensors.feed() for an Executor, whose inputs take real numbers."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite.media import tensors
+from pylite.ir.graph import replace
+from pylite.media import tensors as media_tensors
+from pylite.runtime.executor import Executor
 from pylite.validation.interleaving import rounding
 from pylite.validation.statistics import Grid
 
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pylite.runtime.executor import Executor
+    from pylite._core.simd import Pool
+    from pylite.ir.graph import Subgraph
+    from pylite.runtime.model import Model
 
 
 class Graph:
@@ -48,4 +52,9 @@ class Graph:
 
 def feed(executor: Executor, inputs: Sequence[NDArray[Any]]) -> None:
     """Give a graph one sample of any shapes, and reset its variables."""
-    tensors.feed(Graph(executor), inputs, allocate=True)
+    media_tensors.feed(Graph(executor), inputs, allocate=True)
+
+
+def exposed(model: Model, subgraph: Subgraph, tensors: Sequence[int], pool: Pool) -> Executor:
+    """An Executor of the graph with more outputs."""
+    return Executor(model, replace(subgraph, outputs=tuple(dict.fromkeys((*subgraph.outputs, *tensors)))), pool)

@@ -65,6 +65,7 @@ class Golden:
         self.input_sums: dict[int, ErrorSums] = {}
         self.histograms: dict[int, Histograms] = {}
         self.origins = None     # the reference's weights are not known
+        self.calls = ()         # arrays of called subgraphs have no names of their own
         self._with_histograms = histograms
         self._full = Activations(model, tuple(dict.fromkeys((*inputs, *self.measured))), threads)
         self._orders: dict[int, tuple[str, tuple[int, ...]]] = {}

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite.ir.graph import replace
 from pylite.runtime.executor import Executor
 from pylite.validation.interleaving import Track, rounding
 from pylite.validation.isolation import Isolation, closure
@@ -36,28 +35,33 @@ SAMPLES = 8         # the first ones, which show the shares well enough
 REAL = Grid("float32")
 
 
-class Origins:
-    """The reference's nodes with the model's constants, each by itself, and sums of the two kinds of errors.
+class OriginSums:
+    """Sums of the two kinds of errors.  constants, activations: {tensor of the model: ErrorSums}"""
 
-    executor: of these nodes; isolated: their graph, whose cuts and results have the keys of the reference's own;
-    constants, activations: {tensor of the model: ErrorSums}.
+    def __init__(self) -> None:
+        self.constants: dict[int, ErrorSums] = {}
+        self.activations: dict[int, ErrorSums] = {}
+
+
+class Origins(OriginSums):
+    """The reference's nodes with the model's constants, each by itself, and OriginSums.
+
+    executor: of these nodes; isolated: their graph, whose cuts and results have the keys of the reference's own.
     """
 
     def __init__(self, model: Model, reference: Model, pairs: Sequence[tuple[Group, Group]],
                  shapes: Mapping[int, tuple[int, ...]], pool: Pool) -> None:
         """pairs: Groups of the model and of the reference that compute the same; shapes: of the reference's tensors."""
-        subgraph, other = model.graph.subgraphs[0], reference.graph.subgraphs[0]
-        isolation = Isolation(other, shapes)
+        super().__init__()
+        isolation = Isolation(reference.graph.subgraphs[0], shapes)
         self._with_constants: set[int] = set()
         for group, counterpart in pairs:
-            constants = _constants(model, _nodes(subgraph, group), other, _nodes(other, counterpart))
+            constants = constants_of(model, group, reference, counterpart)
             if constants:
                 isolation.add(counterpart, constants)
                 self._with_constants.update(group.results)
         self.isolated = isolation.finished()
         self.executor = Executor(reference, self.isolated.subgraph, pool)
-        self.constants: dict[int, ErrorSums] = {}
-        self.activations: dict[int, ErrorSums] = {}
         self._rounded: dict[int, Array] = {}
 
     def prepare(self, grids: Mapping[int, Grid], sums: Mapping[int, ErrorSums]) -> None:
@@ -92,23 +96,23 @@ def _nodes(subgraph: Subgraph, group: Group) -> list[Operator]:
     return closure(subgraph, group.results, set(group.cuts))[0]
 
 
-def _constants(model: Model, nodes: Sequence[Operator], other: Subgraph,
-               counterparts: Sequence[Operator]) -> dict[int, Tensor]:
+def constants_of(model: Model, group: Group, reference: Model, counterpart: Group) -> dict[int, Tensor]:
     """{constant of the reference: the real numbers of the model's}, for operands of nodes that do the same."""
-    subgraph, waiting = model.graph.subgraphs[0], list(nodes)
+    subgraph, other = model.graph.subgraphs[0], reference.graph.subgraphs[0]
+    waiting = _nodes(subgraph, group)
     tensors, behind = subgraph.tensors, folded(subgraph)
     found: dict[int, Tensor] = {}
-    for counterpart in counterparts:
-        alike = counterpart.name, len(counterpart.inputs)
+    for theirs in _nodes(other, counterpart):
+        alike = theirs.name, len(theirs.inputs)
         node = next((n for n in waiting if (n.name, len(n.inputs)) == alike), None)
         if node is None:
             continue
         waiting.remove(node)
-        for mine, index in zip(node.inputs, counterpart.inputs, strict=True):
+        for mine, index in zip(node.inputs, theirs.inputs, strict=True):
             if min(mine, index) < 0:
                 continue
-            own, theirs = tensors[behind.get(mine, mine)], other.tensors[index]
-            if (own.dtype != "float32" and theirs.data is not None and theirs.dtype == "float32"
-                    and theirs.shape == own.shape and dequantized(model, own) is not None):
-                found[index] = replace(real(model, own), buffer=0)
+            own, constant = tensors[behind.get(mine, mine)], other.tensors[index]
+            if (own.dtype != "float32" and constant.data is not None and constant.dtype == "float32"
+                    and constant.shape == own.shape and dequantized(model, own) is not None):
+                found[index] = real(model, own)
     return found

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Sums = ErrorSums | Histograms | Tally
 
 FORMAT = "pylite partial validation"
-VERSION = 2
+VERSION = 3
 TALLY = "accuracy 0"        # the name of the Tally
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pylite.validation.accuracy_report import Accuracy
 
 VERSION = 1
+INNER = "tensors", "ranking", "ranked_by", "first_divergence", "unmatched", "notes", "called"   # of called subgraphs
 SHOWN = 10      # nodes of the table in notebooks
 
 
@@ -75,13 +76,40 @@ class TensorReport:
     from_weights: float | None = None
 
 
+@dataclass
+class Called:
+    """A subgraph that a node calls, compared on what the reference's calls are given.
+
+    node, op: which calls it; part: "condition", "body", "then", "else", "branch 0", ... or "decomposition"; subgraph:
+    its index; calls: how many were measured; report: of its nodes.
+    """
+    node: int
+    op: str
+    part: str
+    subgraph: int
+    calls: int
+    report: Report
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `called` in docs/validation.schema.json."""
+        report = self.report.to_dict()
+        return {**{name: getattr(self, name) for name in ("node", "op", "part", "subgraph", "calls")},
+                **{name: report[name] for name in INNER}}
+
+    @property
+    def title(self) -> str:
+        """Which subgraph it is, as text."""
+        return f"{self.part} of node {self.node} ({self.op}), subgraph {self.subgraph}"
+
+
 @dataclass(repr=False)
 class Report(Printed):
     """A model compared with its reference.
 
     ranking: nodes, worst first, by `ranked_by`; first_divergence: the first node, in the order of execution, whose own
     noise is `causes.SUSPICIOUS_DB` above the expected, or None; unmatched: results that were not compared, and why;
-    accuracy: None where it was not measured; notes: what is odd about the samples
+    accuracy: None where it was not measured; notes: what is odd about the samples; called: the subgraphs that nodes
+    call, in order
     """
     model: str
     reference: str | None
@@ -93,12 +121,15 @@ class Report(Printed):
     unmatched: list[dict[str, Any]]
     accuracy: Accuracy | None = None
     notes: list[str] = field(default_factory=list)
+    called: list[Called] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as docs/validation.schema.json describes it; what is infinite or no number is None."""
         accuracy = self.accuracy.to_dict() if self.accuracy else {}
-        return {"version": VERSION, **finite(asdict(self)), "accuracy": accuracy, "ranked_by": self.ranked_by,
-                "verdict": self.verdict}
+        own = {name: value for name, value in vars(self).items() if name not in ("tensors", "accuracy", "called")}
+        return {"version": VERSION, **finite({**own, "tensors": [asdict(t) for t in self.tensors]}),
+                "accuracy": accuracy, "ranked_by": self.ranked_by, "verdict": self.verdict,
+                "called": [called.to_dict() for called in self.called]}
 
     def to_json(self) -> str:
         """to_dict() as JSON text."""
@@ -145,10 +176,17 @@ class Report(Printed):
         if self.reference is not None:
             found += [self.verdict["text"], ""]
         if self.tensors:
-            found += self._own_lines(top, table) if self.local_samples else self._cumulative_lines(top, table)
-            found += [f"not compared: {u['name']} ({u['side']}): {u['reason']}" for u in self.unmatched]
+            found += self.node_lines(top, table)
+        for called in self.called:
+            found += ["", f"{called.title}: {counted(called.calls, 'call')}, "
+                          f"{counted(len(called.report.tensors), 'tensor')}", *called.report.node_lines(top, table)]
         accuracy = self.accuracy.lines(top, table) if self.accuracy else []
         return found + [f"note: {note}" for note in self.notes] + accuracy
+
+    def node_lines(self, top: int = 10, table: Table = columns.table) -> list[str]:
+        """The part of lines() about nodes: the ranking, causes, and what was not compared."""
+        return [*(self._own_lines(top, table) if self.local_samples else self._cumulative_lines(top, table)),
+                *(f"not compared: {u['name']} ({u['side']}): {u['reason']}" for u in self.unmatched)]
 
     def _cumulative_lines(self, top: int, table: Table) -> list[str]:
         """The ranking by what both models computed from their inputs."""

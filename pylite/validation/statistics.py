@@ -71,10 +71,15 @@ class Grid:
 
 
 class ErrorSums:
-    """What is known of a tensor's errors: counts, exact sums and extremes for each channel, the last axis."""
+    """What is known of a tensor's errors: counts, exact sums and extremes for each channel, the last axis.
+
+    samples: how many were added; elements: of these together, finite or not.  Sums of samples whose last axes differ
+    have one channel.
+    """
 
     def __init__(self, channels: int) -> None:
-        self.samples = 0
+        self.samples = self.elements = 0
+        self._elements = 0      # of one sample, as the last observer() has them
         self.counts = np.zeros((statistics.COUNTS, channels), np.int64)
         self.limbs = np.zeros((statistics.LIMBS, statistics.SUMS * channels), np.int64)
         self.extremes = np.repeat(NEUTRAL[:, None], channels, axis=1)
@@ -90,6 +95,7 @@ class ErrorSums:
         A value saturates where its reference is more than a step beyond the range: a probability of 1 that is stored as
         255/256 does not.
         """
+        self._elements = reference.size
         return statistics.Observe(grid.dtype, values.reshape(-1).view(np.uint8), reference.reshape(-1), grid.step,
                                   grid.zero_point, grid.lowest - grid.step, grid.highest + grid.step, grid.lowest,
                                   grid.highest,
@@ -103,6 +109,7 @@ class ErrorSums:
     def counted(self) -> None:
         """A sample was added."""
         self.samples += 1
+        self.elements += self._elements
         if self.samples % _CARRY_AFTER == 0:
             self._carry()
 
@@ -110,7 +117,15 @@ class ErrorSums:
         """Add the samples of `other`, which are other ones than this one's."""
         self._carry()
         other._carry()
+        if not other.samples:
+            return
+        if not self.samples and self.channels != other.channels:
+            self.__init__(other.channels)   # type: ignore[misc] # it is empty
+        if self.channels != other.channels:
+            for sums in (self, other):
+                sums._join_channels()
         self.samples += other.samples
+        self.elements += other.elements
         self.counts += other.counts
         self.limbs += other.limbs
         for row, better in ((MAX_ERROR, np.maximum), (MAX_REFERENCE, np.maximum), (MIN_REFERENCE, np.minimum)):
@@ -118,10 +133,18 @@ class ErrorSums:
 
     def clear(self) -> None:
         """Forget all samples."""
-        self.samples = 0
+        self.samples = self.elements = 0
         self.counts[...] = 0
         self.limbs[...] = 0
         self.extremes[...] = NEUTRAL[:, None]
+
+    def _join_channels(self) -> None:
+        """Make one channel of all."""
+        self.counts = self.counts.sum(1, keepdims=True)
+        self.limbs = self.limbs.reshape(statistics.LIMBS, statistics.SUMS, -1).sum(2)
+        self.extremes = np.stack([self.extremes[row].max(keepdims=True, initial=NEUTRAL[row]) if row != MIN_REFERENCE
+                                  else self.extremes[row].min(keepdims=True, initial=NEUTRAL[row])
+                                  for row in range(statistics.EXTREMES)])
 
     def _carry(self) -> None:
         """Bring every limb but the first into 0 .. 2^40 - 1; the sums stay."""
@@ -141,17 +164,37 @@ class ErrorSums:
     def state(self) -> dict[str, Any]:
         """A copy of everything, as arrays and numbers, for files and other processes."""
         self._carry()
-        return {"samples": self.samples, "counts": self.counts.copy(), "limbs": self.limbs.copy(),
+        return {"samples": self.samples, "elements": self.elements, "counts": self.counts.copy(), "limbs": self.limbs.copy(),
                 "extremes": self.extremes.copy()}
 
     @classmethod
     def restored(cls, state: dict[str, Any]) -> ErrorSums:
         """The sums whose state() this is."""
         sums = cls(state["counts"].shape[1])
-        sums.samples = int(state["samples"])
+        sums.samples, sums.elements = int(state["samples"]), int(state["elements"])
         for name in ("counts", "limbs", "extremes"):
             getattr(sums, name)[...] = state[name]
         return sums
+
+
+def channels_of(values: NDArray[Any]) -> int:
+    """How many channels, the last axis, a tensor's sums have."""
+    return values.shape[-1] if values.ndim else 1
+
+
+def add_sample(group: dict[int, ErrorSums], tensor: int, grid: Grid, values: NDArray[Any],
+               expected: NDArray[Any]) -> statistics.Observe:
+    """Add one sample of any shape to a tensor's ErrorSums, which may be new; returns the observer that has run."""
+    channels, total = channels_of(values), group.get(tensor)
+    if total is None or not total.samples:
+        total = group[tensor] = ErrorSums(channels)
+    sums = total if total.channels == channels else ErrorSums(channels)
+    observer = sums.observer(grid, np.ascontiguousarray(values), np.ascontiguousarray(expected))
+    observer.run()
+    sums.counted()
+    if sums is not total:
+        total.merge(sums)
+    return observer
 
 
 def _scaled(total: int) -> float:

@@ -25,11 +25,10 @@ INTEGERS = ("int8", "uint8", "int16", "int32", "int4")
 
 
 def widened(source: str | os.PathLike[str] | bytes) -> Model:
-    """The Model of a file, its main subgraph of real numbers; one that is so already stays as it is."""
+    """The Model of a file, its subgraphs of real numbers; those that are so already stay as they are."""
     model = Model(source)
-    main, *others = model.graph.subgraphs
-    if any(quantized(t) for t in main.tensors):
-        model.graph = replace(model.graph, subgraphs=(_widened(model, main), *others))
+    model.graph = replace(model.graph, subgraphs=tuple(
+        _widened(model, graph) if any(map(quantized, graph.tensors)) else graph for graph in model.graph.subgraphs))
     return model
 
 
@@ -62,7 +61,8 @@ def real(model: Model, tensor: Tensor) -> Tensor:
         assert values is not None
         data = np.ascontiguousarray(values, np.float32).reshape(-1).view(np.uint8)
         data.flags.writeable = False
-    return replace(tensor, dtype="float32", data=data, quantization=None, sparsity=None)
+    # Buffer 0: tensors of one buffer may have different scales, so the file's buffer does not name these numbers.
+    return replace(tensor, dtype="float32", data=data, quantization=None, sparsity=None, buffer=0)
 
 
 def dequantized(model: Model, tensor: Tensor) -> NDArray[Any] | None:

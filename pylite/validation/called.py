@@ -1,0 +1,225 @@
+"""Subgraphs that nodes call, compared as models of their own on what the reference's calls are given.
+
+Both sides of a called subgraph begin with the reference's activations, so errors do not add up from one iteration of a
+loop to the next; those of the node that calls do.
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pylite.errors import ComparisonError
+from pylite.ir.graph import replace
+from pylite.ir.registry import default
+from pylite.runtime import subgraph_calls
+from pylite.runtime.executor import Executor
+from pylite.runtime.model import Model
+from pylite.validation.feeding import exposed, feed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite._core.simd import Pool
+    from pylite.ir.graph import Operator
+    from pylite.validation.comparison import Comparison
+    from pylite.validation.matching import Matching
+
+    Arrays = Sequence[NDArray[Any]]
+
+BASE = 16       # of each power of this many calls in a sample, as many are measured
+
+
+class Call:
+    """A part of a node that calls, such as the body of a loop.
+
+    node: the model's Operator; part: "condition", "body", "then", "else", "branch 0", ... or "decomposition"; subgraphs:
+    indices of the model's and the reference's; comparison: of the two, or None, then `reason` says why; calls: how
+    many the samples made, measured or not.
+    """
+
+    def __init__(self, node: Operator, part: str, subgraphs: tuple[int, int]) -> None:
+        self.node, self.part, self.subgraphs = node, part, subgraphs
+        self.comparison: Comparison | None = None
+        self.reason = ""
+
+    @property
+    def name(self) -> str:
+        """Unique among the calls of a graph."""
+        return f"{self.node.index}.{self.part.replace(' ', '_')}"
+
+
+class Calls:
+    """The Calls of a graph's nodes, ready to take samples.
+
+    compared: makes a Comparison of two Models, each with a called subgraph as its main one.
+    """
+
+    def __init__(self, model: Model, reference: Model, matching: Matching, pool: Pool,
+                 compared: Callable[[Model, Model], Comparison]) -> None:
+        self._reference, self._pool = reference, pool
+        pairs = _pairs(model, reference, matching)
+        self._all: list[Call] = []
+        self._nodes: list[tuple[Operator, list[Call]]] = []     # the reference's nodes, and the parts of each
+        self._executors: dict[int, Executor] = {}
+        for mine, theirs in pairs:
+            parts = [Call(mine, part, (called, dict(parts_of(theirs))[part]))
+                     for part, called in parts_of(mine) if part in dict(parts_of(theirs))]
+            for call in parts:
+                call.reason = "it keeps variables" if _has_state(reference, call.subgraphs[1]) else ""
+                try:
+                    call.comparison = None if call.reason else compared(
+                        _entered(model, call.subgraphs[0]), _entered(reference, call.subgraphs[1]))
+                except ComparisonError as error:
+                    call.reason = str(error)
+                if call.comparison is not None and not call.comparison.measured:
+                    call.comparison = None      # a loop's condition, which compares integers
+            if any(call.comparison for call in parts):
+                self._nodes.append((theirs, parts))
+            self._all += parts
+        other = reference.graph.subgraphs[0]
+        self._runner = exposed(reference, other, [i for node, _ in self._nodes for i in node.inputs if i >= 0], pool)
+
+    def __iter__(self) -> Iterator[Call]:
+        return iter(self._all)
+
+    def add(self, inputs: Arrays, local: bool, origins: bool) -> None:
+        """Measure the calls that the reference makes for a sample."""
+        if not self._nodes:
+            return
+        feed(self._runner, inputs)
+        self._runner.invoke()
+        for node, parts in self._nodes:
+            arrays = [self._runner.array(i).copy() for i in node.inputs]
+            known, counts = {call.part: call for call in parts}, dict.fromkeys([call.part for call in parts], 0)
+            for part, given in self._calls(node, arrays):
+                call = known.get(part)
+                if call is not None:
+                    if call.comparison is not None and _chosen(counts[part]):
+                        self._measure(call, given, local, origins)
+                    counts[part] += 1
+
+    @staticmethod
+    def _measure(call: Call, arrays: Arrays, local: bool, origins: bool) -> None:
+        assert call.comparison is not None
+        try:
+            call.comparison.add(arrays, local, origins)
+        except ComparisonError as error:
+            call.comparison, call.reason = None, str(error)
+
+    def _calls(self, node: Operator, arrays: Arrays) -> Iterator[tuple[str, Arrays]]:
+        """(the part, what it is given) of all calls that a node of the reference makes for these inputs."""
+        parts = dict(parts_of(node))
+        if node.name != "WHILE":
+            yield from _branch(node, list(parts), arrays)
+            return
+        while True:
+            yield "condition", arrays
+            if not self._run(parts["condition"], arrays)[0].any():
+                return
+            yield "body", arrays
+            arrays = self._run(parts["body"], arrays)
+
+    def _run(self, subgraph: int, arrays: Arrays) -> Arrays:
+        executor = self._executors.get(subgraph)
+        if executor is None:
+            executor = self._executors[subgraph] = Executor(
+                self._reference, self._reference.graph.subgraphs[subgraph], self._pool)
+            executor.cache.capacity = subgraph_calls.CACHED_CALLS
+        return subgraph_calls.call(executor, arrays)
+
+    def sums(self) -> dict[str, Any]:
+        """Copies of all sums by name."""
+        return {f"{call.name}/{name}": sums for call in self._all if call.comparison is not None
+                for name, sums in call.comparison.sums().items()}
+
+    def take(self, sums: Mapping[str, Any]) -> dict[str, Any]:
+        """Put the calls' sums in place of these; returns the others."""
+        others: dict[str, Any] = {}
+        parts: dict[str, dict[str, Any]] = {}
+        for name, found in sums.items():
+            call, _, inner = name.partition("/")
+            if inner:
+                parts.setdefault(call, {})[inner] = found
+            else:
+                others[name] = found
+        for call in self._all:
+            if call.comparison is not None and call.name in parts:
+                found = parts[call.name]
+                call.comparison.take(found, max(getattr(s, "samples", 0) for s in found.values()))
+        return others
+
+    def clear(self) -> None:
+        """Begin anew with sums of no samples."""
+        for call in self._all:
+            if call.comparison is not None:
+                call.comparison.clear()
+
+
+def parts_of(node: Operator) -> list[tuple[str, int]]:
+    """[(part, index of its subgraph)] of a node that calls."""
+    options: Any = node.options
+    if node.name == "WHILE":
+        return [("condition", options.cond_subgraph_index), ("body", options.body_subgraph_index)]
+    if node.name == "IF":
+        return [("then", options.then_subgraph_index), ("else", options.else_subgraph_index)]
+    if node.name == "STABLEHLO_CASE":
+        return [(f"branch {i}", called) for i, called in enumerate(options.branch_subgraph_indices)]
+    if node.name == "STABLEHLO_COMPOSITE":
+        return [("decomposition", options.decomposition_subgraph_index)]
+    return []
+
+
+def _branch(node: Operator, parts: Sequence[str], arrays: Arrays) -> Iterator[tuple[str, Arrays]]:
+    """The only call of a node that takes a branch."""
+    if node.name == "STABLEHLO_COMPOSITE":
+        yield parts[0], arrays
+        return
+    from pylite.ops.conditional import taken
+    yield parts[taken(arrays[0], arrays[0], len(parts))], arrays[1:]
+
+
+def _pairs(model: Model, reference: Model, matching: Matching) -> list[tuple[Operator, Operator]]:
+    """(node of the model, node of the reference) that call alike: by their results, else by their order."""
+    ours, theirs = ([o for o in m.graph.subgraphs[0].operators if parts_of(o)] for m in (model, reference))
+    producer = {i: o for o in theirs for i in o.outputs}
+    found: dict[int, Operator] = {}
+    for node in ours:
+        for index in node.outputs:
+            match = matching.matches.get(index)
+            if match is not None and match.reference in producer:
+                found[node.index] = producer[match.reference]
+    rest = [o for o in ours if o.index not in found]
+    taken = {o.index for o in found.values()}
+    left = [o for o in theirs if o.index not in taken]
+    if [o.name for o in rest] == [o.name for o in left]:
+        found |= {o.index: other for o, other in zip(rest, left, strict=True)}
+    return [(o, found[o.index]) for o in ours if o.index in found and found[o.index].name == o.name]
+
+
+def _has_state(model: Model, subgraph: int) -> bool:
+    """Would running the subgraph, or one that it calls, a second time give other results?"""
+    graph = model.graph.subgraphs[subgraph]
+    for operator in graph.operators:
+        op, called = default.find(operator), parts_of(operator)
+        if any(_has_state(model, i) for _, i in called) or not called and (op is None or op.stateful):
+            return True
+    return any(t.is_variable for t in graph.tensors)
+
+
+def _entered(model: Model, subgraph: int) -> Model:
+    """The model with a called subgraph as its main one; the others keep their places, which calls name."""
+    graphs = model.graph.subgraphs
+    entered = Model(model.graph.contents, _graph=replace(
+        model.graph, subgraphs=(replace(graphs[subgraph], index=0), *graphs[1:])))
+    entered.half = model.half
+    return entered
+
+
+def _chosen(number: int) -> bool:
+    """Is the call with this number in a sample measured?  The first 16, every 16th up to 256, and so on."""
+    step = 1
+    while number >= step * BASE:
+        step *= BASE
+    return number % step == 0
