@@ -55,7 +55,7 @@ def check(args):
 
 def result(report, args):
     """The exit code; writes a line for each limit that is passed, and JUnit's report."""
-    cases = {_name(t): [] for t in report.tensors}
+    cases = {_name(t, part): [] for part, found in report.parts() for t in found.tensors}
     for name, message in _failures(report, args):
         cases.setdefault(name, []).append(message)
     if args.max_drop is not None:
@@ -83,8 +83,9 @@ def _attribute(text):
     return quoteattr(printable(text))
 
 
-def _name(t):
-    return f"node {t.node} ({t.op}, {t.name!r})"
+def _name(t, part=""):
+    """part: the title of the called subgraph that it is in."""
+    return f"{part}{': ' if part else ''}node {t.node} ({t.op}, {t.name!r})"
 
 
 def _failures(report, args):
@@ -102,10 +103,11 @@ def _failures(report, args):
     if args.fail_on and not report.local_samples:
         raise _common.UsageError("--fail-on needs nodes measured by themselves, and none was: raise --local-samples")
     for what, limit in args.fail_on:
-        for t in report.tensors:
-            message = _passed(t, what, limit, report.first_divergence)
-            if message:
-                yield _name(t), message
+        for part, found in report.parts():
+            for t in found.tensors:
+                message = _passed(t, what, limit, found.first_divergence)
+                if message:
+                    yield _name(t, part), message
 
 
 def _passed(t, what, limit, first):

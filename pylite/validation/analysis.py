@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pylite.validation.causes import Cause
     from pylite.validation.comparison import Comparison
     from pylite.validation.golden_comparison import Golden
-    from pylite.validation.origins import Origins
+    from pylite.validation.origins import OriginSums
     from pylite.validation.statistics import ErrorSums, Grid
     from pylite.validation.weights import Weights
 
@@ -162,7 +162,7 @@ def _of_its_own(report: TensorReport, local: Errors, grid: Grid, excess: float, 
         report.cause, report.detail, report.remedy = cause.name, cause.detail, cause.remedy
 
 
-def _from(report: TensorReport, origins: Origins) -> None:
+def _from(report: TensorReport, origins: OriginSums) -> None:
     """Fill in where a node's error comes from."""
     noises = []
     for name, group in (("sqnr_weights_db", origins.constants), ("sqnr_activations_db", origins.activations)):

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from pylite._core.simd import Pool
     from pylite.ir.graph import Operator
-    from pylite.validation.comparison import Comparison
     from pylite.validation.matching import Matching
 
     Arrays = Sequence[NDArray[Any]]
+    Comparison = Any        # it imports this module
 
 BASE = 16       # of each power of this many calls in a sample, as many are measured
 
@@ -34,9 +34,8 @@ BASE = 16       # of each power of this many calls in a sample, as many are meas
 class Call:
     """A part of a node that calls, such as the body of a loop.
 
-    node: the model's Operator; part: "condition", "body", "then", "else", "branch 0", ... or "decomposition"; subgraphs:
-    indices of the model's and the reference's; comparison: of the two, or None, then `reason` says why; calls: how
-    many the samples made, measured or not.
+    node: the model's Operator; part: as parts_of() names it; subgraphs: indices of the model's and the reference's;
+    comparison: of the two, or None, then `reason` says why, unless there is nothing to compare.
     """
 
     def __init__(self, node: Operator, part: str, subgraphs: tuple[int, int]) -> None:
@@ -59,34 +58,21 @@ class Calls:
     def __init__(self, model: Model, reference: Model, matching: Matching, pool: Pool,
                  compared: Callable[[Model, Model], Comparison]) -> None:
         self._reference, self._pool = reference, pool
-        pairs = _pairs(model, reference, matching)
-        self._all: list[Call] = []
-        self._nodes: list[tuple[Operator, list[Call]]] = []     # the reference's nodes, and the parts of each
         self._executors: dict[int, Executor] = {}
-        for mine, theirs in pairs:
-            parts = [Call(mine, part, (called, dict(parts_of(theirs))[part]))
-                     for part, called in parts_of(mine) if part in dict(parts_of(theirs))]
-            for call in parts:
-                call.reason = "it keeps variables" if _has_state(reference, call.subgraphs[1]) else ""
-                try:
-                    call.comparison = None if call.reason else compared(
-                        _entered(model, call.subgraphs[0]), _entered(reference, call.subgraphs[1]))
-                except ComparisonError as error:
-                    call.reason = str(error)
-                if call.comparison is not None and not call.comparison.measured:
-                    call.comparison = None      # a loop's condition, which compares integers
-            if any(call.comparison for call in parts):
-                self._nodes.append((theirs, parts))
-            self._all += parts
-        other = reference.graph.subgraphs[0]
-        self._runner = exposed(reference, other, [i for node, _ in self._nodes for i in node.inputs if i >= 0], pool)
+        self._nodes = [(theirs, [_call(model, mine, part, called, reference, dict(parts_of(theirs))[part], compared)
+                                 for part, called in parts_of(mine) if part in dict(parts_of(theirs))])
+                       for mine, theirs in _pairs(model, reference, matching)]
+        self._runner: Executor | None = None
+        if any(call.comparison is not None for call in self):
+            wanted = [i for node, _ in self._nodes for i in node.inputs if i >= 0]
+            self._runner = exposed(reference, reference.graph.subgraphs[0], wanted, pool)
 
     def __iter__(self) -> Iterator[Call]:
-        return iter(self._all)
+        return (call for _, parts in self._nodes for call in parts)
 
     def add(self, inputs: Arrays, local: bool, origins: bool) -> None:
         """Measure the calls that the reference makes for a sample."""
-        if not self._nodes:
+        if self._runner is None:
             return
         feed(self._runner, inputs)
         self._runner.invoke()
@@ -131,28 +117,28 @@ class Calls:
 
     def sums(self) -> dict[str, Any]:
         """Copies of all sums by name."""
-        return {f"{call.name}/{name}": sums for call in self._all if call.comparison is not None
+        return {f"{call.name}/{name}": sums for call in self if call.comparison is not None
                 for name, sums in call.comparison.sums().items()}
 
     def take(self, sums: Mapping[str, Any]) -> dict[str, Any]:
         """Put the calls' sums in place of these; returns the others."""
         others: dict[str, Any] = {}
         parts: dict[str, dict[str, Any]] = {}
-        for name, found in sums.items():
-            call, _, inner = name.partition("/")
+        for name, total in sums.items():
+            place, _, inner = name.partition("/")
             if inner:
-                parts.setdefault(call, {})[inner] = found
+                parts.setdefault(place, {})[inner] = total
             else:
-                others[name] = found
-        for call in self._all:
+                others[name] = total
+        for call in self:
             if call.comparison is not None and call.name in parts:
-                found = parts[call.name]
-                call.comparison.take(found, max(getattr(s, "samples", 0) for s in found.values()))
+                mine = parts[call.name]
+                call.comparison.take(mine, max(getattr(s, "samples", 0) for s in mine.values()))
         return others
 
     def clear(self) -> None:
         """Begin anew with sums of no samples."""
-        for call in self._all:
+        for call in self:
             if call.comparison is not None:
                 call.comparison.clear()
 
@@ -180,22 +166,46 @@ def _branch(node: Operator, parts: Sequence[str], arrays: Arrays) -> Iterator[tu
     yield parts[taken(arrays[0], arrays[0], len(parts))], arrays[1:]
 
 
+def _call(model: Model, node: Operator, part: str, called: int, reference: Model, theirs: int,
+          compared: Callable[[Model, Model], Comparison]) -> Call:
+    """The Call of a part; called, theirs: indices of the model's subgraph and of the reference's."""
+    call = Call(node, part, (called, theirs))
+    if _has_state(reference, theirs):
+        call.reason = "it keeps variables"
+        return call
+    try:
+        comparison = compared(_entered(model, called), _entered(reference, theirs))
+    except ComparisonError as error:
+        call.reason = str(error)
+        return call
+    if comparison.measured:
+        call.comparison = comparison
+    elif comparison.matching.unmatched:     # else it computes integers, as the condition of a loop does
+        call.reason = "no tensor of it has a counterpart in the reference"
+    return call
+
+
 def _pairs(model: Model, reference: Model, matching: Matching) -> list[tuple[Operator, Operator]]:
     """(node of the model, node of the reference) that call alike: by their results, else by their order."""
-    ours, theirs = ([o for o in m.graph.subgraphs[0].operators if parts_of(o)] for m in (model, reference))
+    ours, theirs = (list(filter(parts_of, m.graph.subgraphs[0].operators)) for m in (model, reference))
+    found = _by_results(ours, theirs, matching)
+    taken = {other.index for other in found.values()}
+    rest, left = [o for o in ours if o.index not in found], [o for o in theirs if o.index not in taken]
+    if len(rest) == len(left):
+        found |= {node.index: other for node, other in zip(rest, left, strict=True)}
+    return [(node, found[node.index]) for node in ours
+            if node.index in found and found[node.index].name == node.name]
+
+
+def _by_results(ours: Sequence[Operator], theirs: Sequence[Operator], matching: Matching) -> dict[int, Operator]:
+    """{index of a node of `ours`: the one of `theirs` with a result that matches}"""
     producer = {i: o for o in theirs for i in o.outputs}
     found: dict[int, Operator] = {}
     for node in ours:
-        for index in node.outputs:
-            match = matching.matches.get(index)
-            if match is not None and match.reference in producer:
+        for match in filter(None, map(matching.matches.get, node.outputs)):
+            if match.reference in producer:
                 found[node.index] = producer[match.reference]
-    rest = [o for o in ours if o.index not in found]
-    taken = {o.index for o in found.values()}
-    left = [o for o in theirs if o.index not in taken]
-    if [o.name for o in rest] == [o.name for o in left]:
-        found |= {o.index: other for o, other in zip(rest, left, strict=True)}
-    return [(o, found[o.index]) for o in ours if o.index in found and found[o.index].name == o.name]
+    return found
 
 
 def _has_state(model: Model, subgraph: int) -> bool:
@@ -203,7 +213,7 @@ def _has_state(model: Model, subgraph: int) -> bool:
     graph = model.graph.subgraphs[subgraph]
     for operator in graph.operators:
         op, called = default.find(operator), parts_of(operator)
-        if any(_has_state(model, i) for _, i in called) or not called and (op is None or op.stateful):
+        if any(_has_state(model, i) for _, i in called) or (not called and (op is None or op.stateful)):
             return True
     return any(t.is_variable for t in graph.tensors)
 

@@ -39,14 +39,16 @@ class Comparison:
 
     Samples of equal shapes run as one interleaved program; once shapes differ, or depend on data, a Varying runs them.
 
-    matching: the Matching; measured: the tensors that are compared, in order; grids: {tensor: Grid}; cumulative, local:
-    {tensor: ErrorSums}, of both models run from their inputs, and of each node by itself; input_sums: {input:
-    ErrorSums} of what quantizing the samples does; given: {tensor: ErrorSums} of rounding that a node by itself suffers
-    and its reference does not: none; unmeasured: {tensor: why a matched one is not compared}; histograms:
-    {tensor: Histograms} of each node by itself, empty unless they are asked for; origins: the OriginSums of these
-    nodes' errors; calls: the Calls of WHILE and IF; programs: {CUMULATIVE: both models run from their inputs, LOCAL: and each node by itself, ORIGINS: and where
-    its error comes from}.  Without `alone`, nodes are never run by themselves: nothing is
-    prepared for that, and `local` and `histograms` are empty; without `origins`, there are none.
+    matching: the Matching; measured: the tensors that are compared, in order; grids: {tensor: Grid}; unmeasured:
+    {tensor: why a matched one is not compared}; calls: the Calls of WHILE and the like
+    cumulative, local: {tensor: ErrorSums}, of both models run from their inputs, and of each node by itself;
+    input_sums: {input: ErrorSums} of what quantizing the samples does; given: {tensor: ErrorSums} of rounding that a
+    node by itself suffers and its reference does not: none; histograms: {tensor: Histograms} of each node by itself,
+    empty unless they are asked for; origins: the OriginSums of these nodes' errors
+    programs: {CUMULATIVE: both models run from their inputs, LOCAL: and each node by itself, ORIGINS: and where its
+    error comes from}
+    Without `alone`, nodes are never run by themselves: nothing is prepared for that, and `local` and `histograms` are
+    empty; without `origins`, there are none.
     """
 
     def __init__(self, model: Model, reference: Model, threads: int = 1, histograms: bool = False,
@@ -64,7 +66,7 @@ class Comparison:
         self._pool = pool
         self._isolated: tuple[Executor, Executor, Isolated, Isolated] | None = None
         self._varying: Varying | None = None
-        self._with_constants: Origins | None = None     # the nodes that interleaved programs run for `origins`
+        self._changed: Origins | None = None    # nodes with the model's constants, in interleaved programs
         self.origins: OriginSums | None = None
         self._casts: dict[int, int] = {}                # result of a cast -> the matched tensor that it reads
         self._represented: dict[int, NDArray[Any]] = {}     # such a tensor -> the activation that is given to the cast
@@ -79,7 +81,7 @@ class Comparison:
         self.unmeasured: dict[int, str] = {}
         self.samples = 0
         self.calls = Calls(model, reference, self.matching, pool,
-                           lambda *models: Comparison(*models, threads, histograms, alone, origins))
+                           lambda one, other: Comparison(one, other, threads, histograms, alone, origins))
 
     def prepare(self, inputs: Sequence[NDArray[Any]]) -> None:
         """Allocate for samples of these shapes; `inputs`: one array for each input, as `add` takes them."""
@@ -103,7 +105,7 @@ class Comparison:
         if not self.grids:
             self._choose(sized=False)
             self.origins = OriginSums() if self._with_origins else None
-        self.programs, self._isolated, self._with_constants = {}, None, None
+        self.programs, self._isolated, self._changed = {}, None, None
         wanted = [self.matching.matches[i].reference for i in (*self.subgraph.inputs, *self.measured)
                   if i in self.matching.matches]
         self._full = exposed(self.model, self.subgraph, self.measured, self._pool)
@@ -197,10 +199,9 @@ class Comparison:
             (self.model, one), (self.reference, other))]
         self._isolated = executors[0], executors[1], one, other
         if self._with_origins:
-            self._with_constants = Origins(self.model, self.reference, others, shapes, self._pool)
-            self._with_constants.prepare(self.grids, {i: sums for i, sums in self.local.items()
-                                                      if i not in self._casts})
-            self.origins = self._with_constants
+            self._changed = Origins(self.model, self.reference, others, shapes, self._pool)
+            self._changed.prepare(self.grids, {i: sums for i, sums in self.local.items() if i not in self._casts})
+            self.origins = self._changed
 
     def _order(self, local: bool) -> Iterator[tuple[str, int]]:
         """What happens to tensors in one run, in order.
@@ -227,14 +228,14 @@ class Comparison:
     def _share_memory(self) -> None:
         """Allocate all graphs so that each tensor keeps its memory no longer than a run needs it."""
         executors = [self._full_reference, self._full, *(self._isolated[:2] if self._isolated else ()),
-                     *([self._with_constants.executor] if self._with_constants else [])]
+                     *([self._changed.executor] if self._changed else [])]
         reference, full, *single = usages = [Usage(executor.subgraph) for executor in executors]
         for what, index in self._order(self.alone):
             matched = self.matching.matches[index].reference
             if what == "observe":
                 reference.compute(matched)
                 full.compute(index)
-                if self._with_constants is not None and index in self._with_constants.activations and self._isolated is not None:
+                if self._changed is not None and index in self._changed.activations and self._isolated is not None:
                     single[1].keep(self._isolated[3].results[matched])
                 continue
             assert self._isolated is not None
@@ -247,8 +248,8 @@ class Comparison:
                 alone.compute(ours.results[index])
                 if index not in self._casts:
                     counterpart.compute(theirs.results[matched])
-            if self._with_constants is not None:
-                self._with_constants.plan(what, index, matched, *more)
+            if self._changed is not None:
+                self._changed.plan(what, index, matched, *more)
         for executor, usage in zip(executors, usages, strict=True):
             executor.release()
             executor.access = usage.access
@@ -259,7 +260,7 @@ class Comparison:
         read it."""
         program, full, reference = Interleaved(self._pool), Track(self._full), Track(self._full_reference)
         single = list(map(Track, self._isolated[:2])) if level >= LOCAL and self._isolated else []
-        origins = self._with_constants if level == ORIGINS else None
+        origins = self._changed if level == ORIGINS else None
         if origins is not None:
             single.append(Track(origins.executor))
         for what, index in self._order(level >= LOCAL):
@@ -369,9 +370,8 @@ class Comparison:
         if self._isolated:
             single, other, ours, theirs = self._isolated
             isolated_graphs = [(self._full_reference, other, theirs), (self._full, single, ours)]
-            if self._with_constants is not None:
-                isolated_graphs.append((self._full_reference, self._with_constants.executor,
-                                        self._with_constants.isolated))
+            if self._changed is not None:
+                isolated_graphs.append((self._full_reference, self._changed.executor, self._changed.isolated))
             for full, alone, isolated in isolated_graphs:
                 alone.reset_variables()
                 for original, index in isolated.inputs.items():

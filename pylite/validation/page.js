@@ -2,6 +2,8 @@
 // Names of tensors, files and classes are anybody's: they become text nodes and attributes, never markup.
 const {report, sensitivity, graph, made, pictures, limits} = JSON.parse(document.getElementById("data").textContent);
 const main = document.querySelector("main"), tensors = report ? report.tensors : [];
+const within = r => (r && r.called || []).flatMap(c => [c, ...within(c)]);      // called subgraphs, at any depth
+const called = within(report), listed = [...tensors, ...called.flatMap(c => c.tensors)];
 const base = path => (path || "").split("/").pop();
 const known = x => x !== null && x !== undefined;
 
@@ -161,11 +163,11 @@ const MEASURES = [["SQNR of the node by itself (dB)", t => t.channels.sqnr_local
   ["saturated high (%)", t => hundredfold(t.channels.saturated_high)],
   ["weights: SQNR (dB)", t => t.weights && t.weights.sqnr_db],
   ["weights: size over the reference's", t => t.weights && t.weights.gain]];
-const detail = el("div", {"aria-live": "polite"}), chooser = el("select", {onchange: () => show(tensors[chooser.value])});
-const channel = el("select", {onchange: () => show(tensors[chooser.value])});
+const detail = el("div", {"aria-live": "polite"}), chooser = el("select", {onchange: () => show(listed[chooser.value])});
+const channel = el("select", {onchange: () => show(listed[chooser.value])});
 
 function select(tensor) {
-  chooser.value = tensors.indexOf(tensor);
+  chooser.value = listed.indexOf(tensor);
   show(tensor);
   document.getElementById("tensor").scrollIntoView();
 }
@@ -213,6 +215,19 @@ function thresholds(own) {
 }
 
 // Sections of a comparison
+const rankingColumns = (by, own) => [
+  ["node", t => t.node, number(0)], ["excess", t => t[by], decibels, "decibels above the noise of a good quantization"],
+  ["op", t => t.op], ["SQNR", t => known(t.sqnr_db) ? t.sqnr_db : Infinity,
+    x => x === Infinity ? "exact" : decibels(x), "decibels, both models run from their inputs"],
+  ...own ? [["local", t => known(t.sqnr_local_db) ? t.sqnr_local_db : Infinity, x => x === Infinity ? "exact" : decibels(x),
+    "decibels, of the node by itself"],
+  ["weights", t => t.from_weights, share, "share of the noise that comes from the weights and the bias, not from activations"]] : [],
+  ...own ? [["RMSE", t => t.rmse_over_scale, number(3), "in steps; 0.289 is ideal rounding"],
+  ["mean", t => t.mean_error_steps, number(3), "mean error in steps"],
+  ["largest", t => t.max_error_steps, number(2), "largest error in steps"],
+  ["saturated", t => t.saturated_low + t.saturated_high, share, "share of the values at an end of the range"],
+  ["range", t => t.range_used, share, "share of the range that the reference's values span"],
+  ["cause", t => t.cause]] : [], ["tensor", t => t.name, tail]];
 const CEILING = 80;     // decibels: what lies above is as good as exact
 const clipped = x => known(x) ? Math.min(x, CEILING) : x;
 function comparison() {
@@ -263,21 +278,10 @@ function comparison() {
       + "quantization of the same node (excess, dB; from 6 on it counts as diverging). The first divergence is marked."
       : "By cumulative errors: the noise above what a node's operands bring along and a good quantization of it adds "
       + "(excess, dB). Nodes by themselves were not measured (--local-samples)."),
-    table("Ranking of nodes", [
-      ["node", t => t.node, number(0)], ["excess", t => t[by], decibels, "decibels above the noise of a good quantization"],
-      ["op", t => t.op], ["SQNR", t => known(t.sqnr_db) ? t.sqnr_db : Infinity,
-        x => x === Infinity ? "exact" : decibels(x), "decibels, both models run from their inputs"],
-      ...own ? [["local", t => known(t.sqnr_local_db) ? t.sqnr_local_db : Infinity, x => x === Infinity ? "exact" : decibels(x),
-        "decibels, of the node by itself"],
-      ["weights", t => t.from_weights, share, "share of the noise that comes from the weights and the bias, not from activations"]] : [],
-      ...own ? [["RMSE", t => t.rmse_over_scale, number(3), "in steps; 0.289 is ideal rounding"],
-      ["mean", t => t.mean_error_steps, number(3), "mean error in steps"],
-      ["largest", t => t.max_error_steps, number(2), "largest error in steps"],
-      ["saturated", t => t.saturated_low + t.saturated_high, share, "share of the values at an end of the range"],
-      ["range", t => t.range_used, share, "share of the range that the reference's values span"],
-      ["cause", t => t.cause]] : [], ["tensor", t => t.name, tail]],
-    tensors, {select, sort: 1, direction: "descending", mark: t => t === where}));
-  chooser.append(...tensors.map((t, i) => el("option", {value: i}, `${t.node} ${t.op} ${tail(t.name)}`)));
+    table("Ranking of nodes", rankingColumns(by, own), tensors, {select, sort: 1, direction: "descending", mark: t => t === where}));
+  for (const c of called) subgraph(c, own);
+  const place = t => called.filter(c => c.tensors.includes(t)).map(c => `${c.part}: `).join("");
+  chooser.append(...listed.map((t, i) => el("option", {value: i}, `${place(t)}${t.node} ${t.op} ${tail(t.name)}`)));
   section("tensor", "Tensor", el("div", {class: "controls"}, el("label", {}, "Tensor ", chooser)), detail);
   if (report.unmatched.length) section("unmatched", "Not compared", table("Results that were not compared", [
     ["node", u => u.node, number(0)], ["op", u => u.op], ["of the", u => u.side], ["tensor", u => u.name, tail],

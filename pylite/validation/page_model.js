@@ -1,5 +1,5 @@
 "use strict";
-// The sections of a model by itself: what it costs, its graph, its arena.  page.js, which follows, has the tools.
+// The sections of a model by itself: what it costs, its graph, its arena; and of called subgraphs.  page.js, which follows, has the tools.
 const KINDS = {input: "blue", output: "green", temporary: "violet", scratch: "orange"};
 
 function arena(map) {
@@ -65,7 +65,7 @@ function model() {
 // The graph as rails: a row for each node in the order of execution, a lane for each result until its last use
 const ROW = 28, LANE = 14;
 
-function rails(nodes, ends, row) {
+function rails(title, nodes, ends, row) {
   const rows = [...ends.inputs.map(x => ({end: "input", ...x, outputs: [x.tensor], inputs: []})), ...nodes,
     ...ends.outputs.map(x => ({end: "output", ...x, inputs: [x.tensor], outputs: []}))];
   const maker = new Map(), last = rows.map(() => -1), lanes = [], held = [], sources = rows.map((r, i) => {
@@ -93,7 +93,7 @@ function rails(nodes, ends, row) {
     ...sources.flatMap((from, i) => from.map(p => svg("path", {d: `M${x(p)} ${y(p)}V${y(i) - ROW * .8}`
       + `C${x(p)} ${y(i) - ROW * .3} ${x(i)} ${y(i) - ROW * .6} ${x(i)} ${y(i)}`}))),
     ...rows.map((r, i) => svg("circle", {cx: x(i), cy: y(i), r: 6, style: `fill: var(--${r.end ? "soft" : row(r).colour})`})));
-  return el("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "The graph, drawn"},
+  return el("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": title + ", drawn"},
     el("div", {class: "rail"}, picture, el("ol", {}, ...rows.map(r => el("li", {class: r.end ? null : row(r).mark, style: `padding-left: ${24 + gap * (wide - 1)}px`},
       ...r.end ? [`${r.end} ${tail(r.name)}`, el("small", {}, `${r.dtype} ${shape(r.shape)}`)]
         : [el("button", {class: "go", title: r.name, onclick: row(r).go}, `node ${r.node}`), ` ${r.op}`,
@@ -121,12 +121,23 @@ function drawnGraph(lines) {
     key("blue", "up to a tenth of the slowest node's time"), key("fair", "up to a half"), key("poor", "more")] : [];
   const parts = graph.ends.map((ends, i) => [graph.nodes.filter(n => n.subgraph === i), ends]);
   return [el("p", {class: "soft"}, "Top to bottom in the order of execution; a line leads from a result to each use. ", ...keys),
-    ...parts.flatMap(([nodes, ends], i) => [parts.length > 1 ? el("h3", {}, `Subgraph ${i}`) : null, rails(nodes, ends, row)])
-      .filter(known)];
+    ...parts.flatMap(([nodes, ends], i) => parts.length > 1
+      ? [el("h3", {}, `Subgraph ${i}`), rails(`Subgraph ${i}`, nodes, ends, row)] : [rails("The graph", nodes, ends, row)])];
 }
 
 function goTo(line) {
   line.parentNode.querySelectorAll(".mark").forEach(x => x.classList.remove("mark"));
   line.classList.add("mark");
   line.scrollIntoView({block: "center"});
+}
+
+// A subgraph that a node calls
+function subgraph(c, own) {
+  const first = c.tensors.find(t => t.node === c.first_divergence);
+  section(`called-${called.indexOf(c)}`, `${c.part[0].toUpperCase()}${c.part.slice(1)} of node ${c.node} (${c.op})`,
+    el("p", {class: "soft"}, `Subgraph ${c.subgraph}, ${c.calls} call${c.calls === 1 ? "" : "s"}, each on what the reference's is given.`
+      + (first ? ` First divergence: node ${first.node} (${first.op})${first.cause ? ": " + first.cause : ""}.` : "")),
+    ...c.notes.map(note => el("p", {class: "note"}, note)),
+    table(`Ranking of the nodes of subgraph ${c.subgraph}`, rankingColumns(c.ranked_by, own), c.tensors,
+      {select, sort: 1, direction: "descending", mark: t => t === first}));
 }

@@ -16,6 +16,7 @@ from pylite.media import models
 from pylite.runtime import columns
 from pylite.runtime.model import Model
 from pylite.validation.accuracy_report import counted, finite
+from pylite.validation.called import parts_of
 from pylite.validation.data import Samples, source_of
 from pylite.validation.floating import keep_in_float
 from pylite.validation.mending import Mender
@@ -27,11 +28,12 @@ from pylite.validation.steps import Step
 from pylite.validation.widening import quantized, widened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from numpy.typing import ArrayLike
 
+    from pylite.ir.graph import Subgraph
     from pylite.runtime.columns import Table
     from pylite.validation.accuracy_report import Metric
 
@@ -134,7 +136,7 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     taken = Samples(source, graph, mean, std, samples, rate=rate,
                     metadata={**other.graph.metadata, **original.graph.metadata},
                     pictures=None if pictures is None else os.fspath(pictures))
-    notes = list(taken.notes)
+    notes = [*taken.notes, *_untouched(graph)]
     count = len(taken) if samples is not None or isinstance(source, Source) else min(SAMPLES, len(taken))
     fit, held = _halves(len(taken), count)
     if metric is not None:
@@ -155,6 +157,14 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     figures = None if measured is None else Figures(measured.name, before, mender.metric)
     return Repair(model, reference, len(fit), len(held), mender.before, mender.held_value, mender.steps, in_float,
                   notes, contents, figures)
+
+
+def _untouched(graph: Subgraph) -> Iterator[str]:
+    """A line for each node that calls a subgraph."""
+    for operator in graph.operators:
+        if parts_of(operator):
+            yield (f"what node {operator.index} ({operator.name}) calls stays as it is: a repair changes the main "
+                   "subgraph")
 
 
 class _Measured:

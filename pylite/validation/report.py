@@ -14,6 +14,7 @@ from pylite.validation.printed import Printed
 from pylite.validation.verdict import verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from pylite.runtime.columns import Table
@@ -154,6 +155,13 @@ class Report(Printed):
         """Those of the model's outputs."""
         return [t for t in self.tensors if t.output]
 
+    def parts(self) -> Iterator[tuple[str, Report]]:
+        """("", this Report), then (title, Report) of each called subgraph, at any depth."""
+        yield "", self
+        for called in self.called:
+            for title, report in called.report.parts():
+                yield f"{called.title}{', ' if title else ''}{title}", report
+
     def by_node(self, node: int) -> TensorReport:
         """The worst tensor of a node."""
         return max((t for t in self.tensors if t.node == node), key=self.suspicion)
@@ -177,9 +185,9 @@ class Report(Printed):
             found += [self.verdict["text"], ""]
         if self.tensors:
             found += self.node_lines(top, table)
-        for called in self.called:
-            found += ["", f"{called.title}: {counted(called.calls, 'call')}, "
-                          f"{counted(len(called.report.tensors), 'tensor')}", *called.report.node_lines(top, table)]
+        for title, report in [*self.parts()][1:]:
+            found += ["", f"{title}: {counted(report.samples, 'call')}, {counted(len(report.tensors), 'tensor')}",
+                      *(f"note: {note}" for note in report.notes), *report.node_lines(top, table)]
         accuracy = self.accuracy.lines(top, table) if self.accuracy else []
         return found + [f"note: {note}" for note in self.notes] + accuracy
 

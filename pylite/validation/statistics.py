@@ -164,8 +164,8 @@ class ErrorSums:
     def state(self) -> dict[str, Any]:
         """A copy of everything, as arrays and numbers, for files and other processes."""
         self._carry()
-        return {"samples": self.samples, "elements": self.elements, "counts": self.counts.copy(), "limbs": self.limbs.copy(),
-                "extremes": self.extremes.copy()}
+        return {"samples": self.samples, "elements": self.elements, "counts": self.counts.copy(),
+                "limbs": self.limbs.copy(), "extremes": self.extremes.copy()}
 
     @classmethod
     def restored(cls, state: dict[str, Any]) -> ErrorSums:

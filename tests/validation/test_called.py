@@ -5,11 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pylite import Model, validation
+from pylite import Model, cli, validation
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
 from pylite.validation import called
 from pylite.validation.comparison import Comparison
+from pylite.validation.repair import repair
 from tests.tools import resources
 
 WIDTH, ITERATIONS = 8, 20
@@ -161,7 +162,7 @@ def test_branches(tmp_path):
 
 def test_sums_of_calls_are_shared_and_merged(tmp_path):
     """Workers and shards give the Report of one process, to the last bit."""
-    pair = [str(write(tmp_path / f"{name}.tflite", choice(integer, 2))) for name, integer in (("a", True), ("b", False))]
+    pair = [str(write(tmp_path / f"{integer}.tflite", choice(integer, 2))) for integer in (True, False)]
     np.savez(tmp_path / "d.npz", c=np.arange(9)[:, None] % 3 == 0, x=np.stack([sample(k)[0] for k in range(9)]))
     whole = validation.compare(*pair, tmp_path / "d.npz")
     assert len(whole.called) == 2 and whole == validation.compare(*pair, tmp_path / "d.npz", workers=2)
@@ -220,3 +221,20 @@ def test_a_recurrent_layer_of_keras(kind):
 def write(path, contents):
     path.write_bytes(contents)
     return path
+
+
+def test_limits_see_nodes_within(tmp_path, capsys):
+    pair = [str(write(tmp_path / f"{name}.tflite", loop(factor > 0, factor))) for name, factor in (("a", 2), ("b", 0))]
+    np.savez(tmp_path / "d.npz", sample())
+    assert cli.main(["validate", pair[0], "--reference", pair[1], "--data", str(tmp_path / "d.npz"), "--fail-on",
+                     "cause=weight scale", "--junit", str(tmp_path / "j.xml")]) == 1
+    assert capsys.readouterr().err.splitlines()[0] == (
+        "pylite validate: body of node 0 (WHILE), subgraph 2: node 1 (FULLY_CONNECTED, 'sums'): weight scale: the "
+        "weights are 2 times the reference's")
+    assert 'tests="3" failures="1"' in (tmp_path / "j.xml").read_text()
+
+
+def test_a_repair_says_that_calls_stay(tmp_path):
+    pair = [write(tmp_path / f"{name}.tflite", loop(factor > 0, factor)) for name, factor in (("a", 2), ("b", 0))]
+    found = repair(*pair, [[sample(seed)] for seed in range(4)])
+    assert found.notes == ["what node 0 (WHILE) calls stays as it is: a repair changes the main subgraph"]

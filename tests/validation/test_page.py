@@ -16,7 +16,7 @@ from pylite.schema.builder import ModelBuilder
 from pylite.validation import page
 from pylite.validation.accuracy_report import Accuracy, Flip, Metric
 from tests.tools import browser, resources
-from tests.validation import planted
+from tests.validation import planted, test_called
 
 HOSTILE = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>&lt;{{data}}"
 SPOILED = 4
@@ -108,6 +108,24 @@ def test_a_page_without_nodes_by_themselves_says_what_it_ranks_by(chromium, fold
         assert f"Node {SPOILED}: DEPTHWISE_CONV_2D" in shown.locator("#tensor").text_content()
         words = shown.evaluate("document.querySelector('main').innerText")
         assert not re.search(r"\b(undefined|NaN|false|null)\b", words)
+        assert browser.blank_charts(shown) == [] and browser.overhang(shown) <= 0 and browser.violations(shown) == []
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(browser.DESKTOP, "light"), (browser.PHONE, "dark")])
+def test_a_called_subgraph_has_a_section_of_its_own(chromium, folder, size, scheme):
+    pair = [test_called.write(folder / f"loop_{name}.tflite", test_called.loop(factor > 0, factor))
+            for name, factor in (("int8", 2), ("float", 0))]
+    np.savez(folder / "loop.npz", test_called.sample())
+    target = folder / "loop.html"
+    assert cli.main(["validate", str(pair[0]), "--reference", str(pair[1]), "--data", str(folder / "loop.npz"),
+                     "--html", str(target)]) == 0
+    with browser.opened(chromium, target, size, scheme) as shown:
+        section = shown.locator("#called-0").text_content()
+        assert "Body of node 0 (WHILE)" in section and "First divergence: node 1 (FULLY_CONNECTED): weight" in section
+        assert browser.column(shown, "Ranking of the nodes of subgraph 2", 1) == ["1", "2"]
+        assert "body: 1 FULLY_CONNECTED sums" in shown.locator("#tensor option").all_text_contents()
+        shown.locator("#called-0 tbody tr").first.locator("button, th, td").first.click()
+        assert "Node 1: FULLY_CONNECTED" in shown.locator("#tensor").text_content()
         assert browser.blank_charts(shown) == [] and browser.overhang(shown) <= 0 and browser.violations(shown) == []
 
 

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from pylite import Model, validation
-from pylite.errors import ComparisonError
 from pylite.schema import read, write
 from pylite.schema.builder import ModelBuilder
 from pylite.validation import agreement
