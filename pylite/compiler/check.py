@@ -4,7 +4,7 @@ from pylite.ir.registry import default
 from pylite.schema.tables import enum_numbers
 
 UNRESOLVED = "Didn't find op for builtin opcode"
-REMEDY = "Register it as a custom op, or convert the model without it"
+REMEDY = "Register it as a custom op, with pylite.custom_op({name!r}), or convert the model without it"
 REMEDIES = {        # for custom ops that only the delegate of one device runs
     "edgetpu-custom-op": "The model was compiled for a Coral Edge TPU: pass "
                          "experimental_delegates=[load_delegate('libedgetpu.so.1')], or use the file without _edgetpu "
@@ -72,7 +72,7 @@ def _remedy(name):
     """What to do about a custom op that is not registered."""
     from pylite.ir import flex_ops  # for this message
     if not flex_ops.is_flex(name):
-        return REMEDIES.get(name, REMEDY)
+        return REMEDIES.get(name, REMEDY).format(name=name)
     if flex_ops.has(name):
         return ("It is TensorFlow's own op, which pylite has on request: call pylite.flex.register() before the "
                 "interpreter is created, or pass --ops flex to a command")

@@ -20,6 +20,7 @@ _KNOWN_FILES = ((b"version https://git-lfs", "a Git LFS pointer; fetch the file 
                 *((bytes((8, version, 0x12)), "an ONNX model; convert it to a .tflite file, for example with onnx2tf")
                   for version in range(3, 16)),     # its IR version, then its producer's name
                 (b"\x1f\x8b", "compressed with gzip"), (b"<", "a web page or XML"))
+_FROZEN_OPS = b"Placeholder", b"Const", b"VarHandleOp"      # one of which begins a frozen graph of TensorFlow
 
 
 def read(source, share=False):
@@ -73,6 +74,9 @@ def _identify(contents):
         for start, what in _KNOWN_FILES:
             if contents[:len(start)] == start:
                 raise errors.ModelError(f"{INVALID}: it is {what}")
+        if contents[:1] == b"\n" and any(op in bytes(contents[:512]) for op in _FROZEN_OPS):
+            raise errors.ModelError(f"{INVALID}: it is a frozen graph of TensorFlow; convert it with "
+                                    "tf.compat.v1.lite.TFLiteConverter.from_frozen_graph()")
         raise errors.ModelError(f"{INVALID}: the identifier at byte 4 is {identifier!r} instead of {IDENTIFIER!r}")
 
 

@@ -37,7 +37,7 @@ def checked_value(tensor: "Tensor", array: "NDArray[Any]", value: "Any") -> "NDA
 
 def _wrong_shape(tensor: "Tensor", array: "NDArray[Any]", value: "NDArray[Any]") -> TensorError:
     hint = f"tensor {tensor.name!r} has the shape {list(array.shape)}, the value {list(value.shape)}; " \
-           "resize_tensor_input() and allocate_tensors() change the shape of an input"
+           f"{_reshaped(array.shape, value.shape)}"
     if value.ndim != array.ndim:
         return TensorError(f"Cannot set tensor: Dimension mismatch. Got {value.ndim} but expected {array.ndim} for "
                           f"input {tensor.index}. {hint}")
@@ -46,17 +46,35 @@ def _wrong_shape(tensor: "Tensor", array: "NDArray[Any]", value: "NDArray[Any]")
                       f"{array.shape[axis]} for dimension {axis} of input {tensor.index}. {hint}")
 
 
+def _reshaped(expected: "Shape", got: "Shape") -> str:
+    """What to do about a value of another shape."""
+    if expected == (1, *got):
+        return "value[numpy.newaxis] adds the batch axis"
+    if len(got) == 4 and got != expected == (got[0], *got[2:], got[1]):
+        return "the model takes channels last: value.transpose(0, 2, 3, 1) reorders channels first"
+    if len(got) == 3 and expected == (1, *got[1:], got[0]):
+        return ("the model takes a batch axis, and channels last: value.transpose(1, 2, 0)[numpy.newaxis] reorders "
+                "channels first")
+    return "resize_tensor_input() and allocate_tensors() change the shape of an input"
+
+
 def _wrong_type(tensor: "Tensor", value: "NDArray[Any]") -> TensorError:
+    from pylite.numerics.quantization import LIMITS
     from pylite.tflite.details import reported_dtype
     got = {"S": "STRING", "U": "STRING"}.get(value.dtype.kind, value.dtype.name.upper())
     if value.dtype.hasobject:       # numpy found no common type
         kinds = sorted({type(item).__name__ for item in value.flat})
         got = f"OBJECT (of {', '.join(kinds[:4])})" if {*kinds} - {"str", "bytes"} else "STRING"
-    wanted = reported_dtype(tensor.dtype)
+    wanted, steps = reported_dtype(tensor.dtype), tensor.quantization
+    converted = f"astype({wanted.__module__}.{wanted.__name__})"
+    if value.dtype.kind == "f" and steps is not None and steps.scale.size == 1 and tensor.dtype in LIMITS:
+        scale, zero_point = steps.scale[0], steps.zero_point[0] if steps.zero_point.size else 0
+        low, high = LIMITS[tensor.dtype]
+        remedy = f"quantize it with numpy.rint(value / {scale:.9g} + {zero_point}).clip({low}, {high}).{converted}"
+    else:
+        remedy = f"convert it with value.{converted}"
     return TensorError(f"Cannot set tensor: Got value of type {got} but expected type {tensor.dtype.upper()} for input "
-                       f"{tensor.index}, name: {tensor.name} : convert it with "
-                       f"value.astype({wanted.__module__}.{wanted.__name__}), after "
-                       "scaling it if the model is quantized")
+                       f"{tensor.index}, name: {tensor.name} : {remedy}")
 
 
 def _byte_strings(tensor: "Tensor", value: "NDArray[Any]") -> "NDArray[Any]":

@@ -166,6 +166,7 @@ def test_a_table_that_contains_itself():
     (b"<!DOCTYPE html>", "web page"),
     (b"\x89HDF\r\n\x1a\n", r"HDF5 file.*from_keras_model\(\)"),
     (b"\x08\x07\x12\x07pytorch", "an ONNX model; convert it"),
+    (b"\n\x14\n\x05input\x12\x0bPlaceholder", r"frozen graph of TensorFlow; .*from_frozen_graph\(\)"),
     (b"\x08\x01\x12\x80\x01\n\x04\x22", r"SavedModel.*from_saved_model\(\)"),
 ])
 def test_other_files(data, text):
