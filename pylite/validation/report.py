@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pylite.runtime import columns, notebook
 from pylite.validation.accuracy_report import counted, finite
 from pylite.validation.printed import Printed
+from pylite.validation.ranking import FLOOR_DB
 from pylite.validation.verdict import verdict
 
 if TYPE_CHECKING:
@@ -147,8 +148,9 @@ class Report(Printed):
         return "excess_db" if self.local_samples else "cumulative_excess_db"
 
     def suspicion(self, tensor: TensorReport) -> float:
-        """The tensor's measure that the ranking is by."""
-        return float(getattr(tensor, self.ranked_by))
+        """The tensor's measure that the ranking is by; the lowest where its node could not run by itself."""
+        value = getattr(tensor, self.ranked_by)
+        return FLOOR_DB if value is None else float(value)
 
     @property
     def outputs(self) -> list[TensorReport]:

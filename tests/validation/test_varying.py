@@ -6,6 +6,7 @@ from pylite import Model, validation
 from pylite.interpreter import Interpreter
 from pylite.media import models
 from pylite.schema.builder import ModelBuilder
+from pylite.validation.analysis import analyse
 from pylite.validation.comparison import Comparison
 from pylite.validation.measures import Errors
 from pylite.validation.widening import widened
@@ -203,3 +204,32 @@ def test_sizes_that_always_differ_are_not_compared(tmp_path):
     assert [t.op for t in report.tensors] == ["LOGISTIC"]
     assert [(u["name"], u["reason"]) for u in report.unmatched if u["side"] == "model"] == [
         ("y", "its shape depends on data: in no sample did it have elements, and as many as its counterpart")]
+
+
+def test_a_node_that_cannot_run_by_itself_is_ranked_last(tmp_path):
+    """In the model, a mask and the rows that it chooses agree; the reference's rows have another size."""
+    paths = []
+    for integer in (True, False):
+        m = ModelBuilder()
+        x, rows, y = ((m.tensor(n, s, "int8", scale=STEP) if integer else m.tensor(n, s))
+                      for n, s in (("x", (4,)), ("rows", (None, 1)), ("y", (None, 1))))
+        k, p, chosen = m.tensor("k", (4,), "bool"), m.tensor("p", (None, 1), "int64"), m.tensor("b", (None, 1), "bool")
+        limit = m.constant("t", np.int8([10]), scale=STEP) if integer else m.constant("t", np.float32([-9]))
+        m.operator("GREATER", [x, limit], [k])
+        m.operator("WHERE", [k], [p])
+        m.operator("GATHER_ND", [x, p], [rows])
+        m.operator("GATHER_ND", [k, p], [chosen])
+        m.operator("SELECT_V2", [chosen, rows, rows], [y])
+        z = m.tensor("z", (4,), "int8", scale=1 / 256, zero_point=-128) if integer else m.tensor("z", (4,))
+        m.operator("LOGISTIC", [x], [z])
+        m.inputs([x])
+        m.outputs([y, z])
+        paths.append(tmp_path / f"{integer}.tflite")
+        paths[-1].write_bytes(m.build())
+    comparison = Comparison(*(Model(path) for path in paths))
+    for values in ([0.5, 0.6, 0.7, 0.8], [-1, -0.5, 0.3, 0.5]):     # the model chooses 4 rows, then 2; the reference 4
+        comparison.add([np.float32(values)])
+    assert {comparison.local[i].samples for i in comparison.subgraph.outputs} == {1, 2}
+    del comparison.local[comparison.subgraph.outputs[0]]
+    report = analyse(comparison)
+    assert report.by_node(4).excess_db is None and report.ranking[-1] == 4 and report.lines()
