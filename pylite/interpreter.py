@@ -115,7 +115,7 @@ class Interpreter(FastPath):
             "experimental_compress_quantization_zero_points": experimental_compress_quantization_zero_points,
             "experimental_disable_delegate_clustering": experimental_disable_delegate_clustering,
             "experimental_disable_delegate_node_fusion": experimental_disable_delegate_node_fusion,
-            "guard_bands": guard_bands, "max_memory": max_memory and arguments.whole("max_memory", max_memory),
+            "guard_bands": guard_bands, "max_memory": arguments.memory_limit(max_memory),
             "op_resolver": op_resolver, "cache_dir": cache_dir,
             "member": member, "overrides": overrides,
             "cached_shapes": arguments.shape_count(cached_shapes), "precision": arguments.precision(precision)}

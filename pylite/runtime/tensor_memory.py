@@ -78,9 +78,11 @@ class TensorMemory:
         if self.max_bytes is not None and needed > self.max_bytes:
             step, live = plan.peak()
             node = lowered.calls[step].node if lowered.calls else lowered.subgraph.name
-            raise errors.MemoryLimitError(
-                f"the model needs {needed} bytes and max_memory is {self.max_bytes}; the peak is at {node} with {live} "
-                "bytes alive. Make the inputs smaller or raise max_memory")
+            peak = f"; the peak is at {node} with {live} bytes alive" if live else ""
+            rest = (f"; {needed - plan.total} bytes are variables, computed constants and other subgraphs"
+                    if needed > plan.total else "")
+            raise errors.MemoryLimitError(f"the model needs {needed} bytes and max_memory is {self.max_bytes}{peak}{rest}"
+                                          ". Make the inputs smaller or raise max_memory")
         if self.max_bytes is not None:
             self.left = self.max_bytes - needed
         self.check_machine(plan.total, needed)

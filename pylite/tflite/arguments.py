@@ -50,6 +50,16 @@ def whole(name: "str", number: "Any") -> int:
         raise TypeError(f"{name} must be a whole number, not {errors.shortened(repr(number))}") from None
 
 
+def memory_limit(number: "Any") -> "int | None":
+    """The argument max_memory, checked."""
+    if number is None:
+        return None
+    limit = whole("max_memory", number)
+    if limit < 0:
+        raise ValueError(f"max_memory is a number of bytes, at least 0, not {limit}")
+    return limit
+
+
 def shape_count(number: "Any") -> int:
     """The argument cached_shapes, checked."""
     count = whole("cached_shapes", number)

@@ -133,6 +133,21 @@ def test_max_memory_names_the_node_at_the_peak(chain):
     Interpreter(model_content=model, max_memory=8200).allocate_tensors()
 
 
+def test_max_memory_counts_variables_and_says_so():
+    """They are outside of the arena, so the node at its peak is not what the model needs the memory for."""
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1, 4)), m.tensor("y", (1, 8))
+    state = m.tensor("state", (1, 8), variable=True)
+    weights = [m.constant(f"w{n}", np.ones((8, n), np.float32)) for n in (4, 8)]
+    m.operator("RNN", [x, *weights, m.constant("b", np.zeros(8, np.float32)), state], [y])
+    m.inputs([x])
+    m.outputs([y])
+    expected = (r"needs 1\d\d bytes and max_memory is 64; the peak is at node 0 RNN with \d+ bytes alive; \d+ bytes are "
+                "variables, computed constants and other")
+    with pytest.raises(MemoryError, match=expected):
+        Interpreter(model_content=m.build(), max_memory=64).allocate_tensors()
+
+
 def test_an_arena_larger_than_the_machines_memory_is_refused():
     """An error before any allocation, for one large tensor and for a large sum."""
     shape = (4096, int(memory_limit() // 4096 // 4 * 0.9))

@@ -242,6 +242,8 @@ CALLS = [
     (lambda: CompiledModel.from_file(DIGITS).run_by_name(3, {}, {}), TypeError, "key must be a string, not 3"),
     (lambda: Interpreter(f"{LONG}.tflite"), ValueError, "Could not open", "No such file"),
     (lambda: Interpreter(3), TypeError, "int"),
+    (lambda: Interpreter(DIGITS, max_memory=-1), ValueError, "max_memory", "at least 0", "not -1"),
+    (lambda: Interpreter(DIGITS, max_memory="1k"), TypeError, "max_memory", "not '1k'"),
     (lambda: Interpreter(DIGITS, num_threads="2"), ValueError, "num_threads should be int", "not str"),
     (lambda: Interpreter(DIGITS, experimental_delegates="libedgetpu.so.1"), ValueError,
      "load_delegate('libedgetpu.so.1')"),
