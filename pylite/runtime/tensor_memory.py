@@ -79,10 +79,11 @@ class TensorMemory:
             step, live = plan.peak()
             node = lowered.calls[step].node if lowered.calls else lowered.subgraph.name
             peak = f"; the peak is at {node} with {live} bytes alive" if live else ""
-            rest = (f"; {needed - plan.total} bytes are variables, computed constants and other subgraphs"
-                    if needed > plan.total else "")
-            raise errors.MemoryLimitError(f"the model needs {needed} bytes and max_memory is {self.max_bytes}{peak}{rest}"
-                                          ". Make the inputs smaller or raise max_memory")
+            rest = ""
+            if needed > plan.total:
+                rest = f"; {needed - plan.total} bytes are variables, computed constants and other subgraphs"
+            raise errors.MemoryLimitError(f"the model needs {needed} bytes and max_memory is {self.max_bytes}{peak}"
+                                          f"{rest}. Make the inputs smaller or raise max_memory")
         if self.max_bytes is not None:
             self.left = self.max_bytes - needed
         self.check_machine(plan.total, needed)

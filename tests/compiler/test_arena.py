@@ -142,8 +142,8 @@ def test_max_memory_counts_variables_and_says_so():
     m.operator("RNN", [x, *weights, m.constant("b", np.zeros(8, np.float32)), state], [y])
     m.inputs([x])
     m.outputs([y])
-    expected = (r"needs 1\d\d bytes and max_memory is 64; the peak is at node 0 RNN with \d+ bytes alive; \d+ bytes are "
-                "variables, computed constants and other")
+    expected = (r"needs 1\d\d bytes and max_memory is 64; the peak is at node 0 RNN with \d+ bytes alive; \d+ bytes "
+                "are variables, computed constants and other")
     with pytest.raises(MemoryError, match=expected):
         Interpreter(model_content=m.build(), max_memory=64).allocate_tensors()
 
