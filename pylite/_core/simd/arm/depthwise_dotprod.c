@@ -248,6 +248,7 @@ PL_INLINE int load_block(int stride, int flip, int w_zero, const void *weights, 
   b->flip = vreinterpretq_s16_u8(vdupq_n_u8((uint8_t)flip));
   return simple;
 }
+#define TILE_BYTES 0
 #include "depthwise_pairs.h"
 
 

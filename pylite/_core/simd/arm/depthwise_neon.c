@@ -232,6 +232,7 @@ PL_INLINE int load_block(int stride, int flip, int w_zero, const void *weights, 
   b->flip = vdup_n_u8((uint8_t)flip);
   return vget_lane_u64(vreinterpret_u64_s8(twice), 0) ? -1 : !flip && !b->centred;
 }
+#define TILE_BYTES 24576
 #include "depthwise_pairs.h"
 
 

@@ -7,7 +7,12 @@
  *     where it cannot be computed;
  *   load_pair(stride, simple, inside, block, p, step, inside_bits, zero): pair_taps from pixels p, `step` bytes apart.
  *     Pixel i lies in the image if `inside` or bit i of inside_bits is set; else `zero` is read in its place;
- *   pair3x3(stride, simple, block, v0, v1, v2, acc): the sums of both outputs. */
+ *   pair3x3(stride, simple, block, v0, v1, v2, acc): the sums of both outputs;
+ *   TILE_BYTES: of a first-level cache, for the tile of an image that neighbouring blocks compute before the next tile;
+ *     0 on cores that hide what a miss of that cache costs. */
+
+/* A line of a cache; images larger than KEPT bytes do not stay in the second-level cache from layer to layer. */
+enum { CACHE_LINE = 64, KEPT = 256 * 1024 };
 
 /* Two columns of the output, from input pixel `column` on; y1: the second one's lines, next1 apart. */
 PL_INLINE void columns3x3(int stride, int simple, int inside, const pl_dw_window *g, ptrdiff_t c, ptrdiff_t column,
@@ -52,17 +57,21 @@ PL_INLINE void columns3x3(int stride, int simple, int inside, const pl_dw_window
 #undef LOAD_LINE
 }
 
+/* Blocks first_block .. end_block - 1 of the channels, output pixels begin .. end - 1. */
+typedef struct { ptrdiff_t first_block, end_block, begin, end; } part;
+
 /* Returns 0 where some block cannot be computed. */
 PL_INLINE int filter3x3(int stride, const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q,
-                        uint8_t *y) {
+                        uint8_t *y, const part *p) {
   const pl_dw_window own = *g;
+  const ptrdiff_t end_block = p->end_block, begin = p->begin, end = p->end;
   uint8_t spare[NR];
   block3x3 block;
-  for (ptrdiff_t b = 0; b * NR < own.c; b++) {
+  for (ptrdiff_t b = p->first_block; b < end_block; b++) {
     const ptrdiff_t c = pl_block_start(b, NR, own.c);
     const int simple = load_block(stride, flip, w_zero, w, q, b, &block);
     if (simple < 0) return 0;
-    for (ptrdiff_t pixel = 0; pixel < own.pixels; pixel += 2) {
+    for (ptrdiff_t pixel = begin; pixel < end; pixel += 2) {
       const ptrdiff_t column = pixel * stride - own.pad;
       const int inside = column >= 0 && column + 3 + stride <= own.width, last = pixel + 1 == own.pixels;
       uint8_t *const y0 = y + pixel * own.c + c, *const y1 = last ? spare : y0 + own.c;
@@ -79,11 +88,53 @@ PL_INLINE int filter3x3(int stride, const pl_dw_window *g, int flip, int w_zero,
 }
 #define FILTER_ARGUMENTS \
   const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y
-static __attribute__((noinline)) int filter3x3_1(FILTER_ARGUMENTS) { return filter3x3(1, g, flip, w_zero, w, q, y); }
-static __attribute__((noinline)) int filter3x3_2(FILTER_ARGUMENTS) { return filter3x3(2, g, flip, w_zero, w, q, y); }
+static __attribute__((noinline)) int filter3x3_1(FILTER_ARGUMENTS, const part *p) {
+  return filter3x3(1, g, flip, w_zero, w, q, y, p);
+}
+static __attribute__((noinline)) int filter3x3_2(FILTER_ARGUMENTS, const part *p) {
+  return filter3x3(2, g, flip, w_zero, w, q, y, p);
+}
+
+/* The blocks and output pixels of the first tile.  Neighbouring blocks share cache lines, so a tile has about eight
+ * blocks, and as many pixels as let its cache lines stay in the first-level cache.  A tile is the whole window where
+ * tiles gain less than they take to load filters anew: with a stride of 2, whose tiles would have few outputs, and
+ * where pixels are a multiple of 256 bytes apart, so that their cache lines are in few sets. */
+PL_INLINE part first_tile(const pl_dw_window *g) {
+  const ptrdiff_t blocks = (g->c + NR - 1) / NR, tiles = blocks < 12 ? 1 : (blocks + 4) / 8;
+  const ptrdiff_t together = (blocks + tiles - 1) / tiles;
+  const ptrdiff_t bytes = g->c % (2 * CACHE_LINE) ? TILE_BYTES : TILE_BYTES / 2; /* else in half of the sets */
+  const ptrdiff_t pixels = bytes / (together * NR * (g->lines + 2 + g->lines)) / 2 * 2;
+  if (!TILE_BYTES || g->stride == 2 || g->c % (4 * CACHE_LINE) == 0 || pixels >= g->pixels)
+    return (part){0, blocks, 0, g->pixels};
+  return (part){0, together, 0, pixels < 4 ? 4 : pixels};
+}
+
+/* Loads a byte of each cache line, in order: a prefetcher follows these loads, but not those of columns. */
+PL_INLINE void touch(const uint8_t *p, ptrdiff_t bytes) {
+  ptrdiff_t i = 0;
+#define TOUCH(k) (void)*(const volatile uint8_t *)(p + i + (k) * CACHE_LINE)
+  for (; i + 4 * CACHE_LINE <= bytes; i += 4 * CACHE_LINE) TOUCH(0), TOUCH(1), TOUCH(2), TOUCH(3);
+  for (; i < bytes; i += CACHE_LINE) TOUCH(0);
+#undef TOUCH
+}
 
 /* The same where such a filter was asked for; else it returns 0. */
 static int pairs_q8(FILTER_ARGUMENTS) {
-  return g->c >= NR && g->fh == 3 && g->fw == 3 && g->stride <= 2 && g->dilation == 1 && !q->left &&
-         (g->stride == 1 ? filter3x3_1 : filter3x3_2)(g, flip, w_zero, w, q, y);
+  if (g->c < NR || g->fh != 3 || g->fw != 3 || g->stride > 2 || g->dilation != 1 || q->left) return 0;
+  if (g->width * g->width * g->c > KEPT) { /* the image is taken to be square */
+    for (int i = 0; i < (g->lines - 1) * g->stride + 3; i++)
+      if (g->row[i]) touch(g->row[i], g->width * g->c);
+    for (int i = 0; i < g->lines; i++) touch(y + i * g->y_line, g->pixels * g->c);
+  }
+  const part first = first_tile(g);
+  const ptrdiff_t blocks = (g->c + NR - 1) / NR;
+  part p;
+  for (p.first_block = 0; p.first_block < blocks; p.first_block = p.end_block) {
+    p.end_block = blocks - p.first_block < first.end_block ? blocks : p.first_block + first.end_block;
+    for (p.begin = 0; p.begin < g->pixels; p.begin = p.end) {
+      p.end = g->pixels - p.begin < first.end ? g->pixels : p.begin + first.end;
+      if (!(g->stride == 1 ? filter3x3_1 : filter3x3_2)(g, flip, w_zero, w, q, y, &p)) return 0;
+    }
+  }
+  return 1;
 }
