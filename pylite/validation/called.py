@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Arrays = Sequence[NDArray[Any]]
     Comparison = Any        # it imports this module
 
+DEEPEST = 4     # calls in calls: with several in each subgraph, their number multiplies
 BASE = 16       # of each power of this many calls in a sample, as many are measured
 
 
@@ -52,16 +53,20 @@ class Call:
 class Calls:
     """The Calls of a graph's nodes, ready to take samples.
 
-    compared: makes a Comparison of two Models, each with a called subgraph as its main one.
+    depth: how many calls lead to the graph; compared: makes a Comparison of two Models, each with a called subgraph as
+    its main one.
     """
 
-    def __init__(self, model: Model, reference: Model, matching: Matching, pool: Pool,
+    def __init__(self, model: Model, reference: Model, matching: Matching, pool: Pool, depth: int,
                  compared: Callable[[Model, Model], Comparison]) -> None:
         self._reference, self._pool = reference, pool
         self._executors: dict[int, Executor] = {}
-        self._nodes = [(theirs, [_call(model, mine, part, called, reference, dict(parts_of(theirs))[part], compared)
-                                 for part, called in parts_of(mine) if part in dict(parts_of(theirs))])
-                       for mine, theirs in _pairs(model, reference, matching)]
+        self._nodes: list[tuple[Operator, list[Call]]] = []     # the reference's nodes
+        for mine, theirs in _pairs(model, reference, matching):
+            others = dict(parts_of(theirs))
+            self._nodes.append((theirs, [
+                _call(model, mine, part, called, reference, others[part], compared if depth < DEEPEST else None)
+                for part, called in parts_of(mine) if part in others]))
         self._runner: Executor | None = None
         if any(call.comparison is not None for call in self):
             wanted = [i for node, _ in self._nodes for i in node.inputs if i >= 0]
@@ -167,9 +172,12 @@ def _branch(node: Operator, parts: Sequence[str], arrays: Arrays) -> Iterator[tu
 
 
 def _call(model: Model, node: Operator, part: str, called: int, reference: Model, theirs: int,
-          compared: Callable[[Model, Model], Comparison]) -> Call:
+          compared: Callable[[Model, Model], Comparison] | None) -> Call:
     """The Call of a part; called, theirs: indices of the model's subgraph and of the reference's."""
     call = Call(node, part, (called, theirs))
+    if compared is None:
+        call.reason = f"{DEEPEST} calls lead to it, and more are not followed"
+        return call
     if _has_state(reference, theirs):
         call.reason = "it keeps variables"
         return call

@@ -48,11 +48,11 @@ class Comparison:
     programs: {CUMULATIVE: both models run from their inputs, LOCAL: and each node by itself, ORIGINS: and where its
     error comes from}
     Without `alone`, nodes are never run by themselves: nothing is prepared for that, and `local` and `histograms` are
-    empty; without `origins`, there are none.
+    empty; without `origins`, there are none.  depth: how many calls lead here.
     """
 
     def __init__(self, model: Model, reference: Model, threads: int = 1, histograms: bool = False,
-                 alone: bool = True, origins: bool = False) -> None:
+                 alone: bool = True, origins: bool = False, depth: int = 0) -> None:
         self.model, self.reference = model, reference
         self.subgraph, self.other = model.graph.subgraphs[0], reference.graph.subgraphs[0]
         self.matching: Matching = match(self.subgraph, self.other)
@@ -80,8 +80,8 @@ class Comparison:
         self.alone, self._with_histograms, self._with_origins = alone, alone and histograms, alone and origins
         self.unmeasured: dict[int, str] = {}
         self.samples = 0
-        self.calls = Calls(model, reference, self.matching, pool,
-                           lambda one, other: Comparison(one, other, threads, histograms, alone, origins))
+        self.calls = Calls(model, reference, self.matching, pool, depth, lambda one, other: Comparison(
+            one, other, threads, histograms, alone, origins, depth + 1))
 
     def prepare(self, inputs: Sequence[NDArray[Any]]) -> None:
         """Allocate for samples of these shapes; `inputs`: one array for each input, as `add` takes them."""

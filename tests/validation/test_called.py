@@ -9,6 +9,7 @@ from pylite import Model, cli, validation
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
 from pylite.validation import called
+from pylite.validation.analysis import analyse
 from pylite.validation.comparison import Comparison
 from pylite.validation.repair import repair
 from tests.tools import resources
@@ -192,6 +193,41 @@ def test_nodes_that_keep_variables_run_once(tmp_path):
     assert not report.called and len(report.tensors) == 1
     assert [note for note in report.notes if "it keeps variables" in note] == [
         f"the {part} of node 0 (IF) was not compared node by node: it keeps variables" for part in ("then", "else")]
+
+
+def nested(integer, levels):
+    """Subgraphs that call the next one twice, the last of which has the layer."""
+    m = ModelBuilder()
+    for level in range(levels):
+        x, y, z = (activation(m, name, integer) for name in "xyz")
+        for source, target in ((x, y), (y, z)):
+            if level < levels - 1:
+                m.operator("STABLEHLO_COMPOSITE", [source], [target], decomposition_subgraph_index=level + 1,
+                           name="nested")
+            else:
+                layer(m, source, target, integer)
+        m.inputs([x])
+        m.outputs([z])
+        if level < levels - 1:
+            m.subgraph(f"level {level + 1}")
+    return m.build()
+
+
+def test_calls_within_calls():
+    """Each has a Comparison, down to a depth that keeps their number small."""
+    comparison = Comparison(Model(nested(True, 3)), Model(nested(False, 3)))
+    comparison.add([sample()])
+    report = analyse(comparison)
+    parts = [*report.parts()]
+    assert len(parts) == 1 + 2 + 4 and all(found.samples == 1 for _, found in parts)
+    assert parts[2][0] == ("decomposition of node 0 (STABLEHLO_COMPOSITE), subgraph 1, decomposition of node 0 "
+                           "(STABLEHLO_COMPOSITE), subgraph 2")
+    assert [t.op for t in parts[2][1].tensors] == ["FULLY_CONNECTED", "TANH"] * 2
+    deep = Comparison(Model(nested(True, 8)), Model(nested(False, 8)))
+    deep.add([sample()])
+    last = [*analyse(deep).parts()][called.DEEPEST][1]
+    assert last.notes == [f"the decomposition of node {node} (STABLEHLO_COMPOSITE) was not compared node by node: 4 "
+                          "calls lead to it, and more are not followed" for node in (0, 1)]
 
 
 def test_the_schema_holds_for_called_subgraphs(tmp_path):
