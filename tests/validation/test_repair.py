@@ -37,10 +37,18 @@ def test_planted_faults_are_repaired(name, tmp_path):
     assert all(share > 0.5 for _, _, _, share in missed), missed
 
 
-def test_each_pair_has_faults_that_cost_something(tmp_path):
+def test_ranges_by_few_samples_are_calibrated_anew(tmp_path):
+    """Measured on samples that neither the poor calibration nor the repair has seen."""
+    resources.models()
+    before, after, good = regained.scarce("keyword", 2, tmp_path)
+    assert before < good - 3 and after >= before + 6 and after > good
+
+
+def test_each_pair_has_faults_that_cost_something():
     """Otherwise the test above would be about nothing."""
     resources.models()
-    assert sum(len(list(regained.regained(planted.Pair(name), CASES, tmp_path))) for name in PAIRS[:4]) >= 8
+    pairs = map(planted.Pair, PAIRS[:4])
+    assert sum(len(list(regained.Unseen(pair).costly(pair, CASES))) for pair in pairs) >= 8
 
 
 @pytest.mark.parametrize(("name", "fault"), [
