@@ -66,9 +66,10 @@ def _add_calls(comparison: Comparison | Golden, report: Report) -> None:
         elif call.reason or inner is not None:
             report.notes.append(f"the {call.part} of node {call.node.index} ({call.node.name}) was not compared node "
                                 f"by node: {call.reason or 'the reference never ran it'}")
+    wrong = {call.node.index for call in comparison.calls if not call.same_grids}       # by a fault of their own
     for t in report.tensors:
         parts = [called for called in report.called if called.node == t.node]
-        if parts and t.excess_db is not None:
+        if parts and t.excess_db is not None and t.node not in wrong:
             _judge_by(t, parts)
 
 

@@ -14,6 +14,7 @@ from pylite.runtime import subgraph_calls
 from pylite.runtime.executor import Executor
 from pylite.runtime.model import Model
 from pylite.validation.feeding import exposed, feed
+from pylite.validation.statistics import Grid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,13 +37,15 @@ class Call:
     """A part of a node that calls, such as the body of a loop.
 
     node: the model's Operator; part: as parts_of() names it; subgraphs: indices of the model's and the reference's;
-    comparison: of the two, or None, then `reason` says why, unless there is nothing to compare.
+    comparison: of the two, or None, then `reason` says why, unless there is nothing to compare; same_grids: do the
+    model's tensors on both sides of the call have the same grids?  Calls copy integers as they are.
     """
 
     def __init__(self, node: Operator, part: str, subgraphs: tuple[int, int]) -> None:
         self.node, self.part, self.subgraphs = node, part, subgraphs
         self.comparison: Comparison | None = None
         self.reason = ""
+        self.same_grids = True
 
     @property
     def name(self) -> str:
@@ -175,6 +178,7 @@ def _call(model: Model, node: Operator, part: str, called: int, reference: Model
           compared: Callable[[Model, Model], Comparison] | None) -> Call:
     """The Call of a part; called, theirs: indices of the model's subgraph and of the reference's."""
     call = Call(node, part, (called, theirs))
+    call.same_grids = _have_same_grids(model, node, called, part != "condition")
     if compared is None:
         call.reason = f"{DEEPEST} calls lead to it, and more are not followed"
         return call
@@ -191,6 +195,17 @@ def _call(model: Model, node: Operator, part: str, called: int, reference: Model
     elif comparison.matching.unmatched:     # else it computes integers, as the condition of a loop does
         call.reason = "no tensor of it has a counterpart in the reference"
     return call
+
+
+def _have_same_grids(model: Model, node: Operator, called: int, results: bool) -> bool:
+    """Have a call's operands the grids of the subgraph's inputs, and, with `results`, its results its outputs'?"""
+    own, inner = model.graph.subgraphs[0].tensors, model.graph.subgraphs[called]
+    given = node.inputs[len(node.inputs) - len(inner.inputs):]      # the first of IF says which branch it takes
+    pairs = [*zip(given, inner.inputs, strict=False),
+             *(zip(node.outputs, inner.outputs, strict=False) if results else ())]
+    grids = [[Grid.of(own[i]), Grid.of(inner.tensors[j])] for i, j in pairs if i >= 0]
+    return all(a is None or b is None or (a.dtype, a.scale, a.zero_point) == (b.dtype, b.scale, b.zero_point)
+               for a, b in grids)
 
 
 def _pairs(model: Model, reference: Model, matching: Matching) -> list[tuple[Operator, Operator]]:

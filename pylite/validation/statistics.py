@@ -80,6 +80,10 @@ class ErrorSums:
     def __init__(self, channels: int) -> None:
         self.samples = self.elements = 0
         self._elements = 0      # of one sample, as the last observer() has them
+        self._set_channels(channels)
+
+    def _set_channels(self, channels: int) -> None:
+        """Have so many channels, without any sample."""
         self.counts = np.zeros((statistics.COUNTS, channels), np.int64)
         self.limbs = np.zeros((statistics.LIMBS, statistics.SUMS * channels), np.int64)
         self.extremes = np.repeat(NEUTRAL[:, None], channels, axis=1)
@@ -114,16 +118,20 @@ class ErrorSums:
             self._carry()
 
     def merge(self, other: ErrorSums) -> None:
-        """Add the samples of `other`, which are other ones than this one's."""
-        self._carry()
-        other._carry()
+        """Add the samples of `other`, which are other ones than this one's.
+
+        Where the numbers of channels differ, both have one afterwards.
+        """
         if not other.samples:
             return
-        if not self.samples and self.channels != other.channels:
-            self.__init__(other.channels)   # type: ignore[misc] # it is empty
+        self._carry()
+        other._carry()
         if self.channels != other.channels:
-            for sums in (self, other):
-                sums._join_channels()
+            if self.samples:
+                self._join_channels()
+                other._join_channels()
+            else:
+                self._set_channels(other.channels)
         self.samples += other.samples
         self.elements += other.elements
         self.counts += other.counts

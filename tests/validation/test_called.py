@@ -54,9 +54,11 @@ def write_body(m, integer, factor=1.0):
     m.outputs([j, y])
 
 
-def loop(integer, factor=1.0, iterations=ITERATIONS):
+def loop(integer, factor=1.0, iterations=ITERATIONS, result=STEP):
+    """result: the scale of the result, which is right if it is the body's."""
     m = ModelBuilder()
-    x, y, j = activation(m, "start", integer), activation(m, "result", integer), m.tensor("count", (1,), "int32")
+    x, y = activation(m, "start", integer), activation(m, "result", integer, result)
+    j = m.tensor("count", (1,), "int32")
     m.operator("WHILE", [m.constant("zero", np.zeros(1, np.int32)), x], [j, y], cond_subgraph_index=1,
                body_subgraph_index=2)
     m.inputs([x])
@@ -147,6 +149,14 @@ def test_the_node_within_is_named(tmp_path):
     assert "node 1 (FULLY_CONNECTED, sums): weight scale" in text
     right = validation.compare(write(tmp_path / "a", loop(True)), tmp_path / "b", [[sample()]])
     assert right.tensors[0].cause is None and right.called[0].report.first_divergence is None
+
+
+def test_a_wrong_scale_of_the_node_that_calls_is_its_own_fault(tmp_path):
+    """Though no node within is at fault, it is not the noise of iterations that adds up."""
+    pair = write(tmp_path / "a", loop(True, result=2 * STEP)), write(tmp_path / "b", loop(False))
+    report = validation.compare(*pair, [[sample()]])
+    assert report.called[0].report.first_divergence is None
+    assert report.first_divergence == 0 and report.tensors[0].cause not in (None, "called subgraph")
 
 
 def test_branches(tmp_path):
