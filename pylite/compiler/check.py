@@ -20,21 +20,30 @@ def check(model, subgraphs, unresolved_only=False, find=default.find):
     is opened; it reports custom ops and types when tensors are allocated.
     """
     missing, named = {}, {}     # {reason: nodes}, {reason: the tensors of the first node}
+    unresolved = False
     for subgraph in subgraphs:
         operands = Operands(subgraph)
         for operator in subgraph.operators:
             reason = unsupported(operands, operator, find)
             if reason:
+                unresolved |= _is_unresolved(operator, find(operator))
                 where = f"{subgraph.index}:{operator.index}" if len(model.graph.subgraphs) > 1 else str(operator.index)
                 missing.setdefault(reason, []).append(where)
                 named.setdefault(reason, "" if find(operator) is None else _operands(subgraph, operator))
-    if unresolved_only and not any(reason.startswith(UNRESOLVED) for reason in missing):
+    if unresolved_only and not unresolved:
         return not missing
     if missing:
         lines = [f"{reason}; node{'s' if len(at) > 1 else ''} {_few(at)}{named[reason]}"
                  for reason, at in missing.items()]
         raise errors.UnsupportedOpError("the model needs operators that this runtime lacks: " + " | ".join(lines))
     return True
+
+
+def _is_unresolved(operator, op):
+    """Does pylite lack a builtin operator, or its version?"""
+    if op is None:
+        return not operator.custom
+    return not op.attach and operator.version > op.versions[1]
 
 
 class Operands:

@@ -3,7 +3,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
-    from typing import Any
+    from typing import Any, Self
 
     from pylite.ir.graph import Subgraph
     from pylite.ir.values import Call, FoldablePad, Node, Value
@@ -46,8 +46,16 @@ class Lowered:
         """Record which activations other operators apply, and the shapes of the tensors that no longer exist."""
         self.fused = fused
         for item in fused:
-            self.notes[item.operator] = f"folded into node {item.into}"
+            self.notes[item.operator] = Folded(item.into)
             self.values[item.x].shape = self.values[item.y].shape
+
+
+class Folded(str):
+    """The note of a node whose work other nodes do, those numbered `into`."""
+    __slots__ = ()
+
+    def __new__(cls, *into: int) -> "Self":
+        return super().__new__(cls, f"folded into node {', '.join(map(str, into))}")
 
 
 class FusedActivation:

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 from pylite._core.run.memory import Pages, checksum
 from pylite.runtime.cache_folder import MAGIC, RECORD, SUMMED, Folder, data_start
+from pylite.runtime.model_cache import settled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
+
+    PlanCache = Any     # its module imports this one
 
 LIMIT = 1 << 30         # bytes of a folder; the least recently used files are removed to stay below it
 ABANDONED = 3600        # seconds after which a temporary file counts as abandoned
@@ -111,6 +114,12 @@ def last_edit(folder: str) -> float:
     """The time of the last edit of any Python module below a folder; computed once per process, because it is slow."""
     return max(os.stat(os.path.join(path, name)).st_mtime
                for path, _, names in os.walk(folder) for name in names if name.endswith(".py"))
+
+
+def remember(plans: "PlanCache", folder: Store) -> None:
+    """Store the digest of a model's file, unless another change could leave the file's times as they are."""
+    if plans.identity is not None and settled(os.stat(plans.source)) and plans.unchanged():
+        folder.write(plans.identity, (plans.identity, plans.digest))
 
 
 def digest_of(contents: "Any") -> bytes:

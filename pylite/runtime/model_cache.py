@@ -40,6 +40,11 @@ def model_of(source: "Source") -> Model:
     return model if cached is None else cached
 
 
+def settled(status: os.stat_result) -> bool:
+    """Is any further change of the file with this status certain to change its times?"""
+    return time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) >= SETTLED
+
+
 def _found(key: "Any") -> "Model | None":
     """The living Model for `key`, unless its file has lost pages; else None."""
     model = _living.get(key)
@@ -56,6 +61,6 @@ def _key(source: "Source") -> "Any":
         status = os.stat(source)
     except (OSError, ValueError):
         return None
-    if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) < SETTLED:
+    if not settled(status):
         return None
     return source, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, simd.current

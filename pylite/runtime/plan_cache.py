@@ -75,9 +75,13 @@ class PlanCache:
             return None
         try:
             with Folder(self.folder) as folder:
-                self.digest = self._remembered(folder)
+                self.digest = remembered = self._remembered(folder)
                 self._first = self._read(folder, self.key(None))
-        except OSError:         # the folder does not exist yet, or is not trusted
+            if remembered is None and self._first is not None:
+                from pylite.runtime.cache_files import Store, remember  # once for each file
+                with Store(self.folder) as store:
+                    remember(self, store)
+        except OSError:         # the folder does not exist yet, is not trusted or cannot be written
             pass
         self.has_plan = self._first is not None and not self._refused(None, self._first)
         return Model(source, None, (self._contents, _summary(self._first[0][1]))) if self.has_plan else None

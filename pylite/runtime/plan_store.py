@@ -1,12 +1,11 @@
 """Writes bound programs to a cache folder, for plan_cache to read in later processes."""
 import os
-import time
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pylite.ir.graph import Frozen, replace
-from pylite.runtime.cache_files import Store
+from pylite.runtime.cache_files import Store, remember
 from pylite.runtime.plan_cache import plan_name
 from pylite.runtime.plan_record import NotStorable, Writer
 
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from pylite.runtime.plan_cache import PlanCache
 
     Executor = Any      # it imports this module
-
-SETTLED = 2_000_000_000     # nanoseconds after which a further change of a file is certain to change its time
 
 
 def store(plans: "PlanCache", executor: "Executor", bound: "BoundProgram",
@@ -56,16 +53,9 @@ def store(plans: "PlanCache", executor: "Executor", bound: "BoundProgram",
             if first != key and head is not None and folder.read(plan_name(first)) is None:
                 folder.write(plan_name(first), (first, head, None, label))      # its summary replaces the graph
             folder.write(plan_name(key), (key, head, program, label), pieces)
-            if plans.identity is not None and _settled(plans.source):
-                folder.write(plans.identity, (plans.identity, plans.digest))
+            remember(plans, folder)
     except (NotStorable, OSError) as problem:   # OSError: a full disk, one that is read only, a foreign folder
         plans.problem = str(problem)
-
-
-def _settled(path: str) -> bool:
-    """Is a further change of this file certain to change its time?"""
-    status = os.stat(path)
-    return time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > SETTLED
 
 
 def summary(executor: "Executor") -> "Any":

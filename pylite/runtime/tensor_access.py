@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from pylite import errors
 from pylite._core.run.program import Memory
 from pylite.ir.dtypes import bfloat16
+from pylite.ir.lowered import Folded
 
 if TYPE_CHECKING:
     from typing import Any
@@ -62,7 +63,7 @@ class TensorAccess:
         for segment in self.segments:
             notes.update(segment.lowered.notes)
         folded = next((o for o in self.subgraph.operators if index in (*o.inputs, *o.outputs)
-                       and notes.get(o.index, "").startswith("folded")), None)
+                       and isinstance(notes.get(o.index), Folded)), None)
         if index in self.segments[-1].lowered.later:
             return "its shape is known once the model has run"
         if folded is not None:

@@ -9,7 +9,7 @@ import pytest
 
 import pylite
 from pylite._core import simd
-from pylite.runtime import cache_files, plan_cache, plan_store
+from pylite.runtime import cache_files, model_cache, plan_cache
 from pylite.runtime.cache_files import Store
 from pylite.runtime.cache_folder import Folder
 from tests.tools.plans import assert_same, command, filled, network, plan_file, planned, run
@@ -141,17 +141,17 @@ def test_files_are_remembered_once_their_times_have_settled(folder, tmp_path, mo
     path = tmp_path / "model.tflite"
     path.write_bytes(network())
     run(pylite.Interpreter(os.fspath(path), cache_dir=folder))
+    assert planned(pylite.Interpreter(os.fspath(path), cache_dir=folder))
     assert not list(folder.glob("*.digest"))        # the file could change once more at the same time
-    plan_file(folder).unlink()
-    monkeypatch.setattr(plan_store, "SETTLED", -1)
-    run(pylite.Interpreter(os.fspath(path), cache_dir=folder))
+    monkeypatch.setattr(model_cache, "SETTLED", 0)
+    assert planned(pylite.Interpreter(os.fspath(path), cache_dir=folder))
     assert len(list(folder.glob("*.digest"))) == 1
     monkeypatch.setattr(cache_files, "digest_of", None)     # not needed
     assert planned(pylite.Interpreter(os.fspath(path), cache_dir=folder))
 
 
 def test_a_remembered_digest_is_that_of_its_file_alone(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(plan_store, "SETTLED", -1)
+    monkeypatch.setattr(model_cache, "SETTLED", 0)
     paths = [tmp_path / "8.tflite", tmp_path / "12.tflite"]
     for path in paths:
         path.write_bytes(network(int(path.stem)))

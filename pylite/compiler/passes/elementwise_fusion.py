@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 
 from pylite._core.kernels import kernel_class
-from pylite.ir.lowered import BINARY, STREAMED, UNARY
+from pylite.ir.lowered import BINARY, STREAMED, UNARY, Folded
 from pylite.ir.values import Call, Packed, View, roots
 
 ELEMENTWISE = UNARY, BINARY
@@ -68,7 +68,7 @@ def _as_table(lowered, chain):
         name, n, _, y, p = call.args
         x, table = table, np.empty(256 * (y.value.nbytes // n), np.uint8)
         kernel_class(UNARY)(name, 256, x, table, lowered.model.pack(p) if type(p) is Packed else p).run()
-        lowered.notes[call.node.index] = f"folded into node {last.node.index}"
+        lowered.notes[call.node.index] = Folded(last.node.index)
     lowered.notes.pop(last.node.index)
     x, y = fused[0].args[2], last.args[3]
     call = Call(UNARY, "lut8", last.args[1], x, y, table, inplace=(y.value, x.value))
@@ -129,7 +129,7 @@ def fuse_blocks(lowered):
         if call.node.index in left:
             into = call.node.index
         else:
-            lowered.notes[call.node.index] = f"folded into node {into}"
+            lowered.notes[call.node.index] = Folded(into)
     lowered.calls = calls
 
 

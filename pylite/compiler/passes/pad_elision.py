@@ -1,4 +1,5 @@
 """Removes PADs whose readers all add the border themselves."""
+from pylite.ir.lowered import Folded
 from pylite.ir.values import roots
 
 
@@ -10,7 +11,7 @@ def run(lowered):
         reads.get(call.node.index, used).update(roots(call))
     for node, pad in reversed(lowered.pads):
         if pad.folded and pad.y not in used:
-            lowered.notes[node.index] = f"folded into node {', '.join(map(str, pad.folded))}"
+            lowered.notes[node.index] = Folded(*pad.folded)
         else:
             used.update(reads.pop(node.index))
     lowered.calls = [call for call in lowered.calls if call.node.index not in reads]
