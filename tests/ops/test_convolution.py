@@ -69,6 +69,33 @@ def test_conv_of_far_pixels(dtype, c):
     check(strided(dtype, 4000, c), [far], run_pylite(strided(dtype, 3, c), [near]), f"{dtype}, {c} channels")
 
 
+def pointwise(kind, stride, c):
+    """A 1 x 1 filter on two images of 13 x 9 outputs."""
+    m = ModelBuilder()
+    x_type, w_type, b_type = KINDS[kind]
+    rng = np.random.default_rng(c)
+    whole = x_type != "float32"
+    w = rng.integers(-127, 128, (20, 1, 1, c)).astype(w_type) / np.float32(1 if w_type == "int8" else 100)
+    x = m.tensor("x", (2, 13 * stride, 9 * stride, c), x_type, **({"scale": 0.1, "zero_point": 3} if whole else {}))
+    b = m.constant("b", rng.integers(-99, 99, 20).astype(b_type), [0.001] * 20 if whole else None)
+    y = m.tensor("y", (2, 13, 9, 20), x_type, **({"scale": 1.0, "zero_point": 0} if whole else {}))
+    weights = m.constant("w", w.astype(w_type), [0.01] * 20 if w_type == "int8" else None)
+    m.operator("CONV_2D", [x, weights, b], [y], padding="VALID", stride_h=stride, stride_w=stride)
+    m.inputs([x])
+    m.outputs([y])
+    return m.build()
+
+
+@pytest.mark.parametrize("c", [3, 64, 900])
+@pytest.mark.parametrize("kind", ["int8", "float32", "hybrid"])
+def test_conv_of_single_pixels_with_a_stride(kind, c):
+    """It gives what it gives without a stride for the pixels that it reads."""
+    near = (np.random.default_rng(0).standard_normal((2, 13, 9, c)) * 40).astype(KINDS[kind][0])
+    far = near.repeat(2, axis=1).repeat(2, axis=2)
+    far[:, 1::2] = far[:, ::2] * (kind == "hybrid")     # a hybrid operator quantizes by all pixels
+    check(pointwise(kind, 2, c), [far], run_pylite(pointwise(kind, 1, c), [near]), f"{kind}, {c} channels")
+
+
 @differential("float32", "int8", "int8 per tensor", "uint8", "int16", count=40)
 def test_conv_dilated(m, rng, kind):
     """Images narrower and wider than the dilated filter; some are split into phases."""

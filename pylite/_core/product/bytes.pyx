@@ -8,6 +8,7 @@ from libc.string cimport memcpy, memset
 from pylite._core.product.lines cimport (
     CHUNK_BYTES,
     MAX_CHUNK,
+    MOST_DIRECT,
     LineBuffer,
     Lines,
     extend_line_buffer,
@@ -52,7 +53,7 @@ cdef void set_sizes(ProductQ8 *p, const pl_slots *slots, ptrdiff_t columns, ptrd
 cdef void plan_rows(ProductQ8 *p):
     """Choose where rows come from, and set up reading them.  Call it after p.window, p.output and set_sizes()."""
     cdef const Window *w = &p.window
-    if read_in_place(p):
+    if copy_pixels(p) or read_in_place(p):
         return
     if p.groups == 1 and plan_lines(&p.lines, w, &p.output, &p.tile, 1, p.groups):
         p.rows, p.tile.mr, p.shape = LINES, p.lines.chunk, p.lines.shape
@@ -61,6 +62,21 @@ cdef void plan_rows(ProductQ8 *p):
                       and p.lines.line % p.tile.ka == 0)
     else:
         gather_rows(p)
+
+
+cdef bint copy_pixels(ProductQ8 *p):
+    """Copy the pixels that a 1x1 filter with a stride reads, so that a task has as many rows as without a stride and
+    few tiles are not full; else return False.
+    """
+    cdef ptrdiff_t span = p.output.span, most, pieces
+    if (p.groups > 1 or p.window.direct or p.depth == 0 or p.tile.rows == 0 or p.window.fh * p.window.fw > 1
+            or p.padded_depth * p.tile.bytes * p.tile.mr > CHUNK_BYTES):
+        return False
+    most = min(<ptrdiff_t>MOST_DIRECT, CHUNK_BYTES // (p.padded_depth * p.tile.bytes))
+    pieces = (span + most - 1) // most
+    p.tile.mr = <int>min(round_up((span + pieces - 1) // pieces, p.tile.rows), most)
+    p.rows, p.in_place = TAPS, False
+    return True
 
 
 cdef bint read_in_place(ProductQ8 *p):

@@ -5,7 +5,14 @@ A product that is computed in float16 converts its rows while it packs them, and
 from libc.stdint cimport uint8_t, uint16_t
 from libc.string cimport memmove, memset
 
-from pylite._core.product.lines cimport LineBuffer, extend_line_buffer, next_lines, plan_lines
+from pylite._core.product.lines cimport (
+    CHUNK_BYTES,
+    MOST_DIRECT,
+    LineBuffer,
+    extend_line_buffer,
+    next_lines,
+    plan_lines,
+)
 from pylite._core.product.tasks cimport Task, fast_div, get_task, round_up, parallel_pool, plan_tasks
 from pylite._core.product.volume cimport Axis, Position, gather_volume, pack_volume_lines, position_of, volume_line
 from pylite._core.product.window cimport A_PANEL_BYTES, POINTERS, Line, copy_row, gather, input_span
@@ -34,6 +41,8 @@ cdef void plan_rows(ProductF32 *p):
     plan_rows_in_place(p)
     if p.half or not w.direct:
         p.rows = TAPS
+    if copy_pixels(p):
+        return
     if ((p.depth <= DEPTH or not w.direct) and not (p.half and w.direct)
             and plan_lines(&p.lines, w, &p.output, &p.tile, 4, p.groups, True)):
         p.tile.mr = p.lines.chunk
@@ -43,6 +52,19 @@ cdef void plan_rows(ProductF32 *p):
             p.tile.mr = <int>p.output.span
     elif p.half and w.direct:       # one pass over the weights serves as many rows as the first-level cache holds
         p.tile.mr *= max(1, min(8, HALF_ROWS // (p.tile.mr * max(p.depth, 1))))
+
+
+cdef bint copy_pixels(ProductF32 *p):
+    """Copy the pixels that a 1x1 filter with a stride reads, so that a task has as many rows as without a stride and
+    few tiles are not full; else return False.
+    """
+    cdef ptrdiff_t span = p.output.span, mr = p.tile.mr, most, pieces
+    if p.groups > 1 or p.half or p.window.direct or p.depth == 0 or p.window.fh * p.window.fw > 1 or span == 0:
+        return False
+    most = max(min(CHUNK_BYTES // 4 // p.depth, <ptrdiff_t>MOST_DIRECT) // mr, <ptrdiff_t>1) * mr
+    pieces = (span + most - 1) // most
+    p.tile.mr = <int>round_up((span + pieces - 1) // pieces, mr)
+    return True
 
 
 cdef void plan_rows_in_place(ProductF32 *p):
