@@ -5,12 +5,16 @@ from pylite._core.run.memory import give_back
 from pylite.compiler import binding
 from pylite.errors import OpError
 from pylite.ir.graph import NUMPY_DTYPES
-from pylite.ir.values import Alias, Call, Constant
+from pylite.ir.lowered import UNARY
+from pylite.ir.values import Alias, Call, Constant, Deferred, View, known_array, raw
+
+LEAST_DEFERRED = 1 << 16    # bytes of the result; shorter ones are computed at once
+_CONVERSIONS = UNARY, "elementwise.UnaryPerAxis"
 
 
 def evaluate(op, node):
     """Compute the outputs of a node whose inputs are known, and their shapes, by the op's `evaluate`."""
-    results = op.evaluate(node, *[None if value is None else value.data for value in node.inputs])
+    results = op.evaluate(node, *[None if value is None else known_array(value) for value in node.inputs])
     for value, result in zip(node.outputs, results, strict=True):
         if value is not None:       # the type may differ: numpy's indices have 32 bits on some machines
             data = np.ascontiguousarray(result, NUMPY_DTYPES[value.dtype])
@@ -41,11 +45,25 @@ def fold(model, subgraph, node, emitted, pool):
     _give_back(node.inputs)
 
 
+def defer(node, emitted, is_packed):
+    """Leave the output of `node` as the file stores it, if the node only converts it and is_packed(its index).
+
+    Most such nodes are DEQUANTIZE of float16 or int8 weights.  Packing then converts one operator's weights at a time.
+    """
+    x, y, call = node.inputs[0], node.outputs[0], emitted[0]
+    if (len(emitted) > 1 or type(call) is not Call or call.kernel not in _CONVERSIONS or len(node.inputs) > 1
+            or not x.fixed or type(x.data) is Deferred or y.nbytes < LEAST_DEFERRED or not is_packed(y.index)):
+        return False
+    args = [arg if type(arg) is not View else raw(x.data) if arg.value is x else None for arg in call.args]
+    y.data, y.fixed = Deferred(y, x.data, call.kernel, args), True
+    return True
+
+
 def _give_back(operands):
     """Return the operands' pages of the file to the system, because in most models nothing else reads them."""
     for value in operands:
         if value is not None and value.fixed:
-            give_back(value.data)
+            give_back(value.data.stored if type(value.data) is Deferred else value.data)
 
 
 def compute(model, node, emitted, outputs, pool=None):

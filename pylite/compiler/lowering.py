@@ -66,9 +66,9 @@ def _check_sparse(subgraph, max_memory):
 
 def lower_values(model, subgraph, values, preserve, find, dynamic, host):
     """The second half of lower(): the Lowered of `subgraph`, whose `values` have all contents known beforehand."""
-    lowering = _Lowering(model, subgraph, values, preserve, host)
-    lowered = lowering.lowered
     ops = [find(operator) for operator in subgraph.operators]
+    lowering = _Lowering(model, subgraph, values, preserve, host, ops)
+    lowered = lowering.lowered
     position = lowering.repeat(ops, 0)
     while position < len(ops):
         operator = subgraph.operators[position]
@@ -144,7 +144,7 @@ class _Budget:
 class _Lowering:
     """Lowers the nodes one by one into a Lowered."""
 
-    def __init__(self, model, subgraph, values, preserve, host):
+    def __init__(self, model, subgraph, values, preserve, host, ops):
         self.lowered = Lowered(subgraph, values, model)
         self.preserve = preserve
         self.budget = _Budget(None if host is None else host.max_memory, values)
@@ -154,6 +154,8 @@ class _Lowering:
         self.half = host is not None and host.half
         self.may_have_objects = not {"string", "variant"}.isdisjoint([value.dtype for value in values]) or (
             host is not None and bool(host.plugins))        # they change the types of their outputs
+        self.ops = ops
+        self.others = None          # the tensors of which operators need more than packed contents
         self.recorded = slots_in([values[index].shape for index in subgraph.inputs]) != set()
 
     def repeat(self, ops, position):
@@ -203,8 +205,9 @@ class _Lowering:
             emitted = string_ops.run_in_python(op, node, emitted)
         if foldable:
             from pylite.compiler import constant_folding
-            self.budget.reserve(node, [item.y for item in emitted if type(item) is Constant] or node.outputs)
-            constant_folding.fold(lowered.model, lowered.subgraph, node, emitted, self.budget.packing_pool())
+            if not constant_folding.defer(node, emitted, self._is_packed):
+                self.budget.reserve(node, [item.y for item in emitted if type(item) is Constant] or node.outputs)
+                constant_folding.fold(lowered.model, lowered.subgraph, node, emitted, self.budget.packing_pool())
             lowered.notes[node.index] = "computed once, from constants"
         else:
             if self.half:
@@ -212,6 +215,15 @@ class _Lowering:
                 float16.convert(emitted)
             self.repeats.keep(node, emitted)
             self._emit(node, emitted)
+
+    def _is_packed(self, index):
+        """Do operators only pack the contents of tensor `index`, if they are constant?"""
+        if self.others is None:
+            self.others = set(self.lowered.subgraph.outputs)
+            for operator, op in zip(self.lowered.subgraph.operators, self.ops, strict=True):
+                packs = getattr(op, "packs", None)      # plug-ins lack it
+                self.others.update(x for position, x in enumerate(operator.inputs) if position != packs)
+        return index not in self.others
 
     def _emit(self, node, emitted):
         """Append the calls, aliases and constants of `node`."""

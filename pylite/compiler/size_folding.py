@@ -8,7 +8,7 @@ from pylite.compiler import constant_folding
 from pylite.compiler.settling import give_numbers, has_sizes
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.lowered import COPY
-from pylite.ir.values import Alias, Call, Value
+from pylite.ir.values import Alias, Call, Value, known_array
 
 _SMALL = 64             # bytes of contents that are compared
 _LIMITS = {"int32": 2**31, "int64": 2**62}      # for int64 the limit of a tape, which is lower
@@ -80,7 +80,7 @@ def _with_dims(op, node, shapes):
 def _referenced(op, node):
     """The results of the op's reference, a list of arrays of objects; empty if it fails."""
     try:
-        results = op.reference(*[None if value is None else value.data for value in node.inputs], node.options)
+        results = op.reference(*[None if value is None else known_array(value) for value in node.inputs], node.options)
     except Exception:       # it needs numbers, or other operands
         return []
     return [np.array(r, object) for r in (results if isinstance(results, (list, tuple)) else [results])]
@@ -163,7 +163,7 @@ def _copied(op, node, *contents):
 def _contents(value, number=None):
     """(shape, contents) of an operand, for a Computed; number: a function for its Dims."""
     if value is None or not has_sizes(value):
-        return None if value is None else (None, value.data)
+        return None if value is None else (None, known_array(value))
     if type(value.data) is Computed:
         return None, value.data
     sizes = tuple(value.data.reshape(-1).tolist())

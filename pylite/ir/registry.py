@@ -18,10 +18,10 @@ class Op:
     """
     attach: "Any" = None    # creates an Op for each node, for plug-ins with state per node; see plugins/resolver.py
     __slots__ = ("name", "versions", "types", "infer", "lower", "reference", "stateful", "blockwise",
-                 "evaluate", "aliasing", "fuses_activation", "opaque", "conditions", "_matches")
+                 "evaluate", "aliasing", "fuses_activation", "opaque", "conditions", "packs", "_matches")
 
     def __init__(self, name, versions, types, infer, lower, reference, stateful, blockwise=False, evaluate=None,
-                 aliasing=None, fuses_activation=False, opaque=(), conditions=()):
+                 aliasing=None, fuses_activation=False, opaque=(), conditions=(), packs=None):
         self.name = name
         self.versions = versions
         self.types = types
@@ -35,6 +35,7 @@ class Op:
         self.fuses_activation = fuses_activation
         self.opaque = opaque
         self.conditions = conditions
+        self.packs = packs
         self._matches: dict[tuple[Any, Any], bool] = {}
 
     def __copy__(self):
@@ -77,7 +78,7 @@ _missing: "set[str]" = set()        # names that no module registers
 
 
 def register(name, *, types, infer, lower=None, versions=(1, 1), reference=None, stateful=False, blockwise=False,
-             evaluate=None, aliasing=None, fuses_activation=False, opaque=(), conditions=()):
+             evaluate=None, aliasing=None, fuses_activation=False, opaque=(), conditions=(), packs=None):
     """Register an op under its builtin or custom name.
 
     types: list of signatures "a b c? -> y": one word per operand, alternatives with `|`, `?` for an operand that may
@@ -97,9 +98,11 @@ def register(name, *, types, infer, lower=None, versions=(1, 1), reference=None,
     differ only in these are lowered once, see _core/graph/repeats.pyx.
     conditions: requirements on scales and zero points, as lines such as "int16: x y zero_point = 0"; conditions.py
     checks them before `lower`.
+    packs: the input whose constant contents `lower` only wraps in Packed.  Those that a DEQUANTIZE computes need then
+    not be in memory as float32.
     """
     _ops[name] = Op(name, versions, types, infer, lower, reference, stateful, blockwise, evaluate, aliasing,
-                    fuses_activation, opaque, conditions)
+                    fuses_activation, opaque, conditions, packs)
 
 
 def matches(signature: str, inputs: "tuple[str | None, ...]", outputs: "tuple[str | None, ...]") -> bool:

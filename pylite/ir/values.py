@@ -12,6 +12,7 @@ from pylite._core.graph.calls import Scratch as Scratch
 from pylite._core.graph.calls import View as View
 from pylite._core.graph.dimensions import slots_in
 from pylite._core.kernels import is_owned as is_owned
+from pylite._core.kernels import kernel_class
 from pylite._core.kernels import runs_python as runs_python
 from pylite._core.run.kernel import of_types
 from pylite.ir.graph import NUMPY_DTYPES
@@ -33,7 +34,8 @@ _EMPTY_I64 = np.empty(0, np.int64)
 class Value(ValueBase):
     """A tensor during lowering: the file's declaration, and all that is known about it so far.
 
-    shape: tuple of int, current after infer; data: typed read-only array if the contents are known, else None; fixed:
+    shape: tuple of int, current after infer; data: typed read-only array if the contents are known, else None; for
+    some weights Deferred, see known_array(); fixed:
     do the contents depend only on the file, not on the input shapes?  pad: the FoldablePad that computes it, for
     readers that add the border themselves; root, byte_offset: the value whose memory this one shares, and the offset
     in it; kind: "temporary", "input", "variable" or "carried" (computed by an earlier segment).
@@ -70,6 +72,30 @@ class Value(ValueBase):
         """Elements that share one scale in blockwise quantization, else 0."""
         q = self.quantization
         return q.block_size if q is not None else 0
+
+
+class Deferred:
+    """The contents of a constant, in place of an array: a kernel converts them from the file's each time.
+
+    stored: the file's array; kernel, args: the kernel's name and arguments, None in place of the result's bytes.
+    """
+    __slots__ = ("shape", "dtype", "nbytes", "stored", "kernel", "args")
+
+    def __init__(self, value: "Value", stored: "NDArray[Any]", kernel: str, args: "Sequence[Any]") -> None:
+        self.shape, self.dtype, self.nbytes = value.shape, NUMPY_DTYPES[value.dtype], value.nbytes
+        self.stored, self.kernel, self.args = stored, kernel, args
+
+    def array(self) -> "NDArray[Any]":
+        """The contents as a new array."""
+        result = np.empty(self.shape, self.dtype)
+        kernel_class(self.kernel)(*[raw(result) if arg is None else arg for arg in self.args]).run()
+        return result
+
+
+def known_array(value: "Value") -> "Any":
+    """The contents of a Value as an array, or None if they are not known."""
+    data: Any = value.data
+    return data.array() if type(data) is Deferred else data
 
 
 BAND = 64           # bytes of a guard band
@@ -200,7 +226,7 @@ class Node(NodeBase):
         value = self.inputs[i]
         if value.data is None:
             raise errors.DataDependentError(f"{self}: {value!r}: its {what} is computed at run time", value)
-        return value.data
+        return known_array(value)
 
 
 def sizes(numbers: "Sequence[int]", dtype: str) -> "NDArray[Any]":

@@ -158,6 +158,6 @@ def reference_batch_matmul(x, w, o):
 
 
 register("BATCH_MATMUL", versions=(1, 4), infer=infer_batch_matmul, lower=lower_batch_matmul,
-         reference=reference_batch_matmul, opaque=(0, 1),
+         reference=reference_batch_matmul, opaque=(0, 1), packs=1,
          types=["float32 float32 -> float32", "float32 int8 -> float32", "int8 int8 -> int8|int32",
                 "int16 int16|int8 -> int16"])

@@ -83,7 +83,7 @@ def reference_conv(x, w, b, o):
 
 
 register("CONV_2D", versions=(1, 8), types=TYPES, infer=infer_conv, lower=lower_conv, reference=reference_conv,
-         fuses_activation=True, opaque=(1, 2))
+         fuses_activation=True, opaque=(1, 2), packs=1)
 
 
 # ---- DEPTHWISE_CONV_2D ---------------------------------------------------------------------------------------
@@ -125,4 +125,4 @@ def _by_channels(x, w, y, window):
 
 
 register("DEPTHWISE_CONV_2D", versions=(1, 7), types=TYPES, infer=infer_depthwise, lower=lower_depthwise,
-         fuses_activation=True, opaque=(1, 2))
+         fuses_activation=True, opaque=(1, 2), packs=1)

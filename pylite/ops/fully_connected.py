@@ -177,7 +177,7 @@ def reference_fully_connected(x, w, b, o):
     return y.reshape(*x.shape[:-1], w.shape[0]) if o.keep_num_dims else y
 
 
-register("FULLY_CONNECTED", versions=(1, 14), blockwise=True, fuses_activation=True, opaque=(1, 2),
+register("FULLY_CONNECTED", versions=(1, 14), blockwise=True, fuses_activation=True, opaque=(1, 2), packs=1,
          infer=infer_fully_connected, lower=lower_fully_connected, reference=reference_fully_connected,
          types=["float32 float32 float32? -> float32",
                 "float32 int8|uint8|int4|int2 float32? -> float32",

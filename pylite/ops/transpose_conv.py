@@ -91,4 +91,5 @@ def _every(y, first, strides, pixels):
 
 
 register("TRANSPOSE_CONV", versions=(1, 5), types=["int32 " + " ".join(
-    [t.split()[1], t.split()[0], *t.split()[2:]]) for t in TYPES], infer=infer, lower=lower, fuses_activation=True)
+    [t.split()[1], t.split()[0], *t.split()[2:]]) for t in TYPES], infer=infer, lower=lower, fuses_activation=True,
+    packs=1)

@@ -121,9 +121,11 @@ class Model:
                             break
                     else:
                         memory.use_pool(self._pool)
-                        known_result = function(value.data, *packed.args)
+                        data = value.data
+                        in_file = data if isinstance(data, np.ndarray) else data.stored
+                        known_result = function(data if data is in_file else data.array(), *packed.args)
                         known.append((packed.args, known_result))
-                        memory.give_back(value.data)
+                        memory.give_back(in_file)
             else:
                 memory.use_pool(memory.MemoryPool() if pool is None else pool)
                 known_result = function(value.data, *packed.args)

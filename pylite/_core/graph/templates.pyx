@@ -117,7 +117,8 @@ cdef class Template:
             if value is not None:
                 self.places.setdefault(id(value), i)
                 if value.data is not None:
-                    self.constants.append((i, value.data))
+                    if isinstance(value.data, np.ndarray):     # else Deferred, of which nothing is a view
+                        self.constants.append((i, value.data))
                     self.opaque |= i in opaque
         try:
             for item in emitted:

@@ -26,7 +26,13 @@ cdef class Storage:
     cdef object typed(self, ValueBase value):
         array = self.arrays.get(value.index)
         if array is None:
-            array = self.arrays[value.index] = value.data if value.data is not None else self.create_array(value)
+            array = value.data
+            if array is None:
+                array = self.create_array(value)
+            elif not isinstance(array, ndarray):    # Deferred
+                array = array.array()
+                array.flags.writeable = False
+            self.arrays[value.index] = array
         return array
 
     cdef object create_array(self, ValueBase value):
