@@ -4,7 +4,7 @@ from struct import pack
 
 import numpy as np
 
-from pylite._core.product.layouts import Matrices, SignedBytes
+from pylite._core.product.layouts import Matrices
 from pylite.ir.registry import register
 from pylite.ir.values import Call, Packed, Scratch, Temporary
 from pylite.numerics import quantization
@@ -67,30 +67,22 @@ def _packed_size(columns, depth):
 
 # ---- float32 inputs ------------------------------------------------------------------------------------------
 def _lower_float(node, x, w, b, y, rows):
-    """A convolution of `rows` images of one pixel."""
     columns, depth = w.shape
     bias = products.contents(node, b, "bias")
-    images, out = x.view((rows, 1, 1, depth)), y.view((rows, 1, 1, columns))
-    window = Window(1, 1)
-    if w.dtype == "float32":
-        limits = products.float_range(node)
-        if w.data is not None:
-            return Call("conv_float.ConvF32", images, out, Packed("conv_float.pack_f32", w), bias,
-                        filter=window.filter, limits=limits)
-        return Call("conv_float.ConvF32", images, out, None, bias, filter=window.filter, limits=limits, weights=w,
+    if w.dtype == "float32" and w.data is None:
+        return Call("conv_float.ConvF32", x.view((rows, 1, 1, depth)), y.view((rows, 1, 1, columns)), None, bias,
+                    filter=Window(1, 1).filter, limits=products.float_range(node), weights=w,
                     scratch=Scratch((_packed_size(columns, depth),), "float32"))
-    products.contents(node, w, "weights")
     if w.block_size:
         return _lower_blockwise(node, x, w, y, bias, rows)
-    products.check_scales(node, w, columns, 0)
-    layout = SignedBytes() if w.dtype == "uint8" else None
-    return products.hybrid(node, images, out, Packed("packing.pack_weights", w, 1, layout), bias, window,
-                           node.options.asymmetric_quantize_inputs)
+    return products.rows_of_floats(node, x, w, bias, y, products.float_range(node),
+                                   node.options.asymmetric_quantize_inputs)
 
 
 def _lower_blockwise(node, x, w, y, bias, rows):
     """Rows are quantized with a zero point whatever the option says, as by the reference kernel for blocks."""
     columns, depth = w.shape
+    products.contents(node, w, "weights")
     blocks = depth // w.block_size
     if depth % w.block_size or len(w.scales) != columns * blocks:
         raise node.error(f"has {len(w.scales)} scales for blocks of {w.block_size} in rows of {depth}", w)

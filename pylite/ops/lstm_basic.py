@@ -2,6 +2,8 @@
 
 Its inputs are x, the output of the step before, weights, bias and the cell state.
 """
+from math import inf
+
 from pylite.ir.values import Call, Packed
 from pylite.numerics.quantization import f32, power_of_two, quantize_multiplier
 from pylite.ops import products
@@ -32,11 +34,14 @@ def lower_basic(node):
     y, c_out, joined, gates = node.outputs
     bias = products.contents(node, b, "bias")
     products.contents(node, w, "weights")
-    outputs = {"y": y, "c_out": c_out, "both": joined, "gates": gates}
+    calls = [Call("movement.Copy", part, joined.view(part.shape, (joined.shape[1], 1), offset))
+             for part, offset in ((x, 0), (h, x.shape[1]))]
     if x.dtype == "float32":
-        return Call("recurrent_basic.BasicLstm", x, h, c, w=Packed("recurrent.pack", w), bias=bias, **outputs)
+        return [*calls, products.rows_of_floats(node, joined, w, bias, gates, (-inf, inf), False),
+                Call("recurrent_basic.BasicLstm", gates, h, c, y, c_out)]
     products.require_scales(node, w, b)
     if power_of_two(c_out.scale or 1.0) != -11:
         raise node.error(f"its scale {c_out.scale} must be 2^-11", c_out)
-    return Call("recurrent_integer_basic.BasicLstm", x, h, c, packed=Packed("packing.pack_weights", w), bias=bias,
-                multiplier=quantize_multiplier(f32(4096) * b.scale), w_zero=w.zero_point - 128, **outputs)
+    return [*calls, Call("recurrent_integer_basic.BasicLstm", joined, h, c, y=y, c_out=c_out, gates=gates,
+                         packed=Packed("packing.pack_weights", w), bias=bias,
+                         multiplier=quantize_multiplier(f32(4096) * b.scale), w_zero=w.zero_point - 128)]

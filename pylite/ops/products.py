@@ -1,8 +1,10 @@
 """Helpers of ops with weights: checks, multipliers, clamping, and the kernels of hybrid ops."""
 import numpy as np
 
-from pylite.ir.values import Call, Scratch, Temporary
+from pylite._core.product.layouts import SignedBytes
+from pylite.ir.values import Call, Packed, Scratch, Temporary
 from pylite.numerics import quantization
+from pylite.ops.convolution_window import Window
 
 
 def check(node, x, w, b, y, channels, axis):
@@ -137,13 +139,31 @@ def per_channel(scales, channels):
     return scales if len(scales) == channels else scales[:1].repeat(channels)
 
 
-# ---- hybrid: float32 inputs, integer weights -----------------------------------------------------------------
-def hybrid(node, images, out, packed, bias, window, asymmetric, column_first=False):
+# ---- float32 inputs ------------------------------------------------------------------------------------------
+def rows_of_floats(node, x, w, bias, y, limits, asymmetric):
+    """The Call for the rows of x, float32, times constant weights w (columns, depth), of any type.
+
+    It is a convolution of images of one pixel.  asymmetric: quantize x with a zero point for integer weights.
+    """
+    columns, depth = w.shape
+    window = Window(1, 1)
+    images, out = x.view((x.size // depth, 1, 1, depth)), y.view((x.size // depth, 1, 1, columns))
+    contents(node, w, "weights")
+    if w.dtype == "float32":
+        return Call("conv_float.ConvF32", images, out, Packed("conv_float.pack_f32", w), bias, filter=window.filter,
+                    limits=limits)
+    check_scales(node, w, columns, 0)
+    layout = SignedBytes() if w.dtype == "uint8" else None
+    return hybrid(node, images, out, Packed("packing.pack_weights", w, 1, layout), bias, window, asymmetric,
+                  limits=limits)
+
+
+def hybrid(node, images, out, packed, bias, window, asymmetric, column_first=False, limits=None):
     """The Call for `images` of float32, quantized to int8 first, and integer weights.
 
     images, out: Views of 4 dimensions; packed: a Packed, of the weights; window: a convolution_window.Window, which may
     share its scratch with others; asymmetric: quantize with a zero point; column_first: scale by a column's scale
-    before the image's.  docs/numerics.md section 4.
+    before the image's; limits: by default, of the fused activation.  docs/numerics.md section 4.
     """
     scratch = window.shared or [Scratch(shape, dtype) for shape, dtype in _scratch_of(images, max(window.fw, 1))]
     phase = window.shared and not window.transposed
@@ -158,7 +178,7 @@ def hybrid(node, images, out, packed, bias, window, asymmetric, column_first=Fal
     return Call("hybrid.ConvHybrid", images, out, packed, bias,
                 q=q, row_scales=row_scales, row_zeros=row_zeros, padding=padding, first=window.first, scales=scales,
                 filter=window.filter, groups=window.groups, asymmetric=asymmetric, column_first=column_first,
-                limits=float_range(node), pixels=pixels, strided=(1,))
+                limits=limits or float_range(node), pixels=pixels, strided=(1,))
 
 
 def _scratch_of(images, taps):

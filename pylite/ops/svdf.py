@@ -10,7 +10,7 @@ from pylite.ir.registry import register
 from pylite.ir.values import Call, Packed, Temporary
 from pylite.numerics.quantization import quantize_multiplier
 from pylite.ops import products
-from pylite.ops.recurrent_layer import activation, packed, scratch
+from pylite.ops.recurrent_layer import activation, scratch
 
 
 def infer_svdf(node):
@@ -43,14 +43,14 @@ def lower_svdf(node):
     filters = features.shape[0]
     if x.dtype == "int8":
         return _lower_integer(node, x, features, time, bias, state, y)
-    rows = x.shape[0]
-    steps, hybrid = time.data, features.dtype != "float32"
+    steps = time.data
     if time.dtype != "float32":
         steps = time.data.view(np.int8) * np.float32(time.scale)
-    return Call("recurrent_basic.Svdf", x, y, state.flat, packed(node, features), steps, bias=bias,
-                scratch=scratch(rows * filters, "float32"), q=scratch(hybrid * x.size, "int8"),
-                row_scales=scratch(rows, "float32"), row_zeros=scratch(rows, "int32"),
-                options=(node.options.asymmetric_quantize_inputs, activation(node)))
+    projected = Temporary(node, (x.shape[0], filters), "float32")
+    return [products.rows_of_floats(node, x, features, None, projected, (-np.inf, np.inf),
+                                    node.options.asymmetric_quantize_inputs),
+            Call("recurrent_basic.Svdf", projected.view(), y, state.flat, steps, bias=bias,
+                 activation=activation(node))]
 
 
 def _lower_integer(node, x, features, time, bias, state, y):

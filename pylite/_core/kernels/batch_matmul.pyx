@@ -5,23 +5,23 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, nothing, set_strided
+from pylite._core.run.kernel cimport FLUSH, PRESERVE, Kernel, Strided, kernel_fn, nothing, set_strided
 cimport pylite._core.product.bytes as product_q8
 cimport pylite._core.product.floats as product_f32
 cimport pylite._core.product.words as product_s16
 from pylite._core.product.columns cimport PARAMETERS, finish_columns, point_columns, set_column
-from pylite._core.product.tasks cimport MAX_NR, Output, Pairs, parallel_pool, set_output
+from pylite._core.product.product cimport COLUMNS, HYBRID, MBQM64, SUMS, Product, Rounding
+from pylite._core.product.quantized cimport FloatRows, quantize
+from pylite._core.product.tasks cimport MAX_NR, Output, Pairs, parallel_pool
 from pylite._core.product.window cimport set_matrix
-from pylite._core.simd cimport memory_of, parallel_for, pl_pool, pl_tile, slots
+from pylite._core.simd cimport memory_of, parallel_for, pl_pool, slots
 
 from pylite._core.kernels import conv16, conv_float
 from pylite._core.run.memory import private
 
-cdef enum Kind:
+cdef enum Kind:             # of rows
     FLOAT
-    BYTES                   # int8 to int8
-    SUMS                    # int8 to int32, without zero points
-    HYBRID                  # float times int8
+    BYTES                   # int8 or float times int8, see product.finish: COLUMNS (to int8), SUMS (to int32) or HYBRID
     WORDS                   # int16 times int16 or int8, to int16
 
 cdef enum:                  # operands, in the order of ARRAYS
@@ -44,7 +44,6 @@ cdef enum:
     STRIP = 32              # columns of w that a thread multiplies at a time without packing them
     LOCAL_SUMS = 2048       # column sums, or elements of the bias, that fit on the caller's stack,
     LOCAL_PANELS = 16384    # and bytes of panels
-    GRAIN = 4096            # least number of elements that a thread quantizes
 
 # For lowering, which reserves scratch for what the stack does not hold.
 PACKED_AT_ONCE, STACK_BYTES, STACK_SUMS = ROUND, LOCAL_PANELS, LOCAL_SUMS
@@ -53,16 +52,11 @@ cdef char no_panels = 0
 
 cdef struct Batch:
     Kind kind
-    product_q8.ProductQ8 bytes      # the product: one of these three, by `kind`
-    product_f32.ProductF32 floats
-    product_s16.ProductS16 words
-    pl_tile tile
+    Product product
     Pairs pairs
-    const char *x
     const char *w           # the right matrices
     ptrdiff_t w_row, w_k    # elements from one column of w to the next, and along the depth
     int w_item              # bytes of an element of w
-    char *y
     const char *panels      # of constant right matrices, else NULL
     const int32_t *sums
     char *reserved          # scratch in the arena for the next three, NULL if the stack is large enough
@@ -71,17 +65,12 @@ cdef struct Batch:
     char *scratch           # panels of up to ROUND matrices, packed at run time
     int32_t *scratch_sums
     int32_t *bias           # for BYTES: initial values of the accumulators
-    ptrdiff_t products, matrices, m, n, k, padded_depth, padded_columns, panel_bytes, panels_each
+    ptrdiff_t products, matrices, m, n, k, panel_bytes, panels_each
     ptrdiff_t splits        # number of strips if columns are not packed
-    int x_zero, w_zero, y_zero
+    int x_zero
     int32_t multiplier, shift       # for BYTES and WORDS
     bint adjoint
     ptrdiff_t scaled        # number of columns in `parameters`
-    uint8_t *q              # for HYBRID: x, quantized row by row
-    float *row_scales
-    int32_t *row_zeros
-    ptrdiff_t rows
-    int asymmetric
 
 
 cdef class BatchMatmul(Kernel):
@@ -108,6 +97,7 @@ cdef class BatchMatmul(Kernel):
                  q=None, row_scales=None, row_zeros=None, bint asymmetric=False, bint column_first=False,
                  int w_item=1):
         cdef Batch *s = &self.state
+        cdef Product *p = &s.product
         cdef Strided operands[OPERANDS]
         cdef const Strided *arrays[OPERANDS]
         cdef int i
@@ -119,40 +109,45 @@ cdef class BatchMatmul(Kernel):
                             4 if i in (SCRATCH_SUMS, BIAS, ROW_SCALES, ROW_ZEROS) else 1, i not in (X, W))
                 memory_of(self.memory[i], operands[i].nbytes)       # raises where it is not contiguous
                 arrays[i] = &operands[i]
-        s.kind = {"float32": FLOAT, "int8": BYTES, "int32": SUMS, "hybrid": HYBRID, "int16": WORDS}[kind]
-        s.x_zero, s.w_zero, s.y_zero = zeros
+        s.kind, p.finish = {"float32": (FLOAT, COLUMNS), "int16": (WORDS, COLUMNS), "int8": (BYTES, COLUMNS),
+                            "int32": (BYTES, SUMS), "hybrid": (BYTES, HYBRID)}[kind]
+        s.x_zero, p.w_zero, p.q.zero_point = zeros
         s.multiplier, s.shift = multiplier
-        s.adjoint, s.w_item, s.asymmetric = adjoint, w_item, asymmetric
+        s.adjoint, s.w_item, p.images.asymmetric = adjoint, w_item, asymmetric
+        p.low, p.high, p.hybrid.low, p.hybrid.high = -INFINITY, INFINITY, -INFINITY, INFINITY
+        self.subnormals = FLUSH if s.kind == FLOAT or p.finish == HYBRID else PRESERVE
         if packed is not None:
             s.panels = <const char *>memory_of(packed[0], packed[0].nbytes) if packed[0].nbytes else &no_panels
             s.sums = <const int32_t *>memory_of(packed[1], packed[1].nbytes) if packed[1] is not None else NULL
-        if s.kind == HYBRID:
-            s.bytes.hybrid.scale, s.bytes.hybrid.column_first = &scales[0] if scales.shape[0] else NULL, column_first
+        if p.finish == HYBRID:
+            p.hybrid.scale, p.hybrid.column_first = &scales[0] if scales.shape[0] else NULL, column_first
         self.arrange(arrays, private(which), sizes)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef const Batch *s = &self.state
         cdef BatchMatmul copy
         if (self.fn == <kernel_fn>nothing or arrays[X] == NULL or arrays[Y] == NULL
-                or (arrays[W] == NULL) != (s.panels != NULL) or (arrays[Q] == NULL) != (s.q == NULL)
+                or (arrays[W] == NULL) != (s.panels != NULL) or (arrays[Q] == NULL) != (s.product.images.q == NULL)
                 or (arrays[SCRATCH] == NULL) != (s.reserved == NULL)
                 or (arrays[SCRATCH_SUMS] == NULL) != (s.reserved_sums == NULL)
                 or (arrays[BIAS] == NULL) != (s.reserved_bias == NULL)):
             return None
         copy = BatchMatmul.__new__(BatchMatmul)
         copy.owners, copy.parameters, copy.state = self.owners, self.parameters, self.state
+        copy.subnormals = self.subnormals
         copy.arrange(arrays, sizes[0], sizes[1])
         return copy
 
     cdef int arrange(self, const Strided **arrays, which, sizes) except -1:
         """Set the sizes of the products and the memory of `arrays`, as ARRAYS."""
         cdef Batch *s = &self.state
+        cdef Product *p = &s.product
         self.which = which
         s.m, s.n, s.k = sizes
         s.products = self.which.shape[1]
         if arrays[Y].nbytes == 0:
             return 0
-        s.x, s.y, s.w = <const char *>start(arrays[X]), <char *>start(arrays[Y]), <const char *>start(arrays[W])
+        s.w = <const char *>start(arrays[W])
         s.reserved, s.reserved_sums = <char *>start(arrays[SCRATCH]), <int32_t *>start(arrays[SCRATCH_SUMS])
         s.reserved_bias = <int32_t *>start(arrays[BIAS])
         s.w_row, s.w_k = 1, s.n
@@ -160,91 +155,80 @@ cdef class BatchMatmul(Kernel):
             s.w_row, s.w_k = s.k, 1
         s.pairs.x, s.pairs.w, s.pairs.y = &self.which[0, 0], &self.which[1, 0], &self.which[2, 0]
         s.matrices = self.which[1, s.products - 1] + 1
-        s.rows = arrays[X].nbytes // max(s.k * (4 if s.kind in (FLOAT, HYBRID) else 2 if s.kind == WORDS else 1),
-                                         <ptrdiff_t>1)
-        self.fn = <kernel_fn>batch_matmul
+        self.fn, p.pairs = <kernel_fn>batch_matmul, &s.pairs
         if s.kind == FLOAT:
-            self.set_floats()
+            product_f32.set_sizes(p, s.n, 1, s.k)
+            self.set_matrices(arrays, 4, 4)
+            product_f32.plan_rows_in_place(p)
+            p.tile.mr = ROWS // p.tile.mr * p.tile.mr
+            s.panel_bytes = p.padded_columns * s.k * 4
         elif s.kind == WORDS:
-            self.set_words()
+            product_s16.set_sizes(p, s.n, 1, s.k, s.w_item == 2)
+            self.set_matrices(arrays, 2, 2)
+            self.set_multiplier()
+            s.panel_bytes = s.n * s.k * 2
         else:
-            self.set_bytes()
-        if s.kind == HYBRID:
-            s.q, s.rows = <uint8_t *>start(arrays[Q]), arrays[ROW_SCALES].shape[0]
-            s.row_scales, s.row_zeros = <float *>start(arrays[ROW_SCALES]), <int32_t *>start(arrays[ROW_ZEROS])
-            self.set_hybrid()
-        s.panels_each = (s.n + s.tile.nr - 1) // s.tile.nr
+            product_q8.set_sizes(p, s.n, 1, s.k)
+            self.set_matrices(arrays, 1, 1 if p.finish == COLUMNS else 4)
+            if p.finish == COLUMNS:
+                self.set_columns()
+            elif p.finish == HYBRID:
+                self.set_quantized(arrays)
+            product_q8.gather_rows(p)
+            s.panel_bytes = p.padded_columns * p.padded_depth
+        s.panels_each = (s.n + p.tile.nr - 1) // p.tile.nr
         return 0
 
-    cdef void set_floats(self):
+    cdef void set_matrices(self, const Strided **arrays, ptrdiff_t item, ptrdiff_t y_item):
+        """Describe x and y, whose elements have as many bytes: each product is one line of m rows."""
         cdef Batch *s = &self.state
-        cdef product_f32.ProductF32 *p = &s.floats
-        product_f32.set_sizes(p, slots, s.n, 1, s.k)
-        set_matrix(&p.window, <const uint8_t *>s.x, 4 * s.k)
-        set_rows(&p.output, s, 4)
-        product_f32.plan_rows_in_place(p)
-        s.tile, s.padded_columns, s.panel_bytes = p.tile, p.padded_columns, p.padded_columns * s.k * 4
-        p.tile.mr = ROWS // p.tile.mr * p.tile.mr
-        p.low, p.high, p.pairs = -INFINITY, INFINITY, &s.pairs
-        self.subnormals = FLUSH
+        cdef Output *o = &s.product.output
+        set_matrix(&s.product.window, <const uint8_t *>start(arrays[X]), s.k * item)
+        s.product.whole_rows = arrays[X].nbytes // max(s.k * item, <ptrdiff_t>1)
+        o.y, o.sw, o.od, o.oh, o.span, o.lines = <char *>start(arrays[Y]), s.n * y_item, 1, 1, s.m, s.products
+        o.sn = o.sh = s.m * o.sw
 
-    cdef int set_words(self) except -1:
+    cdef int set_multiplier(self) except -1:
+        """Set the rounding of int16: one multiplier for all columns."""
         cdef Batch *s = &self.state
-        cdef product_s16.ProductS16 *p = &s.words
-        product_s16.set_sizes(p, slots, s.n, 1, s.k, s.w_item == 2)
-        set_matrix(&p.window, <const uint8_t *>s.x, 2 * s.k)
-        set_rows(&p.output, s, 2)
+        cdef Rounding *r = &s.product.rounding
         if s.scaled != s.n:
             self.parameters, s.scaled = np.repeat(np.array([[s.multiplier], [s.shift]], np.int32), s.n, 1), s.n
-        p.finish.rule, p.finish.low, p.finish.high = product_s16.MBQM64, -32768, 32767
-        p.finish.multipliers = <const int32_t *>memory_of(self.parameters, self.parameters.nbytes)
-        p.finish.shifts, p.pairs = p.finish.multipliers + s.n, &s.pairs
-        s.tile, s.padded_columns, s.panel_bytes = p.tile, s.n, s.n * s.k * 2
+        r.rule, r.low, r.high = MBQM64, -32768, 32767
+        r.multipliers = <const int32_t *>memory_of(self.parameters, self.parameters.nbytes)
+        r.shifts = r.multipliers + s.n
         return 0
 
-    cdef int set_bytes(self) except -1:
+    cdef int set_columns(self) except -1:
+        """Set the parameters of the columns: one multiplier for all; their initial values are set at each run."""
         cdef Batch *s = &self.state
-        cdef product_q8.ProductQ8 *p = &s.bytes
+        cdef Product *p = &s.product
         cdef int32_t *parameters
         cdef ptrdiff_t i
-        product_q8.set_sizes(p, slots, s.n, 1, s.k)
-        set_matrix(&p.window, <const uint8_t *>s.x, s.k)
-        set_rows(&p.output, s, 1 if s.kind == BYTES else 4)
-        p.w_zero, p.q.zero_point, p.whole_rows, p.pairs = s.w_zero, s.y_zero, s.rows, &s.pairs
-        s.tile, s.padded_depth, s.padded_columns = p.tile, p.padded_depth, p.padded_columns
-        s.panel_bytes = s.padded_columns * s.padded_depth
-        if s.kind == SUMS:
-            p.finish = product_q8.SUMS
-        elif s.kind == BYTES and s.scaled != s.n:
-            self.parameters, s.scaled = np.zeros((PARAMETERS, s.padded_columns), np.int32), s.n
-            parameters = <int32_t *>memory_of(self.parameters, self.parameters.nbytes)
-            for i in range(s.n):
-                set_column(parameters, s.padded_columns, i, 0, s.multiplier, s.shift)
-            finish_columns(parameters, s.padded_columns)
-            point_columns(&p.q, parameters, s.padded_columns)
-            p.q.low, p.q.high = -128, 127
-        product_q8.gather_rows(p)
+        if s.scaled == s.n:
+            return 0
+        self.parameters, s.scaled = np.zeros((PARAMETERS, p.padded_columns), np.int32), s.n
+        parameters = <int32_t *>memory_of(self.parameters, self.parameters.nbytes)
+        for i in range(s.n):
+            set_column(parameters, p.padded_columns, i, 0, s.multiplier, s.shift)
+        finish_columns(parameters, p.padded_columns)
+        point_columns(&p.q, parameters, p.padded_columns)
+        p.q.low, p.q.high = -128, 127
         return 0
 
-    cdef void set_hybrid(self):
-        cdef Batch *s = &self.state
-        cdef product_q8.ProductQ8 *p = &s.bytes
-        p.finish, p.flip, p.images, p.window.x = product_q8.HYBRID, p.tile.offset, s.rows, s.q
-        p.row_scales, p.row_zeros = s.row_scales, s.row_zeros
-        p.hybrid.low, p.hybrid.high = -INFINITY, INFINITY
-        product_q8.gather_rows(p)
-        self.subnormals = FLUSH
+    cdef void set_quantized(self, const Strided **arrays):
+        """Quantize x to q, which has the rows of the product."""
+        cdef Product *p = &self.state.product
+        cdef FloatRows *rows = &p.images
+        rows.x, rows.q, rows.count = <const float *>p.window.x, <uint8_t *>start(arrays[Q]), arrays[ROW_SCALES].shape[0]
+        rows.scales, rows.zeros = <float *>start(arrays[ROW_SCALES]), <int32_t *>start(arrays[ROW_ZEROS])
+        rows.step = rows.depth = self.state.k
+        p.window.x, p.whole_rows, p.flip, rows.flip = rows.q, rows.count, p.tile.offset, p.tile.offset
 
 
 cdef void *start(const Strided *array) noexcept:
     """The first byte of an array, or NULL if it is absent or empty."""
     return array.at if array != NULL and array.nbytes else NULL
-
-
-cdef void set_rows(Output *o, Batch *s, ptrdiff_t item):
-    """Describe y: each product is one line of m rows."""
-    set_output(o, s.y, s.products, 1, s.m, s.m * s.n * item, s.m * s.n * item, s.n * item)
-    o.span = s.m
 
 
 cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
@@ -261,8 +245,8 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
         s.scratch = s.reserved if s.reserved != NULL else <char *>panels
         s.scratch_sums = s.reserved_sums if s.reserved_sums != NULL else sums
         packed, column_sums = s.scratch, s.scratch_sums
-    if s.kind == HYBRID:
-        parallel_for(pool, s.rows, 1 + GRAIN // max(s.k, <ptrdiff_t>1), quantize_rows, s)
+    if s.product.finish == HYBRID:
+        quantize(&s.product.images, pool)
     if s.kind == FLOAT and s.panels == NULL and s.m <= FEW_ROWS and s.w_k == 1:
         s.splits = (s.n + STRIP - 1) // STRIP
         parallel_for(pool, s.products * s.splits, 1 + 16384 // (STRIP * max(s.k, <ptrdiff_t>1)), multiply_strips, s)
@@ -277,7 +261,7 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
             while end < s.products and s.pairs.w[end] < s.pairs.base + whole:
                 end += 1
             parallel_for(pool, whole * s.panels_each, 1, pack_panels, s)
-        if s.kind == BYTES:
+        if s.kind == BYTES and s.product.finish == COLUMNS:
             start_columns(s, column_sums, whole)
         run_round(s, packed, column_sums, end - s.pairs.first, pool)
         s.pairs.first = end
@@ -287,16 +271,15 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
 cdef void run_round(Batch *s, const char *panels, const int32_t *sums, ptrdiff_t products,
                     pl_pool *pool) noexcept nogil:
     """Compute `products` products from s.pairs.first on, whose right matrices are packed."""
+    cdef Product *p = &s.product
+    p.panels, p.output.lines = <const uint8_t *>panels, products
     if s.kind == FLOAT:
-        s.floats.panels, s.floats.output.lines = <const uint8_t *>panels, products
-        product_f32.run_product(&s.floats, pool)
+        product_f32.run_product(p, pool)
     elif s.kind == WORDS:
-        s.words.w, s.words.output.lines = <const int16_t *>panels, products
-        product_s16.run_product(&s.words, pool)
+        product_s16.run_product(p, pool)
     else:
-        s.bytes.panels, s.bytes.output.lines = <const uint8_t *>panels, products
-        s.bytes.q.bias, s.bytes.sums, s.bytes.hybrid.sums = s.bias, sums, sums
-        product_q8.run_product(&s.bytes, pool)
+        p.q.bias, p.sums, p.hybrid.sums = s.bias, sums, sums
+        product_q8.run_product(p, pool)
 
 
 def pack_f32(w, matrices, layout):
@@ -318,44 +301,42 @@ cdef void multiply_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread)
         product, j = i // s.splits, i % s.splits * STRIP
         for row in range(s.m):
             slots.dots_f32(min(<ptrdiff_t>STRIP, s.n - j), s.k,
-                           <const float *>s.x + (s.pairs.x[product] * s.m + row) * s.k,
+                           <const float *>s.product.window.x + (s.pairs.x[product] * s.m + row) * s.k,
                            <const float *>s.w + s.pairs.w[product] * s.n * s.k + j * s.w_row, s.w_row,
-                           <float *>s.y + (s.pairs.y[product] * s.m + row) * s.n + j)
+                           <float *>s.product.output.y + (s.pairs.y[product] * s.m + row) * s.n + j)
 
 
 cdef void pack_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Pack panels begin to end - 1 of this round's matrices, in the form of the product's panels."""
     cdef Batch *s = <Batch *>ctx
-    cdef ptrdiff_t i, j, k, j0, n, width, matrix, depth = s.k, sj = s.w_row, sk = s.w_k
+    cdef const Product *p = &s.product
+    cdef ptrdiff_t i, j, k, j0, n, width, matrix, sj = s.w_row, sk = s.w_k
     cdef const int8_t *bytes
     cdef const int16_t *words
     cdef const uint8_t *w
     cdef uint8_t *panel
     cdef int16_t *words_panel
     for i in range(begin, end):
-        matrix, j0 = i // s.panels_each, i % s.panels_each * s.tile.nr
-        n = min(<ptrdiff_t>s.tile.nr, s.n - j0)
-        width = min(<ptrdiff_t>s.tile.nr, s.padded_columns - j0)
+        matrix, j0 = i // s.panels_each, i % s.panels_each * p.tile.nr
+        n, width = min(<ptrdiff_t>p.tile.nr, s.n - j0), min(<ptrdiff_t>p.tile.nr, p.padded_columns - j0)
         k = (s.pairs.base + matrix) * s.n * s.k + j0 * sj
         panel = <uint8_t *>s.scratch + matrix * s.panel_bytes
         if s.kind == FLOAT:
-            w, panel = <const uint8_t *>s.w + k * 4, panel + j0 * depth * 4
-            if n < width:
-                memset(panel, 0, width * depth * 4)
+            w, panel = <const uint8_t *>s.w + k * 4, panel + j0 * s.k * 4
             if sk == 1:
-                for k in range(depth):
-                    for j in range(n):
-                        (<float *>panel)[k * width + j] = (<const float *>w)[j * sj + k]
-            else:
-                slots.copy_runs(depth, n * 4, w, sk * 4, panel, width * 4)
+                product_f32.pack_panels(&p.tile, w, n, s.k, panel)
+                continue
+            if n < width:
+                memset(panel, 0, width * s.k * 4)
+            slots.copy_runs(s.k, n * 4, w, sk * 4, panel, width * 4)
         elif s.kind == WORDS:
-            words_panel = <int16_t *>panel + j0 * depth
+            words_panel = <int16_t *>panel + j0 * s.k
             words, bytes = <const int16_t *>s.w + k, <const int8_t *>s.w + k
             for j in range(n):
-                for k in range(depth):
-                    words_panel[j * depth + k] = bytes[j * sj + k * sk] if s.w_item == 1 else words[j * sj + k * sk]
+                for k in range(s.k):
+                    words_panel[j * s.k + k] = bytes[j * sj + k * sk] if s.w_item == 1 else words[j * sj + k * sk]
         else:
-            pack_bytes(s, <const uint8_t *>s.w + k, n, width, panel + j0 * s.padded_depth,
+            pack_bytes(s, <const uint8_t *>s.w + k, n, width, panel + j0 * p.padded_depth,
                        s.scratch_sums + matrix * s.n + j0)
 
 
@@ -365,16 +346,16 @@ cdef void pack_bytes(const Batch *s, const uint8_t *w, ptrdiff_t n, ptrdiff_t wi
     cdef uint8_t transposed[MAX_NR * DEPTH]
     cdef int32_t part[MAX_NR]
     cdef ptrdiff_t j, k = 0, piece
-    memset(panel, 0, width * s.padded_depth)
+    memset(panel, 0, width * s.product.padded_depth)
     if s.w_k == 1:
-        slots.pack_b_q8(&s.tile, n, s.k, w, 0, panel, sums)
+        slots.pack_b_q8(&s.product.tile, n, s.k, w, 0, panel, sums)
         return
     for j in range(n):
         sums[j] = 0
     while k < s.k:
         piece = min(<ptrdiff_t>DEPTH, s.k - k)
         slots.copy_transposed(1, n, piece, w + k * s.w_k, s.w_k, transposed, piece)
-        slots.pack_b_q8(&s.tile, n, piece, transposed, 0, panel + k * width, part)
+        slots.pack_b_q8(&s.product.tile, n, piece, transposed, 0, panel + k * width, part)
         for j in range(n):
             sums[j] += part[j]
         k += piece
@@ -382,16 +363,11 @@ cdef void pack_bytes(const Batch *s, const uint8_t *w, ptrdiff_t n, ptrdiff_t wi
 
 cdef void start_columns(Batch *s, const int32_t *sums, ptrdiff_t matrices) noexcept nogil:
     """Set the initial values of the accumulators from the column sums of `matrices` matrices."""
-    cdef int32_t zero = s.x_zero + s.tile.offset
+    cdef const Product *p = &s.product
+    cdef int32_t zero = s.x_zero + p.tile.offset
     cdef ptrdiff_t i, j
     for i in range(matrices):
         for j in range(s.n):
-            s.bias[i * s.padded_columns + j] = <int32_t>s.k * s.bytes.w_zero * zero - zero * sums[i * s.n + j]
-        for j in range(s.n, s.padded_columns):
-            s.bias[i * s.padded_columns + j] = 0
-
-
-cdef void quantize_rows(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef Batch *s = <Batch *>ctx
-    slots.quantize_rows(end - begin, s.k, <const float *>s.x + begin * s.k, s.k, s.asymmetric, s.bytes.flip,
-                        s.q + begin * s.k, s.row_scales + begin, s.row_zeros + begin)
+            s.bias[i * p.padded_columns + j] = <int32_t>s.k * p.w_zero * zero - zero * sums[i * s.n + j]
+        for j in range(s.n, p.padded_columns):
+            s.bias[i * p.padded_columns + j] = 0

@@ -4,8 +4,19 @@ import numpy as np
 from libc.stdint cimport int32_t, uint8_t
 
 from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, nothing, set_strided
+from pylite._core.product.quantized cimport FloatRows, quantize
 from pylite._core.product.tasks cimport MAX_NR, round_up, parallel_pool
-from pylite._core.simd cimport PL_BLOCK_ROWS, memory_of, parallel_for, pl_blocks, pl_pool, pl_slots, pl_tile, slots
+from pylite._core.simd cimport (
+    PL_BLOCK_ROWS,
+    memory_of,
+    parallel_for,
+    pl_blocks,
+    pl_pool,
+    pl_range_fn,
+    pl_slots,
+    pl_tile,
+    slots,
+)
 
 from pylite._core.run.memory import pooled
 
@@ -54,17 +65,6 @@ def pack_blocks(w, const float[::1] scales, Py_ssize_t blocks, bint narrow):
     return panels, sums, scale, nibbles
 
 
-cdef struct Blockwise:
-    const pl_slots *slots
-    pl_blocks blocks
-    const float *x
-    uint8_t *q
-    float *row_scales
-    int32_t *terms
-    float *y
-    ptrdiff_t rows, splits
-
-
 cdef class BlockwiseHybrid(Kernel):
     """float32 rows, each quantized to int8 with a zero point first, times weights with one scale per block.
 
@@ -73,11 +73,14 @@ cdef class BlockwiseHybrid(Kernel):
     """
     ARRAYS = (0, 1, "q", "row_scales", "terms")
     cdef object owners      # of the other memory that state points to
-    cdef Blockwise state
+    cdef const pl_slots *slots
+    cdef FloatRows rows     # of x
+    cdef pl_blocks blocks
+    cdef float *y
 
     def __init__(self, x, y, tuple packed, const float[::1] bias, *, q, row_scales, terms, Py_ssize_t blocks,
                  limits):
-        cdef pl_blocks *b = &self.state.blocks
+        cdef pl_blocks *b = &self.blocks
         cdef Strided operands[OPERANDS]
         cdef const Strided *arrays[OPERANDS]
         cdef int i
@@ -101,7 +104,7 @@ cdef class BlockwiseHybrid(Kernel):
         self.arrange(arrays)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef const pl_blocks *b = &self.state.blocks
+        cdef const pl_blocks *b = &self.blocks
         cdef BlockwiseHybrid copy
         cdef int i
         for i in range(OPERANDS):
@@ -111,45 +114,39 @@ cdef class BlockwiseHybrid(Kernel):
                 or arrays[1].shape[1] != b.columns):
             return None
         copy = BlockwiseHybrid.__new__(BlockwiseHybrid)
-        copy.owners, copy.state.blocks = self.owners, self.state.blocks
+        copy.owners, copy.blocks = self.owners, self.blocks
         copy.arrange(arrays)
         return copy
 
     cdef void arrange(self, const Strided **arrays) noexcept:
         """Set the memory of `arrays`, as ARRAYS; the weights are set."""
-        cdef Blockwise *s = &self.state
-        s.slots, s.x, s.y, s.q = slots, <const float *>arrays[0].at, <float *>arrays[1].at, <uint8_t *>arrays[2].at
-        s.row_scales, s.terms = <float *>arrays[3].at, <int32_t *>arrays[4].at
-        s.rows, s.splits = arrays[0].shape[0], (s.blocks.columns + slots.q8.nr - 1) // slots.q8.nr
+        cdef FloatRows *rows = &self.rows
+        rows.x, self.y, rows.q = <const float *>arrays[0].at, <float *>arrays[1].at, <uint8_t *>arrays[2].at
+        rows.scales, rows.zeros = <float *>arrays[3].at, <int32_t *>arrays[4].at
+        rows.count, rows.depth, rows.step, rows.asymmetric = arrays[0].shape[0], self.blocks.depth, self.blocks.depth, 1
+        self.slots, rows.flip = slots, slots.q8.offset      # q has the form of A panels
         self.fn, self.subnormals = <kernel_fn>blockwise_hybrid, FLUSH
-        self.algorithm = "weights of 4 bits" if s.blocks.nibbles else "weights of 8 bits"
+        self.algorithm = "weights of 4 bits" if self.blocks.nibbles else "weights of 8 bits"
 
 
 cdef int blockwise_hybrid(BlockwiseHybrid self, pl_pool *pool) noexcept nogil:
-    cdef Blockwise *s = &self.state
-    cdef ptrdiff_t depth = s.blocks.depth
-    pool = parallel_pool(pool, s.rows * depth * s.blocks.columns)
-    parallel_for(pool, s.rows, max(<ptrdiff_t>1, 4096 // depth), quantize_rows, s)
-    parallel_for(pool, (s.rows + PL_BLOCK_ROWS - 1) // PL_BLOCK_ROWS * s.splits, 1, blockwise_tasks, s)
+    cdef const FloatRows *rows = &self.rows
+    cdef ptrdiff_t splits = (self.blocks.columns + self.slots.q8.nr - 1) // self.slots.q8.nr, r
+    pool = parallel_pool(pool, rows.count * rows.depth * self.blocks.columns)
+    quantize(&self.rows, pool)
+    for r in range(rows.count):
+        rows.zeros[r] += rows.flip
+    parallel_for(pool, (rows.count + PL_BLOCK_ROWS - 1) // PL_BLOCK_ROWS * splits, 1, <pl_range_fn>blockwise_tasks,
+                 <void *>self)
     return 0
 
 
-cdef void quantize_rows(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef Blockwise *s = <Blockwise *>ctx
-    cdef ptrdiff_t depth = s.blocks.depth, r
-    cdef int offset = s.slots.q8.offset         # q has the form of A panels
-    s.slots.quantize_rows(end - begin, depth, s.x + begin * depth, depth, True, offset, s.q + begin * depth,
-                          s.row_scales + begin, s.terms + begin)
-    for r in range(begin, end):
-        s.terms[r] += offset
-
-
-cdef void blockwise_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef Blockwise *s = <Blockwise *>ctx
-    cdef const pl_blocks *b = &s.blocks
-    cdef ptrdiff_t i, j, row
+cdef void blockwise_tasks(BlockwiseHybrid self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef const pl_blocks *b = &self.blocks
+    cdef const FloatRows *rows = &self.rows
+    cdef ptrdiff_t nr = self.slots.q8.nr, splits = (b.columns + nr - 1) // nr, i, j, row
     for i in range(begin, end):
-        row, j = i // s.splits * PL_BLOCK_ROWS, i % s.splits * s.slots.q8.nr
-        s.slots.gemm_blocks(s.slots, <int>min(<ptrdiff_t>PL_BLOCK_ROWS, s.rows - row),
-                            <int>min(<ptrdiff_t>s.slots.q8.nr, b.columns - j), b, j, s.q + row * b.depth,
-                            s.terms + row, s.row_scales + row, s.y + row * b.columns + j)
+        row, j = i // splits * PL_BLOCK_ROWS, i % splits * nr
+        self.slots.gemm_blocks(self.slots, <int>min(<ptrdiff_t>PL_BLOCK_ROWS, rows.count - row),
+                               <int>min(nr, b.columns - j), b, j, rows.q + row * b.depth, rows.zeros + row,
+                               rows.scales + row, self.y + row * b.columns + j)

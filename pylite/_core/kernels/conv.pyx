@@ -4,21 +4,13 @@ import numpy as np
 from libc.stdint cimport int16_t, int32_t, uint8_t
 from libc.string cimport memset
 
-from pylite._core.run.kernel cimport Kernel, Strided, kernel_fn, set_strided, nothing
-from pylite._core.product.bytes cimport (
-    COLUMNS,
-    FLOAT64,
-    ProductQ8,
-    algorithm_of,
-    gather_rows,
-    plan_rows,
-    run_product,
-    set_sizes,
-    use_single_row,
-)
+from pylite._core.product.bytes cimport algorithm_of, gather_rows, plan_rows, run_product, set_sizes, use_single_row
 from pylite._core.product.columns cimport BIAS, PARAMETERS, fit_columns, point_columns, set_columns
-from pylite._core.product.tasks cimport Output, Task, fast_div, get_task, parallel_pool_q8, plan_tasks, set_output
-from pylite._core.product.window cimport Window, set_window
+from pylite._core.product.images cimport ImageProduct
+from pylite._core.product.product cimport COLUMNS, FLOAT64, WINOGRAD, Product
+from pylite._core.product.tasks cimport Output, Task, fast_div, get_task, parallel_pool_q8, plan_tasks
+from pylite._core.product.window cimport Window
+from pylite._core.run.kernel cimport Strided, kernel_fn
 from pylite._core.simd cimport (
     PL_WINOGRAD_WIDE,
     memory_of,
@@ -29,15 +21,12 @@ from pylite._core.simd cimport (
     pl_winograd,
     pl_winograd_tiles,
     pool_threads,
-    slots,
 )
 
-cdef class ConvQ8(Kernel):
+cdef class ConvQ8(ImageProduct):
     """8-bit 2-D convolution: y = clamp(round(sum (w - z_w)(x - z_x) + b) + z_y).  A matrix product has 1 x 1 images.
 
-    x: (n, h, w, c) and y: (n, oh, ow, k), bytes; any strides, but contiguous channels; pixel packing needs a contiguous
-    y.
-    filter: (fh, fw, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w).
+    x, y: bytes, and filter, as in ImageProduct; pixel packing needs a contiguous y.
     zero: the pixels read as padding: zero points of x, bytes, for one line under a window (of all pixels that are
     packed together).
     quantization: (x_flip, x_zero, w_flip, w_zero).  A flip is XORed to each byte: 0x80 turns uint8 into int8.  Zero
@@ -50,12 +39,9 @@ cdef class ConvQ8(Kernel):
     int32 (k,) or None; packed: from packing.pack_weights, or None to pack `weights` (k, depth), bytes, at each run,
     into the scratch panels (uint8) and sums (int32 (k,)).
     """
-    ARRAYS, SIZES = (0, 1), ("filter",)
-    cdef object owners      # of the other memory that state points to
-    cdef ProductQ8 state
     cdef pl_winograd winograd
-    cdef ptrdiff_t pixels   # output pixels that pixel packing computes as one; 0: use Winograd
-    cdef bint packs_weights                 # are the weights packed at each run? then
+    cdef ptrdiff_t pixels   # output pixels that pixel packing computes as one, if more than 1
+    cdef bint packs         # are the weights packed at each run? then
     cdef const uint8_t[:, ::1] weights      # the weights, and scratch for panels
     cdef uint8_t[::1] panels
     cdef int32_t[::1] starts                # initial values of sums, for the float64 rule
@@ -65,61 +51,52 @@ cdef class ConvQ8(Kernel):
     def __init__(self, x, y, tuple packed, *, filter, ptrdiff_t groups=1, zero=b"\0", quantization, finish,
                  const double[::1] scales=None, const int32_t[::1] bias=None, const uint8_t[:, ::1] weights=None,
                  uint8_t[::1] panels=None, int32_t[::1] sums=None):
-        cdef ProductQ8 *p = &self.state
+        cdef Product *p = &self.product
         cdef Strided source, target
-        set_strided(&source, x, 4, 1)
-        set_strided(&target, y, 4, 1 if scales is None else 0, True)
-        self.memory, self.pixels = (x, y), packed[2] if packed is not None and len(packed) > 2 else 1
-        if target.nbytes == 0:
+        if not self.start(x, y, groups, &source, &target, 1, 1 if scales is None else 0):
             return
         p.window.zero = <const uint8_t *>memory_of(zero, len(zero))
         p.flip, self.x_zero, self.w_flip, p.w_zero = quantization
-        self.arrange(&source, &target, filter, groups)
         if packed is not None:
             self.owners = packed, zero
             p.panels = <const uint8_t *>memory_of(packed[0], packed[0].size)
+            self.pixels = packed[2] if len(packed) > 2 else 1
+            if self.pixels == 0:
+                p.rows = WINOGRAD
+        self.packs = packed is None
+        self.one_shape = self.packs or self.pixels > 1
+        self.arrange(&source, &target, filter)
         if scales is None:
             set_columns(&p.q, packed[1], p.depth, finish)
         else:
             p.finish = FLOAT64
             p.q.zero_point, p.q.low, p.q.high, p.q.flip = finish
             self.weights, self.panels, self.starts, self.bias = weights, panels, sums, bias
-            self.packs_weights = packed is None
             self.use_scales(packed, scales)
-        self.plan()
+        self.choose()
 
-    cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef const ProductQ8 *original = &self.state
-        cdef const Strided *x = arrays[0]
-        cdef const Strided *y = arrays[1]
-        cdef ConvQ8 copy
-        if (x == NULL or y == NULL or self.fn == <kernel_fn>nothing or self.pixels > 1 or self.packs_weights
-                or x.shape[3] != original.window.length * original.groups
-                or y.shape[3] != original.columns * original.groups):
-            return None
-        copy = ConvQ8.__new__(ConvQ8)
-        copy.owners, copy.pixels, copy.state = self.owners, self.pixels, self.state
-        if y.nbytes:
-            copy.arrange(x, y, sizes[0], original.groups)
-            copy.plan()
-        return copy
+    cdef ImageProduct blank(self):
+        return ConvQ8.__new__(ConvQ8)
 
-    cdef int arrange(self, const Strided *x, const Strided *y, filter, ptrdiff_t groups) except -1:
+    cdef int plan(self, const Strided *x, const Strided *y, filter) except -1:
+        self.arrange(x, y, filter)
+        self.choose()
+        return 0
+
+    cdef int arrange(self, const Strided *x, const Strided *y, filter) except -1:
         """Set the sizes of the product and the memory of x and y."""
-        cdef ProductQ8 *p = &self.state
-        set_window(&p.window, <const uint8_t *>x.at if x.nbytes else NULL, x.strides[0], x.strides[1], x.strides[2],
-                   x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3] // groups, p.window.zero, filter)
-        set_output(&p.output, y.at, y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1], y.strides[2])
+        cdef Product *p = &self.product
+        self.set_images(x, y, filter)
         if self.pixels > 1:
             pack_output_pixels(p, self.pixels)
-        set_sizes(p, slots, max(self.pixels, <ptrdiff_t>1) * y.shape[3], groups,
+        set_sizes(p, max(self.pixels, <ptrdiff_t>1) * y.shape[3], p.groups,
                   p.window.fh * p.window.fw * p.window.length)
         p.whole_rows, p.item = p.output.span * p.output.lines, <int>y.item
         return 0
 
     cdef int use_scales(self, tuple packed, const double[::1] scales) except -1:
         """Set up the float64 rule; gemm_q8 applies it if it can do so exactly."""
-        cdef ProductQ8 *p = &self.state
+        cdef Product *p = &self.product
         cdef pl_columns *q = &p.q
         cdef const int32_t[::1] sums
         padded_scales, rows = np.zeros(p.padded_columns), np.zeros((PARAMETERS, p.padded_columns), np.int32)
@@ -146,22 +123,22 @@ cdef class ConvQ8(Kernel):
 
     cdef void set_starts(self, const int32_t *sums) noexcept nogil:
         """Set the initial value of each column's accumulator.  sums: of each column's weights, or `starts` itself."""
-        cdef const ProductQ8 *p = &self.state
+        cdef const Product *p = &self.product
         cdef int32_t zero = self.x_zero + p.tile.offset
         cdef ptrdiff_t j
         for j in range(p.columns):
             self.starts[j] = ((self.bias[j] if self.bias is not None else 0)
                               + <int32_t>p.depth * p.w_zero * zero - zero * sums[j])
 
-    cdef int plan(self) except -1:
+    cdef int choose(self) except -1:
         """Choose the function and the source of rows."""
-        cdef ProductQ8 *p = &self.state
+        cdef Product *p = &self.product
         p.row = NULL
-        if not self.pixels:
+        if p.rows == WINOGRAD:
             plan_winograd(p, &self.winograd)
             self.fn, self.algorithm = <kernel_fn>conv_q8_winograd, "Winograd's 36 products for each 4 x 4 pixels"
             return 0
-        self.fn = <kernel_fn>conv_q8_packing if self.packs_weights else <kernel_fn>conv_q8
+        self.fn = <kernel_fn>conv_q8_packing if self.packs else <kernel_fn>conv_q8
         if p.finish == COLUMNS:
             use_single_row(p)
         if p.finish != COLUMNS:         # the other finishes need tasks of at most one tile of rows
@@ -174,7 +151,7 @@ cdef class ConvQ8(Kernel):
         return 0
 
 
-cdef void pack_output_pixels(ProductQ8 *p, ptrdiff_t pixels):
+cdef void pack_output_pixels(Product *p, ptrdiff_t pixels):
     """Pixel packing: treat `pixels` neighbouring output pixels as one pixel with the columns of all."""
     cdef Window *w = &p.window
     p.output.sw *= pixels
@@ -190,7 +167,7 @@ cdef void pack_output_pixels(ProductQ8 *p, ptrdiff_t pixels):
         w.stride_w *= <int>pixels
 
 
-cdef void plan_winograd(ProductQ8 *p, pl_winograd *g):
+cdef void plan_winograd(Product *p, pl_winograd *g):
     """Set up Winograd's F(4x4, 3x3); its tiles count as output pixels."""
     cdef Window *w = &p.window
     cdef Output *o = &p.output
@@ -206,7 +183,7 @@ cdef void plan_winograd(ProductQ8 *p, pl_winograd *g):
 
 
 cdef int conv_q8_winograd(ConvQ8 self, pl_pool *pool) noexcept nogil:
-    cdef ProductQ8 *p = &self.state
+    cdef Product *p = &self.product
     pool = parallel_pool_q8(pool, p.slots, 8 * p.output.span * p.depth * p.columns)
     plan_tasks(&p.tasks, &p.output, &p.tile, p.columns, 1, pool)
     # Every task transforms its tiles anew, so divide the columns among as few tasks as possible.
@@ -216,7 +193,7 @@ cdef int conv_q8_winograd(ConvQ8 self, pl_pool *pool) noexcept nogil:
 
 
 cdef void run_winograd_tasks(ConvQ8 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef ProductQ8 *p = &self.state
+    cdef Product *p = &self.product
     cdef Task task
     cdef ptrdiff_t i
     for i in range(begin, end):
@@ -225,13 +202,13 @@ cdef void run_winograd_tasks(ConvQ8 self, ptrdiff_t begin, ptrdiff_t end, int th
 
 
 cdef int conv_q8(ConvQ8 self, pl_pool *pool) noexcept nogil:
-    cdef ProductQ8 *p = &self.state
+    cdef Product *p = &self.product
     return run_product(p, parallel_pool_q8(pool, p.slots, p.output.span * p.output.lines * p.depth * p.columns))
 
 
 cdef int conv_q8_packing(ConvQ8 self, pl_pool *pool) noexcept nogil:
     """Pack the weights, then run."""
-    cdef const ProductQ8 *p = &self.state
+    cdef const Product *p = &self.product
     memset(&self.panels[0], 0, p.padded_depth * p.padded_columns)
     p.slots.pack_b_q8(&p.tile, p.columns, p.depth, &self.weights[0, 0], self.w_flip, &self.panels[0], &self.starts[0])
     self.set_starts(&self.starts[0])

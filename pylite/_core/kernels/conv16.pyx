@@ -3,11 +3,11 @@ import numpy as np
 
 from libc.stdint cimport int16_t, uint8_t
 
-from pylite._core.run.kernel cimport Kernel, Strided, kernel_fn, nothing, set_strided
-from pylite._core.product.tasks cimport set_output
-from pylite._core.product.window cimport set_window
-from pylite._core.product.words cimport ProductS16, run_product, set_finish, set_sizes
-from pylite._core.simd cimport memory_of, pl_pool, slots
+from pylite._core.product.images cimport ImageProduct
+from pylite._core.product.product cimport Product
+from pylite._core.product.words cimport run_product, set_rounding, set_sizes
+from pylite._core.run.kernel cimport Strided, kernel_fn
+from pylite._core.simd cimport memory_of, pl_pool
 
 from pylite._core.kernels.packing import arranged
 
@@ -18,53 +18,33 @@ def pack_s16(w, layout=None):
     return np.ascontiguousarray(w.reshape(w.shape[0], w.size // w.shape[0] if w.size else 0), np.int16)
 
 
-cdef class Conv16(Kernel):
+cdef class Conv16(ImageProduct):
     """int16 2-D convolution with zero points 0.
 
-    x: (n, h, w, c) and y: (n, oh, ow, k); any strides, but contiguous channels; w: from pack_s16; wide: do weights need
-    more than 8 bits? filter and groups: as in conv.ConvQ8; finish: see words.set_finish.
+    x, y, filter: as in ImageProduct; w: from pack_s16; wide: do weights need more than 8 bits? finish: see
+    words.set_rounding.
     """
-    ARRAYS, SIZES = (0, 1), ("filter",)
-    cdef object owners      # of the other memory that state points to
-    cdef ProductS16 state
-
     def __init__(self, x, y, const int16_t[:, ::1] w, *, bint wide=False, filter, ptrdiff_t groups=1, finish):
-        cdef ProductS16 *p = &self.state
+        cdef Product *p = &self.product
         cdef Strided source, target
-        set_strided(&source, x, 4, 2)
-        set_strided(&target, y, 4, 2, True)
-        self.memory = x, y
-        if target.nbytes == 0:
+        if not self.start(x, y, groups, &source, &target, 2, 2):
             return
         zero = bytes(max(<ptrdiff_t>2, source.shape[3] // groups * 2))
-        self.owners = w, zero, set_finish(&p.finish, finish)
-        p.w, p.window.zero = &w[0, 0] if w.size else NULL, <const uint8_t *>memory_of(zero, len(zero))
-        self.arrange(&source, &target, filter, groups, wide)
+        self.owners = w, zero, set_rounding(&p.rounding, finish)
+        p.panels = <const uint8_t *>&w[0, 0] if w.size else NULL
+        p.window.zero, p.chunk = <const uint8_t *>memory_of(zero, len(zero)), wide
+        self.plan(&source, &target, filter)
 
-    cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef const ProductS16 *original = &self.state
-        cdef const Strided *x = arrays[0]
-        cdef const Strided *y = arrays[1]
-        cdef Conv16 copy
-        if (x == NULL or y == NULL or self.fn == <kernel_fn>nothing or y.nbytes == 0
-                or x.shape[3] * 2 != original.window.length * original.groups
-                or y.shape[3] != original.columns * original.groups):
-            return None
-        copy = Conv16.__new__(Conv16)
-        copy.owners, copy.state = self.owners, self.state
-        copy.arrange(x, y, sizes[0], original.groups, original.chunk == 1)
-        return copy
+    cdef ImageProduct blank(self):
+        return Conv16.__new__(Conv16)
 
-    cdef int arrange(self, const Strided *x, const Strided *y, filter, ptrdiff_t groups, bint wide) except -1:
-        """Set the sizes of the product and the memory of x and y."""
-        cdef ProductS16 *p = &self.state
-        set_window(&p.window, <const uint8_t *>x.at if x.nbytes else NULL, x.strides[0], x.strides[1], x.strides[2],
-                   x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3] // groups * 2, p.window.zero, filter)
-        set_output(&p.output, y.at, y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1], y.strides[2])
-        set_sizes(p, slots, y.shape[3], groups, p.window.fh * p.window.fw * p.window.length // 2, wide)
+    cdef int plan(self, const Strided *x, const Strided *y, filter) except -1:
+        cdef Product *p = &self.product
+        self.set_images(x, y, filter)
+        set_sizes(p, y.shape[3], p.groups, p.window.fh * p.window.fw * p.window.length // 2, p.chunk == 1)
         self.fn = <kernel_fn>conv16
         return 0
 
 
 cdef int conv16(Conv16 self, pl_pool *pool) noexcept nogil:
-    return run_product(&self.state, pool)
+    return run_product(&self.product, pool)

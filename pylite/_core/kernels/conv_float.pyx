@@ -6,31 +6,23 @@ from libc.stdint cimport uint8_t, uint16_t
 from libc.stdlib cimport calloc
 from libc.string cimport memcpy
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided, nothing
-from pylite._core.product.floats cimport (
-    VOLUME,
-    ProductF32,
-    algorithm_of,
-    pack_panels,
-    plan_rows,
-    plan_volume,
-    run_product,
-    set_sizes,
-)
+from pylite._core.product.floats cimport algorithm_of, pack_panels, plan_rows, plan_volume, run_product, set_sizes
+from pylite._core.product.images cimport ImageProduct
+from pylite._core.product.product cimport WINOGRAD, Product
 from pylite._core.product.tasks cimport (
     PIECE,
     Output,
     Task,
     get_task,
-    round_up,
     parallel_pool,
     pl_give_back,
     plan_tasks,
+    round_up,
     set_output,
-    set_volumes,
 )
 from pylite._core.product.volume cimport Volume
-from pylite._core.product.window cimport Window, set_window
+from pylite._core.product.window cimport Window
+from pylite._core.run.kernel cimport FLUSH, Strided, kernel_fn
 from pylite._core.simd cimport (
     defer_packing,
     memory_of,
@@ -39,6 +31,7 @@ from pylite._core.simd cimport (
     pl_packed_layout,
     pl_packing_task,
     pl_pool,
+    pl_range_fn,
     pl_tile,
     slots,
 )
@@ -78,7 +71,7 @@ cdef void run_packing(pl_packing_task *task) noexcept nogil:
         j = 0
         while j < p.columns:
             columns, w = min(step, p.columns - j), p.w + (g * p.columns + j) * row
-            pack_panels(task.slots, p.tile, w, columns, p.depth, p.panels + g * p.group_size + j * row)
+            pack_panels(p.tile, w, columns, p.depth, p.panels + g * p.group_size + j * row)
             pl_give_back(w, columns * row)
             j += step
     pl_give_back(p.w, p.groups * p.columns * row)
@@ -98,25 +91,20 @@ def pack_f16(w, Py_ssize_t groups=1, layout=None):
 
 
 cdef packed_panels(w, Py_ssize_t groups, layout, dtype, const pl_tile *t):
-    cdef ptrdiff_t columns, depth, group_size, j, step
-    if layout is None or not layout.by_columns or not w.size:
-        w = arranged(w, layout)
-        columns, depth = w.shape[0] // groups, w.size // w.shape[0] if w.size else 0
-        group_size = round_up(columns, t.nv) * depth
-        packed = pooled(groups * group_size * t.bytes)
-        pack_piece(w, groups, columns, depth, group_size, packed, 0, dtype, t)
-        return packed.view(dtype)
-    columns, depth = w.shape[0], w.size // w.shape[0]
-    step = columns_of_piece(t, depth)
+    cdef bint in_pieces = layout is not None and layout.by_columns and w.size
+    cdef ptrdiff_t rows = max(<ptrdiff_t>1, w.shape[0]), step = rows, columns, depth, group_size, j
+    if in_pieces:
+        step = columns_of_piece(t, w.size // rows)
     packed = None
-    for j in range(0, columns, step):
-        piece = arranged(w[j:j + step], layout)
-        depth = piece.shape[1]
-        group_size = round_up(columns, t.nv) * depth
+    for j in range(0, rows, step):
+        piece = arranged(w[j:j + step] if in_pieces else w, layout)
+        columns, depth = piece.shape[0] // groups, piece.size // piece.shape[0] if piece.size else 0
+        group_size = round_up(rows if in_pieces else columns, t.nv) * depth
         if packed is None:
             packed = pooled(groups * group_size * t.bytes)
-        pack_piece(piece, groups, piece.shape[0] // groups, depth, group_size, packed, j * depth, dtype, t)
-        give_back(w[j:j + step])
+        pack_piece(piece, groups, columns, depth, group_size, packed, j * depth, dtype, t)
+        if in_pieces:
+            give_back(w[j:j + step])
     return packed.view(dtype)
 
 
@@ -138,92 +126,62 @@ cdef int pack_piece(w, ptrdiff_t groups, ptrdiff_t columns, ptrdiff_t depth, ptr
     return 0
 
 
-cdef struct Conv:
-    ProductF32 product
-    Volume volume
-    const float *weights    # weights that are packed at each run, else NULL
-    float *scratch          # memory for their panels
-    bint winograd
-    Output tiles            # Winograd's tiles, as if they were output pixels
-    ptrdiff_t tiles_down, tiles_across      # number of tiles in an image
-
-
-cdef class ConvF32(Kernel):
+cdef class ConvF32(ImageProduct):
     """float32 convolution: y = sum w x + b, clamped to limits, (low, high).
 
-    x: (n, h, w, c) and y: (n, oh, ow, k); any strides, but contiguous channels; panels: from pack_f32, or None to pack
-    `weights` (k, depth) into `scratch` at each run; bias: (k,) or None; filter: (fh, fw, stride_h, stride_w,
-    dilation_h, dilation_w, pad_h, pad_w); winograd: panels are made by layouts.WinogradFloat; half: products in
-    float16, with panels from pack_f16.
+    x, y, filter: as in ImageProduct; panels: from pack_f32, or None to pack `weights` (k, depth) into `scratch` at each
+    run; bias: (k,) or None; winograd: panels are made by layouts.WinogradFloat; half: products in float16, with panels
+    from pack_f16.
 
     In 3 dimensions x is (n, d, h, w, c), contiguous, y is (n, od, oh, ow, k), and filter has the four numbers (taps,
     stride, dilation, pad) of d, of h and of w.
     """
-    ARRAYS, SIZES = (0, 1), ("filter",)
-    cdef object owners      # of the other memory that state points to
-    cdef Conv state
+    cdef const float[:, ::1] weights    # weights to pack at each run (one_shape), else None
+    cdef float[::1] scratch             # memory for their panels
+    cdef Output tiles           # Winograd's tiles, as if they were output pixels
+    cdef ptrdiff_t tiles_down, tiles_across     # number of tiles in an image
 
     def __init__(self, x, y, panels, const float[::1] bias, *, filter, ptrdiff_t groups=1, limits,
                  const float[:, ::1] weights=None, float[::1] scratch=None, bint winograd=False, bint half=False):
-        cdef Conv *s = &self.state
-        cdef ProductF32 *p = &s.product
+        cdef Product *p = &self.product
         cdef Strided source, target
         cdef int dimensions = 5 if len(filter) == AXES else 4
-        set_strided(&source, x, dimensions, 4)
-        set_strided(&target, y, dimensions, 4, True)
+        if not self.start(x, y, groups, &source, &target, 4, 4, dimensions):
+            return
         if dimensions == 5:
             memory_of(x, source.nbytes)     # raises where it is not contiguous
-        self.memory = x, y
-        if target.nbytes == 0:
-            return
         cdef ptrdiff_t padding = 0 if dimensions == 5 else <ptrdiff_t>filter[1] * source.shape[3] // groups * 4
         zero = bytes(padding) if padding > ZEROS else None
-        self.owners, p.window.zero = (panels, bias, weights, scratch, zero), zeros
+        self.owners, p.window.zero = (panels, bias, zero), zeros
         if zero is not None:
             p.window.zero = <const uint8_t *>memory_of(zero, padding)
         p.low, p.high = limits
         p.bias = &bias[0] if bias is not None else NULL
-        if panels is None:
-            s.weights, s.scratch = &weights[0, 0], &scratch[0]
-            p.panels = <const uint8_t *>s.scratch
-        else:
-            p.panels = <const uint8_t *>memory_of(panels, panels.nbytes)
-        s.winograd, p.half = winograd, half
-        self.arrange(&source, &target, filter, groups)
+        self.weights, self.scratch, self.one_shape = weights, scratch, panels is None
+        p.panels = (<const uint8_t *>&scratch[0] if panels is None else
+                    <const uint8_t *>memory_of(panels, panels.nbytes))
+        p.half = half
+        if winograd:
+            p.rows = WINOGRAD
+        self.plan(&source, &target, filter)
 
-    cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef const Conv *original = &self.state
-        cdef const Strided *x = arrays[0]
-        cdef const Strided *y = arrays[1]
-        cdef ConvF32 copy
-        if (x == NULL or y == NULL or self.fn == <kernel_fn>nothing or original.weights != NULL
-                or x.shape[x.ndim - 1] != channels_of(original) or y.shape[y.ndim - 1] != columns_of(original)):
-            return None
-        copy = ConvF32.__new__(ConvF32)
-        copy.owners, copy.state = self.owners, self.state
-        if y.nbytes:
-            copy.arrange(x, y, sizes[0], original.product.groups)
-        return copy
+    cdef ImageProduct blank(self):
+        return ConvF32.__new__(ConvF32)
 
-    cdef int arrange(self, const Strided *x, const Strided *y, filter, ptrdiff_t groups) except -1:
-        """Set the sizes of the product and the memory of x and y, and choose the function."""
-        cdef Conv *s = &self.state
-        cdef ProductF32 *p = &s.product
+    cdef int plan(self, const Strided *x, const Strided *y, filter) except -1:
+        cdef Product *p = &self.product
         cdef Window *g = &p.window
         cdef str in_float16 = ", in float16" if p.half else ""
         self.fn, self.subnormals = <kernel_fn>conv_f32, FLUSH
         if x.ndim == 5:
-            set_volumes(&p.output, y.at, y.shape[0], y.shape[1], y.shape[2], y.shape[3], y.strides[0], y.strides[1],
-                        y.strides[2], y.strides[3])
-            set_sizes(p, slots, y.shape[4], 1, set_axes(&s.volume, x, y, filter))
-            plan_volume(p, &s.volume)
+            set_output(&p.output, y)
+            set_sizes(p, y.shape[4], 1, set_axes(p, x, y, filter))
+            plan_volume(p)
         else:
-            set_window(g, <const uint8_t *>x.at if x.nbytes else NULL, x.strides[0], x.strides[1], x.strides[2],
-                       x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3] // groups * 4, g.zero, filter)
-            set_output(&p.output, y.at, y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1], y.strides[2])
-            set_sizes(p, slots, y.shape[3], groups, g.fh * g.fw * g.length // 4, p.half)
-            if s.winograd:
-                plan_tiles(s, y.shape[0])
+            self.set_images(x, y, filter)
+            set_sizes(p, y.shape[3], p.groups, g.fh * g.fw * g.length // 4)
+            if p.rows == WINOGRAD:
+                self.plan_tiles(y.shape[0])
                 self.fn = <kernel_fn>conv_f32_winograd
                 self.algorithm = "Winograd's 16 products for each 2 x 2 pixels" + in_float16
                 return 0
@@ -231,20 +189,22 @@ cdef class ConvF32(Kernel):
         self.algorithm = algorithm_of(p) + in_float16
         return 0
 
+    cdef void plan_tiles(self, ptrdiff_t images) noexcept:
+        """Divide the output into tiles of 2 x 2 pixels, which count as pixels of the product."""
+        cdef Product *p = &self.product
+        p.depth = p.window.length // 4
+        self.tiles_down, self.tiles_across = (p.window.oh + 1) // 2, (p.window.ow + 1) // 2
+        self.tiles.od = self.tiles.oh = self.tiles.lines = 1
+        self.tiles.span = images * self.tiles_down * self.tiles_across
+        p.tile.mr = tiles_per_task(&p.tile, self.tiles.span, p.depth, p.half)
 
-cdef ptrdiff_t channels_of(const Conv *s) noexcept:
-    return s.volume.channels if s.product.rows == VOLUME else s.product.window.length // 4 * s.product.groups
 
-
-cdef ptrdiff_t columns_of(const Conv *s) noexcept:
-    return s.product.columns * s.product.groups
-
-
-cdef ptrdiff_t set_axes(Volume *v, const Strided *x, const Strided *y, filter) except -1:
-    """Fill v for the volume x; returns the depth of the product."""
+cdef ptrdiff_t set_axes(Product *p, const Strided *x, const Strided *y, filter) except -1:
+    """Set the volume x; returns the depth of the product."""
+    cdef Volume *v = &p.volume
     cdef ptrdiff_t depth = x.shape[4]
     cdef int i
-    v.x, v.channels = <const float *>x.at if x.nbytes else NULL, x.shape[4]
+    v.x, v.channels, p.window.length = <const float *>x.at if x.nbytes else NULL, x.shape[4], x.shape[4] * 4
     v.image = x.shape[1] * x.shape[2] * x.shape[3] * x.shape[4]
     for i in range(3):
         numbers = filter[4 * i:4 * i + 4]
@@ -255,24 +215,13 @@ cdef ptrdiff_t set_axes(Volume *v, const Strided *x, const Strided *y, filter) e
 
 
 cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:
-    cdef Conv *s = &self.state
-    if s.weights != NULL:
-        pack_panels(s.product.slots, &s.product.tile, <const uint8_t *>s.weights, s.product.columns, s.product.depth,
-                    <uint8_t *>s.scratch)
-    return run_product(&s.product, pool)
+    cdef Product *p = &self.product
+    if self.one_shape:
+        pack_panels(&p.tile, <const uint8_t *>&self.weights[0, 0], p.columns, p.depth, <uint8_t *>&self.scratch[0])
+    return run_product(p, pool)
 
 
 # ---- Winograd's F(2x2, 3x3), whose micro-kernels are in simd/winograd_f32.h -----------------------------------
-cdef void plan_tiles(Conv *s, ptrdiff_t images) noexcept:
-    """Divide the output into tiles of 2 x 2 pixels, which count as pixels of the product."""
-    cdef ProductF32 *p = &s.product
-    cdef const Window *g = &p.window
-    p.depth = g.length // 4
-    s.tiles_down, s.tiles_across = (g.oh + 1) // 2, (g.ow + 1) // 2
-    s.tiles.od, s.tiles.oh, s.tiles.lines, s.tiles.span = 1, 1, 1, images * s.tiles_down * s.tiles_across
-    p.tile.mr = tiles_per_task(&p.tile, s.tiles.span, p.depth, p.half)
-
-
 cdef int tiles_per_task(const pl_tile *t, ptrdiff_t tiles, ptrdiff_t c, bint half):
     """Tiles per task: as many as WINOGRAD_SCRATCH holds, so that tasks are equal and fill the micro-kernel's rows.
 
@@ -288,20 +237,20 @@ cdef int tiles_per_task(const pl_tile *t, ptrdiff_t tiles, ptrdiff_t c, bint hal
 
 
 cdef int conv_f32_winograd(ConvF32 self, pl_pool *pool) noexcept nogil:
-    cdef Conv *s = &self.state
-    cdef ProductF32 *p = &s.product
-    pool = parallel_pool(pool, 32 * s.tiles.span * p.depth * p.columns)
-    parallel_for(pool, plan_tasks(&p.tasks, &s.tiles, &p.tile, p.columns, 1, pool), 1, conv_f32_winograd_tasks, s)
+    cdef Product *p = &self.product
+    pool = parallel_pool(pool, 32 * self.tiles.span * p.depth * p.columns)
+    parallel_for(pool, plan_tasks(&p.tasks, &self.tiles, &p.tile, p.columns, 1, pool), 1,
+                 <pl_range_fn>run_winograd_tasks, <void *>self)
     return 0
 
 
-cdef void transform_input(const Conv *s, const Task *task, float *v, ptrdiff_t next, float *patch) noexcept nogil:
+cdef void transform_input(ConvF32 self, const Task *task, float *v, ptrdiff_t next, float *patch) noexcept nogil:
     """Transform the pixels under a task's tiles to the left operands v of the 16 products, `next` elements apart.
 
     patch: scratch for the 16 pixels of a tile at the border; if p.half, v is float16, and operands in float32 follow
     the patch.
     """
-    cdef const ProductF32 *p = &s.product
+    cdef const Product *p = &self.product
     cdef const Window *g = &p.window
     cdef const float *line[4]
     cdef ptrdiff_t step[4]
@@ -309,11 +258,11 @@ cdef void transform_input(const Conv *s, const Task *task, float *v, ptrdiff_t n
     cdef bint padded
     cdef int y, x
     while done < task.rows:
-        tx, ty = (task.position + done) % s.tiles_across, (task.position + done) // s.tiles_across
-        n, ty = ty // s.tiles_down, ty % s.tiles_down
+        tx, ty = (task.position + done) % self.tiles_across, (task.position + done) // self.tiles_across
+        n, ty = ty // self.tiles_down, ty % self.tiles_down
         ix = 2 * tx - g.pad_w
         padded = ix < 0 or ix + 4 > g.w
-        count = 1 if padded else min(task.rows - done, min(s.tiles_across - tx, (g.w - ix - 2) // 2))
+        count = 1 if padded else min(task.rows - done, min(self.tiles_across - tx, (g.w - ix - 2) // 2))
         for y in range(4):
             iy = 2 * ty - g.pad_h + y
             if not 0 <= iy < g.h:
@@ -337,15 +286,15 @@ cdef void transform_input(const Conv *s, const Task *task, float *v, ptrdiff_t n
         done += count
 
 
-cdef void transform_output(const Conv *s, const Task *task, const float *m, ptrdiff_t j, int n) noexcept nogil:
+cdef void transform_output(ConvF32 self, const Task *task, const float *m, ptrdiff_t j, int n) noexcept nogil:
     """Transform columns j to j + n - 1 of a task's products m to output pixels."""
-    cdef const ProductF32 *p = &s.product
+    cdef const Product *p = &self.product
     cdef ptrdiff_t done = 0, count, image, ty, tx, nr = p.tile.nr
     cdef char *y
     cdef bint single
     while done < task.rows:
-        tx, ty = (task.position + done) % s.tiles_across, (task.position + done) // s.tiles_across
-        image, ty = ty // s.tiles_down, ty % s.tiles_down
+        tx, ty = (task.position + done) % self.tiles_across, (task.position + done) // self.tiles_across
+        image, ty = ty // self.tiles_down, ty % self.tiles_down
         single = 2 * tx + 1 == p.window.ow
         count = 1 if single else min(task.rows - done, p.window.ow // 2 - tx)
         y = p.output.y + image * p.output.sn + 2 * ty * p.output.sh + 2 * tx * p.output.sw
@@ -355,9 +304,8 @@ cdef void transform_output(const Conv *s, const Task *task, const float *m, ptrd
         done += count
 
 
-cdef void conv_f32_winograd_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef Conv *s = <Conv *>ctx
-    cdef const ProductF32 *p = &s.product
+cdef void run_winograd_tasks(ConvF32 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef const Product *p = &self.product
     cdef float space[WINOGRAD_SCRATCH + 16]
     cdef float *scratch = <float *>(<size_t>(space + 15) & ~<size_t>63)      # aligned to cache lines
     cdef float *m
@@ -368,14 +316,14 @@ cdef void conv_f32_winograd_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int
     cdef Task task
     cdef int n, nr = p.tile.nr
     for i in range(begin, end):
-        get_task(&p.tasks, &s.tiles, NULL, p.columns, i, &task)
+        get_task(&p.tasks, &self.tiles, NULL, p.columns, i, &task)
         next = task.rows * p.depth
         if next % 1024 == 0:        # else all 16 operands would fall into the same few sets of the cache
             next += 16
         m = scratch + (8 if p.half else 16) * next
         if i // p.tasks.splits != transformed:
             transformed = i // p.tasks.splits
-            transform_input(s, &task, scratch, next, m)
+            transform_input(self, &task, scratch, next, m)
         j = task.begin
         while j < task.end:
             n = <int>min(<ptrdiff_t>nr, task.end - j)
@@ -388,5 +336,5 @@ cdef void conv_f32_winograd_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int
                 else:
                     p.slots.gemm_f32(task.rows, n, &shape, scratch + part * next, <const float *>panel, 1, 0, NULL, 0,
                                      0, y, nr)
-            transform_output(s, &task, m, j, n)
+            transform_output(self, &task, m, j, n)
             j += nr

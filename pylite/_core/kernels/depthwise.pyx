@@ -22,8 +22,9 @@ from pylite._core.product.channel_repeat cimport (
     repeat_channels,
 )
 from pylite._core.product.columns cimport set_columns
+from pylite._core.product.product cimport Rounding
 from pylite._core.product.tasks cimport fast_div, parallel_pool, parallel_pool_q8
-from pylite._core.product.words cimport Finish, finish_row, set_finish
+from pylite._core.product.words cimport finish_row, set_rounding
 from pylite._core.simd cimport (
     PL_DEPTH,
     PL_MAX_TAPS,
@@ -61,6 +62,10 @@ cdef struct RepeatedScales:
     float bias[PL_DEPTH]
 
 
+# Writes the results of the output pixels `g` to y.
+ctypedef void (*multiply_fn)(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil
+
+
 cdef struct Depthwise:
     const pl_slots *slots
     ChannelRepeat repeat
@@ -76,12 +81,12 @@ cdef struct Depthwise:
     bint borders            # may these have windows that are partly outside the image?
     int most                # see set_windows()
     int stride, dilation, pad               # vertical
-    # multiply writes the results of the output pixels `g` to y.  complete, if not NULL, then scales whole lines.
-    void (*multiply)(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil
+    multiply_fn multiply
+    # complete, if not NULL, scales whole lines after multiply.
     void (*complete)(const Depthwise *s, ptrdiff_t image, RepeatedScales *scales, int lines, float *y) noexcept nogil
     int w_zero, flip        # for bytes
     pl_columns columns
-    Finish finish           # for int16
+    Rounding rounding       # for int16
     float low, high         # for float32 and hybrid
     const float *bias
     const float *column_scales      # for hybrid
@@ -92,42 +97,55 @@ cdef struct Depthwise:
 
 cdef class DepthwiseKernel(Kernel):
     """The base of all types.  x: (n, h, w, c / multiplier) and y: (n, oh, ow, c), contiguous."""
+    ARRAYS, SIZES = (0, 1), ("filter",)
     cdef Depthwise state
-    cdef object owners        # owners of the memory that state points to
+    cdef list owners        # owners of the memory that state points to
     cdef ptrdiff_t lines    # output lines of all images
 
-    cdef void finish_set_up(self, y, kernel_fn fn, int subnormals=PRESERVE):
-        """Set the attributes that all types have; call it after set_up()."""
+    cdef bint start(self, x, y, w, zero, filter, multiply_fn multiply, int most, kernel_fn fn,
+                    int subnormals=PRESERVE) except -1:
+        """Set what all types have; False if there is nothing to compute.
+
+        zero: the bytes of a pixel outside the image; most: see set_windows().
+        """
+        cdef Strided source, target
+        set_strided(&source, x, 4)
+        set_strided(&target, y, 4, 0, True)
+        memory_of(x, source.nbytes)     # raises where it is not contiguous
+        memory_of(y, target.nbytes)
+        self.memory, self.owners, self.state.multiply = (x, y), [w, zero], multiply
+        self.state.w = <const uint8_t *>memory_of(w, w.nbytes)
+        self.state.window.zero = <const uint8_t *>memory_of(zero, len(zero))
+        return self.arrange(&source, &target, filter, most, fn, subnormals)
+
+    cdef bint arrange(self, const Strided *x, const Strided *y, filter, int most, kernel_fn fn,
+                      int subnormals) except -1:
+        if not set_windows(&self.state, x, y, filter, most):
+            return False
         self.lines, self.fn, self.subnormals = y.shape[0] * y.shape[1], fn, subnormals
         self.algorithm = "channels repeated, patch by patch" if self.state.repeat.multiplier > 1 else None
-
-    cdef bint follow(self, DepthwiseKernel original, const Strided *x, const Strided *y, filter) except -1:
-        """Become a copy of `original` for other arrays; False if that is not possible.  For Kernel.moved()."""
-        cdef Depthwise *s = &self.state
-        if (x == NULL or y == NULL or original.fn == <kernel_fn>nothing or y.shape[3] != original.state.window.c
-                or x.shape[3] * original.state.repeat.multiplier != original.state.window.c):
-            return False
-        self.state = original.state
-        if not set_windows(s, x, y, filter, s.window.zero, s.most):
-            return False
-        self.fn, self.subnormals, self.algorithm = original.fn, original.subnormals, original.algorithm
-        self.owners, self.lines = original.owners, y.shape[0] * y.shape[1]
         return True
 
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef const Depthwise *s = &self.state
+        cdef const Strided *x = arrays[0]
+        cdef const Strided *y = arrays[1]
+        cdef DepthwiseKernel copy
+        if (x == NULL or y == NULL or self.fn == <kernel_fn>nothing or y.shape[3] != s.window.c
+                or x.shape[3] * s.repeat.multiplier != s.window.c
+                or (s.floats != NULL and (arrays[2] == NULL or arrays[3] == NULL))):
+            return None
+        copy = DepthwiseKernel.__new__(DepthwiseKernel)
+        copy.owners, copy.state = self.owners, self.state
+        if not copy.arrange(x, y, sizes[0], s.most, self.fn, self.subnormals):
+            return None
+        if s.floats != NULL:
+            copy.state.floats, copy.state.row_scales = <const float *>arrays[2].at, <float *>arrays[3].at
+        return copy
 
-cdef bint set_up(Depthwise *s, x, y, filter, zero, int most=0) except -1:
-    """set_windows() for Python objects: arrays x and y, and `zero`, bytes."""
-    cdef Strided source, target
-    set_strided(&source, x, 4)
-    set_strided(&target, y, 4, 0, True)
-    memory_of(x, source.nbytes)     # raises where it is not contiguous
-    memory_of(y, target.nbytes)
-    return set_windows(s, &source, &target, filter, <const uint8_t *>memory_of(zero, len(zero)), most)
 
-
-cdef bint set_windows(Depthwise *s, const Strided *x, const Strided *y, filter, const uint8_t *zero,
-                      int most) except -1:
-    """Fill s for arrays x and y; False if they are empty.  zero: the bytes of a pixel outside the image.
+cdef bint set_windows(Depthwise *s, const Strided *x, const Strided *y, filter, int most) except -1:
+    """Fill s for arrays x and y; False if they are empty.
 
     most: how many output lines micro-kernels take at once, with windows partly outside the image; 0: any number, but
     only with windows inside it.
@@ -143,7 +161,7 @@ cdef bint set_windows(Depthwise *s, const Strided *x, const Strided *y, filter, 
     if s.window.fh * s.window.fw > PL_MAX_TAPS:
         raise ValueError(f"a depthwise filter of {s.window.fh} x {s.window.fw} taps is too large")
     s.window.width, s.window.pixels, s.window.c = x.shape[2], y.shape[2], y.shape[3]
-    s.window.zero, s.window.y_line = zero, s.y_line // item
+    s.window.y_line, s.size = s.y_line // item, x.shape[1] * x.shape[2] * x.shape[3]
     plan_repeat(&s.repeat, &s.window, x.shape[3], item, s.stride, s.dilation)
     s.run, s.every, s.most, s.borders = lines_of_run(&s.repeat, s.line), 1, most, most > 0
     if not most:
@@ -193,26 +211,16 @@ cdef class DepthwiseQ8(DepthwiseKernel):
     x, y: bytes; packed: from depthwise_packing.pack_depthwise_q8; zero: (c,) bytes of x's zero point; the rest as
     in conv.ConvQ8.
     """
-    ARRAYS, SIZES = (0, 1), ("filter",)
-
     def __init__(self, x, y, tuple packed, *, filter, zero, quantization, finish):
         cdef Depthwise *s = &self.state
         weights, parameters = packed
-        self.memory, self.owners = (x, y), (weights, parameters, zero)
-        if not set_up(s, x, y, filter, zero, slots.dw8.mr):
-            return
-        s.flip, _, _, s.w_zero = quantization
-        s.w = <const uint8_t *>memory_of(weights, weights.size)
-        set_columns(&s.columns, parameters, s.window.fh * s.window.fw, finish)
-        s.multiply = multiply_q8
-        self.finish_set_up(y, <kernel_fn>depthwise_q8)
-
-    cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef DepthwiseQ8 copy = DepthwiseQ8.__new__(DepthwiseQ8)
-        return copy if copy.follow(self, arrays[0], arrays[1], sizes[0]) else None
+        if self.start(x, y, weights, zero, filter, multiply_q8, slots.dw8.mr, <kernel_fn>depthwise_q8):
+            self.owners.append(parameters)
+            s.flip, _, _, s.w_zero = quantization
+            set_columns(&s.columns, parameters, s.window.fh * s.window.fw, finish)
 
 
-cdef int depthwise_q8(DepthwiseQ8 self, pl_pool *pool) noexcept nogil:
+cdef int depthwise_q8(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
     cdef Depthwise *s = &self.state
     cdef const pl_dw_window *g = &s.window
     # A product of a depthwise convolution takes as long as about six of a matrix product.
@@ -231,24 +239,9 @@ cdef class Depthwise16(DepthwiseKernel):
 
     x, y: int16; w: from depthwise_packing.pack_depthwise_s16; the rest as in conv16.Conv16.
     """
-    ARRAYS, SIZES = (0, 1), ("filter",)
-
     def __init__(self, x, y, w, *, filter, finish):
-        cdef Depthwise *s = &self.state
-        zero = bytes(2 * y.shape[3])
-        self.memory = x, y
-        if not set_up(s, x, y, filter, zero):
-            return
-        self.owners = w, zero, set_finish(&s.finish, finish)
-        s.w, s.multiply, s.run = <const uint8_t *>memory_of(w, w.nbytes), multiply_s16, 1
-        self.finish_set_up(y, <kernel_fn>depthwise16)
-
-    cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef Depthwise16 copy = Depthwise16.__new__(Depthwise16)
-        if not copy.follow(self, arrays[0], arrays[1], sizes[0]):
-            return None
-        copy.state.run = 1
-        return copy
+        if self.start(x, y, w, bytes(2 * y.shape[3]), filter, multiply_s16, 1, <kernel_fn>depthwise16):
+            self.owners.append(set_rounding(&self.state.rounding, finish))
 
 
 cdef int depthwise16(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
@@ -265,7 +258,7 @@ cdef void multiply_s16(const Depthwise *s, const pl_dw_window *g, uint8_t *y) no
         while c < g.c:
             n = <int>min(<ptrdiff_t>CHANNELS, g.c - c)
             s.slots.depthwise_s64(g, pixel, c, n, <const int16_t *>s.w, acc)
-            finish_row(s.slots, &s.finish, n, acc, c, <int16_t *>y + pixel * g.c + c)
+            finish_row(&s.rounding, n, acc, c, <int16_t *>y + pixel * g.c + c)
             c += n
 
 
@@ -275,24 +268,18 @@ cdef class DepthwiseF32(DepthwiseKernel):
 
     x, y: float32; w: (1, fh, fw, c); the rest as in conv_float.ConvF32.
     """
-    ARRAYS, SIZES = (0, 1), ("filter",)
-
     def __init__(self, x, y, w, bias, *, filter, limits):
-        cdef Depthwise *s = &self.state
-        zero = bytes(4 * y.shape[3])
-        w = np.ascontiguousarray(w)
-        self.memory, self.owners = (x, y), (w, bias, zero)
-        if not set_up(s, x, y, filter, zero, slots.dw_f32_lines):
-            return
-        s.w = <const uint8_t *>memory_of(w, w.nbytes)
-        s.low, s.high = limits
-        s.bias = <const float *>memory_of(bias, bias.nbytes) if bias is not None else NULL
-        s.multiply = multiply_f32
-        self.finish_set_up(y, <kernel_fn>depthwise_f32, FLUSH)
+        if self.start(x, y, np.ascontiguousarray(w), bytes(4 * y.shape[3]), filter, multiply_f32, slots.dw_f32_lines,
+                      <kernel_fn>depthwise_f32, FLUSH):
+            self.set_finish(bias, limits)
 
-    cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef DepthwiseF32 copy = DepthwiseF32.__new__(DepthwiseF32)
-        return copy if copy.follow(self, arrays[0], arrays[1], sizes[0]) else None
+    cdef int set_finish(self, bias, limits) except -1:
+        """Set what finishes sums of floats."""
+        self.owners.append(bias)
+        self.state.low, self.state.high = limits
+        if bias is not None:
+            self.state.bias = <const float *>memory_of(bias, bias.nbytes)
+        return 0
 
 
 cdef int depthwise_f32(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
@@ -311,38 +298,25 @@ cdef void multiply_f32(const Depthwise *s, const pl_dw_window *g, uint8_t *y) no
 # ---- float32 times integers ----------------------------------------------------------------------------------
 # Quantized images are kept as whole numbers in float32.  Sums of their products with 8-bit weights stay below 2^24, so
 # float32 computes them exactly, whatever the order of additions.
-cdef class DepthwiseHybrid(DepthwiseKernel):
+cdef class DepthwiseHybrid(DepthwiseF32):
     """Depthwise convolution of float32 images, each quantized to int8 with a zero point first, with int8 weights.
 
     x, y: float32; q (like x) and row_scales (n,): float32 scratch; w: from depthwise_packing.pack_depthwise_hybrid, 512
     taps at most; scales: (c,) float32; bias: (c,) float32 or None; the rest as in hybrid.ConvHybrid.
     """
-    ARRAYS, SIZES = (0, 1, "q", "row_scales"), ("filter",)
+    ARRAYS = ("q", 1, 0, "row_scales")
 
     def __init__(self, x, y, w, bias, *, q, row_scales, scales, filter, limits):
         cdef Depthwise *s = &self.state
-        zero = bytes(4 * y.shape[3])
-        self.memory, self.owners = (x, y, q, row_scales), (w, bias, scales, zero)
-        s.multiply, s.complete = multiply_whole, scale_sums
-        if not set_up(s, q, y, filter, zero, slots.dw_f32_lines):
-            return
-        s.w = <const uint8_t *>memory_of(w, w.nbytes)
-        s.low, s.high = limits
-        s.bias = <const float *>memory_of(bias, bias.nbytes) if bias is not None else NULL
-        s.floats = <const float *>memory_of(x, x.nbytes)
-        s.row_scales = <float *>memory_of(row_scales, row_scales.nbytes)
-        s.column_scales = <const float *>memory_of(scales, scales.nbytes)
-        s.size = x.shape[1] * x.shape[2] * x.shape[3]
-        self.finish_set_up(y, <kernel_fn>depthwise_hybrid, FLUSH)
-
-    cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef DepthwiseHybrid copy = DepthwiseHybrid.__new__(DepthwiseHybrid)
-        cdef const Strided *x = arrays[0]
-        if x == NULL or arrays[3] == NULL or not copy.follow(self, arrays[2], arrays[1], sizes[0]):
-            return None
-        copy.state.floats, copy.state.row_scales = <const float *>x.at, <float *>arrays[3].at
-        copy.state.size = x.shape[1] * x.shape[2] * x.shape[3]
-        return copy
+        s.complete = scale_sums
+        if self.start(q, y, w, bytes(4 * y.shape[3]), filter, multiply_whole, slots.dw_f32_lines,
+                      <kernel_fn>depthwise_hybrid, FLUSH):
+            self.memory = x, y, q, row_scales
+            self.owners.append(scales)
+            self.set_finish(bias, limits)
+            s.floats = <const float *>memory_of(x, x.nbytes)
+            s.row_scales = <float *>memory_of(row_scales, row_scales.nbytes)
+            s.column_scales = <const float *>memory_of(scales, scales.nbytes)
 
 
 cdef int depthwise_hybrid(DepthwiseKernel self, pl_pool *pool) noexcept nogil:

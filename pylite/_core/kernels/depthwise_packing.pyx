@@ -4,7 +4,7 @@ import numpy as np
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc
 
-from pylite._core.product.columns cimport PARAMETERS, finish_columns, fit_columns, set_column, set_constant_column
+from pylite._core.product.columns cimport PARAMETERS, Scaling, finish_scaling, scale_column, set_scaling
 from pylite._core.product.tasks cimport MAX_NR, round_up
 from pylite._core.simd cimport (
     PL_MAX_TAPS,
@@ -27,14 +27,10 @@ cdef struct DepthwisePacking:
     pl_packing_task task
     const uint8_t *w            # (taps, channels)
     uint8_t *packed
-    int32_t *parameters         # (PARAMETERS, blocks * nr)
-    const int32_t *bias
-    const int32_t *multipliers
-    const int32_t *shifts
-    ptrdiff_t step              # of multipliers and shifts; 0 if all channels share one
+    Scaling scaling             # of blocks * nr columns
     ptrdiff_t channels, blocks  # blocks of nr channels
-    int fh, fw, x_zero, w_zero, flip, low, high
-    bint wraps, fit             # wraps: blocks go on into the next pixel, see pl_wraps; fit: try float32
+    int fh, fw, x_zero, w_zero, flip
+    bint wraps                  # do blocks go on into the next pixel?  See pl_wraps
 
 
 cdef void pack_depthwise(pl_packing_task *task) noexcept nogil:
@@ -47,8 +43,8 @@ cdef void pack_depthwise(pl_packing_task *task) noexcept nogil:
     cdef int32_t any_weight[MAX_NR]
     cdef int32_t channels[MAX_NR]
     cdef bint words = tile.bytes == 2
-    cdef ptrdiff_t nr = tile.nr, size = p.blocks * nr, b, i, first, channel
-    cdef int64_t zero = p.x_zero + (0 if words else tile.offset), start
+    cdef ptrdiff_t nr = tile.nr, b, i, first, channel
+    cdef int64_t zero = p.x_zero + (0 if words else tile.offset)
     cdef const uint8_t *line
     cdef int8_t value
     for b in range(p.blocks):
@@ -72,19 +68,10 @@ cdef void pack_depthwise(pl_packing_task *task) noexcept nogil:
                     else:
                         p.packed[first + i * tile.kr] = value
         for i in range(nr):
-            channel = channels[i]
-            if channel >= p.channels:
-                continue
-            start = (0 if p.bias == NULL else p.bias[channel]) - zero * (total[i] - p.fh * p.fw * p.w_zero)
-            if any_weight[i] or p.w_zero:
-                set_column(p.parameters, size, b * nr + i, start, p.multipliers[channel * p.step],
-                           p.shifts[channel * p.step])
-            else:
-                set_constant_column(p.parameters, size, b * nr + i, start, p.multipliers[channel * p.step],
-                                    p.shifts[channel * p.step])
-    finish_columns(p.parameters, size)
-    if p.fit:
-        fit_columns(task.slots, p.parameters, size, NULL, p.fh * p.fw, p.low, p.high, NULL, 0)
+            if channels[i] < p.channels:
+                scale_column(&p.scaling, b * nr + i, channels[i], -zero * (total[i] - p.fh * p.fw * p.w_zero),
+                             not (any_weight[i] or p.w_zero))
+    finish_scaling(&p.scaling, task.slots, p.fh * p.fw, NULL, 0)
 
 
 def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filter, ends=None):
@@ -94,40 +81,29 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
     ConvQ8; ends: see packing.pack_q8.
     Returns (weights, parameters), which are ready after finish_packing().
     """
-    cdef int fh = filter[0], fw = filter[1], low = 0, high = 0
+    cdef int fh = filter[0], fw = filter[1]
     cdef int16_t order[4 * PL_MAX_TAPS]
+    cdef Scaling scaling
     if fh * fw > PL_MAX_TAPS:
         raise ValueError(f"a depthwise filter of {fh} x {fw} taps; at most {PL_MAX_TAPS} are supported")
     cdef ptrdiff_t c = w.shape[3], nr = slots.dw8.nr
     cdef ptrdiff_t wraps = pl_wraps(&slots.dw8, c, fh, fw, filter[3], filter[5])
     cdef ptrdiff_t blocks = wraps if wraps else round_up(c, nr) // nr
     cdef ptrdiff_t packed_bytes = pl_tap_order(&slots.dw8, fh, fw, order) * blocks * nr * slots.dw8.bytes
-    cdef ptrdiff_t nbytes = PARAMETERS * blocks * nr * 4
-    flat, packed, rows = np.ascontiguousarray(w), pooled(packed_bytes), pooled(nbytes)
-    parameters = rows.view(np.int32).reshape(PARAMETERS, -1)
-    if ends is not None:
-        low, high = ends
+    flat, packed, rows = np.ascontiguousarray(w), pooled(packed_bytes), pooled(PARAMETERS * blocks * nr * 4)
+    set_scaling(&scaling, rows, bias, multipliers, shifts, ends, c, blocks * nr)
     cdef void *values = memory_of(flat, fh * fw * c)
-    cdef void *start = NULL if bias is None else memory_of(bias, 4 * c)
-    cdef ptrdiff_t one = 1 if len(multipliers) == 1 else c
-    cdef void *m = memory_of(multipliers, 4 * one)
-    cdef void *e = memory_of(shifts, 4 * one)
     cdef void *to = memory_of(packed, packed_bytes)
-    cdef void *columns = memory_of(rows, nbytes)
-    if not fh * fw * c:
-        return packed, parameters
-    cdef DepthwisePacking *p = <DepthwisePacking *>calloc(1, sizeof(DepthwisePacking))
-    if p == NULL:
-        raise MemoryError("no memory to pack weights")
-    p.task.run = pack_depthwise
-    p.w, p.packed = <const uint8_t *>values, <uint8_t *>to
-    p.parameters, p.bias = <int32_t *>columns, <const int32_t *>start
-    p.multipliers, p.shifts, p.step = <const int32_t *>m, <const int32_t *>e, one > 1
-    p.channels, p.blocks, p.wraps = c, blocks, wraps != 0
-    p.fh, p.fw, p.x_zero, p.w_zero, p.flip = fh, fw, x_zero, w_zero, 0x80 if w.dtype == UINT8 else 0
-    p.fit, p.low, p.high = ends is not None, low, high
-    defer_packing(&p.task, 8 * fh * fw * c, (flat, packed, rows, bias, multipliers, shifts))
-    return packed, parameters
+    cdef DepthwisePacking *p
+    if fh * fw * c:
+        p = <DepthwisePacking *>calloc(1, sizeof(DepthwisePacking))
+        if p == NULL:
+            raise MemoryError("no memory to pack weights")
+        p.task.run, p.w, p.packed, p.scaling = pack_depthwise, <const uint8_t *>values, <uint8_t *>to, scaling
+        p.channels, p.blocks, p.wraps = c, blocks, wraps != 0
+        p.fh, p.fw, p.x_zero, p.w_zero, p.flip = fh, fw, x_zero, w_zero, 0x80 if w.dtype == UINT8 else 0
+        defer_packing(&p.task, 8 * fh * fw * c, (flat, packed, rows, bias, multipliers, shifts))
+    return packed, rows.view(np.int32).reshape(PARAMETERS, -1)
 
 
 def pack_depthwise_s16(w):

@@ -6,7 +6,7 @@ from libc.stdlib cimport calloc
 from libc.string cimport memset
 
 from pylite._core.kernels.rounding cimport pl_quantize_multiplier
-from pylite._core.product.columns cimport PARAMETERS, finish_columns, fit_columns, set_column, set_constant_column
+from pylite._core.product.columns cimport PARAMETERS, Scaling, finish_scaling, scale_column, set_scaling
 from pylite._core.product.lines cimport padded_lines
 from pylite._core.product.tasks cimport PIECE, round_up, pl_give_back
 from pylite._core.simd cimport (
@@ -45,21 +45,17 @@ def multipliers(scales):
     return both[0], both[1]
 
 
-cdef struct Packing:            # a deferred task; parameters: NULL to make panels and sums only
+cdef struct Packing:            # a deferred task; scaling.parameters: NULL to make panels and sums only
     pl_packing_task task
     const uint8_t *w            # (groups * columns, depth)
     uint8_t *panels
     int32_t *sums
-    int32_t *parameters         # (PARAMETERS, groups * padded_columns), see columns.pxd
-    const int32_t *bias
-    const int32_t *multipliers
-    const int32_t *shifts
-    ptrdiff_t step              # of multipliers and shifts; 0 if all columns share one
+    Scaling scaling             # of groups * padded_columns columns
     ptrdiff_t groups, columns, depth, padded_columns
     ptrdiff_t products          # number of products in a sum
-    int64_t constant, zero      # a column's accumulator starts at constant - zero * its sum + its bias
-    int flip, w_zero, low, high
-    bint fit, winograd          # fit: try float32; winograd: make panels for winograd_q8
+    int64_t zero                # of the rows, the tile's offset included
+    int flip, w_zero
+    bint winograd               # make panels for winograd_q8
 
 
 cdef void run_packing(pl_packing_task *task) noexcept nogil:
@@ -80,28 +76,20 @@ cdef void run_packing(pl_packing_task *task) noexcept nogil:
                             p.panels + g * group_bytes + j * round_up(p.depth, table.q8.ka), p.sums + g * p.columns + j)
             pl_give_back(w, columns * p.depth)
             j += step
-    if p.parameters != NULL:
+    if p.scaling.parameters != NULL:
         set_parameters(p)
     pl_give_back(p.w, p.groups * p.columns * p.depth)
 
 
 cdef void set_parameters(Packing *p) noexcept nogil:
     """Set the parameters of all columns, after their weights are packed."""
-    cdef const pl_slots *table = p.task.slots
-    cdef ptrdiff_t size = p.groups * p.padded_columns, i, column
-    cdef int64_t start
+    cdef ptrdiff_t i, column
     for i in range(p.groups * p.columns):
-        column, start = i // p.columns * p.padded_columns + i % p.columns, p.constant - p.zero * p.sums[i]
-        if p.bias != NULL:
-            start += p.bias[i]
-        if p.sums[i] or p.w_zero or any_weight(p.w + i * p.depth, p.depth, p.flip):
-            set_column(p.parameters, size, column, start, p.multipliers[i * p.step], p.shifts[i * p.step])
-        else:
-            set_constant_column(p.parameters, size, column, start, p.multipliers[i * p.step], p.shifts[i * p.step])
-    finish_columns(p.parameters, size)
-    if p.fit:
-        fit_columns(table, p.parameters, size, NULL, p.products, p.low, p.high, p.panels if not p.winograd else NULL,
-                    p.groups * p.padded_columns * round_up(p.depth, table.q8.ka))
+        column = i // p.columns * p.padded_columns + i % p.columns
+        scale_column(&p.scaling, column, i, p.products * p.w_zero * p.zero - p.zero * p.sums[i],
+                     not (p.sums[i] or p.w_zero or any_weight(p.w + i * p.depth, p.depth, p.flip)))
+    finish_scaling(&p.scaling, p.task.slots, p.products, p.panels if not p.winograd else NULL,
+                   p.scaling.size * round_up(p.depth, p.task.slots.q8.ka))
 
 
 cdef bint any_weight(const uint8_t *w, ptrdiff_t n, int zero) noexcept nogil:
@@ -229,22 +217,15 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
                 multipliers, shifts = np.tile(multipliers, pixels), np.tile(shifts, pixels)
     else:
         w = arranged(w, layout)
-    cdef Py_ssize_t count = w.shape[0], nbytes = PARAMETERS * round_up(count // groups, slots.q8.nv) * groups * 4
-    rows = pooled(nbytes)
+    cdef Py_ssize_t count = w.shape[0], size = round_up(count // groups, slots.q8.nv) * groups
+    cdef Scaling scaling
+    rows = pooled(PARAMETERS * size * 4)
+    set_scaling(&scaling, rows, bias, multipliers, shifts, ends, count, size)
     owners = [bias, multipliers, shifts, rows]
-    cdef void *to = memory_of(rows, nbytes)
-    cdef void *b = NULL if bias is None else memory_of(bias, 4 * count)
-    cdef Py_ssize_t one = 1 if len(multipliers) == 1 else count
-    cdef void *m = memory_of(multipliers, 4 * one)
-    cdef void *e = memory_of(shifts, 4 * one)
     cdef Packing *p = packing(in_lines(w, groups, dilation), groups, owners, winograd)
     if count:
-        p.parameters, p.bias = <int32_t *>to, <const int32_t *>b
-        p.multipliers, p.shifts, p.step = <const int32_t *>m, <const int32_t *>e, one > 1
+        p.scaling = scaling
     p.zero, p.w_zero, p.products = x_zero + slots.q8.offset, w_zero, w.size // count if count else 0
-    p.constant = p.products * w_zero * p.zero
-    if ends is not None:
-        p.fit, p.low, p.high = True, ends[0], ends[1]
     defer_packing(&p.task, w.size, owners, copied_bytes(owners[4]))
     parameters = rows.view(np.int32).reshape(PARAMETERS, -1)
     return (owners[5], parameters) if pixels == 1 else (owners[5], parameters, pixels)

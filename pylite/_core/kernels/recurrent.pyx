@@ -1,31 +1,28 @@
 """float32 LSTM and RNN layers over a full sequence, with float or integer weights; compiled for speed."""
 import numpy as np
 
-from libc.stdint cimport int8_t, int32_t
+from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memcpy, memset
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, nothing, placed
 from pylite._core.kernels.recurring cimport (
-    LOCAL,
     Activation,
-    Engine,
     Matrix,
-    Operand,
     activate,
     add_product,
-    check_scratch,
     normalize,
-    quantize,
+    quantize_operand,
     set_activation,
     set_matrix,
 )
-from pylite._core.simd cimport parallel_for, pl_pool, slots
+from pylite._core.kernels.sequences cimport GATES, LOCAL, SequenceKernel, check_scratch, kept
+from pylite._core.product.quantized cimport FloatRows
+from pylite._core.run.kernel cimport FLUSH, kernel_fn
+from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 from pylite._core.kernels import conv_float, packing
 
 cdef enum:
     WORK = 1 << 16          # least number of products for a thread
-    GATES = 4               # input, forget, cell, output
 
 STACK_ELEMENTS = LOCAL      # for lowering, which reserves scratch beyond this size
 GATE_NAMES = "input", "forget", "cell", "output"
@@ -50,42 +47,12 @@ cdef struct Gate:
     const float *norm
 
 
-cdef struct Layer:
-    Engine engine
-    Gate gates[GATES]
-    int count, first        # number of gates, 1 for an RNN (the cell gate); first gate in use, 1 without input gate
-    int backward, hybrid
-    Activation activation
-    float cell_clip, projection_clip
-    Matrix projection
-    const float *projection_bias
-    const char *x           # (time, rows, depth); strides in bytes
-    const char *aux
-    char *y
-    ptrdiff_t x_time, x_row, aux_time, aux_row, y_time, y_row
-    ptrdiff_t steps, rows, cells, outputs
-    ptrdiff_t nr, panels    # columns of a panel; panels of a gate
-    Operand operands[4]     # x, aux, h and the input of the projection
-    float *h
-    float *c
-    float *reserved         # scratch in the arena, each NULL if the stack suffices
-    int8_t *reserved_q
-    float *reserved_scales
-    int32_t *reserved_zeros
-    float *scratch          # (gates, steps ahead, rows, cells)
-    float *current          # the current step in scratch
-    ptrdiff_t gate_step     # floats from gate to gate in scratch
-    ptrdiff_t ahead         # most steps whose inputs are multiplied at once, so that weights are read less often,
-    ptrdiff_t steps_now     # and their number in the current call
-
-
-cdef class Recurrent(Kernel):
+cdef class Recurrent(SequenceKernel):
     """An LSTM or RNN layer over a sequence.
 
-    x, aux (or None) and y: (time, rows, depth) float32; any strides, but contiguous rows.
-    h (rows * outputs,), c (rows * cells,; None for an RNN): the state, read and written.
-    Scratch, each None if LOCAL elements suffice: scratch, (gates, rows, cells) float32; with integer weights q, int8
-    for the rows of x, aux, outputs and the input of the projection, and row_scales and row_zeros, (4 * rows,).
+    x, aux, y, h, c: as in SequenceKernel, float32.
+    Scratch: scratch, (gates, rows, cells) float32; with integer weights q, int8 for the rows of x, aux, outputs and the
+    input of the projection, and row_scales and row_zeros, (4 * rows,).
     sizes: (cells, outputs); activation: "TANH", "SIGN_BIT" or (low, high); cell_clip, projection_clip: 0 for none;
     projection, projection_bias: weights from pack() and float32 (outputs,), or None.
     gates: the operands of each gate as {gate}_{operand}, GATE_NAMES by GATE_OPERANDS; a gate lacks those left out.  An
@@ -93,129 +60,97 @@ cdef class Recurrent(Kernel):
     norm (layer normalization): float32 (cells,).
     """
     ARRAYS = (0, 1, 2, 3, 4, "scratch", "q", "row_scales", "row_zeros")
-    cdef list owners        # of weights,
-    cdef object states      # and of h and c, if they are not in the arena
-    cdef Layer state
+    cdef Gate gates[GATES]
+    cdef Matrix projection
+    cdef const float *projection_bias
+    cdef int count, first       # number of gates, 1 for an RNN (the cell gate); first gate in use, 1 without input gate
+    cdef bint backward, hybrid
+    cdef Activation activation
+    cdef float cell_clip, projection_clip
+    cdef ptrdiff_t nr, panels   # columns of a panel; panels of a gate
+    cdef FloatRows operands[4]  # x, aux, h and the input of the projection
+    cdef float *h
+    cdef float *c
+    cdef float *scratch         # (gates, steps ahead, rows, cells)
+    cdef float *current         # the current step in scratch
+    cdef ptrdiff_t gate_step    # floats from gate to gate in scratch
+    cdef ptrdiff_t ahead        # most steps whose inputs are multiplied at once, so that weights are read less often,
+    cdef ptrdiff_t steps_now    # and their number in the current call
 
-    def __init__(self, const float[:, :, :] x, const float[:, :, :] aux, float[:, :, :] y, float[::1] h,
-                 float[::1] c, *, float[::1] scratch, int8_t[::1] q, float[::1] row_scales, int32_t[::1] row_zeros,
-                 sizes, bint backward, int asymmetric, activation, float cell_clip, float projection_clip,
-                 projection, projection_bias, **gates):
-        cdef Layer *s = &self.state
-        cdef Engine *e = &s.engine
+    def __init__(self, x, aux, y, h, c, *, scratch, q, row_scales, row_zeros, sizes, bint backward, int asymmetric,
+                 activation, float cell_clip, float projection_clip, projection, projection_bias, **gates):
         cdef Gate *g
         cdef int i
         cdef ptrdiff_t at = 0
-        self.memory, self.states, self.owners = (x, aux, y, scratch, q, row_scales, row_zeros), (h, c), []
-        s.cells, s.outputs = sizes
-        s.steps, s.rows = y.shape[0], y.shape[1]
-        if 0 in y.shape[:3] or s.cells == 0 or s.outputs == 0:
+        if not self.start((x, aux, y, h, c, scratch, q, row_scales, row_zeros), sizes, 4):
             return
-        e.slots = slots
-        s.backward, e.asymmetric, s.cell_clip, s.projection_clip = backward, asymmetric, cell_clip, projection_clip
-        set_activation(&s.activation, activation)
-        s.x, s.x_time, s.x_row = <const char *>&x[0, 0, 0] if x.shape[2] else NULL, x.strides[0], x.strides[1]
-        if aux is not None and aux.shape[2]:
-            s.aux, s.aux_time, s.aux_row = <const char *>&aux[0, 0, 0], aux.strides[0], aux.strides[1]
-        s.y, s.y_time, s.y_row = <char *>&y[0, 0, 0], y.strides[0], y.strides[1]
-        s.h, s.c = &h[0], &c[0] if c is not None else NULL
-        s.count = GATES if c is not None else 1
-        for i, name in enumerate(GATE_NAMES if s.count > 1 else ("cell",)):
-            g = &s.gates[i]
+        self.backward, self.cell_clip, self.projection_clip = backward, cell_clip, projection_clip
+        set_activation(&self.activation, activation)
+        self.count = GATES if c is not None else 1
+        for i, name in enumerate(GATE_NAMES if self.count > 1 else ("cell",)):
+            g = &self.gates[i]
             w, a, r, peephole, bias, norm = [gates.get(f"{name}_{operand}") for operand in GATE_OPERANDS]
-            if i == 0 and w is None and s.count > 1:
-                s.first = 1
-            self.owners += set_matrix(&g.input, w, s.cells, x.shape[2])
-            self.owners += set_matrix(&g.aux, a, s.cells, aux.shape[2] if aux is not None else 0)
-            self.owners += set_matrix(&g.recurrent, r, s.cells, s.outputs)
-            g.peephole, g.bias, g.norm = self.floats(peephole), self.floats(bias), self.floats(norm)
-        self.owners += set_matrix(&s.projection, projection, s.outputs, s.cells)
-        s.projection_bias = self.floats(projection_bias)
-        s.hybrid = s.gates[s.count - 1].input.sums != NULL or s.gates[s.count - 1].recurrent.sums != NULL
-        s.nr = e.slots.q8.nr if s.hybrid else e.slots.f32.nr
-        s.panels = (s.cells + s.nr - 1) // s.nr
-        depths = (x.shape[2], 0 if aux is None else aux.shape[2], s.outputs,
-                  s.cells if s.projection.panels != NULL else 0)
+            if i == 0 and w is None and self.count > 1:
+                self.first = 1
+            self.owners += set_matrix(&g.input, w, self.cells, self.depth)
+            self.owners += set_matrix(&g.aux, a, self.cells, self.aux_depth)
+            self.owners += set_matrix(&g.recurrent, r, self.cells, self.outputs)
+            g.peephole, g.bias = <const float *>kept(self.owners, peephole), <const float *>kept(self.owners, bias)
+            g.norm = <const float *>kept(self.owners, norm)
+        self.owners += set_matrix(&self.projection, projection, self.outputs, self.cells)
+        self.projection_bias = <const float *>kept(self.owners, projection_bias)
+        g = &self.gates[self.count - 1]
+        self.hybrid = g.input.sums != NULL or g.recurrent.sums != NULL
+        self.nr = slots.q8.nr if self.hybrid else slots.f32.nr
+        self.panels = (self.cells + self.nr - 1) // self.nr
+        depths = self.depth, self.aux_depth, self.outputs, self.cells if self.projection.panels != NULL else 0
         for i in range(4):
-            s.operands[i].depth = depths[i]
-            at += s.rows * s.operands[i].depth if s.hybrid else 0
-        check_scratch(scratch, s.count * s.rows * s.cells)
+            self.operands[i].depth, self.operands[i].asymmetric = depths[i], asymmetric
+            at += self.rows * self.operands[i].depth if self.hybrid else 0
+        check_scratch(scratch, self.count * self.rows * self.cells)
         check_scratch(q, at)
-        check_scratch(row_scales, 4 * s.rows if s.hybrid else 0)
-        s.reserved = &scratch[0] if scratch is not None else NULL
-        s.reserved_q = &q[0] if q is not None else NULL
-        if row_scales is not None:
-            s.reserved_scales, s.reserved_zeros = &row_scales[0], &row_zeros[0]
+        check_scratch(row_scales, 4 * self.rows if self.hybrid else 0)
+        check_scratch(row_zeros, 4 * self.rows if self.hybrid else 0)
         self.fn, self.subnormals = <kernel_fn>recurrent, FLUSH
 
-    cdef const float *floats(self, numbers):
-        """The first element of an optional array, which self keeps alive."""
-        cdef const float[::1] array
-        if numbers is None:
-            return NULL
-        array = numbers
-        self.owners.append(array)
-        return &array[0]
-
-    cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef const Layer *original = &self.state
-        cdef const Strided *x = arrays[0]
-        cdef const Strided *aux = arrays[1]
-        cdef const Strided *y = arrays[2]
-        cdef Recurrent copy
-        cdef Layer *s
-        if (x == NULL or y == NULL or self.fn == <kernel_fn>nothing or x.nbytes == 0 or y.nbytes == 0
-                or x.shape[2] != original.operands[0].depth or (aux == NULL) != (original.aux == NULL)
-                or (aux != NULL and (aux.nbytes == 0 or aux.shape[2] != original.operands[1].depth))
-                or y.shape[1] != original.rows):      # another number of rows may need more scratch
-            return None
-        copy = Recurrent.__new__(Recurrent)
-        s = &copy.state
-        memcpy(s, original, sizeof(Layer))
-        copy.owners = self.owners
-        copy.fn, copy.subnormals = self.fn, self.subnormals
-        s.steps = y.shape[0]
-        s.x, s.x_time, s.x_row = x.at, x.strides[0], x.strides[1]
-        if aux != NULL:
-            s.aux, s.aux_time, s.aux_row = aux.at, aux.strides[0], aux.strides[1]
-        s.y, s.y_time, s.y_row = y.at, y.strides[0], y.strides[1]
-        if arrays[3] == NULL or (arrays[4] == NULL and s.c != NULL):
-            copy.states = self.states
-        s.h = <float *>placed(arrays[3], s.h)
-        s.c = <float *>placed(arrays[4], s.c)
-        s.reserved, s.reserved_q = <float *>placed(arrays[5], s.reserved), <int8_t *>placed(arrays[6], s.reserved_q)
-        s.reserved_scales = <float *>placed(arrays[7], s.reserved_scales)
-        s.reserved_zeros = <int32_t *>placed(arrays[8], s.reserved_zeros)
+    cdef SequenceKernel twin(self):
+        cdef Recurrent copy = Recurrent.__new__(Recurrent)
+        memcpy(copy.gates, self.gates, sizeof(self.gates))
+        memcpy(copy.operands, self.operands, sizeof(self.operands))
+        copy.projection, copy.projection_bias, copy.activation = self.projection, self.projection_bias, self.activation
+        copy.count, copy.first, copy.backward, copy.hybrid = self.count, self.first, self.backward, self.hybrid
+        copy.cell_clip, copy.projection_clip = self.cell_clip, self.projection_clip
+        copy.nr, copy.panels = self.nr, self.panels
         return copy
 
 
-cdef int recurrent(Recurrent self, pl_pool *pool) noexcept nogil:
+cdef int recurrent(Recurrent s, pl_pool *pool) noexcept nogil:
     cdef float gates[LOCAL]
-    cdef int8_t q[LOCAL]
+    cdef uint8_t q[LOCAL]
     cdef float scales[LOCAL]
     cdef int32_t zeros[LOCAL]
-    cdef Layer *s = &self.state
-    s.scratch = s.reserved if s.reserved != NULL else gates
+    s.h, s.c = <float *>s.state, <float *>s.cell_state
+    s.scratch = <float *>s.reserved[0] if s.reserved[0] != NULL else gates
     s.ahead = steps_ahead(s)
     if s.hybrid:
-        divide_scratch(s, s.reserved_q if s.reserved_q != NULL else q,
-                       s.reserved_scales if s.reserved_scales != NULL else scales,
-                       s.reserved_zeros if s.reserved_scales != NULL else zeros)
+        divide_scratch(s, <uint8_t *>s.reserved[1] if s.reserved[1] != NULL else q,
+                       <float *>s.reserved[2] if s.reserved[2] != NULL else scales,
+                       <int32_t *>s.reserved[3] if s.reserved[3] != NULL else zeros)
     return run_steps(s, pool)
 
 
-cdef ptrdiff_t steps_ahead(const Layer *s) noexcept nogil:
+cdef ptrdiff_t steps_ahead(Recurrent s) noexcept nogil:
     """The most steps whose inputs are multiplied at once, so that weights are read less often."""
     cdef ptrdiff_t most = LOCAL // (s.count * s.cells), inputs = s.operands[0].depth + s.operands[1].depth
-    if s.rows > 1 or s.reserved_q != NULL:      # rows suffice, or there is no room for more
+    if s.rows > 1 or s.reserved[1] != NULL:      # rows suffice, or there is no room for more
         return 1
-    most = min(most, <ptrdiff_t>(s.engine.slots.q8.mr if s.hybrid else s.engine.slots.f32.mr))
+    most = min(most, <ptrdiff_t>(slots.q8.mr if s.hybrid else slots.f32.mr))
     if s.hybrid and inputs:
         most = min(most, (LOCAL - s.operands[2].depth - s.operands[3].depth) // inputs)
     return max(<ptrdiff_t>1, most)
 
 
-cdef void divide_scratch(Layer *s, int8_t *q, float *scales, int32_t *zeros) noexcept nogil:
+cdef void divide_scratch(Recurrent s, uint8_t *q, float *scales, int32_t *zeros) noexcept nogil:
     """Divide the scratch for quantized rows among the operands."""
     cdef ptrdiff_t rows
     cdef int i
@@ -225,7 +160,7 @@ cdef void divide_scratch(Layer *s, int8_t *q, float *scales, int32_t *zeros) noe
         q, scales, zeros = q + rows * s.operands[i].depth, scales + rows, zeros + rows
 
 
-cdef int run_steps(Layer *s, pl_pool *pool) noexcept nogil:
+cdef int run_steps(Recurrent s, pl_pool *pool) noexcept nogil:
     """Run all time steps, writing each output to y."""
     cdef ptrdiff_t step, t, r, depth = s.operands[0].depth + s.operands[1].depth + s.outputs
     cdef ptrdiff_t grain = 1 + WORK // (s.rows * s.nr * depth)
@@ -245,13 +180,13 @@ cdef int run_steps(Layer *s, pl_pool *pool) noexcept nogil:
                     s.operands[0].step, s.operands[1].step = -s.x_time // 4, -s.aux_time // 4
             s.steps_now = min(s.ahead, s.steps - step)
             for r in range(2):
-                quantize(&s.engine, &s.operands[r], s.rows * s.steps_now)
+                quantize_operand(&s.operands[r], s.rows * s.steps_now)
             if s.ahead > 1:
-                parallel_for(pool, (s.count - s.first) * s.panels, grain, input_panels, s)
-        quantize(&s.engine, &s.operands[2], s.rows)
-        parallel_for(pool, (s.count - s.first) * s.panels, grain, step_panels, s)
+                parallel_for(pool, (s.count - s.first) * s.panels, grain, <pl_range_fn>input_panels, <void *>s)
+        quantize_operand(&s.operands[2], s.rows)
+        parallel_for(pool, (s.count - s.first) * s.panels, grain, <pl_range_fn>step_panels, <void *>s)
         if s.c == NULL:
-            activate(s.engine.slots, &s.activation, s.rows * s.cells, s.current, s.h)
+            activate(&s.activation, s.rows * s.cells, s.current, s.h)
         else:
             lstm_cells(s)
             lstm_output(s)
@@ -260,16 +195,15 @@ cdef int run_steps(Layer *s, pl_pool *pool) noexcept nogil:
     return 0
 
 
-cdef void input_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void input_panels(Recurrent s, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Set the gates of s.steps_now steps to bias and products of the inputs: panels begin to end - 1."""
-    cdef Layer *s = <Layer *>ctx
     cdef ptrdiff_t i, which
     for i in range(begin, end):
         which = s.first + i // s.panels
         set_inputs(s, &s.gates[which], i % s.panels * s.nr, s.scratch + which * s.gate_step, s.steps_now)
 
 
-cdef void set_inputs(Layer *s, const Gate *g, ptrdiff_t j, float *y, ptrdiff_t rows) noexcept nogil:
+cdef void set_inputs(Recurrent s, const Gate *g, ptrdiff_t j, float *y, ptrdiff_t rows) noexcept nogil:
     """Set a panel of a gate, from column j on, to bias and products of the inputs."""
     cdef ptrdiff_t r, n = min(s.nr, s.cells - j)
     for r in range(rows):
@@ -277,13 +211,12 @@ cdef void set_inputs(Layer *s, const Gate *g, ptrdiff_t j, float *y, ptrdiff_t r
             memset(y + r * s.cells + j, 0, n * sizeof(float))
         else:
             memcpy(y + r * s.cells + j, g.bias + j, n * sizeof(float))
-    add_product(&s.engine, &g.input, &s.operands[0], rows, j, s.nr, y, s.cells)
-    add_product(&s.engine, &g.aux, &s.operands[1], rows, j, s.nr, y, s.cells)
+    add_product(&g.input, &s.operands[0], rows, j, s.nr, y, s.cells)
+    add_product(&g.aux, &s.operands[1], rows, j, s.nr, y, s.cells)
 
 
-cdef void step_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void step_panels(Recurrent s, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Complete panels begin to end - 1 of the current step's gates: add the products of the state h."""
-    cdef Layer *s = <Layer *>ctx
     cdef ptrdiff_t i, j, which
     cdef const Gate *g
     cdef float *y
@@ -292,10 +225,10 @@ cdef void step_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
         g, y = &s.gates[which], s.current + which * s.gate_step
         if s.ahead == 1:
             set_inputs(s, g, j, y, s.rows)
-        add_product(&s.engine, &g.recurrent, &s.operands[2], s.rows, j, s.nr, y, s.cells)
+        add_product(&g.recurrent, &s.operands[2], s.rows, j, s.nr, y, s.cells)
 
 
-cdef void activate_gate(const Layer *s, int which, ptrdiff_t row, const float *cell, float *x) noexcept nogil:
+cdef void activate_gate(Recurrent s, int which, ptrdiff_t row, const float *cell, float *x) noexcept nogil:
     """Apply peephole, normalization and activation to x, a row of a gate; cell: its cells' state."""
     cdef const Gate *g = &s.gates[which]
     cdef ptrdiff_t j
@@ -305,12 +238,12 @@ cdef void activate_gate(const Layer *s, int which, ptrdiff_t row, const float *c
     if g.norm != NULL:
         normalize(s.cells, g.norm, g.bias, x)
     if which == 2:
-        activate(s.engine.slots, &s.activation, s.cells, x, x)
+        activate(&s.activation, s.cells, x, x)
     else:
-        s.engine.slots.logistic_f32(s.cells, x, x, s.activation.bounds)
+        slots.logistic_f32(s.cells, x, x, s.activation.bounds)
 
 
-cdef void lstm_cells(Layer *s) noexcept nogil:
+cdef void lstm_cells(Recurrent s) noexcept nogil:
     """Update the state of the cells.  Their outputs replace the cell gate in the scratch."""
     cdef ptrdiff_t r, j, n = s.cells, gate_step = s.gate_step
     cdef float *i
@@ -335,7 +268,7 @@ cdef void lstm_cells(Layer *s) noexcept nogil:
         if s.cell_clip > 0:
             clip(n, s.cell_clip, c)
         activate_gate(s, 3, r, c, o)
-        activate(s.engine.slots, &s.activation, n, c, g)
+        activate(&s.activation, n, c, g)
         for j in range(n):
             g[j] *= o[j]
 
@@ -346,7 +279,7 @@ cdef void clip(ptrdiff_t n, float most, float *x) noexcept nogil:
         x[j] = max(min(x[j], most), -most)
 
 
-cdef void lstm_output(Layer *s) noexcept nogil:
+cdef void lstm_output(Recurrent s) noexcept nogil:
     """Set h to the outputs of the cells, or to their projection."""
     cdef float *hidden = s.current + 2 * s.gate_step
     cdef ptrdiff_t r, j = 0
@@ -354,14 +287,14 @@ cdef void lstm_output(Layer *s) noexcept nogil:
         memcpy(s.h, hidden, s.rows * s.cells * sizeof(float))
         return
     s.operands[3].x, s.operands[3].step = hidden, s.cells
-    quantize(&s.engine, &s.operands[3], s.rows)
+    quantize_operand(&s.operands[3], s.rows)
     for r in range(s.rows):
         if s.projection_bias != NULL:
             memcpy(s.h + r * s.outputs, s.projection_bias, s.outputs * sizeof(float))
         else:
             memset(s.h + r * s.outputs, 0, s.outputs * sizeof(float))
     while j < s.outputs:
-        add_product(&s.engine, &s.projection, &s.operands[3], s.rows, j, s.nr, s.h, s.outputs)
+        add_product(&s.projection, &s.operands[3], s.rows, j, s.nr, s.h, s.outputs)
         j += s.nr
     if s.projection_clip > 0:
         clip(s.rows * s.outputs, s.projection_clip, s.h)

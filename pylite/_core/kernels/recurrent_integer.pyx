@@ -3,7 +3,6 @@ from libc.math cimport sqrtf
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t
 from libc.string cimport memcpy, memset
 
-from pylite._core.run.kernel cimport Kernel, Strided, kernel_fn, nothing, placed
 from pylite._core.kernels.rounding cimport (
     pl_clamp32,
     pl_logistic_q12,
@@ -15,14 +14,14 @@ from pylite._core.kernels.rounding cimport (
     pl_sat16,
     pl_tanh_scaled,
 )
-from pylite._core.kernels.recurring cimport LOCAL, check_scratch
 from pylite._core.kernels.recurring_integer cimport Matrix, max_columns, multiply, set_matrix
+from pylite._core.kernels.sequences cimport GATES, LOCAL, SequenceKernel, check_scratch, kept
 from pylite._core.product.tasks cimport MAX_MR, MAX_NR
-from pylite._core.simd cimport parallel_for, pl_pool, pl_slots, slots
+from pylite._core.run.kernel cimport kernel_fn
+from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_slots, slots
 
 cdef enum:
     WORK = 1 << 17          # least number of products for a thread
-    GATES = 4               # input, forget, cell, output
 
 GATE_OPERANDS = "x", "bias", "h", "peephole", "norm", "norm_bias", "multipliers"
 
@@ -44,146 +43,97 @@ cdef struct Gate:
     int peephole_e, norm_e
 
 
-cdef struct Layer:
-    const pl_slots *slots
-    Gate gates[GATES]
-    Matrix projection
-    const char *inputs      # (time, rows, depth); strides in bytes
-    const char *x           # the current step of inputs
-    char *y
-    ptrdiff_t x_time, x_row, y_time, y_row, depth
-    ptrdiff_t steps, rows, cells, outputs
-    ptrdiff_t pieces        # that the columns of a gate are divided into
-    int first               # first gate in use: 1 without an input gate
-    int flat_peepholes      # as in the reference: rows of the gate and of c are `outputs` apart, not `cells`
-    int gates8              # are gates 8-bit?
-    const int32_t *projection_bias      # with gates8; else part of `projection`
-    int cell_log2, cell_clip, projection_clip
-    int32_t hidden_m, hidden_zero, h_zero
-    int hidden_e
-    int8_t *h
-    int16_t *c
-    int16_t *scratch        # (gates, rows, cells)
-    int8_t *hidden          # (rows, cells), input of the projection; with gates8 all high bytes, then all low bytes
-    int16_t *reserved       # scratch and hidden in the arena, each NULL if the stack suffices
-    int8_t *reserved_hidden
-
-
-cdef class Lstm(Kernel):
+cdef class Lstm(SequenceKernel):
     """An LSTM layer over a sequence: int8 inputs and outputs, int16 cells, 16-bit or 8-bit gates.
 
-    x, y: (time, rows, depth) int8; any strides, but contiguous rows.
-    h (rows * outputs,) int8 and c (rows * cells,) int16: the state, read and written.
-    Scratch, each None if LOCAL elements suffice: scratch, (4 * rows * cells,) int16; hidden, for a projection, (rows *
-    cells,) int8, or twice as much with 8-bit gates.
+    x, y, h, c: as in SequenceKernel, int8, and int16 for c.
+    Scratch: scratch, (4 * rows * cells,) int16; hidden, for a projection, (rows * cells,) int8, or twice as much with
+    8-bit gates.
     sizes: (cells, outputs); zeros: zero points of (x, h, hidden); hidden_multiplier: (m, e); cell_log2: log2 of the
-    scale of c; clips: (cell, projection), 0 for none; flat: Layer.flat_peepholes; narrow: None, or for 8-bit gates the
+    scale of c; clips: (cell, projection), 0 for none; flat: Lstm.flat_peepholes; narrow: None, or for 8-bit gates the
     `parameters` of set_intermediate for each gate.
     projection, projection_bias, projection_multiplier: weights from packing.pack_weights, int32 and (m, e), or None.
     gates: the operands of each gate (input, forget, cell, output) as {gate}_{operand}; a gate lacks those left out.
     x, h: weights for these inputs from packing.pack_weights; bias: int32; peephole, norm: int16; norm_bias: int32;
     multipliers: (m, e) of x, of h, of the peephole and of the normalization, and the guard of norm_s16.
     """
-    ARRAYS = (0, 1, 2, 3, "scratch", "hidden")
-    cdef list owners        # of weights,
-    cdef object states      # and of h and c, if they are not in the arena
-    cdef Layer state
+    ARRAYS = (0, None, 1, 2, 3, "scratch", "hidden")
+    cdef const pl_slots *slots
+    cdef Gate gates[GATES]
+    cdef Matrix projection
+    cdef const char *step_x     # the current step of x
+    cdef ptrdiff_t pieces       # that the columns of a gate are divided into
+    cdef int first              # first gate in use: 1 without an input gate
+    cdef int flat_peepholes     # as in the reference: rows of the gate and of c are `outputs` apart, not `cells`
+    cdef int gates8             # are gates 8-bit?
+    cdef const int32_t *projection_bias     # with gates8; else part of `projection`
+    cdef int cell_log2, cell_clip, projection_clip
+    cdef int32_t hidden_m, hidden_zero, h_zero
+    cdef int hidden_e
+    cdef int8_t *h
+    cdef int16_t *c
+    cdef int16_t *scratch       # (gates, rows, cells)
+    cdef int8_t *hidden         # (rows, cells), input of the projection; with gates8 all high bytes, then all low bytes
 
-    def __init__(self, const int8_t[:, :, :] x, int8_t[:, :, :] y, int8_t[::1] h, int16_t[::1] c, *,
-                 int16_t[::1] scratch, int8_t[::1] hidden, sizes, zeros, hidden_multiplier, int cell_log2, clips,
-                 bint flat, narrow=None, projection=None, projection_bias=None, projection_multiplier=(0, 0), **gates):
-        cdef Layer *s = &self.state
+    def __init__(self, x, y, h, c, *, scratch, hidden, sizes, zeros, hidden_multiplier, int cell_log2, clips, bint flat,
+                 narrow=None, projection=None, projection_bias=None, projection_multiplier=(0, 0), **gates):
         cdef Gate *g
         cdef int i, x_zero
-        cdef const int16_t[::1] words
-        cdef const int32_t[::1] longs
-        self.memory, self.states, self.owners = (x, y, scratch, hidden), (h, c), []
-        s.cells, s.outputs = sizes
-        s.steps, s.rows = y.shape[0], y.shape[1]
-        if 0 in y.shape[:3] or s.cells == 0:
+        if not self.start((x, None, y, h, c, scratch, hidden), sizes, 1):
             return
-        s.slots = slots
-        s.pieces = (s.cells + max_columns(slots) - 1) // max_columns(slots)
-        x_zero, s.h_zero, s.hidden_zero = zeros
-        s.hidden_m, s.hidden_e = hidden_multiplier
-        s.cell_log2, s.flat_peepholes = cell_log2, flat
-        s.cell_clip, s.projection_clip = clips
-        s.inputs, s.depth = <const char *>&x[0, 0, 0] if x.shape[2] else NULL, x.shape[2]
-        s.x_time, s.x_row = x.strides[0], x.strides[1]
-        s.y, s.y_time, s.y_row = <char *>&y[0, 0, 0], y.strides[0], y.strides[1]
-        s.h, s.c = &h[0], &c[0]
+        self.slots = slots
+        self.pieces = (self.cells + max_columns(slots) - 1) // max_columns(slots)
+        x_zero, self.h_zero, self.hidden_zero = zeros
+        self.hidden_m, self.hidden_e = hidden_multiplier
+        self.cell_log2, self.flat_peepholes = cell_log2, flat
+        self.cell_clip, self.projection_clip = clips
         for i, name in enumerate(("input", "forget", "cell", "output")):
-            g = &s.gates[i]
+            g = &self.gates[i]
             w, bias, r, peephole, norm, norm_bias, multipliers = [gates.get(f"{name}_{o}") for o in GATE_OPERANDS]
             if w is None:
-                s.first = 1
+                self.first = 1
                 continue
-            self.owners += set_matrix(&g.input, w, bias, s.cells, x.shape[2], x_zero, multipliers[0])
-            self.owners += set_matrix(&g.recurrent, r, None, s.cells, s.outputs, s.h_zero, multipliers[1])
+            self.owners += set_matrix(&g.input, w, bias, self.cells, self.depth, x_zero, multipliers[0])
+            self.owners += set_matrix(&g.recurrent, r, None, self.cells, self.outputs, self.h_zero, multipliers[1])
             g.peephole_m, g.peephole_e = multipliers[2]
             g.norm_m, g.norm_e = multipliers[3]
             g.guard = multipliers[4]
             if narrow is not None:
                 set_intermediate(g, narrow[i])
-            if peephole is not None:
-                words = peephole
-                g.peephole = &words[0]
-                self.owners.append(words)
-            if norm is not None:
-                words, longs = norm, norm_bias
-                g.norm, g.norm_bias = &words[0], &longs[0]
-                self.owners += [words, longs]
+            g.peephole, g.norm = <const int16_t *>kept(self.owners, peephole), <const int16_t *>kept(self.owners, norm)
+            g.norm_bias = <const int32_t *>kept(self.owners, norm_bias)
         if narrow is not None:
-            s.gates8 = 1
-            if projection_bias is not None:
-                longs = projection_bias
-                s.projection_bias = &longs[0]
-                self.owners.append(longs)
-                projection_bias = None
+            self.gates8, self.projection_bias = 1, <const int32_t *>kept(self.owners, projection_bias)
+            projection_bias = None
         # `hidden` has its zero point subtracted, which the bias adds again.
-        self.owners += set_matrix(&s.projection, projection, projection_bias, s.outputs, s.cells, -s.hidden_zero,
-                                  projection_multiplier)
-        check_scratch(scratch, 4 * s.rows * s.cells)
-        check_scratch(hidden, s.rows * s.cells << s.gates8 if s.projection.panels != NULL else 0)
-        s.reserved = &scratch[0] if scratch is not None else NULL
-        s.reserved_hidden = &hidden[0] if hidden is not None else NULL
+        self.owners += set_matrix(&self.projection, projection, projection_bias, self.outputs, self.cells,
+                                  -self.hidden_zero, projection_multiplier)
+        check_scratch(scratch, 4 * self.rows * self.cells)
+        check_scratch(hidden, self.rows * self.cells << self.gates8 if self.projection.panels != NULL else 0)
         self.fn = <kernel_fn>lstm
 
-    cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef const Layer *original = &self.state
-        cdef const Strided *x = arrays[0]
-        cdef const Strided *y = arrays[1]
-        cdef Lstm copy
-        cdef Layer *s
-        if (x == NULL or y == NULL or self.fn == <kernel_fn>nothing or x.nbytes == 0 or y.nbytes == 0
-                or x.shape[2] != original.depth or y.shape[1] != original.rows
-                or (arrays[4] == NULL) != (original.reserved == NULL)
-                or (arrays[5] == NULL) != (original.reserved_hidden == NULL)):
-            return None
-        copy = Lstm.__new__(Lstm)
-        copy.owners, copy.state, copy.fn = self.owners, self.state, self.fn
-        s = &copy.state
-        s.steps, s.inputs, s.x_time, s.x_row = y.shape[0], x.at, x.strides[0], x.strides[1]
-        s.y, s.y_time, s.y_row = y.at, y.strides[0], y.strides[1]
-        if arrays[2] == NULL or arrays[3] == NULL:
-            copy.states = self.states
-        s.h, s.c = <int8_t *>placed(arrays[2], s.h), <int16_t *>placed(arrays[3], s.c)
-        s.reserved = <int16_t *>placed(arrays[4], s.reserved)
-        s.reserved_hidden = <int8_t *>placed(arrays[5], s.reserved_hidden)
+    cdef SequenceKernel twin(self):
+        cdef Lstm copy = Lstm.__new__(Lstm)
+        memcpy(copy.gates, self.gates, sizeof(self.gates))
+        copy.slots, copy.projection, copy.projection_bias = self.slots, self.projection, self.projection_bias
+        copy.pieces, copy.first, copy.flat_peepholes = self.pieces, self.first, self.flat_peepholes
+        copy.gates8, copy.cell_log2, copy.cell_clip = self.gates8, self.cell_log2, self.cell_clip
+        copy.projection_clip, copy.h_zero = self.projection_clip, self.h_zero
+        copy.hidden_m, copy.hidden_e, copy.hidden_zero = self.hidden_m, self.hidden_e, self.hidden_zero
         return copy
 
 
-cdef int lstm(Lstm self, pl_pool *pool) noexcept nogil:
+cdef int lstm(Lstm s, pl_pool *pool) noexcept nogil:
     cdef int16_t scratch[LOCAL]
     cdef int8_t hidden[LOCAL]
-    cdef Layer *s = &self.state
     cdef ptrdiff_t t, r
     cdef ptrdiff_t grain = 1 + WORK // (s.rows * max_columns(s.slots) * (s.gates[1].input.product.depth + s.outputs))
-    s.scratch = s.reserved if s.reserved != NULL else scratch
-    s.hidden = s.reserved_hidden if s.reserved_hidden != NULL else hidden
+    s.h, s.c = <int8_t *>s.state, <int16_t *>s.cell_state
+    s.scratch = <int16_t *>s.reserved[0] if s.reserved[0] != NULL else scratch
+    s.hidden = <int8_t *>s.reserved[1] if s.reserved[1] != NULL else hidden
     for t in range(s.steps):
-        s.x = s.inputs + t * s.x_time if s.depth else NULL
-        parallel_for(pool, (GATES - s.first) * s.pieces, grain, sum_gates, s)
+        s.step_x = s.x + t * s.x_time if s.depth else NULL
+        parallel_for(pool, (GATES - s.first) * s.pieces, grain, <pl_range_fn>sum_gates, <void *>s)
         update_cells(s)
         update_state(s)
         for r in range(s.rows):
@@ -191,9 +141,8 @@ cdef int lstm(Lstm self, pl_pool *pool) noexcept nogil:
     return 0
 
 
-cdef void sum_gates(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void sum_gates(Lstm s, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Set pieces begin to end - 1 of the gates to bias and products of inputs and state."""
-    cdef Layer *s = <Layer *>ctx
     cdef int32_t acc[MAX_MR * MAX_NR]
     cdef ptrdiff_t i, j, which, row
     cdef const Gate *g
@@ -211,7 +160,7 @@ cdef void sum_gates(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
                 sum_gates8(s, g, row, rows, j, n, acc, y)
                 row += rows
                 continue
-            multiply(&g.input, <const int8_t *>s.x + row * s.x_row, s.x_row, rows, j, n, acc, NULL)
+            multiply(&g.input, <const int8_t *>s.step_x + row * s.x_row, s.x_row, rows, j, n, acc, NULL)
             for r in range(rows):
                 memset(y + r * s.cells, 0, n * sizeof(int16_t))
                 s.slots.gate_s16(n, acc + r * MAX_NR, g.input.bias + j, g.input.m, g.input.e, y + r * s.cells)
@@ -222,7 +171,7 @@ cdef void sum_gates(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
             row += rows
 
 
-cdef int16_t *activate_gate(Layer *s, int which) noexcept nogil:
+cdef int16_t *activate_gate(Lstm s, int which) noexcept nogil:
     """Apply peephole, normalization and activation to a gate; returns it."""
     cdef const Gate *g = &s.gates[which]
     cdef int16_t *x = s.scratch + which * s.rows * s.cells
@@ -243,7 +192,7 @@ cdef int16_t *activate_gate(Layer *s, int which) noexcept nogil:
     return x
 
 
-cdef void update_cells(Layer *s) noexcept nogil:
+cdef void update_cells(Lstm s) noexcept nogil:
     """Update the state c from the input, forget and cell gates."""
     cdef int16_t *i = activate_gate(s, 0) if s.first == 0 else NULL
     cdef int16_t *f = activate_gate(s, 1)
@@ -257,7 +206,7 @@ cdef void update_cells(Layer *s) noexcept nogil:
             c[j] = <int16_t>pl_clamp32(c[j], -limit, limit)
 
 
-cdef void update_state(Layer *s) noexcept nogil:
+cdef void update_state(Lstm s) noexcept nogil:
     """Set the state h to the outputs of the cells, or to their projection."""
     cdef int16_t *o = activate_gate(s, 3)
     cdef int16_t *t = s.scratch + 2 * s.rows * s.cells
@@ -276,7 +225,7 @@ cdef void update_state(Layer *s) noexcept nogil:
     project(s)
 
 
-cdef void project(Layer *s) noexcept nogil:
+cdef void project(Lstm s) noexcept nogil:
     """h = the projection of s.hidden."""
     cdef int32_t acc[MAX_MR * MAX_NR]
     cdef int32_t low[MAX_MR * MAX_NR]       # gates8: products of the low bytes
@@ -319,13 +268,13 @@ cdef void set_intermediate(Gate *g, parameters):
     g.norm_scale = scale
 
 
-cdef void sum_gates8(const Layer *s, const Gate *g, ptrdiff_t row, int rows, ptrdiff_t j, int n, int32_t *acc,
+cdef void sum_gates8(Lstm s, const Gate *g, ptrdiff_t row, int rows, ptrdiff_t j, int n, int32_t *acc,
                      int16_t *y) noexcept nogil:
     """sum_gates() for cells j to j + n - 1 of `rows` rows of an 8-bit gate; y: the first one; acc: scratch."""
     cdef int32_t sums[MAX_MR * MAX_NR]
     cdef int r, k
     memset(sums, 0, rows * MAX_NR * sizeof(int32_t))
-    multiply(&g.input, <const int8_t *>s.x + row * s.x_row, s.x_row, rows, j, n, acc, NULL)
+    multiply(&g.input, <const int8_t *>s.step_x + row * s.x_row, s.x_row, rows, j, n, acc, NULL)
     add_intermediate(&g.input, &g.from_input, rows, j, n, acc, sums)
     multiply(&g.recurrent, s.h + row * s.outputs, s.outputs, rows, j, n, acc, NULL)
     add_intermediate(&g.recurrent, &g.from_recurrent, rows, j, n, acc, sums)
@@ -346,7 +295,7 @@ cdef void add_intermediate(const Matrix *w, const Intermediate *m, int rows, ptr
             sums[r] += pl_mbqm32(v - m.zero, m.m, m.e)
 
 
-cdef void activate_gate8(const Layer *s, const Gate *g, int which, int16_t *x) noexcept nogil:
+cdef void activate_gate8(Lstm s, const Gate *g, int which, int16_t *x) noexcept nogil:
     """Apply normalization and activation to an 8-bit gate, in place."""
     cdef ptrdiff_t r
     for r in range(s.rows):
@@ -373,7 +322,7 @@ cdef void normalize(ptrdiff_t n, const Gate *g, int16_t *x) noexcept nogil:
         x[i] = <int16_t>pl_round_away32(max(<float>-32768, min(<float>32767, v))) if v == v else 0
 
 
-cdef void split_outputs(Layer *s, const int16_t *o) noexcept nogil:
+cdef void split_outputs(Lstm s, const int16_t *o) noexcept nogil:
     """Set s.hidden to the 16-bit outputs of the cells: first all high bytes, then all low bytes, as int8."""
     cdef int8_t *low = s.hidden + s.rows * s.cells
     cdef ptrdiff_t i

@@ -1,17 +1,16 @@
 # What float recurrent kernels share: products with weights of any kind, activations, normalization.
 from libc.math cimport INFINITY, sqrtf
-from libc.stdint cimport int8_t, int32_t, uint8_t
+from libc.stdint cimport int32_t, uint8_t
 
-from pylite._core.product.bytes cimport ProductQ8, add_sums, set_sizes
+from pylite._core.product.bytes cimport add_sums, set_sizes
+from pylite._core.product.product cimport Product
+from pylite._core.product.quantized cimport FloatRows, quantize_range
 from pylite._core.product.tasks cimport MAX_MR, MAX_NR
 from pylite._core.simd cimport pl_a_layout, pl_slots, slots
 
 cdef extern from "<math.h>" nogil:
     int signbit(float x)
 
-
-cdef enum:
-    LOCAL = 4096            # elements of each scratch array that fit on the stack
 
 cdef enum ActivationKind:
     CLAMP
@@ -29,47 +28,34 @@ cdef struct Matrix:         # weights (columns, depth)
     const int32_t *sums     # integer weights: sum of each column; float weights: NULL
     const float *scales     # integer weights: of each column
     const float *diagonal   # the diagonal of a square matrix, or NULL
-    ProductQ8 product       # the sizes
+    Product product         # the sizes
 
 
-cdef struct Operand:        # rows that multiply a Matrix
-    const float *x
-    ptrdiff_t step, depth   # floats from row to row; floats of a row
-    int8_t *q               # for integer weights: the quantized rows, contiguous
-    float *scales
-    int32_t *zeros
-
-
-cdef struct Engine:
-    const pl_slots *slots
-    int asymmetric
-
-
-cdef inline void quantize(const Engine *e, Operand *x, ptrdiff_t rows) noexcept nogil:
-    """Quantize the rows of x, if weights are integers (docs/numerics.md, section 4)."""
+cdef inline void quantize_operand(FloatRows *x, ptrdiff_t rows) noexcept nogil:
+    """Quantize the first `rows` rows of x, if weights are integers."""
     if x.q != NULL and x.x != NULL:
-        e.slots.quantize_rows(rows, x.depth, x.x, x.step, e.asymmetric, 0, <uint8_t *>x.q, x.scales, x.zeros)
+        quantize_range(x, 0, rows, 0)
 
 
-cdef inline void add_bytes(const Engine *e, const Matrix *w, const Operand *x, ptrdiff_t row, int rows, ptrdiff_t j,
-                           int n, float *y, ptrdiff_t step) noexcept nogil:
+cdef inline void add_bytes(const Matrix *w, const FloatRows *x, ptrdiff_t row, int rows, ptrdiff_t j, int n, float *y,
+                           ptrdiff_t step) noexcept nogil:
     """add_product() with integer weights, for at most MAX_MR rows from `row` on."""
     cdef int32_t acc[MAX_MR * MAX_NR]
     cdef int r
-    add_sums(&w.product, <const uint8_t *>x.q + row * x.depth, x.depth, 0, 0, rows, <const uint8_t *>w.panels, j, n,
-             acc, NULL)
+    add_sums(&w.product, x.q + row * x.depth, x.depth, 0, 0, rows, <const uint8_t *>w.panels, j, n, acc, NULL)
     for r in range(rows):
-        e.slots.finish_hybrid(n, acc + r * MAX_NR, x.zeros[row + r] + e.slots.q8.offset, w.sums + j, w.scales + j,
-                              x.scales[row + r], 0, y + (row + r) * step + j, -INFINITY, INFINITY,
-                              y + (row + r) * step + j)
+        w.product.slots.finish_hybrid(n, acc + r * MAX_NR, x.zeros[row + r] + w.product.tile.offset, w.sums + j,
+                                      w.scales + j, x.scales[row + r], 0, y + (row + r) * step + j, -INFINITY,
+                                      INFINITY, y + (row + r) * step + j)
 
 
-cdef inline void add_product(const Engine *e, const Matrix *w, const Operand *x, ptrdiff_t rows, ptrdiff_t j,
-                             ptrdiff_t nr, float *y, ptrdiff_t step) noexcept nogil:
+cdef inline void add_product(const Matrix *w, const FloatRows *x, ptrdiff_t rows, ptrdiff_t j, ptrdiff_t nr, float *y,
+                             ptrdiff_t step) noexcept nogil:
     """y[r][j to j + nr - 1] += x[r] times these columns of w; y: rows `step` floats apart."""
     cdef ptrdiff_t r = 0, count, i
     cdef int n = <int>min(nr, w.product.columns - j)
     cdef pl_a_layout shape
+    cdef const pl_slots *table = w.product.slots
     if w.diagonal != NULL:
         for r in range(rows):
             for i in range(j, j + n):
@@ -80,14 +66,14 @@ cdef inline void add_product(const Engine *e, const Matrix *w, const Operand *x,
     if w.sums == NULL:
         shape.lines, shape.depth, shape.step, shape.pitch = 1, w.product.depth, x.step, 0
         while r < rows:
-            count = min(<ptrdiff_t>e.slots.f32.mr, rows - r)
-            e.slots.gemm_f32(<int>count, n, &shape, x.x + r * x.step, <const float *>w.panels + j * w.product.depth,
-                             2 if rows == 1 else 0, 0, NULL, -INFINITY, INFINITY, y + r * step + j, step)
+            count = min(<ptrdiff_t>table.f32.mr, rows - r)
+            table.gemm_f32(<int>count, n, &shape, x.x + r * x.step, <const float *>w.panels + j * w.product.depth,
+                           2 if rows == 1 else 0, 0, NULL, -INFINITY, INFINITY, y + r * step + j, step)
             r += count
         return
     while r < rows:
-        count = min(<ptrdiff_t>e.slots.q8.mr, rows - r)
-        add_bytes(e, w, x, r, <int>count, j, n, y, step)
+        count = min(<ptrdiff_t>table.q8.mr, rows - r)
+        add_bytes(w, x, r, <int>count, j, n, y, step)
         r += count
 
 
@@ -101,13 +87,13 @@ cdef inline int set_activation(Activation *a, activation) except -1:
     return 0
 
 
-cdef inline void activate(const pl_slots *table, const Activation *a, ptrdiff_t n, const float *x,
+cdef inline void activate(const Activation *a, ptrdiff_t n, const float *x,
                           float *y) noexcept nogil:
     cdef ptrdiff_t i
     if a.kind == TANH:
-        table.tanh_f32(n, x, y, a.bounds)
+        slots.tanh_f32(n, x, y, a.bounds)
     elif a.kind == CLAMP:
-        table.clamp_f32(n, x, y, a.bounds)
+        slots.clamp_f32(n, x, y, a.bounds)
     else:
         for i in range(n):
             y[i] = 1 if signbit(x[i]) else 0
@@ -133,7 +119,7 @@ cdef inline list set_matrix(Matrix *m, weights, ptrdiff_t columns, ptrdiff_t dep
     cdef const int32_t[::1] sums
     cdef const float[::1] scales, diagonal
     m.panels, m.sums, m.scales, m.diagonal = NULL, NULL, NULL, NULL
-    set_sizes(&m.product, slots, columns, 1, depth)
+    set_sizes(&m.product, columns, 1, depth)
     if weights is None or columns == 0 or depth == 0:
         return []
     if hasattr(weights, "dtype"):
@@ -147,10 +133,3 @@ cdef inline list set_matrix(Matrix *m, weights, ptrdiff_t columns, ptrdiff_t dep
     sums, scales = weights[1], weights[2]
     m.sums, m.scales = &sums[0], &scales[0]
     return [panels, sums, scales]
-
-
-cdef inline int check_scratch(scratch, Py_ssize_t size) except -1:
-    """Raise ValueError unless `scratch`, or the stack if it is None, has `size` elements."""
-    if (LOCAL if scratch is None else len(scratch)) < size:
-        raise ValueError(f"{size} elements of scratch are needed")
-    return 0

@@ -1,7 +1,8 @@
 # What integer recurrent kernels share: products of 8-bit rows with packed weights.
 from libc.stdint cimport int8_t, int32_t, uint8_t
 
-from pylite._core.product.bytes cimport ProductQ8, add_sums, set_sizes
+from pylite._core.product.bytes cimport add_sums, set_sizes
+from pylite._core.product.product cimport Product
 from pylite._core.product.tasks cimport MAX_NR
 from pylite._core.simd cimport pl_slots, slots
 
@@ -9,7 +10,7 @@ from pylite._core.simd cimport pl_slots, slots
 cdef struct Matrix:         # weights (columns, depth)
     const uint8_t *panels   # NULL: no weights
     const int32_t *bias     # of each column, zero point of the rows included
-    ProductQ8 product       # the sizes
+    Product product         # the sizes
     int32_t m               # multiplier (m, e) of the sums
     int e
 
@@ -31,7 +32,7 @@ cdef inline list set_matrix(Matrix *w, packed, bias, ptrdiff_t columns, ptrdiff_
     start = (total if bias is None else total + bias).astype("int32")
     w.panels = &panels[0] if panels.shape[0] else <const uint8_t *>&start[0]
     w.bias = &start[0]
-    set_sizes(&w.product, slots, columns, 1, depth)
+    set_sizes(&w.product, columns, 1, depth)
     w.product.flip = flip
     w.m, w.e = multiplier
     return [panels, start]

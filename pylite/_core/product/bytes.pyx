@@ -1,8 +1,8 @@
 """Products of 8-bit rows: where rows come from, the loop over tasks, and how sums are finished.
 
-The file is longer than others because all of these share the struct ProductQ8.
+The file is longer than others because all of these belong together.
 """
-from libc.stdint cimport int16_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from pylite._core.product.lines cimport (
@@ -17,6 +17,7 @@ from pylite._core.product.lines cimport (
     padded_lines,
     plan_lines,
 )
+from pylite._core.product.product cimport COLUMNS, HYBRID, LINES, PIECES, SUMS, TAPS, Product
 from pylite._core.product.tasks cimport (
     MAX_MR,
     MAX_NR,
@@ -33,24 +34,36 @@ from pylite._core.product.window cimport (
     POINTERS,
     SHORT,
     Line,
+    Window,
     copy_lines,
     copy_row,
     gather,
     input_span,
     short_lines,
 )
-from pylite._core.simd cimport PL_SLACK, parallel_for, pl_fill, pl_packed_layout
+from pylite._core.simd cimport (
+    PL_SLACK,
+    parallel_for,
+    pl_a_layout,
+    pl_columns,
+    pl_fill,
+    pl_hybrid,
+    pl_packed_layout,
+    pl_pool,
+    pl_tile,
+    slots,
+)
 
 
 # ---- planning ------------------------------------------------------------------------------------------------
-cdef void set_sizes(ProductQ8 *p, const pl_slots *slots, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth):
+cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth):
     """Set the sizes of p, and the layout of packed rows; columns: of all groups."""
     p.slots, p.tile, p.groups, p.columns, p.depth = slots, slots.q8, groups, columns // groups, depth
     p.padded_depth, p.padded_columns = round_up(depth, p.tile.ka), round_up(p.columns, p.tile.nv)
     p.shape = pl_packed_layout(p.padded_depth)
 
 
-cdef void plan_rows(ProductQ8 *p):
+cdef void plan_rows(Product *p):
     """Choose where rows come from, and set up reading them.  Call it after p.window, p.output and set_sizes()."""
     cdef const Window *w = &p.window
     if copy_pixels(p) or read_in_place(p):
@@ -64,7 +77,7 @@ cdef void plan_rows(ProductQ8 *p):
         gather_rows(p)
 
 
-cdef bint copy_pixels(ProductQ8 *p):
+cdef bint copy_pixels(Product *p):
     """Copy the pixels that a 1x1 filter with a stride reads, so that a task has as many rows as without a stride and
     few tiles are not full; else return False.
     """
@@ -79,7 +92,7 @@ cdef bint copy_pixels(ProductQ8 *p):
     return True
 
 
-cdef bint read_in_place(ProductQ8 *p):
+cdef bint read_in_place(Product *p):
     """Read rows from the image, if no window needs padding and micro-kernels take its bytes unchanged; else False."""
     cdef const Window *w = &p.window
     cdef ptrdiff_t line = w.fw * w.length, reach = (w.fh - 1) * w.dilation_h + 1
@@ -99,7 +112,7 @@ cdef bint read_in_place(ProductQ8 *p):
     return True
 
 
-cdef inline const uint8_t *line_in_place(const ProductQ8 *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines,
+cdef inline const uint8_t *line_in_place(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines,
                                          LineBuffer *buffer) noexcept nogil:
     """The row of output pixel `position`, read as read_in_place() planned; sets buffer.ready."""
     cdef const Window *w = &p.window
@@ -108,7 +121,7 @@ cdef inline const uint8_t *line_in_place(const ProductQ8 *p, ptrdiff_t position,
     return w.x + image * w.sn + y * w.stride_h * w.sh + (position - row * w.ow) * w.stride_w * w.sw
 
 
-cdef void gather_rows(ProductQ8 *p):
+cdef void gather_rows(Product *p):
     """Plan to gather the taps of each row, or to read rows in place if they are in the form of an A panel."""
     cdef const Window *w = &p.window
     p.rows = TAPS
@@ -119,7 +132,7 @@ cdef void gather_rows(ProductQ8 *p):
                   and (p.flip ^ p.tile.offset) == 0)
 
 
-cdef void use_single_row(ProductQ8 *p):
+cdef void use_single_row(Product *p):
     """If the product has a single row, of consecutive bytes, let run_product() multiply it without tasks."""
     cdef const uint8_t *src[ROW]
     cdef ptrdiff_t length
@@ -135,7 +148,7 @@ cdef void use_single_row(ProductQ8 *p):
     p.row = src[0]
 
 
-cdef str algorithm_of(const ProductQ8 *p):
+cdef str algorithm_of(const Product *p):
     """Where rows come from, in words for `pylite inspect`."""
     if p.row != NULL:
         return "a single row"
@@ -146,7 +159,7 @@ cdef str algorithm_of(const ProductQ8 *p):
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------
-cdef uint8_t *pack_pixels(const ProductQ8 *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t n,
+cdef uint8_t *pack_pixels(const Product *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t n,
                           uint8_t *to) noexcept nogil:
     """Pack n pixels of x, `step` bytes apart (0: one pixel repeated), in the form of A panels; returns their end."""
     cdef ptrdiff_t c = p.window.length, i, k
@@ -171,7 +184,7 @@ cdef uint8_t *pack_pixels(const ProductQ8 *p, const uint8_t *x, ptrdiff_t step, 
     return to + n * c * p.tile.bytes
 
 
-cdef const uint8_t *pack_lines(const ProductQ8 *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines,
+cdef const uint8_t *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines,
                                uint8_t *a_panel, LineBuffer *buffer) noexcept nogil:
     """The image lines under the windows of `pixels` output pixels from `position` on, packed in a_panel or in place.
 
@@ -225,7 +238,7 @@ cdef const uint8_t *pack_lines(const ProductQ8 *p, ptrdiff_t position, ptrdiff_t
     return a_panel + first * plan.pitch * p.tile.bytes
 
 
-cdef const uint8_t *pack_taps(const ProductQ8 *p, const Task *task, uint8_t *a_panel) noexcept nogil:
+cdef const uint8_t *pack_taps(const Product *p, const Task *task, uint8_t *a_panel) noexcept nogil:
     """The rows of a task, gathered into a_panel or in place."""
     cdef uint8_t copies[MAX_MR * SHORT]
     cdef const uint8_t *src[POINTERS]
@@ -241,7 +254,7 @@ cdef const uint8_t *pack_taps(const ProductQ8 *p, const Task *task, uint8_t *a_p
     return a_panel
 
 
-cdef void add_sums(const ProductQ8 *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t group, ptrdiff_t position, int rows,
+cdef void add_sums(const Product *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t group, ptrdiff_t position, int rows,
                    const uint8_t *panels, ptrdiff_t j, int n, int32_t *acc, int32_t *sums) noexcept nogil:
     """acc (rows, MAX_NR) = rows times columns j to j + n - 1 of the panels, a piece of the depth at a time.
 
@@ -289,7 +302,7 @@ cdef void add_sums(const ProductQ8 *p, const uint8_t *x, ptrdiff_t step, ptrdiff
 
 
 # ---- tasks ---------------------------------------------------------------------------------------------------
-cdef int run_product(ProductQ8 *p, pl_pool *pool) noexcept nogil:
+cdef int run_product(Product *p, pl_pool *pool) noexcept nogil:
     """Compute the planned product."""
     if p.row != NULL:
         multiply_row(p)
@@ -298,7 +311,7 @@ cdef int run_product(ProductQ8 *p, pl_pool *pool) noexcept nogil:
     return 0
 
 
-cdef void multiply_row(const ProductQ8 *p) noexcept nogil:
+cdef void multiply_row(const Product *p) noexcept nogil:
     """Multiply the single row on this thread."""
     cdef uint8_t a_panel[2 * ROW + 2 * PL_SLACK]
     cdef const uint8_t *x = p.row
@@ -317,7 +330,7 @@ cdef void multiply_row(const ProductQ8 *p) noexcept nogil:
 
 
 cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef const ProductQ8 *p = <const ProductQ8 *>ctx
+    cdef const Product *p = <const Product *>ctx
     cdef uint8_t a_panel[A_PANEL_BYTES + 2 * PL_SLACK]
     cdef const uint8_t *rows = NULL
     cdef int32_t terms[MAX_CHUNK]
@@ -355,19 +368,19 @@ cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
                 set_zero_point_terms(p, &task, rows, terms)
 
 
-cdef void load_row_scales(const ProductQ8 *p, const Task *task, int offset, int32_t *terms,
+cdef void load_row_scales(const Product *p, const Task *task, int offset, int32_t *terms,
                           float *scales) noexcept nogil:
     """Set scales to the scale of each row of a task, and terms to its zero point plus `offset`."""
     cdef ptrdiff_t image = 0
     cdef int r
     for r in range(task.rows):
-        if p.images > 1:
+        if p.images.count > 1:
             image = (task.position + r) // (p.window.oh * p.window.ow)
-        terms[r] = p.row_zeros[image] + offset
-        scales[r] = p.row_scales[image]
+        terms[r] = p.images.zeros[image] + offset
+        scales[r] = p.images.scales[image]
 
 
-cdef void set_zero_point_terms(const ProductQ8 *p, const Task *task, const uint8_t *rows,
+cdef void set_zero_point_terms(const Product *p, const Task *task, const uint8_t *rows,
                                int32_t *terms) noexcept nogil:
     """Set terms to -w_zero * (sum of the row): what to add to all sums of each row for the weights' zero point."""
     cdef int r
@@ -376,7 +389,7 @@ cdef void set_zero_point_terms(const ProductQ8 *p, const Task *task, const uint8
         terms[r] *= -p.w_zero
 
 
-cdef void multiply(const ProductQ8 *p, const Task *task, const uint8_t *rows, int32_t *terms,
+cdef void multiply(const Product *p, const Task *task, const uint8_t *rows, int32_t *terms,
                    const float *scales) noexcept nogil:
     """Multiply the rows of a task by its columns.  rows: NULL if they are gathered a piece of the depth at a time."""
     cdef pl_columns columns
@@ -406,14 +419,14 @@ cdef void multiply(const ProductQ8 *p, const Task *task, const uint8_t *rows, in
         j += most
 
 
-cdef inline ptrdiff_t lines_at_once(const ProductQ8 *p, ptrdiff_t ready) noexcept nogil:
+cdef inline ptrdiff_t lines_at_once(const Product *p, ptrdiff_t ready) noexcept nogil:
     """How many of the `ready` output lines multiply_lines() can take at once; 1: use multiply()."""
     if ready <= 1 or p.tile.rows == 0 or p.w_zero or p.tasks.splits > 1 or p.finish not in (COLUMNS, HYBRID):
         return 1
     return min(ready, <ptrdiff_t>MAX_CHUNK)
 
 
-cdef void multiply_lines(const ProductQ8 *p, const Task *task, const uint8_t *rows, ptrdiff_t lines, int32_t *terms,
+cdef void multiply_lines(const Product *p, const Task *task, const uint8_t *rows, ptrdiff_t lines, int32_t *terms,
                          float *scales) noexcept nogil:
     """Multiply `lines` output lines of one image by all columns, one panel at a time.
 
@@ -437,7 +450,7 @@ cdef void multiply_lines(const ProductQ8 *p, const Task *task, const uint8_t *ro
         j += p.tile.nr
 
 
-cdef inline void multiply_panel(const ProductQ8 *p, const pl_a_layout *shape, int count, ptrdiff_t j,
+cdef inline void multiply_panel(const Product *p, const pl_a_layout *shape, int count, ptrdiff_t j,
                                 const uint8_t *rows, const int32_t *terms, const float *scales, char *y,
                                 ptrdiff_t step) noexcept nogil:
     """Multiply `count` rows by the panel at column j; y: the results of the first row, rows `step` bytes apart."""
@@ -451,7 +464,7 @@ cdef inline void multiply_panel(const ProductQ8 *p, const pl_a_layout *shape, in
                             <float *>y + j, step // sizeof(float))
 
 
-cdef void multiply_and_finish(const ProductQ8 *p, const pl_columns *q, const pl_hybrid *h, const Task *task,
+cdef void multiply_and_finish(const Product *p, const pl_columns *q, const pl_hybrid *h, const Task *task,
                               const uint8_t *rows, const uint8_t *panels, ptrdiff_t j, int n, int32_t *terms,
                               const float *scales) noexcept nogil:
     """Compute the sums of columns j to j + n - 1, then finish them row by row."""
@@ -477,13 +490,13 @@ cdef void multiply_and_finish(const ProductQ8 *p, const pl_columns *q, const pl_
             finish_row(p, q, n, &acc[r * MAX_NR], terms[r] if p.w_zero else 0, task, j, task.y + r * p.output.sw)
 
 
-cdef void finish_hybrid_row(const ProductQ8 *p, const pl_hybrid *h, int n, const int32_t *acc, int32_t term,
+cdef void finish_hybrid_row(const Product *p, const pl_hybrid *h, int n, const int32_t *acc, int32_t term,
                             float scale, ptrdiff_t column, float *y) noexcept nogil:
     p.slots.finish_hybrid(n, acc, term, h.sums + column, h.scale + column, scale, h.column_first,
                           h.bias + column if h.bias != NULL else NULL, h.low, h.high, y + column)
 
 
-cdef void finish_row(const ProductQ8 *p, const pl_columns *q, int n, int32_t *acc, int32_t term, const Task *task,
+cdef void finish_row(const Product *p, const pl_columns *q, int n, int32_t *acc, int32_t term, const Task *task,
                      ptrdiff_t j, char *y) noexcept nogil:
     """Finish columns j to j + n - 1 of one row from its sums; term: see set_zero_point_terms()."""
     cdef int64_t sums64[MAX_NR]

@@ -27,9 +27,19 @@ cdef enum:
     NO_FLOAT_FORM = -1      # as the first START: for some column, float32 gives other results
 
 
-cdef inline void set_column(int32_t *rows, ptrdiff_t size, ptrdiff_t j, int64_t start, int32_t mult,
-                            int32_t shift) noexcept nogil:
-    """Set column j.  start: initial value of its accumulator, wrapped to int32; mult, shift: MBQM32's multiplier."""
+cdef inline void set_column(int32_t *rows, ptrdiff_t size, ptrdiff_t j, int64_t start, int32_t mult, int32_t shift,
+                            bint zeros=False) noexcept nogil:
+    """Set column j.  start: initial value of its accumulator, wrapped to int32; mult, shift: MBQM32's multiplier.
+
+    zeros: are all its weights 0?  Converters give such columns a bias that is often too large for fit_q8.  So they get
+    other numbers with the same constant result: the scale sqrt(1/8) always passes fit_q8, because few of its multiples
+    are close to a rounding boundary.
+    """
+    cdef int32_t result
+    if zeros:
+        result = max(-(1 << 20), min(pl_mbqm32(<int32_t>start, mult, shift), 1 << 20))
+        # MBQM32 by sqrt(1/2), then a shift to the right by one, of result * sqrt(8)
+        start, mult, shift = <int32_t>(result * 2.8284271247461903 + (.5 if result >= 0 else -.5)), 1518500250, -1
     rows[BIAS * size + j] = <int32_t>start
     rows[MULT * size + j] = mult
     if shift > 0:
@@ -37,18 +47,6 @@ cdef inline void set_column(int32_t *rows, ptrdiff_t size, ptrdiff_t j, int64_t 
     elif shift < 0:
         rows[RIGHT * size + j] = -shift
         rows[HALF * size + j] = <int32_t>((<int64_t>1 << -shift) >> 1)
-
-
-cdef inline void set_constant_column(int32_t *rows, ptrdiff_t size, ptrdiff_t j, int64_t start, int32_t mult,
-                                     int32_t shift) noexcept nogil:
-    """Set column j, whose weights are all 0, to other numbers that give the same constant result.
-
-    Converters give such columns a bias that is often too large for fit_q8.  The scale sqrt(1/8) always passes it,
-    because few of its multiples are close to a rounding boundary.
-    """
-    cdef int32_t result = max(-(1 << 20), min(pl_mbqm32(<int32_t>start, mult, shift), 1 << 20))
-    # MBQM32 by sqrt(1/2), then a shift to the right by one, of result * sqrt(8)
-    set_column(rows, size, j, <int32_t>(result * 2.8284271247461903 + (.5 if result >= 0 else -.5)), 1518500250, -1)
 
 
 cdef inline void finish_columns(int32_t *rows, ptrdiff_t size) noexcept nogil:
@@ -75,6 +73,49 @@ cdef inline void fit_columns(const pl_slots *slots, int32_t *rows, ptrdiff_t siz
                      <float *>(rows + REST * size), <float *>(rows + START * size), &unfit)
         if unfit:
             rows[START * size] = NO_FLOAT_FORM
+
+
+cdef struct Scaling:        # how packing makes the parameters of columns
+    int32_t *parameters     # (PARAMETERS, size), or NULL
+    ptrdiff_t size
+    const int32_t *bias     # of each channel, or NULL
+    const int32_t *multipliers
+    const int32_t *shifts
+    ptrdiff_t step          # of multipliers and shifts; 0 if all channels share one
+    bint fit                # try float32, for results from low to high
+    int low, high
+
+
+cdef inline int set_scaling(Scaling *s, rows, bias, multipliers, shifts, ends, ptrdiff_t channels,
+                            ptrdiff_t size) except -1:
+    """Fill s for `size` columns of `channels` channels.  rows: memory for the parameters.
+
+    bias: int32 (channels,) or None; multipliers, shifts: int32 (channels,), or (1,) for all; ends: the limits of
+    results less their zero point, to finish in float32 if that gives the same results, or None.
+    """
+    cdef ptrdiff_t count = 1 if len(multipliers) == 1 else channels
+    s.parameters, s.size, s.step = <int32_t *>memory_of(rows, PARAMETERS * size * 4), size, count > 1
+    s.bias = NULL if bias is None else <const int32_t *>memory_of(bias, 4 * channels)
+    s.multipliers = <const int32_t *>memory_of(multipliers, 4 * count)
+    s.shifts = <const int32_t *>memory_of(shifts, 4 * count)
+    s.fit, (s.low, s.high) = ends is not None, ends or (0, 0)
+    return 0
+
+
+cdef inline void scale_column(const Scaling *s, ptrdiff_t j, ptrdiff_t channel, int64_t start,
+                              bint zeros) noexcept nogil:
+    """Set column j, for a channel; start: without the bias; zeros: see set_column()."""
+    if s.bias != NULL:
+        start += s.bias[channel]
+    set_column(s.parameters, s.size, j, start, s.multipliers[channel * s.step], s.shifts[channel * s.step], zeros)
+
+
+cdef inline void finish_scaling(const Scaling *s, const pl_slots *slots, ptrdiff_t depth, const uint8_t *panels,
+                                ptrdiff_t nbytes) noexcept nogil:
+    """Complete the parameters after scale_column(); the last arguments: see fit_columns()."""
+    finish_columns(s.parameters, s.size)
+    if s.fit:
+        fit_columns(slots, s.parameters, s.size, NULL, depth, s.low, s.high, panels, nbytes)
 
 
 cdef inline void point_columns(pl_columns *q, const int32_t *rows, ptrdiff_t size) noexcept nogil:

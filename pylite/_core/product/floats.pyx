@@ -13,10 +13,19 @@ from pylite._core.product.lines cimport (
     next_lines,
     plan_lines,
 )
+from pylite._core.product.product cimport IN_PLACE, LINES, TAPS, VOLUME, Product
 from pylite._core.product.tasks cimport Task, fast_div, get_task, round_up, parallel_pool, plan_tasks
-from pylite._core.product.volume cimport Axis, Position, gather_volume, pack_volume_lines, position_of, volume_line
-from pylite._core.product.window cimport A_PANEL_BYTES, POINTERS, Line, copy_row, gather, input_span
-from pylite._core.simd cimport PL_SLACK, parallel_for, pl_a_layout, pl_fill, pl_packed_layout
+from pylite._core.product.volume cimport (
+    Axis,
+    Position,
+    Volume,
+    gather_volume,
+    pack_volume_lines,
+    position_of,
+    volume_line,
+)
+from pylite._core.product.window cimport A_PANEL_BYTES, POINTERS, Line, Window, copy_row, gather, input_span
+from pylite._core.simd cimport PL_SLACK, parallel_for, pl_a_layout, pl_fill, pl_packed_layout, pl_pool, pl_tile, slots
 
 cdef enum:
     DEPTH = 768             # of an A panel: MAX_MR rows of it stay in the first-level cache
@@ -27,15 +36,14 @@ cdef enum:
 
 
 # ---- planning ------------------------------------------------------------------------------------------------
-cdef void set_sizes(ProductF32 *p, const pl_slots *slots, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth,
-                    bint half=False):
-    """Set the sizes of p; columns: of all groups; half: compute in float16."""
-    p.slots, p.half, p.groups, p.columns, p.depth = slots, half, groups, columns // groups, depth
-    p.tile = slots.f16 if half else slots.f32
+cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth):
+    """Set the sizes of p; columns: of all groups; p.half is set."""
+    p.slots, p.groups, p.columns, p.depth = slots, groups, columns // groups, depth
+    p.tile = slots.f16 if p.half else slots.f32
     p.padded_columns = round_up(p.columns, p.tile.nv)
 
 
-cdef void plan_rows(ProductF32 *p):
+cdef void plan_rows(Product *p):
     """Choose where rows come from.  Call it after p.window, p.output and set_sizes() are set."""
     cdef const Window *w = &p.window
     plan_rows_in_place(p)
@@ -54,7 +62,7 @@ cdef void plan_rows(ProductF32 *p):
         p.tile.mr *= max(1, min(8, HALF_ROWS // (p.tile.mr * max(p.depth, 1))))
 
 
-cdef bint copy_pixels(ProductF32 *p):
+cdef bint copy_pixels(Product *p):
     """Copy the pixels that a 1x1 filter with a stride reads, so that a task has as many rows as without a stride and
     few tiles are not full; else return False.
     """
@@ -67,17 +75,18 @@ cdef bint copy_pixels(ProductF32 *p):
     return True
 
 
-cdef void plan_rows_in_place(ProductF32 *p):
+cdef void plan_rows_in_place(Product *p):
     """Read rows from memory: each pixel of the window is one."""
     p.single_row = 2 if p.output.span * p.output.lines == 1 else 0
     p.rows, p.step = IN_PLACE, p.window.sw // 4
 
 
-cdef void plan_volume(ProductF32 *p, Volume *volume):
-    """Take rows from a volume; p.output is set."""
+cdef void plan_volume(Product *p):
+    """Take rows from p.volume; p.output is set."""
+    cdef Volume *volume = &p.volume
     cdef const Axis *line = &volume.axis[2]
     cdef ptrdiff_t size = volume.axis[0].taps * volume.axis[1].taps * volume_line(volume, line.out) * sizeof(float)
-    p.rows, p.volume = VOLUME, volume
+    p.rows = VOLUME
     volume.lines = (line.dilation == 1 and line.out >= LONG and line.taps * volume.channels <= SHORT
                     and size <= A_PANEL_BYTES)
     if volume.lines:
@@ -85,7 +94,7 @@ cdef void plan_volume(ProductF32 *p, Volume *volume):
         p.output.span = p.tile.mr = <int>line.out
 
 
-cdef str algorithm_of(const ProductF32 *p):
+cdef str algorithm_of(const Product *p):
     """Where rows come from, in words for `pylite inspect`."""
     if p.rows == LINES:
         return "lines, each packed once"
@@ -94,7 +103,7 @@ cdef str algorithm_of(const ProductF32 *p):
     return "rows as they lie in memory" if p.rows == IN_PLACE else "taps gathered into packed panels"
 
 
-cdef void pack_panels(const pl_slots *s, const pl_tile *t, const uint8_t *w, ptrdiff_t columns, ptrdiff_t depth,
+cdef void pack_panels(const pl_tile *t, const uint8_t *w, ptrdiff_t columns, ptrdiff_t depth,
                       uint8_t *panels) noexcept nogil:
     """Pack w (columns, depth), of t.bytes each, into panels [k][column] of tile t, padded with columns of zeros."""
     cdef ptrdiff_t j0 = 0, n, width
@@ -102,14 +111,14 @@ cdef void pack_panels(const pl_slots *s, const pl_tile *t, const uint8_t *w, ptr
         n, width = min(<ptrdiff_t>t.nr, columns - j0), min(<ptrdiff_t>t.nr, round_up(columns - j0, t.nv))
         if n < width:
             memset(panels, 0, width * depth * t.bytes)
-        s.copy_transposed(t.bytes, depth, n, w, depth * t.bytes, panels, width * t.bytes)
+        slots.copy_transposed(t.bytes, depth, n, w, depth * t.bytes, panels, width * t.bytes)
         panels += width * depth * t.bytes
         w += n * depth * t.bytes
         j0 += t.nr
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------
-cdef inline void copy_elements(const ProductF32 *p, char *to, const uint8_t *x, ptrdiff_t n) noexcept nogil:
+cdef inline void copy_elements(const Product *p, char *to, const uint8_t *x, ptrdiff_t n) noexcept nogil:
     """Copy n float32 into an A panel, in its type."""
     if p.half:
         p.slots.float_to_half(n, x, to, NULL)
@@ -117,7 +126,7 @@ cdef inline void copy_elements(const ProductF32 *p, char *to, const uint8_t *x, 
         memmove(to, x, n * 4)
 
 
-cdef const char *pack_lines(const ProductF32 *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines, char *a_panel,
+cdef const char *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines, char *a_panel,
                             LineBuffer *line_buffer) noexcept nogil:
     """Pack the image lines under the windows of `pixels` output pixels from `position` on; returns the first one.
 
@@ -154,13 +163,13 @@ cdef const char *pack_lines(const ProductF32 *p, ptrdiff_t position, ptrdiff_t p
     return a_panel + first * p.lines.pitch * p.tile.bytes
 
 
-cdef const char *pack_piece(const ProductF32 *p, const Task *task, ptrdiff_t k, ptrdiff_t piece, char *a_panel,
+cdef const char *pack_piece(const Product *p, const Task *task, ptrdiff_t k, ptrdiff_t piece, char *a_panel,
                             pl_a_layout *shape) noexcept nogil:
     """Elements k to k + piece - 1 of a task's rows, packed in a_panel or in place; sets their layout."""
     cdef const uint8_t *src[POINTERS]
     cdef ptrdiff_t offset = task.group * p.window.length, length, size = piece * p.tile.bytes
     cdef float row[DEPTH]       # of float32, until it is converted
-    cdef const Volume *volume = p.volume
+    cdef const Volume *volume = &p.volume
     cdef Position spot
     cdef int r, segments
     shape[0] = pl_packed_layout(piece)
@@ -194,7 +203,7 @@ cdef const char *pack_piece(const ProductF32 *p, const Task *task, ptrdiff_t k, 
 
 
 # ---- tasks ---------------------------------------------------------------------------------------------------
-cdef int run_product(ProductF32 *p, pl_pool *pool) noexcept nogil:
+cdef int run_product(Product *p, pl_pool *pool) noexcept nogil:
     """Compute the planned product."""
     pool = parallel_pool(pool, 2 * p.output.span * p.output.lines * p.depth * p.columns)
     parallel_for(pool, plan_tasks(&p.tasks, &p.output, &p.tile, p.columns, p.groups, pool), 1, run_tasks, p)
@@ -202,7 +211,7 @@ cdef int run_product(ProductF32 *p, pl_pool *pool) noexcept nogil:
 
 
 cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef const ProductF32 *p = <const ProductF32 *>ctx
+    cdef const Product *p = <const Product *>ctx
     cdef char a_panel[A_PANEL_BYTES + PL_SLACK]
     cdef const char *rows = NULL
     cdef pl_a_layout shape
@@ -238,7 +247,7 @@ cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
         i += 1
 
 
-cdef void multiply(const ProductF32 *p, const Task *task, const pl_a_layout *shape, const char *rows, ptrdiff_t k,
+cdef void multiply(const Product *p, const Task *task, const pl_a_layout *shape, const char *rows, ptrdiff_t k,
                    ptrdiff_t piece) noexcept nogil:
     """Multiply elements k to k + piece - 1 of a task's rows by its columns, and add earlier pieces' sums from y."""
     cdef ptrdiff_t j = task.begin, column = task.group * p.columns, width

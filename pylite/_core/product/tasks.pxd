@@ -1,6 +1,7 @@
 # Divides a matrix product into tasks for the worker pool.
 from libc.stdint cimport int64_t
 
+from pylite._core.run.kernel cimport Strided
 from pylite._core.simd cimport pl_pool, pl_slots, pl_tile, pool_threads
 
 cdef extern from *:
@@ -44,17 +45,16 @@ cdef struct Output:
     ptrdiff_t span, lines   # y is `lines` runs of `span` pixels that are sw apart
 
 
-cdef inline void set_volumes(Output *o, char *y, ptrdiff_t n, ptrdiff_t od, ptrdiff_t oh, ptrdiff_t ow, ptrdiff_t sn,
-                             ptrdiff_t sd, ptrdiff_t sh, ptrdiff_t sw):
-    o.y, o.sn, o.sd, o.sh, o.sw, o.od, o.oh = y, sn, sd, sh, sw, od, oh
-    o.span, o.lines = ow, n * od * oh
-    if (sh == ow * sw or oh == 1) and (sd == oh * ow * sw or od == 1) and (sn == od * oh * ow * sw or n == 1):
-        o.span, o.lines = n * od * oh * ow, 1
-
-
-cdef inline void set_output(Output *o, char *y, ptrdiff_t n, ptrdiff_t oh, ptrdiff_t ow, ptrdiff_t sn, ptrdiff_t sh,
-                            ptrdiff_t sw):
-    set_volumes(o, y, n, 1, oh, ow, sn, 0, sh, sw)
+cdef inline void set_output(Output *o, const Strided *y):
+    """Fill o for images y (n, oh, ow, columns) or volumes y (n, od, oh, ow, columns)."""
+    cdef int h = y.ndim - 3             # the dimension oh
+    cdef ptrdiff_t n = y.shape[0], ow = y.shape[h + 1]
+    o.y, o.sn, o.sd, o.sh, o.sw = y.at, y.strides[0], y.strides[1], y.strides[h], y.strides[h + 1]
+    o.od, o.oh = y.shape[1] if h == 2 else 1, y.shape[h]
+    o.span, o.lines = ow, n * o.od * o.oh
+    if ((o.oh == 1 or o.sh == ow * o.sw) and (o.od == 1 or o.sd == o.oh * ow * o.sw)
+            and (n == 1 or o.sn == o.od * o.oh * ow * o.sw)):
+        o.span, o.lines = n * o.od * o.oh * ow, 1
 
 
 # How a product is divided.  A task multiplies one A panel by some of the B panels of one group of channels.

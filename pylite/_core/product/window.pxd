@@ -2,6 +2,8 @@
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
+from pylite._core.run.kernel cimport Strided
+
 cdef extern from *:
     """
     #include <stdint.h>
@@ -43,15 +45,13 @@ cdef struct Window:
     bint direct             # a 1 x 1 filter without strides or padding: row i is pixel i, at x + i * sw
 
 
-cdef inline void set_window(Window *g, const uint8_t *x, ptrdiff_t sn, ptrdiff_t sh, ptrdiff_t sw, ptrdiff_t h,
-                            ptrdiff_t w, ptrdiff_t oh, ptrdiff_t ow, ptrdiff_t length, const uint8_t *zero,
-                            object filter):
-    """Fill g.  filter: (fh, fw, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w)."""
-    g.x, g.sn, g.sh, g.sw, g.h, g.w, g.oh, g.ow = x, sn, sh, sw, h, w, oh, ow
-    g.length, g.zero, g.zero_step = length, zero, 0
+cdef inline void set_window(Window *g, const Strided *x, const Strided *y, ptrdiff_t groups, filter):
+    """Fill g for images x and y, except for `zero`.  filter: as in images.ImageProduct."""
+    g.x, g.sn, g.sh, g.sw = <const uint8_t *>x.at if x.nbytes else NULL, x.strides[0], x.strides[1], x.strides[2]
+    g.h, g.w, g.oh, g.ow, g.length = x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3] // groups * x.item
     g.fh, g.fw, g.stride_h, g.stride_w, g.dilation_h, g.dilation_w, g.pad_h, g.pad_w = filter
-    g.direct = (g.fh * g.fw * g.stride_h * g.stride_w == 1 and oh == h and ow == w and g.pad_h == g.pad_w == 0
-                and sh == w * sw and sn == h * sh)
+    g.direct = (g.fh * g.fw * g.stride_h * g.stride_w == 1 and g.oh == g.h and g.ow == g.w
+                and g.pad_h == g.pad_w == 0 and g.sh == g.w * g.sw and g.sn == g.h * g.sh)
 
 
 cdef inline void set_matrix(Window *g, const uint8_t *x, ptrdiff_t length):

@@ -1,10 +1,11 @@
 """Products of int16 rows: the loop over tasks, and the rounding rules."""
-from libc.stdint cimport uint8_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
+from pylite._core.product.product cimport MBQM32, MBQM64, RULE64, RULE64_OF_32, Product, Rounding
 from pylite._core.product.tasks cimport Task, get_task, plan_tasks
 from pylite._core.product.window cimport copy_row
-from pylite._core.simd cimport parallel_for
+from pylite._core.simd cimport parallel_for, pl_pool, slots
 
 cdef enum:
     ROWS = 8                # of an A panel
@@ -13,7 +14,7 @@ cdef enum:
     CHUNK = 256             # products of 16 by 8 bits that a 32-bit sum can hold
 
 
-cdef object set_finish(Finish *f, finish):
+cdef object set_rounding(Rounding *f, finish):
     """Fill f from `finish`, (rule, bias, factors, low, high); returns the owners of the memory that f points to.
 
     rule: "MBQM64", "MBQM32", "FLOAT64" or "FLOAT64_OF_32"; bias: int64 (k,) or None; factors: (multipliers, shifts),
@@ -23,9 +24,9 @@ cdef object set_finish(Finish *f, finish):
     cdef const int64_t[::1] bias = owner
     cdef const int32_t[::1] multipliers, shifts
     cdef const double[::1] scales
-    f.rule = {"MBQM64": MBQM64, "MBQM32": MBQM32, "FLOAT64": FLOAT64, "FLOAT64_OF_32": FLOAT64_OF_32}[rule]
+    f.rule = {"MBQM64": MBQM64, "MBQM32": MBQM32, "FLOAT64": RULE64, "FLOAT64_OF_32": RULE64_OF_32}[rule]
     f.bias = &bias[0] if bias is not None and bias.shape[0] else NULL
-    if f.rule >= FLOAT64:
+    if f.rule >= RULE64:
         scales = factors
         f.scales = &scales[0]
     else:
@@ -34,23 +35,23 @@ cdef object set_finish(Finish *f, finish):
     return bias, factors
 
 
-cdef void set_sizes(ProductS16 *p, const pl_slots *slots, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth,
-                    bint wide):
+cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth, bint wide):
     """Set the sizes of p.  columns: of all groups; wide: does w need more than 8 bits?"""
     p.slots, p.groups, p.columns, p.depth = slots, groups, columns // groups, depth
     p.tile.mr, p.tile.nr, p.chunk = ROWS, COLUMNS, 1 if wide else CHUNK
 
 
-cdef int run_product(ProductS16 *p, pl_pool *pool) noexcept nogil:
+cdef int run_product(Product *p, pl_pool *pool) noexcept nogil:
     """Compute the planned product."""
     parallel_for(pool, plan_tasks(&p.tasks, &p.output, &p.tile, p.columns, p.groups, pool), 1, run_tasks, p)
     return 0
 
 
 cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef const ProductS16 *p = <const ProductS16 *>ctx
+    cdef const Product *p = <const Product *>ctx
     cdef int16_t a_panel[ROWS * DEPTH]
     cdef int64_t acc[ROWS * COLUMNS]
+    cdef const int16_t *w = <const int16_t *>p.panels
     cdef Task task
     cdef ptrdiff_t i, j, k, piece, column
     cdef int n, r
@@ -67,23 +68,21 @@ cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
                     for r in range(task.rows):
                         copy_row(&p.window, task.position + r, task.group * p.window.length, k * 2, (k + piece) * 2,
                                  <uint8_t *>(a_panel + r * piece))
-                p.slots.gemm_s64(task.rows, n, piece, a_panel, p.w + (task.matrix * p.columns + j) * p.depth + k,
+                p.slots.gemm_s64(task.rows, n, piece, a_panel, w + (task.matrix * p.columns + j) * p.depth + k,
                                  p.depth, p.chunk, acc, COLUMNS)
                 k += piece
             column = task.group * p.columns + j
             for r in range(task.rows):
-                finish_row(p.slots, &p.finish, n, acc + r * COLUMNS, column,
-                           <int16_t *>(task.y + r * p.output.sw) + column)
+                finish_row(&p.rounding, n, acc + r * COLUMNS, column, <int16_t *>(task.y + r * p.output.sw) + column)
             j += COLUMNS
 
 
-cdef void finish_row(const pl_slots *table, const Finish *f, int n, const int64_t *acc, ptrdiff_t j,
-                     int16_t *y) noexcept nogil:
+cdef void finish_row(const Rounding *f, int n, const int64_t *acc, ptrdiff_t j, int16_t *y) noexcept nogil:
     """Round the sums of columns j to j + n - 1 of one row to int16."""
     cdef const int64_t *bias = f.bias + j if f.bias != NULL else NULL
-    if f.rule >= FLOAT64:
-        table.finish_f64(n, acc, bias, f.rule == FLOAT64_OF_32, f.scales + j, 0, f.low, f.high, y)
+    if f.rule >= RULE64:
+        slots.finish_f64(n, acc, bias, f.rule == RULE64_OF_32, f.scales + j, 0, f.low, f.high, y)
     elif f.rule == MBQM32:
-        table.finish_mbqm32(n, acc, bias, f.multipliers + j, f.shifts + j, f.low, f.high, y)
+        slots.finish_mbqm32(n, acc, bias, f.multipliers + j, f.shifts + j, f.low, f.high, y)
     else:
-        table.finish_mbqm64(n, acc, bias, f.multipliers + j, f.shifts + j, f.low, f.high, y)
+        slots.finish_mbqm64(n, acc, bias, f.multipliers + j, f.shifts + j, f.low, f.high, y)

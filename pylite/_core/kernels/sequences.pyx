@@ -1,0 +1,77 @@
+"""The base of LSTM and RNN layers over a sequence."""
+from pylite._core.run.kernel cimport kernel_fn, nothing, placed, set_strided
+
+cdef enum:                  # the arrays in front of the scratch
+    X
+    AUX
+    Y
+    H
+    C
+    SCRATCH
+
+
+cdef class SequenceKernel(Kernel):
+    """A layer over a sequence.
+
+    x, aux (a second input, or None) and y: (time, rows, depth); any strides, but contiguous rows.
+    h (rows * outputs,), c (rows * cells,; None for an RNN): the state, read and written.
+    Scratch: each array is None if LOCAL elements suffice.
+    """
+
+    cdef bint start(self, tuple arrays, sizes, Py_ssize_t item) except -1:
+        """Take the arrays (x, aux, y, h, c, *scratch) and sizes, (cells, outputs); False if all is empty.
+
+        item: bytes of an element of x, aux and y.
+        """
+        cdef Strided operands[SCRATCH + SCRATCHES]
+        cdef const Strided *described[SCRATCH + SCRATCHES]
+        cdef int i
+        self.memory, self.states, self.owners = arrays, arrays[H:SCRATCH], []
+        self.cells, self.outputs = sizes
+        for i in range(SCRATCH + SCRATCHES):
+            described[i] = NULL
+            if i < len(arrays) and arrays[i] is not None:
+                set_strided(&operands[i], arrays[i], 3 if i <= Y else 1, item if i <= Y else 0, i >= Y)
+                described[i] = &operands[i]
+        if described[Y].nbytes == 0 or self.cells == 0 or self.outputs == 0:
+            return False
+        self.place(described, self)
+        return True
+
+    cdef void place(self, const Strided **arrays, SequenceKernel before):
+        """Set the memory of the arrays, NULL for each that lies where `before` has it."""
+        cdef const Strided *x = arrays[X]
+        cdef const Strided *aux = arrays[AUX]
+        cdef const Strided *y = arrays[Y]
+        cdef int i
+        self.steps, self.rows = y.shape[0], y.shape[1]
+        self.x, self.x_time, self.x_row = x.at if x.nbytes else NULL, x.strides[0], x.strides[1]
+        self.y, self.y_time, self.y_row, self.depth = y.at, y.strides[0], y.strides[1], x.shape[2]
+        if aux != NULL and aux.nbytes:
+            self.aux, self.aux_time, self.aux_row = aux.at, aux.strides[0], aux.strides[1]
+            self.aux_depth = aux.shape[2]
+        self.state, self.cell_state = placed(arrays[H], before.state), placed(arrays[C], before.cell_state)
+        for i in range(SCRATCHES):
+            self.reserved[i] = placed(arrays[SCRATCH + i], before.reserved[i])
+
+    cdef SequenceKernel twin(self):
+        """A new kernel with the same weights and parameters, without arrays."""
+        raise NotImplementedError
+
+    cdef Kernel moved(self, const Strided **arrays, list sizes):
+        cdef const Strided *x = arrays[X]
+        cdef const Strided *aux = arrays[AUX]
+        cdef const Strided *y = arrays[Y]
+        cdef SequenceKernel copy
+        if (x == NULL or y == NULL or self.fn == <kernel_fn>nothing or x.nbytes == 0 or y.nbytes == 0
+                or x.shape[2] != self.depth or (aux == NULL) != (self.aux == NULL)
+                or (aux != NULL and (aux.nbytes == 0 or aux.shape[2] != self.aux_depth))
+                or y.shape[1] != self.rows):        # another number of rows may need more scratch
+            return None
+        copy = self.twin()
+        copy.owners, copy.fn, copy.subnormals = self.owners, self.fn, self.subnormals
+        copy.cells, copy.outputs = self.cells, self.outputs
+        if arrays[H] == NULL or (arrays[C] == NULL and self.cell_state != NULL):
+            copy.states = self.states
+        copy.place(arrays, self)
+        return copy

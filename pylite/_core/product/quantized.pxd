@@ -1,0 +1,28 @@
+# Rows of float32 that are quantized to bytes before they are multiplied (docs/numerics.md, section 4).
+from libc.stdint cimport int32_t, uint8_t
+
+from pylite._core.simd cimport parallel_for, pl_pool, slots
+
+cdef enum:
+    GRAIN = 4096            # least number of elements that a thread quantizes
+
+
+cdef struct FloatRows:
+    const float *x
+    ptrdiff_t step, depth   # floats from row to row; floats of a row
+    ptrdiff_t count         # of rows
+    uint8_t *q              # the quantized rows, one after the other; NULL if they stay floats
+    float *scales           # of each row,
+    int32_t *zeros          # and its zero point
+    int asymmetric          # may zero points differ from 0?
+    int flip                # XORed to the quantized bytes
+
+
+cdef inline void quantize_range(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef const FloatRows *r = <const FloatRows *>ctx
+    slots.quantize_rows(end - begin, r.depth, r.x + begin * r.step, r.step, r.asymmetric, r.flip,
+                        r.q + begin * r.depth, r.scales + begin, r.zeros + begin)
+
+
+cdef inline void quantize(FloatRows *r, pl_pool *pool) noexcept nogil:
+    parallel_for(pool, r.count, 1 + GRAIN // max(r.depth, <ptrdiff_t>1), quantize_range, r)
