@@ -41,11 +41,8 @@ cdef class ConvQ8(ImageProduct):
     """
     cdef pl_winograd winograd
     cdef ptrdiff_t pixels   # output pixels that pixel packing computes as one, if more than 1
-    cdef bint packs         # are the weights packed at each run? then
-    cdef const uint8_t[:, ::1] weights      # the weights, and scratch for panels
-    cdef uint8_t[::1] panels
-    cdef int32_t[::1] starts                # initial values of sums, for the float64 rule
-    cdef const int32_t[::1] bias
+    cdef const uint8_t *weights     # weights to pack at each run, or NULL
+    cdef const int32_t *bias        # for the float64 rule, or NULL
     cdef int x_zero, w_flip
 
     def __init__(self, x, y, tuple packed, *, filter, ptrdiff_t groups=1, zero=b"\0", quantization, finish,
@@ -57,21 +54,22 @@ cdef class ConvQ8(ImageProduct):
             return
         p.window.zero = <const uint8_t *>memory_of(zero, len(zero))
         p.flip, self.x_zero, self.w_flip, p.w_zero = quantization
+        self.owners = packed, zero, bias, weights, panels, sums
         if packed is not None:
-            self.owners = packed, zero
             p.panels = <const uint8_t *>memory_of(packed[0], packed[0].size)
             self.pixels = packed[2] if len(packed) > 2 else 1
             if self.pixels == 0:
                 p.rows = WINOGRAD
-        self.packs = packed is None
-        self.one_shape = self.packs or self.pixels > 1
+        self.one_shape = packed is None or self.pixels > 1
         self.arrange(&source, &target, filter)
         if scales is None:
             set_columns(&p.q, packed[1], p.depth, finish)
         else:
             p.finish = FLOAT64
             p.q.zero_point, p.q.low, p.q.high, p.q.flip = finish
-            self.weights, self.panels, self.starts, self.bias = weights, panels, sums, bias
+            self.bias = &bias[0] if bias is not None else NULL
+            if packed is None:
+                self.weights, p.panels, p.start = &weights[0, 0], &panels[0], &sums[0]
             self.use_scales(packed, scales)
         self.choose()
 
@@ -104,11 +102,10 @@ cdef class ConvQ8(ImageProduct):
         cdef int32_t[:, ::1] parameters = rows
         real[:p.columns] = scales
         p.scales = &real[0]
+        self.owners += padded_scales, rows
         if packed is None:
-            self.owners, p.panels, p.start = padded_scales, &self.panels[0], &self.starts[0]
             return 0
-        self.owners, self.starts, sums = (packed, padded_scales, rows), parameters[<int>BIAS], packed[1]
-        p.start = &self.starts[0]
+        sums, p.start = packed[1], &parameters[<int>BIAS, 0]
         self.set_starts(&sums[0])
         if p.item > 1:
             return 0
@@ -122,13 +119,14 @@ cdef class ConvQ8(ImageProduct):
         return 0
 
     cdef void set_starts(self, const int32_t *sums) noexcept nogil:
-        """Set the initial value of each column's accumulator.  sums: of each column's weights, or `starts` itself."""
+        """Set the initial value of each column's accumulator.  sums: of each column's weights, or p.start itself."""
         cdef const Product *p = &self.product
+        cdef int32_t *start = <int32_t *>p.start
         cdef int32_t zero = self.x_zero + p.tile.offset
         cdef ptrdiff_t j
         for j in range(p.columns):
-            self.starts[j] = ((self.bias[j] if self.bias is not None else 0)
-                              + <int32_t>p.depth * p.w_zero * zero - zero * sums[j])
+            start[j] = ((self.bias[j] if self.bias != NULL else 0)
+                        + <int32_t>p.depth * p.w_zero * zero - zero * sums[j])
 
     cdef int choose(self) except -1:
         """Choose the function and the source of rows."""
@@ -138,7 +136,7 @@ cdef class ConvQ8(ImageProduct):
             plan_winograd(p, &self.winograd)
             self.fn, self.algorithm = <kernel_fn>conv_q8_winograd, "Winograd's 36 products for each 4 x 4 pixels"
             return 0
-        self.fn = <kernel_fn>conv_q8_packing if self.packs else <kernel_fn>conv_q8
+        self.fn = <kernel_fn>conv_q8_packing if self.weights != NULL else <kernel_fn>conv_q8
         if p.finish == COLUMNS:
             use_single_row(p)
         if p.finish != COLUMNS:         # the other finishes need tasks of at most one tile of rows
@@ -209,7 +207,7 @@ cdef int conv_q8(ConvQ8 self, pl_pool *pool) noexcept nogil:
 cdef int conv_q8_packing(ConvQ8 self, pl_pool *pool) noexcept nogil:
     """Pack the weights, then run."""
     cdef const Product *p = &self.product
-    memset(&self.panels[0], 0, p.padded_depth * p.padded_columns)
-    p.slots.pack_b_q8(&p.tile, p.columns, p.depth, &self.weights[0, 0], self.w_flip, &self.panels[0], &self.starts[0])
-    self.set_starts(&self.starts[0])
+    memset(<void *>p.panels, 0, p.padded_depth * p.padded_columns)
+    p.slots.pack_b_q8(&p.tile, p.columns, p.depth, self.weights, self.w_flip, <uint8_t *>p.panels, <int32_t *>p.start)
+    self.set_starts(p.start)
     return conv_q8(self, pool)

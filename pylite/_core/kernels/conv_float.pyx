@@ -136,8 +136,7 @@ cdef class ConvF32(ImageProduct):
     In 3 dimensions x is (n, d, h, w, c), contiguous, y is (n, od, oh, ow, k), and filter has the four numbers (taps,
     stride, dilation, pad) of d, of h and of w.
     """
-    cdef const float[:, ::1] weights    # weights to pack at each run (one_shape), else None
-    cdef float[::1] scratch             # memory for their panels
+    cdef const float *weights   # weights to pack at each run, or NULL
     cdef Output tiles           # Winograd's tiles, as if they were output pixels
     cdef ptrdiff_t tiles_down, tiles_across     # number of tiles in an image
 
@@ -152,14 +151,16 @@ cdef class ConvF32(ImageProduct):
             memory_of(x, source.nbytes)     # raises where it is not contiguous
         cdef ptrdiff_t padding = 0 if dimensions == 5 else <ptrdiff_t>filter[1] * source.shape[3] // groups * 4
         zero = bytes(padding) if padding > ZEROS else None
-        self.owners, p.window.zero = (panels, bias, zero), zeros
+        self.owners, p.window.zero = (panels, bias, weights, scratch, zero), zeros
         if zero is not None:
             p.window.zero = <const uint8_t *>memory_of(zero, padding)
         p.low, p.high = limits
         p.bias = &bias[0] if bias is not None else NULL
-        self.weights, self.scratch, self.one_shape = weights, scratch, panels is None
-        p.panels = (<const uint8_t *>&scratch[0] if panels is None else
-                    <const uint8_t *>memory_of(panels, panels.nbytes))
+        self.one_shape = panels is None
+        if self.one_shape:
+            self.weights, p.panels = &weights[0, 0], <const uint8_t *>&scratch[0]
+        else:
+            p.panels = <const uint8_t *>memory_of(panels, panels.nbytes)
         p.half = half
         if winograd:
             p.rows = WINOGRAD
@@ -216,8 +217,8 @@ cdef ptrdiff_t set_axes(Product *p, const Strided *x, const Strided *y, filter) 
 
 cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:
     cdef Product *p = &self.product
-    if self.one_shape:
-        pack_panels(&p.tile, <const uint8_t *>&self.weights[0, 0], p.columns, p.depth, <uint8_t *>&self.scratch[0])
+    if self.weights != NULL:
+        pack_panels(&p.tile, <const uint8_t *>self.weights, p.columns, p.depth, <uint8_t *>p.panels)
     return run_product(p, pool)
 
 

@@ -12,7 +12,7 @@ from pylite._core.product.quantized cimport FloatRows, quantize
 from pylite._core.product.tasks cimport MAX_MR, MAX_NR, Task, get_task, parallel_pool, plan_tasks, round_up
 from pylite._core.product.window cimport copy_row
 from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided
-from pylite._core.simd cimport PL_DEPTH, PL_SCALED, parallel_for, pl_hybrid, pl_pool, pl_range_fn, slots
+from pylite._core.simd cimport PL_DEPTH, PL_SCALED, memory_of, parallel_for, pl_hybrid, pl_pool, pl_range_fn, slots
 
 from pylite._core.kernels.packing import arranged
 
@@ -36,8 +36,8 @@ cdef class ConvHybrid(ImageProduct):
     differences into whole steps.
     """
     ARRAYS = (0, 1, "q", "row_scales", "row_zeros", "padding", "pixels")
-    cdef const uint8_t[::1] panels
-    cdef const float[:, ::1] float_weights      # for the phase of a transposed convolution, else None
+    cdef ptrdiff_t panel_bytes
+    cdef const float *float_weights     # for the phase of a transposed convolution, else NULL
     cdef uint8_t *padding       # zero points that are read as padding, for each image,
     cdef ptrdiff_t padding_bytes    # and their number
     cdef bint first
@@ -68,10 +68,11 @@ cdef class ConvHybrid(ImageProduct):
         h.low, h.high = limits
         self.one_shape = not isinstance(packed, tuple)
         if self.one_shape:
-            self.float_weights = packed
+            self.float_weights = <const float *>memory_of(packed, packed.nbytes)
         else:
-            self.panels, sums = packed
-            self.product.panels, h.sums = &self.panels[0] if self.panels.shape[0] else NULL, &sums[0]
+            panels, sums = packed
+            self.panel_bytes, h.sums = panels.nbytes, &sums[0]
+            self.product.panels = <const uint8_t *>memory_of(panels, self.panel_bytes)
         self.arrange(arrays, filter)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
@@ -83,7 +84,7 @@ cdef class ConvHybrid(ImageProduct):
         if not self.suits(arrays[2], arrays[1]) or arrays[0].nbytes == 0 or arrays[1].nbytes == 0:
             return None
         copy = ConvHybrid.__new__(ConvHybrid)
-        copy.owners, copy.product, copy.panels, copy.first = self.owners, self.product, self.panels, self.first
+        copy.owners, copy.product, copy.panel_bytes, copy.first = self.owners, self.product, self.panel_bytes, self.first
         copy.arrange(arrays, sizes[0])
         return copy
 
@@ -131,7 +132,7 @@ cdef int conv_hybrid(ConvHybrid self, pl_pool *pool) noexcept nogil:
                      <pl_range_fn>scaled_tasks, <void *>self)
         return 0
     if p.hybrid.fit < 0:    # at the first run, because weights must be packed
-        p.slots.fit_q8(0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, p.panels, self.panels.shape[0], NULL, NULL, NULL,
+        p.slots.fit_q8(0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, p.panels, self.panel_bytes, NULL, NULL, NULL,
                        &unfit)
         p.hybrid.fit = not unfit
     return run_product(p, pool)
@@ -193,7 +194,7 @@ cdef void scaled_tasks(ConvHybrid self, ptrdiff_t begin, ptrdiff_t end, int thre
                 piece = min(<ptrdiff_t>PL_DEPTH, p.depth - k)
                 copy_row(&p.window, task.position + r, 0, k, k + piece, row)
                 p.slots.scaled_sums(<int>(task.end - j), <int>piece, row, zeros[r],
-                                    &self.float_weights[0, 0] + k * w_step + j, w_step, h.scale + j, scales[r], k == 0,
+                                    self.float_weights + k * w_step + j, w_step, h.scale + j, scales[r], k == 0,
                                     k + piece == p.depth,
                                     h.bias + j, h.low, h.high, <float *>(task.y + r * p.output.sw) + j)
                 k += piece
