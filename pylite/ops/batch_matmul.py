@@ -114,9 +114,9 @@ def _padded(n):
 
 def _packed(kind, w, matrices, layout):
     if kind == "float32":
-        return Packed("batch_matmul.pack_f32", w, matrices, layout)
+        return Packed("conv_float.pack_f32", w, matrices, layout)
     if kind == "int16":
-        return Packed("batch_matmul.pack_s16", w, layout)
+        return Packed("conv16.pack_s16", w, layout)
     return Packed("packing.pack_weights", w, matrices, layout)
 
 

@@ -128,13 +128,13 @@ def lower_channels(node, operands, window):
         limits = products.float_range(node)
         if w.dtype == "float32":
             return Call("depthwise.DepthwiseF32", x, y, w, bias, filter=window.filter, limits=limits)
-        return Call("depthwise.DepthwiseHybrid", x, y, Packed("depthwise_packing.pack_depthwise_hybrid", w), bias,
+        return Call("depthwise.DepthwiseHybrid", x, y, Packed("depthwise_packing.pack_taps", w, "float32"), bias,
                     q=Scratch(x.shape, "float32"), row_scales=Scratch((x.shape[0],), "float32"),
                     scales=products.per_channel(w.scales, y.shape[3]), filter=window.filter, limits=limits)
     low, high = products.integer_range(node, y)
     if x.dtype == "int16":
         rule = "MBQM32" if products.bias_is_int32(node, operands.b) else "MBQM64"
-        return Call("depthwise.Depthwise16", x, y, Packed("depthwise_packing.pack_depthwise_s16", w),
+        return Call("depthwise.Depthwise16", x, y, Packed("depthwise_packing.pack_taps", w, "int16"),
                     filter=window.filter,
                     finish=products.finish_s16(rule, bias, products.multipliers(x, w, y, y.shape[3]), low, high))
     multipliers, shifts = products.multipliers(x, w, y)

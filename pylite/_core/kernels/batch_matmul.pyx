@@ -16,7 +16,6 @@ from pylite._core.product.tasks cimport MAX_NR, Output, Pairs, parallel_pool
 from pylite._core.product.window cimport set_matrix
 from pylite._core.simd cimport memory_of, parallel_for, pl_pool, slots
 
-from pylite._core.kernels import conv16, conv_float
 from pylite._core.run.memory import private
 
 cdef enum Kind:             # of rows
@@ -47,7 +46,6 @@ cdef enum:
 
 # For lowering, which reserves scratch for what the stack does not hold.
 PACKED_AT_ONCE, STACK_BYTES, STACK_SUMS = ROUND, LOCAL_PANELS, LOCAL_SUMS
-cdef char no_panels = 0
 
 
 cdef struct Batch:
@@ -57,14 +55,10 @@ cdef struct Batch:
     const char *w           # the right matrices
     ptrdiff_t w_row, w_k    # elements from one column of w to the next, and along the depth
     int w_item              # bytes of an element of w
-    const char *panels      # of constant right matrices, else NULL
-    const int32_t *sums
-    char *reserved          # scratch in the arena for the next three, NULL if the stack is large enough
-    int32_t *reserved_sums
-    int32_t *reserved_bias
-    char *scratch           # panels of up to ROUND matrices, packed at run time
-    int32_t *scratch_sums
-    int32_t *bias           # for BYTES: initial values of the accumulators
+    bint packs              # are the right matrices packed at run time, up to ROUND at once?
+    const uint8_t *panels   # of constant matrices, or scratch in the arena, or NULL if the stack is large enough;
+    const int32_t *sums     # so is this, the sums of columns of bytes,
+    int32_t *bias           # and this, the initial values of their accumulators
     ptrdiff_t products, matrices, m, n, k, panel_bytes, panels_each
     ptrdiff_t splits        # number of strips if columns are not packed
     int x_zero
@@ -78,8 +72,9 @@ cdef class BatchMatmul(Kernel):
 
     kind: "float32", "int8", "int32" (sums of int8), "hybrid" or "int16"; x, y, w: the bytes of all matrices.
     which: int64 (3, products); which[1] is ascending.  sizes: (m, n, k); adjoint: are the matrices of w (n, k)?
-    packed: (panels, column sums) of all matrices of a constant w, whose own bytes are then None; or None to pack w at
-    each run, into scratch (uint8) and scratch_sums (int32), which are None if LOCAL_PANELS and LOCAL_SUMS suffice.
+    packed: panels of all matrices of a constant w, whose own bytes are then None, or (panels, column sums) of bytes;
+    None to pack w at each run, into scratch (uint8) and scratch_sums (int32), which are None if LOCAL_PANELS and
+    LOCAL_SUMS suffice.
     For integers: zeros: (x_zero, w_zero, y_zero); multiplier: (m, e); bias: int32 scratch, None if LOCAL_SUMS suffices;
     w_item: bytes of an element of w if x is int16.
     For hybrid products: scales: float32 (n,); scratch: q (int8, the size of x), row_scales and row_zeros (one for each
@@ -116,9 +111,11 @@ cdef class BatchMatmul(Kernel):
         s.adjoint, s.w_item, p.images.asymmetric = adjoint, w_item, asymmetric
         p.low, p.high, p.hybrid.low, p.hybrid.high = -INFINITY, INFINITY, -INFINITY, INFINITY
         self.subnormals = FLUSH if s.kind == FLOAT or p.finish == HYBRID else PRESERVE
-        if packed is not None:
-            s.panels = <const char *>memory_of(packed[0], packed[0].nbytes) if packed[0].nbytes else &no_panels
-            s.sums = <const int32_t *>memory_of(packed[1], packed[1].nbytes) if packed[1] is not None else NULL
+        s.packs = packed is None
+        if not s.packs:
+            panels, sums = packed if type(packed) is tuple else (packed, None)
+            s.panels = <const uint8_t *>memory_of(panels, panels.nbytes)
+            s.sums = <const int32_t *>memory_of(sums, sums.nbytes) if sums is not None else NULL
         if p.finish == HYBRID:
             p.hybrid.scale, p.hybrid.column_first = &scales[0] if scales.shape[0] else NULL, column_first
         self.arrange(arrays, private(which), sizes)
@@ -127,10 +124,10 @@ cdef class BatchMatmul(Kernel):
         cdef const Batch *s = &self.state
         cdef BatchMatmul copy
         if (self.fn == <kernel_fn>nothing or arrays[X] == NULL or arrays[Y] == NULL
-                or (arrays[W] == NULL) != (s.panels != NULL) or (arrays[Q] == NULL) != (s.product.images.q == NULL)
-                or (arrays[SCRATCH] == NULL) != (s.reserved == NULL)
-                or (arrays[SCRATCH_SUMS] == NULL) != (s.reserved_sums == NULL)
-                or (arrays[BIAS] == NULL) != (s.reserved_bias == NULL)):
+                or (arrays[W] != NULL) != s.packs or (arrays[Q] == NULL) != (s.product.images.q == NULL)
+                or (s.packs and ((arrays[SCRATCH] == NULL) != (s.panels == NULL)
+                                 or (arrays[SCRATCH_SUMS] == NULL) != (s.sums == NULL)))
+                or (arrays[BIAS] == NULL) != (s.bias == NULL)):
             return None
         copy = BatchMatmul.__new__(BatchMatmul)
         copy.owners, copy.parameters, copy.state = self.owners, self.parameters, self.state
@@ -147,9 +144,9 @@ cdef class BatchMatmul(Kernel):
         s.products = self.which.shape[1]
         if arrays[Y].nbytes == 0:
             return 0
-        s.w = <const char *>start(arrays[W])
-        s.reserved, s.reserved_sums = <char *>start(arrays[SCRATCH]), <int32_t *>start(arrays[SCRATCH_SUMS])
-        s.reserved_bias = <int32_t *>start(arrays[BIAS])
+        s.w, s.bias = <const char *>start(arrays[W]), <int32_t *>start(arrays[BIAS])
+        if s.packs:
+            s.panels, s.sums = <const uint8_t *>start(arrays[SCRATCH]), <const int32_t *>start(arrays[SCRATCH_SUMS])
         s.w_row, s.w_k = 1, s.n
         if s.adjoint:
             s.w_row, s.w_k = s.k, 1
@@ -233,63 +230,42 @@ cdef void *start(const Strided *array) noexcept:
 
 cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
     cdef Batch *s = &self.state
+    cdef Product *p = &s.product
     cdef ptrdiff_t end, whole = s.matrices
     cdef int64_t panels[LOCAL_SUMS]     # LOCAL_PANELS bytes, aligned
     cdef int32_t sums[LOCAL_SUMS]
     cdef int32_t bias[LOCAL_SUMS]
-    cdef const char *packed = s.panels
-    cdef const int32_t *column_sums = s.sums
     pool = parallel_pool(pool, s.products * s.m * s.n * s.k)
-    s.bias = s.reserved_bias if s.reserved_bias != NULL else bias
-    if s.panels == NULL:
-        s.scratch = s.reserved if s.reserved != NULL else <char *>panels
-        s.scratch_sums = s.reserved_sums if s.reserved_sums != NULL else sums
-        packed, column_sums = s.scratch, s.scratch_sums
-    if s.product.finish == HYBRID:
-        quantize(&s.product.images, pool)
-    if s.kind == FLOAT and s.panels == NULL and s.m <= FEW_ROWS and s.w_k == 1:
+    p.panels = s.panels if s.panels != NULL else <const uint8_t *>panels
+    p.sums = p.hybrid.sums = s.sums if s.sums != NULL else sums
+    p.q.bias = s.bias if s.bias != NULL else bias
+    if p.finish == HYBRID:
+        quantize(&p.images, pool)
+    if s.kind == FLOAT and s.packs and s.m <= FEW_ROWS and s.w_k == 1:
         s.splits = (s.n + STRIP - 1) // STRIP
         parallel_for(pool, s.products * s.splits, 1 + 16384 // (STRIP * max(s.k, <ptrdiff_t>1)), multiply_strips, s)
         return 0
     s.pairs.first = s.pairs.base = 0
     while s.pairs.first < s.products:
         end = s.products
-        if s.panels == NULL:
+        if s.packs:
             s.pairs.base = s.pairs.w[s.pairs.first]
             whole = min(<ptrdiff_t>ROUND, s.matrices - s.pairs.base)
             end = s.pairs.first
             while end < s.products and s.pairs.w[end] < s.pairs.base + whole:
                 end += 1
             parallel_for(pool, whole * s.panels_each, 1, pack_panels, s)
-        if s.kind == BYTES and s.product.finish == COLUMNS:
-            start_columns(s, column_sums, whole)
-        run_round(s, packed, column_sums, end - s.pairs.first, pool)
+        p.output.lines = end - s.pairs.first
+        if s.kind == FLOAT:
+            product_f32.run_product(p, pool)
+        elif s.kind == WORDS:
+            product_s16.run_product(p, pool)
+        else:
+            if p.finish == COLUMNS:
+                start_columns(s, whole)
+            product_q8.run_product(p, pool)
         s.pairs.first = end
     return 0
-
-
-cdef void run_round(Batch *s, const char *panels, const int32_t *sums, ptrdiff_t products,
-                    pl_pool *pool) noexcept nogil:
-    """Compute `products` products from s.pairs.first on, whose right matrices are packed."""
-    cdef Product *p = &s.product
-    p.panels, p.output.lines = <const uint8_t *>panels, products
-    if s.kind == FLOAT:
-        product_f32.run_product(p, pool)
-    elif s.kind == WORDS:
-        product_s16.run_product(p, pool)
-    else:
-        p.q.bias, p.sums, p.hybrid.sums = s.bias, sums, sums
-        product_q8.run_product(p, pool)
-
-
-def pack_f32(w, matrices, layout):
-    """(panels, None) of constant float32 matrices; layout: a FilterLayout (product/layouts.py)."""
-    return conv_float.pack_f32(w, matrices, layout), None
-
-
-def pack_s16(w, layout):
-    """(rows, None) of constant 8- or 16-bit matrices, as int16 (columns, depth), one after another."""
-    return conv16.pack_s16(w, layout), None
 
 
 # ---- tasks ---------------------------------------------------------------------------------------------------
@@ -320,7 +296,7 @@ cdef void pack_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
         matrix, j0 = i // s.panels_each, i % s.panels_each * p.tile.nr
         n, width = min(<ptrdiff_t>p.tile.nr, s.n - j0), min(<ptrdiff_t>p.tile.nr, p.padded_columns - j0)
         k = (s.pairs.base + matrix) * s.n * s.k + j0 * sj
-        panel = <uint8_t *>s.scratch + matrix * s.panel_bytes
+        panel = <uint8_t *>p.panels + matrix * s.panel_bytes
         if s.kind == FLOAT:
             w, panel = <const uint8_t *>s.w + k * 4, panel + j0 * s.k * 4
             if sk == 1:
@@ -337,7 +313,7 @@ cdef void pack_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
                     words_panel[j * s.k + k] = bytes[j * sj + k * sk] if s.w_item == 1 else words[j * sj + k * sk]
         else:
             pack_bytes(s, <const uint8_t *>s.w + k, n, width, panel + j0 * p.padded_depth,
-                       s.scratch_sums + matrix * s.n + j0)
+                       <int32_t *>p.sums + matrix * s.n + j0)
 
 
 cdef void pack_bytes(const Batch *s, const uint8_t *w, ptrdiff_t n, ptrdiff_t width, uint8_t *panel,
@@ -361,13 +337,14 @@ cdef void pack_bytes(const Batch *s, const uint8_t *w, ptrdiff_t n, ptrdiff_t wi
         k += piece
 
 
-cdef void start_columns(Batch *s, const int32_t *sums, ptrdiff_t matrices) noexcept nogil:
+cdef void start_columns(Batch *s, ptrdiff_t matrices) noexcept nogil:
     """Set the initial values of the accumulators from the column sums of `matrices` matrices."""
     cdef const Product *p = &s.product
     cdef int32_t zero = s.x_zero + p.tile.offset
+    cdef int32_t *bias = <int32_t *>p.q.bias
     cdef ptrdiff_t i, j
     for i in range(matrices):
         for j in range(s.n):
-            s.bias[i * p.padded_columns + j] = <int32_t>s.k * p.w_zero * zero - zero * sums[i * s.n + j]
+            bias[i * p.padded_columns + j] = <int32_t>s.k * p.w_zero * zero - zero * p.sums[i * s.n + j]
         for j in range(s.n, p.padded_columns):
-            s.bias[i * p.padded_columns + j] = 0
+            bias[i * p.padded_columns + j] = 0

@@ -126,6 +126,18 @@ cdef class DepthwiseKernel(Kernel):
         self.algorithm = "channels repeated, patch by patch" if self.state.repeat.multiplier > 1 else None
         return True
 
+    cdef int set_float_finish(self, bias, limits) except -1:
+        """Set what finishes sums of floats."""
+        self.owners.append(bias)
+        self.state.low, self.state.high = limits
+        if bias is not None:
+            self.state.bias = <const float *>memory_of(bias, bias.nbytes)
+        return 0
+
+    cdef DepthwiseKernel blank(self):
+        """A new object of the same class."""
+        raise NotImplementedError
+
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef const Depthwise *s = &self.state
         cdef const Strided *x = arrays[0]
@@ -135,7 +147,7 @@ cdef class DepthwiseKernel(Kernel):
                 or x.shape[3] * s.repeat.multiplier != s.window.c
                 or (s.floats != NULL and (arrays[2] == NULL or arrays[3] == NULL))):
             return None
-        copy = DepthwiseKernel.__new__(DepthwiseKernel)
+        copy = self.blank()
         copy.owners, copy.state = self.owners, self.state
         if not copy.arrange(x, y, sizes[0], s.most, self.fn, self.subnormals):
             return None
@@ -219,6 +231,9 @@ cdef class DepthwiseQ8(DepthwiseKernel):
             s.flip, _, _, s.w_zero = quantization
             set_columns(&s.columns, parameters, s.window.fh * s.window.fw, finish)
 
+    cdef DepthwiseKernel blank(self):
+        return DepthwiseQ8.__new__(DepthwiseQ8)
+
 
 cdef int depthwise_q8(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
     cdef Depthwise *s = &self.state
@@ -237,11 +252,14 @@ cdef void multiply_q8(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noe
 cdef class Depthwise16(DepthwiseKernel):
     """int16 depthwise convolution, zero points 0.
 
-    x, y: int16; w: from depthwise_packing.pack_depthwise_s16; the rest as in conv16.Conv16.
+    x, y: int16; w: from depthwise_packing.pack_taps; the rest as in conv16.Conv16.
     """
     def __init__(self, x, y, w, *, filter, finish):
         if self.start(x, y, w, bytes(2 * y.shape[3]), filter, multiply_s16, 1, <kernel_fn>depthwise16):
             self.owners.append(set_rounding(&self.state.rounding, finish))
+
+    cdef DepthwiseKernel blank(self):
+        return Depthwise16.__new__(Depthwise16)
 
 
 cdef int depthwise16(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
@@ -271,15 +289,10 @@ cdef class DepthwiseF32(DepthwiseKernel):
     def __init__(self, x, y, w, bias, *, filter, limits):
         if self.start(x, y, np.ascontiguousarray(w), bytes(4 * y.shape[3]), filter, multiply_f32, slots.dw_f32_lines,
                       <kernel_fn>depthwise_f32, FLUSH):
-            self.set_finish(bias, limits)
+            self.set_float_finish(bias, limits)
 
-    cdef int set_finish(self, bias, limits) except -1:
-        """Set what finishes sums of floats."""
-        self.owners.append(bias)
-        self.state.low, self.state.high = limits
-        if bias is not None:
-            self.state.bias = <const float *>memory_of(bias, bias.nbytes)
-        return 0
+    cdef DepthwiseKernel blank(self):
+        return DepthwiseF32.__new__(DepthwiseF32)
 
 
 cdef int depthwise_f32(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
@@ -298,10 +311,10 @@ cdef void multiply_f32(const Depthwise *s, const pl_dw_window *g, uint8_t *y) no
 # ---- float32 times integers ----------------------------------------------------------------------------------
 # Quantized images are kept as whole numbers in float32.  Sums of their products with 8-bit weights stay below 2^24, so
 # float32 computes them exactly, whatever the order of additions.
-cdef class DepthwiseHybrid(DepthwiseF32):
+cdef class DepthwiseHybrid(DepthwiseKernel):
     """Depthwise convolution of float32 images, each quantized to int8 with a zero point first, with int8 weights.
 
-    x, y: float32; q (like x) and row_scales (n,): float32 scratch; w: from depthwise_packing.pack_depthwise_hybrid, 512
+    x, y: float32; q (like x) and row_scales (n,): float32 scratch; w: from depthwise_packing.pack_taps, 512
     taps at most; scales: (c,) float32; bias: (c,) float32 or None; the rest as in hybrid.ConvHybrid.
     """
     ARRAYS = ("q", 1, 0, "row_scales")
@@ -313,10 +326,13 @@ cdef class DepthwiseHybrid(DepthwiseF32):
                       <kernel_fn>depthwise_hybrid, FLUSH):
             self.memory = x, y, q, row_scales
             self.owners.append(scales)
-            self.set_finish(bias, limits)
+            self.set_float_finish(bias, limits)
             s.floats = <const float *>memory_of(x, x.nbytes)
             s.row_scales = <float *>memory_of(row_scales, row_scales.nbytes)
             s.column_scales = <const float *>memory_of(scales, scales.nbytes)
+
+    cdef DepthwiseKernel blank(self):
+        return DepthwiseHybrid.__new__(DepthwiseHybrid)
 
 
 cdef int depthwise_hybrid(DepthwiseKernel self, pl_pool *pool) noexcept nogil:

@@ -106,11 +106,6 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
     return packed, rows.view(np.int32).reshape(PARAMETERS, -1)
 
 
-def pack_depthwise_s16(w):
-    """Weights (1, fh, fw, c) as int16 (taps, c)."""
-    return np.ascontiguousarray(w.reshape(-1, w.shape[3]), np.int16)
-
-
-def pack_depthwise_hybrid(w):
-    """Weights (1, fh, fw, c) as float32 (taps, c)."""
-    return np.ascontiguousarray(w.reshape(-1, w.shape[3]), np.float32)
+def pack_taps(w, dtype):
+    """Weights (1, fh, fw, c) as int16 or float32 (taps, c)."""
+    return np.ascontiguousarray(w.reshape(-1, w.shape[3]), dtype)

@@ -84,7 +84,8 @@ cdef class ConvHybrid(ImageProduct):
         if not self.suits(arrays[2], arrays[1]) or arrays[0].nbytes == 0 or arrays[1].nbytes == 0:
             return None
         copy = ConvHybrid.__new__(ConvHybrid)
-        copy.owners, copy.product, copy.panel_bytes, copy.first = self.owners, self.product, self.panel_bytes, self.first
+        copy.owners, copy.product = self.owners, self.product
+        copy.panel_bytes, copy.first = self.panel_bytes, self.first
         copy.arrange(arrays, sizes[0])
         return copy
 

@@ -1,8 +1,8 @@
 """The product engine: rows of windows or matrices times panels, finished to the type of the output.
 
-A product combines a source of rows (in place, lines, taps, pieces), packed weights and a finish.  tasks.pxd divides it
-among threads; window.pxd, lines.pxd and volume.pxd find its rows; bytes.pyx, floats.pyx and words.pyx have the loop for
-8-bit, float32 and int16 rows.
+A product combines a source of rows (in place, lines, taps, pieces), packed weights and a finish: product.pxd describes
+it.  tasks.pxd divides it among threads; window.pxd, lines.pxd, volume.pxd and quantized.pxd find its rows; bytes.pyx,
+floats.pyx and words.pyx have the loop for 8-bit, float32 and int16 rows.  images.pyx is the base of convolutions.
 """
 from pylite import _core
 

@@ -134,18 +134,13 @@ cdef void gather_rows(Product *p):
 
 cdef void use_single_row(Product *p):
     """If the product has a single row, of consecutive bytes, let run_product() multiply it without tasks."""
-    cdef const uint8_t *src[ROW]
-    cdef ptrdiff_t length
-    cdef int segments, i
-    if (p.output.span * p.output.lines != 1 or p.groups != 1 or p.padded_depth > ROW
-            or p.depth * p.columns >= PARALLEL_THRESHOLD
-            or padded_lines(&p.tile, 1, p.window.fh, p.window.fw * p.window.length)):
-        return
-    segments = gather(&p.window, 0, 1, 0, src, &length)
-    for i in range(1, segments):
-        if src[i] != src[i - 1] + length:
-            return
-    p.row = src[0]
+    cdef const Window *w = &p.window
+    if (p.output.span * p.output.lines == 1 and p.groups == 1 and p.padded_depth <= ROW
+            and p.depth * p.columns < PARALLEL_THRESHOLD and not padded_lines(&p.tile, 1, w.fh, w.fw * w.length)
+            and w.pad_h == w.pad_w == 0
+            and (w.fw == 1 or (w.dilation_w == 1 and w.sw == w.length and w.fw <= w.w))
+            and (w.fh == 1 or (w.dilation_h == 1 and w.sh == w.fw * w.length and w.fh <= w.h))):
+        p.row = w.x
 
 
 cdef str algorithm_of(const Product *p):

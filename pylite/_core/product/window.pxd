@@ -63,6 +63,24 @@ cdef inline void set_matrix(Window *g, const uint8_t *x, ptrdiff_t length):
     g.zero, g.zero_step, g.direct = NULL, 0, True
 
 
+cdef struct Pixel:          # of the output
+    ptrdiff_t n, y, x
+
+
+cdef inline Pixel pixel_of(const Window *g, ptrdiff_t position) noexcept nogil:
+    return Pixel(position // (g.oh * g.ow), position // g.ow % g.oh, position % g.ow)
+
+
+cdef inline void next_pixel(const Window *g, Pixel *o) noexcept nogil:
+    o.x += 1
+    if o.x == g.ow:
+        o.x = 0
+        o.y += 1
+        if o.y == g.oh:
+            o.y = 0
+            o.n += 1
+
+
 cdef inline int gather(const Window *g, ptrdiff_t position, int rows, ptrdiff_t offset, const uint8_t **src,
                        ptrdiff_t *length) noexcept nogil:
     """Set src to the segments of the rows of output positions position to position + rows - 1.
@@ -71,7 +89,8 @@ cdef inline int gather(const Window *g, ptrdiff_t position, int rows, ptrdiff_t 
     taps are adjacent in memory and no row reaches beyond the sides of the image.  offset: of the group's channels,
     bytes.
     """
-    cdef ptrdiff_t n, oy, ox, first, last, iy, ix, x0, extent = (g.fw - 1) * g.dilation_w + 1
+    cdef ptrdiff_t first, last, iy, ix, x0, extent = (g.fw - 1) * g.dilation_w + 1
+    cdef Pixel o
     cdef const uint8_t *line
     cdef const uint8_t *zero
     cdef bint whole
@@ -81,19 +100,19 @@ cdef inline int gather(const Window *g, ptrdiff_t position, int rows, ptrdiff_t 
         for x in range(rows):
             src[x] = g.x + offset + (position + x) * g.sw
         return 1
-    n, oy, ox = position // (g.oh * g.ow), position // g.ow % g.oh, position % g.ow
-    first, last = ox, ox + rows - 1
+    o = pixel_of(g, position)
+    first, last = o.x, o.x + rows - 1
     if last >= g.ow:
         first, last = 0, g.ow - 1
     whole = first * g.stride_w >= g.pad_w and last * g.stride_w - g.pad_w + extent <= g.w
     whole = whole and (g.fw == 1 or (g.dilation_w == 1 and g.sw == g.length))
     length[0] = g.length * g.fw if whole else g.length
     for _row in range(rows):
-        zero = g.zero + n * g.zero_step
-        x0 = ox * g.stride_w - g.pad_w
+        zero = g.zero + o.n * g.zero_step
+        x0 = o.x * g.stride_w - g.pad_w
         for y in range(g.fh):
-            iy = oy * g.stride_h - g.pad_h + <ptrdiff_t>y * g.dilation_h
-            line = g.x + n * g.sn + iy * g.sh + offset if 0 <= iy < g.h else NULL
+            iy = o.y * g.stride_h - g.pad_h + <ptrdiff_t>y * g.dilation_h
+            line = g.x + o.n * g.sn + iy * g.sh + offset if 0 <= iy < g.h else NULL
             if whole:
                 src[0] = zero if line == NULL else line + x0 * g.sw
                 src += 1
@@ -102,13 +121,7 @@ cdef inline int gather(const Window *g, ptrdiff_t position, int rows, ptrdiff_t 
                     ix = x0 + <ptrdiff_t>x * g.dilation_w
                     src[0] = line + ix * g.sw if line != NULL and 0 <= ix < g.w else zero
                     src += 1
-        ox += 1
-        if ox == g.ow:
-            ox = 0
-            oy += 1
-            if oy == g.oh:
-                oy = 0
-                n += 1
+        next_pixel(g, &o)
     return g.fh if whole else g.fh * g.fw
 
 
@@ -123,9 +136,7 @@ cdef inline void copy_lines(const Window *g, ptrdiff_t position, int rows, uint8
     """Copy the rows of output positions position to position + rows - 1 to `to` (SHORT bytes each at most), and set
     src to them.  For windows that short_lines() accepts.
     """
-    cdef ptrdiff_t n = position // (g.oh * g.ow)
-    cdef ptrdiff_t oy = position // g.ow % g.oh
-    cdef ptrdiff_t ox = position % g.ow
+    cdef Pixel o = pixel_of(g, position)
     cdef ptrdiff_t c = g.length, size = g.fw * c, iy, x0, before, after, h = g.h, down = g.dilation_h
     cdef ptrdiff_t step = down * g.sh
     cdef const uint8_t *line
@@ -133,12 +144,12 @@ cdef inline void copy_lines(const Window *g, ptrdiff_t position, int rows, uint8
     cdef int r, _y, fh = g.fh
     for r in range(rows):
         src[r] = to
-        zero = g.zero + n * g.zero_step
-        x0 = ox * g.stride_w - g.pad_w
+        zero = g.zero + o.n * g.zero_step
+        x0 = o.x * g.stride_w - g.pad_w
         before = min(max(<ptrdiff_t>0, -x0), <ptrdiff_t>g.fw) * c
         after = min(max(<ptrdiff_t>0, x0 + g.fw - g.w) * c, size - before)
-        iy = oy * g.stride_h - g.pad_h
-        line = g.x + n * g.sn + iy * g.sh + x0 * c
+        iy = o.y * g.stride_h - g.pad_h
+        line = g.x + o.n * g.sn + iy * g.sh + x0 * c
         if size == 4 and before + after == 0 and iy >= 0 and iy + (fh - 1) * down < h:
             for _y in range(fh):
                 memcpy(to, line, 4)
@@ -155,13 +166,7 @@ cdef inline void copy_lines(const Window *g, ptrdiff_t position, int rows, uint8
                 iy += down
                 line += step
                 to += size
-        ox += 1
-        if ox == g.ow:
-            ox = 0
-            oy += 1
-            if oy == g.oh:
-                oy = 0
-                n += 1
+        next_pixel(g, &o)
 
 
 cdef struct Line:           # the part of an image line that windows cover
@@ -186,20 +191,18 @@ cdef inline Line input_span(const Window *g, ptrdiff_t n, ptrdiff_t ox, ptrdiff_
 cdef inline void copy_row(const Window *g, ptrdiff_t position, ptrdiff_t offset, ptrdiff_t begin, ptrdiff_t end,
                           uint8_t *to) noexcept nogil:
     """Copy bytes begin to end - 1 of the row of output position `position`; offset: of the group's channels, bytes."""
-    cdef ptrdiff_t n = position // (g.oh * g.ow)
-    cdef ptrdiff_t oy = position // g.ow % g.oh
-    cdef ptrdiff_t ox = position % g.ow
+    cdef Pixel o = pixel_of(g, position)
     cdef ptrdiff_t tap, iy, ix, skip, size
     cdef const uint8_t *src
     while begin < end:
         tap, skip = begin // g.length, begin % g.length
         size = min(g.length - skip, end - begin)
-        iy = oy * g.stride_h - g.pad_h + tap // g.fw * g.dilation_h
-        ix = ox * g.stride_w - g.pad_w + tap % g.fw * g.dilation_w
+        iy = o.y * g.stride_h - g.pad_h + tap // g.fw * g.dilation_h
+        ix = o.x * g.stride_w - g.pad_w + tap % g.fw * g.dilation_w
         if 0 <= iy < g.h and 0 <= ix < g.w:
-            src = g.x + n * g.sn + iy * g.sh + ix * g.sw + offset
+            src = g.x + o.n * g.sn + iy * g.sh + ix * g.sw + offset
         else:
-            src = g.zero + n * g.zero_step
+            src = g.zero + o.n * g.zero_step
         memcpy(to, src + skip, size)
         to += size
         begin += size
