@@ -18,6 +18,8 @@ def window(draw, pixels_of, most=1):
     if not draw.bench and draw.rng.random() < 0.05:
         fh, fw = draw.choice((40, 3), (3, 40), (1, 500), (300, 1))
     stride, dilation = (1, 1) if draw.bench or draw.rng.random() < 0.5 else (draw.integer(1, 5), draw.integer(1, 4))
+    if not draw.bench and fh == fw == 3 and draw.rng.random() < 0.2:        # NEON computes these like undilated ones
+        stride, dilation = 1, draw.integer(2, 4)
     pad = 1 if draw.bench else draw.integer(0, (fw - 1) * dilation)
     c = 64 if draw.bench else draw.choice(1, 3, 8, 16, 17, 24, 40, 64, 65, 72, 96, 130)
     width = 28 if draw.bench else draw.integer(1, 40)

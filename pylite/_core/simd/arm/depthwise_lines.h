@@ -134,8 +134,9 @@ static int lines_of_window(const pl_dw_window *g, const parameters *all, element
     common = rest, rest = r;
   }
   pixel_class p = {.every = g->dilation / common, .step = g->dilation, .stride = g->stride / common};
-  const ptrdiff_t most = (LINES_BYTES / ((g->fh + 1) * GROUP_BYTES) * GROUP - g->fw) / p.stride + 1;
-  if (most < MOST || g->fh > HEIGHT || !fits_filter(g)) return 0;
+  const ptrdiff_t fit = (LINES_BYTES / ((g->fh + 1) * GROUP_BYTES) * GROUP - g->fw) / p.stride + 1;
+  const ptrdiff_t most = fit / MOST * MOST; /* lines are copied for a multiple of TOGETHER outputs */
+  if (fit < MOST || g->fh > HEIGHT || !fits_filter(g)) return 0;
   void (*block)(const pl_dw_window *, const pixel_class *, const filter *, ptrdiff_t, ptrdiff_t, ptrdiff_t, element *) =
       g->c < NR ? block_narrow : p.stride == 1 ? block_1 : p.stride == 2 ? block_2 : block_any;
 #define CHOOSE(name, narrow, its_stride, its_width) \
@@ -148,7 +149,7 @@ static int lines_of_window(const pl_dw_window *g, const parameters *all, element
       const ptrdiff_t outputs = (g->pixels - p.first + p.every - 1) / p.every;
       p.origin = p.first * g->stride - g->pad;
       for (ptrdiff_t first_output = 0, n; first_output < outputs; first_output += n) {
-        n = outputs - first_output < most ? outputs - first_output : most / MOST * MOST;
+        n = outputs - first_output < most ? outputs - first_output : most;
         block(g, &p, &f, first_output, n, pl_block_start(b, NR, g->c), y);
       }
     }
