@@ -7,8 +7,9 @@ PL_INLINE void finish_outputs(int N, const sums *acc, const filter *from, uint8_
   const finish_params *const f = &from->finish;
 #pragma GCC unroll 2
   for (int i = 0; i < N; i += TOGETHER) {
-    if (f->left) finish(TOGETHER, acc + i, f, f->left, y + i * step, step);
-    else finish(TOGETHER, acc + i, f, NULL, y + i * step, step);
+    const int n = N < TOGETHER ? N : TOGETHER;
+    if (f->left) finish(n, acc + i, f, f->left, y + i * step, step);
+    else finish(n, acc + i, f, NULL, y + i * step, step);
   }
 }
 #include "depthwise_lines.h"

@@ -17,7 +17,8 @@
  *   border(g, f): the byte of all copied pixels beside the image;
  *   copy_group(f, x, to): GROUP pixels from the pointers x;
  *   outputs(N, stride, width, f, lines, offset, acc): sums of N neighbouring outputs, from byte `offset` of the lines.
- *     width: the filter's if it is one of WIDTHS, whose outputs are computed TOGETHER at a time; else 0;
+ *     width: the filter's if it is one of WIDTHS, whose outputs are computed TOGETHER at a time, and two or three at the
+ *     end of a line; else 0;
  *   finish_outputs(N, acc, f, y, step): writes the results of these sums, `step` elements apart. */
 
 enum { LINES_BYTES = 16384, HEIGHT = 256 };
@@ -65,6 +66,18 @@ PL_INLINE void line_outputs(int narrow, int stride, int width, ptrdiff_t n, ptrd
   element rest[MOST][NR];
   for (ptrdiff_t i = 0, together; i < n; i += together, y += together * step) {
     sums acc[MOST];
+    if (width && n - i < TOGETHER && n > 1) { /* the last outputs of a line, two or three of them */
+      const int last = n - i == 1;            /* one is computed with the one before it */
+      const ptrdiff_t offset = (i - last) * stride / GROUP * GROUP_BYTES;
+      if (n - i == 3) {
+        outputs(3, stride, width, f, lines, offset, acc);
+        finish_outputs(3, acc, f, y, step);
+      } else {
+        outputs(2, stride, width, f, lines, offset, acc);
+        finish_outputs(2, acc, f, y - last * step, step);
+      }
+      break;
+    }
     together = !narrow && !width && n - i > TOGETHER ? MOST : TOGETHER;
     const ptrdiff_t missing = i + together - n;
     if (GROUP == 1 && missing > 0 && missing <= i) i -= missing, y -= missing * step; /* some outputs again */

@@ -96,9 +96,8 @@ PL_INLINE void add_pairs(int N, int stride, const filter *f, const uint8_t *cons
  * them from register to register. */
 #define WIDTHS(X) X(block_3_1, 0, 1, 3) X(block_3_2, 0, 2, 3) X(block_5_1, 0, 1, 5) X(block_5_2, 0, 2, 5)
 /* Adds the products of `taps` taps in pairs.  If taps exceeds the width, they come from two lines of the filter. */
-PL_INLINE void add_taps_of(int width, int taps, int stride, const uint8_t *const *lines, ptrdiff_t offset, const int8_t *w,
-                           sums *acc) {
-  const int N = TOGETHER;
+PL_INLINE void add_taps_of(int N, int width, int taps, int stride, const uint8_t *const *lines, ptrdiff_t offset,
+                           const int8_t *w, sums *acc) {
   const int8_t *const line[2] = {(const int8_t *)lines[0] + offset, taps > width ? (const int8_t *)lines[1] + offset : NULL};
 #define PIXEL(t) vld1_s8(line[(t) / width] + ((t) % width + i * stride) * NR)
 #pragma GCC unroll 5
@@ -111,18 +110,19 @@ PL_INLINE void add_taps_of(int width, int taps, int stride, const uint8_t *const
   }
 #undef PIXEL
 }
-PL_INLINE void add_lines(int width, int stride, const filter *f, const uint8_t *const *lines, ptrdiff_t offset, sums *acc) {
+PL_INLINE void add_lines(int N, int width, int stride, const filter *f, const uint8_t *const *lines, ptrdiff_t offset,
+                         sums *acc) {
   const int8_t *w = f->bytes;
   int y = 0;
   for (; y + 2 <= f->height; y += 2, w += 2 * width * NR)
-    add_taps_of(width, 2 * width, stride, lines + y, offset, w, acc);
-  if (y < f->height) add_taps_of(width, width, stride, lines + y, offset, w, acc);
+    add_taps_of(N, width, 2 * width, stride, lines + y, offset, w, acc);
+  if (y < f->height) add_taps_of(N, width, width, stride, lines + y, offset, w, acc);
 }
 PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint8_t *const *lines, ptrdiff_t offset,
                        sums *acc) {
   EACH acc[i] = f->bias;
   if (f->small && width) {
-    add_lines(width, stride, f, lines, offset, acc);
+    add_lines(N, width, stride, f, lines, offset, acc);
     return;
   }
   if (f->small) {
@@ -147,7 +147,8 @@ PL_INLINE int8x8_t read(int plain, const uint8_t *p, uint8x8_t flip) {
   const uint8x8_t v = vld1_u8(p);
   return vreinterpret_s8_u8(plain ? v : veor_u8(v, flip));
 }
-typedef struct { int8x8_t x[5]; } pair_taps;
+/* Two columns of a line need 3 + stride pixels, one column of two lines 6: a stride of 3. */
+typedef struct { int8x8_t x[6]; } pair_taps;
 /* w: the weights less `middle`.  Where `centred`, middle times the sum of the pixels is added to the sums. */
 typedef struct {
   int8x8_t w[9];
@@ -183,10 +184,11 @@ PL_INLINE void add_middle(int stride, const block3x3 *b, const pair_taps *const 
 #pragma GCC unroll 3
   for (int i = 0; i < 3; i++) {
     const int8x8_t *x = v[i]->x;
-    /* Both outputs read pixel 2, and with a stride of 1 pixel 1, too. */
+    /* Both outputs read pixel 2 if the stride is less than 3, and pixel 1 if it is 1. */
     const int16x8_t first = stride == 1 ? vaddl_s8(x[1], x[2]) : vaddl_s8(x[0], x[1]);
     const int16x8_t second = stride == 1 ? first : vaddl_s8(x[3], x[stride + 2]);
-    const int16x8_t line[2] = {vaddw_s8(first, x[stride == 1 ? 0 : 2]), vaddw_s8(second, x[stride == 1 ? 3 : 2])};
+    const int8x8_t others[2] = {x[stride == 1 ? 0 : 2], x[stride == 1 ? 3 : stride == 2 ? 2 : 4]};
+    const int16x8_t line[2] = {vaddw_s8(first, others[0]), vaddw_s8(second, others[1])};
 #pragma GCC unroll 2
     for (int k = 0; k < 2; k++) sum[k] = i ? vaddq_s16(sum[k], line[k]) : line[k];
   }
@@ -232,6 +234,19 @@ PL_INLINE int load_block(int stride, int flip, int w_zero, const void *weights, 
   b->flip = vdup_n_u8((uint8_t)flip);
   return vget_lane_u64(vreinterpret_u64_s8(twice), 0) ? -1 : !flip && !b->centred;
 }
+/* The pixels that a column of two lines of the output reads from lines p0 and p1 (NULL: outside of the image). */
+PL_INLINE pair_taps load_column(int simple, int inside, const block3x3 *b, const uint8_t *p0, const uint8_t *p1,
+                                ptrdiff_t step, unsigned inside_bits, const uint8_t *zero) {
+  pair_taps v;
+#pragma GCC unroll 3
+  for (int i = 0; i < 3; i++) {
+    const int read_it = inside || inside_bits >> i & 1;
+    v.x[i] = read(simple, p0 && read_it ? p0 + i * step : zero, b->flip);
+    v.x[3 + i] = read(simple, p1 && read_it ? p1 + i * step : zero, b->flip);
+  }
+  return v;
+}
+#define SINGLE_COLUMNS
 #define TILE_BYTES 24576
 #include "depthwise_pairs.h"
 

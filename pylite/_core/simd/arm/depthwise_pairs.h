@@ -1,5 +1,6 @@
 /* 8-bit 3x3 depthwise convolutions with strides of 1 and 2, eight channels of two neighbouring outputs at a time, line
- * after line; each line of the image is loaded once for the three output lines that read it.
+ * after line; each line of the image is loaded once for the three output lines that read it.  Where a stride of 1 has a
+ * dilation, neighbours are outputs `dilation` pixels apart.
  *
  * Before including it include depthwise_neon.h and define block3x3 (a block of channels, with its member `finish`),
  * pair_taps (the pixels of a line that both outputs read) and
@@ -8,21 +9,26 @@
  *   load_pair(stride, simple, inside, block, p, step, inside_bits, zero): pair_taps from pixels p, `step` bytes apart.
  *     Pixel i lies in the image if `inside` or bit i of inside_bits is set; else `zero` is read in its place;
  *   pair3x3(stride, simple, block, v0, v1, v2, acc): the sums of both outputs;
+ *   SINGLE_COLUMNS: an odd last column is computed two lines at a time, with
+ *     load_column(simple, inside, block, p0, p1, step, inside_bits, zero): load_pair from two lines, for a stride of 3;
+ *     optional;
  *   TILE_BYTES: of a first-level cache, for the tile of an image that neighbouring blocks compute before the next tile;
  *     0 on cores that hide what a miss of that cache costs. */
 
 /* A line of a cache; images larger than KEPT bytes do not stay in the second-level cache from layer to layer. */
 enum { CACHE_LINE = 64, KEPT = 256 * 1024 };
 
+PL_INLINE int in_line(const pl_dw_window *g, ptrdiff_t column) { return column >= 0 && column < g->width; }
+
 /* Two columns of the output, from input pixel `column` on; y1: the second one's lines, next1 apart. */
 PL_INLINE void columns3x3(int stride, int simple, int inside, const pl_dw_window *g, ptrdiff_t c, ptrdiff_t column,
                           const block3x3 *block, uint8_t *y0, uint8_t *y1, ptrdiff_t next1) {
   const block3x3 b = *block;
   const uint8_t *const *row = g->row, *const zero = g->zero + c;
-  const ptrdiff_t step = g->c, offset = column * step + c, next0 = g->y_line;
+  const ptrdiff_t step = g->dilation * g->c, offset = column * g->c + c, next0 = g->y_line;
   const pair_taps outside = load_pair(stride, simple, 0, &b, zero, 0, 0, zero);
   unsigned inside_bits = 0;
-  for (int i = 0; i < 3 + stride; i++) inside_bits |= (unsigned)(column + i >= 0 && column + i < g->width) << i;
+  for (int i = 0; i < 3 + stride; i++) inside_bits |= (unsigned)in_line(g, column + i * g->dilation) << i;
 #define LOAD_LINE(line) ((line) ? load_pair(stride, simple, inside, &b, (line) + offset, step, inside_bits, zero) : outside)
 #define OUTPUT(v0, v1, v2) \
   { \
@@ -57,8 +63,41 @@ PL_INLINE void columns3x3(int stride, int simple, int inside, const pl_dw_window
 #undef LOAD_LINE
 }
 
+#ifdef SINGLE_COLUMNS
+/* One column of the output, two lines at a time. */
+PL_INLINE void column3x3(int stride, int simple, int inside, const pl_dw_window *g, ptrdiff_t c, ptrdiff_t column,
+                         const block3x3 *block, uint8_t *y) {
+  const block3x3 b = *block;
+  const uint8_t *const *row = g->row, *const zero = g->zero + c;
+  const ptrdiff_t step = g->dilation * g->c, offset = column * g->c + c;
+  uint8_t spare[NR];
+  unsigned inside_bits = 0;
+  for (int i = 0; i < 3; i++) inside_bits |= (unsigned)in_line(g, column + i * g->dilation) << i;
+  for (int left = g->lines; left > 0; left -= 2, row += 2 * stride) {
+    const uint8_t *const *const next = left > 1 ? row + stride : row;
+    pair_taps v[3];
+    sums acc[2];
+#pragma GCC unroll 3
+    for (int i = 0; i < 3; i++)
+      v[i] = load_column(simple, inside, &b, row[i] ? row[i] + offset : NULL, next[i] ? next[i] + offset : NULL, step,
+                         inside_bits, zero);
+    pair3x3(3, simple, &b, &v[0], &v[1], &v[2], acc);
+    finish_pair(acc, &b.finish, y, left > 1 ? y + g->y_line : spare);
+    y += 2 * g->y_line;
+  }
+}
+#endif
+
 /* Blocks first_block .. end_block - 1 of the channels, output pixels begin .. end - 1. */
 typedef struct { ptrdiff_t first_block, end_block, begin, end; } part;
+
+/* The first pixel of the pair behind this one, or of the first pair one pixel to the right of `first`. */
+PL_INLINE ptrdiff_t next_pair(const pl_dw_window *g, ptrdiff_t *first, ptrdiff_t pixel, ptrdiff_t begin,
+                              ptrdiff_t end) {
+  pixel += 2 * g->dilation;
+  if (pixel < end || *first + 1 == begin + g->dilation) return pixel;
+  return ++*first;
+}
 
 /* Returns 0 where some block cannot be computed. */
 PL_INLINE int filter3x3(int stride, const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q,
@@ -71,11 +110,19 @@ PL_INLINE int filter3x3(int stride, const pl_dw_window *g, int flip, int w_zero,
     const ptrdiff_t c = pl_block_start(b, NR, own.c);
     const int simple = load_block(stride, flip, w_zero, w, q, b, &block);
     if (simple < 0) return 0;
-    for (ptrdiff_t pixel = begin; pixel < end; pixel += 2) {
-      const ptrdiff_t column = pixel * stride - own.pad;
-      const int inside = column >= 0 && column + 3 + stride <= own.width, last = pixel + 1 == own.pixels;
-      uint8_t *const y0 = y + pixel * own.c + c, *const y1 = last ? spare : y0 + own.c;
+    for (ptrdiff_t first = begin, pixel = first; pixel < end; pixel = next_pair(&own, &first, pixel, begin, end)) {
+      const ptrdiff_t column = pixel * stride - own.pad, every = own.dilation;
+      const int inside = column >= 0 && column + (2 + stride) * every < own.width, last = pixel + every >= own.pixels;
+      uint8_t *const y0 = y + pixel * own.c + c, *const y1 = last ? spare : y0 + every * own.c;
       const ptrdiff_t next1 = last ? 0 : own.y_line;
+#ifdef SINGLE_COLUMNS
+      if (last && own.lines > 1) {
+        const int its_inside = column >= 0 && column + 2 * every < own.width;
+        if (simple) column3x3(stride, 1, its_inside, &own, c, column, &block, y0);
+        else column3x3(stride, 0, its_inside, &own, c, column, &block, y0);
+        continue;
+      }
+#endif
 #define COLUMNS(simple, inside) columns3x3(stride, simple, inside, &own, c, column, &block, y0, y1, next1)
       if (simple && inside) COLUMNS(1, 1);
       else if (simple) COLUMNS(1, 0);
@@ -97,14 +144,14 @@ static __attribute__((noinline)) int filter3x3_2(FILTER_ARGUMENTS, const part *p
 
 /* The blocks and output pixels of the first tile.  Neighbouring blocks share cache lines, so a tile has about eight
  * blocks, and as many pixels as let its cache lines stay in the first-level cache.  A tile is the whole window where
- * tiles gain less than they take to load filters anew: with a stride of 2, whose tiles would have few outputs, and
- * where pixels are a multiple of 256 bytes apart, so that their cache lines are in few sets. */
+ * tiles gain less than they take to load filters anew: with a stride of 2, whose tiles would have few outputs,
+ * with a dilation, and where pixels are a multiple of 256 bytes apart, so that their cache lines are in few sets. */
 PL_INLINE part first_tile(const pl_dw_window *g) {
   const ptrdiff_t blocks = (g->c + NR - 1) / NR, tiles = blocks < 12 ? 1 : (blocks + 4) / 8;
   const ptrdiff_t together = (blocks + tiles - 1) / tiles;
   const ptrdiff_t bytes = g->c % (2 * CACHE_LINE) ? TILE_BYTES : TILE_BYTES / 2; /* else in half of the sets */
   const ptrdiff_t pixels = bytes / (together * NR * (g->lines + 2 + g->lines)) / 2 * 2;
-  if (!TILE_BYTES || g->stride == 2 || g->c % (4 * CACHE_LINE) == 0 || pixels >= g->pixels)
+  if (!TILE_BYTES || g->stride == 2 || g->dilation > 1 || g->c % (4 * CACHE_LINE) == 0 || pixels >= g->pixels)
     return (part){0, blocks, 0, g->pixels};
   return (part){0, together, 0, pixels < 4 ? 4 : pixels};
 }
@@ -120,7 +167,8 @@ PL_INLINE void touch(const uint8_t *p, ptrdiff_t bytes) {
 
 /* The same where such a filter was asked for; else it returns 0. */
 static int pairs_q8(FILTER_ARGUMENTS) {
-  if (g->c < NR || g->fh != 3 || g->fw != 3 || g->stride > 2 || g->dilation != 1 || q->left) return 0;
+  if (g->c < NR || g->fh != 3 || g->fw != 3 || q->left) return 0;
+  if (g->stride > 2 || (g->stride == 2 && g->dilation > 1)) return 0;
   if (g->width * g->width * g->c > KEPT) { /* the image is taken to be square */
     for (int i = 0; i < (g->lines - 1) * g->stride + 3; i++)
       if (g->row[i]) touch(g->row[i], g->width * g->c);
