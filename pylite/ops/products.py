@@ -148,10 +148,10 @@ def rows_of_floats(node, x, w, bias, y, limits, asymmetric):
     columns, depth = w.shape
     window = Window(1, 1)
     images, out = x.view((x.size // depth, 1, 1, depth)), y.view((x.size // depth, 1, 1, columns))
-    contents(node, w, "weights")
     if w.dtype == "float32":
         return Call("conv_float.ConvF32", images, out, Packed("conv_float.pack_f32", w), bias, filter=window.filter,
                     limits=limits)
+    contents(node, w, "weights")
     check_scales(node, w, columns, 0)
     layout = SignedBytes() if w.dtype == "uint8" else None
     return hybrid(node, images, out, Packed("packing.pack_weights", w, 1, layout), bias, window, asymmetric,
