@@ -9,10 +9,8 @@ from pylite.ir.registry import register
 from pylite.ir.values import Call, Temporary
 from pylite.ops.complex import transform_scratch
 from pylite.ops.custom_options import decoded, integer_option
-from pylite.ops.elementwise import task
+from pylite.ops.elementwise import UNBOUNDED, task
 from pylite.ops.moves import filled, scalar
-
-_UNBOUNDED = pack("2f", float("-inf"), float("inf"))
 
 
 # ---- AudioSpectrogram --------------------------------------------------------------------------------------------
@@ -46,7 +44,7 @@ def lower_spectrogram(node):
     spectrum = Temporary(node, (n, 1, length + 2), "float32", 1)
     calls = [Call("movement.Copy", x.view(frames.shape, (1, step * channels, channels)), frames.view()),
              Call("elementwise.Binary", "mul_f32", (n, size), frames.bytes, hann(size), frames.bytes,
-                  a_strides=(size, 1), b_strides=(0, 1), p=_UNBOUNDED),
+                  a_strides=(size, 1), b_strides=(0, 1), p=UNBOUNDED),
              Call("fourier.Rfft2d", frames.view((n, 1, size)), spectrum.view(), transform_scratch(n, 1, length), 1,
                   length),
              Call("fourier.Abs", spectrum.flat, y.flat)]

@@ -9,6 +9,7 @@ from pylite.ir.values import Call, Packed, Value
 from pylite.numerics.quantization import LIMITS
 
 _REAL_TYPES = ("int8", "uint8", "int16")        # as real_q of common.c numbers them
+UNBOUNDED = pack("2f", float("-inf"), float("inf"))     # a micro-kernel's parameters for no limits
 SHORT, LONG = 64, 1024      # rows of fewer elements than SHORT are repeated, where that is possible, up to LONG
 
 

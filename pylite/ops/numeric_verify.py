@@ -4,9 +4,7 @@ from struct import pack
 from pylite.ir.registry import register
 from pylite.ir.values import Call
 from pylite.ops.custom_options import decoded
-from pylite.ops.elementwise import infer_same, require_quantized, task
-
-_UNBOUNDED = pack("2f", float("-inf"), float("inf"))
+from pylite.ops.elementwise import UNBOUNDED, infer_same, require_quantized, task
 
 
 def lower_verify(node):
@@ -21,7 +19,7 @@ def lower_verify(node):
         p = pack("fi", x.scale, x.zero_point)
     calls = [Call("elementwise.Unary", kernel, x.size, x.bytes, y.bytes, p),
              Call("elementwise.Binary", "sub_f32", (y.size,), y.bytes, expected.bytes, y.bytes, a_strides=(1,),
-                  b_strides=(1,), p=_UNBOUNDED)]
+                  b_strides=(1,), p=UNBOUNDED)]
     options = decoded(node)
     if options.get("log_if_failed"):
         calls.append(task("require_within", y.size, 0, (), y,

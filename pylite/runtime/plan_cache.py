@@ -25,7 +25,7 @@ import pylite
 from pylite import _core, errors
 from pylite._core import simd
 from pylite._core.kernels import kernel_class
-from pylite._core.run.memory import Pages, checksum, memory_limit
+from pylite._core.run.memory import LARGE_ARENA, Pages, checksum, memory_limit
 from pylite._core.run.plans import bind
 from pylite.runtime.cache_folder import Folder
 from pylite.runtime.model import Model
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 ARENA, DATA, CONTENTS = range(3)        # the first regions of arrays
 WHY = "\0"
-LARGE_ARENA = 1 << 28   # larger arenas are checked against the machine's memory
 DTYPES = [np.dtype(name) for name in (
     "int8", "uint8", "bool", "int16", "uint16", "float16", "int32", "uint32", "float32", "int64", "uint64", "float64",
     "complex64", "complex128")]

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite import errors
-from pylite._core.run.memory import MemoryPool, aligned, memory_limit
+from pylite._core.run.memory import LARGE_ARENA, MemoryPool, aligned, memory_limit
 from pylite.ir.graph import NUMPY_DTYPES
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pylite.ir.values import Node, Value
     from pylite.runtime.bound_program import BoundProgram
 
-LARGE_ARENA = 1 << 28   # larger arenas are checked against the machine's memory
 
 
 def allocated(nbytes: int) -> "NDArray[Any]":

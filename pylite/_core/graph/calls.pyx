@@ -8,13 +8,11 @@ from math import prod
 cimport cython
 from libc.stdint cimport int64_t
 
-from pylite._core.graph.dimensions cimport Dim
+from pylite._core.graph.dimensions cimport MAX_FACTOR, Dim
 
 from numpy import float32
 
 cdef object NO_SCALE = float32(0)
-cdef enum:
-    MAX_FACTOR = 0x7FFFFFFF     # the product of two such factors fits into 64 bits
 cdef dict element_types = {}        # {data type: numpy's type of an element, unpacked}
 cdef dict element_sizes = {}        # {data type: bytes of an element}
 

@@ -1,5 +1,8 @@
 # Dimensions that record the arithmetic on them.
 cdef enum:
+    MAX_FACTOR = 0x7FFFFFFF     # the product of two such factors fits into 64 bits
+
+cdef enum:
     INPUT           # operand: the position among the input dimensions
     NUMBER          # operand: the number
     ADD             # this and all further operations have two slots as operands

@@ -9,6 +9,7 @@ from pylite._core.graph.dimensions cimport (
     EQUAL,
     INPUT,
     LESS,
+    MAX_FACTOR,
     MULTIPLY,
     NOT_GREATER,
     NUMBER,
@@ -18,8 +19,6 @@ from pylite._core.graph.dimensions cimport (
     Recording,
 )
 
-cdef enum:
-    MAX_FACTOR = 0x7FFFFFFF             # the product of two such factors fits into 64 bits
 cdef int64_t LARGEST = <int64_t>1 << 62
 
 

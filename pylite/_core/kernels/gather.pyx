@@ -2,11 +2,18 @@
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
-from pylite._core.run.kernel cimport Kernel, Strided, kernel_fn, outside_arena, placed, set_strided
+from pylite._core.run.kernel cimport (
+    COPIED_BYTES,
+    Kernel,
+    Strided,
+    kernel_fn,
+    outside_arena,
+    placed,
+    set_strided,
+)
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:
-    GRAIN = 1 << 17         # least number of bytes for a thread
     SHORT_RUN = 128         # bytes; longer runs are copied one by one
 
 
@@ -86,7 +93,7 @@ cdef int gather(Gather self, pl_pool *pool) noexcept nogil:
     if n and outside(self.indices, n, self.width, self.size):
         return 1
     if n * self.outer * self.run:
-        parallel_for(pool, n * self.outer, max(1, GRAIN // self.run), <pl_range_fn>gather_runs, <void *>self)
+        parallel_for(pool, n * self.outer, max(1, COPIED_BYTES // self.run), <pl_range_fn>gather_runs, <void *>self)
     return 0
 
 

@@ -5,7 +5,17 @@ This file is longer than others because all share Walk, and gathering and scatte
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
-from pylite._core.run.kernel cimport Kernel, Strided, kernel_fn, nothing, outside_arena, placed, set_strided
+from pylite._core.run.kernel cimport (
+    COPIED_BYTES,
+    MOST_DIMS,
+    Kernel,
+    Strided,
+    kernel_fn,
+    nothing,
+    outside_arena,
+    placed,
+    set_strided,
+)
 from pylite._core.simd cimport binary_kernel, kernel_parameters, parallel_for, pl_binary_fn, pl_pool, pl_range_fn, slots
 
 
@@ -14,9 +24,7 @@ cdef extern from "indexing.h" nogil:
                    size_t ys, uint8_t *out)
 
 cdef enum:
-    MAX_DIMS = 16
     BLOCK = 4096            # bytes of strided elements that are gathered for one call of a micro-kernel
-    GRAIN = 1 << 17         # least number of bytes for a thread
 
 cdef enum Policy:           # for an index outside the array
     REFUSE                  # fail the run
@@ -29,18 +37,18 @@ POLICIES = {"refuse": REFUSE, "clamp": CLAMP, "skip": SKIP, "skip negative": SKI
 
 cdef struct Walk:           # nested loops, outermost first, that advance the offsets of three operands
     int n
-    Py_ssize_t size[MAX_DIMS]       # iterations of each loop,
-    Py_ssize_t a[MAX_DIMS]          # and the operands' steps in bytes
-    Py_ssize_t b[MAX_DIMS]
-    Py_ssize_t c[MAX_DIMS]
+    Py_ssize_t size[MOST_DIMS]       # iterations of each loop,
+    Py_ssize_t a[MOST_DIMS]          # and the operands' steps in bytes
+    Py_ssize_t b[MOST_DIMS]
+    Py_ssize_t c[MOST_DIMS]
     Py_ssize_t total                # iterations of all loops together
 
 
 cdef int set_walk(Walk *walk, axes, Py_ssize_t operands, Py_ssize_t a, Py_ssize_t b, Py_ssize_t c) except -1:
     """Fill walk for axes, tuples (size, step of each operand in elements); a, b, c: bytes of the operands' elements."""
     cdef int i = 0
-    if len(axes) > MAX_DIMS:
-        raise ValueError(f"{len(axes)} dimensions; at most {MAX_DIMS} can be walked over")
+    if len(axes) > MOST_DIMS:
+        raise ValueError(f"{len(axes)} dimensions; at most {MOST_DIMS} can be walked over")
     walk.total = 1
     for axis in axes:
         walk.size[i], walk.a[i], walk.b[i] = axis[0], axis[1], axis[2]
@@ -131,12 +139,13 @@ cdef class Select(Kernel):
 
 
 cdef int select(Select self, pl_pool *pool) noexcept nogil:
-    parallel_for(pool, self.walk.total, 1 + GRAIN // (self.n * self.item), <pl_range_fn>select_rows, <void *>self)
+    parallel_for(pool, self.walk.total, 1 + COPIED_BYTES // (self.n * self.item), <pl_range_fn>select_rows,
+                 <void *>self)
     return 0
 
 
 cdef void select_rows(Select self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef Py_ssize_t index[MAX_DIMS]
+    cdef Py_ssize_t index[MOST_DIMS]
     cdef Py_ssize_t offset[3]
     cdef const uint8_t *c
     cdef const uint8_t *x
@@ -174,10 +183,10 @@ cdef class Boxes(Kernel):
     cdef tuple operands     # keeps the arrays alive, except those in the arena
     cdef Walk vectors, box
     cdef Py_ssize_t width, item, run, run_a, run_b      # run: the last axis of a box, its size and steps in bytes
-    cdef Py_ssize_t limit[MAX_DIMS]
-    cdef Py_ssize_t component[MAX_DIMS]
-    cdef Py_ssize_t step[MAX_DIMS]
-    cdef int axis[MAX_DIMS]
+    cdef Py_ssize_t limit[MOST_DIMS]
+    cdef Py_ssize_t component[MOST_DIMS]
+    cdef Py_ssize_t step[MOST_DIMS]
+    cdef int axis[MOST_DIMS]
     cdef int components
     cdef Policy policy
 
@@ -218,8 +227,8 @@ cdef class Boxes(Kernel):
     cdef int prepare(self, Py_ssize_t width, Py_ssize_t item, vectors, components, shape, Policy policy) except -1:
         cdef int i = 0
         self.width, self.item, self.policy = width, item, policy
-        if len(components) > MAX_DIMS:
-            raise ValueError(f"vectors of {len(components)} components; at most {MAX_DIMS} are supported")
+        if len(components) > MOST_DIMS:
+            raise ValueError(f"vectors of {len(components)} components; at most {MOST_DIMS} are supported")
         for component in components:
             self.component[i], self.limit[i], self.step[i], self.axis[i] = component
             self.component[i] *= width
@@ -301,7 +310,7 @@ cdef class GatherBoxes(Boxes):
 
 
 cdef int gather(GatherBoxes self, pl_pool *pool) noexcept nogil:
-    cdef Py_ssize_t index[MAX_DIMS]
+    cdef Py_ssize_t index[MOST_DIMS]
     cdef Py_ssize_t offset[3]
     cdef Py_ssize_t _i
     if self.boxes_bytes == 0 or self.vectors.total == 0:
@@ -314,14 +323,14 @@ cdef int gather(GatherBoxes self, pl_pool *pool) noexcept nogil:
             if locate(self, self.indices + offset[0]) < 0:
                 return 1
             advance(&self.vectors, index, offset)
-    parallel_for(pool, self.vectors.total, 1 + GRAIN // (self.box.total * self.run * self.item),
+    parallel_for(pool, self.vectors.total, 1 + COPIED_BYTES // (self.box.total * self.run * self.item),
                  <pl_range_fn>gather_range, <void *>self)
     return 0
 
 
 cdef void gather_range(GatherBoxes self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef Py_ssize_t index[MAX_DIMS]
-    cdef Py_ssize_t inner[MAX_DIMS]
+    cdef Py_ssize_t index[MOST_DIMS]
+    cdef Py_ssize_t inner[MOST_DIMS]
     cdef Py_ssize_t offset[3]
     cdef Py_ssize_t at[3]
     cdef Py_ssize_t _i
@@ -394,8 +403,8 @@ cdef class ScatterBoxes(Boxes):
 
 
 cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
-    cdef Py_ssize_t index[MAX_DIMS]
-    cdef Py_ssize_t inner[MAX_DIMS]
+    cdef Py_ssize_t index[MOST_DIMS]
+    cdef Py_ssize_t inner[MOST_DIMS]
     cdef Py_ssize_t offset[3]
     cdef Py_ssize_t at[3]
     cdef Py_ssize_t first[2]
@@ -481,7 +490,7 @@ cdef class Accumulate(Kernel):
 
 cdef int accumulate(Accumulate self, pl_pool *pool) noexcept nogil:
     cdef uint8_t block[BLOCK]
-    cdef Py_ssize_t index[MAX_DIMS]
+    cdef Py_ssize_t index[MOST_DIMS]
     cdef Py_ssize_t offset[3]
     cdef Py_ssize_t _i, j, count
     cdef const uint8_t *x

@@ -3,6 +3,7 @@
 #
 # One patch of the image at a time is repeated, in a buffer on the stack that stays in the first-level cache.
 from libc.stdint cimport uint8_t
+from pylite._core.run.kernel cimport CACHE_LINE
 from pylite._core.simd cimport PL_MAX_TAPS, PL_REPEAT_SLACK, pl_dw_window, pl_slots
 
 cdef enum:
@@ -11,7 +12,6 @@ cdef enum:
     REPEAT_LINES = 16           # most output lines of a patch
     RUN_BYTES = 256 * 1024      # bytes of input lines that are computed together if nothing is repeated
     COLUMN_BYTES = 24 * 1024    # bytes of the cache lines that hold one block of their channels
-    CACHE_LINE = 64
 
 
 cdef struct ChannelRepeat:

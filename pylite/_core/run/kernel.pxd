@@ -12,7 +12,9 @@ cdef enum:      # Kernel.subnormals: how the kernel treats subnormal floats
 
 
 cdef enum:
-    MOST_DIMS = 16      # dimensions of a Strided
+    MOST_DIMS = 16          # dimensions of a Strided
+    CACHE_LINE = 64         # bytes
+    COPIED_BYTES = 1 << 17  # least number of bytes that a thread moves
 
 
 cdef struct Strided:    # an array in memory

@@ -3,6 +3,7 @@ from numpy.typing import NDArray
 
 ALIGNMENT: int
 HUGE: int
+LARGE_ARENA: int
 
 class Pages:
     def __new__(cls, size: int, descriptor: int = -1, huge: int = 0) -> Pages: ...

@@ -10,6 +10,7 @@ from libc.stdint cimport uint8_t, uint64_t
 
 import numpy as np
 
+from pylite._core.run.kernel cimport CACHE_LINE
 from pylite._core.simd cimport memory_of
 
 cdef extern from "threads/platform.h":
@@ -50,10 +51,10 @@ cdef extern from *:
 cdef enum:
     HUGE_BYTES = 2 << 20        # of a huge page
     LEAST = HUGE_BYTES // 8     # extra bytes of a pool's block; unused pages cost nothing
-    CACHE_LINE = 64
 
 ALIGNMENT = CACHE_LINE
 HUGE = HUGE_BYTES
+LARGE_ARENA = 1 << 28       # bytes; larger arenas are checked against the machine's memory
 
 _limit = None
 
