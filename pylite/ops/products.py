@@ -146,8 +146,9 @@ def rows_of_floats(node, x, w, bias, y, limits, asymmetric):
     It is a convolution of images of one pixel.  asymmetric: quantize x with a zero point for integer weights.
     """
     columns, depth = w.shape
+    rows = x.size // depth if depth else y.size // max(columns, 1)
     window = Window(1, 1)
-    images, out = x.view((x.size // depth, 1, 1, depth)), y.view((x.size // depth, 1, 1, columns))
+    images, out = x.view((rows, 1, 1, depth)), y.view((rows, 1, 1, columns))
     if w.dtype == "float32":
         return Call("conv_float.ConvF32", images, out, Packed("conv_float.pack_f32", w), bias, filter=window.filter,
                     limits=limits)

@@ -123,6 +123,12 @@ def test_deep(m, rng, kind):
     return product(m, rng, kind, depth=int(rng.integers(5000, 70000)), rows=int(rng.integers(1, 3)))
 
 
+@differential("int8", "uint8", count=12)
+def test_deep_rows(m, rng, kind):
+    """Rows that are too long for one packed panel; on AVX2 from about 7000 elements on."""
+    return product(m, rng, kind, depth=int(rng.integers(6000, 20000)), rows=int(rng.integers(2, 5)))
+
+
 def other_kernels(inputs, model):
     """The peer's optimized kernels: its reference kernels return zeros for blockwise weights."""
     litert = peer()

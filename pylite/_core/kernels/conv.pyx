@@ -7,7 +7,7 @@ from libc.string cimport memset
 from pylite._core.product.bytes cimport algorithm_of, gather_rows, plan_rows, run_product, set_sizes, use_single_row
 from pylite._core.product.columns cimport BIAS, PARAMETERS, fit_columns, point_columns, set_columns
 from pylite._core.product.images cimport ImageProduct
-from pylite._core.product.product cimport COLUMNS, FLOAT64, WINOGRAD, Product
+from pylite._core.product.product cimport COLUMNS, FLOAT64, PIECES, WINOGRAD, Product
 from pylite._core.product.tasks cimport Output, Task, fast_div, get_task, parallel_pool_q8, plan_tasks
 from pylite._core.product.window cimport Window
 from pylite._core.run.kernel cimport Strided, kernel_fn
@@ -65,7 +65,6 @@ cdef class ConvQ8(ImageProduct):
         if scales is None:
             set_columns(&p.q, packed[1], p.depth, finish)
         else:
-            p.finish = FLOAT64
             p.q.zero_point, p.q.low, p.q.high, p.q.flip = finish
             self.bias = &bias[0] if bias is not None else NULL
             if packed is None:
@@ -114,8 +113,6 @@ cdef class ConvQ8(ImageProduct):
         point_columns(q, &parameters[0, 0], p.padded_columns)
         if p.tile.real and np.abs(padded_scales).max() < 1:
             q.real = &real[0]
-        if q.real != NULL if p.tile.real else q.fit:
-            p.finish = COLUMNS
         return 0
 
     cdef void set_starts(self, const int32_t *sums) noexcept nogil:
@@ -132,6 +129,8 @@ cdef class ConvQ8(ImageProduct):
         """Choose the function and the source of rows."""
         cdef Product *p = &self.product
         p.row = NULL
+        if p.scales != NULL:
+            p.finish = COLUMNS if (p.q.real != NULL if p.tile.real else p.q.fit) else FLOAT64
         if p.rows == WINOGRAD:
             plan_winograd(p, &self.winograd)
             self.fn, self.algorithm = <kernel_fn>conv_q8_winograd, "Winograd's 36 products for each 4 x 4 pixels"
@@ -143,6 +142,8 @@ cdef class ConvQ8(ImageProduct):
             gather_rows(p)
         elif p.row == NULL:
             plan_rows(p)
+            if p.rows == PIECES and p.scales != NULL:       # sums of pieces are finished by MBQM32 or by FLOAT64
+                p.finish = FLOAT64
         self.algorithm = algorithm_of(p)
         if self.pixels > 1:
             self.algorithm += f", {self.pixels} pixels at once"
