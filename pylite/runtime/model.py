@@ -107,30 +107,25 @@ class Model:
 
         pool: the memory for other results, which the model does not keep.
         """
-        known_result = packed.result
-        if known_result is None:
-            function = kernel_class(packed.function)
-            value = packed.value
-            if value.fixed:
-                key = packed.function, _identity(value.tensor), simd.current
-                with self._lock:
-                    known = self._packed.setdefault(key, [])
-                    for args, known_result in known:      # most often none
-                        if _same(args, packed.args):
-                            known_result = known_result
-                            break
-                    else:
-                        memory.use_pool(self._pool)
-                        data = value.data
-                        in_file = data if isinstance(data, np.ndarray) else data.stored
-                        known_result = function(data if data is in_file else data.array(), *packed.args)
-                        known.append((packed.args, known_result))
-                        memory.give_back(in_file)
-            else:
-                memory.use_pool(memory.MemoryPool() if pool is None else pool)
-                known_result = function(value.data, *packed.args)
-            packed.result = known_result
-        return known_result
+        if packed.result is not None:
+            return packed.result
+        function, value = kernel_class(packed.function), packed.value
+        if not value.fixed:
+            memory.use_pool(memory.MemoryPool() if pool is None else pool)
+            packed.result = function(value.data, *packed.args)
+            return packed.result
+        key = packed.function, _identity(value.tensor), simd.current
+        with self._lock:
+            known = self._packed.setdefault(key, [])        # most often empty
+            packed.result = next((result for args, result in known if _same(args, packed.args)), None)
+            if packed.result is None:
+                memory.use_pool(self._pool)
+                data = value.data
+                in_file = data if isinstance(data, np.ndarray) else data.stored     # else Deferred
+                packed.result = function(data if data is in_file else data.array(), *packed.args)
+                known.append((packed.args, packed.result))
+                memory.give_back(in_file)
+        return packed.result
 
     def blueprint(self, key: "Any") -> "Blueprint | None":
         """The Blueprint kept for `key`, acquired, or None."""

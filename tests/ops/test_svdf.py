@@ -5,8 +5,9 @@ import pytest
 from pylite import Model
 from pylite.numerics.fixed_point import mbqm32
 from pylite.numerics.quantization import quantize_multiplier
+from pylite.schema.builder import ModelBuilder
 from tests.ops.layers import FLOAT, Operands, check_reset, sizes
-from tests.tools.oneop import differential
+from tests.tools.oneop import differential, run_pylite
 
 
 @differential(*FLOAT, count=20, runs=3)
@@ -80,3 +81,17 @@ def test_integer_svdf_of_bytes(m, rng, kind):
 @pytest.mark.parametrize("test", [test_svdf, test_integer_svdf])
 def test_state_is_reset(test):
     check_reset(test)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_rows_of_no_elements(dtype):
+    """The features are then 0, and the results the bias."""
+    m, scale = ModelBuilder(), None if dtype == "float32" else 0.1
+    x, y = m.tensor("x", (3, 0)), m.tensor("y", (3, 2))
+    weights = [m.constant(name, np.ones(shape, dtype), scale) for name, shape in (("w", (4, 0)), ("time", (4, 5)))]
+    bias = m.constant("bias", np.array([1.5, -2], np.float32))
+    m.operator("SVDF", [x, *weights, bias, m.tensor("memory", (3, 20), variable=True)], [y], rank=2)
+    m.inputs([x])
+    m.outputs([y])
+    results, = run_pylite(m.build(), [np.zeros((3, 0), np.float32)])
+    assert results.tolist() == [[1.5, -2]] * 3
