@@ -6,7 +6,7 @@ from libc.stdint cimport uint8_t, uint16_t
 from libc.stdlib cimport calloc
 from libc.string cimport memcpy
 
-from pylite._core.product.floats cimport algorithm_of, pack_panels, plan_rows, plan_volume, run_product, set_sizes
+from pylite._core.product.floats cimport algorithm_of, pack_panels, plan_rows, run_product, set_sizes
 from pylite._core.product.images cimport ImageProduct
 from pylite._core.product.product cimport WINOGRAD, Product
 from pylite._core.product.tasks cimport (
@@ -18,10 +18,8 @@ from pylite._core.product.tasks cimport (
     pl_give_back,
     plan_tasks,
     round_up,
-    set_output,
 )
-from pylite._core.product.volume cimport Volume
-from pylite._core.product.window cimport Window
+from pylite._core.product.window cimport Window, taps_of
 from pylite._core.run.kernel cimport FLUSH, Strided, kernel_fn
 from pylite._core.simd cimport (
     defer_packing,
@@ -41,7 +39,6 @@ from pylite._core.run.memory import give_back, pooled
 
 cdef enum:
     ZEROS = 8192            # bytes of zeros that kernels share as padding
-    AXES = 12               # length of `filter` in 3 dimensions
     CONVERTED = 256         # elements of each operand of Winograd that become float16 at a time
     WINOGRAD_SCRATCH = 24 * 1024    # floats for a task of Winograd: its operands, products and one patch of pixels
 
@@ -129,12 +126,9 @@ cdef int pack_piece(w, ptrdiff_t groups, ptrdiff_t columns, ptrdiff_t depth, ptr
 cdef class ConvF32(ImageProduct):
     """float32 convolution: y = sum w x + b, clamped to limits, (low, high).
 
-    x, y, filter: as in ImageProduct; panels: from pack_f32, or None to pack `weights` (k, depth) into `scratch` at each
-    run; bias: (k,) or None; winograd: panels are made by layouts.WinogradFloat; half: products in float16, with panels
-    from pack_f16.
-
-    In 3 dimensions x is (n, d, h, w, c), contiguous, y is (n, od, oh, ow, k), and filter has the four numbers (taps,
-    stride, dilation, pad) of d, of h and of w.
+    x, y, filter: as in ImageProduct, also of volumes; panels: from pack_f32, or None to pack `weights` (k, depth) into
+    `scratch` at each run; bias: (k,) or None; winograd: panels are made by layouts.WinogradFloat; half: products in
+    float16, with panels from pack_f16.
     """
     cdef const float *weights   # weights to pack at each run, or NULL
     cdef Output tiles           # Winograd's tiles, as if they were output pixels
@@ -144,12 +138,10 @@ cdef class ConvF32(ImageProduct):
                  const float[:, ::1] weights=None, float[::1] scratch=None, bint winograd=False, bint half=False):
         cdef Product *p = &self.product
         cdef Strided source, target
-        cdef int dimensions = 5 if len(filter) == AXES else 4
-        if not self.start(x, y, groups, &source, &target, 4, 4, dimensions):
+        cdef int axes = len(filter) // 4        # of the filter
+        if not self.start(x, y, groups, &source, &target, 4, 4, axes + 2):
             return
-        if dimensions == 5:
-            memory_of(x, source.nbytes)     # raises where it is not contiguous
-        cdef ptrdiff_t padding = 0 if dimensions == 5 else <ptrdiff_t>filter[1] * source.shape[3] // groups * 4
+        cdef ptrdiff_t padding = <ptrdiff_t>filter[axes - 1] * source.shape[axes + 1] // groups * 4
         zero = bytes(padding) if padding > ZEROS else None
         self.owners, p.window.zero = (panels, bias, weights, scratch, zero), zeros
         if zero is not None:
@@ -174,19 +166,14 @@ cdef class ConvF32(ImageProduct):
         cdef Window *g = &p.window
         cdef str in_float16 = ", in float16" if p.half else ""
         self.fn, self.subnormals = <kernel_fn>conv_f32, FLUSH
-        if x.ndim == 5:
-            set_output(&p.output, y)
-            set_sizes(p, y.shape[4], 1, set_axes(p, x, y, filter))
-            plan_volume(p)
-        else:
-            self.set_images(x, y, filter)
-            set_sizes(p, y.shape[3], p.groups, g.fh * g.fw * g.length // 4)
-            if p.rows == WINOGRAD:
-                self.plan_tiles(y.shape[0])
-                self.fn = <kernel_fn>conv_f32_winograd
-                self.algorithm = "Winograd's 16 products for each 2 x 2 pixels" + in_float16
-                return 0
-            plan_rows(p)
+        self.set_images(x, y, filter)
+        set_sizes(p, y.shape[y.ndim - 1], p.groups, taps_of(g) * g.length // 4)
+        if p.rows == WINOGRAD:
+            self.plan_tiles(y.shape[0])
+            self.fn = <kernel_fn>conv_f32_winograd
+            self.algorithm = "Winograd's 16 products for each 2 x 2 pixels" + in_float16
+            return 0
+        plan_rows(p)
         self.algorithm = algorithm_of(p) + in_float16
         return 0
 
@@ -198,21 +185,6 @@ cdef class ConvF32(ImageProduct):
         self.tiles.od = self.tiles.oh = self.tiles.lines = 1
         self.tiles.span = images * self.tiles_down * self.tiles_across
         p.tile.mr = tiles_per_task(&p.tile, self.tiles.span, p.depth, p.half)
-
-
-cdef ptrdiff_t set_axes(Product *p, const Strided *x, const Strided *y, filter) except -1:
-    """Set the volume x; returns the depth of the product."""
-    cdef Volume *v = &p.volume
-    cdef ptrdiff_t depth = x.shape[4]
-    cdef int i
-    v.x, v.channels, p.window.length = <const float *>x.at if x.nbytes else NULL, x.shape[4], x.shape[4] * 4
-    v.image = x.shape[1] * x.shape[2] * x.shape[3] * x.shape[4]
-    for i in range(3):
-        numbers = filter[4 * i:4 * i + 4]
-        v.axis[i].taps, v.axis[i].stride, v.axis[i].dilation, v.axis[i].pad = numbers
-        v.axis[i].size, v.axis[i].out = x.shape[1 + i], y.shape[1 + i]
-        depth *= v.axis[i].taps
-    return depth
 
 
 cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:

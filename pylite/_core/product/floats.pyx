@@ -13,26 +13,26 @@ from pylite._core.product.lines cimport (
     next_lines,
     plan_lines,
 )
-from pylite._core.product.product cimport IN_PLACE, LINES, TAPS, VOLUME, Product
+from pylite._core.product.product cimport IN_PLACE, LINES, TAPS, Product
 from pylite._core.product.tasks cimport Task, fast_div, get_task, round_up, parallel_pool, plan_tasks
-from pylite._core.product.volume cimport (
-    Axis,
-    Position,
-    Volume,
-    gather_volume,
-    pack_volume_lines,
-    position_of,
-    volume_line,
+from pylite._core.product.window cimport (
+    A_PANEL_BYTES,
+    POINTERS,
+    Line,
+    Pixel,
+    Window,
+    copy_row,
+    gather,
+    input_span,
+    pixel_of,
+    taps_of,
 )
-from pylite._core.product.window cimport A_PANEL_BYTES, POINTERS, Line, Window, copy_row, gather, input_span
 from pylite._core.simd cimport PL_SLACK, parallel_for, pl_a_layout, pl_fill, pl_packed_layout, pl_pool, pl_tile, slots
 
 cdef enum:
     DEPTH = 768             # of an A panel: MAX_MR rows of it stay in the first-level cache
     FEW = 64                # up to so many pixels are one task, so that weights are read once
     HALF_ROWS = 8192        # elements of the rows that a task converts to float16 at once
-    SHORT = 128             # lines of a volume are packed, not rows, if a filter line has at most so many floats
-    LONG = 8                # and an output line has at least so many positions
 
 
 # ---- planning ------------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ cdef bint copy_pixels(Product *p):
     few tiles are not full; else return False.
     """
     cdef ptrdiff_t span = p.output.span, mr = p.tile.mr, most, pieces
-    if p.groups > 1 or p.half or p.window.direct or p.depth == 0 or p.window.fh * p.window.fw > 1 or span == 0:
+    if p.groups > 1 or p.half or p.window.direct or p.depth == 0 or taps_of(&p.window) > 1 or span == 0:
         return False
     most = max(min(CHUNK_BYTES // 4 // p.depth, <ptrdiff_t>MOST_DIRECT) // mr, <ptrdiff_t>1) * mr
     pieces = (span + most - 1) // most
@@ -81,25 +81,10 @@ cdef void plan_rows_in_place(Product *p):
     p.rows, p.step = IN_PLACE, p.window.sw // 4
 
 
-cdef void plan_volume(Product *p):
-    """Take rows from p.volume; p.output is set."""
-    cdef Volume *volume = &p.volume
-    cdef const Axis *line = &volume.axis[2]
-    cdef ptrdiff_t size = volume.axis[0].taps * volume.axis[1].taps * volume_line(volume, line.out) * sizeof(float)
-    p.rows = VOLUME
-    volume.lines = (line.dilation == 1 and line.out >= LONG and line.taps * volume.channels <= SHORT
-                    and size <= A_PANEL_BYTES)
-    if volume.lines:
-        p.output.lines *= p.output.span // line.out
-        p.output.span = p.tile.mr = <int>line.out
-
-
 cdef str algorithm_of(const Product *p):
     """Where rows come from, in words for `pylite inspect`."""
     if p.rows == LINES:
         return "lines, each packed once"
-    if p.rows == VOLUME and p.volume.lines:
-        return "lines of a volume, packed for each line of the output"
     return "rows as they lie in memory" if p.rows == IN_PLACE else "taps gathered into packed panels"
 
 
@@ -135,21 +120,23 @@ cdef const char *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixe
     cdef ptrdiff_t c = p.window.length // 4, size = c * p.tile.bytes, i
     cdef ptrdiff_t step = fast_div(p.window.dilation_h, p.lines.down)
     cdef Line line
+    cdef Pixel o
     cdef char *to
     cdef const uint8_t *x
-    cdef ptrdiff_t iy, row = fast_div(position, p.window.ow), ox = position - row * p.window.ow, n, y
+    cdef ptrdiff_t iz, iy, row = fast_div(position, p.window.ow), ox = position - row * p.window.ow, y
     cdef ptrdiff_t first = extend_line_buffer(&p.lines, &p.window, row, pixels, lines, line_buffer, &y)
     if y >= line_buffer.lines:
         return a_panel + first * p.lines.pitch * p.tile.bytes
-    n = fast_div(line_buffer.row, p.window.oh)
-    line = input_span(&p.window, n, ox, pixels)
-    iy = (line_buffer.row - n * p.window.oh) * p.window.stride_h - p.window.pad_h + y * step
+    o = pixel_of(&p.window, line_buffer.row * p.window.ow)
+    line = input_span(&p.window, o.n, ox, pixels)
+    iz = o.z * p.window.stride_d - p.window.pad_d
+    iy = o.y * p.window.stride_h - p.window.pad_h + y * step
     while y < line_buffer.lines:
         to = a_panel + y * p.lines.pitch * p.tile.bytes
-        if line.x == NULL or not 0 <= iy < p.window.h:
+        if line.x == NULL or not 0 <= iy < p.window.h or not 0 <= iz < p.window.d:
             pl_fill(to, 0, (line.before + line.inside + line.after) * size)
         else:       # the next line overwrites what pl_fill writes beyond its end
-            x = line.x + iy * p.window.sh
+            x = line.x + iz * p.window.sd + iy * p.window.sh
             pl_fill(to, 0, line.before * size)
             to += line.before * size
             if p.window.sw == p.window.length:
@@ -160,6 +147,9 @@ cdef const char *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixe
             pl_fill(to + line.inside * size, 0, line.after * size)
         iy += step
         y += 1
+        if p.window.fd > 1 and y % p.window.fh == 0:        # on to the next plane of the volume
+            iy -= p.window.fh * step
+            iz += p.window.dilation_d
     return a_panel + first * p.lines.pitch * p.tile.bytes
 
 
@@ -169,26 +159,14 @@ cdef const char *pack_piece(const Product *p, const Task *task, ptrdiff_t k, ptr
     cdef const uint8_t *src[POINTERS]
     cdef ptrdiff_t offset = task.group * p.window.length, length, size = piece * p.tile.bytes
     cdef float row[DEPTH]       # of float32, until it is converted
-    cdef const Volume *volume = &p.volume
-    cdef Position spot
     cdef int r, segments
     shape[0] = pl_packed_layout(piece)
     if p.rows == IN_PLACE:
         shape.step = p.step
         return <const char *>(<const float *>(p.window.x + offset) + task.position * p.step + k)
-    if p.rows == VOLUME:
-        spot = position_of(volume, task.position)
-        if volume.lines:
-            shape.lines = <int>(volume.axis[0].taps * volume.axis[1].taps)
-            shape.depth, shape.step = volume.axis[2].taps * volume.channels, volume.axis[2].stride * volume.channels
-            shape.pitch = volume_line(volume, task.rows)
-            pack_volume_lines(volume, &spot, shape.pitch, <float *>a_panel)
-        else:
-            for r in range(task.rows):
-                gather_volume(volume, &spot, k, k + piece, <float *>(a_panel + r * size))
-    elif p.window.direct and p.window.sw == p.window.length and piece == p.depth and p.groups == 1:
+    if p.window.direct and p.window.sw == p.window.length and piece == p.depth and p.groups == 1:
         copy_elements(p, a_panel, p.window.x + task.position * p.window.sw, task.rows * piece)
-    elif piece == p.depth and p.window.fh * p.window.fw * task.rows <= POINTERS:
+    elif piece == p.depth and taps_of(&p.window) * task.rows <= POINTERS:
         segments = gather(&p.window, task.position, task.rows, offset, src, &length)
         for r in range(task.rows * segments):
             copy_elements(p, a_panel + r * (length // 4 * p.tile.bytes), src[r], length // 4)
@@ -236,9 +214,7 @@ cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
             continue
         k = 0
         while True:
-            piece = p.depth - k
-            if not (p.rows == VOLUME and p.volume.lines):
-                piece = min(<ptrdiff_t>DEPTH, piece)
+            piece = min(<ptrdiff_t>DEPTH, p.depth - k)
             rows = pack_piece(p, &task, k, piece, a_panel, &shape)
             multiply(p, &task, &shape, rows, k, piece)
             k += piece

@@ -8,7 +8,8 @@ cdef class ImageProduct(Kernel):
     """A product whose rows are windows of images; a matrix product has images of 1 x 1 pixels.
 
     x: (n, h, w, c) and y: (n, oh, ow, k), with any strides, but contiguous channels.
-    filter: (fh, fw, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w).
+    filter: (fh, fw, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w).  Volumes have an axis d, before h; then
+    filter has a number for d before each for h.
 
     A constructor calls start(), sets what does not depend on shapes, and calls plan(), as moved() does for new shapes.
     """

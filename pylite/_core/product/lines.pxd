@@ -47,19 +47,19 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
     item: bytes of an element; adds: can the caller add up several products, as dilated filters need?
     """
     cdef ptrdiff_t c = g.length // item, line = g.fw * c, most, pieces, line_size, behind = 0
-    cdef ptrdiff_t extent = (g.fw - 1) * g.dilation_w + 1
+    cdef ptrdiff_t lines = g.fd * g.fh, extent = (g.fw - 1) * g.dilation_w + 1
     cdef bint packed = padded_lines(t, groups, g.fh, line) and g.dilation_w == 1
     cdef bint dilated = extent != g.fw      # then each tap of a line is a run of its own
-    if groups > 1 or line * g.fh == 0 or (dilated and ((g.fh > 1 and not adds) or c % t.ka)):
+    if groups > 1 or line * lines == 0 or (dilated and ((lines > 1 and not adds) or c % t.ka or g.fd > 1)):
         return False
     # Gather taps if output lines are too short to fill a tile, except when taps of a few bytes make gathering slow.
     if not g.direct and not packed:
-        if (g.ow < 5 and g.length * g.fw > 16) or (g.fh > 1 and line % t.ka):
+        if (g.ow < 5 and g.length * g.fw > 16) or (lines > 1 and line % t.ka):
             return False
-        if g.fh == g.fw == 1 and (g.stride_w > 2 or c > 64):
+        if lines == g.fw == 1 and (g.stride_w > 2 or c > 64):
             return False
     # Chunks of a line are as long as fits, and all of about the same length.
-    most = CHUNK_BYTES // t.bytes // (g.fh * c) - extent
+    most = CHUNK_BYTES // t.bytes // (lines * c) - extent
     most = max(most // g.stride_w // t.mr, <ptrdiff_t>1) * t.mr
     most = min(most, <ptrdiff_t>(MOST_DIRECT if g.direct else MAX_CHUNK))
     pieces = (span_of(g, o) + most - 1) // most
@@ -67,11 +67,12 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
     line_size = ((most - 1) * g.stride_w + extent) * c
     if most > 1:        # micro-kernels read full tiles, also behind the last pixel
         behind = (t.mr - 1) * g.stride_w * c
-    if (line_size * g.fh + behind) * t.bytes > A_PANEL_BYTES:
+    if (line_size * lines + behind) * t.bytes > A_PANEL_BYTES:
         if not packed:
             return False
         most, line_size, behind = 1, line, 0        # weights padded by lines cannot be gathered: one pixel at a time
-    l.shape.lines, l.shape.depth, l.shape.step, l.shape.pitch = g.fh, round_up(line, t.ka), g.stride_w * c, line_size
+    l.shape.lines, l.shape.depth = <int>lines, round_up(line, t.ka)
+    l.shape.step, l.shape.pitch = g.stride_w * c, line_size
     l.line, l.pitch, l.chunk, l.passes, l.pixels = line, line_size, <int>most, 1, o.span * o.lines
     if dilated:
         l.passes = g.fh
@@ -82,15 +83,15 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
     l.capacity = (A_PANEL_BYTES // t.bytes - behind) // line_size
     pieces = min(l.capacity, CHUNK_BYTES // t.bytes // line_size)
     l.reach, l.down, l.ahead = (g.fh - 1) * g.dilation_h + 1, g.dilation_h, 1
-    if pieces >= l.reach > 1 and (g.dilation_h == 1 or (
+    if pieces >= l.reach > 1 and g.fd == 1 and (g.dilation_h == 1 or (
             l.chunk == g.ow and l.reach + (g.oh - 1) * g.stride_h < g.fh * g.oh)):
         l.ahead = (pieces - l.reach) // g.stride_h + 1
     if l.ahead >= MIN_AHEAD:
         l.capacity = pieces
     else:
         l.ahead = 1
-        if g.dilation_h > 1:        # pack only the lines on which the filter has taps
-            l.reach, l.down = g.fh, 1
+        if g.dilation_h > 1 or g.fd > 1:        # pack only the lines on which the filter has taps
+            l.reach, l.down = lines, 1
     if not dilated:
         l.shape.pitch *= l.down
     return True
@@ -110,8 +111,9 @@ cdef inline ptrdiff_t extend_line_buffer(const Lines *l, const Window *g, ptrdif
     lines that the caller will request, `row` included, for some of which lines are packed ahead.
     """
     cdef ptrdiff_t first = (row - buffer.row) * g.stride_h, ahead
-    if (g.fh == 1 or buffer.lines == 0 or row < buffer.row or fast_div(row, g.oh) != fast_div(buffer.row, g.oh)
-            or l.down != g.dilation_h or pixels != g.ow or first + l.reach > l.capacity):
+    if (g.fh == 1 or g.fd > 1 or buffer.lines == 0 or row < buffer.row
+            or fast_div(row, g.oh) != fast_div(buffer.row, g.oh) or l.down != g.dilation_h or pixels != g.ow
+            or first + l.reach > l.capacity):
         buffer.row, buffer.lines, first = row, 0, 0
     begin[0] = max(first, buffer.lines)
     if first + l.reach > buffer.lines:

@@ -5,7 +5,6 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from pylite._core.product.lines cimport Lines
 from pylite._core.product.quantized cimport FloatRows
 from pylite._core.product.tasks cimport Output, Pairs, Tasks
-from pylite._core.product.volume cimport Volume
 from pylite._core.product.window cimport Window
 from pylite._core.simd cimport pl_a_layout, pl_columns, pl_hybrid, pl_slots, pl_tile
 
@@ -14,7 +13,6 @@ cdef enum Rows:             # where the rows come from:
     TAPS                    # taps gathered into A panels
     PIECES                  # bytes: gathered a piece of the depth at a time, as they are too deep for an A panel
     IN_PLACE                # floats: read from memory, `step` floats apart
-    VOLUME                  # floats: packed from a volume (volume.pxd)
     WINOGRAD                # a kernel's own transformation of the image
 
 cdef enum Finish:           # how sums of bytes become results:
@@ -41,8 +39,7 @@ cdef struct Rounding:       # of sums to int16; arrays have one element per colu
 
 cdef struct Product:
     # the rows
-    Window window           # unless they come from a volume
-    Volume volume
+    Window window
     Rows rows
     Lines lines
     ptrdiff_t step

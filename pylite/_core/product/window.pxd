@@ -2,29 +2,8 @@
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
+from pylite._core.product.tasks cimport fast_div
 from pylite._core.run.kernel cimport Strided
-
-cdef extern from *:
-    """
-    #include <stdint.h>
-    #include <string.h>
-
-    /* memcpy of n <= 16 bytes, without a call. */
-    static inline __attribute__((always_inline)) void pl_copy_short(uint8_t *to, const uint8_t *from, ptrdiff_t n) {
-      uint64_t first8, last8;
-      uint32_t first4, last4;
-      if (n >= 8) {
-        memcpy(&first8, from, 8), memcpy(&last8, from + n - 8, 8);
-        memcpy(to, &first8, 8), memcpy(to + n - 8, &last8, 8);
-      } else if (n >= 4) {
-        memcpy(&first4, from, 4), memcpy(&last4, from + n - 4, 4);
-        memcpy(to, &first4, 4), memcpy(to + n - 4, &last4, 4);
-      } else if (n > 0) {
-        to[0] = from[0], to[n / 2] = from[n / 2], to[n - 1] = from[n - 1];
-      }
-    }
-    """
-    void pl_copy_short(uint8_t *to, const uint8_t *source, ptrdiff_t n) noexcept nogil
 
 cdef enum:
     A_PANEL_BYTES = 64 * 1024       # largest A panel; it is on the stack
@@ -34,51 +13,57 @@ cdef enum:
 
 
 cdef struct Window:
-    const uint8_t *x        # (n, h, w, c) with contiguous channels
-    ptrdiff_t sn, sh, sw    # strides of n, h and w in bytes
-    ptrdiff_t h, w
-    ptrdiff_t oh, ow        # output lines and pixels of one image
+    const uint8_t *x        # (n, d, h, w, c) with contiguous channels; an image has d = 1
+    ptrdiff_t sn, sd, sh, sw        # strides of n, d, h and w in bytes
+    ptrdiff_t d, h, w
+    ptrdiff_t od, oh, ow    # output planes, lines and pixels of one image
     ptrdiff_t length        # bytes of one tap: the channels of a group
     const uint8_t *zero     # fw taps of zero points, read instead of taps outside the image
     ptrdiff_t zero_step     # bytes from the zero points of one image to those of the next; 0 if all share them
-    int fh, fw, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w
-    bint direct             # a 1 x 1 filter without strides or padding: row i is pixel i, at x + i * sw
+    int fd, fh, fw, stride_d, stride_h, stride_w, dilation_d, dilation_h, dilation_w, pad_d, pad_h, pad_w
+    bint direct             # a filter of one tap without strides or padding: row i is pixel i, at x + i * sw
 
 
 cdef inline void set_window(Window *g, const Strided *x, const Strided *y, ptrdiff_t groups, filter):
-    """Fill g for images x and y, except for `zero`.  filter: as in images.ImageProduct."""
-    g.x, g.sn, g.sh, g.sw = <const uint8_t *>x.at if x.nbytes else NULL, x.strides[0], x.strides[1], x.strides[2]
-    g.h, g.w, g.oh, g.ow, g.length = x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3] // groups * x.item
-    g.fh, g.fw, g.stride_h, g.stride_w, g.dilation_h, g.dilation_w, g.pad_h, g.pad_w = filter
-    g.direct = (g.fh * g.fw * g.stride_h * g.stride_w == 1 and g.oh == g.h and g.ow == g.w
-                and g.pad_h == g.pad_w == 0 and g.sh == g.w * g.sw and g.sn == g.h * g.sh)
+    """Fill g for images or volumes x and y, except for `zero`.  filter: as in images.ImageProduct."""
+    cdef int i = x.ndim - 3             # the dimension h
+    g.x = <const uint8_t *>x.at if x.nbytes else NULL
+    g.sn, g.sd, g.sh, g.sw = x.strides[0], x.strides[i - 1], x.strides[i], x.strides[i + 1]
+    g.h, g.w, g.oh, g.ow, g.length = x.shape[i], x.shape[i + 1], y.shape[i], y.shape[i + 1], x.shape[i + 2] // groups
+    g.length *= x.item
+    g.d = g.od = g.fd = g.stride_d = g.dilation_d = 1
+    g.pad_d = 0
+    if i == 1:
+        g.fh, g.fw, g.stride_h, g.stride_w, g.dilation_h, g.dilation_w, g.pad_h, g.pad_w = filter
+    else:
+        g.d, g.od = x.shape[1], y.shape[1]
+        (g.fd, g.fh, g.fw, g.stride_d, g.stride_h, g.stride_w, g.dilation_d, g.dilation_h, g.dilation_w,
+         g.pad_d, g.pad_h, g.pad_w) = filter
+    g.direct = (taps_of(g) * g.stride_d * g.stride_h * g.stride_w == 1 and g.od == g.d and g.oh == g.h and g.ow == g.w
+                and g.pad_d == g.pad_h == g.pad_w == 0 and g.sh == g.w * g.sw and g.sd == g.h * g.sh
+                and g.sn == g.d * g.sd)
+
+
+cdef inline ptrdiff_t taps_of(const Window *g) noexcept nogil:
+    return <ptrdiff_t>g.fd * g.fh * g.fw
 
 
 cdef inline void set_matrix(Window *g, const uint8_t *x, ptrdiff_t length):
     """Fill g for a matrix with consecutive rows of `length` bytes, as if each row were an image of one pixel."""
-    g.x, g.sn, g.sh, g.sw, g.length = x, length, length, length, length
-    g.h = g.w = g.oh = g.ow = 1
-    g.fh = g.fw = g.stride_h = g.stride_w = g.dilation_h = g.dilation_w = 1
-    g.pad_h = g.pad_w = 0
+    g.x, g.sn, g.sd, g.sh, g.sw, g.length = x, length, length, length, length, length
+    g.d = g.h = g.w = g.od = g.oh = g.ow = 1
+    g.fd = g.fh = g.fw = g.stride_d = g.stride_h = g.stride_w = g.dilation_d = g.dilation_h = g.dilation_w = 1
+    g.pad_d = g.pad_h = g.pad_w = 0
     g.zero, g.zero_step, g.direct = NULL, 0, True
 
 
 cdef struct Pixel:          # of the output
-    ptrdiff_t n, y, x
+    ptrdiff_t n, z, y, x
 
 
 cdef inline Pixel pixel_of(const Window *g, ptrdiff_t position) noexcept nogil:
-    return Pixel(position // (g.oh * g.ow), position // g.ow % g.oh, position % g.ow)
-
-
-cdef inline void next_pixel(const Window *g, Pixel *o) noexcept nogil:
-    o.x += 1
-    if o.x == g.ow:
-        o.x = 0
-        o.y += 1
-        if o.y == g.oh:
-            o.y = 0
-            o.n += 1
+    cdef ptrdiff_t line = fast_div(position, g.ow), plane = fast_div(line, g.oh), n = fast_div(plane, g.od)
+    return Pixel(n, plane - n * g.od, line - plane * g.oh, position - line * g.ow)
 
 
 cdef inline int gather(const Window *g, ptrdiff_t position, int rows, ptrdiff_t offset, const uint8_t **src,
@@ -89,12 +74,12 @@ cdef inline int gather(const Window *g, ptrdiff_t position, int rows, ptrdiff_t 
     taps are adjacent in memory and no row reaches beyond the sides of the image.  offset: of the group's channels,
     bytes.
     """
-    cdef ptrdiff_t first, last, iy, ix, x0, extent = (g.fw - 1) * g.dilation_w + 1
+    cdef ptrdiff_t first, last, iz, iy, ix, x0, extent = (g.fw - 1) * g.dilation_w + 1
     cdef Pixel o
     cdef const uint8_t *line
     cdef const uint8_t *zero
     cdef bint whole
-    cdef int _row, y, x
+    cdef int r, z, y, x
     if g.direct:
         length[0] = g.length
         for x in range(rows):
@@ -107,22 +92,28 @@ cdef inline int gather(const Window *g, ptrdiff_t position, int rows, ptrdiff_t 
     whole = first * g.stride_w >= g.pad_w and last * g.stride_w - g.pad_w + extent <= g.w
     whole = whole and (g.fw == 1 or (g.dilation_w == 1 and g.sw == g.length))
     length[0] = g.length * g.fw if whole else g.length
-    for _row in range(rows):
+    for r in range(rows):
         zero = g.zero + o.n * g.zero_step
         x0 = o.x * g.stride_w - g.pad_w
-        for y in range(g.fh):
-            iy = o.y * g.stride_h - g.pad_h + <ptrdiff_t>y * g.dilation_h
-            line = g.x + o.n * g.sn + iy * g.sh + offset if 0 <= iy < g.h else NULL
-            if whole:
-                src[0] = zero if line == NULL else line + x0 * g.sw
-                src += 1
-            else:
-                for x in range(g.fw):
-                    ix = x0 + <ptrdiff_t>x * g.dilation_w
-                    src[0] = line + ix * g.sw if line != NULL and 0 <= ix < g.w else zero
+        for z in range(g.fd):
+            iz = o.z * g.stride_d - g.pad_d + <ptrdiff_t>z * g.dilation_d
+            for y in range(g.fh):
+                iy = o.y * g.stride_h - g.pad_h + <ptrdiff_t>y * g.dilation_h
+                line = NULL
+                if 0 <= iy < g.h and 0 <= iz < g.d:
+                    line = g.x + o.n * g.sn + iz * g.sd + iy * g.sh + offset
+                if whole:
+                    src[0] = zero if line == NULL else line + x0 * g.sw
                     src += 1
-        next_pixel(g, &o)
-    return g.fh if whole else g.fh * g.fw
+                else:
+                    for x in range(g.fw):
+                        ix = x0 + <ptrdiff_t>x * g.dilation_w
+                        src[0] = line + ix * g.sw if line != NULL and 0 <= ix < g.w else zero
+                        src += 1
+        o.x += 1
+        if o.x == g.ow:
+            o = pixel_of(g, position + r + 1)
+    return g.fd * g.fh if whole else <int>taps_of(g)
 
 
 cdef inline bint short_lines(const Window *g) noexcept nogil:
@@ -134,39 +125,22 @@ cdef inline bint short_lines(const Window *g) noexcept nogil:
 cdef inline void copy_lines(const Window *g, ptrdiff_t position, int rows, uint8_t *to,
                             const uint8_t **src) noexcept nogil:
     """Copy the rows of output positions position to position + rows - 1 to `to` (SHORT bytes each at most), and set
-    src to them.  For windows that short_lines() accepts.
+    src to them.  For windows of images that short_lines() accepts.
     """
-    cdef Pixel o = pixel_of(g, position)
-    cdef ptrdiff_t c = g.length, size = g.fw * c, iy, x0, before, after, h = g.h, down = g.dilation_h
-    cdef ptrdiff_t step = down * g.sh
-    cdef const uint8_t *line
+    cdef Pixel o
+    cdef ptrdiff_t iy, x0, k, line_bytes = g.w * g.sw, size = g.fw * g.length
     cdef const uint8_t *zero
-    cdef int r, _y, fh = g.fh
+    cdef const uint8_t *line
+    cdef int r, y
     for r in range(rows):
-        src[r] = to
-        zero = g.zero + o.n * g.zero_step
-        x0 = o.x * g.stride_w - g.pad_w
-        before = min(max(<ptrdiff_t>0, -x0), <ptrdiff_t>g.fw) * c
-        after = min(max(<ptrdiff_t>0, x0 + g.fw - g.w) * c, size - before)
-        iy = o.y * g.stride_h - g.pad_h
-        line = g.x + o.n * g.sn + iy * g.sh + x0 * c
-        if size == 4 and before + after == 0 and iy >= 0 and iy + (fh - 1) * down < h:
-            for _y in range(fh):
-                memcpy(to, line, 4)
-                line += step
-                to += 4
-        else:
-            for _y in range(fh):
-                if 0 <= iy < h:
-                    pl_copy_short(to, zero, before)
-                    pl_copy_short(to + before, line + before, size - before - after)
-                    pl_copy_short(to + size - after, zero, after)
-                else:
-                    pl_copy_short(to, zero, size)
-                iy += down
-                line += step
-                to += size
-        next_pixel(g, &o)
+        src[r], o = to, pixel_of(g, position + r)
+        zero, x0 = g.zero + o.n * g.zero_step, (o.x * g.stride_w - g.pad_w) * g.sw
+        for y in range(g.fh):
+            iy = o.y * g.stride_h - g.pad_h + <ptrdiff_t>y * g.dilation_h
+            line = g.x + o.n * g.sn + iy * g.sh
+            for k in range(size):
+                to[k] = line[x0 + k] if 0 <= iy < g.h and 0 <= x0 + k < line_bytes else zero[k]
+            to += size
 
 
 cdef struct Line:           # the part of an image line that windows cover
@@ -192,15 +166,18 @@ cdef inline void copy_row(const Window *g, ptrdiff_t position, ptrdiff_t offset,
                           uint8_t *to) noexcept nogil:
     """Copy bytes begin to end - 1 of the row of output position `position`; offset: of the group's channels, bytes."""
     cdef Pixel o = pixel_of(g, position)
-    cdef ptrdiff_t tap, iy, ix, skip, size
+    cdef ptrdiff_t tap, iz = o.z * g.stride_d - g.pad_d, iy, ix, skip, size, plane = <ptrdiff_t>g.fh * g.fw
     cdef const uint8_t *src
     while begin < end:
         tap, skip = begin // g.length, begin % g.length
         size = min(g.length - skip, end - begin)
+        if g.fd > 1:
+            iz = o.z * g.stride_d - g.pad_d + tap // plane * g.dilation_d
+            tap %= plane
         iy = o.y * g.stride_h - g.pad_h + tap // g.fw * g.dilation_h
         ix = o.x * g.stride_w - g.pad_w + tap % g.fw * g.dilation_w
-        if 0 <= iy < g.h and 0 <= ix < g.w:
-            src = g.x + o.n * g.sn + iy * g.sh + ix * g.sw + offset
+        if 0 <= iz < g.d and 0 <= iy < g.h and 0 <= ix < g.w:
+            src = g.x + o.n * g.sn + iz * g.sd + iy * g.sh + ix * g.sw + offset
         else:
             src = g.zero + o.n * g.zero_step
         memcpy(to, src + skip, size)
