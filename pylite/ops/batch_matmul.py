@@ -67,7 +67,7 @@ def lower_batch_matmul(node):
         which = computed(_pairs, *[v.shape[:-2] for v in (x, w, y)])
     kind = "hybrid" if x.dtype != w.dtype and x.dtype == "float32" else y.dtype
     if w.data is not None:
-        weights = {"packed": _packed(kind, w, matrices, Matrices(transposed=not o.adj_y))}
+        weights = {"packed": _packed(kind, w, matrices, Matrices(not o.adj_y))}
         sums = matrices
     else:
         sums = min(matrices, PACKED_AT_ONCE)
@@ -102,7 +102,7 @@ def _as_fully_connected(node, x, w):
     y, k = node.outputs[0], x.shape[-1]
     n = y.shape[-1]
     _require_scales_of_columns(node, w, n)
-    packed = Packed("packing.pack_weights", w, 1, Matrices(transposed=not node.options.adj_y))
+    packed = Packed("packing.pack_weights", w, 1, Matrices(not node.options.adj_y))
     images, out = x.view((x.size // k, 1, 1, k)), y.view((x.size // k, 1, 1, n))
     return products.hybrid(node, images, out, packed, None, Window(1, 1), node.options.asymmetric_quantize_inputs,
                            len(w.scales) > 1)

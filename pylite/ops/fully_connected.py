@@ -133,7 +133,7 @@ def _lower_shuffled(node, x, w, b, y, rows):
     low, high = products.integer_range(node, y)
     calls = [Call("elementwise.Unary", "lut8", x.size, x.bytes, signed.bytes, flipped),
              Call("batch_matmul.BatchMatmul", "int32", signed.bytes, sums.bytes,
-                  packed=Packed("packing.pack_weights", plain, 1, Matrices()), which=np.zeros((3, 1), np.int64),
+                  packed=Packed("packing.pack_weights", plain, 1, Matrices(False)), which=np.zeros((3, 1), np.int64),
                   sizes=(rows, columns, depth)),
              Call("elementwise.Unary", "rescale_i32_i16", y.size, sums.bytes, y.bytes,
                   pack("6i", 0, m, e, 0, low, high))]

@@ -77,7 +77,7 @@ def _window(vertical, horizontal, strides):
     """The Window of a vertical Phase and of horizontal ones that are computed together."""
     taps = [PhaseTaps(vertical.top, strides[0], phase.top, strides[1]) for phase in horizontal]
     window = Window(vertical.count, horizontal[0].count, pad=(vertical.pad, horizontal[0].pad),
-                    layout=taps[0] if len(taps) == 1 else SideBySide(taps))
+                    layout=taps[0] if len(taps) == 1 else SideBySide(tuple(taps)))
     window.pixels, window.transposed = len(taps), True
     return window
 

@@ -5,13 +5,13 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
-from pylite._core.run.kernel cimport FLUSH, PRESERVE, Kernel, Strided, kernel_fn, nothing, set_strided
+from pylite._core.run.kernel cimport FLUSH, PRESERVE, Kernel, Strided, describe, kernel_fn, nothing
 cimport pylite._core.product.bytes as product_q8
 cimport pylite._core.product.floats as product_f32
 cimport pylite._core.product.words as product_s16
 from pylite._core.product.columns cimport PARAMETERS, finish_columns, point_columns, set_column
 from pylite._core.product.product cimport COLUMNS, HYBRID, MBQM64, SUMS, Product, Rounding
-from pylite._core.product.quantized cimport FloatRows, quantize
+from pylite._core.product.quantized cimport quantize, set_rows
 from pylite._core.product.tasks cimport MAX_NR, Output, Pairs, parallel_pool
 from pylite._core.product.window cimport set_matrix
 from pylite._core.simd cimport memory_of, parallel_for, pl_pool, slots
@@ -43,6 +43,9 @@ cdef enum:
     STRIP = 32              # columns of w that a thread multiplies at a time without packing them
     LOCAL_SUMS = 2048       # column sums, or elements of the bias, that fit on the caller's stack,
     LOCAL_PANELS = 16384    # and bytes of panels
+
+FORMS = tuple((1, 4 if i in (SCRATCH_SUMS, BIAS, ROW_SCALES, ROW_ZEROS) else 1, i not in (X, W))
+              for i in range(OPERANDS))
 
 # For lowering, which reserves scratch for what the stack does not hold.
 PACKED_AT_ONCE, STACK_BYTES, STACK_SUMS = ROUND, LOCAL_PANELS, LOCAL_SUMS
@@ -95,15 +98,8 @@ cdef class BatchMatmul(Kernel):
         cdef Product *p = &s.product
         cdef Strided operands[OPERANDS]
         cdef const Strided *arrays[OPERANDS]
-        cdef int i
         self.memory, self.owners = (x, y, w, scratch, scratch_sums, bias, q, row_scales, row_zeros), (packed, scales)
-        for i in range(OPERANDS):
-            arrays[i] = NULL
-            if self.memory[i] is not None:
-                set_strided(&operands[i], self.memory[i], 1,
-                            4 if i in (SCRATCH_SUMS, BIAS, ROW_SCALES, ROW_ZEROS) else 1, i not in (X, W))
-                memory_of(self.memory[i], operands[i].nbytes)       # raises where it is not contiguous
-                arrays[i] = &operands[i]
+        describe(self.memory, FORMS, operands, arrays, contiguous=True)
         s.kind, p.finish = {"float32": (FLOAT, COLUMNS), "int16": (WORDS, COLUMNS), "int8": (BYTES, COLUMNS),
                             "int32": (BYTES, SUMS), "hybrid": (BYTES, HYBRID)}[kind]
         s.x_zero, p.w_zero, p.q.zero_point = zeros
@@ -162,15 +158,17 @@ cdef class BatchMatmul(Kernel):
         elif s.kind == WORDS:
             product_s16.set_sizes(p, s.n, 1, s.k, s.w_item == 2)
             self.set_matrices(arrays, 2, 2)
-            self.set_multiplier()
+            self.set_parameters()
             s.panel_bytes = s.n * s.k * 2
         else:
             product_q8.set_sizes(p, s.n, 1, s.k)
             self.set_matrices(arrays, 1, 1 if p.finish == COLUMNS else 4)
             if p.finish == COLUMNS:
-                self.set_columns()
+                self.set_parameters()
             elif p.finish == HYBRID:
-                self.set_quantized(arrays)
+                set_rows(&p.images, arrays[X], arrays[Q], arrays[ROW_SCALES], arrays[ROW_ZEROS],
+                         arrays[ROW_SCALES].shape[0], s.k, p.tile.offset)
+                p.window.x, p.whole_rows, p.flip = p.images.q, p.images.count, p.tile.offset
             product_q8.gather_rows(p)
             s.panel_bytes = p.padded_columns * p.padded_depth
         s.panels_each = (s.n + p.tile.nr - 1) // p.tile.nr
@@ -185,42 +183,27 @@ cdef class BatchMatmul(Kernel):
         o.y, o.sw, o.od, o.oh, o.span, o.lines = <char *>start(arrays[Y]), s.n * y_item, 1, 1, s.m, s.products
         o.sn = o.sh = s.m * o.sw
 
-    cdef int set_multiplier(self) except -1:
-        """Set the rounding of int16: one multiplier for all columns."""
-        cdef Batch *s = &self.state
-        cdef Rounding *r = &s.product.rounding
-        if s.scaled != s.n:
-            self.parameters, s.scaled = np.repeat(np.array([[s.multiplier], [s.shift]], np.int32), s.n, 1), s.n
-        r.rule, r.low, r.high = MBQM64, -32768, 32767
-        r.multipliers = <const int32_t *>memory_of(self.parameters, self.parameters.nbytes)
-        r.shifts = r.multipliers + s.n
-        return 0
-
-    cdef int set_columns(self) except -1:
-        """Set the parameters of the columns: one multiplier for all; their initial values are set at each run."""
+    cdef int set_parameters(self) except -1:
+        """Set the parameters of integer columns: one multiplier for all; initial values of bytes are set at runs."""
         cdef Batch *s = &self.state
         cdef Product *p = &s.product
-        cdef int32_t *parameters
-        cdef ptrdiff_t i
+        cdef Rounding *r = &p.rounding
+        cdef int32_t *rows
+        cdef ptrdiff_t size = s.n if s.kind == WORDS else p.padded_columns, i
         if s.scaled == s.n:
             return 0
-        self.parameters, s.scaled = np.zeros((PARAMETERS, p.padded_columns), np.int32), s.n
-        parameters = <int32_t *>memory_of(self.parameters, self.parameters.nbytes)
+        s.scaled, self.parameters = s.n, np.zeros((PARAMETERS, size), np.int32)
+        rows = <int32_t *>memory_of(self.parameters, self.parameters.nbytes)
+        if s.kind == WORDS:
+            self.parameters[0], self.parameters[1] = s.multiplier, s.shift
+            r.rule, r.low, r.high, r.multipliers, r.shifts = MBQM64, -32768, 32767, rows, rows + size
+            return 0
         for i in range(s.n):
-            set_column(parameters, p.padded_columns, i, 0, s.multiplier, s.shift)
-        finish_columns(parameters, p.padded_columns)
-        point_columns(&p.q, parameters, p.padded_columns)
+            set_column(rows, size, i, 0, s.multiplier, s.shift)
+        finish_columns(rows, size)
+        point_columns(&p.q, rows, size)
         p.q.low, p.q.high = -128, 127
         return 0
-
-    cdef void set_quantized(self, const Strided **arrays):
-        """Quantize x to q, which has the rows of the product."""
-        cdef Product *p = &self.state.product
-        cdef FloatRows *rows = &p.images
-        rows.x, rows.q, rows.count = <const float *>p.window.x, <uint8_t *>start(arrays[Q]), arrays[ROW_SCALES].shape[0]
-        rows.scales, rows.zeros = <float *>start(arrays[ROW_SCALES]), <int32_t *>start(arrays[ROW_ZEROS])
-        rows.step = rows.depth = self.state.k
-        p.window.x, p.whole_rows, p.flip, rows.flip = rows.q, rows.count, p.tile.offset, p.tile.offset
 
 
 cdef void *start(const Strided *array) noexcept:

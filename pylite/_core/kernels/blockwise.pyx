@@ -3,12 +3,11 @@ import numpy as np
 
 from libc.stdint cimport int32_t, uint8_t
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, nothing, set_strided
-from pylite._core.product.quantized cimport FloatRows, quantize
+from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, describe, kernel_fn, nothing
+from pylite._core.product.quantized cimport FloatRows, quantize, set_rows
 from pylite._core.product.tasks cimport MAX_NR, round_up, parallel_pool
 from pylite._core.simd cimport (
     PL_BLOCK_ROWS,
-    memory_of,
     parallel_for,
     pl_blocks,
     pl_pool,
@@ -22,6 +21,8 @@ from pylite._core.run.memory import pooled
 
 cdef enum:
     OPERANDS = 5            # length of BlockwiseHybrid.ARRAYS
+
+FORMS = (2, 4, False), (2, 4, True), (2, 1, True), (1, 4, True), (1, 4, True)
 
 
 cdef void pack_nibbles(const uint8_t *x, ptrdiff_t step, ptrdiff_t pairs, uint8_t *to) noexcept nogil:
@@ -83,15 +84,11 @@ cdef class BlockwiseHybrid(Kernel):
         cdef pl_blocks *b = &self.blocks
         cdef Strided operands[OPERANDS]
         cdef const Strided *arrays[OPERANDS]
-        cdef int i
         cdef const uint8_t[::1] panels
         cdef const int32_t[::1] sums
         cdef const float[::1] scales
         self.memory = x, y, q, row_scales, terms
-        for i in range(OPERANDS):
-            set_strided(&operands[i], self.memory[i], 2 if i < 3 else 1, 1 if i == 2 else 4, i > 0)
-            memory_of(self.memory[i], operands[i].nbytes)       # raises where it is not contiguous
-            arrays[i] = &operands[i]
+        describe(self.memory, FORMS, operands, arrays, contiguous=True)
         panels, sums, scales, b.nibbles = packed
         self.owners = packed, bias
         if operands[0].nbytes == 0 or operands[1].nbytes == 0:
@@ -121,10 +118,9 @@ cdef class BlockwiseHybrid(Kernel):
     cdef void arrange(self, const Strided **arrays) noexcept:
         """Set the memory of `arrays`, as ARRAYS; the weights are set."""
         cdef FloatRows *rows = &self.rows
-        rows.x, self.y, rows.q = <const float *>arrays[0].at, <float *>arrays[1].at, <uint8_t *>arrays[2].at
-        rows.scales, rows.zeros = <float *>arrays[3].at, <int32_t *>arrays[4].at
-        rows.count, rows.depth, rows.step, rows.asymmetric = arrays[0].shape[0], self.blocks.depth, self.blocks.depth, 1
-        self.slots, rows.flip = slots, slots.q8.offset      # q has the form of A panels
+        self.slots, self.y, rows.asymmetric = slots, <float *>arrays[1].at, 1
+        set_rows(rows, arrays[0], arrays[2], arrays[3], arrays[4], arrays[0].shape[0], self.blocks.depth,
+                 slots.q8.offset)       # q has the form of A panels
         self.fn, self.subnormals = <kernel_fn>blockwise_hybrid, FLUSH
         self.algorithm = "weights of 4 bits" if self.blocks.nibbles else "weights of 8 bits"
 

@@ -49,8 +49,9 @@ cdef class ConvQ8(ImageProduct):
                  const double[::1] scales=None, const int32_t[::1] bias=None, const uint8_t[:, ::1] weights=None,
                  uint8_t[::1] panels=None, int32_t[::1] sums=None):
         cdef Product *p = &self.product
-        cdef Strided source, target
-        if not self.start(x, y, groups, &source, &target, 1, 1 if scales is None else 0):
+        cdef Strided operands[2]
+        cdef const Strided *arrays[2]
+        if not self.start(x, y, groups, operands, arrays, 1, 1 if scales is None else 0):
             return
         p.window.zero = <const uint8_t *>memory_of(zero, len(zero))
         p.flip, self.x_zero, self.w_flip, p.w_zero = quantization
@@ -61,7 +62,7 @@ cdef class ConvQ8(ImageProduct):
             if self.pixels == 0:
                 p.rows = WINOGRAD
         self.one_shape = packed is None or self.pixels > 1
-        self.arrange(&source, &target, filter)
+        self.arrange(arrays, filter)
         if scales is None:
             set_columns(&p.q, packed[1], p.depth, finish)
         else:
@@ -72,18 +73,16 @@ cdef class ConvQ8(ImageProduct):
             self.use_scales(packed, scales)
         self.choose()
 
-    cdef ImageProduct blank(self):
-        return ConvQ8.__new__(ConvQ8)
-
-    cdef int plan(self, const Strided *x, const Strided *y, filter) except -1:
-        self.arrange(x, y, filter)
+    cdef int plan(self, const Strided **arrays, filter) except -1:
+        self.arrange(arrays, filter)
         self.choose()
         return 0
 
-    cdef int arrange(self, const Strided *x, const Strided *y, filter) except -1:
+    cdef int arrange(self, const Strided **arrays, filter) except -1:
         """Set the sizes of the product and the memory of x and y."""
         cdef Product *p = &self.product
-        self.set_images(x, y, filter)
+        cdef const Strided *y = arrays[1]
+        self.set_images(arrays[0], y, filter)
         if self.pixels > 1:
             pack_output_pixels(p, self.pixels)
         set_sizes(p, max(self.pixels, <ptrdiff_t>1) * y.shape[3], p.groups,

@@ -26,22 +26,20 @@ cdef class Conv16(ImageProduct):
     """
     def __init__(self, x, y, const int16_t[:, ::1] w, *, bint wide=False, filter, ptrdiff_t groups=1, finish):
         cdef Product *p = &self.product
-        cdef Strided source, target
-        if not self.start(x, y, groups, &source, &target, 2, 2):
+        cdef Strided operands[2]
+        cdef const Strided *arrays[2]
+        if not self.start(x, y, groups, operands, arrays, 2, 2):
             return
-        zero = bytes(max(<ptrdiff_t>2, source.shape[3] // groups * 2))
+        zero = bytes(max(<ptrdiff_t>2, operands[0].shape[3] // groups * 2))
         self.owners = w, zero, set_rounding(&p.rounding, finish)
         p.panels = <const uint8_t *>&w[0, 0] if w.size else NULL
         p.window.zero, p.chunk = <const uint8_t *>memory_of(zero, len(zero)), wide
-        self.plan(&source, &target, filter)
+        self.plan(arrays, filter)
 
-    cdef ImageProduct blank(self):
-        return Conv16.__new__(Conv16)
-
-    cdef int plan(self, const Strided *x, const Strided *y, filter) except -1:
+    cdef int plan(self, const Strided **arrays, filter) except -1:
         cdef Product *p = &self.product
-        self.set_images(x, y, filter)
-        set_sizes(p, y.shape[3], p.groups, p.window.fh * p.window.fw * p.window.length // 2, p.chunk == 1)
+        self.set_images(arrays[0], arrays[1], filter)
+        set_sizes(p, arrays[1].shape[3], p.groups, p.window.fh * p.window.fw * p.window.length // 2, p.chunk == 1)
         self.fn = <kernel_fn>conv16
         return 0
 

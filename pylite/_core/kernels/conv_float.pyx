@@ -137,11 +137,12 @@ cdef class ConvF32(ImageProduct):
     def __init__(self, x, y, panels, const float[::1] bias, *, filter, ptrdiff_t groups=1, limits,
                  const float[:, ::1] weights=None, float[::1] scratch=None, bint winograd=False, bint half=False):
         cdef Product *p = &self.product
-        cdef Strided source, target
+        cdef Strided operands[2]
+        cdef const Strided *arrays[2]
         cdef int axes = len(filter) // 4        # of the filter
-        if not self.start(x, y, groups, &source, &target, 4, 4, axes + 2):
+        if not self.start(x, y, groups, operands, arrays, 4, 4, axes + 2):
             return
-        cdef ptrdiff_t padding = <ptrdiff_t>filter[axes - 1] * source.shape[axes + 1] // groups * 4
+        cdef ptrdiff_t padding = <ptrdiff_t>filter[axes - 1] * operands[0].shape[axes + 1] // groups * 4
         zero = bytes(padding) if padding > ZEROS else None
         self.owners, p.window.zero = (panels, bias, weights, scratch, zero), zeros
         if zero is not None:
@@ -156,17 +157,15 @@ cdef class ConvF32(ImageProduct):
         p.half = half
         if winograd:
             p.rows = WINOGRAD
-        self.plan(&source, &target, filter)
+        self.plan(arrays, filter)
 
-    cdef ImageProduct blank(self):
-        return ConvF32.__new__(ConvF32)
-
-    cdef int plan(self, const Strided *x, const Strided *y, filter) except -1:
+    cdef int plan(self, const Strided **arrays, filter) except -1:
         cdef Product *p = &self.product
+        cdef const Strided *y = arrays[1]
         cdef Window *g = &p.window
         cdef str in_float16 = ", in float16" if p.half else ""
         self.fn, self.subnormals = <kernel_fn>conv_f32, FLUSH
-        self.set_images(x, y, filter)
+        self.set_images(arrays[0], y, filter)
         set_sizes(p, y.shape[y.ndim - 1], p.groups, taps_of(g) * g.length // 4)
         if p.rows == WINOGRAD:
             self.plan_tiles(y.shape[0])

@@ -7,7 +7,7 @@ import numpy as np
 from libc.math cimport INFINITY
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
-from pylite._core.run.kernel cimport FLUSH, PRESERVE, Kernel, Strided, kernel_fn, set_strided, nothing
+from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, blank, kernel_fn, nothing, set_strided
 from pylite._core.kernels.rounding cimport pl_quantization
 from pylite._core.product.channel_repeat cimport (
     REPEAT_BUFFER,
@@ -23,7 +23,7 @@ from pylite._core.product.channel_repeat cimport (
 )
 from pylite._core.product.columns cimport set_columns
 from pylite._core.product.product cimport Rounding
-from pylite._core.product.tasks cimport fast_div, parallel_pool, parallel_pool_q8
+from pylite._core.product.tasks cimport fast_div, parallel_pool
 from pylite._core.product.words cimport finish_row, set_rounding
 from pylite._core.simd cimport (
     PL_DEPTH,
@@ -79,6 +79,8 @@ cdef struct Depthwise:
     ptrdiff_t run           # most output lines in one call of a micro-kernel,
     ptrdiff_t every         # and the distance between them in lines
     bint borders            # may these have windows that are partly outside the image?
+    ptrdiff_t grain         # least number of output lines that a thread takes, or 0, see lines_of_task()
+    double cost             # of a product, in those of float32 matrices
     int most                # see set_windows()
     int stride, dilation, pad               # vertical
     multiply_fn multiply
@@ -102,8 +104,7 @@ cdef class DepthwiseKernel(Kernel):
     cdef list owners        # owners of the memory that state points to
     cdef ptrdiff_t lines    # output lines of all images
 
-    cdef bint start(self, x, y, w, zero, filter, multiply_fn multiply, int most, kernel_fn fn,
-                    int subnormals=PRESERVE) except -1:
+    cdef bint start(self, x, y, w, zero, filter, multiply_fn multiply, int most) except -1:
         """Set what all types have; False if there is nothing to compute.
 
         zero: the bytes of a pixel outside the image; most: see set_windows().
@@ -116,27 +117,23 @@ cdef class DepthwiseKernel(Kernel):
         self.memory, self.owners, self.state.multiply = (x, y), [w, zero], multiply
         self.state.w = <const uint8_t *>memory_of(w, w.nbytes)
         self.state.window.zero = <const uint8_t *>memory_of(zero, len(zero))
-        return self.arrange(&source, &target, filter, most, fn, subnormals)
+        return self.arrange(&source, &target, filter, most)
 
-    cdef bint arrange(self, const Strided *x, const Strided *y, filter, int most, kernel_fn fn,
-                      int subnormals) except -1:
+    cdef bint arrange(self, const Strided *x, const Strided *y, filter, int most) except -1:
         if not set_windows(&self.state, x, y, filter, most):
             return False
-        self.lines, self.fn, self.subnormals = y.shape[0] * y.shape[1], fn, subnormals
+        self.lines, self.fn = y.shape[0] * y.shape[1], <kernel_fn>depthwise
         self.algorithm = "channels repeated, patch by patch" if self.state.repeat.multiplier > 1 else None
         return True
 
     cdef int set_float_finish(self, bias, limits) except -1:
         """Set what finishes sums of floats."""
         self.owners.append(bias)
+        self.subnormals, self.state.cost = FLUSH, 2
         self.state.low, self.state.high = limits
         if bias is not None:
             self.state.bias = <const float *>memory_of(bias, bias.nbytes)
         return 0
-
-    cdef DepthwiseKernel blank(self):
-        """A new object of the same class."""
-        raise NotImplementedError
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef const Depthwise *s = &self.state
@@ -147,9 +144,9 @@ cdef class DepthwiseKernel(Kernel):
                 or x.shape[3] * s.repeat.multiplier != s.window.c
                 or (s.floats != NULL and (arrays[2] == NULL or arrays[3] == NULL))):
             return None
-        copy = self.blank()
-        copy.owners, copy.state = self.owners, self.state
-        if not copy.arrange(x, y, sizes[0], s.most, self.fn, self.subnormals):
+        copy = blank(self)
+        copy.owners, copy.state, copy.subnormals = self.owners, self.state, self.subnormals
+        if not copy.arrange(x, y, sizes[0], s.most):
             return None
         if s.floats != NULL:
             copy.state.floats, copy.state.row_scales = <const float *>arrays[2].at, <float *>arrays[3].at
@@ -175,6 +172,8 @@ cdef bint set_windows(Depthwise *s, const Strided *x, const Strided *y, filter, 
     s.window.width, s.window.pixels, s.window.c = x.shape[2], y.shape[2], y.shape[3]
     s.window.y_line, s.size = s.y_line // item, x.shape[1] * x.shape[2] * x.shape[3]
     plan_repeat(&s.repeat, &s.window, x.shape[3], item, s.stride, s.dilation)
+    if item == 1:
+        s.grain = s.repeat.lines
     s.run, s.every, s.most, s.borders = lines_of_run(&s.repeat, s.line), 1, most, most > 0
     if not most:
         return True
@@ -186,6 +185,17 @@ cdef bint set_windows(Depthwise *s, const Strided *x, const Strided *y, filter, 
         s.window.y_line *= s.every
     s.run = min(max(s.run, lines_of_column(&s.repeat, s.window.width)), <ptrdiff_t>most)
     return True
+
+
+cdef int depthwise(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
+    cdef Depthwise *s = &self.state
+    cdef const pl_dw_window *g = &s.window
+    cdef ptrdiff_t grain = s.grain if s.grain else lines_of_task(self.lines, pool_threads(pool))
+    pool = parallel_pool(pool, <ptrdiff_t>(s.cost * (self.lines * g.pixels * g.c * g.fh * g.fw)))
+    if s.floats != NULL:
+        parallel_for(pool, fast_div(self.lines, s.oh), 1, center_images, s)
+    parallel_for(pool, self.lines, grain, run_lines, s)
+    return 0
 
 
 cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
@@ -226,22 +236,11 @@ cdef class DepthwiseQ8(DepthwiseKernel):
     def __init__(self, x, y, tuple packed, *, filter, zero, quantization, finish):
         cdef Depthwise *s = &self.state
         weights, parameters = packed
-        if self.start(x, y, weights, zero, filter, multiply_q8, slots.dw8.mr, <kernel_fn>depthwise_q8):
+        if self.start(x, y, weights, zero, filter, multiply_q8, slots.dw8.mr):
             self.owners.append(parameters)
+            s.cost = 24. / slots.q8.nv      # as long as about six of a matrix product of int8
             s.flip, _, _, s.w_zero = quantization
             set_columns(&s.columns, parameters, s.window.fh * s.window.fw, finish)
-
-    cdef DepthwiseKernel blank(self):
-        return DepthwiseQ8.__new__(DepthwiseQ8)
-
-
-cdef int depthwise_q8(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
-    cdef Depthwise *s = &self.state
-    cdef const pl_dw_window *g = &s.window
-    # A product of a depthwise convolution takes as long as about six of a matrix product.
-    pool = parallel_pool_q8(pool, s.slots, 6 * self.lines * g.pixels * g.c * g.fh * g.fw)
-    parallel_for(pool, self.lines, s.repeat.lines, run_lines, s)
-    return 0
 
 
 cdef void multiply_q8(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil:
@@ -255,16 +254,9 @@ cdef class Depthwise16(DepthwiseKernel):
     x, y: int16; w: from depthwise_packing.pack_taps; the rest as in conv16.Conv16.
     """
     def __init__(self, x, y, w, *, filter, finish):
-        if self.start(x, y, w, bytes(2 * y.shape[3]), filter, multiply_s16, 1, <kernel_fn>depthwise16):
+        if self.start(x, y, w, bytes(2 * y.shape[3]), filter, multiply_s16, 1):
             self.owners.append(set_rounding(&self.state.rounding, finish))
-
-    cdef DepthwiseKernel blank(self):
-        return Depthwise16.__new__(Depthwise16)
-
-
-cdef int depthwise16(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
-    parallel_for(pool, self.lines, 1, run_lines, &self.state)
-    return 0
+            self.state.grain, self.state.cost = 1, 8
 
 
 cdef void multiply_s16(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil:
@@ -287,21 +279,8 @@ cdef class DepthwiseF32(DepthwiseKernel):
     x, y: float32; w: (1, fh, fw, c); the rest as in conv_float.ConvF32.
     """
     def __init__(self, x, y, w, bias, *, filter, limits):
-        if self.start(x, y, np.ascontiguousarray(w), bytes(4 * y.shape[3]), filter, multiply_f32, slots.dw_f32_lines,
-                      <kernel_fn>depthwise_f32, FLUSH):
+        if self.start(x, y, np.ascontiguousarray(w), bytes(4 * y.shape[3]), filter, multiply_f32, slots.dw_f32_lines):
             self.set_float_finish(bias, limits)
-
-    cdef DepthwiseKernel blank(self):
-        return DepthwiseF32.__new__(DepthwiseF32)
-
-
-cdef int depthwise_f32(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
-    cdef Depthwise *s = &self.state
-    cdef const pl_dw_window *g = &s.window
-    cdef ptrdiff_t grain = lines_of_task(self.lines, pool_threads(pool))
-    pool = parallel_pool(pool, 2 * self.lines * g.pixels * g.c * g.fh * g.fw)
-    parallel_for(pool, self.lines, grain, run_lines, s)
-    return 0
 
 
 cdef void multiply_f32(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil:
@@ -322,24 +301,13 @@ cdef class DepthwiseHybrid(DepthwiseKernel):
     def __init__(self, x, y, w, bias, *, q, row_scales, scales, filter, limits):
         cdef Depthwise *s = &self.state
         s.complete = scale_sums
-        if self.start(q, y, w, bytes(4 * y.shape[3]), filter, multiply_whole, slots.dw_f32_lines,
-                      <kernel_fn>depthwise_hybrid, FLUSH):
+        if self.start(q, y, w, bytes(4 * y.shape[3]), filter, multiply_whole, slots.dw_f32_lines):
             self.memory = x, y, q, row_scales
             self.owners.append(scales)
             self.set_float_finish(bias, limits)
             s.floats = <const float *>memory_of(x, x.nbytes)
             s.row_scales = <float *>memory_of(row_scales, row_scales.nbytes)
             s.column_scales = <const float *>memory_of(scales, scales.nbytes)
-
-    cdef DepthwiseKernel blank(self):
-        return DepthwiseHybrid.__new__(DepthwiseHybrid)
-
-
-cdef int depthwise_hybrid(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
-    cdef Depthwise *s = &self.state
-    parallel_for(parallel_pool(pool, 2 * self.lines * s.window.pixels * s.window.c * s.window.fh * s.window.fw),
-                 fast_div(self.lines, s.oh), 1, center_images, s)
-    return depthwise_f32(self, pool)
 
 
 cdef void multiply_whole(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil:

@@ -8,17 +8,29 @@ from pylite._core.kernels.rounding cimport pl_quantization
 from pylite._core.product.bytes cimport algorithm_of, load_row_scales, plan_rows, run_product, set_sizes
 from pylite._core.product.images cimport ImageProduct
 from pylite._core.product.product cimport HYBRID, Product
-from pylite._core.product.quantized cimport FloatRows, quantize
+from pylite._core.product.quantized cimport FloatRows, quantize, set_rows
 from pylite._core.product.tasks cimport MAX_MR, MAX_NR, Task, get_task, parallel_pool, plan_tasks, round_up
 from pylite._core.product.window cimport copy_row
-from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided
+from pylite._core.run.kernel cimport FLUSH, Strided, describe, kernel_fn
 from pylite._core.simd cimport PL_DEPTH, PL_SCALED, memory_of, parallel_for, pl_hybrid, pl_pool, pl_range_fn, slots
 
 from pylite._core.kernels.packing import arranged
 
+cdef enum:                  # operands, in the order of ARRAYS
+    Q
+    Y
+    X
+    ROW_SCALES
+    ROW_ZEROS
+    PADDING
+    PIXELS
+    OPERANDS
+
 cdef enum:
     LARGE = 16384           # several threads quantize slices of an image with at least so many elements
     PARTS = 64              # most slices
+
+FORMS = (4, 1, True), (4, 4, True), (4, 4, False), (1, 4, True), (1, 4, True), (2, 1, True), (4, 1, False)
 
 
 cdef class ConvHybrid(ImageProduct):
@@ -35,12 +47,10 @@ cdef class ConvHybrid(ImageProduct):
     Results equal the reference kernels' bit by bit: otherwise the quantization in the next layer would turn small
     differences into whole steps.
     """
-    ARRAYS = (0, 1, "q", "row_scales", "row_zeros", "padding", "pixels")
-    cdef ptrdiff_t panel_bytes
+    ARRAYS = ("q", 1, 0, "row_scales", "row_zeros", "padding", "pixels")
     cdef const float *float_weights     # for the phase of a transposed convolution, else NULL
     cdef uint8_t *padding       # zero points that are read as padding, for each image,
     cdef ptrdiff_t padding_bytes    # and their number
-    cdef bint first
     cdef ptrdiff_t parts        # number of slices of a single, large image, else 0,
     cdef float low[PARTS]       # and the range of values of each
     cdef float high[PARTS]
@@ -49,20 +59,14 @@ cdef class ConvHybrid(ImageProduct):
                  const float[::1] scales, filter, ptrdiff_t groups, bint asymmetric, bint column_first, limits,
                  pixels=None):
         cdef pl_hybrid *h = &self.product.hybrid
-        cdef Strided operands[7]
-        cdef const Strided *arrays[7]
+        cdef Strided operands[OPERANDS]
+        cdef const Strided *arrays[OPERANDS]
         cdef const int32_t[::1] sums
-        cdef int i, dimensions, item
-        for i, (array, dimensions, item) in enumerate(((x, 4, 4), (y, 4, 4), (q, 4, 1), (row_scales, 1, 4),
-                                                       (row_zeros, 1, 4), (padding, 2, 1), (pixels, 4, 1))):
-            arrays[i] = NULL
-            if array is not None:
-                set_strided(&operands[i], array, dimensions, item)
-                arrays[i] = &operands[i]
-        self.memory, self.owners, self.first = (x, y, q, row_scales, row_zeros, padding), (packed, scales, bias), first
-        if operands[0].nbytes == 0 or operands[1].nbytes == 0:
+        self.memory, self.owners = (q, y, x, row_scales, row_zeros, padding, pixels), (packed, scales, bias)
+        describe(self.memory, FORMS, operands, arrays)
+        if arrays[X].nbytes == 0 or arrays[Y].nbytes == 0:
             return
-        self.product.groups, self.product.images.asymmetric = groups, asymmetric
+        self.product.groups, self.product.images.asymmetric, self.product.images.done = groups, asymmetric, not first
         h.scale, h.bias = &scales[0], &bias[0] if bias is not None else NULL
         h.column_first = column_first
         h.low, h.high = limits
@@ -71,39 +75,28 @@ cdef class ConvHybrid(ImageProduct):
             self.float_weights = <const float *>memory_of(packed, packed.nbytes)
         else:
             panels, sums = packed
-            self.panel_bytes, h.sums = panels.nbytes, &sums[0]
-            self.product.panels = <const uint8_t *>memory_of(panels, self.panel_bytes)
-        self.arrange(arrays, filter)
+            h.sums, self.product.panels = &sums[0], <const uint8_t *>memory_of(panels, panels.nbytes)
+        self.plan(arrays, filter)
 
-    cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef ConvHybrid copy
+    cdef bint suits(self, const Strided **arrays):
         cdef int i
-        for i in range(6):
+        for i in range(PIXELS):
             if arrays[i] == NULL:
-                return None
-        if not self.suits(arrays[2], arrays[1]) or arrays[0].nbytes == 0 or arrays[1].nbytes == 0:
-            return None
-        copy = ConvHybrid.__new__(ConvHybrid)
-        copy.owners, copy.product = self.owners, self.product
-        copy.panel_bytes, copy.first = self.panel_bytes, self.first
-        copy.arrange(arrays, sizes[0])
-        return copy
+                return False
+        return ImageProduct.suits(self, arrays) and arrays[X].nbytes != 0 and arrays[Y].nbytes != 0
 
-    cdef int arrange(self, const Strided **arrays, filter) except -1:
-        """Set all that depends on shapes.  arrays: as ARRAYS; the last one may be NULL."""
+    cdef int plan(self, const Strided **arrays, filter) except -1:
         cdef Product *p = &self.product
         cdef FloatRows *rows = &p.images
-        cdef const Strided *x = arrays[0]
-        self.set_images(arrays[2] if arrays[6] == NULL else arrays[6], arrays[1], filter)
-        self.padding, self.padding_bytes = <uint8_t *>arrays[5].at, arrays[5].shape[1]
+        cdef const Strided *x = arrays[X]
+        self.set_images(arrays[Q] if arrays[PIXELS] == NULL else arrays[PIXELS], arrays[Y], filter)
+        self.padding, self.padding_bytes = <uint8_t *>arrays[PADDING].at, arrays[PADDING].shape[1]
         p.window.zero, p.window.zero_step = self.padding, self.padding_bytes
-        set_sizes(p, arrays[1].shape[3], p.groups, p.window.fh * p.window.fw * p.window.length)
+        set_sizes(p, arrays[Y].shape[3], p.groups, p.window.fh * p.window.fw * p.window.length)
         p.flip, p.finish = p.tile.offset, HYBRID        # q has the form of A panels
         p.whole_rows = p.output.span * p.output.lines
-        rows.x, rows.q, rows.flip = <const float *>x.at, <uint8_t *>arrays[2].at, 0 if self.one_shape else p.flip
-        rows.scales, rows.zeros = <float *>arrays[3].at, <int32_t *>arrays[4].at
-        rows.count, rows.depth = x.shape[0], x.shape[1] * x.shape[2] * x.shape[3]
-        rows.step = rows.depth
+        set_rows(rows, x, arrays[Q], arrays[ROW_SCALES], arrays[ROW_ZEROS], x.shape[0],
+                 x.shape[1] * x.shape[2] * x.shape[3], 0 if self.one_shape else p.flip)
         self.parts = min(rows.depth // (LARGE // 2), <ptrdiff_t>PARTS) if rows.count == 1 and rows.depth >= LARGE else 0
         self.fn, self.subnormals, p.hybrid.fit = <kernel_fn>conv_hybrid, FLUSH, -1
         if self.one_shape:
@@ -120,7 +113,7 @@ cdef int conv_hybrid(ConvHybrid self, pl_pool *pool) noexcept nogil:
     cdef ptrdiff_t i
     cdef int unfit = 0
     pool = parallel_pool(pool, p.output.span * p.output.lines * p.depth * p.columns)
-    if self.first:
+    if not p.images.done:
         if self.parts:
             parallel_for(pool, self.parts, 1, <pl_range_fn>measure_ranges, <void *>self)
             parallel_for(pool, self.parts, 1, <pl_range_fn>quantize_parts, <void *>self)
@@ -133,8 +126,8 @@ cdef int conv_hybrid(ConvHybrid self, pl_pool *pool) noexcept nogil:
                      <pl_range_fn>scaled_tasks, <void *>self)
         return 0
     if p.hybrid.fit < 0:    # at the first run, because weights must be packed
-        p.slots.fit_q8(0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, p.panels, self.panel_bytes, NULL, NULL, NULL,
-                       &unfit)
+        p.slots.fit_q8(0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, p.panels,
+                       p.groups * p.padded_columns * p.padded_depth, NULL, NULL, NULL, &unfit)
         p.hybrid.fit = not unfit
     return run_product(p, pool)
 

@@ -7,9 +7,8 @@ cdef class ImageProduct(Kernel):
     cdef object owners          # of the memory that `product` points to, except for x and y
     cdef Product product
     cdef bint one_shape         # must a kernel for other shapes be constructed anew?
-    cdef bint start(self, x, y, ptrdiff_t groups, Strided *source, Strided *target, Py_ssize_t item, Py_ssize_t y_item,
-                    int ndim=*) except -1
+    cdef bint start(self, x, y, ptrdiff_t groups, Strided *operands, const Strided **arrays, Py_ssize_t item,
+                    Py_ssize_t y_item, int ndim=*) except -1
     cdef int set_images(self, const Strided *x, const Strided *y, filter) except -1
-    cdef int plan(self, const Strided *x, const Strided *y, filter) except -1
-    cdef ImageProduct blank(self)
-    cdef bint suits(self, const Strided *x, const Strided *y)
+    cdef int plan(self, const Strided **arrays, filter) except -1
+    cdef bint suits(self, const Strided **arrays)

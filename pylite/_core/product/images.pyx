@@ -1,7 +1,7 @@
 """The base of convolutions and fully connected layers: products whose rows are windows of images."""
 from pylite._core.product.tasks cimport set_output
 from pylite._core.product.window cimport set_window
-from pylite._core.run.kernel cimport nothing, kernel_fn, set_strided
+from pylite._core.run.kernel cimport blank, nothing, kernel_fn, set_strided
 
 
 cdef class ImageProduct(Kernel):
@@ -15,13 +15,14 @@ cdef class ImageProduct(Kernel):
     """
     ARRAYS, SIZES = (0, 1), ("filter",)
 
-    cdef bint start(self, x, y, ptrdiff_t groups, Strided *source, Strided *target, Py_ssize_t item,
+    cdef bint start(self, x, y, ptrdiff_t groups, Strided *operands, const Strided **arrays, Py_ssize_t item,
                     Py_ssize_t y_item, int ndim=4) except -1:
-        """Describe x and y in source and target; False if there is nothing to compute."""
-        set_strided(source, x, ndim, item)
-        set_strided(target, y, ndim, y_item, True)
+        """Describe x and y in operands, and point arrays to these; False if there is nothing to compute."""
+        set_strided(&operands[0], x, ndim, item)
+        set_strided(&operands[1], y, ndim, y_item, True)
+        arrays[0], arrays[1] = &operands[0], &operands[1]
         self.memory, self.product.groups = (x, y), groups
-        return target.nbytes != 0
+        return operands[1].nbytes != 0
 
     cdef int set_images(self, const Strided *x, const Strided *y, filter) except -1:
         """Set the images of the product."""
@@ -29,26 +30,27 @@ cdef class ImageProduct(Kernel):
         set_output(&self.product.output, y)
         return 0
 
-    cdef int plan(self, const Strided *x, const Strided *y, filter) except -1:
-        """Set all that depends on shapes: the images, the sizes of the product, where rows come from, `fn`."""
+    cdef int plan(self, const Strided **arrays, filter) except -1:
+        """Set all that depends on shapes: the images, the sizes of the product, where rows come from, `fn`.
+
+        arrays: as ARRAYS, the first two of which are the images x and y.
+        """
         raise NotImplementedError
 
-    cdef ImageProduct blank(self):
-        """A new object of the same class."""
-        raise NotImplementedError
-
-    cdef bint suits(self, const Strided *x, const Strided *y):
-        """Do these arrays, which may be NULL, have the channels of the weights?"""
-        return (x != NULL and y != NULL and self.fn != <kernel_fn>nothing and not self.one_shape
+    cdef bint suits(self, const Strided **arrays):
+        """Do these arrays have the channels of the weights?"""
+        cdef const Strided *x = arrays[0]
+        cdef const Strided *y = arrays[1]
+        return (x != NULL and y != NULL
                 and x.shape[x.ndim - 1] * x.item == self.product.window.length * self.product.groups
                 and y.shape[y.ndim - 1] == self.product.columns * self.product.groups)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef ImageProduct copy
-        if not self.suits(arrays[0], arrays[1]):
+        if self.fn == <kernel_fn>nothing or self.one_shape or not self.suits(arrays):
             return None
-        copy = self.blank()
+        copy = blank(self)
         copy.owners, copy.product = self.owners, self.product
         if arrays[1].nbytes:
-            copy.plan(arrays[0], arrays[1], sizes[0])
+            copy.plan(arrays, sizes[0])
         return copy

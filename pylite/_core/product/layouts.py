@@ -5,19 +5,30 @@ weights and equal layouts share the packed weights (runtime/model.py).
 """
 import math
 from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 
 class FilterLayout:
-    """The base of all layouts.  by_columns: can a part of the columns be arranged by itself?"""
+    """The base of all layouts, which takes the values of its slots.
+
+    by_columns: can a part of the columns be arranged by itself?
+    """
     ONLY_SLOTS = True           # it refers to nothing but its slots: see _core/graph/templates.pyx
     __slots__ = ()
     by_columns = False
 
+    def __init__(self, *values):
+        for name, value in zip(self.__slots__, values, strict=True):
+            setattr(self, name, value)
+
+    if TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any: ...        # the slots
+
     def arrange(self, w):
         """The filters of a plain convolution; w: the operator's weights."""
-        raise NotImplementedError
+        return w
 
     def __eq__(self, other):
         return type(self) is type(other) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
@@ -34,9 +45,6 @@ class Depthwise(FilterLayout):
 class Matrices(FilterLayout):
     """Matrices (..., columns, depth), or (..., depth, columns) if `transposed`; each holds the filters of one group."""
     __slots__ = ("transposed",)
-
-    def __init__(self, transposed=False):
-        self.transposed = transposed
 
     def arrange(self, w):
         w = w.swapaxes(-1, -2) if self.transposed else w
@@ -67,33 +75,21 @@ class PhaseTaps(FilterLayout):
     """
     __slots__ = ("top", "down", "left", "right")
 
-    def __init__(self, top, down, left, right):
-        self.top = top
-        self.down = down
-        self.left = left
-        self.right = right
-
     def arrange(self, w):
         return w[:, self.top::self.down, self.left::self.right][:, ::-1, ::-1]
 
 
 class VolumePhaseTaps(FilterLayout):
-    """PhaseTaps of the filters (d, h, w, columns, c) of CONV_3D_TRANSPOSE.  slices: of the taps of each axis."""
+    """PhaseTaps of the filters (d, h, w, columns, c) of CONV_3D_TRANSPOSE.  slices: of each axis, a tuple."""
     __slots__ = ("slices",)
-
-    def __init__(self, slices):
-        self.slices = tuple(slices)
 
     def arrange(self, w):
         return w[self.slices].transpose(3, 0, 1, 2, 4)
 
 
 class SideBySide(FilterLayout):
-    """The columns of several layouts of the same weights, concatenated."""
+    """The columns of several layouts (a tuple) of the same weights, concatenated."""
     __slots__ = ("layouts",)
-
-    def __init__(self, layouts):
-        self.layouts = tuple(layouts)
 
     def arrange(self, w):
         return np.concatenate([layout.arrange(w) for layout in self.layouts])
@@ -123,14 +119,6 @@ class LinesAsPixels(FilterLayout):
     """
     __slots__ = ("inner", "width", "out", "stride", "dilation", "pad")
 
-    def __init__(self, inner, width, out, stride, dilation, pad):
-        self.inner = inner
-        self.width = width
-        self.out = out
-        self.stride = stride
-        self.dilation = dilation
-        self.pad = pad
-
     def arrange(self, w):
         plain = w if self.inner is None else self.inner.arrange(w)
         wide = combined_filters(plain, self.width, self.out, self.stride, self.dilation, self.pad)
@@ -143,13 +131,6 @@ class PixelPacking(FilterLayout):
     stride: horizontal; most: a multiple of the number of pixels that packing chooses.
     """
     __slots__ = ("stride", "most")
-
-    def __init__(self, stride, most):
-        self.stride = stride
-        self.most = most
-
-    def arrange(self, w):
-        return w
 
     def combine(self, w, pixels, zero):
         """The filters of `pixels` pixels at once; zero: the stored value of weight 0."""
@@ -178,6 +159,3 @@ class WinogradFloat(FilterLayout):
 class WinogradInteger(FilterLayout):
     """8-bit 3 x 3 filters for which packing chooses between a plain convolution and Winograd's F(4x4, 3x3)."""
     __slots__ = ()
-
-    def arrange(self, w):
-        return w

@@ -1,6 +1,7 @@
 # Rows of float32 that are quantized to bytes before they are multiplied (docs/numerics.md, section 4).
 from libc.stdint cimport int32_t, uint8_t
 
+from pylite._core.run.kernel cimport Strided
 from pylite._core.simd cimport parallel_for, pl_pool, slots
 
 cdef enum:
@@ -16,6 +17,15 @@ cdef struct FloatRows:
     int32_t *zeros          # and its zero point
     int asymmetric          # may zero points differ from 0?
     int flip                # XORed to the quantized bytes
+    bint done               # does an earlier kernel quantize them?
+
+
+cdef inline void set_rows(FloatRows *r, const Strided *x, const Strided *q, const Strided *scales,
+                          const Strided *zeros, ptrdiff_t count, ptrdiff_t depth, int flip) noexcept:
+    """Fill r for `count` consecutive rows."""
+    r.x, r.q = <const float *>x.at, <uint8_t *>q.at
+    r.scales, r.zeros = <float *>scales.at, <int32_t *>zeros.at
+    r.count, r.depth, r.step, r.flip = count, depth, depth, flip
 
 
 cdef inline void quantize_range(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:

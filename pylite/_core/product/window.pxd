@@ -138,8 +138,11 @@ cdef inline void copy_lines(const Window *g, ptrdiff_t position, int rows, uint8
         for y in range(g.fh):
             iy = o.y * g.stride_h - g.pad_h + <ptrdiff_t>y * g.dilation_h
             line = g.x + o.n * g.sn + iy * g.sh
-            for k in range(size):
-                to[k] = line[x0 + k] if 0 <= iy < g.h and 0 <= x0 + k < line_bytes else zero[k]
+            if size == 4 and 0 <= iy < g.h and 0 <= x0 <= line_bytes - 4:       # one load and one store
+                memcpy(to, line + x0, 4)
+            else:
+                for k in range(size):
+                    to[k] = line[x0 + k] if 0 <= iy < g.h and 0 <= x0 + k < line_bytes else zero[k]
             to += size
 
 

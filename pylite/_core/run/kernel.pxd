@@ -31,6 +31,11 @@ cdef struct Strided:    # an array in memory
 cdef int set_strided(Strided *s, array, int ndim=*, Py_ssize_t item=*, bint written=*) except -1
 
 
+# Describe the arrays of a kernel in `operands`, and point `arrays` to these, NULL for None.  forms: the arguments
+# (ndim, item, written) of set_strided() for each; contiguous: raise ValueError for an array that is not.
+cdef int describe(tuple memory, tuple forms, Strided *operands, const Strided **arrays, bint contiguous=*) except -1
+
+
 cdef struct Bytes:      # a contiguous array
     char *at
     Py_ssize_t n        # bytes, or -1 if there is no array
@@ -43,6 +48,10 @@ cdef Bytes bytes_of(array) except *
 cdef inline void *placed(const Strided *array, const void *before) noexcept:
     """The address of an argument of Kernel.moved(): `before` if the argument has not moved (NULL)."""
     return <void *>before if array == NULL else <void *>array.at
+
+
+# For Kernel.moved(): a new kernel of the same class.
+cdef Kernel blank(Kernel kernel)
 
 
 # For Kernel.moved(): the operands, with None for those that have moved, because an array in an earlier arena would keep

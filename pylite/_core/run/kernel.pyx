@@ -1,7 +1,12 @@
 """The base class of kernels (one computation bound to its memory), and functions on the arguments of calls."""
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 
-from pylite._core.simd cimport Pool, pl_pool
+from pylite._core.simd cimport Pool, memory_of, pl_pool
+
+cdef extern from "Python.h":
+    ctypedef object (*newfunc)(type kind, object args, void *keywords)
+    int Py_tp_new
+    void *PyType_GetSlot(type kind, int slot)
 
 
 cdef class Kernel:
@@ -58,6 +63,10 @@ cdef class Kernel:
         return status
 
 
+cdef Kernel blank(Kernel kernel):
+    return (<newfunc>PyType_GetSlot(type(kernel), Py_tp_new))(type(kernel), (), NULL)
+
+
 cdef tuple outside_arena(tuple operands, const Strided **arrays):
     cdef list kept = list(operands)
     cdef Py_ssize_t i
@@ -95,6 +104,19 @@ cdef int set_strided(Strided *s, array, int ndim=0, Py_ssize_t item=0, bint writ
             s.shape[i], s.strides[i] = view.shape[i], view.strides[i]
     finally:
         PyBuffer_Release(&view)
+    return 0
+
+
+cdef int describe(tuple memory, tuple forms, Strided *operands, const Strided **arrays,
+                  bint contiguous=False) except -1:
+    cdef int i
+    for i, (ndim, item, written) in enumerate(forms):
+        arrays[i] = NULL
+        if i < len(memory) and memory[i] is not None:
+            set_strided(&operands[i], memory[i], ndim, item, written)
+            if contiguous:
+                memory_of(memory[i], operands[i].nbytes)
+            arrays[i] = &operands[i]
     return 0
 
 
