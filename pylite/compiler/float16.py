@@ -1,39 +1,188 @@
-"""Products in float16, for interpreters whose `precision` asks for it: kernels of float32 with weights in float16.
+"""Decides which nodes compute in float16, for interpreters whose `precision` asks for it, and converts their calls.
 
-Tensors stay float32.  docs/numerics.md section 4 describes the sums.
+The pass half_storage then stores tensors between such nodes as float16.  docs/numerics.md section 4 describes the sums.
+Results do not depend on the storage: a node rounds its operands to float16 first, and its results at last.
 """
-from pylite.ir.values import Call, Packed
+from pylite._core.run.kernel import of_types
+from pylite.ir.lowered import ACTIVATIONS, BINARY, UNARY
+from pylite.ir.values import Call, Packed, Temporary, View
 
-_PRODUCT, _PACK = "conv_float.ConvF32", "conv_float.pack_f32"
+PRODUCT = "conv_float.ConvF32"
+TO_HALF, FROM_HALF = "float_to_half", "half_to_float"
+_DEPTHWISE = "depthwise.DepthwiseF32"
+_PACK = "conv_float.pack_f32"
 _PANELS = 2             # the position of packed weights among the arguments
 _PLANE = 8              # numbers of a filter in 2 dimensions; others are computed in float32
-_WINOGRAD = 64          # channels from which Winograd's algorithm pays: its transformations stay in float32
-_WIDTH = 16             # columns of a panel; partly empty ones would cost the gain of doing without the algorithm
 _CONVERSION = 16        # products that take as long as the conversion of a number, on a Cortex-A76
+_TAP = 2                # and those that a product of a depthwise filter takes
+_SUM = 17               # a sum pays even if its result stays float32, but not with float32 operands
+_TRANSPARENT = ACTIVATIONS | {"RESHAPE", "PAD"}         # their results are float16 numbers if their operands are
 
 
-def convert(calls):
-    """Let `calls` multiply in float16 where a kernel can."""
-    for call in calls:
-        if type(call) is Call and call.kernel == _PRODUCT:
-            panels = call.args[_PANELS]
-            named = dict(zip(call.names, call.args[-len(call.names):], strict=True))
-            if type(panels) is Packed and panels.function == _PACK and _pays(call, panels.value, named["filter"]):
-                layout = panels.args
-                if named.get("winograd") and panels.value.shape[-1] < _WINOGRAD:
-                    if panels.value.shape[0] % _WIDTH:
-                        continue
-                    layout, named["winograd"] = (), False
-                named["half"] = True
-                packed = Packed("conv_float.pack_f16", panels.value, *layout)
-                call.args = (*call.args[:_PANELS], packed, *call.args[_PANELS + 1:-len(call.names)], *named.values())
-                call.names = tuple(named)
+def convert(lowered):
+    """Let the calls of `lowered` compute in float16 where this pays, and have weights packed."""
+    costs = {}
+    for call in lowered.calls:
+        kind = _kind(call)
+        known = costs.get(call.node.index, kind)
+        costs[call.node.index] = kind and known and (kind if known is kind else known.plus(kind))
+    chosen = _chosen(lowered.subgraph, {index: cost for index, cost in costs.items() if cost})
+    lowered.calls = [other for call in lowered.calls for other in (
+        _in_float16(call) if call.node.index in chosen else (call,))]
+    for call in lowered.calls:
+        for packed in of_types(call.args, frozenset((Packed,))):
+            if packed.value.fixed:
+                lowered.model.pack(packed)
+    lowered.half = True
 
 
-def _pays(call, weights, filter):
-    """Do the products of an output pixel outweigh the conversion of the inputs that it adds, and of its sums?"""
-    if len(filter) != _PLANE:
-        return False
+class _Cost:
+    """The products of an output pixel, the inputs that it adds, and its results."""
+    __slots__ = ("products", "inputs", "results")
+
+    def __init__(self, products, inputs, results):
+        self.products, self.inputs, self.results = products, inputs, results
+
+    def plus(self, other):
+        """That of a node with another call."""
+        return _Cost(self.products + other.products, self.inputs + other.inputs, self.results + other.results)
+
+
+def _kind(call):
+    """The _Cost of a call that can compute in float16, or None."""
+    if call.kernel == _DEPTHWISE:
+        return _depthwise_cost(call)
+    if call.kernel == BINARY:
+        return _sum_cost(call)
+    if call.kernel != PRODUCT:
+        return None
+    panels, filter = call.args[_PANELS], _named(call, "filter")
+    if type(panels) is not Packed or panels.function != _PACK or len(filter) != _PLANE:
+        return None
     _, _, stride_h, stride_w, *_ = filter
-    depth, columns = weights.size // weights.shape[0], weights.shape[0]
-    return depth * columns > _CONVERSION * (call.args[0].shape[3] * stride_h * stride_w + columns)
+    weights = panels.value
+    return _Cost(weights.size, call.args[0].shape[3] * stride_h * stride_w, weights.shape[0])
+
+
+def _named(call, name):
+    """A named argument of a call."""
+    return call.args[call.names.index(name) - len(call.names)]
+
+
+def _depthwise_cost(call):
+    _, _, stride_h, stride_w, *_ = _named(call, "filter")
+    weights = call.args[2]
+    channels = weights.shape[-1]
+    return _Cost(_TAP * weights.size, channels * stride_h * stride_w, channels)
+
+
+def _sum_cost(call):
+    """Of ADD of two tensors of one shape, else None."""
+    name, _, left, right, _, left_strides, right_strides, *_ = call.args
+    plain = (name == "add_f32" and left_strides == right_strides == (1,) and type(left) is type(right) is View
+             and left.value.data is None and right.value.data is None and left.shape == right.shape)
+    return _Cost(_SUM, 2, 1) if plain else None
+
+
+def _chosen(subgraph, costs):
+    """The indices of the nodes, among those in `costs`, whose products outweigh the conversions at ends in float32."""
+    edges = _Edges(subgraph)
+    chosen = set(costs)
+    while True:
+        half = edges.half(chosen)
+        lost = {index for index in chosen if not _pays(costs[index], *edges.of_node(index, half))}
+        if not lost:
+            return chosen
+        chosen -= lost
+
+
+def _pays(cost, reads_half, writes_half):
+    """Does a node gain, if its input or its result is stored as float16 or not?"""
+    return cost.products > _CONVERSION * (cost.inputs * (not reads_half) + cost.results * (not writes_half))
+
+
+class _Edges:
+    """The tensors of a subgraph; those with a transparent operator between them count as one.
+
+    Operators are those of the file or of a graph with fused activations; the edges between others are the same.
+    """
+
+    def __init__(self, subgraph):
+        self.same = {}          # {result of a transparent operator: the tensor that stands for it}
+        self.readers, self.writers = {}, {}
+        self.ends = {}          # {node index: (tensors read, tensors written)}
+        for operator in subgraph.operators:
+            reads = [self.same.get(i, i) for i in operator.inputs if i >= 0]
+            writes = [i for i in operator.outputs if i >= 0]
+            if operator.name in _TRANSPARENT:
+                self.same[writes[0]] = reads[0]
+                continue
+            self.ends[operator.index] = reads, writes
+            for i in reads:
+                self.readers.setdefault(i, set()).add(operator.index)
+            for i in writes:
+                self.writers[i] = operator.index
+        self.visible = {self.same.get(i, i) for i in (*subgraph.inputs, *subgraph.outputs)}
+
+    def half(self, chosen):
+        """The tensors that only nodes in `chosen` write and read."""
+        return {i for i, writer in self.writers.items() if writer in chosen and i not in self.visible
+                and i in self.readers and self.readers[i] <= chosen}
+
+    def of_node(self, index, half):
+        """(is the node's input in `half`? is its result?)"""
+        reads, writes = self.ends[index]
+        return all(i in half for i in reads if i in self.writers), writes[0] in half
+
+
+def _in_float16(call):
+    """The calls that compute `call` in float16."""
+    if call.kernel == _DEPTHWISE:
+        return _convert_depthwise(call)
+    if call.kernel == BINARY:
+        return _convert_sum(call)
+    _convert_product(call)
+    return (call,)
+
+
+def _convert_depthwise(call):
+    x, y, weights, *rest = call.args
+    before, (x,) = _converted([x], call.node)
+    after, y = _converted_back(y, call.node)
+    packed = Packed("depthwise_packing.pack_half", weights)
+    call.kernel, call.args = "depthwise.DepthwiseF16", (x.view(), y.view(), packed, *rest)
+    return *before, call, after
+
+
+def _convert_sum(call):
+    _, shape, a, b, y, *rest = call.args
+    before, (a, b) = _converted([a.value, b.value], call.node)
+    after, y = _converted_back(y.value, call.node)
+    call.args, call.inplace = ("add_f16", shape, a.bytes, b.bytes, y.bytes, *rest), (y, a)
+    return *before, call, after
+
+
+def _converted(values, node):
+    """(the calls that convert `values` to float16, their results)."""
+    halves = [Temporary(node, value.shape, "float16", 4 + i) for i, value in enumerate(values)]
+    return [_unary(TO_HALF, value, half, node) for value, half in zip(values, halves, strict=True)], halves
+
+
+def _converted_back(value, node):
+    """(the call that makes `value` from its float16 numbers, which another call computes; these)."""
+    half = Temporary(node, value.shape, "float16", 6)
+    return _unary(FROM_HALF, half, value, node), half
+
+
+def _unary(name, x, y, node):
+    call = Call(UNARY, name, x.size, x.bytes, y.bytes, b"")
+    call.node = node
+    return call
+
+
+def _convert_product(call):
+    panels = call.args[_PANELS]
+    named = dict(zip(call.names, call.args[-len(call.names):], strict=True)) | {"half": True}
+    packed = Packed("conv_float.pack_f16", panels.value, *panels.args)
+    call.args = (*call.args[:_PANELS], packed, *call.args[_PANELS + 1:-len(call.names)], *named.values())
+    call.names = tuple(named)

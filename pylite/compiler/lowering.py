@@ -79,13 +79,22 @@ def lower_values(model, subgraph, values, preserve, find, dynamic, host):
             if not dynamic:
                 raise
             _stop(lowered, position, problem.cause)
-            return lowered
+            return _converted(lowered, host)
         except errors.PyliteError:
             raise
         except Exception as problem:        # mostly scales that no multiplier can express
             raise node.wrapped(problem) from problem
         position = lowering.repeat(ops, position + 1)
+    lowered = _converted(lowered, host)
     return lowered if preserve else pipeline.rewrite_calls(lowered)
+
+
+def _converted(lowered, host):
+    """`lowered`, with calls in float16 if the host wants them."""
+    if host is not None and host.half:
+        from pylite.compiler import float16  # imported for those interpreters
+        float16.convert(lowered)
+    return lowered
 
 
 def _stop(lowered, position, boundary):
@@ -174,7 +183,7 @@ class _Lowering:
         try:
             if type(item) is not Packed:
                 self._alias(node, item.y, item.x)
-            elif item.value.fixed:
+            elif item.value.fixed and not self.half:
                 self.lowered.model.pack(item)
         except errors.PyliteError:
             raise
@@ -210,9 +219,6 @@ class _Lowering:
                 constant_folding.fold(lowered.model, lowered.subgraph, node, emitted, self.budget.packing_pool())
             lowered.notes[node.index] = "computed once, from constants"
         else:
-            if self.half:
-                from pylite.compiler import float16
-                float16.convert(emitted)
             self.repeats.keep(node, emitted)
             self._emit(node, emitted)
 
@@ -249,7 +255,7 @@ class _Lowering:
             from pylite.compiler.settling import settle
             settle(call)
         for packed in of_types(call.args, _PACKED):
-            if packed.value.fixed:
+            if packed.value.fixed and not self.half:        # convert() knows which form
                 self.lowered.model.pack(packed)     # another thread packs while lowering goes on
 
     def _alias(self, node, y, x):

@@ -21,6 +21,10 @@ def _has_folded_pads(lowered):
     return any(pad.folded for _, pad in lowered.pads)
 
 
+def _computes_half(lowered):
+    return lowered.half
+
+
 def _has_elementwise_pairs(lowered):
     return any(b.kernel in (UNARY, BINARY) and _may_fuse(a, b) for a, b in pairwise(lowered.calls))
 
@@ -47,6 +51,7 @@ CALLEE_PASSES = (
 # Lowered -> Lowered.
 CALL_PASSES = (
     ("pad_elision", "a PAD is not run where its readers add the same border", _has_folded_pads),
+    ("half_storage", "tensors between kernels in float16 are stored as float16", _computes_half),
     ("elementwise_fusion", "chains of functions become one table, or run block by block", _has_elementwise_pairs),
     ("late_reads", "variables are read where their values are needed first", _has_reads),
 )

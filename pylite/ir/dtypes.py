@@ -15,11 +15,14 @@ DTYPE_BITS: "dict[str, Any]" = {
     "uint32": 32, "uint16": 16, "int4": 4, "bfloat16": 16, "int2": 2, "uint4": 4, "float8_e4m3fn": 8, "float8_e5m2": 8,
 }
 DTYPES = tuple(DTYPE_BITS)
+HALF = "half"       # of a Value: a tensor of float32 that a program stores as float16
 
 # The numpy type of an element, unpacked.  Types that numpy lacks are stored as the integers of their bits.
 _STORAGE: "dict[str, Any]" = {"string": object, "variant": object, "resource": "int32", "int4": "int8", "int2": "int8",
                               "uint4": "uint8", "bfloat16": "uint16", "float8_e4m3fn": "int8", "float8_e5m2": "int8"}
 NUMPY_DTYPES: "dict[str, np.dtype[Any]]" = {name: np.dtype(_STORAGE.get(name, name)) for name in DTYPES}
+
+NUMPY_DTYPES[HALF] = np.dtype("float16")
 
 
 def bfloat16() -> "np.dtype[Any]":

@@ -41,7 +41,7 @@ class Host(Protocol):
     plugins: {operator index: its Op} of the nodes that plug-ins run;
     known_inputs: {position of an input: its contents}, inputs that the caller knows to be constant;
     guard: guard bands are checked after each step;
-    half: are products of float32 computed in float16?
+    half: may float32 be computed in float16?
     max_memory: bytes that the model may take beside its file and its packed weights, or None;
     stale: an op sets it if the graph must be lowered again, because an earlier op was lowered on other assumptions.
     """

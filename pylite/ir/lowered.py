@@ -23,10 +23,10 @@ class Lowered:
     boundary: if the calls stop before a shape that depends on data, the Value whose contents determine the shape, or
     the Node to evaluate; tail: the Subgraph of the operators after it; later: the tensors that these compute.
     evaluated: the values that are filled in before the first call; notes: {node index: why nothing runs for it};
-    fused: list of FusedActivation.
+    fused: list of FusedActivation; half: may tensors be stored as float16, see compiler/float16.py?
     """
     __slots__ = ("subgraph", "values", "model", "nodes", "calls", "pads", "boundary", "tail", "later", "evaluated",
-                 "notes", "fused")
+                 "notes", "fused", "half")
 
     def __init__(self, subgraph: "Subgraph", values: "list[Value]", model: "Any") -> None:
         self.subgraph = subgraph
@@ -41,6 +41,7 @@ class Lowered:
         self.evaluated: Sequence[Value] = ()
         self.notes: dict[int, str] = {}
         self.fused: Sequence[FusedActivation] = ()
+        self.half = False
 
     def record(self, fused: "Sequence[FusedActivation]") -> None:
         """Record which activations other operators apply, and the shapes of the tensors that no longer exist."""

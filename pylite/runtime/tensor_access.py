@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from pylite import errors
 from pylite._core.run.program import Memory
-from pylite.ir.dtypes import bfloat16
+from pylite.ir.dtypes import HALF, bfloat16
 from pylite.ir.lowered import Folded
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ class TensorAccess:
 
     def dtype(self, index: int) -> str:
         """The current data type of tensor `index`: the file's, unless a plug-in changed it."""
-        return self.segments[-1].dtype(index) if self.segments else self.subgraph.tensors[index].dtype
+        dtype = self.segments[-1].dtype(index) if self.segments else self.subgraph.tensors[index].dtype
+        return "float32" if dtype == HALF else dtype
 
     def array(self, index: int) -> "NDArray[Any]":
         """The array of tensor `index`.  NotAllocatedError before allocate(), or if it has no memory."""
@@ -81,6 +82,8 @@ class TensorAccess:
                 f"Tensor data is null: {segment.lowered.values[index]!r} is an intermediate result whose memory later "
                 "nodes reuse. Create the interpreter with experimental_preserve_all_tensors=True to read it; results "
                 "are the same")
+        if segment.dtype(index) == HALF:
+            return array.astype("float32")
         return self._seen(index, array, self.readable if self.ready else {})
 
     def to_write(self, index: int) -> "NDArray[Any]":

@@ -11,7 +11,7 @@ made with the function in plain C and with the ISA level's, each on its own copi
 the level's own layout of data is part of the arguments, the check gives the results instead: Call(..., expect=[...]).
 With `draw.bench` it yields one call of a size suitable for timing, with its amount of work (`work`, in `unit`).
 """
-from tests.checkasm import depthwise, elementwise, gemm, hybrid, moving, recurring, reducing  # noqa: F401
+from tests.checkasm import depthwise, elementwise, gemm, half, hybrid, moving, recurring, reducing  # noqa: F401
 from tests.checkasm.core import CHECKS, examine, measure
 from tests.checkasm.slots import ISA_LEVELS, SLOTS
 

@@ -270,26 +270,6 @@ def gemm_f32(draw):
                work=rows * columns * depth, unit="MAC")
 
 
-@check("gemm_f16", rounds=120)
-def gemm_f16(draw):
-    """Any level gives the bits of plain C, whose panels are the same."""
-    rows = 48 if draw.bench else draw.integer(1, 30)
-    columns = 16 if draw.bench else draw.integer(1, 16)
-    depth = draw.size(150, 256, least=1)
-    lines, step = (1, depth) if draw.bench else (draw.choice(1, draw.integer(1, 9)), draw.choice(depth, depth + 3))
-    last, first = draw.integer(0, 1), draw.integer(0, 1)
-    if lines == 1 and draw.integer(0, 3) == 0:
-        rows, first, depth = 1, first + 2, draw.size(3000, 4096, least=1)
-    x, w = (draw.rng.normal(0, size, shape).astype(np.float16) for size, shape in (
-        (draw.choice(1, 300), rows * step + lines * depth), (1e-3, (lines * depth, 16 if columns > 8 else 8))))
-    bias, low, high = draw.choice(draw.array(F, columns), None), draw.choice(-9, -np.inf), draw.choice(20, np.inf)
-    to = draw.rng.normal(size=(rows, columns + draw.integer(0, 5))).astype(F)
-    layout = shape_of(step, depth, lines, depth)
-    yield Call(rows, columns, layout, In(x.view(np.uint16)), In(w.view(np.uint16)), first, last,
-               None if bias is None else In(bias), float(low), float(high), InOut(to), to.shape[1],
-               work=rows * columns * depth, unit="MAC")
-
-
 B_T = np.array([[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]], F)
 A_T = np.array([[1, 1, 1, 0], [0, 1, -1, -1]], F)
 

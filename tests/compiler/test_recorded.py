@@ -26,6 +26,7 @@ from pylite.ir.graph import Tensor
 from pylite.ir.values import Call, Packed, Scratch, Value, View
 from pylite.runtime import recorded_program
 from pylite.schema.builder import ModelBuilder
+from tests.interpreter.test_half_storage import mobile
 from tests.tools import op_models
 from tests.tools.oneop import draw
 
@@ -227,10 +228,10 @@ class Constructors:
         return construct
 
 
-def moved_classes(content, constructors):
+def moved_classes(content, constructors, precision=None):
     """The names of the classes whose kernels moved to further shapes of the first input."""
     found = set()
-    interpreter = Interpreter(model_content=content)
+    interpreter = Interpreter(model_content=content, precision=precision)
     shape = interpreter.get_input_details()[0]["shape"].tolist()
     for axis in range(len(shape)):
         for size in (2, 3, 4, 5):
@@ -271,6 +272,7 @@ def test_every_class_that_has_moved_uses_it(monkeypatch):
                     except (errors.PyliteError, ValueError, IndexError):
                         continue
     moved |= moved_classes(functions_in_sequence(), constructors)
+    moved |= moved_classes(mobile(), constructors, "emulate_float16")
     every = {kind for kind in subclasses(Kernel) if kind.ARRAYS and not subclasses(kind)}
     assert {kind.__name__ for kind in every - moved} == set()
 

@@ -1,10 +1,12 @@
-"""float32 convolutions, in two and three dimensions, and matrix products; in two dimensions also in float16."""
+"""float32 convolutions, in two and three dimensions, and matrix products; in two dimensions also in float16.
+
+This file is longer than others because Winograd's algorithm walks over images in its own way, in either precision.
+"""
 import numpy as np
 
-from libc.math cimport INFINITY
 from libc.stdint cimport uint8_t, uint16_t
 from libc.stdlib cimport calloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from pylite._core.product.floats cimport algorithm_of, pack_panels, plan_rows, run_product, set_sizes
 from pylite._core.product.images cimport ImageProduct
@@ -39,7 +41,8 @@ from pylite._core.run.memory import give_back, pooled
 
 cdef enum:
     ZEROS = 8192            # bytes of zeros that kernels share as padding
-    CONVERTED = 256         # elements of each operand of Winograd that become float16 at a time
+    CONVERTED = 512         # tiles times channels of float32 that Winograd's algorithm converts to float16 at once
+    PATCH = 6144            # float16 for their pixels, of at most 256 channels; and for 32 tiles times 16 results
     WINOGRAD_SCRATCH = 24 * 1024    # floats for a task of Winograd: its operands, products and one patch of pixels
 
 
@@ -127,23 +130,28 @@ cdef class ConvF32(ImageProduct):
     """float32 convolution: y = sum w x + b, clamped to limits, (low, high).
 
     x, y, filter: as in ImageProduct, also of volumes; panels: from pack_f32, or None to pack `weights` (k, depth) into
-    `scratch` at each run; bias: (k,) or None; winograd: panels are made by layouts.WinogradFloat; half: products in
-    float16, with panels from pack_f16.
+    `scratch` at each run; bias: (k,) or None; winograd: panels are made by layouts.WinogradFloat; half: computed in
+    float16, with panels from pack_f16, and images and results of float16 or float32; results of float16 have up to
+    HALF_DEPTH products.
     """
     cdef const float *weights   # weights to pack at each run, or NULL
     cdef Output tiles           # Winograd's tiles, as if they were output pixels
     cdef ptrdiff_t tiles_down, tiles_across     # number of tiles in an image
+    cdef pl_range_fn run_tiles
 
     def __init__(self, x, y, panels, const float[::1] bias, *, filter, ptrdiff_t groups=1, limits,
                  const float[:, ::1] weights=None, float[::1] scratch=None, bint winograd=False, bint half=False):
         cdef Product *p = &self.product
         cdef Strided operands[2]
         cdef const Strided *arrays[2]
+        cdef Py_ssize_t item = 0 if half else 4         # 0: any
         cdef int axes = len(filter) // 4        # of the filter
-        if not self.start(x, y, groups, operands, arrays, 4, 4, axes + 2):
+        if not self.start(x, y, groups, operands, arrays, item, item, axes + 2):
             return
         cdef ptrdiff_t padding = <ptrdiff_t>filter[axes - 1] * operands[0].shape[axes + 1] // groups * 4
         zero = bytes(padding) if padding > ZEROS else None
+        if half:
+            bias, limits = rounded(bias), rounded(limits)
         self.owners, p.window.zero = (panels, bias, weights, scratch, zero), zeros
         if zero is not None:
             p.window.zero = <const uint8_t *>memory_of(zero, padding)
@@ -166,9 +174,11 @@ cdef class ConvF32(ImageProduct):
         cdef str in_float16 = ", in float16" if p.half else ""
         self.fn, self.subnormals = <kernel_fn>conv_f32, FLUSH
         self.set_images(arrays[0], y, filter)
-        set_sizes(p, y.shape[y.ndim - 1], p.groups, taps_of(g) * g.length // 4)
+        set_sizes(p, y.shape[y.ndim - 1], p.groups, taps_of(g) * g.length // arrays[0].item)
+        p.x_item, p.item = <int>arrays[0].item, <int>y.item
         if p.rows == WINOGRAD:
             self.plan_tiles(y.shape[0])
+            self.run_tiles = <pl_range_fn>(run_winograd_tasks_f16 if p.half else run_winograd_tasks)
             self.fn = <kernel_fn>conv_f32_winograd
             self.algorithm = "Winograd's 16 products for each 2 x 2 pixels" + in_float16
             return 0
@@ -179,11 +189,17 @@ cdef class ConvF32(ImageProduct):
     cdef void plan_tiles(self, ptrdiff_t images) noexcept:
         """Divide the output into tiles of 2 x 2 pixels, which count as pixels of the product."""
         cdef Product *p = &self.product
-        p.depth = p.window.length // 4
+        p.depth = p.window.length // p.x_item
         self.tiles_down, self.tiles_across = (p.window.oh + 1) // 2, (p.window.ow + 1) // 2
         self.tiles.od = self.tiles.oh = self.tiles.lines = 1
         self.tiles.span = images * self.tiles_down * self.tiles_across
         p.tile.mr = tiles_per_task(&p.tile, self.tiles.span, p.depth, p.half)
+
+
+cdef rounded(numbers):
+    """float32 numbers, rounded to float16; None stays."""
+    with np.errstate(over="ignore"):
+        return None if numbers is None else np.asarray(numbers, np.float32).astype(np.float16).astype(np.float32)
 
 
 cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:
@@ -200,8 +216,8 @@ cdef int tiles_per_task(const pl_tile *t, ptrdiff_t tiles, ptrdiff_t c, bint hal
     c: channels of the input.
     """
     cdef ptrdiff_t most = (WINOGRAD_SCRATCH - 16 * (c + 16)) // (16 * (c + t.nr))
-    if half:        # operands take half as much, beside some in float32
-        most = (WINOGRAD_SCRATCH - 16 * max(c, <ptrdiff_t>CONVERTED) - 16 * (c + 16)) // (8 * c + 16 * t.nr)
+    if half:
+        most = (2 * WINOGRAD_SCRATCH - 16 * 16 - PATCH) // (16 * (c + t.nr))
     if most > 4:
         most -= most % (t.mr if most >= t.mr else 4)
     cdef ptrdiff_t tasks = (tiles + most - 1) // most
@@ -212,21 +228,20 @@ cdef int conv_f32_winograd(ConvF32 self, pl_pool *pool) noexcept nogil:
     cdef Product *p = &self.product
     pool = parallel_pool(pool, 32 * self.tiles.span * p.depth * p.columns)
     parallel_for(pool, plan_tasks(&p.tasks, &self.tiles, &p.tile, p.columns, 1, pool), 1,
-                 <pl_range_fn>run_winograd_tasks, <void *>self)
+                 self.run_tiles, <void *>self)
     return 0
 
 
 cdef void transform_input(ConvF32 self, const Task *task, float *v, ptrdiff_t next, float *patch) noexcept nogil:
     """Transform the pixels under a task's tiles to the left operands v of the 16 products, `next` elements apart.
 
-    patch: scratch for the 16 pixels of a tile at the border; if p.half, v is float16, and operands in float32 follow
-    the patch.
+    patch: scratch for the 16 pixels of a tile at the border.
     """
     cdef const Product *p = &self.product
     cdef const Window *g = &p.window
     cdef const float *line[4]
     cdef ptrdiff_t step[4]
-    cdef ptrdiff_t done = 0, count, size, n, ty, tx, ix, iy
+    cdef ptrdiff_t done = 0, count, n, ty, tx, ix, iy
     cdef bint padded
     cdef int y, x
     while done < task.rows:
@@ -246,15 +261,7 @@ cdef void transform_input(ConvF32 self, const Task *task, float *v, ptrdiff_t ne
                     memcpy(patch + (4 * y + x) * p.depth,
                            line[y] + x * step[y] if 0 <= ix + x < g.w else <const float *>g.zero, g.length)
                 line[y], step[y] = patch + 4 * y * p.depth, p.depth
-        if p.half:
-            count = min(count, max(<ptrdiff_t>1, CONVERTED // p.depth))
-            size = count * p.depth
-            p.slots.winograd_in(count, p.depth, line, step, patch + 16 * p.depth, size)
-            for y in range(16):
-                p.slots.float_to_half(size, patch + 16 * p.depth + y * size, <uint16_t *>v + y * next + done * p.depth,
-                                      NULL)
-        else:
-            p.slots.winograd_in(count, p.depth, line, step, v + done * p.depth, next)
+        p.slots.winograd_in(count, p.depth, line, step, v + done * p.depth, next)
         done += count
 
 
@@ -292,7 +299,7 @@ cdef void run_winograd_tasks(ConvF32 self, ptrdiff_t begin, ptrdiff_t end, int t
         next = task.rows * p.depth
         if next % 1024 == 0:        # else all 16 operands would fall into the same few sets of the cache
             next += 16
-        m = scratch + (8 if p.half else 16) * next
+        m = scratch + 16 * next
         if i // p.tasks.splits != transformed:
             transformed = i // p.tasks.splits
             transform_input(self, &task, scratch, next, m)
@@ -302,11 +309,112 @@ cdef void run_winograd_tasks(ConvF32 self, ptrdiff_t begin, ptrdiff_t end, int t
             for part in range(16):
                 panel = p.panels + (part * p.padded_columns + j) * p.depth * p.tile.bytes
                 y = m + part * task.rows * nr
-                if p.half:
-                    p.slots.gemm_f16(task.rows, n, &shape, <uint16_t *>scratch + part * next, <const uint16_t *>panel,
-                                     1, 0, NULL, -INFINITY, INFINITY, y, nr)
-                else:
-                    p.slots.gemm_f32(task.rows, n, &shape, scratch + part * next, <const float *>panel, 1, 0, NULL, 0,
-                                     0, y, nr)
+                p.slots.gemm_f32(task.rows, n, &shape, scratch + part * next, <const float *>panel, 1, 0, NULL, 0, 0, y,
+                                 nr)
             transform_output(self, &task, m, j, n)
+            j += nr
+
+
+# ---- the same in float16 --------------------------------------------------------------------------------------
+cdef void transform_input_f16(ConvF32 self, const Task *task, uint16_t *v, ptrdiff_t next,
+                              uint16_t *patch) noexcept nogil:
+    """transform_input() in float16; patch: scratch for pixels of tiles at the border, and of float32."""
+    cdef const Product *p = &self.product
+    cdef const Window *g = &p.window
+    cdef const uint16_t *line[4]
+    cdef ptrdiff_t step[4]
+    cdef ptrdiff_t done = 0, count, pixels, n, ty, tx, ix, iy, i
+    cdef const uint8_t *x
+    cdef uint16_t *to
+    cdef bint padded, converts = p.x_item == 4
+    cdef int y
+    while done < task.rows:
+        tx, ty = (task.position + done) % self.tiles_across, (task.position + done) // self.tiles_across
+        n, ty = ty // self.tiles_down, ty % self.tiles_down
+        ix = 2 * tx - g.pad_w
+        padded = ix < 0 or ix + 4 > g.w
+        count = 1 if padded else min(task.rows - done, min(self.tiles_across - tx, (g.w - ix - 2) // 2))
+        if converts:
+            count = min(count, max(<ptrdiff_t>1, CONVERTED // p.depth))
+        pixels = 2 * count + 2
+        for y in range(4):
+            iy = 2 * ty - g.pad_h + y
+            if not 0 <= iy < g.h:
+                line[y], step[y] = <const uint16_t *>g.zero, 0
+                continue
+            x = g.x + n * g.sn + iy * g.sh + ix * g.sw
+            line[y], step[y] = <const uint16_t *>x, g.sw // 2
+            if padded or converts:
+                to = patch + y * pixels * p.depth
+                line[y], step[y] = to, p.depth
+                for i in range(pixels):
+                    if not 0 <= ix + i < g.w:
+                        memset(to, 0, 2 * p.depth)
+                    elif converts:
+                        p.slots.float_to_half(p.depth, x + i * g.sw, to, NULL)
+                    else:
+                        memcpy(to, x + i * g.sw, 2 * p.depth)
+                    to += p.depth
+        p.slots.winograd_in_f16(count, p.depth, line, step, v + done * p.depth, next)
+        done += count
+
+
+cdef void transform_output_f16(ConvF32 self, const Task *task, const uint16_t *m, ptrdiff_t j, int n,
+                               uint16_t *patch) noexcept nogil:
+    """transform_output() in float16; patch: scratch for results of float32."""
+    cdef const Product *p = &self.product
+    cdef const float *bias = p.bias + j if p.bias != NULL else NULL
+    cdef ptrdiff_t done = 0, count, image, ty, tx, down, across, nr = p.tile.nr
+    cdef char *y
+    cdef bint single
+    cdef int i, x
+    while done < task.rows:
+        tx, ty = (task.position + done) % self.tiles_across, (task.position + done) // self.tiles_across
+        image, ty = ty // self.tiles_down, ty % self.tiles_down
+        single = 2 * tx + 1 == p.window.ow
+        count = 1 if single else min(task.rows - done, p.window.ow // 2 - tx)
+        y = p.output.y + image * p.output.sn + 2 * ty * p.output.sh + 2 * tx * p.output.sw + j * p.item
+        down, across = p.output.sh if 2 * ty + 1 < p.window.oh else 0, 0 if single else p.output.sw
+        if p.item == 2:
+            p.slots.winograd_out_f16(count, n, m + done * nr, nr, task.rows * nr, bias, p.low, p.high, <uint16_t *>y,
+                                     down // 2, across // 2)
+        else:
+            count = min(count, <ptrdiff_t>(CONVERTED // nr))
+            p.slots.winograd_out_f16(count, n, m + done * nr, nr, task.rows * nr, bias, p.low, p.high, patch,
+                                     2 * count * n, n)
+            for i in range(2 if down else 1):
+                for x in range(2 * <int>count if across else 1):
+                    p.slots.half_to_float(n, patch + (2 * i * count + x) * n, y + i * down + x * across, NULL)
+        done += count
+
+
+cdef void run_winograd_tasks_f16(ConvF32 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef const Product *p = &self.product
+    cdef float space[WINOGRAD_SCRATCH + 16]
+    cdef uint16_t *scratch = <uint16_t *>(<size_t>(space + 15) & ~<size_t>63)        # aligned to cache lines
+    cdef uint16_t *m
+    cdef uint16_t *patch
+    cdef const uint8_t *panel
+    cdef ptrdiff_t i, j, part, next, transformed = -1
+    cdef pl_a_layout shape = pl_packed_layout(p.depth)
+    cdef Task task
+    cdef int n, nr = p.tile.nr
+    for i in range(begin, end):
+        get_task(&p.tasks, &self.tiles, NULL, p.columns, i, &task)
+        next = task.rows * p.depth
+        if next % 1024 == 0:        # else all 16 operands would fall into the same few sets of the cache
+            next += 16
+        m = scratch + 16 * next
+        patch = m + 16 * task.rows * nr
+        if i // p.tasks.splits != transformed:
+            transformed = i // p.tasks.splits
+            transform_input_f16(self, &task, scratch, next, patch)
+        j = task.begin
+        while j < task.end:
+            n = <int>min(<ptrdiff_t>nr, task.end - j)
+            for part in range(16):
+                panel = p.panels + (part * p.padded_columns + j) * p.depth * p.tile.bytes
+                p.slots.gemm_f16(task.rows, n, &shape, scratch + part * next, <const uint16_t *>panel, 1, 2, NULL, 0, 0,
+                                 m + part * task.rows * nr, nr)
+            transform_output_f16(self, &task, m, j, n, patch)
             j += nr

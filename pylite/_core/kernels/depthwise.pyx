@@ -5,7 +5,7 @@ The file is longer than others because all types share the loop over output line
 import numpy as np
 
 from libc.math cimport INFINITY
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t
 
 from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, blank, kernel_fn, nothing, set_strided
 from pylite._core.kernels.rounding cimport pl_quantization
@@ -27,6 +27,7 @@ from pylite._core.product.tasks cimport fast_div, parallel_pool
 from pylite._core.product.words cimport finish_row, set_rounding
 from pylite._core.simd cimport (
     PL_DEPTH,
+    PL_HALF_LINES,
     PL_MAX_TAPS,
     memory_of,
     parallel_for,
@@ -90,7 +91,7 @@ cdef struct Depthwise:
     pl_columns columns
     Rounding rounding       # for int16
     float low, high         # for float32 and hybrid
-    const float *bias
+    const float *bias       # of float16 for float16
     const float *column_scales      # for hybrid
     const float *floats     # for hybrid: the images; x holds their quantized values
     float *row_scales
@@ -285,6 +286,25 @@ cdef class DepthwiseF32(DepthwiseKernel):
 
 cdef void multiply_f32(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil:
     s.slots.depthwise_f32(g, <const float *>s.w, s.bias, s.low, s.high, <float *>y)
+
+
+cdef class DepthwiseF16(DepthwiseKernel):
+    """float16 depthwise convolution.
+
+    x, y: float16; w: from depthwise_packing.pack_half; bias and limits, of float32, are rounded to float16; the rest as
+    in DepthwiseF32.
+    """
+    def __init__(self, x, y, w, bias, *, filter, limits):
+        with np.errstate(over="ignore"):
+            limits = np.float16(limits)
+            bias = None if bias is None else np.asarray(bias, np.float32).astype(np.float16)
+        if self.start(x, y, w, bytes(2 * y.shape[3]), filter, multiply_f16, PL_HALF_LINES):
+            self.set_float_finish(bias, limits)
+            self.algorithm = f"{self.algorithm}, in float16" if self.algorithm else "in float16"
+
+
+cdef void multiply_f16(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil:
+    s.slots.depthwise_f16(g, <const uint16_t *>s.w, <const uint16_t *>s.bias, s.low, s.high, <uint16_t *>y)
 
 
 # ---- float32 times integers ----------------------------------------------------------------------------------

@@ -23,6 +23,14 @@ from pylite._core.run.memory import pooled
 cdef object UINT8 = np.dtype(np.uint8)
 
 
+def pack_half(w):
+    """Weights of float32 in float16, to infinity beyond its range."""
+    packed = pooled(2 * w.size).view(np.float16)
+    with np.errstate(over="ignore"):
+        packed[...] = w.reshape(-1)
+    return packed
+
+
 cdef struct DepthwisePacking:
     pl_packing_task task
     const uint8_t *w            # (taps, channels)

@@ -1,6 +1,6 @@
 """Products of float32 rows: where rows come from, and the loop over tasks.
 
-A product that is computed in float16 converts its rows while it packs them, and so never reads them in place.
+A product that is computed in float16 converts rows of float32 while it packs them, and so never reads them in place.
 """
 from libc.stdint cimport uint8_t, uint16_t
 from libc.string cimport memmove, memset
@@ -33,33 +33,45 @@ cdef enum:
     DEPTH = 768             # of an A panel: MAX_MR rows of it stay in the first-level cache
     FEW = 64                # up to so many pixels are one task, so that weights are read once
     HALF_ROWS = 8192        # elements of the rows that a task converts to float16 at once
+    HALF_DEPTH = A_PANEL_BYTES // 2     # of an A panel of float16: four sums of PL_HALF_SUM products divide it
 
 
 # ---- planning ------------------------------------------------------------------------------------------------
 cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth):
-    """Set the sizes of p; columns: of all groups; p.half is set."""
+    """Set the sizes of p, for images and results of float32; columns: of all groups; p.half is set."""
     p.slots, p.groups, p.columns, p.depth = slots, groups, columns // groups, depth
     p.tile = slots.f16 if p.half else slots.f32
     p.padded_columns = round_up(p.columns, p.tile.nv)
+    p.x_item = p.item = 4
+    p.piece = HALF_DEPTH if p.half else DEPTH
 
 
 cdef void plan_rows(Product *p):
     """Choose where rows come from.  Call it after p.window, p.output and set_sizes() are set."""
     cdef const Window *w = &p.window
+    cdef bint converts = p.half and p.x_item == 4
     plan_rows_in_place(p)
-    if p.half or not w.direct:
+    if converts or not w.direct:
         p.rows = TAPS
     if copy_pixels(p):
+        fit_panel(p)
         return
-    if ((p.depth <= DEPTH or not w.direct) and not (p.half and w.direct)
-            and plan_lines(&p.lines, w, &p.output, &p.tile, 4, p.groups, True)):
+    if ((p.depth <= p.piece or not w.direct) and not (converts and w.direct)
+            and plan_lines(&p.lines, w, &p.output, &p.tile, p.x_item, p.groups, not p.half)):
         p.tile.mr = p.lines.chunk
         if not w.direct:
             p.rows, p.single_row = LINES, 0
         elif p.output.span <= FEW:
             p.tile.mr = <int>p.output.span
-    elif p.half and w.direct:       # one pass over the weights serves as many rows as the first-level cache holds
+    elif converts and w.direct:     # one pass over the weights serves as many rows as the first-level cache holds
         p.tile.mr *= max(1, min(8, HALF_ROWS // (p.tile.mr * max(p.depth, 1))))
+    fit_panel(p)
+
+
+cdef void fit_panel(Product *p):
+    """Let the rows of a task fit into an A panel of float16; a single one may take several."""
+    if p.half and p.rows == TAPS:
+        p.tile.mr = min(p.tile.mr, <int>(HALF_DEPTH // max(min(p.depth, <ptrdiff_t>HALF_DEPTH), 1)))
 
 
 cdef bint copy_pixels(Product *p):
@@ -67,9 +79,9 @@ cdef bint copy_pixels(Product *p):
     few tiles are not full; else return False.
     """
     cdef ptrdiff_t span = p.output.span, mr = p.tile.mr, most, pieces
-    if p.groups > 1 or p.half or p.window.direct or p.depth == 0 or taps_of(&p.window) > 1 or span == 0:
+    if p.groups > 1 or p.window.direct or p.depth == 0 or taps_of(&p.window) > 1 or span == 0:
         return False
-    most = max(min(CHUNK_BYTES // 4 // p.depth, <ptrdiff_t>MOST_DIRECT) // mr, <ptrdiff_t>1) * mr
+    most = max(min(CHUNK_BYTES // p.tile.bytes // p.depth, <ptrdiff_t>MOST_DIRECT) // mr, <ptrdiff_t>1) * mr
     pieces = (span + most - 1) // most
     p.tile.mr = <int>round_up((span + pieces - 1) // pieces, mr)
     return True
@@ -78,7 +90,7 @@ cdef bint copy_pixels(Product *p):
 cdef void plan_rows_in_place(Product *p):
     """Read rows from memory: each pixel of the window is one."""
     p.single_row = 2 if p.output.span * p.output.lines == 1 else 0
-    p.rows, p.step = IN_PLACE, p.window.sw // 4
+    p.rows, p.step = IN_PLACE, p.window.sw // p.x_item
 
 
 cdef str algorithm_of(const Product *p):
@@ -103,12 +115,17 @@ cdef void pack_panels(const pl_tile *t, const uint8_t *w, ptrdiff_t columns, ptr
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------
+cdef inline ptrdiff_t elements(ptrdiff_t nbytes, int item) noexcept nogil:
+    """nbytes // item, without a division."""
+    return nbytes // 2 if item == 2 else nbytes // 4
+
+
 cdef inline void copy_elements(const Product *p, char *to, const uint8_t *x, ptrdiff_t n) noexcept nogil:
-    """Copy n float32 into an A panel, in its type."""
-    if p.half:
-        p.slots.float_to_half(n, x, to, NULL)
+    """Copy n elements of an image into an A panel, in its type."""
+    if p.x_item == p.tile.bytes:
+        memmove(to, x, n * p.x_item)
     else:
-        memmove(to, x, n * 4)
+        p.slots.float_to_half(n, x, to, NULL)
 
 
 cdef const char *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines, char *a_panel,
@@ -117,7 +134,7 @@ cdef const char *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixe
 
     lines: output lines that the task still has, this one included.
     """
-    cdef ptrdiff_t c = p.window.length // 4, size = c * p.tile.bytes, i
+    cdef ptrdiff_t c = elements(p.window.length, p.x_item), size = c * p.tile.bytes, i
     cdef ptrdiff_t step = fast_div(p.window.dilation_h, p.lines.down)
     cdef Line line
     cdef Pixel o
@@ -159,24 +176,31 @@ cdef const char *pack_piece(const Product *p, const Task *task, ptrdiff_t k, ptr
     cdef const uint8_t *src[POINTERS]
     cdef ptrdiff_t offset = task.group * p.window.length, length, size = piece * p.tile.bytes
     cdef float row[DEPTH]       # of float32, until it is converted
+    cdef ptrdiff_t done, part
     cdef int r, segments
     shape[0] = pl_packed_layout(piece)
     if p.rows == IN_PLACE:
         shape.step = p.step
-        return <const char *>(<const float *>(p.window.x + offset) + task.position * p.step + k)
+        return <const char *>p.window.x + offset + (task.position * p.step + k) * p.x_item
     if p.window.direct and p.window.sw == p.window.length and piece == p.depth and p.groups == 1:
         copy_elements(p, a_panel, p.window.x + task.position * p.window.sw, task.rows * piece)
     elif piece == p.depth and taps_of(&p.window) * task.rows <= POINTERS:
         segments = gather(&p.window, task.position, task.rows, offset, src, &length)
+        part = elements(length, p.x_item)
         for r in range(task.rows * segments):
-            copy_elements(p, a_panel + r * (length // 4 * p.tile.bytes), src[r], length // 4)
-    elif p.half:
+            copy_elements(p, a_panel + r * (part * p.tile.bytes), src[r], part)
+    elif p.x_item != p.tile.bytes:
         for r in range(task.rows):
-            copy_row(&p.window, task.position + r, offset, k * 4, (k + piece) * 4, <uint8_t *>row)
-            copy_elements(p, a_panel + r * size, <const uint8_t *>row, piece)
+            done = 0
+            while done < piece:
+                part = min(<ptrdiff_t>DEPTH, piece - done)
+                copy_row(&p.window, task.position + r, offset, (k + done) * 4, (k + done + part) * 4, <uint8_t *>row)
+                copy_elements(p, a_panel + r * size + done * p.tile.bytes, <const uint8_t *>row, part)
+                done += part
     else:
         for r in range(task.rows):
-            copy_row(&p.window, task.position + r, offset, k * 4, (k + piece) * 4, <uint8_t *>(a_panel + r * size))
+            copy_row(&p.window, task.position + r, offset, k * p.x_item, (k + piece) * p.x_item,
+                     <uint8_t *>(a_panel + r * size))
     return a_panel
 
 
@@ -214,7 +238,7 @@ cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
             continue
         k = 0
         while True:
-            piece = min(<ptrdiff_t>DEPTH, p.depth - k)
+            piece = min(p.piece, p.depth - k)
             rows = pack_piece(p, &task, k, piece, a_panel, &shape)
             multiply(p, &task, &shape, rows, k, piece)
             k += piece
@@ -231,20 +255,21 @@ cdef void multiply(const Product *p, const Task *task, const pl_a_layout *shape,
     cdef const uint8_t *panel
     cdef const char *a
     cdef const float *bias
-    cdef float *y
+    cdef char *y
     cdef int passes = p.lines.passes if p.rows == LINES else 1, i, n, first, last
     while j < task.end:
         width = min(<ptrdiff_t>p.tile.nr, p.padded_columns - j)
-        n, y = <int>min(width, task.end - j), <float *>task.y + column + j
+        n, y = <int>min(width, task.end - j), task.y + (column + j) * p.item
         bias = p.bias + column + j if p.bias != NULL else NULL
         for i in range(passes):
             a = rows + i * p.lines.down * p.lines.pitch * p.tile.bytes
             panel = panels + (j * p.depth + (k + i * p.lines.line * p.window.fw) * width) * p.tile.bytes
             first, last = p.single_row | (k == 0 and i == 0), k + piece == p.depth and i == passes - 1
             if p.half:
+                last |= 2 * (p.item == 2)
                 p.slots.gemm_f16(task.rows, n, shape, <const uint16_t *>a, <const uint16_t *>panel, first, last, bias,
-                                 p.low, p.high, y, p.output.sw // 4)
+                                 p.low, p.high, y, elements(p.output.sw, p.item))
             else:
                 p.slots.gemm_f32(task.rows, n, shape, <const float *>a, <const float *>panel, first, last, bias, p.low,
-                                 p.high, y, p.output.sw // 4)
+                                 p.high, <float *>y, p.output.sw // 4)
         j += width

@@ -12,7 +12,7 @@ cdef enum Rows:             # where the rows come from:
     LINES                   # lines of the image, each packed once or read in place (lines.pxd)
     TAPS                    # taps gathered into A panels
     PIECES                  # bytes: gathered a piece of the depth at a time, as they are too deep for an A panel
-    IN_PLACE                # floats: read from memory, `step` floats apart
+    IN_PLACE                # floats: read from memory, `step` elements apart
     WINOGRAD                # a kernel's own transformation of the image
 
 cdef enum Finish:           # how sums of bytes become results:
@@ -43,12 +43,14 @@ cdef struct Product:
     Rows rows
     Lines lines
     ptrdiff_t step
+    int x_item              # bytes of an element in memory
+    ptrdiff_t piece         # elements of a row of floats that are multiplied at once, at most
     const uint8_t *row      # if the product has a single row, of consecutive bytes; else NULL
     ptrdiff_t whole_rows    # number of rows in memory, for may_read_in_place()
     bint in_place           # do micro-kernels read rows of bytes from the image itself?
     pl_a_layout shape       # layout of the rows that micro-kernels read
     int flip                # XORed to the bytes of rows
-    bint half               # float32 rows are converted to float16, the type of the panels
+    bint half               # floats: rows are multiplied in float16, the type of the panels
     # the right operand
     const uint8_t *panels   # packed, group after group; words: int16 (columns, depth), not packed
     ptrdiff_t columns, groups               # columns: of one group

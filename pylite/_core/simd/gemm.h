@@ -77,6 +77,7 @@ typedef struct pl_dw_window {
                                * that of the next */
 } pl_dw_window;
 
+#define PL_HALF_LINES 32
 #define PL_MAX_TAPS 1024 /* of a depthwise filter */
 #define PL_SLACK 64      /* elements behind an A panel that may be read or written */
 #define PL_SCALED 16     /* scaled_sums reads columns in multiples of this number, */
@@ -221,9 +222,11 @@ struct pl_slots;
                const float *bias, float low, float high, float *y, ptrdiff_t ldy)) \
   /* the same with rows and panels in float16 (tile f16); rows are one line each where there is a single one.  Products \
    * are added in float16, up to PL_HALF_SUM at a time, and these sums in float32.  A single row has four sums for each \
-   * column, which take the elements of k in turn */ \
+   * column, which take the elements of k in turn.  bias, which is rounded to float16, is added in float16 to a single \
+   * sum, else in float32; results are rounded to float16.  last: plus 2 if y, too, is float16, with 1 in `first`; 2 \
+   * alone stores the sums themselves as float16 */ \
   X(gemm_f16, (int rows, int n, const pl_a_layout *layout, const uint16_t *a, const uint16_t *panel, int first, \
-               int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy)) \
+               int last, const float *bias, float low, float high, void *y, ptrdiff_t ldy)) \
   /* y[j] = the dot product of a and row j of w; rows are `pitch` elements apart */ \
   X(dots_f32, (ptrdiff_t n, ptrdiff_t depth, const float *a, const float *w, ptrdiff_t pitch, float *y)) \
   /* transforms tiles of 4 x 4 pixels with c >= 16 channels to the left operands (tiles, c) of Winograd's 16 products, \
@@ -234,6 +237,11 @@ struct pl_slots;
    * `down` behind, with bias (may be NULL), clamped; down or step is 0 if tiles have only one line or pixel */ \
   X(winograd_out, (ptrdiff_t tiles, ptrdiff_t n, const float *m, ptrdiff_t width, ptrdiff_t next, const float *bias, \
                    float low, float high, float *y, ptrdiff_t down, ptrdiff_t step)) \
+  /* the same in float16, each number rounded; bias is rounded to float16 already */ \
+  X(winograd_in_f16, (ptrdiff_t tiles, ptrdiff_t c, const uint16_t *const *line, const ptrdiff_t *step, uint16_t *v, \
+                      ptrdiff_t next)) \
+  X(winograd_out_f16, (ptrdiff_t tiles, ptrdiff_t n, const uint16_t *m, ptrdiff_t width, ptrdiff_t next, \
+                       const float *bias, float low, float high, uint16_t *y, ptrdiff_t down, ptrdiff_t step)) \
   /* acc[r][j] += sum of a[r][k] * w[j][k], exact; |w| <= 2^15 / chunk, so that 32 bits can hold `chunk` products */ \
   X(gemm_s64, (int rows, int n, ptrdiff_t depth, const int16_t *a, const int16_t *w, ptrdiff_t ldw, ptrdiff_t chunk, \
                int64_t *acc, ptrdiff_t lda)) \
@@ -282,6 +290,10 @@ struct pl_slots;
   X(depthwise_q8, (const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *columns, uint8_t *y)) \
   /* the same for float; w: [taps][c] */ \
   X(depthwise_f32, (const pl_dw_window *g, const float *w, const float *bias, float low, float high, float *y)) \
+  /* the same in float16: each sum begins with the bias (may be NULL) and is rounded once with each product; up to \
+   * PL_HALF_LINES lines in one call, which may lie partly outside of the image */ \
+  X(depthwise_f16, (const pl_dw_window *g, const uint16_t *w, const uint16_t *bias, float low, float high, \
+                    uint16_t *y)) \
   /* exact sums of int16 for channels c..c+n of an output pixel */ \
   X(depthwise_s64, (const pl_dw_window *g, ptrdiff_t pixel, ptrdiff_t c, int n, const int16_t *w, int64_t *acc))
 #endif

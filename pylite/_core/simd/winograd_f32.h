@@ -1,7 +1,13 @@
 /* The transforms of Winograd's convolution F(2x2, 3x3), written once for any vector type (see gemm_f32.h).
+ * ELEMENT: of the operands, float by default; LOAD_BIAS(p, n): n elements of the bias.
  *
  * Tiles d of 4 x 4 pixels, which overlap by two, become 16 numbers for each channel, B^T d B.  Element (y, x) of all
  * tiles is the left operand of product 4 x + y.  The 16 products m give 2 x 2 output pixels, A^T m A. */
+
+#ifndef ELEMENT
+#define ELEMENT float
+#define LOAD_BIAS(p, n) ((n) == LANES ? LOAD(p) : LOAD_FIRST(p, n))
+#endif
 
 /* Keeps gcc from computing each of the 16 addresses on its own. */
 #define IN_REGISTER(n) __asm__("" : "+r"(n))
@@ -13,17 +19,17 @@
     p[0] += step[0], p[1] += step[1], p[2] += step[2], p[3] += step[3]; \
   } while (0)
 
-static void winograd_in(ptrdiff_t tiles, ptrdiff_t c, const float *const *line, const ptrdiff_t *step, float *v,
+static void winograd_in(ptrdiff_t tiles, ptrdiff_t c, const ELEMENT *const *line, const ptrdiff_t *step, ELEMENT *v,
                         ptrdiff_t next) {
   for (ptrdiff_t b = 0; b * LANES < c; b++) {
     const ptrdiff_t k = pl_block_start(b, LANES, c);
-    const float *p[4] = {line[0] + k, line[1] + k, line[2] + k, line[3] + k};
-    float *to = v + k;
+    const ELEMENT *p[4] = {line[0] + k, line[1] + k, line[2] + k, line[3] + k};
+    ELEMENT *to = v + k;
     VECTOR d[4][4];
     COLUMN(p, d[0]);
     COLUMN(p, d[1]);
     for (ptrdiff_t t = 0; t < tiles; t++, to += c) {
-      float *point = to;
+      ELEMENT *point = to;
       COLUMN(p, d[2]);
       COLUMN(p, d[3]);
 #pragma GCC unroll 4
@@ -42,13 +48,13 @@ static void winograd_in(ptrdiff_t tiles, ptrdiff_t c, const float *const *line, 
   }
 }
 
-static void winograd_out(ptrdiff_t tiles, ptrdiff_t n, const float *m, ptrdiff_t width, ptrdiff_t next,
-                         const float *bias, float low, float high, float *y, ptrdiff_t down, ptrdiff_t step) {
+static void winograd_out(ptrdiff_t tiles, ptrdiff_t n, const ELEMENT *m, ptrdiff_t width, ptrdiff_t next,
+                         const float *bias, float low, float high, ELEMENT *y, ptrdiff_t down, ptrdiff_t step) {
   for (ptrdiff_t k = 0; k < n; k += LANES) {
     const ptrdiff_t part = n - k < LANES ? n - k : LANES;
-    const VECTOR start = !bias ? SPLAT(0.0f) : part == LANES ? LOAD(bias + k) : LOAD_FIRST(bias + k, part);
+    const VECTOR start = !bias ? SPLAT(0.0f) : LOAD_BIAS(bias + k, part);
     for (ptrdiff_t t = 0; t < tiles; t++) {
-      const float *point = m + t * width + k;
+      const ELEMENT *point = m + t * width + k;
       VECTOR s[4][2], r[2][2];
 #pragma GCC unroll 4
       for (int x = 0; x < 4; x++, point += 4 * next) {
@@ -67,7 +73,7 @@ static void winograd_out(ptrdiff_t tiles, ptrdiff_t n, const float *m, ptrdiff_t
       for (int i = 1; i >= 0; i--)
 #pragma GCC unroll 2
         for (int x = 1; x >= 0; x--) {
-          float *to = y + i * down + (2 * t + x) * step + k;
+          ELEMENT *to = y + i * down + (2 * t + x) * step + k;
           const VECTOR v = MIN(SPLAT(high), MAX(SPLAT(low), ADD(r[i][x], start)));
           if (part == LANES) STORE(to, v);
           else STORE_FIRST(to, v, part);
@@ -77,3 +83,5 @@ static void winograd_out(ptrdiff_t tiles, ptrdiff_t n, const float *m, ptrdiff_t
 }
 #undef COLUMN
 #undef IN_REGISTER
+#undef ELEMENT
+#undef LOAD_BIAS

@@ -1,4 +1,4 @@
-/* Float32 depthwise convolutions for NEON, 32 and 64 bit: NR channels of four neighbouring outputs at a time. */
+/* Float32 depthwise convolutions for NEON, 32 and 64 bit. */
 #include "neon.h"
 
 #if defined(__aarch64__)
@@ -6,206 +6,19 @@ enum { VECTORS = 2 }; /* vectors per block of channels; the registers hold the s
 #else
 enum { VECTORS = 1 };
 #endif
-enum {
-  NR = 4 * VECTORS,
-  TOGETHER = 4,
-  GROUP = 1,
-  GROUP_BYTES = NR * sizeof(float),
-  LINES = 32, /* in one call, which then prepares the weights only once */
-  WEIGHT_TAPS = 128
-};
-#define MOST TOGETHER
-#define EACH_VECTOR _Pragma("GCC unroll 2") for (int v = 0; v < VECTORS; v++)
-#define EACH_OUTPUT _Pragma("GCC unroll 4") for (int i = 0; i < N; i++)
-
+enum { LANES = 4 };
 typedef float element;
-/* The arguments of depthwise_f32. */
-typedef struct { const float *w, *bias; float low, high; } parameters;
-typedef struct { float32x4_t v[VECTORS]; } sums;
-typedef struct {
-  int height, width;
-  float low, high, bias[NR], w[WEIGHT_TAPS][NR];
-} filter;
-
-static int fits_filter(const pl_dw_window *g) { return g->fh * g->fw <= WEIGHT_TAPS; }
-static void load_filter(const pl_dw_window *g, int stride, const parameters *p, ptrdiff_t block, filter *to) {
-  const ptrdiff_t c = pl_block_start(block, NR, g->c), channels = g->c;
-  const size_t size = sizeof(float) * (size_t)(channels < NR ? channels : NR);
-  const int taps = g->fh * g->fw;
-  const float *w = p->w + c;
-  (void)stride;
-  to->height = g->fh, to->width = g->fw, to->low = p->low, to->high = p->high;
-  memset(to->bias, 0, sizeof to->bias);
-  if (p->bias) memcpy(to->bias, p->bias + c, size);
-  if (channels < NR)
-    for (int t = 0; t < taps; t++, w += channels) memset(to->w[t], 0, sizeof to->w[t]), memcpy(to->w[t], w, size);
-  else
-    for (int t = 0; t < taps; t++, w += channels) EACH_VECTOR vst1q_f32(to->w[t] + 4 * v, vld1q_f32(w + 4 * v));
-}
-PL_INLINE uint8_t border(const pl_dw_window *g, const filter *f) {
-  (void)g, (void)f;
-  return 0;
-}
-PL_INLINE void copy_group(const filter *f, const float *const *x, uint8_t *to) {
-  sums pixel;
-  (void)f;
-  EACH_VECTOR pixel.v[v] = vld1q_f32(x[0] + 4 * v);
-  EACH_VECTOR vst1q_f32((float *)to + 4 * v, pixel.v[v]);
-}
-
-#define WIDTHS(X) X(block_3_1, 0, 1, 3) X(block_5_1, 0, 1, 5) X(block_5_2, 0, 2, 5)
-/* gcc would compute the addresses of all pixels from one, in several instructions each. */
-#define KEEP(x) __asm__("" : "+r"(x))
-/* The pixels of a line that neighbouring outputs read, `step` elements apart.  Pixel p lies in the image if `inside` or
- * bit p of inside_bits is set; else `zero` is read in its place. */
-typedef struct { const float *x; ptrdiff_t step; unsigned inside_bits; const float *zero; } pixels;
-/* Adds the products of a line of the filter.  Each pixel is loaded once for all outputs that read it. */
-PL_INLINE void add_line(int N, int stride, int width, int inside, const pixels *line, const float *w, sums *acc) {
-  sums weights[5];
-  const float *x = line->x;
-  KEEP(w); /* otherwise gcc keeps the weights of all lines in registers and runs out of them for the sums */
-#pragma GCC unroll 5
-  for (int t = 0; t < width; t++) EACH_VECTOR weights[t].v[v] = vld1q_f32(w + t * NR + 4 * v);
-#pragma GCC unroll 11
-  for (int p = 0; p < (N - 1) * stride + width; p++) {
-    const float *const from = inside || line->inside_bits >> p & 1 ? x : line->zero;
-    sums pixel;
-    EACH_VECTOR pixel.v[v] = vld1q_f32(from + 4 * v);
-    x += line->step;
-    if (!__builtin_constant_p(line->step)) KEEP(x);
-    EACH_OUTPUT if (p >= i * stride && p < i * stride + width)
-      EACH_VECTOR acc[i].v[v] = vfmaq_f32(acc[i].v[v], pixel.v[v], weights[p - i * stride].v[v]);
-  }
-}
-PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint8_t *const *lines, ptrdiff_t offset,
-                       sums *acc) {
-  const float *w = f->w[0];
-  EACH_OUTPUT EACH_VECTOR acc[i].v[v] = vld1q_f32(f->bias + 4 * v);
-  for (int y = 0; y < f->height; y++) {
-    const float *x = (const float *)(lines[y] + offset);
-    KEEP(x);
-    if (width) {
-      const pixels line = {x, NR, 0, NULL};
-      add_line(N, stride, width, 1, &line, w, acc);
-      w += width * NR;
-      continue;
-    }
-    for (int t = 0; t < f->width; t++, x += NR, w += NR) {
-      sums weights;
-      EACH_VECTOR weights.v[v] = vld1q_f32(w + 4 * v);
-      EACH_OUTPUT EACH_VECTOR acc[i].v[v] = vfmaq_f32(acc[i].v[v], vld1q_f32(x + i * stride * NR + 4 * v), weights.v[v]);
-    }
-  }
-}
-PL_INLINE void finish_outputs(int N, const sums *acc, const filter *f, float *y, ptrdiff_t step) {
-  const float32x4_t low = vdupq_n_f32(f->low), high = vdupq_n_f32(f->high);
-  EACH_OUTPUT {
-    sums r;
-    EACH_VECTOR r.v[v] = vminq_f32(high, vmaxq_f32(low, acc[i].v[v]));
-    EACH_VECTOR vst1q_f32(y + 4 * v, r.v[v]);
-    y += step;
-    KEEP(y);
-  }
-}
-#include "depthwise_lines.h"
-
-/* ---- 3x3 filters: a pixel has too few products to be worth copying ---- */
-/* Computes four outputs, output pixels pixel + k * every, of a block of channels. */
-PL_INLINE void outputs3x3(int stride, int inside, const pl_dw_window *g, const float *const *rows, ptrdiff_t pixel,
-                          ptrdiff_t every, ptrdiff_t c, const filter *f, float *y) {
-  const ptrdiff_t origin = pixel * stride - g->pad;
-  pixels line = {NULL, every * g->c, 0, (const float *)g->zero + c};
-  sums acc[TOGETHER];
-#pragma GCC unroll 9
-  for (int p = 0; !inside && p < 3 * stride + 3; p++) {
-    const ptrdiff_t ix = origin + p * every;
-    line.inside_bits |= (unsigned)(ix >= 0 && ix < g->width) << p;
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < TOGETHER; i++) EACH_VECTOR acc[i].v[v] = vld1q_f32(f->bias + 4 * v);
-#pragma GCC unroll 3
-  for (int k = 0; k < 3; k++) {
-    if (!rows[k]) continue;
-    line.x = rows[k] + origin * g->c + c;
-    add_line(TOGETHER, stride, 3, inside, &line, f->w[3 * k], acc);
-  }
-  finish_outputs(TOGETHER, acc, f, y + pixel * g->c + c, every * g->c);
-}
-PL_INLINE void filter3x3(int stride, const pl_dw_window *window, const parameters *p, float *y) {
-  const pl_dw_window own = *window, *const g = &own;
-  const ptrdiff_t every = g->dilation;
-  filter f;
-  for (ptrdiff_t b = 0; b * NR < g->c; b++) {
-    const ptrdiff_t c = pl_block_start(b, NR, g->c);
-    load_filter(g, stride, p, b, &f);
-    for (int i = 0; i < g->lines; i++)
-      for (ptrdiff_t first = 0; first < every; first++) {
-        const float *const *rows = (const float *const *)g->row + i * stride;
-        const ptrdiff_t last = first + ((g->pixels - first - 1) / every - (TOGETHER - 1)) * every; /* of the fours */
-        for (ptrdiff_t pixel = first;; pixel = pixel + TOGETHER * every < last ? pixel + TOGETHER * every : last) {
-          const ptrdiff_t origin = pixel * stride - g->pad;
-          if (origin >= 0 && origin + (3 * stride + 2) * every < g->width)
-            outputs3x3(stride, 1, g, rows, pixel, every, c, &f, y + i * g->y_line);
-          else outputs3x3(stride, 0, g, rows, pixel, every, c, &f, y + i * g->y_line);
-          if (pixel >= last) break;
-        }
-      }
-  }
-}
-static __attribute__((noinline)) void filter3x3_1(const pl_dw_window *g, const parameters *p, float *y) {
-  filter3x3(1, g, p, y);
-}
-static __attribute__((noinline)) void filter3x3_2(const pl_dw_window *g, const parameters *p, float *y) {
-  filter3x3(2, g, p, y);
-}
-/* Computes a 3x3 filter if four outputs of a line read neighbouring taps; otherwise returns 0. */
-static int lines3x3(const pl_dw_window *g, const parameters *p, float *y) {
-  if (g->fh != 3 || g->fw != 3 || g->c < NR || g->pixels < TOGETHER * g->dilation) return 0;
-  if (g->stride > 2 || (g->stride == 2 && g->dilation > 1)) return 0;
-  (g->stride == 1 ? filter3x3_1 : filter3x3_2)(g, p, y);
-  return 1;
-}
-
-/* The fallback for filters whose lines or weights do not fit the buffers: computes output by output. */
-static void large_filter(const pl_dw_window *g, const parameters *p, float *y) {
-  for (int line = 0; line < g->lines; line++)
-    for (ptrdiff_t pixel = 0; pixel < g->pixels; pixel++) {
-      float *const to = y + line * g->y_line + pixel * g->c;
-      for (ptrdiff_t j = 0; j < g->c; j++) to[j] = p->bias ? p->bias[j] : 0;
-      for (int t = 0; t < g->fh * g->fw; t++) {
-        const float *row = (const float *)g->row[line * g->stride + t / g->fw], *w = p->w + t * g->c;
-        const ptrdiff_t x = pixel * g->stride - g->pad + (ptrdiff_t)(t % g->fw) * g->dilation;
-        if (!row || x < 0 || x >= g->width) continue;
-        for (ptrdiff_t j = 0; j < g->c; j++) to[j] += row[x * g->c + j] * w[j];
-      }
-      for (ptrdiff_t j = 0; j < g->c; j++) to[j] = to[j] < p->low ? p->low : to[j] > p->high ? p->high : to[j];
-    }
-}
-
-/* Treats adjacent lines of one pixel as the pixels of a single line, so that four are computed together. */
-static int lines_of_one_pixel(const pl_dw_window *g, const parameters *p, float *y) {
-  const int inputs = (g->lines - 1) * g->stride + g->fh;
-  const ptrdiff_t pixel = g->c * (ptrdiff_t)sizeof(float);
-  if (g->width != 1 || g->pixels != 1 || g->fw != 1 || g->pad || g->lines == 1 || g->y_line != g->c) return 0;
-  int begin = 0, end = inputs;
-  while (begin < end && !g->row[begin]) begin++;
-  while (begin < end && !g->row[end - 1]) end--;
-  for (int i = begin; i < end - 1; i++)
-    if (!g->row[i + 1] || g->row[i + 1] - g->row[i] != pixel) return 0;
-  pl_dw_window line = *g;
-  line.row = g->row + (begin < end ? begin : 0);
-  line.fh = line.lines = 1, line.fw = g->fh, line.pixels = g->lines;
-  line.dilation = 1, line.width = end - begin, line.pad = begin;
-  return begin < end && lines_of_window(&line, p, y);
-}
-
-static void depthwise_f32(const pl_dw_window *g, const float *w, const float *bias, float low, float high, float *y) {
-  const parameters p = {w, bias, low, high};
-  if (lines_of_one_pixel(g, &p, y) || lines3x3(g, &p, y)) return;
-  if (!lines_of_window(g, &p, y)) large_filter(g, &p, y);
-}
+#define VECTOR float32x4_t
+#define LOAD vld1q_f32
+#define STORE vst1q_f32
+#define SPLAT vdupq_n_f32
+#define FMA vfmaq_f32
+#define MIN vminq_f32
+#define MAX vmaxq_f32
+PL_INLINE element add_product(element sum, element x, element w) { return sum + x * w; }
+#include "depthwise_floats.h"
 
 PL_FILL(depthwise_f32_neon, s) {
-  s->depthwise_f32 = depthwise_f32;
+  s->depthwise_f32 = depthwise;
   s->dw_f32_lines = LINES;
 }

@@ -25,42 +25,74 @@ PL_INLINE float16x8_t load_half(const uint16_t *p) { return vreinterpretq_f16_u1
     EACH_ROW EACH_VECTOR ADD_BY_LANE(acc[r][v], wv[v], x[r], i); \
   }
 
-/* y = the sums of a tile, added to y first if `adds`.  bounds: 0: without bias; 1: plus bias, from `low` on; 2: also up
- * to `high`.  The outer sums of a product need no bias, and most clamp on one side. */
-PL_INLINE void finish_f16(int R, int V, const float16x8_t sums[][NV], int adds, int bounds, const float *bias, float low,
-                          float high, float *y, ptrdiff_t ldy) {
-  const float32x4_t lowest = vdupq_n_f32(low), highest = vdupq_n_f32(high);
-  float32x4_t shift[2 * NV];
-  EACH_QUARTER shift[q] = bias ? vld1q_f32(bias + 4 * q) : vdupq_n_f32(0);
-  for (int r = 0; r < R; r++, y += ldy)
-    EACH_QUARTER {
-      float32x4_t sum = quarter(sums[r], q);
-      if (adds) sum = vaddq_f32(vld1q_f32(y + 4 * q), sum);
-      if (bounds) sum = vmaxq_f32(lowest, vaddq_f32(sum, shift[q]));
-      if (bounds == 2) sum = vminq_f32(highest, sum);
-      vst1q_f32(y + 4 * q, sum);
+/* What becomes of the sums of a panel's columns, see gemm_f16. */
+typedef struct {
+  const float *bias; /* or NULL */
+  float low, high;
+  uint16_t start[NR]; /* the bias in float16, or zeros */
+  int adds, last;
+} results;
+
+PL_INLINE float16x8_t clamped(float16x8_t sum, const results *to) {
+  return vminq_f16(vdupq_n_f16((float16_t)to->high), vmaxq_f16(vdupq_n_f16((float16_t)to->low), sum));
+}
+PL_INLINE float16x8_t joined(const float32x4_t *sums) { return vcvt_high_f16_f32(vcvt_f16_f32(sums[0]), sums[1]); }
+/* Stores results as float16, or as float32. */
+PL_INLINE void store_results(int half, float16x8_t v, void *y, ptrdiff_t i) {
+  if (half) vst1q_u16((uint16_t *)y + i, vreinterpretq_u16_f16(v));
+  else {
+    vst1q_f32((float *)y + i, vcvt_f32_f16(vget_low_f16(v)));
+    vst1q_f32((float *)y + i + 4, vcvt_high_f32_f16(v));
+  }
+}
+/* Sums of up to PL_HALF_SUM products, which stay in float16. */
+PL_INLINE void finish_short(int R, int V, int half, const float16x8_t sums[][NV], const results *to, void *y,
+                            ptrdiff_t ldy) {
+  float16x8_t start[NV];
+  EACH_VECTOR start[v] = load_half(to->start + v * LANES);
+  EACH_ROW EACH_VECTOR {
+    const float16x8_t v16 = to->last & 1 ? clamped(vaddq_f16(sums[r][v], start[v]), to) : sums[r][v];
+    store_results(half, v16, y, r * ldy + v * LANES);
+  }
+}
+/* `part` = the sums of a tile, added to it first if `adds`; y != NULL: they become results instead. */
+PL_INLINE void finish_long(int R, int V, const float16x8_t sums[][NV], int adds, const results *to, float *part,
+                           ptrdiff_t ld, void *y, ptrdiff_t ldy) {
+  for (int r = 0; r < R; r++, part += ld)
+    EACH_VECTOR {
+      float32x4_t sum[2];
+      _Pragma("GCC unroll 2") for (int q = 0; q < 2; q++) {
+        float *const at = part + v * LANES + 4 * q;
+        sum[q] = quarter(sums[r], 2 * v + q);
+        if (adds) sum[q] = vaddq_f32(vld1q_f32(at), sum[q]);
+        if (!y) vst1q_f32(at, sum[q]);
+        else if (to->last & 1) {
+          if (to->bias) sum[q] = vaddq_f32(sum[q], vld1q_f32(to->bias + v * LANES + 4 * q));
+          sum[q] = vminq_f32(vdupq_n_f32(to->high), vmaxq_f32(vdupq_n_f32(to->low), sum[q]));
+        }
+      }
+      if (y) store_results(to->last & 2, joined(sum), y, r * ldy + v * LANES);
     }
 }
 #define FINISH(name, V) \
-  static __attribute__((noinline)) void name(int R, const float16x8_t sums[][NV], int adds, const float *bias, float low, \
-                                             float high, float *y, ptrdiff_t ldy) { \
-    const int bounds = high != INFINITY ? 2 : bias || low != -INFINITY; \
-    if (adds) finish_f16(R, V, sums, 1, 2, bias, low, high, y, ldy); \
-    else if (!bounds) finish_f16(R, V, sums, 0, 0, bias, low, high, y, ldy); \
-    else if (bounds == 1) finish_f16(R, V, sums, 0, 1, bias, low, high, y, ldy); \
-    else finish_f16(R, V, sums, 0, 2, bias, low, high, y, ldy); \
+  static __attribute__((noinline)) void name(int R, const float16x8_t sums[][NV], int adds, const results *to, \
+                                             float *part, ptrdiff_t ld, void *y, ptrdiff_t ldy) { \
+    finish_long(R, V, sums, adds, to, part, ld, y, ldy); \
   }
 FINISH(finish_wide, 2)
 FINISH(finish_narrow, 1)
-#define FINISH_TILE (V == 2 ? finish_wide : finish_narrow)
+#define FINISH_LONG (V == 2 ? finish_wide : finish_narrow)
 
 /* R rows times V vectors of columns; see gemm_f16. */
-PL_INLINE void tile_f16(int R, int V, const pl_a_layout *layout, const uint16_t *a, const uint16_t *w, int first,
-                        int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
+PL_INLINE void tile_f16(int R, int V, const pl_a_layout *layout, const uint16_t *a, const uint16_t *w,
+                        const results *to, void *y, ptrdiff_t ldy) {
   const ptrdiff_t step = layout->step;
   float16x8_t acc[MR][NV], sums[MR][NV];
-  ptrdiff_t room = PL_HALF_SUM; /* products until y takes the sums */
-  int adds = !(first & 1);
+  float totals[MR * NR];
+  float *const part = to->last & 2 ? totals : y; /* takes the sums of longer products */
+  const ptrdiff_t ld = to->last & 2 ? NR : ldy;
+  ptrdiff_t room = PL_HALF_SUM; /* products until then */
+  int adds = to->adds;
   EACH_ROW EACH_VECTOR acc[r][v] = vdupq_n_f16(0);
   for (int line = layout->lines; line > 0; line--, a += layout->pitch) {
     const uint16_t *row = a;
@@ -71,7 +103,7 @@ PL_INLINE void tile_f16(int R, int V, const pl_a_layout *layout, const uint16_t 
           sums[r][v] = acc[r][v];
           acc[r][v] = vdupq_n_f16(0);
         }
-        FINISH_TILE(R, sums, adds, NULL, -INFINITY, INFINITY, y, ldy);
+        FINISH_LONG(R, sums, adds, to, part, ld, NULL, 0);
         adds = 1, room = PL_HALF_SUM;
       }
       ptrdiff_t k = left < room ? left : room;
@@ -92,15 +124,20 @@ PL_INLINE void tile_f16(int R, int V, const pl_a_layout *layout, const uint16_t 
       }
     }
   }
+  if (to->last && !adds) {
+    if (to->last & 2) finish_short(R, V, 1, acc, to, y, ldy);
+    else finish_short(R, V, 0, acc, to, y, ldy);
+    return;
+  }
   EACH_ROW EACH_VECTOR sums[r][v] = acc[r][v];
-  FINISH_TILE(R, sums, adds, last ? bias : NULL, last ? low : -INFINITY, last ? high : INFINITY, y, ldy);
+  FINISH_LONG(R, sums, adds, to, part, ld, to->last ? y : NULL, ldy);
 }
 /* Tiles of 5 and 4 rows leave registers enough; fewer rows wait for their own sums. */
-#define TILE(R) tile_f16(R, V, layout, a + r * layout->step, panel, first, last, bias, low, high, y + r * ldy, ldy), r += R
+#define TILE(R) \
+  tile_f16(R, V, layout, a + r * layout->step, panel, to, (char *)y + r * ldy * (to->last & 2 ? 2 : 4), ldy), r += R
 #define ROWS(name, vectors) \
   static __attribute__((noinline)) void name(int rows, const pl_a_layout *layout, const uint16_t *a, \
-                                             const uint16_t *panel, int first, int last, const float *bias, float low, \
-                                             float high, float *y, ptrdiff_t ldy) { \
+                                             const uint16_t *panel, const results *to, void *y, ptrdiff_t ldy) { \
     enum { V = vectors }; \
     for (int r = 0; r < rows;) { \
       const int left = rows - r; \
@@ -117,10 +154,10 @@ ROWS(rows_narrow, 1)
 
 /* One row: four sums for each column, which take turns. */
 #define ROW_LANE(i) EACH_VECTOR ADD_BY_LANE(acc[(i) % 4][v], load_half(w + ((i) * V + v) * LANES), x, i);
-PL_INLINE void one_row(int V, const pl_a_layout *layout, const uint16_t *a, const uint16_t *w, int first, int last,
-                       const float *bias, float low, float high, float *y) {
+PL_INLINE void one_row(int V, const pl_a_layout *layout, const uint16_t *a, const uint16_t *w, const results *to,
+                       void *y) {
   float32x4_t total[2 * NV];
-  EACH_QUARTER total[q] = first & 1 ? vdupq_n_f32(0) : vld1q_f32(y + 4 * q);
+  EACH_QUARTER total[q] = to->adds ? vld1q_f32((float *)y + 4 * q) : vdupq_n_f32(0);
   for (ptrdiff_t done = 0, k; done == 0 || done < layout->depth; done += k) {
     k = layout->depth - done < 4 * PL_HALF_SUM ? layout->depth - done : 4 * PL_HALF_SUM;
     ptrdiff_t left = k;
@@ -140,47 +177,78 @@ PL_INLINE void one_row(int V, const pl_a_layout *layout, const uint16_t *a, cons
     }
   }
   EACH_QUARTER {
-    float32x4_t sum = total[q];
-    if (last && bias) sum = vaddq_f32(sum, vld1q_f32(bias + 4 * q));
-    if (last) sum = vminq_f32(vdupq_n_f32(high), vmaxq_f32(vdupq_n_f32(low), sum));
-    vst1q_f32(y + 4 * q, sum);
+    if (to->last & 1 && to->bias) total[q] = vaddq_f32(total[q], vld1q_f32(to->bias + 4 * q));
+    if (to->last & 1) total[q] = vminq_f32(vdupq_n_f32(to->high), vmaxq_f32(vdupq_n_f32(to->low), total[q]));
+    if (!to->last) vst1q_f32((float *)y + 4 * q, total[q]);
   }
+  EACH_VECTOR if (to->last) store_results(to->last & 2, joined(total + 2 * v), y, v * LANES);
 }
 static __attribute__((noinline)) void row_wide(const pl_a_layout *layout, const uint16_t *a, const uint16_t *w,
-                                               int first, int last, const float *bias, float low, float high, float *y) {
-  one_row(2, layout, a, w, first, last, bias, low, high, y);
+                                               const results *to, void *y) {
+  one_row(2, layout, a, w, to, y);
 }
 static __attribute__((noinline)) void row_narrow(const pl_a_layout *layout, const uint16_t *a, const uint16_t *w,
-                                                 int first, int last, const float *bias, float low, float high,
-                                                 float *y) {
-  one_row(1, layout, a, w, first, last, bias, low, high, y);
+                                                 const results *to, void *y) {
+  one_row(1, layout, a, w, to, y);
 }
 
 /* Columns that fill their vectors. */
-static void whole_vectors(int rows, int wide, const pl_a_layout *layout, const uint16_t *a, const uint16_t *panel,
-                          int first, int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
-  if (first & 2) (wide ? row_wide : row_narrow)(layout, a, panel, first, last, bias, low, high, y);
-  else (wide ? rows_wide : rows_narrow)(rows, layout, a, panel, first, last, bias, low, high, y, ldy);
+static void whole_vectors(int rows, int wide, int single, const pl_a_layout *layout, const uint16_t *a,
+                          const uint16_t *panel, const results *to, void *y, ptrdiff_t ldy) {
+  if (single) (wide ? row_wide : row_narrow)(layout, a, panel, to, y);
+  else (wide ? rows_wide : rows_narrow)(rows, layout, a, panel, to, y, ldy);
 }
 
 static void gemm_f16(int rows, int n, const pl_a_layout *layout, const uint16_t *a, const uint16_t *panel, int first,
-                     int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
+                     int last, const float *bias, float low, float high, void *vy, ptrdiff_t ldy) {
   enum { SOME = 48 }; /* rows at a time: whole tiles of every height */
-  const int wide = n > LANES, width = wide ? NR : LANES;
+  const int wide = n > LANES, width = wide ? NR : LANES, single = first & 2;
+  const size_t item = last & 2 ? 2 : 4;
+  results to = {.bias = bias, .low = low, .high = high, .adds = !(first & 1), .last = last};
+  float shift[NR] = {0};
+  if (bias && last & 1) {
+    if (n < width) memcpy(shift, bias, (size_t)n * sizeof *bias), to.bias = shift;
+    for (int v = 0; v < width; v += LANES)
+      vst1q_u16(to.start + v, vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(vld1q_f32(to.bias + v)),
+                                                                      vld1q_f32(to.bias + v + 4))));
+  }
   if (n == width) {
-    whole_vectors(rows, wide, layout, a, panel, first, last, bias, low, high, y, ldy);
+    whole_vectors(rows, wide, single, layout, a, panel, &to, vy, ldy);
     return;
   }
-  float lines[SOME * NR] = {0}, shift[NR] = {0};
-  if (bias) memcpy(shift, bias, (size_t)n * sizeof *bias);
-  for (int r = 0; r < rows; r += SOME, y += SOME * ldy) {
+  float lines[SOME * NR] = {0};
+  char *y = vy;
+  for (int r = 0; r < rows; r += SOME, y += SOME * ldy * (ptrdiff_t)item) {
     const int some = rows - r < SOME ? rows - r : SOME;
-    for (int i = 0; i < some && !(first & 1); i++) memcpy(lines + i * width, y + i * ldy, (size_t)n * sizeof *y);
-    whole_vectors(some, wide, layout, a + r * layout->step, panel, first, last, bias ? shift : NULL, low, high, lines,
-                  width);
-    for (int i = 0; i < some; i++) memcpy(y + i * ldy, lines + i * width, (size_t)n * sizeof *y);
+    for (int i = 0; i < some && to.adds; i++) memcpy(lines + i * width, y + i * ldy * (ptrdiff_t)item, (size_t)n * item);
+    whole_vectors(some, wide, single, layout, a + r * layout->step, panel, &to, lines, width);
+    for (int i = 0; i < some; i++)
+      memcpy(y + i * ldy * (ptrdiff_t)item, (char *)lines + (size_t)(i * width) * item, (size_t)n * item);
   }
 }
+
+PL_INLINE float16x8_t load_bias(const float *p, ptrdiff_t n) {
+  float line[LANES] = {0};
+  memcpy(line, p, sizeof *p * (size_t)n);
+  return vcvt_high_f16_f32(vcvt_f16_f32(vld1q_f32(line)), vld1q_f32(line + 4));
+}
+static __attribute__((noinline)) void store_first(uint16_t *p, float16x8_t v, ptrdiff_t n) {
+  uint16_t line[LANES];
+  vst1q_u16(line, vreinterpretq_u16_f16(v));
+  memcpy(p, line, sizeof *p * (size_t)n);
+}
+#define VECTOR float16x8_t
+#define ELEMENT uint16_t
+#define LOAD load_half
+#define STORE(p, v) vst1q_u16(p, vreinterpretq_u16_f16(v))
+#define LOAD_BIAS load_bias
+#define STORE_FIRST store_first
+#define SPLAT(v) vdupq_n_f16((float16_t)(v))
+#define ADD vaddq_f16
+#define SUBTRACT vsubq_f16
+#define MIN vminq_f16
+#define MAX vmaxq_f16
+#include "winograd_f32.h"
 
 static void float_to_half(size_t n, const void *x, void *y, const void *p) {
   const float *from = x;
@@ -192,8 +260,24 @@ static void float_to_half(size_t n, const void *x, void *y, const void *p) {
   for (; i < n; i++) vst1_lane_u16(to + i, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_dup_f32(from + i))), 0);
 }
 
+static void half_to_float(size_t n, const void *x, void *y, const void *p) {
+  const uint16_t *from = x;
+  float *to = y;
+  size_t i = 0;
+  (void)p;
+  for (; i + LANES <= n; i += LANES) {
+    const float16x8_t v = load_half(from + i);
+    vst1q_f32(to + i, vcvt_f32_f16(vget_low_f16(v)));
+    vst1q_f32(to + i + 4, vcvt_high_f32_f16(v));
+  }
+  for (; i < n; i++) vst1q_lane_f32(to + i, vcvt_f32_f16(vreinterpret_f16_u16(vld1_dup_u16(from + i))), 0);
+}
+
 PL_FILL(gemm_f16, s) {
   s->gemm_f16 = gemm_f16;
+  s->winograd_in_f16 = winograd_in;
+  s->winograd_out_f16 = winograd_out;
   s->float_to_half = float_to_half;
+  s->half_to_float = half_to_float;
   s->has_f16 = 1;
 }

@@ -44,12 +44,16 @@ static void move_sums(int width, int sums, float sum[4][HALF_NR], float *total) 
   memset(sum, 0, 4 * sizeof *sum);
 }
 
+/* bound if the value lies beyond it; like Arm's instructions, 0 instead of -0. */
+PL_INLINE float from_low(float v, float low) { return v <= low ? low : v; }
+PL_INLINE float up_to_high(float v, float high) { return v >= high ? high : v; }
+
 static void gemm_f16(int rows, int n, const pl_a_layout *layout, const uint16_t *a, const uint16_t *panel, int first,
-                     int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
+                     int last, const float *bias, float low, float high, void *vy, ptrdiff_t ldy) {
   const int width = n > HALF_LANES ? HALF_NR : HALF_LANES, sums = first & 2 ? 4 : 1;
-  for (int r = 0; r < rows; r++, a += layout->step, y += ldy) {
+  for (int r = 0; r < rows; r++, a += layout->step) {
     const uint16_t *row = a, *w = panel;
-    float total[HALF_NR] = {0}, sum[4][HALF_NR] = {{0}};
+    float total[HALF_NR] = {0}, sum[4][HALF_NR] = {{0}}, *y = (float *)vy + r * ldy;
     ptrdiff_t room = sums * PL_HALF_SUM;
     if (!(first & 1)) memcpy(total, y, n * sizeof *y);
     for (int line = 0; line < layout->lines; line++, row += layout->pitch)
@@ -64,12 +68,59 @@ static void gemm_f16(int rows, int n, const pl_a_layout *layout, const uint16_t 
     move_sums(width, sums, sum, total);
     for (int j = 0; j < n; j++) {
       float v = total[j];
-      if (last) {
-        if (bias) v += bias[j];
-        v = v < low ? low : v;
-        v = v > high ? high : v;
-      }
-      y[j] = v;
+      if (last & 1) v = up_to_high(from_low(v + (bias ? bias[j] : 0), low), high);
+      if (last) v = nearest_half(v);
+      if (last & 2) ((uint16_t *)vy)[r * ldy + j] = pl_to_half(v);
+      else y[j] = v;
     }
   }
 }
+
+static void depthwise_f16(const pl_dw_window *g, const uint16_t *w, const uint16_t *bias, float low, float high,
+                          uint16_t *y) {
+  for (int line = 0; line < g->lines; line++)
+    for (ptrdiff_t pixel = 0; pixel < g->pixels; pixel++)
+      for (ptrdiff_t c = 0, n; c < g->c; c += n) {
+        float sum[HALF_NR];
+        n = g->c - c < HALF_NR ? g->c - c : HALF_NR;
+        for (ptrdiff_t j = 0; j < n; j++) sum[j] = bias ? half_value(bias[c + j]) : 0;
+        for (int t = 0; t < g->fh * g->fw; t++) {
+          const uint16_t *row = (const uint16_t *)g->row[line * g->stride + t / g->fw], *taps = w + t * g->c + c;
+          const ptrdiff_t x = pixel * g->stride - g->pad + (ptrdiff_t)(t % g->fw) * g->dilation;
+          if (!row || x < 0 || x >= g->width) continue;
+          row += x * g->c + c;
+          for (ptrdiff_t j = 0; j < n; j++)
+            sum[j] = nearest_half((double)sum[j] + (double)(half_value(row[j]) * half_value(taps[j])));
+        }
+        for (ptrdiff_t j = 0; j < n; j++)
+          y[line * g->y_line + pixel * g->c + c + j] = pl_to_half(up_to_high(from_low(sum[j], low), high));
+      }
+}
+
+#define VECTOR float
+#define LANES 1
+#define ELEMENT uint16_t
+#define LOAD(p) half_value(*(p))
+#define STORE(p, v) (*(p) = pl_to_half(v))
+#define LOAD_BIAS(p, n) (*(p))
+#define STORE_FIRST(p, v, n) STORE(p, v)
+#define SPLAT(v) (v)
+#define ADD(a, b) nearest_half((double)(a) + (double)(b))
+#define SUBTRACT(a, b) nearest_half((double)(a) - (double)(b))
+#define MIN(bound, v) up_to_high(v, bound)
+#define MAX(bound, v) from_low(v, bound)
+#define winograd_in winograd_in_f16
+#define winograd_out winograd_out_f16
+#include "winograd_f32.h"
+#undef winograd_in
+#undef winograd_out
+#undef VECTOR
+#undef LANES
+#undef LOAD
+#undef STORE
+#undef STORE_FIRST
+#undef SPLAT
+#undef ADD
+#undef SUBTRACT
+#undef MIN
+#undef MAX
