@@ -99,10 +99,11 @@ PL_INLINE ptrdiff_t next_pair(const pl_dw_window *g, ptrdiff_t *first, ptrdiff_t
   return ++*first;
 }
 
-/* Returns 0 where some block cannot be computed. */
-PL_INLINE int filter3x3(int stride, const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q,
-                        uint8_t *y, const part *p) {
-  const pl_dw_window own = *g;
+/* Returns 0 where some block cannot be computed.  dilated: has the window a dilation? */
+PL_INLINE int filter3x3(int stride, int dilated, const pl_dw_window *g, int flip, int w_zero, const void *w,
+                        const pl_columns *q, uint8_t *y, const part *p) {
+  pl_dw_window own = *g;
+  if (!dilated) own.dilation = 1; /* a constant takes fewer registers */
   const ptrdiff_t end_block = p->end_block, begin = p->begin, end = p->end;
   uint8_t spare[NR];
   block3x3 block;
@@ -136,10 +137,13 @@ PL_INLINE int filter3x3(int stride, const pl_dw_window *g, int flip, int w_zero,
 #define FILTER_ARGUMENTS \
   const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y
 static __attribute__((noinline)) int filter3x3_1(FILTER_ARGUMENTS, const part *p) {
-  return filter3x3(1, g, flip, w_zero, w, q, y, p);
+  return filter3x3(1, 0, g, flip, w_zero, w, q, y, p);
+}
+static __attribute__((noinline)) int filter3x3_1_dilated(FILTER_ARGUMENTS, const part *p) {
+  return filter3x3(1, 1, g, flip, w_zero, w, q, y, p);
 }
 static __attribute__((noinline)) int filter3x3_2(FILTER_ARGUMENTS, const part *p) {
-  return filter3x3(2, g, flip, w_zero, w, q, y, p);
+  return filter3x3(2, 0, g, flip, w_zero, w, q, y, p);
 }
 
 /* The blocks and output pixels of the first tile.  Neighbouring blocks share cache lines, so a tile has about eight
@@ -174,6 +178,8 @@ static int pairs_q8(FILTER_ARGUMENTS) {
       if (g->row[i]) touch(g->row[i], g->width * g->c);
     for (int i = 0; i < g->lines; i++) touch(y + i * g->y_line, g->pixels * g->c);
   }
+  int (*const filter)(FILTER_ARGUMENTS, const part *) =
+      g->stride == 2 ? filter3x3_2 : g->dilation > 1 ? filter3x3_1_dilated : filter3x3_1;
   const part first = first_tile(g);
   const ptrdiff_t blocks = (g->c + NR - 1) / NR;
   part p;
@@ -181,7 +187,7 @@ static int pairs_q8(FILTER_ARGUMENTS) {
     p.end_block = blocks - p.first_block < first.end_block ? blocks : p.first_block + first.end_block;
     for (p.begin = 0; p.begin < g->pixels; p.begin = p.end) {
       p.end = g->pixels - p.begin < first.end ? g->pixels : p.begin + first.end;
-      if (!(g->stride == 1 ? filter3x3_1 : filter3x3_2)(g, flip, w_zero, w, q, y, &p)) return 0;
+      if (!filter(g, flip, w_zero, w, q, y, &p)) return 0;
     }
   }
   return 1;
