@@ -80,12 +80,16 @@ class Equalizer:
         found = [np.zeros(group.channels) for group in self.groups]
         wanted = [self._matches[i] for group in self.groups for i in group.tensors]
         activations = Activations(self._reference, wanted, threads)
+        tops: dict[int, Array] = {}
         for inputs in samples:
             activations.run(inputs)
-            for group, largest in zip(self.groups, found, strict=True):
-                for index, labels in group.tensors.items():
-                    values = np.abs(activations.array(self._matches[index]))
-                    np.maximum.at(largest, labels.reshape(-1), np.nan_to_num(values.reshape(-1), posinf=0.0))
+            for index in wanted:
+                values = np.nan_to_num(np.abs(activations.array(index)), posinf=0.0)
+                tops[index] = np.maximum(tops[index], values) if index in tops else values
+        for group, largest in zip(self.groups, found, strict=True):
+            for index, labels in group.tensors.items():
+                if samples:
+                    np.maximum.at(largest, labels.reshape(-1), tops[self._matches[index]].reshape(-1))
         return found
 
     def _scale(self, group: Group, seen: Array, method: str) -> Array:

@@ -59,7 +59,10 @@ class Errors:
         return decibels(self.mean(self.signal), self.mean(self.noise))
 
     def channel_sqnr_db(self) -> list[float]:
-        return [decibels(s, n) for s, n in zip(self.signal.tolist(), self.noise.tolist(), strict=True)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = 10 * np.log10(self.signal / self.noise)
+        found = np.where((self.signal > 0) & (self.noise < np.inf), ratios, -np.inf)
+        return np.where(self.noise <= 0, np.inf, found).tolist()
 
     def needed(self) -> tuple[float, float]:
         """The range that the reference takes, with 0, which quantized ranges always hold."""

@@ -163,11 +163,10 @@ class ErrorSums:
     def sums(self) -> NDArray[Any]:
         """The sums of errors, of their squares and of the reference's, (SUMS, channels), each rounded once."""
         self._carry()
-        weights = [1 << (LIMB_BITS * k) for k in reversed(range(statistics.LIMBS))]
-        totals = [sum(int(limb) * weight for limb, weight in zip(column, weights, strict=True))
-                  for column in self.limbs.T.tolist()]
-        exact = [_scaled(total) for total in totals]
-        return np.array(exact).reshape(statistics.SUMS, self.channels)
+        totals, *rest = self.limbs.tolist()
+        for limbs in rest:
+            totals = [(total << LIMB_BITS) + limb for total, limb in zip(totals, limbs, strict=True)]
+        return np.array([_scaled(total) for total in totals]).reshape(statistics.SUMS, self.channels)
 
     def state(self) -> dict[str, Any]:
         """A copy of everything, as arrays and numbers, for files and other processes."""

@@ -8,6 +8,7 @@ like those that are then compared, since the data that they were calibrated on i
 """
 import argparse
 import copy
+import functools
 import sys
 from dataclasses import dataclass
 
@@ -77,7 +78,7 @@ class Editor:
     """A model's tables to be changed: of its main subgraph."""
 
     def __init__(self, contents):
-        self.model = copy.deepcopy(read(contents))
+        self.model = read(contents)
         self.subgraph = self.model.subgraphs[0]
         graph = Model(bytes(contents)).graph.subgraphs[0]
         self.names = [o.name for o in graph.operators]
@@ -312,6 +313,12 @@ class Pair:
             if not local:
                 comparison.local = {}
             yield Case(self.name, operator.index, operator.name, fault, factor, contents), analyse(comparison)
+
+
+@functools.cache
+def shared_pair(name):
+    """The Pair of this name, which takes seconds to make."""
+    return Pair(name)
 
 
 @dataclass

@@ -196,7 +196,7 @@ def test_layouts_of_as_many_elements():
 @pytest.mark.parametrize("name", ["unet", "transformer", "resnet"])
 def test_real_models_rank_as_with_their_reference(name, tmp_path):
     resources.models()
-    pair = planted.Pair(name)
+    pair = planted.shared_pair(name)
     node = next(o.index for o in pair.comparison.subgraph.operators if o.name in planted.WEIGHTED and o.index > 3)
     contents = planted.spoil(pair.contents, node, "weight scale", 3.0, np.random.default_rng(0), -1.0, 1.0)
     (tmp_path / "q.tflite").write_bytes(contents)

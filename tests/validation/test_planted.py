@@ -12,7 +12,7 @@ def test_planted_faults_are_found():
     resources.models()
     rates, missed = planted.Rates(), []
     for name in planted.PAIRS:
-        missed += [rates.count(case, report) for case, report in planted.Pair(name).cases(CASES)]
+        missed += [rates.count(case, report) for case, report in planted.shared_pair(name).cases(CASES)]
     text = "\n".join([str(rates), *filter(None, missed)])
     assert rates.cases == CASES * len(planted.PAIRS), text
     assert rates.first >= 0.97 * rates.cases, text
@@ -25,7 +25,7 @@ def test_in_a_chain_of_convolutions_cumulative_errors_find_most_faults_too(name)
     """Among the first three, as the page on validation says of them."""
     resources.models()
     rates = planted.Rates()
-    missed = [rates.count(case, report) for case, report in planted.Pair(name).cases(CASES, local=False)]
+    missed = [rates.count(case, report) for case, report in planted.shared_pair(name).cases(CASES, local=False)]
     assert rates.cases == CASES and rates.third >= 0.95 * CASES and rates.cause == 0, missed
 
 
@@ -33,7 +33,7 @@ def test_in_a_chain_of_convolutions_cumulative_errors_find_most_faults_too(name)
 def test_without_a_fault_nothing_diverges(name):
     """No node of a well calibrated pair is suspected."""
     resources.models()
-    report = planted.analyse(planted.Pair(name).comparison)
+    report = planted.analyse(planted.shared_pair(name).comparison)
     assert report.first_divergence is None, report.lines()
 
 

@@ -31,7 +31,7 @@ PAIRS = "conv1d", "anomaly", "resnet", "keyword", "transformer-aeq", "person"
 def test_planted_faults_are_repaired(name, tmp_path):
     """At least 95 % of the lost SQNR is regained in all cases but one."""
     resources.models()
-    found = list(regained.regained(planted.Pair(name), CASES, tmp_path))
+    found = list(regained.regained(planted.shared_pair(name), CASES, tmp_path))
     missed = [(case.fault, case.node, lost, share) for case, lost, share in found if share < regained.REGAINED]
     assert len(missed) <= 1, missed
     assert all(share > 0.5 for _, _, _, share in missed), missed
@@ -47,7 +47,7 @@ def test_ranges_by_few_samples_are_calibrated_anew(tmp_path):
 def test_each_pair_has_faults_that_cost_something():
     """Otherwise the test above would be about nothing."""
     resources.models()
-    pairs = map(planted.Pair, PAIRS[:4])
+    pairs = map(planted.shared_pair, PAIRS[:4])
     assert sum(len(list(regained.Unseen(pair).costly(pair, CASES))) for pair in pairs) >= 8
 
 
@@ -57,7 +57,7 @@ def test_each_pair_has_faults_that_cost_something():
 def test_litert_computes_the_same_with_the_repaired_model(name, fault, tmp_path):
     resources.models()
     resources.peer()
-    pair, rng = planted.Pair(name), np.random.default_rng(0)
+    pair, rng = planted.shared_pair(name), np.random.default_rng(0)
     nodes = iter(pair.comparison.subgraph.operators)
     contents = None
     while contents is None:

@@ -111,7 +111,7 @@ def test_a_target_beyond_float_is_not_reached(files):
 @pytest.mark.parametrize("name", ["keyword", "resnet"])
 def test_the_spoiled_node_is_proposed(name, tmp_path):
     resources.models()
-    pair, checked = planted.Pair(name), 0
+    pair, checked = planted.shared_pair(name), 0
     arrays = [np.concatenate(one) for one in zip(*pair.samples, strict=True)]
     np.savez(tmp_path / "d.npz", **{str(i): array for i, array in enumerate(arrays)})
     reference = planted.MODELS / (planted.PAIRS[name][1] + ".tflite")
