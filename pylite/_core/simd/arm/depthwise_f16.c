@@ -1,22 +1,11 @@
 /* Float16 depthwise convolutions and sums, for CPUs with Armv8.2's arithmetic of half precision. */
-#include "neon.h"
-#include <arm_fp16.h>
-
-enum { LANES = 8, VECTORS = 2 };
-typedef float16_t element;
-#define VECTOR float16x8_t
-#define LOAD vld1q_f16
-#define STORE vst1q_f16
-#define SPLAT(v) vdupq_n_f16((float16_t)(v))
-#define FMA vfmaq_f16
-#define MIN vminq_f16
-#define MAX vmaxq_f16
-PL_INLINE element add_product(element sum, element x, element w) { return vfmah_f16(sum, x, w); }
-#include "depthwise_floats.h"
+enum { VECTORS = 2 };
+#include "depthwise_f16.h"
 
 static void depthwise_f16(const pl_dw_window *g, const uint16_t *w, const uint16_t *bias, float low, float high,
                           uint16_t *y) {
-  depthwise(g, (const element *)w, (const element *)bias, low, high, (element *)y);
+  if (g->c >= LANES && g->c < NR) pl_depthwise_f16_few(g, w, bias, low, high, y);
+  else depthwise(g, (const element *)w, (const element *)bias, low, high, (element *)y);
 }
 
 static void add_f16(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *p) {

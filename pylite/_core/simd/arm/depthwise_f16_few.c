@@ -1,0 +1,10 @@
+/* Float16 depthwise convolutions of few channels: blocks of one vector. */
+enum { VECTORS = 1 };
+#include "depthwise_f16.h"
+
+void pl_depthwise_f16_few(const pl_dw_window *g, const uint16_t *w, const uint16_t *bias, float low, float high,
+                          uint16_t *y) {
+  depthwise(g, (const element *)w, (const element *)bias, low, high, (element *)y);
+}
+
+PL_FILL(depthwise_f16_few, s) { (void)s; /* depthwise_f16.c calls it */ }
