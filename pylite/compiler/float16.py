@@ -10,7 +10,7 @@ from pylite.ir.values import Call, Packed, Temporary, View
 PRODUCT = "conv_float.ConvF32"
 TO_HALF, FROM_HALF = "float_to_half", "half_to_float"
 _DEPTHWISE = "depthwise.DepthwiseF32"
-_PACK = "conv_float.pack_f32"
+_PACK = "packing.pack_f32"
 _PANELS = 2             # the position of packed weights among the arguments
 _PLANE = 8              # numbers of a filter in 2 dimensions; others are computed in float32
 _CONVERSION = 16        # products that take as long as the conversion of a number, on a Cortex-A76
@@ -183,6 +183,6 @@ def _unary(name, x, y, node):
 def _convert_product(call):
     panels = call.args[_PANELS]
     named = dict(zip(call.names, call.args[-len(call.names):], strict=True)) | {"half": True}
-    packed = Packed("conv_float.pack_f16", panels.value, *panels.args)
+    packed = Packed("packing.pack_f16", panels.value, *panels.args)
     call.args = (*call.args[:_PANELS], packed, *call.args[_PANELS + 1:-len(call.names)], *named.values())
     call.names = tuple(named)

@@ -114,7 +114,7 @@ def _padded(n):
 
 def _packed(kind, w, matrices, layout):
     if kind == "float32":
-        return Packed("conv_float.pack_f32", w, matrices, layout)
+        return Packed("packing.pack_f32", w, matrices, layout)
     if kind == "int16":
         return Packed("conv16.pack_s16", w, layout)
     return Packed("packing.pack_weights", w, matrices, layout)

@@ -101,7 +101,7 @@ def _call(node, operands, out, axes, layout):
     """operands: x, w, bias or None; out: a View of y; axes: the (taps, stride, dilation, pad) of each."""
     x, w, b = operands
     products.contents(node, w, "filter")
-    return Call("conv_float.ConvF32", x.view(), out, Packed("conv_float.pack_f32", w, 1, layout),
+    return Call("conv_float.ConvF32", x.view(), out, Packed("packing.pack_f32", w, 1, layout),
                 products.contents(node, b, "bias"), filter=tuple(itertools.chain(*zip(*axes, strict=True))),
                 limits=products.float_range(node), strided=(1,))
 

@@ -37,7 +37,7 @@ def lower_window(node, operands, window):
 def _float(node, operands, window, images, out, bias):
     winograd = _winograd_pays(images, out, window)
     layout = (16, layouts.WinogradFloat()) if winograd else (window.groups, window.layout)
-    return Call("conv_float.ConvF32", images, out, Packed("conv_float.pack_f32", operands.w, *layout), bias,
+    return Call("conv_float.ConvF32", images, out, Packed("packing.pack_f32", operands.w, *layout), bias,
                 filter=window.filter, groups=window.groups, limits=products.float_range(node), winograd=winograd,
                 strided=(0, 1))
 

@@ -6,7 +6,7 @@ Tiles differ between ISA levels, so the expected outputs are computed in plain C
 import numpy as np
 
 from pylite._core import simd
-from pylite._core.kernels import conv_float, packing
+from pylite._core.kernels import packing
 from pylite.numerics import fixed_point
 from tests.checkasm.core import Call, In, InOut, Out, Pointers, Struct, check, run
 from tests.checkasm.slots import ISA_LEVELS, ALayout, Columns, Tile
@@ -259,7 +259,7 @@ def gemm_f32(draw):
         depth = draw.choice(depth, depth // 4 * 4 + 4)
     x, w = draw.whole((rows, depth)), draw.whole((columns, depth))
     bias, low, high = draw.choice(draw.whole(columns), None), draw.choice(-99, -np.inf), draw.choice(200, np.inf)
-    panels = using(draw.isa_level, conv_float.pack_f32, w.reshape(columns, 1, 1, depth), 1)
+    panels = using(draw.isa_level, packing.pack_f32, w.reshape(columns, 1, 1, depth), 1)
     first, last = draw.integer(0, 1), draw.integer(0, 1)
     to = np.full((rows, columns + draw.integer(0, 5)), 3, F)
     want = to.copy()

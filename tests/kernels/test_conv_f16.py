@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from pylite._core import simd
-from pylite._core.kernels import conv_float
+from pylite._core.kernels import conv_float, packing
 from pylite._core.product.layouts import WinogradFloat
 from tests.tools.operands import Guarded, draw_filter, output_size, strided, sums, threads
 
@@ -31,7 +31,7 @@ def test_conv_f16(isa_level, seed):
     results, rounded = [], (x, x.astype(np.float16))
     for level, pool, gap in [("base", None, 0), *zip([isa_level] * 3, threads(), (0, 1, 12), strict=True)]:
         simd.use(level)
-        panels = conv_float.pack_f16(w, 16, WinogradFloat()) if winograd else conv_float.pack_f16(w, groups)
+        panels = packing.pack_f16(w, 16, WinogradFloat()) if winograd else packing.pack_f16(w, groups)
         for image, dtype in itertools.product(rounded, (np.float32, np.float16)):
             y = Guarded(exact.shape, dtype, gap)
             kernel = conv_float.ConvF32(strided(image, gap), y.array, panels, bias, filter=filter, groups=groups,

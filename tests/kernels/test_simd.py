@@ -232,7 +232,7 @@ def test_conv_f32(isa_level, seed):
     w = rng.integers(-9, 10, (k * groups, *filter[:2], c)).astype(np.float32)
     bias = rng.integers(-9, 10, k * groups).astype(np.float32)
     want = np.clip(sums(x, w, filter, output_size(size, filter), groups) + bias, -50, 400)
-    panels = conv_float.pack_f32(w, groups)
+    panels = packing.pack_f32(w, groups)
     for pool, gap in zip(threads(), (0, 1, 12), strict=True):
         y = Guarded(want.shape, np.float32, gap)
         kernel = conv_float.ConvF32(strided(x, gap), y.array, panels, bias, filter=filter, groups=groups,

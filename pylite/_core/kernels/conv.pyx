@@ -4,7 +4,7 @@ import numpy as np
 from libc.stdint cimport int16_t, int32_t, uint8_t
 from libc.string cimport memset
 
-from pylite._core.product.bytes cimport algorithm_of, gather_rows, plan_rows, run_product, set_sizes, use_single_row
+from pylite._core.product.bytes cimport gather_rows, plan_rows, run_product, set_sizes, use_single_row
 from pylite._core.product.columns cimport BIAS, PARAMETERS, fit_columns, point_columns, set_columns
 from pylite._core.product.images cimport ImageProduct
 from pylite._core.product.product cimport COLUMNS, FLOAT64, PIECES, WINOGRAD, Product
@@ -143,7 +143,7 @@ cdef class ConvQ8(ImageProduct):
             plan_rows(p)
             if p.rows == PIECES and p.scales != NULL:       # sums of pieces are finished by MBQM32 or by FLOAT64
                 p.finish = FLOAT64
-        self.algorithm = algorithm_of(p)
+        self.algorithm = self.source()
         if self.pixels > 1:
             self.algorithm += f", {self.pixels} pixels at once"
         return 0

@@ -1,129 +1,21 @@
-"""float32 convolutions, in two and three dimensions, and matrix products; in two dimensions also in float16.
-
-This file is longer than others because Winograd's algorithm walks over images in its own way, in either precision.
-"""
+"""float32 convolutions, in two and three dimensions, and matrix products; in two dimensions also in float16."""
 import numpy as np
 
 from libc.stdint cimport uint8_t, uint16_t
-from libc.stdlib cimport calloc
 from libc.string cimport memcpy, memset
 
-from pylite._core.product.floats cimport algorithm_of, pack_panels, plan_rows, run_product, set_sizes
+from pylite._core.product.floats cimport pack_panels, plan_rows, run_product, set_sizes
 from pylite._core.product.images cimport ImageProduct
 from pylite._core.product.product cimport WINOGRAD, Product
-from pylite._core.product.tasks cimport (
-    PIECE,
-    Output,
-    Task,
-    get_task,
-    parallel_pool,
-    pl_give_back,
-    plan_tasks,
-    round_up,
-)
+from pylite._core.product.tasks cimport Output, Task, get_task, parallel_pool, plan_tasks, round_up
 from pylite._core.product.window cimport Window, taps_of
 from pylite._core.run.kernel cimport FLUSH, Strided, kernel_fn
-from pylite._core.simd cimport (
-    defer_packing,
-    memory_of,
-    parallel_for,
-    pl_a_layout,
-    pl_packed_layout,
-    pl_packing_task,
-    pl_pool,
-    pl_range_fn,
-    pl_tile,
-    slots,
-)
-
-from pylite._core.kernels.packing import arranged
-from pylite._core.run.memory import give_back, pooled
+from pylite._core.simd cimport memory_of, parallel_for, pl_a_layout, pl_packed_layout, pl_pool, pl_range_fn, pl_tile
 
 cdef enum:
-    ZEROS = 8192            # bytes of zeros that kernels share as padding
     CONVERTED = 512         # tiles times channels of float32 that Winograd's algorithm converts to float16 at once
     PATCH = 6144            # float16 for their pixels, of at most 256 channels; and for 32 tiles times 16 results
     WINOGRAD_SCRATCH = 24 * 1024    # floats for a task of Winograd: its operands, products and one patch of pixels
-
-
-cdef uint8_t zeros[ZEROS]
-
-
-cdef struct Packing:
-    pl_packing_task task
-    const pl_tile *tile
-    const uint8_t *w            # (groups * columns, depth)
-    uint8_t *panels
-    ptrdiff_t groups, columns, depth
-    ptrdiff_t group_size        # bytes from the panels of one group to those of the next
-
-
-cdef ptrdiff_t columns_of_piece(const pl_tile *t, ptrdiff_t depth) noexcept nogil:
-    """Columns of whole panels whose weights have about PIECE bytes."""
-    return round_up(PIECE // (t.bytes * depth) + 1, t.nr)
-
-
-cdef void run_packing(pl_packing_task *task) noexcept nogil:
-    cdef Packing *p = <Packing *>task
-    cdef ptrdiff_t g, j, columns, row = p.depth * p.tile.bytes, step = columns_of_piece(p.tile, p.depth)
-    cdef const uint8_t *w
-    for g in range(p.groups):
-        j = 0
-        while j < p.columns:
-            columns, w = min(step, p.columns - j), p.w + (g * p.columns + j) * row
-            pack_panels(p.tile, w, columns, p.depth, p.panels + g * p.group_size + j * row)
-            pl_give_back(w, columns * row)
-            j += step
-    pl_give_back(p.w, p.groups * p.columns * row)
-
-
-def pack_f32(w, Py_ssize_t groups=1, layout=None):
-    """Panels of float32 weights w (columns of all groups, ...); deferred until finish_packing().
-
-    layout: see packing.arranged; if it is by_columns, weights are arranged and packed piece by piece.
-    """
-    return packed_panels(w, groups, layout, np.float32, &slots.f32)
-
-
-def pack_f16(w, Py_ssize_t groups=1, layout=None):
-    """The same in float16, for products in float16; weights beyond its range become infinite."""
-    return packed_panels(w, groups, layout, np.float16, &slots.f16)
-
-
-cdef packed_panels(w, Py_ssize_t groups, layout, dtype, const pl_tile *t):
-    cdef bint in_pieces = layout is not None and layout.by_columns and w.size
-    cdef ptrdiff_t rows = max(<ptrdiff_t>1, w.shape[0]), step = rows, columns, depth, group_size, j
-    if in_pieces:
-        step = columns_of_piece(t, w.size // rows)
-    packed = None
-    for j in range(0, rows, step):
-        piece = arranged(w[j:j + step] if in_pieces else w, layout)
-        columns, depth = piece.shape[0] // groups, piece.size // piece.shape[0] if piece.size else 0
-        group_size = round_up(rows if in_pieces else columns, t.nv) * depth
-        if packed is None:
-            packed = pooled(groups * group_size * t.bytes)
-        pack_piece(piece, groups, columns, depth, group_size, packed, j * depth, dtype, t)
-        if in_pieces:
-            give_back(w[j:j + step])
-    return packed.view(dtype)
-
-
-cdef int pack_piece(w, ptrdiff_t groups, ptrdiff_t columns, ptrdiff_t depth, ptrdiff_t group_size, packed,
-                    ptrdiff_t begin, dtype, const pl_tile *t) except -1:
-    """Pack w (groups * columns, ...) as `dtype` into `packed` (n,) uint8, from element `begin` of each group on."""
-    with np.errstate(over="ignore"):
-        flat = np.ascontiguousarray(w, dtype).reshape(-1).view(np.uint8)
-    cdef const uint8_t[::1] source = flat
-    cdef uint8_t[::1] panels = packed
-    if not source.shape[0]:
-        return 0
-    cdef Packing *p = <Packing *>calloc(1, sizeof(Packing))
-    if p == NULL:
-        raise MemoryError("no memory to pack weights")
-    p.task.run, p.tile, p.w, p.panels = run_packing, t, &source[0], &panels[begin * t.bytes]
-    p.groups, p.columns, p.depth, p.group_size = groups, columns, depth, group_size * t.bytes
-    defer_packing(&p.task, flat.nbytes, (flat, packed), flat.nbytes if flat.flags.writeable else 0)
-    return 0
 
 
 cdef class ConvF32(ImageProduct):
@@ -148,13 +40,11 @@ cdef class ConvF32(ImageProduct):
         cdef int axes = len(filter) // 4        # of the filter
         if not self.start(x, y, groups, operands, arrays, item, item, axes + 2):
             return
-        cdef ptrdiff_t padding = <ptrdiff_t>filter[axes - 1] * operands[0].shape[axes + 1] // groups * 4
-        zero = bytes(padding) if padding > ZEROS else None
+        zero = bytes(<ptrdiff_t>filter[axes - 1] * operands[0].shape[axes + 1] // groups * 4)
         if half:
             bias, limits = rounded(bias), rounded(limits)
-        self.owners, p.window.zero = (panels, bias, weights, scratch, zero), zeros
-        if zero is not None:
-            p.window.zero = <const uint8_t *>memory_of(zero, padding)
+        self.owners = panels, bias, weights, scratch, zero
+        p.window.zero = <const uint8_t *>memory_of(zero, len(zero))
         p.low, p.high = limits
         p.bias = &bias[0] if bias is not None else NULL
         self.one_shape = panels is None
@@ -183,7 +73,7 @@ cdef class ConvF32(ImageProduct):
             self.algorithm = "Winograd's 16 products for each 2 x 2 pixels" + in_float16
             return 0
         plan_rows(p)
-        self.algorithm = algorithm_of(p) + in_float16
+        self.algorithm = self.source() + in_float16
         return 0
 
     cdef void plan_tiles(self, ptrdiff_t images) noexcept:

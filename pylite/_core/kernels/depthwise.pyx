@@ -7,16 +7,16 @@ import numpy as np
 from libc.math cimport INFINITY
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, blank, kernel_fn, nothing, set_strided
+from pylite._core.run.kernel cimport CACHE_LINE, FLUSH, Kernel, Strided, blank, kernel_fn, nothing, set_strided
 from pylite._core.kernels.rounding cimport pl_quantization
 from pylite._core.product.channel_repeat cimport (
+    COLUMN_BYTES,
     REPEAT_BUFFER,
     REPEAT_BYTES,
+    RUN_BYTES,
     ChannelRepeat,
     input_lines,
     line_in_order,
-    lines_of_column,
-    lines_of_run,
     lines_of_task,
     plan_repeat,
     repeat_channels,
@@ -82,11 +82,9 @@ cdef struct Depthwise:
     bint borders            # may these have windows that are partly outside the image?
     ptrdiff_t grain         # least number of output lines that a thread takes, or 0, see lines_of_task()
     double cost             # of a product, in those of float32 matrices
-    int most                # see set_windows()
+    int most                # see arrange()
     int stride, dilation, pad               # vertical
     multiply_fn multiply
-    # complete, if not NULL, scales whole lines after multiply.
-    void (*complete)(const Depthwise *s, ptrdiff_t image, RepeatedScales *scales, int lines, float *y) noexcept nogil
     int w_zero, flip        # for bytes
     pl_columns columns
     Rounding rounding       # for int16
@@ -108,7 +106,7 @@ cdef class DepthwiseKernel(Kernel):
     cdef bint start(self, x, y, w, zero, filter, multiply_fn multiply, int most) except -1:
         """Set what all types have; False if there is nothing to compute.
 
-        zero: the bytes of a pixel outside the image; most: see set_windows().
+        zero: the bytes of a pixel outside the image; most: see arrange().
         """
         cdef Strided source, target
         set_strided(&source, x, 4)
@@ -121,10 +119,44 @@ cdef class DepthwiseKernel(Kernel):
         return self.arrange(&source, &target, filter, most)
 
     cdef bint arrange(self, const Strided *x, const Strided *y, filter, int most) except -1:
-        if not set_windows(&self.state, x, y, filter, most):
+        """Set all that depends on shapes; False if the arrays are empty.
+
+        most: how many output lines micro-kernels take at once, with windows partly outside the image; 0: any number,
+        but only with windows inside it.
+        """
+        cdef Depthwise *s = &self.state
+        cdef ptrdiff_t item = x.item
+        if y.nbytes == 0 or x.nbytes == 0:
             return False
-        self.lines, self.fn = y.shape[0] * y.shape[1], <kernel_fn>depthwise
-        self.algorithm = "channels repeated, patch by patch" if self.state.repeat.multiplier > 1 else None
+        self.lines, self.fn, s.slots = y.shape[0] * y.shape[1], <kernel_fn>depthwise, slots
+        s.x, s.y = <const uint8_t *>x.at, <uint8_t *>y.at
+        s.h, s.oh, s.line, s.image = x.shape[1], y.shape[1], x.strides[1], x.strides[0]
+        s.y_line, s.y_item = y.strides[1], y.item
+        (s.window.fh, s.window.fw, s.stride, s.window.stride, s.dilation, s.window.dilation,
+         s.pad, s.window.pad) = filter
+        if s.window.fh * s.window.fw > PL_MAX_TAPS:
+            raise ValueError(f"a depthwise filter of {s.window.fh} x {s.window.fw} taps is too large")
+        s.window.width, s.window.pixels, s.window.c = x.shape[2], y.shape[2], y.shape[3]
+        s.window.y_line, s.size = s.y_line // item, x.shape[1] * x.shape[2] * x.shape[3]
+        plan_repeat(&s.repeat, &s.window, x.shape[3], item, s.stride, s.dilation)
+        self.algorithm = "channels repeated, patch by patch" if s.repeat.multiplier > 1 else None
+        if item == 1:
+            s.grain = s.repeat.lines
+        # The input of so many lines stays in the second-level cache.
+        s.run = s.repeat.lines if s.repeat.multiplier > 1 else max(<ptrdiff_t>1, RUN_BYTES // (s.line * s.stride))
+        s.every, s.most, s.borders = 1, most, most > 0
+        if not most:
+            return True
+        if ((s.dilation > 1 and (s.stride > 1 or s.floats != NULL)) or s.stride != s.window.stride
+                or most * s.stride + s.window.fh > PL_MAX_TAPS):
+            most = 1
+        elif s.repeat.multiplier == 1:      # output lines that are `dilation` apart share input lines
+            s.every = s.dilation
+            s.window.y_line *= s.every
+            # Micro-kernels compute one block of channels after the other.  Neighbouring blocks share cache lines, and
+            # those of so many lines stay in the first-level cache.
+            s.run = max(s.run, COLUMN_BYTES // (CACHE_LINE * s.window.width * s.stride))
+        s.run = min(s.run, <ptrdiff_t>most)
         return True
 
     cdef int set_float_finish(self, bias, limits) except -1:
@@ -152,40 +184,6 @@ cdef class DepthwiseKernel(Kernel):
         if s.floats != NULL:
             copy.state.floats, copy.state.row_scales = <const float *>arrays[2].at, <float *>arrays[3].at
         return copy
-
-
-cdef bint set_windows(Depthwise *s, const Strided *x, const Strided *y, filter, int most) except -1:
-    """Fill s for arrays x and y; False if they are empty.
-
-    most: how many output lines micro-kernels take at once, with windows partly outside the image; 0: any number, but
-    only with windows inside it.
-    """
-    cdef ptrdiff_t item = x.item
-    if y.nbytes == 0 or x.nbytes == 0:
-        return False
-    s.slots = slots
-    s.x, s.y = <const uint8_t *>x.at, <uint8_t *>y.at
-    s.h, s.oh, s.line, s.image = x.shape[1], y.shape[1], x.strides[1], x.strides[0]
-    s.y_line, s.y_item = y.strides[1], y.item
-    (s.window.fh, s.window.fw, s.stride, s.window.stride, s.dilation, s.window.dilation, s.pad, s.window.pad) = filter
-    if s.window.fh * s.window.fw > PL_MAX_TAPS:
-        raise ValueError(f"a depthwise filter of {s.window.fh} x {s.window.fw} taps is too large")
-    s.window.width, s.window.pixels, s.window.c = x.shape[2], y.shape[2], y.shape[3]
-    s.window.y_line, s.size = s.y_line // item, x.shape[1] * x.shape[2] * x.shape[3]
-    plan_repeat(&s.repeat, &s.window, x.shape[3], item, s.stride, s.dilation)
-    if item == 1:
-        s.grain = s.repeat.lines
-    s.run, s.every, s.most, s.borders = lines_of_run(&s.repeat, s.line), 1, most, most > 0
-    if not most:
-        return True
-    if ((s.dilation > 1 and (s.stride > 1 or s.complete != NULL)) or s.stride != s.window.stride
-            or most * s.stride + s.window.fh > PL_MAX_TAPS):
-        most = 1
-    elif s.repeat.multiplier == 1:      # output lines that are `dilation` apart share input lines
-        s.every = s.dilation
-        s.window.y_line *= s.every
-    s.run = min(max(s.run, lines_of_column(&s.repeat, s.window.width)), <ptrdiff_t>most)
-    return True
 
 
 cdef int depthwise(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
@@ -222,8 +220,8 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
             patch = repeat_channels(s.slots, &s.repeat, &g, pixel, rows, buffer, repeated)
             s.multiply(s, &patch, y + pixel * g.c * s.y_item)
             pixel += patch.pixels
-        if s.complete != NULL:
-            s.complete(s, image, &scales, g.lines, <float *>y)
+        if s.floats != NULL:
+            scale_sums(s, image, &scales, g.lines, <float *>y)
         begin += g.lines
 
 
@@ -320,12 +318,11 @@ cdef class DepthwiseHybrid(DepthwiseKernel):
 
     def __init__(self, x, y, w, bias, *, q, row_scales, scales, filter, limits):
         cdef Depthwise *s = &self.state
-        s.complete = scale_sums
+        s.floats = <const float *>memory_of(x, x.nbytes)
         if self.start(q, y, w, bytes(4 * y.shape[3]), filter, multiply_whole, slots.dw_f32_lines):
             self.memory = x, y, q, row_scales
             self.owners.append(scales)
             self.set_float_finish(bias, limits)
-            s.floats = <const float *>memory_of(x, x.nbytes)
             s.row_scales = <float *>memory_of(row_scales, row_scales.nbytes)
             s.column_scales = <const float *>memory_of(scales, scales.nbytes)
 

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memset
 
 from pylite._core.kernels.rounding cimport pl_quantization
-from pylite._core.product.bytes cimport algorithm_of, load_row_scales, plan_rows, run_product, set_sizes
+from pylite._core.product.bytes cimport load_row_scales, plan_rows, run_product, set_sizes
 from pylite._core.product.images cimport ImageProduct
 from pylite._core.product.product cimport HYBRID, Product
 from pylite._core.product.quantized cimport FloatRows, quantize, set_rows
@@ -48,9 +48,6 @@ cdef class ConvHybrid(ImageProduct):
     differences into whole steps.
     """
     ARRAYS = ("q", 1, 0, "row_scales", "row_zeros", "padding", "pixels")
-    cdef const float *float_weights     # for the phase of a transposed convolution, else NULL
-    cdef uint8_t *padding       # zero points that are read as padding, for each image,
-    cdef ptrdiff_t padding_bytes    # and their number
     cdef ptrdiff_t parts        # number of slices of a single, large image, else 0,
     cdef float low[PARTS]       # and the range of values of each
     cdef float high[PARTS]
@@ -71,11 +68,10 @@ cdef class ConvHybrid(ImageProduct):
         h.column_first = column_first
         h.low, h.high = limits
         self.one_shape = not isinstance(packed, tuple)
-        if self.one_shape:
-            self.float_weights = <const float *>memory_of(packed, packed.nbytes)
-        else:
-            panels, sums = packed
-            h.sums, self.product.panels = &sums[0], <const uint8_t *>memory_of(panels, panels.nbytes)
+        if not self.one_shape:
+            packed, sums = packed
+            h.sums = &sums[0]
+        self.product.panels = <const uint8_t *>memory_of(packed, packed.nbytes)
         self.plan(arrays, filter)
 
     cdef bint suits(self, const Strided **arrays):
@@ -90,8 +86,7 @@ cdef class ConvHybrid(ImageProduct):
         cdef FloatRows *rows = &p.images
         cdef const Strided *x = arrays[X]
         self.set_images(arrays[Q] if arrays[PIXELS] == NULL else arrays[PIXELS], arrays[Y], filter)
-        self.padding, self.padding_bytes = <uint8_t *>arrays[PADDING].at, arrays[PADDING].shape[1]
-        p.window.zero, p.window.zero_step = self.padding, self.padding_bytes
+        p.window.zero, p.window.zero_step = <const uint8_t *>arrays[PADDING].at, arrays[PADDING].shape[1]
         set_sizes(p, arrays[Y].shape[3], p.groups, p.window.fh * p.window.fw * p.window.length)
         p.flip, p.finish = p.tile.offset, HYBRID        # q has the form of A panels
         p.whole_rows = p.output.span * p.output.lines
@@ -104,7 +99,7 @@ cdef class ConvHybrid(ImageProduct):
             self.algorithm = "products scaled one by one"
         else:
             plan_rows(p)
-            self.algorithm = algorithm_of(p)
+            self.algorithm = self.source()
         return 0
 
 
@@ -120,7 +115,8 @@ cdef int conv_hybrid(ConvHybrid self, pl_pool *pool) noexcept nogil:
         else:
             quantize(&p.images, pool)
         for i in range(0 if p.window.direct else p.images.count):
-            memset(self.padding + i * self.padding_bytes, p.images.zeros[i] ^ p.images.flip, self.padding_bytes)
+            memset(<void *>(p.window.zero + i * p.window.zero_step), p.images.zeros[i] ^ p.images.flip,
+                   p.window.zero_step)
     if self.one_shape:
         parallel_for(pool, plan_tasks(&p.tasks, &p.output, &p.tile, p.columns, 1, pool), 1,
                      <pl_range_fn>scaled_tasks, <void *>self)
@@ -188,7 +184,7 @@ cdef void scaled_tasks(ConvHybrid self, ptrdiff_t begin, ptrdiff_t end, int thre
                 piece = min(<ptrdiff_t>PL_DEPTH, p.depth - k)
                 copy_row(&p.window, task.position + r, 0, k, k + piece, row)
                 p.slots.scaled_sums(<int>(task.end - j), <int>piece, row, zeros[r],
-                                    self.float_weights + k * w_step + j, w_step, h.scale + j, scales[r], k == 0,
+                                    <const float *>p.panels + k * w_step + j, w_step, h.scale + j, scales[r], k == 0,
                                     k + piece == p.depth,
                                     h.bias + j, h.low, h.high, <float *>(task.y + r * p.output.sw) + j)
                 k += piece

@@ -1,4 +1,4 @@
-"""Packing of 8-bit weights into panels, and of the parameters of their columns."""
+"""Packing of weights into panels, and of the parameters of 8-bit columns."""
 import numpy as np
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
@@ -7,6 +7,7 @@ from libc.string cimport memset
 
 from pylite._core.kernels.rounding cimport pl_quantize_multiplier
 from pylite._core.product.columns cimport PARAMETERS, Scaling, finish_scaling, scale_column, set_scaling
+from pylite._core.product.floats cimport pack_panels
 from pylite._core.product.lines cimport padded_lines
 from pylite._core.product.tasks cimport PIECE, round_up, pl_give_back
 from pylite._core.simd cimport (
@@ -15,12 +16,11 @@ from pylite._core.simd cimport (
     defer_packing,
     memory_of,
     pl_packing_task,
-    pl_slots,
     pl_tile,
     slots,
 )
 
-from pylite._core.run.memory import pooled
+from pylite._core.run.memory import give_back, pooled
 
 cdef object UINT8 = np.dtype(np.uint8)
 
@@ -45,13 +45,18 @@ def multipliers(scales):
     return both[0], both[1]
 
 
-cdef struct Packing:            # a deferred task; scaling.parameters: NULL to make panels and sums only
+cdef struct Packing:            # a deferred task
     pl_packing_task task
+    const pl_tile *tile
     const uint8_t *w            # (groups * columns, depth)
     uint8_t *panels
+    ptrdiff_t groups, columns, depth
+    ptrdiff_t row, padded_row   # bytes of a column's weights, and of these in a panel
+    ptrdiff_t group_bytes       # from the panels of one group to those of the next
+    # of bytes:
     int32_t *sums
-    Scaling scaling             # of groups * padded_columns columns
-    ptrdiff_t groups, columns, depth, padded_columns
+    Scaling scaling             # of groups * padded_columns columns; parameters: NULL to make panels and sums only
+    ptrdiff_t padded_columns
     ptrdiff_t products          # number of products in a sum
     int64_t zero                # of the rows, the tile's offset included
     int flip, w_zero
@@ -60,25 +65,32 @@ cdef struct Packing:            # a deferred task; scaling.parameters: NULL to m
 
 cdef void run_packing(pl_packing_task *task) noexcept nogil:
     cdef Packing *p = <Packing *>task
-    cdef const pl_slots *table = task.slots
-    cdef ptrdiff_t group_bytes = p.padded_columns * round_up(p.depth, table.q8.ka), g, j, columns
-    cdef ptrdiff_t step = round_up(PIECE // max(p.depth, 1) + 1, table.q8.nr)
+    cdef ptrdiff_t g, j, columns, step = columns_of_piece(p.tile, p.row)
     cdef const uint8_t *w
+    cdef uint8_t *to
     if p.sums != NULL:
         memset(p.sums, 0, p.groups * p.columns * sizeof(int32_t))
     if p.winograd:
-        table.winograd_pack(p.columns, p.depth // 9, p.w, p.flip, p.w_zero, <int16_t *>p.panels, p.sums)
+        task.slots.winograd_pack(p.columns, p.depth // 9, p.w, p.flip, p.w_zero, <int16_t *>p.panels, p.sums)
     for g in range(p.groups if p.depth and not p.winograd else 0):
         j = 0
         while j < p.columns:
-            columns, w = min(step, p.columns - j), p.w + (g * p.columns + j) * p.depth
-            table.pack_b_q8(&table.q8, columns, p.depth, w, p.flip,
-                            p.panels + g * group_bytes + j * round_up(p.depth, table.q8.ka), p.sums + g * p.columns + j)
-            pl_give_back(w, columns * p.depth)
+            columns, w = min(step, p.columns - j), p.w + (g * p.columns + j) * p.row
+            to = p.panels + g * p.group_bytes + j * p.padded_row
+            if p.sums != NULL:
+                task.slots.pack_b_q8(p.tile, columns, p.depth, w, p.flip, to, p.sums + g * p.columns + j)
+            else:
+                pack_panels(p.tile, w, columns, p.depth, to)
+            pl_give_back(w, columns * p.row)
             j += step
     if p.scaling.parameters != NULL:
         set_parameters(p)
-    pl_give_back(p.w, p.groups * p.columns * p.depth)
+    pl_give_back(p.w, p.groups * p.columns * p.row)
+
+
+cdef ptrdiff_t columns_of_piece(const pl_tile *t, ptrdiff_t row) noexcept nogil:
+    """Columns of whole panels whose weights have about PIECE bytes; row: bytes of a column's."""
+    return round_up(PIECE // max(row, <ptrdiff_t>1) + 1, t.nr)
 
 
 cdef void set_parameters(Packing *p) noexcept nogil:
@@ -89,7 +101,7 @@ cdef void set_parameters(Packing *p) noexcept nogil:
         scale_column(&p.scaling, column, i, p.products * p.w_zero * p.zero - p.zero * p.sums[i],
                      not (p.sums[i] or p.w_zero or any_weight(p.w + i * p.depth, p.depth, p.flip)))
     finish_scaling(&p.scaling, p.task.slots, p.products, p.panels if not p.winograd else NULL,
-                   p.scaling.size * round_up(p.depth, p.task.slots.q8.ka))
+                   p.scaling.size * p.padded_row)
 
 
 cdef bint any_weight(const uint8_t *w, ptrdiff_t n, int zero) noexcept nogil:
@@ -105,23 +117,30 @@ cdef Py_ssize_t copied_bytes(weights) except -1:
     return weights.nbytes if weights.flags.writeable else 0
 
 
+cdef Packing *new_packing(const pl_tile *t, ptrdiff_t groups, ptrdiff_t columns, ptrdiff_t depth,
+                          ptrdiff_t item) except NULL:
+    """A task that packs weights of `item` bytes; the caller sets their memory."""
+    cdef Packing *p = <Packing *>calloc(1, sizeof(Packing))
+    if p == NULL:
+        raise MemoryError("no memory to pack weights")
+    p.task.run, p.tile, p.groups, p.columns, p.depth = run_packing, t, groups, columns, depth
+    p.row, p.padded_row, p.padded_columns = depth * item, round_up(depth, t.ka) * item, round_up(columns, t.nv)
+    p.group_bytes = p.padded_columns * p.padded_row
+    return p
+
+
 cdef Packing *packing(w, Py_ssize_t groups, list owners, bint winograd=False) except NULL:
     """A task that packs w (groups * columns, ...); appends the arrays that it uses to `owners`: w, panels and sums."""
     cdef ptrdiff_t columns = w.shape[0] // groups, depth = w.size // w.shape[0] if w.size else 0
-    cdef ptrdiff_t padded_columns = round_up(columns, slots.q8.nv)
     cdef ptrdiff_t nbytes = (round_up(columns, PL_WINOGRAD_WIDE) * 8 * depth if winograd else
-                             groups * padded_columns * round_up(depth, slots.q8.ka))
+                             groups * round_up(columns, slots.q8.nv) * round_up(depth, slots.q8.ka))
     flat, panels, sums = np.ascontiguousarray(w), pooled(nbytes), np.empty(groups * columns, np.int32)
     owners += flat, panels, sums
     cdef void *source = memory_of(flat, groups * columns * depth)
     cdef void *to = memory_of(panels, nbytes)
     cdef void *totals = memory_of(sums, groups * columns * 4)
-    cdef Packing *p = <Packing *>calloc(1, sizeof(Packing))
-    if p == NULL:
-        raise MemoryError("no memory to pack weights")
-    p.task.run = run_packing
-    p.groups, p.columns, p.depth, p.padded_columns, p.winograd = groups, columns, depth, padded_columns, winograd
-    p.flip = 0x80 if w.dtype == UINT8 else 0
+    cdef Packing *p = new_packing(&slots.q8, groups, columns, depth, 1)
+    p.winograd, p.flip = winograd, 0x80 if w.dtype == UINT8 else 0
     if columns:
         p.sums = <int32_t *>totals
     if depth:
@@ -229,3 +248,44 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
     defer_packing(&p.task, w.size, owners, copied_bytes(owners[4]))
     parameters = rows.view(np.int32).reshape(PARAMETERS, -1)
     return (owners[5], parameters) if pixels == 1 else (owners[5], parameters, pixels)
+
+
+def pack_f32(w, Py_ssize_t groups=1, layout=None):
+    """Panels of float32 weights w (columns of all groups, ...); deferred until finish_packing().
+
+    layout: see arranged(); if it is by_columns, weights are arranged and packed piece by piece.
+    """
+    return packed_panels(w, groups, layout, np.float32, &slots.f32)
+
+
+def pack_f16(w, Py_ssize_t groups=1, layout=None):
+    """The same in float16, for products in float16; weights beyond its range become infinite."""
+    return packed_panels(w, groups, layout, np.float16, &slots.f16)
+
+
+cdef packed_panels(w, Py_ssize_t groups, layout, dtype, const pl_tile *t):
+    cdef bint in_pieces = layout is not None and layout.by_columns and w.size
+    cdef ptrdiff_t rows = max(<ptrdiff_t>1, w.shape[0]), step = rows, columns, depth, group_size, j
+    cdef const uint8_t *source
+    cdef uint8_t *panels
+    cdef Packing *p
+    if in_pieces:
+        step = columns_of_piece(t, w.size // rows * t.bytes)
+    packed = None
+    for j in range(0, rows, step):
+        piece = arranged(w[j:j + step] if in_pieces else w, layout)
+        columns, depth = piece.shape[0] // groups, piece.size // piece.shape[0] if piece.size else 0
+        group_size = round_up(rows if in_pieces else columns, t.nv) * depth * t.bytes
+        if packed is None:
+            packed = pooled(groups * group_size)
+        with np.errstate(over="ignore"):
+            flat = np.ascontiguousarray(piece, dtype)
+        if piece.size:
+            source = <const uint8_t *>memory_of(flat, flat.nbytes)
+            panels = <uint8_t *>memory_of(packed, packed.nbytes) + j * depth * t.bytes
+            p = new_packing(t, groups, columns, depth, t.bytes)
+            p.w, p.panels, p.group_bytes = source, panels, group_size
+            defer_packing(&p.task, flat.nbytes, (flat, packed), copied_bytes(flat))
+        if in_pieces:
+            give_back(w[j:j + step])
+    return packed.view(dtype)

@@ -19,7 +19,7 @@ from pylite._core.product.quantized cimport FloatRows
 from pylite._core.run.kernel cimport FLUSH, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
-from pylite._core.kernels import conv_float, packing
+from pylite._core.kernels import packing
 
 cdef enum:
     WORK = 1 << 16          # least number of products for a thread
@@ -35,7 +35,7 @@ def pack(w, scales=None):
     Unsigned bytes are read as signed ones, as in the reference kernels.
     """
     if scales is None:
-        return conv_float.pack_f32(w), None, None
+        return packing.pack_f32(w), None, None
     panels, sums = packing.pack_weights(w.view(np.int8))
     return panels, sums, scales
 
@@ -45,6 +45,18 @@ cdef struct Gate:
     const float *peephole
     const float *bias
     const float *norm
+
+
+cdef struct Layer:          # what does not depend on shapes
+    Gate gates[GATES]
+    Matrix projection
+    const float *projection_bias
+    int count, first            # number of gates, 1 for an RNN (the cell gate); first one in use, 1 without input gate
+    bint backward, hybrid
+    Activation activation
+    float cell_clip, projection_clip
+    ptrdiff_t nr, panels        # columns of a panel; panels of a gate
+    FloatRows operands[4]       # x, aux, h and the input of the projection
 
 
 cdef class Recurrent(SequenceKernel):
@@ -60,15 +72,7 @@ cdef class Recurrent(SequenceKernel):
     norm (layer normalization): float32 (cells,).
     """
     ARRAYS = (0, 1, 2, 3, 4, "scratch", "q", "row_scales", "row_zeros")
-    cdef Gate gates[GATES]
-    cdef Matrix projection
-    cdef const float *projection_bias
-    cdef int count, first       # number of gates, 1 for an RNN (the cell gate); first gate in use, 1 without input gate
-    cdef bint backward, hybrid
-    cdef Activation activation
-    cdef float cell_clip, projection_clip
-    cdef ptrdiff_t nr, panels   # columns of a panel; panels of a gate
-    cdef FloatRows operands[4]  # x, aux, h and the input of the projection
+    cdef Layer layer
     cdef float *h
     cdef float *c
     cdef float *scratch         # (gates, steps ahead, rows, cells)
@@ -84,44 +88,37 @@ cdef class Recurrent(SequenceKernel):
         cdef ptrdiff_t at = 0
         if not self.start((x, aux, y, h, c, scratch, q, row_scales, row_zeros), sizes, 4):
             return
-        self.backward, self.cell_clip, self.projection_clip = backward, cell_clip, projection_clip
-        set_activation(&self.activation, activation)
-        self.count = GATES if c is not None else 1
-        for i, name in enumerate(GATE_NAMES if self.count > 1 else ("cell",)):
-            g = &self.gates[i]
+        self.layer.backward, self.layer.cell_clip, self.layer.projection_clip = backward, cell_clip, projection_clip
+        set_activation(&self.layer.activation, activation)
+        self.layer.count = GATES if c is not None else 1
+        for i, name in enumerate(GATE_NAMES if self.layer.count > 1 else ("cell",)):
+            g = &self.layer.gates[i]
             w, a, r, peephole, bias, norm = [gates.get(f"{name}_{operand}") for operand in GATE_OPERANDS]
-            if i == 0 and w is None and self.count > 1:
-                self.first = 1
-            self.owners += set_matrix(&g.input, w, self.cells, self.depth)
-            self.owners += set_matrix(&g.aux, a, self.cells, self.aux_depth)
-            self.owners += set_matrix(&g.recurrent, r, self.cells, self.outputs)
+            if i == 0 and w is None and self.layer.count > 1:
+                self.layer.first = 1
+            set_matrix(&g.input, self.owners, w, self.cells, self.depth)
+            set_matrix(&g.aux, self.owners, a, self.cells, self.aux_depth)
+            set_matrix(&g.recurrent, self.owners, r, self.cells, self.outputs)
             g.peephole, g.bias = <const float *>kept(self.owners, peephole), <const float *>kept(self.owners, bias)
             g.norm = <const float *>kept(self.owners, norm)
-        self.owners += set_matrix(&self.projection, projection, self.outputs, self.cells)
-        self.projection_bias = <const float *>kept(self.owners, projection_bias)
-        g = &self.gates[self.count - 1]
-        self.hybrid = g.input.sums != NULL or g.recurrent.sums != NULL
-        self.nr = slots.q8.nr if self.hybrid else slots.f32.nr
-        self.panels = (self.cells + self.nr - 1) // self.nr
-        depths = self.depth, self.aux_depth, self.outputs, self.cells if self.projection.panels != NULL else 0
+        set_matrix(&self.layer.projection, self.owners, projection, self.outputs, self.cells)
+        self.layer.projection_bias = <const float *>kept(self.owners, projection_bias)
+        g = &self.layer.gates[self.layer.count - 1]
+        self.layer.hybrid = g.input.sums != NULL or g.recurrent.sums != NULL
+        self.layer.nr = slots.q8.nr if self.layer.hybrid else slots.f32.nr
+        self.layer.panels = (self.cells + self.layer.nr - 1) // self.layer.nr
+        depths = self.depth, self.aux_depth, self.outputs, self.cells if self.layer.projection.panels != NULL else 0
         for i in range(4):
-            self.operands[i].depth, self.operands[i].asymmetric = depths[i], asymmetric
-            at += self.rows * self.operands[i].depth if self.hybrid else 0
-        check_scratch(scratch, self.count * self.rows * self.cells)
+            self.layer.operands[i].depth, self.layer.operands[i].asymmetric = depths[i], asymmetric
+            at += self.rows * self.layer.operands[i].depth if self.layer.hybrid else 0
+        check_scratch(scratch, self.layer.count * self.rows * self.cells)
         check_scratch(q, at)
-        check_scratch(row_scales, 4 * self.rows if self.hybrid else 0)
-        check_scratch(row_zeros, 4 * self.rows if self.hybrid else 0)
+        check_scratch(row_scales, 4 * self.rows if self.layer.hybrid else 0)
+        check_scratch(row_zeros, 4 * self.rows if self.layer.hybrid else 0)
         self.fn, self.subnormals = <kernel_fn>recurrent, FLUSH
 
-    cdef SequenceKernel twin(self):
-        cdef Recurrent copy = Recurrent.__new__(Recurrent)
-        memcpy(copy.gates, self.gates, sizeof(self.gates))
-        memcpy(copy.operands, self.operands, sizeof(self.operands))
-        copy.projection, copy.projection_bias, copy.activation = self.projection, self.projection_bias, self.activation
-        copy.count, copy.first, copy.backward, copy.hybrid = self.count, self.first, self.backward, self.hybrid
-        copy.cell_clip, copy.projection_clip = self.cell_clip, self.projection_clip
-        copy.nr, copy.panels = self.nr, self.panels
-        return copy
+    cdef void take_layer(self, SequenceKernel other):
+        self.layer = (<Recurrent>other).layer
 
 
 cdef int recurrent(Recurrent s, pl_pool *pool) noexcept nogil:
@@ -132,7 +129,7 @@ cdef int recurrent(Recurrent s, pl_pool *pool) noexcept nogil:
     s.h, s.c = <float *>s.state, <float *>s.cell_state
     s.scratch = <float *>s.reserved[0] if s.reserved[0] != NULL else gates
     s.ahead = steps_ahead(s)
-    if s.hybrid:
+    if s.layer.hybrid:
         divide_scratch(s, <uint8_t *>s.reserved[1] if s.reserved[1] != NULL else q,
                        <float *>s.reserved[2] if s.reserved[2] != NULL else scales,
                        <int32_t *>s.reserved[3] if s.reserved[3] != NULL else zeros)
@@ -141,12 +138,13 @@ cdef int recurrent(Recurrent s, pl_pool *pool) noexcept nogil:
 
 cdef ptrdiff_t steps_ahead(Recurrent s) noexcept nogil:
     """The most steps whose inputs are multiplied at once, so that weights are read less often."""
-    cdef ptrdiff_t most = LOCAL // (s.count * s.cells), inputs = s.operands[0].depth + s.operands[1].depth
+    cdef ptrdiff_t most = LOCAL // (s.layer.count * s.cells)
+    cdef ptrdiff_t inputs = s.layer.operands[0].depth + s.layer.operands[1].depth
     if s.rows > 1 or s.reserved[1] != NULL:      # rows suffice, or there is no room for more
         return 1
-    most = min(most, <ptrdiff_t>(slots.q8.mr if s.hybrid else slots.f32.mr))
-    if s.hybrid and inputs:
-        most = min(most, (LOCAL - s.operands[2].depth - s.operands[3].depth) // inputs)
+    most = min(most, <ptrdiff_t>(slots.q8.mr if s.layer.hybrid else slots.f32.mr))
+    if s.layer.hybrid and inputs:
+        most = min(most, (LOCAL - s.layer.operands[2].depth - s.layer.operands[3].depth) // inputs)
     return max(<ptrdiff_t>1, most)
 
 
@@ -156,37 +154,39 @@ cdef void divide_scratch(Recurrent s, uint8_t *q, float *scales, int32_t *zeros)
     cdef int i
     for i in range(4):
         rows = s.rows * (s.ahead if i < 2 else 1)
-        s.operands[i].q, s.operands[i].scales, s.operands[i].zeros = q, scales, zeros
-        q, scales, zeros = q + rows * s.operands[i].depth, scales + rows, zeros + rows
+        s.layer.operands[i].q, s.layer.operands[i].scales, s.layer.operands[i].zeros = q, scales, zeros
+        q, scales, zeros = q + rows * s.layer.operands[i].depth, scales + rows, zeros + rows
 
 
 cdef int run_steps(Recurrent s, pl_pool *pool) noexcept nogil:
     """Run all time steps, writing each output to y."""
-    cdef ptrdiff_t step, t, r, depth = s.operands[0].depth + s.operands[1].depth + s.outputs
-    cdef ptrdiff_t grain = 1 + WORK // (s.rows * s.nr * depth)
-    s.operands[2].x, s.operands[2].step = s.h, s.outputs
+    cdef FloatRows *x = &s.layer.operands[0]
+    cdef FloatRows *aux = &s.layer.operands[1]
+    cdef ptrdiff_t step, t, r, grain = 1 + WORK // (s.rows * s.layer.nr * (x.depth + aux.depth + s.outputs))
+    cdef ptrdiff_t panels = (s.layer.count - s.layer.first) * s.layer.panels
+    s.layer.operands[2].x, s.layer.operands[2].step = s.h, s.outputs
     s.gate_step = s.ahead * s.rows * s.cells
     for step in range(s.steps):
-        t = s.steps - 1 - step if s.backward else step
+        t = s.steps - 1 - step if s.layer.backward else step
         s.current = s.scratch + step % s.ahead * s.rows * s.cells
         if step % s.ahead == 0:
             if s.x != NULL:
-                s.operands[0].x, s.operands[0].step = <const float *>(s.x + t * s.x_time), s.x_row // 4
+                x.x, x.step = <const float *>(s.x + t * s.x_time), s.x_row // 4
             if s.aux != NULL:
-                s.operands[1].x, s.operands[1].step = <const float *>(s.aux + t * s.aux_time), s.aux_row // 4
+                aux.x, aux.step = <const float *>(s.aux + t * s.aux_time), s.aux_row // 4
             if s.ahead > 1:         # there is a single row: treat time steps as rows
-                s.operands[0].step, s.operands[1].step = s.x_time // 4, s.aux_time // 4
-                if s.backward:
-                    s.operands[0].step, s.operands[1].step = -s.x_time // 4, -s.aux_time // 4
+                x.step, aux.step = s.x_time // 4, s.aux_time // 4
+                if s.layer.backward:
+                    x.step, aux.step = -x.step, -aux.step
             s.steps_now = min(s.ahead, s.steps - step)
-            for r in range(2):
-                quantize_operand(&s.operands[r], s.rows * s.steps_now)
+            quantize_operand(x, s.rows * s.steps_now)
+            quantize_operand(aux, s.rows * s.steps_now)
             if s.ahead > 1:
-                parallel_for(pool, (s.count - s.first) * s.panels, grain, <pl_range_fn>input_panels, <void *>s)
-        quantize_operand(&s.operands[2], s.rows)
-        parallel_for(pool, (s.count - s.first) * s.panels, grain, <pl_range_fn>step_panels, <void *>s)
+                parallel_for(pool, panels, grain, <pl_range_fn>input_panels, <void *>s)
+        quantize_operand(&s.layer.operands[2], s.rows)
+        parallel_for(pool, panels, grain, <pl_range_fn>step_panels, <void *>s)
         if s.c == NULL:
-            activate(&s.activation, s.rows * s.cells, s.current, s.h)
+            activate(&s.layer.activation, s.rows * s.cells, s.current, s.h)
         else:
             lstm_cells(s)
             lstm_output(s)
@@ -197,22 +197,22 @@ cdef int run_steps(Recurrent s, pl_pool *pool) noexcept nogil:
 
 cdef void input_panels(Recurrent s, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Set the gates of s.steps_now steps to bias and products of the inputs: panels begin to end - 1."""
-    cdef ptrdiff_t i, which
+    cdef ptrdiff_t i, j, which
     for i in range(begin, end):
-        which = s.first + i // s.panels
-        set_inputs(s, &s.gates[which], i % s.panels * s.nr, s.scratch + which * s.gate_step, s.steps_now)
+        which, j = s.layer.first + i // s.layer.panels, i % s.layer.panels * s.layer.nr
+        set_inputs(s, &s.layer.gates[which], j, s.scratch + which * s.gate_step, s.steps_now)
 
 
 cdef void set_inputs(Recurrent s, const Gate *g, ptrdiff_t j, float *y, ptrdiff_t rows) noexcept nogil:
     """Set a panel of a gate, from column j on, to bias and products of the inputs."""
-    cdef ptrdiff_t r, n = min(s.nr, s.cells - j)
+    cdef ptrdiff_t r, n = min(s.layer.nr, s.cells - j)
     for r in range(rows):
         if g.norm != NULL or g.bias == NULL:
             memset(y + r * s.cells + j, 0, n * sizeof(float))
         else:
             memcpy(y + r * s.cells + j, g.bias + j, n * sizeof(float))
-    add_product(&g.input, &s.operands[0], rows, j, s.nr, y, s.cells)
-    add_product(&g.aux, &s.operands[1], rows, j, s.nr, y, s.cells)
+    add_product(&g.input, &s.layer.operands[0], rows, j, s.layer.nr, y, s.cells)
+    add_product(&g.aux, &s.layer.operands[1], rows, j, s.layer.nr, y, s.cells)
 
 
 cdef void step_panels(Recurrent s, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
@@ -221,16 +221,16 @@ cdef void step_panels(Recurrent s, ptrdiff_t begin, ptrdiff_t end, int thread) n
     cdef const Gate *g
     cdef float *y
     for i in range(begin, end):
-        which, j = s.first + i // s.panels, i % s.panels * s.nr
-        g, y = &s.gates[which], s.current + which * s.gate_step
+        which, j = s.layer.first + i // s.layer.panels, i % s.layer.panels * s.layer.nr
+        g, y = &s.layer.gates[which], s.current + which * s.gate_step
         if s.ahead == 1:
             set_inputs(s, g, j, y, s.rows)
-        add_product(&g.recurrent, &s.operands[2], s.rows, j, s.nr, y, s.cells)
+        add_product(&g.recurrent, &s.layer.operands[2], s.rows, j, s.layer.nr, y, s.cells)
 
 
 cdef void activate_gate(Recurrent s, int which, ptrdiff_t row, const float *cell, float *x) noexcept nogil:
     """Apply peephole, normalization and activation to x, a row of a gate; cell: its cells' state."""
-    cdef const Gate *g = &s.gates[which]
+    cdef const Gate *g = &s.layer.gates[which]
     cdef ptrdiff_t j
     if g.peephole != NULL:
         for j in range(s.cells):
@@ -238,9 +238,9 @@ cdef void activate_gate(Recurrent s, int which, ptrdiff_t row, const float *cell
     if g.norm != NULL:
         normalize(s.cells, g.norm, g.bias, x)
     if which == 2:
-        activate(&s.activation, s.cells, x, x)
+        activate(&s.layer.activation, s.cells, x, x)
     else:
-        slots.logistic_f32(s.cells, x, x, s.activation.bounds)
+        slots.logistic_f32(s.cells, x, x, s.layer.activation.bounds)
 
 
 cdef void lstm_cells(Recurrent s) noexcept nogil:
@@ -255,20 +255,20 @@ cdef void lstm_cells(Recurrent s) noexcept nogil:
         i = s.current + r * n
         f, g, o = i + gate_step, i + 2 * gate_step, i + 3 * gate_step
         c = s.c + r * n
-        if s.first == 0:
+        if s.layer.first == 0:
             activate_gate(s, 0, r, c, i)
         activate_gate(s, 1, r, c, f)
         activate_gate(s, 2, r, c, g)
-        if s.first == 0:
+        if s.layer.first == 0:
             for j in range(n):
                 c[j] = f[j] * c[j] + i[j] * g[j]
         else:
             for j in range(n):
                 c[j] = f[j] * c[j] + (1 - f[j]) * g[j]
-        if s.cell_clip > 0:
-            clip(n, s.cell_clip, c)
+        if s.layer.cell_clip > 0:
+            clip(n, s.layer.cell_clip, c)
         activate_gate(s, 3, r, c, o)
-        activate(&s.activation, n, c, g)
+        activate(&s.layer.activation, n, c, g)
         for j in range(n):
             g[j] *= o[j]
 
@@ -283,18 +283,18 @@ cdef void lstm_output(Recurrent s) noexcept nogil:
     """Set h to the outputs of the cells, or to their projection."""
     cdef float *hidden = s.current + 2 * s.gate_step
     cdef ptrdiff_t r, j = 0
-    if s.projection.panels == NULL:
+    if s.layer.projection.panels == NULL:
         memcpy(s.h, hidden, s.rows * s.cells * sizeof(float))
         return
-    s.operands[3].x, s.operands[3].step = hidden, s.cells
-    quantize_operand(&s.operands[3], s.rows)
+    s.layer.operands[3].x, s.layer.operands[3].step = hidden, s.cells
+    quantize_operand(&s.layer.operands[3], s.rows)
     for r in range(s.rows):
-        if s.projection_bias != NULL:
-            memcpy(s.h + r * s.outputs, s.projection_bias, s.outputs * sizeof(float))
+        if s.layer.projection_bias != NULL:
+            memcpy(s.h + r * s.outputs, s.layer.projection_bias, s.outputs * sizeof(float))
         else:
             memset(s.h + r * s.outputs, 0, s.outputs * sizeof(float))
     while j < s.outputs:
-        add_product(&s.projection, &s.operands[3], s.rows, j, s.nr, s.h, s.outputs)
-        j += s.nr
-    if s.projection_clip > 0:
-        clip(s.rows * s.outputs, s.projection_clip, s.h)
+        add_product(&s.layer.projection, &s.layer.operands[3], s.rows, j, s.layer.nr, s.h, s.outputs)
+        j += s.layer.nr
+    if s.layer.projection_clip > 0:
+        clip(s.rows * s.outputs, s.layer.projection_clip, s.h)

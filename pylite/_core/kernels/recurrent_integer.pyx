@@ -43,6 +43,20 @@ cdef struct Gate:
     int peephole_e, norm_e
 
 
+cdef struct Layer:          # what does not depend on shapes
+    const pl_slots *slots
+    Gate gates[GATES]
+    Matrix projection
+    const int32_t *projection_bias      # with gates8; else part of `projection`
+    ptrdiff_t pieces            # that the columns of a gate are divided into
+    int first                   # first gate in use: 1 without an input gate
+    int flat_peepholes          # as in the reference: rows of the gate and of c are `outputs` apart, not `cells`
+    int gates8                  # are gates 8-bit?
+    int cell_log2, cell_clip, projection_clip
+    int32_t hidden_m, hidden_zero, h_zero
+    int hidden_e
+
+
 cdef class Lstm(SequenceKernel):
     """An LSTM layer over a sequence: int8 inputs and outputs, int16 cells, 16-bit or 8-bit gates.
 
@@ -50,26 +64,16 @@ cdef class Lstm(SequenceKernel):
     Scratch: scratch, (4 * rows * cells,) int16; hidden, for a projection, (rows * cells,) int8, or twice as much with
     8-bit gates.
     sizes: (cells, outputs); zeros: zero points of (x, h, hidden); hidden_multiplier: (m, e); cell_log2: log2 of the
-    scale of c; clips: (cell, projection), 0 for none; flat: Lstm.flat_peepholes; narrow: None, or for 8-bit gates the
-    `parameters` of set_intermediate for each gate.
+    scale of c; clips: (cell, projection), 0 for none; flat: Lstm.flat_peepholes; narrow: None, or for each
+    8-bit gate (zero point, m, e) of the sums of the input, the same of the state, and the normalization's scale.
     projection, projection_bias, projection_multiplier: weights from packing.pack_weights, int32 and (m, e), or None.
     gates: the operands of each gate (input, forget, cell, output) as {gate}_{operand}; a gate lacks those left out.
     x, h: weights for these inputs from packing.pack_weights; bias: int32; peephole, norm: int16; norm_bias: int32;
     multipliers: (m, e) of x, of h, of the peephole and of the normalization, and the guard of norm_s16.
     """
     ARRAYS = (0, None, 1, 2, 3, "scratch", "hidden")
-    cdef const pl_slots *slots
-    cdef Gate gates[GATES]
-    cdef Matrix projection
+    cdef Layer layer
     cdef const char *step_x     # the current step of x
-    cdef ptrdiff_t pieces       # that the columns of a gate are divided into
-    cdef int first              # first gate in use: 1 without an input gate
-    cdef int flat_peepholes     # as in the reference: rows of the gate and of c are `outputs` apart, not `cells`
-    cdef int gates8             # are gates 8-bit?
-    cdef const int32_t *projection_bias     # with gates8; else part of `projection`
-    cdef int cell_log2, cell_clip, projection_clip
-    cdef int32_t hidden_m, hidden_zero, h_zero
-    cdef int hidden_e
     cdef int8_t *h
     cdef int16_t *c
     cdef int16_t *scratch       # (gates, rows, cells)
@@ -81,59 +85,57 @@ cdef class Lstm(SequenceKernel):
         cdef int i, x_zero
         if not self.start((x, None, y, h, c, scratch, hidden), sizes, 1):
             return
-        self.slots = slots
-        self.pieces = (self.cells + max_columns(slots) - 1) // max_columns(slots)
-        x_zero, self.h_zero, self.hidden_zero = zeros
-        self.hidden_m, self.hidden_e = hidden_multiplier
-        self.cell_log2, self.flat_peepholes = cell_log2, flat
-        self.cell_clip, self.projection_clip = clips
+        self.layer.slots = slots
+        self.layer.pieces = (self.cells + max_columns(slots) - 1) // max_columns(slots)
+        x_zero, self.layer.h_zero, self.layer.hidden_zero = zeros
+        self.layer.hidden_m, self.layer.hidden_e = hidden_multiplier
+        self.layer.cell_log2, self.layer.flat_peepholes = cell_log2, flat
+        self.layer.cell_clip, self.layer.projection_clip = clips
         for i, name in enumerate(("input", "forget", "cell", "output")):
-            g = &self.gates[i]
+            g = &self.layer.gates[i]
             w, bias, r, peephole, norm, norm_bias, multipliers = [gates.get(f"{name}_{o}") for o in GATE_OPERANDS]
             if w is None:
-                self.first = 1
+                self.layer.first = 1
                 continue
-            self.owners += set_matrix(&g.input, w, bias, self.cells, self.depth, x_zero, multipliers[0])
-            self.owners += set_matrix(&g.recurrent, r, None, self.cells, self.outputs, self.h_zero, multipliers[1])
+            set_matrix(&g.input, self.owners, w, bias, self.cells, self.depth, x_zero, multipliers[0])
+            set_matrix(&g.recurrent, self.owners, r, None, self.cells, self.outputs, self.layer.h_zero,
+                       multipliers[1])
             g.peephole_m, g.peephole_e = multipliers[2]
             g.norm_m, g.norm_e = multipliers[3]
             g.guard = multipliers[4]
             if narrow is not None:
-                set_intermediate(g, narrow[i])
+                x_parameters, h_parameters, g.norm_scale = narrow[i]
+                g.from_input.zero, g.from_input.m, g.from_input.e = x_parameters
+                g.from_recurrent.zero, g.from_recurrent.m, g.from_recurrent.e = h_parameters
             g.peephole, g.norm = <const int16_t *>kept(self.owners, peephole), <const int16_t *>kept(self.owners, norm)
             g.norm_bias = <const int32_t *>kept(self.owners, norm_bias)
         if narrow is not None:
-            self.gates8, self.projection_bias = 1, <const int32_t *>kept(self.owners, projection_bias)
+            self.layer.gates8, self.layer.projection_bias = 1, <const int32_t *>kept(self.owners, projection_bias)
             projection_bias = None
         # `hidden` has its zero point subtracted, which the bias adds again.
-        self.owners += set_matrix(&self.projection, projection, projection_bias, self.outputs, self.cells,
-                                  -self.hidden_zero, projection_multiplier)
+        set_matrix(&self.layer.projection, self.owners, projection, projection_bias, self.outputs, self.cells,
+                   -self.layer.hidden_zero, projection_multiplier)
         check_scratch(scratch, 4 * self.rows * self.cells)
-        check_scratch(hidden, self.rows * self.cells << self.gates8 if self.projection.panels != NULL else 0)
+        if self.layer.projection.panels != NULL:
+            check_scratch(hidden, self.rows * self.cells << self.layer.gates8)
         self.fn = <kernel_fn>lstm
 
-    cdef SequenceKernel twin(self):
-        cdef Lstm copy = Lstm.__new__(Lstm)
-        memcpy(copy.gates, self.gates, sizeof(self.gates))
-        copy.slots, copy.projection, copy.projection_bias = self.slots, self.projection, self.projection_bias
-        copy.pieces, copy.first, copy.flat_peepholes = self.pieces, self.first, self.flat_peepholes
-        copy.gates8, copy.cell_log2, copy.cell_clip = self.gates8, self.cell_log2, self.cell_clip
-        copy.projection_clip, copy.h_zero = self.projection_clip, self.h_zero
-        copy.hidden_m, copy.hidden_e, copy.hidden_zero = self.hidden_m, self.hidden_e, self.hidden_zero
-        return copy
+    cdef void take_layer(self, SequenceKernel other):
+        self.layer = (<Lstm>other).layer
 
 
 cdef int lstm(Lstm s, pl_pool *pool) noexcept nogil:
     cdef int16_t scratch[LOCAL]
     cdef int8_t hidden[LOCAL]
     cdef ptrdiff_t t, r
-    cdef ptrdiff_t grain = 1 + WORK // (s.rows * max_columns(s.slots) * (s.gates[1].input.product.depth + s.outputs))
+    cdef ptrdiff_t depth = s.layer.gates[1].input.product.depth + s.outputs
+    cdef ptrdiff_t grain = 1 + WORK // (s.rows * max_columns(s.layer.slots) * depth)
     s.h, s.c = <int8_t *>s.state, <int16_t *>s.cell_state
     s.scratch = <int16_t *>s.reserved[0] if s.reserved[0] != NULL else scratch
     s.hidden = <int8_t *>s.reserved[1] if s.reserved[1] != NULL else hidden
     for t in range(s.steps):
         s.step_x = s.x + t * s.x_time if s.depth else NULL
-        parallel_for(pool, (GATES - s.first) * s.pieces, grain, <pl_range_fn>sum_gates, <void *>s)
+        parallel_for(pool, (GATES - s.layer.first) * s.layer.pieces, grain, <pl_range_fn>sum_gates, <void *>s)
         update_cells(s)
         update_state(s)
         for r in range(s.rows):
@@ -149,58 +151,59 @@ cdef void sum_gates(Lstm s, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept
     cdef int16_t *y
     cdef int n, rows, r
     for i in range(begin, end):
-        which, j = s.first + i // s.pieces, i % s.pieces * max_columns(s.slots)
-        g = &s.gates[which]
-        n = <int>min(max_columns(s.slots), s.cells - j)
+        which, j = s.layer.first + i // s.layer.pieces, i % s.layer.pieces * max_columns(s.layer.slots)
+        g = &s.layer.gates[which]
+        n = <int>min(max_columns(s.layer.slots), s.cells - j)
         row = 0
         while row < s.rows:
-            rows = <int>min(<ptrdiff_t>s.slots.q8.mr, s.rows - row)
+            rows = <int>min(<ptrdiff_t>s.layer.slots.q8.mr, s.rows - row)
             y = s.scratch + (which * s.rows + row) * s.cells + j
-            if s.gates8:
+            if s.layer.gates8:
                 sum_gates8(s, g, row, rows, j, n, acc, y)
                 row += rows
                 continue
             multiply(&g.input, <const int8_t *>s.step_x + row * s.x_row, s.x_row, rows, j, n, acc, NULL)
             for r in range(rows):
                 memset(y + r * s.cells, 0, n * sizeof(int16_t))
-                s.slots.gate_s16(n, acc + r * MAX_NR, g.input.bias + j, g.input.m, g.input.e, y + r * s.cells)
+                s.layer.slots.gate_s16(n, acc + r * MAX_NR, g.input.bias + j, g.input.m, g.input.e, y + r * s.cells)
             multiply(&g.recurrent, s.h + row * s.outputs, s.outputs, rows, j, n, acc, NULL)
             for r in range(rows):
-                s.slots.gate_s16(n, acc + r * MAX_NR, g.recurrent.bias + j, g.recurrent.m, g.recurrent.e,
-                                 y + r * s.cells)
+                s.layer.slots.gate_s16(n, acc + r * MAX_NR, g.recurrent.bias + j, g.recurrent.m, g.recurrent.e,
+                                       y + r * s.cells)
             row += rows
 
 
 cdef int16_t *activate_gate(Lstm s, int which) noexcept nogil:
     """Apply peephole, normalization and activation to a gate; returns it."""
-    cdef const Gate *g = &s.gates[which]
+    cdef const Gate *g = &s.layer.gates[which]
     cdef int16_t *x = s.scratch + which * s.rows * s.cells
-    cdef ptrdiff_t r, step = s.outputs if s.flat_peepholes else s.cells
-    if s.gates8:
+    cdef ptrdiff_t r, step = s.outputs if s.layer.flat_peepholes else s.cells
+    if s.layer.gates8:
         activate_gate8(s, g, which, x)
         return x
     if g.peephole != NULL:
         for r in range(s.rows):
-            s.slots.peephole_s16(<int>s.outputs, g.peephole, s.c + r * step, g.peephole_m, g.peephole_e, x + r * step)
+            s.layer.slots.peephole_s16(<int>s.outputs, g.peephole, s.c + r * step, g.peephole_m, g.peephole_e,
+                                       x + r * step)
     if g.norm != NULL:
         for r in range(s.rows):
-            s.slots.norm_s16(<int>s.cells, g.norm, g.norm_bias, g.norm_m, g.norm_e, g.guard, x + r * s.cells)
+            s.layer.slots.norm_s16(<int>s.cells, g.norm, g.norm_bias, g.norm_m, g.norm_e, g.guard, x + r * s.cells)
     if which == 2:
-        s.slots.tanh_qm(<int>(s.rows * s.cells), 3, x, x)
+        s.layer.slots.tanh_qm(<int>(s.rows * s.cells), 3, x, x)
     else:
-        s.slots.logistic_q3(<int>(s.rows * s.cells), x, x)
+        s.layer.slots.logistic_q3(<int>(s.rows * s.cells), x, x)
     return x
 
 
 cdef void update_cells(Lstm s) noexcept nogil:
     """Update the state c from the input, forget and cell gates."""
-    cdef int16_t *i = activate_gate(s, 0) if s.first == 0 else NULL
+    cdef int16_t *i = activate_gate(s, 0) if s.layer.first == 0 else NULL
     cdef int16_t *f = activate_gate(s, 1)
     cdef int16_t *g = activate_gate(s, 2)
     cdef int16_t *c = s.c
     cdef ptrdiff_t j, n = s.rows * s.cells
-    cdef int limit = s.cell_clip
-    s.slots.cell_s16(<int>n, i, f, g, 30 + s.cell_log2, s.c)
+    cdef int limit = s.layer.cell_clip
+    s.layer.slots.cell_s16(<int>n, i, f, g, 30 + s.layer.cell_log2, s.c)
     if limit > 0:
         for j in range(n):
             c[j] = <int16_t>pl_clamp32(c[j], -limit, limit)
@@ -211,17 +214,17 @@ cdef void update_state(Lstm s) noexcept nogil:
     cdef int16_t *o = activate_gate(s, 3)
     cdef int16_t *t = s.scratch + 2 * s.rows * s.cells
     cdef int n = <int>(s.rows * s.cells)
-    if s.gates8:
+    if s.layer.gates8:
         split_outputs(s, o)
     else:
-        if s.cell_log2 < -15:       # the reference has no tanh for this scale, and multiplies by stale scratch:
+        if s.layer.cell_log2 < -15:       # the reference has no tanh for this scale, and multiplies by stale scratch:
             t = s.scratch           # the input gate
         else:
-            s.slots.tanh_qm(n, 15 + s.cell_log2, s.c, t)
-        if s.projection.panels == NULL:
-            s.slots.hidden_s8(n, o, t, s.hidden_m, s.hidden_e, s.hidden_zero, s.h)
+            s.layer.slots.tanh_qm(n, 15 + s.layer.cell_log2, s.c, t)
+        if s.layer.projection.panels == NULL:
+            s.layer.slots.hidden_s8(n, o, t, s.layer.hidden_m, s.layer.hidden_e, s.layer.hidden_zero, s.h)
             return
-        s.slots.hidden_s8(n, o, t, s.hidden_m, s.hidden_e, -s.hidden_zero, s.hidden)
+        s.layer.slots.hidden_s8(n, o, t, s.layer.hidden_m, s.layer.hidden_e, -s.layer.hidden_zero, s.hidden)
     project(s)
 
 
@@ -229,45 +232,37 @@ cdef void project(Lstm s) noexcept nogil:
     """h = the projection of s.hidden."""
     cdef int32_t acc[MAX_MR * MAX_NR]
     cdef int32_t low[MAX_MR * MAX_NR]       # gates8: products of the low bytes
-    cdef const Matrix *w = &s.projection
+    cdef const Matrix *w = &s.layer.projection
     cdef ptrdiff_t row = 0, j, i
     cdef int32_t v
     cdef int64_t sum
     cdef int r, k, n, rows
     while row < s.rows:
-        rows = <int>min(<ptrdiff_t>s.slots.q8.mr, s.rows - row)
+        rows = <int>min(<ptrdiff_t>s.layer.slots.q8.mr, s.rows - row)
         j = 0
         while j < s.outputs:
-            n = <int>min(max_columns(s.slots), s.outputs - j)
+            n = <int>min(max_columns(s.layer.slots), s.outputs - j)
             multiply(w, s.hidden + row * s.cells, s.cells, rows, j, n, acc, NULL)
-            if s.gates8:
+            if s.layer.gates8:
                 multiply(w, s.hidden + (s.rows + row) * s.cells, s.cells, rows, j, n, low, NULL)
             for r in range(rows):
                 for k in range(n):
                     i = r * MAX_NR + k
-                    if s.gates8:
-                        sum = s.projection_bias[j + k] if s.projection_bias != NULL else 0
+                    if s.layer.gates8:
+                        sum = s.layer.projection_bias[j + k] if s.layer.projection_bias != NULL else 0
                         sum += <int64_t>(acc[i] + w.bias[j + k]) * 256 + (low[i] + w.bias[j + k])
                         v = pl_mbqm64(sum, pl_multiplier16(w.m), w.e)
                     else:
                         v = pl_mbqm32(acc[i] + w.bias[j + k], w.m, w.e)
-                    v = pl_clamp32(v + s.h_zero, -128, 127)
-                    if s.projection_clip > 0:
-                        v = pl_clamp32(v, -s.projection_clip, s.projection_clip)
+                    v = pl_clamp32(v + s.layer.h_zero, -128, 127)
+                    if s.layer.projection_clip > 0:
+                        v = pl_clamp32(v, -s.layer.projection_clip, s.layer.projection_clip)
                     s.h[(row + r) * s.outputs + j + k] = <int8_t>v
             j += n
         row += rows
 
 
 # ---- gates in 8 bits, whose normalization and activations are computed in float32 ------------------------------
-cdef void set_intermediate(Gate *g, parameters):
-    """parameters: (zero point, m, e) of the sums of the input, the same of the state; the normalization's scale."""
-    x, h, scale = parameters
-    g.from_input.zero, g.from_input.m, g.from_input.e = x
-    g.from_recurrent.zero, g.from_recurrent.m, g.from_recurrent.e = h
-    g.norm_scale = scale
-
-
 cdef void sum_gates8(Lstm s, const Gate *g, ptrdiff_t row, int rows, ptrdiff_t j, int n, int32_t *acc,
                      int16_t *y) noexcept nogil:
     """sum_gates() for cells j to j + n - 1 of `rows` rows of an 8-bit gate; y: the first one; acc: scratch."""

@@ -42,7 +42,8 @@ cdef class BasicLstm(Kernel):
         if 0 in y.shape[:2]:
             return
         self.slots, self.w_zero = slots, w_zero
-        self.owners = set_matrix(&self.w, packed, bias, gates.shape[1], x.shape[1], 0, multiplier, 0x80)
+        self.owners = []
+        set_matrix(&self.w, self.owners, packed, bias, gates.shape[1], x.shape[1], 0, multiplier, 0x80)
         self.fn = <kernel_fn>basic_lstm
 
 
@@ -124,7 +125,8 @@ cdef class Svdf(Kernel):
             x, y, memory, newest, sums, time, bias)
         if 0 in y.shape[:2] or time.shape[1] == 0:
             return
-        self.owners = set_matrix(&self.features, features, None, time.shape[0], x.shape[1], zeros[0], multipliers[0])
+        self.owners = []
+        set_matrix(&self.features, self.owners, features, None, time.shape[0], x.shape[1], zeros[0], multipliers[0])
         self.m, self.e = multipliers[1]
         self.zero = zeros[1]
         if bias is None:
@@ -138,17 +140,13 @@ cdef int svdf(Svdf s, pl_pool *pool) noexcept nogil:
     cdef int16_t local_newest[LOCAL]
     cdef int32_t local_sums[LOCAL]
     cdef int32_t acc[MAX_NR]
-    cdef int16_t *newest = local_newest
-    cdef int32_t *sums = local_sums
+    cdef int16_t *newest = &s.newest[0] if s.newest is not None else local_newest
+    cdef int32_t *sums = &s.sums[0] if s.sums is not None else local_sums
     cdef const Matrix *w = &s.features
     cdef ptrdiff_t filters = s.time.shape[0], steps = s.time.shape[1], units = s.y.shape[1], r, j, i
     cdef ptrdiff_t rank = filters // units
     cdef int32_t v
     cdef int n
-    if s.newest is not None:
-        newest = &s.newest[0]
-    if s.sums is not None:
-        sums = &s.sums[0]
     for r in range(s.y.shape[0]):
         j = 0
         while j < filters:

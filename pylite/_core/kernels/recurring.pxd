@@ -2,6 +2,7 @@
 from libc.math cimport INFINITY, sqrtf
 from libc.stdint cimport int32_t, uint8_t
 
+from pylite._core.kernels.sequences cimport kept
 from pylite._core.product.bytes cimport add_sums, set_sizes
 from pylite._core.product.product cimport Product
 from pylite._core.product.quantized cimport FloatRows, quantize_range
@@ -113,23 +114,16 @@ cdef inline void normalize(ptrdiff_t n, const float *scale, const float *bias, f
         x[i] = (x[i] - mean) * inverse * scale[i] + bias[i]
 
 
-cdef inline list set_matrix(Matrix *m, weights, ptrdiff_t columns, ptrdiff_t depth):
-    """Fill m; returns the owners of its memory.  weights: from recurrent.pack(), a float32 diagonal, or None."""
-    cdef const uint8_t[::1] panels
-    cdef const int32_t[::1] sums
-    cdef const float[::1] scales, diagonal
+cdef inline int set_matrix(Matrix *m, list owners, weights, ptrdiff_t columns, ptrdiff_t depth) except -1:
+    """Fill m; `owners` gets those of its memory.  weights: from recurrent.pack(), a float32 diagonal, or None."""
     m.panels, m.sums, m.scales, m.diagonal = NULL, NULL, NULL, NULL
     set_sizes(&m.product, columns, 1, depth)
     if weights is None or columns == 0 or depth == 0:
-        return []
+        return 0
     if hasattr(weights, "dtype"):
-        diagonal = weights
-        m.diagonal = &diagonal[0]
-        return [diagonal]
-    panels = weights[0].view("uint8")
-    m.panels = <const char *>&panels[0]
-    if weights[1] is None:
-        return [panels]
-    sums, scales = weights[1], weights[2]
-    m.sums, m.scales = &sums[0], &scales[0]
-    return [panels, sums, scales]
+        m.diagonal = <const float *>kept(owners, weights)
+        return 0
+    panels, sums, scales = weights
+    m.panels, m.sums = <const char *>kept(owners, panels), <const int32_t *>kept(owners, sums)
+    m.scales = <const float *>kept(owners, scales)
+    return 0

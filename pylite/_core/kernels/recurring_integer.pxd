@@ -1,6 +1,7 @@
 # What integer recurrent kernels share: products of 8-bit rows with packed weights.
 from libc.stdint cimport int8_t, int32_t, uint8_t
 
+from pylite._core.kernels.sequences cimport kept
 from pylite._core.product.bytes cimport add_sums, set_sizes
 from pylite._core.product.product cimport Product
 from pylite._core.product.tasks cimport MAX_NR
@@ -15,27 +16,24 @@ cdef struct Matrix:         # weights (columns, depth)
     int e
 
 
-cdef inline list set_matrix(Matrix *w, packed, bias, ptrdiff_t columns, ptrdiff_t depth, int zero, multiplier,
-                            int flip=0):
-    """Fill w; returns the owners of its memory.
+cdef inline int set_matrix(Matrix *w, list owners, packed, bias, ptrdiff_t columns, ptrdiff_t depth, int zero,
+                           multiplier, int flip=0) except -1:
+    """Fill w; `owners` gets those of its memory.
 
     packed: from packing.pack_weights, or None; bias: int32 (columns,) or None; zero, flip: of the rows that w
     multiplies; multiplier: (m, e) of the sums.
     """
-    cdef const uint8_t[::1] panels
-    cdef const int32_t[::1] start
     w.panels = NULL
     if packed is None or columns == 0:
-        return []
-    panels = packed[0]
+        return 0
     total = -(zero + slots.q8.offset) * packed[1].astype("int64")
     start = (total if bias is None else total + bias).astype("int32")
-    w.panels = &panels[0] if panels.shape[0] else <const uint8_t *>&start[0]
-    w.bias = &start[0]
+    w.bias = <const int32_t *>kept(owners, start)
+    w.panels = <const uint8_t *>(kept(owners, packed[0]) if packed[0].size else w.bias)
     set_sizes(&w.product, columns, 1, depth)
     w.product.flip = flip
     w.m, w.e = multiplier
-    return [panels, start]
+    return 0
 
 
 cdef inline ptrdiff_t max_columns(const pl_slots *table) noexcept nogil:

@@ -36,4 +36,4 @@ cdef class SequenceKernel(Kernel):
     cdef void *reserved[SCRATCHES]      # scratch in the arena, each NULL if the stack suffices
     cdef bint start(self, tuple arrays, sizes, Py_ssize_t item) except -1
     cdef void place(self, const Strided **arrays, SequenceKernel before)
-    cdef SequenceKernel twin(self)
+    cdef void take_layer(self, SequenceKernel other)

@@ -1,5 +1,5 @@
 """The base of LSTM and RNN layers over a sequence."""
-from pylite._core.run.kernel cimport kernel_fn, nothing, placed, set_strided
+from pylite._core.run.kernel cimport blank, describe, kernel_fn, nothing, placed
 
 cdef enum:                  # the arrays in front of the scratch
     X
@@ -8,6 +8,9 @@ cdef enum:                  # the arrays in front of the scratch
     H
     C
     SCRATCH
+
+
+FLAT = ((1, 0, True),) * (SCRATCH + SCRATCHES - H)      # the forms of h, c and the scratch
 
 
 cdef class SequenceKernel(Kernel):
@@ -25,14 +28,9 @@ cdef class SequenceKernel(Kernel):
         """
         cdef Strided operands[SCRATCH + SCRATCHES]
         cdef const Strided *described[SCRATCH + SCRATCHES]
-        cdef int i
         self.memory, self.states, self.owners = arrays, arrays[H:SCRATCH], []
         self.cells, self.outputs = sizes
-        for i in range(SCRATCH + SCRATCHES):
-            described[i] = NULL
-            if i < len(arrays) and arrays[i] is not None:
-                set_strided(&operands[i], arrays[i], 3 if i <= Y else 1, item if i <= Y else 0, i >= Y)
-                described[i] = &operands[i]
+        describe(arrays, ((3, item, False), (3, item, False), (3, item, True), *FLAT), operands, described)
         if described[Y].nbytes == 0 or self.cells == 0 or self.outputs == 0:
             return False
         self.place(described, self)
@@ -54,8 +52,8 @@ cdef class SequenceKernel(Kernel):
         for i in range(SCRATCHES):
             self.reserved[i] = placed(arrays[SCRATCH + i], before.reserved[i])
 
-    cdef SequenceKernel twin(self):
-        """A new kernel with the same weights and parameters, without arrays."""
+    cdef void take_layer(self, SequenceKernel other):
+        """Take the weights and parameters of `other`, a kernel of the same class."""
         raise NotImplementedError
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
@@ -68,7 +66,8 @@ cdef class SequenceKernel(Kernel):
                 or (aux != NULL and (aux.nbytes == 0 or aux.shape[2] != self.aux_depth))
                 or y.shape[1] != self.rows):        # another number of rows may need more scratch
             return None
-        copy = self.twin()
+        copy = blank(self)
+        copy.take_layer(self)
         copy.owners, copy.fn, copy.subnormals = self.owners, self.fn, self.subnormals
         copy.cells, copy.outputs = self.cells, self.outputs
         if arrays[H] == NULL or (arrays[C] == NULL and self.cell_state != NULL):

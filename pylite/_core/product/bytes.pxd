@@ -12,7 +12,6 @@ cdef enum:
 cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth)
 cdef void plan_rows(Product *p)
 cdef void gather_rows(Product *p)
-cdef str algorithm_of(const Product *p)
 cdef void use_single_row(Product *p)
 cdef int run_product(Product *p, pl_pool *pool) noexcept nogil
 cdef void add_sums(const Product *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t group, ptrdiff_t position, int rows,

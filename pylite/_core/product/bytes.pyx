@@ -8,13 +8,13 @@ from libc.string cimport memcpy, memset
 from pylite._core.product.lines cimport (
     CHUNK_BYTES,
     MAX_CHUNK,
-    MOST_DIRECT,
     LineBuffer,
     Lines,
     extend_line_buffer,
     may_read_in_place,
     next_lines,
     padded_lines,
+    pixels_of_task,
     plan_lines,
 )
 from pylite._core.product.product cimport COLUMNS, HYBRID, LINES, PIECES, SUMS, TAPS, Product
@@ -38,7 +38,6 @@ from pylite._core.product.window cimport (
     copy_lines,
     copy_row,
     gather,
-    input_span,
     short_lines,
 )
 from pylite._core.simd cimport (
@@ -66,7 +65,12 @@ cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t d
 cdef void plan_rows(Product *p):
     """Choose where rows come from, and set up reading them.  Call it after p.window, p.output and set_sizes()."""
     cdef const Window *w = &p.window
-    if copy_pixels(p) or read_in_place(p):
+    cdef ptrdiff_t row = p.padded_depth * p.tile.bytes
+    cdef int pixels = pixels_of_task(w, p.output.span, p.groups, row, p.tile.rows)
+    if pixels and row * p.tile.mr <= CHUNK_BYTES:
+        p.tile.mr, p.rows, p.in_place = pixels, TAPS, False
+        return
+    if read_in_place(p):
         return
     if p.groups == 1 and plan_lines(&p.lines, w, &p.output, &p.tile, 1, p.groups):
         p.rows, p.tile.mr, p.shape = LINES, p.lines.chunk, p.lines.shape
@@ -75,21 +79,6 @@ cdef void plan_rows(Product *p):
                       and p.lines.line % p.tile.ka == 0)
     else:
         gather_rows(p)
-
-
-cdef bint copy_pixels(Product *p):
-    """Copy the pixels that a 1x1 filter with a stride reads, so that a task has as many rows as without a stride and
-    few tiles are not full; else return False.
-    """
-    cdef ptrdiff_t span = p.output.span, most, pieces
-    if (p.groups > 1 or p.window.direct or p.depth == 0 or p.tile.rows == 0 or p.window.fh * p.window.fw > 1
-            or p.padded_depth * p.tile.bytes * p.tile.mr > CHUNK_BYTES):
-        return False
-    most = min(<ptrdiff_t>MOST_DIRECT, CHUNK_BYTES // (p.padded_depth * p.tile.bytes))
-    pieces = (span + most - 1) // most
-    p.tile.mr = <int>min(round_up((span + pieces - 1) // pieces, p.tile.rows), most)
-    p.rows, p.in_place = TAPS, False
-    return True
 
 
 cdef bint read_in_place(Product *p):
@@ -143,16 +132,6 @@ cdef void use_single_row(Product *p):
         p.row = w.x
 
 
-cdef str algorithm_of(const Product *p):
-    """Where rows come from, in words for `pylite inspect`."""
-    if p.row != NULL:
-        return "a single row"
-    if p.rows == LINES:
-        return "rows as they lie in memory" if p.in_place else "lines, each packed once"
-    return ("taps gathered into packed panels" if p.rows == TAPS else
-            "gathered in pieces, too long for one packed panel")
-
-
 # ---- rows ----------------------------------------------------------------------------------------------------
 cdef uint8_t *pack_pixels(const Product *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t n,
                           uint8_t *to) noexcept nogil:
@@ -189,26 +168,20 @@ cdef const uint8_t *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t p
     cdef Line line
     cdef uint8_t *to = a_panel
     cdef const uint8_t *zero
-    cdef ptrdiff_t row, ox, n, first, y, iy, c = p.window.length, step = fast_div(p.window.dilation_h, plan.down)
+    cdef ptrdiff_t n, first, y, iy, c = p.window.length, step = fast_div(p.window.dilation_h, plan.down)
     cdef int border         # the packed byte of pixels outside the image
     cdef bint outside
     if p.in_place and not p.window.direct:
         return line_in_place(p, position, pixels, lines, buffer)
-    if p.in_place and may_read_in_place(position, pixels, plan.pixels):
+    if p.in_place and may_read_in_place(position, pixels, p.whole_rows):
         return p.window.x + position * p.window.sw
     if p.window.direct:
         pack_pixels(p, p.window.x + position * p.window.sw, p.window.sw, pixels, to)
         return a_panel
-    row = fast_div(position, p.window.ow)
-    ox = position - row * p.window.ow
-    first = extend_line_buffer(plan, &p.window, row, pixels, lines, buffer, &y)
-    if y >= buffer.lines:
-        return a_panel + first * plan.pitch * p.tile.bytes
-    n = fast_div(buffer.row, p.window.oh)
-    zero = p.window.zero + n * p.window.zero_step
+    first = extend_line_buffer(plan, &p.window, position, pixels, lines, buffer)
+    y, iy, line = buffer.begin, buffer.iy, buffer.line
+    zero = p.window.zero + buffer.image * p.window.zero_step
     border = zero[0] ^ p.flip ^ p.tile.offset
-    line = input_span(&p.window, n, ox, pixels)
-    iy = (buffer.row - n * p.window.oh) * p.window.stride_h - p.window.pad_h + y * step
     while y < buffer.lines:
         to = a_panel + y * plan.pitch * p.tile.bytes
         outside = line.x == NULL or not 0 <= iy < p.window.h
@@ -465,6 +438,7 @@ cdef void multiply_and_finish(const Product *p, const pl_columns *q, const pl_hy
     """Compute the sums of columns j to j + n - 1, then finish them row by row."""
     cdef int32_t acc[MAX_MR * MAX_NR]
     cdef const uint8_t *x = NULL
+    cdef ptrdiff_t column = task.group * p.columns + j
     cdef int r
     if rows != NULL:
         memset(acc, 0, task.rows * sizeof(int32_t) * MAX_NR)
@@ -479,16 +453,11 @@ cdef void multiply_and_finish(const Product *p, const pl_columns *q, const pl_hy
                 terms[r] *= -p.w_zero
     for r in range(task.rows):
         if p.finish == HYBRID:
-            finish_hybrid_row(p, h, n, &acc[r * MAX_NR], terms[r], scales[r], task.group * p.columns + j,
-                              <float *>(task.y + r * p.output.sw))
+            p.slots.finish_hybrid(n, &acc[r * MAX_NR], terms[r], h.sums + column, h.scale + column, scales[r],
+                                  h.column_first, h.bias + column if h.bias != NULL else NULL, h.low, h.high,
+                                  <float *>(task.y + r * p.output.sw) + column)
         else:
             finish_row(p, q, n, &acc[r * MAX_NR], terms[r] if p.w_zero else 0, task, j, task.y + r * p.output.sw)
-
-
-cdef void finish_hybrid_row(const Product *p, const pl_hybrid *h, int n, const int32_t *acc, int32_t term,
-                            float scale, ptrdiff_t column, float *y) noexcept nogil:
-    p.slots.finish_hybrid(n, acc, term, h.sums + column, h.scale + column, scale, h.column_first,
-                          h.bias + column if h.bias != NULL else NULL, h.low, h.high, y + column)
 
 
 cdef void finish_row(const Product *p, const pl_columns *q, int n, int32_t *acc, int32_t term, const Task *task,

@@ -3,7 +3,6 @@
 #
 # One patch of the image at a time is repeated, in a buffer on the stack that stays in the first-level cache.
 from libc.stdint cimport uint8_t
-from pylite._core.run.kernel cimport CACHE_LINE
 from pylite._core.simd cimport PL_MAX_TAPS, PL_REPEAT_SLACK, pl_dw_window, pl_slots
 
 cdef enum:
@@ -43,23 +42,6 @@ cdef inline int plan_repeat(ChannelRepeat *p, const pl_dw_window *g, ptrdiff_t c
     if g.fh * input_extent(p.pixels, g.stride, g.fw, g.dilation) * pixel > REPEAT_BYTES:
         raise ValueError(f"a depthwise filter of {g.fh} x {g.fw} taps and {g.c} channels is too large")
     return 0
-
-
-cdef inline ptrdiff_t lines_of_run(const ChannelRepeat *p, ptrdiff_t line) noexcept nogil:
-    """Output lines to compute together, chosen so that their input stays in the second-level cache.
-
-    line: bytes of an input line.
-    """
-    return p.lines if p.multiplier > 1 else max(<ptrdiff_t>1, RUN_BYTES // (line * p.stride))
-
-
-cdef inline ptrdiff_t lines_of_column(const ChannelRepeat *p, ptrdiff_t width) noexcept nogil:
-    """Output lines whose input stays in the first-level cache where micro-kernels compute one block of channels after
-    the other: neighbouring blocks share cache lines.
-
-    width: pixels of an input line.  0 where channels are repeated, patch by patch.
-    """
-    return 0 if p.multiplier > 1 else COLUMN_BYTES // (CACHE_LINE * width * p.stride)
 
 
 cdef inline ptrdiff_t line_in_order(ptrdiff_t index, ptrdiff_t lines, ptrdiff_t every,

@@ -5,28 +5,10 @@ A product that is computed in float16 converts rows of float32 while it packs th
 from libc.stdint cimport uint8_t, uint16_t
 from libc.string cimport memmove, memset
 
-from pylite._core.product.lines cimport (
-    CHUNK_BYTES,
-    MOST_DIRECT,
-    LineBuffer,
-    extend_line_buffer,
-    next_lines,
-    plan_lines,
-)
+from pylite._core.product.lines cimport LineBuffer, extend_line_buffer, next_lines, pixels_of_task, plan_lines
 from pylite._core.product.product cimport IN_PLACE, LINES, TAPS, Product
 from pylite._core.product.tasks cimport Task, fast_div, get_task, round_up, parallel_pool, plan_tasks
-from pylite._core.product.window cimport (
-    A_PANEL_BYTES,
-    POINTERS,
-    Line,
-    Pixel,
-    Window,
-    copy_row,
-    gather,
-    input_span,
-    pixel_of,
-    taps_of,
-)
+from pylite._core.product.window cimport A_PANEL_BYTES, POINTERS, Line, Window, copy_row, gather, taps_of
 from pylite._core.simd cimport PL_SLACK, parallel_for, pl_a_layout, pl_fill, pl_packed_layout, pl_pool, pl_tile, slots
 
 cdef enum:
@@ -50,10 +32,13 @@ cdef void plan_rows(Product *p):
     """Choose where rows come from.  Call it after p.window, p.output and set_sizes() are set."""
     cdef const Window *w = &p.window
     cdef bint converts = p.half and p.x_item == 4
+    cdef int pixels
     plan_rows_in_place(p)
     if converts or not w.direct:
         p.rows = TAPS
-    if copy_pixels(p):
+    pixels = pixels_of_task(w, p.output.span, p.groups, p.depth * p.tile.bytes, p.tile.mr)
+    if pixels:
+        p.tile.mr = pixels
         fit_panel(p)
         return
     if ((p.depth <= p.piece or not w.direct) and not (converts and w.direct)
@@ -74,30 +59,10 @@ cdef void fit_panel(Product *p):
         p.tile.mr = min(p.tile.mr, <int>(HALF_DEPTH // max(min(p.depth, <ptrdiff_t>HALF_DEPTH), 1)))
 
 
-cdef bint copy_pixels(Product *p):
-    """Copy the pixels that a 1x1 filter with a stride reads, so that a task has as many rows as without a stride and
-    few tiles are not full; else return False.
-    """
-    cdef ptrdiff_t span = p.output.span, mr = p.tile.mr, most, pieces
-    if p.groups > 1 or p.window.direct or p.depth == 0 or taps_of(&p.window) > 1 or span == 0:
-        return False
-    most = max(min(CHUNK_BYTES // p.tile.bytes // p.depth, <ptrdiff_t>MOST_DIRECT) // mr, <ptrdiff_t>1) * mr
-    pieces = (span + most - 1) // most
-    p.tile.mr = <int>round_up((span + pieces - 1) // pieces, mr)
-    return True
-
-
 cdef void plan_rows_in_place(Product *p):
     """Read rows from memory: each pixel of the window is one."""
     p.single_row = 2 if p.output.span * p.output.lines == 1 else 0
     p.rows, p.step = IN_PLACE, p.window.sw // p.x_item
-
-
-cdef str algorithm_of(const Product *p):
-    """Where rows come from, in words for `pylite inspect`."""
-    if p.rows == LINES:
-        return "lines, each packed once"
-    return "rows as they lie in memory" if p.rows == IN_PLACE else "taps gathered into packed panels"
 
 
 cdef void pack_panels(const pl_tile *t, const uint8_t *w, ptrdiff_t columns, ptrdiff_t depth,
@@ -136,18 +101,11 @@ cdef const char *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixe
     """
     cdef ptrdiff_t c = elements(p.window.length, p.x_item), size = c * p.tile.bytes, i
     cdef ptrdiff_t step = fast_div(p.window.dilation_h, p.lines.down)
-    cdef Line line
-    cdef Pixel o
+    cdef ptrdiff_t first = extend_line_buffer(&p.lines, &p.window, position, pixels, lines, line_buffer)
+    cdef ptrdiff_t y = line_buffer.begin, iz = line_buffer.iz, iy = line_buffer.iy
+    cdef Line line = line_buffer.line
     cdef char *to
     cdef const uint8_t *x
-    cdef ptrdiff_t iz, iy, row = fast_div(position, p.window.ow), ox = position - row * p.window.ow, y
-    cdef ptrdiff_t first = extend_line_buffer(&p.lines, &p.window, row, pixels, lines, line_buffer, &y)
-    if y >= line_buffer.lines:
-        return a_panel + first * p.lines.pitch * p.tile.bytes
-    o = pixel_of(&p.window, line_buffer.row * p.window.ow)
-    line = input_span(&p.window, o.n, ox, pixels)
-    iz = o.z * p.window.stride_d - p.window.pad_d
-    iy = o.y * p.window.stride_h - p.window.pad_h + y * step
     while y < line_buffer.lines:
         to = a_panel + y * p.lines.pitch * p.tile.bytes
         if line.x == NULL or not 0 <= iy < p.window.h or not 0 <= iz < p.window.d:

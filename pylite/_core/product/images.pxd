@@ -11,4 +11,5 @@ cdef class ImageProduct(Kernel):
                     Py_ssize_t y_item, int ndim=*) except -1
     cdef int set_images(self, const Strided *x, const Strided *y, filter) except -1
     cdef int plan(self, const Strided **arrays, filter) except -1
+    cdef str source(self)
     cdef bint suits(self, const Strided **arrays)

@@ -1,4 +1,5 @@
 """The base of convolutions and fully connected layers: products whose rows are windows of images."""
+from pylite._core.product.product cimport IN_PLACE, LINES, TAPS, Product
 from pylite._core.product.tasks cimport set_output
 from pylite._core.product.window cimport set_window
 from pylite._core.run.kernel cimport blank, nothing, kernel_fn, set_strided
@@ -36,6 +37,16 @@ cdef class ImageProduct(Kernel):
         arrays: as ARRAYS, the first two of which are the images x and y.
         """
         raise NotImplementedError
+
+    cdef str source(self):
+        """Where rows come from, in words for `pylite inspect`."""
+        cdef const Product *p = &self.product
+        if p.row != NULL:
+            return "a single row"
+        if p.rows == IN_PLACE or (p.rows == LINES and p.in_place):
+            return "rows as they lie in memory"
+        return ("lines, each packed once" if p.rows == LINES else "taps gathered into packed panels" if p.rows == TAPS
+                else "gathered in pieces, too long for one packed panel")
 
     cdef bint suits(self, const Strided **arrays):
         """Do these arrays have the channels of the weights?"""

@@ -4,7 +4,7 @@
 # and the rows of neighbouring pixels overlap.  So each line is packed once, with its padding, into a line buffer on
 # the stack, or read in place.
 from pylite._core.product.tasks cimport MAX_MR, Output, Task, Tasks, fast_div, round_up
-from pylite._core.product.window cimport A_PANEL_BYTES, CHUNK, Window
+from pylite._core.product.window cimport A_PANEL_BYTES, CHUNK, Line, Pixel, Window, input_span, pixel_of, taps_of
 from pylite._core.simd cimport pl_a_layout, pl_tile
 
 cdef enum:
@@ -23,21 +23,31 @@ cdef inline bint padded_lines(const pl_tile *t, ptrdiff_t groups, ptrdiff_t fh, 
             and (t.ka < 8 or fh * round_up(line, t.ka) < 2 * round_up(fh * line, t.ka)))
 
 
+cdef inline int pixels_of_task(const Window *g, ptrdiff_t span, ptrdiff_t groups, ptrdiff_t row,
+                               int rows) noexcept nogil:
+    """How many of the `span` pixels that a 1x1 filter with a stride reads a task copies, so that it has as many rows as
+    without a stride and few tiles are not full; 0 for other windows.
+
+    row: bytes of a row; rows: of a tile.
+    """
+    cdef ptrdiff_t most, pieces
+    if groups > 1 or g.direct or taps_of(g) > 1 or row == 0 or span == 0 or rows == 0:
+        return 0
+    most = max(min(CHUNK_BYTES // row, <ptrdiff_t>MOST_DIRECT) // rows, <ptrdiff_t>1) * rows
+    pieces = (span + most - 1) // most
+    return <int>round_up((span + pieces - 1) // pieces, rows)
+
+
 cdef struct Lines:
     pl_a_layout shape       # of the rows; shape.pitch is the distance between lines of the filter
     ptrdiff_t line          # elements of a line of the filter
     ptrdiff_t pitch         # elements from one packed line to the next
-    ptrdiff_t pixels        # of the output
     int chunk               # output pixels of a task
     int passes              # products that are added up: one per line of a dilated filter, else 1
     ptrdiff_t capacity      # lines that the buffer holds
     ptrdiff_t ahead         # output lines whose input lines are packed at once
     ptrdiff_t reach         # packed lines under one output line
     ptrdiff_t down          # packed lines from one line of the filter to the next
-
-
-cdef inline ptrdiff_t span_of(const Window *g, const Output *o) noexcept nogil:
-    return o.span if g.direct else g.ow
 
 
 cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile *t, ptrdiff_t item, ptrdiff_t groups,
@@ -47,7 +57,7 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
     item: bytes of an element; adds: can the caller add up several products, as dilated filters need?
     """
     cdef ptrdiff_t c = g.length // item, line = g.fw * c, most, pieces, line_size, behind = 0
-    cdef ptrdiff_t lines = g.fd * g.fh, extent = (g.fw - 1) * g.dilation_w + 1
+    cdef ptrdiff_t lines = g.fd * g.fh, extent = (g.fw - 1) * g.dilation_w + 1, span = o.span if g.direct else g.ow
     cdef bint packed = padded_lines(t, groups, g.fh, line) and g.dilation_w == 1
     cdef bint dilated = extent != g.fw      # then each tap of a line is a run of its own
     if groups > 1 or line * lines == 0 or (dilated and ((lines > 1 and not adds) or c % t.ka or g.fd > 1)):
@@ -62,8 +72,8 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
     most = CHUNK_BYTES // t.bytes // (lines * c) - extent
     most = max(most // g.stride_w // t.mr, <ptrdiff_t>1) * t.mr
     most = min(most, <ptrdiff_t>(MOST_DIRECT if g.direct else MAX_CHUNK))
-    pieces = (span_of(g, o) + most - 1) // most
-    most = min(round_up((span_of(g, o) + pieces - 1) // pieces, t.mr), span_of(g, o))
+    pieces = (span + most - 1) // most
+    most = min(round_up((span + pieces - 1) // pieces, t.mr), span)
     line_size = ((most - 1) * g.stride_w + extent) * c
     if most > 1:        # micro-kernels read full tiles, also behind the last pixel
         behind = (t.mr - 1) * g.stride_w * c
@@ -73,7 +83,7 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
         most, line_size, behind = 1, line, 0        # weights padded by lines cannot be gathered: one pixel at a time
     l.shape.lines, l.shape.depth = <int>lines, round_up(line, t.ka)
     l.shape.step, l.shape.pitch = g.stride_w * c, line_size
-    l.line, l.pitch, l.chunk, l.passes, l.pixels = line, line_size, <int>most, 1, o.span * o.lines
+    l.line, l.pitch, l.chunk, l.passes = line, line_size, <int>most, 1
     if dilated:
         l.passes = g.fh
         l.shape.lines, l.shape.depth, l.shape.pitch, l.line = g.fw, c, g.dilation_w * c, c
@@ -100,22 +110,27 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
 cdef struct LineBuffer:
     ptrdiff_t row           # output line (of all images) under which the buffer's first line is
     ptrdiff_t lines         # lines in the buffer
+    ptrdiff_t begin         # the first of them that is to be packed,
+    ptrdiff_t image, iz, iy     # the image, plane and line of the input that it is,
+    Line line               # and the pixels that it has
     ptrdiff_t ready         # output lines, from the last requested one on, whose input lines are all packed
 
 
-cdef inline ptrdiff_t extend_line_buffer(const Lines *l, const Window *g, ptrdiff_t row, ptrdiff_t pixels,
-                                         ptrdiff_t rows, LineBuffer *buffer, ptrdiff_t *begin) noexcept nogil:
-    """Plan the buffer for output line `row` (of all images); returns the index in it of the first line under `row`.
+cdef inline ptrdiff_t extend_line_buffer(const Lines *l, const Window *g, ptrdiff_t position, ptrdiff_t pixels,
+                                         ptrdiff_t rows, LineBuffer *buffer) noexcept nogil:
+    """Plan the buffer for `pixels` output pixels from `position` on; returns the index in it of the first line under
+    them.
 
-    The caller must then pack lines begin[0] to buffer.lines - 1 of the buffer.  pixels: of the output; rows: output
-    lines that the caller will request, `row` included, for some of which lines are packed ahead.
+    The caller must then pack lines buffer.begin to buffer.lines - 1 of the buffer.  rows: output lines that the caller
+    will request, this one included, for some of which lines are packed ahead.
     """
-    cdef ptrdiff_t first = (row - buffer.row) * g.stride_h, ahead
+    cdef ptrdiff_t row = fast_div(position, g.ow), first = (row - buffer.row) * g.stride_h, ahead
+    cdef Pixel o
     if (g.fh == 1 or g.fd > 1 or buffer.lines == 0 or row < buffer.row
             or fast_div(row, g.oh) != fast_div(buffer.row, g.oh) or l.down != g.dilation_h or pixels != g.ow
             or first + l.reach > l.capacity):
         buffer.row, buffer.lines, first = row, 0, 0
-    begin[0] = max(first, buffer.lines)
+    buffer.begin = max(first, buffer.lines)
     if first + l.reach > buffer.lines:
         ahead = 1
         if pixels == g.ow:
@@ -126,6 +141,10 @@ cdef inline ptrdiff_t extend_line_buffer(const Lines *l, const Window *g, ptrdif
         buffer.ready = ahead
     else:
         buffer.ready = 1
+    o = pixel_of(g, buffer.row * g.ow)
+    buffer.image, buffer.line = o.n, input_span(g, o.n, position - row * g.ow, pixels)
+    buffer.iz = o.z * g.stride_d - g.pad_d
+    buffer.iy = o.y * g.stride_h - g.pad_h + buffer.begin * fast_div(g.dilation_h, l.down)
     return first
 
 
