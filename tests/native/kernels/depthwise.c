@@ -101,6 +101,16 @@ static void depthwise_f32(void) {
     }
   }
 }
+static void depthwise_f16(void) {
+  image g = draw_image(2, false, 4);
+  const int rows = (int)(g.lines - 1) * g.stride + g.fh;
+  for (int y = 0; y < rows; y++)
+    if (g.row[y]) g.row[y] = (const uint8_t *)halves(g.width * g.c);
+  const uint16_t *w = halves((size_t)(g.fh * g.fw) * g.c), *bias = chance(2) ? halves(g.c) : NULL;
+  const size_t line = g.pixels * g.c + some(0, 5);
+  const pl_dw_window v = window(&g, 0, g.lines, integers(g.c, 2, 0, 0), line);
+  EACH_LEVEL(s) s->depthwise_f16(&v, w, bias, -2, 6, results(g.lines * line, 2, EXACT));
+}
 static void depthwise_s64(void) {
   const image g = draw_image(2, false, 1);
   const size_t begin = some(0, g.c - 1), n = some(1, g.c - begin), at = some(0, g.pixels - 1);
@@ -111,4 +121,4 @@ static void depthwise_s64(void) {
 }
 
 #define X(name) {#name, name}
-const check depthwise_checks[] = {X(depthwise_q8), X(depthwise_f32), X(depthwise_s64), {NULL, NULL}};
+const check depthwise_checks[] = {X(depthwise_q8), X(depthwise_f32), X(depthwise_f16), X(depthwise_s64), {NULL, NULL}};

@@ -19,6 +19,7 @@ void *array(size_t n, size_t item);                    /* of anything, as all be
 void *integers(size_t n, size_t item, int low, int high);
 float *floats(size_t n);                               /* NaN and infinities, too */
 float *whole(size_t n, int most);                      /* floats whose sums are exact */
+uint16_t *halves(size_t n);                            /* float16 below 2, whose sums never are NaN */
 void *copied(const void *from, size_t n, size_t item);
 void *room(size_t n, size_t item);                     /* zeros; may be written */
 

@@ -96,6 +96,11 @@ float *whole(size_t n, int most) {
   for (size_t i = 0; i < n; i++) at[i] = (float)((int)(word() % (uint64_t)(2 * most + 1)) - most);
   return at;
 }
+uint16_t *halves(size_t n) {
+  uint16_t *v = array(n, 2);
+  for (size_t i = 0; i < n; i++) v[i] &= 0xBFFF;
+  return v;
+}
 float *floats(size_t n) {
   static const float odd[] = {0, -0.0f, INFINITY, -INFINITY, NAN, 1e-40f, 3e38f, 0.5f, -1.5f, 2.5f, 88.5f, -104, 1e4f};
   float *at = (float *)input(n, sizeof(float));

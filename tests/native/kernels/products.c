@@ -306,22 +306,19 @@ static void gemm_f32(void) {
     }
   }
 }
-static const uint16_t *halves(size_t n) { /* below 2: sums never are NaN */
-  uint16_t *v = array(n, 2);
-  for (size_t i = 0; i < n; i++) v[i] &= 0xBFFF;
-  return v;
-}
 static void gemm_f16(void) { /* the panels of every level are the same */
-  const int rows = between(1, 30), n = between(1, 16), first = between(0, 1), last = between(0, 1), alone = chance(4);
+  const int rows = between(1, 30), n = between(1, 16), last = between(0, 3), half = last > 1, alone = chance(4);
+  const int first = half ? 1 : between(0, 1);
   const ptrdiff_t depth = between(1, alone ? 2500 : 300), step = depth + 3 * between(0, 1);
   const pl_a_layout layout = {alone ? 1 : between(1, 4), depth, step, depth};
   const size_t ldy = (size_t)n + some(0, 5), count = alone ? 1 : (size_t)rows;
   const uint16_t *x = halves(count * (size_t)step + (size_t)(layout.lines * depth));
   const uint16_t *w = halves((size_t)(layout.lines * depth) * (n > 8 ? 16 : 8));
-  const float *before = whole(count * ldy, 9), *bias = chance(2) ? whole((size_t)n, 9) : NULL;
+  const void *before = half ? (const void *)halves(count * ldy) : whole(count * ldy, 9);
+  const float *bias = chance(2) ? whole((size_t)n, 9) : NULL;
   const float low = chance(2) ? -99 : -INFINITY, high = chance(2) ? 200 : INFINITY;
   EACH_LEVEL(s) {
-    float *y = result(count * ldy, 4, before, count * ldy, EXACT);
+    void *y = result(count * ldy, half ? 2 : 4, before, count * ldy, EXACT);
     s->gemm_f16((int)count, n, &layout, x, w, first | 2 * alone, last, bias, low, high, y, (ptrdiff_t)ldy);
   }
 }
@@ -351,10 +348,33 @@ static void winograd_out(void) {
     s->winograd_out((ptrdiff_t)tiles, (ptrdiff_t)n, m, (ptrdiff_t)width, (ptrdiff_t)next, bias, -20, 30,
                     results(down + 2 * tiles * n, 4, EXACT), (ptrdiff_t)down, (ptrdiff_t)step);
 }
+static void winograd_in_f16(void) {
+  const size_t tiles = some(1, 5), c = some(16, 70), next = (tiles + 1) * c;
+  const uint16_t *lines[4], *before = halves(16 * next);
+  ptrdiff_t steps[4];
+  for (int y = 0; y < 4; y++) {
+    const bool outside = chance(5);
+    lines[y] = halves(outside ? c : (2 * tiles + 2) * c), steps[y] = outside ? 0 : (ptrdiff_t)c;
+  }
+  EACH_LEVEL(s)
+    s->winograd_in_f16((ptrdiff_t)tiles, (ptrdiff_t)c, lines, steps, result(16 * next, 2, before, 16 * next, EXACT),
+                       (ptrdiff_t)next);
+}
+static void winograd_out_f16(void) {
+  const size_t tiles = some(1, 5), n = some(1, 16), width = 16, next = (tiles + 1) * width;
+  size_t down = n * 2 * tiles + some(0, 3), step = n;
+  if (tiles == 1) down *= some(0, 1), step *= some(0, 1);
+  const uint16_t *m = halves(16 * next);
+  const float *bias = chance(2) ? whole(n, 9) : NULL;
+  EACH_LEVEL(s)
+    s->winograd_out_f16((ptrdiff_t)tiles, (ptrdiff_t)n, m, (ptrdiff_t)width, (ptrdiff_t)next, bias, -20, 30,
+                        results(down + 2 * tiles * n, 2, EXACT), (ptrdiff_t)down, (ptrdiff_t)step);
+}
 
 #define X(name) {#name, name}
 const check product_checks[] = {
     X(pack_lines_q8),   X(gemm_q8),     X(gemm_s32),      X(sums_q8),   X(requantize_q8), X(gemm_hybrid),
     X(gemm_blocks),     X(finish_hybrid), X(range_f32),   X(quantize_s8), X(quantize_rows), X(scaled_sums),
     X(gemm_s64),        X(finish_mbqm64), X(finish_mbqm32), X(finish_f64), X(finish_f64_q8), X(gemm_f32),
-    X(gemm_f16),        X(dots_f32),    X(winograd_in),   X(winograd_out),  {NULL, NULL}};
+    X(gemm_f16),        X(dots_f32),    X(winograd_in),   X(winograd_out),  X(winograd_in_f16), X(winograd_out_f16),
+    {NULL, NULL}};
