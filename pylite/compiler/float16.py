@@ -21,12 +21,14 @@ _TRANSPARENT = ACTIVATIONS | {"RESHAPE", "PAD"}         # their results are floa
 
 def convert(lowered):
     """Let the calls of `lowered` compute in float16 where this pays, and have weights packed."""
-    costs = {}
+    costs, others = {}, set()       # of nodes by their index; those with a call that has no float16
     for call in lowered.calls:
-        kind = _kind(call)
-        known = costs.get(call.node.index, kind)
-        costs[call.node.index] = kind and known and (kind if known is kind else known.plus(kind))
-    chosen = _chosen(lowered.subgraph, {index: cost for index, cost in costs.items() if cost})
+        index, cost = call.node.index, _cost_of(call)
+        if cost is None:
+            others.add(index)
+        else:
+            costs[index] = costs[index].plus(cost) if index in costs else cost
+    chosen = _chosen(lowered, {index: cost for index, cost in costs.items() if index not in others})
     lowered.calls = [other for call in lowered.calls for other in (
         _in_float16(call) if call.node.index in chosen else (call,))]
     for call in lowered.calls:
@@ -48,7 +50,7 @@ class _Cost:
         return _Cost(self.products + other.products, self.inputs + other.inputs, self.results + other.results)
 
 
-def _kind(call):
+def _cost_of(call):
     """The _Cost of a call that can compute in float16, or None."""
     if call.kernel == _DEPTHWISE:
         return _depthwise_cost(call)
@@ -84,9 +86,9 @@ def _sum_cost(call):
     return _Cost(_SUM, 2, 1) if plain else None
 
 
-def _chosen(subgraph, costs):
+def _chosen(lowered, costs):
     """The indices of the nodes, among those in `costs`, whose products outweigh the conversions at ends in float32."""
-    edges = _Edges(subgraph)
+    edges = _Edges(lowered)
     chosen = set(costs)
     while True:
         half = edges.half(chosen)
@@ -102,19 +104,20 @@ def _pays(cost, reads_half, writes_half):
 
 
 class _Edges:
-    """The tensors of a subgraph; those with a transparent operator between them count as one.
+    """The tensors that nodes write and read at run time; those with a transparent operator between them count as one.
 
     Operators are those of the file or of a graph with fused activations; the edges between others are the same.
     """
 
-    def __init__(self, subgraph):
+    def __init__(self, lowered):
+        subgraph = lowered.subgraph
         self.same = {}          # {result of a transparent operator: the tensor that stands for it}
         self.readers, self.writers = {}, {}
         self.ends = {}          # {node index: (tensors read, tensors written)}
         for operator in subgraph.operators:
-            reads = [self.same.get(i, i) for i in operator.inputs if i >= 0]
+            reads = [self.same.get(i, i) for i in operator.inputs if i >= 0 and lowered.values[i].data is None]
             writes = [i for i in operator.outputs if i >= 0]
-            if operator.name in _TRANSPARENT:
+            if operator.name in _TRANSPARENT and reads:
                 self.same[writes[0]] = reads[0]
                 continue
             self.ends[operator.index] = reads, writes
@@ -130,9 +133,9 @@ class _Edges:
                 and i in self.readers and self.readers[i] <= chosen}
 
     def of_node(self, index, half):
-        """(is the node's input in `half`? is its result?)"""
+        """(are all of the node's inputs in `half`? is its result?)"""
         reads, writes = self.ends[index]
-        return all(i in half for i in reads if i in self.writers), writes[0] in half
+        return half.issuperset(reads), writes[0] in half
 
 
 def _in_float16(call):

@@ -249,3 +249,43 @@ def test_a_value_that_is_both_operands():
     made, kept = (interpreter(m.built(), experimental_preserve_all_tensors=keep) for keep in (False, True))
     assert_same(run(made), run(kept))
     assert len(stored(made)) == 2
+
+
+def kernels_in_float16(model):
+    """How many products and depthwise filters of the program are computed in float16."""
+    made = interpreter(model)
+    made.allocate_tensors()
+    return sum("half" in call.names and dict(zip(call.names, call.args[-len(call.names):], strict=True))["half"]
+               or call.kernel == "depthwise.DepthwiseF16" for call in made._main.current.lowered.calls)
+
+
+class StoredAsFloat16(Network):
+    """The same, whose constants are float16 and converted by DEQUANTIZE."""
+
+    def constant(self, *shape, size=1):
+        stored = self.model.constant(f"h{self.rng.integers(1 << 40)}",
+                                     (self.rng.normal(size=shape) * size).astype(np.float16))
+        result = self.model.tensor(f"d{self.rng.integers(1 << 40)}", shape)
+        self.model.operator("DEQUANTIZE", [stored], [result])
+        return result
+
+
+def test_constants_stored_as_float16_cost_no_conversion():
+    def layers(network):
+        m = network(size=16, channels=16)
+        for _ in range(3):
+            m.conv(40)
+            m.depthwise()
+            m.conv(16)
+        return m.built()
+    assert kernels_in_float16(layers(StoredAsFloat16)) == kernels_in_float16(layers(Network)) >= 7
+
+
+def test_inputs_of_the_graph_are_converted():
+    """A layer that conversions of input and result outweigh stays in float32."""
+    m = Network(channels=24)
+    m.conv(20)
+    assert kernels_in_float16(m.built()) == 0
+    m = Network(channels=64)
+    m.conv(64, 3)
+    assert kernels_in_float16(m.built()) == 1
