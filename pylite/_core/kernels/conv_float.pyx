@@ -2,9 +2,9 @@
 import numpy as np
 
 from libc.stdint cimport uint8_t, uint16_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
-from pylite._core.product.floats cimport pack_panels, plan_rows, run_product, set_sizes
+from pylite._core.product.floats cimport HALF_DEPTH, copy_elements, elements, pack_panels, plan_rows, run_product, set_sizes
 from pylite._core.product.images cimport ImageProduct
 from pylite._core.product.product cimport WINOGRAD, Product
 from pylite._core.product.tasks cimport Output, Task, get_task, parallel_pool, plan_tasks, round_up
@@ -24,12 +24,13 @@ cdef class ConvF32(ImageProduct):
     x, y, filter: as in ImageProduct, also of volumes; panels: from pack_f32, or None to pack `weights` (k, depth) into
     `scratch` at each run; bias: (k,) or None; winograd: panels are made by layouts.WinogradFloat; half: computed in
     float16, with panels from pack_f16, and images and results of float16 or float32; results of float16 have up to
-    HALF_DEPTH products.
+    DEEPEST_HALF products.
     """
+    DEEPEST_HALF = HALF_DEPTH   # products of one result of float16, at most
+
     cdef const float *weights   # weights to pack at each run, or NULL
     cdef Output tiles           # Winograd's tiles, as if they were output pixels
     cdef ptrdiff_t tiles_down, tiles_across     # number of tiles in an image
-    cdef pl_range_fn run_tiles
 
     def __init__(self, x, y, panels, const float[::1] bias, *, filter, ptrdiff_t groups=1, limits,
                  const float[:, ::1] weights=None, float[::1] scratch=None, bint winograd=False, bint half=False):
@@ -68,7 +69,6 @@ cdef class ConvF32(ImageProduct):
         p.x_item, p.item = <int>arrays[0].item, <int>y.item
         if p.rows == WINOGRAD:
             self.plan_tiles(y.shape[0])
-            self.run_tiles = <pl_range_fn>(run_winograd_tasks_f16 if p.half else run_winograd_tasks)
             self.fn = <kernel_fn>conv_f32_winograd
             self.algorithm = "Winograd's 16 products for each 2 x 2 pixels" + in_float16
             return 0
@@ -118,105 +118,23 @@ cdef int conv_f32_winograd(ConvF32 self, pl_pool *pool) noexcept nogil:
     cdef Product *p = &self.product
     pool = parallel_pool(pool, 32 * self.tiles.span * p.depth * p.columns)
     parallel_for(pool, plan_tasks(&p.tasks, &self.tiles, &p.tile, p.columns, 1, pool), 1,
-                 self.run_tiles, <void *>self)
+                 <pl_range_fn>run_winograd_tasks, <void *>self)
     return 0
 
 
-cdef void transform_input(ConvF32 self, const Task *task, float *v, ptrdiff_t next, float *patch) noexcept nogil:
+cdef void transform_input(ConvF32 self, const Task *task, char *v, ptrdiff_t next, char *patch) noexcept nogil:
     """Transform the pixels under a task's tiles to the left operands v of the 16 products, `next` elements apart.
 
-    patch: scratch for the 16 pixels of a tile at the border.
+    patch: scratch for pixels at the border, and for those of another type than the operands'.
     """
     cdef const Product *p = &self.product
     cdef const Window *g = &p.window
-    cdef const float *line[4]
+    cdef const char *line[4]
     cdef ptrdiff_t step[4]
-    cdef ptrdiff_t done = 0, count, n, ty, tx, ix, iy
-    cdef bint padded
-    cdef int y, x
-    while done < task.rows:
-        tx, ty = (task.position + done) % self.tiles_across, (task.position + done) // self.tiles_across
-        n, ty = ty // self.tiles_down, ty % self.tiles_down
-        ix = 2 * tx - g.pad_w
-        padded = ix < 0 or ix + 4 > g.w
-        count = 1 if padded else min(task.rows - done, min(self.tiles_across - tx, (g.w - ix - 2) // 2))
-        for y in range(4):
-            iy = 2 * ty - g.pad_h + y
-            if not 0 <= iy < g.h:
-                line[y], step[y] = <const float *>g.zero, 0
-                continue
-            line[y], step[y] = <const float *>(g.x + n * g.sn + iy * g.sh + ix * g.sw), g.sw // 4
-            if padded:
-                for x in range(4):
-                    memcpy(patch + (4 * y + x) * p.depth,
-                           line[y] + x * step[y] if 0 <= ix + x < g.w else <const float *>g.zero, g.length)
-                line[y], step[y] = patch + 4 * y * p.depth, p.depth
-        p.slots.winograd_in(count, p.depth, line, step, v + done * p.depth, next)
-        done += count
-
-
-cdef void transform_output(ConvF32 self, const Task *task, const float *m, ptrdiff_t j, int n) noexcept nogil:
-    """Transform columns j to j + n - 1 of a task's products m to output pixels."""
-    cdef const Product *p = &self.product
-    cdef ptrdiff_t done = 0, count, image, ty, tx, nr = p.tile.nr
-    cdef char *y
-    cdef bint single
-    while done < task.rows:
-        tx, ty = (task.position + done) % self.tiles_across, (task.position + done) // self.tiles_across
-        image, ty = ty // self.tiles_down, ty % self.tiles_down
-        single = 2 * tx + 1 == p.window.ow
-        count = 1 if single else min(task.rows - done, p.window.ow // 2 - tx)
-        y = p.output.y + image * p.output.sn + 2 * ty * p.output.sh + 2 * tx * p.output.sw
-        p.slots.winograd_out(count, n, m + done * nr, nr, task.rows * nr, p.bias + j if p.bias != NULL else NULL,
-                             p.low, p.high, <float *>y + j, p.output.sh // 4 if 2 * ty + 1 < p.window.oh else 0,
-                             0 if single else p.output.sw // 4)
-        done += count
-
-
-cdef void run_winograd_tasks(ConvF32 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef const Product *p = &self.product
-    cdef float space[WINOGRAD_SCRATCH + 16]
-    cdef float *scratch = <float *>(<size_t>(space + 15) & ~<size_t>63)      # aligned to cache lines
-    cdef float *m
-    cdef float *y
-    cdef const uint8_t *panel
-    cdef ptrdiff_t i, j, part, next, transformed = -1
-    cdef pl_a_layout shape = pl_packed_layout(p.depth)
-    cdef Task task
-    cdef int n, nr = p.tile.nr
-    for i in range(begin, end):
-        get_task(&p.tasks, &self.tiles, NULL, p.columns, i, &task)
-        next = task.rows * p.depth
-        if next % 1024 == 0:        # else all 16 operands would fall into the same few sets of the cache
-            next += 16
-        m = scratch + 16 * next
-        if i // p.tasks.splits != transformed:
-            transformed = i // p.tasks.splits
-            transform_input(self, &task, scratch, next, m)
-        j = task.begin
-        while j < task.end:
-            n = <int>min(<ptrdiff_t>nr, task.end - j)
-            for part in range(16):
-                panel = p.panels + (part * p.padded_columns + j) * p.depth * p.tile.bytes
-                y = m + part * task.rows * nr
-                p.slots.gemm_f32(task.rows, n, &shape, scratch + part * next, <const float *>panel, 1, 0, NULL, 0, 0, y,
-                                 nr)
-            transform_output(self, &task, m, j, n)
-            j += nr
-
-
-# ---- the same in float16 --------------------------------------------------------------------------------------
-cdef void transform_input_f16(ConvF32 self, const Task *task, uint16_t *v, ptrdiff_t next,
-                              uint16_t *patch) noexcept nogil:
-    """transform_input() in float16; patch: scratch for pixels of tiles at the border, and of float32."""
-    cdef const Product *p = &self.product
-    cdef const Window *g = &p.window
-    cdef const uint16_t *line[4]
-    cdef ptrdiff_t step[4]
-    cdef ptrdiff_t done = 0, count, pixels, n, ty, tx, ix, iy, i
+    cdef ptrdiff_t done = 0, count, pixels, n, ty, tx, ix, iy, i, size = p.depth * p.tile.bytes
     cdef const uint8_t *x
-    cdef uint16_t *to
-    cdef bint padded, converts = p.x_item == 4
+    cdef char *to
+    cdef bint padded, converts = p.x_item != p.tile.bytes
     cdef int y
     while done < task.rows:
         tx, ty = (task.position + done) % self.tiles_across, (task.position + done) // self.tiles_across
@@ -230,81 +148,99 @@ cdef void transform_input_f16(ConvF32 self, const Task *task, uint16_t *v, ptrdi
         for y in range(4):
             iy = 2 * ty - g.pad_h + y
             if not 0 <= iy < g.h:
-                line[y], step[y] = <const uint16_t *>g.zero, 0
+                line[y], step[y] = <const char *>g.zero, 0
                 continue
             x = g.x + n * g.sn + iy * g.sh + ix * g.sw
-            line[y], step[y] = <const uint16_t *>x, g.sw // 2
+            line[y], step[y] = <const char *>x, elements(g.sw, p.x_item)
             if padded or converts:
-                to = patch + y * pixels * p.depth
+                to = patch + y * pixels * size
                 line[y], step[y] = to, p.depth
                 for i in range(pixels):
-                    if not 0 <= ix + i < g.w:
-                        memset(to, 0, 2 * p.depth)
-                    elif converts:
-                        p.slots.float_to_half(p.depth, x + i * g.sw, to, NULL)
+                    if 0 <= ix + i < g.w:
+                        copy_elements(p, to, x + i * g.sw, p.depth)
                     else:
-                        memcpy(to, x + i * g.sw, 2 * p.depth)
-                    to += p.depth
-        p.slots.winograd_in_f16(count, p.depth, line, step, v + done * p.depth, next)
+                        memset(to, 0, size)
+                    to += size
+        if p.half:
+            p.slots.winograd_in_f16(count, p.depth, <const uint16_t **>line, step, <uint16_t *>v, next)
+        else:
+            p.slots.winograd_in(count, p.depth, <const float **>line, step, <float *>v, next)
+        v += count * size
         done += count
 
 
-cdef void transform_output_f16(ConvF32 self, const Task *task, const uint16_t *m, ptrdiff_t j, int n,
-                               uint16_t *patch) noexcept nogil:
-    """transform_output() in float16; patch: scratch for results of float32."""
+cdef void transform_output(ConvF32 self, const Task *task, const char *m, ptrdiff_t j, int n,
+                           char *patch) noexcept nogil:
+    """Transform columns j to j + n - 1 of a task's products m to output pixels.
+
+    patch: scratch for results of another type than the products'.
+    """
     cdef const Product *p = &self.product
     cdef const float *bias = p.bias + j if p.bias != NULL else NULL
-    cdef ptrdiff_t done = 0, count, image, ty, tx, down, across, nr = p.tile.nr
+    cdef ptrdiff_t done = 0, count, image, ty, tx, down, across, below, step, nr = p.tile.nr
     cdef char *y
-    cdef bint single
+    cdef char *to
+    cdef bint single, converts = p.item != p.tile.bytes
     cdef int i, x
     while done < task.rows:
         tx, ty = (task.position + done) % self.tiles_across, (task.position + done) // self.tiles_across
         image, ty = ty // self.tiles_down, ty % self.tiles_down
         single = 2 * tx + 1 == p.window.ow
         count = 1 if single else min(task.rows - done, p.window.ow // 2 - tx)
-        y = p.output.y + image * p.output.sn + 2 * ty * p.output.sh + 2 * tx * p.output.sw + j * p.item
-        down, across = p.output.sh if 2 * ty + 1 < p.window.oh else 0, 0 if single else p.output.sw
-        if p.item == 2:
-            p.slots.winograd_out_f16(count, n, m + done * nr, nr, task.rows * nr, bias, p.low, p.high, <uint16_t *>y,
-                                     down // 2, across // 2)
-        else:
+        if converts:
             count = min(count, <ptrdiff_t>(CONVERTED // nr))
-            p.slots.winograd_out_f16(count, n, m + done * nr, nr, task.rows * nr, bias, p.low, p.high, patch,
-                                     2 * count * n, n)
+        to = y = p.output.y + image * p.output.sn + 2 * ty * p.output.sh + 2 * tx * p.output.sw + j * p.item
+        down, across = p.output.sh if 2 * ty + 1 < p.window.oh else 0, 0 if single else p.output.sw
+        below, step = elements(down, p.item), elements(across, p.item)
+        if converts:
+            to, below, step = patch, 2 * count * n, n
+        if p.half:
+            p.slots.winograd_out_f16(count, n, <const uint16_t *>m, nr, task.rows * nr, bias, p.low, p.high,
+                                     <uint16_t *>to, below, step)
+        else:
+            p.slots.winograd_out(count, n, <const float *>m, nr, task.rows * nr, bias, p.low, p.high, <float *>to,
+                                 below, step)
+        if converts:
             for i in range(2 if down else 1):
                 for x in range(2 * <int>count if across else 1):
-                    p.slots.half_to_float(n, patch + (2 * i * count + x) * n, y + i * down + x * across, NULL)
+                    p.slots.half_to_float(n, patch + (2 * i * count + x) * n * p.tile.bytes, y + i * down + x * across,
+                                          NULL)
+        m += count * nr * p.tile.bytes
         done += count
 
 
-cdef void run_winograd_tasks_f16(ConvF32 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void run_winograd_tasks(ConvF32 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef const Product *p = &self.product
     cdef float space[WINOGRAD_SCRATCH + 16]
-    cdef uint16_t *scratch = <uint16_t *>(<size_t>(space + 15) & ~<size_t>63)        # aligned to cache lines
-    cdef uint16_t *m
-    cdef uint16_t *patch
+    cdef char *scratch = <char *>(<size_t>(space + 15) & ~<size_t>63)      # aligned to cache lines
+    cdef char *m
+    cdef char *to
     cdef const uint8_t *panel
-    cdef ptrdiff_t i, j, part, next, transformed = -1
+    cdef const char *operand
+    cdef ptrdiff_t i, j, part, next, products, transformed = -1
     cdef pl_a_layout shape = pl_packed_layout(p.depth)
     cdef Task task
     cdef int n, nr = p.tile.nr
     for i in range(begin, end):
         get_task(&p.tasks, &self.tiles, NULL, p.columns, i, &task)
-        next = task.rows * p.depth
+        next, products = task.rows * p.depth, task.rows * nr
         if next % 1024 == 0:        # else all 16 operands would fall into the same few sets of the cache
             next += 16
-        m = scratch + 16 * next
-        patch = m + 16 * task.rows * nr
+        m = scratch + 16 * next * p.tile.bytes
         if i // p.tasks.splits != transformed:
             transformed = i // p.tasks.splits
-            transform_input_f16(self, &task, scratch, next, patch)
+            transform_input(self, &task, scratch, next, m + 16 * products * p.tile.bytes)
         j = task.begin
         while j < task.end:
             n = <int>min(<ptrdiff_t>nr, task.end - j)
             for part in range(16):
                 panel = p.panels + (part * p.padded_columns + j) * p.depth * p.tile.bytes
-                p.slots.gemm_f16(task.rows, n, &shape, scratch + part * next, <const uint16_t *>panel, 1, 2, NULL, 0, 0,
-                                 m + part * task.rows * nr, nr)
-            transform_output_f16(self, &task, m, j, n, patch)
+                operand, to = scratch + part * next * p.tile.bytes, m + part * products * p.tile.bytes
+                if p.half:
+                    p.slots.gemm_f16(task.rows, n, &shape, <const uint16_t *>operand, <const uint16_t *>panel, 1, 2,
+                                     NULL, 0, 0, to, nr)
+                else:
+                    p.slots.gemm_f32(task.rows, n, &shape, <const float *>operand, <const float *>panel, 1, 0, NULL,
+                                     0, 0, <float *>to, nr)
+            transform_output(self, &task, m, j, n, m + 16 * products * p.tile.bytes)
             j += nr

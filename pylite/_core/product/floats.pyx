@@ -3,7 +3,7 @@
 A product that is computed in float16 converts rows of float32 while it packs them, and so never reads them in place.
 """
 from libc.stdint cimport uint8_t, uint16_t
-from libc.string cimport memmove, memset
+from libc.string cimport memset
 
 from pylite._core.product.lines cimport LineBuffer, extend_line_buffer, next_lines, pixels_of_task, plan_lines
 from pylite._core.product.product cimport IN_PLACE, LINES, TAPS, Product
@@ -15,7 +15,6 @@ cdef enum:
     DEPTH = 768             # of an A panel: MAX_MR rows of it stay in the first-level cache
     FEW = 64                # up to so many pixels are one task, so that weights are read once
     HALF_ROWS = 8192        # elements of the rows that a task converts to float16 at once
-    HALF_DEPTH = A_PANEL_BYTES // 2     # of an A panel of float16: four sums of PL_HALF_SUM products divide it
 
 
 # ---- planning ------------------------------------------------------------------------------------------------
@@ -80,19 +79,6 @@ cdef void pack_panels(const pl_tile *t, const uint8_t *w, ptrdiff_t columns, ptr
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------
-cdef inline ptrdiff_t elements(ptrdiff_t nbytes, int item) noexcept nogil:
-    """nbytes // item, without a division."""
-    return nbytes // 2 if item == 2 else nbytes // 4
-
-
-cdef inline void copy_elements(const Product *p, char *to, const uint8_t *x, ptrdiff_t n) noexcept nogil:
-    """Copy n elements of an image into an A panel, in its type."""
-    if p.x_item == p.tile.bytes:
-        memmove(to, x, n * p.x_item)
-    else:
-        p.slots.float_to_half(n, x, to, NULL)
-
-
 cdef const char *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines, char *a_panel,
                             LineBuffer *line_buffer) noexcept nogil:
     """Pack the image lines under the windows of `pixels` output pixels from `position` on; returns the first one.

@@ -1,10 +1,9 @@
 """Stores tensors as float16 that only kernels in float16 write and read."""
+from pylite._core.kernels import kernel_class
 from pylite.compiler.float16 import FROM_HALF, PRODUCT, TO_HALF
 from pylite.ir.dtypes import HALF
 from pylite.ir.lowered import UNARY
 from pylite.ir.values import Banded, Temporary, Value, View
-
-_DEEPEST = 1 << 15      # products of one result of float16, at most: HALF_DEPTH of _core/product/floats.pyx
 
 
 def run(lowered):
@@ -62,7 +61,7 @@ def _positions(call):
     if call.kernel != PRODUCT or "half" not in call.names:
         return ()
     weights = call.args[2].value
-    return (0, 1) if weights.size <= _DEEPEST * weights.shape[0] else (0,)
+    return (0, 1) if weights.size <= kernel_class(PRODUCT).DEEPEST_HALF * weights.shape[0] else (0,)
 
 
 def _store(call, position):
