@@ -203,8 +203,8 @@ cdef void transform_output(ConvF32 self, const Task *task, const char *m, ptrdif
         if converts:
             for i in range(2 if down else 1):
                 for x in range(2 * <int>count if across else 1):
-                    p.slots.half_to_float(n, patch + (2 * i * count + x) * n * p.tile.bytes, y + i * down + x * across,
-                                          NULL)
+                    to = patch + (2 * i * count + x) * n * p.tile.bytes
+                    p.slots.half_to_float(n, to, y + i * down + x * across, to)
         m += count * nr * p.tile.bytes
         done += count
 

@@ -28,4 +28,4 @@ cdef inline void copy_elements(const Product *p, char *to, const uint8_t *x, ptr
     if p.x_item == p.tile.bytes:
         memmove(to, x, n * p.x_item)
     else:
-        p.slots.float_to_half(n, x, to, NULL)
+        p.slots.float_to_half(n, x, to, x)

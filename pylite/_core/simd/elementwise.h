@@ -11,7 +11,8 @@
   PL_COMMON_UNARY_SLOTS(X) \
   PL_COMMON_BINARY_SLOTS(X)
 
-/* y[i] = f(x[i]) (portable_unary.h).  p: the parameters, as lowering packs them; y may be x. */
+/* y[i] = f(x[i]) (portable_unary.h).  p: the parameters, as lowering packs them; a byte to read if there are none.
+ * y may be x. */
 #define PL_UNARY (size_t n, const void *x, void *y, const void *p)
 #define PL_UNARY_SLOTS(X) \
   X(clamp_f32, PL_UNARY) X(leaky_relu_f32, PL_UNARY) X(logistic_f32, PL_UNARY) X(tanh_f32, PL_UNARY) \
