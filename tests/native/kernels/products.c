@@ -327,49 +327,35 @@ static void dots_f32(void) {
   const float *a = whole(depth, 15), *w = whole(n * pitch, 15);
   EACH_LEVEL(s) s->dots_f32((ptrdiff_t)n, (ptrdiff_t)depth, a, w, (ptrdiff_t)pitch, results(n, 4, EXACT));
 }
-static void winograd_in(void) {
-  const size_t tiles = some(1, 5), c = some(16, 70), next = (tiles + 1) * c;
-  const float *lines[4], *before = whole(16 * next, 9);
-  ptrdiff_t steps[4];
-  for (int y = 0; y < 4; y++) {
-    const bool outside = chance(5);
-    lines[y] = whole(outside ? c : (2 * tiles + 2) * c, 9), steps[y] = outside ? 0 : (ptrdiff_t)c;
+static float *nines(size_t n) { return whole(n, 9); }
+#define WINOGRAD_IN(name, type, draw) \
+  static void name(void) { \
+    const size_t tiles = some(1, 5), c = some(16, 70), next = (tiles + 1) * c; \
+    const type *lines[4], *before = draw(16 * next); \
+    ptrdiff_t steps[4]; \
+    for (int y = 0; y < 4; y++) { \
+      const bool outside = chance(5); \
+      lines[y] = draw(outside ? c : (2 * tiles + 2) * c), steps[y] = outside ? 0 : (ptrdiff_t)c; \
+    } \
+    EACH_LEVEL(s) \
+      s->name((ptrdiff_t)tiles, (ptrdiff_t)c, lines, steps, \
+              result(16 * next, sizeof(type), before, 16 * next, EXACT), (ptrdiff_t)next); \
   }
-  EACH_LEVEL(s)
-    s->winograd_in((ptrdiff_t)tiles, (ptrdiff_t)c, lines, steps, result(16 * next, 4, before, 16 * next, EXACT),
-                   (ptrdiff_t)next);
-}
-static void winograd_out(void) {
-  const size_t tiles = some(1, 5), n = some(1, 40), width = 40, next = (tiles + 1) * width;
-  size_t down = n * 2 * tiles + some(0, 3), step = n;
-  if (tiles == 1) down *= some(0, 1), step *= some(0, 1);
-  const float *m = whole(16 * next, 9), *bias = chance(2) ? whole(n, 9) : NULL;
-  EACH_LEVEL(s)
-    s->winograd_out((ptrdiff_t)tiles, (ptrdiff_t)n, m, (ptrdiff_t)width, (ptrdiff_t)next, bias, -20, 30,
-                    results(down + 2 * tiles * n, 4, EXACT), (ptrdiff_t)down, (ptrdiff_t)step);
-}
-static void winograd_in_f16(void) {
-  const size_t tiles = some(1, 5), c = some(16, 70), next = (tiles + 1) * c;
-  const uint16_t *lines[4], *before = halves(16 * next);
-  ptrdiff_t steps[4];
-  for (int y = 0; y < 4; y++) {
-    const bool outside = chance(5);
-    lines[y] = halves(outside ? c : (2 * tiles + 2) * c), steps[y] = outside ? 0 : (ptrdiff_t)c;
+WINOGRAD_IN(winograd_in, float, nines)
+WINOGRAD_IN(winograd_in_f16, uint16_t, halves)
+#define WINOGRAD_OUT(name, type, draw, wide) \
+  static void name(void) { \
+    const size_t tiles = some(1, 5), n = some(1, wide), next = (tiles + 1) * wide; \
+    size_t down = n * 2 * tiles + some(0, 3), step = n; \
+    if (tiles == 1) down *= some(0, 1), step *= some(0, 1); \
+    const type *m = draw(16 * next); \
+    const float *bias = chance(2) ? whole(n, 9) : NULL; \
+    EACH_LEVEL(s) \
+      s->name((ptrdiff_t)tiles, (ptrdiff_t)n, m, wide, (ptrdiff_t)next, bias, -20, 30, \
+              results(down + 2 * tiles * n, sizeof(type), EXACT), (ptrdiff_t)down, (ptrdiff_t)step); \
   }
-  EACH_LEVEL(s)
-    s->winograd_in_f16((ptrdiff_t)tiles, (ptrdiff_t)c, lines, steps, result(16 * next, 2, before, 16 * next, EXACT),
-                       (ptrdiff_t)next);
-}
-static void winograd_out_f16(void) {
-  const size_t tiles = some(1, 5), n = some(1, 16), width = 16, next = (tiles + 1) * width;
-  size_t down = n * 2 * tiles + some(0, 3), step = n;
-  if (tiles == 1) down *= some(0, 1), step *= some(0, 1);
-  const uint16_t *m = halves(16 * next);
-  const float *bias = chance(2) ? whole(n, 9) : NULL;
-  EACH_LEVEL(s)
-    s->winograd_out_f16((ptrdiff_t)tiles, (ptrdiff_t)n, m, (ptrdiff_t)width, (ptrdiff_t)next, bias, -20, 30,
-                        results(down + 2 * tiles * n, 2, EXACT), (ptrdiff_t)down, (ptrdiff_t)step);
-}
+WINOGRAD_OUT(winograd_out, float, nines, 40)
+WINOGRAD_OUT(winograd_out_f16, uint16_t, halves, 16)
 
 #define X(name) {#name, name}
 const check product_checks[] = {
