@@ -79,7 +79,7 @@ def test_signal_handlers_are_restored(built, option):
         assert caught() == before
     finally:
         if enabled:
-            faulthandler.enable()
+            faulthandler.enable(sys.__stderr__)
 
 
 def test_ops_that_fail_in_init(built):
