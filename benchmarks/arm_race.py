@@ -112,7 +112,9 @@ class Core:
 
     def __init__(self, name):
         self.name, self.model = name, CORES[name][2]
-        self.version = next((v for v in ("-22", "-19", "-18", "-17", "-16", "") if shutil.which("llvm-mca" + v)), "")
+        self.version = next((v for v in ("-22", "-21", "-20", "-19", "") if shutil.which("llvm-mca" + v)), None)
+        if self.version is None:
+            sys.exit("llvm-mca 19 or later is not installed: apt-get install llvm-19")
         self.texts = {}
 
     def learn(self, codes):
@@ -137,6 +139,8 @@ class Core:
                                "--skip-unsupported-instructions=lack-sched",
                                "-instruction-info=0", "-resource-pressure=0"], input=text + "\n", capture_output=True,
                               text=True)
+        if done.returncode:
+            sys.exit(f"llvm-mca{self.version} failed, version 19 or later is needed: {done.stderr}")
         found = [math.nan] * len(pieces)
         for match in re.finditer(r"Code Region - b(\d+).*?Total Cycles:\s+(\d+)", done.stdout, re.S):
             found[int(match[1])] = int(match[2]) / iterations
