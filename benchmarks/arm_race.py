@@ -11,7 +11,7 @@ are predicted, and the model of the Cortex-A53 is pessimistic about vectors.  So
 but not cores with each other.
 
 --nodes lists the operators of pylite, each run by itself; --top N lists the hottest blocks of both runtimes, with
---assembly their instructions; --node I shows those of one step of pylite.  Needs qemu-user, gcc and llvm (16 or
+--assembly their instructions; --node I shows those of one step of pylite.  Needs qemu-user, gcc and llvm (19 or
 newer).
 """
 import argparse

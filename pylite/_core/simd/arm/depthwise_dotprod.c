@@ -204,12 +204,16 @@ PL_INLINE void add_pair(sums acc[2], const pair_taps *v, const pair_taps *w) {
   add(&acc[1], v->two, w->two.low, w->two.high);
 }
 /* simple: the zero point is already subtracted from the weights. */
-PL_INLINE void pair3x3(int stride, int simple, const block3x3 *b, const pair_taps *v0, const pair_taps *v1,
-                       const pair_taps *v2, sums acc[2]) {
-  (void)stride;
+PL_INLINE void start_pair(int stride, int relu, const block3x3 *b, const pair_taps *v0, const pair_taps *v1,
+                          sums acc[2], pending *before) {
+  (void)stride, (void)relu, (void)before;
   acc[0] = acc[1] = b->bias;
   add_pair(acc, v0, &b->w[0]);
   add_pair(acc, v1, &b->w[1]);
+}
+PL_INLINE void end_pair(int stride, int simple, int relu, const block3x3 *b, const pair_taps *v0, const pair_taps *v1,
+                        const pair_taps *v2, sums acc[2], pending *before) {
+  (void)stride, (void)relu, (void)before;
   add_pair(acc, v2, &b->w[2]);
   if (simple) return;
   sums all[2] = {{vdupq_n_s32(0), vdupq_n_s32(0)}, {vdupq_n_s32(0), vdupq_n_s32(0)}};
@@ -249,6 +253,7 @@ PL_INLINE int load_block(int stride, int flip, int w_zero, const void *weights, 
   return simple;
 }
 #define TILE_BYTES 0
+#define DEFER 0
 #include "depthwise_pairs.h"
 
 

@@ -167,14 +167,25 @@ PL_INLINE pair_taps load_pair(int stride, int simple, int inside, const block3x3
   return v;
 }
 /* Adds the products of taps t .. t + taps - 1, in pairs of 16 bits.  Each step is done for all taps before the next
- * step begins, for in-order cores. */
-PL_INLINE void add_taps(int taps, int t, int stride, const block3x3 *b, const pair_taps *const *v, sums acc[2]) {
+ * step begins, and steps of finishing earlier outputs, from `step` on, in between. */
+PL_INLINE void add_taps(int taps, int t, int stride, int relu, const block3x3 *b, const pair_taps *const *v,
+                        sums acc[2], int step, pending *before) {
   int16x8_t product[6];
-#define EACH _Pragma("GCC unroll 6") for (int i = 0; i < 2 * ((taps + 1) / 2); i++)
+  const int pairs = (taps + 1) / 2;
+#define EACH _Pragma("GCC unroll 6") for (int i = 0; i < 2 * pairs; i++)
 #define PIXEL(t) v[(t) / 3]->x[i % 2 * stride + (t) % 3]
+#define FINISH(n) finish_steps(step, step + (n), relu, &b->finish, before), step += (n)
+  FINISH(1);
   EACH product[i] = vmull_s8(PIXEL(t + i / 2 * 2), b->w[t + i / 2 * 2]);
+  FINISH(1);
   EACH if (i / 2 * 2 + 1 < taps) product[i] = vmlal_s8(product[i], PIXEL(t + i / 2 * 2 + 1), b->w[t + i / 2 * 2 + 1]);
-  EACH add_wide(&acc[i % 2], product[i]);
+#pragma GCC unroll 3
+  for (int k = 0; k < pairs; k++) {
+    FINISH(1);
+    add_wide(&acc[0], product[2 * k]);
+    add_wide(&acc[1], product[2 * k + 1]);
+  }
+#undef FINISH
 #undef PIXEL
 #undef EACH
 }
@@ -195,12 +206,17 @@ PL_INLINE void add_middle(int stride, const block3x3 *b, const pair_taps *const 
 #pragma GCC unroll 2
   for (int k = 0; k < 2; k++) add(&acc[k], sum[k], b->middle);
 }
-PL_INLINE void pair3x3(int stride, int simple, const block3x3 *b, const pair_taps *v0, const pair_taps *v1,
-                       const pair_taps *v2, sums acc[2]) {
-  const pair_taps *const v[3] = {v0, v1, v2};
+PL_INLINE void start_pair(int stride, int relu, const block3x3 *b, const pair_taps *v0, const pair_taps *v1,
+                          sums acc[2], pending *before) {
+  const pair_taps *const v[3] = {v0, v1, NULL};
   acc[0] = acc[1] = b->bias;
-  add_taps(4, 0, stride, b, v, acc);
-  add_taps(5, 4, stride, b, v, acc);
+  add_taps(4, 0, stride, relu, b, v, acc, 0, before);
+}
+PL_INLINE void end_pair(int stride, int simple, int relu, const block3x3 *b, const pair_taps *v0, const pair_taps *v1,
+                        const pair_taps *v2, sums acc[2], pending *before) {
+  const pair_taps *const v[3] = {v0, v1, v2};
+  add_taps(5, 4, stride, relu, b, v, acc, 4, before);
+  finish_steps(9, FINISH_STEPS, relu, &b->finish, before);
   if (!simple && b->centred) add_middle(stride, b, v, acc);
 }
 /* Weights less their zero point span 255 at most, so weights less their middle lie between -128 and 127.  The sum of
@@ -234,20 +250,21 @@ PL_INLINE int load_block(int stride, int flip, int w_zero, const void *weights, 
   b->flip = vdup_n_u8((uint8_t)flip);
   return vget_lane_u64(vreinterpret_u64_s8(twice), 0) ? -1 : !flip && !b->centred;
 }
-/* The pixels that a column of two lines of the output reads from lines p0 and p1 (NULL: outside of the image). */
-PL_INLINE pair_taps load_column(int simple, int inside, const block3x3 *b, const uint8_t *p0, const uint8_t *p1,
-                                ptrdiff_t step, unsigned inside_bits, const uint8_t *zero) {
+/* The pixels that a column of two lines of the output reads from lines p0 and p1. */
+PL_INLINE pair_taps load_column(int simple, int inside, const block3x3 *b, const uint8_t *p0, ptrdiff_t step0,
+                                const uint8_t *p1, ptrdiff_t step1, unsigned inside_bits, const uint8_t *zero) {
   pair_taps v;
 #pragma GCC unroll 3
   for (int i = 0; i < 3; i++) {
     const int read_it = inside || inside_bits >> i & 1;
-    v.x[i] = read(simple, p0 && read_it ? p0 + i * step : zero, b->flip);
-    v.x[3 + i] = read(simple, p1 && read_it ? p1 + i * step : zero, b->flip);
+    v.x[i] = read(simple, read_it ? p0 + i * step0 : zero, b->flip);
+    v.x[3 + i] = read(simple, read_it ? p1 + i * step1 : zero, b->flip);
   }
   return v;
 }
 #define SINGLE_COLUMNS
 #define TILE_BYTES 24576
+#define DEFER 1
 #include "depthwise_pairs.h"
 
 

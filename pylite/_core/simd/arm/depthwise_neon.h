@@ -28,15 +28,23 @@ PL_INLINE void finish(int N, const sums *from, const finish_params *f, const int
 #pragma GCC unroll 4
   for (int i = 0; i < N; i++) store_half(y + i * step, bytes, i);
 }
-/* Writes the bytes of two pixels, whose sums are not shifted left. */
-PL_INLINE void finish_pair(const sums *from, const finish_params *f, uint8_t *y0, uint8_t *y1) {
-  int32x4_t acc[2][4];
-  uint8x16_t bytes[1];
-#pragma GCC unroll 2
-  for (int i = 0; i < 2; i++) acc[i][0] = from[i].low, acc[i][1] = from[i].high;
-  if (f->ends.relu) requantize(2, 2, acc, f->scaling, 1, NULL);
-  else requantize(2, 2, acc, f->scaling, 0, NULL);
-  narrow(2, 2, acc, &f->ends, bytes);
-  store_half(y0, bytes, 0);
-  store_half(y1, bytes, 1);
+/* Two pixels whose sums are known, and where their bytes go.  These are computed while the next two are multiplied, for
+ * in-order cores. */
+typedef struct { int32x4_t acc[2][4]; narrowed to; uint8_t *y[2]; } pending;
+enum { FINISH_STEPS = REQUANTIZE_STEPS + NARROW_STEPS + 1 };
+PL_INLINE pending pending_of(const sums *from, uint8_t *y0, uint8_t *y1) {
+  return (pending){.acc = {{from[0].low, from[0].high}, {from[1].low, from[1].high}}, .y = {y0, y1}};
+}
+/* Does steps first .. end - 1 of their requantization, without a shift to the left, and of writing them. */
+PL_INLINE void finish_steps(int first, int end, int relu, const finish_params *f, pending *p) {
+#pragma GCC unroll 16
+  for (int step = first; step < end; step++)
+    if (step < REQUANTIZE_STEPS) {
+      requantize_step(step, 2, 2, p->acc, f->scaling, relu, NULL);
+    } else if (step < FINISH_STEPS - 1) {
+      narrow_step(step - REQUANTIZE_STEPS, 2, 2, p->acc, &f->ends, &p->to);
+    } else {
+      store_half(p->y[0], p->to.bytes, 0);
+      store_half(p->y[1], p->to.bytes, 1);
+    }
 }

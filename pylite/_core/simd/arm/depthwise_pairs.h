@@ -8,49 +8,68 @@
  *     where it cannot be computed;
  *   load_pair(stride, simple, inside, block, p, step, inside_bits, zero): pair_taps from pixels p, `step` bytes apart.
  *     Pixel i lies in the image if `inside` or bit i of inside_bits is set; else `zero` is read in its place;
- *   pair3x3(stride, simple, block, v0, v1, v2, acc): the sums of both outputs;
+ *   start_pair(stride, relu, block, v0, v1, acc, before) and then
+ *   end_pair(stride, simple, relu, block, v0, v1, v2, acc, before): the sums of both outputs, while the pending outputs
+ *     `before` are finished; relu: that of their ends;
  *   SINGLE_COLUMNS: an odd last column is computed two lines at a time, with
- *     load_column(simple, inside, block, p0, p1, step, inside_bits, zero): load_pair from two lines, for a stride of 3;
- *     optional;
+ *     load_column(simple, inside, block, p0, step0, p1, step1, inside_bits, zero): load_pair from two lines, for a
+ *     stride of 3; optional;
  *   TILE_BYTES: of a first-level cache, for the tile of an image that neighbouring blocks compute before the next tile;
- *     0 on cores that hide what a miss of that cache costs. */
+ *     0 on cores that hide what a miss of that cache costs;
+ *   DEFER: are outputs finished while the next ones are multiplied? */
 
 /* A line of a cache; images larger than KEPT bytes do not stay in the second-level cache from layer to layer. */
 enum { CACHE_LINE = 64, KEPT = 256 * 1024 };
 
 PL_INLINE int in_line(const pl_dw_window *g, ptrdiff_t column) { return column >= 0 && column < g->width; }
 
-/* Two columns of the output, from input pixel `column` on; y1: the second one's lines, next1 apart. */
-PL_INLINE void columns3x3(int stride, int simple, int inside, const pl_dw_window *g, ptrdiff_t c, ptrdiff_t column,
-                          const block3x3 *block, uint8_t *y0, uint8_t *y1, ptrdiff_t next1) {
+/* Finishes outputs from these sums, at once or later. */
+PL_INLINE void leave(int relu, const sums *acc, const finish_params *f, uint8_t *y0, uint8_t *y1, pending *later) {
+  pending now = pending_of(acc, y0, y1);
+  if (DEFER) *later = now;
+  else finish_steps(0, FINISH_STEPS, relu, f, &now);
+}
+
+/* Where a line's pixels are from byte `offset` on, and the step to the next one; zeros if it lies outside of the image. */
+#define PIXELS(line) (line) ? (line) + offset : zero, (line) ? step : 0
+
+/* Two columns of the output, from input pixel `column` on; y1: the second one's lines, next1 apart.  Finishes `before`,
+ * and leaves the last line's outputs there. */
+PL_INLINE void columns3x3(int stride, int simple, int inside, int relu, const pl_dw_window *g, ptrdiff_t c,
+                          ptrdiff_t column, const block3x3 *block, uint8_t *y0, uint8_t *y1, ptrdiff_t next1,
+                          pending *before) {
   const block3x3 b = *block;
+  pending last = *before;
   const uint8_t *const *row = g->row, *const zero = g->zero + c;
   const ptrdiff_t step = g->dilation * g->c, offset = column * g->c + c, next0 = g->y_line;
-  const pair_taps outside = load_pair(stride, simple, 0, &b, zero, 0, 0, zero);
   unsigned inside_bits = 0;
   for (int i = 0; i < 3 + stride; i++) inside_bits |= (unsigned)in_line(g, column + i * g->dilation) << i;
-#define LOAD_LINE(line) ((line) ? load_pair(stride, simple, inside, &b, (line) + offset, step, inside_bits, zero) : outside)
-#define OUTPUT(v0, v1, v2) \
+  const pair_taps outside = load_pair(stride, simple, 0, &b, zero, 0, 0, zero);
+/* Where outputs are deferred there is no branch, so that gcc may arrange loads and products. */
+#define LOAD_LINE(line) \
+  (DEFER || (line) ? load_pair(stride, simple, inside, &b, PIXELS(line), inside_bits, zero) : outside)
+/* Line v2 is loaded where v0 has left its registers. */
+#define OUTPUT(v0, v1, v2, line) \
   { \
     sums acc[2]; \
-    pair3x3(stride, simple, &b, &(v0), &(v1), &(v2), acc); \
-    finish_pair(acc, &b.finish, y0, y1); \
+    start_pair(stride, relu, &b, &(v0), &(v1), acc, &last); \
+    v2 = LOAD_LINE(line); \
+    end_pair(stride, simple, relu, &b, &(v0), &(v1), &(v2), acc, &last); \
+    leave(relu, acc, &b.finish, y0, y1, &last); \
     y0 += next0, y1 += next1; \
   }
   pair_taps v0 = LOAD_LINE(row[0]), v1, v2;
   if (stride == 2)
     for (int i = g->lines; i > 0; i--, row += 2) {
       v1 = LOAD_LINE(row[1]);
-      v2 = LOAD_LINE(row[2]);
-      OUTPUT(v0, v1, v2)
+      OUTPUT(v0, v1, v2, row[2])
       v0 = v2;
     }
   else {
     v1 = LOAD_LINE(row[1]);
     row += 2;
 #define LINE(i, v0, v1, v2) \
-    v2 = LOAD_LINE(row[i]); \
-    OUTPUT(v0, v1, v2) \
+    OUTPUT(v0, v1, v2, row[i]) \
     if (left == (i) + 1) break;
     for (int left = g->lines;; left -= 3, row += 3) {
       LINE(0, v0, v1, v2)
@@ -59,18 +78,19 @@ PL_INLINE void columns3x3(int stride, int simple, int inside, const pl_dw_window
     }
 #undef LINE
   }
+  *before = last;
 #undef OUTPUT
 #undef LOAD_LINE
 }
 
 #ifdef SINGLE_COLUMNS
-/* One column of the output, two lines at a time. */
-PL_INLINE void column3x3(int stride, int simple, int inside, const pl_dw_window *g, ptrdiff_t c, ptrdiff_t column,
-                         const block3x3 *block, uint8_t *y) {
+/* One column of the output, two lines at a time; for the rest as columns3x3. */
+PL_INLINE void column3x3(int stride, int simple, int inside, int relu, const pl_dw_window *g, ptrdiff_t c,
+                         ptrdiff_t column, const block3x3 *block, uint8_t *y, uint8_t *spare, pending *before) {
   const block3x3 b = *block;
+  pending last = *before;
   const uint8_t *const *row = g->row, *const zero = g->zero + c;
   const ptrdiff_t step = g->dilation * g->c, offset = column * g->c + c;
-  uint8_t spare[NR];
   unsigned inside_bits = 0;
   for (int i = 0; i < 3; i++) inside_bits |= (unsigned)in_line(g, column + i * g->dilation) << i;
   for (int left = g->lines; left > 0; left -= 2, row += 2 * stride) {
@@ -79,14 +99,16 @@ PL_INLINE void column3x3(int stride, int simple, int inside, const pl_dw_window 
     sums acc[2];
 #pragma GCC unroll 3
     for (int i = 0; i < 3; i++)
-      v[i] = load_column(simple, inside, &b, row[i] ? row[i] + offset : NULL, next[i] ? next[i] + offset : NULL, step,
-                         inside_bits, zero);
-    pair3x3(3, simple, &b, &v[0], &v[1], &v[2], acc);
-    finish_pair(acc, &b.finish, y, left > 1 ? y + g->y_line : spare);
+      v[i] = load_column(simple, inside, &b, PIXELS(row[i]), PIXELS(next[i]), inside_bits, zero);
+    start_pair(3, relu, &b, &v[0], &v[1], acc, &last);
+    end_pair(3, simple, relu, &b, &v[0], &v[1], &v[2], acc, &last);
+    leave(relu, acc, &b.finish, y, left > 1 ? y + g->y_line : spare, &last);
     y += 2 * g->y_line;
   }
+  *before = last;
 }
 #endif
+#undef PIXELS
 
 /* Blocks first_block .. end_block - 1 of the channels, output pixels begin .. end - 1. */
 typedef struct { ptrdiff_t first_block, end_block, begin, end; } part;
@@ -100,7 +122,7 @@ PL_INLINE ptrdiff_t next_pair(const pl_dw_window *g, ptrdiff_t *first, ptrdiff_t
 }
 
 /* Returns 0 where some block cannot be computed.  dilated: has the window a dilation? */
-PL_INLINE int filter3x3(int stride, int dilated, const pl_dw_window *g, int flip, int w_zero, const void *w,
+PL_INLINE int filter3x3(int stride, int dilated, int relu, const pl_dw_window *g, int flip, int w_zero, const void *w,
                         const pl_columns *q, uint8_t *y, const part *p) {
   pl_dw_window own = *g;
   if (!dilated) own.dilation = 1; /* a constant takes fewer registers */
@@ -111,6 +133,8 @@ PL_INLINE int filter3x3(int stride, int dilated, const pl_dw_window *g, int flip
     const ptrdiff_t c = pl_block_start(b, NR, own.c);
     const int simple = load_block(stride, flip, w_zero, w, q, b, &block);
     if (simple < 0) return 0;
+    sums none[2] = {block.bias, block.bias};
+    pending before = pending_of(none, spare, spare);
     for (ptrdiff_t first = begin, pixel = first; pixel < end; pixel = next_pair(&own, &first, pixel, begin, end)) {
       const ptrdiff_t column = pixel * stride - own.pad, every = own.dilation;
       const int inside = column >= 0 && column + (2 + stride) * every < own.width, last = pixel + every >= own.pixels;
@@ -119,32 +143,35 @@ PL_INLINE int filter3x3(int stride, int dilated, const pl_dw_window *g, int flip
 #ifdef SINGLE_COLUMNS
       if (last && own.lines > 1) {
         const int its_inside = column >= 0 && column + 2 * every < own.width;
-        if (simple) column3x3(stride, 1, its_inside, &own, c, column, &block, y0);
-        else column3x3(stride, 0, its_inside, &own, c, column, &block, y0);
+        if (simple) column3x3(stride, 1, its_inside, relu, &own, c, column, &block, y0, spare, &before);
+        else column3x3(stride, 0, its_inside, relu, &own, c, column, &block, y0, spare, &before);
         continue;
       }
 #endif
-#define COLUMNS(simple, inside) columns3x3(stride, simple, inside, &own, c, column, &block, y0, y1, next1)
+#define COLUMNS(simple, inside) \
+  columns3x3(stride, simple, inside, relu, &own, c, column, &block, y0, y1, next1, &before)
       if (simple && inside) COLUMNS(1, 1);
       else if (simple) COLUMNS(1, 0);
       else if (inside) COLUMNS(0, 1);
       else COLUMNS(0, 0);
 #undef COLUMNS
     }
+    if (DEFER) finish_steps(0, FINISH_STEPS, relu, &block.finish, &before);
   }
   return 1;
 }
 #define FILTER_ARGUMENTS \
   const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y
-static __attribute__((noinline)) int filter3x3_1(FILTER_ARGUMENTS, const part *p) {
-  return filter3x3(1, 0, g, flip, w_zero, w, q, y, p);
-}
-static __attribute__((noinline)) int filter3x3_1_dilated(FILTER_ARGUMENTS, const part *p) {
-  return filter3x3(1, 1, g, flip, w_zero, w, q, y, p);
-}
-static __attribute__((noinline)) int filter3x3_2(FILTER_ARGUMENTS, const part *p) {
-  return filter3x3(2, 0, g, flip, w_zero, w, q, y, p);
-}
+#define FILTER(name, stride, dilated, relu) \
+  static __attribute__((noinline)) int name(FILTER_ARGUMENTS, const part *p) { \
+    return filter3x3(stride, dilated, relu, g, flip, w_zero, w, q, y, p); \
+  }
+FILTER(filter3x3_1, 1, 0, 0)
+FILTER(filter3x3_1_relu, 1, 0, 1)
+FILTER(filter3x3_1_dilated, 1, 1, 0)
+FILTER(filter3x3_2, 2, 0, 0)
+FILTER(filter3x3_2_relu, 2, 0, 1)
+#undef FILTER
 
 /* The blocks and output pixels of the first tile.  Neighbouring blocks share cache lines, so a tile has about eight
  * blocks, and as many pixels as let its cache lines stay in the first-level cache.  A tile is the whole window where
@@ -178,8 +205,10 @@ static int pairs_q8(FILTER_ARGUMENTS) {
       if (g->row[i]) touch(g->row[i], g->width * g->c);
     for (int i = 0; i < g->lines; i++) touch(y + i * g->y_line, g->pixels * g->c);
   }
+  const int relu = ends_of(q).relu;
   int (*const filter)(FILTER_ARGUMENTS, const part *) =
-      g->stride == 2 ? filter3x3_2 : g->dilation > 1 ? filter3x3_1_dilated : filter3x3_1;
+      g->stride == 2 ? relu ? filter3x3_2_relu : filter3x3_2
+                     : g->dilation > 1 ? filter3x3_1_dilated : relu ? filter3x3_1_relu : filter3x3_1;
   const part first = first_tile(g);
   const ptrdiff_t blocks = (g->c + NR - 1) / NR;
   part p;

@@ -15,20 +15,31 @@ typedef struct { int32x4_t mult, shift; } scaling;
 PL_INLINE scaling scaling_of(const pl_columns *q, ptrdiff_t j) {
   return (scaling){vld1q_s32(q->mult + j), vnegq_s32(vld1q_s32(q->right + j))};
 }
-/* MBQM32 of R rows by V vectors of accumulators.  The rounding shift rounds halves up, so negative numbers are lowered
- * by one before, unless all of them are clamped (`relu`).  Without `left` that cannot overflow, and there is always
- * a shift.  Each step is done for all vectors before the next one, for in-order cores. */
-PL_INLINE void requantize(int R, int V, int32x4_t acc[][4], const scaling *c, int relu, const int32_t *left) {
+/* MBQM32 of R rows by V vectors of accumulators, in REQUANTIZE_STEPS steps: each one is done for all vectors before the
+ * next one, for in-order cores, which may have something else to do in between.  The rounding shift rounds halves up, so
+ * negative numbers are lowered by one before, unless all of them are clamped (`relu`).  Without `left` that cannot
+ * overflow, and there is always a shift. */
+enum { REQUANTIZE_STEPS = 3 };
+PL_INLINE void requantize_step(int step, int R, int V, int32x4_t acc[][4], const scaling *c, int relu,
+                               const int32_t *left) {
 #define EACH \
   _Pragma("GCC unroll 4") for (int r = 0; r < R; r++) \
     _Pragma("GCC unroll 4") for (int v = 0; v < V; v++)
-  if (left)
-    EACH acc[r][v] = vshlq_s32(acc[r][v], vld1q_s32(left + 4 * v));
-  EACH acc[r][v] = vqrdmulhq_s32(acc[r][v], c[v].mult);
-  if (left) EACH acc[r][v] = vqaddq_s32(acc[r][v], vshrq_n_s32(vandq_s32(acc[r][v], c[v].shift), 31));
-  else if (!relu) EACH acc[r][v] = vsraq_n_s32(acc[r][v], acc[r][v], 31);
-  EACH acc[r][v] = vrshlq_s32(acc[r][v], c[v].shift);
+  if (step == 0) {
+    if (left)
+      EACH acc[r][v] = vshlq_s32(acc[r][v], vld1q_s32(left + 4 * v));
+    EACH acc[r][v] = vqrdmulhq_s32(acc[r][v], c[v].mult);
+  } else if (step == 1) {
+    if (left) EACH acc[r][v] = vqaddq_s32(acc[r][v], vshrq_n_s32(vandq_s32(acc[r][v], c[v].shift), 31));
+    else if (!relu) EACH acc[r][v] = vsraq_n_s32(acc[r][v], acc[r][v], 31);
+  } else {
+    EACH acc[r][v] = vrshlq_s32(acc[r][v], c[v].shift);
+  }
 #undef EACH
+}
+PL_INLINE void requantize(int R, int V, int32x4_t acc[][4], const scaling *c, int relu, const int32_t *left) {
+#pragma GCC unroll 3
+  for (int step = 0; step < REQUANTIZE_STEPS; step++) requantize_step(step, R, V, acc, c, relu, left);
 }
 
 #if defined(__aarch64__)
@@ -54,26 +65,44 @@ PL_INLINE ends ends_of(const pl_columns *q) {
   return (ends){vdupq_n_s16((int16_t)q->zero_point), vdupq_n_s8((int8_t)q->low), vdupq_n_s8((int8_t)q->high),
                 vdupq_n_u8((uint8_t)q->flip), q->low >= q->zero_point};
 }
-/* R rows by V vectors of results to bytes, row after row; where they fill half of a vector, the rest is 0. */
-PL_INLINE void narrow(int R, int V, int32x4_t acc[][4], const ends *e, uint8x16_t bytes[]) {
-  int16x8_t half[8];
-  int8x16_t both[4];
+/* R rows by V vectors of results to bytes, row after row, in NARROW_STEPS steps; where they fill half of a vector, the
+ * rest is 0. */
+enum { NARROW_STEPS = 6 };
+typedef struct { int16x4_t low[8]; int16x8_t half[8]; uint8x16_t bytes[4]; } narrowed;
+PL_INLINE void narrow_step(int step, int R, int V, int32x4_t acc[][4], const ends *e, narrowed *to) {
   const int n = R * V / 2, pairs = (n + 1) / 2;
 #define EACH(n) _Pragma("GCC unroll 8") for (int i = 0; i < n; i++)
+#define BYTES(f, other) to->bytes[i] = vreinterpretq_u8_s8(f(vreinterpretq_s8_u8(to->bytes[i]), other))
+  if (step == 0)
+    EACH(n) to->low[i] = vqmovn_s32(acc[2 * i / V][2 * i % V]);
+  else if (step == 1)
 #if defined(__aarch64__)
-  int16x4_t low[8];
-  EACH(n) low[i] = vqmovn_s32(acc[2 * i / V][2 * i % V]);
-  EACH(n) half[i] = vqmovn_high_s32(low[i], acc[2 * i / V][2 * i % V + 1]);
+    EACH(n) to->half[i] = vqmovn_high_s32(to->low[i], acc[2 * i / V][2 * i % V + 1]);
 #else
-  EACH(n) half[i] = vcombine_s16(vqmovn_s32(acc[2 * i / V][2 * i % V]), vqmovn_s32(acc[2 * i / V][2 * i % V + 1]));
+    EACH(n) to->half[i] = vcombine_s16(to->low[i], vqmovn_s32(acc[2 * i / V][2 * i % V + 1]));
 #endif
-  EACH(n) half[i] = vqaddq_s16(half[i], e->zero_point);
-  EACH(pairs)
-    both[i] = vcombine_s8(vqmovn_s16(half[2 * i]), 2 * i + 1 < n ? vqmovn_s16(half[2 * i + 1]) : vdup_n_s8(0));
-  EACH(pairs) both[i] = vminq_s8(both[i], e->high);
-  EACH(pairs) both[i] = vmaxq_s8(both[i], e->low);
-  EACH(pairs) bytes[i] = veorq_u8(vreinterpretq_u8_s8(both[i]), e->flip);
+  else if (step == 2)
+    EACH(n) to->half[i] = vqaddq_s16(to->half[i], e->zero_point);
+  else if (step == 3)
+    EACH(pairs)
+      to->bytes[i] = vreinterpretq_u8_s8(vcombine_s8(
+          vqmovn_s16(to->half[2 * i]), 2 * i + 1 < n ? vqmovn_s16(to->half[2 * i + 1]) : vdup_n_s8(0)));
+  else if (step == 4)
+    EACH(pairs) BYTES(vminq_s8, e->high);
+  else
+    EACH(pairs) {
+      BYTES(vmaxq_s8, e->low);
+      to->bytes[i] = veorq_u8(to->bytes[i], e->flip);
+    }
+#undef BYTES
 #undef EACH
+}
+PL_INLINE void narrow(int R, int V, int32x4_t acc[][4], const ends *e, uint8x16_t bytes[]) {
+  narrowed to;
+#pragma GCC unroll 6
+  for (int step = 0; step < NARROW_STEPS; step++) narrow_step(step, R, V, acc, e, &to);
+#pragma GCC unroll 4
+  for (int i = 0; i < (R * V + 3) / 4; i++) bytes[i] = to.bytes[i];
 }
 /* The i-th half of these vectors. */
 PL_INLINE void store_half(uint8_t *y, const uint8x16_t bytes[], int i) {
