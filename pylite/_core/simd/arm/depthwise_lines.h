@@ -30,20 +30,30 @@ typedef struct { ptrdiff_t first, every, origin, step, stride; } pixel_class;
 /* Copies pixels begin .. end - 1 of a line, which lie in the image `step` elements apart, and what else belongs to
  * their groups.  narrow: fewer than NR channels. */
 PL_INLINE void copy_line(int narrow, const pl_dw_window *g, const filter *f, const element *from, ptrdiff_t step,
-                         ptrdiff_t begin, ptrdiff_t end, const element *zero, uint8_t *to) {
+                         ptrdiff_t begin, ptrdiff_t end, const element *zero, uint8_t *restrict to) {
   element pixel[GROUP][NR] = {{0}};
   const element *x[GROUP];
   ptrdiff_t i = begin / GROUP * GROUP;
   for (to += i / GROUP * GROUP_BYTES; i < end; i += GROUP, to += GROUP_BYTES) {
     if (!narrow && i >= begin && i + GROUP <= end) {
       const ptrdiff_t groups = (end - i) / GROUP;
-      const element *p = from + i * step;
+      const element *const p = from + i * step;
+#define COPY(n) \
+  { \
+    _Pragma("GCC unroll 4") for (int k = 0; k < GROUP; k++) x[k] = p + ((n) * GROUP + k) * step; \
+    copy_group(f, x, to + (n) * GROUP_BYTES); \
+  }
+      if (GROUP_BYTES > 8 || groups < 4)
 #pragma GCC unroll 4
-      for (ptrdiff_t n = groups; n > 0; n--, p += GROUP * step, to += GROUP_BYTES) {
+        for (ptrdiff_t n = 0; n < groups; n++) COPY(n)
+      else
+        for (ptrdiff_t n = 0; n < groups; n += 4) {
+          if (n > groups - 4) n = groups - 4; /* some pixels again */
 #pragma GCC unroll 4
-        for (int k = 0; k < GROUP; k++) x[k] = p + k * step;
-        copy_group(f, x, to);
-      }
+          for (int i4 = 0; i4 < 4; i4++) COPY(n + i4)
+        }
+#undef COPY
+      to += groups * GROUP_BYTES;
       i += groups * GROUP;
       if (i >= end) return;
     }
