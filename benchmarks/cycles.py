@@ -1,7 +1,7 @@
 """Products per cycle in the hot loops of Arm's micro-kernels, computed by llvm-mca: the table in docs/arm-loops.md.
 
 Compiles the micro-kernels with cross compilers (gcc-aarch64-linux-gnu, gcc-arm-linux-gnueabihf), finds the innermost
-loop with the most products per instruction (or in total) in the object code, and lets llvm-mca compute its cycles on a
+loop with the most products per instruction in the object code, and lets llvm-mca compute its cycles on a
 core.  The peak is the same figure for the multiply instruction alone.
 """
 import argparse
@@ -21,6 +21,7 @@ BEGIN, END = "<!-- cycles: begin -->\n", "<!-- cycles: end -->\n"
 FLAGS = ["-std=c11", "-DNDEBUG", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-fwrapv", "-fno-math-errno",
          "-fno-trapping-math", "-fno-tree-loop-distribute-patterns", "-w"]
 HAND_WRITTEN = ["-O3", "-fno-schedule-insns"]
+ARRANGED = ["-O3", "-mtune=cortex-a53"]
 PORTABLE = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-funswitch-loops", "-fpeel-loops",
         "--param=max-completely-peeled-insns=100", "--param=max-completely-peel-times=16", "-DPL_ISA_LEVEL=neon"]
 TARGETS = {"aarch64": ("aarch64-linux-gnu", []),
@@ -62,22 +63,23 @@ LOOPS = [
     ("8-bit product", "i8mm", "aarch64", "arm/gemm_i8mm.c", I8MM, "q8_wide", MATRIX,
      ["Neoverse N2"]),
     ("8-bit product", "neon", "armv7", "arm/gemm_neon.c", HAND_WRITTEN, "q8_small", BYTES7, ["Cortex-A72"]),
-    ("8-bit depthwise", "neon", "aarch64", "arm/depthwise_neon.c", HAND_WRITTEN, "any_filter_int8", BYTES,
-     ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
-    ("8-bit depthwise", "dotprod", "aarch64", "arm/depthwise_dotprod.c", DOTPROD, "any_filter_int8",
-     DOT, ["Cortex-A76"]),
-    ("8-bit depthwise 3x3 to bytes", "dotprod", "aarch64", "arm/depthwise_dotprod.c", DOTPROD,
-     "filter3x3_1", DOT, ["Cortex-A76"]),
-    ("8-bit depthwise 3x3 to bytes", "neon", "aarch64", "arm/depthwise_neon.c", HAND_WRITTEN, "filter3x3_1", BYTES,
+    ("8-bit depthwise 5x5", "neon", "aarch64", "arm/depthwise_neon.c", ARRANGED, "block_5_1", BYTES,
      ["Cortex-A53", "Cortex-A72"]),
-    ("8-bit depthwise", "neon", "armv7", "arm/depthwise_neon.c", HAND_WRITTEN, "any_filter_int8", BYTES7,
+    ("8-bit depthwise, stride 1", "dotprod", "aarch64", "arm/depthwise_dotprod.c", DOTPROD, "block_1", DOT,
+     ["Cortex-A76"]),
+    ("8-bit depthwise 3x3 to bytes", "dotprod", "aarch64", "arm/depthwise_dotprod.c", DOTPROD,
+     "filter3x3_1_relu", DOT, ["Cortex-A76"]),
+    ("8-bit depthwise 3x3 to bytes", "neon", "aarch64", "arm/depthwise_neon.c", ARRANGED, "filter3x3_1_relu", BYTES,
+     ["Cortex-A53", "Cortex-A72"]),
+    ("8-bit depthwise 5x5", "neon", "armv7", "arm/depthwise_neon.c", HAND_WRITTEN, "block_5_1", BYTES7,
      ["Cortex-A72"]),
     ("float product", "neon", "aarch64", "arm/gemm_neon.c", HAND_WRITTEN, "rows_wide", LANES,
      ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
-    ("float depthwise", "neon", "aarch64", "arm/gemm_neon.c", HAND_WRITTEN, "pixels_9", LANES,
+    ("float depthwise 5x5", "neon", "aarch64", "arm/depthwise_f32_neon.c", ARRANGED, "block_5_1", LANES,
      ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
     ("float product", "neon", "armv7", "arm/gemm_neon.c", HAND_WRITTEN, "rows_wide", LANES7, ["Cortex-A72"]),
-    ("float depthwise", "neon", "armv7", "arm/gemm_neon.c", HAND_WRITTEN, "pixels_9", LANES7, ["Cortex-A72"]),
+    ("float depthwise 5x5", "neon", "armv7", "arm/depthwise_f32_neon.c", HAND_WRITTEN, "block_5_1", LANES7,
+     ["Cortex-A72"]),
     ("int16 product", "neon", "aarch64", "portable/portable.c", PORTABLE, "gemm_s64", WORDS,
      ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
     ("requantization", "neon", "aarch64", REQUANTIZE, HAND_WRITTEN, "requantize_lines", None,
@@ -128,10 +130,10 @@ def products(code, table):
     return sum(next((n for pattern, n in table if re.match(pattern, line)), 0) for line in code)
 
 
-def hot_loop(found, names, table, longest):
-    """The instructions of the innermost loop with the most products per instruction, or (longest) in total."""
+def hot_loop(found, names, table, least):
+    """The instructions of the innermost loop of at least `least` with the most products per instruction."""
     def score(lines):
-        return products(lines, table) / (1 if longest else max(len(lines), 1))
+        return products(lines, table) / max(len(lines), 1) if len(lines) >= least else 0
     loops = [loop for name, code in found.items() if re.match(names, name) for loop in innermost_loops(code)]
     best = max(loops, key=score, default=[])
     if not score(best):
@@ -179,7 +181,7 @@ def table(mca):
     with tempfile.TemporaryDirectory() as folder:
         for what, isa_level, target, source, flags, names, peak, cores in LOOPS:
             kinds = PRODUCTS if peak else RESULTS
-            loop = hot_loop(functions(target, source, flags, folder), names, kinds, "to bytes" in what)
+            loop = hot_loop(functions(target, source, flags, folder), names, kinds, 100 if "to bytes" in what else 1)
             multiplying = sum(products([line], kinds) > 0 for line in loop)
             for core in cores:
                 time = cycles(mca, target, core, loop)
@@ -207,7 +209,7 @@ def main():
             for what, isa_level, target, source, flags, names, peak, _ in LOOPS:
                 if options.loop in f"{what} {isa_level} {target}":
                     kinds = PRODUCTS if peak else RESULTS
-                    loop = hot_loop(functions(target, source, flags, folder), names, kinds, "to bytes" in what)
+                    loop = hot_loop(functions(target, source, flags, folder), names, kinds, 100 if "to bytes" in what else 1)
                     sys.stdout.write(f"# {what}, {isa_level}, {target}\n" + "\n".join(loop) + "\n")
         return
     made = table(mca)
