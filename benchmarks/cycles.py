@@ -130,6 +130,11 @@ def products(code, table):
     return sum(next((n for pattern, n in table if re.match(pattern, line)), 0) for line in code)
 
 
+def least(what):
+    """The least instructions of a loop that also finishes its results; of any other loop, 1."""
+    return 100 if "to bytes" in what else 1
+
+
 def hot_loop(found, names, table, least):
     """The instructions of the innermost loop of at least `least` with the most products per instruction."""
     def score(lines):
@@ -181,7 +186,7 @@ def table(mca):
     with tempfile.TemporaryDirectory() as folder:
         for what, isa_level, target, source, flags, names, peak, cores in LOOPS:
             kinds = PRODUCTS if peak else RESULTS
-            loop = hot_loop(functions(target, source, flags, folder), names, kinds, 100 if "to bytes" in what else 1)
+            loop = hot_loop(functions(target, source, flags, folder), names, kinds, least(what))
             multiplying = sum(products([line], kinds) > 0 for line in loop)
             for core in cores:
                 time = cycles(mca, target, core, loop)
@@ -209,7 +214,7 @@ def main():
             for what, isa_level, target, source, flags, names, peak, _ in LOOPS:
                 if options.loop in f"{what} {isa_level} {target}":
                     kinds = PRODUCTS if peak else RESULTS
-                    loop = hot_loop(functions(target, source, flags, folder), names, kinds, 100 if "to bytes" in what else 1)
+                    loop = hot_loop(functions(target, source, flags, folder), names, kinds, least(what))
                     sys.stdout.write(f"# {what}, {isa_level}, {target}\n" + "\n".join(loop) + "\n")
         return
     made = table(mca)

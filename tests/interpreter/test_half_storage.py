@@ -251,12 +251,17 @@ def test_a_value_that_is_both_operands():
     assert len(stored(made)) == 2
 
 
+def in_float16(call):
+    """Is the call a product or a depthwise filter in float16?"""
+    named = dict(zip(call.names, call.args[-len(call.names):], strict=True)) if call.names else {}
+    return call.kernel == "depthwise.DepthwiseF16" or named.get("half", False)
+
+
 def kernels_in_float16(model):
     """How many products and depthwise filters of the program are computed in float16."""
     made = interpreter(model)
     made.allocate_tensors()
-    return sum("half" in call.names and dict(zip(call.names, call.args[-len(call.names):], strict=True))["half"]
-               or call.kernel == "depthwise.DepthwiseF16" for call in made._main.current.lowered.calls)
+    return sum(map(in_float16, made._main.current.lowered.calls))
 
 
 class StoredAsFloat16(Network):

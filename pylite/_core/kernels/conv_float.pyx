@@ -4,7 +4,15 @@ import numpy as np
 from libc.stdint cimport uint8_t, uint16_t
 from libc.string cimport memset
 
-from pylite._core.product.floats cimport HALF_DEPTH, copy_elements, elements, pack_panels, plan_rows, run_product, set_sizes
+from pylite._core.product.floats cimport (
+    HALF_DEPTH,
+    copy_elements,
+    elements,
+    pack_panels,
+    plan_rows,
+    run_product,
+    set_sizes,
+)
 from pylite._core.product.images cimport ImageProduct
 from pylite._core.product.product cimport WINOGRAD, Product
 from pylite._core.product.tasks cimport Output, Task, get_task, parallel_pool, plan_tasks, round_up
