@@ -1,8 +1,8 @@
 """Products per cycle in the hot loops of Arm's micro-kernels, computed by llvm-mca: the table in docs/arm-loops.md.
 
 Compiles the micro-kernels with cross compilers (gcc-aarch64-linux-gnu, gcc-arm-linux-gnueabihf), finds the innermost
-loop with the most products per instruction in the object code, and lets llvm-mca compute its cycles on a
-core.  The peak is the same figure for the multiply instruction alone.
+loop with the most products per instruction in the object code, and lets llvm-mca compute its cycles on a core.  The
+peak is the same figure for the multiply instruction alone.
 """
 import argparse
 import re
@@ -130,7 +130,7 @@ def products(code, table):
     return sum(next((n for pattern, n in table if re.match(pattern, line)), 0) for line in code)
 
 
-def least(what):
+def least_instructions(what):
     """The least instructions of a loop that also finishes its results; of any other loop, 1."""
     return 100 if "to bytes" in what else 1
 
@@ -186,7 +186,7 @@ def table(mca):
     with tempfile.TemporaryDirectory() as folder:
         for what, isa_level, target, source, flags, names, peak, cores in LOOPS:
             kinds = PRODUCTS if peak else RESULTS
-            loop = hot_loop(functions(target, source, flags, folder), names, kinds, least(what))
+            loop = hot_loop(functions(target, source, flags, folder), names, kinds, least_instructions(what))
             multiplying = sum(products([line], kinds) > 0 for line in loop)
             for core in cores:
                 time = cycles(mca, target, core, loop)
@@ -214,7 +214,7 @@ def main():
             for what, isa_level, target, source, flags, names, peak, _ in LOOPS:
                 if options.loop in f"{what} {isa_level} {target}":
                     kinds = PRODUCTS if peak else RESULTS
-                    loop = hot_loop(functions(target, source, flags, folder), names, kinds, least(what))
+                    loop = hot_loop(functions(target, source, flags, folder), names, kinds, least_instructions(what))
                     sys.stdout.write(f"# {what}, {isa_level}, {target}\n" + "\n".join(loop) + "\n")
         return
     made = table(mca)

@@ -23,14 +23,15 @@ enum { CACHE_LINE = 64, KEPT = 256 * 1024 };
 
 PL_INLINE int in_line(const pl_dw_window *g, ptrdiff_t column) { return column >= 0 && column < g->width; }
 
-/* Finishes outputs from these sums, at once or later. */
-PL_INLINE void leave(int relu, const sums *acc, const finish_params *f, uint8_t *y0, uint8_t *y1, pending *later) {
+/* Finishes outputs from these sums: now, or while the next ones are multiplied (DEFER). */
+PL_INLINE void finish_or_defer(int relu, const sums *acc, const finish_params *f, uint8_t *y0, uint8_t *y1,
+                               pending *later) {
   pending now = pending_of(acc, y0, y1);
   if (DEFER) *later = now;
   else finish_steps(0, FINISH_STEPS, relu, f, &now);
 }
 
-/* Where a line's pixels are from byte `offset` on, and the step to the next one; zeros if it lies outside of the image. */
+/* Where a line's pixels are from byte `offset` on, and the step to the next; `zero` for all outside of the image. */
 #define PIXELS(line) (line) ? (line) + offset : zero, (line) ? step : 0
 
 /* Two columns of the output, from input pixel `column` on; y1: the second one's lines, next1 apart.  Finishes `before`,
@@ -55,7 +56,7 @@ PL_INLINE void columns3x3(int stride, int simple, int inside, int relu, const pl
     start_pair(stride, relu, &b, &(v0), &(v1), acc, &last); \
     v2 = LOAD_LINE(line); \
     end_pair(stride, simple, relu, &b, &(v0), &(v1), &(v2), acc, &last); \
-    leave(relu, acc, &b.finish, y0, y1, &last); \
+    finish_or_defer(relu, acc, &b.finish, y0, y1, &last); \
     y0 += next0, y1 += next1; \
   }
   pair_taps v0 = LOAD_LINE(row[0]), v1, v2;
@@ -102,7 +103,7 @@ PL_INLINE void column3x3(int stride, int simple, int inside, int relu, const pl_
       v[i] = load_column(simple, inside, &b, PIXELS(row[i]), PIXELS(next[i]), inside_bits, zero);
     start_pair(3, relu, &b, &v[0], &v[1], acc, &last);
     end_pair(3, simple, relu, &b, &v[0], &v[1], &v[2], acc, &last);
-    leave(relu, acc, &b.finish, y, left > 1 ? y + g->y_line : spare, &last);
+    finish_or_defer(relu, acc, &b.finish, y, left > 1 ? y + g->y_line : spare, &last);
     y += 2 * g->y_line;
   }
   *before = last;
@@ -133,7 +134,7 @@ PL_INLINE int filter3x3(int stride, int dilated, int relu, const pl_dw_window *g
     const ptrdiff_t c = pl_block_start(b, NR, own.c);
     const int simple = load_block(stride, flip, w_zero, w, q, b, &block);
     if (simple < 0) return 0;
-    sums none[2] = {block.bias, block.bias};
+    const sums none[2] = {block.bias, block.bias}; /* before the first outputs: they go to `spare` */
     pending before = pending_of(none, spare, spare);
     for (ptrdiff_t first = begin, pixel = first; pixel < end; pixel = next_pair(&own, &first, pixel, begin, end)) {
       const ptrdiff_t column = pixel * stride - own.pad, every = own.dilation;
