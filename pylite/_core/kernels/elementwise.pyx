@@ -23,7 +23,9 @@ from pylite._core.simd cimport (
 cdef enum:
     MAX_OUTER = 7           # most dimensions of a broadcast outside the row
     SHORT = 512             # shorter rows, in bytes, are copied side by side first,
-    BLOCK = 8192            # in blocks of so many bytes
+    BLOCK = 8192            # in blocks of so many bytes;
+    REPEATED = BLOCK // 3   # so are longer rows if an operand is one row that all others repeat,
+    REPETITIONS = 8         # at least so many times
     PARALLEL_THRESHOLD = 16384      # elements; fewer finish before another thread starts
     PIECE = 4096            # least number of elements for a thread
     LINES_FROM = 4096       # elements from which on analysing a look-up table for lines8 pays
@@ -222,7 +224,7 @@ cdef class Binary(Kernel):
     cdef str row_order(self):
         """The order in which rows are computed, for `pylite inspect`."""
         return "all in one row" if self.loop.rows == 1 else (
-            "short rows side by side" if self.loop.n * self.loop.y_size < SHORT else "row by row")
+            "short rows side by side" if are_side_by_side(&self.loop) else "row by row")
 
     cdef int broadcast(self, tuple shape, tuple a_strides, tuple b_strides) except -1:
         """Set shape and strides; the sizes of elements are set."""
@@ -259,10 +261,17 @@ cdef ptrdiff_t item_size(Py_ssize_t nbytes, tuple shape, tuple strides) except -
     return nbytes // max(elements, 1)
 
 
+cdef bint are_side_by_side(const BinaryLoop *loop) noexcept nogil:
+    """Are several rows computed by one call of the micro-kernel?"""
+    if loop.rows > REPETITIONS and (loop.a_dense or loop.a_row) and (loop.b_dense or loop.b_row):
+        return loop.n * max(loop.a_size, loop.b_size) <= REPEATED
+    return loop.rows > 1 and loop.n * loop.y_size < SHORT
+
+
 cdef int run_binary(Binary self, pl_pool *pool) noexcept nogil:
     cdef BinaryLoop *loop = &self.loop
     parallel_for(pool if loop.rows * loop.n > PARALLEL_THRESHOLD else NULL, loop.rows * loop.n, PIECE,
-                 binary_blocks if loop.rows > 1 and loop.n * loop.y_size < SHORT else binary_range, loop)
+                 binary_blocks if are_side_by_side(loop) else binary_range, loop)
     return 0
 
 
@@ -338,7 +347,7 @@ cdef void expand(uint8_t *to, const uint8_t *x, int step, ptrdiff_t size, ptrdif
 
 
 cdef void binary_blocks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """binary_range() for short rows: copy many of them side by side, then call the micro-kernel once."""
+    """binary_range() for short rows: copy several of them side by side, then call the micro-kernel once."""
     cdef BinaryLoop *loop = <BinaryLoop *>ctx
     cdef uint8_t left[BLOCK + PL_REPEAT_SLACK]
     cdef uint8_t right[BLOCK + PL_REPEAT_SLACK]

@@ -2,6 +2,7 @@
  * guards against NaN, and multiplications by a quantized multiplier, which it computes in 64 bits. */
 #include "elementwise.h"
 #include "neon.h"
+#include <float.h>
 
 #define EACH(n) _Pragma("GCC unroll 4") for (int k = 0; k < (n); k++)
 
@@ -11,41 +12,6 @@ typedef struct { float low, high; } range_f_p;
 #define LINE(p, i) vld1q_f32((p) + (i))
 #define SAME(p, i) p##_all
 #define CLAMPED(v) vminq_f32(vmaxq_f32(v, low), high)
-/* Processes vector by vector, and the remaining elements one by one. */
-#define LOOP(OPERATION, A, B) \
-  for (; i + 16 <= n; i += 16) { \
-    float32x4_t r[4]; \
-    EACH(4) r[k] = OPERATION(A(a, i + 4 * k), B(b, i + 4 * k)); \
-    EACH(4) r[k] = CLAMPED(r[k]); \
-    EACH(4) vst1q_f32(y + i + 4 * k, r[k]); \
-  } \
-  for (; i + 4 <= n; i += 4) vst1q_f32(y + i, CLAMPED(OPERATION(A(a, i), B(b, i)))); \
-  for (; i < n; i++) { \
-    const float32x4_t last_a = vld1q_dup_f32(a + i * (size_t)a_step), last_b = vld1q_dup_f32(b + i * (size_t)b_step); \
-    vst1q_lane_f32(y + i, CLAMPED(OPERATION(last_a, last_b)), 0); \
-  }
-#define CLAMPED_KERNEL(name, OPERATION) \
-  static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
-    const float *a = va, *b = vb; \
-    float *y = vy; \
-    range_f_p p; \
-    memcpy(&p, vp, sizeof p); \
-    const float32x4_t low = vdupq_n_f32(p.low), high = vdupq_n_f32(p.high); \
-    const float32x4_t a_all = vdupq_n_f32(*a), b_all = vdupq_n_f32(*b); \
-    size_t i = 0; \
-    if (a_step && b_step) { \
-      LOOP(OPERATION, LINE, LINE) \
-    } else if (a_step) { \
-      LOOP(OPERATION, LINE, SAME) \
-    } else { \
-      LOOP(OPERATION, SAME, LINE) \
-    } \
-  }
-CLAMPED_KERNEL(add_f32, vaddq_f32)
-CLAMPED_KERNEL(sub_f32, vsubq_f32)
-CLAMPED_KERNEL(mul_f32, vmulq_f32)
-CLAMPED_KERNEL(div_f32, vdivq_f32)
-
 static void clamp_f32(size_t n, const void *vx, void *vy, const void *vp) {
   const float *x = vx;
   float *y = vy;
@@ -62,6 +28,56 @@ static void clamp_f32(size_t n, const void *vx, void *vy, const void *vp) {
   for (; i + 4 <= n; i += 4) vst1q_f32(y + i, CLAMPED(vld1q_f32(x + i)));
   for (; i < n; i++) vst1q_lane_f32(y + i, CLAMPED(vld1q_dup_f32(x + i)), 0);
 }
+
+#define SIXTEEN(OPERATION, A, B, END) \
+  for (; i + 16 <= n; i += 16) { \
+    float32x4_t first[4], second[4], r[4]; \
+    EACH(4) first[k] = A(a, i + 4 * k); \
+    EACH(4) second[k] = B(b, i + 4 * k); \
+    EACH(4) r[k] = OPERATION(first[k], second[k]); \
+    END; \
+    EACH(4) vst1q_f32(y + i + 4 * k, r[k]); \
+  }
+/* Becomes infinite or NaN with any number of r. */
+#define SEEN(r) EACH(2) seen[k] = vfmaq_f32(seen[k], r[2 * k], r[2 * k + 1])
+/* Processes vector by vector, and the remaining elements one by one. */
+#define LOOP(OPERATION, A, B) \
+  if (only_finite) { \
+    SIXTEEN(OPERATION, A, B, SEEN(r)) \
+    EACH(2) seen[k] = vsubq_f32(seen[k], seen[k]); \
+    if (vaddvq_f32(vaddq_f32(seen[0], seen[1])) != 0) clamp_f32(i, y, y, vp); \
+  } else { \
+    SIXTEEN(OPERATION, A, B, EACH(4) r[k] = CLAMPED(r[k])) \
+  } \
+  for (; i + 4 <= n; i += 4) vst1q_f32(y + i, CLAMPED(OPERATION(A(a, i), B(b, i)))); \
+  for (; i < n; i++) { \
+    const float32x4_t last_a = vld1q_dup_f32(a + i * (size_t)a_step), last_b = vld1q_dup_f32(b + i * (size_t)b_step); \
+    vst1q_lane_f32(y + i, CLAMPED(OPERATION(last_a, last_b)), 0); \
+  }
+/* Without an activation, results are clamped to finite numbers: after all of them, where one is infinite. */
+#define CLAMPED_KERNEL(name, OPERATION) \
+  static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
+    const float *a = va, *b = vb; \
+    float *y = vy; \
+    range_f_p p; \
+    memcpy(&p, vp, sizeof p); \
+    const int only_finite = p.low == -FLT_MAX && p.high == FLT_MAX; \
+    const float32x4_t low = vdupq_n_f32(p.low), high = vdupq_n_f32(p.high); \
+    const float32x4_t a_all = vdupq_n_f32(*a), b_all = vdupq_n_f32(*b); \
+    float32x4_t seen[2] = {vdupq_n_f32(0), vdupq_n_f32(0)}; \
+    size_t i = 0; \
+    if (a_step && b_step) { \
+      LOOP(OPERATION, LINE, LINE) \
+    } else if (a_step) { \
+      LOOP(OPERATION, LINE, SAME) \
+    } else { \
+      LOOP(OPERATION, SAME, LINE) \
+    } \
+  }
+CLAMPED_KERNEL(add_f32, vaddq_f32)
+CLAMPED_KERNEL(sub_f32, vsubq_f32)
+CLAMPED_KERNEL(mul_f32, vmulq_f32)
+CLAMPED_KERNEL(div_f32, vdivq_f32)
 
 /* ---- the quantization of hybrid operators ---- */
 static void range_f32(ptrdiff_t n, const float *x, float *low, float *high) {

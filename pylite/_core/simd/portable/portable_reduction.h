@@ -145,8 +145,14 @@ PL_LOOSE_END
 static void finish_f32(const pl_reduction *g, size_t c, const void *acc0, void *y0) {
   const float *acc = acc0;
   float *y = y0;
-  const float by = g->sign * g->divisor; /* a division, so that the mean of equal numbers is that number */
-  for (size_t i = 0; i < c; i++) y[i] = acc[i] / by;
+  const float by = g->sign * g->divisor, inverse = 1.0f / by; /* exact, so that the mean of equal numbers is that one */
+  size_t i = 0;
+  for (; i + 16 <= c; i += 16) {
+    float quotient[16];
+    for (size_t k = 0; k < 16; k++) quotient[k] = pl_quotient(acc[i + k], by, inverse);
+    for (size_t k = 0; k < 16; k++) y[i + k] = quotient[k];
+  }
+  for (; i < c; i++) y[i] = pl_quotient(acc[i], by, inverse);
 }
 PL_INLINE int32_t reduce_requantized(const pl_reduction *g, int32_t sum) {
   return pl_clamp32(pl_mbqm32(sum - g->x_zero_sum, g->multiplier, g->exponent) + g->y_zero, g->low, g->high);
