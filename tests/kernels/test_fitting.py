@@ -78,6 +78,19 @@ def two_lines(seed, x_type, y_type):
     return y.astype(y_type).view(np.uint8)
 
 
+@pytest.mark.skipif(simd.current in ("base", "neon", "dotprod", "i8mm"), reason="products follow the rule")
+def test_products_of_usual_scales_do_without_the_rule():
+    found = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        a, b, y = np.exp(rng.uniform(-6, -2, 3)).astype(np.float32)
+        p = struct.pack("8i", *rng.integers(-128, 128, 3).tolist(), -128, 127, 0,
+                        *quantization.quantize_multiplier(float(a) * float(b) / float(y)))
+        scale, = struct.unpack_from("f", simd.kernel_parameters("mul_q8", p), len(p))
+        found += scale > 0
+    assert found >= 18
+
+
 @pytest.mark.parametrize("seed", range(30))
 @pytest.mark.parametrize("types", [(np.int8, np.int8), (np.uint8, np.int8), (np.uint8, np.uint8), (np.int8, np.uint8)])
 def test_long_rows_of_tables(isa_level, types, seed):

@@ -230,11 +230,11 @@ static float stepped(float x, int ulps) {
 }
 
 void pl_fit_product(pl_fitted_product *p) {
-  const double s = ldexp(p->m, p->e - 31);
+  const double s = ldexp(p->m, p->e - 31), half = p->e < 0 ? 0.5 + ldexp(1, p->e - 1) : 0.5; /* it rounds twice */
   if (!(s > 0x1p-30 && s < 16)) return;
   for (int i = 0; i < 9; i++)
     for (int j = 0; j < 5; j++) {
-      p->half = stepped(0.5f, (i & 1 ? -(i + 1) / 2 : i / 2) * 32);
+      p->half = stepped((float)half, (i & 1 ? -(i + 1) / 2 : i / 2) * 32);
       p->scale = stepped((float)s, j & 1 ? -(j + 1) / 2 : j / 2);
       if (product_agrees(p, s, 255 * 255)) return;
     }
