@@ -7,6 +7,14 @@
 #define JOIN_ADD(a, b) ((a) + (b))
 #define JOIN_MAX(a, b) ((b) > (a) ? (b) : (a)) /* ignores NaN */
 #define JOIN_MIN(a, b) ((b) < (a) ? (b) : (a))
+/* The same for floats, in one instruction where there is one that ignores NaN. */
+#if defined(__aarch64__)
+#define JOIN_MAX_F32(a, b) __builtin_fmaxf(a, b)
+#define JOIN_MIN_F32(a, b) __builtin_fminf(a, b)
+#else
+#define JOIN_MAX_F32 JOIN_MAX
+#define JOIN_MIN_F32 JOIN_MIN
+#endif
 
 #define JOIN_HALF(JOIN, half) \
   for (int k = 0; k < half; k++) part[k] = JOIN(part[k], part[k + half]);

@@ -6,7 +6,7 @@
 
 #define EACH(n) _Pragma("GCC unroll 4") for (int k = 0; k < (n); k++)
 
-/* ---- float32, clamped; NaN stays NaN ---- */
+/* ---- float32; NaN stays NaN where results are clamped ---- */
 typedef struct { float low, high; } range_f_p;
 
 #define LINE(p, i) vld1q_f32((p) + (i))
@@ -38,34 +38,20 @@ static void clamp_f32(size_t n, const void *vx, void *vy, const void *vp) {
     END; \
     EACH(4) vst1q_f32(y + i + 4 * k, r[k]); \
   }
-/* Becomes infinite or NaN with any number of r. */
-#define SEEN(r) EACH(2) seen[k] = vfmaq_f32(seen[k], r[2 * k], r[2 * k + 1])
-/* Processes vector by vector, and the remaining elements one by one. */
-#define LOOP(OPERATION, A, B) \
-  if (only_finite) { \
-    SIXTEEN(OPERATION, A, B, SEEN(r)) \
-    EACH(2) seen[k] = vsubq_f32(seen[k], seen[k]); \
-    if (vaddvq_f32(vaddq_f32(seen[0], seen[1])) != 0) clamp_f32(i, y, y, vp); \
-  } else { \
-    SIXTEEN(OPERATION, A, B, EACH(4) r[k] = CLAMPED(r[k])) \
-  } \
-  for (; i + 4 <= n; i += 4) vst1q_f32(y + i, CLAMPED(OPERATION(A(a, i), B(b, i)))); \
+/* Vector by vector, and the remaining elements one by one. */
+#define REST(OPERATION, A, B, END) \
+  for (; i + 4 <= n; i += 4) vst1q_f32(y + i, END(OPERATION(A(a, i), B(b, i)))); \
   for (; i < n; i++) { \
     const float32x4_t last_a = vld1q_dup_f32(a + i * (size_t)a_step), last_b = vld1q_dup_f32(b + i * (size_t)b_step); \
-    vst1q_lane_f32(y + i, CLAMPED(OPERATION(last_a, last_b)), 0); \
+    vst1q_lane_f32(y + i, END(OPERATION(last_a, last_b)), 0); \
   }
-/* Without an activation, results are clamped to finite numbers: after all of them, where one is infinite. */
-#define CLAMPED_KERNEL(name, OPERATION) \
+#define KERNEL(name, LOOP, OPERATION, PREPARE) \
   static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
     const float *a = va, *b = vb; \
     float *y = vy; \
-    range_f_p p; \
-    memcpy(&p, vp, sizeof p); \
-    const int only_finite = p.low == -FLT_MAX && p.high == FLT_MAX; \
-    const float32x4_t low = vdupq_n_f32(p.low), high = vdupq_n_f32(p.high); \
     const float32x4_t a_all = vdupq_n_f32(*a), b_all = vdupq_n_f32(*b); \
-    float32x4_t seen[2] = {vdupq_n_f32(0), vdupq_n_f32(0)}; \
     size_t i = 0; \
+    PREPARE \
     if (a_step && b_step) { \
       LOOP(OPERATION, LINE, LINE) \
     } else if (a_step) { \
@@ -74,10 +60,40 @@ static void clamp_f32(size_t n, const void *vx, void *vy, const void *vp) {
       LOOP(OPERATION, SAME, LINE) \
     } \
   }
-CLAMPED_KERNEL(add_f32, vaddq_f32)
-CLAMPED_KERNEL(sub_f32, vsubq_f32)
-CLAMPED_KERNEL(mul_f32, vmulq_f32)
-CLAMPED_KERNEL(div_f32, vdivq_f32)
+
+/* Without an activation, results are clamped to finite numbers: after all of them, where one is infinite. */
+#define CLAMPED_LOOP(OPERATION, A, B) \
+  if (only_finite) { \
+    SIXTEEN(OPERATION, A, B, SEEN(r)) \
+    EACH(2) seen[k] = vsubq_f32(seen[k], seen[k]); \
+    if (vaddvq_f32(vaddq_f32(seen[0], seen[1])) != 0) clamp_f32(i, y, y, vp); \
+  } else { \
+    SIXTEEN(OPERATION, A, B, EACH(4) r[k] = CLAMPED(r[k])) \
+  } \
+  REST(OPERATION, A, B, CLAMPED)
+#define SEEN(r) EACH(2) seen[k] = vfmaq_f32(seen[k], r[2 * k], r[2 * k + 1]) /* infinite or NaN with any of r */
+#define RANGE \
+  range_f_p p; \
+  memcpy(&p, vp, sizeof p); \
+  const int only_finite = p.low == -FLT_MAX && p.high == FLT_MAX; \
+  const float32x4_t low = vdupq_n_f32(p.low), high = vdupq_n_f32(p.high); \
+  float32x4_t seen[2] = {vdupq_n_f32(0), vdupq_n_f32(0)};
+KERNEL(add_f32, CLAMPED_LOOP, vaddq_f32, RANGE)
+KERNEL(sub_f32, CLAMPED_LOOP, vsubq_f32, RANGE)
+KERNEL(mul_f32, CLAMPED_LOOP, vmulq_f32, RANGE)
+KERNEL(div_f32, CLAMPED_LOOP, vdivq_f32, RANGE)
+
+#define PLAIN_LOOP(OPERATION, A, B) \
+  SIXTEEN(OPERATION, A, B, (void)0) \
+  REST(OPERATION, A, B, )
+#define LARGER(a, b) vbslq_f32(vcgtq_f32(a, b), a, b) /* b if one is NaN, as in the reference */
+#define SMALLER(a, b) vbslq_f32(vcltq_f32(a, b), a, b)
+#define PRELU(a, b) vbslq_f32(vcgezq_f32(a), a, vmulq_f32(a, b))
+#define SQUARED_DIFFERENCE(a, b) vmulq_f32(vsubq_f32(a, b), vsubq_f32(a, b))
+KERNEL(maximum_f32, PLAIN_LOOP, LARGER, (void)vp;)
+KERNEL(minimum_f32, PLAIN_LOOP, SMALLER, (void)vp;)
+KERNEL(prelu_f32, PLAIN_LOOP, PRELU, (void)vp;)
+KERNEL(squared_difference_f32, PLAIN_LOOP, SQUARED_DIFFERENCE, (void)vp;)
 
 /* ---- the quantization of hybrid operators ---- */
 static void range_f32(ptrdiff_t n, const float *x, float *low, float *high) {
@@ -336,6 +352,8 @@ PL_FILL(elementwise_neon, s) {
   s->quantize_rows = quantize_rows;
   s->sum_q8 = sum_q8;
   s->sum_q16 = sum_q16;
+  s->maximum_f32 = maximum_f32, s->minimum_f32 = minimum_f32, s->prelu_f32 = prelu_f32;
+  s->squared_difference_f32 = squared_difference_f32;
   s->mul_q8 = mul_q8;
   s->mul_q16 = mul_q16;
 }

@@ -1,15 +1,21 @@
 /* Pooling; included by portable.c alone.
  *
  * With many channels and strides, each output pixel accumulates up to 64 channels of its window in registers.  With few
- * channels, or stride 1, a stretch of the output row is computed at once: the rows of the windows are joined to one
+ * channels, or stride 1 and more than POOL_TAPS taps, a stretch of the output row is computed at once: the rows of the windows are joined to one
  * line of the input's width, shifted copies of this line are joined for the columns, and every stride-th pixel is
  * taken.  The choice depends on the shape alone, so float results do, too; only for maxima and integers, which are the
  * same either way, may it also depend on the strides of pixels. */
+#include "joining.h"
 #include "rounding.h"
 #include <float.h>
 #include <string.h>
 
 enum { POOL_LINE = 4096, POOL_SLACK = 16 }; /* elements of a line, and unused ones at its end */
+#if defined(__aarch64__)
+enum { POOL_TAPS = 9 }; /* with stride 1, so many taps are joined in registers sooner than by lines in memory */
+#else
+enum { POOL_TAPS = 0 };
+#endif
 
 PL_INLINE ptrdiff_t pl_min(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 /* The number of columns of the window at `position` that are inside the image. */
@@ -27,7 +33,6 @@ static void copy_pixels(size_t n, size_t bytes, size_t step, const void *x0, voi
 /* Joins v to the accumulator a. */
 #define POOL_ADD(a, v) ((a) + (v))
 #define POOL_ADD_SQUARE(a, v) ((a) + (v) * (v))
-#define POOL_MAX(a, v) ((a) < (v) ? (v) : (a))
 
 /* y = (acc +- taps/2) div taps, clamped; integers.  The truncated quotient of float32 is exact if both numbers are
  * below 2^24, which `exact_taps` taps guarantee. */
@@ -42,15 +47,13 @@ static void copy_pixels(size_t n, size_t bytes, size_t step, const void *x0, voi
       for (size_t i = 0; i < n; i++) acc[i] /= taps; \
     for (size_t i = 0; i < n; i++) y[i] = (T)pl_clamp32(acc[i], w->low, w->high); \
   }
-#define FINISH_F32(name, value) \
+#define AT_LEAST(v, low) ((v) < (low) ? (low) : (v)) /* NaN stays NaN */
+#define AT_MOST(v, high) ((v) > (high) ? (high) : (v))
+#define FINISH_F32(name, value, at_least, at_most) \
   PL_INLINE void name##_finish(const pl_window *w, int32_t taps, size_t n, float *restrict acc, float *restrict y) { \
     const float reciprocal = 1.0f / (float)taps; \
     (void)reciprocal; \
-    for (size_t i = 0; i < n; i++) { \
-      float v = value; \
-      v = v < w->low_f ? w->low_f : v; \
-      y[i] = v > w->high_f ? w->high_f : v; \
-    } \
+    for (size_t i = 0; i < n; i++) y[i] = at_most(at_least(value, w->low_f), w->high_f); \
   }
 #define FINISH_MAX_INT(name, T) \
   PL_INLINE void name##_finish(const pl_window *w, int32_t taps, size_t n, T *restrict acc, T *restrict y) { \
@@ -129,7 +132,8 @@ static void copy_pixels(size_t n, size_t bytes, size_t step, const void *x0, voi
     const ptrdiff_t c = w.channels; \
     const int disjoint = sizeof(T) == 4 && w.rows == 1 && w.stride >= w.cols && w.cols > 2 && c >= 8; \
     const int dense = w.x_pixel == c && w.y_pixel == c && (w.cols + w.stride) * c <= POOL_LINE - POOL_SLACK; \
-    if ((c < 64 || w.stride == 1) && n > 1 && !disjoint && dense) { \
+    const int steps = w.stride == 1 && w.rows * w.cols > POOL_TAPS; \
+    if ((c < 64 || steps) && n > 1 && !disjoint && dense) { \
       const ptrdiff_t most = ((POOL_LINE - POOL_SLACK) / c - w.cols) / w.stride + 1; \
       for (ptrdiff_t j = 0; j < n; j += most) { \
         const ptrdiff_t m = pl_min(most, n - j); \
@@ -144,15 +148,15 @@ static void copy_pixels(size_t n, size_t bytes, size_t step, const void *x0, voi
     } \
   }
 
-FINISH_F32(pool_average_f32, acc[i] * reciprocal)
+FINISH_F32(pool_average_f32, acc[i] * reciprocal, AT_LEAST, AT_MOST)
 FINISH_AVERAGE_INT(pool_average_i8, int8_t, 1 << 15)
 FINISH_AVERAGE_INT(pool_average_u8, uint8_t, 1 << 15)
 FINISH_AVERAGE_INT(pool_average_i16, int16_t, 1 << 8)
-FINISH_F32(pool_max_f32_any, acc[i])
+FINISH_F32(pool_max_f32_any, acc[i], JOIN_MAX_F32, JOIN_MIN_F32) /* no maximum is NaN */
 FINISH_MAX_INT(pool_max_i8_any, int8_t)
 FINISH_MAX_INT(pool_max_u8_any, uint8_t)
 FINISH_MAX_INT(pool_max_i16_any, int16_t)
-FINISH_F32(pool_l2_f32, sqrtf(acc[i] * reciprocal))
+FINISH_F32(pool_l2_f32, sqrtf(acc[i] * reciprocal), AT_LEAST, AT_MOST)
 PL_LOOSE_BEGIN
 POOL(pool_average_f32, float, float, 0.0f, POOL_ADD, POOL_ADD)
 PL_LOOSE_END
@@ -160,17 +164,17 @@ POOL(pool_average_i8, int8_t, int32_t, 0, POOL_ADD, POOL_ADD)
 POOL(pool_average_u8, uint8_t, int32_t, 0, POOL_ADD, POOL_ADD)
 POOL(pool_average_i16, int16_t, int32_t, 0, POOL_ADD, POOL_ADD)
 PL_LOOSE_BEGIN
-POOL(pool_max_f32_any, float, float, -FLT_MAX, POOL_MAX, POOL_MAX)
+POOL(pool_max_f32_any, float, float, -FLT_MAX, JOIN_MAX_F32, JOIN_MAX_F32)
 PL_LOOSE_END
-POOL(pool_max_i8_any, int8_t, int8_t, INT8_MIN, POOL_MAX, POOL_MAX)
-POOL(pool_max_u8_any, uint8_t, uint8_t, 0, POOL_MAX, POOL_MAX)
-POOL(pool_max_i16_any, int16_t, int16_t, INT16_MIN, POOL_MAX, POOL_MAX)
+POOL(pool_max_i8_any, int8_t, int8_t, INT8_MIN, JOIN_MAX, JOIN_MAX)
+POOL(pool_max_u8_any, uint8_t, uint8_t, 0, JOIN_MAX, JOIN_MAX)
+POOL(pool_max_i16_any, int16_t, int16_t, INT16_MIN, JOIN_MAX, JOIN_MAX)
 PL_LOOSE_BEGIN
 POOL(pool_l2_f32, float, float, 0.0f, POOL_ADD_SQUARE, POOL_ADD)
 PL_LOOSE_END
 
 /* The most frequent case: windows of 2 x 2 (or 1 x 2) inside the image, of at least 16 channels. */
-#define MAX_OF_FOUR(name, T, identity) \
+#define MAX_OF_FOUR(name, T, identity, join) \
   PL_INLINE void name##_blocks(const pl_window *w, const T *x, ptrdiff_t n, const ptrdiff_t m, T *y) { \
     const ptrdiff_t c = w->channels, next = w->x_pixel, step = w->stride * next; \
     for (ptrdiff_t b = 0; b < c; b += m) { \
@@ -178,8 +182,8 @@ PL_LOOSE_END
       for (ptrdiff_t j = 0; j < n; j++) { \
         const T *p = x + j * step + k, *q = p + (w->rows - 1) * w->row_stride; \
         T acc[32]; \
-        for (ptrdiff_t i = 0; i < m; i++) acc[i] = POOL_MAX(POOL_MAX(identity, p[i]), p[next + i]); \
-        for (ptrdiff_t i = 0; i < m; i++) acc[i] = POOL_MAX(POOL_MAX(acc[i], q[i]), q[next + i]); \
+        for (ptrdiff_t i = 0; i < m; i++) acc[i] = join(join(identity, p[i]), p[next + i]); \
+        for (ptrdiff_t i = 0; i < m; i++) acc[i] = join(join(acc[i], q[i]), q[next + i]); \
         name##_any_finish(w, 4, (size_t)m, acc, y + j * w->y_pixel + k); \
       } \
     } \
@@ -191,8 +195,8 @@ PL_LOOSE_END
     else name##_blocks(w, x, n, 16, y); \
   }
 PL_LOOSE_BEGIN
-MAX_OF_FOUR(pool_max_f32, float, -FLT_MAX)
+MAX_OF_FOUR(pool_max_f32, float, -FLT_MAX, JOIN_MAX_F32)
 PL_LOOSE_END
-MAX_OF_FOUR(pool_max_i8, int8_t, (int8_t)INT8_MIN)
-MAX_OF_FOUR(pool_max_u8, uint8_t, p[i])
-MAX_OF_FOUR(pool_max_i16, int16_t, (int16_t)INT16_MIN)
+MAX_OF_FOUR(pool_max_i8, int8_t, (int8_t)INT8_MIN, JOIN_MAX)
+MAX_OF_FOUR(pool_max_u8, uint8_t, p[i], JOIN_MAX)
+MAX_OF_FOUR(pool_max_i16, int16_t, (int16_t)INT16_MIN, JOIN_MAX)

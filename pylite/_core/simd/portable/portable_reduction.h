@@ -111,7 +111,7 @@ REDUCE_ROWS(sum_8, uint8_t, int32_t, int16_t, 64, 32, const uint8_t flip = (uint
             LANE_IS_ZERO, ACC_ADDS_LANE)
 REDUCE_ROWS(sum_16, int16_t, int32_t, int32_t, 64, 16, const int16_t flip = (int16_t)g->flip, LOAD_S16, JOIN_ADD,
             LANE_IS_ACC, ACC_IS_LANE)
-REDUCE_ROWS(max_f32, float, float, float, 64, 16, const float sign = g->sign, LOAD_F32, JOIN_MAX, LANE_IS_ACC,
+REDUCE_ROWS(max_f32, float, float, float, 64, 16, const float sign = g->sign, LOAD_F32, JOIN_MAX_F32, LANE_IS_ACC,
             ACC_IS_LANE)
 REDUCE_ROWS(max_8, uint8_t, uint8_t, uint8_t, 64, 32, const uint8_t flip = (uint8_t)g->flip, LOAD_U8, JOIN_MAX,
             LANE_IS_ACC, ACC_IS_LANE)
@@ -135,9 +135,9 @@ static void sum_8_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t
   }
 }
 REDUCE_RUN_INT(sum_16, int16_t, int32_t, int32_t, LOAD_S16, JOIN_ADD)
-JOIN_RUN(largest_f32, JOIN_MAX, -INFINITY, LOAD_AS_IS)
-JOIN_RUN(smallest_f32, JOIN_MIN, INFINITY, LOAD_AS_IS)
-REDUCE_RUN_F32(max_f32, JOIN_MAX, g->sign < 0 ? -smallest_f32((size_t)n, 1, row) : largest_f32((size_t)n, 1, row))
+JOIN_RUN(largest_f32, JOIN_MAX_F32, -INFINITY, LOAD_AS_IS)
+JOIN_RUN(smallest_f32, JOIN_MIN_F32, INFINITY, LOAD_AS_IS)
+REDUCE_RUN_F32(max_f32, JOIN_MAX_F32, g->sign < 0 ? -smallest_f32((size_t)n, 1, row) : largest_f32((size_t)n, 1, row))
 REDUCE_RUN_MAX(max_8, uint8_t, LOAD_U8)
 REDUCE_RUN_MAX(max_16, int16_t, LOAD_S16)
 

@@ -1,4 +1,5 @@
 /* Resizing of one output row; included by portable.c alone. */
+#include "functions.h"
 #include "rounding.h"
 #include <string.h>
 
@@ -153,7 +154,12 @@ static int pixels_f32(size_t n, const float *top, const float *bottom, const int
   }
   return 1;
 }
-BILINEAR(bilinear_f32, float, float, 1.0f, BLEND_F32, c % 8 == 0 ? 0 : WITH_LINES(lines_f32), /* else slower */
+#if defined(__aarch64__) /* in four operations instead of eleven; results may differ in the last bit */
+#define BLEND_FUSED PL_FMA(q[i], dy * dx, PL_FMA(p[i], ey * dx, PL_FMA(b[i], dy * ex, a[i] * (ey * ex))))
+#else
+#define BLEND_FUSED BLEND_F32
+#endif
+BILINEAR(bilinear_f32, float, float, 1.0f, BLEND_FUSED, c % 8 == 0 ? 0 : WITH_LINES(lines_f32), /* else slower */
          c == 3 && pixels_f32(n, top, bottom, low, high, fraction, dy, y))
 BILINEAR(bilinear_u8, uint8_t, float, 1.0f, (int32_t)(BLEND_F32 + 0.5f), WITH_LINES(lines_u8), 0)
 

@@ -47,8 +47,8 @@ static __attribute__((noinline)) float exponents_f32(size_t n, float top, float 
 PL_LOOSE_BEGIN
 #define ROW_SAME(v) (v)
 #define ROW_SQUARE(v) ((v) * (v))
-JOIN_RUN(row_max_f32, JOIN_MAX, -FLT_MAX, ROW_SAME)
-JOIN_RUN(row_min_f32, JOIN_MIN, FLT_MAX, ROW_SAME)
+JOIN_RUN(row_max_f32, JOIN_MAX_F32, -FLT_MAX, ROW_SAME)
+JOIN_RUN(row_min_f32, JOIN_MIN_F32, FLT_MAX, ROW_SAME)
 JOIN_RUN(row_sum_f32, JOIN_ADD, 0, ROW_SAME)
 JOIN_RUN(row_squares_f32, JOIN_ADD, 0, ROW_SQUARE)
 
