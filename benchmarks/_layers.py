@@ -42,6 +42,9 @@ CONV = [(32, 16, 16, 3, 1), (32, 16, 32, 3, 2), (16, 32, 32, 3, 1), (8, 64, 64, 
 SQUEEZED = [(28, 16), (14, 96), (14, 240), (14, 120), (7, 576)]
 EXCITED = [(96, 24), (24, 96), (240, 64), (64, 240), (576, 144), (144, 576), (576, 1024), (1024, 1000)]
 SUMS = [(56, 24), (28, 32), (14, 40), (7, 96), (16, 88)]
+# (kind, image, channels, window, stride)
+SLIDING = [("MAX", 56, 64, 3, 2), ("MAX", 13, 128, 5, 1), ("AVERAGE", 28, 64, 3, 1)]
+RESIZED = [(28, 64), (16, 21)]
 
 
 def windows(net):
@@ -75,6 +78,11 @@ def others(net):
         yield "ADD", f"{by(size)}x{c}", added.add("ADD", [added.input(*added.shape)], added.shape)
     yield "pool", "AVERAGE 7x7x1024", net(image(7, 1024)).pool(7, 7, "AVERAGE")
     yield "pool", "MAX 2x2, 32x32x32", net(image(32, 32)).pool(2, 2)
+    for kind, size, c, k, stride in SLIDING:
+        yield ("pool", f"{kind} {by(k)}, {by(size)}x{c}, stride {stride}",
+               net(image(size, c)).sliding_pool(k, stride, kind))
+    for size, c in RESIZED:
+        yield "RESIZE_BILINEAR", f"{by(size)}x{c}, twice as large", net(image(size, c)).resize(2 * size, 2 * size)
 
 
 def layers(dtype):

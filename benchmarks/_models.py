@@ -64,6 +64,14 @@ class Net:
         return self.add(kind + "_POOL_2D", [], (n, h // height, w // width, c), same_scale=True, padding="VALID",
                         filter_height=height, filter_width=width, stride_h=height, stride_w=width)
 
+    def sliding_pool(self, size, stride, kind="MAX"):
+        return self._window(kind + "_POOL_2D", [], self.shape[3], stride, "NONE", same_scale=True, filter_height=size,
+                            filter_width=size)
+
+    def resize(self, height, width):
+        size = self.builder.constant(f"size{self.count}", np.array([height, width], np.int32))
+        return self.add("RESIZE_BILINEAR", [size], (self.shape[0], height, width, self.shape[3]), same_scale=True)
+
     def dense(self, channels, activation="NONE"):
         return self.add("FULLY_CONNECTED", self.filters((channels, self.shape[-1]), 0), (*self.shape[:-1], channels),
                         fused_activation_function=activation)

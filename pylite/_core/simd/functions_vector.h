@@ -258,6 +258,19 @@ PL_INLINE vf v_bell(vf b) {
   p = V_FMA1(p, r, 0.9999997f / -2);
   return V_FMA(p, vmulq_f32(r, power), power);
 }
+/* exp(x) for x <= 0, as v_exp_low(); 2^n is in range, and the polynomial is the one above */
+PL_INLINE vf v_exp_negative(vf x) {
+  const vf magic = V_ALL(12583039.0f), normal = V_MAX(x, PL_LEAST_EXP);
+  vf n = V_FMA1(V_ALL(1.44269504f), normal, 12583039.0f);
+  const vf power = vreinterpretq_f32_s32(vshlq_n_s32(vreinterpretq_s32_f32(n), 23));
+  n = vsubq_f32(n, magic);
+  const vf r = V_FMA(n, V_ALL(2.12194440e-4f), V_FMA(n, V_ALL(-0.693359375f), normal));
+  vf p = V_FMA1(V_ALL(8.290272e-3f), r, 4.189816e-2f);
+  p = V_FMA1(p, r, 0.16667639f);
+  p = V_FMA1(p, r, 0.49999148f);
+  p = V_FMA1(p, r, 0.9999997f);
+  return V_BELOW(x, PL_LEAST_EXP, V_ALL(0.0f), V_FMA(p, vmulq_f32(r, power), power));
+}
 /* pl_expm1(x) below 0, else x */
 PL_INLINE vf v_elu(vf x) {
   const vf magic = V_ALL(12583039.0f), below = V_MAX(V_MIN(x, 0.0f), -20.0f);
@@ -274,6 +287,7 @@ PL_INLINE vf v_elu(vf x) {
   return V_BELOW(x, 0.0f, V_FMA(power, p, vsubq_f32(power, V_ALL(1.0f))), x);
 }
 #else
+#define v_exp_negative v_exp_low
 #define LEAST_GELU (-14.6f)
 #if defined(__AVX512F__)
 /* v_exp_low(-b^2 / 2), restated for b^2: r is -2 times the reduced argument.  Results below the normal range are
@@ -312,7 +326,7 @@ PL_INLINE vf v_tanh(vf x) {
 }
 /* see pl_logistic */
 PL_INLINE vf v_logistic(vf x) {
-  vf e = v_exp_low(V(or_ps)(x, V_ALL(-0.0f))), one = V_ALL(1.0f);
+  vf e = v_exp_negative(V(or_ps)(x, V_ALL(-0.0f))), one = V_ALL(1.0f);
   return V_QUOTIENT(x, -9.0f, e, V_BELOW(x, 0.0f, e, one), V(add_ps)(one, e));
 }
 /* see pl_gelu */
@@ -365,9 +379,9 @@ PL_INLINE vf v_hard_swish(vf x) {
       memcpy(y + i, last, (n - i) * sizeof(float)); \
     } \
   }
-UNARY_VECTOR(logistic_f32, v_logistic, 2)
-UNARY_VECTOR(tanh_f32, v_tanh, 2)
-UNARY_VECTOR(exp_f32, v_exp, 2)
+UNARY_VECTOR(logistic_f32, v_logistic, 3)
+UNARY_VECTOR(tanh_f32, v_tanh, 3)
+UNARY_VECTOR(exp_f32, v_exp, 3)
 UNARY_VECTOR(gelu_f32, v_gelu, 2)
 UNARY_VECTOR(gelu_tanh_f32, v_gelu_tanh, 2)
 UNARY_VECTOR(hard_swish_f32, v_hard_swish, 4)
@@ -375,7 +389,7 @@ UNARY_VECTOR(hard_swish_f32, v_hard_swish, 4)
 UNARY_VECTOR(log_f32, v_log, 2)
 #endif
 #define HAS_ELU
-UNARY_VECTOR(elu_f32, v_elu, 2)
+UNARY_VECTOR(elu_f32, v_elu, 3)
 #define HAS_RSQRT
 UNARY_VECTOR(rsqrt_f32, v_rsqrt, 2)
 #if defined(V_ANY)

@@ -76,6 +76,9 @@ enum { BLEND_LINE = 512 };
 enum { BLEND_ROW = 2048, BLEND_BLOCK = 16 };
 #elif defined(__AVX2__)
 enum { BLEND_ROW = 2048, BLEND_BLOCK = 8 };
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+enum { BLEND_ROW = 2048, BLEND_BLOCK = 16 };
 #else
 enum { BLEND_ROW = 2048, BLEND_BLOCK = 4 };
 #endif
@@ -101,16 +104,18 @@ typedef uint8_t blend_u8 __attribute__((vector_size(BLEND_BLOCK)));
       } \
       for (; done < n && high[done] < end; done++) { \
         const weight dx = fraction[done], ex = one - dx; \
+        const line *l = s[0] + (size_t)(low[done] - first) * c, *r = s[0] + (size_t)(high[done] - first) * c; \
+        type *to = y + done * step; \
         (void)ex; \
         for (size_t i = 0; i < c; i += BLEND_BLOCK) { \
           if (i > c - BLEND_BLOCK) i = c - BLEND_BLOCK; \
           vector left[count], right[count]; \
           for (int k = 0; k < count; k++) { \
-            memcpy(&left[k], s[k] + (size_t)(low[done] - first) * c + i, sizeof left[k]); \
-            memcpy(&right[k], s[k] + (size_t)(high[done] - first) * c + i, sizeof right[k]); \
+            memcpy(&left[k], l + k * BLEND_ROW + i, sizeof left[k]); \
+            memcpy(&right[k], r + k * BLEND_ROW + i, sizeof right[k]); \
           } \
           const out v = across; \
-          memcpy(y + done * step + i, &v, sizeof v); \
+          memcpy(to + i, &v, sizeof v); \
         } \
       } \
     } \
@@ -156,10 +161,12 @@ static int pixels_f32(size_t n, const float *top, const float *bottom, const int
 }
 #if defined(__aarch64__) /* in four operations instead of eleven; results may differ in the last bit */
 #define BLEND_FUSED PL_FMA(q[i], dy * dx, PL_FMA(p[i], ey * dx, PL_FMA(b[i], dy * ex, a[i] * (ey * ex))))
+#define USES_LINES(c) 0
 #else
 #define BLEND_FUSED BLEND_F32
+#define USES_LINES(c) ((c) % 8) /* else they are slower */
 #endif
-BILINEAR(bilinear_f32, float, float, 1.0f, BLEND_FUSED, c % 8 == 0 ? 0 : WITH_LINES(lines_f32), /* else slower */
+BILINEAR(bilinear_f32, float, float, 1.0f, BLEND_FUSED, USES_LINES(c) ? WITH_LINES(lines_f32) : 0,
          c == 3 && pixels_f32(n, top, bottom, low, high, fraction, dy, y))
 BILINEAR(bilinear_u8, uint8_t, float, 1.0f, (int32_t)(BLEND_F32 + 0.5f), WITH_LINES(lines_u8), 0)
 
@@ -174,11 +181,24 @@ BILINEAR(bilinear_u8, uint8_t, float, 1.0f, (int32_t)(BLEND_F32 + 0.5f), WITH_LI
   }
 BLEND_INT(blend_32, int32_t)
 BLEND_INT(blend_64, int64_t)
+#if defined(__aarch64__)
+PL_INLINE int8x16_t across_s8(blend_s32 left, blend_s32 right, int32_t dx) {
+  int32x4_t a[4], b[4], v[4];
+  memcpy(a, &left, sizeof a);
+  memcpy(b, &right, sizeof b);
+  for (int k = 0; k < 4; k++) v[k] = vmlaq_n_s32(vshlq_n_s32(a[k], 10), vsubq_s32(b[k], a[k]), dx);
+  for (int k = 0; k < 4; k++) v[k] = vrshrq_n_s32(vsraq_n_s32(v[k], v[k], 31), 20);
+  return vmovn_high_s16(vmovn_s16(vmovn_high_s32(vmovn_s32(v[0]), v[1])), vmovn_high_s32(vmovn_s32(v[2]), v[3]));
+}
+typedef int8x16_t blended_s8;
+#else
 PL_INLINE blend_s8 across_s8(blend_s32 left, blend_s32 right, int32_t dx) {
   const blend_s32 v = BLEND(left, right, dx);
   return TO(blend_s8, TO(blend_s16, (v + (1 << 19) + (v < 0)) >> 20)); /* true is -1 */
 }
-LINES(lines_s8, int8_t, int32_t, int32_t, 1024, 1, BLEND(a[i], b[i], dy), blend_s32, blend_s8,
+typedef blend_s8 blended_s8;
+#endif
+LINES(lines_s8, int8_t, int32_t, int32_t, 1024, 1, BLEND(a[i], b[i], dy), blend_s32, blended_s8,
       across_s8(left[0], right[0], dx))
 BILINEAR(bilinear_i8, int8_t, int32_t, 1024, blend_32(a[i], b[i], p[i], q[i], dy, dx), WITH_LINES(lines_s8), 0)
 BILINEAR(bilinear_i16, int16_t, int32_t, 1024, blend_64(a[i], b[i], p[i], q[i], dy, dx), 0, 0)
