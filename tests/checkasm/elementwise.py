@@ -21,7 +21,8 @@ def nothing(draw):
 
 
 def float_range(draw):
-    return packed("2f", *draw.choice((-quantization.FLT_MAX, quantization.FLT_MAX), sorted(draw.rng.standard_normal(2))))
+    unbounded, some = (-quantization.FLT_MAX, quantization.FLT_MAX), sorted(draw.rng.standard_normal(2) * 10)
+    return packed("2f", *draw.choice(unbounded, some))
 
 
 def int_range(draw):
