@@ -202,3 +202,20 @@ def test_mean_of_equal_numbers(n):
     interpreter.set_tensor(x, np.full((2, n), 15, np.float32))
     interpreter.invoke()
     assert interpreter.get_tensor(y).tolist() == [15, 15]
+
+
+@pytest.mark.parametrize("size", [5, 100])
+@pytest.mark.parametrize("name", ["REDUCE_MAX", "REDUCE_MIN"])
+def test_the_extreme_of_a_whole_tensor_starts_from_its_first_element(name, size):
+    """A first element that is NaN stays; later ones are passed over.  A result of -0 keeps its sign."""
+    interpreter = Interpreter(model_content=one(name, (size,), [0]))
+    interpreter.allocate_tensors()
+    x = np.full(size, -0.0, np.float32)
+    for first, want in ((np.nan, np.nan), (-0.0, -0.0)):
+        x[0] = first
+        interpreter.set_tensor(0, x)
+        interpreter.invoke()
+        got = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+        np.testing.assert_array_equal(got, want)
+        assert np.isnan(want) or np.signbit(got)
+        x[size // 2] = np.nan

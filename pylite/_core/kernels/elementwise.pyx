@@ -263,7 +263,7 @@ cdef ptrdiff_t item_size(Py_ssize_t nbytes, tuple shape, tuple strides) except -
 
 cdef bint are_side_by_side(const BinaryLoop *loop) noexcept nogil:
     """Are several rows computed by one call of the micro-kernel?"""
-    if loop.rows > REPETITIONS and (loop.a_dense or loop.a_row) and (loop.b_dense or loop.b_row):
+    if loop.rows >= REPETITIONS and (loop.a_dense or loop.a_row) and (loop.b_dense or loop.b_row):
         return loop.n * max(loop.a_size, loop.b_size) <= REPEATED
     return loop.rows > 1 and loop.n * loop.y_size < SHORT
 

@@ -11,7 +11,8 @@
  * thread counts. */
 #if defined(__FMA__) || defined(__aarch64__) || defined(__ARM_FEATURE_FMA)
 #define PL_FMA(a, b, c) __builtin_fmaf(a, b, c)
-/* a / b without the division unit: the nearest float, unless it is below the normal range.  inverse: 1 / b */
+/* a / b without the division unit: the nearest float, unless it is below the normal range.  a is not -0; inverse is
+ * 1 / b. */
 PL_INLINE float pl_quotient(float a, float b, float inverse) {
   const float q = a * inverse, nearest = PL_FMA(PL_FMA(-q, b, a), inverse, q);
   return nearest == nearest ? nearest : q; /* infinities */

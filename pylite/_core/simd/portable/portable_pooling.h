@@ -1,10 +1,10 @@
 /* Pooling; included by portable.c alone.
  *
  * With many channels and strides, each output pixel accumulates up to 64 channels of its window in registers.  With few
- * channels, or stride 1 and more than POOL_TAPS taps, a stretch of the output row is computed at once: the rows of the windows are joined to one
- * line of the input's width, shifted copies of this line are joined for the columns, and every stride-th pixel is
- * taken.  The choice depends on the shape alone, so float results do, too; only for maxima and integers, which are the
- * same either way, may it also depend on the strides of pixels. */
+ * channels, or stride 1 and more than POOL_TAPS taps, a stretch of the output row is computed at once: the rows of the
+ * windows are joined to one line of the input's width, shifted copies of this line are joined for the columns, and every
+ * stride-th pixel is taken.  The choice depends on the shape alone, so float results do, too; only for maxima and
+ * integers, which are the same either way, may it also depend on the strides of pixels. */
 #include "joining.h"
 #include "rounding.h"
 #include <float.h>
@@ -132,8 +132,8 @@ static void copy_pixels(size_t n, size_t bytes, size_t step, const void *x0, voi
     const ptrdiff_t c = w.channels; \
     const int disjoint = sizeof(T) == 4 && w.rows == 1 && w.stride >= w.cols && w.cols > 2 && c >= 8; \
     const int dense = w.x_pixel == c && w.y_pixel == c && (w.cols + w.stride) * c <= POOL_LINE - POOL_SLACK; \
-    const int steps = w.stride == 1 && w.rows * w.cols > POOL_TAPS; \
-    if ((c < 64 || steps) && n > 1 && !disjoint && dense) { \
+    const int slides = w.stride == 1 && w.rows * w.cols > POOL_TAPS; \
+    if ((c < 64 || slides) && n > 1 && !disjoint && dense) { \
       const ptrdiff_t most = ((POOL_LINE - POOL_SLACK) / c - w.cols) / w.stride + 1; \
       for (ptrdiff_t j = 0; j < n; j += most) { \
         const ptrdiff_t m = pl_min(most, n - j); \

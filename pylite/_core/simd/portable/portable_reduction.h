@@ -145,9 +145,13 @@ PL_LOOSE_END
 static void finish_f32(const pl_reduction *g, size_t c, const void *acc0, void *y0) {
   const float *acc = acc0;
   float *y = y0;
-  const float by = g->sign * g->divisor, inverse = 1.0f / by; /* exact, so that the mean of equal numbers is that one */
+  const float by = g->sign * g->divisor, inverse = 1.0f / by;
   size_t i = 0;
-  for (; i + 16 <= c; i += 16) {
+  if (g->divisor == 1) { /* of -0, too */
+    for (; i < c; i++) y[i] = acc[i] * g->sign;
+    return;
+  }
+  for (; i + 16 <= c; i += 16) { /* exact quotients, so that the mean of equal numbers is that number */
     float quotient[16];
     for (size_t k = 0; k < 16; k++) quotient[k] = pl_quotient(acc[i + k], by, inverse);
     for (size_t k = 0; k < 16; k++) y[i + k] = quotient[k];
@@ -204,6 +208,10 @@ static __attribute__((noinline)) void reduce(const reducer *r, const pl_reductio
   if (g->whole) { /* the extreme of a full tensor starts from its first element, even NaN or infinity */
     const float first = g->sign * *(const float *)x0;
     for (ptrdiff_t i = 0; i < partials; i++) memcpy(a + 4 * i, &first, 4);
+    if (first != first) { /* it stays NaN, which later elements would replace on Arm */
+      r->finish(g, c, a, y);
+      return;
+    }
   }
   for (ptrdiff_t i0 = 0; i0 < g->n[0]; i0++)
     for (ptrdiff_t i1 = 0; i1 < g->n[1]; i1++) {

@@ -129,7 +129,26 @@ typedef uint8_t blend_u8 __attribute__((vector_size(BLEND_BLOCK)));
   LINES(name, type, float, float, 1.0f, 2, k ? b[i] * dy : a[i] * ey, blend_f32, out, across)
 #define ACROSS_F32 left[0] * ex + left[1] * ex + right[0] * dx + right[1] * dx
 LINES_F32(lines_f32, float, blend_f32, ACROSS_F32)
-LINES_F32(lines_u8, uint8_t, blend_u8, TO(blend_u8, TO(blend_s16, TO(blend_s32, ACROSS_F32 + 0.5f))))
+#if defined(__aarch64__)
+typedef uint8x16_t blended_u8;
+PL_INLINE blended_u8 across_u8(const blend_f32 *left0, const blend_f32 *right0, float ex, float dx) {
+  float32x4_t left[2][4], right[2][4], v[4];
+  uint16x4_t half[4];
+  memcpy(left, left0, sizeof left);
+  memcpy(right, right0, sizeof right);
+  for (int k = 0; k < 4; k++) v[k] = vaddq_f32(vmulq_n_f32(left[0][k], ex), vmulq_n_f32(left[1][k], ex));
+  for (int k = 0; k < 4; k++) v[k] = vaddq_f32(v[k], vmulq_n_f32(right[0][k], dx));
+  for (int k = 0; k < 4; k++) v[k] = vaddq_f32(v[k], vmulq_n_f32(right[1][k], dx));
+  for (int k = 0; k < 4; k++) half[k] = vmovn_u32(vcvtq_u32_f32(vaddq_f32(v[k], vdupq_n_f32(0.5f))));
+  return vcombine_u8(vmovn_u16(vcombine_u16(half[0], half[1])), vmovn_u16(vcombine_u16(half[2], half[3])));
+}
+#else
+typedef blend_u8 blended_u8;
+PL_INLINE blended_u8 across_u8(const blend_f32 *left, const blend_f32 *right, float ex, float dx) {
+  return TO(blend_u8, TO(blend_s16, TO(blend_s32, ACROSS_F32 + 0.5f)));
+}
+#endif
+LINES_F32(lines_u8, uint8_t, blended_u8, across_u8(left, right, ex, dx))
 #define WITH_LINES(name) name(n, c, top, bottom, low, high, fraction, dy, y, step)
 
 /* Wider images of three channels: a pixel is a vector of four, whose last element is overwritten by the next pixel.
