@@ -32,7 +32,7 @@ COLUMNS = ("first", "again", "after", "shape")
 SETTLED = 2.1       # seconds after which pylite knows a file again
 NOTE = ("Milliseconds of CPU time, pylite / LiteRT (quotient), in a process whose code is warm. *first* loads a file "
         "for the first time, *again* a file that another interpreter uses, *after* a file whose interpreters are "
-        "freed; *shape* resizes to a new batch size.")
+        "freed; *shape* resizes to a second batch size: pylite then lowers the graph for all sizes at once.")
 
 
 class Side:
