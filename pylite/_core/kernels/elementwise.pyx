@@ -224,7 +224,7 @@ cdef class Binary(Kernel):
     cdef str row_order(self):
         """The order in which rows are computed, for `pylite inspect`."""
         return "all in one row" if self.loop.rows == 1 else (
-            "short rows side by side" if are_side_by_side(&self.loop) else "row by row")
+            "rows side by side" if are_side_by_side(&self.loop) else "row by row")
 
     cdef int broadcast(self, tuple shape, tuple a_strides, tuple b_strides) except -1:
         """Set shape and strides; the sizes of elements are set."""
@@ -347,7 +347,7 @@ cdef void expand(uint8_t *to, const uint8_t *x, int step, ptrdiff_t size, ptrdif
 
 
 cdef void binary_blocks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """binary_range() for short rows: copy several of them side by side, then call the micro-kernel once."""
+    """binary_range() for rows side by side: several of them for each call of the micro-kernel."""
     cdef BinaryLoop *loop = <BinaryLoop *>ctx
     cdef uint8_t left[BLOCK + PL_REPEAT_SLACK]
     cdef uint8_t right[BLOCK + PL_REPEAT_SLACK]

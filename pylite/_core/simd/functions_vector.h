@@ -258,18 +258,18 @@ PL_INLINE vf v_bell(vf b) {
   p = V_FMA1(p, r, 0.9999997f / -2);
   return V_FMA(p, vmulq_f32(r, power), power);
 }
-/* exp(x) for x <= 0, as v_exp_low(); 2^n is in range, and the polynomial is the one above */
+/* exp(x) for x <= 0, by the steps of softmax_neon.c: for -88 the exponent's bits are 0, and so is the result. */
 PL_INLINE vf v_exp_negative(vf x) {
-  const vf magic = V_ALL(12583039.0f), normal = V_MAX(x, PL_LEAST_EXP);
-  vf n = V_FMA1(V_ALL(1.44269504f), normal, 12583039.0f);
+  const vf magic = V_ALL(12583039.0f), bounded = V_MAX(x, -88.0f);
+  vf n = V_FMA1(V_ALL(1.44269504f), bounded, 12583039.0f);
   const vf power = vreinterpretq_f32_s32(vshlq_n_s32(vreinterpretq_s32_f32(n), 23));
   n = vsubq_f32(n, magic);
-  const vf r = V_FMA(n, V_ALL(2.12194440e-4f), V_FMA(n, V_ALL(-0.693359375f), normal));
+  const vf r = V_FMA(n, V_ALL(-0.693147181f), bounded);
   vf p = V_FMA1(V_ALL(8.290272e-3f), r, 4.189816e-2f);
   p = V_FMA1(p, r, 0.16667639f);
   p = V_FMA1(p, r, 0.49999148f);
   p = V_FMA1(p, r, 0.9999997f);
-  return V_BELOW(x, PL_LEAST_EXP, V_ALL(0.0f), V_FMA(p, vmulq_f32(r, power), power));
+  return V_FMA(p, vmulq_f32(r, power), power);
 }
 /* pl_expm1(x) below 0, else x */
 PL_INLINE vf v_elu(vf x) {

@@ -12,6 +12,7 @@ typedef struct { float low, high; } range_f_p;
 #define LINE(p, i) vld1q_f32((p) + (i))
 #define SAME(p, i) p##_all
 #define CLAMPED(v) vminq_f32(vmaxq_f32(v, low), high)
+
 static void clamp_f32(size_t n, const void *vx, void *vy, const void *vp) {
   const float *x = vx;
   float *y = vy;
@@ -29,6 +30,7 @@ static void clamp_f32(size_t n, const void *vx, void *vy, const void *vp) {
   for (; i < n; i++) vst1q_lane_f32(y + i, CLAMPED(vld1q_dup_f32(x + i)), 0);
 }
 
+/* Four vectors side by side, all loaded first.  END changes or checks the results r. */
 #define SIXTEEN(OPERATION, A, B, END) \
   for (; i + 16 <= n; i += 16) { \
     float32x4_t first[4], second[4], r[4]; \
@@ -38,7 +40,7 @@ static void clamp_f32(size_t n, const void *vx, void *vy, const void *vp) {
     END; \
     EACH(4) vst1q_f32(y + i + 4 * k, r[k]); \
   }
-/* Vector by vector, and the remaining elements one by one. */
+/* What is left, vector by vector, then element by element.  END(v): v as it is stored. */
 #define REST(OPERATION, A, B, END) \
   for (; i + 4 <= n; i += 4) vst1q_f32(y + i, END(OPERATION(A(a, i), B(b, i)))); \
   for (; i < n; i++) { \

@@ -147,7 +147,7 @@ static void finish_f32(const pl_reduction *g, size_t c, const void *acc0, void *
   float *y = y0;
   const float by = g->sign * g->divisor, inverse = 1.0f / by;
   size_t i = 0;
-  if (g->divisor == 1) { /* of -0, too */
+  if (g->divisor == 1) { /* an extreme or a sum, which may be -0: pl_quotient() would lose its sign */
     for (; i < c; i++) y[i] = acc[i] * g->sign;
     return;
   }

@@ -77,7 +77,6 @@ enum { BLEND_ROW = 2048, BLEND_BLOCK = 16 };
 #elif defined(__AVX2__)
 enum { BLEND_ROW = 2048, BLEND_BLOCK = 8 };
 #elif defined(__aarch64__)
-#include <arm_neon.h>
 enum { BLEND_ROW = 2048, BLEND_BLOCK = 16 };
 #else
 enum { BLEND_ROW = 2048, BLEND_BLOCK = 4 };
@@ -87,6 +86,9 @@ typedef int32_t blend_s32 __attribute__((vector_size(4 * BLEND_BLOCK)));
 typedef int16_t blend_s16 __attribute__((vector_size(2 * BLEND_BLOCK)));
 typedef int8_t blend_s8 __attribute__((vector_size(BLEND_BLOCK)));
 typedef uint8_t blend_u8 __attribute__((vector_size(BLEND_BLOCK)));
+#if defined(__aarch64__)
+#include "arm/blending_neon.h"
+#endif
 #define LINES(name, type, line, weight, one, count, down, vector, out, across) \
   static size_t name(size_t n, size_t c, const type *top, const type *bottom, const int32_t *low, \
                      const int32_t *high, const weight *fraction, weight dy, type *y, size_t step) { \
@@ -129,20 +131,7 @@ typedef uint8_t blend_u8 __attribute__((vector_size(BLEND_BLOCK)));
   LINES(name, type, float, float, 1.0f, 2, k ? b[i] * dy : a[i] * ey, blend_f32, out, across)
 #define ACROSS_F32 left[0] * ex + left[1] * ex + right[0] * dx + right[1] * dx
 LINES_F32(lines_f32, float, blend_f32, ACROSS_F32)
-#if defined(__aarch64__)
-typedef uint8x16_t blended_u8;
-PL_INLINE blended_u8 across_u8(const blend_f32 *left0, const blend_f32 *right0, float ex, float dx) {
-  float32x4_t left[2][4], right[2][4], v[4];
-  uint16x4_t half[4];
-  memcpy(left, left0, sizeof left);
-  memcpy(right, right0, sizeof right);
-  for (int k = 0; k < 4; k++) v[k] = vaddq_f32(vmulq_n_f32(left[0][k], ex), vmulq_n_f32(left[1][k], ex));
-  for (int k = 0; k < 4; k++) v[k] = vaddq_f32(v[k], vmulq_n_f32(right[0][k], dx));
-  for (int k = 0; k < 4; k++) v[k] = vaddq_f32(v[k], vmulq_n_f32(right[1][k], dx));
-  for (int k = 0; k < 4; k++) half[k] = vmovn_u32(vcvtq_u32_f32(vaddq_f32(v[k], vdupq_n_f32(0.5f))));
-  return vcombine_u8(vmovn_u16(vcombine_u16(half[0], half[1])), vmovn_u16(vcombine_u16(half[2], half[3])));
-}
-#else
+#if !defined(__aarch64__)
 typedef blend_u8 blended_u8;
 PL_INLINE blended_u8 across_u8(const blend_f32 *left, const blend_f32 *right, float ex, float dx) {
   return TO(blend_u8, TO(blend_s16, TO(blend_s32, ACROSS_F32 + 0.5f)));
@@ -200,17 +189,7 @@ BILINEAR(bilinear_u8, uint8_t, float, 1.0f, (int32_t)(BLEND_F32 + 0.5f), WITH_LI
   }
 BLEND_INT(blend_32, int32_t)
 BLEND_INT(blend_64, int64_t)
-#if defined(__aarch64__)
-PL_INLINE int8x16_t across_s8(blend_s32 left, blend_s32 right, int32_t dx) {
-  int32x4_t a[4], b[4], v[4];
-  memcpy(a, &left, sizeof a);
-  memcpy(b, &right, sizeof b);
-  for (int k = 0; k < 4; k++) v[k] = vmlaq_n_s32(vshlq_n_s32(a[k], 10), vsubq_s32(b[k], a[k]), dx);
-  for (int k = 0; k < 4; k++) v[k] = vrshrq_n_s32(vsraq_n_s32(v[k], v[k], 31), 20);
-  return vmovn_high_s16(vmovn_s16(vmovn_high_s32(vmovn_s32(v[0]), v[1])), vmovn_high_s32(vmovn_s32(v[2]), v[3]));
-}
-typedef int8x16_t blended_s8;
-#else
+#if !defined(__aarch64__)
 PL_INLINE blend_s8 across_s8(blend_s32 left, blend_s32 right, int32_t dx) {
   const blend_s32 v = BLEND(left, right, dx);
   return TO(blend_s8, TO(blend_s16, (v + (1 << 19) + (v < 0)) >> 20)); /* true is -1 */

@@ -1,0 +1,32 @@
+/* Blends the columns of sixteen channels for RESIZE_BILINEAR; included by portable_resize.h alone.  gcc would keep a
+ * weight for sixteen elements in memory, and narrow their results in more steps. */
+#ifndef PYLITE_BLENDING_NEON_H
+#define PYLITE_BLENDING_NEON_H
+#include <arm_neon.h>
+#include <string.h>
+
+typedef uint8x16_t blended_u8;
+typedef int8x16_t blended_s8;
+
+/* left0, right0: two lines each, weighted for their rows; ex, dx: the columns' weights */
+PL_INLINE blended_u8 across_u8(const blend_f32 *left0, const blend_f32 *right0, float ex, float dx) {
+  float32x4_t left[2][4], right[2][4], v[4];
+  uint16x4_t half[4];
+  memcpy(left, left0, sizeof left);
+  memcpy(right, right0, sizeof right);
+  for (int k = 0; k < 4; k++) v[k] = vaddq_f32(vmulq_n_f32(left[0][k], ex), vmulq_n_f32(left[1][k], ex));
+  for (int k = 0; k < 4; k++) v[k] = vaddq_f32(v[k], vmulq_n_f32(right[0][k], dx));
+  for (int k = 0; k < 4; k++) v[k] = vaddq_f32(v[k], vmulq_n_f32(right[1][k], dx));
+  for (int k = 0; k < 4; k++) half[k] = vmovn_u32(vcvtq_u32_f32(vaddq_f32(v[k], vdupq_n_f32(0.5f))));
+  return vcombine_u8(vmovn_u16(vcombine_u16(half[0], half[1])), vmovn_u16(vcombine_u16(half[2], half[3])));
+}
+/* left, right: one line each, in units of 1 / 1024; dx: the right column's weight in such units */
+PL_INLINE blended_s8 across_s8(blend_s32 left, blend_s32 right, int32_t dx) {
+  int32x4_t a[4], b[4], v[4];
+  memcpy(a, &left, sizeof a);
+  memcpy(b, &right, sizeof b);
+  for (int k = 0; k < 4; k++) v[k] = vmlaq_n_s32(vshlq_n_s32(a[k], 10), vsubq_s32(b[k], a[k]), dx);
+  for (int k = 0; k < 4; k++) v[k] = vrshrq_n_s32(vsraq_n_s32(v[k], v[k], 31), 20);
+  return vmovn_high_s16(vmovn_s16(vmovn_high_s32(vmovn_s32(v[0]), v[1])), vmovn_high_s32(vmovn_s32(v[2]), v[3]));
+}
+#endif
