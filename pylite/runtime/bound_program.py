@@ -128,6 +128,11 @@ class ProgramCache(ShapeCache):
         self.histories[key] = list(shapes)
         return None
 
+    def has_recorded(self, key: "Any") -> bool:
+        """Has a lowering been recorded for the shapes with this history_key()?"""
+        history = self.histories[key]
+        return type(history) is not list and bool(history.programs)
+
     def add_segment(self, before: BoundProgram, key: "Any", segment: BoundProgram) -> None:
         """Keep `segment`, which follows `before` for the data `key`; drops segments that were not used lately."""
         predecessors = self._predecessors

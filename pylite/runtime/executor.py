@@ -313,25 +313,34 @@ class Executor(TensorAccess, ExecutorBase):
             self.cache.clear()
         bound = self.cache.get(key)
         if bound is None:
-            bound = self._planned() or self._recorded() or self._compile()
+            history = self.cache.seen(self.shapes, self.known_inputs)
+            bound = self._recorded(history, False) or self._planned(history) or self._recorded(history, True) \
+                or self._compile()
             self.cache.add(key, bound)
         self.enter(bound)
 
-    def _planned(self) -> BoundProgram | None:
-        """The plan cache's program for the current input shapes, or None."""
+    def _planned(self, history: "Any") -> BoundProgram | None:
+        """The plan cache's program for the current input shapes, or None; decides if it gets the next program."""
         if self.plans is None:
             return None
         from pylite.runtime import planned_program
-        return planned_program.bind(self)
+        bound = planned_program.bind(self)
+        if bound is None and self.plans.decide(history):
+            for other in self.callees:      # a plan needs the operands of their programs, which recordings lack
+                other.cache.clear()
+                other.invalidate()
+        return bound
 
-    def _recorded(self) -> BoundProgram | None:
-        """A program for the current input shapes from a recording for other shapes, or None."""
-        key = self.cache.seen(self.shapes, self.known_inputs)
-        if key is None:
+    def _recorded(self, history: "Any", new: bool) -> BoundProgram | None:
+        """A program for the current input shapes from a recording, or None.  new: record, if no recording serves them.
+
+        history: what ProgramCache.seen() returned for the shapes.
+        """
+        if history is None or not (new or self.cache.has_recorded(history)) or (self.plans and self.plans.writing):
             return None
         self.use_graph()
         from pylite.runtime import recorded_program
-        return recorded_program.bind(self, key)
+        return recorded_program.bind(self, history, new)
 
     def use_graph(self) -> None:
         """Replace a plan's summary of the subgraph by the graph's record."""
@@ -351,6 +360,8 @@ class Executor(TensorAccess, ExecutorBase):
                 planned.release()
         finally:
             finish_packing()
+            if self.plans is not None:
+                self.plans.writing = False
 
     def _lowered(self, key: "Any") -> Blueprint:
         """A new Blueprint for the current input shapes, acquired; the model keeps it if it may be shared."""
@@ -397,9 +408,10 @@ class Executor(TensorAccess, ExecutorBase):
         operands = binding.operands(lowered.calls, storage, self.model, pool)
         memory.counted += pool.taken
         bound = BoundProgram(blueprint, storage, Program(binding.kernels(lowered.calls, operands), self.pool), arena)
-        if self.shared.get("executors", {}).get(0, self).plans is not None:
+        plans = self.shared.get("executors", {}).get(0, self).plans
+        if plans is not None and plans.writing:
             bound.operands = operands       # a plan of the calling program needs them
-        if self.plans is not None and not before:
+        if self.plans is not None and self.plans.writing and not before:
             from pylite.runtime import plan_store
             plan_store.store(self.plans, self, bound, operands)
         return bound

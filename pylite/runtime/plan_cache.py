@@ -49,8 +49,8 @@ class PlanCache:
     """The programs of one model in the cache folder `folder`, for an interpreter with the default ops.
 
     preserve: does the interpreter keep every tensor?  precision: its argument.  has_plan: is there a plan, so that the
-    model's graph need not be read?  digest: of the model's contents, None before it is known; identity: identity_of()
-    its file, or None; problem: why there is no plan.
+    model's graph need not be read?  writing: is the program that is being prepared to be written?  digest: of the
+    model's contents, None before it is known; identity: identity_of() its file, or None; problem: why there is no plan.
     """
 
     def __init__(self, folder: "str | os.PathLike[str]", preserve: bool, precision: "str | None" = None) -> None:
@@ -58,7 +58,9 @@ class PlanCache:
         self.preserve = preserve
         self.precision = precision
         self.has_plan = False
+        self.writing = False
         self.problem = ""
+        self._further: set[Any] = set()     # ranks of the inputs for which a further set of shapes was written
         self.refused: set[Any] = set()      # input shapes of which there can be no plan
         self.digest: bytes | None = None
         self.identity: str | None = None
@@ -118,6 +120,17 @@ class PlanCache:
         if record is None or record[0][2] is None or self._refused(key[-1], record):
             return None
         return record[0][2], *record[1:]
+
+    def decide(self, history: "Any") -> bool:
+        """Set `writing` for input shapes that have no plan.
+
+        The first shapes with their ranks get one, and one further set of shapes per process; a recording serves the
+        others, which takes less than reading a plan.  history: what ProgramCache.seen() returned for the shapes.
+        """
+        self.writing = history is None or history not in self._further
+        if self.writing and history is not None:
+            self._further.add(history)
+        return self.writing
 
     def _refused(self, shapes: "Any", record: "Any") -> bool:
         """Does the record say that no plan is possible for `shapes`?"""

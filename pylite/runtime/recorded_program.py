@@ -23,33 +23,30 @@ if TYPE_CHECKING:
 
 KEPT = 4            # recordings kept per history
 ATTEMPTS = 4        # successive recordings that may fail to serve a second set of shapes
-PLANNED_SHAPES = 7  # sets of shapes, beside the first, that get plans if there is a plan cache
 
 
 class ShapeHistory:
     """The history of an Executor's input shapes, all with the same ranks.
 
     first: the first shapes; varying: {(input, axis)} of the dimensions that have changed since; programs: the
-    RecordedPrograms, the latest first; attempts: number of recordings still worth trying; planned: number of sets of
-    shapes that are still lowered anew for the plan cache.
+    RecordedPrograms, the latest first; attempts: number of recordings still worth trying.
     """
-    __slots__ = ("first", "varying", "programs", "attempts", "planned")
+    __slots__ = ("first", "varying", "programs", "attempts")
 
     def __init__(self, shapes: "Sequence[Shape]") -> None:
         self.first = list(shapes)
         self.varying: set[tuple[int, int]] = set()
         self.programs: list[Any] = []
         self.attempts = ATTEMPTS
-        self.planned = PLANNED_SHAPES
 
-    def program(self, executor: "Executor") -> "Any":
-        """A RecordedProgram, evaluated for the current input shapes, or None."""
+    def program(self, executor: "Executor", new: bool) -> "Any":
+        """A RecordedProgram, evaluated for the current input shapes, or None.  new: record, if none serves them."""
         shapes = executor.shapes
         for program in self.programs:
             if program.evaluate(shapes):
                 self.served()
                 return program
-        if not self.attempts:
+        if not (new and self.attempts):
             return None
         self.attempts -= 1
         self.varying.update((i, axis) for i, (old, new) in enumerate(zip(self.first, shapes, strict=True))
@@ -72,10 +69,10 @@ class ShapeHistory:
         self.attempts = ATTEMPTS
 
 
-def bind(executor: "Executor", key: "Any") -> "ShapedProgram | None":
+def bind(executor: "Executor", key: "Any", new: bool) -> "ShapedProgram | None":
     """A program for the current input shapes of `executor` from a recording; None if it must lower anew.
 
-    key: history_key() of the shapes.
+    key: history_key() of the shapes; new: record, if no recording serves them.
     """
     if not _may_record(executor):
         return None
@@ -83,10 +80,7 @@ def bind(executor: "Executor", key: "Any") -> "ShapedProgram | None":
     history = histories[key]
     if type(history) is list:       # the shapes that came first
         history = histories[key] = ShapeHistory(history)
-    if executor.plans is not None and history.planned:
-        history.planned -= 1
-        return None
-    program = history.program(executor)
+    program = history.program(executor, new)
     if program is None:
         return None
     try:
@@ -101,7 +95,7 @@ def _may_record(executor: "Executor") -> bool:
     main = executor.shared.get("executors", {}).get(0, executor)
     return not (executor.guard or executor.plugins or executor.delegation or executor.tables or executor.access
                 or executor.max_memory is not None or executor.resolver is not default or not default.is_plain()
-                or (main is not executor and main.plans is not None)
+                or (main.plans is not None and main.plans.writing)
                 or not executor.shared.keys() <= {"executors", "planned", "recording"})
 
 
@@ -112,7 +106,7 @@ def _bound(executor: "Executor", program: "Any", history: ShapeHistory) -> "Any"
     total = reshaper.place()
     memory.check_machine(total, total)
     bound = reshaper.bind(executor, memory.arena(total, 0, cache.drop_arena))
-    if executor.plans is None and not executor.known_inputs:
+    if not executor.known_inputs:
         cache.reshaper = reshaper
     return bound
 

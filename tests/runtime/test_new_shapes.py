@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pylite
+from pylite._core import simd
 from pylite._core.kernels import kernel_class
 from pylite.runtime import recorded_program
 from pylite.schema.builder import ModelBuilder
@@ -244,3 +245,31 @@ def test_kernels_that_call_subgraphs_move_to_new_shapes(monkeypatch):
         for detail, wanted in zip(interpreter.get_output_details(), loop_and_branch_computed(x, flag), strict=True):
             assert interpreter.get_tensor(detail["index"]).tobytes() == wanted.tobytes(), n
     assert not constructed
+
+
+def test_with_a_plan_cache_called_subgraphs_are_recorded_as_well(tmp_path):
+    """And a plan that follows, here of another instruction set, finds the operands of their kernels."""
+    folder, content, rng, before = tmp_path / "cache", loop_and_branch(), np.random.default_rng(0), simd.current
+    folder.mkdir(mode=0o700)
+    levels = simd.available()[:2]
+    interpreter = pylite.Interpreter(model_content=content, cache_dir=folder)
+    try:
+        for level, lengths in zip(levels, ((2, 5, 40, 3, 7, 39), (12, 15, 50, 13, 17, 49)), strict=False):
+            simd.use(level)
+            for n in lengths:
+                interpreter.resize_tensor_input(0, (n,))
+                interpreter.allocate_tensors()
+                x = rng.normal(0, 1, n).astype(np.float32)
+                for detail, data in zip(interpreter.get_input_details(), (x, np.array([n % 2 == 1])), strict=True):
+                    interpreter.set_tensor(detail["index"], data)
+                interpreter.invoke()
+                for detail, wanted in zip(interpreter.get_output_details(), loop_and_branch_computed(x, n % 2 == 1),
+                                          strict=True):
+                    assert interpreter.get_tensor(detail["index"]).tobytes() == wanted.tobytes(), n
+            for index in (0, 2, 3, 4):      # the condition, 1, does not read what changes
+                assert type(interpreter._executors[index].current).__name__ == "ShapedProgram", index
+            assert not interpreter._main.plans.problem
+    finally:
+        simd.use(before)
+    plans, summaries = 2 * len(levels), len(levels) - 1     # the second level has not run the file's own shape
+    assert len(list(folder.glob("*.plan"))) == plans + summaries

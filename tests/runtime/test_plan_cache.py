@@ -174,6 +174,21 @@ def test_new_shapes_get_plans_of_their_own(folder):
     assert type(again._main.current).__name__ == "PlannedProgram"
 
 
+def test_one_further_set_of_shapes_gets_a_plan_and_a_recording_serves_the_others(folder):
+    """In each process, so that plans of usual shapes accumulate, and many shapes do not fill the folder."""
+    model = network(signature=(-1, -1, -1, 3))
+    plain = pylite.Interpreter(model_content=model, cache_dir="")
+    for turn, shapes in enumerate([range(2, 9), range(9, 1, -1)]):
+        cached = pylite.Interpreter(model_content=model, cache_dir=folder)
+        for n in (1, *shapes):
+            shape = (n, 6 + n % 3, 6, 3) if n > 1 else (1, 6, 6, 3)
+            for interpreter in (plain, cached):
+                interpreter.resize_tensor_input(0, shape)
+            assert_same(run(cached, n), run(plain, n))
+        assert type(cached._main.current).__name__ == "ShapedProgram"
+        assert len(list(folder.glob("*.plan"))) == 2 + turn
+
+
 def test_models_that_are_always_resized_start_without_their_graph(folder):
     model = network(signature=(-1, -1, -1, 3))
     for turn in range(2):
