@@ -15,8 +15,10 @@ _PANELS = 2             # the position of packed weights among the arguments
 _PLANE = 8              # numbers of a filter in 2 dimensions; others are computed in float32
 _CONVERSION = 16        # products that take as long as the conversion of a number, on a Cortex-A76
 _TAP = 2                # and those that a product of a depthwise filter takes
-_SUM = 17               # a sum pays even if its result stays float32, but not with float32 operands
-_TRANSPARENT = ACTIVATIONS | {"RESHAPE", "PAD"}         # their results are float16 numbers if their operands are
+_STEP = 17              # an element-wise operation pays with a conversion at one end, but not at both
+_ELEMENTWISE = {"add_f32": "add_f16", "mul_f32": "mul_f16", "hard_swish_f32": "hard_swish_f16"}     # slots
+_SMALL = 8              # an operand with so many times fewer numbers than the result costs nothing to convert
+_TRANSPARENT = ACTIVATIONS | {"RESHAPE", "PAD", "MAX_POOL_2D"}      # results are float16 numbers if operands are
 
 
 def convert(lowered):
@@ -54,8 +56,8 @@ def _cost_of(call):
     """The _Cost of a call that can compute in float16, or None."""
     if call.kernel == _DEPTHWISE:
         return _depthwise_cost(call)
-    if call.kernel == BINARY:
-        return _sum_cost(call)
+    if call.kernel in (UNARY, BINARY):
+        return _elementwise_cost(call)
     if call.kernel != PRODUCT:
         return None
     panels, filter = call.args[_PANELS], _named(call, "filter")
@@ -78,12 +80,23 @@ def _depthwise_cost(call):
     return _Cost(_TAP * weights.size, channels * stride_h * stride_w, channels)
 
 
-def _sum_cost(call):
-    """Of ADD of two tensors of one shape, else None."""
-    name, _, left, right, _, left_strides, right_strides, *_ = call.args
-    plain = (name == "add_f32" and left_strides == right_strides == (1,) and type(left) is type(right) is View
-             and left.value.data is None and right.value.data is None and left.shape == right.shape)
-    return _Cost(_SUM, 2, 1) if plain else None
+def _elementwise_cost(call):
+    """Of an operation on tensors that are all computed at run time, else None."""
+    operands, y = _operands(call)
+    if call.args[0] not in _ELEMENTWISE or not all([type(x) is View and x.value.data is None for x in operands]):
+        return None
+    return _Cost(_STEP, len([x for x in operands if not _is_small(x.value, y.value)]), 1)
+
+
+def _operands(call):
+    """(the operands of an element-wise call, its result), all of them Views."""
+    _, _, *views = call.args
+    return (views[:1], views[1]) if call.kernel == UNARY else (views[:2], views[2])
+
+
+def _is_small(x, y):
+    """Has one operand so few numbers that their conversion does not count?"""
+    return x.size * _SMALL <= y.size
 
 
 def _chosen(lowered, costs):
@@ -92,7 +105,7 @@ def _chosen(lowered, costs):
     chosen = set(costs)
     while True:
         half = edges.half(chosen)
-        lost = {index for index in chosen if not _pays(costs[index], *edges.of_node(index, half))}
+        lost = {index for index in chosen if not _pays(costs[index], *edges.of_node(index, half, chosen))}
         if not lost:
             return chosen
         chosen -= lost
@@ -115,8 +128,11 @@ class _Edges:
         self.readers, self.writers = {}, {}
         self.ends = {}          # {node index: (tensors read, tensors written)}
         for operator in subgraph.operators:
-            reads = [self.same.get(i, i) for i in operator.inputs if i >= 0 and lowered.values[i].data is None]
             writes = [i for i in operator.outputs if i >= 0]
+            reads = [i for i in operator.inputs if i >= 0 and lowered.values[i].data is None]
+            if len(reads) > 1:
+                reads = [i for i in reads if not _is_small(lowered.values[i], lowered.values[writes[0]])]
+            reads = [self.same.get(i, i) for i in reads]
             if operator.name in _TRANSPARENT and reads:
                 self.same[writes[0]] = reads[0]
                 continue
@@ -128,22 +144,25 @@ class _Edges:
         self.visible = {self.same.get(i, i) for i in (*subgraph.inputs, *subgraph.outputs)}
 
     def half(self, chosen):
-        """The tensors that only nodes in `chosen` write and read."""
+        """The tensors that a node in `chosen` writes, and only this program sees."""
         return {i for i, writer in self.writers.items() if writer in chosen and i not in self.visible
-                and i in self.readers and self.readers[i] <= chosen}
+                and i in self.readers}
 
-    def of_node(self, index, half):
-        """(are all of the node's inputs in `half`? is its result?)"""
+    def of_node(self, index, half, chosen):
+        """(are all of the node's inputs in `half`? is its result, and read by nodes in `chosen` alone?)
+
+        So the writer pays for the conversion that others need.
+        """
         reads, writes = self.ends[index]
-        return half.issuperset(reads), writes[0] in half
+        return half.issuperset(reads), writes[0] in half and self.readers[writes[0]] <= chosen
 
 
 def _in_float16(call):
     """The calls that compute `call` in float16."""
     if call.kernel == _DEPTHWISE:
         return _convert_depthwise(call)
-    if call.kernel == BINARY:
-        return _convert_sum(call)
+    if call.kernel in (UNARY, BINARY):
+        return _convert_elementwise(call)
     _convert_product(call)
     return (call,)
 
@@ -157,11 +176,14 @@ def _convert_depthwise(call):
     return *before, call, after
 
 
-def _convert_sum(call):
-    _, shape, a, b, y, *rest = call.args
-    before, (a, b) = _converted([a.value, b.value], call.node)
+def _convert_elementwise(call):
+    name, shape, *_ = call.args
+    operands, y = _operands(call)
+    before, halves = _converted([x.value for x in operands], call.node)
     after, y = _converted_back(y.value, call.node)
-    call.args, call.inplace = ("add_f16", shape, a.bytes, b.bytes, y.bytes, *rest), (y, a)
+    rest = call.args[3 + len(halves):]
+    call.args = (_ELEMENTWISE[name], shape, *[x.bytes for x in halves], y.bytes, *rest)
+    call.inplace = next(((y, x) for x in halves if x.size == y.size), None)
     return *before, call, after
 
 

@@ -6,10 +6,10 @@ import numpy as np
 from tests.checkasm.core import Call, In, InOut, Out, Struct, check
 from tests.checkasm.slots import ErrorSums, Range, Reduction, Softmax8, Softmax16, Window
 
-F, B, S, I = np.float32, np.uint8, np.int16, np.int32
+F, H, B, S, I = np.float32, np.float16, np.uint8, np.int16, np.int32
 
 
-TYPES = {"f32": F, "i8": np.int8, "u8": B, "i16": S, "i32": I, "i64": np.int64, "8": B, "16": S}
+TYPES = {"f32": F, "f16": H, "i8": np.int8, "u8": B, "i16": S, "i32": I, "i64": np.int64, "8": B, "16": S}
 
 
 def split(slot):
@@ -18,7 +18,7 @@ def split(slot):
     return operation, TYPES[suffix]
 
 
-@check("pool_l2_f32", *(f"pool_{operation}_{suffix}" for operation in ("average", "max")
+@check("pool_l2_f32", "pool_max_f16", *(f"pool_{operation}_{suffix}" for operation in ("average", "max")
                         for suffix in ("f32", "i8", "u8", "i16")), rounds=40)
 def pool_row(draw):
     operation, dtype = split(draw.slot)
@@ -38,7 +38,7 @@ def pool_row(draw):
     low, high = (0, 255) if dtype == B else (-128, 127)
     w = Struct(Window, channels=c, width=width, rows=rows, row_stride=row, cols=cols, stride=stride,
                low=low + draw.integer(0, 99), high=high - draw.integer(0, 99), low_f=-5, high_f=50)
-    x = draw.whole(rows * row) if dtype == F else draw.array(dtype, rows * row)
+    x = draw.whole(rows * row).astype(dtype) if dtype in (F, H) else draw.array(dtype, rows * row)
     yield Call(w, In(x), left, n, Out(n * c, dtype), close="relative", work=n * c * rows * cols)
 
 

@@ -5,7 +5,7 @@ from libc.string cimport memmove
 from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided
 from pylite._core.simd cimport parallel_for, pl_pool, pl_pooling_fn, pl_pooling_kernel, pl_range_fn, pl_window, slots
 
-SUFFIXES = {"float32": "f32", "int8": "i8", "uint8": "u8", "int16": "i16"}
+SUFFIXES = {"float32": "f32", "float16": "f16", "int8": "i8", "uint8": "u8", "int16": "i16"}
 
 cdef enum:
     GRAIN = 32768       # least number of input elements for a thread
@@ -35,9 +35,9 @@ cdef class Pool(Kernel):
         self.kernel = pl_pooling_kernel(slots, f"pool_{operation}_{SUFFIXES[dtype]}".encode())
         if self.kernel == NULL:
             raise ValueError(f"there is no pooling {operation!r} of {dtype}")
-        self.item = {"float32": 4, "int16": 2}.get(dtype, 1)
+        self.item = {"float32": 4, "float16": 2, "int16": 2}.get(dtype, 1)
         cdef pl_window *w = &self.window
-        if dtype == "float32":
+        if dtype in ("float32", "float16"):
             w.low_f, w.high_f = limits
         else:
             w.low, w.high = limits

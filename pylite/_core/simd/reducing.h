@@ -59,8 +59,8 @@ typedef struct pl_error_sums {
 #define PL_POOLING (const pl_window *w, const void *x, ptrdiff_t left, ptrdiff_t n, void *y)
 #define PL_POOLING_SLOTS(X) \
   X(pool_average_f32, PL_POOLING) X(pool_average_i8, PL_POOLING) X(pool_average_u8, PL_POOLING) \
-  X(pool_average_i16, PL_POOLING) X(pool_max_f32, PL_POOLING) X(pool_max_i8, PL_POOLING) \
-  X(pool_max_u8, PL_POOLING) X(pool_max_i16, PL_POOLING) X(pool_l2_f32, PL_POOLING)
+  X(pool_average_i16, PL_POOLING) X(pool_max_f32, PL_POOLING) X(pool_max_f16, PL_POOLING) \
+  X(pool_max_i8, PL_POOLING) X(pool_max_u8, PL_POOLING) X(pool_max_i16, PL_POOLING) X(pool_l2_f32, PL_POOLING)
 
 /* c <= 1024 neighbouring outputs of a reduction of float32, 8-bit or 16-bit integers */
 #define PL_REDUCTION (const pl_reduction *g, const void *x, size_t c, void *y)

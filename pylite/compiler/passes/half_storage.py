@@ -1,23 +1,30 @@
-"""Stores tensors as float16 that only kernels in float16 write and read."""
+"""Stores tensors as float16 that kernels in float16 write and read."""
+import numpy as np
+
 from pylite._core.kernels import kernel_class
 from pylite.compiler.float16 import FROM_HALF, PRODUCT, TO_HALF
 from pylite.ir.dtypes import HALF
-from pylite.ir.lowered import UNARY
-from pylite.ir.values import Banded, Temporary, Value, View
+from pylite.ir.lowered import COPY, UNARY
+from pylite.ir.values import Banded, Call, Temporary, Value, View
+
+_POOL = "pooling.Pool"
+_CONVERTED = 7      # number of the Temporary with the float32 of a tensor, for kernels in float32
 
 
 def run(lowered):
     """The Lowered with such tensors as float16, and without the conversions of them."""
-    ends, others = _uses(lowered)
-    others.update([value.root for value in lowered.values if value.root in ends and not _may_be_half(value)])
-    stored = ends.keys() - others
+    uses = _Uses(lowered)
+    stored = uses.stored()
     for value in lowered.values:
         if value.root in stored:
             value.dtype = HALF
+    for call in uses.movers:
+        if uses.is_half(call, stored):
+            _move_halves(call)
     replaced = {}       # {Temporary of float16: the value that holds its numbers}
     for root in stored:
         root.dtype = HALF
-        for call, position in ends[root]:
+        for call, position in uses.ends.get(root, ()):
             if call.kernel == UNARY:
                 replaced[call.args[5 - position].value] = call.args[position].value
             else:
@@ -26,7 +33,62 @@ def run(lowered):
         lowered.calls = [call for call in lowered.calls if not _converts(call, replaced)]
         for call in lowered.calls:
             _replace(call, replaced)
+    readers = {root: uses.float_readers(root, stored) for root in stored}
+    _convert_for(lowered, {root: calls for root, calls in readers.items() if calls})
     return lowered
+
+
+class _Uses:
+    """What calls do with the memory of tensors.
+
+    ends: {root: the (call, position) of arguments that may be float16}; movers: the calls that move or compare numbers,
+    float16 as well as float32; reads: {root: the calls that need float32}; others: the roots with other uses.
+    """
+
+    def __init__(self, lowered):
+        self.ends, self.movers, self.reads = {}, [], {}
+        self.others = {lowered.values[i].root for i in (*lowered.subgraph.inputs, *lowered.subgraph.outputs)}
+        for call in lowered.calls:
+            positions, moves = _positions(call), _moves(call)
+            if moves:
+                self.movers.append(call)
+            for position, item in enumerate(call.args):
+                if isinstance(item, (Value, View, Banded)) and not moves:
+                    value = item if isinstance(item, Value) else item.value
+                    if position in positions and value.dtype == "float32":
+                        self.ends.setdefault(value.root, []).append((call, position))
+                    elif type(item) is View and _only_reads(call, value.root):
+                        self.reads.setdefault(value.root, []).append(call)
+                    else:
+                        self.others.add(value.root)
+        self.others.update([value.root for value in lowered.values if not _may_be_half(value)])
+
+    def stored(self):
+        """The roots to store as float16."""
+        moved = {root for call in self.movers for root in _roots_of(call)}
+        stored = (self.ends.keys() | moved) - self.others
+        while True:
+            lost = {root for root in stored if not self._pays(root, stored)}
+            if not lost:
+                return stored
+            stored -= lost
+
+    def is_half(self, mover, stored):
+        """Does a mover work on float16?  If so, in all its arguments."""
+        return stored.issuperset(_roots_of(mover))
+
+    def float_readers(self, root, stored):
+        """The calls that read `root` as float32."""
+        return [*self.reads.get(root, ()), *[call for call in self.movers if root in _roots_of(call)
+                                             and _target(call) is not root and not self.is_half(call, stored)]]
+
+    def _pays(self, root, stored):
+        """Is `root` written as float16, and read so once?  Then one conversion serves all its readers of float32."""
+        ends = [_writes(call, position) for call, position in self.ends.get(root, ())]
+        movers = [_target(call) is root for call in self.movers
+                  if root in _roots_of(call) and self.is_half(call, stored)]
+        foreign = any(_target(call) is root and not self.is_half(call, stored) for call in self.movers)
+        return not foreign and any(ends + movers) and not all(ends + movers)
 
 
 def _may_be_half(value):
@@ -36,19 +98,12 @@ def _may_be_half(value):
             and value.nbytes == root.nbytes)
 
 
-def _uses(lowered):
-    """({root: the (call, position) of arguments that may be float16}, the roots with other uses)."""
-    ends, others = {}, {lowered.values[i].root for i in (*lowered.subgraph.inputs, *lowered.subgraph.outputs)}
-    for call in lowered.calls:
-        positions = _positions(call)
-        for position, item in enumerate(call.args):
-            if isinstance(item, (Value, View, Banded)):
-                value = item if isinstance(item, Value) else item.value
-                if position in positions and value.dtype == "float32":
-                    ends.setdefault(value.root, []).append((call, position))
-                else:
-                    others.add(value.root)
-    return ends, others
+def _only_reads(call, root):
+    """Does a call read the tensor `root`, and not write it?"""
+    node = call.node
+    return (root.dtype == "float32" and any(value is not None and value.root is root for value in node.inputs)
+            and not any(value is not None and value.root is root for value in node.outputs)
+            and (call.inplace is None or call.inplace[0].root is not root))
 
 
 def _positions(call):
@@ -64,11 +119,52 @@ def _positions(call):
     return (0, 1) if weights.size <= kernel_class(PRODUCT).DEEPEST_HALF * weights.shape[0] else (0,)
 
 
+def _writes(call, position):
+    """Is this argument, one of _positions(), the result?"""
+    return position == (3 if call.kernel == UNARY else 1)
+
+
+def _moves(call):
+    """Does the call move float32, or take the largest, so that it can do the same with float16?"""
+    x, y = call.args[:2] if call.kernel in (COPY, _POOL) else (None, None)
+    if call.kernel == _POOL:
+        return call.args[2:4] == ("max", "float32")
+    return (isinstance(y, (Value, View)) and y.dtype == "float32"
+            and (type(x) is np.ndarray or (isinstance(x, (Value, View)) and x.dtype == "float32")))
+
+
+def _roots_of(mover):
+    return [item.root if isinstance(item, Value) else item.value.root for item in mover.args[:2]
+            if type(item) is not np.ndarray]
+
+
+def _target(mover):
+    """The root that a mover writes."""
+    return _roots_of(mover)[-1]
+
+
+def _move_halves(call):
+    """Let a mover work on float16."""
+    if call.kernel == COPY:
+        x, y = call.args
+        call.args = (x.astype(np.float16) if type(x) is np.ndarray else _as_half(x)), _as_half(y)
+    else:
+        x, y, operation, _, *rest = call.args
+        call.args = (*[v.value.view((*v.value.shape[:3], v.value.shape[3] * 2), dtype="uint8") for v in (x, y)],
+                     operation, "float16", *rest)
+
+
+def _as_half(item):
+    """A Value or View of float32 as a View of float16."""
+    if isinstance(item, Value):
+        return item.view(dtype="float16")
+    return View(item.value, item.shape, item.strides, item.offset, "float16")
+
+
 def _store(call, position):
     """Let a product take argument `position` as float16."""
-    view = call.args[position]
     args = list(call.args)
-    args[position] = View(view.value, view.shape, view.strides, view.offset, "float16")
+    args[position] = _as_half(args[position])
     call.args = tuple(args)
 
 
@@ -79,9 +175,27 @@ def _converts(call, replaced):
 
 
 def _replace(call, replaced):
-    """Let the call use the values in `replaced` in place of Temporaries."""
+    """Let the call use other values: replaced[value] in place of `value`."""
     call.args = tuple([
         View(replaced[item.value], item.shape, item.strides, item.offset, item.dtype)
-        if type(item) is View and item.value in replaced else item for item in call.args])
+        if type(item) is View and item.value in replaced else
+        replaced[item].view(item.shape) if isinstance(item, Value) and item in replaced else item
+        for item in call.args])
     if call.inplace is not None:
         call.inplace = tuple([replaced.get(value, value) for value in call.inplace])
+
+
+def _convert_for(lowered, readers):
+    """Let calls in float32 read copies of tensors that are stored as float16.  readers: {root: these calls}."""
+    before = {}         # {the first reader: the conversions before it}
+    for root, calls in readers.items():
+        first = min(calls, key=lowered.calls.index)
+        number = _CONVERTED - len(before.get(first, ()))
+        copy = Temporary(first.node, root.shape, "float32", number)
+        conversion = Call(UNARY, FROM_HALF, root.size, root.bytes, copy.bytes, b"")
+        conversion.node = first.node
+        before.setdefault(first, []).append(conversion)
+        for call in calls:
+            _replace(call, {value: copy for value in lowered.values if value.root is root})
+    if before:
+        lowered.calls = [each for call in lowered.calls for each in (*before.get(call, ()), call)]

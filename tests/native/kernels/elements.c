@@ -187,7 +187,7 @@ static void unary(size_t slot, size_t x_item, size_t y_item, bool real_x, parame
   X(logistic_f32) X(tanh_f32) X(exp_f32) X(elu_f32) X(hard_swish_f32) X(gelu_f32) X(gelu_tanh_f32) X(square_f32)
 #define FLOATS(X) \
   X(rsqrt_f32) X(log_f32) X(sin_f32) X(sqrt_f32) X(abs_f32) X(neg_f32) X(floor_f32) X(ceil_f32) X(round_f32) X(sign_f32)
-#define HALVES(X) X(logistic_f16) X(tanh_f16) X(gelu_f16) X(gelu_tanh_f16)
+#define HALVES(X) X(hard_swish_f16) X(logistic_f16) X(tanh_f16) X(gelu_f16) X(gelu_tanh_f16)
 #define INTEGERS(X) \
   X(neg_f16, 2, 2, nothing) X(abs_i16, 2, 2, nothing) X(abs_i32, 4, 4, nothing) X(neg_i16, 2, 2, nothing) \
   X(neg_i32, 4, 4, nothing) X(neg_i64, 8, 8, nothing) X(sign_i32, 4, 4, nothing) \

@@ -2,8 +2,10 @@
 #include "draw.h"
 #include <math.h>
 
-static const size_t items_of[] = {4, 1, 1, 2}; /* f32, i8, u8, i16 */
-static void *values(size_t n, int type, int most) { return type ? array(n, items_of[type]) : (void *)whole(n, most); }
+static const size_t items_of[] = {4, 1, 1, 2, 2}; /* f32, i8, u8, i16, f16 */
+static void *values(size_t n, int type, int most) {
+  return type == 4 ? (void *)halves(n) : type ? array(n, items_of[type]) : (void *)whole(n, most);
+}
 
 static void pool(size_t slot, bool largest, int type, closeness how) {
   size_t c = some(1, 80), cols = some(1, 5), rows = some(1, 4), n = 0;
@@ -25,9 +27,9 @@ static void pool(size_t slot, bool largest, int type, closeness how) {
 }
 #define POOLS(X) \
   X(pool_average_f32, 0, 0) X(pool_average_i8, 0, 1) X(pool_average_u8, 0, 2) X(pool_average_i16, 0, 3) \
-  X(pool_max_f32, 1, 0) X(pool_max_i8, 1, 1) X(pool_max_u8, 1, 2) X(pool_max_i16, 1, 3) X(pool_l2_f32, 0, 0)
+  X(pool_max_f32, 1, 0) X(pool_max_f16, 1, 4) X(pool_max_i8, 1, 1) X(pool_max_u8, 1, 2) X(pool_max_i16, 1, 3) X(pool_l2_f32, 0, 0)
 #define X(name, largest, type) \
-  static void name(void) { pool(offsetof(pl_slots, name), largest, type, type ? EXACT : NEAR); }
+  static void name(void) { pool(offsetof(pl_slots, name), largest, type, type == 4 ? NEAR_HALF : type ? EXACT : NEAR); }
 POOLS(X)
 #undef X
 

@@ -97,6 +97,18 @@ static void depthwise_f16(const pl_dw_window *g, const uint16_t *w, const uint16
       }
 }
 
+/* x min(max(x + 3, 0), 6) / 6, each step rounded to float16 */
+static void hard_swish_f16(size_t n, const void *vx, void *vy, const void *p) {
+  const uint16_t *x = vx;
+  uint16_t *y = vy;
+  const double sixth = half_value(0x3155);
+  (void)p;
+  for (size_t i = 0; i < n; i++) {
+    const float v = half_value(x[i]), gate = up_to_high(from_low(nearest_half((double)v + 3), 0), 6);
+    y[i] = pl_to_half(nearest_half((double)v * (double)nearest_half((double)gate * sixth)));
+  }
+}
+
 #define VECTOR float
 #define LANES 1
 #define ELEMENT uint16_t

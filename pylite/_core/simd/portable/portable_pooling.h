@@ -153,6 +153,11 @@ FINISH_AVERAGE_INT(pool_average_i8, int8_t, 1 << 15)
 FINISH_AVERAGE_INT(pool_average_u8, uint8_t, 1 << 15)
 FINISH_AVERAGE_INT(pool_average_i16, int16_t, 1 << 8)
 FINISH_F32(pool_max_f32_any, acc[i], JOIN_MAX_F32, JOIN_MIN_F32) /* no maximum is NaN */
+PL_INLINE void pool_max_f16_finish(const pl_window *w, int32_t taps, size_t n, float *restrict acc,
+                                   uint16_t *restrict y) {
+  (void)taps;
+  for (size_t i = 0; i < n; i++) y[i] = pl_to_half(JOIN_MIN_F32(JOIN_MAX_F32(acc[i], w->low_f), w->high_f));
+}
 FINISH_MAX_INT(pool_max_i8_any, int8_t)
 FINISH_MAX_INT(pool_max_u8_any, uint8_t)
 FINISH_MAX_INT(pool_max_i16_any, int16_t)
@@ -166,6 +171,8 @@ POOL(pool_average_i16, int16_t, int32_t, 0, POOL_ADD, POOL_ADD)
 PL_LOOSE_BEGIN
 POOL(pool_max_f32_any, float, float, -FLT_MAX, JOIN_MAX_F32, JOIN_MAX_F32)
 PL_LOOSE_END
+#define POOL_MAX_HALF(a, v) JOIN_MAX_F32(a, half_value(v))
+POOL(pool_max_f16, uint16_t, float, -INFINITY, POOL_MAX_HALF, JOIN_MAX_F32)
 POOL(pool_max_i8_any, int8_t, int8_t, INT8_MIN, JOIN_MAX, JOIN_MAX)
 POOL(pool_max_u8_any, uint8_t, uint8_t, 0, JOIN_MAX, JOIN_MAX)
 POOL(pool_max_i16_any, int16_t, int16_t, INT16_MIN, JOIN_MAX, JOIN_MAX)

@@ -1,0 +1,94 @@
+/* Element-wise operations and maxima of float16, for CPUs with Armv8.2's arithmetic of half precision. */
+#include "neon.h"
+#include <arm_fp16.h>
+#include <math.h>
+
+enum { LANES = 8 };
+typedef float16_t element;
+typedef float16x8_t vector;
+
+/* The last `n` < LANES elements of a row, or the single one that all of it share. */
+PL_INLINE vector rest(size_t n, const element *x, int step) {
+  element copy[LANES] = {0};
+  if (!step) return vld1q_dup_f16(x);
+  memcpy(copy, x, n * sizeof *x);
+  return vld1q_f16(copy);
+}
+PL_INLINE void store_rest(size_t n, element *y, vector v) {
+  element copy[LANES];
+  vst1q_f16(copy, v);
+  memcpy(y, copy, n * sizeof *y);
+}
+
+/* y = operation(a, b), clamped to the two floats at p. */
+#define BINARY(name, operation) \
+  static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *p) { \
+    const element *a = va, *b = vb; \
+    element *y = vy; \
+    float limits[2]; \
+    memcpy(limits, p, sizeof limits); \
+    const vector low = vdupq_n_f16((element)limits[0]), high = vdupq_n_f16((element)limits[1]); \
+    for (; n >= LANES; n -= LANES, a += LANES * a_step, b += LANES * b_step, y += LANES) { \
+      const vector left = a_step ? vld1q_f16(a) : vld1q_dup_f16(a), right = b_step ? vld1q_f16(b) : vld1q_dup_f16(b); \
+      vst1q_f16(y, vminq_f16(high, vmaxq_f16(low, operation(left, right)))); \
+    } \
+    if (n) store_rest(n, y, vminq_f16(high, vmaxq_f16(low, operation(rest(n, a, a_step), rest(n, b, b_step))))); \
+  }
+BINARY(add_f16, vaddq_f16)
+BINARY(mul_f16, vmulq_f16)
+
+PL_INLINE vector hard_swish(vector x) {
+  const vector gate = vminq_f16(vdupq_n_f16(6), vmaxq_f16(vdupq_n_f16(0), vaddq_f16(x, vdupq_n_f16(3))));
+  return vmulq_f16(x, vmulq_f16(gate, vdupq_n_f16((element)(1.0 / 6))));
+}
+static void hard_swish_f16(size_t n, const void *vx, void *vy, const void *p) {
+  const element *x = vx;
+  element *y = vy;
+  (void)p;
+  for (; n >= LANES; n -= LANES, x += LANES, y += LANES) vst1q_f16(y, hard_swish(vld1q_f16(x)));
+  if (n) store_rest(n, y, hard_swish(rest(n, x, 1)));
+}
+
+/* ---- maxima of windows; none is NaN ---- */
+/* Of V vectors of channels; w->cols: columns inside the image. */
+PL_INLINE void maxima(int V, const pl_window *w, const element *x, element *y) {
+  vector most[4];
+  for (int v = 0; v < V; v++) most[v] = vdupq_n_f16((element)-INFINITY);
+  for (ptrdiff_t r = 0; r < w->rows; r++)
+    for (ptrdiff_t k = 0; k < w->cols; k++) {
+      const element *at = x + r * w->row_stride + k * w->x_pixel;
+      for (int v = 0; v < V; v++) most[v] = vmaxnmq_f16(most[v], vld1q_f16(at + v * LANES));
+    }
+  const vector low = vdupq_n_f16((element)w->low_f), high = vdupq_n_f16((element)w->high_f);
+  for (int v = 0; v < V; v++) vst1q_f16(y + v * LANES, vminq_f16(high, vmaxq_f16(low, most[v])));
+}
+static void maximum_of_channel(const pl_window *w, const element *x, element *y) {
+  element most = (element)-INFINITY;
+  for (ptrdiff_t r = 0; r < w->rows; r++)
+    for (ptrdiff_t k = 0; k < w->cols; k++) most = vmaxnmh_f16(most, x[r * w->row_stride + k * w->x_pixel]);
+  *y = vminh_f16((element)w->high_f, vmaxh_f16((element)w->low_f, most));
+}
+static void pool_max_f16(const pl_window *w0, const void *vx, ptrdiff_t left, ptrdiff_t n, void *vy) {
+  pl_window w = *w0;
+  const ptrdiff_t channels = w.channels;
+  for (ptrdiff_t j = 0; j < n; j++) {
+    const ptrdiff_t position = j * w.stride - left, begin = position < 0 ? 0 : position;
+    const ptrdiff_t end = position + w0->cols < w.width ? position + w0->cols : w.width;
+    const element *x = (const element *)vx + begin * w.x_pixel;
+    element *y = (element *)vy + j * w.y_pixel;
+    ptrdiff_t c = 0;
+    w.cols = end - begin;
+    for (; c + 4 * LANES <= channels; c += 4 * LANES) maxima(4, &w, x + c, y + c);
+    for (; c + LANES <= channels; c += LANES) maxima(1, &w, x + c, y + c);
+    if (c < channels && channels >= LANES) maxima(1, &w, x + channels - LANES, y + channels - LANES);
+    else
+      for (; c < channels; c++) maximum_of_channel(&w, x + c, y + c);
+  }
+}
+
+PL_FILL(elementwise_f16, s) {
+  s->add_f16 = add_f16;
+  s->mul_f16 = mul_f16;
+  s->hard_swish_f16 = hard_swish_f16;
+  s->pool_max_f16 = pool_max_f16;
+}
