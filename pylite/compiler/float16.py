@@ -3,9 +3,11 @@
 The pass half_storage then stores tensors between such nodes as float16.  docs/numerics.md section 4 describes the sums.
 Results do not depend on the storage: a node rounds its operands to float16 first, and its results at last.
 """
+import numpy as np
+
 from pylite._core.run.kernel import of_types
 from pylite.ir.lowered import ACTIVATIONS, BINARY, UNARY
-from pylite.ir.values import Call, Packed, Temporary, View
+from pylite.ir.values import Call, Packed, Temporary, View, known_array, raw
 
 PRODUCT = "conv_float.ConvF32"
 TO_HALF, FROM_HALF = "float_to_half", "half_to_float"
@@ -16,7 +18,8 @@ _PLANE = 8              # numbers of a filter in 2 dimensions; others are comput
 _CONVERSION = 16        # products that take as long as the conversion of a number, on a Cortex-A76
 _TAP = 2                # and those that a product of a depthwise filter takes
 _STEP = 17              # an element-wise operation pays with a conversion at one end, but not at both
-_ELEMENTWISE = {"add_f32": "add_f16", "mul_f32": "mul_f16", "hard_swish_f32": "hard_swish_f16"}     # slots
+_ELEMENTWISE = {f"{name}_f32": f"{name}_f16" for name in ("add", "mul", "prelu", "hard_swish", "leaky_relu")}   # slots
+_REPEAT = "elementwise.repeat"      # packs a constant operand
 _SMALL = 8              # an operand with so many times fewer numbers than the result costs nothing to convert
 _TRANSPARENT = ACTIVATIONS | {"RESHAPE", "PAD", "MAX_POOL_2D"}      # results are float16 numbers if operands are
 
@@ -81,15 +84,16 @@ def _depthwise_cost(call):
 
 
 def _elementwise_cost(call):
-    """Of an operation on tensors that are all computed at run time, else None."""
+    """Of an operation on tensors, or on one with a small constant, else None."""
     operands, y = _operands(call)
-    if call.args[0] not in _ELEMENTWISE or not all([type(x) is View and x.value.data is None for x in operands]):
-        return None
-    return _Cost(_STEP, len([x for x in operands if not _is_small(x.value, y.value)]), 1)
+    large = [x for x in operands if not _is_small(x.value, y.value)]
+    known = call.args[0] in _ELEMENTWISE and all([
+        type(x) is View or (type(x) is Packed and x.function == _REPEAT and type(x.args[0]) is int) for x in operands])
+    return _Cost(_STEP, len(large), 1) if known and all([x.value.data is None for x in large]) else None
 
 
 def _operands(call):
-    """(the operands of an element-wise call, its result), all of them Views."""
+    """(the operands of an element-wise call, its result): Views, but for constants that are Packed."""
     _, _, *views = call.args
     return (views[:1], views[1]) if call.kernel == UNARY else (views[:2], views[2])
 
@@ -179,12 +183,25 @@ def _convert_depthwise(call):
 def _convert_elementwise(call):
     name, shape, *_ = call.args
     operands, y = _operands(call)
-    before, halves = _converted([x.value for x in operands], call.node)
+    before, halves = _converted([x.value for x in operands if x.value.data is None], call.node)
     after, y = _converted_back(y.value, call.node)
-    rest = call.args[3 + len(halves):]
-    call.args = (_ELEMENTWISE[name], shape, *[x.bytes for x in halves], y.bytes, *rest)
+    computed, rest = iter(halves), call.args[3 + len(operands):]
+    call.args = (_ELEMENTWISE[name], shape, *[
+        next(computed).bytes if x.value.data is None else _constant(x) for x in operands], y.bytes, *rest)
     call.inplace = next(((y, x) for x in halves if x.size == y.size), None)
     return *before, call, after
+
+
+def _constant(operand):
+    """The bytes of a constant operand in float16."""
+    half = rounded(known_array(operand.value))
+    return raw(np.tile(half.reshape(-1), operand.args[0]) if type(operand) is Packed else half)
+
+
+def rounded(array):
+    """An array of float32 in float16; numbers beyond 65504 become infinite."""
+    with np.errstate(over="ignore"):
+        return np.array(array, np.float16, order="C")
 
 
 def _converted(values, node):

@@ -89,7 +89,7 @@ SUFFIXES = {"f32": F, "f16": H, "i8": np.int8, "u8": B, "i16": S, "i32": I, "i64
 # name: x, y, parameters
 UNARY = {
     "clamp_f32": (F, F, float_range),
-    "leaky_relu_f32": (F, F, lambda draw: packed("f", 0.1)),
+    **{f"leaky_relu_{name}": (dtype, dtype, lambda draw: packed("f", 0.1)) for name, dtype in (("f32", F), ("f16", H))},
     "sin_f32": (F, F, lambda draw: packed("i", draw.integer(0, 1))),
     "lut8": (B, B, table(B, 256)), "lines8": (B, B, lines),
     "lut8_i16": (B, S, table(S, 256)), "lut16": (S, S, table(S, 513)), "table16": (S, S, table(S, 65536)),

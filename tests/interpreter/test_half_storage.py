@@ -103,6 +103,36 @@ def residual(*outputs):
     return m.built(*[m.tensors[i] for i in outputs])
 
 
+def squeezed(*outputs):
+    """What MobileNetV3, BlazeFace and detectors add: squeeze-and-excite, padded maxima, other activations, a constant."""
+    m = Network(size=16)
+    first = m.conv(16, 3, 2)
+    m.conv(24)
+    m.add("HARD_SWISH", [m.last], m.shape)
+    m.depthwise(activation="NONE")
+    wide, shape = m.add("HARD_SWISH", [m.last], m.shape), m.shape
+    m.add("MEAN", [m.last, m.model.constant("axes", np.array([1, 2], np.int32))], (1, 1, 1, 24), keep_dims=True)
+    m.conv(8, activation="RELU")
+    m.conv(24)
+    gate = m.add("LOGISTIC", [m.last], m.shape)
+    m.add("MUL", [wide, gate], shape)
+    m.conv(16)
+    total = m.sum(first)
+    pooled = m.add("MAX_POOL_2D", [total], (1, 4, 4, 16), padding="SAME", stride_h=2, stride_w=2, filter_height=3,
+                   filter_width=3)
+    padded = m.add("PAD", [pooled, m.model.constant("pairs", np.array([[0, 0]] * 3 + [[0, 24]], np.int32))],
+                   (1, 4, 4, 40))
+    m.last, m.shape = total, (1, 8, 8, 16)
+    m.depthwise(3, 2)
+    m.add("LEAKY_RELU", [m.last], m.shape, alpha=0.1)
+    m.add("PRELU", [m.last, m.constant(1, 1, 16)], m.shape)
+    m.add("ADD", [m.constant(16), m.last], m.shape)
+    m.conv(40)
+    m.sum(padded, "RELU")
+    m.conv(5)
+    return m.built(*[m.tensors[i] for i in outputs])
+
+
 def interpreter(model, batch=1, precision="emulate_float16", **options):
     result = Interpreter(model_content=model, precision=precision, **options)
     if batch != 1:
@@ -121,7 +151,7 @@ def assert_same(got, want):
         np.testing.assert_array_equal(g, w)
 
 
-MODELS = [chain, mobile, residual]
+MODELS = [chain, mobile, residual, squeezed]
 
 
 @pytest.mark.parametrize("network", MODELS)
@@ -230,15 +260,26 @@ def test_sums_and_depthwise_filters_between_float32_stay():
     assert_same(run(interpreter(m.built(second))), run(interpreter(m.built(second), precision="float32")))
 
 
-def test_a_constant_operand_and_broadcasting_stay_float32():
+def test_operators_between_products_read_and_write_float16():
+    """All but the mean and what has one number for each channel."""
+    made = interpreter(squeezed())
+    made.allocate_tensors()
+    lowered = made._main.current.lowered
+    kept = [operator.name for operator in lowered.subgraph.operators
+            if any(lowered.values[i].dtype == "float32" for i in operator.outputs)]
+    assert kept == ["MEAN", "CONV_2D", "CONV_2D", "LOGISTIC", "CONV_2D"]        # the last one writes the result
+    readers = [call.kernel for call in lowered.calls if call.node.name == "MEAN"]
+    assert readers == ["elementwise.Unary", "reduction.Reduce"]         # a conversion, and the mean
+
+
+def test_constants_beyond_float16_become_infinite(recwarn):
     m = Network()
-    first = m.conv(16, 3)
-    c = m.shape[3]
-    m.add("ADD", [first, m.constant(c)], m.shape)
     m.conv(16, 3)
-    made, kept = (interpreter(m.built(), experimental_preserve_all_tensors=keep) for keep in (False, True))
-    assert_same(run(made), run(kept))
-    assert not stored(made)
+    m.add("MUL", [m.last, m.constant(16, size=1e6)], m.shape)
+    m.conv(16, 3)
+    made = interpreter(m.built())
+    assert not np.isfinite(run(made)[0]).all()
+    assert stored(made) and not recwarn.list
 
 
 def test_a_value_that_is_both_operands():

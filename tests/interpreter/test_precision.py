@@ -8,7 +8,6 @@ from pylite.cli import main
 from pylite.compiled_model import CompiledModel, CpuOptions, HardwareAccelerator, Options
 from pylite.cpu_options import FORCE_FP16
 from pylite.interpreter import Interpreter
-from pylite.ir.values import View
 from pylite.runtime.planned_executor import PlannedExecutor
 from pylite.schema.builder import ModelBuilder
 from pylite.tasks import ImageEmbedder
@@ -34,54 +33,6 @@ def network(flag=None):
     m.outputs([out, y, z])
     if flag is not None:
         m.metadata("reduced_precision_support", flag)
-    return m.build()
-
-
-def mobile(channels=16):
-    """What MobileNetV3 and BlazeFace have: squeeze-and-excite, HARD_SWISH, sums with padded maxima of windows."""
-    rng = np.random.default_rng(3)
-    m = ModelBuilder()
-
-    def tensor(name, *shape):
-        return m.tensor(name, (1, *shape))
-
-    def constant(name, *shape):
-        return m.constant(name, rng.normal(size=shape).astype(np.float32) / 4)
-
-    def conv(x, rows, size, y, name="CONV_2D", **options):
-        y = tensor(y, *size)
-        stride = options.pop("stride", 1)
-        m.operator(name, [x, constant(f"w{x}", *rows), constant(f"b{x}", size[-1])], [y], padding="SAME",
-                   stride_h=stride, stride_w=stride, **options)
-        return y
-    c, k = channels, 3 * channels
-    x = tensor("x", 8, 8, 3)
-    a = conv(x, (c, 3, 3, 3), (8, 8, c), "a")
-    b = conv(a, (k, 1, 1, c), (8, 8, k), "b")
-    swish = tensor("swish", 8, 8, k)
-    m.operator("HARD_SWISH", [b], [swish])
-    d = conv(swish, (1, 3, 3, k), (8, 8, k), "d", "DEPTHWISE_CONV_2D", depth_multiplier=1)
-    e, mean = tensor("e", 8, 8, k), tensor("mean", 1, 1, k)
-    m.operator("HARD_SWISH", [d], [e])
-    m.operator("MEAN", [e, m.constant("axes", np.array([1, 2], np.int32))], [mean], keep_dims=True)
-    f = conv(mean, (8, 1, 1, k), (1, 1, 8), "f", fused_activation_function="RELU")
-    g = conv(f, (k, 1, 1, 8), (1, 1, k), "g")
-    gate, scaled = tensor("gate", 1, 1, k), tensor("scaled", 8, 8, k)
-    m.operator("LOGISTIC", [g], [gate])
-    m.operator("MUL", [e, gate], [scaled])
-    h = conv(scaled, (c, 1, 1, k), (8, 8, c), "h")
-    total = tensor("total", 8, 8, c)
-    m.operator("ADD", [a, h], [total])
-    i = conv(total, (1, 3, 3, c), (4, 4, c), "i", "DEPTHWISE_CONV_2D", depth_multiplier=1, stride=2)
-    j = conv(i, (k, 1, 1, c), (4, 4, k), "j")
-    pooled, padded, last = tensor("pooled", 4, 4, c), tensor("padded", 4, 4, k), tensor("last", 4, 4, k)
-    m.operator("MAX_POOL_2D", [total], [pooled], padding="SAME", stride_h=2, stride_w=2, filter_height=2,
-               filter_width=2)
-    m.operator("PAD", [pooled, m.constant("pairs", np.array([[0, 0]] * 3 + [[0, k - c]], np.int32))], [padded])
-    m.operator("ADD", [padded, j], [last], fused_activation_function="RELU")
-    out = conv(last, (5, 1, 1, k), (4, 4, 5), "out")
-    m.inputs([x])
-    m.outputs([out])
     return m.build()
 
 
@@ -150,45 +101,6 @@ def test_the_sums_are_those_that_numerics_describes():
         interpreter.invoke()
         np.testing.assert_array_equal(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]),
                                       [[expected(r, j, rows == 1) for j in range(20)] for r in range(rows)])
-
-
-def kernels_of(interpreter):
-    """{the name of a node: its kernels, with the type of the data}"""
-    found = {}
-    for call in interpreter._main.current.lowered.calls:
-        items = [arg for arg in call.args if isinstance(arg, View)]
-        found.setdefault(call.node.name, set()).update((call.kernel.partition(".")[2], item.value.dtype)
-                                                       for item in items)
-    return found
-
-
-@pytest.mark.parametrize("channels", [16, 11, 3])
-@pytest.mark.filterwarnings("ignore:experimental_preserve")
-def test_results_do_not_depend_on_how_tensors_are_stored(channels):
-    """With every tensor kept as float32 they are the same, tensor by tensor."""
-    x = np.random.default_rng(5).normal(size=(1, 8, 8, 3)).astype(np.float32)
-    stored, kept, exact = (Interpreter(model_content=mobile(channels), precision=precision,
-                                       experimental_preserve_all_tensors=preserve) for precision, preserve in
-                           (("emulate_float16", False), ("emulate_float16", True), ("float32", False)))
-    for interpreter in (stored, kept, exact):
-        interpreter.allocate_tensors()
-        interpreter.set_tensor(0, x)
-        interpreter.invoke()
-    out = stored.get_output_details()[0]["index"]
-    np.testing.assert_array_equal(stored.get_tensor(out), kept.get_tensor(out))
-    np.testing.assert_allclose(stored.get_tensor(out), exact.get_tensor(out), rtol=0,
-                               atol=abs(exact.get_tensor(out)).max() * 2**-6)
-
-
-def test_a_whole_network_stores_float16():
-    """The kernels between its ends, but for the mean and the small tensors behind it."""
-    interpreter = Interpreter(model_content=mobile(64), precision="emulate_float16")
-    interpreter.allocate_tensors()
-    types = {name: {dtype for _, dtype in kernels} for name, kernels in kernels_of(interpreter).items()}
-    for name in ("HARD_SWISH", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "PAD", "ADD"):
-        assert types[name] == {"half"}, name
-    assert types["MUL"] == {"half", "float16", "float32"}       # the row of factors is converted
-    assert "float32" in types["MEAN"]
 
 
 def test_threads_and_isa_levels_do_not_change_results(isa_level):

@@ -19,8 +19,8 @@
   X(exp_f32, PL_UNARY) X(elu_f32, PL_UNARY) X(hard_swish_f32, PL_UNARY) X(gelu_f32, PL_UNARY) \
   X(gelu_tanh_f32, PL_UNARY) X(sqrt_f32, PL_UNARY) X(rsqrt_f32, PL_UNARY) X(abs_f32, PL_UNARY) X(neg_f32, PL_UNARY) \
   X(logistic_f16, PL_UNARY) X(tanh_f16, PL_UNARY) X(gelu_f16, PL_UNARY) X(gelu_tanh_f16, PL_UNARY) \
-  X(hard_swish_f16, PL_UNARY) X(neg_f16, PL_UNARY) X(abs_i16, PL_UNARY) X(abs_i32, PL_UNARY) X(neg_i16, PL_UNARY) \
-  X(neg_i32, PL_UNARY) X(neg_i64, PL_UNARY) \
+  X(hard_swish_f16, PL_UNARY) X(leaky_relu_f16, PL_UNARY) X(neg_f16, PL_UNARY) X(abs_i16, PL_UNARY) \
+  X(abs_i32, PL_UNARY) X(neg_i16, PL_UNARY) X(neg_i32, PL_UNARY) X(neg_i64, PL_UNARY) \
   X(lut8, PL_UNARY) X(lines8, PL_UNARY) X(lut8_i16, PL_UNARY) X(lut16, PL_UNARY) \
   X(logistic_i16, PL_UNARY) X(tanh_i16, PL_UNARY) \
   X(rescale_i16_i8, PL_UNARY) X(rescale_i16_i16, PL_UNARY) X(rescale_i16_i32, PL_UNARY) \
@@ -44,7 +44,7 @@
   X(add_f32, PL_BINARY) X(sub_f32, PL_BINARY) X(mul_f32, PL_BINARY) X(div_f32, PL_BINARY) \
   X(maximum_f32, PL_BINARY) X(minimum_f32, PL_BINARY) X(prelu_f32, PL_BINARY) \
   X(add_f16, PL_BINARY) X(mul_f16, PL_BINARY) X(maximum_f16, PL_BINARY) X(minimum_f16, PL_BINARY) \
-  X(add_i16, PL_BINARY) X(sub_i16, PL_BINARY) X(mul_i16, PL_BINARY) \
+  X(prelu_f16, PL_BINARY) X(add_i16, PL_BINARY) X(sub_i16, PL_BINARY) X(mul_i16, PL_BINARY) \
   X(add_i32, PL_BINARY) X(sub_i32, PL_BINARY) X(mul_i32, PL_BINARY) X(div_i32, PL_BINARY) \
   X(add_i64, PL_BINARY) X(sub_i64, PL_BINARY) X(mul_i64, PL_BINARY) X(mul_u32, PL_BINARY) \
   X(maximum_i8, PL_BINARY) X(minimum_i8, PL_BINARY) X(maximum_u8, PL_BINARY) X(minimum_u8, PL_BINARY) \

@@ -2,7 +2,7 @@
 import numpy as np
 
 from pylite._core.kernels import kernel_class
-from pylite.compiler.float16 import FROM_HALF, PRODUCT, TO_HALF
+from pylite.compiler.float16 import FROM_HALF, PRODUCT, TO_HALF, rounded
 from pylite.ir.dtypes import HALF
 from pylite.ir.lowered import COPY, UNARY
 from pylite.ir.values import Banded, Call, Temporary, Value, View
@@ -147,7 +147,7 @@ def _move_halves(call):
     """Let a mover work on float16."""
     if call.kernel == COPY:
         x, y = call.args
-        call.args = (x.astype(np.float16) if type(x) is np.ndarray else _as_half(x)), _as_half(y)
+        call.args = (rounded(x) if type(x) is np.ndarray else _as_half(x)), _as_half(y)
     else:
         x, y, operation, _, *rest = call.args
         call.args = (*[v.value.view((*v.value.shape[:3], v.value.shape[3] * 2), dtype="uint8") for v in (x, y)],

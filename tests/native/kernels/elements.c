@@ -213,6 +213,7 @@ FLOATS(X)
 #undef X
 UNARY(clamp_f32, 4, 4, true, float_range, NEAR)
 UNARY(leaky_relu_f32, 4, 4, true, slope, NEAR)
+UNARY(leaky_relu_f16, 2, 2, false, slope, NEAR_HALF)
 UNARY(fake_quant, 4, 4, true, fake, NEAR)
 UNARY(float_to_half, 4, 2, true, nothing, NEAR_HALF)
 UNARY(half_to_float, 2, 4, false, nothing, NEAR)
@@ -257,7 +258,7 @@ static void binary(size_t slot, size_t a_item, size_t b_item, size_t y_item, boo
   X(add_f32, float_range) X(sub_f32, float_range) X(mul_f32, float_range) X(div_f32, float_range) \
   X(maximum_f32, nothing) X(minimum_f32, nothing) X(prelu_f32, nothing) X(squared_difference_f32, nothing) \
   X(floor_div_f32, nothing)
-#define PAIRS_OF_HALVES(X) X(add_f16) X(mul_f16) X(maximum_f16) X(minimum_f16)
+#define PAIRS_OF_HALVES(X) X(prelu_f16) X(add_f16) X(mul_f16) X(maximum_f16) X(minimum_f16)
 #define PAIRS(X) \
   X(add_i16, 2, 2, 2, int_range) X(sub_i16, 2, 2, 2, int_range) X(mul_i16, 2, 2, 2, int_range) \
   X(add_i32, 4, 4, 4, int_range) X(sub_i32, 4, 4, 4, int_range) X(mul_i32, 4, 4, 4, int_range) \
@@ -336,5 +337,5 @@ static void wide_binary(void) {
 #define X(name, ...) {#name, name},
 const check element_checks[] = {
     FLUSHING(X) FLOATS(X) HALVES(X) INTEGERS(X) OF_FLOATS(X) PAIRS_OF_FLOATS(X) PAIRS_OF_HALVES(X) PAIRS(X)
-    DIVISIONS(X) X(clamp_f32) X(leaky_relu_f32) X(fake_quant) X(float_to_half) X(half_to_float) X(pow_f32) X(mul_c64)
+    DIVISIONS(X) X(clamp_f32) X(leaky_relu_f32) X(leaky_relu_f16) X(fake_quant) X(float_to_half) X(half_to_float) X(pow_f32) X(mul_c64)
     X(wide_unary) X(wide_binary){NULL, NULL}};

@@ -20,34 +20,54 @@ PL_INLINE void store_rest(size_t n, element *y, vector v) {
   memcpy(y, copy, n * sizeof *y);
 }
 
-/* y = operation(a, b), clamped to the two floats at p. */
-#define BINARY(name, operation) \
-  static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *p) { \
-    const element *a = va, *b = vb; \
+#define UNARY(name, parameters, expression) \
+  static void name(size_t n, const void *vx, void *vy, const void *p) { \
+    const element *from = vx; \
     element *y = vy; \
-    float limits[2]; \
-    memcpy(limits, p, sizeof limits); \
-    const vector low = vdupq_n_f16((element)limits[0]), high = vdupq_n_f16((element)limits[1]); \
-    for (; n >= LANES; n -= LANES, a += LANES * a_step, b += LANES * b_step, y += LANES) { \
-      const vector left = a_step ? vld1q_f16(a) : vld1q_dup_f16(a), right = b_step ? vld1q_f16(b) : vld1q_dup_f16(b); \
-      vst1q_f16(y, vminq_f16(high, vmaxq_f16(low, operation(left, right)))); \
+    parameters; \
+    for (; n >= LANES; n -= LANES, from += LANES, y += LANES) { \
+      const vector x = vld1q_f16(from); \
+      vst1q_f16(y, expression); \
     } \
-    if (n) store_rest(n, y, vminq_f16(high, vmaxq_f16(low, operation(rest(n, a, a_step), rest(n, b, b_step))))); \
+    if (n) { \
+      const vector x = rest(n, from, 1); \
+      store_rest(n, y, expression); \
+    } \
   }
-BINARY(add_f16, vaddq_f16)
-BINARY(mul_f16, vmulq_f16)
+#define BINARY(name, parameters, expression) \
+  static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *p) { \
+    const element *left = va, *right = vb; \
+    element *y = vy; \
+    parameters; \
+    for (; n >= LANES; n -= LANES, left += LANES * a_step, right += LANES * b_step, y += LANES) { \
+      const vector a = a_step ? vld1q_f16(left) : vld1q_dup_f16(left); \
+      const vector b = b_step ? vld1q_f16(right) : vld1q_dup_f16(right); \
+      vst1q_f16(y, expression); \
+    } \
+    if (n) { \
+      const vector a = rest(n, left, a_step), b = rest(n, right, b_step); \
+      store_rest(n, y, expression); \
+    } \
+  }
+/* The float at `at`, a byte address, in all lanes. */
+PL_INLINE vector parameter(const char *at) {
+  float number;
+  memcpy(&number, at, sizeof number);
+  return vdupq_n_f16((element)number);
+}
+#define LIMITS const vector low = parameter(p), high = parameter((const char *)p + sizeof(float))
+#define CLAMPED(v) vminq_f16(high, vmaxq_f16(low, v))
+#define NONE (void)p
+BINARY(add_f16, LIMITS, CLAMPED(vaddq_f16(a, b)))
+BINARY(mul_f16, LIMITS, CLAMPED(vmulq_f16(a, b)))
+BINARY(prelu_f16, NONE, vbslq_f16(vcgezq_f16(a), a, vmulq_f16(a, b)))
+UNARY(leaky_relu_f16, const vector alpha = parameter(p), vbslq_f16(vcgtzq_f16(x), x, vmulq_f16(x, alpha)))
 
 PL_INLINE vector hard_swish(vector x) {
   const vector gate = vminq_f16(vdupq_n_f16(6), vmaxq_f16(vdupq_n_f16(0), vaddq_f16(x, vdupq_n_f16(3))));
   return vmulq_f16(x, vmulq_f16(gate, vdupq_n_f16((element)(1.0 / 6))));
 }
-static void hard_swish_f16(size_t n, const void *vx, void *vy, const void *p) {
-  const element *x = vx;
-  element *y = vy;
-  (void)p;
-  for (; n >= LANES; n -= LANES, x += LANES, y += LANES) vst1q_f16(y, hard_swish(vld1q_f16(x)));
-  if (n) store_rest(n, y, hard_swish(rest(n, x, 1)));
-}
+UNARY(hard_swish_f16, NONE, hard_swish(x))
 
 /* ---- maxima of windows; none is NaN ---- */
 /* Of V vectors of channels; w->cols: columns inside the image. */
@@ -89,6 +109,8 @@ static void pool_max_f16(const pl_window *w0, const void *vx, ptrdiff_t left, pt
 PL_FILL(elementwise_f16, s) {
   s->add_f16 = add_f16;
   s->mul_f16 = mul_f16;
+  s->prelu_f16 = prelu_f16;
+  s->leaky_relu_f16 = leaky_relu_f16;
   s->hard_swish_f16 = hard_swish_f16;
   s->pool_max_f16 = pool_max_f16;
 }

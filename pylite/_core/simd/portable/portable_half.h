@@ -109,6 +109,27 @@ static void hard_swish_f16(size_t n, const void *vx, void *vy, const void *p) {
   }
 }
 
+static void leaky_relu_f16(size_t n, const void *vx, void *vy, const void *p) {
+  const uint16_t *x = vx;
+  uint16_t *y = vy;
+  float alpha;
+  memcpy(&alpha, p, sizeof alpha);
+  alpha = half_value(pl_to_half(alpha));
+  for (size_t i = 0; i < n; i++) {
+    const float v = half_value(x[i]);
+    y[i] = v > 0 ? x[i] : pl_to_half(nearest_half((double)v * (double)alpha));
+  }
+}
+static void prelu_f16(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *p) {
+  const uint16_t *a = va, *b = vb;
+  uint16_t *y = vy;
+  (void)p;
+  for (size_t i = 0; i < n; i++, a += a_step, b += b_step) {
+    const float v = half_value(*a);
+    y[i] = v >= 0 ? *a : pl_to_half(nearest_half((double)v * (double)half_value(*b)));
+  }
+}
+
 #define VECTOR float
 #define LANES 1
 #define ELEMENT uint16_t
