@@ -87,9 +87,9 @@ def _elementwise_cost(call):
     """Of an operation on tensors, or on one with a small constant, else None."""
     operands, y = _operands(call)
     large = [x for x in operands if not _is_small(x.value, y.value)]
-    known = call.args[0] in _ELEMENTWISE and all([
-        type(x) is View or (type(x) is Packed and x.function == _REPEAT and type(x.args[0]) is int) for x in operands])
-    return _Cost(_STEP, len(large), 1) if known and all([x.value.data is None for x in large]) else None
+    known = call.args[0] in _ELEMENTWISE and all(
+        type(x) is View or (type(x) is Packed and x.function == _REPEAT and type(x.args[0]) is int) for x in operands)
+    return _Cost(_STEP, len(large), 1) if known and all(x.value.data is None for x in large) else None
 
 
 def _operands(call):
@@ -133,10 +133,7 @@ class _Edges:
         self.ends = {}          # {node index: (tensors read, tensors written)}
         for operator in subgraph.operators:
             writes = [i for i in operator.outputs if i >= 0]
-            reads = [i for i in operator.inputs if i >= 0 and lowered.values[i].data is None]
-            if len(reads) > 1:
-                reads = [i for i in reads if not _is_small(lowered.values[i], lowered.values[writes[0]])]
-            reads = [self.same.get(i, i) for i in reads]
+            reads = [self.same.get(i, i) for i in _computed_inputs(operator, lowered.values)]
             if operator.name in _TRANSPARENT and reads:
                 self.same[writes[0]] = reads[0]
                 continue
@@ -159,6 +156,15 @@ class _Edges:
         """
         reads, writes = self.ends[index]
         return half.issuperset(reads), writes[0] in half and self.readers[writes[0]] <= chosen
+
+
+def _computed_inputs(operator, values):
+    """The tensors that an operator reads at run time; of several, those that are not small."""
+    reads = [i for i in operator.inputs if i >= 0 and values[i].data is None]
+    results = [values[i] for i in operator.outputs if i >= 0]
+    if len(reads) < 2 or not results:
+        return reads
+    return [i for i in reads if not _is_small(values[i], results[0])]
 
 
 def _in_float16(call):

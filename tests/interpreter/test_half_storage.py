@@ -104,7 +104,7 @@ def residual(*outputs):
 
 
 def squeezed(*outputs):
-    """What MobileNetV3, BlazeFace and detectors add: squeeze-and-excite, padded maxima, other activations, a constant."""
+    """What MobileNetV3, BlazeFace and detectors add: squeeze-and-excite, padded maxima, activations, a constant."""
     m = Network(size=16)
     first = m.conv(16, 3, 2)
     m.conv(24)
@@ -280,6 +280,21 @@ def test_constants_beyond_float16_become_infinite(recwarn):
     made = interpreter(m.built())
     assert not np.isfinite(run(made)[0]).all()
     assert stored(made) and not recwarn.list
+
+
+def test_operators_without_results():
+    """ASSIGN_VARIABLE has two inputs and no output."""
+    m = Network()
+    m.conv(16, 3)
+    m.conv(16, 3)
+    v = m.model.tensor("v", (1,), "resource")
+    m.model.operator("VAR_HANDLE", [], [v], shared_name="v")
+    m.model.operator("ASSIGN_VARIABLE", [v, m.last], [])
+    m.add("READ_VARIABLE", [v], m.shape)
+    m.conv(8, 3)
+    made, kept = (interpreter(m.built(), experimental_preserve_all_tensors=keep) for keep in (False, True))
+    assert_same(run(made), run(kept))
+    assert stored(made)
 
 
 def test_a_value_that_is_both_operands():

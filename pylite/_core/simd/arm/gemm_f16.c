@@ -33,9 +33,6 @@ typedef struct {
   int adds, last;
 } results;
 
-PL_INLINE float16x8_t clamped(float16x8_t sum, const results *to) {
-  return vminq_f16(vdupq_n_f16((float16_t)to->high), vmaxq_f16(vdupq_n_f16((float16_t)to->low), sum));
-}
 PL_INLINE float16x8_t joined(const float32x4_t *sums) { return vcvt_high_f16_f32(vcvt_f16_f32(sums[0]), sums[1]); }
 /* Stores results as float16, or as float32. */
 PL_INLINE void store_results(int half, float16x8_t v, void *y, ptrdiff_t i) {
@@ -48,12 +45,16 @@ PL_INLINE void store_results(int half, float16x8_t v, void *y, ptrdiff_t i) {
 /* Sums of up to PL_HALF_SUM products, which stay in float16. */
 PL_INLINE void finish_short(int R, int V, int half, const float16x8_t sums[][NV], const results *to, void *y,
                             ptrdiff_t ldy) {
-  float16x8_t start[NV];
-  EACH_VECTOR start[v] = load_half(to->start + v * LANES);
-  EACH_ROW EACH_VECTOR {
-    const float16x8_t v16 = to->last & 1 ? clamped(vaddq_f16(sums[r][v], start[v]), to) : sums[r][v];
-    store_results(half, v16, y, r * ldy + v * LANES);
-  }
+  if (to->last & 1) {
+    const float16x8_t low = vdupq_n_f16((float16_t)to->low), high = vdupq_n_f16((float16_t)to->high);
+    float16x8_t start[NV];
+    EACH_VECTOR start[v] = load_half(to->start + v * LANES);
+    EACH_ROW EACH_VECTOR {
+      const float16x8_t sum = vminq_f16(high, vmaxq_f16(low, vaddq_f16(sums[r][v], start[v])));
+      store_results(half, sum, y, r * ldy + v * LANES);
+    }
+  } else
+    EACH_ROW EACH_VECTOR store_results(half, sums[r][v], y, r * ldy + v * LANES);
 }
 /* `part` = the sums of a tile, added to it first if `adds`; y != NULL: they become results instead. */
 PL_INLINE void finish_long(int R, int V, const float16x8_t sums[][NV], int adds, const results *to, float *part,
@@ -112,6 +113,12 @@ PL_INLINE void tile_f16(int R, int V, const pl_a_layout *layout, const uint16_t 
         float16x8_t x[MR];
         EACH_ROW x[r] = load_half(row + r * step);
         LANE(0) LANE(1) LANE(2) LANE(3) LANE(4) LANE(5) LANE(6) LANE(7)
+      }
+      if (k >= LANES / 2) {
+        float16x8_t x[MR];
+        EACH_ROW x[r] = vreinterpretq_f16_u16(vcombine_u16(vld1_u16(row + r * step), vdup_n_u16(0)));
+        LANE(0) LANE(1) LANE(2) LANE(3)
+        k -= LANES / 2, row += LANES / 2, w += LANES / 2 * V * LANES;
       }
 #pragma GCC unroll 1
       for (; k > 0; k--, row++, w += V * LANES) {
