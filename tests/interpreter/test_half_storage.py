@@ -103,9 +103,9 @@ def residual(*outputs):
     return m.built(*[m.tensors[i] for i in outputs])
 
 
-def squeezed(*outputs):
+def squeezed(*outputs, size=16):
     """What MobileNetV3, BlazeFace and detectors add: squeeze-and-excite, padded maxima, activations, a constant."""
-    m = Network(size=16)
+    m, half, quarter = Network(size=size), size // 2, size // 4
     first = m.conv(16, 3, 2)
     m.conv(24)
     m.add("HARD_SWISH", [m.last], m.shape)
@@ -118,11 +118,11 @@ def squeezed(*outputs):
     m.add("MUL", [wide, gate], shape)
     m.conv(16)
     total = m.sum(first)
-    pooled = m.add("MAX_POOL_2D", [total], (1, 4, 4, 16), padding="SAME", stride_h=2, stride_w=2, filter_height=3,
-                   filter_width=3)
+    pooled = m.add("MAX_POOL_2D", [total], (1, quarter, quarter, 16), padding="SAME", stride_h=2, stride_w=2,
+                   filter_height=3, filter_width=3)
     padded = m.add("PAD", [pooled, m.model.constant("pairs", np.array([[0, 0]] * 3 + [[0, 24]], np.int32))],
-                   (1, 4, 4, 40))
-    m.last, m.shape = total, (1, 8, 8, 16)
+                   (1, quarter, quarter, 40))
+    m.last, m.shape = total, (1, half, half, 16)
     m.depthwise(3, 2)
     m.add("LEAKY_RELU", [m.last], m.shape, alpha=0.1)
     m.add("PRELU", [m.last, m.constant(1, 1, 16)], m.shape)
@@ -151,7 +151,12 @@ def assert_same(got, want):
         np.testing.assert_array_equal(g, w)
 
 
-MODELS = [chain, mobile, residual, squeezed]
+def large(*outputs):
+    """The same with results that leave the first-level cache, so that element-wise calls run block by block."""
+    return squeezed(*outputs, size=80)
+
+
+MODELS = [chain, mobile, residual, squeezed, large]
 
 
 @pytest.mark.parametrize("network", MODELS)
@@ -280,6 +285,22 @@ def test_constants_beyond_float16_become_infinite(recwarn):
     made = interpreter(m.built())
     assert not np.isfinite(run(made)[0]).all()
     assert stored(made) and not recwarn.list
+
+
+def test_one_operator_reads_many_tensors_as_float32():
+    """A CONCATENATION that the caller sees, of results that convolutions read as well."""
+    m, branches = Network(), []
+    m.conv(24, 3)
+    first, shape = m.last, m.shape
+    for _ in range(12):
+        m.last, m.shape = first, shape
+        branches.append(m.conv(16, 3))
+        m.conv(8, 3)
+    joined = m.model.tensor("joined", (*shape[:3], 16 * 12))
+    m.model.operator("CONCATENATION", branches, [joined], axis=3)
+    made, kept = (interpreter(m.built(joined), experimental_preserve_all_tensors=keep) for keep in (False, True))
+    assert_same(run(made), run(kept))
+    assert set(branches) <= set(stored(made))
 
 
 def test_operators_without_results():

@@ -80,8 +80,8 @@ class Elision:
 
     def _members(self, lowered, copies):
         members = {value.root: () for copy in copies for value in (copy.slice, copy.full)}
-        temporaries = [call.inplace[0] for call in self.calls if call.inplace and call.inplace[0].tensor is None]
-        for value in (*lowered.values, *temporaries):
+        temporaries = dict.fromkeys([call.inplace[0] for call in self.calls if call.inplace] + list(members))
+        for value in (*lowered.values, *[value for value in temporaries if value.tensor is None]):
             if value.root in members:
                 members[value.root] += value,
         return members

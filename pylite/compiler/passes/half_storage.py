@@ -8,7 +8,6 @@ from pylite.ir.lowered import COPY, UNARY
 from pylite.ir.values import Banded, Call, Temporary, Value, View
 
 _POOL = "pooling.Pool"
-_CONVERTED = 7      # number of the Temporary with the float32 of a tensor, for kernels in float32
 
 
 def run(lowered):
@@ -188,10 +187,11 @@ def _replace(call, replaced):
 def _convert_for(lowered, readers):
     """Let calls in float32 read copies of tensors that are stored as float16.  readers: {root: these calls}."""
     before = {}         # {the first reader: the conversions before it}
+    index = min([-8 * (call.node.index + 1) for call in lowered.calls], default=0)      # the Temporaries' last one
     for root, calls in readers.items():
         first = min(calls, key=lowered.calls.index)
-        number = _CONVERTED - len(before.get(first, ()))
-        copy = Temporary(first.node, root.shape, "float32", number)
+        copy = Temporary(first.node, root.shape, "float32")
+        copy.index = index = index - 1      # a node may read more tensors than it has numbers for Temporaries
         conversion = Call(UNARY, FROM_HALF, root.size, root.bytes, copy.bytes, b"")
         conversion.node = first.node
         before.setdefault(first, []).append(conversion)
