@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from pylite.interpreter import Interpreter
+from pylite.ops.resize import bilinear_axis
 from pylite.schema.builder import ModelBuilder
 from tests.ops import draw
 from tests.tools import oneop
@@ -52,6 +53,30 @@ def to_any_width(m, rng, dtype, channels):
 @oneop.differential("float32", "int8", "uint8", "int16", "int32", "bool", "float16", count=30)
 def test_resize_nearest_neighbor(m, rng, dtype):
     return resize(m, rng, dtype, "RESIZE_NEAREST_NEIGHBOR", bool(rng.integers(2)), bool(rng.integers(2)))
+
+
+@pytest.mark.parametrize("options", [{}, {"align_corners": True}, {"half_pixel_centers": True}], ids=str)
+@pytest.mark.parametrize(("sizes", "outs"), [
+    ((3, 5), (6, 20)), ((2, 4), (128, 256)), ((5, 9), (257, 17)), ((2, 2), (512, 64)), ((5, 6), (10, 7)),
+    ((8, 12), (4, 3))])
+@pytest.mark.parametrize("channels", [1, 5, 16, 21])
+def test_bytes_are_blended_as_floats(isa_level, options, sizes, outs, channels):
+    """In the steps of the reference, also where weights are integers because all steps are exact."""
+    x = np.random.default_rng(0).integers(0, 256, (1, *sizes, channels)).astype(np.uint8)
+    interpreter = Interpreter(model_content=model("RESIZE_BILINEAR", x.shape, outs, "uint8", **options))
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, x)
+    interpreter.invoke()
+    (low, high, dy), (left, right, dx) = (bilinear_axis(size, out, options.get("align_corners", False),
+                                                        options.get("half_pixel_centers", False))
+                                          for size, out in zip(sizes, outs, strict=True))
+    dy, dx = dy[:, None, None], dx[None, :, None]
+    image, one = x[0].astype(np.float32), np.float32(1)
+    want = image[low][:, left] * (one - dy) * (one - dx)
+    for rows, columns, down, across in ((high, left, dy, one - dx), (low, right, one - dy, dx), (high, right, dy, dx)):
+        want = want + image[rows][:, columns] * down * across
+    np.testing.assert_array_equal(interpreter.get_tensor(interpreter.get_output_details()[0]["index"])[0],
+                                  (want + np.float32(0.5)).astype(np.int32))
 
 
 def model(name, shape, size, dtype="float32", **options):

@@ -98,7 +98,7 @@ static void bilinear(size_t slot, int type) {
     (*(const pl_bilinear_fn *)((const char *)s + slot))(n, c, gather, top, bottom, lows, highs, fraction, dy, y, step);
   }
 }
-#define BILINEARS(X) X(bilinear_f32, 0) X(bilinear_i8, 1) X(bilinear_u8, 2) X(bilinear_i16, 3)
+#define BILINEARS(X) X(bilinear_f32, 0) X(bilinear_i8, 1) X(bilinear_u8, 2) X(bilinear_u8_fixed, 1) X(bilinear_i16, 3)
 #define X(name, type) \
   static void name(void) { bilinear(offsetof(pl_slots, name), type); }
 BILINEARS(X)

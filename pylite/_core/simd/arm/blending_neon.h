@@ -21,12 +21,25 @@ PL_INLINE blended_u8 across_u8(const blend_f32 *left0, const blend_f32 *right0, 
   return vcombine_u8(vmovn_u16(vcombine_u16(half[0], half[1])), vmovn_u16(vcombine_u16(half[2], half[3])));
 }
 /* left, right: one line each, in units of 1 / 1024; dx: the right column's weight in such units */
-PL_INLINE blended_s8 across_s8(blend_s32 left, blend_s32 right, int32_t dx) {
-  int32x4_t a[4], b[4], v[4];
+PL_INLINE void across(blend_s32 left, blend_s32 right, int32_t dx, int32x4_t v[4]) {
+  int32x4_t a[4], b[4];
   memcpy(a, &left, sizeof a);
   memcpy(b, &right, sizeof b);
   for (int k = 0; k < 4; k++) v[k] = vmlaq_n_s32(vshlq_n_s32(a[k], 10), vsubq_s32(b[k], a[k]), dx);
-  for (int k = 0; k < 4; k++) v[k] = vrshrq_n_s32(vsraq_n_s32(v[k], v[k], 31), 20);
+}
+PL_INLINE int8x16_t narrowed(const int32x4_t v[4]) {
   return vmovn_high_s16(vmovn_s16(vmovn_high_s32(vmovn_s32(v[0]), v[1])), vmovn_high_s32(vmovn_s32(v[2]), v[3]));
+}
+PL_INLINE blended_u8 across_u8_fixed(blend_s32 left, blend_s32 right, int32_t dx) {
+  int32x4_t v[4];
+  across(left, right, dx, v);
+  for (int k = 0; k < 4; k++) v[k] = vrshrq_n_s32(v[k], 20);
+  return vreinterpretq_u8_s8(narrowed(v));
+}
+PL_INLINE blended_s8 across_s8(blend_s32 left, blend_s32 right, int32_t dx) {
+  int32x4_t v[4];
+  across(left, right, dx, v);
+  for (int k = 0; k < 4; k++) v[k] = vrshrq_n_s32(vsraq_n_s32(v[k], v[k], 31), 20);
+  return narrowed(v);
 }
 #endif

@@ -196,6 +196,15 @@ PL_INLINE blend_s8 across_s8(blend_s32 left, blend_s32 right, int32_t dx) {
 }
 typedef blend_s8 blended_s8;
 #endif
+#if !defined(__aarch64__)
+PL_INLINE blended_u8 across_u8_fixed(blend_s32 left, blend_s32 right, int32_t dx) {
+  return TO(blend_u8, TO(blend_s16, (BLEND(left, right, dx) + (1 << 19)) >> 20));
+}
+#endif
+LINES(lines_u8_fixed, uint8_t, int32_t, int32_t, 1024, 1, BLEND(a[i], b[i], dy), blend_s32, blended_u8,
+      across_u8_fixed(left[0], right[0], dx))
+BILINEAR(bilinear_u8_fixed, uint8_t, int32_t, 1024, blend_32(a[i], b[i], p[i], q[i], dy, dx),
+         WITH_LINES(lines_u8_fixed), 0)
 LINES(lines_s8, int8_t, int32_t, int32_t, 1024, 1, BLEND(a[i], b[i], dy), blend_s32, blended_s8,
       across_s8(left[0], right[0], dx))
 BILINEAR(bilinear_i8, int8_t, int32_t, 1024, blend_32(a[i], b[i], p[i], q[i], dy, dx), WITH_LINES(lines_s8), 0)
