@@ -8,6 +8,31 @@
 typedef uint8x16_t blended_u8;
 typedef int8x16_t blended_s8;
 
+/* Pixels of at least four floats, from four pixels with the weights w; a vector waits for its own four products, so four
+ * vectors are blended side by side.  Returns the number of finished columns. */
+#define FUSED(V, i) \
+  { \
+    float32x4_t v[V]; \
+    _Pragma("GCC unroll 4") for (int k = 0; k < V; k++) v[k] = vmulq_n_f32(vld1q_f32(from[0] + i + 4 * k), w[0]); \
+    _Pragma("GCC unroll 3") for (int t = 1; t < 4; t++) \
+      _Pragma("GCC unroll 4") for (int k = 0; k < V; k++) v[k] = vfmaq_n_f32(v[k], vld1q_f32(from[t] + i + 4 * k), w[t]); \
+    _Pragma("GCC unroll 4") for (int k = 0; k < V; k++) vst1q_f32(to + i + 4 * k, v[k]); \
+  }
+static size_t fused_f32(size_t n, size_t c, const float *top, const float *bottom, const int32_t *low,
+                        const int32_t *high, const float *fraction, float dy, float *y, size_t step) {
+  if (c < 4) return 0;
+  for (size_t j = 0; j < n; j++) {
+    const float dx = fraction[j], ex = 1 - dx, ey = 1 - dy, w[4] = {ey * ex, dy * ex, ey * dx, dy * dx};
+    const size_t left = (size_t)low[j] * c, right = (size_t)high[j] * c;
+    const float *const from[4] = {top + left, bottom + left, top + right, bottom + right};
+    float *to = y + j * step;
+    size_t i = 0;
+    for (; i + 16 <= c; i += 16) FUSED(4, i)
+    for (; i + 4 <= c; i += 4) FUSED(1, i)
+    if (i < c) FUSED(1, c - 4)
+  }
+  return n;
+}
 /* left0, right0: two lines each, weighted for their rows; ex, dx: the columns' weights */
 PL_INLINE blended_u8 across_u8(const blend_f32 *left0, const blend_f32 *right0, float ex, float dx) {
   float32x4_t left[2][4], right[2][4], v[4];

@@ -130,8 +130,8 @@ typedef uint8_t blend_u8 __attribute__((vector_size(BLEND_BLOCK)));
 #define LINES_F32(name, type, out, across) \
   LINES(name, type, float, float, 1.0f, 2, k ? b[i] * dy : a[i] * ey, blend_f32, out, across)
 #define ACROSS_F32 left[0] * ex + left[1] * ex + right[0] * dx + right[1] * dx
-LINES_F32(lines_f32, float, blend_f32, ACROSS_F32)
 #if !defined(__aarch64__)
+LINES_F32(lines_f32, float, blend_f32, ACROSS_F32)
 typedef blend_u8 blended_u8;
 PL_INLINE blended_u8 across_u8(const blend_f32 *left, const blend_f32 *right, float ex, float dx) {
   return TO(blend_u8, TO(blend_s16, TO(blend_s32, ACROSS_F32 + 0.5f)));
@@ -169,12 +169,12 @@ static int pixels_f32(size_t n, const float *top, const float *bottom, const int
 }
 #if defined(__aarch64__) /* in four operations instead of eleven; results may differ in the last bit */
 #define BLEND_FUSED PL_FMA(q[i], dy * dx, PL_FMA(p[i], ey * dx, PL_FMA(b[i], dy * ex, a[i] * (ey * ex))))
-#define USES_LINES(c) 0
+#define COLUMNS_F32 WITH_LINES(fused_f32)
 #else
 #define BLEND_FUSED BLEND_F32
-#define USES_LINES(c) ((c) % 8) /* else they are slower */
+#define COLUMNS_F32 (c % 8 ? WITH_LINES(lines_f32) : 0) /* else lines are slower */
 #endif
-BILINEAR(bilinear_f32, float, float, 1.0f, BLEND_FUSED, USES_LINES(c) ? WITH_LINES(lines_f32) : 0,
+BILINEAR(bilinear_f32, float, float, 1.0f, BLEND_FUSED, COLUMNS_F32,
          c == 3 && pixels_f32(n, top, bottom, low, high, fraction, dy, y))
 BILINEAR(bilinear_u8, uint8_t, float, 1.0f, (int32_t)(BLEND_F32 + 0.5f), WITH_LINES(lines_u8), 0)
 
