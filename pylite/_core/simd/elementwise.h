@@ -20,7 +20,8 @@
   X(gelu_tanh_f32, PL_UNARY) X(sqrt_f32, PL_UNARY) X(rsqrt_f32, PL_UNARY) X(abs_f32, PL_UNARY) X(neg_f32, PL_UNARY) \
   X(logistic_f16, PL_UNARY) X(tanh_f16, PL_UNARY) X(gelu_f16, PL_UNARY) X(gelu_tanh_f16, PL_UNARY) \
   X(hard_swish_f16, PL_UNARY) X(leaky_relu_f16, PL_UNARY) X(neg_f16, PL_UNARY) X(abs_i16, PL_UNARY) \
-  X(abs_i32, PL_UNARY) X(neg_i16, PL_UNARY) X(neg_i32, PL_UNARY) X(neg_i64, PL_UNARY) \
+  X(abs_i32, PL_UNARY) X(neg_i16, PL_UNARY) X(neg_i32, PL_UNARY) \
+  X(neg_i64, PL_UNARY) \
   X(lut8, PL_UNARY) X(lines8, PL_UNARY) X(lut8_i16, PL_UNARY) X(lut16, PL_UNARY) \
   X(logistic_i16, PL_UNARY) X(tanh_i16, PL_UNARY) \
   X(rescale_i16_i8, PL_UNARY) X(rescale_i16_i16, PL_UNARY) X(rescale_i16_i32, PL_UNARY) \
