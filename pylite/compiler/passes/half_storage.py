@@ -41,16 +41,19 @@ class _Uses:
     """What calls do with the memory of tensors.
 
     ends: {root: the (call, position) of arguments that may be float16}; movers: the calls that move or compare numbers,
-    float16 as well as float32; reads: {root: the calls that need float32}; others: the roots with other uses.
+    float16 as well as float32; moves: {root: those that read or write it}; reads: {root: the calls that need float32};
+    others: the roots with other uses.
     """
 
     def __init__(self, lowered):
-        self.ends, self.movers, self.reads = {}, [], {}
+        self.ends, self.movers, self.moves, self.reads = {}, [], {}, {}
         self.others = {lowered.values[i].root for i in (*lowered.subgraph.inputs, *lowered.subgraph.outputs)}
         for call in lowered.calls:
             positions, moves = _positions(call), _moves(call)
             if moves:
                 self.movers.append(call)
+                for root in _roots_of(call):
+                    self.moves.setdefault(root, []).append(call)
             for position, item in enumerate(call.args):
                 if isinstance(item, (Value, View, Banded)) and not moves:
                     value = item if isinstance(item, Value) else item.value
@@ -64,8 +67,7 @@ class _Uses:
 
     def stored(self):
         """The roots to store as float16."""
-        moved = {root for call in self.movers for root in _roots_of(call)}
-        stored = (self.ends.keys() | moved) - self.others
+        stored = (self.ends.keys() | self.moves.keys()) - self.others
         while True:
             lost = {root for root in stored if not self._pays(root, stored)}
             if not lost:
@@ -78,16 +80,18 @@ class _Uses:
 
     def float_readers(self, root, stored):
         """The calls that read `root` as float32."""
-        return [*self.reads.get(root, ()), *[call for call in self.movers if root in _roots_of(call)
-                                             and _target(call) is not root and not self.is_half(call, stored)]]
+        return [*self.reads.get(root, ()), *[call for call in self.moves.get(root, ())
+                                             if _target(call) is not root and not self.is_half(call, stored)]]
 
     def _pays(self, root, stored):
         """Is `root` written as float16, and read so once?  Then one conversion serves all its readers of float32."""
-        ends = [_writes(call, position) for call, position in self.ends.get(root, ())]
-        movers = [_target(call) is root for call in self.movers
-                  if root in _roots_of(call) and self.is_half(call, stored)]
-        foreign = any(_target(call) is root and not self.is_half(call, stored) for call in self.movers)
-        return not foreign and any(ends + movers) and not all(ends + movers)
+        writes = [_writes(call, position) for call, position in self.ends.get(root, ())]
+        for call in self.moves.get(root, ()):
+            if self.is_half(call, stored):
+                writes.append(_target(call) is root)
+            elif _target(call) is root:
+                return False
+        return any(writes) and not all(writes)
 
 
 def _may_be_half(value):
