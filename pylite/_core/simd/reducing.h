@@ -77,7 +77,8 @@ typedef struct pl_error_sums {
 
 /* n output pixels of c channels between the input rows top and bottom.
  * low, high: the two columns of each pixel; fraction: the weight of the higher one, float32 for float32 and uint8,
- * int32 in units of 1/1024 for int8, int16 and u8_fixed; dy: points to the weight of `bottom`; step: elements from one pixel of y to the next.
+ * int32 in units of 1/1024 for int8, int16 and u8_fixed; dy: points to the weight of `bottom`; step: elements from one
+ * pixel of y to the next.
  * gather: c <= 512, step is c, and there is a fraction for each element instead of each pixel. */
 #define PL_BILINEAR \
   (size_t n, size_t c, int gather, const void *top, const void *bottom, const int32_t *low, const int32_t *high, \

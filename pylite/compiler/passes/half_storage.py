@@ -137,6 +137,7 @@ def _moves(call):
 
 
 def _roots_of(mover):
+    """The roots that a mover reads and writes, the written one last; a constant in an array has none."""
     return [item.root if isinstance(item, Value) else item.value.root for item in mover.args[:2]
             if type(item) is not np.ndarray]
 

@@ -20,6 +20,7 @@ PL_INLINE void store_rest(size_t n, element *y, vector v) {
   memcpy(y, copy, n * sizeof *y);
 }
 
+/* Slots of one operand x, or of a and b (elementwise.h).  parameters: what `expression` needs of those at p. */
 #define UNARY(name, parameters, expression) \
   static void name(size_t n, const void *vx, void *vy, const void *p) { \
     const element *from = vx; \
