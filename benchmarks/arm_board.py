@@ -51,26 +51,32 @@ HIDDEN = {"cortex-a53": 0, "cortex-a72": 128 // 3, "cortex-a76": 128 // 4}      
 
 @dataclasses.dataclass(frozen=True)
 class Board:
-    """peak: of DRAM in GB/s, by its clock and 32 bits; latencies are assumed: cycles of L2 and L3, ns of DRAM."""
+    """peak: of DRAM in GB/s, by its clock and 32 bits; share: of it that STREAM's copy reaches; latencies are assumed:
+    cycles of L2 and L3, ns of DRAM.
+    """
     name: str
     core: str
     ghz: float
     peak: float
+    share: float
     second: float
     third: float
     dram: float
 
     @property
     def bandwidth(self):
-        """GB/s: the share of its peak that STREAM's copy reaches on a Pi 4 (5.53 of 12.8, sci-pi.org.uk)."""
-        return self.peak * 5.53 / 12.8
+        """GB/s"""
+        return self.peak * self.share
 
 
+# STREAM's copy: LPDDR4 with two Cortex-A53 (TI's SPRACV1B; no page was found for the Pi 3), and a Pi 4 (5.53 of 12.8
+# GB/s, sci-pi.org.uk), whose share the Pi 5 is assumed to have.
+IN_ORDER, PI4 = 0.69, 5.53 / 12.8
 BOARDS = {
-    "zero2": Board("Pi Zero 2", "cortex-a53", 1.0, 3.6, 15, 0, 150),
-    "pi3": Board("Pi 3B+", "cortex-a53", 1.4, 3.6, 15, 0, 150),
-    "pi4": Board("Pi 4", "cortex-a72", 1.8, 12.8, 20, 0, 130),
-    "pi5": Board("Pi 5", "cortex-a76", 2.4, 17.1, 11, 35, 120),
+    "zero2": Board("Pi Zero 2", "cortex-a53", 1.0, 3.6, IN_ORDER, 15, 0, 150),
+    "pi3": Board("Pi 3B+", "cortex-a53", 1.4, 3.6, IN_ORDER, 15, 0, 150),
+    "pi4": Board("Pi 4", "cortex-a72", 1.8, 12.8, PI4, 20, 0, 130),
+    "pi5": Board("Pi 5", "cortex-a76", 2.4, 17.1, PI4, 11, 35, 120),
 }
 MODELS = {f"mobilenet_{version}_{dtype}": (getattr(_models, f"mobilenet_{version}"), net)
           for version in ("v1", "v2") for dtype, net in (("int8", _models.QuantizedNet), ("float32", _models.Net))}
@@ -107,8 +113,8 @@ class Counts:
 
     def key(self, core, which, path):
         model = hashlib.sha256(path.read_bytes()).hexdigest()
-        return arm_table.digest(core, which, arm_table.state(self.folders[which]), CACHES[core], model, GUEST,
-                                (arm_race.HERE / "armcache.c").read_text())
+        return arm_table.digest(core, *arm_race.CORES[core], which, arm_table.state(self.folders[which]), CACHES[core],
+                                model, GUEST, (arm_race.HERE / "armcache.c").read_text())
 
     def run(self, core, which, paths):
         """Count those of these models that are not known."""

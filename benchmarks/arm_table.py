@@ -118,7 +118,7 @@ class Race:
         return json.loads(self.file.read_text()) if self.file.exists() else {}
 
     def key(self, core, which, path):
-        return digest(core, which, state(self.folders[which]), self.guest, str(self.samples),
+        return digest(core, *arm_race.CORES[core], which, state(self.folders[which]), self.guest, str(self.samples),
                       hashlib.sha256(path.read_bytes()).hexdigest())
 
     def keep(self, page, only):

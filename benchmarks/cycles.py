@@ -26,8 +26,8 @@ PORTABLE = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-funswitch-
         "--param=max-completely-peeled-insns=100", "--param=max-completely-peel-times=16", "-DPL_ISA_LEVEL=neon"]
 TARGETS = {"aarch64": ("aarch64-linux-gnu", []),
            "armv7": ("arm-linux-gnueabihf", ["-march=armv7-a", "-mfpu=neon-vfpv4"])}
-# llvm-mca's names of the cores; Cortex-A76 is the basis of Neoverse N1.
-CORES = {"Cortex-A53": "cortex-a53", "Cortex-A72": "cortex-a72", "Cortex-A76": "neoverse-n1",
+# llvm-mca's models of the cores, for the reasons of arm_race.py.
+CORES = {"Cortex-A53": "cortex-a55", "Cortex-A72": "cortex-a72", "Cortex-A76": "neoverse-n1",
          "Neoverse N2": "neoverse-n2"}
 # Instructions that multiply: pattern, number of products (or results).
 PRODUCTS = [(r"smmla\s", 32), (r"[su]dot\s", 16), (r"s?m(ul|la)l2?\s+v\d+\.8h", 8), (r"sm(ul|la)l2?\s+v\d+\.4s", 4),

@@ -71,7 +71,7 @@ def test_the_means_of_models_on_arm_are_those_of_the_tables(script):
 def test_what_binds_a_board(script):
     """Threads divide cycles and stalls; DRAM's bandwidth is a limit that they share."""
     arm_board = script("arm_board")
-    board = arm_board.Board("board", "cortex-a53", 1.0, 12.8, second=10, third=0, dram=100)
+    board = arm_board.Board("board", "cortex-a53", 1.0, 12.8, 5.53 / 12.8, second=10, third=0, dram=100)
     windows = np.zeros((2, arm_board.COUNTERS))
     windows[:, arm_board.INSTRUCTIONS] = 50_000
     milliseconds, shares = arm_board.predict(board, 100_000, windows)
