@@ -254,6 +254,9 @@ def gemm_f32(draw):
     tile = draw.isa_level.f32
     rows = 48 if draw.bench else draw.integer(1, 30)
     columns = tile.nr if draw.bench else draw.choice(tile.nr, draw.integer(1, tile.nr))
+    single = not draw.bench and draw.rng.random() < 0.2
+    if single:
+        rows, columns = 1, draw.choice(columns, draw.integer(1, 5 * tile.nr))
     depth = draw.size(150, 256, least=1)
     if not draw.bench:          # NEON has a loop of its own for full tiles
         depth = draw.choice(depth, depth // 4 * 4 + 4)
@@ -265,7 +268,7 @@ def gemm_f32(draw):
     want = to.copy()
     acc = x @ w.T + (0 if first else 3)
     want[:, :columns] = np.clip(acc + (0 if bias is None else bias), low, high) if last else acc
-    yield Call(rows, columns, shape_of(depth, depth), In(x), In(panels), first, last,
+    yield Call(rows, columns, shape_of(depth, depth), In(x), In(panels), first | 2 * single, last,
                None if bias is None else In(bias), float(low), float(high), InOut(to), to.shape[1], expect=[want],
                work=rows * columns * depth, unit="MAC")
 

@@ -194,15 +194,17 @@ cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
 cdef void multiply(const Product *p, const Task *task, const pl_a_layout *shape, const char *rows, ptrdiff_t k,
                    ptrdiff_t piece) noexcept nogil:
     """Multiply elements k to k + piece - 1 of a task's rows by its columns, and add earlier pieces' sums from y."""
-    cdef ptrdiff_t j = task.begin, column = task.group * p.columns, width
+    cdef ptrdiff_t j = task.begin, column = task.group * p.columns, width, widest = p.tile.nr
     cdef const uint8_t *panels = p.panels + task.matrix * p.padded_columns * p.depth * p.tile.bytes
     cdef const uint8_t *panel
     cdef const char *a
     cdef const float *bias
     cdef char *y
     cdef int passes = p.lines.passes if p.rows == LINES else 1, i, n, first, last
+    if p.single_row and piece == p.depth and not p.half:
+        widest = p.padded_columns
     while j < task.end:
-        width = min(<ptrdiff_t>p.tile.nr, p.padded_columns - j)
+        width = min(widest, p.padded_columns - j)
         n, y = <int>min(width, task.end - j), task.y + (column + j) * p.item
         bias = p.bias + column + j if p.bias != NULL else NULL
         for i in range(passes):

@@ -217,7 +217,7 @@ struct pl_slots;
   /* one row of accumulators (bias not yet added) to 8 bits, as in gemm_q8 */ \
   X(requantize_q8, (int n, const int32_t *acc, const pl_columns *columns, ptrdiff_t j, uint8_t *y)) \
   /* rows of floats times one panel (tile f32), added to y; first: 1 to overwrite y instead, plus 2 if the product has \
-   * a single row; last: add bias (may be NULL) and clamp */ \
+   * a single row, which may be multiplied by several panels at once; last: add bias (may be NULL) and clamp */ \
   X(gemm_f32, (int rows, int n, const pl_a_layout *layout, const float *a, const float *panel, int first, int last, \
                const float *bias, float low, float high, float *y, ptrdiff_t ldy)) \
   /* the same with rows and panels in float16 (tile f16); rows are one line each where there is a single one.  Products \

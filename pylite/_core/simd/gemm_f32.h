@@ -151,19 +151,20 @@ PL_INLINE void row_f32(int V, int whole, int n, const pl_a_layout *layout, const
     acc[0][v] = first & 1 ? SPLAT(0.0f) : PART(y, v);
     acc[1][v] = acc[2][v] = acc[3][v] = SPLAT(0.0f);
   }
+  const ptrdiff_t depth = layout->depth;
   for (int line = layout->lines; line > 0; line--, a += layout->pitch) {
     ptrdiff_t k = 0;
-    for (; k + 4 <= layout->depth; k += 4, w += 4 * V * LANES) {
 #ifdef ROW_BY_LANES
-      ROW_BY_LANES
+    ROW_BY_LANES
 #else
+    for (; k + 4 <= depth; k += 4, w += 4 * V * LANES) {
 #pragma GCC unroll 4
       for (int i = 0; i < 4; i++)
 #pragma GCC unroll 4
         for (int v = 0; v < V; v++) acc[i][v] = MULTIPLY_ADD(acc[i][v], SPLAT(a[k + i]), LOAD(w + (i * V + v) * LANES));
-#endif
     }
-    for (; k < layout->depth; k++, w += V * LANES)
+#endif
+    for (; k < depth; k++, w += V * LANES)
 #pragma GCC unroll 4
       for (int v = 0; v < V; v++) acc[0][v] = MULTIPLY_ADD(acc[0][v], SPLAT(a[k]), LOAD(w + v * LANES));
   }
@@ -179,12 +180,16 @@ PL_INLINE void row_f32(int V, int whole, int n, const pl_a_layout *layout, const
   }
 #undef PART
 }
+/* A single row times as many panels as n columns take. */
 #define ONE_ROW(V, whole) row_f32(V, whole, n, layout, a, w, first, last, bias, low, high, y)
 static __attribute__((noinline)) void one_row_f32(int n, const pl_a_layout *layout, const float *a, const float *w,
                                                   int first, int last, const float *bias, float low, float high,
                                                   float *y) {
+  enum { WIDE = NV * LANES };
+  const ptrdiff_t panel = layout->lines * layout->depth * WIDE;
+  for (; n >= WIDE; n -= WIDE, w += panel, y += WIDE, bias = bias ? bias + WIDE : NULL) ONE_ROW(NV, 1);
+  if (!n) return;
   if (NV > 1 && n <= LANES) ONE_ROW(1, 0);
-  else if (WHOLE && n == NV * LANES) ONE_ROW(NV, 1);
   else ONE_ROW(NV, 0);
 }
 #undef ONE_ROW

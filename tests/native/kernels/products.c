@@ -295,15 +295,17 @@ static void gemm_f32(void) {
   const int single = rows == 1 ? 2 * between(0, 1) : 0, first = between(0, 1) | single, last = between(0, 1);
   const pl_a_layout layout = pl_packed_layout((ptrdiff_t)depth);
   EACH_LEVEL(s) {
-    const size_t nr = (size_t)s->f32.nr;
+    const size_t nr = (size_t)s->f32.nr, most = single ? columns : nr; /* a single row takes all panels at once */
     float *y = result(rows * ldy, 4, before, rows * ldy, EXACT);
+    float *panels = room(padded(columns, s->f32.nv) * depth, 4), *panel = panels;
     for (size_t j = 0; j < columns; j += nr) {
       const size_t n = columns - j < nr ? columns - j : nr, wide = padded(n, s->f32.nv);
-      float *panel = room(wide * depth, 4);
       for (size_t k = 0; k < n * depth; k++) panel[k % depth * wide + k / depth] = w[j * depth + k];
-      s->gemm_f32((int)rows, (int)n, &layout, x, panel, first, last, bias ? bias + j : NULL, low, high, y + j,
-                  (ptrdiff_t)ldy);
+      panel += wide * depth;
     }
+    for (size_t j = 0; j < columns; j += most)
+      s->gemm_f32((int)rows, (int)(columns - j < most ? columns - j : most), &layout, x, panels + j * depth, first,
+                  last, bias ? bias + j : NULL, low, high, y + j, (ptrdiff_t)ldy);
   }
 }
 static void gemm_f16(void) { /* the panels of every level are the same */

@@ -316,12 +316,25 @@ enum { LANES = 4, MR = 4, NV = 2 };
     LANE(0) LANE(1) LANE(2) LANE(3) \
   }
 #if defined(__aarch64__)
-#define ROW_LANE(i) \
-  _Pragma("GCC unroll 2") for (int v = 0; v < V; v++) \
-    acc[i][v] = ADD_BY_LANE(acc[i][v], LOAD(w + ((i) * V + v) * LANES), x, i);
+/* A single row: the weights of the next four k are loaded between the products of these, since an in-order core waits
+ * for what it has just loaded. */
+#define EACH_WEIGHT \
+  _Pragma("GCC unroll 4") for (int i = 0; i < LANES; i++) _Pragma("GCC unroll 2") for (int v = 0; v < V; v++)
 #define ROW_BY_LANES \
-  const VECTOR x = LOAD(a + k); \
-  ROW_LANE(0) ROW_LANE(1) ROW_LANE(2) ROW_LANE(3)
+  if (depth >= LANES) { \
+    VECTOR x = LOAD(a), loaded[LANES][NV]; \
+    EACH_WEIGHT loaded[i][v] = LOAD(w + (i * V + v) * LANES); \
+    for (k = LANES; k + LANES <= depth; k += LANES) { \
+      w += LANES * V * LANES; \
+      EACH_WEIGHT { \
+        acc[i][v] = ADD_BY_LANE(acc[i][v], loaded[i][v], x, i); \
+        loaded[i][v] = LOAD(w + (i * V + v) * LANES); \
+      } \
+      x = LOAD(a + k); \
+    } \
+    w += LANES * V * LANES; \
+    EACH_WEIGHT acc[i][v] = ADD_BY_LANE(acc[i][v], loaded[i][v], x, i); \
+  }
 #endif
 #define FOUR_SUMS
 #include "gemm_f32.h"

@@ -102,8 +102,8 @@ static void gemm_q8(int rows, int n, const pl_a_layout *layout, const void *a_pa
 }
 
 /* ---- float ---- */
-static void gemm_f32(int rows, int n, const pl_a_layout *layout, const float *a, const float *panel, int first,
-                     int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
+static void gemm_panel_f32(int rows, int n, const pl_a_layout *layout, const float *a, const float *panel, int first,
+                           int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
   for (int r = 0; r < rows; r++, a += layout->step, y += ldy) {
     const float *row = a, *w = panel;
     float acc[F32_NR] = {0};
@@ -119,6 +119,13 @@ static void gemm_f32(int rows, int n, const pl_a_layout *layout, const float *a,
       }
     memcpy(y, acc, n * sizeof *y);
   }
+}
+static void gemm_f32(int rows, int n, const pl_a_layout *layout, const float *a, const float *panel, int first,
+                     int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
+  const ptrdiff_t size = layout->lines * layout->depth * F32_NR;
+  for (; n > F32_NR; n -= F32_NR, panel += size, y += F32_NR, bias = bias ? bias + F32_NR : NULL)
+    gemm_panel_f32(rows, F32_NR, layout, a, panel, first, last, bias, low, high, y, ldy);
+  gemm_panel_f32(rows, n, layout, a, panel, first, last, bias, low, high, y, ldy);
 }
 
 /* ---- Winograd's convolution ---- */
