@@ -33,12 +33,6 @@ PL_INLINE uint32_t pl_bits_of(float f) {
   return bits;
 }
 
-/* NaN stays NaN, as in std::min(std::max(v, low), high) */
-PL_INLINE float pl_clampf(float v, float low, float high) {
-  v = v < low ? low : v;
-  return high < v ? high : v;
-}
-
 /* exp(r) - 1, where x = r + n log(2) and |r| <= log(2) / 2; |x| < 150 */
 PL_INLINE float pl_expm1_reduced(float x, int32_t *n) {
   float t = PL_FMA(x, 1.44269504f, 12582912.0f); /* 1.5 2^23: the sum's low bits are the nearest integer */

@@ -12,6 +12,15 @@
 PL_INLINE int32_t pl_min32(int32_t a, int32_t b) { return a < b ? a : b; }
 PL_INLINE int32_t pl_max32(int32_t a, int32_t b) { return a > b ? a : b; }
 PL_INLINE int32_t pl_clamp32(int32_t v, int32_t low, int32_t high) { return pl_min32(pl_max32(v, low), high); }
+/* NaN stays NaN, as in std::min(std::max(v, low), high). */
+PL_INLINE float pl_clampf(float v, float low, float high) {
+#if defined(__aarch64__) /* for comparisons gcc takes up to seven instructions for a bound */
+  return v != v ? v : __builtin_fminf(__builtin_fmaxf(v, low), high);
+#else
+  v = v < low ? low : v;
+  return high < v ? high : v;
+#endif
+}
 PL_INLINE int32_t pl_sat16(int32_t v) { return pl_clamp32(v, -32768, 32767); }
 PL_INLINE int32_t pl_shl32(int32_t x, int left) { return (int32_t)((uint32_t)x << (left & 31)); } /* wraps */
 PL_INLINE int pl_clz32(uint32_t x) { return x ? __builtin_clz(x) : 32; }

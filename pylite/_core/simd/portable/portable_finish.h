@@ -137,8 +137,7 @@ static void finish_hybrid(int n, const int32_t *acc, int32_t term, const int32_t
   for (int j = 0; j < n; j++) {
     float v = (float)(int32_t)((uint32_t)acc[j] - (uint32_t)term * (uint32_t)sums[j]) * (first * scale[j]) * then;
     if (bias) v += bias[j];
-    v = v < low ? low : v;
-    y[j] = v > high ? high : v;
+    y[j] = pl_clampf(v, low, high);
   }
 }
 
@@ -237,10 +236,7 @@ PL_INLINE void scaled_columns(int N, int n, const scaled_row *c, const float *w,
     for (int j = 0; j < N; j++) sum[j] += a * v[j] * s[j] * row;
   }
   if (c->last)
-    for (int j = 0; j < N; j++) {
-      const float v = sum[j] + bias[j], x = v < low ? low : v;
-      sum[j] = x > high ? high : x;
-    }
+    for (int j = 0; j < N; j++) sum[j] = pl_clampf(sum[j] + bias[j], low, high);
   if (n == N) memcpy(y, sum, N * sizeof *y);
   else memcpy(y, sum, n * sizeof *y);
 }

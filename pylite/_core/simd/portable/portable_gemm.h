@@ -112,11 +112,7 @@ static void gemm_panel_f32(int rows, int n, const pl_a_layout *layout, const flo
       for (ptrdiff_t k = 0; k < layout->depth; k++, w += F32_NR)
         PL_UNROLL for (int j = 0; j < F32_NR; j++) acc[j] += row[k] * w[j];
     if (last)
-      for (int j = 0; j < n; j++) {
-        float v = acc[j] + (bias ? bias[j] : 0);
-        v = v < low ? low : v;
-        acc[j] = v > high ? high : v;
-      }
+      for (int j = 0; j < n; j++) acc[j] = pl_clampf(acc[j] + (bias ? bias[j] : 0), low, high);
     memcpy(y, acc, n * sizeof *y);
   }
 }
@@ -191,18 +187,13 @@ static void depthwise_f32(const pl_dw_window *g, const float *w, const float *bi
         const float *x = (const float *)p[t] + c, *v = w + t * g->c + c;
         PL_UNROLL for (int j = 0; j < N; j++) acc[j] += x[j] * v[j];
       }
-      for (int j = 0; j < N; j++) {
-        float v = acc[j] + (bias ? bias[c + j] : 0);
-        v = v < low ? low : v;
-        y[c + j] = v > high ? high : v;
-      }
+      for (int j = 0; j < N; j++) y[c + j] = pl_clampf(acc[j] + (bias ? bias[c + j] : 0), low, high);
     }
     for (; c < g->c; c++) {
       float v = 0;
       for (int t = 0; t < taps; t++) v += ((const float *)p[t])[c] * w[t * g->c + c];
       if (bias) v += bias[c];
-      v = v < low ? low : v;
-      y[c] = v > high ? high : v;
+      y[c] = pl_clampf(v, low, high);
     }
   }
 }

@@ -47,13 +47,11 @@ static void copy_pixels(size_t n, size_t bytes, size_t step, const void *x0, voi
       for (size_t i = 0; i < n; i++) acc[i] /= taps; \
     for (size_t i = 0; i < n; i++) y[i] = (T)pl_clamp32(acc[i], w->low, w->high); \
   }
-#define AT_LEAST(v, low) ((v) < (low) ? (low) : (v)) /* NaN stays NaN */
-#define AT_MOST(v, high) ((v) > (high) ? (high) : (v))
-#define FINISH_F32(name, value, at_least, at_most) \
+#define FINISH_F32(name, value, clamp) \
   PL_INLINE void name##_finish(const pl_window *w, int32_t taps, size_t n, float *restrict acc, float *restrict y) { \
     const float reciprocal = 1.0f / (float)taps; \
     (void)reciprocal; \
-    for (size_t i = 0; i < n; i++) y[i] = at_most(at_least(value, w->low_f), w->high_f); \
+    for (size_t i = 0; i < n; i++) y[i] = clamp(value, w->low_f, w->high_f); \
   }
 #define FINISH_MAX_INT(name, T) \
   PL_INLINE void name##_finish(const pl_window *w, int32_t taps, size_t n, T *restrict acc, T *restrict y) { \
@@ -148,20 +146,21 @@ static void copy_pixels(size_t n, size_t bytes, size_t step, const void *x0, voi
     } \
   }
 
-FINISH_F32(pool_average_f32, acc[i] * reciprocal, AT_LEAST, AT_MOST)
+#define CLAMP_NUMBER(v, low, high) JOIN_MIN_F32(JOIN_MAX_F32(v, low), high) /* not NaN */
+FINISH_F32(pool_average_f32, acc[i] * reciprocal, pl_clampf)
 FINISH_AVERAGE_INT(pool_average_i8, int8_t, 1 << 15)
 FINISH_AVERAGE_INT(pool_average_u8, uint8_t, 1 << 15)
 FINISH_AVERAGE_INT(pool_average_i16, int16_t, 1 << 8)
-FINISH_F32(pool_max_f32_any, acc[i], JOIN_MAX_F32, JOIN_MIN_F32) /* no maximum is NaN */
+FINISH_F32(pool_max_f32_any, acc[i], CLAMP_NUMBER)
 PL_INLINE void pool_max_f16_finish(const pl_window *w, int32_t taps, size_t n, float *restrict acc,
                                    uint16_t *restrict y) {
   (void)taps;
-  for (size_t i = 0; i < n; i++) y[i] = pl_to_half(JOIN_MIN_F32(JOIN_MAX_F32(acc[i], w->low_f), w->high_f));
+  for (size_t i = 0; i < n; i++) y[i] = pl_to_half(CLAMP_NUMBER(acc[i], w->low_f, w->high_f));
 }
 FINISH_MAX_INT(pool_max_i8_any, int8_t)
 FINISH_MAX_INT(pool_max_u8_any, uint8_t)
 FINISH_MAX_INT(pool_max_i16_any, int16_t)
-FINISH_F32(pool_l2_f32, sqrtf(acc[i] * reciprocal), AT_LEAST, AT_MOST)
+FINISH_F32(pool_l2_f32, sqrtf(acc[i] * reciprocal), pl_clampf)
 PL_LOOSE_BEGIN
 POOL(pool_average_f32, float, float, 0.0f, POOL_ADD, POOL_ADD)
 PL_LOOSE_END
