@@ -129,7 +129,7 @@ def lower_channels(node, operands, window):
         if w.dtype == "float32":
             return Call("depthwise.DepthwiseF32", x, y, w, bias, filter=window.filter, limits=limits)
         return Call("depthwise.DepthwiseHybrid", x, y, Packed("depthwise_packing.pack_taps", w, "float32"), bias,
-                    q=Scratch(x.shape, "float32"), row_scales=Scratch((x.shape[0],), "float32"),
+                    q=Scratch(x.shape, "float32"), image_scales=Scratch((x.shape[0], y.shape[3]), "float32"),
                     scales=products.per_channel(w.scales, y.shape[3]), filter=window.filter, limits=limits)
     low, high = products.integer_range(node, y)
     if x.dtype == "int16":

@@ -81,7 +81,8 @@ def depthwise_f32(draw):
         inputs = (g["lines"] - 1) * g["stride"] + g["fh"]
         row = Within(draw.whole(inputs * step), [i * step for i in range(inputs)])
     g["y_line"] += 0 if draw.bench else draw.integer(0, 5)
-    line = Struct(DepthwiseWindow, row=row, next=4 * g["stride"] * step, zero=np.zeros(c, F), **g)
+    scale = draw.choice(np.exp2(draw.rng.integers(-4, 3, c)).astype(F), None)
+    line = Struct(DepthwiseWindow, row=row, next=4 * g["stride"] * step, zero=np.zeros(c, F), scale=scale, **g)
     bias = draw.choice(In(draw.whole(c)), None)
     size = (g["lines"] - 1) * g["y_line"] + g["pixels"] * c
     yield Call(line, In(draw.whole((g["fh"] * g["fw"], c))), bias, -50.0, 300.0, Out(size, F),

@@ -22,6 +22,13 @@ def quantize_s8(draw):
     yield Call(n, In(x), 1.7, draw.integer(-128, 127), draw.integer(0, 1), draw.choice(0, 0x80), Out(n, B), work=n)
 
 
+@check("quantize_whole")
+def quantize_whole(draw):
+    n = draw.size(300)
+    x = (draw.rng.standard_normal(n) * 30).astype(F)
+    yield Call(n, In(x), 1.7, draw.integer(-128, 127), Out(n, F), work=n)
+
+
 @check("quantize_rows", rounds=40)
 def quantize_rows(draw):
     rows, n = (64, 64) if draw.bench else (draw.integer(1, 40), draw.size(100, least=1))

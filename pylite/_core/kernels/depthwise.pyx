@@ -26,7 +26,6 @@ from pylite._core.product.product cimport Rounding
 from pylite._core.product.tasks cimport fast_div, parallel_pool
 from pylite._core.product.words cimport finish_row, set_rounding
 from pylite._core.simd cimport (
-    PL_DEPTH,
     PL_HALF_LINES,
     PL_MAX_TAPS,
     memory_of,
@@ -45,24 +44,7 @@ cdef enum:
 LARGEST_PATCH = REPEAT_BYTES    # for lowering: most bytes under one window, channels repeated
 
 
-cdef struct DequantizeParameters:       # the parameters of the slot dequantize_i8
-    float scale
-    int32_t zero
-
-
-cdef struct Range:                      # the parameters of the slots add_f32 and mul_f32
-    float low, high
-
-
 # ---- one loop for all types ----------------------------------------------------------------------------------
-# The scales and biases of an image's channels from c on.  If all channels fit, they are repeated for several pixels,
-# because rows of few channels would be too short for vectors.
-cdef struct RepeatedScales:
-    ptrdiff_t image, c, n   # n: elements in use
-    float scale[PL_DEPTH]
-    float bias[PL_DEPTH]
-
-
 # Writes the results of the output pixels `g` to y.
 ctypedef void (*multiply_fn)(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil
 
@@ -92,7 +74,7 @@ cdef struct Depthwise:
     const float *bias       # of float16 for float16
     const float *column_scales      # for hybrid
     const float *floats     # for hybrid: the images; x holds their quantized values
-    float *row_scales
+    float *image_scales       # (n, c): those of images times those of columns
     ptrdiff_t size          # elements of an image
 
 
@@ -182,7 +164,7 @@ cdef class DepthwiseKernel(Kernel):
         if not copy.arrange(x, y, sizes[0], s.most):
             return None
         if s.floats != NULL:
-            copy.state.floats, copy.state.row_scales = <const float *>arrays[2].at, <float *>arrays[3].at
+            copy.state.floats, copy.state.image_scales = <const float *>arrays[2].at, <float *>arrays[3].at
         return copy
 
 
@@ -204,11 +186,9 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
     cdef const uint8_t *row[PL_MAX_TAPS]
     cdef const uint8_t *repeated[PL_MAX_TAPS]
     cdef uint8_t buffer[REPEAT_BUFFER]
-    cdef RepeatedScales scales
     cdef ptrdiff_t image, line, left, pixel
     cdef uint8_t *y
     cdef int rows
-    scales.image = -1
     while begin < end:
         image = fast_div(begin, s.oh)
         line = line_in_order(begin - image * s.oh, s.oh, s.every, &left)
@@ -216,12 +196,12 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
                            min(s.run, min(end - begin, left)), s.borders)
         y = s.y + (image * s.oh + line) * s.y_line
         pixel = 0
+        if s.floats != NULL:
+            g.scale = s.image_scales + image * g.c
         while pixel < g.pixels:
             patch = repeat_channels(s.slots, &s.repeat, &g, pixel, rows, buffer, repeated)
             s.multiply(s, &patch, y + pixel * g.c * s.y_item)
             pixel += patch.pixels
-        if s.floats != NULL:
-            scale_sums(s, image, &scales, g.lines, <float *>y)
         begin += g.lines
 
 
@@ -311,75 +291,34 @@ cdef void multiply_f16(const Depthwise *s, const pl_dw_window *g, uint8_t *y) no
 cdef class DepthwiseHybrid(DepthwiseKernel):
     """Depthwise convolution of float32 images, each quantized to int8 with a zero point first, with int8 weights.
 
-    x, y: float32; q (like x) and row_scales (n,): float32 scratch; w: from depthwise_packing.pack_taps, 512
+    x, y: float32; q (like x) and image_scales (n, c): float32 scratch; w: from depthwise_packing.pack_taps, 512
     taps at most; scales: (c,) float32; bias: (c,) float32 or None; the rest as in hybrid.ConvHybrid.
     """
-    ARRAYS = ("q", 1, 0, "row_scales")
+    ARRAYS = ("q", 1, 0, "image_scales")
 
-    def __init__(self, x, y, w, bias, *, q, row_scales, scales, filter, limits):
+    def __init__(self, x, y, w, bias, *, q, image_scales, scales, filter, limits):
         cdef Depthwise *s = &self.state
         s.floats = <const float *>memory_of(x, x.nbytes)
-        if self.start(q, y, w, bytes(4 * y.shape[3]), filter, multiply_whole, slots.dw_f32_lines):
-            self.memory = x, y, q, row_scales
+        if self.start(q, y, w, bytes(4 * y.shape[3]), filter, multiply_f32, slots.dw_f32_lines):
+            self.memory = x, y, q, image_scales
             self.owners.append(scales)
             self.set_float_finish(bias, limits)
-            s.row_scales = <float *>memory_of(row_scales, row_scales.nbytes)
+            s.image_scales = <float *>memory_of(image_scales, image_scales.nbytes)
             s.column_scales = <const float *>memory_of(scales, scales.nbytes)
-
-
-cdef void multiply_whole(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil:
-    """depthwise_f32 of whole numbers, without bias or limits."""
-    s.slots.depthwise_f32(g, <const float *>s.w, <const float *>g.zero, -INFINITY, INFINITY, <float *>y)
-
-
-cdef void repeat_scales(const Depthwise *s, ptrdiff_t image, ptrdiff_t c, RepeatedScales *f) noexcept nogil:
-    """Fill f for up to PL_DEPTH channels from c on; if these are all, repeat them for as many pixels as fit."""
-    cdef ptrdiff_t channels = min(<ptrdiff_t>PL_DEPTH, s.window.c - c), j
-    if image == f.image and c == f.c:
-        return
-    f.image, f.c, f.n = image, c, channels
-    if channels == s.window.c:
-        f.n = PL_DEPTH // channels * channels
-    for j in range(f.n):
-        if j < channels:
-            f.scale[j] = s.row_scales[image] * s.column_scales[c + j]
-            f.bias[j] = s.bias[c + j] if s.bias != NULL else 0
-        else:
-            f.scale[j], f.bias[j] = f.scale[j - channels], f.bias[j - channels]
-
-
-cdef void scale_sums(const Depthwise *s, ptrdiff_t image, RepeatedScales *f, int lines, float *y) noexcept nogil:
-    """Multiply the sums of `lines` lines by both scales' product, then add the bias, in two rounding steps."""
-    cdef Range ends = Range(s.low, s.high), unbounded = Range(-INFINITY, INFINITY)
-    cdef ptrdiff_t c = 0, i, n, channels = s.window.c, elements = lines * s.window.pixels * channels, step
-    while c < channels:
-        repeat_scales(s, image, c, f)
-        i, step = c, max(f.n, channels)
-        while i < elements:
-            n = min(f.n, elements - i)
-            s.slots.mul_f32(n, y + i, 1, f.scale, 1, y + i, &ends if s.bias == NULL else &unbounded)
-            if s.bias != NULL:
-                s.slots.add_f32(n, y + i, 1, f.bias, 1, y + i, &ends)
-            i += step
-        c += PL_DEPTH
 
 
 cdef void center_images(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Quantize images begin to end - 1, and subtract the zero point, so that padding is 0."""
     cdef Depthwise *s = <Depthwise *>ctx
-    cdef uint8_t piece[PL_DEPTH]
-    cdef DequantizeParameters p
     cdef const float *x
-    cdef float *q
-    cdef float low, high, inverse
-    cdef ptrdiff_t i, k, n
-    p.scale = 1
+    cdef float *scales
+    cdef float low, high, scale, inverse
+    cdef ptrdiff_t i, j
+    cdef int zero
     for i in range(begin, end):
-        x, q, k = s.floats + i * s.size, <float *>s.x + i * s.size, 0
+        x, scales = s.floats + i * s.size, s.image_scales + i * s.window.c
         s.slots.range_f32(s.size, x, &low, &high)
-        p.zero = pl_quantization(low, high, True, s.row_scales + i, &inverse)
-        while k < s.size:
-            n = min(<ptrdiff_t>PL_DEPTH, s.size - k)
-            s.slots.quantize_s8(n, x + k, inverse, p.zero, True, 0, piece)
-            s.slots.dequantize_i8(n, piece, q + k, &p)
-            k += n
+        zero = pl_quantization(low, high, True, &scale, &inverse)
+        s.slots.quantize_whole(s.size, x, inverse, zero, <float *>s.x + i * s.size)
+        for j in range(s.window.c):
+            scales[j] = scale * s.column_scales[j]

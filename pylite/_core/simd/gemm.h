@@ -75,6 +75,7 @@ typedef struct pl_dw_window {
   ptrdiff_t y_line;           /* from one output line to the next, in elements */
   ptrdiff_t next;             /* for depthwise_f32 if dw_f32_lines is 0: bytes from the input of one output line to
                                * that of the next */
+  const float *scale;         /* for depthwise_f32: NULL, or what multiplies the sum of each channel */
 } pl_dw_window;
 
 #define PL_HALF_LINES 32
@@ -263,7 +264,9 @@ struct pl_slots;
   X(range_f32, (ptrdiff_t n, const float *x, float *low, float *high)) \
   /* y = clamp(zero + round(x * inverse)) ^ flip, rounded as in hybrid operators; symmetric: -128 is not used */ \
   X(quantize_s8, (ptrdiff_t n, const float *x, float inverse, int zero, int asymmetric, int flip, uint8_t *y)) \
-  /* the same for rows of n elements, `step` apart, each with its own scale and zero point, which are results */ \
+  /* the same, asymmetric, less zero, as floats */ \
+  X(quantize_whole, (ptrdiff_t n, const float *x, float inverse, int zero, float *y)) \
+  /* quantize_s8 for rows of n elements, `step` apart, each with its own scale and zero point, which are results */ \
   X(quantize_rows, (ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t step, int asymmetric, int flip, \
                     uint8_t *y, float *scales, int32_t *zeros)) \
   /* one A panel times one panel as in gemm_q8, finished as by finish_hybrid with columns j .. j + n - 1 of `h` and \
@@ -288,7 +291,7 @@ struct pl_slots;
   /* ---- depthwise convolutions ---- */ \
   /* output lines of bytes (tile dw8) from input bytes ^ flip and weights less w_zero */ \
   X(depthwise_q8, (const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *columns, uint8_t *y)) \
-  /* the same for float; w: [taps][c] */ \
+  /* the same for float; w: [taps][c].  Sums begin with the bias (may be NULL); whole numbers with scales get it last */ \
   X(depthwise_f32, (const pl_dw_window *g, const float *w, const float *bias, float low, float high, float *y)) \
   /* the same in float16: each sum begins with the bias (may be NULL) and is rounded once with each product; up to \
    * PL_HALF_LINES lines in one call, which may lie partly outside of the image */ \

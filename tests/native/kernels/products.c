@@ -218,6 +218,12 @@ static void quantize_s8(void) {
   const int zero = between(-128, 127), asymmetric = between(0, 1), flip = 0x80 * between(0, 1);
   EACH_LEVEL(s) s->quantize_s8((ptrdiff_t)n, x, inverse, zero, asymmetric, flip, results(n, 1, EXACT));
 }
+static void quantize_whole(void) {
+  const size_t n = some(0, 300);
+  const float *x = whole(n, 30000), inverse = real() * 0x1p-8f;
+  const int zero = between(-128, 127);
+  EACH_LEVEL(s) s->quantize_whole((ptrdiff_t)n, x, inverse, zero, results(n, 4, EXACT));
+}
 static void quantize_rows(void) {
   const size_t rows = some(1, 20), n = some(1, 50), step = n + some(0, 5);
   const float *x = whole(rows * step, chance(2) ? 3 : 30000);
@@ -362,7 +368,8 @@ WINOGRAD_OUT(winograd_out_f16, uint16_t, halves, 16)
 #define X(name) {#name, name}
 const check product_checks[] = {
     X(pack_lines_q8),   X(gemm_q8),     X(gemm_s32),      X(sums_q8),   X(requantize_q8), X(gemm_hybrid),
-    X(gemm_blocks),     X(finish_hybrid), X(range_f32),   X(quantize_s8), X(quantize_rows), X(scaled_sums),
+    X(gemm_blocks),     X(finish_hybrid), X(range_f32),   X(quantize_s8), X(quantize_whole), X(quantize_rows),
+    X(scaled_sums),
     X(gemm_s64),        X(finish_mbqm64), X(finish_mbqm32), X(finish_f64), X(finish_f64_q8), X(gemm_f32),
     X(gemm_f16),        X(dots_f32),    X(winograd_in),   X(winograd_out),  X(winograd_in_f16), X(winograd_out_f16),
     {NULL, NULL}};

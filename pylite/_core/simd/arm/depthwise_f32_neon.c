@@ -15,6 +15,7 @@ typedef float element;
 #define FMA vfmaq_f32
 #define MIN vminq_f32
 #define MAX vmaxq_f32
+#define SCALE(sum, scale, bias) vaddq_f32(vmulq_f32(sum, scale), bias)
 PL_INLINE element add_product(element sum, element x, element w) { return sum + x * w; }
 #include "depthwise_floats.h"
 

@@ -2,7 +2,8 @@
  * time.
  *
  * Before including it define VECTOR, LANES (its elements), VECTORS (per block of channels), element, LOAD, STORE,
- * SPLAT, FMA(acc, a, b), MIN and MAX, and the function add_product(sum, x, w) for single elements. */
+ * SPLAT, FMA(acc, a, b), MIN and MAX, and the function add_product(sum, x, w) for single elements; SCALE(sum, scale,
+ * bias), which rounds twice, if windows may have scales. */
 enum {
   NR = LANES * VECTORS,
   TOGETHER = 4,
@@ -19,9 +20,10 @@ enum {
 typedef struct { const element *w, *bias; float low, high; } parameters;
 typedef struct { VECTOR v[VECTORS]; } sums;
 typedef struct {
-  int height, width;
+  int height, width, scaled;
   float low, high;
-  element bias[NR], w[WEIGHT_TAPS][NR];
+  element start[NR], bias[NR], w[WEIGHT_TAPS][NR]; /* start: of sums, the bias or, if they are scaled, 0 */
+  float scale[NR];
 } filter;
 
 static int fits_filter(const pl_dw_window *g) { return g->fh * g->fw <= WEIGHT_TAPS; }
@@ -34,6 +36,13 @@ static void load_filter(const pl_dw_window *g, int stride, const parameters *p, 
   to->height = g->fh, to->width = g->fw, to->low = p->low, to->high = p->high;
   memset(to->bias, 0, sizeof to->bias);
   if (p->bias) memcpy(to->bias, p->bias + c, size);
+  memcpy(to->start, to->bias, sizeof to->start);
+  to->scaled = g->scale != NULL;
+  if (to->scaled) {
+    memset(to->start, 0, sizeof to->start);
+    memset(to->scale, 0, sizeof to->scale);
+    memcpy(to->scale, g->scale + c, sizeof(float) * (size_t)(channels < NR ? channels : NR));
+  }
   if (channels < NR)
     for (int t = 0; t < taps; t++, w += channels) memset(to->w[t], 0, sizeof to->w[t]), memcpy(to->w[t], w, size);
   else
@@ -77,7 +86,7 @@ PL_INLINE void add_line(int N, int stride, int width, int inside, const pixels *
 PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint8_t *const *lines, ptrdiff_t offset,
                        sums *acc) {
   const element *w = f->w[0];
-  EACH_OUTPUT EACH_VECTOR acc[i].v[v] = LOAD(f->bias + LANES * v);
+  EACH_OUTPUT EACH_VECTOR acc[i].v[v] = LOAD(f->start + LANES * v);
   for (int y = 0; y < f->height; y++) {
     const element *x = (const element *)(lines[y] + offset);
     KEEP(x);
@@ -94,8 +103,15 @@ PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint
     }
   }
 }
-PL_INLINE void finish_outputs(int N, const sums *acc, const filter *f, element *y, ptrdiff_t step) {
+PL_INLINE void finish_outputs(int N, sums *acc, const filter *f, element *y, ptrdiff_t step) {
   const VECTOR low = SPLAT(f->low), high = SPLAT(f->high);
+#if defined(SCALE)
+  if (f->scaled)
+    EACH_VECTOR {
+      const VECTOR scale = LOAD(f->scale + LANES * v), bias = LOAD(f->bias + LANES * v);
+      EACH_OUTPUT acc[i].v[v] = SCALE(acc[i].v[v], scale, bias);
+    }
+#endif
   EACH_OUTPUT {
     sums r;
     EACH_VECTOR r.v[v] = MIN(high, MAX(low, acc[i].v[v]));
@@ -119,7 +135,7 @@ PL_INLINE void outputs3x3(int stride, int inside, const pl_dw_window *g, const e
     line.inside_bits |= (unsigned)(ix >= 0 && ix < g->width) << p;
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < TOGETHER; i++) EACH_VECTOR acc[i].v[v] = LOAD(f->bias + LANES * v);
+  for (int i = 0; i < TOGETHER; i++) EACH_VECTOR acc[i].v[v] = LOAD(f->start + LANES * v);
 #pragma GCC unroll 3
   for (int k = 0; k < 3; k++) {
     if (!rows[k]) continue;
@@ -168,13 +184,15 @@ static void large_filter(const pl_dw_window *g, const parameters *p, element *y)
   for (int line = 0; line < g->lines; line++)
     for (ptrdiff_t pixel = 0; pixel < g->pixels; pixel++) {
       element *const to = y + line * g->y_line + pixel * g->c;
-      for (ptrdiff_t j = 0; j < g->c; j++) to[j] = p->bias ? p->bias[j] : 0;
+      for (ptrdiff_t j = 0; j < g->c; j++) to[j] = p->bias && !g->scale ? p->bias[j] : 0;
       for (int t = 0; t < g->fh * g->fw; t++) {
         const element *row = (const element *)g->row[line * g->stride + t / g->fw], *w = p->w + t * g->c;
         const ptrdiff_t x = pixel * g->stride - g->pad + (ptrdiff_t)(t % g->fw) * g->dilation;
         if (!row || x < 0 || x >= g->width) continue;
         for (ptrdiff_t j = 0; j < g->c; j++) to[j] = add_product(to[j], row[x * g->c + j], w[j]);
       }
+      for (ptrdiff_t j = 0; g->scale && j < g->c; j++)
+        to[j] = (element)(to[j] * g->scale[j]) + (p->bias ? p->bias[j] : 0);
       for (ptrdiff_t j = 0; j < g->c; j++) to[j] = to[j] < p->low ? p->low : to[j] > p->high ? p->high : to[j];
     }
 }

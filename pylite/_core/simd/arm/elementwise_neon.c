@@ -117,15 +117,20 @@ static void range_f32(ptrdiff_t n, const float *x, float *low, float *high) {
   *high = vmaxnmvq_f32(vmaxnmq_f32(most[0], most[1])) + 0.0f;
 }
 
-typedef struct { float inverse; int16x8_t zero; int8x16_t low; uint8x16_t flip; } quantizing;
-PL_INLINE uint8x16_t quantized(const float *x, const quantizing *q) {
+/* v = x * inverse + a half of the same sign, of 16 elements: what is truncated to round */
+PL_INLINE void add_halves(const float *x, float inverse, float32x4_t v[4]) {
   const uint32x4_t sign = vdupq_n_u32(UINT32_C(1) << 31);
-  float32x4_t v[4], half[4];
-  int32x4_t whole[4];
-  int16x8_t pair[2];
-  EACH(4) v[k] = vmulq_n_f32(vld1q_f32(x + 4 * k), q->inverse);
+  float32x4_t half[4];
+  EACH(4) v[k] = vmulq_n_f32(vld1q_f32(x + 4 * k), inverse);
   EACH(4) half[k] = vbslq_f32(sign, v[k], vdupq_n_f32(0.5f));
   EACH(4) v[k] = vaddq_f32(v[k], half[k]);
+}
+typedef struct { float inverse; int16x8_t zero; int8x16_t low; uint8x16_t flip; } quantizing;
+PL_INLINE uint8x16_t quantized(const float *x, const quantizing *q) {
+  float32x4_t v[4];
+  int32x4_t whole[4];
+  int16x8_t pair[2];
+  add_halves(x, q->inverse, v);
   EACH(4) whole[k] = vcvtq_s32_f32(v[k]);
   EACH(2) pair[k] = vqmovn_high_s32(vqmovn_s32(whole[2 * k]), whole[2 * k + 1]);
   EACH(2) pair[k] = vqaddq_s16(pair[k], q->zero);
@@ -143,6 +148,20 @@ static void quantize_s8(ptrdiff_t n, const float *x, float inverse, int zero, in
     memcpy(last, x + i, (size_t)(n - i) * sizeof *x);
     vst1q_u8(bytes, quantized(last, &q));
     memcpy(y + i, bytes, (size_t)(n - i));
+  }
+}
+static void quantize_whole(ptrdiff_t n, const float *x, float inverse, int zero, float *y) {
+  const float32x4_t low = vdupq_n_f32((float)(-128 - zero)), high = vdupq_n_f32((float)(127 - zero));
+  float some[2][16] = {{0}};
+  for (ptrdiff_t i = 0; i < n; i += 16) {
+    const int last = n - i < 16;
+    float *const to = last ? some[1] : y + i;
+    float32x4_t v[4];
+    if (last) memcpy(some[0], x + i, (size_t)(n - i) * sizeof *x);
+    add_halves(last ? some[0] : x + i, inverse, v);
+    EACH(4) v[k] = vminnmq_f32(vmaxnmq_f32(vrndq_f32(v[k]), low), high);
+    EACH(4) vst1q_f32(to + 4 * k, v[k]);
+    if (last) memcpy(y + i, to, (size_t)(n - i) * sizeof *y);
   }
 }
 static void quantize_rows(ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t step, int asymmetric, int flip,
@@ -351,6 +370,7 @@ PL_FILL(elementwise_neon, s) {
   s->clamp_f32 = clamp_f32;
   s->range_f32 = range_f32;
   s->quantize_s8 = quantize_s8;
+  s->quantize_whole = quantize_whole;
   s->quantize_rows = quantize_rows;
   s->sum_q8 = sum_q8;
   s->sum_q16 = sum_q16;

@@ -105,6 +105,10 @@ static __attribute__((noinline)) void quantize_s8(ptrdiff_t n, const float *x, f
   for (ptrdiff_t i = 0; i < n; i++)
     y[i] = (uint8_t)(pl_clamp32(zero + pl_round_half32(x[i] * inverse), low, 127) ^ flip);
 }
+static void quantize_whole(ptrdiff_t n, const float *x, float inverse, int zero, float *restrict y) {
+  const int low = -128 - zero, high = 127 - zero;
+  for (ptrdiff_t i = 0; i < n; i++) y[i] = (float)pl_clamp32(pl_round_half32(x[i] * inverse), low, high);
+}
 
 PL_LOOSE_END
 /* On AVX-512 the parameters of 16 rows are computed at once, because of their divisions. */

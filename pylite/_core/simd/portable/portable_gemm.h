@@ -173,6 +173,7 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
 }
 
 static void depthwise_f32(const pl_dw_window *g, const float *w, const float *bias, float low, float high, float *y) {
+  const float *scale = g->scale;
   const uint8_t *p[PL_MAX_TAPS];
   const int taps = g->fh * g->fw;
   enum { N = 16 };
@@ -187,11 +188,13 @@ static void depthwise_f32(const pl_dw_window *g, const float *w, const float *bi
         const float *x = (const float *)p[t] + c, *v = w + t * g->c + c;
         PL_UNROLL for (int j = 0; j < N; j++) acc[j] += x[j] * v[j];
       }
+      for (int j = 0; scale && j < N; j++) acc[j] *= scale[c + j];
       for (int j = 0; j < N; j++) y[c + j] = pl_clampf(acc[j] + (bias ? bias[c + j] : 0), low, high);
     }
     for (; c < g->c; c++) {
       float v = 0;
       for (int t = 0; t < taps; t++) v += ((const float *)p[t])[c] * w[t * g->c + c];
+      if (scale) v *= scale[c];
       if (bias) v += bias[c];
       y[c] = pl_clampf(v, low, high);
     }

@@ -224,8 +224,23 @@ static __attribute__((noinline, cold)) ptrdiff_t compute_pixels(const pl_dw_wind
 
 enum { CHUNK = 16 * LANES }; /* channels that all pixels are computed for before the next ones */
 
-static __attribute__((cold)) void depthwise_f32(const pl_dw_window *g, const float *w, const float *bias, float low,
-                                                float high, float *y) {
+/* Multiplies sums by the scales of channels, then adds the bias, in two rounding steps. */
+static void scale_lines(const pl_dw_window *g, const float *bias, float low, float high, float *y) {
+  const VECTOR least = SPLAT(low), most = SPLAT(high);
+  for (int line = 0; line < g->lines; line++)
+    for (ptrdiff_t pixel = 0; pixel < g->pixels; pixel++) {
+      float *const to = y + line * g->y_line + pixel * g->c;
+      for (ptrdiff_t j = 0, part; j < g->c; j += part) {
+        part = g->c - j < LANES ? g->c - j : LANES;
+        const VECTOR shift = bias ? load_upto(bias + j, part) : SPLAT(0.0f);
+        const VECTOR product = MULTIPLY(load_upto(to + j, part), load_upto(g->scale + j, part));
+        store_upto(to + j, MIN(most, MAX(least, ADD(product, shift))), part);
+      }
+    }
+}
+
+static __attribute__((cold)) void sums_of_products(const pl_dw_window *g, const float *w, const float *bias, float low,
+                                                   float high, float *y) {
   const ptrdiff_t c = g->c, last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation, per_vector = LANES / c;
   /* Output pixels begin .. end - 1 read no pixel outside the image. */
   const ptrdiff_t begin = (g->pad + g->stride - 1) / g->stride, end = last < 0 ? 0 : last / g->stride + 1;
@@ -247,5 +262,13 @@ static __attribute__((cold)) void depthwise_f32(const pl_dw_window *g, const flo
       }
     }
   }
+}
+static void depthwise_f32(const pl_dw_window *g, const float *w, const float *bias, float low, float high, float *y) {
+  if (!g->scale) {
+    sums_of_products(g, w, bias, low, high, y);
+    return;
+  }
+  sums_of_products(g, w, NULL, -INFINITY, INFINITY, y);
+  scale_lines(g, bias, low, high, y);
 }
 #undef PIXELS

@@ -38,6 +38,7 @@ PL_INLINE MASK FIRST(ptrdiff_t n) {
 #define MULTIPLY_ADD(acc, a, b) OF(fmadd_ps)(a, b, acc)
 #define ADD OF(add_ps)
 #define SUBTRACT OF(sub_ps)
+#define MULTIPLY OF(mul_ps)
 #define MIN OF(min_ps)
 #define MAX OF(max_ps)
 #include "gemm_f32.h"
