@@ -4,8 +4,7 @@ The file is longer than others because all types share the loop over output line
 """
 import numpy as np
 
-from libc.math cimport INFINITY
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t
+from libc.stdint cimport int16_t, int64_t, uint8_t, uint16_t
 
 from pylite._core.run.kernel cimport CACHE_LINE, FLUSH, Kernel, Strided, blank, kernel_fn, nothing, set_strided
 from pylite._core.kernels.rounding cimport pl_quantization
