@@ -103,10 +103,10 @@ PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint
     }
   }
 }
-PL_INLINE void finish_outputs(int N, sums *acc, const filter *f, element *y, ptrdiff_t step) {
+PL_INLINE void finish(int N, int scaled, sums *acc, const filter *f, element *y, ptrdiff_t step) {
   const VECTOR low = SPLAT(f->low), high = SPLAT(f->high);
 #if defined(SCALE)
-  if (f->scaled)
+  if (scaled)
     EACH_VECTOR {
       const VECTOR scale = LOAD(f->scale + LANES * v), bias = LOAD(f->bias + LANES * v);
       EACH_OUTPUT acc[i].v[v] = SCALE(acc[i].v[v], scale, bias);
@@ -120,31 +120,34 @@ PL_INLINE void finish_outputs(int N, sums *acc, const filter *f, element *y, ptr
     KEEP(y);
   }
 }
+PL_INLINE void finish_outputs(int N, sums *acc, const filter *f, element *y, ptrdiff_t step) {
+  finish(N, f->scaled, acc, f, y, step);
+}
 #include "depthwise_lines.h"
 
 /* ---- 3x3 filters: a pixel has too few products to be worth copying ---- */
-/* Computes four outputs, output pixels pixel + k * every, of a block of channels. */
-PL_INLINE void outputs3x3(int stride, int inside, const pl_dw_window *g, const element *const *rows, ptrdiff_t pixel,
-                          ptrdiff_t every, ptrdiff_t c, const filter *f, element *y) {
+/* Computes N outputs, output pixels pixel + k * every, of a block of channels. */
+PL_INLINE void outputs3x3(int N, int stride, int scaled, int inside, const pl_dw_window *g, const element *const *rows,
+                          ptrdiff_t pixel, ptrdiff_t every, ptrdiff_t c, const filter *f, element *y) {
   const ptrdiff_t origin = pixel * stride - g->pad;
   pixels line = {NULL, every * g->c, 0, (const element *)g->zero + c};
   sums acc[TOGETHER];
 #pragma GCC unroll 9
-  for (int p = 0; !inside && p < 3 * stride + 3; p++) {
+  for (int p = 0; !inside && p < (N - 1) * stride + 3; p++) {
     const ptrdiff_t ix = origin + p * every;
     line.inside_bits |= (unsigned)(ix >= 0 && ix < g->width) << p;
   }
-#pragma GCC unroll 4
-  for (int i = 0; i < TOGETHER; i++) EACH_VECTOR acc[i].v[v] = LOAD(f->start + LANES * v);
+  EACH_OUTPUT EACH_VECTOR acc[i].v[v] = LOAD(f->start + LANES * v);
 #pragma GCC unroll 3
   for (int k = 0; k < 3; k++) {
     if (!rows[k]) continue;
     line.x = rows[k] + origin * g->c + c;
-    add_line(TOGETHER, stride, 3, inside, &line, f->w[3 * k], acc);
+    add_line(N, stride, 3, inside, &line, f->w[3 * k], acc);
   }
-  finish_outputs(TOGETHER, acc, f, y + pixel * g->c + c, every * g->c);
+  finish(N, scaled, acc, f, y + pixel * g->c + c, every * g->c);
 }
-PL_INLINE void filter3x3(int stride, const pl_dw_window *window, const parameters *p, element *y) {
+/* rest: may lines have other than whole fours of outputs?  Without, gcc keeps more in registers. */
+PL_INLINE void filter3x3(int stride, int rest, int scaled, const pl_dw_window *window, const parameters *p, element *y) {
   const pl_dw_window own = *window, *const g = &own;
   const ptrdiff_t every = g->dilation;
   filter f;
@@ -154,28 +157,42 @@ PL_INLINE void filter3x3(int stride, const pl_dw_window *window, const parameter
     for (int i = 0; i < g->lines; i++)
       for (ptrdiff_t first = 0; first < every; first++) {
         const element *const *rows = (const element *const *)g->row + i * stride;
-        const ptrdiff_t last = first + ((g->pixels - first - 1) / every - (TOGETHER - 1)) * every; /* of the fours */
-        for (ptrdiff_t pixel = first;; pixel = pixel + TOGETHER * every < last ? pixel + TOGETHER * every : last) {
+        ptrdiff_t pixel = first, left = (g->pixels - first - 1) / every + 1;
+#define OUTPUTS(N, inside) outputs3x3(N, stride, scaled, inside, g, rows, pixel, every, c, &f, y + i * g->y_line)
+        for (; rest ? left >= TOGETHER && left != TOGETHER + 1 : left > 0; left -= TOGETHER, pixel += TOGETHER * every) {
           const ptrdiff_t origin = pixel * stride - g->pad;
-          if (origin >= 0 && origin + (3 * stride + 2) * every < g->width)
-            outputs3x3(stride, 1, g, rows, pixel, every, c, &f, y + i * g->y_line);
-          else outputs3x3(stride, 0, g, rows, pixel, every, c, &f, y + i * g->y_line);
-          if (pixel >= last) break;
+          if (origin >= 0 && origin + (3 * stride + 2) * every < g->width) OUTPUTS(TOGETHER, 1);
+          else OUTPUTS(TOGETHER, 0);
         }
+        if (rest && left & 1) OUTPUTS(3, 0), left -= 3, pixel += 3 * every; /* 5 outputs are 3 and 2 */
+        if (rest && left) OUTPUTS(2, 0);
+#undef OUTPUTS
       }
   }
 }
-static __attribute__((noinline)) void filter3x3_1(const pl_dw_window *g, const parameters *p, element *y) {
-  filter3x3(1, g, p, y);
-}
-static __attribute__((noinline)) void filter3x3_2(const pl_dw_window *g, const parameters *p, element *y) {
-  filter3x3(2, g, p, y);
-}
+#define FILTER3X3(name, stride, rest, scaled) \
+  static __attribute__((noinline)) void name(const pl_dw_window *g, const parameters *p, element *y) { \
+    filter3x3(stride, rest, scaled, g, p, y); \
+  }
+FILTER3X3(fours3x3_1, 1, 0, 0)
+FILTER3X3(fours3x3_2, 2, 0, 0)
+FILTER3X3(filter3x3_1, 1, 1, 0)
+FILTER3X3(filter3x3_2, 2, 1, 0)
+#if defined(SCALE)
+FILTER3X3(scaled3x3_1, 1, 1, 1)
+FILTER3X3(scaled3x3_2, 2, 1, 1)
+#endif
 /* Computes a 3x3 filter if four outputs of a line read neighbouring taps; otherwise returns 0. */
 static int lines3x3(const pl_dw_window *g, const parameters *p, element *y) {
   if (g->fh != 3 || g->fw != 3 || g->c < NR || g->pixels < TOGETHER * g->dilation) return 0;
   if (g->stride > 2 || (g->stride == 2 && g->dilation > 1)) return 0;
-  (g->stride == 1 ? filter3x3_1 : filter3x3_2)(g, p, y);
+  const int fours = g->dilation == 1 && g->pixels % TOGETHER == 0;
+#if defined(SCALE)
+  if (g->scale) (g->stride == 1 ? scaled3x3_1 : scaled3x3_2)(g, p, y);
+  else
+#endif
+    if (fours) (g->stride == 1 ? fours3x3_1 : fours3x3_2)(g, p, y);
+  else (g->stride == 1 ? filter3x3_1 : filter3x3_2)(g, p, y);
   return 1;
 }
 
