@@ -195,8 +195,7 @@ static void depthwise_f32(const pl_dw_window *g, const float *w, const float *bi
       float v = 0;
       for (int t = 0; t < taps; t++) v += ((const float *)p[t])[c] * w[t * g->c + c];
       if (scale) v *= scale[c];
-      if (bias) v += bias[c];
-      y[c] = pl_clampf(v, low, high);
+      y[c] = pl_clampf(v + (bias ? bias[c] : 0), low, high);
     }
   }
 }
