@@ -73,7 +73,7 @@ cdef struct Depthwise:
     const float *bias       # of float16 for float16
     const float *column_scales      # for hybrid
     const float *floats     # for hybrid: the images; x holds their quantized values
-    float *image_scales       # (n, c): those of images times those of columns
+    float *image_scales     # (n, c): those of images times those of columns
     ptrdiff_t size          # elements of an image
 
 

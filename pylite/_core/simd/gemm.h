@@ -291,7 +291,8 @@ struct pl_slots;
   /* ---- depthwise convolutions ---- */ \
   /* output lines of bytes (tile dw8) from input bytes ^ flip and weights less w_zero */ \
   X(depthwise_q8, (const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *columns, uint8_t *y)) \
-  /* the same for float; w: [taps][c].  Sums begin with the bias (may be NULL); whole numbers with scales get it last */ \
+  /* the same for float; w: [taps][c].  Sums begin with the bias (may be NULL), or, if the window has scales, with 0: \
+   * the bias is then added to their products */ \
   X(depthwise_f32, (const pl_dw_window *g, const float *w, const float *bias, float low, float high, float *y)) \
   /* the same in float16: each sum begins with the bias (may be NULL) and is rounded once with each product; up to \
    * PL_HALF_LINES lines in one call, which may lie partly outside of the image */ \

@@ -180,8 +180,8 @@ PL_INLINE void row_f32(int V, int whole, int n, const pl_a_layout *layout, const
   }
 #undef PART
 }
-/* A single row times as many panels as n columns take. */
 #define ONE_ROW(V, whole) row_f32(V, whole, n, layout, a, w, first, last, bias, low, high, y)
+/* A single row times as many panels as n columns take. */
 static __attribute__((noinline)) void one_row_f32(int n, const pl_a_layout *layout, const float *a, const float *w,
                                                   int first, int last, const float *bias, float low, float high,
                                                   float *y) {

@@ -30,7 +30,8 @@ static image draw_image(size_t item, bool real, size_t most) {
 }
 static pl_dw_window window(const image *g, size_t first, size_t lines, const void *zero, size_t y_line) {
   return (pl_dw_window){g->row + first * (size_t)g->stride, zero, g->fh, g->fw, g->stride, g->dilation, g->pad,
-                        (ptrdiff_t)g->width, (ptrdiff_t)g->pixels, (ptrdiff_t)g->c, (int)lines, (ptrdiff_t)y_line, 0, NULL};
+                        (ptrdiff_t)g->width, (ptrdiff_t)g->pixels, (ptrdiff_t)g->c, (int)lines, (ptrdiff_t)y_line, 0,
+                        NULL};
 }
 
 /* The weights (taps, c) in the level's blocks, as depthwise_packing.pyx packs them, and the columns' parameters. */

@@ -369,7 +369,6 @@ WINOGRAD_OUT(winograd_out_f16, uint16_t, halves, 16)
 const check product_checks[] = {
     X(pack_lines_q8),   X(gemm_q8),     X(gemm_s32),      X(sums_q8),   X(requantize_q8), X(gemm_hybrid),
     X(gemm_blocks),     X(finish_hybrid), X(range_f32),   X(quantize_s8), X(quantize_whole), X(quantize_rows),
-    X(scaled_sums),
-    X(gemm_s64),        X(finish_mbqm64), X(finish_mbqm32), X(finish_f64), X(finish_f64_q8), X(gemm_f32),
+    X(scaled_sums),     X(gemm_s64),    X(finish_mbqm64), X(finish_mbqm32), X(finish_f64), X(finish_f64_q8), X(gemm_f32),
     X(gemm_f16),        X(dots_f32),    X(winograd_in),   X(winograd_out),  X(winograd_in_f16), X(winograd_out_f16),
     {NULL, NULL}};

@@ -147,7 +147,8 @@ PL_INLINE void outputs3x3(int N, int stride, int scaled, int inside, const pl_dw
   finish(N, scaled, acc, f, y + pixel * g->c + c, every * g->c);
 }
 /* rest: may lines have other than whole fours of outputs?  Without, gcc keeps more in registers. */
-PL_INLINE void filter3x3(int stride, int rest, int scaled, const pl_dw_window *window, const parameters *p, element *y) {
+PL_INLINE void filter3x3(int stride, int rest, int scaled, const pl_dw_window *window, const parameters *p,
+                         element *y) {
   const pl_dw_window own = *window, *const g = &own;
   const ptrdiff_t every = g->dilation;
   filter f;
@@ -159,7 +160,8 @@ PL_INLINE void filter3x3(int stride, int rest, int scaled, const pl_dw_window *w
         const element *const *rows = (const element *const *)g->row + i * stride;
         ptrdiff_t pixel = first, left = (g->pixels - first - 1) / every + 1;
 #define OUTPUTS(N, inside) outputs3x3(N, stride, scaled, inside, g, rows, pixel, every, c, &f, y + i * g->y_line)
-        for (; rest ? left >= TOGETHER && left != TOGETHER + 1 : left > 0; left -= TOGETHER, pixel += TOGETHER * every) {
+        for (; rest ? left >= TOGETHER && left != TOGETHER + 1 : left > 0;
+             left -= TOGETHER, pixel += TOGETHER * every) {
           const ptrdiff_t origin = pixel * stride - g->pad;
           if (origin >= 0 && origin + (3 * stride + 2) * every < g->width) OUTPUTS(TOGETHER, 1);
           else OUTPUTS(TOGETHER, 0);
@@ -186,13 +188,13 @@ FILTER3X3(scaled3x3_2, 2, 1, 1)
 static int lines3x3(const pl_dw_window *g, const parameters *p, element *y) {
   if (g->fh != 3 || g->fw != 3 || g->c < NR || g->pixels < TOGETHER * g->dilation) return 0;
   if (g->stride > 2 || (g->stride == 2 && g->dilation > 1)) return 0;
-  const int fours = g->dilation == 1 && g->pixels % TOGETHER == 0;
+  const int one = g->stride == 1, fours = g->dilation == 1 && g->pixels % TOGETHER == 0;
+  void (*compute)(const pl_dw_window *, const parameters *, element *) =
+      fours ? one ? fours3x3_1 : fours3x3_2 : one ? filter3x3_1 : filter3x3_2;
 #if defined(SCALE)
-  if (g->scale) (g->stride == 1 ? scaled3x3_1 : scaled3x3_2)(g, p, y);
-  else
+  if (g->scale) compute = one ? scaled3x3_1 : scaled3x3_2;
 #endif
-    if (fours) (g->stride == 1 ? fours3x3_1 : fours3x3_2)(g, p, y);
-  else (g->stride == 1 ? filter3x3_1 : filter3x3_2)(g, p, y);
+  compute(g, p, y);
   return 1;
 }
 
