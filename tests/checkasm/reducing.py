@@ -28,8 +28,9 @@ def pool_row(draw):
         stride, cols, rows = 2, 3, 3
     left = draw.integer(0, cols - 1)
     width, n = draw.integer(1, 40), 0
-    if operation == "max" and not draw.bench and draw.rng.random() < 0.5:      # maxima of two columns
-        c, left, cols, rows = draw.integer(16, 70), 0, 2, draw.integer(1, 2)
+    if operation == "max" and not draw.bench and draw.rng.random() < 0.5:      # maxima of few columns
+        c, cols, rows = draw.integer(16, 70), draw.integer(2, 3), draw.integer(1, 3)
+        left = draw.integer(0, cols - 1)
     while n * stride - left < width and n < 30:        # each window covers at least one column
         n += 1
     if left == 0 and cols == 2:

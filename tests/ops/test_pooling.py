@@ -36,6 +36,13 @@ def test_max_pool(m, rng, dtype):
     return pool(m, rng, dtype, "MAX_POOL_2D")
 
 
+@differential("float32", "int8", "uint8", "int16", count=20)
+def test_max_pool_of_few_taps_and_many_channels(m, rng, dtype):
+    shape = (int(rng.integers(1, 3)), *(int(n) for n in rng.integers(3, 9, 2)), int(rng.integers(16, 70)))
+    side = int(rng.integers(2, 4))
+    return pool(m, rng, dtype, "MAX_POOL_2D", shape, filter_height=side, filter_width=side)
+
+
 @differential("float32")
 def test_l2_pool(m, rng, dtype):
     return pool(m, rng, dtype, "L2_POOL_2D")

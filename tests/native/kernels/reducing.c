@@ -11,7 +11,8 @@ static void pool(size_t slot, bool largest, int type, closeness how) {
   size_t c = some(1, 80), cols = some(1, 5), rows = some(1, 4), n = 0;
   const size_t width = some(1, 20), stride = some(1, 3);
   size_t left = some(0, cols - 1);
-  if (largest && chance(2)) c = some(16, 70), left = 0, cols = 2, rows = some(1, 2); /* maxima of two columns */
+  if (largest && chance(2)) /* maxima of few columns */
+    c = some(16, 70), cols = some(2, 3), rows = some(1, 3), left = some(0, cols - 1);
   while ((ptrdiff_t)(n * stride) - (ptrdiff_t)left < (ptrdiff_t)width && n < 30) n++;
   if (left == 0 && cols == 2) n = width < cols ? 1 : (width - cols) / stride + 1;
   const size_t row = width * c + some(0, 9);

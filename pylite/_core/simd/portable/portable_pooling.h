@@ -179,30 +179,63 @@ PL_LOOSE_BEGIN
 POOL(pool_l2_f32, float, float, 0.0f, POOL_ADD_SQUARE, POOL_ADD)
 PL_LOOSE_END
 
-/* The most frequent case: windows of 2 x 2 (or 1 x 2) inside the image, of at least 16 channels. */
-#define MAX_OF_FOUR(name, T, identity, join) \
-  PL_INLINE void name##_blocks(const pl_window *w, const T *x, ptrdiff_t n, const ptrdiff_t m, T *y) { \
-    const ptrdiff_t c = w->channels, next = w->x_pixel, step = w->stride * next; \
-    for (ptrdiff_t b = 0; b < c; b += m) { \
-      const ptrdiff_t k = pl_min(b, c - m); \
-      for (ptrdiff_t j = 0; j < n; j++) { \
-        const T *p = x + j * step + k, *q = p + (w->rows - 1) * w->row_stride; \
-        T acc[32]; \
-        for (ptrdiff_t i = 0; i < m; i++) acc[i] = join(join(identity, p[i]), p[next + i]); \
-        for (ptrdiff_t i = 0; i < m; i++) acc[i] = join(join(acc[i], q[i]), q[next + i]); \
-        name##_any_finish(w, 4, (size_t)m, acc, y + j * w->y_pixel + k); \
+/* The most frequent cases: windows of 2 x 2 and 3 x 3 with strides of 1 and 2, of at least 16 channels.  Two
+ * neighbouring outputs share the maxima of columns that both cover.  At a side of the image, a tap outside of it repeats
+ * its neighbour inside, which changes no maximum. */
+#if defined(__aarch64__)
+enum { MAX_SIDE = 3, MAX_MANY = 16, IGNORES_ANY_NAN = 1 }; /* of the operands of JOIN_MAX_F32, not only the second */
+#else
+enum { MAX_SIDE = 3, MAX_MANY = 32, IGNORES_ANY_NAN = 0 };
+#endif
+#define MAX_OF_PAIRS(name, T, identity, join) \
+  /* n >= 2 outputs of windows of `side` x `side`, m channels at a time */ \
+  PL_INLINE void name##_pairs(const int side, const int stride, const ptrdiff_t m, const pl_window *w0, const T *x, \
+                              ptrdiff_t left, ptrdiff_t n, T *y) { \
+    const pl_window w = *w0; /* y may not be taken to overlap it */ \
+    for (ptrdiff_t j = 0; j < n; j += 2) { \
+      ptrdiff_t column[MAX_SIDE + 2]; \
+      if (j == n - 1) j--; /* an output again */ \
+      const ptrdiff_t first = j * stride - left; \
+      _Pragma("GCC unroll 5") for (int t = 0; t < side + stride; t++) column[t] = (first + t) * w.x_pixel; \
+      if (first < 0 || first + side + stride > w.width) \
+        for (int t = 0; t < side + stride; t++) \
+          column[t] = (first + t < 0 ? 0 : pl_min(first + t, w.width - 1)) * w.x_pixel; \
+      for (ptrdiff_t b = 0; b < w.channels; b += m) { \
+        const ptrdiff_t k = pl_min(b, w.channels - m); \
+        const T *const line0 = x + k, *const line1 = line0 + (w.rows > 1 ? w.row_stride : 0); \
+        const T *const line2 = w.rows > 2 ? line1 + w.row_stride : line1; \
+        T acc[2][32], v[32]; \
+        _Pragma("GCC unroll 5") for (int t = 0; t < side + stride; t++) { \
+          const T *p = line0 + column[t], *q = line1 + column[t], *s = line2 + column[t]; \
+          const int guarded = !IGNORES_ANY_NAN || t == 0 || t == stride; \
+          for (ptrdiff_t i = 0; i < m; i++) v[i] = join(guarded ? join(identity, p[i]) : p[i], q[i]); \
+          if (side == 3) \
+            for (ptrdiff_t i = 0; i < m; i++) v[i] = join(v[i], s[i]); \
+          if (t < side) \
+            for (ptrdiff_t i = 0; i < m; i++) acc[0][i] = t ? join(acc[0][i], v[i]) : v[i]; \
+          if (t >= stride) \
+            for (ptrdiff_t i = 0; i < m; i++) acc[1][i] = t > stride ? join(acc[1][i], v[i]) : v[i]; \
+        } \
+        name##_any_finish(&w, 0, (size_t)m, acc[0], y + j * w.y_pixel + k); \
+        name##_any_finish(&w, 0, (size_t)m, acc[1], y + (j + 1) * w.y_pixel + k); \
       } \
     } \
   } \
   static void name(const pl_window *w, const void *x, ptrdiff_t left, ptrdiff_t n, void *y) { \
-    const int of_four = w->rows <= 2 && w->cols == 2 && left == 0 && (n - 1) * w->stride + 2 <= w->width; \
-    if (!of_four || w->channels < 16) name##_any(w, x, left, n, y); \
-    else if (sizeof(T) < 4 && w->channels >= 32) name##_blocks(w, x, n, 32, y); \
-    else name##_blocks(w, x, n, 16, y); \
+    const int side = w->rows <= w->cols && w->rows + 1 >= w->cols ? (int)w->cols : 0; \
+    enum { MANY = sizeof(T) == 1 ? MAX_MANY : 16 }; \
+    const int few = n < 2 || w->stride > 2 || w->channels < (w->stride == 1 ? MANY : 16); \
+    if (few || (side != 2 && side != 3)) name##_any(w, x, left, n, y); \
+    else if (side == 2 && w->stride == 1) name##_pairs(2, 1, MANY, w, x, left, n, y); \
+    else if (side == 2 && w->channels < MANY) name##_pairs(2, 2, 16, w, x, left, n, y); \
+    else if (side == 2) name##_pairs(2, 2, MANY, w, x, left, n, y); \
+    else if (w->stride == 1) name##_pairs(3, 1, MANY, w, x, left, n, y); \
+    else if (w->channels < MANY) name##_pairs(3, 2, 16, w, x, left, n, y); \
+    else name##_pairs(3, 2, MANY, w, x, left, n, y); \
   }
 PL_LOOSE_BEGIN
-MAX_OF_FOUR(pool_max_f32, float, -FLT_MAX, JOIN_MAX_F32)
+MAX_OF_PAIRS(pool_max_f32, float, -FLT_MAX, JOIN_MAX_F32)
 PL_LOOSE_END
-MAX_OF_FOUR(pool_max_i8, int8_t, (int8_t)INT8_MIN, JOIN_MAX)
-MAX_OF_FOUR(pool_max_u8, uint8_t, p[i], JOIN_MAX)
-MAX_OF_FOUR(pool_max_i16, int16_t, (int16_t)INT16_MIN, JOIN_MAX)
+MAX_OF_PAIRS(pool_max_i8, int8_t, (int8_t)INT8_MIN, JOIN_MAX)
+MAX_OF_PAIRS(pool_max_u8, uint8_t, p[i], JOIN_MAX)
+MAX_OF_PAIRS(pool_max_i16, int16_t, (int16_t)INT16_MIN, JOIN_MAX)
