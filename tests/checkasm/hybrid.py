@@ -15,18 +15,28 @@ def range_f32(draw):
     yield Call(n, In(draw.whole(n, 1000)), Out(1, F), Out(1, F), work=n)
 
 
+def near_halves(draw, n):
+    """Floats of which some are a half and its neighbours beside a whole number, and an inverse that keeps them so."""
+    x = (draw.rng.standard_normal(n) * 30).astype(F)
+    half = draw.rng.integers(-130, 130, n).astype(F) + F(0.5)
+    half = np.nextafter(half, draw.rng.choice([-np.inf, np.inf], n).astype(F)) if draw.integer(0, 1) else half
+    small = np.nextafter(F(0.5), draw.choice(F(0), F(1))) * draw.rng.choice([-1, 1], n).astype(F)
+    kind = draw.rng.integers(0, 3, n)
+    return np.select([kind == 0, kind == 1], [half, small], x).astype(F), draw.choice(1.0, 2.0, 1.7)
+
+
 @check("quantize_s8")
 def quantize_s8(draw):
     n = draw.size(300)
-    x = (draw.rng.standard_normal(n) * 30).astype(F)
-    yield Call(n, In(x), 1.7, draw.integer(-128, 127), draw.integer(0, 1), draw.choice(0, 0x80), Out(n, B), work=n)
+    x, inverse = near_halves(draw, n)
+    yield Call(n, In(x), inverse, draw.integer(-128, 127), draw.integer(0, 1), draw.choice(0, 0x80), Out(n, B), work=n)
 
 
 @check("quantize_whole")
 def quantize_whole(draw):
     n = draw.size(300)
-    x = (draw.rng.standard_normal(n) * 30).astype(F)
-    yield Call(n, In(x), 1.7, draw.integer(-128, 127), Out(n, F), work=n)
+    x, inverse = near_halves(draw, n)
+    yield Call(n, In(x), inverse, draw.integer(-128, 127), Out(n, F), work=n)
 
 
 @check("quantize_rows", rounds=40)

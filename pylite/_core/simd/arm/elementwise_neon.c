@@ -117,21 +117,21 @@ static void range_f32(ptrdiff_t n, const float *x, float *low, float *high) {
   *high = vmaxnmvq_f32(vmaxnmq_f32(most[0], most[1])) + 0.0f;
 }
 
-/* v = x * inverse + a half of the same sign, of 16 elements: what is truncated to round */
-PL_INLINE void add_halves(const float *x, float inverse, float32x4_t v[4]) {
-  const uint32x4_t sign = vdupq_n_u32(UINT32_C(1) << 31);
-  float32x4_t half[4];
+/* v = x * inverse, of 16 elements, such that rounding v equals truncating x * inverse + a half of the same sign.  The
+ * two differ only for 0.5 - 2^-25, whose sum with a half is 1 in float32.  Adding this part moves a number if all bits of
+ * its significand are set, to the next power of two, and no other number. */
+PL_INLINE void scaled_to_round(const float *x, float inverse, float32x4_t v[4]) {
+  const float32x4_t part = vdupq_n_f32(0x1.000002p-25f);
   EACH(4) v[k] = vmulq_n_f32(vld1q_f32(x + 4 * k), inverse);
-  EACH(4) half[k] = vbslq_f32(sign, v[k], vdupq_n_f32(0.5f));
-  EACH(4) v[k] = vaddq_f32(v[k], half[k]);
+  EACH(4) v[k] = vfmaq_f32(v[k], v[k], part);
 }
 typedef struct { float inverse; int16x8_t zero; int8x16_t low; uint8x16_t flip; } quantizing;
 PL_INLINE uint8x16_t quantized(const float *x, const quantizing *q) {
   float32x4_t v[4];
   int32x4_t whole[4];
   int16x8_t pair[2];
-  add_halves(x, q->inverse, v);
-  EACH(4) whole[k] = vcvtq_s32_f32(v[k]);
+  scaled_to_round(x, q->inverse, v);
+  EACH(4) whole[k] = vcvtaq_s32_f32(v[k]);
   EACH(2) pair[k] = vqmovn_high_s32(vqmovn_s32(whole[2 * k]), whole[2 * k + 1]);
   EACH(2) pair[k] = vqaddq_s16(pair[k], q->zero);
   const int8x16_t bytes = vqmovn_high_s16(vqmovn_s16(pair[0]), pair[1]);
@@ -158,8 +158,8 @@ static void quantize_whole(ptrdiff_t n, const float *x, float inverse, int zero,
     float *const to = last ? some[1] : y + i;
     float32x4_t v[4];
     if (last) memcpy(some[0], x + i, (size_t)(n - i) * sizeof *x);
-    add_halves(last ? some[0] : x + i, inverse, v);
-    EACH(4) v[k] = vminnmq_f32(vmaxnmq_f32(vrndq_f32(v[k]), low), high);
+    scaled_to_round(last ? some[0] : x + i, inverse, v);
+    EACH(4) v[k] = vminnmq_f32(vmaxnmq_f32(vrndaq_f32(v[k]), low), high);
     EACH(4) vst1q_f32(to + 4 * k, v[k]);
     if (last) memcpy(y + i, to, (size_t)(n - i) * sizeof *y);
   }
