@@ -213,6 +213,7 @@ static const uint8_t next_rows[] = NEXT_ROWS;
     for (int r = 0; r < rows;) { \
       const int next = !parted || rows - r >= (int)sizeof next_rows ? mr : next_rows[rows - r]; \
       if (next == mr && rows - r >= mr) TILE_F32(mr, V, whole); \
+      else if (parted && mr == 8 && next == 7) TILE_F32(7, V, whole); \
       else if (parted && mr == 8 && next == 6) TILE_F32(6, V, whole); \
       else if (parted && next == 5) TILE_F32(5, V, whole); \
       else if (mr > 8 && next == 8) TILE_F32(8, V, whole); \

@@ -281,9 +281,8 @@ static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const 
 #define VECTOR float32x4_t
 #if defined(__aarch64__)
 enum { LANES = 4, MR = 8, NV = 2 };
-/* A single row takes half as long as eight: so 9 rows are split into 5 and 4, 11 into 6 and 5, 15 into three times 5.
- * */
-#define NEXT_ROWS {0, 1, 2, 2, 4, 5, 6, 5, 8, 5, 5, 6, 8, 8, 8, 5}
+/* A single row takes half as long as eight: so 9 rows are split into 5 and 4, 11 into 6 and 5. */
+#define NEXT_ROWS {0, 1, 2, 2, 4, 5, 6, 7, 8, 5, 5, 6, 8, 8, 8, 8}
 #define PARTED 1
 #define ADD_BY_LANE(acc, w, x, i) vfmaq_laneq_f32(acc, w, x, i)
 #define MULTIPLY_LANE(w, x, i) vmulq_laneq_f32(w, x, i)

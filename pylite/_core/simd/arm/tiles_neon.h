@@ -53,7 +53,7 @@ static int tiles_f32(int rows, const pl_a_layout *layout, const float *a, const 
 static __attribute__((noinline)) void tiles_and_rest_f32(int rows, int n, const pl_a_layout *layout, const float *a,
                                                          const float *panel, int last, const float *bias, float low,
                                                          float high, float *y, ptrdiff_t ldy) {
-  const int rest = rows % MR, separate = PARTED && (rest == 1 || rest == 2 || rest == 3 || rest == 7); /* as NEXT_ROWS */
+  const int rest = rows % MR, separate = PARTED && (rest == 1 || rest == 2 || rest == 3); /* as NEXT_ROWS */
   const int done = tiles_f32(separate ? rows - MR : rows, layout, a, panel, last ? bias : NULL, last ? low : -INFINITY,
                              last ? high : INFINITY, y, ldy);
   if (done < rows)
