@@ -118,8 +118,8 @@ static void range_f32(ptrdiff_t n, const float *x, float *low, float *high) {
 }
 
 /* v = x * inverse, of 16 elements, such that rounding v equals truncating x * inverse + a half of the same sign.  The
- * two differ only for 0.5 - 2^-25, whose sum with a half is 1 in float32.  Adding this part moves a number if all bits of
- * its significand are set, to the next power of two, and no other number. */
+ * two would differ only for 0.5 - 2^-25, whose sum with a half is 1 in float32.  Adding `part` of a number moves it
+ * only if all bits of its significand are set: to the next power of two. */
 PL_INLINE void scaled_to_round(const float *x, float inverse, float32x4_t v[4]) {
   const float32x4_t part = vdupq_n_f32(0x1.000002p-25f);
   EACH(4) v[k] = vmulq_n_f32(vld1q_f32(x + 4 * k), inverse);

@@ -180,8 +180,8 @@ POOL(pool_l2_f32, float, float, 0.0f, POOL_ADD_SQUARE, POOL_ADD)
 PL_LOOSE_END
 
 /* The most frequent cases: windows of 2 x 2 and 3 x 3 with strides of 1 and 2, of at least 16 channels.  Two
- * neighbouring outputs share the maxima of columns that both cover.  At a side of the image, a tap outside of it repeats
- * its neighbour inside, which changes no maximum. */
+ * neighbouring outputs share the maxima of columns that both cover.  At a side of the image, a tap outside repeats its
+ * neighbour inside, which changes no maximum. */
 #if defined(__aarch64__)
 enum { MAX_SIDE = 3, MAX_MANY = 16, IGNORES_ANY_NAN = 1 }; /* of the operands of JOIN_MAX_F32, not only the second */
 #else
