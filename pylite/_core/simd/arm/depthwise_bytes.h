@@ -1,7 +1,8 @@
 /* 8-bit depthwise convolutions of any filter, by depthwise_lines.h.
  *
  * Before including it include depthwise_neon.h and define what depthwise_lines.h needs of `filter`, with its member
- * `finish`, and weight_of(g, w_zero, w, block, tap, channel). */
+ * `finish`; weight_of(g, w_zero, w, block, tap, channel); and add_all_taps(g, p, block, c, taps, acc), which adds the
+ * products of one output, whose pixels are taps[t] + c. */
 PL_INLINE uint8_t border(const pl_dw_window *g, const filter *f) { return *g->zero ^ (uint8_t)f->finish.flip; }
 PL_INLINE void finish_outputs(int N, const sums *acc, const filter *from, uint8_t *y, ptrdiff_t step) {
   const finish_params *const f = &from->finish;
@@ -40,7 +41,23 @@ static void large_filter(const pl_dw_window *g, int flip, int w_zero, const void
       }
 }
 
+/* Computes a window of a single output, as streaming models have: each weight is used once, so that it costs more to
+ * rearrange weights and to copy lines than they save.  Returns 0 for other windows. */
+static int one_output(const pl_dw_window *g, const parameters *p, uint8_t *y) {
+  const uint8_t *taps[PL_MAX_TAPS];
+  if (g->lines > 1 || g->pixels > 1 || g->c < NR || g->fh * g->fw > PL_MAX_TAPS) return 0;
+  pl_taps(g, 0, 1, taps);
+  for (ptrdiff_t b = 0; b * NR < g->c; b++) {
+    const finish_params f = finish_params_of(p->flip, p->w_zero, p->q, b * NR);
+    const ptrdiff_t c = pl_block_start(b, NR, g->c);
+    sums acc = load_sums(f.bias);
+    add_all_taps(g, p, b, c, taps, &acc);
+    finish(1, &acc, &f, f.left, y + c, 0);
+  }
+  return 1;
+}
+
 static void lines_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
   const parameters p = {flip, w_zero, w, q};
-  if (!lines_of_window(g, &p, y)) large_filter(g, flip, w_zero, w, q, y);
+  if (!one_output(g, &p, y) && !lines_of_window(g, &p, y)) large_filter(g, flip, w_zero, w, q, y);
 }

@@ -106,14 +106,21 @@ PL_INLINE int8x16_t zipped(int8x8_t a, int8x8_t b) {
   __asm__("zip1 %0.16b, %1.16b, %2.16b" : "=w"(r) : "w"(a), "w"(b));
   return r;
 }
+/* Four pixels, ^ flip: those of one channel in one lane, low and high channels. */
+PL_INLINE void interleave(int8x8_t a, int8x8_t b, int8x8_t c, int8x8_t d, int8x16_t flip, int8x16_t *low,
+                          int8x16_t *high) {
+  const int16x8_t ab = vreinterpretq_s16_s8(veorq_s8(zipped(a, b), flip));
+  const int16x8_t cd = vreinterpretq_s16_s8(veorq_s8(zipped(c, d), flip));
+  *low = vreinterpretq_s8_s16(vzip1q_s16(ab, cd));
+  *high = vreinterpretq_s8_s16(vzip2q_s16(ab, cd));
+}
 PL_INLINE void copy_group(const filter *f, const uint8_t *const *x, uint8_t *to) {
-  const int8x16_t flip = vdupq_n_s8((int8_t)f->finish.flip);
+  int8x16_t low, high;
 #define READ(i) vreinterpret_s8_u8(vld1_u8(x[i]))
-  const int16x8_t ab = vreinterpretq_s16_s8(veorq_s8(zipped(READ(0), READ(1)), flip));
-  const int16x8_t cd = vreinterpretq_s16_s8(veorq_s8(zipped(READ(2), READ(3)), flip));
+  interleave(READ(0), READ(1), READ(2), READ(3), vdupq_n_s8((int8_t)f->finish.flip), &low, &high);
 #undef READ
-  vst1q_s8((int8_t *)to, vreinterpretq_s8_s16(vzip1q_s16(ab, cd)));
-  vst1q_s8((int8_t *)to + 16, vreinterpretq_s8_s16(vzip2q_s16(ab, cd)));
+  vst1q_s8((int8_t *)to, low);
+  vst1q_s8((int8_t *)to + 16, high);
 }
 
 /* Adds the products with one group of a line's weights.  tail: only of windows that begin at pixel 2 or 3. */
@@ -166,6 +173,31 @@ PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint
 }
 #undef PLACE
 #undef EACH
+static void add_all_taps(const pl_dw_window *g, const parameters *p, ptrdiff_t block, ptrdiff_t c,
+                         const uint8_t *const *taps, sums *acc) {
+  const pl_tile tile = {.mr = LINES, .kr = GROUP};
+  const int8x16_t flip = vdupq_n_s8((int8_t)p->flip);
+  int16_t order[GROUP * PL_MAX_TAPS];
+  uint8_t none[NR]; /* read in place of taps that fill a group: 0, once flipped */
+  const int n = pl_tap_order(&tile, g->fh, g->fw, order);
+  const int8_t *w = (const int8_t *)p->w + block * n * NR;
+  sums all = {vdupq_n_s32(0), vdupq_n_s32(0)}; /* the pixels' sums */
+  memset(none, p->flip, sizeof none);
+  for (int i = 0; i < n; i += GROUP, w += GROUP_BYTES) {
+    int8x16_t low, high;
+#define READ(k) vreinterpret_s8_u8(vld1_u8(order[i + (k)] < 0 ? none : taps[order[i + (k)]] + c))
+    interleave(READ(0), READ(1), READ(2), READ(3), flip, &low, &high);
+#undef READ
+    acc->low = vdotq_s32(acc->low, low, vld1q_s8(w));
+    acc->high = vdotq_s32(acc->high, high, vld1q_s8(w + 16));
+    if (p->w_zero) {
+      all.low = vdotq_s32(all.low, low, vdupq_n_s8(1));
+      all.high = vdotq_s32(all.high, high, vdupq_n_s8(1));
+    }
+  }
+  acc->low = vmlsq_n_s32(acc->low, all.low, p->w_zero);
+  acc->high = vmlsq_n_s32(acc->high, all.high, p->w_zero);
+}
 #include "depthwise_bytes.h"
 
 /* ---- 3x3 filters ---- */

@@ -27,24 +27,30 @@ typedef struct {
 } filter;
 
 static int fits_filter(const pl_dw_window *g) { return g->fh * g->fw <= WEIGHT_TAPS; }
-static void load_filter(const pl_dw_window *g, int stride, const parameters *p, ptrdiff_t block, filter *to) {
-  const ptrdiff_t c = pl_block_start(block, NR, g->c), channels = g->c;
-  const size_t size = sizeof(element) * (size_t)(channels < NR ? channels : NR);
-  const int taps = g->fh * g->fw;
-  const element *w = p->w + c;
-  (void)stride;
+/* What ends the sums of a block: all of its filter but weights. */
+PL_INLINE void load_ends(const pl_dw_window *g, const parameters *p, ptrdiff_t block, filter *to) {
+  const ptrdiff_t c = pl_block_start(block, NR, g->c);
+  const size_t channels = (size_t)(g->c < NR ? g->c : NR);
   to->height = g->fh, to->width = g->fw, to->low = p->low, to->high = p->high;
   memset(to->bias, 0, sizeof to->bias);
-  if (p->bias) memcpy(to->bias, p->bias + c, size);
+  if (p->bias) memcpy(to->bias, p->bias + c, sizeof(element) * channels);
   memcpy(to->start, to->bias, sizeof to->start);
   to->scaled = g->scale != NULL;
   if (to->scaled) {
     memset(to->start, 0, sizeof to->start);
     memset(to->scale, 0, sizeof to->scale);
-    memcpy(to->scale, g->scale + c, sizeof(float) * (size_t)(channels < NR ? channels : NR));
+    memcpy(to->scale, g->scale + c, sizeof(float) * channels);
   }
+}
+static void load_filter(const pl_dw_window *g, int stride, const parameters *p, ptrdiff_t block, filter *to) {
+  const ptrdiff_t channels = g->c;
+  const int taps = g->fh * g->fw;
+  const element *w = p->w + pl_block_start(block, NR, channels);
+  (void)stride;
+  load_ends(g, p, block, to);
   if (channels < NR)
-    for (int t = 0; t < taps; t++, w += channels) memset(to->w[t], 0, sizeof to->w[t]), memcpy(to->w[t], w, size);
+    for (int t = 0; t < taps; t++, w += channels)
+      memset(to->w[t], 0, sizeof to->w[t]), memcpy(to->w[t], w, sizeof(element) * (size_t)channels);
   else
     for (int t = 0; t < taps; t++, w += channels) EACH_VECTOR STORE(to->w[t] + LANES * v, LOAD(w + LANES * v));
 }
@@ -216,6 +222,27 @@ static void large_filter(const pl_dw_window *g, const parameters *p, element *y)
     }
 }
 
+/* Computes a window of a single output, as streaming models have: each weight is used once, so that copies of weights
+ * and of lines would not pay.  Returns 0 for other windows. */
+static int one_output(const pl_dw_window *g, const parameters *p, element *y) {
+  const uint8_t *taps[PL_MAX_TAPS];
+  const int n = g->fh * g->fw;
+  if (g->lines > 1 || g->pixels > 1 || g->c < NR || n > PL_MAX_TAPS) return 0;
+  pl_taps(g, 0, sizeof(element), taps);
+  for (ptrdiff_t b = 0; b * NR < g->c; b++) {
+    const ptrdiff_t c = pl_block_start(b, NR, g->c);
+    const element *w = p->w + c;
+    filter f;
+    sums acc;
+    load_ends(g, p, b, &f);
+    EACH_VECTOR acc.v[v] = LOAD(f.start + LANES * v);
+    for (int t = 0; t < n; t++, w += g->c)
+      EACH_VECTOR acc.v[v] = FMA(acc.v[v], LOAD((const element *)taps[t] + c + LANES * v), LOAD(w + LANES * v));
+    finish_outputs(1, &acc, &f, y + c, 0);
+  }
+  return 1;
+}
+
 /* Treats adjacent lines of one pixel as the pixels of a single line, so that four are computed together. */
 static int lines_of_one_pixel(const pl_dw_window *g, const parameters *p, element *y) {
   const int inputs = (g->lines - 1) * g->stride + g->fh;
@@ -235,6 +262,6 @@ static int lines_of_one_pixel(const pl_dw_window *g, const parameters *p, elemen
 
 static void depthwise(const pl_dw_window *g, const element *w, const element *bias, float low, float high, element *y) {
   const parameters p = {w, bias, low, high};
-  if (lines_of_one_pixel(g, &p, y) || lines3x3(g, &p, y)) return;
+  if (one_output(g, &p, y) || lines_of_one_pixel(g, &p, y) || lines3x3(g, &p, y)) return;
   if (!lines_of_window(g, &p, y)) large_filter(g, &p, y);
 }

@@ -139,6 +139,21 @@ PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint
   }
 }
 #undef EACH
+static void add_all_taps(const pl_dw_window *g, const parameters *p, ptrdiff_t block, ptrdiff_t c,
+                         const uint8_t *const *taps, sums *acc) {
+  const int n = g->fh * g->fw;
+  const int16_t *w = (const int16_t *)p->w + block * n * NR;
+  const uint8x8_t flip = vdup_n_u8((uint8_t)p->flip);
+  sums sum[2] = {*acc, {vdupq_n_s32(0), vdupq_n_s32(0)}};
+#define PIXEL(t) vmovl_s8(vreinterpret_s8_u8(veor_u8(vld1_u8(taps[t] + c), flip)))
+  for (int t = 0; t + 2 <= n; t += 2)
+#pragma GCC unroll 2
+    for (int k = 0; k < 2; k++) add(&sum[k], PIXEL(t + k), vld1q_s16(w + (t + k) * NR));
+  if (n % 2) add(&sum[0], PIXEL(n - 1), vld1q_s16(w + (n - 1) * NR));
+#undef PIXEL
+  acc->low = vaddq_s32(sum[0].low, sum[1].low);
+  acc->high = vaddq_s32(sum[0].high, sum[1].high);
+}
 #include "depthwise_bytes.h"
 
 /* ---- 3x3 filters, whose weights are bytes ---- */
