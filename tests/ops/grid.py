@@ -164,6 +164,7 @@ def serve():
     chosen, done = pickle.load(sys.stdin.buffer), 0
     while done < len(chosen):
         read, write = os.pipe()
+        sys.stdout.flush()      # a child that ends by an exception would write a copy of what is buffered
         child = os.fork()
         if not child:
             with open(write, "wb") as out:
