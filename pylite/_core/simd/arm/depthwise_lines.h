@@ -30,11 +30,11 @@ typedef struct { ptrdiff_t first, every, origin, step, stride; } pixel_class;
 
 /* A run of outputs of a class, in all lines of the window: n from `first_output` on.  Their windows read the copied
  * pixels from `origin` on, of which begin .. end - 1 lie in the image; of those before `safe`, NR elements can be read.
- * `together` lines of outputs are computed between copies; the buffer has `slots` lines and the one outside. */
+ * `together` lines of outputs are computed between copies; `room` lines and the one outside fill the buffer. */
 typedef struct {
   pixel_class p;
   ptrdiff_t first_output, n, origin, begin, end, safe, pitch;
-  int together, slots;
+  int together, room;
   uint8_t *buffer;
 } piece;
 
@@ -80,10 +80,10 @@ PL_INLINE void copy_line(const pl_dw_window *g, const filter *f, const element *
     copy_group(f, x, to);
   }
 }
-/* Copies lines first + begin .. first + end - 1 of the window for the block of channels from channel c on, into slots
- * from `slot` on; lines[i] is where line first + i lies.  Returns the next slot. */
+/* Copies lines first + begin .. first + end - 1 of the window for the block of channels from channel c on, to line
+ * `next` of the buffer and further ones; lines[i] is where line first + i lies.  Returns what is next then. */
 static __attribute__((noinline)) int copy_lines(const pl_dw_window *window, const filter *f,
-                                                const piece *from, ptrdiff_t c, int first, int begin, int end, int slot,
+                                                const piece *from, ptrdiff_t c, int first, int begin, int end, int next,
                                                 const uint8_t **lines) {
   const pl_dw_window own = *window, *const g = &own; /* the copies may not be taken to overlap them */
   const piece part = *from;
@@ -93,13 +93,13 @@ static __attribute__((noinline)) int copy_lines(const pl_dw_window *window, cons
   for (int i = begin; i < end; i++) {
     const element *row = (const element *)g->row[first + i];
     if (g->stride > g->fh && i % g->stride >= g->fh) continue; /* no window reads it */
-    uint8_t *const to = part.buffer + (row ? slot : part.slots) * part.pitch;
+    uint8_t *const to = part.buffer + (row ? next : part.room) * part.pitch;
     lines[i] = to;
     if (!row) continue;
     copy_line(g, f, row + origin, step, part.begin, part.end, part.safe, zero, to);
-    if (++slot == part.slots) slot = 0;
+    if (++next == part.room) next = 0;
   }
-  return slot;
+  return next;
 }
 
 /* Computes n outputs of a line, `step` elements apart. */
@@ -148,9 +148,9 @@ PL_INLINE void block_outputs(int narrow, int stride, int width, const pl_dw_wind
   const int by = stride ? stride : (int)part->p.stride;
   const int shared = g->fh > g->stride ? g->fh - g->stride : 0; /* lines that neighbouring lines of outputs read */
   y += (part->p.first + part->first_output * part->p.every) * g->c + c;
-  for (int i = 0, held = 0, slot = 0, m; i < g->lines; i += m) {
+  for (int i = 0, held = 0, next = 0, m; i < g->lines; i += m) {
     m = g->lines - i < part->together ? g->lines - i : part->together;
-    slot = copy_lines(g, f, part, c, i * g->stride, held, (m - 1) * g->stride + g->fh, slot, lines);
+    next = copy_lines(g, f, part, c, i * g->stride, held, (m - 1) * g->stride + g->fh, next, lines);
     for (int k = 0; k < m; k++, y += g->y_line)
       line_outputs(narrow, by, width, part->n, g->c, f, lines + k * g->stride, y, step);
     for (held = 0; held < shared; held++) lines[held] = lines[m * g->stride + held];
@@ -181,8 +181,8 @@ static void begin_piece(const pl_dw_window *g, const filter *f, ptrdiff_t first_
   const ptrdiff_t fit = LINES_BYTES / part->pitch - 1, most = fit < LINES_TOGETHER ? fit : LINES_TOGETHER;
   const ptrdiff_t together = (most - g->fh) / g->stride + 1;
   part->together = together < g->lines ? (int)together : g->lines;
-  part->slots = (part->together - 1) * g->stride + g->fh;
-  memset(part->buffer, border(g, f), (size_t)((part->slots + 1) * part->pitch));
+  part->room = (part->together - 1) * g->stride + g->fh;
+  memset(part->buffer, border(g, f), (size_t)((part->room + 1) * part->pitch));
 }
 
 /* Computes the output lines of a window; returns 0 if the filter is too large for the buffers. */

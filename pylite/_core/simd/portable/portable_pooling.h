@@ -182,8 +182,8 @@ PL_LOOSE_END
 /* The most frequent cases: windows of 2 x 2 and 3 x 3 with strides of 1 and 2, of at least 16 channels.  Two
  * neighbouring outputs share the maxima of columns that both cover.  At a side of the image, a tap outside repeats its
  * neighbour inside, which changes no maximum. */
-#if defined(__aarch64__)
-enum { MAX_SIDE = 3, MAX_MANY = 16, IGNORES_ANY_NAN = 1 }; /* of the operands of JOIN_MAX_F32, not only the second */
+#if defined(__aarch64__) /* where JOIN_MAX_F32 ignores NaN in both operands, not in the second alone */
+enum { MAX_SIDE = 3, MAX_MANY = 16, IGNORES_ANY_NAN = 1 };
 #else
 enum { MAX_SIDE = 3, MAX_MANY = 32, IGNORES_ANY_NAN = 0 };
 #endif
