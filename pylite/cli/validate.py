@@ -184,8 +184,9 @@ def _compared(args):
                 report = _measured(args, model, reference, speed)
             _outputs.wrote_if(args.save)
         except KeyboardInterrupt:
-            kept = (f"the sums so far are in {args.save}; the same command continues from them"
-                    if args.save and os.path.exists(args.save) else "pass --save FILE to keep the sums next time")
+            kept = ("pass --save FILE to keep the sums next time" if not args.save else
+                    f"the sums so far are in {args.save}; the same command continues from them"
+                    if os.path.exists(args.save) else "no sums were ready to be saved")
             sys.stderr.write(f"pylite validate: interrupted; {kept}\n")
             raise
     with _outputs.Attempts() as attempt:

@@ -9,6 +9,7 @@ import multiprocessing
 import signal
 import sys
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pickle import UnpicklingError
 from typing import TYPE_CHECKING
@@ -137,7 +138,14 @@ def _in_processes(measurement: Measurement, waiting: list[Sequence[int]], worker
     def begin() -> None:
         ours, theirs = context.Pipe()
         process = context.Process(target=_serve, args=(measurement, theirs), daemon=True)
-        process.start()
+        # Ctrl-C is for this process, which kills the others.  They inherit the mask: one that only sets a handler
+        # shows a traceback if the signal comes while it starts.
+        resource_tracker.ensure_running()       # start() would do so, and unblock the signal
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         theirs.close()      # the process has the only other end: when it dies, reading fails
         busy[ours] = process, ()
 
@@ -182,7 +190,6 @@ def _in_processes(measurement: Measurement, waiting: list[Sequence[int]], worker
 
 def _serve(measurement: Measurement, pipe: Connection) -> None:
     """A worker process: measure what comes through the pipe, until it is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)    # Ctrl-C is for the first process, which kills this one
     try:
         measurer = measurer_of_worker(measurement)
         while True:

@@ -139,27 +139,44 @@ def test_an_interrupt_between_two_sums_keeps_none_of_them(data, monkeypatch):
     assert validation.compare(models.path("digits"), models.path("digits"), data, save="sums.npz").to_json() == whole
 
 
-def test_ctrl_c_ends_workers_too_with_one_line(data, monkeypatch):
+STARTED = ("from pylite.validation import workers\n"
+           "def started(pipes):\n"
+           "    time.sleep(0.1)     # Python runs, and imports modules\n"
+           "    print(0, flush=True)\n"
+           "    try:\n"
+           "        time.sleep(60)  # the signal comes\n"
+           "    finally:\n"
+           "        time.sleep(1)   # the workers have time to say something\n"
+           "workers.wait = started\n")
+WORKING = ("from pylite.cli import _terminal\n"
+           "def show(self, done, total, note=''):\n"
+           "    print(done, flush=True)\n"
+           "    time.sleep(60)      # so that the signal comes before the end, however fast the machine\n"
+           "_terminal.Progress.show = show\n")
+
+
+@pytest.mark.parametrize("moment", [STARTED, WORKING], ids=["started", "working"])
+def test_ctrl_c_ends_workers_too_with_one_line(data, moment):
     pixels = np.random.default_rng(0).random((100_000, 8, 8, 1), np.float32)
     np.savez(data, image=pixels)
-    program = ("import signal, sys, time; from pylite import cli; from pylite.cli import _terminal\n"
+    program = ("import signal, sys, time\n"
+               "from pylite import cli\n"
                "signal.signal(signal.SIGINT, signal.default_int_handler)    # ignored in shells' background jobs\n"
-               "def show(self, done, total, note=''):\n"
-               "    print(done, flush=True)\n"
-               "    time.sleep(60)      # so that the signal comes before the end, however fast the machine\n"
-               "_terminal.Progress.show = show\n"
+               f"{moment}"
                "if __name__ == '__main__': sys.exit(cli.main(sys.argv[1:]))")
     with open("program.py", "w") as file:
         file.write(program)
     running = subprocess.Popen([sys.executable, "program.py", "validate", *PAIR, "--workers", "2", "--save",
                                 "sums.npz"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                start_new_session=True)
-    assert int(running.stdout.readline()) > 0       # a chunk is done: the workers are at work
+    done = int(running.stdout.readline())
+    assert done > 0 or moment is STARTED
     os.killpg(running.pid, signal.SIGINT)
     _, said = running.communicate(timeout=60)
-    assert running.returncode == 130 and said.splitlines() == [
-        "pylite validate: interrupted; the sums so far are in sums.npz; the same command continues from them"]
-    assert len(Partial.load("sums.npz").done) >= workers.LARGEST_CHUNK
+    kept = ("the sums so far are in sums.npz; the same command continues from them" if done else
+            "no sums were ready to be saved")
+    assert (running.returncode, said.splitlines()) == (130, [f"pylite validate: interrupted; {kept}"])
+    assert not done or len(Partial.load("sums.npz").done) >= workers.LARGEST_CHUNK
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         try:
