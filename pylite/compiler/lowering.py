@@ -173,7 +173,7 @@ class _Lowering:
         ops: the op of each operator.
         """
         lowered = self.lowered
-        if self.may_have_objects or self.recorded:      # Dims with equal numbers may still differ
+        if self.may_have_objects:
             return position
         return self.repeats.lower(lowered.subgraph.operators, ops, position, self.host, lowered.nodes, lowered.calls,
                                   self._finish)

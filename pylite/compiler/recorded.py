@@ -3,13 +3,13 @@ from functools import cached_property
 
 from pylite._core.graph.dimensions import Recording, UnrecordableError
 from pylite._core.graph.tapes import ShapeTape
-from pylite._core.run.parts import contents
+from pylite._core.run.copies import Copies
 from pylite._core.run.rebinding import Rebinder
 from pylite.compiler import lowering, memory_planner
 from pylite.compiler.placement import Plan
 from pylite.compiler.settling import settle
 from pylite.ir.lowered import Lowered
-from pylite.ir.values import Call, FoldablePad, Node, Packed, Scratch, Value, View
+from pylite.ir.values import FoldablePad, Node
 
 
 class RecordedProgram:
@@ -79,12 +79,12 @@ def record(model, subgraph, shapes, varying, preserve, find, host, is_called):
 
 
 # ---- copies with numbers ---------------------------------------------------------------------------------------
-class Instance:
+class Instance(Copies):
     """Copies of the parts of a Lowered, with numbers in place of Dims; each copy is created on first use."""
 
     def __init__(self, lowered, numbers):
-        self._source, self._numbers, self._filled = lowered, numbers, numbers.filled
-        self._copies = {}       # {id of a thing: its copy}
+        super().__init__(numbers)
+        self._source, self._filled = lowered, numbers.filled
 
     @cached_property
     def values(self):
@@ -92,42 +92,7 @@ class Instance:
 
     @cached_property
     def calls(self):
-        return [self._call(call) for call in self._source.calls]
-
-    def thing(self, thing):
-        """The copy of a Value, View, Scratch, or anything else with Dims; the thing itself if it has no Dims."""
-        copy = self._copies.get(id(thing))
-        if copy is None:
-            kind = type(thing)
-            if isinstance(thing, Value):
-                copy = self._value(thing)
-            elif kind is View:
-                copy = View(self.thing(thing.value), self._filled(thing.shape), self._filled(thing.strides),
-                            self._filled(thing.offset), thing.dtype)
-            elif kind is Scratch:
-                copy = Scratch(self._filled(thing.shape), thing.dtype)
-            elif kind is Packed:
-                copy = Packed(thing.function, self.thing(thing.value), *thing.args)
-                copy.result = thing.result
-            else:
-                return self._filled(thing)
-            self._copies[id(thing)] = copy
-        return copy
-
-    def _value(self, value):
-        copy = value.copied()
-        self._copies[id(value)] = copy
-        copy.shape, copy.byte_offset = self._filled(value.shape), self._filled(value.byte_offset)
-        copy.data, copy.pad = contents(self._numbers, value.data, value.dtype, copy.shape), None
-        copy.root = copy if value.root is value else self.thing(value.root)
-        return copy
-
-    def _call(self, call):
-        copy = Call(call.kernel, *[self.thing(a) for a in call.args], note=call.note, strided=call.strided)
-        copy.names, copy.node = call.names, call.node
-        if call.inplace is not None:
-            copy.inplace = tuple([self.thing(value) for value in call.inplace])
-        return copy
+        return [self.call(call) for call in self._source.calls]
 
     def lowered(self):
         """The Lowered for these numbers."""

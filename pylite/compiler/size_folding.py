@@ -4,8 +4,8 @@ from functools import partial
 import numpy as np
 
 from pylite._core.graph.dimensions import Computed, Dim, estimate, slots_in
+from pylite._core.graph.settling import give_numbers, has_sizes
 from pylite.compiler import constant_folding
-from pylite.compiler.settling import give_numbers, has_sizes
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.lowered import COPY
 from pylite.ir.values import Alias, Call, Value, known_array

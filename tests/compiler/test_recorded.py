@@ -1,21 +1,15 @@
 """Programs that are recorded for many shapes equal fresh lowerings: of every op's one-op models, at random shapes."""
 import importlib
-import math
-import operator
 import pkgutil
-import struct
 import zlib
 from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import tests.ops
 from pylite import errors
 from pylite._core.graph.dimensions import Recording, UnrecordableError
-from pylite._core.graph.tapes import Tape
 from pylite._core.kernels import kernel_class
 from pylite._core.product import layouts
 from pylite._core.run.kernel import Kernel
@@ -305,69 +299,6 @@ def test_a_layout_of_filters_is_recorded_with_guards(kind):
     settle(call)
     assert [getattr(layout, name) for name in kind.__slots__] == [3] * len(kind.__slots__)
     assert len(recording.guards) == len(kind.__slots__)
-
-
-# ---- dimensions ----------------------------------------------------------------------------------------------
-INTEGERS = st.integers(-40, 40)
-OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
-              "min": min, "max": max, "neg": lambda x, y: -x, "abs": lambda x, y: abs(x)}
-
-
-@given(st.lists(st.tuples(st.sampled_from(list(OPERATIONS)), INTEGERS,
-                          st.integers(0, 5), st.integers(0, 5)), max_size=12),
-       st.tuples(INTEGERS, INTEGERS), st.tuples(INTEGERS, INTEGERS))
-def test_a_tape_computes_what_python_does(steps, first, second):
-    """Where all guards hold, and only there, the same results."""
-    def run(a, b):
-        numbers = [a, b]
-        for operation, constant, i, j in steps:
-            x, y = numbers[i % len(numbers)], (numbers + [constant])[j % (len(numbers) + 1)]
-            try:
-                numbers.append(OPERATIONS[operation](x, y))
-            except ZeroDivisionError:
-                numbers.append(0)
-        return numbers
-
-    recording = Recording()
-    made = run(recording.add_input(first[0]), recording.add_input(first[1]))
-    tape = Tape(recording)
-    assert tape.evaluate(first)
-    assert list(tape.filled(tuple(made))) == run(*first)
-    if tape.evaluate(second):
-        assert list(tape.filled(tuple(made))) == run(*second)
-
-
-@pytest.mark.parametrize("read", [int, float, bool, str, hex, lambda n: [0] * n, range, lambda n: f"{n}", np.zeros,
-                                  lambda n: np.array([n], np.int32), lambda n: np.int64(3) * n, lambda n: n ** 2,
-                                  lambda n: n / 2, lambda n: n & 1, lambda n: math.gcd(n, 4), lambda n: n == 7,
-                                  lambda n: n < 9, lambda n: struct.pack("i", n)])
-def test_what_reads_a_dimension_leaves_a_guard(read):
-    recording = Recording()
-    read(recording.add_input(7))
-    assert recording.guards
-    tape = Tape(recording)
-    assert tape.evaluate([7])
-    assert not (tape.evaluate([0]) and tape.evaluate([10]))
-
-
-def test_a_dimension_is_no_key_and_is_not_read_later():
-    recording = Recording()
-    n = recording.add_input(7)
-    with pytest.raises(UnrecordableError):
-        hash(n)
-    Tape(recording)
-    for read in (int, str, lambda n: n + 1, lambda n: n == 7):
-        with pytest.raises(UnrecordableError):
-            read(n)
-
-
-def test_numbers_beyond_64_bits_are_refused():
-    recording = Recording()
-    n = recording.add_input(3)
-    product = n * n * n * n * n * n
-    tape = Tape(recording)
-    assert tape.evaluate([1000]) and tape.filled(product) == 1000**6
-    assert not tape.evaluate([1 << 20])
 
 
 def test_a_chain_of_subgraphs_is_lowered_once_each():

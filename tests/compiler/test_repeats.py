@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from pylite import Model
+from pylite._core.graph.dimensions import Computed, Dim, Recording
 from pylite._core.graph.repeats import Repeats
 from pylite.compiler import lowering
 from pylite.ir.graph import replace
@@ -109,17 +110,21 @@ def described(thing):
     """Something that is equal for arguments that mean the same."""
     kind = type(thing)
     if isinstance(thing, Value):
-        return "value", thing.index, thing.shape, thing.root.index, thing.byte_offset
+        return "value", thing.index, described(thing.shape), thing.root.index, described(thing.byte_offset)
     if kind is View:
-        return "view", described(thing.value), thing.shape, thing.strides, thing.offset, thing.dtype
+        return "view", *map(described, (thing.value, thing.shape, thing.strides, thing.offset)), thing.dtype
     if kind is Scratch:
-        return "scratch", thing.shape, thing.dtype
+        return "scratch", described(thing.shape), thing.dtype
     if kind is Packed:
         return "packed", thing.function, described(thing.value), *map(described, thing.args)
     if kind is np.ndarray:
         return "array", thing.shape, str(thing.dtype), thing.tobytes()
     if kind in (tuple, list):
         return tuple(map(described, thing))
+    if kind is Dim:
+        return "Dim", thing.slot
+    if kind is Computed:
+        return "Computed", described(thing.args)
     if hasattr(kind, "__slots__"):
         return kind.__name__, *[described(getattr(thing, name)) for name in kind.__slots__]
     return thing
@@ -130,19 +135,25 @@ def described_calls(graph):
              *map(described, call.args)) for call in graph.calls]
 
 
+def recorded(model):
+    """The Lowered of `model` for many heights of its input."""
+    model = Model(model)
+    return lowering.lower(model, model.graph.subgraphs[0], [(Recording().add_input(SIDE), SIDE)])
+
+
+@pytest.mark.parametrize("lower", [lowered, recorded])
 @pytest.mark.parametrize("seed", range(12))
-def test_repeated_operators_are_lowered_as_by_themselves(seed, monkeypatch):
+def test_repeated_operators_are_lowered_as_by_themselves(seed, lower, monkeypatch):
     model = Blocks(np.random.default_rng(seed), 60).m.build()
     monkeypatch.setattr(lowering, "Repeats", Lonely)
-    alone = lowered(model)
+    alone = lower(model)
     monkeypatch.setattr(lowering, "Repeats", Counting)
     Counting.copied = 0
-    together = lowered(model)
+    together = lower(model)
     assert Counting.copied > 10
     assert described_calls(together) == described_calls(alone)
     assert together.notes == alone.notes
-    assert [(v.shape, v.root.index, v.kind) for v in together.values] == [
-        (v.shape, v.root.index, v.kind) for v in alone.values]
+    assert [(*described(v), v.kind) for v in together.values] == [(*described(v), v.kind) for v in alone.values]
     assert [repr(n.inputs + n.outputs) for n in together.nodes] == [repr(n.inputs + n.outputs) for n in alone.nodes]
 
 

@@ -24,6 +24,7 @@ cdef class Recording:
     cdef Py_ssize_t slot(self, int operation, a, b) except -1
     cdef Py_ssize_t operand(self, number) except -1
     cdef object arithmetic(self, int operation, a, b)
+    cdef bint is_number(self, Py_ssize_t slot)
     cdef object guarded_value(self, Py_ssize_t slot)
 
 
@@ -35,3 +36,6 @@ cdef class Dim:
 cdef class Computed:
     cdef object function
     cdef tuple args
+
+
+cdef bint has_dims(thing) except -1

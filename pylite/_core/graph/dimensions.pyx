@@ -57,8 +57,34 @@ cdef class Recording:
         return slot
 
     cdef object arithmetic(self, int operation, a, b):
-        """A Dim for the result of an operation."""
-        return dim_of(self, self.slot(operation, self.operand(a), self.operand(b)))
+        """A Dim for the result of an operation, or a number if it is the same for all shapes.
+
+        Sums and products with numbers are simplified: (n * 16) // 16 is n.  Operators that repeat others then have the
+        same Dims, see repeats.pyx, and fewer guards are needed.
+        """
+        cdef Py_ssize_t x = self.operand(a), y = self.operand(b)
+        if operation == SUBTRACT and self.is_number(y):
+            operation, y = ADD, self.slot(NUMBER, -self.values[y], 0)
+        if (operation == ADD or operation == MULTIPLY) and (self.is_number(x) or (x > y and not self.is_number(y))):
+            x, y = y, x
+        if not self.is_number(y):
+            return dim_of(self, self.slot(operation, x, y))
+        inner, other, number = <tuple>self.instructions[x]
+        factor = self.values[y]
+        if inner == operation and (operation == ADD or operation == MULTIPLY) and self.is_number(number):
+            factor = self.values[number] + factor if operation == ADD else self.values[number] * factor
+            x = other
+        elif operation >= DIVIDE and inner == MULTIPLY and self.is_number(number) and self.values[number] % factor == 0:
+            if operation == REMAINDER:
+                return 0
+            operation, factor, x = MULTIPLY, self.values[number] // factor, other
+        if (operation == ADD and factor == 0) or (operation == MULTIPLY and factor == 1):
+            return dim_of(self, x)
+        return dim_of(self, self.slot(operation, x, self.slot(NUMBER, factor, 0)))
+
+    cdef bint is_number(self, Py_ssize_t slot):
+        """Is the slot a number in every evaluation?"""
+        return (<tuple>self.instructions[slot])[0] == NUMBER
 
     cdef object guarded_value(self, Py_ssize_t slot):
         """The value of a slot; a guard is recorded for it."""
@@ -274,7 +300,7 @@ cdef class Computed:
 
 def with_guards(thing):
     """`thing` with its Dims replaced by numbers; guards are recorded for them."""
-    if not slots_in(thing):
+    if not has_dims(thing):
         return thing
     if type(thing) is tuple or type(thing) is list:
         return type(thing)([with_guards(item) for item in thing])
@@ -288,7 +314,7 @@ def computed(function, *args):
 
     The function must be pure, and lowering must not inspect its result.
     """
-    return Computed(function, args) if slots_in(args) else function(*args)
+    return Computed(function, args) if has_dims(args) else function(*args)
 
 
 def slots_in(thing):
@@ -302,3 +328,18 @@ def slots_in(thing):
     elif type(thing) is Computed:
         return slots_in((<Computed>thing).args)
     return slots
+
+
+cdef bint has_dims(thing) except -1:
+    """Does slots_in(thing) contain any?"""
+    kind = type(thing)
+    if kind is Dim:
+        return True
+    if kind is Computed:
+        thing = (<Computed>thing).args
+    elif not isinstance(thing, (tuple, list)):
+        return False
+    for item in thing:
+        if type(item) is not int and has_dims(item):
+            return True
+    return False

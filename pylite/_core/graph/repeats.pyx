@@ -8,6 +8,7 @@ from libc.stdint cimport int32_t
 from libc.stdlib cimport calloc, free
 
 from pylite._core.graph.calls cimport NodeBase, ValueBase
+from pylite._core.graph.dimensions cimport Computed, Dim
 from pylite._core.graph.templates cimport CALL, OTHER, Maker, Template
 
 cdef enum:
@@ -192,7 +193,7 @@ cdef class Repeats:
     cdef int32_t number(self, ValueBase value, bint contents) except -1:
         """The number of a value in its current state; 0 if it is unique."""
         data, q = value.data, value.quantization
-        if value.pad is not None:
+        if value.pad is not None or type(data) is Computed:
             return 0
         if data is None:
             data = False
@@ -202,7 +203,7 @@ cdef class Repeats:
             return 0
         else:
             data = data.tobytes()
-        return self.new_number((value.dtype, value.shape, data, value.fixed, value.kind,
+        return self.new_number((value.dtype, hashable(value.shape), data, value.fixed, value.kind,
                                 None if q is None else self.quantization_number(q)))
 
     # ---- copies ----------------------------------------------------------------------------------------------
@@ -233,3 +234,13 @@ cdef class Repeats:
             elif maker.role == OTHER:
                 finish(node, item)
         return 0
+
+
+cdef object hashable(shape):
+    """A shape, with negative numbers that stand for its Dims: Dims with equal numbers may differ for other shapes."""
+    cdef list numbers = list(shape)
+    cdef Py_ssize_t i
+    for i in range(len(numbers)):
+        if type(numbers[i]) is Dim:
+            numbers[i] = -1 - (<Dim>numbers[i]).slot
+    return tuple(numbers)

@@ -1,14 +1,17 @@
 from libc.stdint cimport int64_t
 
 
-cdef class Tape:
+cdef class Numbers:
+    cdef int64_t *numbers       # the values of all slots
+
+
+cdef class Tape(Numbers):
     cdef readonly Py_ssize_t size, inputs
     cdef int *operations
     cdef int64_t *first         # operands: slots, or a number
     cdef int64_t *second
     cdef int64_t *expected
     cdef char *guarded
-    cdef int64_t *numbers       # the values of all slots, after evaluate()
     cdef bint run(self) noexcept nogil
 
 

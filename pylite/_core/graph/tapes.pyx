@@ -22,8 +22,18 @@ from pylite._core.graph.dimensions cimport (
 cdef int64_t LARGEST = <int64_t>1 << 62
 
 
-cdef class Tape:
-    """A Recording in a form for fast evaluation.  size: number of slots; inputs: number of input dimensions."""
+cdef class Numbers:
+    """The base of what has a number for each slot of a Recording."""
+    def filled(self, thing):
+        """`thing`, a number or a tuple or list of things, with Dims replaced by their numbers."""
+        return filled(self.numbers, thing)
+
+
+cdef class Tape(Numbers):
+    """A Recording in a form for fast evaluation.  size: number of slots; inputs: number of input dimensions.
+
+    Its numbers are those of the last evaluate().
+    """
     def __cinit__(self, Recording recording not None, *_):
         cdef Py_ssize_t i, n = len(recording.instructions)
         self.size = n
@@ -96,13 +106,9 @@ cdef class Tape:
                 return False
         return True
 
-    def filled(self, thing):
-        """`thing`, a number or a tuple or list of things, with Dims replaced by their numbers, after evaluate()."""
-        return filled(self.numbers, thing)
-
     def numbers_now(self):
-        """A copy of the current numbers of all slots, as evaluate() left them."""
-        return Numbers(self)
+        """A copy of the numbers."""
+        return KeptNumbers(self)
 
 
 cdef class ShapeTape(Tape):
@@ -146,10 +152,8 @@ cdef class ShapeTape(Tape):
         return self.run()
 
 
-cdef class Numbers:
-    """The numbers of all slots of a Tape for one set of shapes."""
-    cdef int64_t *numbers
-
+cdef class KeptNumbers(Numbers):
+    """The numbers of a Tape for one set of shapes."""
     def __cinit__(self, Tape tape not None):
         self.numbers = <int64_t *>calloc(max(tape.size, 1), sizeof(int64_t))
         if self.numbers == NULL:
@@ -158,10 +162,6 @@ cdef class Numbers:
 
     def __dealloc__(self):
         free(self.numbers)
-
-    def filled(self, thing):
-        """`thing`, a number or a tuple or list of things, with Dims replaced by their numbers."""
-        return filled(self.numbers, thing)
 
 
 cdef object filled(const int64_t *numbers, thing):

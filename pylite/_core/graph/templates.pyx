@@ -1,5 +1,6 @@
 """Templates: the calls of the first node of a kind, copied for later nodes of that kind."""
 from pylite._core.graph.calls cimport Call, Packed, Scratch, View
+from pylite._core.graph.dimensions cimport Computed, Dim
 from pylite._core.simd cimport memory_of
 
 import numpy as np
@@ -229,9 +230,11 @@ cdef class Template:
 cdef int check_shared(thing) except -1:
     """Raise Unrepeatable for an argument that may belong to a single node."""
     kind = type(thing)
-    if kind in PLAIN or isinstance(thing, number_type):
+    if kind in PLAIN or kind is Dim or isinstance(thing, number_type):
         return 0
-    if isinstance(thing, (tuple, list)):
+    if kind is Computed:
+        check_shared((<Computed>thing).args)
+    elif isinstance(thing, (tuple, list)):
         for item in thing:
             check_shared(item)
     elif getattr(kind, "ONLY_SLOTS", False):     # a FilterLayout

@@ -6,13 +6,11 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
 from pylite._core.graph.calls cimport Scratch, ValueBase, View
-from pylite._core.graph.dimensions cimport Computed, Dim
+from pylite._core.graph.dimensions cimport Computed, Dim, has_dims
 from pylite._core.graph.tapes cimport filled
 from pylite._core.run.kernel cimport MOST_DIMS, Bytes, Strided, bytes_of
 
 from numpy import array, empty, ndarray
-
-from pylite._core.graph.dimensions import slots_in
 
 cdef dict no_others = {}
 
@@ -237,5 +235,5 @@ def collect(argument, list things, set seen):
             collect(argument.root, things, seen)
     elif type(argument) is not Scratch:
         return
-    if slots_in(changed(argument)):
+    if has_dims(changed(argument)):
         things.append(argument)

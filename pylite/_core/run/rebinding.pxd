@@ -1,6 +1,7 @@
 # Kernels of recorded calls.
 from libc.stdint cimport int64_t
 
+from pylite._core.graph.calls cimport Call
 from pylite._core.run.kernel cimport Kernel
 from pylite._core.run.parts cimport Number, Part, BindingContext
 from pylite._core.run.program cimport Ends
@@ -45,7 +46,7 @@ cdef class Rebinder(BindingContext):
     cdef object kernel_class, present
     cdef bint moved             # has the layout changed since the last bind()?
     cdef readonly Py_ssize_t rebound        # number of kernels that the last bind() created
-    cdef Operands operands_of(self, source, target)
+    cdef Operands operands_of(self, Call source, Call target)
     cdef Part end(self, view)
     cdef Part register(self, key, Part part)
     cdef Part part(self, source, target)

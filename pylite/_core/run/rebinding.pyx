@@ -6,8 +6,8 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from pylite._core.graph.calls cimport Packed, Scratch, ValueBase, View, element_sizes, element_types
-from pylite._core.graph.dimensions cimport Computed, Dim
+from pylite._core.graph.calls cimport Call, Packed, Scratch, ValueBase, View, element_sizes, element_types
+from pylite._core.graph.dimensions cimport Computed, Dim, has_dims
 from pylite._core.graph.tapes cimport Tape
 from pylite._core.run.kernel cimport Bytes, Kernel, Strided, set_strided
 from pylite._core.run.parts cimport (
@@ -38,6 +38,10 @@ cdef enum:
 cdef enum Role:             # what a change of an argument means for its kernel:
     CONSTRUCTED = -2        # it must be constructed anew
     SIZE = -1               # moved() takes the argument as a size
+
+
+cdef frozenset PLAIN = frozenset((int, float, bool, str, bytes, type(None)))     # arguments that never change
+cdef frozenset MEMORY = PLAIN | {View, Scratch, Packed, tuple}
 
 
 cdef class Operands:
@@ -174,7 +178,7 @@ cdef object key_of(thing):
     if type(thing) is Dim:
         return "Dim", (<Dim>thing).slot
     if type(thing) is tuple:
-        return tuple([key_of(item) for item in thing])
+        return tuple([item if type(item) is int else key_of(item) for item in thing])
     if type(thing) is Computed:
         return "Computed", id((<Computed>thing).function), key_of((<Computed>thing).args)
     return thing if type(thing) is int else id(thing)
@@ -218,7 +222,7 @@ cdef class Rebinder(BindingContext):
         free(self.part_table)
         free(self.operand_table)
 
-    cdef Operands operands_of(self, source, target):
+    cdef Operands operands_of(self, Call source, Call target):
         """The Operands of a call with Dims.  target: its copy with numbers."""
         cdef Operands operands = Operands.__new__(Operands)
         cdef tuple names = () if target.names is None else target.names
@@ -229,8 +233,10 @@ cdef class Rebinder(BindingContext):
         operands.keys, operands.parts, operands.entries = [], [], []
         for i in range(len(source.args)):
             argument, key = source.args[i], i if i < first else names[i - first]
+            if type(argument) in PLAIN:
+                continue
             for number, item in enumerate(argument) if type(argument) is list else ((None, argument),):
-                if hasattr(item, "renew"):
+                if type(item) not in MEMORY and hasattr(item, "renew"):
                     operands.entries.append((key, number, item))
             part = self.part(argument, target.args[i])
             if part is not None:
@@ -272,7 +278,7 @@ cdef class Rebinder(BindingContext):
         cdef Stored stored
         cdef list things = []
         if not isinstance(source, (View, Scratch, ValueBase, Packed)):
-            return self.sized(source) if slots_in(source) else None
+            return self.sized(source) if has_dims(source) else None
         part = self.window(source)
         if part is not None:
             return part
