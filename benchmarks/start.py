@@ -9,6 +9,7 @@ first result, and the ratios to the peer's.
 """
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import _common
 
 DEFAULT = "test_data/mobilenet_v2_1.0_224_quant.tflite"
 
+ALONE = {"OPENBLAS_NUM_THREADS": "1"}       # numpy's threads spin for 30 ms after its import
 IMPORT = "import {}"
 INVOKE = """
 from {module} import Interpreter
@@ -43,7 +45,8 @@ print(_json.dumps([_seconds, _cpu, *(int(status[k].split()[0]) for k in ("VmRSS"
 
 def measure(code):
     """(seconds, of the CPU, resident kB, peak kB) of a new process that runs `code`."""
-    done = subprocess.run([sys.executable, "-c", NUMPY + code + REPORT], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", NUMPY + code + REPORT], capture_output=True, text=True, check=True,
+                          env=os.environ | ALONE)
     return json.loads(done.stdout.splitlines()[-1])
 
 
