@@ -144,7 +144,7 @@ class Interpreter(FastPath):
             self._check()
             self._executor(0).plans = plans
         self._main = self._executors[0]
-        if model_content:
+        if model_content is not None:
             self._model_content = model_content
         self._wrapper: Any = None
         self._custom_op_registerers: Sequence[Any] = []
@@ -394,9 +394,12 @@ class Interpreter(FastPath):
             gc.collect()        # arrays in reference cycles are only freed here
         return not self._views
 
-    def _ensure_safe(self) -> None:
+    def _ensure_open(self, error: str = "ExecutionError") -> None:
         if self._closed:
-            raise errors.ExecutionError("the interpreter is closed; make another one")
+            raise getattr(errors, error)("the interpreter is closed; make another one")
+
+    def _ensure_safe(self) -> None:
+        self._ensure_open()
         self._lock.check_idle()
         if self._views and not self._safe_to_run():
             raise errors.ViewError(
@@ -433,8 +436,7 @@ class Interpreter(FastPath):
             getattr(self._main.current, "lowered")      # noqa: B009  creates the Executors of a plan's callees
             executor = self._executors.get(subgraph_index)
         if executor is None:
-            if self._closed:
-                raise errors.ExecutionError("the interpreter is closed; make another one")
+            self._ensure_open()
             subgraphs = self._model.graph.subgraphs
             if not 0 <= subgraph_index < len(subgraphs):
                 raise ValueError(f"Invalid subgraph index {subgraph_index} exceeds max subgraph index {len(subgraphs)}")
@@ -476,6 +478,7 @@ class Interpreter(FastPath):
         try:
             array = executor.writable[tensor_index].array
         except (KeyError, TypeError):
+            self._ensure_open("NotAllocatedError")
             array = executor.to_write(arguments.checked_index(executor, tensor_index))
         self._lock.check_idle()
         if (type(value) is not np.ndarray or value.dtype is not array.dtype or value.shape != array.shape
@@ -488,9 +491,10 @@ class Interpreter(FastPath):
         try:
             array = executor.readable[tensor_index].array
         except (KeyError, TypeError):
+            self._ensure_open("NotAllocatedError")
             array = executor.to_read(arguments.checked_index(executor, tensor_index))
         try:
-            return array.copy()
+            return array.copy() if array.ndim or array.dtype.hasobject else array[()]      # as tf.lite
         except MemoryError:
             name = executor.subgraph.tensors[int(tensor_index)].name
             raise errors.MemoryLimitError(
@@ -499,6 +503,7 @@ class Interpreter(FastPath):
 
     def _view(self, tensor_index: "SupportsIndex") -> "NDArray[Any]":
         with self._lock:
+            self._ensure_open("NotAllocatedError")
             index = arguments.checked_index(self._main, tensor_index)
             array = self._main.to_read(index)
             if array.dtype.hasobject:

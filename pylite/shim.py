@@ -65,6 +65,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     if args.program is None:
         parser.error("name the program to run")
+    if not args.module and not os.path.exists(args.program):
+        parser.error(f"there is no program {args.program!r}")
     install_as(*args.names)
     inherited = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(folders + ([inherited] if inherited else []))

@@ -158,10 +158,21 @@ def difference_lines(found):
             if name.endswith(" contents") and before and after:
                 lines.append(f"    {name}: other values")
             elif name.endswith(" quantization"):
-                lines.append(f"    {name}: {_scales(before)} -> {_scales(after)}")
+                lines.append(f"    {name}: {_scales(before)} -> {_scales(after)}{_first_difference(before, after)}")
             else:
                 lines.append(f"    {name}: {_plain(before)} -> {_plain(after)}")
     return lines or ["no node and no constant differs"]
+
+
+def _first_difference(before, after):
+    """The first scale or zero point that differs behind those that _scales() shows; "" if none does."""
+    if before is None or after is None or len(before["scale"]) != len(after["scale"]):
+        return ""
+    for key, what in (("scale", "scale"), ("zero_point", "zero point")):
+        for i, (a, b) in enumerate(zip(before[key], after[key], strict=False)):
+            if a != b:
+                return "" if i < 3 else f"; {what} {i}: {_format.number(a)} -> {_format.number(b)}"
+    return ""
 
 
 def _scales(q):

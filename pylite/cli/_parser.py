@@ -134,6 +134,8 @@ def missing(path):
     if not isinstance(path, str) or os.path.exists(path) or not (os.sep in path or "." in path):
         return ""
     folder = os.path.dirname(path)
+    if os.path.isfile(folder):
+        return ""       # a bundle; the text lists its models
     if folder and not os.path.isdir(folder):
         return f"; there is no folder {shortened(folder)}"
     with os.scandir(folder or ".") as entries:

@@ -133,9 +133,9 @@ class _Budget:
         limit = memory_limit() if self.max_memory is None else self.max_memory
         if self.known + value.nbytes > limit:
             has = "this machine has" if self.max_memory is None else "max_memory is"
+            beside = f", beside {self.known} of constants that are computed" if self.known else ""
             raise errors.MemoryLimitError(
-                f"{node}: {value!r}: its shape would be {list(value.shape)}, which takes {value.nbytes} bytes, "
-                f"beside {self.known} of constants that are computed; {has} {limit}. Make the inputs smaller")
+                f"{node}: {value!r} would take {value.nbytes} bytes{beside}; {has} {limit}. Make the inputs smaller")
 
     def packing_pool(self):
         """A MemoryPool for weights that are packed to compute a result."""

@@ -25,14 +25,14 @@ def requested_shape(node):
 
 def infer_reshape(node):
     """The requested shape, where one -1 stands for the dimension that makes the sizes agree."""
-    x, shape = node.inputs[0], requested_shape(node)
-    free = shape.count(-1)
+    x, requested = node.inputs[0], requested_shape(node)
+    shape, free = list(requested), requested.count(-1)
     if free == 1:
         known = prod(n for n in shape if n > 0)
         empty = x.size == 0 and 0 not in shape
         shape[shape.index(-1)] = 0 if empty else prod(n for n in x.shape if n > 0) // known
     if free > 1 or min(shape, default=0) < 0 or prod(shape) != x.size:
-        raise node.error(f"has {x.size} elements, which cannot take the shape {shape}. If the input was resized, "
+        raise node.error(f"has {x.size} elements, which cannot take the shape {requested}. If the input was resized, "
                          "the shape was fixed when the model was converted", x)
     return [tuple(shape)]
 

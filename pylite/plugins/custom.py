@@ -27,9 +27,14 @@ def custom_op(name: str, version: int | tuple[int, int] | None = None, *,
     """
     if not isinstance(name, str):
         raise TypeError(f"custom_op needs the name of the op, not {name!r}: write @custom_op(\"Name\")")
+    pair = (version, version) if isinstance(version, int) else (None, None) if version is None else version
+    if not (isinstance(pair, tuple) and len(pair) == 2 and (version is None or all(isinstance(n, int) for n in pair))):
+        raise TypeError(f"version is a whole number, or a tuple of the lowest and the highest, not {version!r}")
+    if shapes is not None and not callable(shapes):
+        raise TypeError(f"shapes is a function of the inputs' shapes, not {shapes!r}")
 
     def register(implementation: _Implementation) -> _Implementation:
-        low, high = (version, version) if isinstance(version, int) else version or (None, None)
+        low, high = pair
         add = registered.add_builtin if is_builtin(name) else registered.add_custom
         add(name, implementation, low, high, shapes=shapes)
         return implementation

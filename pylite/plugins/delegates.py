@@ -82,8 +82,7 @@ def apply(executors: Sequence[Executor], delegates: Iterable[Any], greedy: bool 
     from pylite.runtime.subgraph_calls import relink
     for delegate in delegates:
         if isinstance(delegate, type) or not hasattr(delegate, "modify"):
-            raise DelegateError("experimental_delegates must hold delegates from load_delegate(), or PythonDelegate "
-                                f"objects, not {delegate!r}")
+            raise DelegateError(f"delegates come from load_delegate(), or are PythonDelegate objects, not {delegate!r}")
     for executor in executors:
         if executor.tables is not None and executor.tables.host.skippable:
             continue        # a delegate has marked it: it runs this subgraph as part of another

@@ -171,9 +171,9 @@ class PythonNodeOp:
             raise
         except Exception as error:
             raise failure(self.where, "failed to prepare", error) from error
-        for value in node.outputs:
+        for i, value in enumerate(node.outputs):
             if value is not None:
-                _check_dtype(node, value.dtype, "output")
+                _check_dtype(node, value.dtype, f"output {i}")
         return None if result is None and self._evaluates() else output_shapes(node, result)
 
     def _evaluates(self) -> bool:
@@ -217,8 +217,21 @@ def _results(node: Node, results: Any) -> list[NDArray[Any] | None]:
         raise ValueError(f"it returned {len(results)} arrays for {len(node.outputs)} outputs")
     if any(v is not None and result is None for v, result in zip(node.outputs, results, strict=True)):
         raise TypeError("it returned None; evaluate() must return the outputs")
-    return [None if v is None else np.asarray(result, NUMPY_DTYPES[v.dtype], order="C")
-            for v, result in zip(node.outputs, results, strict=True)]
+    return [None if v is None else _converted(result, NUMPY_DTYPES[v.dtype], f"output {i}, {v!r}")
+            for i, (v, result) in enumerate(zip(node.outputs, results, strict=True))]
+
+
+def _converted(result: Any, dtype: np.dtype[Any], what: str) -> NDArray[Any]:
+    """`result` as an array of `dtype`; TypeError or ValueError if the conversion would change what it means."""
+    array = np.asarray(result)
+    if array.dtype.kind in "biu" and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        if array.size and not limits.min <= array.min() <= array.max() <= limits.max:
+            raise ValueError(f"it returned {array.min()} to {array.max()} for {what}, which holds {limits.min} to "
+                             f"{limits.max}; clip the result")
+    elif not (dtype.hasobject or np.can_cast(array.dtype, dtype, "same_kind")):
+        raise TypeError(f"it returned {array.dtype} for {what}; convert the result, with rounding if that is meant")
+    return np.asarray(array, dtype, order="C")
 
 
 class _Filled:
@@ -314,7 +327,8 @@ def output_shapes(node: Node, result: Any) -> list[Any]:
     if isinstance(result, tuple) and all(hasattr(n, "__index__") for n in result):
         result = [result]
     if not isinstance(result, list | tuple) or len(result) != len(node.outputs):
-        raise node.error(f"its prepare() returned {result!r}, which are not the shapes of {len(node.outputs)} outputs")
+        raise node.error(f"{result!r}, from prepare() or shapes=, are not the shapes of {len(node.outputs)} "
+                         f"output{'s' * (len(node.outputs) != 1)}; a shape is a tuple of int")
     return [_shape(node, shape, f"output {i}") for i, shape in enumerate(result)]
 
 
@@ -330,4 +344,4 @@ def _shape(node: Node, shape: Any, what: str) -> Shape:
 
 def _check_dtype(node: Node, dtype: str, what: str) -> None:
     if dtype not in NUMPY_DTYPES:
-        raise node.error(f"{dtype!r} is not a data type for {what}; known: {', '.join(NUMPY_DTYPES)}")
+        raise node.error(f"{dtype!r} is not a data type for {what}; their names are {', '.join(NUMPY_DTYPES)}")

@@ -43,8 +43,8 @@ def read(source: Any, member: str | None = None) -> bytes:
             f"open one of them: member={next(iter(known))!r}, or '{errors.shortened(name)}/{next(iter(known))}'"
             if known else _expected(source)))
     if member is not None and member not in known:
-        raise errors.ModelError(f"'{errors.shortened(name)}' holds no model {errors.shortened(member)!r}; its "
-                                f"models are {', '.join(map(repr, known)) or 'none'}")
+        raise errors.ModelError(f"'{errors.shortened(name)}' holds no model {errors.shortened(member)!r}; " + (
+            f"its models are {listed}" if known else "the files in it are not models"))
     chosen = next(iter(known)) if member is None else member
     if known[chosen] >= MOST:
         raise errors.ModelError(f"{chosen!r} in '{errors.shortened(name)}' has {known[chosen]} bytes; a model has less "

@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from pylite.tasks.task import Labels, ModelSource
 
 
+LOUDEST = 8     # magnitude of floats: a little more than 1 is a sound that was clipped, much more are integers
+
+
 def samples_of(sound: Any) -> NDArray[np.float32]:
     """Mono float32 samples in -1..1 of an array: (samples,) or (samples, channels) of float or int16.
 
-    TensorError for another array.
+    TensorError for another array, and for floats that are NaN or far beyond 1.
     """
     array = np.asarray(sound)
     if array.ndim == 2:
@@ -35,6 +38,10 @@ def samples_of(sound: Any) -> NDArray[np.float32]:
                                                       and np.asarray(sound).dtype != np.int16):
         raise TensorError(f"sound of shape {list(np.shape(sound))} and type {np.asarray(sound).dtype}; expected "
                           "(samples,) or (samples, channels) of float32 in -1..1 or int16")
+    loudest = np.abs(array).max(initial=0)
+    if not loudest <= LOUDEST:
+        raise TensorError(f"sound whose samples reach {loudest:g}; expected float32 in -1..1. For numbers of 16 bits, "
+                          "divide by 32768, or pass them as int16")
     return array.astype(np.float32)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pylite.runtime.plan_cache import PlanCache
 
 
+MOST_THREADS = 2**31 - 1
 PRECISIONS = ("float32", "float16", "prefer_float16", "emulate_float16")
 
 
@@ -29,6 +30,8 @@ def thread_count(num_threads: "Any") -> int:
         raise ValueError(f"type of num_threads should be int, not {type(num_threads).__name__}") from None
     if count < 1:
         raise ValueError(f"num_threads should >= 1, not {count}")
+    if count > MOST_THREADS:
+        raise ValueError(f"num_threads should be {MOST_THREADS} or less, not {count}")
     return count
 
 
@@ -124,6 +127,8 @@ def _source_of(path: "Any", content: "Any", member: "str | None") -> "Any":
     if isinstance(content, (str, os.PathLike)) and content:
         raise TypeError(f"model_content must be the bytes of a model, not {type(content).__name__}; pass a path as "
                         "model_path")
+    if content is not None and not isinstance(content, io.IOBase):
+        content = _bytes_of(content)
     if isinstance(path or content, io.IOBase):
         raise TypeError(f"a model is opened by its path or its bytes, not from a {type(path or content).__name__}; "
                         "pass model_content=file.read()")
@@ -138,6 +143,16 @@ def _source_of(path: "Any", content: "Any", member: "str | None") -> "Any":
         return os.path.join(os.fsdecode(path), member)
     from pylite.schema import bundle
     return bundle.read(bytes(content), member)
+
+
+def _bytes_of(content: "Any") -> "Any":
+    """`content` as loaders take it: bytes and what is mapped as they are, any other buffer as a memoryview."""
+    if isinstance(content, (bytes, bytearray, memoryview)) or type(content).__module__ == "mmap":
+        return content
+    try:
+        return memoryview(content).cast("B")
+    except TypeError:
+        raise TypeError(f"model_content must be the bytes of a model, not {type(content).__name__}") from None
 
 
 def _loaded(source: "Any", options: "dict[str, Any]", cache: "PlanCache | None") -> Model:

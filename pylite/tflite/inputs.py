@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     Shape = tuple[int, ...]
 
 
+SIGN_FLIPS = {("uint8", "int8"): "shift it with (value ^ 0x80).view(numpy.int8)",
+              ("int8", "uint8"): "shift it with value.view(numpy.uint8) ^ 0x80"}
+
+
 def checked_value(tensor: "Tensor", array: "NDArray[Any]", value: "Any") -> "NDArray[Any]":
     """`value` as an array of the shape and type of `array`, the memory of `tensor`; ValueError if it does not fit."""
     value = np.asarray(value)
@@ -71,6 +75,8 @@ def _wrong_type(tensor: "Tensor", value: "NDArray[Any]") -> TensorError:
         scale, zero_point = steps.scale[0], steps.zero_point[0] if steps.zero_point.size else 0
         low, high = LIMITS[tensor.dtype]
         remedy = f"quantize it with numpy.rint(value / {scale:.9g} + {zero_point}).clip({low}, {high}).{converted}"
+    elif steps is not None and (value.dtype.name, tensor.dtype) in SIGN_FLIPS:      # astype() would wrap
+        remedy = f"{SIGN_FLIPS[value.dtype.name, tensor.dtype]}, if both have one scale"
     else:
         remedy = f"convert it with value.{converted}"
     return TensorError(f"Cannot set tensor: Got value of type {got} but expected type {tensor.dtype.upper()} for input "

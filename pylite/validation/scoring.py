@@ -118,7 +118,8 @@ class Scorer:
         self.facts["labels"] = [self._names.get(i, "") for i in range(max(self._names, default=-1) + 1)]
         if first is None and (name in ("detection", "segmentation") or (len(models) < 2 and name != OWN)):
             raise ComparisonError(f"{samples.path}: has no labels for {name}; give a folder for each class, a column "
-                                  "or an array of labels, masks beside the pictures, or COCO's annotations")
+                                  "or an array of labels, masks beside the pictures, or COCO's annotations"
+                                  + ("" if len(models) > 1 else "; without labels, compare with a reference model"))
         self._task = _task(self.facts, function)
 
     def _known(self, models: Sequence[Model]) -> dict[int, str]:

@@ -162,6 +162,23 @@ def test_the_difference_of_two_models(tmp_path, capsys, change, shown):
     assert entry["change"] == ("removed" if "extra" in change else "changed")
 
 
+def test_the_first_scale_that_differs_is_shown(tmp_path, capsys):
+    def scaled(name, scales):
+        m = ModelBuilder()
+        x, y = (m.tensor(n, (1, 5, 5, 2), "int8", scale=0.1) for n in "xy")
+        w = m.constant("w", np.ones((8, 1, 1, 2), np.int8), scale=scales, axis=0)
+        m.operator("CONV_2D", [x, w, -1], [y], padding="VALID", stride_w=1, stride_h=1)
+        m.inputs([x])
+        m.outputs([y])
+        (tmp_path / name).write_bytes(m.build())
+        return str(tmp_path / name)
+    scales = np.full(8, 0.5, np.float32)
+    one = scaled("one", scales)
+    scales[6] = 1.5
+    assert cli.main(["inspect", one, "--diff", scaled("other", scales)]) == 1
+    assert "; scale 6: 0.5 -> 1.5" in capsys.readouterr().out
+
+
 def test_inputs_from_other_nodes_are_a_difference(tmp_path, capsys):
     def crossed(name, first, second):
         m = ModelBuilder()

@@ -129,7 +129,7 @@ def test_a_closed_interpreter():
         with pytest.raises(ExecutionError, match="closed"):
             call()
     for call in (lambda: interpreter.get_tensor(0), lambda: interpreter.set_tensor(0, got), interpreter.tensor(0)):
-        with pytest.raises(ValueError, match=r"Tensor data is null|unallocated"):
+        with pytest.raises(ValueError, match="the interpreter is closed; make another one"):
             call()
 
 

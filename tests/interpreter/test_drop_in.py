@@ -1,4 +1,5 @@
 """Drop-in replacement: programs that import tflite_runtime, ai_edge_litert or tf.lite run unchanged."""
+import array
 import importlib
 import importlib.machinery
 import importlib.metadata
@@ -15,6 +16,8 @@ import pytest
 import pylite
 from pylite import shim
 from pylite.schema.builder import ModelBuilder
+from tests.tools import small_models
+from tests.tools.resources import peer
 
 PROGRAM = """
 import sys
@@ -251,3 +254,32 @@ def test_every_name_is_listed_before_it_is_used():
             "print(set(m.__all__) <= set(names))")
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "True\n"
+
+
+@pytest.mark.parametrize("module", [lambda: pylite.interpreter, peer], ids=["pylite", "peer"])
+def test_a_tensor_without_dimensions_is_read_as_a_number(module):
+    m = ModelBuilder()
+    x, y = m.tensor("x", ()), m.tensor("y", ())
+    m.operator("NEG", [x], [y])
+    m.signature("main", {"x": x}, {"y": y})
+    m.inputs([x])
+    m.outputs([y])
+    interpreter = module().Interpreter(model_content=m.build())
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(x, np.array(3, np.float32))
+    interpreter.invoke()
+    for _ in range(3):      # further reads take another path
+        assert type(interpreter.get_tensor(y)) is np.float32 and interpreter.get_tensor(y) == -3
+    assert type(interpreter.get_signature_runner("main")(x=np.array(2, np.float32))["y"]) is np.float32
+
+
+def words(content):
+    return np.frombuffer(content + bytes(-len(content) % 4), "<u4")
+
+
+@pytest.mark.parametrize("kind", [bytearray, memoryview, lambda b: array.array("B", b), words])
+def test_the_content_may_be_any_buffer(kind):
+    content = kind(small_models.reshape())
+    interpreter = pylite.interpreter.Interpreter(model_content=content)
+    assert interpreter._model_content is content
+    interpreter.allocate_tensors()

@@ -259,7 +259,7 @@ def test_the_memory_is_found_after_the_value_is():
 
     interpreter.set_tensor(0, Resizing())
     assert (interpreter.get_tensor(0) == 7).all()
-    with pytest.raises(ValueError, match="allocate_tensors"):
+    with pytest.raises(ValueError, match="the interpreter is closed"):
         interpreter.set_tensor(0, Closing())
 
 

@@ -113,8 +113,9 @@ class TestPrepare:
             i.allocate_tensors()
 
     @pytest.mark.parametrize(("result", "text"), [
-        ([], r"returned \[\], which are not the shapes of 1 outputs"), ([(1,), (2,)], "not the shapes of 1 outputs"),
-        (5, "returned 5, which"), ("text", "returned 'text', which"), ((1, 2.5), "not the shapes"),
+        ([], r"\[\], from prepare\(\) or shapes=, are not the shapes of 1 output;"),
+        ([(1,), (2,)], "not the shapes of 1 output;"), (5, "5, from"), ("text", "'text', from"),
+        ((1, 2.5), "not the shapes"),
         ({}, "not the shapes"), ((-1, 2), "negative size"), ([("a",)], "is not a shape"), ([5], "is not a shape")])
     def test_invalid_shapes_are_refused(self, result, text):
         class Op(CustomOp):
@@ -222,7 +223,8 @@ class TestFailures:
 
 
 @pytest.mark.parametrize(("result", "words"), [
-    (lambda x: [x, x], "ValueError: it returned 2 arrays for 1 outputs"), (lambda x: 1 / 0, "ZeroDivisionError")])
+    (lambda x: [x, x], "ValueError: it returned 2 arrays for 1 outputs"), (lambda x: 1 / 0, "ZeroDivisionError"),
+    (lambda x: x * 1j, r"TypeError: it returned complex64 for output 0, tensor 1 'y' .*; convert the result")])
 def test_failures_in_evaluate(result, words):
     class Wrong:
         def __init__(self, options):
@@ -242,6 +244,42 @@ def test_failures_in_evaluate(result, words):
     for _ in range(2):
         with pytest.raises(RuntimeError, match="node 0 Wrong failed: " + words):
             i.invoke()
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    ({"version": "25"}, "a tuple of the lowest and the highest, not '25'"), ({"version": 1.5}, "whole number.*not 1.5"),
+    ({"version": (1, 2, 3)}, "a tuple of the lowest"), ({"shapes": [(3,)]}, r"shapes is a function.*not \[\(3,\)\]")])
+def test_wrong_arguments_of_custom_op(arguments, words):
+    with pytest.raises(TypeError, match=words):
+        pylite.custom_op("Z", **arguments)
+
+
+@pytest.mark.parametrize(("result", "dtype", "words"), [
+    ([1.5], "int32", "it returned float64 for output 0"), ([300], "uint8", "300 to 300 .* which holds 0 to 255"),
+    ([2**40], "int32", "holds -2147483648 to 2147483647"), ([1], "bool", "it returned int64"),
+    ([7], "uint8", None), ([1], "float32", None), ([1.5], "float32", None), ([True], "int32", None)])
+def test_results_of_evaluate_keep_their_meaning(result, dtype, words):
+    class Fixed:
+        def __init__(self, options):
+            pass
+
+        def evaluate(self, x):
+            return np.array(result)
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1,)), m.tensor("y", (1,), dtype)
+    m.operator("Fixed", [x], [y], custom_options=b"")
+    m.inputs([x])
+    m.outputs([y])
+    ops = pylite.BuiltinOpResolver()
+    ops.add_custom("Fixed", Fixed)
+    i = pylite.Interpreter(model_content=m.build(), op_resolver=ops)
+    i.allocate_tensors()
+    if words:
+        with pytest.raises(RuntimeError, match=words):
+            i.invoke()
+    else:
+        i.invoke()
+        assert i.get_tensor(y).tolist() == result and i.get_tensor(y).dtype == dtype
 
 
 class TestArraysThatAnOpChanges:

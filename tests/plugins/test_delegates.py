@@ -292,7 +292,7 @@ class TestAfterConstruction:
 
 def test_modifying_the_graph_with_other_objects_or_while_arrays_are_alive():
     interpreter = pylite.Interpreter(model_content=model())
-    with pytest.raises(pylite.DelegateError, match="must hold"):
+    with pytest.raises(pylite.DelegateError, match="PythonDelegate objects, not"):
         interpreter.modify_graph_with_delegate(3)
     interpreter.allocate_tensors()
     array = interpreter.tensor(0)()

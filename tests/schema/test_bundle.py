@@ -57,7 +57,7 @@ def test_errors_list_the_models(tmp_path):
         pylite.Interpreter(path, member="c")
     with pytest.raises(ModelError, match=r"holds no model; expected a .tflite file"):
         pylite.Interpreter(archive(tmp_path, "none.zip", text=b"words"))
-    with pytest.raises(ModelError, match=r"digits.tflite' holds no model 'a'; its models are none"):
+    with pytest.raises(ModelError, match=r"digits.tflite' holds no model 'a'; the files in it are not models"):
         pylite.Interpreter(models.path("digits"), member="a")
 
 

@@ -235,6 +235,12 @@ def test_sounds_of_integers_and_of_several_channels():
     assert buffer.buffer.tolist() == [0.625, 0.75, 0.875]
 
 
+@pytest.mark.parametrize(("samples", "words"), [(24000, "reach 24000.*divide by 32768"), (np.nan, "reach nan")])
+def test_floats_far_beyond_1_are_no_sound(samples, words):
+    with pytest.raises(TensorError, match=words):
+        TensorAudio(8).load_from_array(np.full(9, samples, np.float32))
+
+
 def int16_window():
     """A model whose window is int16 samples, and whose output are these as floats."""
     m = ModelBuilder()

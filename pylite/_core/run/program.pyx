@@ -169,8 +169,8 @@ cdef class Memory:
     cdef copy(self):
         """A copy of the array."""
         cdef Py_buffer target
-        if self.view.buf == NULL:
-            return self.array.copy()
+        if self.view.buf == NULL or self.view.ndim == 0:
+            return self.array.copy() if self.array.ndim or self.dtype.hasobject else self.array[()]     # as tf.lite
         array = self.empty(*self.shape_and_dtype)
         PyObject_GetBuffer(array, &target, PyBUF_SIMPLE)
         memmove(target.buf, self.view.buf, self.view.len)
