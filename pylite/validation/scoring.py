@@ -89,6 +89,13 @@ class Predictor:
         return values.copy() if grid is None or not grid.step else grid.real(values)
 
 
+def _unlabelled(samples: Samples, task: str, compared: bool) -> ComparisonError:
+    """The error for samples without labels, which the task needs.  compared: is there a reference model?"""
+    return ComparisonError(f"{samples.path}: has no labels for {task}; give a folder for each class, a column or an "
+                           "array of labels, masks beside the pictures, or COCO's annotations"
+                           + ("" if compared else "; without labels, compare with a reference model"))
+
+
 class Scorer:
     """Counts the samples of a task, which is chosen by what the model gives and the labels are.
 
@@ -117,9 +124,7 @@ class Scorer:
         self.facts |= prepare()
         self.facts["labels"] = [self._names.get(i, "") for i in range(max(self._names, default=-1) + 1)]
         if first is None and (name in ("detection", "segmentation") or (len(models) < 2 and name != OWN)):
-            raise ComparisonError(f"{samples.path}: has no labels for {name}; give a folder for each class, a column "
-                                  "or an array of labels, masks beside the pictures, or COCO's annotations"
-                                  + ("" if len(models) > 1 else "; without labels, compare with a reference model"))
+            raise _unlabelled(samples, name, len(models) > 1)
         self._task = _task(self.facts, function)
 
     def _known(self, models: Sequence[Model]) -> dict[int, str]:

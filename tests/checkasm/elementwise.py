@@ -125,6 +125,9 @@ def one_operand(name):
     def calls(draw):
         n = draw.size(700)
         x, p = draw.array(x_type, n), parameters(draw)
+        if name.startswith("quantize") and draw.choice(0, 1):       # halves and their neighbours
+            x = ((draw.rng.integers(-300, 300, n) + 0.5) * p.view(F)[0]).astype(F)
+            x = np.nextafter(x, draw.rng.choice([-np.inf, 0, np.inf], n).astype(F))
         yield Call(n, In(x), Out(n, y_type), In(p), close=close, work=n)
         if x_type == y_type:
             yield Call(n, None, InOut(x), In(p), close=close)

@@ -94,6 +94,11 @@ PL_INLINE int32_t pl_round_away32(float v) {
   v = v + copysignf(0.49999997f, v);
   return v >= -2147483648.0f && v < 2147483648.0f ? (int32_t)v : INT32_MIN;
 }
+/* QUANTIZE of float32 (section 9). */
+typedef struct { float scale; int32_t zero, low, high; } pl_quantize_p;
+PL_INLINE int32_t pl_quantize(float x, pl_quantize_p p) {
+  return pl_clamp32(pl_round_away32(x / p.scale) + p.zero, p.low, p.high);
+}
 /* The rounding of hybrid operators (section 4): one half is added in float32, so 0.49999997 becomes 1. */
 PL_INLINE int32_t pl_round_half32(float v) { return (int32_t)(v + copysignf(0.5f, v)); }
 /* The activations of LSTMs with 8-bit gates (section 10): the C library's float32 functions, truncated to Q15. */

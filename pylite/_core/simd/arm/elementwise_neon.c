@@ -174,6 +174,46 @@ static void quantize_rows(ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t
   }
 }
 
+/* QUANTIZE divides by the scale.  A product with its inverse differs from the quotient by less than 2^-13 where the
+ * magnitude is below 512, so both are rounded alike unless they are that near to a half; larger results are clamped.
+ * Elements near a half are divided, and so are NaN and those beyond 16 bits. */
+typedef struct { float32x4_t inverse, limit; int16x8_t zero, low, high; } dividing;
+PL_INLINE int8x16_t divided(const float *x, const dividing *q, uint32x4_t *unsure) {
+  float32x4_t v[4], off[4];
+  int32x4_t whole[4];
+  int16x8_t pair[2];
+  EACH(4) v[k] = vmulq_f32(vld1q_f32(x + 4 * k), q->inverse);
+  EACH(4) off[k] = vabdq_f32(v[k], vrndaq_f32(v[k]));
+  EACH(4) whole[k] = vcvtaq_s32_f32(v[k]);
+  EACH(2) off[k] = vmaxq_f32(off[2 * k], off[2 * k + 1]);
+  EACH(2) pair[k] = vqmovn_high_s32(vqmovn_s32(whole[2 * k]), whole[2 * k + 1]);
+  const uint16x8_t large = vceqq_s16(vmaxq_s16(vqabsq_s16(pair[0]), vqabsq_s16(pair[1])), vdupq_n_s16(INT16_MAX));
+  *unsure = vornq_u32(vreinterpretq_u32_u16(large), vcleq_f32(vmaxq_f32(off[0], off[1]), q->limit));
+  EACH(2) pair[k] = vminq_s16(vmaxq_s16(vqaddq_s16(pair[k], q->zero), q->low), q->high);
+  return vcombine_s8(vmovn_s16(pair[0]), vmovn_s16(pair[1]));
+}
+static void quantize_f32_i8(size_t n, const void *vx, void *vy, const void *vp) {
+  const float *x = vx;
+  uint8_t *y = vy;
+  pl_quantize_p p;
+  memcpy(&p, vp, sizeof p);
+  const int plain = p.scale >= 0x1p-100f && p.scale <= 0x1p+100f && p.zero >= -128 && p.zero <= 255;
+  const dividing q = {vdupq_n_f32(1.0f / p.scale), vdupq_n_f32(0.5f - 0x1p-13f), vdupq_n_s16((int16_t)p.zero),
+                      vdupq_n_s16((int16_t)p.low), vdupq_n_s16((int16_t)p.high)};
+  size_t i = 0;
+  while (plain && i + 32 <= n) {
+    uint32x4_t unsure[2];
+    const int8x16_t a = divided(x + i, &q, unsure), b = divided(x + i + 16, &q, unsure + 1);
+    if (vmaxvq_u32(vorrq_u32(unsure[0], unsure[1]))) {
+      for (const size_t end = i + 32; i < end; i++) y[i] = (uint8_t)pl_quantize(x[i], p);
+    } else {
+      vst1q_s8((int8_t *)y + i, a), vst1q_s8((int8_t *)y + i + 16, b);
+      i += 32;
+    }
+  }
+  for (; i < n; i++) y[i] = (uint8_t)pl_quantize(x[i], p);
+}
+
 /* ---- sums and products of quantized numbers, sixteen at a time ----
  * The numbers are far enough from the ends of 32 bits, see requantize(). */
 typedef struct { int32x4_t mult, right; } rescaling;
@@ -370,6 +410,7 @@ PL_FILL(elementwise_neon, s) {
   s->clamp_f32 = clamp_f32;
   s->range_f32 = range_f32;
   s->quantize_s8 = quantize_s8;
+  s->quantize_f32_i8 = quantize_f32_i8;
   s->quantize_whole = quantize_whole;
   s->quantize_rows = quantize_rows;
   s->sum_q8 = sum_q8;

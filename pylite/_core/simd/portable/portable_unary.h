@@ -368,10 +368,8 @@ PL_INLINE int32_t square_root_one(int32_t v, square_root_p p) {
 UNARY_KERNEL(sqrt_i16, int16_t, int16_t, square_root_p, square_root_one(x - p.x_zero, p))
 
 /* ---- QUANTIZE and DEQUANTIZE (section 9); a byte is int8 or uint8 ---- */
-typedef struct { float scale; int32_t zero, low, high; } quantize_p;
-#define QUANTIZE pl_clamp32(pl_round_away32(x / p.scale) + p.zero, p.low, p.high)
-UNARY_KERNEL(quantize_f32_i8, float, uint8_t, quantize_p, QUANTIZE)
-UNARY_KERNEL(quantize_f32_i16, float, int16_t, quantize_p, QUANTIZE)
+UNARY_KERNEL(quantize_f32_i8, float, uint8_t, pl_quantize_p, pl_quantize(x, p))
+UNARY_KERNEL(quantize_f32_i16, float, int16_t, pl_quantize_p, pl_quantize(x, p))
 
 /* s (q - z) in float32: both factors are exact, so the product is rounded once, as it would be from float64. */
 typedef struct { float scale; int32_t zero; } dequantize_p;
