@@ -1,0 +1,131 @@
+/* Quantization of floats for 64-bit NEON: gcc multiplies, adds a half and truncates in five steps, where a conversion
+ * that rounds takes three, and a division takes ten times as long as a product. */
+#include "elementwise.h"
+#include "neon.h"
+
+#define EACH(n) _Pragma("GCC unroll 4") for (int k = 0; k < (n); k++)
+
+/* ---- the quantization of hybrid operators ---- */
+static void range_f32(ptrdiff_t n, const float *x, float *low, float *high) {
+  float32x4_t least[4], most[4];
+  ptrdiff_t i = 0;
+  EACH(4) least[k] = most[k] = vdupq_n_f32(0);
+  for (; i + 16 <= n; i += 16) {
+    float32x4_t v[4];
+    EACH(4) v[k] = vld1q_f32(x + i + 4 * k);
+    EACH(4) least[k] = vminnmq_f32(least[k], v[k]);
+    EACH(4) most[k] = vmaxnmq_f32(most[k], v[k]);
+  }
+  for (; i < n; i++) {
+    const float32x4_t v = vld1q_dup_f32(x + i);
+    least[0] = vminnmq_f32(least[0], v), most[0] = vmaxnmq_f32(most[0], v);
+  }
+  EACH(2) least[k] = vminnmq_f32(least[k], least[k + 2]), most[k] = vmaxnmq_f32(most[k], most[k + 2]);
+  *low = vminnmvq_f32(vminnmq_f32(least[0], least[1])) + 0.0f; /* not -0 */
+  *high = vmaxnmvq_f32(vmaxnmq_f32(most[0], most[1])) + 0.0f;
+}
+
+/* v = x * inverse, of 16 elements, such that rounding v equals truncating x * inverse + a half of the same sign.  The
+ * two would differ only for 0.5 - 2^-25, whose sum with a half is 1 in float32.  Adding `part` of a number moves it
+ * only if all bits of its significand are set: to the next power of two. */
+PL_INLINE void scaled_to_round(const float *x, float inverse, float32x4_t v[4]) {
+  const float32x4_t part = vdupq_n_f32(0x1.000002p-25f);
+  EACH(4) v[k] = vmulq_n_f32(vld1q_f32(x + 4 * k), inverse);
+  EACH(4) v[k] = vfmaq_f32(v[k], v[k], part);
+}
+typedef struct { float inverse; int16x8_t zero; int8x16_t low; uint8x16_t flip; } quantizing;
+PL_INLINE uint8x16_t quantized(const float *x, const quantizing *q) {
+  float32x4_t v[4];
+  int32x4_t whole[4];
+  int16x8_t pair[2];
+  scaled_to_round(x, q->inverse, v);
+  EACH(4) whole[k] = vcvtaq_s32_f32(v[k]);
+  EACH(2) pair[k] = vqmovn_high_s32(vqmovn_s32(whole[2 * k]), whole[2 * k + 1]);
+  EACH(2) pair[k] = vqaddq_s16(pair[k], q->zero);
+  const int8x16_t bytes = vqmovn_high_s16(vqmovn_s16(pair[0]), pair[1]);
+  return veorq_u8(vreinterpretq_u8_s8(vmaxq_s8(bytes, q->low)), q->flip);
+}
+static void quantize_s8(ptrdiff_t n, const float *x, float inverse, int zero, int asymmetric, int flip, uint8_t *y) {
+  const quantizing q = {inverse, vdupq_n_s16((int16_t)zero), vdupq_n_s8(asymmetric ? -128 : -127),
+                        vdupq_n_u8((uint8_t)flip)};
+  ptrdiff_t i = 0;
+  for (; i + 16 <= n; i += 16) vst1q_u8(y + i, quantized(x + i, &q));
+  if (i < n) {
+    float last[16] = {0};
+    uint8_t bytes[16];
+    memcpy(last, x + i, (size_t)(n - i) * sizeof *x);
+    vst1q_u8(bytes, quantized(last, &q));
+    memcpy(y + i, bytes, (size_t)(n - i));
+  }
+}
+static void quantize_whole(ptrdiff_t n, const float *x, float inverse, int zero, float *y) {
+  const float32x4_t low = vdupq_n_f32((float)(-128 - zero)), high = vdupq_n_f32((float)(127 - zero));
+  float some[2][16] = {{0}};
+  for (ptrdiff_t i = 0; i < n; i += 16) {
+    const int last = n - i < 16;
+    float *const to = last ? some[1] : y + i;
+    float32x4_t v[4];
+    if (last) memcpy(some[0], x + i, (size_t)(n - i) * sizeof *x);
+    scaled_to_round(last ? some[0] : x + i, inverse, v);
+    EACH(4) v[k] = vminnmq_f32(vmaxnmq_f32(vrndaq_f32(v[k]), low), high);
+    EACH(4) vst1q_f32(to + 4 * k, v[k]);
+    if (last) memcpy(y + i, to, (size_t)(n - i) * sizeof *y);
+  }
+}
+static void quantize_rows(ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t step, int asymmetric, int flip,
+                          uint8_t *y, float *scales, int32_t *zeros) {
+  for (ptrdiff_t r = 0; r < rows; r++, x += step, y += n) {
+    float low, high, inverse;
+    range_f32(n, x, &low, &high);
+    zeros[r] = pl_quantization(low, high, asymmetric, scales + r, &inverse);
+    quantize_s8(n, x, inverse, zeros[r], asymmetric, flip, y);
+  }
+}
+
+/* QUANTIZE divides by the scale.  A product with its inverse differs from the quotient by less than 2^-13 where the
+ * magnitude is below 512, so both are rounded alike unless they are that near to a half; larger results are clamped.
+ * Elements near a half are divided, and so are NaN and those beyond 16 bits. */
+typedef struct { float32x4_t inverse, limit; int16x8_t zero, low, high; } dividing;
+PL_INLINE int8x16_t divided(const float *x, const dividing *q, uint32x4_t *unsure) {
+  float32x4_t v[4], off[4];
+  int32x4_t whole[4];
+  int16x8_t pair[2];
+  EACH(4) v[k] = vmulq_f32(vld1q_f32(x + 4 * k), q->inverse);
+  EACH(4) off[k] = vabdq_f32(v[k], vrndaq_f32(v[k]));
+  EACH(4) whole[k] = vcvtaq_s32_f32(v[k]);
+  EACH(2) off[k] = vmaxq_f32(off[2 * k], off[2 * k + 1]);
+  EACH(2) pair[k] = vqmovn_high_s32(vqmovn_s32(whole[2 * k]), whole[2 * k + 1]);
+  const uint16x8_t large = vceqq_s16(vmaxq_s16(vqabsq_s16(pair[0]), vqabsq_s16(pair[1])), vdupq_n_s16(INT16_MAX));
+  *unsure = vornq_u32(vreinterpretq_u32_u16(large), vcleq_f32(vmaxq_f32(off[0], off[1]), q->limit));
+  EACH(2) pair[k] = vminq_s16(vmaxq_s16(vqaddq_s16(pair[k], q->zero), q->low), q->high);
+  return vcombine_s8(vmovn_s16(pair[0]), vmovn_s16(pair[1]));
+}
+static void quantize_f32_i8(size_t n, const void *vx, void *vy, const void *vp) {
+  const float *x = vx;
+  uint8_t *y = vy;
+  pl_quantize_p p;
+  memcpy(&p, vp, sizeof p);
+  const int plain = p.scale >= 0x1p-100f && p.scale <= 0x1p+100f && p.zero >= -128 && p.zero <= 255;
+  const dividing q = {vdupq_n_f32(1.0f / p.scale), vdupq_n_f32(0.5f - 0x1p-13f), vdupq_n_s16((int16_t)p.zero),
+                      vdupq_n_s16((int16_t)p.low), vdupq_n_s16((int16_t)p.high)};
+  size_t i = 0;
+  while (plain && i + 32 <= n) {
+    uint32x4_t unsure[2];
+    const int8x16_t a = divided(x + i, &q, unsure), b = divided(x + i + 16, &q, unsure + 1);
+    if (vmaxvq_u32(vorrq_u32(unsure[0], unsure[1]))) {
+      for (const size_t end = i + 32; i < end; i++) y[i] = (uint8_t)pl_quantize(x[i], p);
+    } else {
+      vst1q_s8((int8_t *)y + i, a), vst1q_s8((int8_t *)y + i + 16, b);
+      i += 32;
+    }
+  }
+  for (; i < n; i++) y[i] = (uint8_t)pl_quantize(x[i], p);
+}
+
+PL_FILL(quantizing_neon, s) {
+  s->range_f32 = range_f32;
+  s->quantize_s8 = quantize_s8;
+  s->quantize_f32_i8 = quantize_f32_i8;
+  s->quantize_whole = quantize_whole;
+  s->quantize_rows = quantize_rows;
+}
