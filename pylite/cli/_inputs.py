@@ -59,6 +59,22 @@ def is_text(detail):
     return np.dtype(detail["dtype"]).kind in "OS"
 
 
+def kinds_of_files(details):
+    """The kinds of files that some of these inputs take, in words."""
+    pictures = any(tensors.picture_channels(detail) is not None for detail in details)
+    sounds = any(_takes_sound(detail) for detail in details)
+    return ", ".join(["a picture"] * pictures + [".wav"] * sounds + [".npy or .npz"])
+
+
+def _takes_sound(detail):
+    shape, signature = (tuple(map(int, detail[key])) for key in ("shape", "shape_signature"))
+    try:
+        tensors.sound_axis(detail["name"], shape, signature)
+    except TensorError:
+        return False
+    return True
+
+
 def described(detail):
     """An input in words: its name, type and shape."""
     dtype = "string" if is_text(detail) else np.dtype(detail["dtype"])

@@ -180,7 +180,7 @@ class Runner:
         if seed is None and not self.args.zeros:
             missing = ", ".join(_inputs.described(details[i]) for i in empty)
             what = "TEXT (or an .npy or .npz file)" if all(_inputs.is_text(details[i]) for i in empty) else (
-                "FILE (a picture, .wav, .npy or .npz)")
+                f"FILE ({_inputs.kinds_of_files([details[i] for i in empty])})")
             raise _common.UsageError(f"no contents for input {missing}: give --input {what}, --random SEED, or --zeros")
         rng = None if seed is None else np.random.default_rng(seed)
         for i in empty:

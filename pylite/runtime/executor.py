@@ -123,7 +123,12 @@ class Executor(TensorAccess, ExecutorBase):
         if self.known_inputs:
             self.prepared(self.shapes, {})
         if not self.ready:
-            self.reallocate()
+            try:
+                self.reallocate()
+            except errors.PyliteError:
+                if self.current is not None:
+                    self.check_file()       # zeros in place of constants explain the error
+                raise
             if not (self.callees or self.memory.variables or len(self.shared) > 1):     # there is no state
                 return
             self.reset_variables()

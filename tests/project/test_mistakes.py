@@ -62,7 +62,7 @@ COMMANDS = [
     ("help rnu", "no command 'rnu'", "did you mean run?"),
     ("frobnicate", "no command 'frobnicate'", "the commands are run, inspect, bench"),
     ("run", "MODEL is missing; the usage is pylite run MODEL --input FILE"),
-    ("run digits", "input 'image' (int8[1, 8, 8, 1])", "give --input FILE (a picture, .wav, .npy or .npz)",
+    ("run digits", "input 'image' (int8[1, 8, 8, 1])", "give --input FILE (a picture, .npy or .npz)",
      "--random SEED"),
     ("run words.tflite", "input 'x' (string[1, 3])", "give --input TEXT"),
     ("run words.tflite --input hello", "takes 3 strings, and one text was given", "give an .npy file"),

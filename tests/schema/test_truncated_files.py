@@ -46,6 +46,28 @@ def test_truncated_while_it_runs(path, threads):
     again.invoke()
 
 
+def test_truncated_before_it_is_resized(tmp_path):
+    """The new shape is among the lost bytes."""
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1, 2), shape_signature=(-1, 2)), m.tensor("y", (2,))
+    z = m.tensor("z", (1 << 21,))
+    m.operator("RESHAPE", [x, m.constant("shape", np.array([-1], np.int32))], [y])
+    m.operator("ADD", [y, m.constant("k", np.ones(1 << 21, np.float32))], [z])
+    m.inputs([x])
+    m.outputs([z])
+    path = tmp_path / "m.tflite"
+    path.write_bytes(m.build())
+    interpreter = Interpreter(path)
+    interpreter.resize_tensor_input(x, (1 << 20, 2))
+    interpreter.allocate_tensors()
+    os.truncate(path, 4096)
+    with pytest.raises(ExecutionError, match="truncated while it was in use"):
+        interpreter.invoke()
+    interpreter.resize_tensor_input(x, (3, 2))
+    with pytest.raises(ExecutionError, match="truncated while it was in use"):
+        interpreter.allocate_tensors()
+
+
 def test_truncated_before_it_is_allocated(path):
     interpreter = Interpreter(path)
     os.truncate(path, 4096)
