@@ -312,7 +312,7 @@ def with_guards(thing):
 def computed(function, *args):
     """function(*args) as an argument of a Call; a Computed if some of the args are Dims.
 
-    The function must be pure, and lowering must not inspect its result.
+    The function must depend on its arguments alone, and lowering must not inspect its result.
     """
     return Computed(function, args) if has_dims(args) else function(*args)
 

@@ -147,7 +147,7 @@ static void copy_pixels(size_t n, size_t bytes, size_t step, const void *x0, voi
   }
 
 #define CLAMP_NUMBER(v, low, high) JOIN_MIN_F32(JOIN_MAX_F32(v, low), high) /* not NaN */
-FINISH_F32(pool_average_f32, acc[i] * reciprocal, pl_clampf)
+FINISH_F32(pool_average_f32_any, acc[i] * reciprocal, pl_clampf)
 FINISH_AVERAGE_INT(pool_average_i8, int8_t, 1 << 15)
 FINISH_AVERAGE_INT(pool_average_u8, uint8_t, 1 << 15)
 FINISH_AVERAGE_INT(pool_average_i16, int16_t, 1 << 8)
@@ -162,8 +162,29 @@ FINISH_MAX_INT(pool_max_u8_any, uint8_t)
 FINISH_MAX_INT(pool_max_i16_any, int16_t)
 FINISH_F32(pool_l2_f32, sqrtf(acc[i] * reciprocal), pl_clampf)
 PL_LOOSE_BEGIN
-POOL(pool_average_f32, float, float, 0.0f, POOL_ADD, POOL_ADD)
+POOL(pool_average_f32_any, float, float, 0.0f, POOL_ADD, POOL_ADD)
 PL_LOOSE_END
+/* Windows of 2 x 2 that do not overlap, with few channels: in registers, in the order of a stretch. */
+static void pool_average_f32(const pl_window *w0, const void *x0, ptrdiff_t left, ptrdiff_t n, void *y0) {
+  enum { STEP = 8 };
+  pl_window w = *w0;
+  const float *x = x0;
+  float *y = y0;
+  const ptrdiff_t c = w.channels;
+  if (w.rows == 2 && w.cols == 2 && w.stride == 2 && !left && n > 1 && c >= STEP && c < 64 && w.x_pixel == c &&
+      w.y_pixel == c) {
+    const ptrdiff_t whole = pl_min(n, w.width / 2);
+    for (ptrdiff_t j = 0; j < whole; j++, x += 2 * c, y += c)
+      for (ptrdiff_t b = 0; b < c; b += STEP) {
+        const float *p = x + pl_min(b, c - STEP), *q = p + w.row_stride;
+        float acc[STEP];
+        for (ptrdiff_t i = 0; i < STEP; i++) acc[i] = (p[i] + q[i]) + (p[c + i] + q[c + i]) + 0.0f; /* not -0 */
+        pool_average_f32_any_finish(&w, 4, STEP, acc, y + pl_min(b, c - STEP));
+      }
+    w.width -= 2 * whole, n -= whole;
+  }
+  if (n) pool_average_f32_any(&w, x, left, n, y);
+}
 POOL(pool_average_i8, int8_t, int32_t, 0, POOL_ADD, POOL_ADD)
 POOL(pool_average_u8, uint8_t, int32_t, 0, POOL_ADD, POOL_ADD)
 POOL(pool_average_i16, int16_t, int32_t, 0, POOL_ADD, POOL_ADD)
