@@ -41,27 +41,30 @@ static inline int8_t pl_load_s8(const int8_t *p, uint32_t flip) { return (int8_t
   typedef R name##_r __attribute__((vector_size(BYTES))); \
   static void name##_16(size_t n, ptrdiff_t stride, const T *x, uint32_t flip, T *best, int32_t *argmax) { \
     enum { LANES = BYTES / sizeof(T), PARTS = 16 / LANES }; \
-    name##_t b[PARTS]; \
+    name##_t kept[PARTS]; \
     name##_r row[PARTS], i; \
     for (int j = 0; j < 16; j++) best[j] = LEAST, argmax[j] = -1; \
-    memcpy(b, best, sizeof b); \
+    memcpy(kept, best, sizeof kept); \
     for (size_t top = 0; top < n; top += MOST) { \
       size_t end = n - top < MOST ? n : top + MOST; \
-      memset(row, -1, sizeof row); \
-      i = row[0] + 1; \
+      name##_t b[PARTS]; /* b and at are never indexed by a variable, so they are registers in the loop */ \
+      name##_r at[PARTS]; \
+      i = (name##_r){0}; \
+      PL_UNROLL for (int p = 0; p < PARTS; p++) b[p] = kept[p], at[p] = i - 1; \
       for (size_t r = top; r < end; r++, x += stride, i += 1) \
         PL_UNROLL for (int p = 0; p < PARTS; p++) { \
           name##_r bits, better; \
           memcpy(&bits, x + p * LANES, BYTES); \
           bits ^= (R)flip; \
           better = (name##_t)bits > b[p]; \
-          row[p] = (better & i) | (~better & row[p]); \
+          at[p] = (better & i) | (~better & at[p]); \
           b[p] = (name##_t)((better & bits) | (~better & (name##_r)b[p])); \
         } \
+      PL_UNROLL for (int p = 0; p < PARTS; p++) kept[p] = b[p], row[p] = at[p]; \
       for (int j = 0; j < 16; j++) \
         if (row[j / LANES][j % LANES] >= 0) argmax[j] = (int32_t)top + row[j / LANES][j % LANES]; \
     } \
-    memcpy(best, b, sizeof b); \
+    memcpy(best, kept, sizeof kept); \
   } \
   static int32_t name##_long(size_t n, const T *x, uint32_t flip) { /* 16 lanes of one column, then the rest */ \
     T best[16]; \
