@@ -146,11 +146,11 @@ def _source_of(path: "Any", content: "Any", member: "str | None") -> "Any":
 
 
 def _bytes_of(content: "Any") -> "Any":
-    """`content` as loaders take it: bytes and what is mapped as they are, any other buffer as a memoryview."""
+    """`content` as loaders take it: bytes and what is mapped as they are, any other buffer as a copy."""
     if isinstance(content, (bytes, bytearray, memoryview)) or type(content).__module__ == "mmap":
         return content
     try:
-        return memoryview(content).cast("B")
+        return memoryview(content).tobytes()
     except TypeError:
         raise TypeError(f"model_content must be the bytes of a model, not {type(content).__name__}") from None
 

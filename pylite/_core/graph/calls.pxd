@@ -1,4 +1,5 @@
 cdef dict element_types, element_sizes
+cdef frozenset PLAIN
 cdef object product(numbers)
 
 

@@ -15,6 +15,8 @@ from numpy import float32
 cdef object NO_SCALE = float32(0)
 cdef dict element_types = {}        # {data type: numpy's type of an element, unpacked}
 cdef dict element_sizes = {}        # {data type: bytes of an element}
+# Types of the arguments of calls that are the same for all shapes and for all nodes of a kind.
+cdef frozenset PLAIN = frozenset((int, float, bool, str, bytes, type(None)))
 
 
 def enter_types(types):

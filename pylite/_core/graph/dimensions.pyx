@@ -69,18 +69,19 @@ cdef class Recording:
             x, y = y, x
         if not self.is_number(y):
             return dim_of(self, self.slot(operation, x, y))
-        inner, other, number = <tuple>self.instructions[x]
-        factor = self.values[y]
-        if inner == operation and (operation == ADD or operation == MULTIPLY) and self.is_number(number):
-            factor = self.values[number] + factor if operation == ADD else self.values[number] * factor
-            x = other
-        elif operation >= DIVIDE and inner == MULTIPLY and self.is_number(number) and self.values[number] % factor == 0:
+        made_by, first, second = <tuple>self.instructions[x]
+        constant = self.values[y]
+        if made_by == operation and (operation == ADD or operation == MULTIPLY) and self.is_number(second):
+            constant = self.values[second] + constant if operation == ADD else self.values[second] * constant
+            x = first
+        elif operation >= DIVIDE and made_by == MULTIPLY and self.is_number(second) and (
+                self.values[second] % constant == 0):
             if operation == REMAINDER:
                 return 0
-            operation, factor, x = MULTIPLY, self.values[number] // factor, other
-        if (operation == ADD and factor == 0) or (operation == MULTIPLY and factor == 1):
+            operation, constant, x = MULTIPLY, self.values[second] // constant, first
+        if (operation == ADD and constant == 0) or (operation == MULTIPLY and constant == 1):
             return dim_of(self, x)
-        return dim_of(self, self.slot(operation, x, self.slot(NUMBER, factor, 0)))
+        return dim_of(self, self.slot(operation, x, self.slot(NUMBER, constant, 0)))
 
     cdef bint is_number(self, Py_ssize_t slot):
         """Is the slot a number in every evaluation?"""

@@ -1,12 +1,12 @@
 """Restricts where the arguments of calls may keep Dims, while a subgraph is lowered for many shapes."""
 import numpy as np
 
-from pylite._core.graph.calls cimport Packed, Scratch, ValueBase, View
+from pylite._core.graph.calls cimport PLAIN, Packed, Scratch, ValueBase, View
 from pylite._core.graph.dimensions cimport Computed, Dim, has_dims
 
 from pylite._core.graph.dimensions import UnrecordableError, with_guards
 
-cdef frozenset PLAIN = frozenset((int, float, bool, str, bytes, type(None), Dim, Computed, View, Scratch))
+cdef frozenset SETTLED = PLAIN | {Dim, Computed, View, Scratch}
 cdef object array_type = np.ndarray, number_type = np.generic
 
 
@@ -20,7 +20,7 @@ def settle_arguments(args):
 
 cdef int settle_items(items) except -1:
     for item in items:
-        if type(item) not in PLAIN:
+        if type(item) not in SETTLED:
             settle(item)
     return 0
 
@@ -39,7 +39,7 @@ cdef int settle(thing) except -1:
     elif getattr(kind, "ONLY_SLOTS", False):        # a FilterLayout
         for name in kind.__slots__:
             item = getattr(thing, name)
-            if type(item) not in PLAIN:
+            if type(item) not in SETTLED:
                 settle(item)
             if has_dims(item):
                 setattr(thing, name, with_guards(item))

@@ -1,11 +1,10 @@
 """Templates: the calls of the first node of a kind, copied for later nodes of that kind."""
-from pylite._core.graph.calls cimport Call, Packed, Scratch, View
+from pylite._core.graph.calls cimport PLAIN, Call, Packed, Scratch, View
 from pylite._core.graph.dimensions cimport Computed, Dim
 from pylite._core.simd cimport memory_of
 
 import numpy as np
 
-cdef frozenset PLAIN = frozenset((int, float, bool, str, bytes, type(None)))
 cdef object array_type = np.ndarray, number_type = np.generic
 
 

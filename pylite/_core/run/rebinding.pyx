@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from pylite._core.graph.calls cimport Call, Packed, Scratch, ValueBase, View, element_sizes, element_types
+from pylite._core.graph.calls cimport PLAIN, Call, Packed, Scratch, ValueBase, View, element_sizes, element_types
 from pylite._core.graph.dimensions cimport Computed, Dim, has_dims
 from pylite._core.graph.tapes cimport Tape
 from pylite._core.run.kernel cimport Bytes, Kernel, Strided, set_strided
@@ -40,8 +40,7 @@ cdef enum Role:             # what a change of an argument means for its kernel:
     SIZE = -1               # moved() takes the argument as a size
 
 
-cdef frozenset PLAIN = frozenset((int, float, bool, str, bytes, type(None)))     # arguments that never change
-cdef frozenset MEMORY = PLAIN | {View, Scratch, Packed, tuple}
+cdef frozenset NO_CALLEES = PLAIN | {View, Scratch, Packed, tuple}      # types that cannot be a CalledProgram
 
 
 cdef class Operands:
@@ -236,7 +235,7 @@ cdef class Rebinder(BindingContext):
             if type(argument) in PLAIN:
                 continue
             for number, item in enumerate(argument) if type(argument) is list else ((None, argument),):
-                if type(item) not in MEMORY and hasattr(item, "renew"):
+                if type(item) not in NO_CALLEES and hasattr(item, "renew"):
                     operands.entries.append((key, number, item))
             part = self.part(argument, target.args[i])
             if part is not None:

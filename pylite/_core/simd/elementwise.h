@@ -93,6 +93,19 @@ typedef struct pl_lines8 {
   int8_t low, high;
 } pl_lines8;
 int pl_fit_lines(pl_lines8 *p); /* from p->table; 0: there are none */
+/* Defines lines8 by lines8_of(n, x, y, lines, plain, parameters), compiled for each case.  plain: x and y are int8, and
+ * results are clamped to the range of int8 only. */
+#define PL_LINES8(lines8_of) \
+  static void lines8(size_t n, const void *x, void *y, const void *vp) { \
+    pl_lines8 p; /* a copy, which y cannot alias */ \
+    memcpy(&p, vp, sizeof p); \
+    const int two = p.slope[0] != p.slope[1] || p.start[0] != p.start[1]; \
+    const int plain = !p.x_flip && !p.y_flip && p.low == INT8_MIN && p.high == INT8_MAX; \
+    if (plain && !two) lines8_of(n, x, y, 1, 1, &p); \
+    else if (plain) lines8_of(n, x, y, 2, 1, &p); \
+    else if (!two) lines8_of(n, x, y, 1, 0, &p); \
+    else lines8_of(n, x, y, 2, 0, &p); \
+  }
 void pl_fit_sum(pl_fitted_sum *p);
 void pl_fit_product(pl_fitted_product *p);
 #endif

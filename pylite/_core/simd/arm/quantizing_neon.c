@@ -85,8 +85,9 @@ static void quantize_rows(ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t
 /* QUANTIZE divides by the scale.  A product with its inverse differs from the quotient by less than 2^-13 where the
  * magnitude is below 512, so both are rounded alike unless they are that near to a half; larger results are clamped.
  * Elements near a half are divided, and so are NaN and those beyond 16 bits. */
-typedef struct { float32x4_t inverse, limit; int16x8_t zero, low, high; } dividing;
-PL_INLINE int8x16_t divided(const float *x, const dividing *q, uint32x4_t *unsure) {
+typedef struct { float32x4_t inverse, limit; int16x8_t zero, low, high; } by_inverse;
+/* unsure: nonzero if one of the elements must be divided */
+PL_INLINE int8x16_t quantized_by_inverse(const float *x, const by_inverse *q, uint32x4_t *unsure) {
   float32x4_t v[4], off[4];
   int32x4_t whole[4];
   int16x8_t pair[2];
@@ -106,12 +107,12 @@ static void quantize_f32_i8(size_t n, const void *vx, void *vy, const void *vp) 
   pl_quantize_p p;
   memcpy(&p, vp, sizeof p);
   const int plain = p.scale >= 0x1p-100f && p.scale <= 0x1p+100f && p.zero >= -128 && p.zero <= 255;
-  const dividing q = {vdupq_n_f32(1.0f / p.scale), vdupq_n_f32(0.5f - 0x1p-13f), vdupq_n_s16((int16_t)p.zero),
-                      vdupq_n_s16((int16_t)p.low), vdupq_n_s16((int16_t)p.high)};
+  const by_inverse q = {vdupq_n_f32(1.0f / p.scale), vdupq_n_f32(0.5f - 0x1p-13f), vdupq_n_s16((int16_t)p.zero),
+                        vdupq_n_s16((int16_t)p.low), vdupq_n_s16((int16_t)p.high)};
   size_t i = 0;
   while (plain && i + 32 <= n) {
     uint32x4_t unsure[2];
-    const int8x16_t a = divided(x + i, &q, unsure), b = divided(x + i + 16, &q, unsure + 1);
+    const int8x16_t a = quantized_by_inverse(x + i, &q, unsure), b = quantized_by_inverse(x + i + 16, &q, unsure + 1);
     if (vmaxvq_u32(vorrq_u32(unsure[0], unsure[1]))) {
       for (const size_t end = i + 32; i < end; i++) y[i] = (uint8_t)pl_quantize(x[i], p);
     } else {
@@ -143,27 +144,17 @@ PL_INLINE void larger_lines(const int lines, const int plain, const uint8_t *x, 
   EACH(2) vst1q_u8(y + 16 * k, plain ? vreinterpretq_u8_s8(v[k]) : veorq_u8(vreinterpretq_u8_s8(v[k]), p->y_flip));
 }
 PL_INLINE void lines8_of(size_t n, const uint8_t *x, uint8_t *y, const int lines, const int plain,
-                         const line_vectors *p) {
+                         const pl_lines8 *p) {
+  const line_vectors v = {{vdupq_n_s16(p->slope[0]), vdupq_n_s16(p->slope[1])},
+                          {vdupq_n_s16(p->start[0]), vdupq_n_s16(p->start[1])}, vdupq_n_s16((int16_t)-p->shift),
+                          vdupq_n_u8(p->x_flip), vdupq_n_u8(p->y_flip), vdupq_n_s8(p->low), vdupq_n_s8(p->high)};
   uint8_t last[32] = {0};
-  for (; n >= 32; n -= 32, x += 32, y += 32) larger_lines(lines, plain, x, p, y);
+  for (; n >= 32; n -= 32, x += 32, y += 32) larger_lines(lines, plain, x, &v, y);
   memcpy(last, x, n);
-  larger_lines(lines, plain, last, p, last);
+  larger_lines(lines, plain, last, &v, last);
   memcpy(y, last, n);
 }
-static void lines8(size_t n, const void *x, void *y, const void *vp) {
-  pl_lines8 p;
-  memcpy(&p, vp, sizeof p);
-  const line_vectors v = {{vdupq_n_s16(p.slope[0]), vdupq_n_s16(p.slope[1])},
-                          {vdupq_n_s16(p.start[0]), vdupq_n_s16(p.start[1])}, vdupq_n_s16((int16_t)-p.shift),
-                          vdupq_n_u8((uint8_t)p.x_flip), vdupq_n_u8((uint8_t)p.y_flip),
-                          vdupq_n_s8((int8_t)p.low), vdupq_n_s8((int8_t)p.high)};
-  const int two = p.slope[0] != p.slope[1] || p.start[0] != p.start[1];
-  const int plain = !p.x_flip && !p.y_flip && p.low == INT8_MIN && p.high == INT8_MAX;
-  if (plain && !two) lines8_of(n, x, y, 1, 1, &v);
-  else if (plain) lines8_of(n, x, y, 2, 1, &v);
-  else if (!two) lines8_of(n, x, y, 1, 0, &v);
-  else lines8_of(n, x, y, 2, 0, &v);
-}
+PL_LINES8(lines8_of)
 
 PL_FILL(quantizing_neon, s) {
   s->lines8 = lines8;

@@ -262,7 +262,6 @@ PL_INLINE bytes8 larger_line8(bytes8 x, int lines, __m128i shift, const pl_lines
   const bytes8 first = line8(x, 0, p);
   return V8(sra_epi16)(lines == 1 ? first : V8(max_epi16)(first, line8(x, 1, p)), shift);
 }
-/* plain: x and y are int8, and results are clamped to the range of int8 only */
 PL_INLINE void lines8_of(size_t n, const uint8_t *x, uint8_t *y, int lines, int plain, const pl_lines8 *p) {
   const bytes8 x_flip = V8(set1_epi8)((char)p->x_flip), y_flip = V8(set1_epi8)((char)p->y_flip);
   const bytes8 low = V8(set1_epi8)(p->low), high = V8(set1_epi8)(p->high), zero = V8_BITS(setzero)();
@@ -279,16 +278,7 @@ PL_INLINE void lines8_of(size_t n, const uint8_t *x, uint8_t *y, int lines, int 
   }
   lut8_plain(n - i, x + i, y + i, p->table);
 }
-static void lines8(size_t n, const void *x, void *y, const void *vp) {
-  pl_lines8 p; /* a copy, which y cannot alias */
-  memcpy(&p, vp, sizeof p);
-  const int two = p.slope[0] != p.slope[1] || p.start[0] != p.start[1];
-  const int plain = !p.x_flip && !p.y_flip && p.low == INT8_MIN && p.high == INT8_MAX;
-  if (plain && !two) lines8_of(n, x, y, 1, 1, &p);
-  else if (plain) lines8_of(n, x, y, 2, 1, &p);
-  else if (!two) lines8_of(n, x, y, 1, 0, &p);
-  else lines8_of(n, x, y, 2, 0, &p);
-}
+PL_LINES8(lines8_of)
 #else
 static void(*const lines8) PL_UNARY = lut8;
 #endif
