@@ -101,6 +101,10 @@ class DelegateError(PyliteError, ValueError):
     """An object is not a delegate, or the delegate refuses its options."""
 
 
+class NoDelegateError(DelegateError, AttributeError):
+    """A shared library lacks the functions of a delegate."""
+
+
 class DelegationError(DelegateError, RuntimeError):
     """A delegate failed to take over nodes; the graph is as it was before."""
 

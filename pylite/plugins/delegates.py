@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from pylite.errors import DelegateError, DelegateLibraryError
+from pylite.errors import DelegateError, DelegateLibraryError, NoDelegateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -20,8 +20,9 @@ class Delegate:
     """A delegate from a shared library that exports ENTRY_POINTS.
 
     library: file name or path; options: dict whose keys and values are passed as strings.
-    Raises DelegateLibraryError (an OSError and a ValueError) if the library cannot be loaded, and DelegateError (a
-    ValueError) if it has no such entry points or refuses the options.
+    Raises DelegateLibraryError (an OSError and a ValueError) if the library cannot be loaded, NoDelegateError (an
+    AttributeError and a ValueError) if it has no such entry points, and DelegateError (a ValueError) if it refuses the
+    options.
     """
 
     def __init__(self, library: str | os.PathLike[str], options: Mapping[Any, Any] | None = None) -> None:
@@ -40,8 +41,8 @@ class Delegate:
             if not hasattr(loaded, name):
                 stable = ": it is a stable delegate, which is another protocol and not supported" if hasattr(
                     loaded, "TFL_TheStableDelegate") else ""
-                raise DelegateError(f"Failed to load delegate from {library}\nit is not a delegate: it does not export "
-                                    f"{name}{stable}")
+                raise NoDelegateError(f"Failed to load delegate from {library}\nit is not a delegate: it does not "
+                                      f"export {name}{stable}")
         self._library = loaded
         self._native = native
         self._handle = native.create(loaded, library, self._options)      # destroys the delegate with its last user

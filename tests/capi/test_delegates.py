@@ -304,15 +304,16 @@ def test_threads_reach_the_delegate(library):
     assert i._main.tables.host.threads == 2
 
 
-@pytest.mark.parametrize(("source", "words"), [
-    ("int TFL_TheStableDelegate;", "does not export tflite_plugin_create_delegate: it is a stable delegate"),
-    ("int other;", "it is not a delegate: it does not export tflite_plugin_create_delegate$"),
-    ("void TfLiteInterpreterCreate(void); void *use = TfLiteInterpreterCreate;",
+@pytest.mark.parametrize(("source", "raised", "words"), [
+    ("int TFL_TheStableDelegate;", AttributeError, "does not export tflite_plugin_create_delegate: it is a stable delegate"),
+    ("int other;", AttributeError, "it is not a delegate: it does not export tflite_plugin_create_delegate$"),
+    ("void TfLiteInterpreterCreate(void); void *use = TfLiteInterpreterCreate;", OSError,
      "undefined symbol: TfLiteInterpreterCreate. pylite hosts plug-ins that keep to"),
-    ("void f(void) __asm__(\"_ZN6tflite8Subgraph10AddTensorsEiPi\"); void *use = f;",
+    ("void f(void) __asm__(\"_ZN6tflite8Subgraph10AddTensorsEiPi\"); void *use = f;", OSError,
      "undefined symbol: _ZN6tflite8Subgraph10AddTensorsEiPi. pylite hosts")])
-def test_libraries_that_are_not_hosted(tmp_path, source, words):
+def test_libraries_that_are_not_hosted(tmp_path, source, raised, words):
     (tmp_path / "other.c").write_text(source)
     library = build(tmp_path / "other.c", tmp_path / "other.so")
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(raised, match=words) as caught:
         pylite.load_delegate(library)
+    assert isinstance(caught.value, ValueError)
