@@ -263,10 +263,9 @@ class MainGraph(_Graph):
             raise errors.SignatureError(f"there is no signature {name!r}: the model has "
                                         f"{', '.join(map(repr, signatures)) or 'none'}")
         index = self._interpreter._signatures[name].subgraph
-        if index not in self._by_subgraph:
-            with self._interpreter._lock:
-                executor = self._interpreter._executor(index)
-            self._by_subgraph[index] = _Tensors(self._interpreter, executor)
+        with self._interpreter._lock:
+            if index not in self._by_subgraph:
+                self._by_subgraph[index] = _Tensors(self._interpreter, self._interpreter._executor(index))
         found = signatures[name]
         return SignatureGraph(self._by_subgraph[index], list(found["inputs"].values()),
                               list(found["outputs"].values()), (list(found["inputs"]), list(found["outputs"])))

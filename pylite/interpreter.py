@@ -303,6 +303,7 @@ class Interpreter(FastPath):
 
     def get_tensor_details(self, subgraph_index: int = 0) -> "list[TensorDetails]":
         """One dict for each tensor of a subgraph, with the keys of get_input_details()."""
+        subgraph_index = arguments.whole("subgraph_index", subgraph_index)
         if not 0 <= subgraph_index < self.num_subgraphs():
             raise ValueError(f"subgraph_index is out of range: {subgraph_index} for the model, which has "
                              f"{self.num_subgraphs()} subgraphs.")
@@ -380,6 +381,7 @@ class Interpreter(FastPath):
     def _get_op_details(self, op_index: int) -> "OpDetails":
         from pylite.tflite.details import op_details
         operators = self._main.operators
+        op_index = arguments.whole("op_index", op_index)
         if not 0 <= op_index < len(operators):
             raise ValueError(f"Invalid node index {op_index}: the graph has {len(operators)} nodes")
         return op_details(self._main.subgraph, operators[op_index])

@@ -19,7 +19,8 @@ def windows(node):
     x = node.inputs[0]
     if len(x.shape) != 2:
         raise node.error(f"of shape {list(x.shape)} should be [samples, channels]", x)
-    size, step = integer_option(node, "window_size", 2), integer_option(node, "stride", 1)
+    options = decoded(node)
+    size, step = integer_option(node, options, "window_size", 2), integer_option(node, options, "stride", 1)
     return size, step, max(0, (x.shape[0] - size) // step + 1), 1 << (size - 1).bit_length()
 
 
@@ -61,7 +62,7 @@ def infer_mfcc(node):
     x = node.inputs[0]
     if len(x.shape) != 3:
         raise node.error(f"of shape {list(x.shape)} should be spectrograms, [channels, windows, frequencies]", x)
-    return [(*x.shape[:2], integer_option(node, "dct_coefficient_count", 1))]
+    return [(*x.shape[:2], integer_option(node, decoded(node), "dct_coefficient_count", 1))]
 
 
 def mel(frequency):
@@ -95,8 +96,10 @@ def lower_mfcc(node):
     """Magnitudes weighted by the mel filters; the cosine transform of their logarithms."""
     x, y = node.inputs[0], node.outputs[0]
     rate = scalar(node, 1, "sample rate")
-    low, high = integer_option(node, "lower_frequency_limit", 0), integer_option(node, "upper_frequency_limit", 1)
-    channels, count, bins = integer_option(node, "filterbank_channel_count", 1), y.shape[2], x.shape[2]
+    options = decoded(node)
+    low, high, channels = (integer_option(node, options, name, least) for name, least in (
+        ("lower_frequency_limit", 0), ("upper_frequency_limit", 1), ("filterbank_channel_count", 1)))
+    count, bins = y.shape[2], x.shape[2]
     if count > channels or high <= low or rate <= 0 or bins < 2:
         raise node.error(f"has {bins} frequencies at a rate of {rate}, which do not give {count} coefficients of "
                          f"{channels} filters from {low} to {high} Hz", x)

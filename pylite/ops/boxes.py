@@ -54,6 +54,11 @@ def option_list(numbers):
     return integers(np.asarray(numbers if numbers is not None else (), np.int64))
 
 
+def are_axes(numbers, rank):
+    """Are all of them axes of a tensor of `rank` dimensions, none twice?"""
+    return len(set(numbers)) == len(numbers) and all(0 <= i < rank for i in numbers)
+
+
 def vector_axes(indices, vector_dim, box_steps):
     """(axes over the index vectors, step from one component of a vector to the next).
 

@@ -7,15 +7,22 @@ from pylite.ir import shapes
 from pylite.ir.registry import register
 from pylite.ir.values import Call, Packed
 from pylite.ops import products
+from pylite.ops.convolution_window import effective_dilation
 
 
 def _options(node):
-    """[(stride, dilation)] of depth, height and width."""
+    """[(stride, dilation)] of depth, height and width, as the file has them."""
     o = node.options
     pairs = [(o.stride_d, o.dilation_d_factor), (o.stride_h, o.dilation_h_factor), (o.stride_w, o.dilation_w_factor)]
     if min(min(pair) for pair in pairs) < 1:
         raise node.error(f"strides and dilations {pairs} must be at least 1")
     return pairs
+
+
+def _effective(node, w, sizes):
+    """[(taps, stride, effective_dilation())] of the three axes of an image with these `sizes`."""
+    return [(taps, stride, effective_dilation(node, w, taps, dilation, size))
+            for taps, (stride, dilation), size in zip(w.shape[:3], _options(node), sizes, strict=True)]
 
 
 def _check(node, x, w, b, channel_axis):
@@ -43,8 +50,8 @@ def lower_conv(node):
     x, w = node.inputs[:2]
     y = node.outputs[0]
     axes = [(taps, stride, dilation, shapes.window_padding(n, taps, stride, dilation, m)[0])
-            for n, m, taps, (stride, dilation)
-            in zip(x.shape[1:4], y.shape[1:4], w.shape[:3], _options(node), strict=True)]
+            for n, m, (taps, stride, dilation)
+            in zip(x.shape[1:4], y.shape[1:4], _effective(node, w, x.shape[1:4]), strict=True)]
     return _call(node, (x, w, node.input(2)), y.view(), axes, Volumes())
 
 
@@ -63,7 +70,7 @@ def lower_transpose(node):
     w, x = node.inputs[1:3]
     y = node.outputs[0]
     phases = []
-    for size, taps, (stride, dilation) in zip(y.shape[1:4], w.shape[:3], _options(node), strict=True):
+    for size, (taps, stride, dilation) in zip(y.shape[1:4], _effective(node, w, y.shape[1:4]), strict=True):
         seen = shapes.window_output(size, taps, stride, dilation, node.options.padding)
         pad = shapes.window_padding(size, taps, stride, dilation, seen)[0]
         phases.append([_phase(i, size, taps, stride, dilation, pad) for i in range(min(stride, size))])

@@ -6,6 +6,7 @@ from pylite._core.product import layouts
 from pylite.ir import shapes
 
 SHORT_LINE = 4              # pixels of a line up to which it may count as one pixel
+LARGEST_EXTENT = 1 << 28    # most pixels that a dilated filter spans
 PHASES = 8                  # the largest dilation that is lowered to plain convolutions
 
 
@@ -83,12 +84,28 @@ def output_shape(node, x, w, channels):
     return x.shape[0], rows, cols, channels
 
 
+def effective_dilation(node, w, taps, dilation, size):
+    """A dilation of the filters w with the same results: taps that no pixel meets may as well be nearer.
+
+    taps: along an axis with `size` pixels.  From 2 * size + 1 on, at most the middle tap meets pixels; the parity is
+    kept, because half of the filter's extent is padding.
+    """
+    least = 2 * size + 1
+    dilation = min(dilation, least + (dilation - least) % 2)
+    extent = (taps - 1) * dilation + 1
+    if extent > LARGEST_EXTENT:
+        raise node.error(f"spans {extent} pixels with a dilation of {dilation}; at most {LARGEST_EXTENT} are possible",
+                         w)
+    return dilation
+
+
 def window_of(node, x, w, y):
     """The Window of CONV_2D and DEPTHWISE_CONV_2D with one group."""
     o = node.options
     stride = o.stride_h, o.stride_w
-    dilation = o.dilation_h_factor, o.dilation_w_factor
     fh, fw = w.shape[1:3]
+    dilation = (effective_dilation(node, w, fh, o.dilation_h_factor, x.shape[1]),
+                effective_dilation(node, w, fw, o.dilation_w_factor, x.shape[2]))
     pad = (shapes.window_padding(x.shape[1], fh, stride[0], dilation[0], y.shape[1])[0],
            shapes.window_padding(x.shape[2], fw, stride[1], dilation[1], y.shape[2])[0])
     return Window(fh, fw, stride, dilation, pad)

@@ -3,13 +3,23 @@ from pylite.schema import flex
 
 
 def decoded(node):
-    """The options as a dict."""
-    return flex.decode(node.operator.custom_options, node.name)
+    """The options as a dict; other FlexBuffers have none."""
+    options = flex.decode(node.operator.custom_options, node.name)
+    return options if isinstance(options, dict) else {}
 
 
-def integer_option(node, name, least):
-    """The option `name` as an int of at least `least`; 0 where it is absent."""
-    value = decoded(node).get(name, 0)
-    if not isinstance(value, (int, float)) or not least <= int(value) < 2**31:
-        raise node.error(f"its option {name} is {value!r}, not a number of at least {least}")
-    return int(value)
+def number_option(node, options, name, default=0.0):
+    """The option `name` of the dict `options` as it is there: a finite number."""
+    value = options.get(name, default)
+    if not isinstance(value, (int, float)) or not abs(value) < float("inf"):
+        raise node.error(f"its option {name} is {value!r}, not a finite number")
+    return value
+
+
+def integer_option(node, options, name, least, default=0):
+    """The option `name` of the dict `options` as an int of at least `least`."""
+    value = int(number_option(node, options, name, default))
+    if not least <= value < 2**31:
+        raise node.error(f"its option {name} is {options.get(name, default)!r}, not a number of at least {least}"
+                         + (" and below 2^31" if value >= least else ""))
+    return value

@@ -3,26 +3,24 @@ import numpy as np
 
 from pylite.ir.registry import register
 from pylite.ir.values import Call, Scratch
+from pylite.ops.custom_options import decoded, integer_option, number_option
 from pylite.ops.moves import scalar
-from pylite.schema import flex
 
 NAME = "TFLite_Detection_PostProcess"
+COUNTS = {"max_detections": 0, "max_classes_per_detection": 0, "num_classes": 0, "detections_per_class": 100}
+NUMBERS = "nms_score_threshold", "nms_iou_threshold", "y_scale", "x_scale", "h_scale", "w_scale"
 # What a byte's bits mean.
 CODES: "dict[str, np.ndarray]" = {"uint8": np.arange(256), "int8": np.arange(256, dtype=np.uint8).view(np.int8)}
 
 
 def detection_options(node):
     """The options as a dict, with what the peer takes where one is left out."""
-    given = flex.decode(node.operator.custom_options, NAME)
-    options = dict.fromkeys(("max_detections", "max_classes_per_detection", "num_classes", "nms_score_threshold",
-                             "nms_iou_threshold", "y_scale", "x_scale", "h_scale", "w_scale"), 0)
-    options |= {"detections_per_class": 100, "use_regular_nms": False, **given}
+    given = decoded(node)
+    options = {name: integer_option(node, given, name, 1, default) for name, default in COUNTS.items()}
+    options |= {name: number_option(node, given, name) for name in NUMBERS}
+    options["use_regular_nms"] = bool(given.get("use_regular_nms"))
     if not 0 < options["nms_iou_threshold"] <= 1:
         raise node.error(f"nms_iou_threshold {options['nms_iou_threshold']} is not above 0 and at most 1")
-    if min(options["max_detections"], options["max_classes_per_detection"], options["detections_per_class"]) < 1:
-        raise node.error(f"max_detections, max_classes_per_detection and detections_per_class must be positive; they "
-                         f"are {options['max_detections']}, {options['max_classes_per_detection']} and "
-                         f"{options['detections_per_class']}")
     return options
 
 
@@ -46,7 +44,7 @@ def lower_detection(node):
     encodings, scores, _ = node.inputs
     o = detection_options(node)
     n, classes = encodings.shape[1], o["num_classes"]
-    most, regular = o["max_detections"], bool(o["use_regular_nms"])
+    most, regular = o["max_detections"], o["use_regular_nms"]
     operands = [value.view(value.shape[-2:], dtype="uint8" if value.dtype == "int8" else value.dtype)
                 for value in node.inputs]
     tables = [None if value.dtype == "float32" else table(value)

@@ -3,7 +3,7 @@ from struct import pack
 
 from pylite.ir.registry import register
 from pylite.ir.values import Call
-from pylite.ops.custom_options import decoded
+from pylite.ops.custom_options import decoded, number_option
 from pylite.ops.elementwise import UNBOUNDED, infer_same, require_quantized, task
 
 
@@ -23,7 +23,7 @@ def lower_verify(node):
     options = decoded(node)
     if options.get("log_if_failed"):
         calls.append(task("require_within", y.size, 0, (), y,
-                          reals=(float(options.get("tolerance", 0)) * float(x.scale),)))
+                          reals=(number_option(node, options, "tolerance") * float(x.scale),)))
     return calls
 
 

@@ -1,7 +1,7 @@
 """STABLEHLO_GATHER: slices of a tensor at the positions that vectors of indices name, clamped to lie inside."""
 from pylite.ir.registry import register
 from pylite.ir.shapes import contiguous_strides
-from pylite.ops.boxes import box_axes, gather, option_list, vector_axes
+from pylite.ops.boxes import are_axes, box_axes, gather, option_list, vector_axes
 from pylite.ops.moves import INDICES, movable
 
 
@@ -30,11 +30,11 @@ class Dimensions:
         self.batch = [i for i in range(rank) if i not in self.offset]
 
     def _slices_fit(self, shape, collapsed):
-        return (len(self.sizes) == len(shape) and all(0 <= i < len(shape) for i in self.start + collapsed)
+        return (len(self.sizes) == len(shape) and are_axes(self.start, len(shape)) and are_axes(collapsed, len(shape))
                 and all(0 <= size <= n for size, n in zip(self.sizes, shape, strict=True)))
 
     def _offsets_fit(self, rank):
-        return len(set(self.offset)) == len(self.offset) == len(self.kept) and all(0 <= i < rank for i in self.offset)
+        return len(self.offset) == len(self.kept) and are_axes(self.offset, rank)
 
     def output(self, indices):
         """The shape of y."""

@@ -1,7 +1,7 @@
 """STABLEHLO_SCATTER: windows of updates combined with a tensor at the positions that vectors of indices name."""
 from pylite.ir.registry import register
 from pylite.ir.shapes import contiguous_strides
-from pylite.ops.boxes import option_list, scatter, vector_axes
+from pylite.ops.boxes import are_axes, option_list, scatter, vector_axes
 from pylite.ops.moves import INDICES
 from pylite.ops.wide import TYPES, combining, region_op
 
@@ -24,14 +24,15 @@ class Dimensions:
         depth = indices.shape[self.vector] if self.vector < len(indices.shape) else 1
         self.kept = [i for i in range(len(x.shape)) if i not in inserted]
         self.batch = [i for i in range(len(updates.shape)) if i not in self.window]
-        axes_fit = all(0 <= i < len(x.shape) for i in self.into + inserted)
-        if not (axes_fit and len(self.into) == depth and 0 <= self.vector <= len(indices.shape)
+        rank = len(x.shape)
+        if not (are_axes(self.into, rank) and are_axes(inserted, rank) and len(self.into) == depth
+                and 0 <= self.vector <= len(indices.shape)
                 and self._windows_fit(x, updates) and self._batches_fit(indices, updates)):
             raise node.error(f"its dimension numbers do not fit the shapes {list(x.shape)}, {list(indices.shape)} and "
                              f"{list(updates.shape)}", x)
 
     def _windows_fit(self, x, updates):
-        return (len(self.kept) == len(self.window) and all(0 <= i < len(updates.shape) for i in self.window)
+        return (len(self.kept) == len(self.window) and are_axes(self.window, len(updates.shape))
                 and all(updates.shape[a] <= x.shape[b] for a, b in zip(self.window, self.kept, strict=True)))
 
     def _batches_fit(self, indices, updates):

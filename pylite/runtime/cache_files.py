@@ -97,8 +97,8 @@ class Store(Folder):
                 result.append((status.st_mtime, status.st_size, name))
         return sorted(result)
 
-    def make_room(self, nbytes: int, limit: int = LIMIT) -> bool:
-        """Remove the least recently used files until `nbytes` more fit into `limit`; False if they never fit."""
+    def make_room(self, nbytes: int, limit: int = LIMIT) -> None:
+        """Remove the least recently used files until `nbytes` more, at most `limit`, fit into `limit`."""
         files = self.files()
         total = nbytes + sum([size for _, size, _ in files])
         abandoned = time.time() - ABANDONED
@@ -106,7 +106,6 @@ class Store(Folder):
             if total > limit or (name.endswith(".tmp") and used < abandoned):
                 self.remove(name)
                 total -= size
-        return nbytes <= limit
 
 
 @cache

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.ir.graph import Frozen, replace
+from pylite.runtime import cache_files
 from pylite.runtime.cache_files import Store, remember
 from pylite.runtime.plan_cache import plan_name
 from pylite.runtime.plan_record import NotStorable, Writer
@@ -38,7 +39,7 @@ def store(plans: "PlanCache", executor: "Executor", bound: "BoundProgram",
         writer = Writer(executor, bound)
         program: Any = writer.record(operands)
         head = summary(executor)
-        pieces = writer.pieces
+        pieces = checked(writer.pieces)
     except NotStorable as problem:
         program, head, plans.problem = str(problem), None, str(problem)
         plans.refused.add(shapes)
@@ -46,8 +47,7 @@ def store(plans: "PlanCache", executor: "Executor", bound: "BoundProgram",
         with Store(plans.folder, create=True) as folder:
             key, first = plans.key(shapes), plans.key(None)
             label = os.path.basename(plans.source) if isinstance(plans.source, str) else ""
-            if not folder.make_room(sum([len(piece) for piece in pieces])):
-                raise NotStorable("its weights take more than the cache may")
+            folder.make_room(sum(map(len, pieces)))
             if not plans.unchanged():
                 raise NotStorable("the file of the model has changed")
             if first != key and head is not None and folder.read(plan_name(first)) is None:
@@ -56,6 +56,14 @@ def store(plans: "PlanCache", executor: "Executor", bound: "BoundProgram",
             remember(plans, folder)
     except (NotStorable, OSError) as problem:   # OSError: a full disk, one that is read only, a foreign folder
         plans.problem = str(problem)
+
+
+def checked(pieces: "Sequence[Any]") -> "Sequence[Any]":
+    """`pieces`, which fit into the cache once all other files are gone."""
+    nbytes = sum(map(len, pieces))
+    if nbytes > cache_files.LIMIT:
+        raise NotStorable(f"its weights take {nbytes} bytes, and the cache at most {cache_files.LIMIT}")
+    return pieces
 
 
 def summary(executor: "Executor") -> "Any":

@@ -2,6 +2,7 @@
 import io
 import operator
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from pylite import errors
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from pylite.runtime.plan_cache import PlanCache
 
 
-MOST_THREADS = 2**31 - 1
+MOST_THREADS = 1024
 PRECISIONS = ("float32", "float16", "prefer_float16", "emulate_float16")
 
 
@@ -60,7 +61,7 @@ def memory_limit(number: "Any") -> "int | None":
     limit = whole("max_memory", number)
     if limit < 0:
         raise ValueError(f"max_memory is a number of bytes, at least 0, not {limit}")
-    return limit
+    return min(limit, sys.maxsize)
 
 
 def shape_count(number: "Any") -> int:
@@ -68,7 +69,7 @@ def shape_count(number: "Any") -> int:
     count = whole("cached_shapes", number)
     if count < 1:
         raise ValueError(f"cached_shapes must be at least 1, not {count}")
-    return count
+    return min(count, sys.maxsize)
 
 
 def precision(value: "Any") -> "str | None":

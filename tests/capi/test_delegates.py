@@ -305,7 +305,8 @@ def test_threads_reach_the_delegate(library):
 
 
 @pytest.mark.parametrize(("source", "raised", "words"), [
-    ("int TFL_TheStableDelegate;", AttributeError, "does not export tflite_plugin_create_delegate: it is a stable delegate"),
+    ("int TFL_TheStableDelegate;", AttributeError,
+     "does not export tflite_plugin_create_delegate: it is a stable delegate"),
     ("int other;", AttributeError, "it is not a delegate: it does not export tflite_plugin_create_delegate$"),
     ("void TfLiteInterpreterCreate(void); void *use = TfLiteInterpreterCreate;", OSError,
      "undefined symbol: TfLiteInterpreterCreate. pylite hosts plug-ins that keep to"),

@@ -3,14 +3,17 @@ import io
 import zipfile
 
 import numpy as np
+from flatbuffers import flexbuffers
 
+from pylite.errors import ModelError
 from pylite.ir.graph import DTYPES
+from pylite.schema import flex
 from pylite.schema.encodings import pack
 from pylite.schema.tables import NUMBERS, Record, default_options, enum, table, union
 from pylite.schema.writer import write
 from tests.fuzz.seeds import seeds
 
-SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 16, 17, 64, 255, 1000, 65536, 2**20, 2**31 - 1, -1)
+SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 16, 17, 64, 255, 1000, 65536, 2**20, 2**30, 2**31 - 1, -1)
 FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-38, 1e-45, 3e38, float("inf"), float("-inf"), float("nan"), 2.0**-15, 255.0)
 WORDS = (b"", b"a", b"\0", "ü".encode(), b"\xff\xfe", b"word", b"x" * 300)
 
@@ -126,7 +129,7 @@ def changed(rng, field, old):
 
 def sequence(rng, field, old):
     values = [] if old is None else list(old)
-    choice = rng.integers(6)
+    choice = rng.integers(7)
     if choice == 0 or not values:
         values = [number_like(rng, field.number) for _ in range(rng.integers(0, 6))]
     elif choice == 1:
@@ -135,6 +138,8 @@ def sequence(rng, field, old):
         values.insert(int(rng.integers(len(values) + 1)), number_like(rng, field.number))
     elif choice == 3 and rng.random() < 0.2:
         return None
+    elif choice == 4:
+        values[rng.integers(len(values))] = values[rng.integers(len(values))]
     elif len(values) < 10_000:
         at = rng.integers(len(values))
         values[at] = number_like(rng, field.number, values[at])
@@ -149,6 +154,25 @@ def any_field(record, rng):
     if one.TABLE.fields:
         field = one.TABLE.fields[rng.integers(len(one.TABLE.fields))]
         setattr(one, field.name, changed(rng, field, getattr(one, field.name)))
+
+
+def an_option(record, rng):
+    """Change a field of an operator's options, or a value in its FlexBuffer."""
+    _, operator = chosen(record, rng, "operators")
+    options = None if operator is None else operator.builtin_options2 or operator.builtin_options
+    if options is not None and options.TABLE is not None and options.TABLE.fields:
+        field = options.TABLE.fields[rng.integers(len(options.TABLE.fields))]
+        setattr(options, field.name, changed(rng, field, getattr(options, field.name)))
+    elif operator is not None and operator.custom_options is not None:
+        try:
+            decoded = flex.decode(bytes(operator.custom_options), "")
+        except ModelError:      # damaged by another mutation
+            return
+        if isinstance(decoded, dict) and decoded:
+            decoded[list(decoded)[rng.integers(len(decoded))]] = (
+                FLOATS[rng.integers(len(FLOATS))], int(SIZES[rng.integers(len(SIZES))]), integer(rng, "i64"), "word",
+                None, True)[rng.integers(6)]
+            operator.custom_options = np.frombuffer(flexbuffers.Dumps(decoded), np.uint8)
 
 
 # ---- the graph -----------------------------------------------------------------------------------------------
@@ -317,8 +341,9 @@ def a_sparsity(record, rng):
             traversal_order=tuple(range(len(tensor.shape))), dim_metadata=metadata)
 
 
-MUTATIONS = (any_field, any_field, any_field, a_shape, a_shape, a_type, a_quantization, contents, contents, a_constant,
-             operands, operands, another_op, another_operator, inputs_and_outputs, a_flag, a_sparsity)
+MUTATIONS = (any_field, any_field, any_field, an_option, an_option, a_shape, a_shape, a_type, a_quantization, contents,
+             contents, a_constant, operands, operands, another_op, another_operator, inputs_and_outputs, a_flag,
+             a_sparsity)
 
 
 # ---- bytes ---------------------------------------------------------------------------------------------------

@@ -1,8 +1,12 @@
 """CONV_2D and DEPTHWISE_CONV_2D."""
+import itertools
+
 import numpy as np
 import pytest
 
+from pylite.errors import OpError
 from pylite.ir import shapes
+from pylite.ops.convolution_window import effective_dilation
 from pylite.schema.builder import ModelBuilder
 from tests.ops.convolving import KINDS, channels, finish, operands, window
 from tests.tools.graphs import lowered
@@ -156,6 +160,52 @@ def test_conv_dilated_hybrid(seed):
         m.outputs([y])
         results += run_pylite(m.build(), [x], threads=1 + seed % 2)
     assert results[0].tobytes() == results[1].tobytes()
+
+
+@pytest.mark.parametrize(("name", "taps", "dilation"), [
+    ("CONV_2D", 3, 2**30), ("CONV_2D", 5, 2**31 - 1), ("CONV_2D", 2, 2**31 - 2), ("DEPTHWISE_CONV_2D", 3, 2**31 - 1),
+    ("DEPTHWISE_CONV_2D", 4, 2**30 + 1)])
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_a_dilation_beyond_the_image(name, taps, dilation, dtype):
+    """The same as a dilation that just leaves the image, of the same parity."""
+    def model(dilation):
+        m = ModelBuilder()
+        rng = np.random.default_rng(taps)
+        q = {} if dtype == "float32" else {"scale": 0.1, "zero_point": 3}
+        x = m.tensor("x", (1, 6, 5, 4), dtype, **q)
+        shape = (1, taps, taps, 4) if name.startswith("D") else (4, taps, taps, 4)
+        w = m.constant("w", rng.integers(-9, 9, shape).astype(dtype), [0.1] if q else None)
+        y = m.tensor("y", (1, 6, 5, 4), dtype, **q)
+        m.operator(name, [x, w, None], [y], padding="SAME", stride_h=1, stride_w=1, dilation_h_factor=dilation,
+                   dilation_w_factor=dilation)
+        m.inputs([x])
+        m.outputs([y])
+        return m.build()
+    x = np.random.default_rng(0).integers(-9, 9, (1, 6, 5, 4)).astype(dtype)
+    check(model(dilation), [x], run_pylite(model(19 + dilation % 2 * 2), [x]), f"{name} {dilation}")
+
+
+@pytest.mark.parametrize("dilation", [1, 2, 3, 6, 7, 12, 13, 14, 15, 40, 41])
+def test_the_effective_dilation_sees_the_same_pixels(dilation):
+    def seen(size, taps, stride, dilation):
+        out = shapes.window_output(size, taps, stride, dilation, "SAME")
+        before = shapes.window_padding(size, taps, stride, dilation, out)[0]
+        pixels = [(i, t, i * stride + t * dilation - before) for i in range(out) for t in range(taps)]
+        return [found for found in pixels if 0 <= found[2] < size]
+    for size, taps, stride in itertools.product(range(8), range(1, 6), range(1, 5)):
+        near = effective_dilation(None, None, taps, dilation, size)
+        assert near <= max(2 * size + 2, 1) and seen(size, taps, stride, near) == seen(size, taps, stride, dilation)
+
+
+def test_a_filter_that_spans_too_many_pixels_is_refused():
+    m = ModelBuilder()
+    x, w = m.tensor("x", (1, 1, 2**13, 1)), m.constant("w", np.ones((1, 1, 2**15, 1), np.float32))
+    y = m.tensor("y", (1, 1, 2**13, 1))
+    m.operator("CONV_2D", [x, w, None], [y], padding="SAME", stride_h=1, stride_w=1, dilation_w_factor=2**14)
+    m.inputs([x])
+    m.outputs([y])
+    with pytest.raises(OpError, match=r"'w'.*spans 536854529 pixels with a dilation of 16384; at most 268435456"):
+        run_pylite(m.build(), [np.ones((1, 1, 2**13, 1), np.float32)])
 
 
 @differential("float32", count=40)

@@ -18,7 +18,7 @@ def flexbuffer(options):
     with builder.Map():
         for key, value in options.items():
             builder.Key(key)
-            add = {bool: builder.Bool, int: builder.Int, float: builder.Float}[type(value)]
+            add = {bool: builder.Bool, int: builder.Int, float: builder.Float, str: builder.String}[type(value)]
             add(value)
     return bytes(builder.Finish())
 
@@ -104,7 +104,11 @@ def test_a_box_of_negative_size_is_refused_in_invoke():
 
 
 @pytest.mark.parametrize(("options", "text"), [({"nms_iou_threshold": 0.0}, "nms_iou_threshold"),
-                                               ({"max_detections": 0}, "must be positive"),
+                                               ({"max_detections": 0}, "max_detections is 0, not a number of at least"),
+                                               ({"max_detections": "x"}, "max_detections is 'x', not a finite number"),
+                                               ({"num_classes": 2.0**31}, "num_classes is .* and below 2"),
+                                               ({"num_classes": 0}, "num_classes is 0"),
+                                               ({"y_scale": float("nan")}, "y_scale is nan, not a finite number"),
                                                ({"num_classes": 4}, "scores")])
 def test_invalid_options_are_refused(options, text):
     with pytest.raises(OpError, match=text):

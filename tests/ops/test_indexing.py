@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from pylite import Interpreter
+from pylite import Interpreter, OpError
 from pylite.schema.builder import ModelBuilder
 from tests.ops.moving import WIDTHS, random_array, random_shape
 from tests.ops.test_reduction import combine
@@ -211,3 +211,43 @@ def test_stablehlo_scatter(m, rng, dtype):
                 update_computation_subgraph_index=1)
     combine(m, name, dtype)
     return fed
+
+
+@pytest.mark.parametrize(("name", "options"), [
+    ("STABLEHLO_SCATTER", {"scatter_dims_to_operand_dims": (0, 0)}),
+    ("STABLEHLO_SCATTER", {"inserted_window_dims": (0, 0)}),
+    ("STABLEHLO_SCATTER", {"inserted_window_dims": (), "update_window_dims": (0, 0)}),
+    ("STABLEHLO_GATHER", {"start_index_map": (0, 0)}), ("STABLEHLO_GATHER", {"collapsed_slice_dims": (0, 0)})])
+def test_axes_named_twice_are_refused(name, options):
+    """They would add up to positions outside of the tensor."""
+    m = ModelBuilder()
+    indices = np.zeros((1, 2), np.int32)
+    if name.endswith("GATHER"):
+        given = {"offset_dims": (), "collapsed_slice_dims": (0, 1), "start_index_map": (0, 1), "slice_sizes": (1, 1),
+                 "index_vector_dim": 1}
+        model(m, name, [(np.zeros((4, 4), np.float32), "float32"), (indices, "int32")], "float32", shape=(1,),
+              **given | options)
+    else:
+        given = {"update_window_dims": (), "inserted_window_dims": (0, 1), "scatter_dims_to_operand_dims": (0, 1),
+                 "index_vector_dim": 1, "update_computation_subgraph_index": 1}
+        model(m, name, [(np.zeros((4, 4), np.float32), "float32"), (indices, "int32"),
+                        (np.zeros(1, np.float32), "float32")], "float32", shape=(4, 4), **given | options)
+        combine(m, "STABLEHLO_ADD", "float32")
+    with pytest.raises(OpError, match="dimension numbers do not fit"):
+        Interpreter(model_content=m.build()).allocate_tensors()
+
+
+@pytest.mark.parametrize("index", [-2**63, -2**63 + 1, -3, 2**63 - 1])
+def test_windows_far_outside_are_dropped(index):
+    m = ModelBuilder()
+    x, updates = np.arange(4, dtype=np.float32), np.ones(2, np.float32)
+    fed = model(m, "STABLEHLO_SCATTER", [(x, "float32"), (np.array([index]), "int64"), (updates, "float32")], "float32",
+                shape=(4,), update_window_dims=(0,), inserted_window_dims=(), scatter_dims_to_operand_dims=(0,),
+                index_vector_dim=0, update_computation_subgraph_index=1)
+    combine(m, "STABLEHLO_ADD", "float32")
+    interpreter = Interpreter(model_content=m.build(), guard_bands=True)
+    interpreter.allocate_tensors()
+    for i, value in enumerate(fed):
+        interpreter.set_tensor(i, value)
+    interpreter.invoke()
+    assert interpreter.get_tensor(interpreter.get_output_details()[0]["index"]).tolist() == x.tolist()

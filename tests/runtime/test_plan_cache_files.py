@@ -314,12 +314,23 @@ def test_files_used_longest_ago_make_room(folder):
             store.write(name, name, [bytes(1000)])
             os.utime(folder / name, (10**9 - age, 10**9 - age))
         size = (folder / "a").stat().st_size
-        assert store.make_room(size, 4 * size)
+        store.make_room(size, 4 * size)
         assert sorted(os.listdir(folder)) == ["b", "c", "d"]
         assert store.read("b") is not None      # used now
-        assert store.make_room(2 * size, 4 * size)
+        store.make_room(2 * size, 4 * size)
         assert sorted(os.listdir(folder)) == ["b", "d"]
-        assert not store.make_room(5 * size, 4 * size)
+
+
+def test_a_plan_larger_than_the_cache_is_refused_and_removes_nothing(folder, monkeypatch):
+    filled(folder, network())
+    before = sorted(os.listdir(folder))
+    monkeypatch.setattr(cache_files, "LIMIT", 1000)
+    interpreter = pylite.Interpreter(model_content=network(40), cache_dir=folder)
+    interpreter.allocate_tensors()
+    assert set(before) < set(os.listdir(folder))        # the other model's files, and the refusal
+    again = pylite.Interpreter(model_content=network(40), cache_dir=folder)
+    again.allocate_tensors()
+    assert "the cache at most 1000" in again._main.plans.problem
 
 
 def test_abandoned_temporary_files_are_removed(folder):

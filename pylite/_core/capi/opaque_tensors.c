@@ -103,6 +103,7 @@ TfLiteStatus TfLiteOpaqueTensorWriteStrings(TfLiteOpaqueTensor *opaque, const ch
                                             const int *lengths) {
   TfLiteTensor *t = (TfLiteTensor *)opaque;
   if (t->type != kTfLiteString || t->allocation_type != kTfLiteDynamic || count < 0) return kTfLiteError;
+  if ((size_t)count > INT32_MAX / sizeof(int32_t) - 2) return kTfLiteError;
   size_t total = sizeof(int32_t) * ((size_t)count + 2);
   for (int i = 0; i < count; i++) {
     if (lengths[i] < 0 || (size_t)lengths[i] > INT32_MAX - total) return kTfLiteError;

@@ -25,7 +25,7 @@ cdef class DetectionPostProcess(Kernel):
     regular: suppress each class by itself, and keep up to `per_class` boxes of it.  Otherwise suppress all boxes at
     once, by their best score, and report the `per_box` best classes of each.
     Scratch: decoded (n, 4) float32; heap (n,) uint64; chosen and chosen_class (most,) int32; chosen_score (most,)
-    float32; order (classes,) int32.
+    float32; order (max(classes, most),) int32.
     """
     ERRORS = {1: "a box has its minimum above its maximum: an anchor or an encoding's scale is negative"}
     cdef Numbers encodings, scores, anchors

@@ -285,9 +285,9 @@ cdef bint clip_box(Boxes self, const uint8_t *vector, Walk *box, Py_ssize_t *run
                 return False
         else:
             size = run if axis == self.box.n else &box.size[axis]
-            skipped = max(<int64_t>0, -index)
-            if index > self.limit[i] or skipped >= size[0]:
+            if index > self.limit[i] or index <= -size[0]:
                 return False
+            skipped = max(<int64_t>0, -index)
             box.total //= 1 if axis == self.box.n else size[0]
             size[0] = min(<int64_t>size[0], self.limit[i] + 1 - index) - skipped
             box.total *= 1 if axis == self.box.n else size[0]
