@@ -174,8 +174,8 @@ def pylite(path):
         return None
     if any(v.block_size for v in lowered.values):
         return None     # LiteRT's reference kernels do not support blockwise weights: their result is zeros
-    plan = memory_planner.plan(lowered)
-    return plan.total, plan.bound
+    placement = memory_planner.placement_of(lowered)
+    return placement.total, placement.bound
 
 
 def compare(paths):

@@ -62,7 +62,7 @@ def row(name, path, base, runs):
     from pylite.interpreter import Interpreter
     interpreter = Interpreter(str(path))
     interpreter.allocate_tensors()
-    needed = path.stat().st_size + interpreter._main.current.plan.total
+    needed = path.stat().st_size + interpreter._main.current.placement.total
     with tempfile.TemporaryDirectory() as folder:
         codes = [PYLITE.format(path=str(path), options=", cache_dir=''"),
                  PYLITE.format(path=str(path), options=f", cache_dir={folder!r}"),

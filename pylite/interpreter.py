@@ -325,7 +325,7 @@ class Interpreter(FastPath):
 
     def _repr_html_(self) -> str:
         from pylite.runtime import notebook
-        arena = sum([segment.plan.total for segment in self._main.segments])
+        arena = sum([segment.placement.total for segment in self._main.segments])
         return notebook.model(self._model.graph, threads=self._pool.threads,
                               arena=f"{arena:,} bytes" if arena else "not allocated")
 
@@ -588,10 +588,9 @@ def _after_fork() -> None:
     for interpreter in list(_living):
         interpreter._lock.reset()
         interpreter._model._lock = RLock()
-    for name in "blueprint", "model_cache", "planned_executor":     # those that were imported
-        module: Any = sys.modules.get("pylite.runtime." + name)
-        if module is not None:
-            module.lock = RLock()
+    for name, module in list(sys.modules.items()):
+        if name.startswith("pylite.runtime.") and hasattr(module, "lock"):
+            module.lock = RLock()       # type: ignore[attr-defined]
 
 
 if hasattr(os, "register_at_fork"):       # not on Windows

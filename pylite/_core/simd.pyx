@@ -101,41 +101,41 @@ cdef void *memory_of(array, Py_ssize_t nbytes) except? NULL:
     return address
 
 
-cdef void defer_packing(pl_packing_task *task, ptrdiff_t nbytes, held, ptrdiff_t copied=0):
-    """Run `task` before the next finish_packing() returns, or immediately if begin_packing() was not called.
+cdef void defer_packing(pl_packing_job *job, ptrdiff_t nbytes, held, ptrdiff_t copied=0):
+    """Run `job` before the next finish_packing() returns, or immediately if begin_packing() was not called.
 
-    The task comes from malloc and is freed after it has run.  nbytes: the amount of work; held: owns all memory that
-    the task reads and writes; copied: bytes that only the task keeps alive.  All waiting tasks run when these add up to
+    The job comes from malloc and is freed after it has run.  nbytes: the amount of work; held: owns all memory that
+    the job reads and writes; copied: bytes that only the job keeps alive.  All waiting jobs run when these add up to
     much.
     """
     cdef int waits
-    task.held, task.bytes, task.slots, task.copied = <void *>held, nbytes, slots, copied
+    job.held, job.bytes, job.slots, job.copied = <void *>held, nbytes, slots, copied
     Py_INCREF(held)
     with nogil:
-        waits = pl_packing_defer(task)
+        waits = pl_packing_defer(job)
     if waits == 0:
         Py_DECREF(held)
-        free(task)
+        free(job)
     elif waits < 0:
         drain_packing()
 
 
-cdef void release(pl_packing_task *task):
-    """Free finished tasks."""
-    cdef pl_packing_task *following
-    while task != NULL:
-        following = task.next
-        Py_DECREF(<object>task.held)
-        free(task)
-        task = following
+cdef void release(pl_packing_job *job):
+    """Free finished jobs."""
+    cdef pl_packing_job *following
+    while job != NULL:
+        following = job.next
+        Py_DECREF(<object>job.held)
+        free(job)
+        job = following
 
 
 cdef void drain_packing():
     """Wait for all packing deferred so far."""
-    cdef pl_packing_task *task
+    cdef pl_packing_job *job
     with nogil:
-        task = pl_packing_drain()
-    release(task)
+        job = pl_packing_drain()
+    release(job)
 
 
 def begin_packing():
@@ -145,10 +145,10 @@ def begin_packing():
 
 def finish_packing():
     """Wait for all deferred packing."""
-    cdef pl_packing_task *task
+    cdef pl_packing_job *job
     with nogil:
-        task = pl_packing_finish()
-    release(task)
+        job = pl_packing_finish()
+    release(job)
 
 
 def available():

@@ -237,8 +237,8 @@ def _counts(operators):
 def _arena(program):
     if program is None:
         return None
-    plan, calls = program.plan, program.lowered.calls
-    step, live = plan.peak()
-    return {"bytes": plan.total, "bound": plan.bound, "peak_node": str(calls[step].node) if calls else None,
-            "peak_bytes": live, "blocks": len(plan.blocks),
-            "scratch_bytes": sum(b[2] for b in plan.blocks if b[0] in plan.scratch)}
+    placement, calls = program.placement, program.lowered.calls
+    step, live = placement.peak()
+    return {"bytes": placement.total, "bound": placement.bound, "peak_node": str(calls[step].node) if calls else None,
+            "peak_bytes": live, "blocks": len(placement.blocks),
+            "scratch_bytes": sum(b[2] for b in placement.blocks if b[0] in placement.scratch)}

@@ -81,13 +81,13 @@ def _by_op(nodes):
 
 def _arena(segment):
     """Which tensor lies where in the arena, and when: blocks in the order of their offsets."""
-    lowered, plan = segment.lowered, segment.plan
+    lowered, placement = segment.lowered, segment.placement
     sharing = {}
     for value in lowered.values:
         sharing.setdefault(value.root, []).append(value)
     ends = {"input": lowered.subgraph.inputs, "output": lowered.subgraph.outputs}
     blocks = []
-    for owner, offset, nbytes, first, last in plan.blocks:
+    for owner, offset, nbytes, first, last in placement.blocks:
         values = sharing.get(owner, []) if isinstance(owner, Value) else []
         kinds = [kind for kind, indices in ends.items() if any(value.index in indices for value in values)]
         last = min(last, max(len(lowered.calls) - 1, 0))
@@ -97,5 +97,5 @@ def _arena(segment):
                        "kind": kinds[0] if kinds else "temporary" if values else "scratch", "offset": offset,
                        "bytes": nbytes, "first": min(first, last), "last": last})
     blocks.sort(key=lambda block: (block["offset"], block["first"]))
-    return {"bytes": plan.total, "bound": plan.bound, "steps": [call.node.index for call in lowered.calls],
+    return {"bytes": placement.total, "bound": placement.bound, "steps": [call.node.index for call in lowered.calls],
             "blocks": blocks}

@@ -253,6 +253,6 @@ def memory(interpreter):
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     except ImportError:
         peak = None
-    return {"arena": sum(segment.plan.total for segment in interpreter._main.segments),
+    return {"arena": sum(segment.placement.total for segment in interpreter._main.segments),
             "packed": interpreter._model.packed_bytes,
             "peak_rss": peak}

@@ -3,8 +3,8 @@ from pylite._core.graph.dimensions import estimate
 from pylite.compiler import placement
 
 
-def plan(lowered, preserve=False, guard=False, access=None):
-    """The Plan for `lowered`.
+def placement_of(lowered, preserve=False, guard=False, access=None):
+    """The Placement for `lowered`.
 
     preserve: every tensor keeps its own place; guard: leave guard bands between blocks; access: the caller's Access, or
     None; with an Access, every tensor stays a single run of bytes.

@@ -15,11 +15,11 @@ _index = operator.attrgetter("index")
 _IN_MEMORY = frozenset((Value, View, Banded, Scratch))
 
 
-class Plan:
+class Placement:
     """The arena of one lowered subgraph.
 
     offsets: {root tensor index: byte offset}; scratch: {Scratch: byte offset}; total: bytes; bound: the largest sum
-    of sizes alive at one step, a lower bound for any plan; blocks: list of (root or Scratch, offset, nbytes, first,
+    of sizes alive at one step, a lower bound for any layout; blocks: list of (root or Scratch, offset, nbytes, first,
     last); unreadable: values that are overwritten in place, or are not a single run of bytes; banded: roots with guard
     bands before and behind their block.
     """
@@ -79,8 +79,8 @@ class Lifetimes:
     """The live ranges of everything in the arena.
 
     first, last: {root: step}; scratch: [(Scratch, step)]; sizes: {root or Scratch: bytes}; banded: roots that need
-    guard bands before and behind them; unreadable: as in Plan; rewritten: {root: the last step that overwrites it};
-    copies: the steps that only copy.
+    guard bands before and behind them; unreadable: as in Placement; rewritten: {root: the last step that overwrites
+    it}; copies: the steps that only copy.
     """
     __slots__ = ("first", "last", "scratch", "sizes", "banded", "unreadable", "rewritten", "copies")
     first: "dict[Value, int]"
@@ -170,7 +170,7 @@ def _extend_throughout(lowered, lifetimes):
 
 
 def place(lifetimes, guard=False):
-    """The Plan with an offset for each root and Scratch.  guard: leave a guard band after each block."""
+    """The Placement with an offset for each root and Scratch.  guard: leave a guard band after each block."""
     first, last, scratch = lifetimes.first, lifetimes.last, lifetimes.scratch
     owners = sorted(first, key=_index)
     count = len(owners)
@@ -190,7 +190,7 @@ def place(lifetimes, guard=False):
     blocks = list(zip(owners, offset, sizes, firsts, lasts, strict=True))
     offsets = {root.index: at for root, at in zip(owners[:count], offset[:count], strict=True)}
     scratch_offsets = dict(zip(owners[count:], offset[count:], strict=True))
-    return Plan(offsets, scratch_offsets, total, bound, blocks, lifetimes.unreadable, lifetimes.banded)
+    return Placement(offsets, scratch_offsets, total, bound, blocks, lifetimes.unreadable, lifetimes.banded)
 
 
 def _share_in_place(lowered, first, last):

@@ -6,7 +6,7 @@ from pylite._core.graph.tapes import ShapeTape
 from pylite._core.run.copies import Copies
 from pylite._core.run.rebinding import Rebinder
 from pylite.compiler import lowering, memory_planner
-from pylite.compiler.placement import Plan
+from pylite.compiler.placement import Placement
 from pylite.compiler.settling import settle
 from pylite.ir.lowered import Lowered
 from pylite.ir.values import FoldablePad, Node
@@ -119,8 +119,8 @@ class Instance(Copies):
         copy.folded = pad.folded
         return copy
 
-    def plan(self, lifetimes, rebinder_offsets, total):
-        """The Plan with the offsets of a Rebinder; lifetimes: with Dims."""
+    def placement(self, lifetimes, rebinder_offsets, total):
+        """The Placement with the offsets of a Rebinder; lifetimes: with Dims."""
         owners, sizes, firsts, lasts = _blocks(lifetimes)
         owners = [self.thing(owner) for owner in owners]
         blocks = list(zip(owners, rebinder_offsets, map(self._filled, sizes), firsts, lasts, strict=True))
@@ -128,4 +128,4 @@ class Instance(Copies):
         offsets = {owner.index: offset for owner, offset, *_ in blocks[:count]}
         scratch = {owner: offset for owner, offset, *_ in blocks[count:]}
         unreadable = {self.thing(value) for value in lifetimes.unreadable}
-        return Plan(offsets, scratch, total, 0, blocks, unreadable)
+        return Placement(offsets, scratch, total, 0, blocks, unreadable)

@@ -58,6 +58,7 @@ def lower_sub(node):
 
 
 def _sum(node, name, sign):
+    """Slots: add_i16 and others without scales; sum_q8, sum_q16 with them, add_pot16 if they are powers of two."""
     if not is_quantized(node):
         return plain(node, name)
     a, b, y = node.inputs[0], node.inputs[1], node.outputs[0]
@@ -73,7 +74,7 @@ def _sum(node, name, sign):
         call = by_definition(node, -1 if sign else 1, False, *output_range(node))
         call.note = f"the output's scale {y.scale} is so small that next to all results saturate"
         return call
-    p = parameters(node, "14i", *zeros_and_range(node), left, sign, *chain(*scalings))
+    p = parameters(node, "14i", *zeros_and_range(node), left, sign, *chain(*scalings))      # sum_q_p in elementwise.h
     return binary(node, "sum_q16" if y.dtype == "int16" else "sum_q8", p)
 
 
@@ -85,7 +86,7 @@ def lower_mul(node):
         return plain(node, "mul")
     m, e = quantize_multiplier(a.scale * b.scale / y.scale)
     slot = "mul_q8" if a.dtype != "int16" else "mul_q16" if y.dtype == "int16" else "mul_q16_q8"
-    return binary(node, slot, parameters(node, "8i", *zeros_and_range(node), m, e))
+    return binary(node, slot, parameters(node, "8i", *zeros_and_range(node), m, e))     # product_q_p
 
 
 def lower_div(node):

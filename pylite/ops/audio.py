@@ -9,7 +9,7 @@ from pylite.ir.registry import register
 from pylite.ir.values import Call, Temporary
 from pylite.ops.complex import transform_scratch
 from pylite.ops.custom_options import decoded, integer_option
-from pylite.ops.elementwise import UNBOUNDED, task
+from pylite.ops.elementwise import UNBOUNDED, row_function
 from pylite.ops.moves import filled, scalar
 
 
@@ -113,10 +113,10 @@ def lower_mfcc(node):
     bands = Temporary(node, (rows, channels), "float32", 1)
     positive = pack("2f", 1e-12, float("inf"))
     return [Call("elementwise.Unary", "sqrt_f32", x.size, x.bytes, magnitudes.bytes),
-            task("project", rows, 0, (bins, channels), magnitudes, filters, bands),
+            row_function("project", rows, 0, (bins, channels), magnitudes, filters, bands),
             Call("elementwise.Unary", "clamp_f32", bands.size, bands.bytes, bands.bytes, positive),
             Call("elementwise.Unary", "log_f32", bands.size, bands.bytes, bands.bytes),
-            task("project", rows, 0, (channels, count), bands, cosines, y)]
+            row_function("project", rows, 0, (channels, count), bands, cosines, y)]
 
 
 register("Mfcc", types=["float32 int32 -> float32"], infer=infer_mfcc, lower=lower_mfcc)

@@ -9,7 +9,7 @@ import numpy as np
 from pylite.ir import shapes
 from pylite.ir.registry import register
 from pylite.ir.values import Alias, Constant
-from pylite.ops.elementwise import task
+from pylite.ops.elementwise import row_function
 from pylite.ops.moves import INDICES, copy, integers, movable, shape_operand
 
 
@@ -74,7 +74,7 @@ def lower_broadcast_args(node):
             raise node.error(str(problem), a) from None
     item = y.itemsize
     tail = y.view((a.nbytes,), offset=b.nbytes - a.nbytes, dtype="uint8")
-    return [copy(b.flat, y.flat), task("broadcast_sizes", a.size, 0, (item,), a, tail)]
+    return [copy(b.flat, y.flat), row_function("broadcast_sizes", a.size, 0, (item,), a, tail)]
 
 
 register("BROADCAST_ARGS", types=["int32 int32 -> int32", "int64 int64 -> int64"], infer=infer_broadcast_args,

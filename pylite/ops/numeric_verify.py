@@ -4,7 +4,7 @@ from struct import pack
 from pylite.ir.registry import register
 from pylite.ir.values import Call
 from pylite.ops.custom_options import decoded, number_option
-from pylite.ops.elementwise import UNBOUNDED, infer_same, require_quantized, task
+from pylite.ops.elementwise import UNBOUNDED, infer_same, require_quantized, row_function
 
 
 def lower_verify(node):
@@ -22,7 +22,7 @@ def lower_verify(node):
                   b_strides=(1,), p=UNBOUNDED)]
     options = decoded(node)
     if options.get("log_if_failed"):
-        calls.append(task("require_within", y.size, 0, (), y,
+        calls.append(row_function("require_within", y.size, 0, (), y,
                           reals=(number_option(node, options, "tolerance") * float(x.scale),)))
     return calls
 

@@ -9,7 +9,7 @@ import numpy as np
 from pylite.ir.registry import register
 from pylite.ir.values import Scratch
 from pylite.numerics.fixed_point import wrap32
-from pylite.ops.elementwise import task
+from pylite.ops.elementwise import row_function
 from pylite.ops.moves import scalar, shape_operand
 
 
@@ -44,7 +44,7 @@ def infer_random(node):
 
 def lower_random(node):
     y = node.outputs[0]
-    return task("uniform", 1, 0, (y.size, node.name == "RANDOM_STANDARD_NORMAL"), generator(node), y)
+    return row_function("uniform", 1, 0, (y.size, node.name == "RANDOM_STANDARD_NORMAL"), generator(node), y)
 
 
 for _name in ("RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL"):
@@ -62,7 +62,8 @@ def infer_multinomial(node):
 def lower_multinomial(node):
     logits, y = node.inputs[0], node.outputs[0]
     numbers = *logits.shape, y.shape[1], y.dtype == "int64"
-    return task("multinomial", 1, 0, numbers, generator(node), logits, y, Scratch((8 * logits.shape[1],), "uint8"))
+    sums = Scratch((8 * logits.shape[1],), "uint8")
+    return row_function("multinomial", 1, 0, numbers, generator(node), logits, y, sums)
 
 
 register("MULTINOMIAL", types=["float32 int32 -> int32|int64"], infer=infer_multinomial, lower=lower_multinomial,
@@ -81,7 +82,7 @@ def infer_random_bits(node):
 def lower_random_bits(node):
     state, (new_state, bits) = node.inputs[0], node.outputs
     numbers = state.nbytes // 4, bits.nbytes // 4, node.options.algorithm == "THREEFRY"
-    return task("random_bits", 1, 0, numbers, state, new_state, bits)
+    return row_function("random_bits", 1, 0, numbers, state, new_state, bits)
 
 
 register("STABLEHLO_RNG_BIT_GENERATOR", types=["uint64 -> uint64 int32|uint32|int64|uint64"], infer=infer_random_bits,

@@ -5,7 +5,7 @@ import numpy as np
 
 from pylite.ir.registry import register
 from pylite.ir.shapes import contiguous_strides
-from pylite.ops.elementwise import infer_same, task
+from pylite.ops.elementwise import infer_same, row_function
 from pylite.ops.moves import INDICES, axis_of, copy, integers, movable
 
 
@@ -34,7 +34,7 @@ def lower_reverse_sequence(node):
     p, q = sorted((seq, batch))
     inner = prod(x.shape[q + 1:]) * x.itemsize
     numbers = x.shape[p], prod(x.shape[p + 1:q]), x.shape[q], inner, p == seq, lengths.itemsize
-    return task("reverse_sequence", prod(x.shape[:p]), 0, numbers, x, lengths, y)
+    return row_function("reverse_sequence", prod(x.shape[:p]), 0, numbers, x, lengths, y)
 
 
 register("REVERSE_SEQUENCE", types=movable(f"T {INDICES} -> T"), infer=infer_same, lower=lower_reverse_sequence)

@@ -3,7 +3,7 @@ from math import prod
 
 from pylite.ir.registry import register
 from pylite.ir.values import Scratch
-from pylite.ops.elementwise import infer_same, task
+from pylite.ops.elementwise import infer_same, row_function
 from pylite.ops.moves import axis_of, scalar
 
 
@@ -13,7 +13,7 @@ def lower_cumsum(node):
     axis = axis_of(node, scalar(node, 1, "axis"), len(x.shape), x)
     numbers = (x.dtype, x.shape[axis], prod(x.shape[axis + 1:]), node.options.exclusive, node.options.reverse,
                x.itemsize)
-    return task("cumsum", prod(x.shape[:axis]), 1 + 32768 // max(numbers[1] * numbers[2], 1), numbers, x, y)
+    return row_function("cumsum", prod(x.shape[:axis]), 1 + 32768 // max(numbers[1] * numbers[2], 1), numbers, x, y)
 
 
 register("CUMSUM", types=[f"{t} int32 -> {t}" for t in ("float32", "int32", "int64")], infer=infer_same,
@@ -36,7 +36,7 @@ def lower_top_k(node):
     k = values.shape[-1]
     numbers = x.dtype, x.shape[-1], k, x.itemsize, indices.itemsize
     heap = [Scratch((16 * k,), "uint8")] if k > _FEW else []
-    return task("top_k", prod(x.shape[:-1]), 0, numbers, x, values, indices, *heap)
+    return row_function("top_k", prod(x.shape[:-1]), 0, numbers, x, values, indices, *heap)
 
 
 register("TOPK_V2", versions=(1, 3), infer=infer_top_k, lower=lower_top_k,
@@ -53,7 +53,8 @@ def infer_local_response(node):
 def lower_local_response(node):
     x, y, o = node.inputs[0], node.outputs[0], node.options
     n = x.shape[-1]
-    return task("local_response", x.size // n, 1 + 2048 // n, (n, o.radius), x, y, reals=(o.bias, o.alpha, o.beta))
+    return row_function("local_response", x.size // n, 1 + 2048 // n, (n, o.radius), x, y,
+                        reals=(o.bias, o.alpha, o.beta))
 
 
 register("LOCAL_RESPONSE_NORMALIZATION", types=["float32 -> float32"], infer=infer_local_response,

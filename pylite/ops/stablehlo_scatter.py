@@ -55,7 +55,7 @@ def lower_scatter(node):
     window = [(updates.shape[a], x_steps[b], steps[a]) for a, b in zip(d.window, d.kept, strict=True)]
     op = region_op(node, node.options.update_computation_subgraph_index)
     combination = ("", b"\0") if op is None else combining(op, y.dtype)
-    return scatter(y, indices, updates, vectors, where, window, "cut", combination, x.bytes, inplace=(y, x))
+    return scatter(y, indices, updates, vectors, where, window, "clip", combination, x.bytes, inplace=(y, x))
 
 
 register("STABLEHLO_SCATTER", infer=infer_scatter, lower=lower_scatter,

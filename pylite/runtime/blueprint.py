@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from pylite.compiler.placement import Plan
+    from pylite.compiler.placement import Placement
     from pylite.ir.lowered import Lowered
 
     Executor = Any      # it imports this module
@@ -20,16 +20,16 @@ lock = RLock()         # a forked child creates a new one
 
 
 class Blueprint:
-    """A Lowered and its Plan: a BoundProgram without its memory.  It is immutable, so that programs can share it.
+    """A Lowered and its Placement: a BoundProgram without its memory.  It is immutable, so that programs can share it.
 
     It counts its owners: programs, and a Model that keeps it.  Its Values refer to themselves, so the last owner calls
     release() to free them, and constants with them, without the garbage collector.
     """
-    __slots__ = ("lowered", "plan", "owners")
+    __slots__ = ("lowered", "placement", "owners")
 
-    def __init__(self, lowered: "Lowered", plan: "Plan") -> None:
+    def __init__(self, lowered: "Lowered", placement: "Placement") -> None:
         self.lowered = lowered
-        self.plan = plan
+        self.placement = placement
         self.owners = 0
 
     def acquire(self) -> "Blueprint":

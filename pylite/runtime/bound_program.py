@@ -30,7 +30,7 @@ class BoundProgram(Segment):
     `next` maps these contents, or the shapes that `evaluate` returns, to the next BoundProgram; `evaluated`: the arrays
     of this segment into which the preceding `evaluate` results are copied.
     """
-    __slots__ = ("share", "lowered", "plan", "storage", "operands")
+    __slots__ = ("share", "lowered", "placement", "storage", "operands")
     operands: "Sequence[Sequence[Any]]"     # the arguments of the kernels; set only if plans are written
     ends: "Ends | None" = None          # the bytes of inputs and outputs, if other subgraphs call a ShapedProgram
     lost_pages = 0      # of the plan cache's file, which PlannedProgram maps
@@ -38,7 +38,7 @@ class BoundProgram(Segment):
     def __init__(self, blueprint: "Blueprint", storage: "Storage", program: "Program", arena: "NDArray[Any]") -> None:
         self.share = Share(blueprint)
         self.lowered = lowered = blueprint.lowered
-        self.plan = blueprint.plan
+        self.placement = blueprint.placement
         self.storage = storage
         self.start(program, arena, lowered.boundary)
 
@@ -65,7 +65,7 @@ class BoundProgram(Segment):
 
     def overwritten(self, index: int) -> bool:
         """Is the memory of tensor `index` overwritten after its last use?"""
-        return self.plan.overwritten(self.value(index))
+        return self.placement.overwritten(self.value(index))
 
     def failure(self, step: int, status: int) -> "errors.ExecutionError":
         """The ExecutionError for the kernel of `step`, which returned `status`."""
@@ -77,7 +77,7 @@ class BoundProgram(Segment):
     def run_guarded(self) -> "tuple[int, int] | None":
         """program.run(), step by step, with a guard band of known bytes behind every live block."""
         from pylite.compiler.placement import GUARD  # a debugging mode
-        arena, blocks = self.arena, self.plan.blocks
+        arena, blocks = self.arena, self.placement.blocks
         for step in range(self.program.size):
             for _, offset, nbytes, first, _ in blocks:
                 if first == step:

@@ -116,7 +116,7 @@ class Executor(TensorAccess, ExecutorBase):
                 self.delegation.resized()
 
     def allocate(self) -> None:
-        """Lower, plan and bind for the current input shapes, or activate the program that was bound for them before.
+        """Lower, place and bind for the current input shapes, or activate the program that was bound for them before.
 
         Resets variables and random number generators, as tf.lite does, unless the executor was ready.
         """
@@ -398,17 +398,17 @@ class Executor(TensorAccess, ExecutorBase):
         from pylite.compiler import memory_planner
         if self.tables is not None:
             self.tables.finish(lowered)
-        return Blueprint(lowered, memory_planner.plan(lowered, self.preserve, self.guard, self.access))
+        return Blueprint(lowered, memory_planner.placement_of(lowered, self.preserve, self.guard, self.access))
 
     def _bound(self, blueprint: Blueprint, before: "Sequence[BoundProgram]" = ()) -> BoundProgram:
         """`blueprint`, bound to this executor's memory."""
         from pylite.compiler import binding
-        memory, lowered, plan = self.memory, blueprint.lowered, blueprint.plan
+        memory, lowered, placement = self.memory, blueprint.lowered, blueprint.placement
         if self.max_memory is not None and not before:
-            self._drop_outgrown(plan.total)
-        memory.check(lowered, plan, lambda: sum([s.plan.total for s in before]) + self._shared_bytes())
-        arena = memory.arena(plan.total, len(before), self.cache.drop_arena)
-        storage = binding.Storage(memory.outside(lowered, before), arena, plan.offsets, plan.scratch)
+            self._drop_outgrown(placement.total)
+        memory.check(lowered, placement, lambda: sum([s.placement.total for s in before]) + self._shared_bytes())
+        arena = memory.arena(placement.total, len(before), self.cache.drop_arena)
+        storage = binding.Storage(memory.outside(lowered, before), arena, placement.offsets, placement.scratch)
         pool = memory.packing_pool()
         operands = binding.operands(lowered.calls, storage, self.model, pool)
         memory.counted += pool.taken

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     Executor = Any
 
-_KINDS = {"executors", "planned", "variables", "tables", "resources", "once", "generators"}     # keys of `shared`
+# The keys of an executor's `shared` whose values a plan can hold.
+STORABLE = {"executors", "planned", "variables", "tables", "resources", "once", "generators"}
 
 
 class NotStorable(Exception):
@@ -37,8 +38,8 @@ class Writer:
     """
 
     def __init__(self, executor: "Executor", bound: "BoundProgram") -> None:
-        if set(executor.shared) - _KINDS:
-            raise NotStorable(f"ops keep {', '.join(sorted(set(executor.shared) - _KINDS))}")
+        if set(executor.shared) - STORABLE:
+            raise NotStorable(f"ops keep {', '.join(sorted(set(executor.shared) - STORABLE))}")
         self.pieces: list[Any] = []
         self._executor, self._bound = executor, bound
         self._executors = executor.shared["executors"]
@@ -129,7 +130,7 @@ class Writer:
         if entry is None:
             main = subgraph == self._executor.subgraph.index
             entry = self._arenas[subgraph] = [ARENA if main else self._new_region(), 0]
-        entry[1] = max(entry[1], bound.plan.total)
+        entry[1] = max(entry[1], bound.placement.total)
         self._add_region(entry[0], bound.arena)
 
     def _enter_variable(self, subgraph: int, executor: "Executor", value: "Any", bound: "BoundProgram") -> None:

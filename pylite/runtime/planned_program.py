@@ -29,7 +29,7 @@ class PlannedProgram(BoundProgram):
         return self._bound.pages.lost
 
     def __getattr__(self, name: str) -> "Any":
-        if name not in ("share", "lowered", "plan", "storage"):
+        if name not in ("share", "lowered", "placement", "storage"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self._lower()
         return getattr(self, name)
@@ -54,7 +54,7 @@ class PlannedProgram(BoundProgram):
         return self._bound.failure(step, status)
 
     def _lower(self) -> None:
-        """Lower and plan the graph as for the file, so that each tensor gets the same place."""
+        """Lower and place the graph as for the file, so that each tensor gets the same place."""
         from pylite.compiler import binding
         executor, bound, isa = self.executor, self._bound, simd.current
         executor.use_graph()
@@ -66,16 +66,17 @@ class PlannedProgram(BoundProgram):
             if isa != bound.isa:
                 simd.use(isa)
         blueprint = executor.blueprint(lowered)
-        plan = blueprint.plan
-        storage = binding.Storage(executor.memory.outside(lowered, ()), bound.arena, plan.offsets, plan.scratch)
+        placement = blueprint.placement
+        storage = binding.Storage(executor.memory.outside(lowered, ()), bound.arena, placement.offsets,
+                                  placement.scratch)
         for index, (array, _, _) in bound.visible.items():
             same = storage.array(lowered.values[index])
-            if plan.total != bound.total or (same.shape, same.dtype) != (array.shape, array.dtype) or (
+            if placement.total != bound.total or (same.shape, same.dtype) != (array.shape, array.dtype) or (
                     array.flags.writeable and same.ctypes.data != array.ctypes.data):
                 raise errors.ExecutionError(
                     f"the plan in the cache has another place for {lowered.values[index]!r} than pylite finds now. "
                     "Remove it with `pylite cache clear`, and report the model")
-        self.storage, self.plan, self.lowered, self.share = storage, plan, lowered, Share(blueprint)
+        self.storage, self.placement, self.lowered, self.share = storage, placement, lowered, Share(blueprint)
 
 
 def bind(executor: "Executor") -> "PlannedProgram | None":

@@ -127,10 +127,10 @@ class ShapedProgram(BoundProgram):
             self.storage = Storage(*places)
         elif name == "lowered":
             self.lowered = self.instance.lowered()
-        elif name == "plan":
-            self.plan = self.instance.plan(recorded_program.lifetimes, offsets, total)
+        elif name == "placement":
+            self.placement = self.instance.placement(recorded_program.lifetimes, offsets, total)
         elif name == "share":
-            self.share = Share(Blueprint(self.lowered, self.plan))
+            self.share = Share(Blueprint(self.lowered, self.placement))
         else:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self, name)

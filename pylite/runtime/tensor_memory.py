@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pylite.compiler.placement import Plan
+    from pylite.compiler.placement import Placement
     from pylite.ir.graph import Tensor
     from pylite.ir.lowered import Lowered
     from pylite.ir.values import Node, Value
@@ -64,28 +64,28 @@ class TensorMemory:
         self.counted = 0
         self.left = -1 if max_bytes is None else max_bytes
 
-    def check(self, lowered: "Lowered", plan: "Plan", others: "Callable[[], int]") -> None:
+    def check(self, lowered: "Lowered", placement: "Placement", others: "Callable[[], int]") -> None:
         """Raise MemoryLimitError if the arenas need more than `max_bytes`, or more than the machine has.
 
         others() -> bytes of the arenas that are in use together with the one planned.
         """
-        if self.max_bytes is None and plan.total <= LARGE_ARENA:
+        if self.max_bytes is None and placement.total <= LARGE_ARENA:
             return
-        needed = plan.total + others()
+        needed = placement.total + others()
         if self.max_bytes is not None:
             needed += self._outside_arenas(lowered)
         if self.max_bytes is not None and needed > self.max_bytes:
-            step, live = plan.peak()
+            step, live = placement.peak()
             node = lowered.calls[step].node if lowered.calls else lowered.subgraph.name
             peak = f"; the peak is at {node} with {live} bytes alive" if live else ""
             rest = ""
-            if needed > plan.total:
-                rest = f"; {needed - plan.total} bytes are variables, computed constants and other subgraphs"
+            if needed > placement.total:
+                rest = f"; {needed - placement.total} bytes are variables, computed constants and other subgraphs"
             raise errors.MemoryLimitError(f"the model needs {needed} bytes and max_memory is {self.max_bytes}{peak}"
                                           f"{rest}. Make the inputs smaller or raise max_memory")
         if self.max_bytes is not None:
             self.left = self.max_bytes - needed
-        self.check_machine(plan.total, needed)
+        self.check_machine(placement.total, needed)
 
     @staticmethod
     def check_machine(total: int, needed: int) -> None:

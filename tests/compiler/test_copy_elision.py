@@ -91,7 +91,7 @@ def test_slices_along_the_outer_axis_give_identical_results(seed):
         except NotAllocatedError:
             continue
         np.testing.assert_array_equal(seen, kept.get_tensor(index), err_msg=f"tensor {index}")
-    assert memory_planner.plan(lowered(model)).total <= placement.place(placement.lifetimes(lowered(model))).total
+    assert memory_planner.placement_of(lowered(model)).total <= placement.place(placement.lifetimes(lowered(model))).total
 
 
 def streaming():
@@ -118,7 +118,7 @@ def streaming():
 
 def test_copies_of_slices_disappear():
     found = lowered(streaming())
-    memory_planner.plan(found)
+    memory_planner.placement_of(found)
     assert [c.node.name for c in found.calls].count("SPLIT") == 0
     assert [c.node.name for c in found.calls].count("CONCATENATION") == 1        # the one that reads the input
     assert found.notes[2] == "slice of tensor 2"
@@ -257,7 +257,7 @@ def test_slices_of_channels_give_identical_results(dtype):
         x = (rng.standard_normal((graph.batch, *graph.size, graph.channels[graph.input])) * 30).astype(graph.kind)
         found, plain = lowered(model), lowered(model)
         before = [(call, call.args) for call in found.calls]
-        assert memory_planner.plan(found).total <= placement.place(placement.lifetimes(plain)).total
+        assert memory_planner.placement_of(found).total <= placement.place(placement.lifetimes(plain)).total
         strided.update((call.kernel, i) for call, args in before for i, a in enumerate(args) if a is not call.args[i])
         check_every_isa_level(model, [x], graph.channels, 1 + case % 2, case)
     assert strided >= CONVOLUTIONS[dtype] | {("pooling.Pool", 0), ("pooling.Pool", 1), ("resize.Bilinear", 1),

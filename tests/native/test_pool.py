@@ -35,7 +35,7 @@ def test_each_packing_task_runs_exactly_once(threads, tmp_path):
     if compiler is None:
         pytest.skip("there is no C compiler")
     program = tmp_path / "packing"
-    subprocess.run([compiler, "-O2", f"-I{SIMD}", HERE / "packing.c", SIMD / "threads" / "packing_tasks.c", *THREADS,
+    subprocess.run([compiler, "-O2", f"-I{SIMD}", HERE / "packing.c", SIMD / "threads" / "packing_jobs.c", *THREADS,
                     "-o", program], check=True)
     done = programs.run([program, str(threads), "500"])
     assert done.returncode == 0, done.stderr

@@ -58,7 +58,7 @@ def traces(interpreter, places=True):
     bound = interpreter._main.current
     kernels = [(type(kernel), getattr(kernel, "algorithm", None), call.note, call.node.index)
                for call, kernel in zip(bound.lowered.calls, bound.program.kernels, strict=True)]
-    return (kernels, (bound.plan.offsets, bound.plan.total) if places else None, bound.lowered.notes,
+    return (kernels, (bound.placement.offsets, bound.placement.total) if places else None, bound.lowered.notes,
             [v.shape for v in bound.lowered.values])
 
 

@@ -291,9 +291,10 @@ def test_tensors_that_share_memory_are_observed_before_they_are_lost(name, monke
             comparison.add(arrays, True, True)
         executors = (comparison._full, comparison._full_reference, *comparison._isolated[:2],
                      comparison.origins.executor)
-        return analyse(comparison).to_json(), sum(executor.current.plan.total for executor in executors)
+        return analyse(comparison).to_json(), sum(executor.current.placement.total for executor in executors)
     shared, nbytes = compared()
-    plan = memory_planner.plan
-    monkeypatch.setattr(memory_planner, "plan", lambda lowered, preserve, guard, access: plan(lowered, preserve, guard))
+    placed = memory_planner.placement_of
+    monkeypatch.setattr(memory_planner, "placement_of",
+                        lambda lowered, preserve, guard, access: placed(lowered, preserve, guard))
     kept, more = compared()
     assert shared == kept and nbytes < more

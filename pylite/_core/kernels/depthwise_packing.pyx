@@ -11,7 +11,7 @@ from pylite._core.simd cimport (
     defer_packing,
     memory_of,
     pl_block_start,
-    pl_packing_task,
+    pl_packing_job,
     pl_tap_order,
     pl_tile,
     pl_wraps,
@@ -32,7 +32,7 @@ def pack_half(w):
 
 
 cdef struct DepthwisePacking:
-    pl_packing_task task
+    pl_packing_job job
     const uint8_t *w            # (taps, channels)
     uint8_t *packed
     Scaling scaling             # of blocks * nr columns
@@ -41,10 +41,10 @@ cdef struct DepthwisePacking:
     bint wraps                  # do blocks go on into the next pixel?  See pl_wraps
 
 
-cdef void pack_depthwise(pl_packing_task *task) noexcept nogil:
+cdef void pack_depthwise(pl_packing_job *job) noexcept nogil:
     """Pack block after block: for each group of kr taps, kr weights of each channel; then set the parameters."""
-    cdef DepthwisePacking *p = <DepthwisePacking *>task
-    cdef const pl_tile *tile = &task.slots.dw8
+    cdef DepthwisePacking *p = <DepthwisePacking *>job
+    cdef const pl_tile *tile = &job.slots.dw8
     cdef int16_t order[4 * PL_MAX_TAPS]
     cdef int taps = pl_tap_order(tile, p.fh, p.fw, order), t
     cdef int32_t total[MAX_NR]
@@ -79,7 +79,7 @@ cdef void pack_depthwise(pl_packing_task *task) noexcept nogil:
             if channels[i] < p.channels:
                 scale_column(&p.scaling, b * nr + i, channels[i], -zero * (total[i] - p.fh * p.fw * p.w_zero),
                              not (any_weight[i] or p.w_zero))
-    finish_scaling(&p.scaling, task.slots, p.fh * p.fw, NULL, 0)
+    finish_scaling(&p.scaling, job.slots, p.fh * p.fw, NULL, 0)
 
 
 def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filter, ends=None):
@@ -107,10 +107,10 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
         p = <DepthwisePacking *>calloc(1, sizeof(DepthwisePacking))
         if p == NULL:
             raise MemoryError("no memory to pack weights")
-        p.task.run, p.w, p.packed, p.scaling = pack_depthwise, <const uint8_t *>values, <uint8_t *>to, scaling
+        p.job.run, p.w, p.packed, p.scaling = pack_depthwise, <const uint8_t *>values, <uint8_t *>to, scaling
         p.channels, p.blocks, p.wraps = c, blocks, wraps != 0
         p.fh, p.fw, p.x_zero, p.w_zero, p.flip = fh, fw, x_zero, w_zero, 0x80 if w.dtype == UINT8 else 0
-        defer_packing(&p.task, 8 * fh * fw * c, (flat, packed, rows, bias, multipliers, shifts))
+        defer_packing(&p.job, 8 * fh * fw * c, (flat, packed, rows, bias, multipliers, shifts))
     return packed, rows.view(np.int32).reshape(PARAMETERS, -1)
 
 

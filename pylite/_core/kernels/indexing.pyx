@@ -33,7 +33,7 @@ cdef enum Policy:           # for an index outside the array
     SKIP_NEGATIVE           # skip a negative index, refuse one that is too large
     CLIP                    # clip the box to the array
 
-POLICIES = {"refuse": REFUSE, "clamp": CLAMP, "skip": SKIP, "skip negative": SKIP_NEGATIVE, "cut": CLIP}
+POLICIES = {"refuse": REFUSE, "clamp": CLAMP, "skip": SKIP, "skip negative": SKIP_NEGATIVE, "clip": CLIP}
 
 cdef struct Walk:           # nested loops, outermost first, that advance the offsets of three operands
     int n
@@ -170,7 +170,8 @@ cdef class Boxes(Kernel):
     array, boxes, indices: bytes; item: bytes of an element; width: bytes of an index.  Steps are in elements.
     vectors: (size, step in indices, in boxes, in array) of each axis of the array of index vectors.
     components: (step in indices, limit, step in array, axis) of each component of a vector, which may be 0 to limit.
-    axis: -1; with the policy "cut" the axis of the box along which the component lies, or -1, and limit is the array's.
+    axis: -1; with the policy "clip" the axis of the box that the component counts along, or -1, and limit is that of
+    the array.
     shape: (size, step in array, in boxes) of each axis of a box.
     policy: for indices out of range, see POLICIES.
     """

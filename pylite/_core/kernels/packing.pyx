@@ -15,7 +15,7 @@ from pylite._core.simd cimport (
     PL_WINOGRAD_WIDE,
     defer_packing,
     memory_of,
-    pl_packing_task,
+    pl_packing_job,
     pl_tile,
     slots,
 )
@@ -45,8 +45,8 @@ def multipliers(scales):
     return both[0], both[1]
 
 
-cdef struct Packing:            # a deferred task
-    pl_packing_task task
+cdef struct Packing:            # a deferred job
+    pl_packing_job job
     const pl_tile *tile
     const uint8_t *w            # (groups * columns, depth)
     uint8_t *panels
@@ -63,22 +63,22 @@ cdef struct Packing:            # a deferred task
     bint winograd               # make panels for winograd_q8
 
 
-cdef void run_packing(pl_packing_task *task) noexcept nogil:
-    cdef Packing *p = <Packing *>task
+cdef void run_packing(pl_packing_job *job) noexcept nogil:
+    cdef Packing *p = <Packing *>job
     cdef ptrdiff_t g, j, columns, step = columns_of_piece(p.tile, p.row)
     cdef const uint8_t *w
     cdef uint8_t *to
     if p.sums != NULL:
         memset(p.sums, 0, p.groups * p.columns * sizeof(int32_t))
     if p.winograd:
-        task.slots.winograd_pack(p.columns, p.depth // 9, p.w, p.flip, p.w_zero, <int16_t *>p.panels, p.sums)
+        job.slots.winograd_pack(p.columns, p.depth // 9, p.w, p.flip, p.w_zero, <int16_t *>p.panels, p.sums)
     for g in range(p.groups if p.depth and not p.winograd else 0):
         j = 0
         while j < p.columns:
             columns, w = min(step, p.columns - j), p.w + (g * p.columns + j) * p.row
             to = p.panels + g * p.group_bytes + j * p.padded_row
             if p.sums != NULL:
-                task.slots.pack_b_q8(p.tile, columns, p.depth, w, p.flip, to, p.sums + g * p.columns + j)
+                job.slots.pack_b_q8(p.tile, columns, p.depth, w, p.flip, to, p.sums + g * p.columns + j)
             else:
                 pack_panels(p.tile, w, columns, p.depth, to)
             pl_give_back(w, columns * p.row)
@@ -100,7 +100,7 @@ cdef void set_parameters(Packing *p) noexcept nogil:
         column = i // p.columns * p.padded_columns + i % p.columns
         scale_column(&p.scaling, column, i, p.products * p.w_zero * p.zero - p.zero * p.sums[i],
                      not (p.sums[i] or p.w_zero or any_weight(p.w + i * p.depth, p.depth, p.flip)))
-    finish_scaling(&p.scaling, p.task.slots, p.products, p.panels if not p.winograd else NULL,
+    finish_scaling(&p.scaling, p.job.slots, p.products, p.panels if not p.winograd else NULL,
                    p.scaling.size * p.padded_row)
 
 
@@ -113,24 +113,24 @@ cdef bint any_weight(const uint8_t *w, ptrdiff_t n, int zero) noexcept nogil:
 
 
 cdef Py_ssize_t copied_bytes(weights) except -1:
-    """Bytes of weights that only the packing task keeps alive; those of the file and of the model are read-only."""
+    """Bytes of weights that only the packing job keeps alive; those of the file and of the model are read-only."""
     return weights.nbytes if weights.flags.writeable else 0
 
 
 cdef Packing *new_packing(const pl_tile *t, ptrdiff_t groups, ptrdiff_t columns, ptrdiff_t depth,
                           ptrdiff_t item) except NULL:
-    """A task that packs weights of `item` bytes; the caller sets their memory."""
+    """A job that packs weights of `item` bytes; the caller sets their memory."""
     cdef Packing *p = <Packing *>calloc(1, sizeof(Packing))
     if p == NULL:
         raise MemoryError("no memory to pack weights")
-    p.task.run, p.tile, p.groups, p.columns, p.depth = run_packing, t, groups, columns, depth
+    p.job.run, p.tile, p.groups, p.columns, p.depth = run_packing, t, groups, columns, depth
     p.row, p.padded_row, p.padded_columns = depth * item, round_up(depth, t.ka) * item, round_up(columns, t.nv)
     p.group_bytes = p.padded_columns * p.padded_row
     return p
 
 
 cdef Packing *packing(w, Py_ssize_t groups, list owners, bint winograd=False) except NULL:
-    """A task that packs w (groups * columns, ...); appends the arrays that it uses to `owners`: w, panels and sums."""
+    """A job that packs w (groups * columns, ...); appends the arrays that it uses to `owners`: w, panels and sums."""
     cdef ptrdiff_t columns = w.shape[0] // groups, depth = w.size // w.shape[0] if w.size else 0
     cdef ptrdiff_t nbytes = (round_up(columns, PL_WINOGRAD_WIDE) * 8 * depth if winograd else
                              groups * round_up(columns, slots.q8.nv) * round_up(depth, slots.q8.ka))
@@ -156,7 +156,7 @@ def pack_weights(w, Py_ssize_t groups=1, layout=None, Py_ssize_t dilation=0):
     """
     owners = []
     cdef Packing *p = packing(in_lines(arranged(w, layout), groups, dilation), groups, owners)
-    defer_packing(&p.task, w.size, owners, copied_bytes(owners[0]))
+    defer_packing(&p.job, w.size, owners, copied_bytes(owners[0]))
     return owners[1], owners[2]
 
 
@@ -245,7 +245,7 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
     if count:
         p.scaling = scaling
     p.zero, p.w_zero, p.products = x_zero + slots.q8.offset, w_zero, w.size // count if count else 0
-    defer_packing(&p.task, w.size, owners, copied_bytes(owners[4]))
+    defer_packing(&p.job, w.size, owners, copied_bytes(owners[4]))
     parameters = rows.view(np.int32).reshape(PARAMETERS, -1)
     return (owners[5], parameters) if pixels == 1 else (owners[5], parameters, pixels)
 
@@ -285,7 +285,7 @@ cdef packed_panels(w, Py_ssize_t groups, layout, dtype, const pl_tile *t):
             panels = <uint8_t *>memory_of(packed, packed.nbytes) + j * depth * t.bytes
             p = new_packing(t, groups, columns, depth, t.bytes)
             p.w, p.panels, p.group_bytes = source, panels, group_size
-            defer_packing(&p.task, flat.nbytes, (flat, packed), copied_bytes(flat))
+            defer_packing(&p.job, flat.nbytes, (flat, packed), copied_bytes(flat))
         if in_pieces:
             give_back(w[j:j + step])
     return packed.view(dtype)

@@ -7,17 +7,17 @@ from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_slots, slo
 
 
 cdef extern from "scanning.h" nogil:
-    ctypedef struct pl_task:
+    ctypedef struct pl_row_arguments:
         const pl_slots *slots
         void *p[6]
         int64_t n[8]
         double f[4]
         int status
-    ctypedef void (*pl_task_fn)(pl_task *t, ptrdiff_t begin, ptrdiff_t end) noexcept nogil
-    ctypedef struct named_task:
+    ctypedef void (*pl_row_fn)(pl_row_arguments *t, ptrdiff_t begin, ptrdiff_t end) noexcept nogil
+    ctypedef struct named_row_function:
         const char *name
-        pl_task_fn run
-    const named_task pl_tasks[]
+        pl_row_fn run
+    const named_row_function pl_row_functions[]
     const char *const pl_type_names[]
 
 cdef uint8_t empty = 0
@@ -31,19 +31,19 @@ cdef int64_t type_number(str dtype) except -1:
         if not strcmp(pl_type_names[i], wanted):
             return i
         i += 1
-    raise ValueError(f"no task takes {dtype}")
+    raise ValueError(f"no row function takes {dtype}")
 
 
-cdef class Task(Kernel):
-    """Runs the function `name` of pl_tasks (scanning.h) over `rows` rows.
+cdef class RowFunction(Kernel):
+    """Runs the function `name` of pl_row_functions (scanning.h) over `rows` rows.
 
     numbers, arrays, reals: the function's n (a type by its name), p (the bytes of arrays) and f, in its order; grain:
     least number of rows for a thread, 0 if one thread must take all.
     """
     ERRORS = {1: "a length is negative or longer than the axis that is reversed",
               2: "the two shapes cannot be broadcast together", 3: "a difference is larger than the tolerance"}
-    cdef pl_task task
-    cdef pl_task_fn run_task
+    cdef pl_row_arguments arguments
+    cdef pl_row_fn row_function
     cdef Py_ssize_t rows, grain
     cdef tuple arrays
 
@@ -51,28 +51,28 @@ cdef class Task(Kernel):
         cdef const uint8_t[::1] view
         cdef bytes wanted = name.encode()
         cdef Py_ssize_t i = 0
-        self.task.slots = slots
+        self.arguments.slots = slots
         self.arrays, self.rows, self.grain = arrays, rows, grain or rows + 1
         for i, view in enumerate(arrays):
-            self.task.p[i] = <void *>&view[0] if view.shape[0] else <void *>&empty
+            self.arguments.p[i] = <void *>&view[0] if view.shape[0] else <void *>&empty
         for i, value in enumerate(numbers):
-            self.task.n[i] = type_number(value) if isinstance(value, str) else value
+            self.arguments.n[i] = type_number(value) if isinstance(value, str) else value
         for i, value in enumerate(reals):
-            self.task.f[i] = value
+            self.arguments.f[i] = value
         i = 0
-        while pl_tasks[i].name != NULL and strcmp(pl_tasks[i].name, wanted):
+        while pl_row_functions[i].name != NULL and strcmp(pl_row_functions[i].name, wanted):
             i += 1
-        if pl_tasks[i].name == NULL:
-            raise ValueError(f"there is no task {name!r}")
-        self.run_task = pl_tasks[i].run
+        if pl_row_functions[i].name == NULL:
+            raise ValueError(f"there is no row function {name!r}")
+        self.row_function = pl_row_functions[i].run
         self.fn = <kernel_fn>run
 
 
-cdef int run(Task self, pl_pool *pool) noexcept nogil:
-    self.task.status = 0
+cdef int run(RowFunction self, pl_pool *pool) noexcept nogil:
+    self.arguments.status = 0
     parallel_for(pool, self.rows, self.grain, <pl_range_fn>run_range, <void *>self)
-    return self.task.status
+    return self.arguments.status
 
 
-cdef void run_range(Task self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    self.run_task(&self.task, begin, end)
+cdef void run_range(RowFunction self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    self.row_function(&self.arguments, begin, end)

@@ -51,7 +51,7 @@ cdef class Sizes(Part):
     cdef Slots slots
 
 
-cdef class Window(Part):
+cdef class ArenaArray(Part):
     cdef Strided span
     cdef Py_ssize_t block
     cdef Number shape[MOST_DIMS]

@@ -73,7 +73,7 @@ cdef bint set_number(Number *number, thing) except -1:
     return type(thing) is int or type(thing) is Dim
 
 
-cdef class Window(Part):
+cdef class ArenaArray(Part):
     """The array of a Value, View or Scratch in the arena.
 
     span: describes the array; block: number of its block; begin, offset: where the Value begins in the block, in bytes,

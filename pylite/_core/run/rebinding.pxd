@@ -51,7 +51,7 @@ cdef class Rebinder(BindingContext):
     cdef Part register(self, key, Part part)
     cdef Part part(self, source, target)
     cdef Part sized(self, source)
-    cdef Part window(self, source)
+    cdef Part arena_array(self, source)
     cdef Py_ssize_t place(self) except -1
     cdef Ends current_ends(self)
     cdef list bind(self, arena, dict outside, pack, kernel_class)

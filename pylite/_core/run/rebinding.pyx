@@ -17,7 +17,7 @@ from pylite._core.run.parts cimport (
     Sizes,
     Slots,
     Stored,
-    Window,
+    ArenaArray,
     current_value,
     set_number,
 )
@@ -109,7 +109,7 @@ cdef class Operands:
             self.fixed = ends_of([None if i in self.keys else self.args[i] for i in range(self.first, len(self.args))])
         for i in range(self.count):
             key = self.keys[i]
-            if key in arrays and type(self.parts[i]) is Window:
+            if key in arrays and type(self.parts[i]) is ArenaArray:
                 self.roles[i] = arrays.index(key)
             else:
                 self.roles[i] = SIZE if key in sizes else CONSTRUCTED
@@ -127,7 +127,7 @@ cdef class Operands:
         for i in range(self.count):
             part = <Part>self.table[i]
             if self.roles[i] >= 0:
-                arrays[self.roles[i]] = &(<Window>self.table[i]).span
+                arrays[self.roles[i]] = &(<ArenaArray>self.table[i]).span
             elif self.roles[i] == SIZE and part.changed:
                 self.put(self.keys[i], part.argument)
         for key in self.size_keys:
@@ -278,7 +278,7 @@ cdef class Rebinder(BindingContext):
         cdef list things = []
         if not isinstance(source, (View, Scratch, ValueBase, Packed)):
             return self.sized(source) if has_dims(source) else None
-        part = self.window(source)
+        part = self.arena_array(source)
         if part is not None:
             return part
         key = "Stored", id(source)
@@ -302,9 +302,9 @@ cdef class Rebinder(BindingContext):
             part = self.register(key, sizes)
         return part
 
-    cdef Part window(self, source):
-        """The Window of a View, Value or Scratch; None if it is not in the arena."""
-        cdef Window window
+    cdef Part arena_array(self, source):
+        """The ArenaArray of a View, Value or Scratch; None if it is not in the arena."""
+        cdef ArenaArray array
         cdef ValueBase value = None
         value, strides, offset = None, None, 0
         if type(source) is View:
@@ -315,13 +315,13 @@ cdef class Rebinder(BindingContext):
         if block is None or (value is not None and value.data is not None):
             return None
         sizes, begin = (source.shape, 0) if value is None else (value.shape, value.byte_offset)
-        window = Window()
-        window.block, window.dtype, window.span.item = block, element_types[source.dtype], element_sizes[source.dtype]
-        if not window.set_up(source.shape, sizes, strides, begin, offset):
+        array = ArenaArray()
+        array.block, array.dtype, array.span.item = block, element_types[source.dtype], element_sizes[source.dtype]
+        if not array.set_up(source.shape, sizes, strides, begin, offset):
             return None
-        key = ("Window", block, source.dtype, key_of((source.shape, sizes, strides, begin, offset)))
+        key = ("ArenaArray", block, source.dtype, key_of((source.shape, sizes, strides, begin, offset)))
         part = self.known.get(key)
-        return self.register(key, window) if part is None else part
+        return self.register(key, array) if part is None else part
 
     cdef Py_ssize_t place(self) except -1:
         """Bytes of the arena for the current shapes.  The layout stays as long as every block fits into its place."""

@@ -6,16 +6,16 @@
 #include <string.h>
 #include "simd.h"
 
-/* The arguments of a task.  p: arrays; n: integers; f: reals; the comment above each task lists its own.  status: 0, or
- * an error of scanning.Task.ERRORS. */
+/* The arguments of a row function.  p: arrays; n: integers; f: reals; the comment above each function lists its own.  status: 0, or
+ * an error of scanning.RowFunction.ERRORS. */
 typedef struct {
   const pl_slots *slots;
   void *p[6];
   int64_t n[8];
   double f[4];
   int status;
-} pl_task;
-#define TASK(name) static void name(pl_task *t, ptrdiff_t begin, ptrdiff_t end)
+} pl_row_arguments;
+#define ROWS(name) static void name(pl_row_arguments *t, ptrdiff_t begin, ptrdiff_t end)
 #define P(T, i) ((T *)t->p[i])
 #if defined(__GNUC__) && !defined(__clang__)
 #define PL_FAST __attribute__((optimize("O2", "tree-vectorize"))) /* the module is compiled for size */
@@ -23,7 +23,7 @@ typedef struct {
 #define PL_FAST
 #endif
 
-/* The types that tasks distinguish; scanning.pyx looks up their numbers by name. */
+/* The types that row functions distinguish; scanning.pyx looks up their numbers by name. */
 #define PL_TYPES(X) \
   X(float32, float) X(int8, int8_t) X(uint8, uint8_t) X(int16, int16_t) X(int32, int32_t) X(int64, int64_t)
 #define X(name, T) PL_##name,
@@ -36,29 +36,31 @@ static const char *const pl_type_names[] = {PL_TYPES(X) 0};
 /* ---- CUMSUM ---- */
 /* y[i] = x[0] + ... + x[i] for n elements, each a run of `inner` numbers of `type`; step: from one run to the next, in
  * numbers, negative to sum in reverse; exclusive: without x[i].  type: PL_float32, PL_int32 or PL_int64. */
-#define PL_CUMSUM(T) { \
-    const T *x = vx, *term; \
-    T *y = vy, sum = 0; \
+#define CUMSUM(name, T) \
+  static void name(size_t n, size_t inner, ptrdiff_t step, int exclusive, const T *x, T *y) { \
+    T sum = 0; \
     if (inner == 1) { \
       for (size_t i = 0; i < n; i++, x += step, y += step) { \
-        T next = (T)(sum + *x); \
+        const T next = (T)(sum + *x); \
         *y = exclusive ? sum : next; \
         sum = next; \
       } \
       return; \
     } \
     for (size_t j = 0; j < inner; j++) y[j] = exclusive ? 0 : x[j]; \
-    for (size_t i = 1; i < n; i++) { \
-      term = exclusive ? x : x + step; \
+    for (size_t i = 1; i < n; i++, x += step, y += step) { \
+      const T *const term = exclusive ? x : x + step; \
       for (size_t j = 0; j < inner; j++) y[step + (ptrdiff_t)j] = y[j] + term[j]; \
-      x += step; \
-      y += step; \
     } \
   }
-static void pl_cumsum(int type, size_t n, size_t inner, ptrdiff_t step, int exclusive, const void *vx, void *vy) {
-  if (type == PL_float32) PL_CUMSUM(float)
-  else if (type == PL_int32) PL_CUMSUM(uint32_t)
-  else PL_CUMSUM(uint64_t)
+CUMSUM(pl_cumsum_f32, float)
+CUMSUM(pl_cumsum_u32, uint32_t)
+CUMSUM(pl_cumsum_u64, uint64_t)
+#undef CUMSUM
+static void pl_cumsum(int type, size_t n, size_t inner, ptrdiff_t step, int exclusive, const void *x, void *y) {
+  if (type == PL_float32) pl_cumsum_f32(n, inner, step, exclusive, x, y);
+  else if (type == PL_int32) pl_cumsum_u32(n, inner, step, exclusive, x, y);
+  else pl_cumsum_u64(n, inner, step, exclusive, x, y);
 }
 
 /* ---- TOPK_V2 ---- */
@@ -185,9 +187,9 @@ static void pl_normal(uint32_t a, uint32_t b, float out[2]) {
   out[1] = cosf(v) * r;
 }
 
-/* ---- the tasks ---- */
+/* ---- the row functions ---- */
 /* p: x, y; n: type, length, inner, exclusive, reverse, bytes of an element */
-TASK(cumsum) {
+ROWS(cumsum) {
   const int64_t *n = t->n, step = n[4] ? -n[2] : n[2];
   for (ptrdiff_t i = begin; i < end; i++) {
     ptrdiff_t offset = (i * n[1] + (n[4] ? n[1] - 1 : 0)) * n[2] * n[5];
@@ -196,7 +198,7 @@ TASK(cumsum) {
 }
 /* p: x, values, indices, heap of k if it is more than PL_FEW; n: type, length, k, bytes of an element, of an index */
 enum { PL_FEW = 16 };
-TASK(top_k) {
+ROWS(top_k) {
   const int64_t *n = t->n, k = n[2];
   pl_ranked few[PL_FEW], *heap = k <= PL_FEW ? few : P(pl_ranked, 3);
   for (ptrdiff_t row = begin; row < end; row++) {
@@ -226,7 +228,7 @@ PL_FAST static void pl_each(size_t n, const float *restrict x, float a, float b,
 }
 /* y = x (bias + alpha s)^-beta, s being the sum of squares; computed as an exponential of logarithms.
  * p: x, y; n: channels, radius; f: bias, alpha, beta */
-TASK(local_response) {
+ROWS(local_response) {
   const ptrdiff_t n = t->n[0], radius = t->n[1] < n ? t->n[1] : n - 1;
   const float beta = -(float)t->f[2];
   const ptrdiff_t block = 1 + 1024 / n; /* rows at once */
@@ -246,7 +248,7 @@ TASK(local_response) {
 /* y[o, p, m, q] = x with its first lengths[b] elements reversed along the axis p or q, b being the index along the
  * other;
  * p: x, lengths, y; n: sizes of p, m and q, bytes of an element, is p the reversed axis?, bytes of a length */
-TASK(reverse_sequence) {
+ROWS(reverse_sequence) {
   const int64_t *n = t->n;
   for (ptrdiff_t o = begin; o < end; o++)
     for (ptrdiff_t p = 0; p < n[0]; p++)
@@ -265,7 +267,7 @@ TASK(reverse_sequence) {
         }
 }
 /* Broadcasts the shape y with the shape x, in place; p: x, y; n: bytes of a size */
-TASK(broadcast_sizes) {
+ROWS(broadcast_sizes) {
   for (ptrdiff_t i = begin; i < end; i++) {
     const int64_t a = t->n[0] == 4 ? P(int32_t, 0)[i] : P(int64_t, 0)[i];
     const int64_t b = t->n[0] == 4 ? P(int32_t, 1)[i] : P(int64_t, 1)[i];
@@ -274,7 +276,7 @@ TASK(broadcast_sizes) {
   }
 }
 /* Random float32, uniform in [0, 1) or standard normal; p: key and counter, y; n: elements of y, are they normal? */
-TASK(uniform) {
+ROWS(uniform) {
   uint32_t *state = P(uint32_t, 0), bits[4];
   float *y = P(float, 1), pair[2];
   for (ptrdiff_t i = 0; i < t->n[0]; i += 4) {
@@ -288,7 +290,7 @@ TASK(uniform) {
 }
 /* Draws classes with probabilities proportional to exp(logits);
  * p: key and counter, logits, y, scratch of one double per class; n: batches, classes, samples, is y int64? */
-TASK(multinomial) {
+ROWS(multinomial) {
   uint32_t *state = P(uint32_t, 0), counter[4], bits[4];
   const float *logits = P(float, 1);
   double *sums = P(double, 3);
@@ -324,7 +326,7 @@ TASK(multinomial) {
 }
 /* Random bits; p: state, next state, bits; n: uint32 of a state (4 or 6), uint32 of bits, 1 for Threefry or 0 for
  * Philox */
-TASK(random_bits) {
+ROWS(random_bits) {
   uint32_t *state = P(uint32_t, 0), *later = P(uint32_t, 1), out[4];
   const int upper = t->n[0] == 6 ? 4 : 0, width = t->n[2] ? 2 : 4;
   uint32_t key[2] = {state[0], state[1]}, counter[4] = {state[2], state[3], state[upper], state[upper + 1]};
@@ -342,7 +344,7 @@ TASK(random_bits) {
  * p: x; scratch for a hash table, int32 (n[1]); scratch for the indices of distinct elements, int32; for each element
  * of x the index of its distinct element, int32 or int64; their number, int64; the distinct elements.
  * n: elements of x, size of the hash table (a power of two above n[0]), type, bytes of an element, bytes of an index */
-TASK(unique) {
+ROWS(unique) {
   const int64_t n = t->n[0], last = t->n[1] - 1;
   const int type = (int)t->n[2];
   const size_t size = (size_t)t->n[3];
@@ -369,7 +371,7 @@ TASK(unique) {
   P(int64_t, 4)[0] = count;
 }
 /* y[r, j] = sum w[j, i] x[r, i], in float64; p: x, w (float64), y; n: columns of w, rows of w */
-TASK(project) {
+ROWS(project) {
   const int64_t n = t->n[0], m = t->n[1];
   for (ptrdiff_t r = begin; r < end; r++)
     for (int64_t j = 0; j < m; j++) {
@@ -379,7 +381,7 @@ TASK(project) {
     }
 }
 /* Multiplies each row of y by the normalized Hadamard matrix, in place; p: y; n: length of a row, a power of two */
-TASK(hadamard) {
+ROWS(hadamard) {
   const int64_t n = t->n[0];
   for (ptrdiff_t r = begin; r < end; r++) {
     float *row = P(float, 0) + r * n;
@@ -394,14 +396,14 @@ TASK(hadamard) {
   }
 }
 /* Fails if a number of x exceeds the largest magnitude allowed; p: x, float32; f: this magnitude */
-TASK(require_within) {
+ROWS(require_within) {
   for (ptrdiff_t i = begin; i < end; i++)
     if (fabs(P(float, 0)[i]) > t->f[0]) t->status = 3;
 }
 
 #define NAMED(name) {#name, name}
-typedef void (*pl_task_fn)(pl_task *t, ptrdiff_t begin, ptrdiff_t end);
-static const struct { const char *name; pl_task_fn run; } pl_tasks[] = {
+typedef void (*pl_row_fn)(pl_row_arguments *t, ptrdiff_t begin, ptrdiff_t end);
+static const struct { const char *name; pl_row_fn run; } pl_row_functions[] = {
   NAMED(cumsum), NAMED(top_k), NAMED(local_response), NAMED(reverse_sequence), NAMED(broadcast_sizes), NAMED(uniform),
   NAMED(multinomial), NAMED(random_bits), NAMED(project), NAMED(hadamard), NAMED(require_within), NAMED(unique),
   {NULL, NULL}};

@@ -87,19 +87,19 @@ ptrdiff_t pl_pool_recorded(const pl_pool *pool);
 void pl_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx);
 
 /* Packing that may be deferred; it is the first member of the struct that `run` works on. */
-typedef struct pl_packing_task pl_packing_task;
-struct pl_packing_task {
-  pl_packing_task *next;
-  void (*run)(pl_packing_task *task); /* may run twice, after a fork */
-  void *held;                         /* the owner of the task's memory */
+typedef struct pl_packing_job pl_packing_job;
+struct pl_packing_job {
+  pl_packing_job *next;
+  void (*run)(pl_packing_job *job); /* may run twice, after a fork */
+  void *held;                         /* the owner of the job's memory */
   ptrdiff_t bytes;                    /* the amount of work */
-  ptrdiff_t copied;                   /* bytes that only this task holds: a copy of the weights in another order */
+  ptrdiff_t copied;                   /* bytes that only this job holds: a copy of the weights in another order */
   const pl_slots *slots;              /* of the ISA level that it packs for */
 };
-void pl_packing_begin(void);                   /* from now on, tasks of the calling thread may be deferred; nests */
-/* 0: the task was not deferred, but has run; -1: it was, and the tasks hold so many copies that the caller should drain
+void pl_packing_begin(void);                   /* from now on, jobs of the calling thread may be deferred; nests */
+/* 0: the job was not deferred, but has run; -1: it was, and the jobs hold so many copies that the caller should drain
  * them before it makes more. */
-int pl_packing_defer(pl_packing_task *task);
-pl_packing_task *pl_packing_drain(void);       /* waits for all tasks of all threads; returns the finished ones */
-pl_packing_task *pl_packing_finish(void);      /* the same, and ends what pl_packing_begin began */
+int pl_packing_defer(pl_packing_job *job);
+pl_packing_job *pl_packing_drain(void);       /* waits for all jobs of all threads; returns the finished ones */
+pl_packing_job *pl_packing_finish(void);      /* the same, and ends what pl_packing_begin began */
 #endif

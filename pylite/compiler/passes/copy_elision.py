@@ -19,7 +19,7 @@ MANY_BYTES = 1 << 16
 
 
 def run(lowered, lifetimes):
-    """The Lifetimes and Plan of `lowered` without the copies that aliasing replaces.
+    """The Lifetimes and Placement of `lowered` without the copies that aliasing replaces.
 
     If the arena is smaller with all copies, these are kept.  lifetimes: the Lifetimes with all copies.
     """
@@ -32,12 +32,12 @@ def run(lowered, lifetimes):
             if not elision.notes:
                 break
             ranges = elision.lifetimes()
-            plan = placement.place(ranges)
-            if plan.total > elision.peak - ALIGNMENT:         # the blocks may fit together worse
+            placed = placement.place(ranges)
+            if placed.total > elision.peak - ALIGNMENT:         # the blocks may fit together worse
                 plain = plain or placement.place(lifetimes)
-            if plain is None or plan.total <= plain.total:
+            if plain is None or placed.total <= plain.total:
                 elision.apply(lowered)
-                return ranges, plan
+                return ranges, placed
             elision.log.undo()
     return lifetimes, plain or placement.place(lifetimes)
 

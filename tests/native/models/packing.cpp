@@ -1,4 +1,4 @@
-/* The algorithm of pylite/_core/simd/threads/packing_tasks.c under the memory model of C11, by Relacy, as in pool.cpp.  Two threads
+/* The algorithm of pylite/_core/simd/threads/packing_jobs.c under the memory model of C11, by Relacy, as in pool.cpp.  Two threads
  * prepare models, a third one is the worker, which ends when no thread prepares one: here it starts again when wanted.
  * A task is packed once, and its result is seen by the thread that finishes.  Each planted fault takes one step away. */
 #include "models.hpp"

@@ -1,27 +1,27 @@
 /* Deferred packing: while the caller prepares a model in Python, one worker thread packs weights.  In the end the
- * caller runs remaining tasks, too. */
+ * caller runs remaining jobs, too. */
 #include "platform.h"
 #include "simd.h"
 
 enum {
   MIN_BYTES = 1024 * 1024,      /* starting or waking the worker pays off for at least so much waiting work */
-  MAX_COPIED = 4 * 1024 * 1024, /* if tasks hold more bytes of copies, the caller drains the queue */
+  MAX_COPIED = 4 * 1024 * 1024, /* if jobs hold more bytes of copies, the caller drains the queue */
   PROMPT_NS = 300000            /* a worker that takes longer to start shares its core with other threads */
 };
 
 static pl_mutex lock = PL_MUTEX_INIT;
 static pl_condition wanted = PL_CONDITION_INIT, ended = PL_CONDITION_INIT;
-static pl_packing_task *waiting, **end = &waiting; /* a queue */
-static pl_packing_task *running, *finished;        /* in no order */
-static ptrdiff_t bytes;                            /* of the waiting tasks */
-static ptrdiff_t copied;                           /* bytes of copies held by tasks that were not drained yet */
+static pl_packing_job *waiting, **end = &waiting; /* a queue */
+static pl_packing_job *running, *finished;        /* in no order */
+static ptrdiff_t bytes;                            /* of the waiting jobs */
+static ptrdiff_t copied;                           /* bytes of copies held by jobs that were not drained yet */
 static int preparing;                              /* number of threads between begin and finish */
 static int worker, idle;                           /* does a worker exist, and does it sleep? */
 static int crowded;                                /* no core is free for a worker; reset when `preparing` becomes 0 */
 static int64_t called;                             /* when the worker was last started or woken */
 static _Thread_local int depth;                    /* how often the calling thread has begun */
 
-/* A forked child has one thread.  It runs the tasks again that other threads were running. */
+/* A forked child has one thread.  It runs the jobs again that other threads were running. */
 static void forked(void) {
   pl_mutex_init(&lock);
   pl_condition_init(&wanted);
@@ -29,12 +29,12 @@ static void forked(void) {
   preparing = depth > 0;
   worker = idle = 0;
   while (running) {
-    pl_packing_task *task = running;
-    running = task->next;
-    bytes += task->bytes;
-    task->next = waiting;
-    if (!waiting) end = &task->next;
-    waiting = task;
+    pl_packing_job *job = running;
+    running = job->next;
+    bytes += job->bytes;
+    job->next = waiting;
+    if (!waiting) end = &job->next;
+    waiting = job;
   }
 }
 
@@ -42,21 +42,21 @@ static void before_fork(void) { pl_lock(&lock); }
 static void after_fork(void) { pl_unlock(&lock); }
 static void register_fork_handlers(void) { pl_at_fork(before_fork, after_fork, forked); }
 
-/* Runs the first waiting task.  The caller holds the lock, which is released meanwhile. */
+/* Runs the first waiting job.  The caller holds the lock, which is released meanwhile. */
 static void run_first(void) {
-  pl_packing_task *task = waiting, **link = &running;
-  waiting = task->next;
+  pl_packing_job *job = waiting, **link = &running;
+  waiting = job->next;
   if (!waiting) end = &waiting;
-  bytes -= task->bytes;
-  task->next = running;
-  running = task;
+  bytes -= job->bytes;
+  job->next = running;
+  running = job;
   pl_unlock(&lock);
-  task->run(task);
+  job->run(job);
   pl_lock(&lock);
-  while (*link != task) link = &(*link)->next;
-  *link = task->next;
-  task->next = finished;
-  finished = task;
+  while (*link != job) link = &(*link)->next;
+  *link = job->next;
+  job->next = finished;
+  finished = job;
   if (!running) pl_wake_all(&ended);
 }
 
@@ -64,7 +64,7 @@ static void run_first(void) {
  * scheduled in slices of milliseconds, so a thread started there would run too late. */
 static int core_to_spare(void) { return pl_cpus() > pl_running_threads(); }
 
-/* The worker thread.  It ends if it shares its core with other threads: it would be preempted in the middle of a task,
+/* The worker thread.  It ends if it shares its core with other threads: it would be preempted in the middle of a job,
  * for which the caller then waits. */
 static void *work(void *arg) {
   (void)arg;
@@ -92,18 +92,18 @@ void pl_packing_begin(void) {
   pl_unlock(&lock);
 }
 
-int pl_packing_defer(pl_packing_task *task) {
+int pl_packing_defer(pl_packing_job *job) {
   pl_thread id;
   if (!depth) {
-    task->run(task);
+    job->run(job);
     return 0;
   }
   pl_lock(&lock);
-  task->next = NULL;
-  *end = task;
-  end = &task->next;
-  bytes += task->bytes;
-  copied += task->copied;
+  job->next = NULL;
+  *end = job;
+  end = &job->next;
+  bytes += job->bytes;
+  copied += job->copied;
   int full = copied > MAX_COPIED;
   if (bytes >= MIN_BYTES && !crowded && (idle || !worker)) {
     called = pl_nanoseconds();
@@ -118,27 +118,27 @@ int pl_packing_defer(pl_packing_task *task) {
   return full ? -1 : 1;
 }
 
-/* Runs all waiting tasks, waits for running ones, and returns all finished ones.  The caller holds the lock. */
-static pl_packing_task *drain(void) {
+/* Runs all waiting jobs, waits for running ones, and returns all finished ones.  The caller holds the lock. */
+static pl_packing_job *drain(void) {
   while (waiting) run_first();
   while (running) pl_wait(&ended, &lock);
-  pl_packing_task *done = finished;
+  pl_packing_job *done = finished;
   finished = NULL;
   copied = 0;
   return done;
 }
 
-pl_packing_task *pl_packing_drain(void) {
+pl_packing_job *pl_packing_drain(void) {
   pl_lock(&lock);
-  pl_packing_task *done = drain();
+  pl_packing_job *done = drain();
   pl_unlock(&lock);
   return done;
 }
 
-pl_packing_task *pl_packing_finish(void) {
+pl_packing_job *pl_packing_finish(void) {
   pl_lock(&lock);
   if (depth && !--depth) preparing--;
-  pl_packing_task *done = drain();
+  pl_packing_job *done = drain();
   if (idle && !preparing) pl_wake_one(&wanted);
   pl_unlock(&lock);
   return done;
