@@ -13,6 +13,7 @@ typedef struct {
   finish_params finish;
   sums bias;
   int height, groups, tail, simple;
+  int8x16_t border;
   int8x16_t ones[WEIGHT_BYTES / (4 * GROUP_BYTES)][GROUP];
   int8_t w[WEIGHT_BYTES] __attribute__((aligned(64)));
 } filter;
@@ -64,6 +65,7 @@ static void load_filter(const pl_dw_window *g, int stride, const parameters *p, 
   uint8x16_t same = vdupq_n_u8(255);
   to->finish = finish_params_of(p->flip, w_zero, p->q, block * NR);
   to->bias = load_sums(to->finish.bias);
+  to->border = vdupq_n_s8((int8_t)(*g->zero ^ p->flip));
   to->height = g->fh, to->groups = groups, to->tail = g->fw + 1 <= 4 * (groups - 1);
   for (int i = 0; w_zero && i < places / 2; i++) {
     const int8x16_t v = vld1q_s8(w + 16 * i);
@@ -114,11 +116,15 @@ PL_INLINE void interleave(int8x8_t a, int8x8_t b, int8x8_t c, int8x8_t d, int8x1
   *low = vreinterpretq_s8_s16(vzip1q_s16(ab, cd));
   *high = vreinterpretq_s8_s16(vzip2q_s16(ab, cd));
 }
-PL_INLINE void copy_group(const filter *f, const uint8_t *const *x, uint8_t *to) {
+PL_INLINE void copy_group(const filter *f, const uint8_t *const *x, uint32_t keep, uint8_t *to) {
   int8x16_t low, high;
 #define READ(i) vreinterpret_s8_u8(vld1_u8(x[i]))
   interleave(READ(0), READ(1), READ(2), READ(3), vdupq_n_s8((int8_t)f->finish.flip), &low, &high);
 #undef READ
+  if (keep != ~(uint32_t)0) {
+    const uint8x16_t inside = vreinterpretq_u8_u32(vdupq_n_u32(keep));
+    low = vbslq_s8(inside, low, f->border), high = vbslq_s8(inside, high, f->border);
+  }
   vst1q_s8((int8_t *)to, low);
   vst1q_s8((int8_t *)to + 16, high);
 }

@@ -58,9 +58,9 @@ PL_INLINE uint8_t border(const pl_dw_window *g, const filter *f) {
   (void)g, (void)f;
   return 0;
 }
-PL_INLINE void copy_group(const filter *f, const element *const *x, uint8_t *to) {
+PL_INLINE void copy_group(const filter *f, const element *const *x, uint32_t keep, uint8_t *to) {
   sums pixel;
-  (void)f;
+  (void)f, (void)keep;
   EACH_VECTOR pixel.v[v] = LOAD(x[0] + LANES * v);
   EACH_VECTOR STORE((element *)to + LANES * v, pixel.v[v]);
 }

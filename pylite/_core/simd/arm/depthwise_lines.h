@@ -16,7 +16,8 @@
  *   fits_filter(g): does `filter` hold the weights of this window?
  *   load_filter(g, stride, p, block, f), for windows that are `stride` copied pixels apart;
  *   border(g, f): the byte of all copied pixels beside the image;
- *   copy_group(f, x, to): GROUP pixels from the pointers x;
+ *   copy_group(f, x, keep, to): GROUP pixels from the pointers x; of the bytes of `keep`, those of pixels that belong to
+ *     the border are 0, if GROUP is 4;
  *   outputs(N, stride, width, f, lines, offset, acc): sums of N neighbouring outputs, from byte `offset` of the lines.
  *     width: the filter's if it is one of WIDTHS, whose outputs are computed TOGETHER at a time, and two or three at the
  *     end of a line; else 0;
@@ -33,71 +34,100 @@ typedef struct { ptrdiff_t first, every, origin, step, stride; } pixel_class;
  * `together` lines of outputs are computed between copies; `room` lines and the one outside fill the buffer. */
 typedef struct {
   pixel_class p;
-  ptrdiff_t first_output, n, origin, begin, end, safe, pitch;
+  ptrdiff_t first_output, n, origin, begin, end, pitch;
   int together, room;
   uint8_t *buffer;
 } piece;
 
-/* Copies the groups of a line to which pixels begin .. end - 1 belong, which lie `step` elements apart. */
-PL_INLINE void copy_line(const pl_dw_window *g, const filter *f, const element *from, ptrdiff_t step, ptrdiff_t begin,
-                         ptrdiff_t end, ptrdiff_t safe, const element *zero, uint8_t *restrict to) {
+/* Copies n groups of which all pixels lie in the image: four at a time, and the last four again. */
+PL_INLINE void copy_whole(const filter *f, const element *from, ptrdiff_t step, ptrdiff_t n, uint8_t *restrict to) {
   const element *x[GROUP];
-  ptrdiff_t i = begin / GROUP * GROUP;
-  for (to += i / GROUP * GROUP_BYTES; i < end; i += GROUP, to += GROUP_BYTES) {
-    if (i >= begin && i + GROUP <= safe) {
-      const ptrdiff_t groups = (safe - i) / GROUP;
-      const element *const p = from + i * step;
-#define COPY(n) \
+#define COPY(at) \
   { \
-    _Pragma("GCC unroll 4") for (int k = 0; k < GROUP; k++) x[k] = p + ((n) * GROUP + k) * step; \
-    copy_group(f, x, to + (n) * GROUP_BYTES); \
+    _Pragma("GCC unroll 4") for (int k = 0; k < GROUP; k++) x[k] = from + ((at) * GROUP + k) * step; \
+    copy_group(f, x, ~(uint32_t)0, to + (at) * GROUP_BYTES); \
   }
-#define COPY_FOUR(n) _Pragma("GCC unroll 4") for (int k4 = 0; k4 < 4; k4++) COPY((n) + k4)
-      if (GROUP_BYTES > 8 || groups < 4) {
+  if (GROUP_BYTES > 8 || n < 4) {
 #pragma GCC unroll 4
-        for (ptrdiff_t n = 0; n < groups; n++) COPY(n)
-      } else {
-        COPY_FOUR(0)
-        for (ptrdiff_t n = 4; n < groups - 4; n += 4) COPY_FOUR(n)
-        COPY_FOUR(groups - 4) /* some pixels again */
-      }
-#undef COPY_FOUR
+    for (ptrdiff_t i = 0; i < n; i++) COPY(i)
+    return;
+  }
+  const element *const last = from + (n - 4) * step;
+  uint8_t *const last_to = to + (n - 4) * GROUP_BYTES;
+  for (ptrdiff_t left = n; left >= 4; left -= 4, from += 4 * step, to += 4 * GROUP_BYTES) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) COPY(i)
+  }
+  from = last, to = last_to;
+  if (n % 4)
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) COPY(i)
 #undef COPY
-      to += groups * GROUP_BYTES;
-      i += groups * GROUP;
-      if (i >= end) return;
-    }
-    element pixel[GROUP][NR] = {{0}};
+}
+
+/* A group at the edge of the image: the offsets of its pixels, the nearest ones where it reaches beyond the image, and
+ * 255 in the bytes of those inside. */
+typedef struct { ptrdiff_t at[GROUP]; uint32_t keep; } edge;
+static edge edge_of(const piece *p, ptrdiff_t group, ptrdiff_t step) {
+  edge e = {.keep = 0};
+  for (int k = 0; k < GROUP; k++) {
+    const ptrdiff_t i = group * GROUP + k;
+    e.at[k] = (i < p->begin ? p->begin : i >= p->end ? p->end - 1 : i) * step;
+    if (i >= p->begin && i < p->end) e.keep |= (uint32_t)255 << (8 * k);
+  }
+  return e;
+}
+PL_INLINE void copy_edge(const filter *f, const element *from, const edge *e, uint8_t *to) {
+  const element *x[GROUP];
 #pragma GCC unroll 4
+  for (int k = 0; k < GROUP; k++) x[k] = from + e->at[k];
+  copy_group(f, x, e->keep, to);
+}
+
+/* Copies a line of fewer than NR channels, of which no more must be read. */
+static void copy_narrow(const pl_dw_window *g, const filter *f, const piece *p, const element *from, ptrdiff_t step,
+                        uint8_t *to) {
+  element zero;
+  memset(&zero, *g->zero, sizeof zero);
+  for (ptrdiff_t group = p->begin / GROUP; group * GROUP < p->end; group++) {
+    element pixel[GROUP][NR];
+    const element *x[GROUP];
     for (int k = 0; k < GROUP; k++) {
-      const element *p = from + (i + k) * step;
-      x[k] = i + k >= begin && i + k < end ? p : zero;
-      if (i + k >= safe && x[k] != zero) {
-        for (ptrdiff_t j = 0; j < NR && j < g->c; j++) pixel[k][j] = p[j];
-        x[k] = pixel[k];
-      }
+      const ptrdiff_t i = group * GROUP + k;
+      const int inside = i >= p->begin && i < p->end;
+      for (ptrdiff_t j = 0; j < NR; j++) pixel[k][j] = inside && j < g->c ? from[i * step + j] : zero;
+      x[k] = pixel[k];
     }
-    copy_group(f, x, to);
+    copy_group(f, x, ~(uint32_t)0, to + group * GROUP_BYTES);
   }
 }
+
 /* Copies lines first + begin .. first + end - 1 of the window for the block of channels from channel c on, to line
  * `next` of the buffer and further ones; lines[i] is where line first + i lies.  Returns what is next then. */
-static __attribute__((noinline)) int copy_lines(const pl_dw_window *window, const filter *f,
-                                                const piece *from, ptrdiff_t c, int first, int begin, int end, int next,
-                                                const uint8_t **lines) {
-  const pl_dw_window own = *window, *const g = &own; /* the copies may not be taken to overlap them */
-  const piece part = *from;
-  const ptrdiff_t step = part.p.step * g->c, origin = part.origin * g->c + c;
-  element zero[NR];
-  memset(zero, *g->zero, sizeof zero);
+static __attribute__((noinline)) int copy_lines(const pl_dw_window *g, const filter *f, const piece *from, ptrdiff_t c,
+                                                int first, int begin, int end, int next, const uint8_t **lines) {
+  const piece part = *from; /* the copies may not be taken to overlap it */
+  const ptrdiff_t step = part.p.step * g->c, at = part.origin * g->c + c, pitch = part.pitch;
+  const ptrdiff_t left = part.begin / GROUP, right = part.end / GROUP, whole = (part.begin + GROUP - 1) / GROUP;
+  const edge left_edge = edge_of(&part, left, step), right_edge = edge_of(&part, right, step);
+  const int has_left = left < whole, has_right = right * GROUP < part.end && right >= whole;
+  const int room = part.room, stride = g->stride, fh = g->fh, narrow = g->c < NR, none = part.begin >= part.end;
+  const void *const *const rows = (const void *const *)g->row + first;
   for (int i = begin; i < end; i++) {
-    const element *row = (const element *)g->row[first + i];
-    if (g->stride > g->fh && i % g->stride >= g->fh) continue; /* no window reads it */
-    uint8_t *const to = part.buffer + (row ? next : part.room) * part.pitch;
+    if (stride > fh && i % stride >= fh) continue; /* no window reads it */
+    const int outside = none || !rows[i];
+    uint8_t *const to = part.buffer + (outside ? room : next) * pitch;
     lines[i] = to;
-    if (!row) continue;
-    copy_line(g, f, row + origin, step, part.begin, part.end, part.safe, zero, to);
-    if (++next == part.room) next = 0;
+    if (outside) continue;
+    const element *const row = (const element *)rows[i] + at;
+    if (narrow) {
+      copy_narrow(g, f, &part, row, step, to);
+    } else {
+      if (has_left) copy_edge(f, row, &left_edge, to + left * GROUP_BYTES);
+      copy_whole(f, row + whole * GROUP * step, step, right - whole, to + whole * GROUP_BYTES);
+      if (has_right) copy_edge(f, row, &right_edge, to + right * GROUP_BYTES);
+    }
+    if (++next == room) next = 0;
   }
   return next;
 }
@@ -177,7 +207,6 @@ static void begin_piece(const pl_dw_window *g, const filter *f, ptrdiff_t first_
   part->first_output = first_output, part->n = n, part->origin = origin, part->pitch = groups * GROUP_BYTES;
   part->begin = origin < 0 ? (p->step - 1 - origin) / p->step : 0;
   part->end = inside < groups * GROUP ? inside : groups * GROUP;
-  part->safe = c < NR ? part->end - (NR - c + p->step * c - 1) / (p->step * c) : part->end;
   const ptrdiff_t fit = LINES_BYTES / part->pitch - 1, most = fit < LINES_TOGETHER ? fit : LINES_TOGETHER;
   const ptrdiff_t together = (most - g->fh) / g->stride + 1;
   part->together = together < g->lines ? (int)together : g->lines;

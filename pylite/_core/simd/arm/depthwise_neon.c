@@ -16,18 +16,21 @@ typedef struct {
 static int fits_filter(const pl_dw_window *g) { return g->fh * g->fw <= WEIGHT_TAPS; }
 static void load_filter(const pl_dw_window *g, int stride, const parameters *p, ptrdiff_t block, filter *to) {
   const int taps = g->fh * g->fw;
+  const int16_t *const words = (const int16_t *)p->w + block * taps * NR;
+  int8_t *const bytes = to->bytes;
   int16x8_t size = vdupq_n_s16(0);
   (void)stride;
   to->finish = finish_params_of(p->flip, 0, p->q, block * NR); /* w_zero is already subtracted from the weights */
   to->bias = load_sums(to->finish.bias);
   to->height = g->fh, to->width = g->fw;
-  to->words = (const int16_t *)p->w + block * taps * NR;
+  to->words = words;
+#pragma GCC unroll 4
   for (int t = 0; t < taps; t++) {
-    const int16x8_t v = vld1q_s16(to->words + t * NR);
+    const int16x8_t v = vld1q_s16(words + t * NR);
     size = vmaxq_s16(size, vabsq_s16(v));
-    vst1_s8(to->bytes + t * NR, vmovn_s16(v));
+    vst1_s8(bytes + t * NR, vmovn_s16(v));
   }
-  vst1_s8(to->bytes + taps * NR, vdup_n_s8(0));
+  vst1_s8(bytes + taps * NR, vdup_n_s8(0));
   int16x4_t most = vmax_s16(vget_low_s16(size), vget_high_s16(size));
   most = vpmax_s16(most, most);
   to->small = vget_lane_s16(vpmax_s16(most, most), 0) <= 127;
@@ -37,7 +40,8 @@ PL_INLINE int weight_of(const pl_dw_window *g, int w_zero, const void *w, ptrdif
   return ((const int16_t *)w)[(block * g->fh * g->fw + tap) * NR + channel];
 }
 
-PL_INLINE void copy_group(const filter *f, const uint8_t *const *x, uint8_t *to) {
+PL_INLINE void copy_group(const filter *f, const uint8_t *const *x, uint32_t keep, uint8_t *to) {
+  (void)keep;
   vst1_u8(to, veor_u8(vld1_u8(x[0]), vdup_n_u8((uint8_t)f->finish.flip)));
 }
 
