@@ -135,15 +135,16 @@ def l2_normalize_8(draw):
     yield Call(n, draw.integer(0, 255), flip, In(draw.array(B, n)), Out(n, B), work=n)
 
 
-@check(*(f"bilinear_{suffix}" for suffix in ("f32", "u8", "u8_fixed", "i8", "i16")), rounds=30)
+@check(*(f"bilinear_{suffix}" for suffix in ("f32", "u8", "u8_narrow", "i8", "i8_narrow", "i16")), rounds=30)
 def bilinear(draw):
     suffix = draw.slot.removeprefix("bilinear_")
-    dtype = TYPES[suffix.removesuffix("_fixed")]
+    dtype = TYPES[suffix.removesuffix("_narrow")]
     gather, n, width = draw.integer(0, 1), draw.size(70, 256, least=1), draw.integer(1, 50)
     c = 16 if draw.bench else draw.choice(3, draw.integer(1, 12)) if gather else draw.size(80, 64, least=1)
     low = (np.arange(n) * width // n).astype(I)
     high = np.minimum(low + 1, width - 1).astype(I)
-    fraction = draw.rng.random(n).astype(F) if suffix in ("f32", "u8") else draw.rng.integers(0, 1025, n).astype(I)
+    one = 16 if suffix.endswith("narrow") else 1024
+    fraction = draw.rng.random(n).astype(F) if suffix in ("f32", "u8") else draw.rng.integers(0, one + 1, n).astype(I)
     fraction = np.repeat(fraction, c if gather else 1)
     image = (lambda: draw.whole(width * c)) if dtype == F else (lambda: draw.array(dtype, width * c))
     step = c if gather or draw.bench else c + draw.integer(0, 3)

@@ -15,8 +15,9 @@ cdef class Bilinear(Kernel):
 
     x: the bytes of an NHWC array of `dtype` and shape `x_shape`; y: (n, oh, ow, bytes), pixels of the same type; any
     strides, but contiguous channels; rows, cols: (low, high, fraction) of all output rows and columns: int32 indices
-    into x, and the weight of `high`, float32 or, for signed integers, int32 in units of 1/1024.  Of uint8, weights that
-    are multiples of 1/128 are taken as such integers, because all steps in float32 are then exact.
+    into x, and the weight of `high`, float32 or, for signed integers, int32 in units of 1/1024.  Of 8 bits, weights that
+    are multiples of 1/16, as of images that become 2, 4 or 8 times as large, are used in such units: also the steps in
+    float32 are then exact.
     gather: use the form for up to 512 channels, with a weight for each channel of each column in `cols`, and contiguous
     y.
     """
@@ -35,9 +36,10 @@ cdef class Bilinear(Kernel):
     def __init__(self, const uint8_t[::1] x, uint8_t[:, :, :, :] y, str dtype, x_shape, rows, cols, bint gather=False):
         self.x, self.y, self.gather = x, y, gather
         suffix, self.item = TYPES[dtype]
-        if dtype == "uint8" and not any([(fraction * 128 % 1).any() for _, _, fraction in (rows, cols)]):
-            suffix = "u8_fixed"
-            rows, cols = [(low, high, (fraction * 1024).astype("int32")) for low, high, fraction in (rows, cols)]
+        unit = {"int8": 64, "uint8": 0.0625}.get(dtype)
+        if unit is not None and not any([(fraction % unit).any() for _, _, fraction in (rows, cols)]):
+            suffix += "_narrow"
+            rows, cols = [(low, high, (fraction / unit).astype("int32")) for low, high, fraction in (rows, cols)]
         self.kernel = pl_bilinear_kernel(slots, f"bilinear_{suffix}".encode())
         _, self.h, self.w, self.c = x_shape
         low, high, fraction = rows

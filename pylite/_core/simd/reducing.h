@@ -77,15 +77,15 @@ typedef struct pl_error_sums {
 
 /* n output pixels of c channels between the input rows top and bottom.
  * low, high: the two columns of each pixel; fraction: the weight of the higher one, float32 for float32 and uint8,
- * int32 in units of 1/1024 for int8, int16 and u8_fixed; dy: points to the weight of `bottom`; step: elements from one
+ * int32 in units of 1/1024 for int8 and int16, in units of 1/16 for `narrow`; dy: points to the weight of `bottom`; step: elements from one
  * pixel of y to the next.
  * gather: c <= 512, step is c, and there is a fraction for each element instead of each pixel. */
 #define PL_BILINEAR \
   (size_t n, size_t c, int gather, const void *top, const void *bottom, const int32_t *low, const int32_t *high, \
    const void *fraction, const void *dy, void *y, size_t step)
 #define PL_BILINEAR_SLOTS(X) \
-  X(bilinear_f32, PL_BILINEAR) X(bilinear_u8, PL_BILINEAR) X(bilinear_u8_fixed, PL_BILINEAR) \
-  X(bilinear_i8, PL_BILINEAR) X(bilinear_i16, PL_BILINEAR)
+  X(bilinear_f32, PL_BILINEAR) X(bilinear_u8, PL_BILINEAR) X(bilinear_u8_narrow, PL_BILINEAR) \
+  X(bilinear_i8, PL_BILINEAR) X(bilinear_i8_narrow, PL_BILINEAR) X(bilinear_i16, PL_BILINEAR)
 
 #define PL_SLOTS_REDUCING(X) \
   PL_POOLING_SLOTS(X) \

@@ -79,7 +79,7 @@ JOINS(X)
 #undef X
 static void join_product_f32(void) { join(offsetof(pl_slots, join_product_f32), 4, true); }
 
-static void bilinear(size_t slot, int type) {
+static void bilinear(size_t slot, int type, bool narrow) {
   const bool gather = chance(2);
   const size_t n = some(1, 70), width = some(1, 50), c = gather ? some(1, 12) : some(1, 80);
   const size_t step = gather ? c : c + some(0, 3), count = gather ? n * c : n;
@@ -89,8 +89,8 @@ static void bilinear(size_t slot, int type) {
     high[i] = low[i] + 1 < (int32_t)width ? low[i] + 1 : (int32_t)width - 1;
   }
   const int32_t *lows = copied(low, n, 4), *highs = copied(high, n, 4);
-  void *fraction = integers(count, 4, 0, 1024);
-  if (type == 0 || type == 2)
+  void *fraction = integers(count, 4, 0, narrow ? 16 : 1024);
+  if (type == 0 || (type == 2 && !narrow))
     for (size_t i = 0; i < count; i++) ((float *)fraction)[i] = (float)((int32_t *)fraction)[i] / 1024;
   const void *dy = copied(fraction, 1, 4);
   const void *top = values(width * c, type, 9), *bottom = values(width * c, type, 9);
@@ -99,9 +99,11 @@ static void bilinear(size_t slot, int type) {
     (*(const pl_bilinear_fn *)((const char *)s + slot))(n, c, gather, top, bottom, lows, highs, fraction, dy, y, step);
   }
 }
-#define BILINEARS(X) X(bilinear_f32, 0) X(bilinear_i8, 1) X(bilinear_u8, 2) X(bilinear_u8_fixed, 1) X(bilinear_i16, 3)
-#define X(name, type) \
-  static void name(void) { bilinear(offsetof(pl_slots, name), type); }
+#define BILINEARS(X) \
+  X(bilinear_f32, 0, false) X(bilinear_i8, 1, false) X(bilinear_i8_narrow, 1, true) X(bilinear_u8, 2, false) \
+  X(bilinear_u8_narrow, 2, true) X(bilinear_i16, 3, false)
+#define X(name, type, narrow) \
+  static void name(void) { bilinear(offsetof(pl_slots, name), type, narrow); }
 BILINEARS(X)
 #undef X
 

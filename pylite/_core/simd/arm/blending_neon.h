@@ -55,16 +55,32 @@ PL_INLINE void across(blend_s32 left, blend_s32 right, int32_t dx, int32x4_t v[4
 PL_INLINE int8x16_t narrowed(const int32x4_t v[4]) {
   return vmovn_high_s16(vmovn_s16(vmovn_high_s32(vmovn_s32(v[0]), v[1])), vmovn_high_s32(vmovn_s32(v[2]), v[3]));
 }
-PL_INLINE blended_u8 across_u8_fixed(blend_s32 left, blend_s32 right, int32_t dx) {
-  int32x4_t v[4];
-  across(left, right, dx, v);
-  for (int k = 0; k < 4; k++) v[k] = vrshrq_n_s32(v[k], 20);
-  return vreinterpretq_u8_s8(narrowed(v));
-}
 PL_INLINE blended_s8 across_s8(blend_s32 left, blend_s32 right, int32_t dx) {
   int32x4_t v[4];
   across(left, right, dx, v);
   for (int k = 0; k < 4; k++) v[k] = vrshrq_n_s32(vsraq_n_s32(v[k], v[k], 31), 20);
   return narrowed(v);
+}
+/* left, right: one line each, in units of 1 / 16; dx: the right column's weight in such units */
+typedef uint16_t narrow_u16 __attribute__((vector_size(32)));
+typedef int8x16_t narrow_s8;
+typedef uint8x16_t narrow_u8;
+PL_INLINE void across_narrow(narrow_u16 left, narrow_u16 right, uint16_t dx, uint16x8_t v[2]) {
+  uint16x8_t a[2], b[2];
+  memcpy(a, &left, sizeof a);
+  memcpy(b, &right, sizeof b);
+  for (int k = 0; k < 2; k++) v[k] = vmlaq_n_u16(vmulq_n_u16(a[k], (uint16_t)(16 - dx)), b[k], dx);
+}
+PL_INLINE narrow_s8 across_s8_narrow(narrow_u16 left, narrow_u16 right, uint16_t dx) {
+  uint16x8_t v[2];
+  int16x8_t s[2];
+  across_narrow(left, right, dx, v);
+  for (int k = 0; k < 2; k++) s[k] = vreinterpretq_s16_u16(v[k]), s[k] = vsraq_n_s16(s[k], s[k], 15);
+  return vrshrn_high_n_s16(vrshrn_n_s16(s[0], 8), s[1], 8);
+}
+PL_INLINE narrow_u8 across_u8_narrow(narrow_u16 left, narrow_u16 right, uint16_t dx) {
+  uint16x8_t v[2];
+  across_narrow(left, right, dx, v);
+  return vrshrn_high_n_u16(vrshrn_n_u16(v[0], 8), v[1], 8);
 }
 #endif

@@ -89,13 +89,13 @@ typedef uint8_t blend_u8 __attribute__((vector_size(BLEND_BLOCK)));
 #if defined(__aarch64__)
 #include "arm/blending_neon.h"
 #endif
-#define LINES(name, type, line, weight, one, count, down, vector, out, across) \
+#define LINES(name, block, type, line, weight, one, count, down, vector, out, across) \
   static size_t name(size_t n, size_t c, const type *top, const type *bottom, const int32_t *low, \
                      const int32_t *high, const weight *fraction, weight dy, type *y, size_t step) { \
     const weight ey = one - dy; \
     size_t done = 0, columns = BLEND_ROW / c; \
     (void)ey; \
-    if (c < BLEND_BLOCK || columns < 2 || (size_t)(high[n - 1] - low[0]) >= n) return 0; \
+    if (c < block || columns < 2 || (size_t)(high[n - 1] - low[0]) >= n) return 0; \
     while (done < n) { \
       const int32_t first = low[done], remaining = high[n - 1] + 1 - first; \
       const int32_t end = first + (remaining < (int32_t)columns ? remaining : (int32_t)columns); \
@@ -109,8 +109,8 @@ typedef uint8_t blend_u8 __attribute__((vector_size(BLEND_BLOCK)));
         const line *l = s[0] + (size_t)(low[done] - first) * c, *r = s[0] + (size_t)(high[done] - first) * c; \
         type *to = y + done * step; \
         (void)ex; \
-        for (size_t i = 0; i < c; i += BLEND_BLOCK) { \
-          if (i > c - BLEND_BLOCK) i = c - BLEND_BLOCK; \
+        for (size_t i = 0; i < c; i += block) { \
+          if (i > c - block) i = c - block; \
           vector left[count], right[count]; \
           for (int k = 0; k < count; k++) { \
             memcpy(&left[k], l + k * BLEND_ROW + i, sizeof left[k]); \
@@ -128,7 +128,7 @@ typedef uint8_t blend_u8 __attribute__((vector_size(BLEND_BLOCK)));
 /* Floats in the order of the reference, each product left to right (docs/numerics.md section 9). */
 #define BLEND_F32 a[i] * ey * ex + b[i] * dy * ex + p[i] * ey * dx + q[i] * dy * dx
 #define LINES_F32(name, type, out, across) \
-  LINES(name, type, float, float, 1.0f, 2, k ? b[i] * dy : a[i] * ey, blend_f32, out, across)
+  LINES(name, BLEND_BLOCK, type, float, float, 1.0f, 2, k ? b[i] * dy : a[i] * ey, blend_f32, out, across)
 #define ACROSS_F32 left[0] * ex + left[1] * ex + right[0] * dx + right[1] * dx
 #if !defined(__aarch64__)
 LINES_F32(lines_f32, float, blend_f32, ACROSS_F32)
@@ -196,16 +196,34 @@ PL_INLINE blend_s8 across_s8(blend_s32 left, blend_s32 right, int32_t dx) {
 }
 typedef blend_s8 blended_s8;
 #endif
-#if !defined(__aarch64__)
-PL_INLINE blended_u8 across_u8_fixed(blend_s32 left, blend_s32 right, int32_t dx) {
-  return TO(blend_u8, TO(blend_s16, (BLEND(left, right, dx) + (1 << 19)) >> 20));
-}
-#endif
-LINES(lines_u8_fixed, uint8_t, int32_t, int32_t, 1024, 1, BLEND(a[i], b[i], dy), blend_s32, blended_u8,
-      across_u8_fixed(left[0], right[0], dx))
-BILINEAR(bilinear_u8_fixed, uint8_t, int32_t, 1024, blend_32(a[i], b[i], p[i], q[i], dy, dx),
-         WITH_LINES(lines_u8_fixed), 0)
-LINES(lines_s8, int8_t, int32_t, int32_t, 1024, 1, BLEND(a[i], b[i], dy), blend_s32, blended_s8,
+LINES(lines_s8, BLEND_BLOCK, int8_t, int32_t, int32_t, 1024, 1, BLEND(a[i], b[i], dy), blend_s32, blended_s8,
       across_s8(left[0], right[0], dx))
 BILINEAR(bilinear_i8, int8_t, int32_t, 1024, blend_32(a[i], b[i], p[i], q[i], dy, dx), WITH_LINES(lines_s8), 0)
 BILINEAR(bilinear_i16, int16_t, int32_t, 1024, blend_64(a[i], b[i], p[i], q[i], dy, dx), 0, 0)
+
+/* Weights in units of 1/16: sums fit into 16 bits, and differences may wrap. */
+#define BLEND_NARROW(v, w, d) ((v) * 16 + ((w) - (v)) * (d))
+PL_INLINE int32_t blend_narrow(int32_t a, int32_t b, int32_t p, int32_t q, int32_t dy, int32_t dx) {
+  const int32_t v = BLEND_NARROW(BLEND_NARROW(a, p, dx), BLEND_NARROW(b, q, dx), dy);
+  return (v + 128 - (v < 0)) >> 8;
+}
+enum { NARROW_BLOCK = 16 };
+#if !defined(__aarch64__)
+typedef uint16_t narrow_u16 __attribute__((vector_size(2 * NARROW_BLOCK)));
+typedef int16_t narrow_s16 __attribute__((vector_size(2 * NARROW_BLOCK)));
+typedef int8_t narrow_s8 __attribute__((vector_size(NARROW_BLOCK)));
+typedef uint8_t narrow_u8 __attribute__((vector_size(NARROW_BLOCK)));
+PL_INLINE narrow_s8 across_s8_narrow(narrow_u16 left, narrow_u16 right, uint16_t dx) {
+  const narrow_s16 v = (narrow_s16)BLEND_NARROW(left, right, dx);
+  return TO(narrow_s8, (v + 128 + (v < 0)) >> 8); /* true is -1 */
+}
+PL_INLINE narrow_u8 across_u8_narrow(narrow_u16 left, narrow_u16 right, uint16_t dx) {
+  return TO(narrow_u8, (BLEND_NARROW(left, right, dx) + 128) >> 8);
+}
+#endif
+#define NARROW(name, type, out, across) \
+  LINES(lines_##name, NARROW_BLOCK, type, uint16_t, int32_t, 16, 1, (uint16_t)BLEND_NARROW(a[i], b[i], dy), narrow_u16, \
+        out, across(left[0], right[0], (uint16_t)dx)) \
+  BILINEAR(name, type, int32_t, 16, blend_narrow(a[i], b[i], p[i], q[i], dy, dx), WITH_LINES(lines_##name), 0)
+NARROW(bilinear_i8_narrow, int8_t, narrow_s8, across_s8_narrow)
+NARROW(bilinear_u8_narrow, uint8_t, narrow_u8, across_u8_narrow)
