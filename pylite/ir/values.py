@@ -15,6 +15,7 @@ from pylite._core.kernels import is_owned as is_owned
 from pylite._core.kernels import kernel_class
 from pylite._core.kernels import runs_python as runs_python
 from pylite._core.run.kernel import of_types
+from pylite._core.run.memory import LARGE_ARENA, memory_limit
 from pylite.ir.graph import NUMPY_DTYPES
 
 if TYPE_CHECKING:
@@ -211,11 +212,15 @@ class Node(NodeBase):
                                      f"{', '.join(repr(v) for v in (*self.inputs, *self.outputs) if v is not None)}")
 
     def check_memory(self, nbytes: int, what: str = "results") -> None:
-        """Raise MemoryLimitError if run-time results of `nbytes` exceed the interpreter's max_memory."""
+        """Raise MemoryLimitError if `nbytes` outside of the arena exceed the interpreter's max_memory, or the machine's
+        memory."""
         most = None if self.host is None else self.host.max_memory
         if most is not None and nbytes > most:
             raise errors.MemoryLimitError(f"{self}: its {what} take {nbytes} bytes; max_memory is {most}. Make the "
                                           "inputs smaller or raise max_memory")
+        if nbytes > LARGE_ARENA and nbytes > memory_limit():
+            raise errors.MemoryLimitError(f"{self}: its {what} take {nbytes} bytes and this machine has "
+                                          f"{memory_limit()}. Make the inputs smaller")
 
     def input(self, i: int) -> "Value | None":
         """Input i, or None if it is absent or omitted."""

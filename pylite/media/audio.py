@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+LOWEST_RATE, HIGHEST_RATE = 100, 1_000_000      # samples per second: resampling to a model's rate multiplies them
+
+
 class Sound(NamedTuple):
     """Mono float32 samples in -1..1, and how many there are a second."""
     samples: NDArray[np.float32]
@@ -28,9 +31,9 @@ def read(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:
         with wave.open(os.fspath(path), "rb") as file:
             width, count, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
             raw = np.frombuffer(file.readframes(file.getnframes()), np.uint8)
-        if not 1 <= width <= 4 or not rate:
+        if not (1 <= width <= 4 and LOWEST_RATE <= rate <= HIGHEST_RATE):
             raise FileFormatError(f"{path}: has {8 * width} bits for a sample and {rate} samples a second; expected 8, "
-                                  "16, 24 or 32 bits")
+                                  f"16, 24 or 32 bits, and {LOWEST_RATE} to {HIGHEST_RATE} samples")
         raw = raw[:len(raw) // (width * count) * width * count]     # without a part of the last one in a truncated file
     except (wave.Error, EOFError) as error:
         reason = str(error) or "its head is truncated"      # EOFError has no text

@@ -1,5 +1,5 @@
 """AudioSpectrogram and Mfcc, custom ops that TensorFlow Lite has built in: the features of sound."""
-from functools import cache
+from functools import lru_cache
 from math import prod
 from struct import pack
 
@@ -7,7 +7,7 @@ import numpy as np
 
 from pylite.ir.registry import register
 from pylite.ir.values import Call, Temporary
-from pylite.ops.complex import transform_scratch
+from pylite.ops.complex import TABLE_BYTES, transform_scratch
 from pylite.ops.custom_options import decoded, integer_option
 from pylite.ops.elementwise import UNBOUNDED, row_function
 from pylite.ops.moves import filled, scalar
@@ -29,7 +29,7 @@ def infer_spectrogram(node):
     return [(node.inputs[0].shape[1], count, length // 2 + 1)]
 
 
-@cache
+@lru_cache(8)
 def hann(size):
     """The periodic Hann window as bytes of float32."""
     return (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(size) / size)).astype(np.float32).view(np.uint8)
@@ -41,6 +41,7 @@ def lower_spectrogram(node):
     size, step, count, length = windows(node)
     channels = x.shape[1]
     n = channels * count
+    node.check_memory(TABLE_BYTES * length, "tables of the Fourier transform")
     frames = Temporary(node, (channels, count, size), "float32")
     spectrum = Temporary(node, (n, 1, length + 2), "float32", 1)
     calls = [Call("movement.Copy", x.view(frames.shape, (1, step * channels, channels)), frames.view()),
@@ -69,7 +70,7 @@ def mel(frequency):
     return 1127.0 * np.log1p(frequency / 700.0)
 
 
-@cache
+@lru_cache(8)
 def mel_filters(bins, rate, low, high, channels):
     """(channels, bins): triangles that overlap by half, evenly spaced on the mel scale; None where `high` is too high.
 
@@ -103,6 +104,7 @@ def lower_mfcc(node):
     if count > channels or high <= low or rate <= 0 or bins < 2:
         raise node.error(f"has {bins} frequencies at a rate of {rate}, which do not give {count} coefficients of "
                          f"{channels} filters from {low} to {high} Hz", x)
+    node.check_memory(8 * (channels * (bins + count) + 4 * channels), "tables of filters")
     filters = mel_filters(bins, rate, low, high, channels)
     if filters is None:
         return filled(y, 0.0)

@@ -34,6 +34,9 @@ def _length(node):
     return height, width
 
 
+TABLE_BYTES = 64    # for each number of a transform, while fourier.turns() makes its tables
+
+
 def transform_scratch(n, height, width):
     """What fourier.Rfft2d needs to transform n images."""
     shape = (height + max(height, 2), width + 2)
@@ -52,6 +55,7 @@ def lower_rfft2d(node):
     x, y = node.inputs[0], node.outputs[0]
     height, width = _length(node)
     n = math.prod(x.shape[:-2])
+    node.check_memory(TABLE_BYTES * (height + width), "tables of the Fourier transform")
     return Call("fourier.Rfft2d", x.view((n, *x.shape[-2:])),
                 y.view((n, height, 2 * (width // 2 + 1)), dtype="float32"), transform_scratch(n, height, width),
                 height, width)

@@ -79,7 +79,8 @@ def infer_strided_slice(node):
     found = floating_strided_slice(node)
     if found is None:
         return [strided_window(node)[0]]
-    return [tuple(n for i, n in enumerate(found[0]) if not node.options.shrink_axis_mask >> i & 1)]
+    dropped = node.options.shrink_axis_mask & (1 << node.inputs[3].size) - 1        # it may have more bits than entries
+    return [tuple(n for i, n in enumerate(found[0]) if not dropped >> i & 1)]
 
 
 def lower_strided_slice(node):

@@ -12,11 +12,15 @@ from pylite.ir.registry import register
 from pylite.ir.shapes import contiguous_strides
 from pylite.ops.moves import STORED_INTEGERS, check_same_parameters, copy, integers, movable, repeated
 
+MOST_AXES = 8       # each one in between may be cut in three
+
 
 def blocks_and_edges(node):
     """(block sizes, [(before, after)]) of the axes between the batch and the last."""
     x = node.inputs[0]
     blocks, edges = integers(node.constant(1, "block shape")), integers(node.constant(2, "paddings or crops"))
+    if len(x.shape) > MOST_AXES:
+        raise node.error(f"has {len(x.shape)} dimensions; at most {MOST_AXES} are possible", x)
     if len(blocks) != len(x.shape) - 2 or len(edges) != 2 * len(blocks) or min(blocks, default=0) < 1 \
             or min(edges, default=0) < 0:
         raise node.error(f"of shape {list(x.shape)} does not fit blocks {blocks} and edges {edges}", x)

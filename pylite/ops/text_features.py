@@ -149,7 +149,7 @@ def evaluate_skip_gram(node, x):
     text = x.reshape(-1)[0] if x.size else b""
     words = split(text.encode() if isinstance(text, str) else text)
     found, taken = [], 0
-    if len(words) >= o.ngram_size:
+    if len(words) >= o.ngram_size > 0:
         for gram in grams(words, o.ngram_size, o.max_skip_size, o.include_all_ngrams):
             found.append(gram)
             taken += len(gram) + OBJECT
@@ -174,7 +174,7 @@ def split(text):
 
 
 def grams(words, size, skip, shorter):
-    chosen = [0] if size else []
+    chosen = [0]
     while chosen:
         # Take one word more where the next one is near enough, else note the sequence and take another last word.
         last = chosen[-1]

@@ -7,6 +7,8 @@ from pylite.ops.convolution import TYPES
 from pylite.ops.convolution_calls import lower_window
 from pylite.ops.convolution_window import Operands, Window, check_images, strides_of
 
+MOST_PHASES = 1 << 14       # kernels for a node
+
 
 def infer(node):
     shape_input, w, x = node.inputs[:3]
@@ -33,7 +35,7 @@ class Phase:
     __slots__ = ("top", "count", "pad")
 
     def __init__(self, i, taps, stride, pad):
-        self.top = (i + pad) % stride
+        self.top = min((i + pad) % stride, taps)    # the same for all phases without taps, which share their weights
         self.count = max(-(-(taps - self.top) // stride), 0)
         self.pad = self.count - 1 - (i + pad - self.top) // stride
 
@@ -61,6 +63,9 @@ def lower(node):
     together = 1
     if sizes[1] % strides[1] == 0 and x.dtype != "int16" and across and all(p.sees_as(across[0]) for p in across):
         together = len(across)
+    if len(down) * len(across) > MOST_PHASES * together:
+        raise node.error(f"its strides {list(strides)} give {len(down) * len(across) // together} kinds of output "
+                         f"pixels; at most {MOST_PHASES} are possible", y)
     hybrid = x.dtype == "float32" and w.dtype != "float32"
     shared = products.shared_scratch(node, x, w.shape[2]) if hybrid else None
     windows = []

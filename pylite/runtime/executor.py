@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     Shape = tuple[int, ...]
 
 CACHED_DYNAMIC = 64     # sets of input shapes to keep where shapes depend on data
+DEEPEST = 1000          # levels of calls between subgraphs, each of which takes some of the stack
 
 
 class Executor(TensorAccess, ExecutorBase):
@@ -48,7 +49,7 @@ class Executor(TensorAccess, ExecutorBase):
     plugins                 {operator index: Op} of nodes that plug-ins run; if any, every allocation lowers anew
     tables                  the structs for plug-ins in C, or None before the first one
     delegation              the Delegation, which can restore the file's subgraph, or None
-    callees                 the Executors of subgraphs that operators of this one call
+    callees, depth          the Executors of subgraphs that operators of this one call, and the levels of their calls
     access                  the placement.Access of a caller that uses tensors in the middle of a run, or None
     known_inputs            {position of an input: its contents}, which the calling operator knows to be constant
     shapes                  shapes of the inputs
@@ -81,6 +82,7 @@ class Executor(TensorAccess, ExecutorBase):
         self.tables: Any = None
         self.delegation: Any = None
         self.callees: set[Executor] = set()
+        self.depth = 0
         self.access: Access | None = None
         self.known_inputs: Mapping[int, Array] = {}
         self.shapes = [subgraph.tensors[i].shape for i in subgraph.inputs]
@@ -277,6 +279,14 @@ class Executor(TensorAccess, ExecutorBase):
         """The Executor of another subgraph, which an operator of this one calls."""
         from pylite.runtime import subgraph_calls  # imported for graphs with calls, so too below
         return subgraph_calls.callee(self, index)
+
+    def note_callees(self) -> None:
+        """Add what the callees call to them; OpError if they call each other too deeply."""
+        self.depth = 1 + max([other.depth for other in self.callees], default=0)
+        if self.depth > DEEPEST:
+            raise errors.OpError(f"subgraph {self.subgraph.index} calls others, which call others, in more than "
+                                 f"{DEEPEST} levels; convert the model with its functions inlined")
+        self.callees.update(*[other.callees for other in self.callees])
 
     def prepared(self, shapes: "Sequence[Shape]", known_inputs: "Mapping[int, Array]") -> BoundProgram:
         """The BoundProgram for these input shapes.  known_inputs: {position of an input: its contents}."""

@@ -114,7 +114,8 @@ class Model:
             memory.use_pool(memory.MemoryPool() if pool is None else pool)
             packed.result = function(value.data, *packed.args)
             return packed.result
-        key = packed.function, _identity(value.tensor), simd.current
+        layouts = [arg for arg in packed.args if hasattr(arg, "arrange")]       # a weight may have many
+        key = packed.function, _identity(value.tensor), simd.current, *layouts
         with self._lock:
             known = self._packed.setdefault(key, [])        # most often empty
             packed.result = next((result for args, result in known if _same(args, packed.args)), None)

@@ -166,7 +166,7 @@ def called(executor: "Executor", shapes: "Sequence[Shape]",
         executor.known_inputs = before
     if lowered.boundary is not None or executor.stale:
         raise UnrecordableError("shapes depend on data")
-    executor.callees.update(*[other.callees for other in executor.callees])
+    executor.note_callees()
     known.append(CalledProgram(executor, shapes, known_inputs, lowered))
     return known[-1]
 

@@ -59,7 +59,7 @@ def prepared(executor: "Executor", shapes: "Sequence[tuple[int, ...]]",
         executor.invalidate()
     if not executor.ready:
         executor.reallocate()
-        executor.callees.update(*[other.callees for other in executor.callees])
+        executor.note_callees()
     return executor.current
 
 

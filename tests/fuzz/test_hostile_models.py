@@ -3,10 +3,14 @@ import sys
 
 import numpy as np
 import pytest
+from flatbuffers import flexbuffers
 
+from pylite._core.graph.calls import Packed
+from pylite._core.run.memory import memory_limit
 from pylite.errors import MemoryLimitError, ModelError, OpError, ResizeError
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
+from tests.tools.graphs import lowered
 
 
 def with_constant_input(first):
@@ -200,3 +204,140 @@ def test_subgraphs_that_call_each_other_deeply_say_what_helps():
     finally:
         sys.setrecursionlimit(before)
     assert interpreter.get_tensor(1).tolist() == [-1, -1]
+
+
+@pytest.mark.parametrize("op", ["MAX_POOL_2D", "AVERAGE_POOL_2D", "L2_POOL_2D"])
+@pytest.mark.parametrize("channels", [16, 1])
+def test_pools_of_more_taps_than_an_integer_counts(op, channels):
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1, 1, 1, channels)), m.tensor("y", (1, 1, 1, channels))
+    m.operator(op, [x], [y], filter_width=1 << 30, filter_height=1 << 30, stride_w=1, stride_h=1, padding="SAME")
+    m.inputs([x])
+    m.outputs([y])
+    interpreter = Interpreter(model_content=m.build())
+    for shape in (1, 1, 1, channels), (1, 1, 1, 16):
+        interpreter.resize_tensor_input(x, shape)
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(x, np.full(shape, 3, np.float32))
+        interpreter.invoke()
+        assert (interpreter.get_tensor(y) == 3).all()
+
+
+def transposed(size, taps, stride):
+    m = ModelBuilder()
+    shape = m.constant("shape", np.array([1, size, size, 1], np.int32))
+    w = m.constant("w", np.ones((1, taps, taps, 1), np.float32))
+    x, y = m.tensor("x", (1, 1, 1, 1)), m.tensor("y", (1, size, size, 1))
+    m.operator("TRANSPOSE_CONV", [shape, w, x], [y], stride_w=stride, stride_h=stride, padding="VALID")
+    m.inputs([x])
+    m.outputs([y])
+    return m.build()
+
+
+def test_transposed_convolutions_with_strides_far_beyond_the_filter():
+    """Phases without taps share their weights; looking for each one's took time that grew with their number squared."""
+    calls = lowered(transposed(64, 2, 64)).calls
+    weights = [arg for call in calls for arg in call.args if type(arg) is Packed]
+    assert len(weights) == 64 * 64 and len({layout for packed in weights for layout in packed.args[1:]}) == 9
+    interpreter = Interpreter(model_content=transposed(64, 2, 64))
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(2, np.full((1, 1, 1, 1), 5, np.float32))
+    interpreter.invoke()
+    y = interpreter.get_tensor(3)[0, :, :, 0]
+    assert (y[:2, :2] == 5).all() and y.sum() == 20
+    with pytest.raises(OpError, match=r"strides \[200, 200\] give 40000 kinds of output pixels; at most 16384"):
+        Interpreter(model_content=transposed(200, 1, 200)).allocate_tensors()
+
+
+@pytest.mark.parametrize("limit", [1 << 20, None])
+def test_tables_count_as_memory(limit):
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1, 1, 3)), m.tensor("y", (1, 1, 2))
+    m.operator("Mfcc", [x, m.constant("rate", np.array(16000, np.int32))], [y], custom_options=bytes(flexbuffers.Dumps({
+        "lower_frequency_limit": 0, "upper_frequency_limit": 4000, "filterbank_channel_count": 2**31 - 1,
+        "dct_coefficient_count": 2})))
+    m.inputs([x])
+    m.outputs([y])
+    if limit is None and memory_limit() > 1 << 37:
+        pytest.skip("this machine has memory for the tables")
+    with pytest.raises(MemoryLimitError, match="its tables of filters take 154618822584 bytes"):
+        Interpreter(model_content=m.build(), max_memory=limit).allocate_tensors()
+
+
+def test_keys_chosen_to_meet_in_a_hash_table():
+    keys = np.array([j * pow(0x9E3779B97F4A7C15, -1, 1 << 64) % (1 << 64) for j in range(1 << 16)], np.uint64)
+    m = ModelBuilder()
+    x, y = m.tensor("x", keys.shape, "int64"), m.tensor("y", keys.shape, "int64")
+    index = m.tensor("index", keys.shape, "int32")
+    m.operator("UNIQUE", [x], [y, index], idx_out_type="int32")
+    m.inputs([x])
+    m.outputs([y])
+    interpreter = Interpreter(model_content=m.build())
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(x, keys.view(np.int64))
+    interpreter.invoke()        # the time grew with the square of their number
+    assert (interpreter.get_tensor(y) == keys.view(np.int64)).all()
+
+
+def test_more_mask_bits_than_entries():
+    m = ModelBuilder()
+    x, begin, y = m.tensor("x", (5, 3, 4)), m.tensor("begin", (1,), "int32"), m.tensor("y", (3, 4))
+    m.operator("STRIDED_SLICE", [x, begin, m.constant("end", np.array([2], np.int32)),
+                                 m.constant("strides", np.array([1], np.int32))], [y], shrink_axis_mask=7)
+    m.inputs([x, begin])
+    m.outputs([y])
+    interpreter = Interpreter(model_content=m.build())
+    interpreter.allocate_tensors()
+    values = np.arange(60, dtype=np.float32).reshape(5, 3, 4)
+    interpreter.set_tensor(x, values)
+    interpreter.set_tensor(begin, np.array([1], np.int32))
+    interpreter.invoke()
+    assert (interpreter.get_tensor(y) == values[1]).all()
+
+
+@pytest.mark.parametrize("size", [-1, 0])
+def test_skip_grams_of_no_words(size):
+    m = ModelBuilder()
+    x, y = m.tensor("x", (), "string"), m.tensor("y", (1,), "string")
+    m.operator("SKIP_GRAM", [x], [y], ngram_size=size, include_all_ngrams=True)
+    m.inputs([x])
+    m.outputs([y])
+    interpreter = Interpreter(model_content=m.build())
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(x, np.array(b"a b", object))
+    interpreter.invoke()
+    assert interpreter.get_tensor(y).size == 0
+
+
+def test_blocks_of_many_axes_are_refused():
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1, *[2] * 20, 1)), m.tensor("y", ())
+    m.operator("SPACE_TO_BATCH_ND", [x, m.constant("blocks", np.full(20, 3, np.int32)),
+                                     m.constant("paddings", np.tile(np.array([2, 2], np.int32), (20, 1)))], [y])
+    m.inputs([x])
+    m.outputs([y])
+    with pytest.raises(OpError, match="has 22 dimensions; at most 8 are possible"):
+        Interpreter(model_content=m.build()).allocate_tensors()
+
+
+def test_a_chain_of_subgraphs_prepared_piece_by_piece():
+    """Python's recursion limit does not see its depth, because each call finds the rest prepared."""
+    count, step = 1100, 50
+    m = ModelBuilder()
+    x = m.tensor("x", (1,))
+    ys = [m.tensor(f"y{k}", (1,)) for k in range(count // step)]
+    for y, first in zip(ys, range(count - step, -1, -step), strict=True):
+        m.operator("STABLEHLO_COMPOSITE", [x], [y], name="t", decomposition_subgraph_index=first + 1)
+    m.inputs([x])
+    m.outputs(ys[-1:])
+    for k in range(count):
+        m.subgraph(f"s{k}")
+        a, b = m.tensor("a", (1,)), m.tensor("b", (1,))
+        if k < count - 1:
+            m.operator("STABLEHLO_COMPOSITE", [a], [b], name="t", decomposition_subgraph_index=k + 2)
+        else:
+            m.operator("NEG", [a], [b])
+        m.inputs([a])
+        m.outputs([b])
+    with pytest.raises(OpError, match="in more than 1000 levels"):
+        Interpreter(model_content=m.build()).allocate_tensors()

@@ -142,6 +142,18 @@ def test_pose_estimator():
     assert PoseEstimator(path, score_threshold=1).estimate(PICTURE).score == 0
 
 
+@pytest.mark.parametrize("rate", [1, 99, 1_000_001])
+def test_sound_of_an_absurd_rate_is_refused(tmp_path, rate):
+    """Resampled to a model's rate, 200 kB of one sample a second would be 13 GB."""
+    with wave.open(str(tmp_path / "slow.wav"), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(1)
+        file.setframerate(rate)
+        file.writeframes(bytes(1000))
+    with pytest.raises(pylite.FileFormatError, match=f"{rate} samples a second; expected .* 100 to 1000000 samples"):
+        audio.read(tmp_path / "slow.wav")
+
+
 def test_audio_classifier(tmp_path):
     path = real("flutter-tflite/example/audio_classification/assets/models/yamnet.tflite")
     stereo = (np.random.default_rng(0).standard_normal((40000, 2)) * 3000).astype("<i2")

@@ -69,14 +69,15 @@ cdef class Pool(Kernel):
         self.stride_h, w.stride = stride
         self.top, self.left = before
         if (self.out_w == 1 and w.cols == w.width and self.left == 0 and w.row_stride == w.width * w.x_pixel
-                and self.out_h * w.channels * self.rows * w.cols <= GRAIN):
+                and <double>self.out_h * w.channels * self.rows * w.cols <= GRAIN):
             # Windows are as wide as the image, so treat the image as a single line.
             self.stride_h, w.stride, self.top, self.left = 1, self.stride_h * w.width, 0, self.top * w.width
             self.h, w.width, self.rows, w.cols = 1, self.h * w.width, 1, self.rows * w.cols
             self.out_h, self.out_w, w.y_pixel = 1, self.out_h, y.strides[1] // self.item
         if y.nbytes:
             self.lines = y.shape[0] * self.out_h
-            self.grain = 1 + GRAIN // (self.out_w * w.channels * self.rows * w.cols)
+            # A double, since the file's filter may have more taps than an integer counts.
+            self.grain = 1 + <ptrdiff_t>(GRAIN / (<double>self.out_w * w.channels * self.rows * w.cols))
         return 0
 
 

@@ -15,9 +15,9 @@ cdef class Bilinear(Kernel):
 
     x: the bytes of an NHWC array of `dtype` and shape `x_shape`; y: (n, oh, ow, bytes), pixels of the same type; any
     strides, but contiguous channels; rows, cols: (low, high, fraction) of all output rows and columns: int32 indices
-    into x, and the weight of `high`, float32 or, for signed integers, int32 in units of 1/1024.  Of 8 bits, weights that
-    are multiples of 1/16, as of images that become 2, 4 or 8 times as large, are used in such units: also the steps in
-    float32 are then exact.
+    into x, and the weight of `high`, float32 or, for signed integers, int32 in units of 1/1024.  For 8 bits, weights
+    that are multiples of 1/16, as of images that become 2, 4 or 8 times as large, are used in such units: the steps in
+    float32 are then exact, too.
     gather: use the form for up to 512 channels, with a weight for each channel of each column in `cols`, and contiguous
     y.
     """

@@ -33,6 +33,9 @@ class FilterLayout:
     def __eq__(self, other):
         return type(self) is type(other) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
+    def __hash__(self):
+        return hash((type(self), *[getattr(self, name) for name in self.__slots__]))
+
 
 class Depthwise(FilterLayout):
     """Depthwise weights (1, fh, fw, columns), for a convolution with as many groups as input channels."""
@@ -85,6 +88,9 @@ class VolumePhaseTaps(FilterLayout):
 
     def arrange(self, w):
         return w[self.slices].transpose(3, 0, 1, 2, 4)
+
+    def __hash__(self):
+        return hash(str(self.slices))       # Python before 3.12 has no hash of a slice
 
 
 class SideBySide(FilterLayout):

@@ -343,7 +343,8 @@ ROWS(random_bits) {
 /* Finds the distinct elements of x, in the order of their first occurrence; no NaN equals another.
  * p: x; scratch for a hash table, int32 (n[1]); scratch for the indices of distinct elements, int32; for each element
  * of x the index of its distinct element, int32 or int64; their number, int64; the distinct elements.
- * n: elements of x, size of the hash table (a power of two above n[0]), type, bytes of an element, bytes of an index */
+ * n: elements of x, size of the hash table (a power of two above n[0]), type, bytes of an element, bytes of an index,
+ * a random number, so that no input is known to make all searches long */
 ROWS(unique) {
   const int64_t n = t->n[0], last = t->n[1] - 1;
   const int type = (int)t->n[2];
@@ -354,7 +355,9 @@ ROWS(unique) {
   for (int64_t i = 0; i < n; i++) {
     const int64_t key = pl_key(type, t->p[0], (size_t)i);
     const int nan = type == PL_float32 && P(float, 0)[i] != P(float, 0)[i];
-    int64_t slot = (int64_t)((uint64_t)key * 0x9E3779B97F4A7C15u >> 32) & last;
+    uint64_t hash = ((uint64_t)key ^ (uint64_t)t->n[5]) * 0x9E3779B97F4A7C15u;
+    hash = (hash ^ hash >> 32) * 0xD6E8FEB86659FD93u;
+    int64_t slot = (int64_t)(hash >> 32) & last;
     int32_t which = count;
     if (!nan) { /* a NaN is not entered in the table, where many equal keys would make each search take n steps */
       while (slots[slot] >= 0 && pl_key(type, t->p[0], (size_t)places[slots[slot]]) != key) slot = (slot + 1) & last;
