@@ -221,7 +221,8 @@ cdef class ExecutorBase:
 
     readable, writable: {index: Memory} of the tensors accessed since the last allocate(); fast_program: the Program if
     invoke() runs nothing else, or None; first_segment: the first segment of a model whose shapes depend on data, or
-    None; dynamic_shapes: the module that lowers the other segments; segments: the segments of the last run.
+    None; dynamic_shapes: the module that lowers the other segments; segments: the segments of the last run.  The
+    Executor adds `current`, `ready` and `guard`; its segments are BoundPrograms, which add failure() and run_guarded().
     """
     def enter(self, Segment bound not None):
         """Make invoke() run `bound`."""
@@ -297,7 +298,7 @@ cdef class ShapeCache:
     """The programs of an Executor by input shapes, the most recently used last.
 
     capacity: number of programs to keep; reshaper: the Reshaper that served last, or None.  Its module, reshaping.pyx,
-    is not imported before the second set of shapes.
+    is not imported before the second set of shapes.  ProgramCache adds drop(), which frees what programs have.
     """
     def __init__(self, Py_ssize_t capacity):
         self.capacity, self.programs, self.arenas = capacity, {}, {}
