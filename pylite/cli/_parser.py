@@ -116,6 +116,9 @@ def meant(word, known, least=0.6):
     return f"; did you mean {folded[close[0]]}?" if close else ""
 
 
+LOOKED = "; it was looked for in"
+
+
 def sentence(error, files=()):
     """What `error` says, and where a missing file was looked for: its own, or one of the paths `files`."""
     text = str(error) or type(error).__name__
@@ -123,7 +126,8 @@ def sentence(error, files=()):
         if error.strerror:
             text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
         files = [error.filename] if error.errno == errno.ENOENT else []
-    return clipped(text) + next(filter(None, map(missing, files)), "")
+    added = next(filter(None, map(missing, files)), "")
+    return clipped(text) + ("" if added.startswith(LOOKED) and LOOKED in text else added)
 
 
 def missing(path):
@@ -140,4 +144,4 @@ def missing(path):
         return f"; there is no folder {shortened(folder)}"
     with os.scandir(folder or ".") as entries:
         hint = meant(os.path.basename(path), [entry.name for entry in entries], ALIKE)
-    return hint or f"; it was looked for in {shortened(os.path.abspath(folder))}"
+    return hint or f"{LOOKED} {shortened(os.path.abspath(folder))}"

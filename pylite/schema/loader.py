@@ -68,7 +68,7 @@ def contents_of(source: "Source") -> "Any":
             if member is not None:
                 return bundle.read(*member)
         raise errors.ModelError(f"Could not open '{errors.shortened(path)}'. "
-                                f"{getattr(error, 'strerror', None) or error}{_home(path)}") from None
+                                f"{getattr(error, 'strerror', None) or error}{_place(path)}") from None
 
 
 def _folder(path: "str | bytes") -> str:
@@ -77,9 +77,17 @@ def _folder(path: "str | bytes") -> str:
     return "a folder; give the path of a model in it"
 
 
-def _home(path: "str | bytes") -> str:
-    """What to add if only a shell would have found the file."""
-    return "; only a shell replaces ~, so pass os.path.expanduser(path)" if os.fsdecode(path)[:1] == "~" else ""
+def _place(path: "str | bytes") -> str:
+    """What to add about a file that could not be opened: what a shell does, or the folder that it was looked for in."""
+    text = os.fsdecode(path)
+    if text[:1] == "~":
+        return "; only a shell replaces ~, so pass os.path.expanduser(path)"
+    if os.path.isabs(text):
+        return ""
+    try:
+        return f"; it was looked for in {errors.shortened(os.getcwd())}"
+    except OSError:     # another program has removed the working folder
+        return ""
 
 
 def aligned(data, dtype):

@@ -227,7 +227,7 @@ def classify(picture, **options):
 
 CALLS = [
     (lambda: Interpreter(models.path("digits").read_bytes()), ValueError, "bytes", "model_content="),
-    (lambda: Interpreter("gone.tflite"), ValueError, "'gone.tflite'", "No such file"),
+    (lambda: Interpreter("gone.tflite"), ValueError, "'gone.tflite'", "No such file", "it was looked for in /"),
     (lambda: Interpreter("digits"), ValueError, "'digits'", "No such file", "pylite.media.models.path('digits')"),
     (lambda: Interpreter("Digit-detecter.tflite"), ValueError, "pylite.media.models.path('digit-detector')"),
     (lambda: CompiledModel.from_file("digts"), RuntimeError, "pylite.media.models.path('digits')"),
