@@ -99,7 +99,9 @@ def third_version(boxes: _Array, scores: _Array, most: _Array, iou_threshold: _A
 
 
 def _padded(numbers: list[Any], most: int, pad: bool, dtype: Any) -> _Array:
-    return np.array(numbers + [0] * (most - len(numbers) if pad else 0), dtype)
+    found = np.zeros(most if pad else len(numbers), dtype)
+    found[:len(numbers)] = numbers
+    return found
 
 
 @flex_op("NonMaxSuppressionV4", *_types(2, "int32", "int32"), sized_by=None)

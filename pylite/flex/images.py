@@ -25,30 +25,36 @@ def _cubic(distance: _Array, a: float) -> _Array:
     return np.where(distance <= 1, near, far)
 
 
-def _interpolation(size: int, count: int, align_corners: bool, half_pixel: bool) -> _Array:
-    """(count, size): the weights of `size` pixels of a line for each of `count`."""
+def _interpolated(x: _Array, axis: int, count: int, align_corners: bool, half_pixel: bool) -> _Array:
+    """`x`, float64, with `count` pixels along an axis, each the weighted sum of four."""
+    size = x.shape[axis]
     step = (size - 1) / (count - 1) if align_corners and count > 1 else size / count
     place = (np.arange(count) + 0.5) * step - 0.5 if half_pixel else np.arange(count) * step
     first = np.floor(place)
     share = np.rint((place - first) * _TABLE) / _TABLE
-    matrix = np.zeros((count, size))
+    weights, pixels = [], []
     for k in range(-1, 3):
         pixel = first.astype(int) + k
         weight = _cubic(np.abs(share - k), -0.5 if half_pixel else -0.75)
         inside = (pixel >= 0) & (pixel < size)
         if half_pixel:      # pixels outside do not count
             weight = np.where(inside, weight, 0)
-        np.add.at(matrix, (np.arange(count), np.clip(pixel, 0, size - 1)), weight)
-    return matrix / matrix.sum(1, keepdims=True)
+        weights.append(weight)
+        pixels.append(np.clip(pixel, 0, size - 1))
+    total = np.sum(weights, 0)
+    along = [-1 if i == axis else 1 for i in range(x.ndim)]
+    result = np.zeros((*x.shape[:axis], count, *x.shape[axis + 1:]))
+    for weight, pixel in zip(weights, pixels, strict=True):
+        result += (weight / total).reshape(along) * x.take(pixel, axis)
+    return result
 
 
 @flex_op("ResizeBicubic", f"{'|'.join(PIXELS)} int32 -> float32",
          sized_by=(1,))
 def resize_bicubic(x: _Array, size: _Array, *, align_corners: bool = False,
                    half_pixel_centers: bool = False) -> _Array:
-    rows = _interpolation(x.shape[1], int(size[0]), align_corners, half_pixel_centers)
-    columns = _interpolation(x.shape[2], int(size[1]), align_corners, half_pixel_centers)
-    return np.einsum("ih,jw,bhwc->bijc", rows, columns, x.astype(np.float64), optimize=True)
+    rows = _interpolated(x.astype(np.float64), 1, int(size[0]), align_corners, half_pixel_centers)
+    return _interpolated(rows, 2, int(size[1]), align_corners, half_pixel_centers)
 
 
 @flex_op("ExtractImagePatches", *[f"{t} -> {t}" for t in (*PIXELS, "uint32", "uint64", "bool", "complex64",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _ITEMS = ("float32|float64|float16|int32|int64|int16|int8|uint64|uint32|uint16|uint8|bool|complex64|"
           "complex128")
 _SHAPE = "int32|int64"
+MOST_ITEMS = 1 << 24        # of a list, whose empty items take memory, too
 
 
 class TensorList:
@@ -55,6 +56,13 @@ class TensorList:
             raise TypeError(f"an item of {item.dtype} does not fit a list of {self.dtype}")
         _merged(self.shape, item.shape)
         return item.copy()
+
+
+def _checked(count: int) -> int:
+    """The number of items of a list."""
+    if not 0 <= count <= MOST_ITEMS:
+        raise ValueError(f"a list of {count} items; 0 to {MOST_ITEMS} are possible")
+    return count
 
 
 def handle(tensors: TensorList) -> _Array:
@@ -104,9 +112,7 @@ def _stack_shape(node: Any, num_elements: int = -1, **_: Any) -> list[tuple[int,
 
 @flex_op("TensorListReserve", f"{_SHAPE} int32 -> variant", shapes=_scalars)
 def reserve(shape: _Array, count: _Array, *, element_dtype: str) -> _Array:
-    if count < 0:
-        raise ValueError(f"a list of {int(count)} items")
-    return handle(TensorList([None] * int(count), _shape(shape), element_dtype))
+    return handle(TensorList([None] * _checked(int(count)), _shape(shape), element_dtype))
 
 
 @flex_op("EmptyTensorList", f"{_SHAPE} int32 -> variant", shapes=_scalars)
@@ -125,7 +131,7 @@ def set_item(handle: _Array, index: _Array, item: _Array, *, resize_if_index_out
     tensors, position = held(handle), int(index)
     items = list(tensors.items)
     if resize_if_index_out_of_bounds and position >= len(items):
-        items += [None] * (position + 1 - len(items))
+        items += [None] * (_checked(position + 1) - len(items))
     else:
         tensors.at(position)
     items[position] = tensors.checked(item)
@@ -172,9 +178,7 @@ def element_shape(handle: _Array) -> _Array:
 
 @flex_op("TensorListResize", "variant int32 -> variant", shapes=_scalars)
 def resize(handle: _Array, count: _Array) -> _Array:
-    tensors, size = held(handle), int(count)
-    if size < 0:
-        raise ValueError(f"a list of {size} items")
+    tensors, size = held(handle), _checked(int(count))
     return tensors.changed([*tensors.items[:size], *[None] * (size - len(tensors.items))])
 
 

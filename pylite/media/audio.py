@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-LOWEST_RATE, HIGHEST_RATE = 100, 1_000_000      # samples per second: resampling to a model's rate multiplies them
+MOST_SAMPLES = 1 << 27      # that resampling makes of a sound: two hours of 16,000 a second
+PIECE = 1 << 16         # samples that are computed at a time, in float64
 
 
 class Sound(NamedTuple):
@@ -31,12 +32,12 @@ def read(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:
         with wave.open(os.fspath(path), "rb") as file:
             width, count, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
             raw = np.frombuffer(file.readframes(file.getnframes()), np.uint8)
-        if not (1 <= width <= 4 and LOWEST_RATE <= rate <= HIGHEST_RATE):
+        if not 1 <= width <= 4 or not rate:
             raise FileFormatError(f"{path}: has {8 * width} bits for a sample and {rate} samples a second; expected 8, "
-                                  f"16, 24 or 32 bits, and {LOWEST_RATE} to {HIGHEST_RATE} samples")
+                                  "16, 24 or 32 bits")
         raw = raw[:len(raw) // (width * count) * width * count]     # without a part of the last one in a truncated file
-    except (wave.Error, EOFError) as error:
-        reason = str(error) or "its head is truncated"      # EOFError has no text
+    except (wave.Error, EOFError, RuntimeError) as error:
+        reason = str(error) or "its head is damaged"        # only wave.Error has a text
         raise FileFormatError(f"{path}: {reason}; expected an uncompressed .wav file; ffmpeg converts others to it"
                               ) from None
     if width == 1:
@@ -49,8 +50,18 @@ def read(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:
 
 
 def resample(samples: NDArray[np.float32], rate: float, wanted: float) -> NDArray[np.float32]:
-    """`samples` (float32, one axis) at `wanted` per second instead of `rate`, by linear interpolation."""
+    """`samples` (float32, one axis) at `wanted` per second instead of `rate`, by linear interpolation.
+
+    FileFormatError for more than MOST_SAMPLES, as a file of one sample a second may become.
+    """
     if rate == wanted:
         return samples
-    at = np.arange(round(len(samples) * wanted / rate)) * (rate / wanted)
-    return np.interp(at, np.arange(len(samples)), samples).astype(np.float32)
+    count = round(len(samples) * wanted / rate)
+    if count > MOST_SAMPLES:
+        raise FileFormatError(f"{len(samples)} samples of {rate} a second would be {count} of {wanted} a second; at "
+                              f"most {MOST_SAMPLES} are possible")
+    result, places = np.empty(count, np.float32), np.arange(len(samples))
+    for begin in range(0, count, PIECE):
+        at = np.arange(begin, min(begin + PIECE, count)) * (rate / wanted)
+        result[begin:begin + PIECE] = np.interp(at, places, samples)
+    return result

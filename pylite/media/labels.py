@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     Labels = dict[int, str]
 
-LARGEST = 64 << 20      # bytes of a text in an archive; compressed ones may pretend to be long
+LARGEST = 16 << 20      # bytes of the texts in an archive: compressed ones may be a thousand times as long as the file
+MOST_LINES = 1 << 20    # of a text; each takes a hundred bytes
 _NUMBERED = re.compile(r"\s*(\d{1,6})[\s:,]+(.+)")      # results have a list of the names up to the greatest number
 
 
@@ -31,8 +32,13 @@ def read(path: str | os.PathLike[str]) -> Labels:
 
 
 def parse(text: str) -> Labels:
-    """{class: name} of lines of text: the class is the line's number, or the number that begins every line."""
+    """{class: name} of lines of text: the class is the line's number, or the number that begins every line.
+
+    FileFormatError for more than MOST_LINES.
+    """
     lines = [line.strip() for line in text.splitlines()]
+    if len(lines) > MOST_LINES:
+        raise FileFormatError(f"a text of {len(lines)} lines; expected a name on each, and at most {MOST_LINES}")
     while lines and not lines[-1]:
         lines.pop()
     numbered = [_NUMBERED.fullmatch(line) for line in lines if line]
@@ -48,6 +54,7 @@ class Files:
 
     def __init__(self, model: Model) -> None:
         self._model = model
+        self._left = LARGEST
         self._archive: zipfile.ZipFile | None = None
 
     def text(self, name: str | None) -> str:
@@ -56,16 +63,17 @@ class Files:
             if self._archive is None:
                 self._archive = zipfile.ZipFile(io.BytesIO(self._model.graph.contents))
             with self._archive.open(name or "") as file:
-                data = file.read(LARGEST + 1)
+                data = file.read(self._left + 1)
         except KeyError:
             raise ModelError(f"the model's metadata name the file {name!r}, and the archive at its end has "
                              f"{', '.join(self._model.associated_files) or 'nothing'}") from None
         except Exception as error:      # of damaged archives zipfile raises many kinds
             raise ModelError(f"the file {name!r} in the archive at the model's end cannot be read: "
                              f"{str(error) or type(error).__name__}") from None
-        if len(data) > LARGEST:
-            raise ModelError(f"the file {name!r} in the archive at the model's end has more than {LARGEST} bytes; "
-                             "expected labels or words")
+        self._left -= len(data)
+        if self._left < 0:
+            raise ModelError(f"the texts in the archive at the model's end, up to {name!r}, have more than {LARGEST} "
+                             "bytes; expected labels or words")
         return data.decode("utf-8", "replace")
 
 
@@ -74,7 +82,7 @@ def attached(model: Model) -> list[Labels]:
     files = Files(model)
     try:
         return [parse(files.text(name)) for name in listed(model)]
-    except ModelError:
+    except (ModelError, FileFormatError):
         return []
 
 

@@ -174,7 +174,11 @@ def _process(info: TensorInfo, units: Any, associated: Any, files: labels.Files)
 def _parameters(text: str) -> NDArray[np.float64]:
     """The parameters of a Calibration: a line for each class, of three or four numbers, or empty."""
     rows = []
-    for number, line in enumerate(text.splitlines(), 1):
+    lines = text.splitlines()
+    if len(lines) > labels.MOST_LINES:
+        raise ModelError(f"the model's score calibration has {len(lines)} lines; expected one for each class, at most "
+                         f"{labels.MOST_LINES}")
+    for number, line in enumerate(lines, 1):
         try:
             row = [float(part) for part in line.split(",")] if line.strip() else [np.nan] * 3
         except ValueError:

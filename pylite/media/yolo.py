@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite.errors import ModelError
+from pylite.errors import ModelError, shortened
 from pylite.media import images, labels
 
 if TYPE_CHECKING:
@@ -94,12 +94,16 @@ def head_of(model: Model) -> Head | None:
     text = labels.Files(model).text(name)
     try:
         head = _described(json.loads(text) if name == FILES[0] else ast.literal_eval(text))
-    except (ValueError, SyntaxError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+    except (ValueError, SyntaxError, LookupError, TypeError, AttributeError, RecursionError, OverflowError,
+            MemoryError) as error:
         raise ModelError(f"the file {name!r} at the model's end is damaged: {type(error).__name__}: {error}. Export "
                          "the model again") from None
     if head.task not in TASKS or (head.points and (head.points[0] < 1 or head.points[1] not in (2, 3))):
         raise ModelError(f"the file {name!r} at the model's end says task {head.task!r} and key points {head.points}; "
                          f"expected one of {', '.join(TASKS)}, and points of 2 or 3 numbers")
+    if sorted(head.names) != [*range(len(head.names))] or not head.names:
+        raise ModelError(f"the file {name!r} at the model's end names the classes {shortened(sorted(head.names))}; "
+                         "expected names for 0, 1, 2 and so on")
     return head
 
 

@@ -51,6 +51,8 @@ def lower_embedding(node):
 
 
 def _strings(ids, table, y):
+    if ids.size and not 0 <= ids.min() <= ids.max() < len(table):
+        raise IndexError(f"an index of {ids.min()} to {ids.max()} lies outside the table of {len(table)} rows")
     y[...] = table[ids]
 
 

@@ -23,9 +23,11 @@ def lower_layer(node, layer, x, y):
     h, c, hidden = layer.h, layer.c, middle[4]
     _check_scales(node, x_value, h, c, hidden, y_value)
     cell_log2 = _cell_exponent(node, c, layer)
-    if layer.gates[3].peephole is not None and layer.outputs > layer.cells:
+    if layer.outputs > layer.cells and any(gate.peephole is not None for gate in layer.gates):
         raise node.error(f"has peepholes and more outputs ({layer.outputs}) than cells ({layer.cells}), for which no "
                          "arithmetic is defined. Leave the peepholes out, or convert the layer with float activations")
+    if len({gate.norm is None for gate in layer.gates if gate.x is not None}) > 1:
+        raise node.error("has the coefficients of layer normalization for some of its gates; give all of them or none")
     operands = {}
     for name, gate, intermediate in zip(GATES, layer.gates, middle[:4], strict=True):
         operands |= _gate(node, layer, name, gate, intermediate, cell_log2)
@@ -151,6 +153,8 @@ def _check_scales(node, *values):
 
 
 def _packed(node, w):
+    if len(w.shape) != 2:
+        raise node.error("must be a matrix; a diagonal is possible with float activations", w)
     products.contents(node, w, "weights")
     return Packed("packing.pack_weights", w)
 

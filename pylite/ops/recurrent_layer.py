@@ -80,7 +80,7 @@ class Layer:
 
     def _check_shapes(self, node, depth, aux):
         shapes = Gate((self.cells, depth), (self.cells, aux), (self.cells, self.outputs), *[(self.cells,)] * 3)
-        diagonal = (self.outputs,)              # the weights of h may be a diagonal matrix
+        diagonal = (self.outputs,) if self.cells == self.outputs else None      # the weights of h may be one
         for gate in self.gates:
             for name, value, shape in zip(Gate._fields, gate, shapes, strict=True):
                 if value is not None and value.shape != shape and not (name == "h" and value.shape == diagonal):

@@ -153,7 +153,7 @@ def infer_import(node):
 
 def lower_import(node):
     table = table_of(node)
-    table.reserved = _ENTRY * node.inputs[1].size
+    table.reserved = max(table.reserved, _ENTRY * node.inputs[1].size)
     return Call("python_op.PythonOp", table.fill, 2, 0, *node.inputs[1:])
 
 

@@ -103,6 +103,9 @@ class ObjectDetector(ImageTask):
     def _of_head(self, image: Any, channel_order: str, head: yolo.Head) -> Results[Detection]:
         outputs, place = self._boxed(image, channel_order)
         if head.task == "segment":      # the prototypes have four dimensions, wherever they stand
+            if len(outputs) < 2:
+                raise ModelError("the model's metadata say that it segments, and it has one output; expected a second "
+                                 "one of prototypes")
             outputs.sort(key=lambda output: output.ndim)
         found = yolo.boxes_of(outputs, head, self._size(), self._least)
         if not head.end_to_end:

@@ -104,8 +104,11 @@ class TextTask(Task):
         if self._text:
             return [np.full(details[0]["shape"], text.encode(), object)]
         size, numbers = int(details[0]["shape"][1]), self._pieces.numbers
-        pieces = [BEGIN, *self._pieces(text)[:size - 2], END] if BEGIN in numbers and END in numbers \
-            else self._pieces(text)[:size]
+        marked = BEGIN in numbers and END in numbers
+        if size < 1 + 2 * marked:
+            raise ModelError(f"the model's input for tokens has the shape [1, {size}], with no room for a piece of the "
+                             f"text{f' between {BEGIN} and {END}' if marked else ''}")
+        pieces = [BEGIN, *self._pieces(text)[:size - 2], END] if marked else self._pieces(text)[:size]
         ids = np.full((1, size), numbers.get(PADDING, 0))
         ids[0, :len(pieces)] = [numbers.get(piece, numbers[UNKNOWN]) for piece in pieces]
         found: list[NDArray[Any]] = []

@@ -85,6 +85,15 @@ def test_an_op_that_resizes_its_input_while_it_runs(library, constant):
     i.close()
 
 
+def test_an_op_that_resizes_a_tensor_to_its_own_shape(library):
+    """The shape was freed twice."""
+    i = interpreter(library, "0")
+    for _ in range(2):
+        i.resize_tensor_input(0, [1, 4])
+        run(i)
+    i.close()
+
+
 def test_an_op_that_resizes_a_variable_in_prepare(library):
     """In invoke() the tensor has the bytes of its memory; it had those of the new shape."""
     m = ModelBuilder()

@@ -28,7 +28,7 @@ def bmp(width=2, height=2, bits=24, start=54):
 @pytest.mark.parametrize(("name", "contents", "words"), [
     ("a.wav", wav(width=40), "40 bits for a sample"),
     ("b.wav", wav(rate=0), "0 samples a second"),
-    ("c.wav", wav()[:30], "c.wav: its head is truncated"),
+    ("c.wav", wav()[:30], "c.wav: its head is damaged"),
     ("a.bmp", bmp(width=0), "0 x 2 pixels"),
     ("b.bmp", bmp(height=0), "2 x 0 pixels"),
     ("c.bmp", bmp(width=2**31 - 1, height=2**31 - 1), "take 13835058048839712768 bytes, and the file has 118"),

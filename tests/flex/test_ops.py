@@ -253,6 +253,7 @@ def test_a_list_keeps_its_items_when_memory_is_reused():
     ("SetItem", [0, np.float32([1, 2, 3])], r"shape \[3\] does not fit one of \[2\]"),
     ("SetItem", [0, np.int32([1, 2])], "an item of int32 does not fit a list of float32"),
     ("GetItem", [5, np.int32([2])], "there is no item 5"), ("Resize", [-1], "a list of -1 items"),
+    ("Resize", [2**31 - 1], "a list of 2147483647 items; 0 to 16777216 are possible"),
     ("Stack", [np.int32([3])], r"shape \[3\] does not fit one of \[2\]")])
 def test_wrong_use_of_lists(name, inputs, text):
     g = Lists()

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from pylite.errors import ExecutionError
+from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
 from pylite.schema.tables import table
 from tests.ops.draw import values
@@ -87,3 +88,17 @@ def test_hashtable(m, rng, dtype):
     m.inputs([x])
     m.outputs([y, hits])
     return [np.where(rng.random(9) < 0.6, rng.choice(keys, 9), 60).astype(np.int32)]
+
+
+@pytest.mark.parametrize("index", [-1, -3, 2])
+def test_an_index_outside_a_table_of_strings(index):
+    m = ModelBuilder()
+    ids, y = m.tensor("ids", (1,), "int32"), m.tensor("y", (1,), "string")
+    m.operator("EMBEDDING_LOOKUP", [ids, m.constant("table", np.array([b"a", b"b"], object))], [y])
+    m.inputs([ids])
+    m.outputs([y])
+    interpreter = Interpreter(model_content=m.build())
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(ids, np.array([index], np.int32))
+    with pytest.raises(RuntimeError, match=f"an index of {index} to {index} lies outside the table of 2 rows"):
+        interpreter.invoke()

@@ -119,20 +119,25 @@ def test_state_is_reset():
     check_reset(test_integer_lstm)
 
 
-def integer_lstm(middle=5, peepholes=False, cell_scale=2.0**-10, cifg=False, missing=()):
-    """A model of one layer with 2 cells, 3 outputs and `middle` intermediate tensors, without the inputs `missing`."""
+def integer_lstm(middle=5, peepholes=(), cell_scale=2.0**-10, cifg=False, missing=(), norms=(), diagonal=False):
+    """A model of one layer with 2 cells, 3 outputs and `middle` intermediate tensors, without the inputs `missing`.
+
+    peepholes, norms: the gates that have a peephole, or layer normalization.
+    """
     m, q = ModelBuilder(), {"scale": 0.01}
 
     def weights(*shape):
         return m.constant("w", np.ones(shape, np.int8), **q)
     x, y = m.tensor("x", (1, 1, 4), "int8", **q), m.tensor("y", (1, 1, 3), "int8", **q)
-    peephole = [m.constant("p", np.ones(2, np.int16), **q) if peepholes else -1 for _ in range(3)]
+    peephole = [m.constant("p", np.ones(2, np.int16), **q) if k in peepholes else -1 for k in range(3)]
+    norm = [m.constant("n", np.ones(2, np.int16), **q) if k in norms else -1 for k in range(4)]
     biases = [m.constant("b", np.ones(2, np.int32), **q) for _ in range(4)]
     h, c = m.tensor("h", (1, 3), "int8", variable=True, **q), m.tensor("c", (1, 2), "int16", cell_scale, variable=True)
-    gates = [[weights(2, n) if k or not cifg else -1 for k in range(4)] for n in (4, 3)]
+    gates = [[weights(*shape) if k or not cifg else -1 for k in range(4)]
+             for shape in ((2, 4), (3,) if diagonal else (2, 3))]
     if cifg:
         biases[0] = -1
-    inputs = [x, *gates[0], *gates[1], *peephole, *biases, weights(3, 2), -1, h, c, *[-1] * 4]
+    inputs = [x, *gates[0], *gates[1], *peephole, *biases, weights(3, 2), -1, h, c, *norm]
     for i in missing:
         inputs[i] = -1
     m.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [y],
@@ -157,11 +162,36 @@ def test_gates_without_weights_are_refused(missing, what):
         integer_lstm(missing=missing).allocate_tensors()
 
 
-def test_peepholes_with_more_outputs_than_cells_are_refused():
+@pytest.mark.parametrize("peepholes", [(0, 1, 2), (0,), (1,), (2,)])
+def test_peepholes_with_more_outputs_than_cells_are_refused(peepholes):
     """The reference reads weights out of bounds."""
     integer_lstm().allocate_tensors()
     with pytest.raises(RuntimeError, match=r"more outputs \(3\) than cells \(2\).*Leave the peepholes out"):
-        integer_lstm(peepholes=True).allocate_tensors()
+        integer_lstm(peepholes=peepholes).allocate_tensors()
+
+
+@pytest.mark.parametrize("norms", [(0,), (1,), (3,), (0, 2), (1, 2, 3)])
+def test_layer_normalization_of_some_gates_is_refused(norms):
+    integer_lstm(norms=(0, 1, 2, 3)).allocate_tensors()
+    with pytest.raises(RuntimeError, match=r"layer normalization for some of its gates; give all of them or none"):
+        integer_lstm(norms=norms).allocate_tensors()
+
+
+def test_diagonal_weights_of_bytes_are_refused():
+    with pytest.raises(RuntimeError, match=r"\(int8 \[3\]\): .* \[2, 3\]"):
+        integer_lstm(diagonal=True).allocate_tensors()
+    m, q = ModelBuilder(), {"scale": 0.01}
+    x, y = m.tensor("x", (1, 1, 4), "int8", **q), m.tensor("y", (1, 1, 3), "int8", **q)
+    biases = [m.constant("b", np.ones(3, np.int32), **q) for _ in range(4)]
+    h, c = m.tensor("h", (1, 3), "int8", variable=True, **q), m.tensor("c", (1, 3), "int16", 2.0**-10, variable=True)
+    gates = [m.constant("w", np.ones(shape, np.int8), **q) for shape in [(3, 4)] * 4 + [(3,)] * 4]
+    m.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", [x, *gates, -1, -1, -1, *biases, -1, -1, h, c, *[-1] * 4], [y],
+               intermediates=[m.tensor("m", (0,), "int8" if i == 4 else "int16", **q) for i in range(5)],
+               time_major=True, **TANH)
+    m.inputs([x])
+    m.outputs([y])
+    with pytest.raises(RuntimeError, match="must be a matrix; a diagonal is possible with float activations"):
+        Interpreter(model_content=m.build()).allocate_tensors()
 
 
 @pytest.mark.parametrize(("changes", "words"), [

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from pylite._core import simd
+from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
 from tests.ops.layers import FLOAT, TANH, Operands, check_reset, choices, clips, sizes
 from tests.tools.oneop import differential, run_pylite
@@ -73,6 +74,34 @@ def test_diagonal_lstm(m, rng, kind):
     m.inputs([x])
     m.outputs([y])
     return [rng.standard_normal((steps, rows, depth)).astype(np.float32)]
+
+
+@pytest.mark.parametrize("kind", ["float32", "int8"])
+@pytest.mark.parametrize("depth", [0, 3])
+def test_diagonals_beside_a_projection(kind, depth):
+    """With as many cells as outputs they work, also where no other weights tell their type; else none is possible."""
+    def model(cells, outputs):
+        m = ModelBuilder()
+        q = {} if kind == "float32" else {"scale": 0.1}
+        x, y = m.tensor("x", (1, 1, depth)), m.tensor("y", (1, 1, outputs))
+        gates = [m.constant("w", np.ones(shape, kind), **q) for shape in [(cells, depth)] * 4 + [(outputs,)] * 4]
+        biases = [m.constant("b", np.ones(cells, np.float32)) for _ in range(4)]
+        states = [m.tensor("s", (1, n), variable=True) for n in (outputs, cells)]
+        m.operator("UNIDIRECTIONAL_SEQUENCE_LSTM",
+                   [x, *gates, -1, -1, -1, *biases, m.constant("p", np.ones((outputs, cells), kind), **q), -1, *states,
+                    *[-1] * 4], [y], time_major=True, fused_activation_function="TANH")
+        m.inputs([x])
+        m.outputs([y])
+        return Interpreter(model_content=m.build())
+    interpreter = model(4, 4)
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    c = 1 / (1 + np.exp(-1.0)) * np.tanh(1.0)
+    wanted = 4 / (1 + np.exp(-1.0)) * np.tanh(c) * (1 if kind == "float32" else 0.1)
+    result = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_allclose(result, np.full((1, 1, 4), wanted), rtol=1e-5 if kind == "float32" else 0.02)
+    with pytest.raises(RuntimeError, match=r"its shape must be \[4, 1\]"):
+        model(4, 1).allocate_tensors()
 
 
 def bidirectional_lstm(m, rng, kind):

@@ -1,5 +1,6 @@
 """pylite.tasks: real models give what a plain statement with an Interpreter gives; metadata; arguments; errors."""
 import inspect
+import io
 import sys
 import wave
 import zipfile
@@ -10,7 +11,8 @@ import pytest
 import pylite
 from pylite import tasks
 from pylite.errors import FileFormatError, ModelError, TensorError
-from pylite.media import audio, images, models
+from pylite.media import audio, images, labels, models
+from pylite.runtime.model import Model
 from pylite.schema import read, write
 from pylite.schema.builder import ModelBuilder
 from pylite.tasks import (
@@ -142,16 +144,22 @@ def test_pose_estimator():
     assert PoseEstimator(path, score_threshold=1).estimate(PICTURE).score == 0
 
 
-@pytest.mark.parametrize("rate", [1, 99, 1_000_001])
-def test_sound_of_an_absurd_rate_is_refused(tmp_path, rate):
-    """Resampled to a model's rate, 200 kB of one sample a second would be 13 GB."""
-    with wave.open(str(tmp_path / "slow.wav"), "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(1)
-        file.setframerate(rate)
-        file.writeframes(bytes(1000))
-    with pytest.raises(pylite.FileFormatError, match=f"{rate} samples a second; expected .* 100 to 1000000 samples"):
-        audio.read(tmp_path / "slow.wav")
+def test_texts_of_a_model_that_are_far_too_long(tmp_path):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("labels.txt", "a\n" * (labels.MOST_LINES + 1))
+    long = Model(int16_window() + packed.getvalue())
+    assert labels.attached(long) == []
+    with pytest.raises(FileFormatError, match=f"a text of {labels.MOST_LINES + 1} lines"):
+        labels.parse(labels.Files(long).text("labels.txt"))
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in "ab":
+            archive.writestr(f"{name}.txt", bytes(labels.LARGEST // 2 + 1))
+    files = labels.Files(Model(int16_window() + packed.getvalue()))
+    files.text("a.txt")
+    with pytest.raises(ModelError, match=f"up to 'b.txt', have more than {labels.LARGEST} bytes"):
+        files.text("b.txt")
 
 
 def test_audio_classifier(tmp_path):
@@ -253,10 +261,10 @@ def test_floats_far_beyond_1_are_no_sound(samples, words):
         TensorAudio(8).load_from_array(np.full(9, samples, np.float32))
 
 
-def int16_window():
+def int16_window(size=4):
     """A model whose window is int16 samples, and whose output are these as floats."""
     m = ModelBuilder()
-    x, y = m.tensor("x", (1, 4), "int16"), m.tensor("y", (1, 4))
+    x, y = m.tensor("x", (1, size), "int16"), m.tensor("y", (1, size))
     m.operator("CAST", [x], [y])
     m.inputs([x])
     m.outputs([y])
@@ -289,6 +297,8 @@ def test_errors_say_what_to_do(tmp_path):
         (lambda: TextEmbedder(digits), ModelError, "expected a text"),
         (lambda: TextEmbedder(int16_window()), ModelError, "give vocabulary: the path of the vocab.txt"),
         (lambda: TextEmbedder(int16_window(), vocabulary=["a"]), ValueError, r"\[UNK\]"),
+        (lambda: TextEmbedder(int16_window(2), vocabulary=["[UNK]", "[CLS]", "[SEP]"]).embed("a"), ModelError,
+         r"no room for a piece of the text between \[CLS\] and \[SEP\]"),
         (lambda: TextEmbedder.cosine_similarity(Embedding(np.ones(3)), Embedding(np.ones(2))), ValueError, "3 and 2"),
         (lambda: TextEmbedder.cosine_similarity(Embedding(np.ones(2)), Embedding(np.zeros(2))), ValueError, "zeros"),
     ]

@@ -118,6 +118,25 @@ def test_quantized_outputs(dtype, zero_point):
     same(detector.detect(PICTURE), plainly(rows))
 
 
+@pytest.mark.parametrize("names", [{}, {"0": "a", "2": "b"}, {"-1": "a"}, {"999999999999": "a"}, []])
+def test_names_that_are_no_list_of_classes(names):
+    with pytest.raises(ModelError, match="expected names for 0, 1, 2 and so on"):
+        ObjectDetector(model([np.zeros((1, 5, 3))], described() | {"names": names}))
+
+
+@pytest.mark.parametrize("points", [[float("inf"), 3], [1e400, 3], {}, "ab"])
+def test_key_points_that_are_no_numbers(points):
+    with pytest.raises(ModelError, match=r"is damaged|says task"):
+        ObjectDetector(model([np.zeros((1, 5, 3))], described("pose", kpt_shape=points or [0])))
+
+
+def test_a_segmenter_without_prototypes():
+    rows = random_rows(np.random.default_rng(1), extra=32)
+    segmenter = ImageSegmenter(model([rows.T[None]], described("segment")))
+    with pytest.raises(ModelError, match="it has one output; expected a second one of prototypes"):
+        segmenter.segment(PICTURE)
+
+
 def test_choices():
     rows = random_rows(np.random.default_rng(4))
     file = model([rows.T[None]], described())

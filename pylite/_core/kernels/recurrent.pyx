@@ -104,7 +104,8 @@ cdef class Recurrent(SequenceKernel):
         set_matrix(&self.layer.projection, self.owners, projection, self.outputs, self.cells)
         self.layer.projection_bias = <const float *>kept(self.owners, projection_bias)
         g = &self.layer.gates[self.layer.count - 1]
-        self.layer.hybrid = g.input.sums != NULL or g.recurrent.sums != NULL
+        self.layer.hybrid = (g.input.sums != NULL or g.recurrent.sums != NULL       # NULL of no columns and a diagonal
+                             or self.layer.projection.sums != NULL)
         self.layer.nr = slots.q8.nr if self.layer.hybrid else slots.f32.nr
         self.layer.panels = (self.cells + self.layer.nr - 1) // self.layer.nr
         depths = self.depth, self.aux_depth, self.outputs, self.cells if self.layer.projection.panels != NULL else 0

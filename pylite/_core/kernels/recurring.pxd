@@ -121,6 +121,8 @@ cdef inline int set_matrix(Matrix *m, list owners, weights, ptrdiff_t columns, p
     if weights is None or columns == 0 or depth == 0:
         return 0
     if hasattr(weights, "dtype"):
+        if columns != depth:
+            raise ValueError(f"a diagonal does not fit {columns} columns of {depth} weights")
         m.diagonal = <const float *>kept(owners, weights)
         return 0
     panels, sums, scales = weights

@@ -46,6 +46,11 @@ static TfLiteStatus Prepare(TfLiteContext* context, TfLiteNode* node) {
       node->temporaries = NULL;
       break;
     case '7': context->tensors = NULL; return kTfLiteOk;
+    case '0': {     // its own shape, twice
+      TF_LITE_ENSURE_STATUS(context->ResizeTensor(context, y, y->dims));
+      TF_LITE_ENSURE_STATUS(context->ResizeTensor(context, y, y->dims));
+      return kTfLiteOk;
+    }
     case 'g': {     // an input in memory that the host allocates, which invoke() makes larger
       TfLiteTensor* input = &context->tensors[node->inputs->data[0]];
       input->allocation_type = kTfLiteDynamic;
