@@ -84,12 +84,12 @@ PL_INLINE void copy_edge(const filter *f, const element *from, const edge *e, ui
   copy_group(f, x, e->keep, to);
 }
 
-/* Copies a line of fewer than NR channels, of which no more must be read. */
+/* Copies groups begin .. end - 1 of a line of fewer than NR channels, of which no more must be read. */
 static void copy_narrow(const pl_dw_window *g, const filter *f, const piece *p, const element *from, ptrdiff_t step,
-                        uint8_t *to) {
+                        ptrdiff_t begin, ptrdiff_t end, uint8_t *to) {
   element zero;
   memset(&zero, *g->zero, sizeof zero);
-  for (ptrdiff_t group = p->begin / GROUP; group * GROUP < p->end; group++) {
+  for (ptrdiff_t group = begin; group < end; group++) {
     element pixel[GROUP][NR];
     const element *x[GROUP];
     for (int k = 0; k < GROUP; k++) {
@@ -108,10 +108,13 @@ static __attribute__((noinline)) int copy_lines(const pl_dw_window *g, const fil
                                                 int first, int begin, int end, int next, const uint8_t **lines) {
   const piece part = *from; /* the copies may not be taken to overlap it */
   const ptrdiff_t step = part.p.step * g->c, at = part.origin * g->c + c, pitch = part.pitch;
-  const ptrdiff_t left = part.begin / GROUP, right = part.end / GROUP, whole = (part.begin + GROUP - 1) / GROUP;
+  const int narrow = g->c < NR;
+  /* NR elements of the pixels before `safe` can be read. */
+  const ptrdiff_t safe = part.end - (narrow ? (NR - g->c + step - 1) / step : 0), groups = (part.end + GROUP - 1) / GROUP;
+  const ptrdiff_t left = part.begin / GROUP, whole = (part.begin + GROUP - 1) / GROUP;
+  const ptrdiff_t right = safe < whole * GROUP ? whole : safe / GROUP;
   const edge left_edge = edge_of(&part, left, step), right_edge = edge_of(&part, right, step);
-  const int has_left = left < whole, has_right = right * GROUP < part.end && right >= whole;
-  const int room = part.room, stride = g->stride, fh = g->fh, narrow = g->c < NR, none = part.begin >= part.end;
+  const int room = part.room, stride = g->stride, fh = g->fh, none = part.begin >= part.end;
   const void *const *const rows = (const void *const *)g->row + first;
   for (int i = begin; i < end; i++) {
     if (stride > fh && i % stride >= fh) continue; /* no window reads it */
@@ -120,12 +123,13 @@ static __attribute__((noinline)) int copy_lines(const pl_dw_window *g, const fil
     lines[i] = to;
     if (outside) continue;
     const element *const row = (const element *)rows[i] + at;
+    copy_whole(f, row + whole * GROUP * step, step, right - whole, to + whole * GROUP_BYTES);
     if (narrow) {
-      copy_narrow(g, f, &part, row, step, to);
+      if (left < whole) copy_narrow(g, f, &part, row, step, left, whole, to);
+      if (right < groups) copy_narrow(g, f, &part, row, step, right, groups, to);
     } else {
-      if (has_left) copy_edge(f, row, &left_edge, to + left * GROUP_BYTES);
-      copy_whole(f, row + whole * GROUP * step, step, right - whole, to + whole * GROUP_BYTES);
-      if (has_right) copy_edge(f, row, &right_edge, to + right * GROUP_BYTES);
+      if (left < whole) copy_edge(f, row, &left_edge, to + left * GROUP_BYTES);
+      if (right < groups) copy_edge(f, row, &right_edge, to + right * GROUP_BYTES);
     }
     if (++next == room) next = 0;
   }

@@ -13,8 +13,9 @@
 enum { POOL_LINE = 4096, POOL_SLACK = 16 }; /* elements of a line, and unused ones at its end */
 #if defined(__aarch64__)
 enum { POOL_TAPS = 9 }; /* with stride 1, so many taps are joined in registers sooner than by lines in memory */
+enum { FLOAT_BLOCK = 32 }; /* channels at a time, for which the registers suffice */
 #else
-enum { POOL_TAPS = 0 };
+enum { POOL_TAPS = 0, FLOAT_BLOCK = 64 };
 #endif
 
 PL_INLINE ptrdiff_t pl_min(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
@@ -77,7 +78,8 @@ static void copy_pixels(size_t n, size_t bytes, size_t step, const void *x0, voi
   } \
   PL_INLINE void name##_pixel(const pl_window *w, const T *x, T *y) { \
     ptrdiff_t c = w->channels; \
-    for (; c >= 64; c -= 64, x += 64, y += 64) name##_block(w, x, 64, y); \
+    enum { BLOCK = sizeof(T) == 4 ? FLOAT_BLOCK : 64 }; \
+    for (; c >= BLOCK; c -= BLOCK, x += BLOCK, y += BLOCK) name##_block(w, x, BLOCK, y); \
     for (; sizeof(T) == 4 && c >= 8; c -= 8, x += 8, y += 8) name##_block(w, x, 8, y); \
     if (c) name##_block(w, x, (size_t)c, y); \
   } \
