@@ -83,8 +83,8 @@ static bool is_running_input(const pl_host *host, const TfLiteTensor *tensor) {
 static TfLiteStatus resize(TfLiteContext *context, TfLiteTensor *tensor, TfLiteIntArray *dims) {
   pl_host *host = (pl_host *)context;
   size_t bytes = 0;
-  /* A plug-in may pass the tensor's own shape, which is freed below. */
-  if (dims != NULL && tensor != NULL && dims == tensor->dims) dims = TfLiteIntArrayCopy(dims);
+  // A plug-in may pass the tensor's own shape, which is freed below.
+  if (dims != NULL && is_tensor_of(host, tensor) && dims == tensor->dims) dims = TfLiteIntArrayCopy(dims);
   const char *why = dims == NULL ? "ResizeTensor was given no shape" : not_resizable(host, tensor);
   if (why == NULL && tensor->data.raw != NULL && TfLiteIntArrayEqual(tensor->dims, dims)) {
     free(dims);
