@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-MOST_SAMPLES = 1 << 27      # that resampling makes of a sound: two hours of 16,000 a second
+MOST_SAMPLES = 1 << 27      # that resampling makes of a sound that is less than a hundredth as long
 PIECE = 1 << 16         # samples that are computed at a time, in float64
 
 
@@ -52,14 +52,14 @@ def read(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:
 def resample(samples: NDArray[np.float32], rate: float, wanted: float) -> NDArray[np.float32]:
     """`samples` (float32, one axis) at `wanted` per second instead of `rate`, by linear interpolation.
 
-    FileFormatError for more than MOST_SAMPLES, as a file of one sample a second may become.
+    FileFormatError for more than MOST_SAMPLES of far fewer, as a file of one sample a second may become.
     """
     if rate == wanted:
         return samples
     count = round(len(samples) * wanted / rate)
-    if count > MOST_SAMPLES:
+    if count > max(MOST_SAMPLES, 100 * len(samples)):
         raise FileFormatError(f"{len(samples)} samples of {rate} a second would be {count} of {wanted} a second; at "
-                              f"most {MOST_SAMPLES} are possible")
+                              f"most {MOST_SAMPLES} are possible. Is the rate in the file right?")
     result, places = np.empty(count, np.float32), np.arange(len(samples))
     for begin in range(0, count, PIECE):
         at = np.arange(begin, min(begin + PIECE, count)) * (rate / wanted)

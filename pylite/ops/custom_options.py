@@ -9,17 +9,16 @@ def decoded(node):
 
 
 def number_option(node, options, name, default=0.0):
-    """The option `name` of the dict `options` as it is there: a finite number."""
+    """The option `name` of the dict `options` as it is there: a number, which may be infinite."""
     value = options.get(name, default)
-    if not isinstance(value, (int, float)) or not abs(value) < float("inf"):
-        raise node.error(f"its option {name} is {value!r}, not a finite number")
+    if not isinstance(value, (int, float)) or value != value:
+        raise node.error(f"its option {name} is {value!r}, not a number")
     return value
 
 
 def integer_option(node, options, name, least, default=0):
     """The option `name` of the dict `options` as an int of at least `least`."""
-    value = int(number_option(node, options, name, default))
+    value = number_option(node, options, name, default)
     if not least <= value < 2**31:
-        raise node.error(f"its option {name} is {options.get(name, default)!r}, not a number of at least {least}"
-                         + (" and below 2^31" if value >= least else ""))
-    return value
+        raise node.error(f"its option {name} is {value!r}, not a number of at least {least} and below 2^31")
+    return int(value)

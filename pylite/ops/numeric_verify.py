@@ -23,7 +23,7 @@ def lower_verify(node):
     options = decoded(node)
     if options.get("log_if_failed"):
         calls.append(row_function("require_within", y.size, 0, (), y,
-                          reals=(number_option(node, options, "tolerance") * float(x.scale),)))
+                                  reals=(number_option(node, options, "tolerance") * float(x.scale),)))
     return calls
 
 

@@ -279,6 +279,20 @@ def test_keys_chosen_to_meet_in_a_hash_table():
     assert (interpreter.get_tensor(y) == keys.view(np.int64)).all()
 
 
+def test_a_table_that_is_filled_twice_counts_with_the_larger_contents():
+    m = ModelBuilder()
+    table = m.tensor("table", (1,), "resource")
+    keys, values = m.tensor("keys", (100_000,), "int64"), m.tensor("values", (100_000,), "string")
+    m.operator("HASHTABLE", [], [table], table_id=1, key_dtype="int64", value_dtype="string")
+    m.operator("HASHTABLE_IMPORT", [table, keys, values], [])
+    m.operator("HASHTABLE_IMPORT", [table, m.constant("key", np.array([1])),
+                                    m.constant("value", np.array([b"a"], object))], [])
+    m.inputs([keys, values])
+    m.outputs([])
+    with pytest.raises(MemoryLimitError, match="max_memory is 8000000"):
+        Interpreter(model_content=m.build(), max_memory=8_000_000).allocate_tensors()
+
+
 def test_more_mask_bits_than_entries():
     m = ModelBuilder()
     x, begin, y = m.tensor("x", (5, 3, 4)), m.tensor("begin", (1,), "int32"), m.tensor("y", (3, 4))

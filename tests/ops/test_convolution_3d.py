@@ -1,9 +1,11 @@
 """CONV_3D and CONV_3D_TRANSPOSE."""
 import numpy as np
+import pytest
 
 from pylite.ir.shapes import window_output
+from pylite.schema.builder import ModelBuilder
 from tests.ops.draw import activation
-from tests.tools.oneop import differential
+from tests.tools.oneop import check, differential, run_pylite
 
 
 def draw_options(rng):
@@ -44,3 +46,20 @@ def test_conv_3d_transpose(m, rng, dtype):
     m.inputs([x])
     m.outputs([y])
     return [np.resize(rng.standard_normal(997), (n, *size, c)).astype(np.float32)]
+
+
+@pytest.mark.parametrize("dilation", [2**30, 2**31 - 1])
+@pytest.mark.parametrize("taps", [2, 3])
+def test_a_dilation_beyond_the_volume(dilation, taps):
+    """The same as a dilation that just leaves the volume, of the same parity."""
+    def model(dilation):
+        m = ModelBuilder()
+        w = m.constant("w", np.random.default_rng(taps).standard_normal((taps, taps, taps, 2, 3)).astype(np.float32))
+        x, y = m.tensor("x", (1, 4, 5, 6, 2)), m.tensor("y", (1, 4, 5, 6, 3))
+        m.operator("CONV_3D", [x, w], [y], padding="SAME", stride_d=1, stride_h=1, stride_w=1,
+                   dilation_d_factor=dilation, dilation_h_factor=dilation, dilation_w_factor=dilation)
+        m.inputs([x])
+        m.outputs([y])
+        return m.build()
+    x = np.random.default_rng(0).standard_normal((1, 4, 5, 6, 2)).astype(np.float32)
+    check(model(dilation), [x], run_pylite(model(20 + dilation % 2), [x]), f"{dilation}, {taps} taps")

@@ -105,14 +105,22 @@ def test_a_box_of_negative_size_is_refused_in_invoke():
 
 @pytest.mark.parametrize(("options", "text"), [({"nms_iou_threshold": 0.0}, "nms_iou_threshold"),
                                                ({"max_detections": 0}, "max_detections is 0, not a number of at least"),
-                                               ({"max_detections": "x"}, "max_detections is 'x', not a finite number"),
+                                               ({"max_detections": "x"}, "max_detections is 'x', not a number"),
                                                ({"num_classes": 2.0**31}, "num_classes is .* and below 2"),
                                                ({"num_classes": 0}, "num_classes is 0"),
-                                               ({"y_scale": float("nan")}, "y_scale is nan, not a finite number"),
+                                               ({"y_scale": float("nan")}, "y_scale is nan, not a number"),
+                                               ({"num_classes": float("inf")}, "num_classes is inf, not a number of"),
                                                ({"num_classes": 4}, "scores")])
 def test_invalid_options_are_refused(options, text):
     with pytest.raises(OpError, match=text):
         small_model(**options).allocate_tensors()
+
+
+def test_a_threshold_may_be_infinite():
+    interpreter = small_model(nms_score_threshold=float("-inf"))
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    assert interpreter.get_tensor(interpreter.get_output_details()[3]["index"]).tolist() == [1]
 
 
 def non_max_suppression(m, rng, name, sigma=()):

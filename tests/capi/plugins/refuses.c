@@ -104,6 +104,7 @@ static void Strings(TfLiteContext* context, TfLiteTensor* t) {
   TfLiteOpaqueTensorSetAllocationTypeToDynamic(OPAQUE(t));
   TfLiteOpaqueTensorSetAllocationTypeToDynamic(OPAQUE(t));
   REFUSED(TfLiteOpaqueTensorWriteStrings(OPAQUE(t), NULL, -1, NULL));
+  REFUSED(TfLiteOpaqueTensorWriteStrings(OPAQUE(t), NULL, 1 << 29, NULL));  // whose offsets do not fit into int32
   REFUSED(TfLiteOpaqueTensorWriteString(OPAQUE(t), "a", -1));
   REFUSED(TfLiteOpaqueTensorWriteStrings(OPAQUE(t), NULL, 2, (int[]){INT_MAX - 20, 30}));
   REFUSED(TfLiteOpaqueTensorWriteString(OPAQUE(t), NULL, INT_MAX));
