@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include "rounding.h"
 #include "simd.h"
 
 /* The arguments of a row function.  p: arrays; n: integers; f: reals; the comment above each function lists its own.  status: 0, or
@@ -19,8 +20,10 @@ typedef struct {
 #define P(T, i) ((T *)t->p[i])
 #if defined(__GNUC__) && !defined(__clang__)
 #define PL_FAST __attribute__((optimize("O2", "tree-vectorize"))) /* the module is compiled for size */
+#define PL_UNROLL _Pragma("GCC unroll 16")
 #else
 #define PL_FAST
+#define PL_UNROLL
 #endif
 
 /* The types that row functions distinguish; scanning.pyx looks up their numbers by name. */
@@ -34,33 +37,40 @@ static const char *const pl_type_names[] = {PL_TYPES(X) 0};
 #undef X
 
 /* ---- CUMSUM ---- */
-/* y[i] = x[0] + ... + x[i] for n elements, each a run of `inner` numbers of `type`; step: from one run to the next, in
- * numbers, negative to sum in reverse; exclusive: without x[i].  type: PL_float32, PL_int32 or PL_int64. */
+/* y[i] = x[0] + ... + x[i] for n elements, `step` numbers apart, negative to sum in reverse, in rows that are `apart`
+ * numbers apart.  Each sum waits for the one before, so several rows are summed at once: many, side by side, as
+ * vectors; else four, because rows of 2^k bytes share few lines of the cache. */
+enum { PL_MANY = 16, PL_FOUR = 4 };
 #define CUMSUM(name, T) \
-  static void name(size_t n, size_t inner, ptrdiff_t step, int exclusive, const T *x, T *y) { \
-    T sum = 0; \
-    if (inner == 1) { \
-      for (size_t i = 0; i < n; i++, x += step, y += step) { \
-        const T next = (T)(sum + *x); \
-        *y = exclusive ? sum : next; \
-        sum = next; \
-      } \
+  PL_INLINE void name##_rows(size_t rows, ptrdiff_t apart, size_t n, ptrdiff_t step, const T *restrict x, \
+                             T *restrict y) { \
+    T sums[PL_FOUR] = {0}; \
+    for (size_t i = 0; i < n; i++, x += step, y += step) { \
+      PL_UNROLL \
+      for (size_t r = 0; r < rows; r++) y[(ptrdiff_t)r * apart] = sums[r] += x[(ptrdiff_t)r * apart]; \
+    } \
+  } \
+  PL_FAST static void name##_near(size_t rows, const T *restrict before, const T *restrict x, T *restrict y) { \
+    for (size_t r = 0; r < rows; r++) y[r] = before[r] + x[r]; \
+  } \
+  PL_FAST static void name(size_t rows, ptrdiff_t apart, size_t n, ptrdiff_t step, const T *x, T *y) { \
+    if (apart == 1 && rows >= PL_MANY) { \
+      if (n) memcpy(y, x, rows * sizeof(T)); \
+      for (; n > 1; n--, y += step) name##_near(rows, y, x += step, y + step); \
       return; \
     } \
-    for (size_t j = 0; j < inner; j++) y[j] = exclusive ? 0 : x[j]; \
-    for (size_t i = 1; i < n; i++, x += step, y += step) { \
-      const T *const term = exclusive ? x : x + step; \
-      for (size_t j = 0; j < inner; j++) y[step + (ptrdiff_t)j] = y[j] + term[j]; \
-    } \
+    for (; rows >= PL_FOUR; rows -= PL_FOUR, x += PL_FOUR * apart, y += PL_FOUR * apart) \
+      name##_rows(PL_FOUR, apart, n, step, x, y); \
+    for (; rows; rows--, x += apart, y += apart) name##_rows(1, apart, n, step, x, y); \
   }
 CUMSUM(pl_cumsum_f32, float)
 CUMSUM(pl_cumsum_u32, uint32_t)
 CUMSUM(pl_cumsum_u64, uint64_t)
 #undef CUMSUM
-static void pl_cumsum(int type, size_t n, size_t inner, ptrdiff_t step, int exclusive, const void *x, void *y) {
-  if (type == PL_float32) pl_cumsum_f32(n, inner, step, exclusive, x, y);
-  else if (type == PL_int32) pl_cumsum_u32(n, inner, step, exclusive, x, y);
-  else pl_cumsum_u64(n, inner, step, exclusive, x, y);
+static void pl_cumsum(int type, size_t rows, ptrdiff_t apart, size_t n, ptrdiff_t step, const void *x, void *y) {
+  if (type == PL_float32) pl_cumsum_f32(rows, apart, n, step, x, y);
+  else if (type == PL_int32) pl_cumsum_u32(rows, apart, n, step, x, y);
+  else pl_cumsum_u64(rows, apart, n, step, x, y);
 }
 
 /* ---- TOPK_V2 ---- */
@@ -190,10 +200,16 @@ static void pl_normal(uint32_t a, uint32_t b, float out[2]) {
 /* ---- the row functions ---- */
 /* p: x, y; n: type, length, inner, exclusive, reverse, bytes of an element */
 ROWS(cumsum) {
-  const int64_t *n = t->n, step = n[4] ? -n[2] : n[2];
-  for (ptrdiff_t i = begin; i < end; i++) {
-    ptrdiff_t offset = (i * n[1] + (n[4] ? n[1] - 1 : 0)) * n[2] * n[5];
-    if (n[1]) pl_cumsum((int)n[0], (size_t)n[1], (size_t)n[2], step, (int)n[3], P(char, 0) + offset, P(char, 1) + offset);
+  const int64_t *n = t->n, inner = n[2], size = n[1] * inner, step = n[4] ? -inner : inner;
+  const ptrdiff_t rows = inner == 1 ? end - begin : inner, apart = inner == 1 ? n[1] : 1;
+  for (; n[1] && begin < end; begin += inner == 1 ? rows : 1) {
+    const ptrdiff_t offset = (begin * size + (n[4] ? size - inner : 0)) * n[5];
+    char *const x = P(char, 0) + offset, *y = P(char, 1) + offset;
+    if (n[3]) { /* without x[i]: 0, then the sums of all elements but the last */
+      for (ptrdiff_t r = 0; r < (inner == 1 ? rows : 1); r++) memset(y + r * n[1] * n[5], 0, (size_t)(inner * n[5]));
+      y += step * n[5];
+    }
+    pl_cumsum((int)n[0], (size_t)rows, apart, (size_t)(n[1] - (n[3] != 0)), step, x, y);
   }
 }
 /* p: x, values, indices, heap of k if it is more than PL_FEW; n: type, length, k, bytes of an element, of an index */
