@@ -4,7 +4,7 @@ from math import prod
 import numpy as np
 
 from pylite.ir.registry import register
-from pylite.ir.values import Call, Temporary
+from pylite.ir.values import Call, Constant, Temporary
 from pylite.ops.moves import axis_of
 
 TYPES = [f"{t} int32|int64 -> int32|int64" for t in ("float32", "int8", "uint8", "int16", "int32", "bool")]
@@ -32,6 +32,8 @@ def infer_arg(node):
 def lower_arg(node):
     x, y = node.inputs[0], node.outputs[0]
     axis = arg_axis(node)
+    if x.shape[axis] == 1:
+        return Constant(y, np.zeros(y.shape, y.dtype))
     flip = UNSIGNED.get(x.dtype, 0) ^ (TURN[x.dtype] if node.name == "ARG_MIN" else 0)
     outer, size, inner = prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1:])
     kind, calls = {"float32": "f", "int32": "i"}.get(x.dtype, "b"), []

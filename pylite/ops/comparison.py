@@ -15,8 +15,9 @@ NUMBERS = ("float32", "float16", "bfloat16", "float64", "int8", "uint8", "int16"
 # The op that computes it, and whether with the operands exchanged.
 _OPS = {"EQUAL": ("equal", False), "NOT_EQUAL": ("not_equal", False), "LESS": ("less", False),
         "LESS_EQUAL": ("less_equal", False), "GREATER": ("less", True), "GREATER_EQUAL": ("less_equal", True)}
-# The micro-kernel that computes it for quantized numbers, and whether its result is inverted: a <= b is not b < a.
-_QUANTIZED = {"less": ("less", 0), "less_equal": ("less", 1), "equal": ("equal", 0), "not_equal": ("equal", 1)}
+# The micro-kernel that computes it, and whether its result is inverted: a <= b is not b < a.
+_KERNELS = {"less": ("less", 0), "less_equal": ("less", 1), "equal": ("equal", 0), "not_equal": ("equal", 1)}
+_SUFFIX = {"float32": "f32", "int32": "i32", "int64": "i64"}         # of the micro-kernels of other numbers
 
 
 def lower_comparison(node):
@@ -26,22 +27,26 @@ def lower_comparison(node):
         return Call("movement.Copy", a, b)
     if exchanged:
         a, b = b, a
+    if op == "less_equal" and a.dtype in ("int8", "uint8", "int32", "int64"):       # not of floats, for NaN
+        a, b = b, a
+    kernel, inverted = _KERNELS[op]
     if a.dtype in ("int8", "uint8"):
-        if op == "less_equal":
-            a, b = b, a
-        kernel, inverted = _QUANTIZED[op]
         values = [common_scale(bytes_of(v.dtype) - v.zero_point, 8, *quantize_multiplier(v.scale)) for v in (a, b)]
         return binary(node, f"{kernel}_q8", pack("i", inverted) + np.array(values, np.int32).tobytes(), (a, b))
     if a.dtype == "int16" and a.scale > 0 and op in ("equal", "not_equal"):
         require_quantized(node, b)
-        p = parameters(node, "7i", _QUANTIZED[op][1], a.zero_point, *quantize_multiplier(a.scale), b.zero_point,
+        p = parameters(node, "7i", inverted, a.zero_point, *quantize_multiplier(a.scale), b.zero_point,
                        *quantize_multiplier(b.scale))
         return binary(node, "equal_q16", p, (a, b))
+    if op == "less_equal" and a.dtype == "float32":
+        return binary(node, "less_equal_f32", pack("i", 0), (a, b))
+    if a.dtype in _SUFFIX:
+        return binary(node, f"{kernel}_{_SUFFIX[a.dtype]}", pack("i", inverted), (a, b))
     return wide_binary(node, op, (a, b))
 
 
 def lower_logical(node):
-    return wide_binary(node, "and" if node.name == "LOGICAL_AND" else "or")
+    return binary(node, "and_bool" if node.name == "LOGICAL_AND" else "or_bool")
 
 
 _ORDERED = [f"{t} {t} -> bool" for t in NUMBERS]

@@ -100,8 +100,8 @@ def lower_pow(node):
 
 def lower_squared_difference(node):
     a, b, y = node.inputs[0], node.inputs[1], node.outputs[0]
-    if y.dtype == "float32":
-        return binary(node, "squared_difference_f32")
+    if y.dtype in _SUFFIX:
+        return binary(node, f"squared_difference_{_SUFFIX[y.dtype]}")
     if y.dtype == "int16":          # the reference has none
         return by_definition(node, -1, squared=True)
     if y.dtype != "int8":

@@ -5,7 +5,7 @@ from struct import pack
 import numpy as np
 
 from pylite.ir.registry import register
-from pylite.ir.values import Call
+from pylite.ir.values import Alias, Call
 from pylite.numerics import lookup_tables
 from pylite.numerics.fixed_point import mbqm32
 from pylite.numerics.quantization import LIMITS, quantize_multiplier
@@ -64,11 +64,35 @@ def lower_cast(node):
     slot = _FAST_CASTS.get((x.dtype, y.dtype))
     if slot:
         return unary(node, *slot)
+    if x.dtype in _BITS and y.dtype in _BITS:
+        if _BITS[x.dtype] == _BITS[y.dtype]:
+            return Alias(y, x)
+        slot = _integer_cast(x.dtype, _BITS[y.dtype])
+        if slot:
+            return unary(node, slot)
     return wide_unary(node, "cast")
 
 
+def _integer_cast(dtype, bits):
+    """The micro-kernel that gives an integer other bits, or None.  The sign of a type matters only if it gets more."""
+    if bits < _BITS[dtype] or dtype.startswith("int"):
+        return f"cast_i{_BITS[dtype]}_i{bits}"
+    return f"cast_u8_i{bits}" if dtype == "uint8" else None
+
+
+_BITS = {"int8": 8, "uint8": 8, "int16": 16, "uint16": 16, "int32": 32, "uint32": 32, "int64": 64}
 _ONE = pack("fi", 1.0, 0)
 _FAST_CASTS = {("float16", "float32"): ("half_to_float",), ("float32", "float16"): ("float_to_half",),
+               ("uint8", "float32"): ("dequantize_u8", _ONE), ("int8", "float32"): ("dequantize_i8", _ONE),
+               ("int16", "float32"): ("dequantize_i16", _ONE), ("float32", "uint8"): ("cast_f32_u8",),
+               ("float32", "int8"): ("cast_f32_i8",), ("float32", "int16"): ("cast_f32_i16",),
+               ("float32", "int32"): ("cast_f32_i32",), ("int32", "float32"): ("cast_i32_f32",),
+               ("int64", "float32"): ("cast_i64_f32",), ("bool", "float32"): ("cast_bool_f32",),
+               ("float32", "bool"): ("cast_f32_bool",),
+               **{("bool", dtype): (f"cast_bool_i{bits}",) for dtype, bits in _BITS.items()},
+               **{(dtype, "bool"): (f"cast_i{bits}_bool" if bits > 8 else "cast_bool_i8",)
+                  for dtype, bits in _BITS.items()}}
+_CASTS = {("float16", "float32"): ("half_to_float",), ("float32", "float16"): ("float_to_half",),
                ("uint8", "float32"): ("dequantize_u8", _ONE), ("int8", "float32"): ("dequantize_i8", _ONE),
                ("int16", "float32"): ("dequantize_i16", _ONE), ("float32", "uint8"): ("cast_f32_u8",),
                ("float32", "int8"): ("cast_f32_i8",), ("float32", "int32"): ("cast_f32_i32",),

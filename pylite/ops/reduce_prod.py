@@ -29,7 +29,7 @@ def lower_product(node):
     x, y = node.inputs[0], node.outputs[0]
     axes = reduced_axes(node)
     n = math.prod(x.shape[i] for i in axes)
-    if n and x.dtype in ("float32", "int32", "int64") and len(x.shape) - 1 in axes:
+    if n and x.dtype in ("float32", "int32", "int64"):
         return reduce_call(node, "product", axes)
     loops = accumulation(x, axes)
     if x.quantized and x.dtype in QUANTIZED:

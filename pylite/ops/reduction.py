@@ -6,7 +6,7 @@ import numpy as np
 from pylite._core.graph.dimensions import computed
 from pylite.ir import shapes
 from pylite.ir.registry import register, same
-from pylite.ir.values import Call, Constant
+from pylite.ir.values import Alias, Call, Constant
 from pylite.numerics import fixed_point, quantization
 from pylite.ops.moves import integers
 
@@ -59,6 +59,8 @@ def loop_nest(shape, axes):
 
 def reduce_call(node, operation, axes, **details):
     x, y = node.inputs[0], node.outputs[0]
+    if x.size == y.size and "requantize" not in details and (operation in ("sum", "product") or x.dtype != "float32"):
+        return Alias(y, x)                  # of one element each; an extreme of floats is not that of one that is NaN
     kept, reduced, run = loop_nest(x.shape, axes)
     if len(kept) > 4 or len(reduced) > 3:
         raise node.error("kept and reduced axes alternate too often; at most 4 groups can be kept and 3 reduced", x)

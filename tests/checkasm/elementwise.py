@@ -86,8 +86,10 @@ def wide(name, words):
 
 # The type that a slot's name ends with.  If all operands have it and there are no parameters, no entry is needed below.
 SUFFIXES = {"f32": F, "f16": H, "i8": np.int8, "u8": B, "i16": S, "i32": I, "i64": L, "u32": np.uint32}
+CAST = {**SUFFIXES, "bool": B}
 # name: x, y, parameters
 UNARY = {
+    **{name: (CAST[name.split("_")[1]], CAST[name.split("_")[2]], nothing) for name in SLOTS if name.startswith("cast_")},
     "clamp_f32": (F, F, float_range),
     **{f"leaky_relu_{name}": (dtype, dtype, lambda draw: packed("f", 0.1)) for name, dtype in (("f32", F), ("f16", H))},
     "sin_f32": (F, F, lambda draw: packed("i", draw.integer(0, 1))),
@@ -102,10 +104,7 @@ UNARY = {
     "quantize_f32_i8": (F, B, quantize(8)), "quantize_f32_i16": (F, S, quantize(16)),
     "dequantize_i8": (np.int8, F, dequantize), "dequantize_u8": (B, F, dequantize),
     "dequantize_i16": (S, F, dequantize),
-    "cast_f32_u8": (F, B, nothing), "cast_f32_i8": (F, np.int8, nothing), "cast_f32_i32": (F, I, nothing),
-    "cast_i32_f32": (I, F, nothing), "cast_i32_i64": (I, L, nothing), "cast_i64_i32": (L, I, nothing),
-    "cast_i64_f32": (L, F, nothing), "cast_f32_bool": (F, B, nothing),
-    "cast_bool_f32": (B, F, nothing), "half_to_float": (H, F, nothing), "float_to_half": (F, H, nothing),
+    "half_to_float": (H, F, nothing), "float_to_half": (F, H, nothing),
     "wide_unary": (S, L, wide("wide_unary", b"cast int16 int64")),
     **{f"finish_product_q{bits}": (L, dtype, lambda draw: packed(
         "5i", draw.integer(2**14, 2**15 - 1), draw.integer(-20, 5), draw.integer(-128, 127), *ends(draw, 8)))
@@ -187,6 +186,9 @@ BINARY = {
     "wide_binary": (S, S, S, lambda draw: wide("wide_binary", draw.choice(*WIDE_OPS) + b" int16 int16")(draw)),
     "mul_c64": (np.int64, np.int64, np.int64, nothing),     # pairs of float32; integers, so that they are moved as bits
     **{f"{name}_q8": (B, B, B, values(256, lambda draw: [draw.integer(0, 1)])) for name in ("less", "equal")},
+    **{name: (SUFFIXES[name[-3:]], SUFFIXES[name[-3:]], B, lambda draw: packed("i", draw.integer(0, 1)))
+       for name in SLOTS if name.startswith(("less", "equal")) and name[-3:] in SUFFIXES},
+    "and_bool": (B, B, B, nothing), "or_bool": (B, B, B, nothing),
     "equal_q16": (S, S, B, lambda draw: packed("7i", draw.integer(0, 1), 0, draw.multiplier(), -draw.integer(0, 9), 0,
                                                draw.multiplier(), -draw.integer(0, 9))),
     "real_q": (S, S, S, lambda draw: packed(

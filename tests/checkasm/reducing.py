@@ -73,10 +73,11 @@ def reduce(draw):
                              for suffix in ("i32", "i64")))
 def join(draw):
     _, dtype = split(draw.slot)
-    n, stride = draw.size(300), draw.choice(1, 1, 2, 7)
-    x = (draw.rng.random(n * stride + 1) + 0.5).astype(F) if dtype == F else draw.array(dtype, n * stride + 1)
-    acc = np.ones(1, F) if dtype == F else draw.array(np.int64, 1)
-    yield Call(n, stride, In(x), InOut(acc), close="relative", work=n)
+    c, step, n, stride = draw.integer(0, 40), draw.choice(1, 3, 60), draw.size(60), draw.choice(1, 1, 2, 60)
+    size = max(c - 1, 0) * step + max(n - 1, 0) * stride + 1
+    x = (draw.rng.random(size) + 0.5).astype(F) if dtype == F else draw.array(dtype, size)
+    acc = np.ones(c, F) if dtype == F else draw.array(np.int64, c)
+    yield Call(c, step, n, stride, In(x), InOut(acc), close="relative", work=n * c)
 
 
 def shape(draw):

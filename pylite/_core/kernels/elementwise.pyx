@@ -330,7 +330,7 @@ cdef void expand(uint8_t *to, const uint8_t *x, int step, ptrdiff_t size, ptrdif
     cdef ptrdiff_t i, done = n * size, total = rows * done
     if step and stride == done:
         memmove(to, x, total)
-    elif step == 0 and stride == size and size <= 4:
+    elif step == 0 and stride == size and size <= 8:
         slots.repeat_items(size, rows, n, x, to)
     elif rows > 1 and stride:
         for i in range(rows):

@@ -65,10 +65,10 @@ cdef ptrdiff_t offset_of(Reduction self, ptrdiff_t outer) noexcept nogil:
     """The offset in x, in elements, of element `outer` of the outer kept axes."""
     cdef ptrdiff_t offset = 0
     cdef int i
-    for i in range(self.rank - 1, -1, -1):
+    for i in range(self.rank - 1, 0, -1):
         offset += outer % self.kept[i] * self.stride[i]
         outer //= self.kept[i]
-    return offset
+    return offset + outer * self.stride[0] if self.rank else 0
 
 
 cdef int run_blocks(Reduction self, pl_pool *pool, pl_range_fn fn) noexcept nogil:
@@ -125,8 +125,9 @@ cdef class Reduce(Reduction):
 cdef void reduce_blocks(Reduce self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef ptrdiff_t block, column, outer
     for block in range(begin, end):
-        column = block % self.blocks * BLOCK
-        outer = block // self.blocks
+        column, outer = 0, block
+        if self.blocks > 1:             # a division takes as long as a short row
+            column, outer = block % self.blocks * BLOCK, block // self.blocks
         self.kernel(&self.g, self.x + (offset_of(self, outer) + column * self.g.step) * self.item,
                     min(BLOCK, self.inner - column), self.y + (outer * self.inner + column) * self.item)
 
@@ -159,34 +160,42 @@ cdef class ReduceWide(Reduction):
         self.fn = <kernel_fn>reduce_wide
 
 
-cdef void reduce_one(ReduceWide self, const uint8_t *x, uint8_t *y) noexcept nogil:
-    """Compute one output."""
+cdef void join_all(ReduceWide self, ptrdiff_t count, const uint8_t *x, int64_t *acc) noexcept nogil:
+    """Join `count` neighbouring accumulators, floats where elements are, with their elements."""
     cdef pl_reduction *g = &self.g
     cdef ptrdiff_t i, j, k, steps = g.n[2] if g.run else 1
     cdef ptrdiff_t n = g.run if g.run else g.n[2], stride = 1 if g.run else g.stride[2]
-    cdef int64_t acc = self.identity
-    cdef float product = 1
-    cdef void *into = <void *>&product if self.real else <void *>&acc
     for i in range(g.n[0]):
         for j in range(g.n[1]):
             for k in range(steps):
-                self.join(n, stride, x + (i * g.stride[0] + j * g.stride[1] + k * g.stride[2]) * self.item, into)
-    if self.real:
-        (<float *>y)[0] = product
-    elif self.item == 4:
-        (<int32_t *>y)[0] = <int32_t>(acc // self.divisor)
-    else:
-        (<int64_t *>y)[0] = acc // self.divisor
+                self.join(count, g.step, n, stride,
+                          x + (i * g.stride[0] + j * g.stride[1] + k * g.stride[2]) * self.item, acc)
 
 
 cdef void reduce_wide_blocks(ReduceWide self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef ptrdiff_t block, column, outer, offset
+    cdef int64_t sums[BLOCK]
+    cdef int64_t *acc
+    cdef ptrdiff_t block, outer, column, count, i
+    cdef const uint8_t *x
+    cdef uint8_t *y
     for block in range(begin, end):
-        outer = block // self.blocks
-        offset = offset_of(self, outer)
-        for column in range(block % self.blocks * BLOCK, min((block % self.blocks + 1) * BLOCK, self.inner)):
-            reduce_one(self, self.x + (offset + column * self.g.step) * self.item,
-                       self.y + (outer * self.inner + column) * self.item)
+        outer, column = block // self.blocks, block % self.blocks * BLOCK
+        count = min(BLOCK, self.inner - column)
+        x = self.x + (offset_of(self, outer) + column * self.g.step) * self.item
+        y = self.y + (outer * self.inner + column) * self.item
+        acc = <int64_t *>y if self.real or self.item == 8 else sums
+        for i in range(count):
+            if self.real:
+                (<float *>y)[i] = 1
+            else:
+                acc[i] = self.identity
+        join_all(self, count, x, acc)
+        if self.divisor != 1:
+            for i in range(count):
+                acc[i] //= self.divisor
+        if acc == sums:
+            for i in range(count):
+                (<int32_t *>y)[i] = <int32_t>sums[i]
 
 
 cdef int reduce_wide(ReduceWide self, pl_pool *pool) noexcept nogil:

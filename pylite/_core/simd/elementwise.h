@@ -29,10 +29,15 @@
   X(leaky_relu_i16, PL_UNARY) X(sqrt_i16, PL_UNARY) X(quantize_f32_i8, PL_UNARY) X(quantize_f32_i16, PL_UNARY) \
   X(dequantize_i8, PL_UNARY) X(dequantize_u8, PL_UNARY) X(dequantize_i16, PL_UNARY) \
   X(square_f32, PL_UNARY) X(floor_f32, PL_UNARY) X(ceil_f32, PL_UNARY) X(round_f32, PL_UNARY) X(log_f32, PL_UNARY) \
-  X(sin_f32, PL_UNARY) X(sign_f32, PL_UNARY) X(sign_i32, PL_UNARY) X(cast_i64_f32, PL_UNARY) \
-  X(cast_f32_bool, PL_UNARY) X(cast_bool_f32, PL_UNARY) \
-  X(cast_f32_u8, PL_UNARY) X(cast_f32_i8, PL_UNARY) X(cast_f32_i32, PL_UNARY) X(cast_i32_f32, PL_UNARY) \
-  X(cast_i32_i64, PL_UNARY) X(cast_i64_i32, PL_UNARY) X(half_to_float, PL_UNARY) X(float_to_half, PL_UNARY) \
+  X(sin_f32, PL_UNARY) X(sign_f32, PL_UNARY) X(sign_i32, PL_UNARY) X(half_to_float, PL_UNARY) \
+  X(float_to_half, PL_UNARY) X(cast_f32_u8, PL_UNARY) X(cast_f32_i8, PL_UNARY) X(cast_f32_i16, PL_UNARY) \
+  X(cast_f32_i32, PL_UNARY) X(cast_f32_bool, PL_UNARY) X(cast_i32_f32, PL_UNARY) X(cast_i64_f32, PL_UNARY) \
+  X(cast_bool_f32, PL_UNARY) X(cast_i8_i16, PL_UNARY) X(cast_i8_i32, PL_UNARY) X(cast_i8_i64, PL_UNARY) \
+  X(cast_u8_i16, PL_UNARY) X(cast_u8_i32, PL_UNARY) X(cast_u8_i64, PL_UNARY) X(cast_i16_i8, PL_UNARY) \
+  X(cast_i16_i32, PL_UNARY) X(cast_i16_i64, PL_UNARY) X(cast_i32_i8, PL_UNARY) X(cast_i32_i16, PL_UNARY) \
+  X(cast_i32_i64, PL_UNARY) X(cast_i64_i8, PL_UNARY) X(cast_i64_i16, PL_UNARY) X(cast_i64_i32, PL_UNARY) \
+  X(cast_bool_i8, PL_UNARY) X(cast_bool_i16, PL_UNARY) X(cast_bool_i32, PL_UNARY) X(cast_bool_i64, PL_UNARY) \
+  X(cast_i16_bool, PL_UNARY) X(cast_i32_bool, PL_UNARY) X(cast_i64_bool, PL_UNARY) \
   PL_COMMON_UNARY_SLOTS(X)
 #define PL_COMMON_UNARY_SLOTS(X) \
   X(wide_unary, PL_UNARY) X(table16, PL_UNARY) X(finish_product_q8, PL_UNARY) \
@@ -55,7 +60,9 @@
   X(mul_q8, PL_BINARY) X(mul_q16, PL_BINARY) X(mul_q16_q8, PL_BINARY) X(div_q8, PL_BINARY) X(div_q16, PL_BINARY) \
   X(prelu_q8, PL_BINARY) X(prelu_q16, PL_BINARY) \
   X(squared_difference_f32, PL_BINARY) X(floor_div_f32, PL_BINARY) X(floor_div_i32, PL_BINARY) \
-  X(floor_mod_i32, PL_BINARY) \
+  X(floor_mod_i32, PL_BINARY) X(squared_difference_i32, PL_BINARY) \
+  X(less_f32, PL_BINARY) X(less_i32, PL_BINARY) X(less_i64, PL_BINARY) X(less_equal_f32, PL_BINARY) \
+  X(equal_f32, PL_BINARY) X(equal_i32, PL_BINARY) X(equal_i64, PL_BINARY) X(and_bool, PL_BINARY) X(or_bool, PL_BINARY) \
   PL_COMMON_BINARY_SLOTS(X)
 #define PL_COMMON_BINARY_SLOTS(X) \
   X(wide_binary, PL_BINARY) X(pow_f32, PL_BINARY) X(mul_c64, PL_BINARY) X(less_q8, PL_BINARY) \

@@ -68,8 +68,9 @@ typedef struct pl_error_sums {
   X(reduce_sum_f32, PL_REDUCTION) X(reduce_sum_8, PL_REDUCTION) X(reduce_sum_16, PL_REDUCTION) \
   X(reduce_max_f32, PL_REDUCTION) X(reduce_max_8, PL_REDUCTION) X(reduce_max_16, PL_REDUCTION)
 
-/* acc = acc joined with n elements `stride` apart; acc: int64, for float32 elements a float */
-#define PL_JOIN (size_t n, ptrdiff_t stride, const void *x, void *acc)
+/* Each of c accumulators joined with n elements `stride` apart, which start `step` apart; acc: int64, for float32
+ * elements floats */
+#define PL_JOIN (size_t c, ptrdiff_t step, size_t n, ptrdiff_t stride, const void *x, void *acc)
 #define PL_JOIN_SLOTS(X) \
   X(join_sum_i32, PL_JOIN) X(join_max_i32, PL_JOIN) X(join_min_i32, PL_JOIN) X(join_product_i32, PL_JOIN) \
   X(join_sum_i64, PL_JOIN) X(join_max_i64, PL_JOIN) X(join_min_i64, PL_JOIN) X(join_product_i64, PL_JOIN) \

@@ -80,22 +80,23 @@ void wide_unary(size_t n, const void *vx, void *vy, const void *vp) {
 /* bits: of the type, which limits shifts; a_step, b_step: 1, or 0 if the operand is one element.  Comparisons write
  * int64 0 or 1. */
 typedef void (*binary_fn)(size_t n, int bits, const void *a, size_t a_step, const void *b, size_t b_step, void *y);
-/* The op on elements of the type itself, without conversion; a is an array. */
-typedef void (*direct_fn)(size_t n, const void *a, const void *b, size_t b_step, void *y);
 typedef struct {
   const char *name;
-  int compares;                      /* results are truth values */
-  binary_fn of_int, of_real;         /* NULL: not defined for these types */
-  direct_fn int32, float32, boolean; /* NULL: none */
+  int compares;              /* results are truth values */
+  binary_fn of_int, of_real; /* NULL: not defined for these types */
 } binary_op;
 
-/* b is not 0, which another kernel has checked; -2^63 / -1 would trap */
+/* b is not 0, which another kernel has checked; -2^63 / -1 would trap.  Small numbers are divided in 32 bits, which takes
+ * half as long. */
+static int is_small(int64_t a, int64_t b) { return ((uint64_t)a | (uint64_t)b) >> 32 == 0; }
 static int64_t floor_div(int64_t a, int64_t b) {
   if (b == 0 || b == -1) return b ? (int64_t)(0 - (uint64_t)a) : 0;
+  if (is_small(a, b)) return (uint32_t)a / (uint32_t)b;
   return a / b - ((a % b != 0) & ((a ^ b) < 0));
 }
 static int64_t floor_mod(int64_t a, int64_t b) {
   if (b == 0 || b == -1) return 0;
+  if (is_small(a, b)) return (uint32_t)a % (uint32_t)b;
   int64_t r = a % b;
   return r + (-(int64_t)((r != 0) & ((r ^ b) < 0)) & b);
 }
@@ -156,36 +157,19 @@ OF_REAL(floor_mod, floor_mod_f(a, b))
 OF_REAL(atan2, atan2(a, b))
 OF_REAL(squared_difference, (double)(float)(a - b) * (float)(a - b))
 
-/* The most common cases without conversion; y may be an operand of bool. */
-#if defined(__GNUC__) && !defined(__clang__)
-#define VECTORISED __attribute__((optimize("tree-vectorize")))
-#else
-#define VECTORISED
-#endif
-#define DIRECT(name, T, RESTRICT, expression) \
-  VECTORISED static void name(size_t n, const void *va, const void *vb, size_t b_step, void *vy) { \
-    const T *RESTRICT pa = va, *RESTRICT pb = vb; \
-    uint8_t *RESTRICT y = vy; \
-    if (b_step) { \
-      for (size_t i = 0; i < n; i++) { const T a = pa[i], b = pb[i]; y[i] = (uint8_t)(expression); } \
-    } else { \
-      for (size_t i = 0; i < n; i++) { const T a = pa[i], b = *pb; y[i] = (uint8_t)(expression); } \
-    } \
-  }
 #define COMPARISON(op, expression) \
   BINARY(op##_int, int64_t, int64_t, expression) \
-  BINARY(op##_real, double, int64_t, expression) \
-  DIRECT(op##_int32, int32_t, restrict, expression) \
-  DIRECT(op##_float32, float, restrict, expression)
+  BINARY(op##_real, double, int64_t, expression)
 COMPARISON(less, a < b)
 COMPARISON(less_equal, a <= b)
 COMPARISON(equal, a == b)
 COMPARISON(not_equal, a != b)
-DIRECT(and_boolean, uint8_t, , (a != 0) & (b != 0))
-DIRECT(or_boolean, uint8_t, , (a != 0) | (b != 0))
 
 /* XOR of integers of any size, as bytes; y may be an operand. */
-VECTORISED static void xor_bytes(size_t n, const uint8_t *a, const uint8_t *b, uint8_t *y) {
+#if defined(__GNUC__) && !defined(__clang__)
+__attribute__((optimize("tree-vectorize")))
+#endif
+static void xor_bytes(size_t n, const uint8_t *a, const uint8_t *b, uint8_t *y) {
 #pragma GCC ivdep
   for (size_t i = 0; i < n; i++) y[i] = a[i] ^ b[i];
 }
@@ -193,18 +177,11 @@ VECTORISED static void xor_bytes(size_t n, const uint8_t *a, const uint8_t *b, u
 #define BOTH(op) {.name = #op, .of_int = op##_int, .of_real = op##_real}
 #define INT(op) {.name = #op, .of_int = op##_int}
 #define REAL(op) {.name = #op, .of_real = op##_real}
-#define COMPARES(op) {#op, 1, op##_int, op##_real, op##_int32, op##_float32, NULL}
+#define COMPARES(op) {#op, 1, op##_int, op##_real}
 static const binary_op binary_ops[] = {
   BOTH(add), BOTH(sub), BOTH(mul), BOTH(maximum), BOTH(minimum), INT(maximum_unsigned), INT(minimum_unsigned),
-  {.name = "and", .of_int = and_int, .boolean = and_boolean}, {.name = "or", .of_int = or_int, .boolean = or_boolean},
-  INT(xor), INT(shift_right), INT(shift_left), BOTH(floor_div), BOTH(floor_mod), INT(pow), INT(pow_modulo),
+  INT(and), INT(or), INT(xor), INT(shift_right), INT(shift_left), BOTH(floor_div), BOTH(floor_mod), INT(pow), INT(pow_modulo),
   REAL(atan2), BOTH(squared_difference), COMPARES(less), COMPARES(less_equal), COMPARES(equal), COMPARES(not_equal)};
-
-/* The function for elements of the type itself, or NULL. */
-static direct_fn direct(const binary_op *op, int type) {
-  return type == PL_CAST_int32 ? op->int32 : type == PL_CAST_float32 ? op->float32
-         : type == PL_CAST_bool ? op->boolean : NULL;
-}
 
 void wide_binary(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
   parameters p;
@@ -219,7 +196,6 @@ void wide_binary(size_t n, const void *va, int a_step, const void *vb, int b_ste
   char *y = vy;
   block ba, bb, v;
   if (p.x_type == PL_CAST_int64 && p.y_type == PL_CAST_int64) return f(n, bits, va, as, vb, bs, vy);
-  if (as && direct(op, p.x_type)) return direct(op, p.x_type)(n, va, vb, bs, vy);
   if (as && bs && f == xor_int) return xor_bytes(n * size, va, vb, vy);
   if (!as) from->load(1, a, &ba);
   if (!bs) from->load(1, b, &bb);

@@ -156,6 +156,7 @@ static size_t values(uint8_t *p, int32_t first, int32_t second, int32_t third, s
   return 4 * (head + 512);
 }
 static size_t compared(uint8_t *p) { return values(p, between(0, 1), 0, 0, 1); }
+static size_t inverted(uint8_t *p) { PUT(int32_t, between(0, 1)); }
 static size_t differences(uint8_t *p) { return values(p, multiplier(), -between(0, 20), 5, 3); }
 static size_t compared16(uint8_t *p) {
   PUT(int32_t, between(0, 1), zero_point(), multiplier(), -between(0, 9), zero_point(), multiplier(), -between(0, 9));
@@ -196,14 +197,23 @@ static void unary(size_t slot, size_t x_item, size_t y_item, bool real_x, parame
   X(rescale_i16_i8, 2, 1, rescale8) X(rescale_i16_i16, 2, 2, rescale16) X(rescale_i16_i32, 2, 4, rescale32) \
   X(rescale_i32_i8, 4, 1, rescale8) X(rescale_i32_i16, 4, 2, rescale16) X(rescale_abs_i16, 2, 2, rescale16) \
   X(leaky_relu_i16, 2, 2, leaky) X(sqrt_i16, 2, 2, root) X(dequantize_i8, 1, 4, dequantize) \
-  X(dequantize_u8, 1, 4, dequantize) X(dequantize_i16, 2, 4, dequantize) X(cast_i64_f32, 8, 4, nothing) \
-  X(cast_bool_f32, 1, 4, nothing) X(cast_i32_f32, 4, 4, nothing) X(cast_i32_i64, 4, 8, nothing) \
-  X(cast_i64_i32, 8, 4, nothing) X(finish_product_q8, 8, 1, finished) \
+  X(dequantize_u8, 1, 4, dequantize) X(dequantize_i16, 2, 4, dequantize) X(finish_product_q8, 8, 1, finished) \
   X(finish_product_q16, 8, 2, finished) X(bucketize_f64, 8, 4, boundaries) X(bucketize_i32, 4, 4, boundaries) \
   X(bucketize_i64, 8, 4, boundaries)
+#define CASTS(X) \
+  X(cast_i64_f32, 8, 4, nothing) X(cast_bool_f32, 1, 4, nothing) X(cast_i32_f32, 4, 4, nothing) \
+  X(cast_i8_i16, 1, 2, nothing) X(cast_i8_i32, 1, 4, nothing) X(cast_i8_i64, 1, 8, nothing) \
+  X(cast_u8_i16, 1, 2, nothing) X(cast_u8_i32, 1, 4, nothing) X(cast_u8_i64, 1, 8, nothing) \
+  X(cast_i16_i8, 2, 1, nothing) X(cast_i16_i32, 2, 4, nothing) X(cast_i16_i64, 2, 8, nothing) \
+  X(cast_i32_i8, 4, 1, nothing) X(cast_i32_i16, 4, 2, nothing) X(cast_i32_i64, 4, 8, nothing) \
+  X(cast_i64_i8, 8, 1, nothing) X(cast_i64_i16, 8, 2, nothing) X(cast_i64_i32, 8, 4, nothing) \
+  X(cast_bool_i8, 1, 1, nothing) X(cast_bool_i16, 1, 2, nothing) X(cast_bool_i32, 1, 4, nothing) \
+  X(cast_bool_i64, 1, 8, nothing) X(cast_i16_bool, 2, 1, nothing) X(cast_i32_bool, 4, 1, nothing) \
+  X(cast_i64_bool, 8, 1, nothing)
 #define OF_FLOATS(X) \
   X(quantize_f32_i8, 4, 1, quantize8) X(quantize_f32_i16, 4, 2, quantize16) X(cast_f32_bool, 4, 1, nothing) \
-  X(cast_f32_u8, 4, 1, nothing) X(cast_f32_i8, 4, 1, nothing) X(cast_f32_i32, 4, 4, nothing) \
+  X(cast_f32_u8, 4, 1, nothing) X(cast_f32_i8, 4, 1, nothing) X(cast_f32_i16, 4, 2, nothing) \
+  X(cast_f32_i32, 4, 4, nothing) \
   X(bucketize_f32, 4, 4, boundaries)
 #define X(name) UNARY(name, 4, 4, true, nothing, NEAR)
 FLUSHING(X)
@@ -222,6 +232,7 @@ HALVES(X)
 #undef X
 #define X(name, x, y, make) UNARY(name, x, y, false, make, EXACT)
 INTEGERS(X)
+CASTS(X)
 #undef X
 #define X(name, x, y, make) UNARY(name, x, y, true, make, EXACT)
 OF_FLOATS(X)
@@ -271,12 +282,19 @@ static void binary(size_t slot, size_t a_item, size_t b_item, size_t y_item, boo
   X(mul_q8, 1, 1, 1, fitted_product) X(mul_q16, 2, 2, 2, product16) X(mul_q16_q8, 2, 2, 1, product8) \
   X(prelu_q8, 1, 1, 1, prelu8) X(prelu_q16, 2, 1, 2, prelu16) X(less_q8, 1, 1, 1, compared) \
   X(equal_q8, 1, 1, 1, compared) X(equal_q16, 2, 2, 1, compared16) X(squared_difference_q8, 1, 1, 1, differences) \
-  X(real_q, 2, 2, 2, on_reals) X(product_q8, 8, 1, 8, factors) X(product_q16, 8, 2, 8, factors)
+  X(real_q, 2, 2, 2, on_reals) X(product_q8, 8, 1, 8, factors) X(product_q16, 8, 2, 8, factors) \
+  X(squared_difference_i32, 4, 4, 4, nothing) X(less_i32, 4, 4, 1, inverted) X(less_i64, 8, 8, 1, inverted) \
+  X(equal_i32, 4, 4, 1, inverted) X(equal_i64, 8, 8, 1, inverted) X(and_bool, 1, 1, 1, nothing) \
+  X(or_bool, 1, 1, 1, nothing)
+#define COMPARED_FLOATS(X) X(less_f32, inverted) X(less_equal_f32, inverted) X(equal_f32, inverted)
 #define DIVISIONS(X) \
   X(div_i32, 4, int_range) X(floor_div_i32, 4, nothing) X(floor_mod_i32, 4, nothing) X(div_q8, 1, product8) \
   X(div_q16, 2, product16)
 #define X(name, make) BINARY(name, 4, 4, 4, true, make, NEAR, false)
 PAIRS_OF_FLOATS(X)
+#undef X
+#define X(name, make) BINARY(name, 4, 4, 1, true, make, EXACT, false)
+COMPARED_FLOATS(X)
 #undef X
 BINARY(pow_f32, 4, 4, 4, true, nothing, NEAR, false)
 #define X(name) BINARY(name, 2, 2, 2, false, float_range, NEAR_HALF, false)
@@ -336,6 +354,6 @@ static void wide_binary(void) {
 
 #define X(name, ...) {#name, name},
 const check element_checks[] = {
-    FLUSHING(X) FLOATS(X) HALVES(X) INTEGERS(X) OF_FLOATS(X) PAIRS_OF_FLOATS(X) PAIRS_OF_HALVES(X) PAIRS(X)
+    FLUSHING(X) FLOATS(X) HALVES(X) INTEGERS(X) CASTS(X) OF_FLOATS(X) COMPARED_FLOATS(X) PAIRS_OF_FLOATS(X) PAIRS_OF_HALVES(X) PAIRS(X)
     DIVISIONS(X) X(clamp_f32) X(leaky_relu_f32) X(leaky_relu_f16) X(fake_quant) X(float_to_half) X(half_to_float) X(pow_f32) X(mul_c64)
     X(wide_unary) X(wide_binary){NULL, NULL}};

@@ -63,12 +63,14 @@ REDUCTIONS(X)
 #undef X
 
 static void join(size_t slot, size_t item, bool real_x) {
-  const size_t n = some(0, 300), stride = chance(2) ? 1 : some(1, 7);
-  const void *x = real_x ? (void *)whole(n * stride + 1, 1) : array(n * stride + 1, item);
-  const void *acc = real_x ? (void *)whole(1, 9) : array(1, 8);
+  const size_t c = some(0, 40), step = chance(2) ? 1 : some(1, 60), n = some(0, 60), stride = chance(2) ? 1 : some(1, 60);
+  const size_t size = (c ? c - 1 : 0) * step + (n ? n - 1 : 0) * stride + 1;
+  const void *x = real_x ? (void *)whole(size, 1) : array(size, item);
+  const void *acc = real_x ? (void *)whole(c, 9) : array(c, 8);
   const size_t acc_item = real_x ? 4 : 8;
   EACH_LEVEL(s)
-    (*(const pl_join_fn *)((const char *)s + slot))(n, (ptrdiff_t)stride, x, result(1, acc_item, acc, 1, EXACT));
+    (*(const pl_join_fn *)((const char *)s + slot))(c, (ptrdiff_t)step, n, (ptrdiff_t)stride, x,
+                                                    result(c, acc_item, acc, c, EXACT));
 }
 #define JOINS(X) \
   X(join_sum_i32, 4) X(join_max_i32, 4) X(join_min_i32, 4) X(join_product_i32, 4) X(join_sum_i64, 8) \

@@ -35,6 +35,34 @@
       } \
     } \
   }
+/* BINARY_KERNEL in a third of the code, for operations that are expensive or rare: a scalar operand is first expanded to
+ * an array, which takes little time beside the operation. */
+enum { EXPANDED = 256 };
+#define COSTLY_KERNEL(name, A_TYPE, B_TYPE, Y_TYPE, P_TYPE, expression) \
+  static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
+    const A_TYPE *all_a = va; \
+    const B_TYPE *all_b = vb; \
+    A_TYPE a_expanded[EXPANDED]; \
+    B_TYPE b_expanded[EXPANDED]; \
+    P_TYPE p; \
+    memcpy(&p, vp, sizeof p); \
+    size_t m = a_step && b_step ? n : n < EXPANDED ? n : EXPANDED; \
+    for (size_t i = 0; !a_step && i < m; i++) a_expanded[i] = *all_a; \
+    for (size_t i = 0; !b_step && i < m; i++) b_expanded[i] = *all_b; \
+    for (size_t done = 0; done < n; done += m) { \
+      const A_TYPE *pa = a_step ? all_a + done : a_expanded; \
+      const B_TYPE *pb = b_step ? all_b + done : b_expanded; \
+      Y_TYPE *py = (Y_TYPE *)vy + done; \
+      m = m < n - done ? m : n - done; \
+      PL_INDEPENDENT \
+      for (size_t i = 0; i < m; i++) { \
+        A_TYPE a = pa[i]; \
+        B_TYPE b = pb[i]; \
+        py[i] = (Y_TYPE)(expression); \
+      } \
+    } \
+  }
+#define COSTLY(name, TYPE, P_TYPE, expression) COSTLY_KERNEL(name, TYPE, TYPE, TYPE, P_TYPE, expression)
 #define ARITHMETIC(name, TYPE, P_TYPE, expression) BINARY_KERNEL(name, TYPE, TYPE, TYPE, P_TYPE, expression)
 
 /* ---- float32, clamped to the fused activation ---- */
@@ -117,37 +145,24 @@ EXTREMES(i16, int16_t)
 EXTREMES(i32, int32_t)
 EXTREMES(i64, int64_t)
 
+COSTLY(squared_difference_i32, int32_t, none_p, ((uint32_t)a - (uint32_t)b) * ((uint32_t)a - (uint32_t)b))
+
+/* ---- comparisons; inverted: the contrary ---- */
+typedef struct { int32_t inverted; } compare_p;
+#define COMPARISON(name, TYPE, operator) \
+  COSTLY_KERNEL(name, TYPE, TYPE, uint8_t, compare_p, (uint8_t)(a operator b) ^ (uint8_t)p.inverted)
+COMPARISON(less_f32, float, <)
+COMPARISON(less_i32, int32_t, <)
+COMPARISON(less_i64, int64_t, <)
+COMPARISON(less_equal_f32, float, <=)
+COMPARISON(equal_f32, float, ==)
+COMPARISON(equal_i32, int32_t, ==)
+COMPARISON(equal_i64, int64_t, ==)
+COSTLY(and_bool, uint8_t, none_p, (a != 0) & (b != 0))
+COSTLY(or_bool, uint8_t, none_p, (a != 0) | (b != 0))
+
 /* ---- quantized (section 5); flip: 0x80 makes uint8 int8, with zero points less 128 ---- */
 #define BYTE(v) (int8_t)((v) ^ p.flip)
-
-/* BINARY_KERNEL for expensive operations, in a third of the code: a scalar operand is first expanded to an array, which
- * takes little time beside the operation. */
-enum { EXPANDED = 256 };
-#define COSTLY_KERNEL(name, A_TYPE, B_TYPE, Y_TYPE, P_TYPE, expression) \
-  static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
-    const A_TYPE *all_a = va; \
-    const B_TYPE *all_b = vb; \
-    A_TYPE a_expanded[EXPANDED]; \
-    B_TYPE b_expanded[EXPANDED]; \
-    P_TYPE p; \
-    memcpy(&p, vp, sizeof p); \
-    size_t m = a_step && b_step ? n : n < EXPANDED ? n : EXPANDED; \
-    for (size_t i = 0; !a_step && i < m; i++) a_expanded[i] = *all_a; \
-    for (size_t i = 0; !b_step && i < m; i++) b_expanded[i] = *all_b; \
-    for (size_t done = 0; done < n; done += m) { \
-      const A_TYPE *pa = a_step ? all_a + done : a_expanded; \
-      const B_TYPE *pb = b_step ? all_b + done : b_expanded; \
-      Y_TYPE *py = (Y_TYPE *)vy + done; \
-      m = m < n - done ? m : n - done; \
-      PL_INDEPENDENT \
-      for (size_t i = 0; i < m; i++) { \
-        A_TYPE a = pa[i]; \
-        B_TYPE b = pb[i]; \
-        py[i] = (Y_TYPE)(expression); \
-      } \
-    } \
-  }
-#define COSTLY(name, TYPE, P_TYPE, expression) COSTLY_KERNEL(name, TYPE, TYPE, TYPE, P_TYPE, expression)
 
 PL_INLINE int32_t sum_one(int32_t a, int32_t b, sum_q_p p) {
   a = pl_mbqm_small(pl_shl32(a - p.a_zero, p.left), p.a_m, p.a_e);

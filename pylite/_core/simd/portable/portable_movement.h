@@ -72,7 +72,8 @@ enum { REPEATED = 16 };
 static void repeat_items(size_t item, size_t n, size_t m, const uint8_t *x, uint8_t *y) {
   if (item == 1) PL_REPEAT(uint8_t)
   else if (item == 2) PL_REPEAT(uint16_t)
-  else PL_REPEAT(uint32_t)
+  else if (item == 4) PL_REPEAT(uint32_t)
+  else PL_REPEAT(uint64_t)
 }
 
 /* Transposes a square tile of n 16-byte rows by log2(n) rounds of interleaving rows i and i + n/2.  It reads the first

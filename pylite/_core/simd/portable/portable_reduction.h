@@ -6,7 +6,6 @@
  * depends on the shape alone.  A minimum is computed as the maximum of flipped elements. */
 #include "joining.h"
 #include "rounding.h"
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,10 +48,24 @@ enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256 };
       for (; i < m; i++) name##_lanes(1, g, rows, stride, row + i, acc + i); \
     } \
   } \
+  /* n lines of m accumulators joined to one, by halves */ \
   static void name##_fold(size_t m, size_t n, void *acc0) { \
     A *acc = acc0; \
-    for (size_t k = 1; k < n; k++) \
-      for (size_t i = 0; i < m; i++) acc[i] = (A)JOIN(acc[i], acc[k * m + i]); \
+    for (size_t half; n > 1; n = half) { \
+      half = (n + 1) / 2; \
+      const A *other = acc + half * m; \
+      PL_INDEPENDENT \
+      for (size_t i = 0; i < (n - half) * m; i++) acc[i] = (A)JOIN(acc[i], other[i]); \
+    } \
+  } \
+  /* c runs of n accumulators, each joined to one */ \
+  static void name##_join(size_t c, size_t n, void *acc0) { \
+    A *acc = acc0; \
+    for (size_t k = 0; k < c; k++) { \
+      A total = acc[k * n]; \
+      for (size_t i = 1; i < n; i++) total = (A)JOIN(total, acc[k * n + i]); \
+      acc[k] = total; \
+    } \
   }
 /* Joins to each of c accumulators the `total` of a row's n contiguous elements; rows are `step` apart. */
 #define REDUCE_RUN_F32(name, JOIN, total) \
@@ -158,19 +171,17 @@ static void finish_f32(const pl_reduction *g, size_t c, const void *acc0, void *
   }
   for (; i < c; i++) y[i] = pl_quotient(acc[i], by, inverse);
 }
-PL_INLINE int32_t reduce_requantized(const pl_reduction *g, int32_t sum) {
-  return pl_clamp32(pl_mbqm32(sum - g->x_zero_sum, g->multiplier, g->exponent) + g->y_zero, g->low, g->high);
-}
-static void finish_sum_8(const pl_reduction *g, size_t c, const void *acc0, void *y0) {
-  const int32_t *acc = acc0;
-  uint8_t *y = y0;
-  for (size_t i = 0; i < c; i++) y[i] = (uint8_t)(reduce_requantized(g, acc[i]) ^ g->flip);
-}
-static void finish_sum_16(const pl_reduction *g, size_t c, const void *acc0, void *y0) {
-  const int32_t *acc = acc0;
-  int16_t *y = y0;
-  for (size_t i = 0; i < c; i++) y[i] = (int16_t)reduce_requantized(g, acc[i]);
-}
+#define FINISH_SUM(name, T) \
+  static void name(const pl_reduction *g, size_t c, const void *acc0, void *y0) { \
+    const int32_t *acc = acc0, x_zero_sum = g->x_zero_sum, multiplier = g->multiplier, exponent = g->exponent; \
+    const int32_t y_zero = g->y_zero, low = g->low, high = g->high, flip = g->flip; \
+    T *y = y0; \
+    PL_INDEPENDENT \
+    for (size_t i = 0; i < c; i++) \
+      y[i] = (T)(pl_clamp32(pl_mbqm32(acc[i] - x_zero_sum, multiplier, exponent) + y_zero, low, high) ^ flip); \
+  }
+FINISH_SUM(finish_sum_8, uint8_t)
+FINISH_SUM(finish_sum_16, int16_t)
 static void finish_max_8(const pl_reduction *g, size_t c, const void *acc0, void *y0) {
   const uint8_t *acc = acc0;
   uint8_t *y = y0;
@@ -186,25 +197,27 @@ typedef struct {
   void (*rows)(const pl_reduction *, size_t, ptrdiff_t, ptrdiff_t, const void *, void *);
   void (*run)(const pl_reduction *, size_t, ptrdiff_t, ptrdiff_t, const void *, void *);
   void (*fold)(size_t, size_t, void *);
+  void (*join)(size_t, size_t, void *);
   void (*finish)(const pl_reduction *, size_t, const void *, void *);
   ptrdiff_t item, acc_item;
-  union { float f; int32_t i; int16_t s; uint8_t b; } start;
+  int32_t start; /* the bytes of as many initial accumulators as these are */
 } reducer;
 
+/* Are runs accumulated as lines, each element with the one in its place in other runs, and joined at the end? */
+static int joins_at_end(const pl_reduction *g) {
+  return g->run && g->step == g->run && g->run <= REDUCE_LINE && g->n[0] * g->n[1] * g->n[2] >= 4;
+}
 static __attribute__((noinline)) void reduce(const reducer *r, const pl_reduction *g, const void *x0, size_t c,
                                              void *y) {
-  const int consecutive = !g->run && g->stride[2] == (ptrdiff_t)c;
+  const int at_end = joins_at_end(g), consecutive = !g->run && g->stride[2] == (ptrdiff_t)c;
+  const size_t line = at_end ? c * (size_t)g->run : c;
   ptrdiff_t partials = consecutive && c < REDUCE_LINE ? REDUCE_LINE / (ptrdiff_t)c : 1;
   if (partials > 8) partials &= ~(ptrdiff_t)7; /* whole blocks of lanes */
-  if (g->n[2] < partials) partials = 1;
+  if (g->n[2] < partials) partials = g->n[2];
   int32_t acc[REDUCE_MOST];
   char *a = (char *)acc;
-  const size_t size = c * (size_t)partials * (size_t)r->acc_item;
-  memcpy(a, &r->start, sizeof r->start);
-  for (size_t i = (size_t)r->acc_item, more; i < size; i += more) { /* double the copy */
-    more = size - i < i ? size - i : i;
-    memcpy(a + i, a, more);
-  }
+  const size_t size = line * (size_t)partials * (size_t)r->acc_item;
+  for (size_t i = 0; i < (size + 3) / 4; i++) acc[i] = r->start;
   if (g->whole) { /* the extreme of a full tensor starts from its first element, even NaN or infinity */
     const float first = g->sign * *(const float *)x0;
     for (ptrdiff_t i = 0; i < partials; i++) memcpy(a + 4 * i, &first, 4);
@@ -216,41 +229,55 @@ static __attribute__((noinline)) void reduce(const reducer *r, const pl_reductio
   for (ptrdiff_t i0 = 0; i0 < g->n[0]; i0++)
     for (ptrdiff_t i1 = 0; i1 < g->n[1]; i1++) {
       const char *x = (const char *)x0 + (i0 * g->stride[0] + i1 * g->stride[1]) * r->item;
-      if (g->run) {
+      if (g->run && !at_end) {
         for (ptrdiff_t i2 = 0; i2 < g->n[2]; i2++)
           r->run(g, c, g->step, g->run, x + i2 * g->stride[2] * r->item, a);
       } else {
-        const ptrdiff_t lines = g->n[2] / partials, stride = partials * g->stride[2];
-        r->rows(g, c * (size_t)partials, lines, stride, x, a);
-        r->rows(g, c, g->n[2] - lines * partials, g->stride[2], x + lines * stride * r->item, a);
+        const ptrdiff_t lines = g->n[2] / partials, rest = g->n[2] % partials, stride = partials * g->stride[2];
+        r->rows(g, line * (size_t)partials, lines, stride, x, a);
+        r->rows(g, c * (size_t)rest, rest > 0, 0, x + lines * stride * r->item, a);
       }
     }
-  r->fold(c, (size_t)partials, a);
+  if (at_end) r->join(c, (size_t)g->run, a);
+  else r->fold(c, (size_t)partials, a);
   r->finish(g, c, a, y);
 }
 
 #define REDUCE(name, finish, item, acc_item, identity) \
   static void reduce_##name(const pl_reduction *g, const void *x, size_t c, void *y) { \
-    static const reducer r = {name##_rows, name##_run, name##_fold, finish, item, acc_item, identity}; \
-    reduce(&r, g, x, c, y); \
+    static const reducer r = {name##_rows, name##_run, name##_fold, name##_join, finish, item, acc_item, identity}; \
+    const size_t most = joins_at_end(g) ? REDUCE_MOST / (size_t)g->run : REDUCE_MOST; \
+    for (size_t m; c; c -= m, x = (const char *)x + m * (size_t)g->step * item, y = (char *)y + m * item) { \
+      m = c < most ? c : most; \
+      reduce(&r, g, x, m, y); \
+    } \
   }
-REDUCE(sum_f32, finish_f32, 4, 4, {.f = 0})
-REDUCE(sum_8, finish_sum_8, 1, 4, {.i = 0})
-REDUCE(sum_16, finish_sum_16, 2, 4, {.i = 0})
-REDUCE(max_f32, finish_f32, 4, 4, {.f = -FLT_MAX})
-REDUCE(max_8, finish_max_8, 1, 1, {.b = 0})
-REDUCE(max_16, finish_max_16, 2, 2, {.s = INT16_MIN})
+REDUCE(sum_f32, finish_f32, 4, 4, 0)
+REDUCE(sum_8, finish_sum_8, 1, 4, 0)
+REDUCE(sum_16, finish_sum_16, 2, 4, 0)
+REDUCE(max_f32, finish_f32, 4, 4, (int32_t)0xFF7FFFFF /* -FLT_MAX */)
+REDUCE(max_8, finish_max_8, 1, 1, 0)
+REDUCE(max_16, finish_max_16, 2, 2, (int32_t)0x80008000)
 
-/* ---- int32, int64 and products: each element joined with one accumulator ---- */
+/* ---- int32, int64 and products: each element joined with one of c accumulators ---- */
+#define JOINS_ROWS(c, step, stride) ((c) > 1 && (step) == 1 && (stride) != 1)
 #define JOIN_ELEMENTS(name, TYPE, ACC, expression) \
-  static void name(size_t n, ptrdiff_t stride, const void *x, void *acc) { \
+  static void name(size_t c, ptrdiff_t step, size_t n, ptrdiff_t stride, const void *x, void *acc0) { \
     const TYPE *p = x; \
-    ACC total = (ACC)*(int64_t *)acc; \
-    if (stride == 1) \
-      for (size_t i = 0; i < n; i++) { const TYPE v = p[i]; total = (ACC)(expression); } \
-    else \
-      for (size_t i = 0; i < n; i++) { const TYPE v = p[(ptrdiff_t)i * stride]; total = (ACC)(expression); } \
-    *(int64_t *)acc = total; \
+    int64_t *acc = acc0; \
+    if (JOINS_ROWS(c, step, stride)) { \
+      for (size_t i = 0; i < n; i++, p += stride) \
+        for (size_t k = 0; k < c; k++) { const ACC total = (ACC)acc[k]; const TYPE v = p[k]; acc[k] = (ACC)(expression); } \
+      return; \
+    } \
+    for (size_t k = 0; k < c; k++, p += step) { \
+      ACC total = (ACC)acc[k]; \
+      if (stride == 1) \
+        for (size_t i = 0; i < n; i++) { const TYPE v = p[i]; total = (ACC)(expression); } \
+      else \
+        for (size_t i = 0; i < n; i++) { const TYPE v = p[(ptrdiff_t)i * stride]; total = (ACC)(expression); } \
+      acc[k] = total; \
+    } \
   }
 /* Sums of int32 have 64 bits, which means need; other results are the same in 32 bits. */
 #define JOINS(suffix, TYPE, U) \
@@ -263,8 +290,16 @@ JOINS(i64, int64_t, uint64_t)
 
 #define JOIN_MUL(a, b) ((a) * (b))
 JOIN_RUN(product_f32_run, JOIN_MUL, 1, LOAD_AS_IS)
-static void join_product_f32(size_t n, ptrdiff_t stride, const void *x, void *acc) {
-  const float *v = x;
-  if (stride == 1) *(float *)acc *= product_f32_run(n, 1, v);
-  else for (size_t i = 0; i < n; i++) *(float *)acc *= v[(ptrdiff_t)i * stride];
+static void join_product_f32(size_t c, ptrdiff_t step, size_t n, ptrdiff_t stride, const void *x, void *acc0) {
+  const float *p = x;
+  float *acc = acc0;
+  if (JOINS_ROWS(c, step, stride)) {
+    for (size_t i = 0; i < n; i++, p += stride)
+      for (size_t k = 0; k < c; k++) acc[k] *= p[k];
+    return;
+  }
+  for (size_t k = 0; k < c; k++, p += step)
+    if (stride == 1) acc[k] *= product_f32_run(n, 1, p);
+    else
+      for (size_t i = 0; i < n; i++) acc[k] *= p[(ptrdiff_t)i * stride];
 }
