@@ -73,7 +73,11 @@ def lines(draw):
 
 
 def quantize(bits):
-    return lambda draw: packed("f3i", draw.rng.random() * 10 + 1e-3, draw.integer(-100, 100), *ends(draw, bits))
+    def make(draw):
+        limits = ends(draw, bits) if bits > 8 else draw.choice(ends(draw, bits), (-128, 127), (0, 255))
+        return packed("f3i", draw.rng.random() * 10 + 1e-3, draw.integer(*(0, 255) if limits[0] == 0 else (-128, 127)),
+                      *limits)
+    return make
 
 
 def dequantize(draw):

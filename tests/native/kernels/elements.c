@@ -88,7 +88,7 @@ static size_t quantize(uint8_t *p, int low, int high) {
   const struct { float scale; int32_t zero, low, high; } v = {real(), zero_point(), low, high};
   return memcpy(p, &v, sizeof v), sizeof v;
 }
-static size_t quantize8(uint8_t *p) { return quantize(p, -128, 127); }
+static size_t quantize8(uint8_t *p) { return chance(2) ? quantize(p, 0, 255) : quantize(p, -128, 127); }
 static size_t quantize16(uint8_t *p) { return quantize(p, -32768, 32767); }
 static size_t dequantize(uint8_t *p) {
   const struct { float scale; int32_t zero; } v = {real(), zero_point()};

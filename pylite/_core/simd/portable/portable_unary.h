@@ -358,7 +358,12 @@ PL_INLINE int32_t square_root_one(int32_t v, square_root_p p) {
 UNARY_KERNEL(sqrt_i16, int16_t, int16_t, square_root_p, square_root_one(x - p.x_zero, p))
 
 /* ---- QUANTIZE and DEQUANTIZE (section 9); a byte is int8 or uint8 ---- */
-UNARY_KERNEL(quantize_f32_i8, float, uint8_t, pl_quantize_p, pl_quantize(x, p))
+UNARY_KERNEL(quantize_by_division, float, uint8_t, pl_quantize_p, pl_quantize(x, p))
+#if defined(__AVX2__)
+#include "x86/quantizing_x86.h"
+#else
+static void quantize_f32_i8(size_t n, const void *x, void *y, const void *p) { quantize_by_division(n, x, y, p); }
+#endif
 UNARY_KERNEL(quantize_f32_i16, float, int16_t, pl_quantize_p, pl_quantize(x, p))
 
 /* s (q - z) in float32: both factors are exact, so the product is rounded once, as it would be from float64. */
