@@ -41,11 +41,21 @@ def copy_transposed(draw):
 
 @check("repeat_items", rounds=40)
 def repeat_items(draw):
-    item, n, m = draw.choice(1, 2, 4), draw.size(40, 256), draw.integer(1, 70) if not draw.bench else 4
+    item, n, m = draw.choice(1, 2, 4, 8), draw.size(40, 256), draw.integer(1, 70) if not draw.bench else 4
     x = draw.array(np.uint8, n * item)
     want = np.repeat(x.reshape(-1, item), m, 0).reshape(-1)
     yield Call(item, n, m, In(x), Out(n * m * item + REPEAT_SLACK, np.uint8), expect=[want], front=True,
                work=n * m)
+
+
+@check("choose", rounds=40)
+def choose(draw):
+    item, n = draw.choice(1, 2, 4, 8, 16), draw.size(300)
+    x_step, y_step = (1, 1) if draw.bench else draw.choice((1, 1), (1, 0), (0, 1), (0, 0))
+    c = draw.rng.integers(0, 3, n).astype(np.uint8)
+    x, y = (draw.array(np.uint8, (n if step else 1, item)) for step in (x_step, y_step))
+    want = np.where(c[:, None], np.broadcast_to(x, (n, item)), np.broadcast_to(y, (n, item))).reshape(-1)
+    yield Call(item, n, In(c), In(x), x_step, In(y), y_step, Out(n * item, np.uint8), expect=[want], work=n)
 
 
 @check("arg_max_f32", "arg_max_s32", "arg_max_s8", rounds=40)

@@ -19,10 +19,6 @@ from pylite._core.run.kernel cimport (
 from pylite._core.simd cimport binary_kernel, kernel_parameters, parallel_for, pl_binary_fn, pl_pool, pl_range_fn, slots
 
 
-cdef extern from "indexing.h" nogil:
-    void pl_choose(size_t item, size_t n, const uint8_t *c, size_t cs, const uint8_t *x, size_t xs, const uint8_t *y,
-                   size_t ys, uint8_t *out)
-
 cdef enum:
     BLOCK = 4096            # bytes of strided elements that are gathered for one call of a micro-kernel
 
@@ -107,7 +103,7 @@ cdef class Select(Kernel):
     cdef const uint8_t *y
     cdef uint8_t *out
     cdef Walk walk
-    cdef Py_ssize_t item, n, cs, xs, ys     # the last axis: its size, and steps in bytes
+    cdef Py_ssize_t item, n, cs, xs, ys     # the last axis: its size, and the operands' steps, 0 or 1
 
     def __init__(self, const uint8_t[::1] condition, const uint8_t[::1] x, const uint8_t[::1] y, uint8_t[::1] out,
                  axes, Py_ssize_t item):
@@ -131,8 +127,6 @@ cdef class Select(Kernel):
     cdef int arrange(self, axes) except -1:
         """Set the loops: `walk` over all axes but the last one."""
         self.n, self.cs, self.xs, self.ys = axes[-1] if axes else (1, 0, 0, 0)
-        self.xs *= self.item
-        self.ys *= self.item
         set_walk(&self.walk, axes[:-1], 3, 1, self.item, self.item)
         self.fn = <kernel_fn>select
         return 0
@@ -155,10 +149,12 @@ cdef void select_rows(Select self, ptrdiff_t begin, ptrdiff_t end, int thread) n
     while begin < end:
         c, x, y = self.condition + offset[0], self.x + offset[1], self.y + offset[2]
         out = self.out + begin * self.n * self.item
-        if self.cs == 0 and (self.xs if c[0] else self.ys) == self.item:
+        if self.cs:
+            slots.choose(self.item, self.n, c, x, self.xs, y, self.ys, out)
+        elif self.xs if c[0] else self.ys:
             slots.copy_runs(1, self.n * self.item, x if c[0] else y, 0, out, 0)
         else:
-            pl_choose(self.item, self.n, c, self.cs, x, self.xs, y, self.ys, out)
+            slots.copy_strided(self.item, 1, self.n, x if c[0] else y, 0, 0, out, 0, self.item)
         advance(&self.walk, index, offset)
         begin += 1
 

@@ -30,9 +30,15 @@ static void copy_transposed(void) {
 }
 
 static void repeat_items(void) {
-  const size_t item = (size_t)1 << between(0, 2), n = some(0, 40), m = some(1, 70), bytes = n * m * item;
+  const size_t item = (size_t)1 << between(0, 3), n = some(0, 40), m = some(1, 70), bytes = n * m * item;
   const uint8_t *x = array(n, item);
   EACH_LEVEL(s) s->repeat_items(item, n, m, x, result(bytes + PL_REPEAT_SLACK, 1, NULL, bytes, EXACT));
+}
+
+static void choose(void) {
+  const size_t item = item_of_any(), n = some(0, 300), x_step = some(0, 1), y_step = some(0, 1);
+  const uint8_t *c = array(n, 1), *x = array(x_step ? n : 1, item), *y = array(y_step ? n : 1, item);
+  EACH_LEVEL(s) s->choose(item, n, c, x, x_step, y, y_step, results(n * item, 1, EXACT));
 }
 
 static void gather_pixels(void) {
@@ -60,5 +66,5 @@ ARG_MAX(arg_max_s32, int32_t, LIST(0, UINT32_MAX), array(size, 4))
 ARG_MAX(arg_max_s8, int8_t, LIST(0, 0x80, 0xFF, 0x7F), array(size, 1))
 
 #define X(name) {#name, name}
-const check moving_checks[] = {X(copy_runs),    X(copy_strided),  X(copy_transposed), X(repeat_items), X(gather_pixels),
-                               X(arg_max_f32), X(arg_max_s32), X(arg_max_s8),      {NULL, NULL}};
+const check moving_checks[] = {X(copy_runs),     X(copy_strided), X(copy_transposed), X(repeat_items), X(choose),
+                               X(gather_pixels), X(arg_max_f32),  X(arg_max_s32),     X(arg_max_s8),   {NULL, NULL}};

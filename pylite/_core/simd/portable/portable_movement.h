@@ -76,6 +76,32 @@ static void repeat_items(size_t item, size_t n, size_t m, const uint8_t *x, uint
   else PL_REPEAT(uint64_t)
 }
 
+/* A single element is first expanded to a block. */
+enum { CHOSEN = 64 };
+#define PL_CHOOSE(T) { \
+    const T *px = (const T *)x, *py = (const T *)y; \
+    T *restrict to = (T *)out, x_expanded[CHOSEN], y_expanded[CHOSEN]; \
+    size_t m = x_step && y_step ? n : n < CHOSEN ? n : CHOSEN; \
+    for (size_t i = 0; !x_step && i < m; i++) x_expanded[i] = *px; \
+    for (size_t i = 0; !y_step && i < m; i++) y_expanded[i] = *py; \
+    for (size_t done = 0; done < n; done += m) { \
+      const T *restrict from_x = x_step ? px + done : x_expanded, *restrict from_y = y_step ? py + done : y_expanded; \
+      const uint8_t *restrict condition = c + done; \
+      m = m < n - done ? m : n - done; \
+      for (size_t i = 0; i < m; i++) /* without branches, which random conditions mislead */ \
+        to[done + i] = (T)(from_y[i] ^ ((from_x[i] ^ from_y[i]) & (T)-(T)(condition[i] != 0))); \
+    } \
+    return; \
+  }
+static void choose(size_t item, size_t n, const uint8_t *c, const uint8_t *x, size_t x_step, const uint8_t *y,
+                   size_t y_step, uint8_t *out) {
+  if (item == 1) PL_CHOOSE(uint8_t)
+  if (item == 2) PL_CHOOSE(uint16_t)
+  if (item == 4) PL_CHOOSE(uint32_t)
+  if (item == 8) PL_CHOOSE(uint64_t)
+  for (size_t i = 0; i < n; i++) memcpy(out + i * item, c[i] ? x + i * x_step * item : y + i * y_step * item, item);
+}
+
 /* Transposes a square tile of n 16-byte rows by log2(n) rounds of interleaving rows i and i + n/2.  It reads the first
  * `cols` columns of x, and writes the first `rows` rows of y with 16 bytes each. */
 typedef uint8_t pl_v8 __attribute__((vector_size(16)));
