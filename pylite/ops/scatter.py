@@ -4,6 +4,7 @@ from math import prod
 from pylite.ir.registry import register
 from pylite.ir.shapes import contiguous_strides
 from pylite.ops.boxes import box_axes, components, scatter, vectors_of
+from pylite.ops.elementwise import row_function
 from pylite.ops.moves import INDICES, axis_of, filled, movable, scalar, shape_operand
 from pylite.ops.wide import combining
 
@@ -80,14 +81,15 @@ def infer_one_hot(node):
 
 
 def lower_one_hot(node):
-    """`off` everywhere, then `on` at the indices; one outside of 0 .. depth - 1 is skipped."""
+    """An index outside of 0 .. depth - 1 is skipped."""
     x, on, off, y = node.inputs[0], node.inputs[2], node.inputs[3], node.outputs[0]
     axis = one_hot_axis(node)
-    if on.size != 1:
-        raise node.error("should be one value", on)
-    outer, inner, depth = prod(x.shape[:axis]), prod(x.shape[axis:]), y.shape[axis]
-    vectors = [(outer, inner, 0, depth * inner), (inner, 1, 0, 1)]
-    return [filled(y, off), scatter(y, x, on, vectors, [(0, depth - 1, inner, -1)], [], "skip")]
+    for value in (on, off):
+        if value.size != 1:
+            raise node.error("should be one value", value)
+    inner, depth = prod(x.shape[axis:]), y.shape[axis]
+    return row_function("one_hot", prod(x.shape[:axis]), 1 + 32768 // max(depth * inner, 1),
+                        (depth, inner, y.itemsize, x.itemsize), x, on, off, y)
 
 
 register("ONE_HOT", types=movable(f"{INDICES} int32 T T -> T"), infer=infer_one_hot, lower=lower_one_hot)

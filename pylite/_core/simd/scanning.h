@@ -414,6 +414,54 @@ ROWS(hadamard) {
     for (int64_t j = 0; j < n; j++) row[j] *= 1 / sqrtf((float)n);
   }
 }
+/* y[o][d][j] = on if indices[o][j] is d, else off.  Short lines are filled with `off` first.
+ * p: indices, on, off, y; n: depth, inner, bytes of an element, of an index */
+enum { PL_SHORT_LINE = 8, PL_HOT = 64 };
+typedef struct { uint64_t half[2]; } pl_double_word;
+/* at[j] = x[j], or -1 if that is not below depth */
+PL_FAST static void pl_below(int64_t depth, int64_t m, int64_t bytes, const void *x, int32_t *restrict at) {
+  const uint32_t most = depth > INT32_MAX ? INT32_MAX : (uint32_t)depth;
+  if (bytes == 4)
+    for (int64_t j = 0; j < m; j++) at[j] = ((const uint32_t *)x)[j] < most ? ((const int32_t *)x)[j] : -1;
+  else
+    for (int64_t j = 0; j < m; j++) {
+      const int64_t index = bytes == 8 ? ((const int64_t *)x)[j] : ((const int16_t *)x)[j];
+      at[j] = index >= 0 && index < most ? (int32_t)index : -1;
+    }
+}
+#define ONE_HOT(name, T) \
+  PL_FAST static void name(pl_row_arguments *t, ptrdiff_t begin, ptrdiff_t end) { \
+    const int64_t depth = t->n[0], inner = t->n[1], bytes = t->n[3]; \
+    const T on = *P(T, 1), off = *P(T, 2); \
+    T *restrict y = P(T, 3) + begin * depth * inner; \
+    int32_t at[PL_HOT]; \
+    if (inner < PL_SHORT_LINE) \
+      for (int64_t i = 0; i < (end - begin) * depth * inner; i++) y[i] = off; \
+    for (; begin < end; begin++, y += depth * inner) \
+      for (int64_t first = 0, m; first < inner; first += m) { \
+        m = inner - first < PL_HOT ? inner - first : PL_HOT; \
+        pl_below(depth, m, bytes, P(char, 0) + (begin * inner + first) * bytes, at); \
+        for (int64_t j = 0; j < m && inner < PL_SHORT_LINE; j++) \
+          if (at[j] >= 0) y[at[j] * inner + j] = on; \
+        for (int64_t d = 0; d < depth && inner >= PL_SHORT_LINE; d++) \
+          for (int64_t j = 0; j < m; j++) y[d * inner + first + j] = at[j] == (int32_t)d ? on : off; \
+      } \
+  }
+ONE_HOT(pl_one_hot_8, uint8_t)
+ONE_HOT(pl_one_hot_16, uint16_t)
+ONE_HOT(pl_one_hot_32, uint32_t)
+ONE_HOT(pl_one_hot_64, uint64_t)
+ONE_HOT(pl_one_hot_128, pl_double_word)
+#undef ONE_HOT
+ROWS(one_hot) {
+  switch (t->n[2]) {
+    case 1: pl_one_hot_8(t, begin, end); break;
+    case 2: pl_one_hot_16(t, begin, end); break;
+    case 4: pl_one_hot_32(t, begin, end); break;
+    case 8: pl_one_hot_64(t, begin, end); break;
+    default: pl_one_hot_128(t, begin, end);
+  }
+}
 /* Fails if a number of x exceeds the largest magnitude allowed; p: x, float32; f: this magnitude */
 ROWS(require_within) {
   for (ptrdiff_t i = begin; i < end; i++)
@@ -424,5 +472,5 @@ ROWS(require_within) {
 typedef void (*pl_row_fn)(pl_row_arguments *t, ptrdiff_t begin, ptrdiff_t end);
 static const struct { const char *name; pl_row_fn run; } pl_row_functions[] = {
   NAMED(cumsum), NAMED(top_k), NAMED(local_response), NAMED(reverse_sequence), NAMED(broadcast_sizes), NAMED(uniform),
-  NAMED(multinomial), NAMED(random_bits), NAMED(project), NAMED(hadamard), NAMED(require_within), NAMED(unique),
-  {NULL, NULL}};
+  NAMED(multinomial), NAMED(random_bits), NAMED(project), NAMED(hadamard), NAMED(one_hot), NAMED(require_within),
+  NAMED(unique), {NULL, NULL}};
