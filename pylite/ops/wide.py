@@ -18,8 +18,8 @@ def wide_binary(node, op, operands=None):
     return binary(node, "wide_binary", binary_parameters(op, node.inputs[0].dtype, node.outputs[0].dtype), operands)
 
 
-_FAST = {"float32": ("f32", "2f", (float("-inf"), float("inf"))), "int32": ("i32", "2i", LIMITS["int32"]),
-         "int64": ("i64", "2q", LIMITS["int64"])}
+_FAST = {"float32": ("f32", "2f", (float("-inf"), float("inf"))), "int16": ("i16", "2i", LIMITS["int16"]),
+         "int32": ("i32", "2i", LIMITS["int32"]), "int64": ("i64", "2q", LIMITS["int64"])}
 
 
 def combining(op, dtype):
@@ -27,6 +27,8 @@ def combining(op, dtype):
     if dtype in _FAST and op in ("add", "mul", "maximum", "minimum"):
         suffix, layout, limits = _FAST[dtype]
         return f"{op}_{suffix}", pack(layout, *limits)
+    if op == "add" and dtype in ("int8", "uint8"):
+        return "add_i8", b"\0"
     return "wide_binary", binary_parameters(op, dtype, dtype)
 
 

@@ -2,7 +2,7 @@
 
 This file is longer than others because all share Walk, and gathering and scattering share boxes and policies.
 """
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from pylite._core.run.kernel cimport (
@@ -21,6 +21,8 @@ from pylite._core.simd cimport binary_kernel, kernel_parameters, parallel_for, p
 
 cdef enum:
     BLOCK = 4096            # bytes of strided elements that are gathered for one call of a micro-kernel
+    FLOAT = -1
+_ADDS = {"add_f32": FLOAT, "add_i8": 1, "add_i16": 2, "add_i32": 4, "add_i64": 8}     # kinds of elements
 
 cdef enum Policy:           # for an index outside the array
     REFUSE                  # fail the run
@@ -296,6 +298,8 @@ cdef bint clip_box(Boxes self, const uint8_t *vector, Walk *box, Py_ssize_t *run
 
 cdef class GatherBoxes(Boxes):
     """boxes = the boxes of array that the index vectors name."""
+    cdef bint refused       # set by any thread that meets an index out of range
+
     def __init__(self, array, indices, boxes, Py_ssize_t item, Py_ssize_t width, vectors, components, shape,
                  str policy):
         self.prepare(width, item, vectors, components, shape, POLICIES[policy])
@@ -307,22 +311,26 @@ cdef class GatherBoxes(Boxes):
 
 
 cdef int gather(GatherBoxes self, pl_pool *pool) noexcept nogil:
-    cdef Py_ssize_t index[MOST_DIMS]
-    cdef Py_ssize_t offset[3]
-    cdef Py_ssize_t _i
     if self.boxes_bytes == 0 or self.vectors.total == 0:
         return 0
     if self.array_bytes == 0:
         return 1
-    seek(&self.vectors, 0, index, offset)
-    if self.components:
-        for _i in range(self.vectors.total):
-            if locate(self, self.indices + offset[0]) < 0:
-                return 1
-            advance(&self.vectors, index, offset)
+    self.refused = False
     parallel_for(pool, self.vectors.total, 1 + COPIED_BYTES // (self.box.total * self.run * self.item),
                  <pl_range_fn>gather_range, <void *>self)
-    return 0
+    return 1 if self.refused else 0
+
+
+cdef inline void copy_small(size_t nbytes, const uint8_t *x, uint8_t *y) noexcept nogil:
+    """Copy a run; calling a micro-kernel takes longer than copying one element."""
+    if nbytes == 4:
+        memcpy(y, x, 4)
+    elif nbytes == 1:
+        y[0] = x[0]
+    elif nbytes == 8:
+        memcpy(y, x, 8)
+    else:
+        slots.copy_runs(1, nbytes, x, 0, y, 0)
 
 
 cdef void gather_range(GatherBoxes self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
@@ -330,21 +338,20 @@ cdef void gather_range(GatherBoxes self, ptrdiff_t begin, ptrdiff_t end, int thr
     cdef Py_ssize_t inner[MOST_DIMS]
     cdef Py_ssize_t offset[3]
     cdef Py_ssize_t at[3]
-    cdef Py_ssize_t _i
+    cdef Py_ssize_t _i, first
     cdef const uint8_t *x
     cdef uint8_t *y
     cdef bint consecutive = self.run_a == self.item and self.run_b == self.item
     seek(&self.vectors, begin, index, offset)
     while begin < end:
-        x = self.array + offset[2]
-        if self.components:
-            x += locate(self, self.indices + offset[0])
+        first = locate(self, self.indices + offset[0])
+        if first < 0:
+            self.refused = True
+            return
+        x = self.array + offset[2] + first
         y = self.boxes + offset[1]
         if consecutive and self.box.n == 0:
-            if self.run * self.item == 4:
-                memcpy(y, x, 4)
-            else:
-                slots.copy_runs(1, self.run * self.item, x, 0, y, 0)
+            copy_small(self.run * self.item, x, y)
             advance(&self.vectors, index, offset)
             begin += 1
             continue
@@ -368,7 +375,8 @@ cdef class ScatterBoxes(Boxes):
     cdef const uint8_t[::1] p
     cdef const uint8_t *start
     cdef pl_binary_fn combine
-    cdef bint sums, adds    # does it add floats?  adds: single ones, the fast case
+    cdef int adds           # single elements of this kind, the fast case: bytes of an integer, FLOAT, or 0
+    cdef int sums           # the same, whatever the boxes are
 
     def __init__(self, array, indices, boxes, Py_ssize_t item, Py_ssize_t width, vectors, components, shape,
                  str policy, str name="", p=b"\0", start=None):
@@ -376,7 +384,7 @@ cdef class ScatterBoxes(Boxes):
         self.construct(array, indices, boxes, start, False)
         if start is not None and start.nbytes != self.array_bytes:
             raise ValueError(f"{start.nbytes} bytes to start from, for an array of {self.array_bytes}")
-        self.p, self.sums = kernel_parameters(name, p), name == "add_f32"
+        self.p, self.sums = kernel_parameters(name, p), _ADDS.get(name, 0)
         if name:
             self.combine = binary_kernel(name)
         self.fn = <kernel_fn>scatter
@@ -395,8 +403,23 @@ cdef class ScatterBoxes(Boxes):
         return 0
 
     cdef void finish(self) noexcept:
-        self.adds = (self.sums and self.run == 1 and self.box.n == 0 and self.vectors.n == 1
-                     and self.vectors.c[0] == 0 and self.policy != CLIP)
+        self.adds = self.sums
+        if self.run != 1 or self.box.n or self.vectors.n != 1 or self.vectors.c[0] or self.policy == CLIP:
+            self.adds = 0
+
+
+cdef inline void add_one(int kind, uint8_t *y, const uint8_t *x) noexcept nogil:
+    """Add one element to another."""
+    if kind == FLOAT:
+        (<float *>y)[0] += (<const float *>x)[0]
+    elif kind == 1:
+        y[0] += x[0]
+    elif kind == 2:
+        (<uint16_t *>y)[0] += (<const uint16_t *>x)[0]
+    elif kind == 4:
+        (<uint32_t *>y)[0] += (<const uint32_t *>x)[0]
+    else:
+        (<uint64_t *>y)[0] += (<const uint64_t *>x)[0]
 
 
 cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
@@ -422,7 +445,7 @@ cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
             if first[0] == -2:
                 return 1
             if first[0] >= 0:
-                (<float *>(self.array + first[0]))[0] += (<float *>(self.boxes + k * self.vectors.b[0]))[0]
+                add_one(self.adds, self.array + first[0], self.boxes + k * self.vectors.b[0])
         return 0
     seek(&self.vectors, 0, index, offset)
     for _i in range(self.vectors.total):

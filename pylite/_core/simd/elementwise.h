@@ -63,6 +63,7 @@
   X(floor_mod_i32, PL_BINARY) X(squared_difference_i32, PL_BINARY) \
   X(less_f32, PL_BINARY) X(less_i32, PL_BINARY) X(less_i64, PL_BINARY) X(less_equal_f32, PL_BINARY) \
   X(equal_f32, PL_BINARY) X(equal_i32, PL_BINARY) X(equal_i64, PL_BINARY) X(and_bool, PL_BINARY) X(or_bool, PL_BINARY) \
+  X(add_i8, PL_BINARY) \
   PL_COMMON_BINARY_SLOTS(X)
 #define PL_COMMON_BINARY_SLOTS(X) \
   X(wide_binary, PL_BINARY) X(pow_f32, PL_BINARY) X(mul_c64, PL_BINARY) X(less_q8, PL_BINARY) \
