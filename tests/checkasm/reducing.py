@@ -93,9 +93,9 @@ def softmax_f32(draw):
 
 @check("log_softmax_f32", "l2_normalize_f32")
 def row_f32(draw):
-    n = draw.size(400, 1000, least=1)
-    x = (draw.rng.standard_normal(n) * draw.choice(1, 10)).astype(F)
-    yield Call(n, In(x), Out(n, F), close="scale", work=n)
+    rows, n = (16, 1000) if draw.bench else shape(draw)
+    x = (draw.rng.standard_normal((rows, n)) * draw.choice(1, 10)).astype(F)
+    yield Call(rows, n, In(x), Out((rows, n), F), close="scale", work=rows * n)
 
 
 def tables(draw, logarithm):
@@ -117,8 +117,8 @@ def softmax_8(draw):
 
 @check("log_softmax_8")
 def log_softmax_8(draw):
-    n = draw.size(400, 1000, least=1)
-    yield Call(n, tables(draw, True), In(draw.array(B, n)), Out(n, B), work=n)
+    rows, n = (32, 1000) if draw.bench else shape(draw)
+    yield Call(rows, n, tables(draw, True), In(draw.array(B, (rows, n))), Out((rows, n), B), work=rows * n)
 
 
 @check("softmax_s16")

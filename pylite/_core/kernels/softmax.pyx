@@ -78,17 +78,15 @@ cdef class RowsF32(RowKernel):
 
 
 cdef void range_f32(RowsF32 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef ptrdiff_t row, n = self.rows.n
-    cdef const float *x = <const float *>self.rows.x
-    cdef float *y = <float *>self.rows.y
+    cdef ptrdiff_t n = self.rows.n
+    cdef const float *x = <const float *>self.rows.x + begin * n
+    cdef float *y = <float *>self.rows.y + begin * n
     if self.function == 0:
-        slots.softmax_f32(end - begin, n, self.beta, x + begin * n, y + begin * n)
-        return
-    for row in range(begin, end):
-        if self.function == 1:
-            slots.log_softmax_f32(n, x + row * n, y + row * n)
-        else:
-            slots.l2_normalize_f32(n, x + row * n, y + row * n)
+        slots.softmax_f32(end - begin, n, self.beta, x, y)
+    elif self.function == 1:
+        slots.log_softmax_f32(end - begin, n, x, y)
+    else:
+        slots.l2_normalize_f32(end - begin, n, x, y)
 
 
 cdef class Softmax8(RowKernel):
@@ -134,7 +132,7 @@ cdef class Softmax8(RowKernel):
 
 
 cdef void range_8(Softmax8 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef ptrdiff_t row, n = self.rows.n
+    cdef ptrdiff_t n = self.rows.n
     cdef const uint8_t *x = <const uint8_t *>self.rows.x + begin * n
     cdef uint8_t *y = <uint8_t *>self.rows.y + begin * self.rows.y_row
     if self.function == 0:
@@ -142,8 +140,7 @@ cdef void range_8(Softmax8 self, ptrdiff_t begin, ptrdiff_t end, int thread) noe
     elif self.function == 1:
         slots.softmax_8_to_16(end - begin, n, &self.tables, x, y)
     else:
-        for row in range(end - begin):
-            slots.log_softmax_8(n, &self.tables, x + row * n, y + row * n)
+        slots.log_softmax_8(end - begin, n, &self.tables, x, y)
 
 
 cdef class Softmax16(RowKernel):

@@ -98,9 +98,9 @@ typedef struct pl_error_sums {
   X(softmax_8, (size_t rows, size_t n, const pl_softmax8 *s, const uint8_t *x, void *y)) \
   X(softmax_8_to_16, (size_t rows, size_t n, const pl_softmax8 *s, const uint8_t *x, void *y)) \
   X(softmax_s16, (size_t n, const pl_softmax16 *s, const int16_t *x, int16_t *y)) \
-  X(log_softmax_f32, (size_t n, const float *x, float *y)) \
-  X(log_softmax_8, (size_t n, const pl_softmax8 *s, const uint8_t *x, void *y)) \
-  X(l2_normalize_f32, (size_t n, const float *x, float *y)) \
+  X(log_softmax_f32, (size_t rows, size_t n, const float *x, float *y)) \
+  X(log_softmax_8, (size_t rows, size_t n, const pl_softmax8 *s, const uint8_t *x, void *y)) \
+  X(l2_normalize_f32, (size_t rows, size_t n, const float *x, float *y)) \
   /* zero: the zero point of x ^ flip */ \
   X(l2_normalize_8, (size_t n, int32_t zero, uint8_t flip, const uint8_t *x, uint8_t *y)) \
   /* sums joined with up to 32 rows of n <= 256 lanes, which are x_step and r_step elements apart */ \

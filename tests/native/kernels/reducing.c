@@ -122,14 +122,14 @@ static void softmax_f32(void) {
   EACH_LEVEL(s) s->softmax_f32(rows, n, beta, x, results(rows * n, 4, NEAR_LARGEST));
 }
 static void log_softmax_f32(void) {
-  const size_t n = some(1, 400);
-  const float *x = row(n);
-  EACH_LEVEL(s) s->log_softmax_f32(n, x, results(n, 4, NEAR_LARGEST));
+  const size_t rows = some(1, 40), n = some(1, 400);
+  const float *x = row(rows * n);
+  EACH_LEVEL(s) s->log_softmax_f32(rows, n, x, results(rows * n, 4, NEAR_LARGEST));
 }
 static void l2_normalize_f32(void) {
-  const size_t n = some(1, 400);
-  const float *x = chance(8) ? whole(n, 0) : row(n);
-  EACH_LEVEL(s) s->l2_normalize_f32(n, x, results(n, 4, NEAR_LARGEST));
+  const size_t rows = some(1, 4), n = some(1, 400);
+  const float *x = chance(8) ? whole(rows * n, 0) : row(rows * n);
+  EACH_LEVEL(s) s->l2_normalize_f32(rows, n, x, results(rows * n, 4, NEAR_LARGEST));
 }
 static const pl_softmax8 *tables(bool logarithm) {
   static pl_softmax8 made[2][64];
@@ -155,10 +155,10 @@ static void softmax_bytes(bool wide) {
 static void softmax_8(void) { softmax_bytes(false); }
 static void softmax_8_to_16(void) { softmax_bytes(true); }
 static void log_softmax_8(void) {
-  const size_t n = some(1, 400);
+  const size_t rows = some(1, 4), n = some(1, 400);
   const pl_softmax8 *t = tables(true);
-  const uint8_t *x = array(n, 1);
-  EACH_LEVEL(s) s->log_softmax_8(n, t, x, results(n, 1, EXACT));
+  const uint8_t *x = array(rows * n, 1);
+  EACH_LEVEL(s) s->log_softmax_8(rows, n, t, x, results(rows * n, 1, EXACT));
 }
 static void softmax_s16(void) {
   int16_t exponentials[513], reciprocals[513];

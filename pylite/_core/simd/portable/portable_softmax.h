@@ -76,21 +76,39 @@ static void softmax_f32(size_t rows, size_t n, float beta, const float *x, float
     }
   }
 }
-static void log_softmax_f32(size_t n, const float *x, float *y) {
-  const float top = row_max_f32(n, 1, x);
-  float e[256], sum = 0;
-  for (size_t i = 0; i < n; i += 256) {
-    const size_t m = n - i < 256 ? n - i : 256;
+/* log(sum of exp(x - top)) of a long row */
+static float log_sum_f32(size_t n, const float *x, float top) {
+  float e[SOFTMAX_BLOCK], sum = 0;
+  for (size_t i = 0; i < n; i += SOFTMAX_BLOCK) {
+    const size_t m = n - i < SOFTMAX_BLOCK ? n - i : SOFTMAX_BLOCK;
     for (size_t k = 0; k < m; k++) e[k] = x[i + k] - top;
     exp_f32(m, e, e, x);
     sum += row_sum_f32(m, 1, e);
   }
-  const float log_sum = logf(sum);
-  EACH(n) y[i] = x[i] - top - log_sum;
+  return logf(sum);
 }
-static void l2_normalize_f32(size_t n, const float *x, float *y) {
-  const float norm = sqrtf(row_squares_f32(n, 1, x)), reciprocal = 1.0f / (norm < 1e-6f ? 1e-6f : norm);
-  EACH(n) y[i] = x[i] * reciprocal;
+static void log_softmax_f32(size_t rows, size_t n, const float *x, float *y) {
+  float e[SOFTMAX_BLOCK], top[SOFTMAX_BLOCK / 2], log_sum[SOFTMAX_BLOCK / 2];
+  const size_t most = n < SOFTMAX_BLOCK / 2 ? SOFTMAX_BLOCK / (n + 1) : 1;
+  for (size_t m; rows; rows -= m, x += m * n, y += m * n) {
+    m = rows < most ? rows : most;
+    for (size_t r = 0; r < m; r++) top[r] = row_max_f32(n, 1, x + r * n);
+    if (m == 1) {
+      log_sum[0] = log_sum_f32(n, x, top[0]);
+    } else {
+      for (size_t r = 0; r < m; r++) EACH(n) e[r * n + i] = x[r * n + i] - top[r];
+      exp_f32(m * n, e, e, x);
+      for (size_t r = 0; r < m; r++) log_sum[r] = row_sum_f32(n, 1, e + r * n);
+      log_f32(m, log_sum, log_sum, x);
+    }
+    for (size_t r = 0; r < m; r++) EACH(n) y[r * n + i] = x[r * n + i] - top[r] - log_sum[r];
+  }
+}
+static void l2_normalize_f32(size_t rows, size_t n, const float *x, float *y) {
+  for (; rows; rows--, x += n, y += n) {
+    const float norm = sqrtf(row_squares_f32(n, 1, x)), reciprocal = 1.0f / (norm < 1e-6f ? 1e-6f : norm);
+    EACH(n) y[i] = x[i] * reciprocal;
+  }
 }
 
 PL_LOOSE_END
@@ -245,21 +263,32 @@ static void exponents_8(size_t n, const pl_softmax8 *s, const uint8_t *x, int bi
 SOFTMAX_8(softmax_8, uint8_t, 8, flip)
 SOFTMAX_8(softmax_8_to_16, int16_t, 16, 0x8000)
 
-static void log_softmax_8(size_t n, const pl_softmax8 *s, const uint8_t *x, void *y0) {
-  uint8_t *y = y0;
+PL_INLINE uint8_t log_softmax_8_result(int32_t value, int32_t log_sum, uint8_t flip) {
+  const int32_t v = pl_rdbpot((int32_t)((uint32_t)value - (uint32_t)log_sum), 22);
+  return (uint8_t)(pl_clamp32(v + 255, 0, 255) ^ flip);
+}
+static void log_softmax_8_row(size_t n, const pl_softmax8 *s, const uint8_t *x, uint8_t *y) {
   const uint8_t flip = s->flip, top = row_max_8(n, x, flip);
   const int32_t log_sum = pl_log_q(row_sum_8(n, x, flip, top, s->scaled));
   int32_t least = pl_mbqm32((int32_t)((uint32_t)log_sum + 0x80000000u), s->multiplier, s->exponent);
   if (least < s->least) least = s->least;
   /* the last entry of the table for a distance above `least` */
   const int32_t last = least < -256 ? 255 : -least - 1;
+  if (n < 64) { /* as long as a table takes */
+    for (size_t i = 0; i < n; i++) {
+      const int32_t d = (int32_t)table_index(x[i], flip, top);
+      y[i] = d <= last ? log_softmax_8_result(s->value[d], log_sum, flip) : flip;
+    }
+    return;
+  }
   uint8_t table[256];
   for (int32_t d = 0; d < 256; d++) table[d] = flip;
-  for (int32_t d = 0; d <= last; d++) {
-    int32_t v = pl_rdbpot((int32_t)((uint32_t)s->value[d] - (uint32_t)log_sum), 22);
-    table[d] = (uint8_t)(pl_clamp32(v + 255, 0, 255) ^ flip);
-  }
+  for (int32_t d = 0; d <= last; d++) table[d] = log_softmax_8_result(s->value[d], log_sum, flip);
   for (size_t i = 0; i < n; i++) y[i] = table[table_index(x[i], flip, top)];
+}
+static void log_softmax_8(size_t rows, size_t n, const pl_softmax8 *s, const uint8_t *x, void *y0) {
+  uint8_t *y = y0;
+  for (; rows; rows--, x += n, y += n) log_softmax_8_row(n, s, x, y);
 }
 
 PL_INLINE int32_t interpolate_16(const int16_t *table, int32_t q) {
