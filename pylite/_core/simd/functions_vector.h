@@ -227,8 +227,9 @@ PL_INLINE vf v_rsqrt(vf x) {
 PL_INLINE vf v_sqrt(vf x) {
   vf large;
 #if defined(__AVX512F__)
+  if (__builtin_expect(!_mm512_cmp_ps_mask(x, V_ALL(0x1p-100f), _CMP_LT_OQ), 1)) return v_root(x);
   const __mmask16 below = v_below_root(x);
-  if (__builtin_expect(!below, 1)) return v_root(x);
+  if (!below) return v_root(x); /* zeros and negative numbers */
   const __mmask16 normal = below & (__mmask16)~v_tiny(x, &large); /* multiply these by 2^150, too */
   const __m512i bits = _mm512_castps_si512(large);
   large = _mm512_castsi512_ps(_mm512_mask_add_epi32(bits, normal, bits, _mm512_set1_epi32(150 << 23)));
@@ -312,17 +313,23 @@ PL_INLINE vf v_exp(vf x) {
 #else
 PL_INLINE vf v_exp(vf x) { return v_exp_low(V_MIN(x, 89.0f)); }
 #endif
-/* see pl_tanh */
+/* see pl_tanh; with exact divisions and fused products, results exceed 1 only from 8.16014 on */
+#if defined(__ARM_NEON)
+#define MOST_TANH 8.44f
+#define V_TANH_RESULT(y) V_MAX(V_MIN(y, 1.0f), -1.0f)
+#else
+#define MOST_TANH 8.16f
+#define V_TANH_RESULT(y) (y)
+#endif
 PL_INLINE vf v_tanh(vf x) {
-  x = V_MAX(V_MIN(x, 8.44f), -8.44f);
+  x = V_MAX(V_MIN(x, MOST_TANH), -MOST_TANH);
   vf z = V(mul_ps)(x, x);
   vf p = V_FMA1(V_ALL(1.43838488e-8f), z, 2.13295534e-5f), q = V_FMA1(V_ALL(8.19068987e-7f), z, 3.35653574e-4f);
   p = V_FMA1(p, z, 3.53866583e-3f);
   q = V_FMA1(q, z, 2.60402933e-2f);
   p = V_FMA1(p, z, 0.134171203f);
   q = V_FMA1(q, z, 0.467504442f);
-  vf y = V(div_ps)(V(mul_ps)(x, V_FMA1(p, z, 1.0f)), V_FMA1(q, z, 1.0f));
-  return V_MAX(V_MIN(y, 1.0f), -1.0f);
+  return V_TANH_RESULT(V(div_ps)(V(mul_ps)(x, V_FMA1(p, z, 1.0f)), V_FMA1(q, z, 1.0f)));
 }
 /* see pl_logistic */
 PL_INLINE vf v_logistic(vf x) {

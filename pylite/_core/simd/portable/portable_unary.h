@@ -302,37 +302,40 @@ static void lut16(size_t n, const void *vx, void *vy, const void *table) {
   }
 }
 
-/* int16 LOGISTIC and TANH (docs/numerics.md section 6): q * multiplier >> shift, then the table */
+/* int16 LOGISTIC and TANH (docs/numerics.md section 6): q * multiplier >> shift, then the table.  What is looked up is
+ * loaded one by one: gathering takes longer on many CPUs. */
 typedef struct { int32_t multiplier, shift, table[256]; } sigmoid16_p;
-PL_INLINE int32_t sigmoid16_index(int32_t q, const sigmoid16_p *p) {
-  return (q * p->multiplier + (int32_t)((1u << p->shift) >> 1)) >> p->shift;
-}
-static void logistic_i16(size_t n, const void *vx, void *vy, const void *vp) {
-  const int16_t *x = vx;
-  const sigmoid16_p *p = vp;
-  int16_t *y = vy;
-  PL_INDEPENDENT
-  for (size_t i = 0; i < n; i++) {
-    int32_t v = sigmoid16_index(x[i], p), a = v < 0 ? -v : v, u = a >> 9;
-    int32_t k = u < 254 ? u : 254;
-    int32_t r = (p->table[k] << 9) + (a & 511) * (p->table[k + 1] - p->table[k]);
-    r = u >= 255 ? 0x7FFF << 10 : r;
-    y[i] = (int16_t)((v >= 0 ? r + 512 : (1 << 25) - r + 511) >> 10);
+enum { SIGMOID_BLOCK = 64 };
+#define SIGMOID16(name, fraction_bits, above, positive, negative) \
+  static void name(size_t n, const void *vx, void *vy, const void *vp) { \
+    const int16_t *x = vx; \
+    const sigmoid16_p *p = vp; \
+    const int32_t multiplier = p->multiplier, shift = p->shift, half = (int32_t)((1u << shift) >> 1); \
+    int16_t *y = vy; \
+    for (size_t m; n; n -= m, x += m, y += m) { \
+      int32_t v[SIGMOID_BLOCK], from[SIGMOID_BLOCK], to[SIGMOID_BLOCK]; \
+      m = n < SIGMOID_BLOCK ? n : SIGMOID_BLOCK; \
+      for (size_t i = 0; i < m; i++) { \
+        v[i] = (x[i] * multiplier + half) >> shift; \
+        const int32_t k = (v[i] < 0 ? -v[i] : v[i]) >> fraction_bits; \
+        from[i] = k < 254 ? k : 254; \
+      } \
+      for (size_t i = 0; i < m; i++) { \
+        const int32_t *entry = p->table + from[i]; \
+        __asm__("" : "+r"(entry)); \
+        from[i] = entry[0], to[i] = entry[1]; \
+      } \
+      PL_INDEPENDENT \
+      for (size_t i = 0; i < m; i++) { \
+        const int32_t a = v[i] < 0 ? -v[i] : v[i], fraction = a & ((1 << fraction_bits) - 1); \
+        int32_t r = (from[i] << fraction_bits) + fraction * (to[i] - from[i]); \
+        r = a >> fraction_bits >= 255 ? above : r; \
+        y[i] = (int16_t)(v[i] >= 0 ? positive : negative); \
+      } \
+    } \
   }
-}
-static void tanh_i16(size_t n, const void *vx, void *vy, const void *vp) {
-  const int16_t *x = vx;
-  const sigmoid16_p *p = vp;
-  int16_t *y = vy;
-  PL_INDEPENDENT
-  for (size_t i = 0; i < n; i++) {
-    int32_t v = sigmoid16_index(x[i], p), a = v < 0 ? -v : v, u = a >> 8;
-    int32_t k = u < 254 ? u : 254;
-    int32_t r = (p->table[k] << 8) + (a & 255) * (p->table[k + 1] - p->table[k]);
-    r = u >= 255 ? 0xFFFF << 8 : r;
-    y[i] = (int16_t)((v >= 0 ? r - (1 << 23) + 128 : -r + (1 << 23) + 127) >> 8);
-  }
-}
+SIGMOID16(logistic_i16, 9, 0x7FFF << 10, (r + 512) >> 10, ((1 << 25) - r + 511) >> 10)
+SIGMOID16(tanh_i16, 8, 0xFFFF << 8, (r - (1 << 23) + 128) >> 8, (-r + (1 << 23) + 127) >> 8)
 
 /* ---- MBQM32 from one integer scale to another ---- */
 typedef struct { int32_t x_zero, m, e, y_zero, low, high; } rescale_p;
