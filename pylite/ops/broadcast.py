@@ -13,6 +13,9 @@ from pylite.ops.elementwise import row_function
 from pylite.ops.moves import INDICES, copy, integers, movable, shape_operand
 
 
+_LONG_BLOCK = 128               # bytes that are copied as fast, each, as more
+
+
 # ---- TILE ----------------------------------------------------------------------------------------------------
 def multiples(node):
     x, times = node.inputs[0], shape_operand(node, 1, "multiples")
@@ -22,15 +25,28 @@ def multiples(node):
 
 
 def lower_tile(node):
-    """Each axis becomes two: the number of the repetition, and the index in it."""
+    """Short blocks are repeated as they are copied; longer ones are then copied within the output, from inside out.
+
+    In the copies each axis is two: the number of the repetition, and the index in it.
+    """
     x, y = node.inputs[0], node.outputs[0]
-    times = multiples(node)
-    shape = tuple(n for pair in zip(times, x.shape, strict=True) for n in pair)
-    strides = tuple(s for stride in shapes.contiguous_strides(x.shape) for s in (0, stride))
     if x.size == y.size:
         return Alias(y, x)
-    shape, strides, y_strides = shapes.collapse(shape, strides, shapes.contiguous_strides(shape))
-    return copy(x.view(shape, strides), y.view(shape, y_strides))
+    times = multiples(node)
+    pairs = tuple(n for pair in zip(times, x.shape, strict=True) for n in pair)
+    steps = shapes.contiguous_strides(pairs)
+    blocks = [n * step for n, step in zip(x.shape, steps[1::2], strict=True)]
+    later = [i for i, n in enumerate(times) if n > 1 and blocks[i] * y.itemsize >= _LONG_BLOCK] if y.size else []
+    pairs = tuple(n for i, n in enumerate(pairs) if i % 2 or i // 2 not in later)
+    y_strides = tuple(n for i, n in enumerate(steps) if i % 2 or i // 2 not in later)
+    x_strides = tuple(s for i, stride in enumerate(shapes.contiguous_strides(x.shape))
+                      for s in ((stride,) if i in later else (0, stride)))
+    shape, x_strides, y_strides = shapes.collapse(pairs, x_strides, y_strides)
+    calls = [copy(x.view(shape, x_strides), y.view(shape, y_strides))]
+    for i in reversed(later):
+        shape, outer = (*x.shape[:i], times[i] - 1, blocks[i]), steps[1:2 * i:2]
+        calls.append(copy(y.view(shape, (*outer, 0, 1)), y.view(shape, (*outer, blocks[i], 1), blocks[i])))
+    return calls
 
 
 register("TILE", versions=(1, 3), types=movable(f"T {INDICES} -> T"), lower=lower_tile,
