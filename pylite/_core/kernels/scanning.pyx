@@ -19,6 +19,8 @@ cdef extern from "scanning.h" nogil:
         pl_row_fn run
     const named_row_function pl_row_functions[]
     const char *const pl_type_names[]
+    enum: PL_MOST_RANK
+    void pl_write_indices(int64_t rank, const int64_t *shape, const uint8_t *x, int64_t *y)
 
 cdef uint8_t empty = 0
 
@@ -76,3 +78,21 @@ cdef int run(RowFunction self, pl_pool *pool) noexcept nogil:
 
 cdef void run_range(RowFunction self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     self.row_function(&self.arguments, begin, end)
+
+
+def write_indices(shape, const uint8_t[::1] mask, int64_t[:, ::1] indices):
+    """Write the index of each byte of `mask`, an array of `shape`, that is not 0 to a row of `indices`.
+
+    indices: (found + 1, dimensions) int64, for `found` such bytes; the last row is left undefined.
+    """
+    cdef int64_t sizes[PL_MOST_RANK]
+    cdef Py_ssize_t rank = len(shape), i, total = 1
+    if not 0 < rank <= PL_MOST_RANK or indices.shape[1] != rank:
+        raise ValueError(f"{rank} dimensions, and indices of {indices.shape[1]}")
+    for i in range(rank):
+        sizes[i] = shape[i]
+        total *= sizes[i]
+    if total != mask.shape[0]:
+        raise ValueError(f"{mask.shape[0]} bytes for the shape {shape}")
+    if total:
+        pl_write_indices(rank, sizes, &mask[0], &indices[0, 0])

@@ -462,6 +462,31 @@ ROWS(one_hot) {
     default: pl_one_hot_128(t, begin, end);
   }
 }
+/* Writes the index of each byte of x that is not 0 to a row of y, which has a row more than there are such bytes: what is
+ * written for a 0 is overwritten.  shape: `rank` > 0 sizes, none of them 0. */
+enum { PL_MOST_RANK = 16 };
+PL_FAST static void pl_write_indices(int64_t rank, const int64_t *shape, const uint8_t *x, int64_t *y) {
+  int64_t outer[PL_MOST_RANK] = {0};
+  const int64_t last = rank - 1, n = shape[last];
+  for (;;) {
+    int64_t *row = y;
+    for (int64_t j = 0, m; j < n; j += m) {
+      uint64_t eight = 1;
+      m = n - j < 8 ? n - j : 8;
+      if (m == 8) memcpy(&eight, x + j, 8);
+      for (int64_t k = 0; k < m && eight; k++) { /* most masks are mostly 0 */
+        row[last] = j + k;
+        row += rank & -(int64_t)(x[j + k] != 0);
+      }
+    }
+    for (; y != row; y += rank)
+      for (int64_t i = 0; i < last; i++) y[i] = outer[i];
+    x += n;
+    int64_t i = last - 1;
+    while (i >= 0 && ++outer[i] == shape[i]) outer[i--] = 0;
+    if (i < 0) return;
+  }
+}
 /* Fails if a number of x exceeds the largest magnitude allowed; p: x, float32; f: this magnitude */
 ROWS(require_within) {
   for (ptrdiff_t i = begin; i < end; i++)
