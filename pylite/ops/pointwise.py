@@ -12,7 +12,7 @@ from pylite.numerics.quantization import activation_bounds, f32, round_away, squ
 from pylite.ops.activation import ONE_SCALE, SYMMETRIC16, defined, real_function
 from pylite.ops.elementwise import binary, by_definition, infer_broadcast, infer_same, parameters, unary
 from pylite.ops.moves import require_present
-from pylite.ops.wide import wide_binary, wide_unary
+from pylite.ops.wide import combining, wide_binary, wide_unary
 
 _SUFFIX = {"float32": "f32", "int32": "i32"}
 _DIVISIONS = ("floor_div_f32", "floor_div_i32", "floor_mod_i32")       # rows of their own
@@ -84,15 +84,21 @@ _POWERS = {2: "square_f32", 0.5: "sqrt_f32", -0.5: "rsqrt_f32"}
 
 def lower_pow(node):
     a, b = node.inputs
+    exponent = b.data.item() if b.data is not None and b.size == 1 else None
+    if exponent == 3 or (exponent == 2 and b.dtype == "int32"):
+        return _whole_power(node, a, exponent)
     if b.dtype == "int32":
         return [*_required(node, "at least", 0, "holds a negative exponent, which no power of integers has"),
                 wide_binary(node, "pow_modulo" if b.size == 1 and a.shape != b.shape else "pow")]
-    exponent = b.data.item() if b.data is not None and b.size == 1 else None
     if exponent in _POWERS:
         return unary(node, _POWERS[exponent])
-    if exponent != 3:
-        return binary(node, "pow_f32")
-    calls = [binary(node, "mul_f32", parameters(node, "2f", -np.inf, np.inf), (x, a)) for x in (a, node.outputs[0])]
+    return binary(node, "pow_f32")
+
+
+def _whole_power(node, a, exponent):
+    """a times a, and so on."""
+    kernel, p = combining("mul", a.dtype)
+    calls = [binary(node, kernel, p, (x, a)) for x in (a, *[node.outputs[0]] * (exponent - 2))]
     for call in calls:
         call.inplace = None                 # a is read twice
     return calls

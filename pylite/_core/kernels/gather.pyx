@@ -105,17 +105,20 @@ cdef void gather_runs(Gather self, ptrdiff_t begin, ptrdiff_t end, int thread) n
     cdef uint8_t *y = self.y + begin * run
     cdef int64_t index
     cdef Py_ssize_t count
+    row, i = begin // self.count, begin % self.count            # row: of batches and outer together
     while begin < end:
-        row, i = begin // self.count, begin % self.count        # row: of batches and outer together
-        x = self.x + row * self.size * run
-        indices = self.indices + row // self.outer * self.count * width
-        if width == 4 and run <= SHORT_RUN:
-            count = min(self.count - i, end - begin)
+        x, indices = self.x + row * self.size * run, self.indices
+        if self.batches > 1:            # a division takes as long as copying a short row
+            indices += row // self.outer * self.count * width
+        count = min(self.count - i, end - begin)
+        begin += count
+        row += 1
+        if width == 4 and run <= SHORT_RUN and count > 2:
             slots.gather_pixels(count, run, <const int32_t *>indices + i, x, y, run)
             y += count * run
-            begin += count
+            i = 0
             continue
-        while i < self.count and begin < end:
+        for i in range(i, i + count):
             index = load_index(indices + i * width, width)
             if run == 4:
                 memcpy(y, x + index * 4, 4)
@@ -124,8 +127,7 @@ cdef void gather_runs(Gather self, ptrdiff_t begin, ptrdiff_t end, int thread) n
             else:
                 memcpy(y, x + index * run, run)
             y += run
-            i += 1
-            begin += 1
+        i = 0
 
 
 cdef class Lookup(Kernel):
