@@ -98,7 +98,7 @@ def lower_pow(node):
 def _whole_power(node, a, exponent):
     """a times a, and so on."""
     kernel, p = combining("mul", a.dtype)
-    calls = [binary(node, kernel, p, (x, a)) for x in (a, *[node.outputs[0]] * (exponent - 2))]
+    calls = [binary(node, kernel, p, (x, a)) for x in (a, *[node.outputs[0]] * (int(exponent) - 2))]
     for call in calls:
         call.inplace = None                 # a is read twice
     return calls
