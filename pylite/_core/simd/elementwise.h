@@ -61,8 +61,10 @@
   X(prelu_q8, PL_BINARY) X(prelu_q16, PL_BINARY) \
   X(squared_difference_f32, PL_BINARY) X(floor_div_f32, PL_BINARY) X(floor_div_i32, PL_BINARY) \
   X(floor_mod_i32, PL_BINARY) X(squared_difference_i32, PL_BINARY) \
-  X(less_f32, PL_BINARY) X(less_i32, PL_BINARY) X(less_i64, PL_BINARY) X(less_equal_f32, PL_BINARY) \
-  X(equal_f32, PL_BINARY) X(equal_i32, PL_BINARY) X(equal_i64, PL_BINARY) X(and_bool, PL_BINARY) X(or_bool, PL_BINARY) \
+  X(less_f32, PL_BINARY) X(less_i16, PL_BINARY) X(less_i32, PL_BINARY) \
+  X(less_i64, PL_BINARY) X(less_equal_f32, PL_BINARY) \
+  X(equal_f32, PL_BINARY) X(equal_i16, PL_BINARY) X(equal_i32, PL_BINARY) X(equal_i64, PL_BINARY) \
+  X(and_bool, PL_BINARY) X(or_bool, PL_BINARY) \
   X(add_i8, PL_BINARY) \
   PL_COMMON_BINARY_SLOTS(X)
 #define PL_COMMON_BINARY_SLOTS(X) \

@@ -153,10 +153,12 @@ typedef struct { int32_t inverted; } compare_p;
 #define COMPARISON(name, TYPE, operator) \
   COSTLY_KERNEL(name, TYPE, TYPE, uint8_t, compare_p, (uint8_t)(a operator b) ^ (uint8_t)p.inverted)
 COMPARISON(less_f32, float, <)
+COMPARISON(less_i16, int16_t, <)
 COMPARISON(less_i32, int32_t, <)
 COMPARISON(less_i64, int64_t, <)
 COMPARISON(less_equal_f32, float, <=)
 COMPARISON(equal_f32, float, ==)
+COMPARISON(equal_i16, int16_t, ==)
 COMPARISON(equal_i32, int32_t, ==)
 COMPARISON(equal_i64, int64_t, ==)
 COSTLY(and_bool, uint8_t, none_p, (a != 0) & (b != 0))
