@@ -53,11 +53,11 @@ def run(args, model, reference):
         attempt(_outputs.show_found, found, args)
         attempt(_written, args.repair, found.contents, state)
         low = args.min_sqnr is not None and found.after_db < args.min_sqnr
-        message = f"the repaired model has an SQNR of {found.after_db:.1f} dB, and --min-sqnr {args.min_sqnr}"
+        message = f"the repaired model has an SQNR of {found.after_db:.1f} dB, below --min-sqnr {args.min_sqnr:g}"
         cases = {"repair": [message] if low else []}
         if args.target:
             cases["target"] = [] if found.after_db >= args.target[0] else [
-                f"the repaired model has an SQNR of {found.after_db:.1f} dB, and --target {args.target[0]:g}dB"]
+                f"the repaired model has an SQNR of {found.after_db:.1f} dB, below --target {args.target[0]:g}dB"]
         return attempt(_limits.finish, args, model, cases)
 
 

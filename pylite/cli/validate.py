@@ -18,10 +18,11 @@ from pylite.cli._terminal import Progress
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
 data:
-  FILE.npz       arrays named after the inputs or in their order, and `labels`; the first axis counts samples
+  FILE.npz       arrays named after the inputs or in their order, and `labels` (or `label`); the first axis counts
+                 samples
   FILE.npy       one such array, for a model with one input
   FOLDER         pictures, .npy or .wav files; the subfolders are the labels, or a mask a.png beside a.jpg
-  FILE.csv       a column `file`, or one per input or per number, and `label`
+  FILE.csv       a column `file`, or one per input or per number, and `label` (or `labels`)
   FILE.jsonl     one object per line, with the same names
   FILE.json      COCO's annotations
 Pass real numbers; they are quantized for the inputs.
@@ -189,6 +190,7 @@ def _compared(args):
                     if os.path.exists(args.save) else "no sums were ready to be saved")
             sys.stderr.write(f"pylite validate: interrupted; {kept}\n")
             raise
+    _limits.note(report, args)
     with _outputs.Attempts() as attempt:
         measured = [f"{speed} samples a second"] if speed is not None and str(speed) else []
         attempt(lambda: _outputs.show_found(report, args, args.top, more=measured))

@@ -114,8 +114,8 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     inputs = [comparison.subgraph.tensors[i] for i in comparison.subgraph.inputs]
 
     def taken() -> Iterator[list[NDArray[Any]]]:
-        for arrays in islice(data, samples):
-            yield sample_of(arrays, inputs)
+        for number, arrays in enumerate(islice(data, samples)):
+            yield sample_of(arrays, inputs, number)
     for number, arrays in enumerate(taken()):
         comparison.add(arrays, local_samples is None or number < local_samples, number < origins.SAMPLES)
     if not comparison.samples:
