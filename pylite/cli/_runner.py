@@ -76,8 +76,13 @@ class Runner:
         if len(sounds) != 1:
             return [assigned]
         position, kind, sound = assigned[sounds[0]]
+        try:
+            pieces = _inputs.windows(sound, details[position])
+        except _common.UsageError as error:
+            about = self.model.graph.description
+            raise _common.UsageError(f"{error}; the model is described as {about!r}" if about else str(error)) from None
         return [[*assigned[:sounds[0]], (position, kind, piece), *assigned[sounds[0] + 1:]]
-                for piece in _inputs.windows(sound, details[position])]
+                for piece in pieces]
 
     def _once(self, assigned):
         """(seconds of one run, notes, (height, width) of the first picture or None); `outputs` are the results."""

@@ -66,7 +66,7 @@ def run(args, model, reference):
         if args.denylist:
             attempt(_outputs.write, args.denylist, "".join(name + "\n" for name in found.denylist()))
         return attempt(_limits.finish, args, model,
-                       {"reaches the target": [] if found.ok else [found.lines(0)[-1]]})
+                       {"target": [] if found.ok else [found.outcome()]})
 
 
 def _overlay(path, model, found):

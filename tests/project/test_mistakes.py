@@ -84,6 +84,8 @@ COMMANDS = [
     ("run digits --input bad.png", "bad.png: cannot identify", "expected a picture that Pillow reads"),
     ("run digits --input bad.wav", "bad.wav: not a WAVE file", "expected an uncompressed .wav"),
     ("run digits --input sound.wav", "'image' of shape [1, 8, 8, 1] does not take sound", "give it an .npy"),
+    ("run sounds --input sound.wav", "'features' of shape [1, 49, 40, 1] does not take sound", "give it an .npy",
+     "the model is described as", "log-mel features"),
     ("run digits --input bad.npy", "input 'image' takes [1, 8, 8, 1], and the file has [2, 5]", "of this shape"),
     ("run digits --input nan.npy", "64 numbers that are NaN", "fix the program"),
     ("run digits --input two.npz", "no input is called 'a'", "the model has 'image'"),
