@@ -108,7 +108,8 @@ def _failures(report, args):
             raise _common.UsageError("--max-drop needs the accuracy of both models, which the merged files or the "
                                      "data do not have")
         if not drop <= args.max_drop:
-            yield "accuracy", f"{report.accuracy.main} dropped by {drop:.2f} points, more than --max-drop {args.max_drop:g}"
+            yield "accuracy", (f"{report.accuracy.main} dropped by {drop:.2f} points, more than --max-drop "
+                               f"{args.max_drop:g}")
     for t in report.outputs if args.min_sqnr is not None else ():
         if not t.sqnr_db >= args.min_sqnr:
             yield _name(t), f"the output's SQNR is {t.sqnr_db:.1f} dB, below --min-sqnr {args.min_sqnr:g}"
@@ -129,4 +130,6 @@ def _passed(t, what, limit, first):
     if what == "divergence":
         return f"diverges: {t.excess_db:.1f} dB more noise than rounding makes" if t.node == first else None
     value = MEASURES[what](t)
-    return f"{what} is {value:.4g}, more than --fail-on {what}={limit:g}" if value is not None and value > limit else None
+    if value is None or value <= limit:
+        return None
+    return f"{what} is {value:.4g}, more than --fail-on {what}={limit:g}"

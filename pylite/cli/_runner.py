@@ -29,7 +29,7 @@ class Runner:
             self.interpreter = self.detector.interpreter
         self.labels = given or ([self.head.names] if self.head else attached(self.model))
         details = self.interpreter.get_input_details()
-        self.names = _names(self.model, details)
+        self.names = _common.input_names(self.interpreter)
         self.known = [metadata.of_input(self.model.graph.metadata, i) for i in range(len(details))]
         self.rate = args.rate or next((known["rate"] for known in self.known if "rate" in known), None)
         self.ready = self.fresh = False     # are inputs allocated, and variables to be reset?
@@ -228,16 +228,6 @@ def _detector(interpreter, head, args):
     if finds_faces(interpreter):
         return FaceDetector(interpreter._model, **options, experimental_delegates=_plugins.load(args))
     return None
-
-
-def _names(model, details):
-    """{name: position of the input}, for tensor names and the names in signatures of subgraph 0."""
-    names = {detail["name"]: i for i, detail in enumerate(details)}
-    positions = {detail["index"]: i for i, detail in enumerate(details)}
-    for signature in model.graph.signatures:
-        if signature.subgraph == 0:
-            names |= {name: positions[index] for name, index in signature.inputs.items() if index in positions}
-    return names
 
 
 def _parts(name, path, contents):

@@ -48,6 +48,8 @@ def run(args, model, reference):
     target, decibels = args.target
     if decibels and args.metric:
         raise _common.UsageError("with --metric, --target is a value of the metric, such as 0.95, not decibels")
+    if not (decibels or args.metric or target <= 1):
+        raise _common.UsageError(f"--target {target:g}: an accuracy is at most 1; for an SQNR write {target:g}dB")
     settings = None if decibels else Settings(args.task, args.labels, args.label_offset, args.output, args.metric)
     with Progress("models") as progress:
         found = sensitivity(model, reference, args.data, target, accuracy=settings, samples=args.samples,

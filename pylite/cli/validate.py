@@ -87,9 +87,11 @@ def configure(parser):
                               "cumulative error, which takes less than half of the time but names no causes")
     samples.add_argument("--tensors", type=_common.not_negative, metavar="N",
                          help="with --reference: compare tensors on the first N samples (default: all)")
-    samples.add_argument("--mean", type=_common.channels, metavar="M[,M,M]", help="mean of the pixels (default: 127.5)")
+    samples.add_argument("--mean", type=_common.channels, metavar="M[,M,M]",
+                         help="mean of the pixels (default: the metadata's; an 8-bit input gets pixels unchanged; "
+                              "otherwise 127.5)")
     samples.add_argument("--std", type=_common.channels, metavar="S[,S,S]",
-                         help="standard deviation of the pixels (default: 127.5)")
+                         help="standard deviation of the pixels, by default as for --mean")
     samples.add_argument("--rate", type=_common.real, metavar="HZ",
                          help="sample rate of the model's sound input (default: the metadata's)")
     samples.add_argument("--images", metavar="FOLDER", help="folder of the pictures of COCO's annotations")

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     from pylite.ir.graph import Subgraph, Tensor
 
+    Numbers = Sequence[float] | float       # for all channels of a picture, or for each
+
 PLAIN = ((0, 255), (127.5, 127.5), (0, 1), (128, 1))     # means and deviations that the range of an input may show
 
 ASSUMED = "pixels became -1 to 1, as nothing in the model says otherwise; --mean and --std do"
@@ -51,15 +53,15 @@ class Samples:
     Raises ComparisonError that names the file, what it has and what the model takes.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | Source, subgraph: Subgraph, mean: Sequence[float] | None = None,
-                 std: Sequence[float] | None = None, limit: int | None = None, *,
+    def __init__(self, path: str | os.PathLike[str] | Source, subgraph: Subgraph, mean: Numbers | None = None,
+                 std: Numbers | None = None, limit: int | None = None, *,
                  metadata: Mapping[str, Any] | None = None, rate: float | None = None,
                  pictures: str | None = None) -> None:
         self.path, self.notes = "the data" if isinstance(path, Source) else os.fspath(path), list[str]()
         self.tensors = [subgraph.tensors[i] for i in subgraph.inputs]
         self._known = [of_input(metadata or {}, i) for i in range(len(self.tensors))]
-        self._mean, self._std, self._rate = mean, std, rate
-        if std is not None and not all(std):
+        self._mean, self._std, self._rate = listed(mean), listed(std), rate
+        if self._std is not None and not all(self._std):
             raise ComparisonError("the standard deviation of the pixels must not be 0")
         self.source = path if isinstance(path, Source) else opened(self.path, self.tensors, pictures)
         if not self.source.count:
@@ -113,6 +115,13 @@ class Samples:
         except TensorError as error:
             raise ComparisonError(f"{path}: {error}") from None
         return np.asarray(read)
+
+
+def listed(numbers: Numbers | None) -> list[float] | None:
+    """Means or deviations as a list: one for all channels may be given as a number."""
+    if numbers is None:
+        return None
+    return [float(numbers)] if isinstance(numbers, (int, float, np.number)) else list(numbers)
 
 
 def _plain(grid: Grid | None) -> tuple[list[float], list[float]] | None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pylite.runtime.columns import Table
+    from pylite.validation.data import Numbers
 
 
 VERSION = 1
@@ -174,7 +175,7 @@ class _Search:
 
 def sensitivity(model: str | os.PathLike[str], reference: str | os.PathLike[str], data: str | os.PathLike[str],
                 target: float, *, accuracy: Settings | None = None, samples: int | None = None,
-                mean: Sequence[float] | None = None, std: Sequence[float] | None = None, threads: int = 1,
+                mean: Numbers | None = None, std: Numbers | None = None, threads: int = 1,
                 blocks: bool = False, progress: Callable[[int, int], object] | None = None) -> Sensitivity:
     """Rank quantized nodes by what float would gain, and find a small set that reaches a target; returns a Sensitivity.
 

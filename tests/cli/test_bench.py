@@ -23,6 +23,12 @@ def bench(capsys, *arguments):
     return capsys.readouterr().out
 
 
+def test_an_input_has_the_name_of_its_tensor_and_of_the_signature(capsys):
+    for name in "image", "input":
+        report = json.loads(bench(capsys, "--json", "--shape", f"{name}=2,8,8,1"))
+        assert report["nodes"]
+
+
 def test_report(capsys):
     report = json.loads(bench(capsys, "--json"))
     times = report["latency"]

@@ -1,6 +1,7 @@
 """Data sets as people have them: folders, lists, masks; and how pictures become numbers."""
 import json
 import struct
+import sys
 
 import flatbuffers
 import numpy as np
@@ -320,3 +321,18 @@ def test_what_nothing_reads_is_noted(tmp_path):
         assert found.notes == [f"{tmp_path / name}: the {unused} not used"]
     np.savez(tmp_path / "b.npz", rows, labels=[0, 1, 2])
     assert not accuracy(tmp_path / "b.npz", tmp_path / "model.tflite").notes
+
+
+def test_one_mean_for_all_channels_is_a_number(tmp_path):
+    folder = digits(tmp_path, "{0}/a.pgm")
+    assert accuracy(folder, mean=0, std=255).metrics == accuracy(folder, mean=[0], std=[255]).metrics
+    one = validation.compare(DIGITS, DIGITS, folder, mean=np.float32(127.5), std=1, save=tmp_path / "sums.npz")
+    assert one.lines() == validation.compare(DIGITS, DIGITS, folder, mean=[127.5], std=(1,), save=tmp_path /
+                                             "sums.npz").lines()
+
+
+def test_a_missing_pandas_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    report = validation.compare(DIGITS, DIGITS, [np.zeros((1, 8, 8, 1))])
+    with pytest.raises(ImportError, match=r"^to_pandas\(\) needs pandas: pip install pandas"):
+        report.to_pandas()
