@@ -222,6 +222,9 @@ def test_a_drop_without_labels_is_of_agreement(place, tmp_path, capsys):
     assert cli.main([*common, str(tmp_path / "bare.npy"), *last]) == 0
     shown = capsys.readouterr().out
     assert "agreement" in shown and "note: the data have no labels, so --max-drop limits how often" in shown
+    same = [str(place / "scores.tflite") if part.endswith("_int8.tflite") else part for part in common]
+    assert cli.main([*same, str(tmp_path / "bare.npy"), *last]) == 0
+    assert "both models name the same class for every sample" in capsys.readouterr().out
     assert cli.main([*common, str(place / "scores.npz"), *last]) == 0
     assert "no labels" not in capsys.readouterr().out
 
