@@ -98,8 +98,10 @@ def _failed(args, error, code):
     if args.debug:
         raise error
     from pylite.cli._terminal import failed
-    failed(f"pylite {args.command}" if args.command else "pylite",
-           sentence(error, [getattr(args, name, None) for name in ("model", "reference", "data")]))
+    text = sentence(error, [getattr(args, name, None) for name in ("model", "reference", "data")])
+    if hasattr(args, "ops") and "with pylite.custom_op(" in text:
+        text += "; in a command, give --ops FILE.py or LIBRARY.so"
+    failed(f"pylite {args.command}" if args.command else "pylite", text)
     return code
 
 

@@ -154,4 +154,4 @@ def _precision(text):
     try:
         return arguments.precision(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise argparse.ArgumentTypeError(str(error).removeprefix("precision=")) from None

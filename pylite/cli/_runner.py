@@ -20,7 +20,8 @@ class Runner:
         self.path = _common.model_path(args.model)
         self.args = args
         given = [read(args.labels)] if args.labels else []
-        self.interpreter = Interpreter(self.path, num_threads=args.threads, experimental_delegates=_plugins.load(args),
+        self.delegates = _plugins.load(args)
+        self.interpreter = Interpreter(self.path, num_threads=args.threads, experimental_delegates=self.delegates,
                                        cache_dir=default_folder(), precision=args.precision)
         self.model = self.interpreter._model
         self.head = yolo.head_of(self.model)
@@ -94,6 +95,7 @@ class Runner:
         if self.fresh:                  # variables last from window to window
             interpreter.reset_all_variables()
         self.fresh = False
+        notes += _plugins.unclaimed(interpreter._main, self.delegates) if self.delegates else []
         start = time.perf_counter()
         interpreter.invoke()
         seconds = time.perf_counter() - start

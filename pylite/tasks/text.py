@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.errors import ModelError
+from pylite.media.files import opened
 from pylite.tasks.results import ClassificationResult, Classifications, Embedding
 from pylite.tasks.task import ClassFilter, Task
 
@@ -90,7 +91,7 @@ class TextTask(Task):
         if vocabulary is None:
             vocabulary = next((info.vocabulary for info in self._inputs if info.vocabulary), None)
         elif not isinstance(vocabulary, (list, tuple)):
-            with open(vocabulary, encoding="utf-8") as file:  # type: ignore[arg-type]
+            with opened(vocabulary, "r", "utf-8") as file:
                 vocabulary = file.read().splitlines()
         if vocabulary is None:
             raise ModelError(

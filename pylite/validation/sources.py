@@ -217,7 +217,7 @@ def _lines(path: str, tensors: Sequence[Tensor]) -> Source:
                 try:
                     row = json.loads(line)
                 except (ValueError, RecursionError) as error:
-                    raise ComparisonError(f"{path}, line {number}: {error}") from None
+                    raise ComparisonError(f"{path}, line {number} is not JSON: {error}") from None
                 if not isinstance(row, dict):
                     raise ComparisonError(f"{path}, line {number}: is not an object, such as {{\"file\": \"a.png\"}}")
                 rows.append((number, row))

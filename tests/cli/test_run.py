@@ -373,7 +373,7 @@ def test_a_file_among_many_that_is_missing(capsys, tmp_path, monkeypatch):
     printed = run(capsys, "digits", "gone.npy", "seven", code=1)
     assert printed.err == ("pylite run: gone.npy: No such file or directory; it was looked for in "
                            f"{tmp_path}\npylite run: 1 of 2 files failed\n")
-    assert printed.out.endswith("seven.pgm: seven 0.9961\n")
+    assert printed.out.endswith("seven: seven 0.9961\n")
 
 
 def test_strings_have_the_type_of_the_model(capsys, tmp_path):

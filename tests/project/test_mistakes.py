@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
     """The working folder of all mistakes: models, samples and damaged files."""
     place = tmp_path_factory.mktemp("mistakes")
     arrays = {"x": np.zeros((3, 1, 8, 8, 1), np.float32), "one": np.zeros((1, 8, 8, 1), np.float32),
-              "bad": np.zeros((2, 5), np.float32), "nan": np.full((1, 8, 8, 1), np.nan, np.float32)}
+              "bad": np.zeros((2, 5), np.float32), "four": np.zeros((4, 8, 8, 1), np.float32), "nan": np.full((1, 8, 8, 1), np.nan, np.float32)}
     for name, array in arrays.items():
         np.save(place / f"{name}.npy", array)
     np.savez(place / "two.npz", a=np.zeros(3), b=np.zeros(3))
@@ -36,16 +36,18 @@ def folder(tmp_path_factory):
     texts = {"text.txt": "hello", "labels.txt": "a\nb\n", "page.tflite": "<!DOCTYPE html><html>404</html>" * 9,
              "lfs.tflite": "version https://git-lfs.github.com/spec/v1\noid sha256:aaaa\nsize 12\n", "bad.json": "{",
              "bad.csv": "a,b\n1,2\n", "bad.jsonl": "3\n", "bad.png": "not a picture", "bad.wav": "RIFFxxxx",
-             "empty.tflite": ""}
+             "empty.tflite": "",
+             "idle.py": "import pylite\nclass Idle(pylite.PythonDelegate):\n    supports = lambda self, node: False\n"}
     for name, text in texts.items():
         (place / name).write_text(text)
     (place / "empty").mkdir()
     (place / "cut.tflite").write_bytes(models.path("digits").read_bytes()[:3000])
-    with wave.open(str(place / "sound.wav"), "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(8000)
-        file.writeframes(bytes(1600))
+    for name, count in ("sound", 1600), ("silent", 0):
+        with wave.open(str(place / f"{name}.wav"), "wb") as file:
+            file.setnchannels(1)
+            file.setsampwidth(2)
+            file.setframerate(8000)
+            file.writeframes(bytes(count))
     m = ModelBuilder()
     x, y = m.tensor("x", (1, 3), "string"), m.tensor("y", (1, 3), "string")
     m.operator("RESHAPE", [x, m.constant("shape", np.array([1, 3], np.int32))], [y])
@@ -86,6 +88,12 @@ COMMANDS = [
     ("run digits --input sound.wav", "'image' of shape [1, 8, 8, 1] does not take sound", "give it an .npy"),
     ("run sounds --input sound.wav", "'features' of shape [1, 49, 40, 1] does not take sound", "give it an .npy",
      "the model is described as", "log-mel features"),
+    ("run digits --input four.npy", "takes [1, 8, 8, 1], and the file has [4, 8, 8, 1]: it has 4 samples; save one"),
+    ("run digits --input silent.wav", "silent.wav: has no sound (0 samples)"),
+    ("run digits --input seven --delegate idle.py", "idle.py: write idle.py:NAME; it defines Idle"),
+    ("run digits --input seven --delegate idle.py:M", "idle.py: has no M; it defines Idle"),
+    ("validate words.tflite --reference words.tflite --data x.npy --repair ./words.tflite",
+     "--repair ./words.tflite would overwrite a model that it reads; give another name"),
     ("run digits --input bad.npy", "input 'image' takes [1, 8, 8, 1], and the file has [2, 5]", "of this shape"),
     ("run digits --input nan.npy", "64 numbers that are NaN", "fix the program"),
     ("run digits --input two.npz", "no input is called 'a'", "the model has 'image'"),
@@ -311,6 +319,10 @@ CALLS = [
     (lambda: classify(np.zeros((8, 8), np.float32)), ValueError, "[8, 8] and type float32", "expected uint8"),
     (lambda: classify(np.zeros((1, 8, 8, 1), np.uint8)), ValueError, "[1, 8, 8, 1]", "expected uint8 (height, width)"),
     (lambda: classify(SEVEN, channel_order="rgb"), ValueError, "'rgb'", "'RGB' or 'BGR'"),
+    (lambda: classify("gone.png"), OSError, "No such file or directory; it was looked for in /"),
+    (lambda: images.read("gone.pgm"), OSError, "No such file or directory; it was looked for in /", "gone.pgm"),
+    (lambda: audio.read("gone.wav"), OSError, "No such file or directory; it was looked for in /", "gone.wav"),
+    (lambda: labels.read("gone.txt"), OSError, "No such file or directory; it was looked for in /", "gone.txt"),
     (lambda: classify("text.txt"), ValueError, "text.txt", "expected a picture"),
     (lambda: images.read("bad.png"), ValueError, "bad.png", "expected a picture"),
     (lambda: audio.read("bad.wav"), ValueError, "bad.wav", "expected an uncompressed .wav"),
@@ -335,7 +347,7 @@ CALLS = [
     (lambda: agreement.check(pylite.Model(DIGITS), [], "two.npz", DIGITS), ValueError, "two.npz: is not a recording"),
     (lambda: pylite.custom_op("X")(3), TypeError, "3 is neither a class nor a function"),
     (lambda: pylite.custom_op(np.arctan), TypeError, "not <ufunc 'arctan'>", '@custom_op("Name")'),
-    (lambda: pylite.load_custom_ops(os.path.abspath("text.txt")), Exception, "text.txt", "cannot be read"),
+    (lambda: pylite.load_custom_ops(os.path.abspath("text.txt")), Exception, "text.txt", "is not a shared library; compile its source"),
     (lambda: pylite.load_delegate("gone.so"), ValueError, "gone.so", "cannot open",
      "install the library, or give its full path"),
     (lambda: pylite.load_delegate(os.path.abspath("text.txt")), ValueError, "text.txt"),
