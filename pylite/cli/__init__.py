@@ -64,7 +64,7 @@ def _check_level():
     """UsageError where PYLITE_ISA names no level of this CPU, which would fail wherever kernels are imported."""
     if os.environ.get("PYLITE_ISA"):
         try:
-            from pylite._core import simd as simd       # takes time, and few set the variable
+            from pylite._core import simd as simd  # takes time, and few set the variable
         except ValueError as error:
             raise UsageError(str(error)) from None
 

@@ -145,8 +145,9 @@ def resize(interpreter, shapes):
 def add_precision(parser):
     """The option --precision of commands that run one model."""
     parser.add_argument("--precision", type=_precision, metavar="TYPE",
-                        help="number type for convolutions and matrix products of a float model: float32, float16 where "
-                             "the CPU has it, prefer_float16, or emulate_float16 (default: what the model allows)")
+                        help="number type for convolutions and matrix products of a float model: float32, float16 "
+                             "where the CPU has it, prefer_float16, or emulate_float16 (default: what the model "
+                             "allows)")
 
 
 def _precision(text):

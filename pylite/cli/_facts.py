@@ -69,7 +69,8 @@ def subgraph_facts(model, subgraph, delegates=()):
     facts = {"index": subgraph.index, "name": subgraph.name, "inputs": list(subgraph.inputs),
              "outputs": list(subgraph.outputs), "tensors": [tensor_facts(t) for t in subgraph.tensors],
              "operators": nodes, "counts": _counts(nodes), "macs": sum(o["macs"] for o in nodes),
-             "missing": missing, "error": error, "instruction_set": simd.current, "arena": _arena(program), "unclaimed": unclaimed}
+             "missing": missing, "error": error, "instruction_set": simd.current, "arena": _arena(program),
+             "unclaimed": unclaimed}
     if executor is not None:
         executor.close()
     return facts
@@ -212,7 +213,10 @@ def _kernels(program):
 
 def kernel_name(call):
     """The name of the kernel of a Call: "family.Class", or a plug-in's."""
-    return call.kernel if isinstance(call.kernel, str) else f"plug-in ({getattr(call.kernel, '__name__', call.kernel)})"
+    if isinstance(call.kernel, str):
+        return call.kernel
+    name = getattr(call.kernel, "__name__", call.kernel)
+    return {"Plugin": "plug-in", "ReadBack": "reads back"}.get(name, f"plug-in ({name})")
 
 
 def _dtype(node):

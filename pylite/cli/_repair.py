@@ -55,9 +55,8 @@ def run(args, model, reference):
     with _outputs.Attempts() as attempt:
         attempt(_outputs.show_found, found, args)
         attempt(_written, args.repair, found.contents, state)
-        low = args.min_sqnr is not None and found.after_db < args.min_sqnr
-        message = f"the repaired model has an SQNR of {found.after_db:.1f} dB, below --min-sqnr {args.min_sqnr:g}"
-        cases = {"repair": [message] if low else []}
+        cases = {"repair": [] if args.min_sqnr is None or found.after_db >= args.min_sqnr else [
+            f"the repaired model has an SQNR of {found.after_db:.1f} dB, below --min-sqnr {args.min_sqnr:g}"]}
         if args.target:
             cases["target"] = [] if found.after_db >= args.target[0] else [
                 f"the repaired model has an SQNR of {found.after_db:.1f} dB, below --target {args.target[0]:g}dB"]

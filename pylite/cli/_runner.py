@@ -59,7 +59,7 @@ class Runner:
                         for each in zip(*(outputs for _, _, outputs, _ in runs), strict=True)]
         return {"seconds": sum(seconds for seconds, *_ in runs), "notes": runs[0][1],
                 "windows": _dated(rounds, [answers for *_, answers in runs]),
-                "outputs": self._answered(_means(self.outputs), assigned, size)}
+                "outputs": self._answered(_means(self.outputs, list(map(_length, rounds))), assigned, size)}
 
     def _words(self, files):
         """As _assigned(), for one text for a model that takes the numbers of its words; else None."""
@@ -201,10 +201,18 @@ def _alike(results):
     return len({array.shape for _, array in results}) == 1 and results[0][1].dtype.kind in "fiub"
 
 
-def _means(outputs):
-    """The means of outputs over their first axis, which counts windows; those of _alike alone have it."""
-    return [(detail, dequantize(array, detail).mean(0, dtype=np.float32)) if array.ndim > len(detail["shape"])
-            else (detail, array) for detail, array in outputs]
+def _means(outputs, lengths):
+    """The means of outputs over their first axis, which counts windows; those of _alike alone have it.
+
+    lengths: samples of sound in each window, by which they count; the rest of the last one is silence.
+    """
+    return [(detail, np.average(dequantize(array, detail), 0, lengths).astype(np.float32))
+            if array.ndim > len(detail["shape"]) else (detail, array) for detail, array in outputs]
+
+
+def _length(assigned):
+    """Samples of the sound among what one run gets."""
+    return next(len(contents.samples) for _, kind, contents in assigned if kind == "audio")
 
 
 def _dated(rounds, answers):
@@ -212,7 +220,7 @@ def _dated(rounds, answers):
     found, begin = [], 0.0
     for assigned, outputs in zip(rounds, answers, strict=True):
         sound = next(contents for _, kind, contents in assigned if kind == "audio")
-        end = begin + len(sound.samples) / sound.rate
+        end = begin + _length(assigned) / sound.rate
         found.append({"begin": round(begin, 4), "end": round(end, 4), "outputs": outputs})
         begin = end
     return found

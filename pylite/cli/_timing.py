@@ -125,7 +125,8 @@ def _nodes(executor, recorded):
             if node.index in delegated:
                 delegate, replaced = delegated[node.index]
                 found[-1]["delegate"], found[-1]["replaces"] = delegate.name, list(replaced.nodes)
-        found[-1]["kernels"].append(step.kernel)
+        own = step.kernel == "plug-in" and found[-1].get("delegate")
+        found[-1]["kernels"].append(own or step.kernel)
         columns[-1].append(column)
     for node, own in zip(found, columns, strict=True):
         of_node = np.maximum(times[:, own].sum(1), 0)

@@ -196,7 +196,8 @@ def _operators(facts, everything, verbose):
         rows.append((o["index"], o["name"], *result, _nodes.settings(o), *operands,
                      _format.scaled(o["macs"]) if o["macs"] else "", kernels, "; ".join(o["chosen"])))
     operands = ("types", "inputs", "outputs") if everything else ()
-    headers = ("node", "operator", "result", "shape", "quantization", "settings", *operands, "MAC", "kernels", "algorithm")
+    headers = ("node", "operator", "result", "shape", "quantization", "settings", *operands, "MAC", "kernels",
+               "algorithm")
     return _format.table(headers, rows, ("node", "MAC"),
                          ("algorithm", "kernels", "quantization", "settings", *operands, "MAC", "result"),
                          verbose or everything)

@@ -145,7 +145,7 @@ def reshaped(array: NDArray[Any], name: str, shape: Shape, signature: Shape, who
     have, asked = ([size for size in sizes if size != 1] for sizes in (array.shape, shape))
     if have == asked and array.size:
         return array.reshape(shape)
-    if shape[:1] == (1,) and array.shape[1:] == shape[1:] or array.ndim and array.shape[1:] == shape:
+    if (shape[:1] == (1,) and array.shape[1:] == shape[1:]) or (array.ndim and array.shape[1:] == shape):
         raise TensorError(f"input {name!r} takes {list(signature)}, and {whose} has {list(array.shape)}: it has "
                           f"{len(array)} samples; save one for each run")
     remedy = ("transpose the array" if sorted(have) == sorted(asked) else

@@ -104,8 +104,8 @@ class ModelBuilder:
         """Add an operator; return its index.
 
         name: of a builtin operator, or a custom code, which needs `custom_options`: bytes, which may be empty, or a
-        dict, which becomes a FlexBuffer; inputs: tensor indices, None or -1 for an absent one; options: fields of the options table, enumerations by name or
-        number.
+        dict, which becomes a FlexBuffer; inputs: tensor indices, None or -1 for an absent one; options: fields of the
+        options table, enumerations by name or number.
         """
         record = table("Operator")(inputs=_indices(inputs), outputs=_indices(outputs))
         if intermediates:

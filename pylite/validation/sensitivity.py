@@ -136,7 +136,8 @@ class Sensitivity(Printed):
                  *table(("node", "op", "in float", "regained", "name"), rows, ("node", "in float", "regained"),
                         ("name",))]
         found += ["", self.order] if self.order else []
-        return found + ["", self.outcome()] + [f"not tried: node {left['node']}: {left['reason']}" for left in self.left_out]
+        return [*found, "", self.outcome(),
+                *(f"not tried: node {left['node']}: {left['reason']}" for left in self.left_out)]
 
 
 def _form(measure: str) -> Callable[[float], str]:

@@ -73,7 +73,7 @@ def test_functions_of_integers_need_a_scale(dtype):
     m.operator("ELU" if dtype == "int8" else "EXP", [x], [y])
     m.inputs([x])
     m.outputs([y])
-    with pytest.raises(RuntimeError, match="no scale; this op needs one above 0|needs? .*scale"):
+    with pytest.raises(RuntimeError, match=r"no scale; this op needs one above 0|needs? .*scale"):
         Interpreter(model_content=m.build()).allocate_tensors()
 
 

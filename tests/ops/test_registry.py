@@ -19,9 +19,9 @@ def test_any_number_of_operands_has_an_answer(name):
 def test_a_word_that_is_no_type_is_named():
     """When the op is first asked for, as importing checks nothing."""
     op = registry.Op("X", (1, 1), registry.same("float32 int9"), None, None, None, False)
-    with pytest.raises(ValueError, match="^'int9' is not a type; did you mean 'int.*'\\?$"):
+    with pytest.raises(ValueError, match=r"^'int9' is not a type; did you mean 'int.*'\?$"):
         op.accepts(("int8",), ("int8",))
-    with pytest.raises(ValueError, match="^'zzz' is not a type; the types are float32, "):
+    with pytest.raises(ValueError, match=r"^'zzz' is not a type; the types are float32, "):
         registry.matches("zzz -> int8", ("int8",), ("int8",))
 
 
@@ -30,7 +30,7 @@ def test_shapes_that_are_no_list_are_refused(monkeypatch):
     op.infer = lambda node: (3,)
     monkeypatch.setitem(registry._ops, "ABS", op)
     interpreter = pylite.Interpreter(model_content=op_model("ABS"))
-    with pytest.raises(RuntimeError, match=r"\(3,\), from infer\(\), are not the shapes of 1 output; a shape is a tuple"):
+    with pytest.raises(RuntimeError, match=r"\(3,\), from infer\(\), are not the shapes of 1 output; a shape is a"):
         interpreter.allocate_tensors()
 
 

@@ -1,4 +1,7 @@
-"""Typical mistakes: each gets a sentence that says what was got, what was expected, and what to do."""
+"""Typical mistakes: each gets a sentence that says what was got, what was expected, and what to do.
+
+The tables of mistakes are read as one, so the file is longer than others.
+"""
 import ctypes
 import os
 import wave
@@ -28,7 +31,8 @@ def folder(tmp_path_factory):
     """The working folder of all mistakes: models, samples and damaged files."""
     place = tmp_path_factory.mktemp("mistakes")
     arrays = {"x": np.zeros((3, 1, 8, 8, 1), np.float32), "one": np.zeros((1, 8, 8, 1), np.float32),
-              "bad": np.zeros((2, 5), np.float32), "four": np.zeros((4, 8, 8, 1), np.float32), "nan": np.full((1, 8, 8, 1), np.nan, np.float32)}
+              "bad": np.zeros((2, 5), np.float32), "four": np.zeros((4, 8, 8, 1), np.float32),
+              "nan": np.full((1, 8, 8, 1), np.nan, np.float32)}
     for name, array in arrays.items():
         np.save(place / f"{name}.npy", array)
     np.savez(place / "two.npz", a=np.zeros(3), b=np.zeros(3))
@@ -319,6 +323,7 @@ CALLS = [
     (lambda: classify(np.zeros((8, 8), np.float32)), ValueError, "[8, 8] and type float32", "expected uint8"),
     (lambda: classify(np.zeros((1, 8, 8, 1), np.uint8)), ValueError, "[1, 8, 8, 1]", "expected uint8 (height, width)"),
     (lambda: classify(SEVEN, channel_order="rgb"), ValueError, "'rgb'", "'RGB' or 'BGR'"),
+    (lambda: classify(["a.png", "b.png"]), ValueError, "not a list of 2", "one picture, so call it for each"),
     (lambda: classify("gone.png"), OSError, "No such file or directory; it was looked for in /"),
     (lambda: images.read("gone.pgm"), OSError, "No such file or directory; it was looked for in /", "gone.pgm"),
     (lambda: audio.read("gone.wav"), OSError, "No such file or directory; it was looked for in /", "gone.wav"),
@@ -347,7 +352,8 @@ CALLS = [
     (lambda: agreement.check(pylite.Model(DIGITS), [], "two.npz", DIGITS), ValueError, "two.npz: is not a recording"),
     (lambda: pylite.custom_op("X")(3), TypeError, "3 is neither a class nor a function"),
     (lambda: pylite.custom_op(np.arctan), TypeError, "not <ufunc 'arctan'>", '@custom_op("Name")'),
-    (lambda: pylite.load_custom_ops(os.path.abspath("text.txt")), Exception, "text.txt", "is not a shared library; compile its source"),
+    (lambda: pylite.load_custom_ops(os.path.abspath("text.txt")), Exception, "text.txt",
+     "is not a shared library; compile its source"),
     (lambda: pylite.load_delegate("gone.so"), ValueError, "gone.so", "cannot open",
      "install the library, or give its full path"),
     (lambda: pylite.load_delegate(os.path.abspath("text.txt")), ValueError, "text.txt"),

@@ -138,8 +138,8 @@ def test_custom_options_may_be_a_dict():
     m.operator("Halve", [x], [y], custom_options={"scale": 0.25, "names": ["a", "b"], "keep": True})
     m.inputs([x])
     m.outputs([y])
-    options = load(m.build()).subgraphs[0].operators[0].options
-    assert flex.decode(options, "Halve") == {"scale": 0.25, "names": ["a", "b"], "keep": True}
+    options = read(m.build()).subgraphs[0].operators[0].custom_options
+    assert flex.decode(bytes(options), "Halve") == {"scale": 0.25, "names": ["a", "b"], "keep": True}
 
 
 def test_a_buffer_with_a_size_and_no_data():

@@ -299,8 +299,8 @@ def test_samples_of_other_shapes_are_refused(tmp_path):
                           ((5, 6, 2), "reshape the array"), ((5, 4, 3, 1, 2), "give an array of this shape")):
         with pytest.raises(ComparisonError) as error:
             compared(np.resize(data, shape))
-        assert str(error.value) == (f"{tmp_path / 'd.npz'}, sample 0: input 'input' takes [1, 4, 3], and the sample has "
-                                    f"{list(shape[1:])}; {remedy}")
+        assert str(error.value) == (f"{tmp_path / 'd.npz'}, sample 0: input 'input' takes [1, 4, 3], and the sample "
+                                    f"has {list(shape[1:])}; {remedy}")
     one = data[:1].transpose(0, 2, 1)
     for samples in (one, [one], [[one]]):
         with pytest.raises(ComparisonError, match=r"^sample 0: input 'input' takes .*; transpose the array"):
