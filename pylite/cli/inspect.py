@@ -157,10 +157,10 @@ def _subgraph(facts, everything, verbose):
              "" if c["supported"] else "missing") for c in facts["counts"]]
     headers = ("operator", "count", "version", "types", "MAC", "")
     lines += ["", *_format.table(headers, rows, ("count", "version", "MAC"))]
-    delegated = [o for o in facts["operators"] if "replaces" in o]
+    delegated = [*(_format.replacement(o["index"], o["delegate"], o["replaces"]) for o in facts["operators"]
+                   if "replaces" in o), *facts["unclaimed"]]
     lines += [""] if delegated else []
-    lines += ["  " + _format.replacement(o["index"], o["delegate"], o["replaces"]) for o in delegated]
-    lines += ["", *(f"  {each}" for each in facts["unclaimed"])] if facts["unclaimed"] else []
+    lines += [f"  {line}" for line in delegated]
     found = problems(facts)
     lines += ["", *found] if found else []
     lines += ["", *_operators(facts, everything, verbose)]

@@ -139,8 +139,7 @@ def reshaped(array: NDArray[Any], name: str, shape: Shape, signature: Shape, who
     if array.shape == shape:
         return array
     for candidate in (array, array[None]):
-        if candidate.ndim == len(signature) and all(
-                asked in (-1, have) for asked, have in zip(signature, candidate.shape, strict=True)):
+        if _fits(candidate.shape, signature):
             return candidate
     have, asked = ([size for size in sizes if size != 1] for sizes in (array.shape, shape))
     if have == asked and array.size:
@@ -151,6 +150,11 @@ def reshaped(array: NDArray[Any], name: str, shape: Shape, signature: Shape, who
     remedy = ("transpose the array" if sorted(have) == sorted(asked) else
               "reshape the array" if array.size == math.prod(shape) else "give an array of this shape")
     raise TensorError(f"input {name!r} takes {list(signature)}, and {whose} has {list(array.shape)}; {remedy}")
+
+
+def _fits(shape: Shape, signature: Shape) -> bool:
+    return len(shape) == len(signature) and all(
+        asked in (-1, have) for asked, have in zip(signature, shape, strict=True))
 
 
 def sound_axis(name: str, shape: Shape, signature: Shape) -> tuple[int, int | None]:

@@ -90,7 +90,7 @@ class PlanCache:
         return Model(source, None, (self._contents, _summary(self._first[0][1]))) if self.has_plan else None
 
     def _warn(self, error: OSError) -> None:
-        """Warn the caller of Interpreter() that the folder that it gave is of no use; the default one may be missing."""
+        """Warn who gave the folder to Interpreter() that it is of no use; the default one may be missing."""
         import warnings  # for this message
 
         from pylite.runtime.cache_files import default_folder

@@ -91,8 +91,8 @@ class TextTask(Task):
         if vocabulary is None:
             vocabulary = next((info.vocabulary for info in self._inputs if info.vocabulary), None)
         elif not isinstance(vocabulary, (list, tuple)):
-            with opened(vocabulary, "r", "utf-8") as file:
-                vocabulary = file.read().splitlines()
+            with opened(vocabulary, "r", "utf-8") as file:  # type: ignore[arg-type]
+                vocabulary = str(file.read()).splitlines()
         if vocabulary is None:
             raise ModelError(
                 "the model takes token ids, and its metadata have no vocabulary; give vocabulary: the path of the "

@@ -99,15 +99,7 @@ def _archive(path: str, tensors: Sequence[Tensor]) -> Source:
     arrays = load(path)
     if not isinstance(arrays, dict):
         raise ComparisonError(f"{path}: is not an archive of arrays")
-    names = [t.name for t in tensors]
-    own = next((key for key in LABELS if key in arrays and key not in names), None)
-    labels, unused = None if own is None else arrays.pop(own), list[str]()
-    if set(names) <= arrays.keys():
-        unused = [name for name in arrays if name not in names]
-        arrays = {name: arrays[name] for name in names}
-    if len(arrays) != len(names):
-        raise ComparisonError(f"{path}: has {', '.join(arrays) or 'no arrays'}; the model takes {', '.join(names)}")
-    chosen = list(arrays.values())
+    chosen, labels, unused = _chosen(path, arrays, [t.name for t in tensors])
     counts = {len(array) if array.ndim else 0 for array in [*chosen, *([] if labels is None else [labels])]}
     if len(counts) != 1:
         raise ComparisonError(f"{path}: the arrays have {sorted(counts)} samples; their first axes must agree")
@@ -117,6 +109,18 @@ def _archive(path: str, tensors: Sequence[Tensor]) -> Source:
         known = in_memory(labels).tolist() if labels.dtype.kind in "US" else labels
         source.label = lambda i: known[i]
     return source
+
+
+def _chosen(path: str, arrays: dict[str, Any], names: Sequence[str]) -> tuple[list[Any], Any, list[str]]:
+    """(the arrays of the inputs, the labels or None, names of what nothing reads) of an archive."""
+    own = next((key for key in LABELS if key in arrays and key not in names), None)
+    labels = None if own is None else arrays[own]
+    others = [name for name in arrays if name != own]
+    if set(names) <= arrays.keys():
+        return [arrays[name] for name in names], labels, [name for name in others if name not in names]
+    if len(others) != len(names):
+        raise ComparisonError(f"{path}: has {', '.join(others) or 'no arrays'}; the model takes {', '.join(names)}")
+    return [arrays[name] for name in others], labels, []
 
 
 def _unused(path: str, what: str, names: Sequence[str]) -> list[str]:
