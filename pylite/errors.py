@@ -19,6 +19,17 @@ def clipped(text: str) -> str:
     return text if all(len(word) <= LONGEST + MARKS for word in words) else " ".join(map(shortened, words))
 
 
+def looked_for(path: str) -> str:
+    """What to append to an error about the missing file `path`: the folder that a relative one was looked for in."""
+    import os  # for this message
+    if os.path.isabs(path):
+        return ""
+    try:
+        return f"; it was looked for in {shortened(os.getcwd())}"
+    except OSError:     # another program has removed the working folder
+        return ""
+
+
 class PyliteError(Exception):
     """The base of all exceptions of pylite."""
 

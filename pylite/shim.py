@@ -71,12 +71,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     inherited = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(folders + ([inherited] if inherited else []))
     sys.argv = [args.program, *args.arguments]
-    if args.module:
-        sys.path.insert(0, os.getcwd())
-        runpy.run_module(args.program, run_name="__main__", alter_sys=True)
-    else:
-        sys.path.insert(0, str(Path(args.program).resolve().parent))
-        runpy.run_path(args.program, run_name="__main__")
+    try:
+        if args.module:
+            sys.path.insert(0, os.getcwd())
+            runpy.run_module(args.program, run_name="__main__", alter_sys=True)
+        else:
+            sys.path.insert(0, str(Path(args.program).resolve().parent))
+            runpy.run_path(args.program, run_name="__main__")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == NAMES[2] and NAMES[2] not in args.names:
+            error.add_note("pylite stands in for tensorflow.lite only if it is asked to: python -m pylite.shim "
+                           f"--as {NAMES[2]} {args.program}")
+        raise
 
 
 if __name__ == "__main__":

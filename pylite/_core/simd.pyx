@@ -169,8 +169,7 @@ def use(str name):
     """
     global current, slots
     if name not in available():
-        raise ValueError(f"instruction set {name!r} is not available here; PYLITE_ISA takes one of "
-                         f"{', '.join(available())}")
+        raise ValueError(f"PYLITE_ISA={name!r}: this CPU has {', '.join(available())}; unset it, or set one of these")
     cdef int chosen = 0, i
     while pl_isa_levels[chosen].name.decode() != name:
         chosen += 1

@@ -42,6 +42,8 @@ def _main(argv):
         args.debug, args.command = False, None
         args.run = _version if args.version else lambda _: parser.print_help()
     try:
+        if args.command:
+            _check_level()
         code = args.run(args) or 0
         sys.stdout.flush()          # where it fails, this is the place to say so
         return code
@@ -56,6 +58,15 @@ def _main(argv):
         return _failed(args, error, 2)
     except (PyliteError, MemoryError) as error:
         return _failed(args, error, 1)
+
+
+def _check_level():
+    """UsageError where PYLITE_ISA names no level of this CPU, which would fail wherever kernels are imported."""
+    if os.environ.get("PYLITE_ISA"):
+        try:
+            from pylite._core import simd as simd  # takes time, and few set the variable
+        except ValueError as error:
+            raise UsageError(str(error)) from None
 
 
 def _prepare_streams():
@@ -87,8 +98,10 @@ def _failed(args, error, code):
     if args.debug:
         raise error
     from pylite.cli._terminal import failed
-    failed(f"pylite {args.command}" if args.command else "pylite",
-           sentence(error, [getattr(args, name, None) for name in ("model", "reference", "data")]))
+    text = sentence(error, [getattr(args, name, None) for name in ("model", "reference", "data")])
+    if hasattr(args, "ops") and "with pylite.custom_op(" in text:
+        text += "; in a command, give --ops FILE.py or LIBRARY.so"
+    failed(f"pylite {args.command}" if args.command else "pylite", text)
     return code
 
 

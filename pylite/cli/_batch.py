@@ -28,7 +28,8 @@ def expanded(given):
         elif glob.has_magic(text) and not os.path.exists(text):
             found = sorted(glob.glob(text, recursive=True))
         else:
-            found = [input_path(text)]
+            input_path(text)        # an error, where there is neither a file nor a sample of this name
+            found = [text]
         if not found:
             raise UsageError(f"{text}: " + (f"the folder has no file of a known kind ({', '.join(kinds)})"
                                             if os.path.isdir(text) else "no file matches"))

@@ -122,20 +122,32 @@ def shapes(given):
     return found
 
 
+def input_names(interpreter):
+    """{name: position of the input}, for tensor names and the names in signatures of subgraph 0."""
+    details = interpreter.get_input_details()
+    names = {detail["name"]: i for i, detail in enumerate(details)}
+    positions = {detail["index"]: i for i, detail in enumerate(details)}
+    for signature in interpreter._model.graph.signatures:
+        if signature.subgraph == 0:
+            names |= {name: positions[index] for name, index in signature.inputs.items() if index in positions}
+    return names
+
+
 def resize(interpreter, shapes):
     """Resize inputs to {input name: shape}; UsageError names an input that the model does not have."""
-    details = {detail["name"]: detail for detail in interpreter.get_input_details()}
+    details, names = interpreter.get_input_details(), input_names(interpreter)
     for name, shape in shapes.items():
-        if name not in details:
-            raise UsageError(f"no input is called {name!r}; the model has {', '.join(map(repr, details))}")
-        interpreter.resize_tensor_input(details[name]["index"], shape)
+        if name not in names:
+            raise UsageError(f"no input is called {name!r}; the model has {', '.join(map(repr, names))}")
+        interpreter.resize_tensor_input(details[names[name]]["index"], shape)
 
 
 def add_precision(parser):
     """The option --precision of commands that run one model."""
     parser.add_argument("--precision", type=_precision, metavar="TYPE",
-                        help="of a float model's products: float32, float16 where the CPU has it, prefer_float16, or "
-                             "emulate_float16 (default: what the model allows)")
+                        help="number type for convolutions and matrix products of a float model: float32, float16 "
+                             "where the CPU has it, prefer_float16, or emulate_float16 (default: what the model "
+                             "allows)")
 
 
 def _precision(text):
@@ -143,4 +155,4 @@ def _precision(text):
     try:
         return arguments.precision(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise argparse.ArgumentTypeError(str(error).removeprefix("precision=")) from None

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 
 from pylite._core import simd
-from pylite.cli import _cost
+from pylite.cli import _cost, _plugins
 from pylite.compiler.check import Operands, unsupported
 from pylite.errors import PyliteError
 from pylite.ir.graph import DTYPE_BITS
@@ -54,6 +54,7 @@ def subgraph_facts(model, subgraph, delegates=()):
         find, operators = executor.find, executor.operators
         if executor.delegation is not None:
             partitions = executor.delegation.partitions
+    unclaimed = [] if executor is None else _plugins.unclaimed(executor, delegates)
     replaced_by = {i: index for index, (_, partition) in partitions.items() for i in partition.nodes}
     operands = Operands(subgraph)
     reasons = [None if o.index in replaced_by else unsupported(operands, o, find) for o in operators]
@@ -68,7 +69,8 @@ def subgraph_facts(model, subgraph, delegates=()):
     facts = {"index": subgraph.index, "name": subgraph.name, "inputs": list(subgraph.inputs),
              "outputs": list(subgraph.outputs), "tensors": [tensor_facts(t) for t in subgraph.tensors],
              "operators": nodes, "counts": _counts(nodes), "macs": sum(o["macs"] for o in nodes),
-             "missing": missing, "error": error, "instruction_set": simd.current, "arena": _arena(program)}
+             "missing": missing, "error": error, "instruction_set": simd.current, "arena": _arena(program),
+             "unclaimed": unclaimed}
     if executor is not None:
         executor.close()
     return facts
@@ -211,7 +213,10 @@ def _kernels(program):
 
 def kernel_name(call):
     """The name of the kernel of a Call: "family.Class", or a plug-in's."""
-    return call.kernel if isinstance(call.kernel, str) else f"plug-in ({getattr(call.kernel, '__name__', call.kernel)})"
+    if isinstance(call.kernel, str):
+        return call.kernel
+    name = getattr(call.kernel, "__name__", call.kernel)
+    return {"Plugin": "plug-in", "ReadBack": "reads back"}.get(name, f"plug-in ({name})")
 
 
 def _dtype(node):

@@ -101,7 +101,10 @@ def tensor(kind, contents, detail, mean=None, std=None):
             raise UsageError(f"input {described(detail)} takes {math.prod(shape)} strings, and one text was given; "
                              "give an .npy file with all of them")
         return np.full(shape, contents.encode(), object), None
-    fitted = _fitted(contents, name, shape, signature)
+    try:
+        fitted = tensors.reshaped(contents, detail["name"], shape, signature, "the file")
+    except TensorError as error:
+        raise UsageError(str(error)) from None
     if fitted.dtype.kind in "fc" and not np.isfinite(fitted).all():
         bad = np.argwhere(~np.isfinite(fitted))
         raise UsageError(f"input {name} is given {len(bad)} numbers that are NaN or infinite, the first at "
@@ -134,24 +137,6 @@ def _sound(samples, detail, shape, signature):
         f"{len(samples)} samples, {'cut' if len(samples) > fitted.size else 'padded with silence'} to the "
         f"{fitted.size} that input {detail['name']!r} takes")
     return tensors.quantized_sound(fitted, detail), note
-
-
-def _fitted(array, name, shape, signature):
-    """`array` with the input's rank; its sizes may differ from `shape` where the signature has -1."""
-    if array.shape == shape:
-        return array
-    if math.prod(array.shape) == math.prod(shape) and _squeezed(array.shape) == _squeezed(shape):
-        return array.reshape(shape)
-    for candidate in (array, array[None]):
-        if candidate.ndim == len(signature) and all(
-                asked in (-1, have) for asked, have in zip(signature, candidate.shape, strict=True)):
-            return candidate
-    raise UsageError(f"input {name} has the shape {list(signature)}, and the file has {list(array.shape)}; "
-                     "reshape the array before you save it")
-
-
-def _squeezed(shape):
-    return tuple(size for size in shape if size != 1)
 
 
 def _cast(array, detail, name):

@@ -15,14 +15,19 @@ MEASURES = {     # what --fail-on takes a number for
 def add(parser):
     parser.add_argument("--min-sqnr", type=_common.real, metavar="DB",
                         help="with --reference: fail if the SQNR of an output is below this")
-    parser.add_argument("--max-drop", type=_common.real, metavar="POINTS",
+    parser.add_argument("--max-drop", type=_points, metavar="POINTS",
                         help="fail if the accuracy (top-1, or the task's first metric) drops by more than this many "
-                             "percentage points below the reference's; implies --accuracy")
+                             "percentage points below the reference's, as 1 or 1%%; implies --accuracy")
     parser.add_argument("--fail-on", type=_limit, action="append", default=[], metavar="WHAT[=LIMIT]",
                         help="with --reference: fail if a node exceeds saturation=5%%, excess=DB or rmse=STEPS, has "
                              "any `cause` or that of cause=NAME, or if there is a `divergence`; may be repeated")
     parser.add_argument("--junit", metavar="FILE",
                         help="write a JUnit report with one test per tensor, and one for the accuracy")
+
+
+@_common.written_as("a number of percentage points, as 1 or 1%")
+def _points(text):
+    return float(text.removesuffix("%"))
 
 
 @_common.written_as("saturation=5%, excess=DB, rmse=STEPS, cause, cause=NAME or divergence")
@@ -51,6 +56,13 @@ def check(args):
         if what == "cause" and limit and limit not in NAMES:
             raise _common.UsageError(f"--fail-on cause={limit}: there is no such cause; the causes are "
                                      f"{', '.join(NAMES)}")
+
+
+def note(report, args):
+    """Add a note to a report where a limit means something else than its name says."""
+    if args.max_drop is not None and report.accuracy and report.accuracy.main == "agreement":
+        report.accuracy.notes.append("the data have no labels, so --max-drop limits how often the models disagree: the "
+                                     "agreement of the reference is 1 by definition")
 
 
 def result(report, args):
@@ -96,10 +108,11 @@ def _failures(report, args):
             raise _common.UsageError("--max-drop needs the accuracy of both models, which the merged files or the "
                                      "data do not have")
         if not drop <= args.max_drop:
-            yield "accuracy", f"{report.accuracy.main} dropped by {drop:.2f} points, and --max-drop {args.max_drop:g}"
+            yield "accuracy", (f"{report.accuracy.main} dropped by {drop:.2f} points, more than --max-drop "
+                               f"{args.max_drop:g}")
     for t in report.outputs if args.min_sqnr is not None else ():
         if not t.sqnr_db >= args.min_sqnr:
-            yield _name(t), f"the output's SQNR is {t.sqnr_db:.1f} dB, and --min-sqnr {args.min_sqnr:g}"
+            yield _name(t), f"the output's SQNR is {t.sqnr_db:.1f} dB, below --min-sqnr {args.min_sqnr:g}"
     if args.fail_on and not report.local_samples:
         raise _common.UsageError("--fail-on needs nodes measured by themselves, and none was: raise --local-samples")
     for what, limit in args.fail_on:
@@ -117,4 +130,6 @@ def _passed(t, what, limit, first):
     if what == "divergence":
         return f"diverges: {t.excess_db:.1f} dB more noise than rounding makes" if t.node == first else None
     value = MEASURES[what](t)
-    return f"{what} is {value:.4g}, and --fail-on {what}={limit:g}" if value is not None and value > limit else None
+    if value is None or value <= limit:
+        return None
+    return f"{what} is {value:.4g}, more than --fail-on {what}={limit:g}"

@@ -3,6 +3,7 @@ import importlib.util
 import os
 
 from pylite.cli._common import UsageError
+from pylite.cli._format import counted
 
 DELEGATE = "FILE.py:NAME for a class or function in Python, or LIBRARY.so[?KEY=VALUE&...]"
 
@@ -43,6 +44,14 @@ def delegates(names):
     return [_delegate(text) for text in names]
 
 
+def unclaimed(executor, delegates):
+    """A sentence for each delegate that takes no node of the Executor's subgraph."""
+    partitions = {} if executor.delegation is None else executor.delegation.partitions
+    taking, count = {owner.name for owner, _ in partitions.values()}, len(executor.subgraph.operators)
+    names = [getattr(delegate, "name", type(delegate).__name__) for delegate in delegates]
+    return [f"{name} claims none of the {counted(count, 'node')}" for name in names if name not in taking]
+
+
 def _module(path):
     if not os.path.exists(path):
         raise UsageError(f"{path}: no such file")
@@ -76,11 +85,15 @@ def _library(path, function, kind):
 
 
 def _delegate(text):
-    path, colon, name = text.rpartition(":")
-    if colon and path.endswith(".py"):
-        make = getattr(_module(path), name, None)
+    path, _, name = (text, "", "") if text.endswith(".py") else text.rpartition(":")
+    if path.endswith(".py"):
+        module = _module(path)
+        make = getattr(module, name, None) if name else None
         if make is None:
-            raise UsageError(f"{path}: has no {name}")
+            own = ", ".join(key for key, value in vars(module).items() if callable(value) and key[:1] != "_"
+                            and getattr(value, "__module__", None) == module.__name__)
+            raise UsageError(f"{path}: {f'has no {name}' if name else f'write {path}:NAME'}; it defines "
+                             f"{own or 'no class and no function'}")
         return make()
     from pylite.plugins.delegates import load_delegate
     library, _, options = text.partition("?")

@@ -24,6 +24,9 @@ def wanted(args):
         return False
     if not (args.reference and args.data):
         raise _common.UsageError("--repair needs --reference and --data")
+    if os.path.exists(args.repair) and any(os.path.samefile(args.repair, path) for path in map(
+            _common.model_path, (args.model, args.reference))):
+        raise _common.UsageError(f"--repair {args.repair} would overwrite a model that it reads; give another name")
     if args.target and not (args.allow_float and args.target[1]):
         raise _common.UsageError("with --repair, --target needs --allow-float and a value in decibels, such as 30dB")
     others = {"--sensitivity": args.sensitivity, "--html": args.html, "--explorer": args.explorer, "--save": args.save,
@@ -52,12 +55,11 @@ def run(args, model, reference):
     with _outputs.Attempts() as attempt:
         attempt(_outputs.show_found, found, args)
         attempt(_written, args.repair, found.contents, state)
-        low = args.min_sqnr is not None and found.after_db < args.min_sqnr
-        message = f"the repaired model has an SQNR of {found.after_db:.1f} dB, and --min-sqnr {args.min_sqnr}"
-        cases = {"repair": [message] if low else []}
+        cases = {"repair": [] if args.min_sqnr is None or found.after_db >= args.min_sqnr else [
+            f"the repaired model has an SQNR of {found.after_db:.1f} dB, below --min-sqnr {args.min_sqnr:g}"]}
         if args.target:
             cases["target"] = [] if found.after_db >= args.target[0] else [
-                f"the repaired model has an SQNR of {found.after_db:.1f} dB, and --target {args.target[0]:g}dB"]
+                f"the repaired model has an SQNR of {found.after_db:.1f} dB, below --target {args.target[0]:g}dB"]
         return attempt(_limits.finish, args, model, cases)
 
 

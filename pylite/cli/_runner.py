@@ -20,7 +20,8 @@ class Runner:
         self.path = _common.model_path(args.model)
         self.args = args
         given = [read(args.labels)] if args.labels else []
-        self.interpreter = Interpreter(self.path, num_threads=args.threads, experimental_delegates=_plugins.load(args),
+        self.delegates = _plugins.load(args)
+        self.interpreter = Interpreter(self.path, num_threads=args.threads, experimental_delegates=self.delegates,
                                        cache_dir=default_folder(), precision=args.precision)
         self.model = self.interpreter._model
         self.head = yolo.head_of(self.model)
@@ -29,7 +30,7 @@ class Runner:
             self.interpreter = self.detector.interpreter
         self.labels = given or ([self.head.names] if self.head else attached(self.model))
         details = self.interpreter.get_input_details()
-        self.names = _names(self.model, details)
+        self.names = _common.input_names(self.interpreter)
         self.known = [metadata.of_input(self.model.graph.metadata, i) for i in range(len(details))]
         self.rate = args.rate or next((known["rate"] for known in self.known if "rate" in known), None)
         self.ready = self.fresh = False     # are inputs allocated, and variables to be reset?
@@ -58,7 +59,7 @@ class Runner:
                         for each in zip(*(outputs for _, _, outputs, _ in runs), strict=True)]
         return {"seconds": sum(seconds for seconds, *_ in runs), "notes": runs[0][1],
                 "windows": _dated(rounds, [answers for *_, answers in runs]),
-                "outputs": self._answered(_means(self.outputs), assigned, size)}
+                "outputs": self._answered(_means(self.outputs, list(map(_length, rounds))), assigned, size)}
 
     def _words(self, files):
         """As _assigned(), for one text for a model that takes the numbers of its words; else None."""
@@ -76,8 +77,13 @@ class Runner:
         if len(sounds) != 1:
             return [assigned]
         position, kind, sound = assigned[sounds[0]]
+        try:
+            pieces = _inputs.windows(sound, details[position])
+        except _common.UsageError as error:
+            about = self.model.graph.description
+            raise _common.UsageError(f"{error}; the model is described as {about!r}" if about else str(error)) from None
         return [[*assigned[:sounds[0]], (position, kind, piece), *assigned[sounds[0] + 1:]]
-                for piece in _inputs.windows(sound, details[position])]
+                for piece in pieces]
 
     def _once(self, assigned):
         """(seconds of one run, notes, (height, width) of the first picture or None); `outputs` are the results."""
@@ -89,6 +95,7 @@ class Runner:
         if self.fresh:                  # variables last from window to window
             interpreter.reset_all_variables()
         self.fresh = False
+        notes += _plugins.unclaimed(interpreter._main, self.delegates) if self.delegates else []
         start = time.perf_counter()
         interpreter.invoke()
         seconds = time.perf_counter() - start
@@ -194,10 +201,18 @@ def _alike(results):
     return len({array.shape for _, array in results}) == 1 and results[0][1].dtype.kind in "fiub"
 
 
-def _means(outputs):
-    """The means of outputs over their first axis, which counts windows; those of _alike alone have it."""
-    return [(detail, dequantize(array, detail).mean(0, dtype=np.float32)) if array.ndim > len(detail["shape"])
-            else (detail, array) for detail, array in outputs]
+def _means(outputs, lengths):
+    """The means of outputs over their first axis, which counts windows; those of _alike alone have it.
+
+    lengths: samples of sound in each window, by which they count; the rest of the last one is silence.
+    """
+    return [(detail, np.average(dequantize(array, detail), 0, lengths).astype(np.float32))
+            if array.ndim > len(detail["shape"]) else (detail, array) for detail, array in outputs]
+
+
+def _length(assigned):
+    """Samples of the sound among what one run gets."""
+    return next(len(contents.samples) for _, kind, contents in assigned if kind == "audio")
 
 
 def _dated(rounds, answers):
@@ -205,7 +220,7 @@ def _dated(rounds, answers):
     found, begin = [], 0.0
     for assigned, outputs in zip(rounds, answers, strict=True):
         sound = next(contents for _, kind, contents in assigned if kind == "audio")
-        end = begin + len(sound.samples) / sound.rate
+        end = begin + _length(assigned) / sound.rate
         found.append({"begin": round(begin, 4), "end": round(end, 4), "outputs": outputs})
         begin = end
     return found
@@ -223,16 +238,6 @@ def _detector(interpreter, head, args):
     if finds_faces(interpreter):
         return FaceDetector(interpreter._model, **options, experimental_delegates=_plugins.load(args))
     return None
-
-
-def _names(model, details):
-    """{name: position of the input}, for tensor names and the names in signatures of subgraph 0."""
-    names = {detail["name"]: i for i, detail in enumerate(details)}
-    positions = {detail["index"]: i for i, detail in enumerate(details)}
-    for signature in model.graph.signatures:
-        if signature.subgraph == 0:
-            names |= {name: positions[index] for name, index in signature.inputs.items() if index in positions}
-    return names
 
 
 def _parts(name, path, contents):

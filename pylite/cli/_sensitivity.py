@@ -48,6 +48,8 @@ def run(args, model, reference):
     target, decibels = args.target
     if decibels and args.metric:
         raise _common.UsageError("with --metric, --target is a value of the metric, such as 0.95, not decibels")
+    if not (decibels or args.metric or target <= 1):
+        raise _common.UsageError(f"--target {target:g}: an accuracy is at most 1; for an SQNR write {target:g}dB")
     settings = None if decibels else Settings(args.task, args.labels, args.label_offset, args.output, args.metric)
     with Progress("models") as progress:
         found = sensitivity(model, reference, args.data, target, accuracy=settings, samples=args.samples,
@@ -66,7 +68,7 @@ def run(args, model, reference):
         if args.denylist:
             attempt(_outputs.write, args.denylist, "".join(name + "\n" for name in found.denylist()))
         return attempt(_limits.finish, args, model,
-                       {"reaches the target": [] if found.ok else [found.lines(0)[-1]]})
+                       {"target": [] if found.ok else [found.outcome()]})
 
 
 def _overlay(path, model, found):

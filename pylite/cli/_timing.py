@@ -106,6 +106,11 @@ def unsteady(times):
                "times of nodes are scaled down, so that they add up to the median")
 
 
+def _kernel(name, delegate):
+    """The name of a kernel for the table: a delegate's own is called as it is."""
+    return delegate if delegate and name == "plug-in" else name
+
+
 def _nodes(executor, recorded):
     """The nodes of measured(), from the results of _Recorder.run()."""
     delegated = {} if executor.delegation is None else executor.delegation.partitions
@@ -125,7 +130,7 @@ def _nodes(executor, recorded):
             if node.index in delegated:
                 delegate, replaced = delegated[node.index]
                 found[-1]["delegate"], found[-1]["replaces"] = delegate.name, list(replaced.nodes)
-        found[-1]["kernels"].append(step.kernel)
+        found[-1]["kernels"].append(_kernel(step.kernel, found[-1].get("delegate")))
         columns[-1].append(column)
     for node, own in zip(found, columns, strict=True):
         of_node = np.maximum(times[:, own].sum(1), 0)

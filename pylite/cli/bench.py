@@ -81,13 +81,15 @@ def _measured(args):
     if args.trace:
         _outputs.check_writable(args.trace)     # before the measurement
     before = _board.state()
+    delegates = _plugins.load(args)
     interpreter, start, doubts = _timing.started(path, args.threads, _common.shapes(args.shape), args.seed,
-                                                 _plugins.load(args), args.precision)
+                                                 delegates, args.precision)
     memory = _timing.memory(interpreter)        # before measured() fills memory with times
     times, nodes, rest = _timing.measured(interpreter, args.seconds)
     doubts += [*_board.doubts(before, _board.state(), args.threads), *_timing.unsteady(times)]
     report = {"model": path, "threads": args.threads, "machine": _board.machine(), "start": start, "latency": times,
-              "memory": memory, "nodes": nodes, "rest": rest, "doubts": doubts}
+              "memory": memory, "nodes": nodes, "rest": rest, "doubts": doubts,
+              "notes": _plugins.unclaimed(interpreter._main, delegates)}
     if args.trace:
         timed, ranges = _timing.timeline(interpreter)
         trace = _trace.events(timed, ranges, args.threads)
@@ -100,7 +102,8 @@ def _measured(args):
 
 def _lines(report, top, verbose):
     from pylite.cli import _against
-    lines = [*(f"warning: {doubt}" for doubt in report["doubts"]), *_facts(report, verbose), "",
+    lines = [*(f"warning: {doubt}" for doubt in report["doubts"]),
+             *(f"note: {note}" for note in report.get("notes", ())), *_facts(report, verbose), "",
              *_node_lines(report, top, verbose)]
     if "litert" in report:
         lines += ["", *_against.litert_lines(report["litert"], report["latency"]["median"])]

@@ -38,19 +38,25 @@ def run(args):
             sys.stdout.write(f"removed {_format.counted(sum(removed), 'file')}, {total}\n")
             return 0 if all(removed) else 1
         rows = [_row(store, *file) for file in reversed(files) if file[2].endswith(".plan")]
-        headers = ("model", "inputs", "ISA level", "size", "last used")
-        lines = _format.table(headers, rows, ("size", "last used"), ("ISA level", "inputs")) if rows else []
+        headers = ("model", "inputs", "ISA level", "pylite", "size", "last used")
+        lines = _format.table(headers, rows, ("size", "last used"), ("pylite", "ISA level", "inputs")) if rows else []
         sys.stdout.write("\n".join([*lines, f"{_format.counted(len(rows), 'plan')}, {total}"]) + "\n")
     return 0
+
+
+def _version(build):
+    """The version of pylite that a plan is for; a plan of another build of it is of no use."""
+    from pylite.runtime import plan_cache
+    return build.split(" ", 1)[0] + ("" if build == plan_cache.build() else ", another build")
 
 
 def _row(store, used, size, name):
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(used))
     found = store.read(name, use=False)
     if found is None:
-        return name, "damaged or not trusted", "", _format.nbytes(size), when
-    (_, isa, digest, preserve, precision, shapes), _, program, label = found[0]
+        return name, "damaged or not trusted", "", "", _format.nbytes(size), when
+    (build, isa, digest, preserve, precision, shapes), _, program, label = found[0]
     inputs = "as in the file" if shapes is None else ", ".join(str(list(shape)) for shape in shapes)
     kinds = (("preserve", preserve), (precision, precision), ("no plan", type(program) is not tuple))
     described = " ".join([inputs, *(f"({kind})" for kind, applies in kinds if applies)])
-    return label or digest.hex(), described, isa, _format.nbytes(size), when
+    return label or f"model {digest.hex()[:8]}", described, isa, _version(build), _format.nbytes(size), when

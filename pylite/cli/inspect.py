@@ -157,9 +157,10 @@ def _subgraph(facts, everything, verbose):
              "" if c["supported"] else "missing") for c in facts["counts"]]
     headers = ("operator", "count", "version", "types", "MAC", "")
     lines += ["", *_format.table(headers, rows, ("count", "version", "MAC"))]
-    delegated = [o for o in facts["operators"] if "replaces" in o]
+    delegated = [*(_format.replacement(o["index"], o["delegate"], o["replaces"]) for o in facts["operators"]
+                   if "replaces" in o), *facts["unclaimed"]]
     lines += [""] if delegated else []
-    lines += ["  " + _format.replacement(o["index"], o["delegate"], o["replaces"]) for o in delegated]
+    lines += [f"  {line}" for line in delegated]
     found = problems(facts)
     lines += ["", *found] if found else []
     lines += ["", *_operators(facts, everything, verbose)]
@@ -195,9 +196,10 @@ def _operators(facts, everything, verbose):
         rows.append((o["index"], o["name"], *result, _nodes.settings(o), *operands,
                      _format.scaled(o["macs"]) if o["macs"] else "", kernels, "; ".join(o["chosen"])))
     operands = ("types", "inputs", "outputs") if everything else ()
-    headers = ("node", "operator", "result", "shape", "quantization", "settings", *operands, "MAC", "kernels", "chosen")
+    headers = ("node", "operator", "result", "shape", "quantization", "settings", *operands, "MAC", "kernels",
+               "algorithm")
     return _format.table(headers, rows, ("node", "MAC"),
-                         ("chosen", "kernels", "quantization", "settings", *operands, "MAC", "result"),
+                         ("algorithm", "kernels", "quantization", "settings", *operands, "MAC", "result"),
                          verbose or everything)
 
 

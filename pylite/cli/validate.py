@@ -18,10 +18,11 @@ from pylite.cli._terminal import Progress
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
 data:
-  FILE.npz       arrays named after the inputs or in their order, and `labels`; the first axis counts samples
+  FILE.npz       arrays named after the inputs or in their order, and `labels` (or `label`); the first axis counts
+                 samples
   FILE.npy       one such array, for a model with one input
   FOLDER         pictures, .npy or .wav files; the subfolders are the labels, or a mask a.png beside a.jpg
-  FILE.csv       a column `file`, or one per input or per number, and `label`
+  FILE.csv       a column `file`, or one per input or per number, and `label` (or `labels`)
   FILE.jsonl     one object per line, with the same names
   FILE.json      COCO's annotations
 Pass real numbers; they are quantized for the inputs.
@@ -86,9 +87,11 @@ def configure(parser):
                               "cumulative error, which takes less than half of the time but names no causes")
     samples.add_argument("--tensors", type=_common.not_negative, metavar="N",
                          help="with --reference: compare tensors on the first N samples (default: all)")
-    samples.add_argument("--mean", type=_common.channels, metavar="M[,M,M]", help="mean of the pixels (default: 127.5)")
+    samples.add_argument("--mean", type=_common.channels, metavar="M[,M,M]",
+                         help="mean of the pixels (default: the metadata's; an 8-bit input gets pixels unchanged; "
+                              "otherwise 127.5)")
     samples.add_argument("--std", type=_common.channels, metavar="S[,S,S]",
-                         help="standard deviation of the pixels (default: 127.5)")
+                         help="standard deviation of the pixels, by default as for --mean")
     samples.add_argument("--rate", type=_common.real, metavar="HZ",
                          help="sample rate of the model's sound input (default: the metadata's)")
     samples.add_argument("--images", metavar="FOLDER", help="folder of the pictures of COCO's annotations")
@@ -189,6 +192,7 @@ def _compared(args):
                     if os.path.exists(args.save) else "no sums were ready to be saved")
             sys.stderr.write(f"pylite validate: interrupted; {kept}\n")
             raise
+    _limits.note(report, args)
     with _outputs.Attempts() as attempt:
         measured = [f"{speed} samples a second"] if speed is not None and str(speed) else []
         attempt(lambda: _outputs.show_found(report, args, args.top, more=measured))

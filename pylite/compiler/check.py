@@ -63,7 +63,7 @@ def unsupported(operands, operator, find=default.find):
                 "be registered for it: convert the model with another name")
     if op is None:
         if operator.custom:
-            return f"Encountered unresolved custom op: {operator.name}. {_remedy(operator.name)}"
+            return f"Encountered unresolved custom op: {operator.name}. {_remedy(operator.name)}{_registered()}"
         return f"{UNRESOLVED} '{operator.name}' version '{operator.version}'"
     low, high = op.versions
     if operator.version > high or (op.attach and operator.version < low):
@@ -87,6 +87,12 @@ def _remedy(name):
                 "interpreter is created, or pass --ops flex to a command")
     return ("It is TensorFlow's own op, and pylite.flex lacks it: register it as a custom op, or convert the model "
             "without SELECT_TF_OPS")
+
+
+def _registered():
+    """The custom ops that are registered, one of which may have been meant."""
+    names = [] if default.entered is None else default.entered.names()
+    return f"; registered custom ops: {', '.join(map(repr, names))}" if names else ""
 
 
 def _unsupported_types(op, operator, inputs, outputs):

@@ -294,8 +294,13 @@ def _prepared(op, node, foldable, budget):
     for value, shape in zip(node.outputs, shapes, strict=True):
         if value is not None:
             value.shape = shape
-            if len(shape) > _MOST_DIMENSIONS:
-                raise node.error(f"has {len(shape)} dimensions; numpy's arrays have {_MOST_DIMENSIONS} at most", value)
+            try:
+                count = len(shape)
+            except TypeError:
+                raise node.error(f"{shapes!r}, from infer(), are not the shapes of {len(shapes)} "
+                                 f"output{'s' * (len(shapes) != 1)}; a shape is a tuple of int") from None
+            if count > _MOST_DIMENSIONS:
+                raise node.error(f"has {count} dimensions; numpy's arrays have {_MOST_DIMENSIONS} at most", value)
             if 0 not in shape:
                 empty = False
                 if prod(shape) > budget.many:

@@ -4,6 +4,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import pylite
+from pylite.ir.dtypes import DTYPE_BITS
 
 if TYPE_CHECKING:
     from typing import Any
@@ -194,7 +195,16 @@ def _operand(word):
     repeats = word.endswith("*")
     optional = word.endswith("?")
     names = word.rstrip("*?")
-    return (None if names == "any" else frozenset(names.split("|"))), optional, repeats
+    if names == "any":
+        return None, optional, repeats
+    types = frozenset(names.split("|"))
+    if not types <= DTYPE_BITS.keys():
+        import difflib  # for this message
+        wrong = min(types - DTYPE_BITS.keys())
+        close = difflib.get_close_matches(wrong, DTYPE_BITS, 1)
+        raise ValueError(f"{wrong!r} is not a type; " + (f"did you mean {close[0]!r}?" if close else
+                                                         f"the types are {', '.join(DTYPE_BITS)}"))
+    return types, optional, repeats
 
 
 def _patterns(pattern, count):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pylite.errors import FileFormatError
+from pylite.media.files import opened
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +30,7 @@ def read(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:
     Raises OSError, or FileFormatError (a ValueError) for another kind of file.
     """
     try:
-        with wave.open(os.fspath(path), "rb") as file:
+        with opened(path) as source, wave.open(source) as file:
             width, count, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
             raw = np.frombuffer(file.readframes(file.getnframes()), np.uint8)
         if not 1 <= width <= 4 or not rate:

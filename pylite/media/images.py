@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.errors import FileFormatError
+from pylite.media.files import opened
 
 if TYPE_CHECKING:
     from typing import Any
@@ -24,7 +25,7 @@ def read(path: str | os.PathLike[str]) -> Pixels:
 
     Raises OSError, or FileFormatError (a ValueError) for another kind of file or a damaged one.
     """
-    with open(os.fspath(path), "rb") as file:
+    with opened(path) as file:
         data = file.read()
     try:
         if data[:2] in (b"P2", b"P3", b"P5", b"P6"):

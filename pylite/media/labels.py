@@ -8,6 +8,7 @@ import zipfile
 from typing import TYPE_CHECKING
 
 from pylite.errors import FileFormatError, ModelError
+from pylite.media.files import opened
 
 if TYPE_CHECKING:
     from pylite.runtime.model import Model
@@ -25,7 +26,7 @@ def read(path: str | os.PathLike[str]) -> Labels:
     Raises OSError, or FileFormatError (a ValueError) if it is not a text file.
     """
     try:
-        with open(os.fspath(path), encoding="utf-8") as file:
+        with opened(path, "r", "utf-8") as file:
             return parse(file.read())
     except UnicodeDecodeError:
         raise FileFormatError(f"{path}: not a text file") from None

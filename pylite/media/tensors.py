@@ -1,6 +1,7 @@
 """Real numbers, pixels and sound as an input tensor takes them, and outputs as real numbers."""
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -128,6 +129,32 @@ def normalized(image: images.Pixels, name: str, mean: Sequence[float] | None = N
                               f"{image.shape[2]} channel{'s' * (image.shape[2] > 1)}; give one number, or one for each "
                               "channel")
     return (image.astype(np.float32) - np.asarray(mean or MEAN, np.float32)) / np.asarray(std or STD, np.float32)
+
+
+def reshaped(array: NDArray[Any], name: str, shape: Shape, signature: Shape, whose: str) -> NDArray[Any]:
+    """`array` with the rank of an input; its sizes may differ from `shape` where the signature has -1.
+
+    whose: what has the array, for the message of the TensorError.
+    """
+    if array.shape == shape:
+        return array
+    for candidate in (array, array[None]):
+        if _fits(candidate.shape, signature):
+            return candidate
+    have, asked = ([size for size in sizes if size != 1] for sizes in (array.shape, shape))
+    if have == asked and array.size:
+        return array.reshape(shape)
+    if (shape[:1] == (1,) and array.shape[1:] == shape[1:]) or (array.ndim and array.shape[1:] == shape):
+        raise TensorError(f"input {name!r} takes {list(signature)}, and {whose} has {list(array.shape)}: it has "
+                          f"{len(array)} samples; save one for each run")
+    remedy = ("transpose the array" if sorted(have) == sorted(asked) else
+              "reshape the array" if array.size == math.prod(shape) else "give an array of this shape")
+    raise TensorError(f"input {name!r} takes {list(signature)}, and {whose} has {list(array.shape)}; {remedy}")
+
+
+def _fits(shape: Shape, signature: Shape) -> bool:
+    return len(shape) == len(signature) and all(
+        asked in (-1, have) for asked, have in zip(signature, shape, strict=True))
 
 
 def sound_axis(name: str, shape: Shape, signature: Shape) -> tuple[int, int | None]:

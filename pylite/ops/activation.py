@@ -15,6 +15,7 @@ from pylite.ops.elementwise import (
     infer_same,
     lut,
     parameters,
+    require_quantized,
     unary,
 )
 from pylite.ops.wide import wide_unary
@@ -30,6 +31,7 @@ def real_function(node, name, f):
     x, y = node.inputs[0], node.outputs[0]
     if y.dtype in FLOAT:
         return unary(node, f"{name}_{FLOAT[y.dtype]}")
+    require_quantized(node, x, y)
     if y.dtype == "int16":
         table = lookup_tables.lut16(f, x.scale, x.zero_point, y.scale, y.zero_point)
         return unary(node, "lut16", table.view(np.uint8))

@@ -46,8 +46,13 @@ def infer_conv(node):
     x, w = node.inputs[:2]
     check_images(node, x, w)
     filters, c = w.shape[0], w.shape[3]
-    if c == 0 or x.shape[3] < c or x.shape[3] % c or filters % (x.shape[3] // c):
-        raise node.error(f"filters of shape {list(w.shape)} do not divide its {x.shape[3]} channels into groups", x)
+    if c == 0 or x.shape[3] < c or x.shape[3] % c:
+        raise node.error(f"its {x.shape[3]} channels are not a multiple of the {c} that filters of shape "
+                         f"{list(w.shape)} read", x)
+    groups = x.shape[3] // c
+    if filters % groups:
+        raise node.error(f"{filters} filters of shape {list(w.shape)} cannot be shared by {groups} groups of its "
+                         f"{x.shape[3]} channels; expected a multiple of {groups}", x)
     return [output_shape(node, x, w, filters)]
 
 

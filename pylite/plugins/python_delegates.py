@@ -92,7 +92,8 @@ class DelegateGraph:
         def make(operator: Operator, part: Partition) -> _PartitionOp:
             kernel = delegate.compile(DelegatePart(operator.index, delegation, part, self._values))
             if not runnable(kernel):
-                raise TypeError(f"compile() returned {kernel!r}, which has no method invoke() or kernel()")
+                raise TypeError(f"compile() returned {kernel!r}; it must return an object with invoke(), evaluate() or "
+                                "the attribute kernel")
             return _PartitionOp(delegation, operator, delegate.name, kernel)
         delegation.replace(claimed, delegate, make)
 

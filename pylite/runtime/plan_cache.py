@@ -82,10 +82,21 @@ class PlanCache:
                 from pylite.runtime.cache_files import Store, remember  # once for each file
                 with Store(self.folder) as store:
                     remember(self, store)
-        except OSError:         # the folder does not exist yet, is not trusted or cannot be written
+        except FileNotFoundError:       # there is no folder yet
             pass
+        except OSError as error:        # it is not trusted, or cannot be read or written
+            self._warn(error)
         self.has_plan = self._first is not None and not self._refused(None, self._first)
         return Model(source, None, (self._contents, _summary(self._first[0][1]))) if self.has_plan else None
+
+    def _warn(self, error: OSError) -> None:
+        """Warn who gave the folder to Interpreter() that it is of no use; the default one may be missing."""
+        import warnings  # for this message
+
+        from pylite.runtime.cache_files import default_folder
+        if os.fspath(self.folder) != default_folder():
+            warnings.warn(f"cache_dir={os.fspath(self.folder)!r} keeps no plans: {error.strerror or error}; give a "
+                          "folder that this user owns and others cannot write", stacklevel=5)
 
     def adopt(self, model: Model) -> None:
         """Use `model`, which was loaded because model() found no plan.

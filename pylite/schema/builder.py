@@ -98,13 +98,14 @@ class ModelBuilder:
         return len(self._model.buffers) - 1
 
     def operator(self, name: str, /, inputs: Sequence[int | None], outputs: Sequence[int], version: int | None = None,
-                 custom_options: bytes | None = None, intermediates: Sequence[int | None] = (),
+                 custom_options: bytes | dict[str, Any] | None = None,
+                 intermediates: Sequence[int | None] = (),
                  **options: Any) -> int:
         """Add an operator; return its index.
 
-        name: of a builtin operator, or a custom code, which needs `custom_options` (bytes, may be empty); inputs:
-        tensor indices, None or -1 for an absent one; options: fields of the options table, enumerations by name or
-        number.
+        name: of a builtin operator, or a custom code, which needs `custom_options`: bytes, which may be empty, or a
+        dict, which becomes a FlexBuffer; inputs: tensor indices, None or -1 for an absent one; options: fields of the
+        options table, enumerations by name or number.
         """
         record = table("Operator")(inputs=_indices(inputs), outputs=_indices(outputs))
         if intermediates:
@@ -112,6 +113,9 @@ class ModelBuilder:
         builtin = enum_numbers("BuiltinOperator").get(name)
         if builtin is None and custom_options is None:
             raise ValueError(f"there is no builtin operator {name!r}; a custom one needs custom_options, b'' if none")
+        if isinstance(custom_options, dict):
+            from flatbuffers import flexbuffers  # few models have such options
+            custom_options = bytes(flexbuffers.Dumps(custom_options))
         if custom_options is not None:
             record.custom_options = np.frombuffer(custom_options, np.uint8)
         record.opcode_index = self._code(name, builtin, version or _FIRST_VERSIONS.get(name, 1))

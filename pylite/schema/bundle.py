@@ -34,8 +34,8 @@ def read(source: Any, member: str | None = None) -> bytes:
     """
     name = source if isinstance(source, str) else "the bundle"
     if member is not None and _is_only_a_model(source):
-        raise errors.ModelError(f"'{errors.shortened(name)}' is not a bundle, so it has no member "
-                                f"{errors.shortened(member)!r}; a model by itself opens without one")
+        raise errors.ModelError(f"'{errors.shortened(name)}' is a model, not a bundle; leave out member="
+                                f"{errors.shortened(member)!r}")
     known = members(source)
     listed = ", ".join(map(repr, known)) or "no model"
     if member is None and len(known) != 1:

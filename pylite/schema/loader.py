@@ -82,12 +82,7 @@ def _place(path: "str | bytes") -> str:
     text = os.fsdecode(path)
     if text[:1] == "~":
         return "; only a shell replaces ~, so pass os.path.expanduser(path)"
-    if os.path.isabs(text):
-        return ""
-    try:
-        return f"; it was looked for in {errors.shortened(os.getcwd())}"
-    except OSError:     # another program has removed the working folder
-        return ""
+    return errors.looked_for(text)
 
 
 def aligned(data, dtype):

@@ -42,6 +42,9 @@ def pixels_of(image: Any, channel_order: str = "RGB") -> images.Pixels:
     if not pixels.ndim:
         raise TensorError(f"a picture is a path, a Pillow image or an array, not {type(image).__name__}; expected "
                           "uint8 (height, width) or (height, width, 1, 3 or 4)")
+    if pixels.dtype.kind in "OUS":
+        raise TensorError(f"a picture is a path, a Pillow image or an array, not a {type(image).__name__} of "
+                          f"{len(pixels)}; a call takes one picture, so call it for each")
     if pixels.ndim == 2:
         pixels = pixels[:, :, None]
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in (1, 3, 4) or not pixels.size:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.errors import ModelError
+from pylite.media.files import opened
 from pylite.tasks.results import ClassificationResult, Classifications, Embedding
 from pylite.tasks.task import ClassFilter, Task
 
@@ -90,8 +91,8 @@ class TextTask(Task):
         if vocabulary is None:
             vocabulary = next((info.vocabulary for info in self._inputs if info.vocabulary), None)
         elif not isinstance(vocabulary, (list, tuple)):
-            with open(vocabulary, encoding="utf-8") as file:  # type: ignore[arg-type]
-                vocabulary = file.read().splitlines()
+            with opened(vocabulary, "r", "utf-8") as file:  # type: ignore[arg-type]
+                vocabulary = str(file.read()).splitlines()
         if vocabulary is None:
             raise ModelError(
                 "the model takes token ids, and its metadata have no vocabulary; give vocabulary: the path of the "

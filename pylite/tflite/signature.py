@@ -47,12 +47,13 @@ class SignatureRunner:
         if args:
             raise TypeError("a signature takes its inputs by name: pass "
                             f"{', '.join(f'{name}=...' for name in self._inputs)}")
+        known = ", ".join(map(repr, self._inputs))
         if len(kwargs) != len(self._inputs):
             raise ValueError("Invalid number of inputs provided for running a SignatureDef, expected "
-                             f"{len(self._inputs)} vs provided {len(kwargs)}: it takes {', '.join(self._inputs)}")
+                             f"{len(self._inputs)} vs provided {len(kwargs)}: it takes {known}")
         for name in kwargs:
             if name not in self._inputs:
-                raise ValueError(f"Invalid Input name ({name}) for SignatureDef: it takes {', '.join(self._inputs)}")
+                raise ValueError(f"Invalid Input name ({name}) for SignatureDef: it takes {known}")
         interpreter = self._interpreter
         arrays = {name: value if hasattr(value, "shape") else np.asarray(value) for name, value in kwargs.items()}
         with interpreter._lock:

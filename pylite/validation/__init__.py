@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from pylite.ir.graph import Tensor
+    from pylite.validation.data import Numbers
 
     Labelled = Sequence[tuple[Any, Any]]
 
@@ -53,7 +54,7 @@ SAVE_SECONDS = 10       # between two times that sums are saved
 
 def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
             data: str | os.PathLike[str] | Iterable[Sequence[ArrayLike]], *, samples: int | None = None,
-            mean: Sequence[float] | None = None, std: Sequence[float] | None = None,
+            mean: Numbers | None = None, std: Numbers | None = None,
             local_samples: int | None = None, threads: int = 1, workers: int = 1, shard: tuple[int, int] = (1, 1),
             save: str | os.PathLike[str] | None = None, histograms: bool = False, tensors: int | None = None,
             rate: float | None = None, pictures: str | os.PathLike[str] | None = None, accuracy: Settings | None = None,
@@ -114,8 +115,8 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     inputs = [comparison.subgraph.tensors[i] for i in comparison.subgraph.inputs]
 
     def taken() -> Iterator[list[NDArray[Any]]]:
-        for arrays in islice(data, samples):
-            yield sample_of(arrays, inputs)
+        for number, arrays in enumerate(islice(data, samples)):
+            yield sample_of(arrays, inputs, number)
     for number, arrays in enumerate(taken()):
         comparison.add(arrays, local_samples is None or number < local_samples, number < origins.SAMPLES)
     if not comparison.samples:
@@ -130,7 +131,7 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
 def accuracy(model: str | os.PathLike[str], data: str | os.PathLike[str] | Labelled,
              reference: str | os.PathLike[str] | None = None, *, task: str | None = None,
              labels: str | os.PathLike[str] | None = None, label_offset: int | None = None, output: str | None = None,
-             samples: int | None = None, mean: Sequence[float] | None = None, std: Sequence[float] | None = None,
+             samples: int | None = None, mean: Numbers | None = None, std: Numbers | None = None,
              rate: float | None = None, pictures: str | os.PathLike[str] | None = None, threads: int = 1,
              workers: int = 1, shard: tuple[int, int] = (1, 1), save: str | os.PathLike[str] | None = None,
              dask: str | None = None, prepare: Callable[[], object] | None = None,

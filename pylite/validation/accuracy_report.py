@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from pylite.runtime import columns
-from pylite.validation.printed import Printed
+from pylite.validation.printed import Printed, pandas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,8 +113,7 @@ class Accuracy(Printed):
 
     def to_pandas(self) -> Any:
         """One row for each metric; needs pandas."""
-        import pandas  # type: ignore[import-untyped,import-not-found,unused-ignore] # an optional dependency
-        return pandas.DataFrame.from_dict({name: asdict(m) for name, m in self.metrics.items()}, orient="index")
+        return pandas().DataFrame.from_dict({name: asdict(m) for name, m in self.metrics.items()}, orient="index")
 
     def name(self, number: int | None) -> str:
         """The name of a class; its number where it has none."""

@@ -83,6 +83,8 @@ def contents(path: str, rate: float | None = None) -> tuple[str, Any]:
         return "array", whole(path)
     if suffix == ".wav":
         samples, own = audio.read(path)
+        if not len(samples):
+            raise ComparisonError(f"{path}: has no sound (0 samples); record it again or leave it out")
         return "audio", audio.Sound(audio.resample(samples, own, rate or own), rate or own)
     return "image", images.read(path)
 

@@ -2,12 +2,13 @@
 
 | path | samples |
 | --- | --- |
-| `.npz` | arrays named as the model's inputs, or in their order, and `labels`; the first axis counts samples |
+| `.npz` | arrays named as the model's inputs, or in their order, and `labels` (or `label`); the first axis counts
+  samples |
 | `.npy` | one array for the only input |
 | a folder | every picture, `.npy` or `.wav` file below it, ordered by path: the only input; a label is its folder
   or a mask, a picture beside the picture: `a_mask.png`, or `a.png` for `a.jpg` |
 | `.csv` | a header and one row for each sample: a column `file` (or `path`), one named after each input, or one for
-  each number of the only input; and `label` |
+  each number of the only input; and `label` (or `labels`) |
 | `.jsonl` | one object on each line: `{"file": ...}`, or each input's name with nested lists of numbers or a file |
 | `.json` | COCO's annotations: pictures, and the objects in them |
 
@@ -15,7 +16,6 @@ Numbers are real ones; the tool quantizes them.  Pixels become (pixel - mean) / 
 """
 from __future__ import annotations
 
-import math
 import os
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ import numpy as np
 from pylite.errors import ComparisonError, PyliteError, TensorError
 from pylite.media import images
 from pylite.media.metadata import of_input
-from pylite.media.tensors import fitted_picture, fitted_sound, normalized
+from pylite.media.tensors import fitted_picture, fitted_sound, normalized, reshaped
 from pylite.validation.arrays import contents
 from pylite.validation.sources import FILES, File, Source, opened
 from pylite.validation.statistics import Grid
@@ -37,7 +37,11 @@ if TYPE_CHECKING:
 
     from pylite.ir.graph import Subgraph, Tensor
 
+    Numbers = Sequence[float] | float       # for all channels of a picture, or for each
+
 PLAIN = ((0, 255), (127.5, 127.5), (0, 1), (128, 1))     # means and deviations that the range of an input may show
+
+ASSUMED = "pixels became -1 to 1, as nothing in the model says otherwise; --mean and --std do"
 
 
 class Samples:
@@ -49,20 +53,21 @@ class Samples:
     Raises ComparisonError that names the file, what it has and what the model takes.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | Source, subgraph: Subgraph, mean: Sequence[float] | None = None,
-                 std: Sequence[float] | None = None, limit: int | None = None, *,
+    def __init__(self, path: str | os.PathLike[str] | Source, subgraph: Subgraph, mean: Numbers | None = None,
+                 std: Numbers | None = None, limit: int | None = None, *,
                  metadata: Mapping[str, Any] | None = None, rate: float | None = None,
                  pictures: str | None = None) -> None:
         self.path, self.notes = "the data" if isinstance(path, Source) else os.fspath(path), list[str]()
         self.tensors = [subgraph.tensors[i] for i in subgraph.inputs]
         self._known = [of_input(metadata or {}, i) for i in range(len(self.tensors))]
-        self._mean, self._std, self._rate = mean, std, rate
-        if std is not None and not all(std):
+        self._mean, self._std, self._rate = listed(mean), listed(std), rate
+        if self._std is not None and not all(self._std):
             raise ComparisonError("the standard deviation of the pixels must not be 0")
         self.source = path if isinstance(path, Source) else opened(self.path, self.tensors, pictures)
         if not self.source.count:
             raise ComparisonError(f"{self.path}: has no samples" + (
                 f"; below it there is no {', '.join(FILES)}" if os.path.isdir(self.path) else ""))
+        self.notes += self.source.notes
         self._count = self.source.count if limit is None else min(self.source.count, limit)
         for i, value in enumerate(self.source.get(0)):
             if isinstance(value, File) and value.lower().endswith(images.SUFFIXES):
@@ -89,8 +94,8 @@ class Samples:
         known, mean, std = self._known[position], self._mean, self._std
         if mean is None and std is None:
             mean, std = _plain(Grid.of(tensor)) or (known.get("mean") or None, known.get("std") or None)
-            if mean is None and std is None and not self.notes:
-                self.notes.append("pixels became -1 to 1, as nothing in the model says otherwise; --mean and --std do")
+            if mean is None and std is None and ASSUMED not in self.notes:
+                self.notes.append(ASSUMED)
         return mean, std
 
     def _read(self, path: str, tensor: Tensor, position: int) -> NDArray[Any]:
@@ -112,6 +117,13 @@ class Samples:
         return np.asarray(read)
 
 
+def listed(numbers: Numbers | None) -> list[float] | None:
+    """Means or deviations as a list: one for all channels may be given as a number."""
+    if numbers is None:
+        return None
+    return [float(numbers)] if isinstance(numbers, (int, float, np.number)) else list(numbers)
+
+
 def _plain(grid: Grid | None) -> tuple[list[float], list[float]] | None:
     """(mean, std) with which the pixels fill the range of a quantized input; its 8 bits are the pixels themselves."""
     if grid is None or not grid.step:
@@ -123,40 +135,40 @@ def _plain(grid: Grid | None) -> tuple[list[float], list[float]] | None:
     return None
 
 
-def sample_of(arrays: Any, inputs: Sequence[Tensor]) -> list[NDArray[Any]]:
-    """A sample, a sequence of arrays or the array for the only input, as the inputs take it."""
-    if isinstance(arrays, np.ndarray) and len(inputs) == 1 and arrays.shape == inputs[0].shape:
+def sample_of(arrays: Any, inputs: Sequence[Tensor], number: int) -> list[NDArray[Any]]:
+    """Sample `number`, a sequence of arrays or the array for the only input, as the inputs take it."""
+    if isinstance(arrays, np.ndarray) and len(inputs) == 1:
         arrays = [arrays]
-    if len(arrays) != len(inputs):
+    if not hasattr(arrays, "__len__") or len(arrays) != len(inputs):
         names = ", ".join(repr(tensor.name) for tensor in inputs)
-        raise ComparisonError(f"a sample has {len(arrays)} arrays, and the model takes {names}; give a list with an "
-                              "array for each input")
-    return [fitted(*pair) for pair in zip(arrays, inputs, strict=True)]
+        found = f"has {len(arrays)} arrays" if hasattr(arrays, "__len__") else f"is of type {type(arrays).__name__}"
+        raise ComparisonError(f"sample {number} {found}, and the model takes {names}; give a list with an array for "
+                              "each input")
+    try:
+        return [fitted(*pair) for pair in zip(arrays, inputs, strict=True)]
+    except ComparisonError as error:
+        raise ComparisonError(f"sample {number}: {error}") from None
 
 
 def source_of(data: str | os.PathLike[str] | Sequence[Any], inputs: Sequence[Tensor]) -> str | Source:
     """What Samples take: a path, or the Source of samples in memory, which have no labels."""
     if isinstance(data, (str, os.PathLike)):
         return os.fspath(data)
-    return Source(len(data), lambda i: sample_of(data[i], inputs), "sample {}".format)
+    return Source(len(data), lambda i: sample_of(data[i], inputs, i), "sample {}".format)
 
 
 def fitted(value: Any, tensor: Tensor) -> NDArray[Any]:
     """A value as an input takes it: of its shape, and float32 for real and quantized numbers, else of its type."""
-    array, shape = np.asarray(value), tensor.shape
+    array = np.asarray(value)
     if array.dtype.kind not in ("biufc" if tensor.dtype.startswith("complex") else "biuf"):
         raise ComparisonError(f"input {tensor.name!r} takes real numbers, not {array.dtype}")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ComparisonError(f"input {tensor.name!r} is given {int((~np.isfinite(array)).sum())} numbers that are not "
                               "finite (NaN or infinity); leave the sample out, or fix the program that wrote it")
-    if array.size != math.prod(shape):
-        if len(tensor.shape_signature) == array.ndim + 1:
-            array = array[None]
-        if len(tensor.shape_signature) != array.ndim or any(
-                asked not in (-1, have) for asked, have in zip(tensor.shape_signature, array.shape, strict=True)):
-            raise ComparisonError(f"input {tensor.name!r} takes {list(tensor.shape_signature)}, and a sample has "
-                                  f"{list(np.asarray(value).shape)}")
-        shape = array.shape
+    try:
+        array = reshaped(array, tensor.name, tensor.shape, tensor.shape_signature, "the sample")
+    except TensorError as error:
+        raise ComparisonError(str(error)) from None
     real = tensor.dtype == "float32" or (tensor.quantization is not None and tensor.quantization.scale.size > 0)
     with np.errstate(over="ignore"):        # infinite: it saturates
-        return np.ascontiguousarray(array.reshape(shape), np.float32 if real else tensor.dtype)
+        return np.ascontiguousarray(array, np.float32 if real else tensor.dtype).reshape(array.shape)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from pylite.ir.graph import Operator, Subgraph
     from pylite.runtime.columns import Table
+    from pylite.validation.data import Numbers
 
     Array = NDArray[Any]
 
@@ -107,7 +108,7 @@ class Delegated(Agreement):
 
 def compare(model: str | os.PathLike[str], delegate: Any,
             data: str | os.PathLike[str] | Sequence[Sequence[ArrayLike]], *, samples: int | None = None,
-            mean: Sequence[float] | None = None, std: Sequence[float] | None = None, rate: float | None = None,
+            mean: Numbers | None = None, std: Numbers | None = None, rate: float | None = None,
             pictures: str | os.PathLike[str] | None = None, threads: int = 1) -> Delegated:
     """The Delegated of a model with a delegate: integers are compared by the bit, real numbers by `agreement.CLOSE`.
 

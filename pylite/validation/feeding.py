@@ -1,4 +1,4 @@
-"""Gives a graph one sample: media.media_tensors.feed() for an Executor, whose inputs take real numbers."""
+"""Gives a graph one sample: media.tensors.feed() for an Executor, whose inputs take real numbers."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -54,7 +54,7 @@ class Golden:
         results = [i for o in self.subgraph.operators for i in o.outputs]
         self.measured = [i for i in results if i in self._source and i not in inputs]
         if not self.measured:
-            raise ComparisonError("no array belongs to the result of a node")
+            raise self._unmatched(results)
         self.matching = Matching({i: Match(i, i, how[i]) for i in self._source}, [], [])
         self.unmeasured = {i: "there is no array of this name" for i in results
                            if i not in self._source and Grid.of(tensors[i]) is not None}
@@ -70,6 +70,13 @@ class Golden:
         self._full = Activations(model, tuple(dict.fromkeys((*inputs, *self.measured))), threads)
         self._orders: dict[int, tuple[str, tuple[int, ...]]] = {}
         self.samples = 0
+
+    def _unmatched(self, results: list[int]) -> ComparisonError:
+        names = [repr(self.subgraph.tensors[i].name) for i in results[:5]]
+        return ComparisonError(
+            "no array belongs to the result of a node; the folder has "
+            f"{_listed([*self.names.values(), *self._folder.unused])}, and the results of nodes are "
+            f"{', '.join(names)}{', ...' * (len(results) > 5)}; rename the files, or map the names in names.json")
 
     def _cast(self, name: str, source: int, target: int, how: dict[int, str]) -> None:
         """Both sides of a cast have the same array."""

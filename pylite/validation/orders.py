@@ -31,6 +31,9 @@ def explained(report: Report, ranking: Sequence[Any], form: Callable[[float], st
     if not report.ranking or not ranking:
         return ""
     first, most = report.by_node(report.ranking[0]), ranking[0]
+    if most.regained <= 0 or form(most.regained) == form(0.0):
+        return ("No single node regains anything: the error comes from the inputs, the weights or the output's own "
+                "scale.")
     if first.node in most.nodes:
         return f"By the noise that it adds itself, node {first.node} ({first.op}) is the first, too."
     regained = next((row.regained for row in ranking if first.node in row.nodes), None)

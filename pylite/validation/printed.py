@@ -6,6 +6,15 @@ from typing import Any
 from pylite.runtime import notebook
 
 
+def pandas() -> Any:
+    """The package, which few results are asked for; ImportError says how to install it."""
+    try:
+        import pandas  # type: ignore[import-untyped,import-not-found,unused-ignore] # an optional dependency
+    except ImportError as error:
+        raise ImportError(f"to_pandas() needs pandas: pip install pandas ({error})", name="pandas") from None
+    return pandas
+
+
 class Printed:
     """A result whose lines() are its text."""
 

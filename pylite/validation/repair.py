@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pylite.ir.graph import Subgraph
     from pylite.runtime.columns import Table
     from pylite.validation.accuracy_report import Metric
+    from pylite.validation.data import Numbers
 
 VERSION = 1
 SAMPLES = 64            # unless told, spread evenly over the data
@@ -102,7 +103,7 @@ class Repair(Printed):
 
 def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
            data: str | os.PathLike[str] | Sequence[Sequence[ArrayLike]], *, samples: int | None = None,
-           mean: Sequence[float] | None = None, std: Sequence[float] | None = None, rate: float | None = None,
+           mean: Numbers | None = None, std: Numbers | None = None, rate: float | None = None,
            pictures: str | os.PathLike[str] | None = None, threads: int = 1, allow_float: bool = False,
            target: float | None = None, accuracy: Settings | None = None,
            metric: str | Callable[..., Any] | None = None, state: str | os.PathLike[str] | None = None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pylite.runtime import columns, notebook
 from pylite.validation.accuracy_report import counted, finite
-from pylite.validation.printed import Printed
+from pylite.validation.printed import Printed, pandas
 from pylite.validation.ranking import FLOOR_DB
 from pylite.validation.verdict import verdict
 
@@ -170,10 +170,9 @@ class Report(Printed):
 
     def to_pandas(self) -> Any:
         """One row for each tensor; needs pandas."""
-        import pandas  # type: ignore[import-untyped,import-not-found,unused-ignore] # an optional dependency
         nested = "channels", "weights", "histograms"
         rows = [{k: v for k, v in asdict(t).items() if k not in nested} for t in self.tensors]
-        return pandas.DataFrame(rows).set_index("tensor")
+        return pandas().DataFrame(rows).set_index("tensor")
 
     def lines(self, top: int = 10, table: Table = columns.table) -> list[str]:
         """The report as text: the verdict, the ranking's first `top` nodes, causes, what was not compared, accuracy.

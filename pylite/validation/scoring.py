@@ -91,7 +91,7 @@ class Predictor:
 
 def _unlabelled(samples: Samples, task: str, compared: bool) -> ComparisonError:
     """The error for samples without labels, which the task needs.  compared: is there a reference model?"""
-    return ComparisonError(f"{samples.path}: has no labels for {task}; give a folder for each class, a column or an "
+    return ComparisonError(f"{samples.path} has no labels for {task}; give a folder for each class, a column or an "
                            "array of labels, masks beside the pictures, or COCO's annotations"
                            + ("" if compared else "; without labels, compare with a reference model"))
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pylite.runtime.columns import Table
+    from pylite.validation.data import Numbers
 
 
 VERSION = 1
@@ -111,6 +112,17 @@ class Sensitivity(Printed):
         return [{"regex": regex, "operation": "*", "algorithm_key": key, "op_config": config}
                 for regex, key, config in rules]
 
+    def outcome(self) -> str:
+        """A sentence: what the set reaches, and whether this is the target."""
+        form, count = _form(self.measure), sum(len(n.nodes) for n in self.ranking)
+        chosen = (f"{len(self.proposed)} of {count} nodes in float (marked >) "
+                  f"reach{'es' if len(self.proposed) == 1 else ''} {form(self.reached)}")
+        if self.proposed:
+            return f"{chosen}." if self.ok else f"{chosen}; no set reaches {form(self.target)}."
+        if self.ok:
+            return f"the model reaches the target of {form(self.target)} as it is, {form(self.reached)}."
+        return f"no set of nodes in float reaches {form(self.target)}; all nodes in float reach {form(self.real)}."
+
     def lines(self, top: int = 10, table: Table = columns.table) -> list[str]:
         """The result as text, with the ranking's first `top` nodes.  table: makes the lines of tables."""
         form = _form(self.measure)
@@ -124,12 +136,8 @@ class Sensitivity(Printed):
                  *table(("node", "op", "in float", "regained", "name"), rows, ("node", "in float", "regained"),
                         ("name",))]
         found += ["", self.order] if self.order else []
-        end = "." if self.ok else f"; no set reaches {form(self.target)}."
-        if self.ok and not self.proposed:
-            end = f": the model reaches the target of {form(self.target)} as it is."
-        found += ["", f"{len(self.proposed)} of {sum(len(n.nodes) for n in self.ranking)} nodes in float (marked >) "
-                      f"reach {form(self.reached)}{end}"]
-        return found + [f"not tried: node {left['node']}: {left['reason']}" for left in self.left_out]
+        return [*found, "", self.outcome(),
+                *(f"not tried: node {left['node']}: {left['reason']}" for left in self.left_out)]
 
 
 def _form(measure: str) -> Callable[[float], str]:
@@ -168,7 +176,7 @@ class _Search:
 
 def sensitivity(model: str | os.PathLike[str], reference: str | os.PathLike[str], data: str | os.PathLike[str],
                 target: float, *, accuracy: Settings | None = None, samples: int | None = None,
-                mean: Sequence[float] | None = None, std: Sequence[float] | None = None, threads: int = 1,
+                mean: Numbers | None = None, std: Numbers | None = None, threads: int = 1,
                 blocks: bool = False, progress: Callable[[int, int], object] | None = None) -> Sensitivity:
     """Rank quantized nodes by what float would gain, and find a small set that reaches a target; returns a Sensitivity.
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FILES = (*images.SUFFIXES, ".npy", ".wav")
 PATHS = ("file", "path")        # columns that name the file of the only input
-LABEL = "label"
+LABELS = "label", "labels"      # columns, and arrays of archives
 BOX = 7                         # numbers of an object: left, top, width, height, category, is it a crowd, area
 
 
@@ -45,7 +45,7 @@ class Source:
     """Samples by number: get(i): a value or a File for each input; label(i): text, numbers, the File of a mask, the
     Objects of a picture, or None; path(i): its file or None; where(i): for messages.
 
-    categories: {number: name} of COCO annotations.
+    categories: {number: name} of COCO annotations; notes: what the file has and nothing reads.
     """
     count: int
     get: Callable[[int], Sequence[Any]]
@@ -53,6 +53,7 @@ class Source:
     label: Callable[[int], Any] = lambda i: None
     path: Callable[[int], str | None] = lambda i: None
     categories: dict[int, str] | None = None
+    notes: Sequence[str] = ()
 
 
 def opened(path: str, tensors: Sequence[Tensor], pictures: str | None = None) -> Source:
@@ -98,22 +99,36 @@ def _archive(path: str, tensors: Sequence[Tensor]) -> Source:
     arrays = load(path)
     if not isinstance(arrays, dict):
         raise ComparisonError(f"{path}: is not an archive of arrays")
-    names = [t.name for t in tensors]
-    labels = arrays.pop("labels", None) if "labels" not in names else None
-    if set(names) <= arrays.keys():
-        arrays = {name: arrays[name] for name in names}
-    if len(arrays) != len(names):
-        raise ComparisonError(f"{path}: has {', '.join(arrays) or 'no arrays'}; the model takes {', '.join(names)}")
-    chosen = list(arrays.values())
+    chosen, labels, unused = _chosen(path, arrays, [t.name for t in tensors])
     counts = {len(array) if array.ndim else 0 for array in [*chosen, *([] if labels is None else [labels])]}
     if len(counts) != 1:
         raise ComparisonError(f"{path}: the arrays have {sorted(counts)} samples; their first axes must agree")
     source = Source(counts.pop(), lambda i: [np.array(array[i]) for array in chosen],     # aligned copies
-                    lambda i: f"{path}, sample {i}")
+                    lambda i: f"{path}, sample {i}", notes=_unused(path, "array", unused))
     if labels is not None:
         known = in_memory(labels).tolist() if labels.dtype.kind in "US" else labels
         source.label = lambda i: known[i]
     return source
+
+
+def _chosen(path: str, arrays: dict[str, Any], names: Sequence[str]) -> tuple[list[Any], Any, list[str]]:
+    """(the arrays of the inputs, the labels or None, names of what nothing reads) of an archive."""
+    own = next((key for key in LABELS if key in arrays and key not in names), None)
+    labels = None if own is None else arrays[own]
+    others = [name for name in arrays if name != own]
+    if set(names) <= arrays.keys():
+        return [arrays[name] for name in names], labels, [name for name in others if name not in names]
+    if len(others) != len(names):
+        raise ComparisonError(f"{path}: has {', '.join(others) or 'no arrays'}; the model takes {', '.join(names)}")
+    return [arrays[name] for name in others], labels, []
+
+
+def _unused(path: str, what: str, names: Sequence[str]) -> list[str]:
+    """A line for arrays or columns that no input and no label takes."""
+    if not names:
+        return []
+    return [f"{path}: the {what}{'s' * (len(names) > 1)} {', '.join(names)} {'are' if len(names) > 1 else 'is'} not "
+            "used"]
 
 
 def _array(path: str, tensors: Sequence[Tensor]) -> Source:
@@ -131,19 +146,21 @@ def _rows(path: str, rows: list[tuple[int, dict[str, Any]]], tensors: Sequence[T
         if missing:
             raise ComparisonError(f"{path}, line {number}: has no {', '.join(missing)}; it has {', '.join(row)}")
 
+    named = next((key for key in LABELS if rows and key in rows[0][1] and key not in keys), "")
+
     def get(i: int) -> list[Any]:
-        values = [value(rows[i][1][key], folder) for key in keys]
         if len(keys) == len(tensors):
-            return values
+            return [value(rows[i][1][key], folder, tensor.shape) for key, tensor in zip(keys, tensors, strict=True)]
+        values = [value(rows[i][1][key], folder) for key in keys]
         if not all(np.size(v) == 1 and not isinstance(v, File) for v in values):
-            raise ComparisonError(f"{where(i)}: every column but {LABEL!r} must have one number")
-        return [np.array(values, np.float32).reshape(-1)]
+            raise ComparisonError(f"{where(i)}: every column but {named or LABELS[0]!r} must have one number")
+        return [np.array(values, np.float32).reshape(tensors[0].shape)]
 
     def where(i: int) -> str:
         return f"{path}, line {rows[i][0]}"
 
     def label(i: int) -> Any:
-        found = rows[i][1].get(LABEL)
+        found = rows[i][1].get(named)
         if isinstance(found, str):
             file = os.path.join(folder, found)
             return File(file) if found.lower().endswith(images.SUFFIXES) else found.strip()
@@ -152,7 +169,8 @@ def _rows(path: str, rows: list[tuple[int, dict[str, Any]]], tensors: Sequence[T
     def file(i: int) -> str | None:
         found = rows[i][1].get(keys[0])
         return os.path.join(folder, found) if isinstance(found, str) and len(keys) == 1 and keys[0] in PATHS else None
-    return Source(len(rows), get, where, label, file)
+    unused = [key for key in (rows[0][1] if rows else ()) if key not in keys and key != named]
+    return Source(len(rows), get, where, label, file, notes=_unused(path, "column", unused))
 
 
 def _keys(row: dict[str, Any], tensors: Sequence[Tensor]) -> list[str]:
@@ -161,18 +179,22 @@ def _keys(row: dict[str, Any], tensors: Sequence[Tensor]) -> list[str]:
     known = [key for key in PATHS if key in row]
     if len(names) > 1 or names[0] in row:
         return names
-    others = [key for key in row if key != LABEL]
+    others = [key for key in row if key not in LABELS]
     return known[:1] or (others if len(others) == math.prod(tensors[0].shape) else names)
 
 
-def value(found: Any, folder: str) -> Any:
-    """A number, a list of numbers, or a File relative to the folder of the list that names it."""
+def value(found: Any, folder: str, shape: Sequence[int] = ()) -> Any:
+    """A number, a list of numbers, or a File relative to the folder of the list that names it.
+
+    shape: of the array that numbers between spaces are, which have no axes of their own.
+    """
     if not isinstance(found, str):
         return found
     try:
-        return [float(number) for number in found.split()]
+        numbers = np.array([float(number) for number in found.split()])
     except ValueError:
         return File(os.path.join(folder, found))
+    return numbers.reshape(shape) if numbers.size == math.prod(shape) else numbers
 
 
 def _csv(path: str, tensors: Sequence[Tensor]) -> Source:
@@ -199,7 +221,7 @@ def _lines(path: str, tensors: Sequence[Tensor]) -> Source:
                 try:
                     row = json.loads(line)
                 except (ValueError, RecursionError) as error:
-                    raise ComparisonError(f"{path}, line {number}: {error}") from None
+                    raise ComparisonError(f"{path}, line {number} is not JSON: {error}") from None
                 if not isinstance(row, dict):
                     raise ComparisonError(f"{path}, line {number}: is not an object, such as {{\"file\": \"a.png\"}}")
                 rows.append((number, row))

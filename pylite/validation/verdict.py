@@ -92,6 +92,7 @@ def _accuracy(report: Any) -> list[str]:
     if drop is None:
         return [f"{found} on {report.accuracy.samples} samples"]
     return [f"{found}, {abs(drop):.3g} points {'below' if drop > 0 else 'above'} the reference's" if drop else
+            "both models name the same class for every sample" if name == "agreement" else
             f"{found}, as the reference's"]
 
 

@@ -18,7 +18,7 @@ from pylite.errors import ComparisonError
 from pylite.runtime.model import Model
 from pylite.validation import origins
 from pylite.validation.comparison import Comparison
-from pylite.validation.data import Samples
+from pylite.validation.data import Samples, listed
 from pylite.validation.matching import check_inputs
 from pylite.validation.partial import TALLY, Partial, identity
 from pylite.validation.scoring import Scorer
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from multiprocessing.process import BaseProcess
 
+    from pylite.validation.data import Numbers
     from pylite.validation.partial import Sums
     from pylite.validation.scoring import Settings
     from pylite.validation.sources import Source
@@ -46,8 +47,8 @@ class Measurement:
     reference: str | None
     data: str | Source
     samples: int | None = None
-    mean: Sequence[float] | None = None
-    std: Sequence[float] | None = None
+    mean: Numbers | None = None
+    std: Numbers | None = None
     local_samples: int | None = None
     threads: int = 1
     histograms: bool = False
@@ -60,7 +61,7 @@ class Measurement:
 
     def settings(self) -> dict[str, object]:
         """Those that change what is measured."""
-        return {"mean": self.mean and list(self.mean), "std": self.std and list(self.std),
+        return {"mean": listed(self.mean), "std": listed(self.std),
                 "local_samples": self.local_samples, "histograms": self.histograms, "tensors": self.tensors,
                 "rate": self.rate, **({"precision": self.precision} if self.precision else {})}
 

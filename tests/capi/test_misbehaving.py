@@ -48,8 +48,8 @@ def run(i):
 @pytest.mark.parametrize(("what", "words"), [
     ("1", "it changed node->inputs"), ("2", "it changed node->outputs"), ("3", "it changed node->inputs"),
     ("4", "it changed node->inputs"), ("5", "lists tensor 0 of the model as temporary"),
-    ("r", "it wrote past the end of an output"), ("a", "it wrote before the beginning of an output"),
-    ("b", "it wrote past the end of an output"), ("d", "it wrote past the end of an output"),
+    ("r", "it wrote past the end of tensor "), ("a", "it wrote before the beginning of tensor "),
+    ("b", "it wrote past the end of tensor "), ("d", "it wrote past the end of tensor "),
     ("D", "changed the allocation type of tensor 1"), ("M", "changed the allocation type of tensor 1"),
     ("N", "changed the allocation type of tensor 0"), ("s", "changed the shape of tensor 1"),
     ("t", "changed the shape of tensor 1"), ("u", "changed the shape of tensor 0"),

@@ -1,5 +1,7 @@
 """`pylite bench`: consistent sums, and warnings about unreliable measurements.  Times themselves are not tested."""
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import numpy as np
 import pytest
 
 from pylite import cli
+from pylite._core import simd
 from pylite.cli import _against, _board, _timing
 from pylite.interpreter import Interpreter
 from pylite.media import models
@@ -18,6 +21,12 @@ from pylite.schema.builder import ModelBuilder
 def bench(capsys, *arguments):
     assert cli.main(["bench", "digits", "--seconds", "0.02", *arguments]) == 0
     return capsys.readouterr().out
+
+
+def test_an_input_has_the_name_of_its_tensor_and_of_the_signature(capsys):
+    for name in "image", "input":
+        report = json.loads(bench(capsys, "--json", "--shape", f"{name}=2,8,8,1"))
+        assert report["nodes"]
 
 
 def test_report(capsys):
@@ -287,3 +296,10 @@ def test_warnings_about_unreliable_measurements():
     for part in ("1000 threads share", "load 1000.0", "fell from 1500 to 600 MHz", "throttled (at 85.0 degrees)",
                  "temperature limit"):
         assert part in text
+
+
+def test_a_level_that_the_cpu_lacks_is_one_line():
+    done = subprocess.run([sys.executable, "-m", "pylite", "bench", "digits"], capture_output=True, text=True,
+                          env={**os.environ, "PYLITE_ISA": "mmx"})
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith(f"pylite bench: PYLITE_ISA='mmx': this CPU has {', '.join(simd.available())}; unset")

@@ -255,6 +255,37 @@ def test_flex_ops(tmp_path, registered, capsys, monkeypatch):
     assert "it has no plan, since" in capsys.readouterr().err
 
 
+IDLE = """
+import pylite
+class Idle(pylite.PythonDelegate):
+    def supports(self, node):
+        return False
+"""
+
+
+def test_a_delegate_that_claims_nothing_is_noted(tmp_path, capsys):
+    (tmp_path / "idle.py").write_text(IDLE)
+    note, delegate = "Idle claims none of the 10 nodes", ["--delegate", f"{tmp_path / 'idle.py'}:Idle"]
+    assert cli.main(["run", "digits", "--input", "seven", *delegate]) == 0
+    assert f"note: {note}" in capsys.readouterr().err
+    for command in (["inspect", "digits"], ["bench", "digits", "--seconds", "0.02"]):
+        assert cli.main([*command, *delegate]) == 0
+        assert note in capsys.readouterr().out
+        assert cli.main(command) == 0
+        assert "claims none" not in capsys.readouterr().out
+
+
+def test_an_unresolved_op_is_reported_with_the_option(tmp_path, capsys):
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1, 3)), m.tensor("y", (1, 3))
+    m.operator("Halved", [x], [y], custom_options=b"")
+    m.inputs([x])
+    m.outputs([y])
+    (tmp_path / "m.tflite").write_bytes(m.build())
+    assert cli.main(["run", str(tmp_path / "m.tflite"), "--zeros"]) == 1
+    assert "in a command, give --ops FILE.py or LIBRARY.so" in capsys.readouterr().err
+
+
 def test_ops_of_validate_are_in_each_process(tmp_path):
     """--ops FILE.py with --workers: the processes know the op, and all of them the same model."""
     m = ModelBuilder()

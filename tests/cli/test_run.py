@@ -73,7 +73,7 @@ def test_inputs_without_a_file_are_filled_on_request_and_nothing_is_ranked(model
 def test_many_files_are_lines_and_a_failed_one_is_named(model, folder, capsys):
     done = run(capsys, model((1, 3)), folder / "data", "--labels", folder / "labels.txt", code=1)
     assert done.out.splitlines() == [f"{folder}/data/a.npy: ant 0.7000", f"{folder}/data/b.npy: cat 0.7000"]
-    assert f"{folder}/data/c.npy: input 'x' has the shape [1, 3]" in done.err and "1 of 3 files failed" in done.err
+    assert f"{folder}/data/c.npy: input 'x' takes [1, 3]" in done.err and "1 of 3 files failed" in done.err
 
 
 def test_patterns_give_csv_and_json_lines(model, folder, capsys):
@@ -85,9 +85,9 @@ def test_patterns_give_csv_and_json_lines(model, folder, capsys):
     first, second = map(json.loads, run(capsys, *options, "--jsonl").out.splitlines())
     assert first["outputs"][0]["classes"][0]["label"] == "ant" and second["file"].endswith("b.npy")
     [failed] = map(json.loads, run(capsys, path, folder / "data" / "c.npy", "--jsonl", code=1).out.splitlines())
-    assert "has the shape" in failed["error"]
+    assert "takes [1, 3], and the file has [1, 2]" in failed["error"]
     [failed] = csv.DictReader(run(capsys, path, folder / "data" / "c.npy", "--csv", code=1).out.splitlines())
-    assert "has the shape" in failed["error"] and not failed["score"]
+    assert "takes [1, 3], and the file has [1, 2]" in failed["error"] and not failed["score"]
 
 
 def test_each_of_many_files_gives_what_it_gives_alone(capsys):
@@ -158,7 +158,7 @@ def test_a_wrong_argument_is_one_line_and_code_2(model, arguments, says, capsys)
 def test_a_shape_that_does_not_fit_is_named(model, tmp_path, capsys):
     path = model((1, 4))
     given = save(tmp_path / "x.npy", only=np.zeros((2, 2), np.float32))
-    assert "has the shape [1, 4], and the file has [2, 2]" in run(capsys, path, "--input", given, code=2).err
+    assert "takes [1, 4], and the file has [2, 2]; reshape the array" in run(capsys, path, "--input", given, code=2).err
     given = save(tmp_path / "x.npz", a=np.zeros(4), b=np.zeros(4))
     assert "no input is called 'a'; the model has 'x'" in run(capsys, path, "--input", given, code=2).err
 
@@ -373,7 +373,7 @@ def test_a_file_among_many_that_is_missing(capsys, tmp_path, monkeypatch):
     printed = run(capsys, "digits", "gone.npy", "seven", code=1)
     assert printed.err == ("pylite run: gone.npy: No such file or directory; it was looked for in "
                            f"{tmp_path}\npylite run: 1 of 2 files failed\n")
-    assert printed.out.endswith("seven.pgm: seven 0.9961\n")
+    assert printed.out.endswith("seven: seven 0.9961\n")
 
 
 def test_strings_have_the_type_of_the_model(capsys, tmp_path):

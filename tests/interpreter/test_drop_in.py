@@ -112,6 +112,25 @@ def test_run_a_module_and_its_children(model, tmp_path):
                before=[str(tmp_path)]) == ANSWER
 
 
+def test_a_program_for_tensorflow_is_told_the_option(tmp_path):
+    """With its own traceback, as the program may have meant all of TensorFlow."""
+    (tmp_path / "program.py").write_text("import sys; sys.modules['tensorflow'] = None; import tensorflow.lite")
+    done = subprocess.run([sys.executable, "-m", "pylite.shim", tmp_path / "program.py"], capture_output=True,
+                          text=True, cwd=tmp_path)
+    assert done.returncode == 1 and "line 1, in <module>" in done.stderr
+    assert f"python -m pylite.shim --as tensorflow {tmp_path / 'program.py'}" in done.stderr.splitlines()[-1]
+
+
+def test_what_the_stand_in_for_tensorflow_lacks_is_named():
+    code = ("import pylite; pylite.install_as('tensorflow'); import tensorflow as tf\n"
+            "lite = tf.lite\n"
+            "for name in 'lite.experimental.Analyzer', 'lite.experimental.x', 'lite.TFLiteConverter', 'tf.nn':\n"
+            "    try: eval(name)\n"
+            "    except AttributeError as error: print(error)")
+    lines = run("-c", code).splitlines()
+    assert [("stand-in for tensorflow" in line) for line in lines] == [True] * 4 and "`pylite inspect" in lines[0]
+
+
 def test_the_module_is_the_same():
     check = "import pylite, pylite.interpreter, sys; pylite.install_as(); import tflite_runtime.interpreter as t, " \
             "ai_edge_litert.interpreter as l; print(t is l is pylite.interpreter)"

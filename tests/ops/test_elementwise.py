@@ -65,6 +65,18 @@ def test_integers_need_a_scale():
         add((2,), (2,), dtype="int8").allocate_tensors()
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+def test_functions_of_integers_need_a_scale(dtype):
+    """Without one, a table would hold the same number everywhere."""
+    m = ModelBuilder()
+    x, y = m.tensor("x", (2,), dtype), m.tensor("y", (2,), dtype)
+    m.operator("ELU" if dtype == "int8" else "EXP", [x], [y])
+    m.inputs([x])
+    m.outputs([y])
+    with pytest.raises(RuntimeError, match=r"no scale; this op needs one above 0|needs? .*scale"):
+        Interpreter(model_content=m.build()).allocate_tensors()
+
+
 def test_parameters_out_of_range_are_refused():
     interpreter = add((2,), (2,))
     interpreter.allocate_tensors()

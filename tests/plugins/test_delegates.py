@@ -246,7 +246,7 @@ class TestFailures:
             interpreter(type("D", (PythonDelegate,), {"supports": lambda self, node: True})())
         with pytest.raises(RuntimeError, match="neither supports"):
             interpreter(PythonDelegate())
-        with pytest.raises(RuntimeError, match="no method invoke"):
+        with pytest.raises(RuntimeError, match=r"an object with invoke\(\), evaluate\(\) or the attribute kernel"):
             interpreter(type("D", (PythonDelegate,), {"supports": lambda s, n: True, "compile": lambda s, p: 1})())
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import pylite
 from pylite.ir import registry
+from pylite.plugins import resolver
 from pylite.schema.builder import ModelBuilder
 
 
@@ -60,6 +61,13 @@ def test_a_mutable_resolver_has_only_the_added_ops():
     assert "'NEG'" in str(caught.value) and "'SQRT'" in str(caught.value) and "'ABS'" not in str(caught.value)
     with pytest.raises(ValueError, match="'ABS'"):
         result(pylite.OpResolver(), "ABS")
+
+
+def test_an_unresolved_op_is_reported_with_those_that_are_registered(monkeypatch):
+    monkeypatch.setattr(resolver.registered, "_entries", {})
+    pylite.custom_op("Mini")(np.arctan)
+    with pytest.raises(RuntimeError, match=r"unresolved custom op: Mine\..*; registered custom ops: 'Mini'"):
+        pylite.Interpreter(model_content=model("Mine")).allocate_tensors()
 
 
 def test_unresolved_custom_ops_are_refused_at_allocation():

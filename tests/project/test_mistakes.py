@@ -1,4 +1,7 @@
-"""Typical mistakes: each gets a sentence that says what was got, what was expected, and what to do."""
+"""Typical mistakes: each gets a sentence that says what was got, what was expected, and what to do.
+
+The tables of mistakes are read as one, so the file is longer than others.
+"""
 import ctypes
 import os
 import wave
@@ -28,7 +31,8 @@ def folder(tmp_path_factory):
     """The working folder of all mistakes: models, samples and damaged files."""
     place = tmp_path_factory.mktemp("mistakes")
     arrays = {"x": np.zeros((3, 1, 8, 8, 1), np.float32), "one": np.zeros((1, 8, 8, 1), np.float32),
-              "bad": np.zeros((2, 5), np.float32), "nan": np.full((1, 8, 8, 1), np.nan, np.float32)}
+              "bad": np.zeros((2, 5), np.float32), "four": np.zeros((4, 8, 8, 1), np.float32),
+              "nan": np.full((1, 8, 8, 1), np.nan, np.float32)}
     for name, array in arrays.items():
         np.save(place / f"{name}.npy", array)
     np.savez(place / "two.npz", a=np.zeros(3), b=np.zeros(3))
@@ -36,16 +40,18 @@ def folder(tmp_path_factory):
     texts = {"text.txt": "hello", "labels.txt": "a\nb\n", "page.tflite": "<!DOCTYPE html><html>404</html>" * 9,
              "lfs.tflite": "version https://git-lfs.github.com/spec/v1\noid sha256:aaaa\nsize 12\n", "bad.json": "{",
              "bad.csv": "a,b\n1,2\n", "bad.jsonl": "3\n", "bad.png": "not a picture", "bad.wav": "RIFFxxxx",
-             "empty.tflite": ""}
+             "empty.tflite": "",
+             "idle.py": "import pylite\nclass Idle(pylite.PythonDelegate):\n    supports = lambda self, node: False\n"}
     for name, text in texts.items():
         (place / name).write_text(text)
     (place / "empty").mkdir()
     (place / "cut.tflite").write_bytes(models.path("digits").read_bytes()[:3000])
-    with wave.open(str(place / "sound.wav"), "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(8000)
-        file.writeframes(bytes(1600))
+    for name, count in ("sound", 1600), ("silent", 0):
+        with wave.open(str(place / f"{name}.wav"), "wb") as file:
+            file.setnchannels(1)
+            file.setsampwidth(2)
+            file.setframerate(8000)
+            file.writeframes(bytes(count))
     m = ModelBuilder()
     x, y = m.tensor("x", (1, 3), "string"), m.tensor("y", (1, 3), "string")
     m.operator("RESHAPE", [x, m.constant("shape", np.array([1, 3], np.int32))], [y])
@@ -84,7 +90,15 @@ COMMANDS = [
     ("run digits --input bad.png", "bad.png: cannot identify", "expected a picture that Pillow reads"),
     ("run digits --input bad.wav", "bad.wav: not a WAVE file", "expected an uncompressed .wav"),
     ("run digits --input sound.wav", "'image' of shape [1, 8, 8, 1] does not take sound", "give it an .npy"),
-    ("run digits --input bad.npy", "has the shape [1, 8, 8, 1], and the file has [2, 5]", "reshape"),
+    ("run sounds --input sound.wav", "'features' of shape [1, 49, 40, 1] does not take sound", "give it an .npy",
+     "the model is described as", "log-mel features"),
+    ("run digits --input four.npy", "takes [1, 8, 8, 1], and the file has [4, 8, 8, 1]: it has 4 samples; save one"),
+    ("run digits --input silent.wav", "silent.wav: has no sound (0 samples)"),
+    ("run digits --input seven --delegate idle.py", "idle.py: write idle.py:NAME; it defines Idle"),
+    ("run digits --input seven --delegate idle.py:M", "idle.py: has no M; it defines Idle"),
+    ("validate words.tflite --reference words.tflite --data x.npy --repair ./words.tflite",
+     "--repair ./words.tflite would overwrite a model that it reads; give another name"),
+    ("run digits --input bad.npy", "input 'image' takes [1, 8, 8, 1], and the file has [2, 5]", "of this shape"),
     ("run digits --input nan.npy", "64 numbers that are NaN", "fix the program"),
     ("run digits --input two.npz", "no input is called 'a'", "the model has 'image'"),
     ("run digits --input y=one.npy", "no input is called 'y'", "the model has 'image'"),
@@ -138,8 +152,8 @@ COMMANDS = [
     ("resolver digits --output gone/r.py", "gone/r.py: No such file", "there is no folder gone"),
     ("validate digits", "there are no samples", "give --data PATH, or --merge"),
     ("validate digits --data missing.npz", "missing.npz: there is no such file", "it was looked for in"),
-    ("validate digits --data x.npy", "x.npy: has no labels", "give a folder for each class"),
-    ("validate digits --reference digits --data bad.npy", "takes [1, 8, 8, 1], and a sample has [5]"),
+    ("validate digits --data x.npy", "x.npy has no labels", "give a folder for each class"),
+    ("validate digits --reference digits --data bad.npy", "takes [1, 8, 8, 1], and the sample has [5]"),
     ("validate digits --reference digits --data empty", "empty: has no samples", "there is no .png"),
     ("validate digits --reference digits --data text.txt", "unknown kind of data", "a folder, .npz, .npy"),
     ("validate digits --reference digits --data bad.csv", "bad.csv, line 2: has no image", "it has a, b"),
@@ -152,8 +166,9 @@ COMMANDS = [
     (f"{VALIDATE} --sensitivity", "--sensitivity needs more: --target 40dB"),
     (f"{VALIDATE} --sensitivity --target high", "'high' is not decibels, as 20dB"),
     (f"{VALIDATE} --target 3dB", "--target", "need --sensitivity"),
+    (f"{VALIDATE} --sensitivity --target 45", "--target 45: an accuracy is at most 1; for an SQNR write 45dB"),
     (f"{VALIDATE} --repair gone/r.tflite", "gone/r.tflite: No such file", "there is no folder gone"),
-    (f"{VALIDATE} --repair r.tflite --accuracy", "x.npy: has no labels for classification", "give a folder"),
+    (f"{VALIDATE} --repair r.tflite --accuracy", "x.npy has no labels for classification", "give a folder"),
     (f"{VALIDATE} --shard 3/2", "shard 3/2 of 3 samples", "expected 1/N to N/N"),
     (f"{VALIDATE} --shard a", "'a' is not a part of parts, as 1/2"),
     ("validate digits --reference digits --merge x.npy", "x.npy: holds no sums", "`pylite validate --save` writes"),
@@ -308,6 +323,11 @@ CALLS = [
     (lambda: classify(np.zeros((8, 8), np.float32)), ValueError, "[8, 8] and type float32", "expected uint8"),
     (lambda: classify(np.zeros((1, 8, 8, 1), np.uint8)), ValueError, "[1, 8, 8, 1]", "expected uint8 (height, width)"),
     (lambda: classify(SEVEN, channel_order="rgb"), ValueError, "'rgb'", "'RGB' or 'BGR'"),
+    (lambda: classify(["a.png", "b.png"]), ValueError, "not a list of 2", "one picture, so call it for each"),
+    (lambda: classify("gone.png"), OSError, "No such file or directory; it was looked for in /"),
+    (lambda: images.read("gone.pgm"), OSError, "No such file or directory; it was looked for in /", "gone.pgm"),
+    (lambda: audio.read("gone.wav"), OSError, "No such file or directory; it was looked for in /", "gone.wav"),
+    (lambda: labels.read("gone.txt"), OSError, "No such file or directory; it was looked for in /", "gone.txt"),
     (lambda: classify("text.txt"), ValueError, "text.txt", "expected a picture"),
     (lambda: images.read("bad.png"), ValueError, "bad.png", "expected a picture"),
     (lambda: audio.read("bad.wav"), ValueError, "bad.wav", "expected an uncompressed .wav"),
@@ -320,11 +340,11 @@ CALLS = [
     (lambda: validation.compare("digits", "digits", None), ValueError, "the data is None", "a file, a folder, or"),
     (lambda: validation.compare("digits", "digits", 7), ValueError, "of type int", "a file, a folder, or"),
     (lambda: validation.compare("digits", "digits", []), ValueError, "there are no samples"),
-    (lambda: validation.compare("digits", "digits", [[np.zeros((1, 9, 9, 1))]]), ValueError, "takes [1, 8, 8, 1]",
-     "a sample has [1, 9, 9, 1]"),
+    (lambda: validation.compare("digits", "digits", [[np.zeros((1, 9, 9, 1))]]), ValueError, "sample 0: input",
+     "takes [1, 8, 8, 1], and the sample has [1, 9, 9, 1]", "give an array of this shape"),
     (lambda: validation.compare("digits", "digits", [[PICTURE, PICTURE]]), ValueError, "2 arrays", "'image'",
      "for each input"),
-    (lambda: validation.accuracy("digits", "x.npy"), ValueError, "x.npy: has no labels",
+    (lambda: validation.accuracy("digits", "x.npy"), ValueError, "x.npy has no labels",
      "give a folder for each class"),
     (lambda: repair("digits", "digits", [[PICTURE]]), ValueError, "at least two samples", "there are 1"),
     (lambda: repair("digits", "digits", [[PICTURE, PICTURE]] * 2), ValueError, "2 arrays", "'image'"),
@@ -332,7 +352,8 @@ CALLS = [
     (lambda: agreement.check(pylite.Model(DIGITS), [], "two.npz", DIGITS), ValueError, "two.npz: is not a recording"),
     (lambda: pylite.custom_op("X")(3), TypeError, "3 is neither a class nor a function"),
     (lambda: pylite.custom_op(np.arctan), TypeError, "not <ufunc 'arctan'>", '@custom_op("Name")'),
-    (lambda: pylite.load_custom_ops(os.path.abspath("text.txt")), Exception, "text.txt", "cannot be read"),
+    (lambda: pylite.load_custom_ops(os.path.abspath("text.txt")), Exception, "text.txt",
+     "is not a shared library; compile its source"),
     (lambda: pylite.load_delegate("gone.so"), ValueError, "gone.so", "cannot open",
      "install the library, or give its full path"),
     (lambda: pylite.load_delegate(os.path.abspath("text.txt")), ValueError, "text.txt"),

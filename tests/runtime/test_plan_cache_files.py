@@ -2,6 +2,7 @@
 import os
 import shutil
 import subprocess
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -183,6 +184,7 @@ def test_files_that_others_may_write_are_not_used(folder, mode):
     assert plan_file(folder).stat().st_mode & 0o777 == 0o600    # replaced
 
 
+@pytest.mark.filterwarnings("ignore:cache_dir")
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
 def test_folders_that_others_may_write_are_not_used(folder, mode):
     wanted = filled(folder, network())
@@ -208,6 +210,7 @@ def test_folders_above_count_unless_only_owners_rename_there(folder, mode, trust
             Folder(inner)
 
 
+@pytest.mark.filterwarnings("ignore:cache_dir")
 def test_files_and_folders_of_other_users_are_not_used(folder, monkeypatch):
     wanted = filled(folder, network())
     real = os.fstat
@@ -295,6 +298,7 @@ def test_plans_on_a_disk_that_is_read_only_are_used(folder, monkeypatch):
     assert_same(run(interpreter), wanted)
 
 
+@pytest.mark.filterwarnings("ignore:cache_dir")
 def test_a_folder_that_cannot_be_made_is_no_error(tmp_path):
     (tmp_path / "file").write_text("")
     interpreter = pylite.Interpreter(model_content=network(), cache_dir=tmp_path / "file" / "cache")
@@ -357,3 +361,16 @@ print(total)"""
     assert len(outputs) == 1
     assert [process.returncode for process in runs] == [0] * 6
     assert len(list(folder.glob("*.plan"))) == len(list(folder.iterdir())) == 3
+
+
+def test_a_folder_of_no_use_is_warned_of(tmp_path, monkeypatch):
+    """One that does not exist yet is made, and the default folder may be missing."""
+    (tmp_path / "file").write_text("")
+    with pytest.warns(UserWarning, match="cache_dir='.*file' keeps no plans: Not a directory; give a folder") as caught:
+        pylite.Interpreter(model_content=network(), cache_dir=tmp_path / "file")
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pylite.Interpreter(model_content=network(), cache_dir=tmp_path / "new")
+        monkeypatch.setenv("PYLITE_CACHE_DIR", str(tmp_path / "file"))
+        pylite.Interpreter(model_content=network())

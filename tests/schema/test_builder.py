@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from pylite.schema import load, read
+from pylite.schema import flex, load, read
 from pylite.schema.builder import ModelBuilder
 from pylite.schema.encodings import unpack
 from pylite.schema.writer import write
@@ -129,6 +129,17 @@ def test_wrong_arguments_are_named(call, error, text):
     m.tensor("x", (1,))
     with pytest.raises(error, match=text):
         call(m)
+
+
+def test_custom_options_may_be_a_dict():
+    """It is written as a FlexBuffer, which ops in Python get decoded."""
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1,)), m.tensor("y", (1,))
+    m.operator("Halve", [x], [y], custom_options={"scale": 0.25, "names": ["a", "b"], "keep": True})
+    m.inputs([x])
+    m.outputs([y])
+    options = read(m.build()).subgraphs[0].operators[0].custom_options
+    assert flex.decode(bytes(options), "Halve") == {"scale": 0.25, "names": ["a", "b"], "keep": True}
 
 
 def test_a_buffer_with_a_size_and_no_data():

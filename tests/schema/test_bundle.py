@@ -65,7 +65,7 @@ def test_members_of_what_is_no_bundle(tmp_path):
     path = tmp_path / "m.tflite"
     path.write_bytes(small_models.variable())
     for source in ({"model_path": path}, {"model_content": path.read_bytes()}):
-        with pytest.raises(ModelError, match=r"is not a bundle, so it has no member 'x'"):
+        with pytest.raises(ModelError, match=r"is a model, not a bundle; leave out member='x'"):
             pylite.Interpreter(**source, member="x")
         with pytest.raises(TypeError, match=r"member is the name of a model in the bundle, not 3"):
             pylite.Interpreter(**source, member=3)

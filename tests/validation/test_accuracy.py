@@ -206,11 +206,27 @@ def test_the_exit_code_follows_the_drop(place, capsys):
     common = ["validate", str(place / "scores_int8.tflite"), "--reference", str(place / "scores.tflite"), "--data",
               str(place / "scores.npz"), "--tensors", "0", "--max-drop"]
     assert cli.main([*common, str(found.drop)]) == 0
-    assert cli.main([*common, str(found.drop - 0.01)]) == 1
-    assert "accuracy: top1 dropped by" in capsys.readouterr().err
+    assert cli.main([*common, f"{found.drop - 0.01}%"]) == 1
+    assert f"accuracy: top1 dropped by {found.drop:.2f} points, more than --max-drop " in capsys.readouterr().err
     assert cli.main(["validate", str(place / "scores.tflite"), "--data", str(place / "scores.npz"), "--max-drop",
                      "1"]) == 2
     assert "--max-drop needs --reference" in capsys.readouterr().err
+
+
+def test_a_drop_without_labels_is_of_agreement(place, tmp_path, capsys):
+    """A note says so."""
+    rng = np.random.default_rng(1)
+    np.save(tmp_path / "bare.npy", rng.normal(0, 2, (30, CLASSES)))
+    common = ["validate", str(place / "scores_int8.tflite"), "--reference", str(place / "scores.tflite"), "--data"]
+    last = ["--tensors", "0", "--max-drop", "100", "--task", "classification"]
+    assert cli.main([*common, str(tmp_path / "bare.npy"), *last]) == 0
+    shown = capsys.readouterr().out
+    assert "agreement" in shown and "note: the data have no labels, so --max-drop limits how often" in shown
+    same = [str(place / "scores.tflite") if part.endswith("_int8.tflite") else part for part in common]
+    assert cli.main([*same, str(tmp_path / "bare.npy"), *last]) == 0
+    assert "both models name the same class for every sample" in capsys.readouterr().out
+    assert cli.main([*common, str(place / "scores.npz"), *last]) == 0
+    assert "no labels" not in capsys.readouterr().out
 
 
 def test_the_report_follows_the_schema(place, capsys):

@@ -31,7 +31,7 @@ from tests.validation.labelled import accuracy, digits, scenes
     ("h.csv", "wide,label\n1,3\n", r"h\.csv, line 2: has no image; it has wide, label"),
     ("i.csv", b"path,label\n\xff\xfe,zero\n", r"i\.csv: .*utf-8"),
     ("a.jsonl", '{"file": "zero.pgm", "label": 0}\n{"file": "zero.pgm"}\n', r"a\.jsonl, line 2: has no label, un"),
-    ("b.jsonl", '{"file": "zero.pgm", "label": 0}\n\n{"file": \n', r"b\.jsonl, line 3: Expecting value"),
+    ("b.jsonl", '{"file": "zero.pgm", "label": 0}\n\n{"file": \n', r"b\.jsonl, line 3 is not JSON: Expecting value"),
     ("c.jsonl", '["zero.pgm"]\n', r"c\.jsonl, line 1: is not an object"),
     ("d.jsonl", '{"label": 0}\n', r"d\.jsonl, line 1: has no image"),
     ("a.json", "{", r"a\.json: not valid JSON, which COCO's annotations are: Expecting"),

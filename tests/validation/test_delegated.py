@@ -123,7 +123,7 @@ def test_several_delegates_and_failing_ones():
     assert {claim.delegate for claim in found.claims} == {"MyDelegate"} and found.other == "Moving, MyDelegate"
     with pytest.raises(DelegationError, match="Broken failed: ValueError: no memory"):
         delegated.compare("digits", Broken(), digits())
-    with pytest.raises(ComparisonError, match="a sample has 2 arrays"):
+    with pytest.raises(ComparisonError, match="sample 0 has 2 arrays"):
         delegated.compare("digits", Moving(), [[1, 2]])
 
 

@@ -1,6 +1,7 @@
 """Data sets as people have them: folders, lists, masks; and how pictures become numbers."""
 import json
 import struct
+import sys
 
 import flatbuffers
 import numpy as np
@@ -281,3 +282,57 @@ def test_on_the_command_line(tmp_path, capsys):
     for option in (["--min-sqnr", "20"], ["--fail-on", "excess=6"], ["--explorer", str(tmp_path / "x.json")],
                    ["--reference", "digits", "--tensors", "0", "--min-sqnr", "20"]):
         assert "need --reference or --golden, and --tensors above 0" in run(*option, code=2).err
+
+
+def test_samples_of_other_shapes_are_refused(tmp_path):
+    """But for axes of size 1: the same numbers in another order would give a report about nothing."""
+    (tmp_path / "model.tflite").write_bytes(small_models.reshape(shape=(1, 4, 3), to=(12,)))
+    data = np.random.default_rng(0).normal(size=(5, 4, 3)).astype(np.float32)
+
+    def compared(array):
+        np.savez(tmp_path / "d.npz", x=array)
+        found = validation.compare(tmp_path / "model.tflite", tmp_path / "model.tflite", tmp_path / "d.npz")
+        return found.samples
+    for shape in ((5, 4, 3), (5, 1, 4, 3), (5, 4, 1, 3, 1)):
+        assert compared(data.reshape(shape)) == 5
+    for shape, remedy in (((5, 3, 4), "transpose the array"), ((5, 12), "reshape the array"),
+                          ((5, 6, 2), "reshape the array"), ((5, 4, 3, 1, 2), "give an array of this shape")):
+        with pytest.raises(ComparisonError) as error:
+            compared(np.resize(data, shape))
+        assert str(error.value) == (f"{tmp_path / 'd.npz'}, sample 0: input 'input' takes [1, 4, 3], and the sample "
+                                    f"has {list(shape[1:])}; {remedy}")
+    one = data[:1].transpose(0, 2, 1)
+    for samples in (one, [one], [[one]]):
+        with pytest.raises(ComparisonError, match=r"^sample 0: input 'input' takes .*; transpose the array"):
+            validation.compare(tmp_path / "model.tflite", tmp_path / "model.tflite", samples)
+    assert validation.compare(tmp_path / "model.tflite", tmp_path / "model.tflite", data).samples == 5
+
+
+def test_what_nothing_reads_is_noted(tmp_path):
+    """Labels have either of two names."""
+    (tmp_path / "model.tflite").write_bytes(small_models.reshape(shape=(1, 3), to=(1, 3)))
+    rows = np.eye(3, dtype=np.float32)
+    np.savez(tmp_path / "a.npz", input=rows, label=[0, 1, 1], ages=[1, 2, 3], names=["a", "b", "c"])
+    (tmp_path / "a.csv").write_text("input,labels,age\n" + "".join(
+        f"{' '.join(map(str, row))},{label},7\n" for row, label in zip(rows, (0, 1, 1), strict=True)))
+    for name, unused in (("a.npz", "arrays ages, names are"), ("a.csv", "column age is")):
+        found = accuracy(tmp_path / name, tmp_path / "model.tflite")
+        assert found.metrics["top1"].model == pytest.approx(2 / 3)
+        assert found.notes == [f"{tmp_path / name}: the {unused} not used"]
+    np.savez(tmp_path / "b.npz", rows, labels=[0, 1, 2])
+    assert not accuracy(tmp_path / "b.npz", tmp_path / "model.tflite").notes
+
+
+def test_one_mean_for_all_channels_is_a_number(tmp_path):
+    folder = digits(tmp_path, "{0}/a.pgm")
+    assert accuracy(folder, mean=0, std=255).metrics == accuracy(folder, mean=[0], std=[255]).metrics
+    one = validation.compare(DIGITS, DIGITS, folder, mean=np.float32(127.5), std=1, save=tmp_path / "sums.npz")
+    assert one.lines() == validation.compare(DIGITS, DIGITS, folder, mean=[127.5], std=(1,), save=tmp_path /
+                                             "sums.npz").lines()
+
+
+def test_a_missing_pandas_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    report = validation.compare(DIGITS, DIGITS, [np.zeros((1, 8, 8, 1))])
+    with pytest.raises(ImportError, match=r"^to_pandas\(\) needs pandas: pip install pandas"):
+        report.to_pandas()

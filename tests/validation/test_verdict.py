@@ -87,7 +87,9 @@ def test_a_detector_is_judged_by_what_its_boxes_are_chosen_from():
     ((20.0, 1.0), ((1, 9.0), (0, 2.0)), "not node 1: in float it regains 2.0 dB. Node 1 adds no more noise than"),
     ((20.0, 8.0), ((1, 9.0), (0, 2.0)), "not node 1: in float it regains 2.0 dB, because later nodes damp"),
     ((20.0, 8.0), ((1, 9.0),), "not node 1: it was not tried in float"),
-    ((20.0, 8.0), ((0, 9.0), (1, 2.0)), "node 0 (CONV_2D) is the first, too")])
+    ((20.0, 8.0), ((0, 9.0), (1, 2.0)), "node 0 (CONV_2D) is the first, too"),
+    ((20.0, 8.0), ((1, 0.04), (0, -1.0)), "No single node regains anything: the error comes from the inputs"),
+    ((20.0, 8.0), ((0, -0.01), (1, -1.0)), "No single node regains anything: the error comes from the inputs")])
 def test_why_two_orders_differ(excess, regained, says):
     found = report(*(tensor(node, "CONV_2D", 30.0, value) for node, value in enumerate(excess)))
     ranking = [Node(node, [node], "CONV_2D", [f"t{node}"], 30.0 + gain, gain, 30.0) for node, gain in regained]

@@ -93,8 +93,11 @@ TfLiteStatus pl_node_prepare(pl_host *host, pl_node *node) {
   pl_operands before;
   pl_remember_operands(node, &before);
   TfLiteStatus status = call(node, run_prepare, &c, host), checked = pl_check_operands(host, node, &before);
-  if (status == kTfLiteOk && checked == kTfLiteOk && pl_node_overran(host, node)) {
-    context->ReportError(context, "it wrote past the end of an output or a temporary");
+  int damaged = status == kTfLiteOk && checked == kTfLiteOk ? pl_node_overran(host, node) : -1;
+  if (damaged >= 0) {
+    char text[PL_TENSOR_TEXT];
+    pl_tensor_text(host, damaged, text, sizeof text);
+    context->ReportError(context, "it wrote past the end of %s", text);
     return kTfLiteError;
   }
   return status != kTfLiteOk ? status : checked;
@@ -182,5 +185,5 @@ int pl_node_invoke(pl_host *host, pl_node *node, const pl_binding *bindings, int
     if (!pl_band_intact(b->data + b->bytes)) return PL_OVERRUN;
     if (!pl_band_intact(b->data - PL_BAND)) return PL_UNDERRUN;
   }
-  return pl_node_overran(host, node) ? PL_OVERRUN : 0;
+  return pl_node_overran(host, node) >= 0 ? PL_OVERRUN : 0;
 }

@@ -3,6 +3,7 @@
 #include "host.h"
 
 #include <malloc.h>
+#include <stdio.h>
 
 static const uint64_t band = 0x5ac3963ca5690ff1u;
 
@@ -42,15 +43,24 @@ static bool overrun(const pl_host *host, int tensor) {
   return malloc_usable_size(t->data.raw) >= t->bytes + PL_BAND && !pl_band_intact(end) && !band_is(end, 0);
 }
 
-bool pl_node_overran(const pl_host *host, const pl_node *node) {
+int pl_node_overran(const pl_host *host, const pl_node *node) {
   const TfLiteIntArray *lists[] = {node->node.outputs, node->node.temporaries};
   for (int k = 0; k < 2; k++) {
     for (int i = 0; i < lists[k]->size; i++) {
       int tensor = lists[k]->data[i];
-      if (tensor >= 0 && (size_t)tensor < host->context.tensors_size && overrun(host, tensor)) return true;
+      if (tensor >= 0 && (size_t)tensor < host->context.tensors_size && overrun(host, tensor)) return tensor;
     }
   }
-  return false;
+  return -1;
+}
+
+void pl_tensor_text(const pl_host *host, int tensor, char *text, size_t size) {
+  const TfLiteTensor *t = &host->context.tensors[tensor];
+  size_t length = (size_t)snprintf(text, size, "tensor %d '%.60s' of shape [", tensor, t->name != NULL ? t->name : "");
+  for (int i = 0; t->dims != NULL && i < t->dims->size && length < size; i++) {
+    length += (size_t)snprintf(text + length, size - length, "%s%d", i > 0 ? ", " : "", t->dims->data[i]);
+  }
+  if (length < size) snprintf(text + length, size - length, "] (%zu bytes)", t->bytes);
 }
 
 // If *current differs from `before`, replaces it by `before` and returns true; else frees `before`.

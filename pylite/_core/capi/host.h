@@ -170,8 +170,11 @@ bool pl_band_intact(const char *);
 
 // Reallocates a dynamic tensor, keeping its contents, with a guard band behind it.
 TfLiteStatus pl_host_allocate(pl_host *, TfLiteTensor *, size_t bytes);
-// Was a band behind a dynamic output or temporary overwritten?
-bool pl_node_overran(const pl_host *, const pl_node *);
+// The first dynamic output or temporary of the node behind which the band was overwritten, or -1.
+int pl_node_overran(const pl_host *, const pl_node *);
+// Writes a tensor's index, name, shape and bytes for a message.
+#define PL_TENSOR_TEXT 256
+void pl_tensor_text(const pl_host *, int tensor, char *, size_t);
 
 // The operands of a node before prepare(), which must not change them.
 typedef struct pl_operands {

@@ -118,6 +118,10 @@ cdef extern from "host.h" nogil:
         int tensor
         bint input
     int PL_BAND
+    enum: PL_TENSOR_TEXT
+    bint pl_band_intact(const char *)
+    int pl_node_overran(const pl_host *, const pl_node *)
+    void pl_tensor_text(const pl_host *, int, char *, size_t)
 
     # calls.c
     void pl_host_set_kernel(pl_host *, int, const TfLiteRegistration *, TfLiteOperator *, bint)

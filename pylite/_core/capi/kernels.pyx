@@ -6,16 +6,19 @@ from pylite._core.capi.host cimport (
     PL_BAND,
     PL_FAILED,
     PL_OVERRUN,
-    PL_UNDERRUN,
+    PL_TENSOR_TEXT,
     TfLiteIntArray,
     TfLiteTensor,
     kTfLiteOk,
+    pl_band_intact,
     pl_guards,
     pl_host_read_back,
     pl_node,
     pl_binding,
     pl_node_invoke,
+    pl_node_overran,
     pl_set_guards,
+    pl_tensor_text,
     pl_watched,
 )
 from pylite._core.capi.hosting cimport Host
@@ -32,8 +35,6 @@ cdef class Plugin(Kernel):
     bytes of its array guard bands, which the plug-in must not overwrite? before: a function to call before each
     invoke(), or None.
     """
-    ERRORS = {PL_OVERRUN: "it wrote past the end of an output or a temporary",
-              PL_UNDERRUN: "it wrote before the beginning of an output or a temporary"}
     cdef Host owner
     cdef pl_node *node
     cdef pl_binding *bindings
@@ -94,7 +95,25 @@ cdef class Plugin(Kernel):
             return f"{type(self.error).__name__}: {self.error}"
         if status == PL_FAILED:
             return self.owner.errors() or "its invoke() failed and reported no error"
-        return self.ERRORS[status]
+        return self._overwritten(status)
+
+    def _overwritten(self, int status):
+        """Which output or temporary it wrote beside, by the guard bands, which are as it left them."""
+        cdef int tensor = -1, i
+        cdef pl_binding *b
+        cdef char text[PL_TENSOR_TEXT]
+        for i in range(self.count):
+            b = &self.bindings[i]
+            if b.band and not pl_band_intact(b.data + b.bytes if status == PL_OVERRUN else b.data - PL_BAND):
+                tensor = b.tensor
+                break
+        if tensor < 0:
+            tensor = pl_node_overran(self.owner.host, self.node)
+        where = "past the end" if status == PL_OVERRUN else "before the beginning"
+        if tensor < 0:
+            return f"it wrote {where} of an output or a temporary"
+        pl_tensor_text(self.owner.host, tensor, text, PL_TENSOR_TEXT)
+        return f"it wrote {where} of {text.decode('utf-8', 'replace')}"
 
     def cause(self):
         error, self.error = self.error, None

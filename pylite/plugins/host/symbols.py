@@ -14,6 +14,8 @@ _DYNSYM, _GLOBAL, _FUNCTION = 11, (1, 2), 2      # of ELF
 def registerers(path):
     """The functions of a library that take a tflite::MutableOpResolver *; PluginError with a hint if it has none."""
     names = exported(path)
+    if not names and not _is_library(path):
+        raise PluginError(f"{os.fspath(path)} is not a shared library; compile its source with cc -shared -fPIC")
     found = [name for name in names if _REGISTERER.fullmatch(name)]
     if found:
         return found
@@ -21,6 +23,14 @@ def registerers(path):
     hint = (f"it exports {', '.join(likely[:20])}{', ...' if len(likely) > 20 else ''}" if likely else
             "it exports none that has such a name" if names else "its exports cannot be read")
     raise PluginError(f"{os.fspath(path)}: name the functions that return the registrations, and their kind; {hint}")
+
+
+def _is_library(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"\x7fELF"
+    except OSError:
+        return True         # loading it says more
 
 
 def exported(path):
