@@ -276,7 +276,7 @@ class _Graph:
             if tensors.strings:
                 tensors.load_strings()
             interpreter._lock.run(executor.invoke)
-            if tensors.moves or executor.fast_program is None:
+            if tensors.moves or executor.fast_program is None or executor.current is not tensors.shown:
                 tensors.refresh()
 
 

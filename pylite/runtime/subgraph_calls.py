@@ -51,6 +51,8 @@ def prepared(executor: "Executor", shapes: "Sequence[tuple[int, ...]]",
         executor.called = recorded_program.called(executor, shapes, known_inputs)
         return executor.called
     executor.called = None
+    if executor.stale:
+        executor.forget()
     for position, shape in enumerate(shapes):
         executor.resize(position, shape)
     current = executor.known_inputs
