@@ -107,12 +107,15 @@ class Executor(TensorAccess, ExecutorBase):
     def resize(self, position: int, shape: "Shape") -> None:
         """Change the shape of graph input `position`; takes effect at the next allocate()."""
         if self.shapes[position] != shape:
-            tensor = self.subgraph.tensors[self.subgraph.inputs[position]]
+            inputs = self.subgraph.inputs
+            tensor = self.subgraph.tensors[inputs[position]]
             if tensor.data is not None:
                 raise errors.ResizeError(
                     f"Attempting to resize a fixed-size tensor: input {tensor.index} ({tensor.name!r}) has contents of "
                     f"shape {list(tensor.shape)} in the file, and cannot take the shape {list(shape)}")
-            self.shapes[position] = shape
+            for i, index in enumerate(inputs):      # which may name a tensor twice
+                if index == tensor.index:
+                    self.shapes[i] = shape
             self.invalidate()
             if self.delegation is not None:
                 self.delegation.resized()
@@ -368,9 +371,9 @@ class Executor(TensorAccess, ExecutorBase):
         from pylite.runtime import planned_program
         bound = planned_program.bind(self)
         if bound is None and self.plans.decide(history):
-            for other in self.callees:      # a plan needs the operands of their programs, which recordings lack
-                other.cache.clear()
-                other.invalidate()
+            from pylite.runtime import subgraph_calls
+            for other in subgraph_calls.called(self):   # a plan needs the operands of their programs
+                other.outdate()
         return bound
 
     def _recorded(self, history: "Any", new: bool) -> BoundProgram | None:
