@@ -148,3 +148,29 @@ def test_a_plan_of_a_subgraph_that_calls_one_that_calls_another(tmp_path):
             interpreter.invoke()
             assert interpreter.get_tensor(results[1]).tolist() == [-2] * second
             assert interpreter.get_tensor(results[2]).tolist() == [1] * first
+
+
+# ---- variable tensors ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("operator", ["IF", "STABLEHLO_COMPOSITE"])
+def test_variable_tensors_keep_their_contents_between_runs(operator):
+    """As docs/drop-in.md says; tf.lite resets them."""
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1, 1)), m.tensor("y", (1, 1))
+    if operator == "IF":
+        m.operator("IF", [m.constant("true", np.bool_(True)), x], [y], then_subgraph_index=1, else_subgraph_index=1)
+    else:
+        m.operator(operator, [x], [y], name="called", decomposition_subgraph_index=1)
+    m.inputs([x])
+    m.outputs([y])
+    m.subgraph("called")
+    x, state, y = m.tensor("x", (1, 1)), m.tensor("state", (1, 1), variable=True), m.tensor("y", (1, 1))
+    one, bias = m.constant("one", np.ones((1, 1), F32)), m.constant("bias", np.zeros(1, F32))
+    m.operator("RNN", [x, one, one, bias, state], [y], fused_activation_function="NONE")
+    m.inputs([x])
+    m.outputs([y])
+    interpreter = pylite.Interpreter(model_content=m.build())
+    interpreter.allocate_tensors()
+    for expected in (1, 2, 3):
+        interpreter.set_tensor(0, np.ones((1, 1), F32))
+        interpreter.invoke()
+        assert interpreter.get_tensor(interpreter.get_output_details()[0]["index"]).item() == expected
