@@ -14,6 +14,7 @@ from pylite import errors
 from pylite._core.run.memory import aligned
 from pylite.interpreter import Interpreter
 from pylite.ir.dtypes import NUMPY_DTYPES
+from pylite.plugins.host.layouts import TYPE_CODES
 from pylite.runtime.model import Model
 from pylite.schema.encodings import pack_strings, unpack_strings
 from pylite.schema.tables import enum
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
+    from pylite.runtime.bound_program import BoundProgram
     from pylite.runtime.executor import Executor
 
 __all__ = ["MainGraph", "SignatureGraph", "library_path", "model_of_file", "model_of_memory"]
@@ -29,6 +31,7 @@ __all__ = ["MainGraph", "SignatureGraph", "library_path", "model_of_file", "mode
 _CUSTOM = 32            # kTfLiteBuiltinCustom
 _AFFINE = 1             # kTfLiteAffineQuantization
 _MMAP, _ARENA, _PERSISTENT, _DYNAMIC = 1, 2, 3, 4       # TfLiteAllocationType
+_EMPTY = aligned(1)[:0]     # some address for tensors without elements, as programs take null for an error
 
 
 def library_path() -> str:
@@ -73,6 +76,14 @@ def _array(kind: Any, values: Iterable[Any], *head: int) -> Any:
     return (kind * max(1, len(values)))(*values)
 
 
+def described(problem: BaseException) -> bytes:
+    """The text of an exception for a C program, with the name of its type unless that is one of pylite's."""
+    text = str(problem)
+    if not text or not isinstance(problem, errors.PyliteError):
+        text = f"{type(problem).__name__}{': ' if text else ''}{text}"
+    return text.encode("utf-8", "backslashreplace")
+
+
 def model_of_file(path: bytes) -> Model:
     return Model(os.fsdecode(path))
 
@@ -97,12 +108,18 @@ class _Strings:
 
 
 class _Tensors:
-    """The TfLiteTensors of one subgraph, made when one is first asked for."""
+    """The TfLiteTensors of one subgraph, made when one is first asked for.
+
+    Other subgraphs that call this one may change the shapes of its Executor, and its program: restore() returns to
+    `shapes`, those that the program in C gave its inputs, and to `shown`.
+    """
 
     def __init__(self, interpreter: Interpreter, executor: Executor) -> None:
         self.interpreter, self.executor = interpreter, executor
         self.made: dict[int, _Tensor] = {}
         self.kept: dict[int, list[Any]] = {}        # the memory that each points to: shape, contents, others
+        self.shapes = list(executor.shapes)
+        self.shown: BoundProgram | None = None      # what runs on their memory; None: nothing is allocated
         self.strings = [i for i in executor.subgraph.inputs if executor.subgraph.tensors[i].dtype == "string"]
         self.moves = bool(self.strings)             # does the data of tensors move at each run?
 
@@ -113,17 +130,14 @@ class _Tensors:
         return ctypes.addressof(self.made[index])
 
     def _new(self, index: int) -> _Tensor:
-        from pylite.plugins.host.layouts import TYPE_CODES
         from pylite.tflite.details import tensor_details
         tensor = self.executor.subgraph.tensors[index]
         details = tensor_details(self.interpreter._model, tensor, tensor.shape, tensor.dtype)
         (scale, zero_point), parameters = details["quantization"], details["quantization_parameters"]
         signature = _array(c_int, tensor.shape_signature, len(tensor.shape_signature))
-        made = _Tensor(type=TYPE_CODES.get(tensor.dtype, 0), name=tensor.name.encode(), scale=scale,
-                       zero_point=zero_point, buffer_handle=-1, is_variable=tensor.is_variable,
+        made = _Tensor(name=tensor.name.encode(), scale=scale, zero_point=zero_point, buffer_handle=-1,
+                       is_variable=tensor.is_variable,
                        dims_signature=ctypes.addressof(signature) if -1 in tensor.shape_signature else None)
-        made.allocation_type = (_DYNAMIC if tensor.dtype == "string" else _MMAP if tensor.data is not None
-                                else _PERSISTENT if tensor.is_variable else _ARENA)
         kept: list[Any] = [None, None, signature]
         if len(parameters["scales"]) and not parameters["block_size"]:
             scales = _array(c_float, parameters["scales"].tolist())
@@ -139,11 +153,25 @@ class _Tensors:
 
     def refresh(self) -> None:
         """Let all structs show the present shapes and memory."""
+        self.shown = self.executor.current if self.executor.ready else None
         for index in self.made:
             self._refresh(index)
 
+    def _retype(self, index: int) -> None:
+        """Set the type, which prepare() of a plug-in may change, and where memory of this type is."""
+        made, tensor, dtype = self.made[index], self.executor.subgraph.tensors[index], self.executor.dtype(index)
+        if (made.allocation_type == _DYNAMIC) != (dtype == "string"):
+            if made.allocation_type == _DYNAMIC:
+                _Strings.libc.free(made.data)
+            made.data = None
+        made.type = TYPE_CODES.get(dtype, 0)
+        made.allocation_type = (_DYNAMIC if dtype == "string" else _MMAP if tensor.data is not None
+                                else _PERSISTENT if tensor.is_variable else _ARENA)
+        self.moves = self.moves or dtype == "string"
+
     def _refresh(self, index: int) -> None:
         made, kept, executor = self.made[index], self.kept[index], self.executor
+        self._retype(index)
         shape = executor.shape(index)
         if kept[0] is None or tuple(kept[0])[1:len(shape) + 1] != shape or kept[0][0] != len(shape):
             kept[0] = _array(c_int, shape, len(shape))
@@ -162,9 +190,29 @@ class _Tensors:
                 size *= n
             made.bytes = size
         else:
-            if not array.nbytes:        # some address, as programs take null for an error
-                array = kept[1] if kept[1] is not None else aligned(1)[:0]
+            if not array.nbytes:
+                array = _EMPTY
             kept[1], made.data, made.bytes = array, array.ctypes.data, array.nbytes
+
+    def resume_shapes(self) -> None:
+        """Let the Executor have `shapes` again."""
+        for position, shape in enumerate(self.shapes):
+            self.executor.resize(position, shape)
+
+    def restore(self) -> None:
+        """Let the Executor run on `shapes` again; inputs and variables keep their contents.
+
+        ExecutionError if the program in C has not allocated them.
+        """
+        if self.shown is None:
+            raise errors.ExecutionError("Invoke called on model that is not ready. Call AllocateTensors first, also "
+                                        "after every ResizeInputTensor that changes a shape")
+        written = {i: self.kept[i][1].copy() for i, made in self.made.items()
+                   if i in self.executor.subgraph.inputs and made.allocation_type == _ARENA and made.data}
+        self.interpreter._lock.run(self.executor.prepared, self.shapes, {})
+        self.refresh()
+        for index, contents in written.items():
+            self.kept[index][1][...] = contents
 
     def load_strings(self) -> None:
         """Give the inputs of strings what C programs have written."""
@@ -194,20 +242,23 @@ class _Graph:
         self._arrays = [_array(c_int, inputs), _array(c_int, outputs), *addresses,
                         *(_array(c_char_p, [n.encode() for n in side]) for side in names)]
         self._sides = _Sides(len(inputs), len(outputs), *map(ctypes.addressof, self._arrays))
-        tensors.moves = tensors.moves or any(tensors.made[i].allocation_type == _DYNAMIC for i in outputs)
 
     def io_address(self) -> int:
         return ctypes.addressof(self._sides)
 
     def resize(self, position: int, dims: int, count: int, strict: int) -> None:
         shape = list((c_int * count).from_address(dims)) if count else []
-        with self._interpreter._lock:
-            self._interpreter._resize(self._executor, self._inputs[position], shape, bool(strict))
-            self._tensors.refresh()
+        tensors, interpreter, executor = self._tensors, self._interpreter, self._executor
+        with interpreter._lock:
+            tensors.resume_shapes()
+            interpreter._resize(executor, self._inputs[position], shape, bool(strict))
+            tensors.shapes = list(executor.shapes)
+            tensors.refresh()
 
     def allocate(self) -> None:
         with self._interpreter._lock:
             self._interpreter._ensure_safe()
+            self._tensors.resume_shapes()
             try:
                 self._interpreter._lock.run(self._executor.allocate)
             finally:
@@ -215,14 +266,17 @@ class _Graph:
 
     def invoke(self) -> None:
         tensors, interpreter, executor = self._tensors, self._interpreter, self._executor
-        if not tensors.moves and executor is interpreter._main and executor.fast_program is not None:
+        if (not tensors.moves and executor is interpreter._main and executor.fast_program is not None
+                and executor.current is tensors.shown):
             interpreter.invoke()        # as no data moves, this is all
             return
         with interpreter._lock:
+            if executor.ready and executor.current is not tensors.shown:
+                tensors.restore()
             if tensors.strings:
                 tensors.load_strings()
             interpreter._lock.run(executor.invoke)
-            if tensors.moves or executor.fast_program is None:
+            if tensors.moves or executor.fast_program is None or executor.current is not tensors.shown:
                 tensors.refresh()
 
 
@@ -299,10 +353,11 @@ class _Delegate:
         if not delegate_is_plausible(address):
             raise errors.DelegateError(f"there is no TfLiteDelegate at the address {address:#x}")
         self.address, self.flags = address, delegate_flags(address)
+        self.name = f"TfLiteDelegate at {address:#x}"
         self._handle = DelegateHandle(address, 0)
 
     def __repr__(self) -> str:
-        return f"<delegate at {self.address:#x}>"
+        return f"<{self.name}>"
 
     def modify(self, delegation: Any) -> None:
         from pylite.plugins.host.delegates import modify
@@ -322,12 +377,24 @@ def _resolver(ops: Iterable[_Op], selected: bool) -> Any:
     from pylite.plugins.resolver import BuiltinOpResolver, MutableOpResolver
     resolver = MutableOpResolver() if selected else BuiltinOpResolver()
     for op in ops:
-        name = op.name.decode("utf-8", "replace") if op.builtin == _CUSTOM and op.name else \
-            enum("BuiltinOperator")[op.builtin]
         copy = None if op.registration is None else _Registration.from_buffer_copy(
             ctypes.string_at(op.registration, ctypes.sizeof(_Registration)))
-        entry = NativeRegistration(name, registration=0 if copy is None else ctypes.addressof(copy),
+        entry = NativeRegistration(_op_name(op), registration=0 if copy is None else ctypes.addressof(copy),
                                    operator=op.op or 0, references=copy)
         entry.builtin = op.builtin != _CUSTOM
-        resolver.add_custom(name, entry, max(1, op.min_version), max(1, op.min_version, op.max_version))
+        resolver.add_custom(entry.name, entry, max(1, op.min_version), max(1, op.min_version, op.max_version))
     return resolver
+
+
+def _op_name(op: _Op) -> str:
+    """The name in models of an op that the program has added."""
+    known, kind = enum("BuiltinOperator"), "Operator" if op.op else "BuiltinOp" if op.name is None else "CustomOp"
+    if not 0 <= op.builtin < len(known):
+        raise errors.PluginError(f"TfLiteInterpreterOptionsAdd{kind} was given the operator code {op.builtin}; "
+                                 f"builtin_ops.h has the codes 0 to {len(known) - 1}")
+    if op.builtin != _CUSTOM:
+        return known[op.builtin]
+    if not op.name:
+        raise errors.PluginError(f"TfLiteInterpreterOptionsAdd{kind} was given a custom op without a name: pass the "
+                                 "name that the model has, its custom code")
+    return op.name.decode("utf-8", "replace")

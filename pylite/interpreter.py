@@ -133,7 +133,9 @@ class Interpreter(FastPath):
             if not hint:
                 raise
             raise errors.ModelError(f"{error}{hint}") from None
-        self._signatures = {s.key: s for s in self._model.signatures}
+        self._signatures: dict[str, Any] = {}
+        for signature in self._model.signatures:
+            self._signatures.setdefault(signature.key, signature)       # of equal keys the first one counts
         self._checked = True
         if plans is not None and plans.has_plan:       # its operators were checked when the plan was made
             from pylite.runtime.planned_executor import PlannedExecutor

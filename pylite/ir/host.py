@@ -42,8 +42,7 @@ class Host(Protocol):
     known_inputs: {position of an input: its contents}, inputs that the caller knows to be constant;
     guard: guard bands are checked after each step;
     half: may float32 be computed in float16?
-    max_memory: bytes that the model may take beside its file and its packed weights, or None;
-    stale: an op sets it if the graph must be lowered again, because an earlier op was lowered on other assumptions.
+    max_memory: bytes that the model may take beside its file and its packed weights, or None.
     """
     pool: Any
     shared: dict[str, Any]
@@ -52,7 +51,6 @@ class Host(Protocol):
     guard: bool
     half: bool
     max_memory: int | None
-    stale: bool
 
     @property
     def subgraph(self) -> Subgraph: ...
@@ -77,6 +75,13 @@ class Host(Protocol):
 
     def call(self, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Run once on `arrays`; returns copies of the outputs."""
+        ...
+
+    def lower_again(self) -> None:
+        """Lower all subgraphs of the interpreter again, because an earlier op was lowered on other assumptions.
+
+        Those that are being lowered start again, and the others follow before they run next.
+        """
         ...
 
     def run_loop(self, node: Any, condition: Any, body: Any, arrays: Sequence[NDArray[Any]],

@@ -46,11 +46,12 @@ def infer_handle(node):
 
 # ---- resource variables --------------------------------------------------------------------------------------
 def expect(node, variable, shape):
-    """Note the shape that a variable has here; where it has had another, its shape is checked at every run."""
+    """Note the shape that a variable has here; once it has had another, every run checks its shape."""
     if variable.expected is None:
         variable.expected = shape
     elif variable.expected != shape and not variable.varying:
-        variable.varying = node.host.stale = True
+        variable.varying = True
+        node.host.lower_again()
 
 
 def infer_read(node):

@@ -146,6 +146,10 @@ class ProgramCache(ShapeCache):
         predecessors[segment] = before, key
         before.next[key] = segment
 
+    def drop_segments(self) -> None:
+        """Drop all segments but the first ones."""
+        self.drop(list(self._predecessors))
+
     def drop_arena(self, arena: "NDArray[Any] | None") -> None:
         """Drop the segments in an arena that is being replaced."""
         self.drop([segment for segment in self._predecessors if segment.arena is arena])

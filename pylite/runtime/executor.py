@@ -60,7 +60,7 @@ class Executor(TensorAccess, ExecutorBase):
     current                 the BoundProgram of the current shapes, or None before the first allocate()
     segments                segments of the last run: `current`, then those whose shapes depend on data
     ready, checked          may invoke() run?  Is every operator known to be supported?
-    stale                   set by an op: the graph must be lowered again
+    stale                   were programs lowered on assumptions that no longer hold?  See lower_again()
     fast_program            the Program if invoke() runs nothing else, or None
     first_segment           `current` if shapes depend on data, or None
     readable, writable      {tensor index: Memory} of tensors accessed since the last allocate(), for the fast path
@@ -107,12 +107,15 @@ class Executor(TensorAccess, ExecutorBase):
     def resize(self, position: int, shape: "Shape") -> None:
         """Change the shape of graph input `position`; takes effect at the next allocate()."""
         if self.shapes[position] != shape:
-            tensor = self.subgraph.tensors[self.subgraph.inputs[position]]
+            inputs = self.subgraph.inputs
+            tensor = self.subgraph.tensors[inputs[position]]
             if tensor.data is not None:
                 raise errors.ResizeError(
                     f"Attempting to resize a fixed-size tensor: input {tensor.index} ({tensor.name!r}) has contents of "
                     f"shape {list(tensor.shape)} in the file, and cannot take the shape {list(shape)}")
-            self.shapes[position] = shape
+            for i, index in enumerate(inputs):      # which may name a tensor twice
+                if index == tensor.index:
+                    self.shapes[i] = shape
             self.invalidate()
             if self.delegation is not None:
                 self.delegation.resized()
@@ -124,6 +127,8 @@ class Executor(TensorAccess, ExecutorBase):
         """
         if self.known_inputs:
             self.prepared(self.shapes, {})
+        if self.stale and self.ready:
+            self.renew()
         if not self.ready:
             try:
                 self.reallocate()
@@ -162,6 +167,8 @@ class Executor(TensorAccess, ExecutorBase):
         if not self.ready:
             raise errors.ExecutionError("Invoke called on model that is not ready. Run allocate_tensors() first, also "
                                         "after every resize_tensor_input() that changes a shape")
+        if self.stale:
+            self.renew()
         self.run(self.current)
 
     def run_nodes(self, start: int, stop: "int | None") -> None:
@@ -180,12 +187,16 @@ class Executor(TensorAccess, ExecutorBase):
 
     def rebind(self, pool: "Pool") -> None:
         """Use other worker threads; inputs and variables keep their contents."""
-        was_ready, self.pool = self.ready, pool
+        self.pool = pool
         if self.tables is not None:
             self.tables.host.set_threads(pool.threads)
+        self.renew()
+
+    def renew(self) -> None:
+        """Drop all programs; if allocated, make the present one again, and inputs and variables keep their contents."""
+        was_ready = self.ready
         contents = [(i, self.array(i).copy()) for i in self.subgraph.inputs] if was_ready else []
-        self.cache.clear()
-        self.invalidate()
+        self.forget()
         if was_ready:
             self.activate()
             for index, data in contents:
@@ -310,7 +321,24 @@ class Executor(TensorAccess, ExecutorBase):
         from pylite.runtime import dynamic_loop
         return dynamic_loop.run(self, node, condition, body, arrays, kernels)
 
+    def lower_again(self) -> None:
+        """Lower all subgraphs of the interpreter again: those that are being lowered now, others before they run."""
+        for executor in {self, *self.shared.get("executors", {}).values()}:
+            executor.outdate()
+
     # ---- lowering, planning, binding -------------------------------------------------------------------------
+    def outdate(self) -> None:
+        """Mark all programs as stale.  One that runs goes on; segments after its present one are lowered again."""
+        self.stale = True
+        self.fast_program = self.first_segment = None
+        self.cache.drop_segments()
+
+    def forget(self) -> None:
+        """Drop all programs; require an allocate() before the next run."""
+        self.stale = False
+        self.cache.clear()
+        self.invalidate()
+
     def invalidate(self) -> None:
         """Require an allocate() before the next run."""
         self.ready = False
@@ -321,6 +349,8 @@ class Executor(TensorAccess, ExecutorBase):
     def activate(self) -> None:
         """Make the program for the current input shapes `current`; variables keep their contents."""
         self.check()
+        if self.stale:
+            self.forget()
         key = tuple(self.shapes)
         if self.known_inputs:
             key += tuple([(i, id(data)) for i, data in self.known_inputs.items()])
@@ -341,9 +371,9 @@ class Executor(TensorAccess, ExecutorBase):
         from pylite.runtime import planned_program
         bound = planned_program.bind(self)
         if bound is None and self.plans.decide(history):
-            for other in self.callees:      # a plan needs the operands of their programs, which recordings lack
-                other.cache.clear()
-                other.invalidate()
+            from pylite.runtime import subgraph_calls
+            for other in subgraph_calls.called(self):   # a plan needs the operands of their programs
+                other.outdate()
         return bound
 
     def _recorded(self, history: "Any", new: bool) -> BoundProgram | None:
@@ -395,7 +425,8 @@ class Executor(TensorAccess, ExecutorBase):
         from pylite.compiler import lowering
         lowered = None
         while lowered is None or self.stale:
-            self.stale = False
+            if self.stale:
+                self.forget()
             lowered = lowering.lower(self.model, self.subgraph, shapes, self.preserve, self.find, True, self)
         return lowered
 

@@ -112,8 +112,10 @@ class Writer:
         for value in lowered.values:
             if value.kind == "variable":
                 self._enter_variable(lowered.subgraph.index, executor, value, bound)
-        calls = []
-        for call, args in zip(lowered.calls, bound.operands, strict=True):
+        calls, operands = [], getattr(bound, "operands", None)
+        if operands is None:
+            raise NotStorable(f"subgraph {lowered.subgraph.index} was bound before")
+        for call, args in zip(lowered.calls, operands, strict=True):
             if type(call.kernel) is not str:
                 raise NotStorable(f"{call.node} runs in Python")
             kernel = self._names.setdefault((call.kernel, call.names), len(self._names))

@@ -91,7 +91,7 @@ class State:
             raise ValueError(f"the resource {key} has another number")
         expected, varying, reserved = details
         if kind == "variables":
-            if held.expected not in (None, expected) or (held.varying and not varying):
+            if held.expected is not None and (held.expected, held.varying) != (expected, varying):
                 raise ValueError(f"the variable {key} has had other shapes")
             held.expected, held.varying = expected, varying
         held.reserved = max(held.reserved, reserved)

@@ -29,6 +29,7 @@ class PlannedExecutor(ExecutorBase):
     callees: "set[Any]" = set()
     known_inputs: "dict[int, Any]" = {}
     delegation = access = None
+    stale = False
     cached_shapes = 8       # the default of Interpreter
     _bound: "Bound | None" = None
 

@@ -91,11 +91,14 @@ def bind(executor: "Executor", key: "Any", new: bool) -> "ShapedProgram | None":
 
 
 def _may_record(executor: "Executor") -> bool:
-    """Does the executor's lowering depend only on its input shapes?"""
-    main = executor.shared.get("executors", {}).get(0, executor)
+    """Does the executor's lowering depend only on its input shapes?
+
+    A tensor that is several inputs needs the check of subgraph_calls.prepared().
+    """
+    main, inputs = executor.shared.get("executors", {}).get(0, executor), executor.subgraph.inputs
     return not (executor.guard or executor.plugins or executor.delegation or executor.tables or executor.access
                 or executor.max_memory is not None or executor.resolver is not default or not default.is_plain()
-                or (main.plans is not None and main.plans.writing)
+                or len(set(inputs)) < len(inputs) or (main.plans is not None and main.plans.writing)
                 or not executor.shared.keys() <= {"executors", "planned", "recording"})
 
 

@@ -33,7 +33,7 @@ class SubgraphRun(BufferRun):
     def allocate(self) -> None:
         """Create Ports for the current shapes, unless they exist."""
         executor = self.executor
-        if executor.ready and self.bound is executor.current:
+        if executor.ready and self.bound is executor.current and not executor.stale:
             return
         self.evict()
         self.lock.run(executor.allocate)

@@ -1,6 +1,7 @@
 """Calls between subgraphs: the part of an Executor for operators that call, and for subgraphs that are called."""
 from typing import TYPE_CHECKING
 
+from pylite import errors
 from pylite.compiler import pipeline
 from pylite.ir.values import raw
 
@@ -26,6 +27,7 @@ def callee(executor: "Executor", index: int) -> "Executor":
     if executor_called is None:
         executor_called = others[index] = executor.sibling(index)
     if executor_called not in executor.callees:
+        _check_outputs(executor_called)
         executor.callees.add(executor_called)
         _expect_calls(executor_called)
     return executor_called
@@ -51,8 +53,12 @@ def prepared(executor: "Executor", shapes: "Sequence[tuple[int, ...]]",
         executor.called = recorded_program.called(executor, shapes, known_inputs)
         return executor.called
     executor.called = None
+    if executor.stale:
+        executor.forget()
     for position, shape in enumerate(shapes):
         executor.resize(position, shape)
+    if not executor.ready and executor.shapes != list(shapes):
+        raise _repeated_input(executor, shapes)
     current = executor.known_inputs
     if known_inputs.keys() != current.keys() or any(data is not current[i] for i, data in known_inputs.items()):
         executor.known_inputs = known_inputs
@@ -61,6 +67,32 @@ def prepared(executor: "Executor", shapes: "Sequence[tuple[int, ...]]",
         executor.reallocate()
         executor.note_callees()
     return executor.current
+
+
+def _repeated_input(executor: "Executor", shapes: "Sequence[tuple[int, ...]]") -> errors.OpError:
+    """The OpError for a tensor that is several inputs, and would get several shapes."""
+    subgraph = executor.subgraph
+    first = next(i for i, shape in enumerate(shapes) if executor.shapes[i] != shape)
+    index = subgraph.inputs[first]
+    positions = [i for i, other in enumerate(subgraph.inputs) if other == index]
+    return errors.OpError(
+        f"subgraph {subgraph.index} ({subgraph.name!r}) is called with the shapes "
+        f"{', '.join(str(list(shapes[i])) for i in positions)} for its inputs {', '.join(map(str, positions))}, which "
+        f"are one tensor: {index} ({subgraph.tensors[index].name!r}). It cannot have several shapes; convert the model "
+        "with a tensor for each input")
+
+
+def _check_outputs(executor: "Executor") -> None:
+    """Raise OpError if nothing computes an output, which the caller would copy."""
+    subgraph = executor.subgraph
+    known = {*subgraph.inputs, *[i for operator in subgraph.operators for i in operator.outputs]}
+    for index in subgraph.outputs:
+        tensor = subgraph.tensors[index]
+        if not (index in known or tensor.is_variable or 0 in tensor.shape or tensor.data is not None
+                or tensor.external is not None):
+            raise errors.OpError(f"subgraph {subgraph.index} ({subgraph.name!r}), which an operator calls, has the "
+                                 f"output {index} ({tensor.name!r}), and no operator computes it; convert the model "
+                                 "again")
 
 
 def entry(executor: "Executor", whole: bool = False) -> "Entry":
@@ -96,13 +128,19 @@ def call(executor: "Executor", arrays: "Sequence[NDArray[Any]]") -> "list[NDArra
     return [executor.array(i).copy() for i in executor.subgraph.outputs]
 
 
-def plugins_called(executor: "Executor") -> bool:
-    """Does any subgraph that this one calls, directly or indirectly, have a plug-in?"""
-    reached, fresh = set(), executor.callees
+def called(executor: "Executor") -> "set[Executor]":
+    """The Executors of the subgraphs that this one calls, directly or indirectly."""
+    reached: set[Executor] = set()
+    fresh = executor.callees
     while fresh:
         reached |= fresh
         fresh = set().union(*[other.callees for other in fresh]) - reached
-    return any(other.plugins for other in reached)
+    return reached
+
+
+def plugins_called(executor: "Executor") -> bool:
+    """Does any subgraph that this one calls, directly or indirectly, have a plug-in?"""
+    return any(other.plugins for other in called(executor))
 
 
 def relink(executor: "Executor") -> None:

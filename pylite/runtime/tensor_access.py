@@ -71,6 +71,8 @@ class TensorAccess:
             return (f"the operator that {'computes' if index in folded.outputs else 'reads'} it is "
                     f"{notes[folded.index]}. Create the interpreter with "
                     "experimental_preserve_all_tensors=True to read it; results are the same")
+        if index in self.subgraph.outputs:
+            return "no operator computes it"
         return "no operator that runs and no caller of this graph uses it"
 
     def to_read(self, index: int) -> "NDArray[Any]":

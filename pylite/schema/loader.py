@@ -274,13 +274,19 @@ def _misordered(where, op, tensor, does, why):
 def _check_calls(subgraphs):
     """Raise ModelError unless all called subgraphs exist, and none calls itself, directly or through others."""
     calls = [_calls(subgraph, len(subgraphs)) for subgraph in subgraphs]
-    finished: set[int] = set()
-    while len(finished) < len(subgraphs):
-        ready = {i for i, called in enumerate(calls) if i not in finished and called <= finished}
-        if not ready:
-            left = sorted(set(range(len(subgraphs))) - finished)
-            raise _invalid(f"subgraphs {left[:20]}", "they call each other in a circle")
-        finished |= ready
+    waits, callers = [len(called) for called in calls], [[] for _ in calls]
+    for i, called in enumerate(calls):
+        for index in called:
+            callers[index].append(i)
+    ready = [i for i, count in enumerate(waits) if not count]
+    while ready:
+        for i in callers[ready.pop()]:
+            waits[i] -= 1
+            if not waits[i]:
+                ready.append(i)
+    left = [i for i, count in enumerate(waits) if count]
+    if left:
+        raise _invalid(f"subgraphs {left[:20]}", "they call each other in a circle")
 
 
 def _calls(subgraph, count):

@@ -59,7 +59,8 @@ class SignatureRunner:
         with interpreter._lock:
             executor = interpreter._executor(self._subgraph_index)
             for name, value in arrays.items():
-                interpreter._resize(executor, self._inputs[name], value.shape, False)
+                if value.shape != executor.shape(self._inputs[name]):   # of tensors that are not inputs, too
+                    interpreter._resize(executor, self._inputs[name], value.shape, False)
             interpreter._lock.run(executor.allocate)
             for name, value in arrays.items():
                 interpreter._set(executor, self._inputs[name], value)

@@ -4,6 +4,7 @@ import ctypes
 import faulthandler
 import logging
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -20,7 +21,7 @@ PLUGINS = Path(__file__).parent / "plugins"
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    return build(PLUGINS / "misbehaves.c", tmp_path_factory.mktemp("misbehaves") / "misbehaves.so")
+    return build(PLUGINS / "misbehaves.c", tmp_path_factory.mktemp("misbehaves") / "misbehaves.so", "-lpthread")
 
 
 def interpreter(library, what, constant=False):
@@ -85,9 +86,10 @@ def test_an_op_that_resizes_its_input_while_it_runs(library, constant):
     i.close()
 
 
-def test_an_op_that_resizes_a_tensor_to_its_own_shape(library):
-    """The shape was freed twice."""
-    i = interpreter(library, "0")
+@pytest.mark.parametrize("what", ["0", "x"])
+def test_an_op_that_resizes_a_tensor_to_the_shape_of_a_tensor(library, what):
+    """Its own, or that of another one: the shape was freed twice."""
+    i = interpreter(library, what)
     for _ in range(2):
         i.resize_tensor_input(0, [1, 4])
         run(i)
@@ -125,6 +127,23 @@ def test_ops_that_keep_them(library, what):
         np.testing.assert_array_equal(run(i), np.full((1, 4), -2))
 
 
+def test_an_op_that_reports_from_several_threads(library):
+    """They wrote to the same text; each message is whole, and there is an end to them."""
+    i = interpreter(library, "T")
+    for _ in range(3):
+        with pytest.raises(RuntimeError) as caught:
+            run(i)
+        lines = str(caught.value).partition("failed: ")[2].partition("; its tensors")[0].split("\n")
+        assert len(lines) > 100 and all(re.fullmatch("row [0-9]+ is out of range", line) for line in lines)
+        assert len(str(caught.value)) < 70000
+
+
+def test_an_op_that_does_not_size_a_persistent_output(library):
+    i = interpreter(library, "P")
+    with pytest.raises(RuntimeError, match=r"tensor 1 'y'.*left 0 bytes in a persistent output of 16.*ResizeTensor"):
+        i.allocate_tensors()
+
+
 @pytest.mark.parametrize(("what", "words"), [("i", "init is pleased"), ("p", "prepare is pleased"),
                                              ("l", "invoke is pleased")])
 def test_what_ops_report_without_an_error_is_logged(library, what, words, caplog):
@@ -157,3 +176,30 @@ def test_a_delegate_that_names_none(library):
     for _ in range(2):
         with pytest.raises(RuntimeError, match="ReplaceNodeSubsetsWithDelegateKernels was given no delegate"):
             interpreter_with(delegate)
+
+
+def two_subgraphs():
+    m = ModelBuilder()
+    for name in ("first", "second"):
+        if name == "second":
+            m.subgraph(name)
+        x, y = m.tensor("x", (1, 4)), m.tensor("y", (1, 4))
+        m.operator("NEG", [x], [y])
+        m.inputs([x])
+        m.outputs([y])
+    return m.build()
+
+
+def test_a_delegate_that_takes_nodes_of_another_subgraph(library):
+    delegate = pylite.load_delegate(library)
+    ctypes.CDLL(library).set_fault(ord("A"))
+    with pytest.raises(RuntimeError, match="AcquireSubgraphContext: nodes of another subgraph cannot be taken"):
+        pylite.Interpreter(model_content=two_subgraphs(), experimental_delegates=[delegate])
+
+
+def test_a_delegate_that_does_not_release_a_subgraph(library):
+    """The subgraph is its own again after Prepare()."""
+    delegate = pylite.load_delegate(library)
+    ctypes.CDLL(library).set_fault(ord("B"))
+    i = pylite.Interpreter(model_content=two_subgraphs(), experimental_delegates=[delegate])
+    assert [e.delegation.plan for e in i._executors_of_all()] == [[0], [1]]

@@ -36,6 +36,29 @@ static void report(void *user_data, const char *format, va_list args) {
   } while (0)
 #define REFUSED(call) CHECK((call) == kTfLiteError)
 
+static void null_operators(void) {
+  CHECK(TfLiteOperatorGetCustomName(NULL) == NULL && (int)TfLiteOperatorGetBuiltInCode(NULL) == -1);
+  CHECK(TfLiteRegistrationExternalGetCustomName(NULL) == NULL);
+  CHECK((int)TfLiteRegistrationExternalGetBuiltInCode(NULL) == -1 && TfLiteOperatorGetVersion(NULL) == -1);
+  TfLiteOperatorSetInit(NULL, NULL);
+  TfLiteOperatorSetFree(NULL, NULL);
+  TfLiteOperatorSetPrepare(NULL, NULL);
+  TfLiteOperatorSetInvoke(NULL, NULL);
+  TfLiteOperatorSetInplaceOperator(NULL, 1);
+  TfLiteRegistrationExternalSetInit(NULL, NULL);
+  TfLiteRegistrationExternalSetFree(NULL, NULL);
+  TfLiteRegistrationExternalSetPrepare(NULL, NULL);
+  TfLiteRegistrationExternalSetInvoke(NULL, NULL);
+  TfLiteRegistrationExternalSetInplaceOperator(NULL, 1);
+  REFUSED(TfLiteOperatorSetInitWithData(NULL, NULL));
+  REFUSED(TfLiteOperatorSetFreeWithData(NULL, NULL));
+  REFUSED(TfLiteOperatorSetPrepareWithData(NULL, NULL));
+  REFUSED(TfLiteOperatorSetInvokeWithData(NULL, NULL));
+  TfLiteTensorFree(NULL);
+  TfLiteTensorDataFree(NULL);
+  TfLiteQuantizationFree(NULL);
+}
+
 static void null_pointers(void) {
   TfLiteRegistration registration = {0};
   const int dims[] = {1};
@@ -177,6 +200,7 @@ static void runners(const char *path) {
 
 int main(int argc, char **argv) {
   CHECK(argc == 5);
+  null_operators();
   null_pointers();
   tensors();
   no_files(argv[1]);

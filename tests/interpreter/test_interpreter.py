@@ -193,6 +193,37 @@ def _signed(make, **arguments):
     return m.build()
 
 
+def test_the_first_signature_of_a_key_counts():
+    """As in tf.lite."""
+    m = ModelBuilder()
+    for name in ("NEG", "ABS"):
+        if name == "ABS":
+            m.subgraph("second")
+        x, y = m.tensor("x", (2, 3)), m.tensor("y", (2, 3))
+        m.operator(name, [x], [y])
+        m.inputs([x])
+        m.outputs([y])
+        m.signature("same", {f"x of {name}": x}, {"y": y})
+    interpreter = pylite.Interpreter(model_content=m.build())
+    assert interpreter.get_signature_list() == {"same": {"inputs": ["x of NEG"], "outputs": ["y"]}}
+    np.testing.assert_array_equal(interpreter.get_signature_runner()(**{"x of NEG": X})["y"], -X)
+
+
+def test_a_signature_names_a_tensor_that_is_not_an_input():
+    """It cannot be resized, and need not be."""
+    m = ModelBuilder()
+    x, state = m.tensor("x", (2, 3)), m.tensor("state", (2, 3), variable=True)
+    y = m.tensor("y", (2, 3))
+    m.operator("ADD", [x, state], [y])
+    m.inputs([x])
+    m.outputs([y])
+    m.signature("both", {"x": x, "state": state}, {"y": y})
+    runner = pylite.Interpreter(model_content=m.build()).get_signature_runner()
+    np.testing.assert_array_equal(runner(x=X, state=2 * X)["y"], 3 * X)
+    with pytest.raises(RuntimeError, match=r"tensor 1 \('state'\) is not an input"):
+        runner(x=X, state=X[:1])
+
+
 @pytest.mark.parametrize(("dtype", "zero"), [("float32", 0), ("int8", -5), ("uint8", 0), ("int16", 0)])
 def test_variables(dtype, zero):
     quantization = {} if dtype == "float32" else {"scale": 0.5, "zero_point": -5 if dtype == "int8" else 7}

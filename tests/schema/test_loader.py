@@ -1,9 +1,12 @@
 """The loader at its limits: indices one too large, and constants that are not aligned or have odd lengths."""
+import time
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from pylite import errors
-from pylite.schema import load
+from pylite.schema import load, loader
 from pylite.schema.builder import ModelBuilder
 from pylite.schema.loader import aligned
 from pylite.schema.tables import enum, table
@@ -243,3 +246,13 @@ def test_calls_of_subgraphs():
                           ((-1, None), "subgraph 0, operator 0 WHILE: cond_subgraph_index is -1; the model has 2")):
         with pytest.raises(errors.ModelError, match=text):
             load(calling(*targets))
+
+
+def test_a_long_chain_of_calls():
+    """The time to check it grows with its length, not with the square: it was half a minute."""
+    kind, count = load(calling(1, None)).subgraphs[0].operators[0].options.TABLE, 20000
+    chain = [SimpleNamespace(operators=[SimpleNamespace(options=SimpleNamespace(
+        TABLE=kind, cond_subgraph_index=i, body_subgraph_index=i))]) for i in range(1, count)]
+    started = time.process_time()
+    loader._check_calls([*chain, SimpleNamespace(operators=[])])
+    assert time.process_time() - started < 5

@@ -1,20 +1,42 @@
 // The functions of TfLiteContext, which plug-ins call.  They check arguments, and report errors.
 #include "host.h"
 
+#include <pthread.h>
 #include <stdio.h>
 
+#define MOST_ERRORS 65536       // bytes of reported text that are kept
+
+static pthread_mutex_t errors_lock = PTHREAD_MUTEX_INITIALIZER;     // plug-ins may report from threads of their own
+
+// Formats before it takes the lock, because arguments that do not fit the format may fault; trap.c then jumps out.
 static void report_va(pl_host *host, const char *format, va_list arguments) {
   va_list again;
   va_copy(again, arguments);
   int length = vsnprintf(NULL, 0, format, again);
   va_end(again);
   if (length < 0) return;
+  size_t size = length < MOST_ERRORS ? (size_t)length + 1 : MOST_ERRORS;
+  char *line = malloc(size);
+  if (line == NULL) return;
+  vsnprintf(line, size, format, arguments);
+  pthread_mutex_lock(&errors_lock);
   size_t before = host->errors != NULL ? strlen(host->errors) + 1 : 0;
-  char *text = realloc(host->errors, before + (size_t)length + 1);
-  if (text == NULL) return;
-  if (before) text[before - 1] = '\n';
-  vsnprintf(text + before, (size_t)length + 1, format, arguments);
-  host->errors = text;
+  char *text = before + size <= MOST_ERRORS ? realloc(host->errors, before + size) : NULL;
+  if (text != NULL) {
+    if (before) text[before - 1] = '\n';
+    memcpy(text + before, line, size);
+    host->errors = text;
+  }
+  pthread_mutex_unlock(&errors_lock);
+  free(line);
+}
+
+char *pl_host_take_errors(pl_host *host) {
+  pthread_mutex_lock(&errors_lock);
+  char *text = host->errors;
+  host->errors = NULL;
+  pthread_mutex_unlock(&errors_lock);
+  return text;
 }
 
 static void report(TfLiteContext *context, const char *format, ...) {
@@ -29,6 +51,14 @@ static bool is_tensor_of(const pl_host *host, const TfLiteTensor *tensor) {
   const char *address = (const char *)tensor, *start = (const char *)host->context.tensors;
   return tensor != NULL && address >= start && address < start + host->context.tensors_size * sizeof(TfLiteTensor) &&
          (size_t)(address - start) % sizeof(TfLiteTensor) == 0;
+}
+
+// Is this the shape of any tensor in the host's table, and so not the caller's to give away?
+static bool is_shape_of_table(const pl_host *host, const TfLiteIntArray *dims) {
+  for (size_t i = 0; dims != NULL && i < host->num_tensors; i++) {
+    if (host->tensors[i].dims == dims) return true;
+  }
+  return false;
 }
 
 // Sets bytes of a tensor with this shape; returns an error text if the shape is invalid, else NULL.
@@ -83,8 +113,7 @@ static bool is_running_input(const pl_host *host, const TfLiteTensor *tensor) {
 static TfLiteStatus resize(TfLiteContext *context, TfLiteTensor *tensor, TfLiteIntArray *dims) {
   pl_host *host = (pl_host *)context;
   size_t bytes = 0;
-  // A plug-in may pass the tensor's own shape, which is freed below.
-  if (dims != NULL && is_tensor_of(host, tensor) && dims == tensor->dims) dims = TfLiteIntArrayCopy(dims);
+  if (is_shape_of_table(host, dims)) dims = TfLiteIntArrayCopy(dims);       // which is freed, or becomes the tensor's
   const char *why = dims == NULL ? "ResizeTensor was given no shape" : not_resizable(host, tensor);
   if (why == NULL && tensor->data.raw != NULL && TfLiteIntArrayEqual(tensor->dims, dims)) {
     free(dims);
@@ -162,6 +191,11 @@ static TfLiteStatus get_node(TfLiteContext *context, int index, TfLiteNode **nod
 static bool checked_nodes(pl_host *host, const char *function, const TfLiteIntArray *nodes) {
   if (!host->delegating) {
     report(&host->context, "%s can only be called in Prepare of a delegate", function);
+    return false;
+  }
+  if (host->lent_to != NULL) {
+    report(&host->lent_to->context, "%s was given a context from AcquireSubgraphContext: nodes of another subgraph "
+           "cannot be taken; Prepare is called for each subgraph", function);
     return false;
   }
   for (int i = 0; nodes != NULL && i < nodes->size; i++) {
@@ -250,7 +284,10 @@ static TfLiteStatus acquire(TfLiteContext *context, int index, TfLiteContext **o
     return kTfLiteError;
   }
   TfLiteStatus status = subgraph(host, index, other);
-  if (status == kTfLiteOk) ((pl_host *)*other)->delegating = true;
+  if (status == kTfLiteOk && *other != context) {
+    ((pl_host *)*other)->delegating = true;
+    ((pl_host *)*other)->lent_to = host;
+  }
   return status;
 }
 
@@ -258,8 +295,13 @@ static TfLiteStatus release(TfLiteContext *context, int index) {
   pl_host *host = (pl_host *)context;
   TfLiteContext *other = NULL;
   TfLiteStatus status = subgraph(host, index, &other);
-  if (status == kTfLiteOk && other != context) ((pl_host *)other)->delegating = false;
+  if (status == kTfLiteOk && other != context) pl_host_take_back((pl_host *)other);
   return status;
+}
+
+void pl_host_take_back(pl_host *host) {
+  host->delegating = false;
+  host->lent_to = NULL;
 }
 
 void pl_context_fill(TfLiteContext *c) {

@@ -95,6 +95,7 @@ struct pl_host {
   char *errors;               // text reported since hosting.pyx last read it, or NULL
   char *name;
   bool delegating;            // is a delegate's Prepare running?
+  pl_host *lent_to;           // the host whose delegate has acquired this context in its Prepare, or NULL
   pl_profiler *profiler;      // context.profiler, or NULL if nobody profiles
   bool skippable;             // has a delegate marked the subgraph as skippable by other delegates?
   void *python;               // the Host object
@@ -265,6 +266,8 @@ void pl_delegate_destroy(void (*destroy)(void *), void *delegate);
 
 void pl_context_fill(TfLiteContext *);          // sets the functions that plug-ins call
 void pl_host_refresh_external(pl_host *, TfLiteExternalContext *);
+char *pl_host_take_errors(pl_host *);           // the text reported since the last call, which the caller frees, or NULL
+void pl_host_take_back(pl_host *);              // ends the use of this context by a delegate that acquired it
 
 // ---- For all files ----
 

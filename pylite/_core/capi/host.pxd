@@ -158,3 +158,5 @@ cdef extern from "host.h" nogil:
     # context.c
     void pl_context_fill(TfLiteContext *)
     void pl_host_refresh_external(pl_host *, TfLiteExternalContext *)
+    char *pl_host_take_errors(pl_host *)
+    void pl_host_take_back(pl_host *)

@@ -30,6 +30,8 @@ from pylite._core.capi.host cimport (
     pl_host_set_quantization,
     pl_host_read_back,
     pl_host_set_tensor,
+    pl_host_take_back,
+    pl_host_take_errors,
     pl_host_undo_delegates,
     pl_node,
     pl_node_finalize,
@@ -197,12 +199,13 @@ cdef class Host(HostBase):
 
     def errors(self):
         """The text of errors that plug-ins have reported since the last call."""
-        if self.host.errors == NULL:
+        cdef char *reported = pl_host_take_errors(self.host)
+        if reported == NULL:
             return ""
-        text = (<bytes>self.host.errors).decode("utf-8", "replace")
-        free(self.host.errors)
-        self.host.errors = NULL
-        return text
+        try:
+            return (<bytes>reported).decode("utf-8", "replace")
+        finally:
+            free(reported)
 
     def log(self, str step):
         """Log errors that plug-ins reported although `step` succeeded, as a warning of the logger "pylite"."""
@@ -309,6 +312,10 @@ cdef class Host(HostBase):
         """Call Prepare() of the TfLiteDelegate at this address; return a status."""
         self.pending = None
         return pl_host_apply_delegate(self.host, <TfLiteDelegate *>delegate)
+
+    def take_back(self):
+        """End the use of this context by the delegate of another subgraph, which acquired it."""
+        pl_host_take_back(self.host)
 
     def add_delegate_node(self, nodes, inputs, outputs, uintptr_t registration, uintptr_t operator,
                           uintptr_t delegate):

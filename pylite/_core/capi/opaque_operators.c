@@ -18,18 +18,25 @@ void TfLiteOperatorDelete(TfLiteOperator *op) {
   free(op);
 }
 
-TfLiteBuiltinOperator TfLiteOperatorGetBuiltInCode(const TfLiteOperator *op) { return op->builtin_code; }
-const char *TfLiteOperatorGetCustomName(const TfLiteOperator *op) { return op->custom_name; }
+TfLiteBuiltinOperator TfLiteOperatorGetBuiltInCode(const TfLiteOperator *op) {
+  return op != NULL ? op->builtin_code : (TfLiteBuiltinOperator)-1;
+}
+const char *TfLiteOperatorGetCustomName(const TfLiteOperator *op) { return op != NULL ? op->custom_name : NULL; }
 int TfLiteOperatorGetVersion(const TfLiteOperator *op) { return op != NULL ? op->version : -1; }
 void *TfLiteOperatorGetUserData(const TfLiteOperator *op) { return op != NULL ? op->user_data : NULL; }
 
 // Setters of a callback: under both names, and of the callback that gets the op's user_data.
-#define METHOD(Name, member, RESULT, ARGS, DATA_ARGS)                                                       \
-  void TfLiteOperatorSet##Name(TfLiteOperator *op, RESULT(*member) ARGS) { op->member = member; }           \
-  void TfLiteRegistrationExternalSet##Name(TfLiteOperator *op, RESULT(*member) ARGS) { op->member = member; } \
-  TfLiteStatus TfLiteOperatorSet##Name##WithData(TfLiteOperator *op, RESULT(*member) DATA_ARGS) {           \
-    op->member##_with_data = member;                                                                        \
-    return kTfLiteOk;                                                                                       \
+#define METHOD(Name, member, RESULT, ARGS, DATA_ARGS)                                             \
+  void TfLiteOperatorSet##Name(TfLiteOperator *op, RESULT(*member) ARGS) {                        \
+    if (op != NULL) op->member = member;                                                          \
+  }                                                                                               \
+  void TfLiteRegistrationExternalSet##Name(TfLiteOperator *op, RESULT(*member) ARGS) {            \
+    if (op != NULL) op->member = member;                                                          \
+  }                                                                                               \
+  TfLiteStatus TfLiteOperatorSet##Name##WithData(TfLiteOperator *op, RESULT(*member) DATA_ARGS) { \
+    if (op == NULL) return kTfLiteError;                                                          \
+    op->member##_with_data = member;                                                              \
+    return kTfLiteOk;                                                                             \
   }
 
 METHOD(Init, init, void *, (TfLiteOpaqueContext *, const char *, size_t),
@@ -53,16 +60,24 @@ void TfLiteRegistrationExternalSetAsyncKernel(TfLiteOperator *op,
 TfLiteStatus TfLiteOperatorSetAsyncKernelWithData(TfLiteOperator *op,
                                                   struct TfLiteAsyncKernel *(*kernel)(void *, TfLiteOpaqueContext *,
                                                                                       TfLiteOpaqueNode *)) {
-  (void)op, (void)kernel;
-  return kTfLiteOk;
+  (void)kernel;
+  return op != NULL ? kTfLiteOk : kTfLiteError;
 }
-void TfLiteOperatorSetInplaceOperator(TfLiteOperator *op, uint64_t flags) { op->inplace_operator = flags; }
+void TfLiteOperatorSetInplaceOperator(TfLiteOperator *op, uint64_t flags) {
+  if (op != NULL) op->inplace_operator = flags;
+}
 
 TfLiteOperator *TfLiteRegistrationExternalCreate(TfLiteBuiltinOperator code, const char *custom_name, int version) {
   return TfLiteOperatorCreate(code, custom_name, version, NULL);
 }
 void TfLiteRegistrationExternalDelete(TfLiteOperator *op) { TfLiteOperatorDelete(op); }
-TfLiteBuiltinOperator TfLiteRegistrationExternalGetBuiltInCode(const TfLiteOperator *op) { return op->builtin_code; }
-const char *TfLiteRegistrationExternalGetCustomName(const TfLiteOperator *op) { return op->custom_name; }
+TfLiteBuiltinOperator TfLiteRegistrationExternalGetBuiltInCode(const TfLiteOperator *op) {
+  return TfLiteOperatorGetBuiltInCode(op);
+}
+const char *TfLiteRegistrationExternalGetCustomName(const TfLiteOperator *op) {
+  return TfLiteOperatorGetCustomName(op);
+}
 int TfLiteRegistrationExternalGetVersion(const TfLiteOperator *op) { return TfLiteOperatorGetVersion(op); }
-void TfLiteRegistrationExternalSetInplaceOperator(TfLiteOperator *op, uint64_t flags) { op->inplace_operator = flags; }
+void TfLiteRegistrationExternalSetInplaceOperator(TfLiteOperator *op, uint64_t flags) {
+  TfLiteOperatorSetInplaceOperator(op, flags);
+}

@@ -25,15 +25,22 @@ static struct {
   PyObject *(*import)(const char *);
   PyObject *(*get_attribute)(PyObject *, const char *);
   PyObject *(*call)(PyObject *, PyObject *);
+  PyObject *(*call_method)(PyObject *, const char *, const char *, ...);
   PyObject *(*build)(const char *, va_list);
   long long (*as_number)(PyObject *);
   PyObject *(*text)(const char *);
-  const char *(*text_bytes)(PyObject *, ptrdiff_t *);
   PyObject *(*to_text)(PyObject *);
+  PyObject *(*encode)(PyObject *, const char *, const char *);
+  const char *(*bytes)(PyObject *);
   int (*insert)(PyObject *, ptrdiff_t, PyObject *);
   PyObject *(*system)(const char *);
   void (*drop)(PyObject *);
   void (*fetch)(PyObject **, PyObject **, PyObject **);
+  void (*normalize)(PyObject **, PyObject **, PyObject **);
+  int (*matches)(PyObject *, PyObject *);
+  void (*clear)(void);
+  void (*interrupt)(void);
+  PyObject **keyboard_interrupt;
   PyObject *none;
 } py;
 
@@ -45,9 +52,12 @@ static const struct {
   {"Py_DecodeLocale", &py.decode}, {"Py_SetProgramName", &py.set_name},
   {"PyGILState_Ensure", &py.ensure}, {"PyGILState_Release", &py.release}, {"PyEval_SaveThread", &py.save_thread},
   {"PyImport_ImportModule", &py.import}, {"PyObject_GetAttrString", &py.get_attribute},
-  {"PyObject_CallObject", &py.call}, {"Py_VaBuildValue", &py.build}, {"PyLong_AsLongLong", &py.as_number},
-  {"PyUnicode_FromString", &py.text}, {"PyUnicode_AsUTF8AndSize", &py.text_bytes}, {"PyObject_Str", &py.to_text},
-  {"PyList_Insert", &py.insert}, {"PySys_GetObject", &py.system}, {"Py_DecRef", &py.drop}, {"PyErr_Fetch", &py.fetch},
+  {"PyObject_CallObject", &py.call}, {"PyObject_CallMethod", &py.call_method}, {"Py_VaBuildValue", &py.build},
+  {"PyLong_AsLongLong", &py.as_number}, {"PyUnicode_FromString", &py.text}, {"PyObject_Str", &py.to_text},
+  {"PyUnicode_AsEncodedString", &py.encode}, {"PyBytes_AsString", &py.bytes}, {"PyList_Insert", &py.insert},
+  {"PySys_GetObject", &py.system}, {"Py_DecRef", &py.drop}, {"PyErr_Fetch", &py.fetch},
+  {"PyErr_NormalizeException", &py.normalize}, {"PyErr_GivenExceptionMatches", &py.matches}, {"PyErr_Clear", &py.clear},
+  {"PyErr_SetInterrupt", &py.interrupt}, {"PyExc_KeyboardInterrupt", &py.keyboard_interrupt},
   {"_Py_NoneStruct", &py.none}};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -228,6 +238,26 @@ static int start(const pl_reporter *reporter) {
   return 0;
 }
 
+// Reports the exception that was raised, and clears it.  format: of a message with the exception's text; otherwise: the
+// text where there is no memory for it.
+static void report_raised(const pl_reporter *reporter, const char *format, const char *otherwise) {
+  PyObject *type, *value, *trace, *text = NULL, *bytes = NULL;
+  py.fetch(&type, &value, &trace);
+  py.normalize(&type, &value, &trace);
+  if (value != NULL && module != NULL) bytes = py.call_method(module, "described", "(O)", value);
+  else if (value != NULL) text = py.to_text(value);
+  if (text != NULL) bytes = py.encode(text, "utf-8", "backslashreplace");
+  if (bytes == NULL) py.clear();
+  pl_report(reporter, format, bytes == NULL ? otherwise : py.bytes(bytes));
+  // The caller gets a status only; Python raises it again once it runs its own code.
+  if (type != NULL && py.matches(type, *py.keyboard_interrupt)) py.interrupt();
+  pl_release(bytes);
+  pl_release(text);
+  pl_release(type);
+  pl_release(value);
+  pl_release(trace);
+}
+
 int pl_gil_take(pl_gil *gil, const pl_reporter *reporter) {
   static bool known;
   pthread_mutex_lock(&lock);
@@ -248,16 +278,8 @@ int pl_gil_take(pl_gil *gil, const pl_reporter *reporter) {
     if (module == NULL) module = imported;         // another thread may have set it while the import released the GIL
     else pl_release(imported);
     if (module == NULL) {
-      PyObject *type, *value, *trace, *text = NULL;
-      py.fetch(&type, &value, &trace);
-      if (value != NULL) text = py.to_text(value);
-      const char *bytes = text == NULL ? NULL : py.text_bytes(text, NULL);
-      pl_report(reporter, "pylite: the module pylite.clib cannot be imported: %s. Set PYLITE_PYTHON to the path of the "
-                "Python that has pylite", bytes == NULL ? "unknown error" : bytes);
-      pl_release(text);
-      pl_release(type);
-      pl_release(value);
-      pl_release(trace);
+      report_raised(reporter, "pylite: the module pylite.clib cannot be imported: %s. Set PYLITE_PYTHON to the path of "
+                    "the Python that has pylite", "unknown error");
       py.release(gil->state);
       return -1;
     }
@@ -281,24 +303,12 @@ void pl_release(PyObject *object) {
   if (object != NULL) py.drop(object);
 }
 
-static void report_raised(const pl_reporter *reporter, const char *method) {
-  PyObject *type, *value, *trace;
-  py.fetch(&type, &value, &trace);
-  PyObject *text = value == NULL ? NULL : py.to_text(value);
-  const char *bytes = text == NULL ? NULL : py.text_bytes(text, NULL);
-  pl_report(reporter, "%s", bytes == NULL ? method : bytes);
-  pl_release(text);
-  pl_release(type);
-  pl_release(value);
-  pl_release(trace);
-}
-
 static PyObject *call(const pl_reporter *reporter, PyObject *object, const char *method, const char *format,
                       va_list args) {
   PyObject *function = py.get_attribute(object, method), *arguments = NULL, *result = NULL;
   if (function != NULL) arguments = py.build(format, args);
   if (arguments != NULL) result = py.call(function, arguments);
-  if (result == NULL) report_raised(reporter, method);
+  if (result == NULL) report_raised(reporter, "%s", method);
   pl_release(arguments);
   pl_release(function);
   return result;

@@ -78,7 +78,15 @@ def modify(delegate, delegation):
                                     for part in delegation.partitioned(nodes) if part.claimed]
     host.metadata = executor.model.graph.metadata.get
     others = executor.shared.get("executors", {})
-    host.subgraph = lambda index: tables_of(others[index]).host if index in others else None
+    lent = []       # the Hosts of other subgraphs that its Prepare() has acquired
+
+    def subgraph(index):
+        if index not in others:
+            return None
+        lent.append(tables_of(others[index]).host)
+        return lent[-1]
+
+    host.subgraph = subgraph
     try:
         status = host.apply_delegate(delegate._get_native_delegate_pointer())
         if host.pending is not None:
@@ -92,6 +100,8 @@ def modify(delegate, delegation):
         raise
     finally:
         host.replace = host.partition = host.metadata = host.subgraph = None
+        for other in lent:      # it may not have released them
+            other.take_back()
 
 
 class NativePartitionOp(NativeNodeOp):

@@ -123,7 +123,7 @@ class NativeNodeOp:
             if value is None:
                 continue
             if self.host.facts(value.index)[2] == PERSISTENT_RO:
-                items.append(Constant(value, self._prepared_contents(value)))
+                items.append(Constant(value, self._prepared_contents(node, value)))
             elif value.kind != "variable" and value.size:
                 bindings.add(value.index, Banded(value), band=True)
             else:
@@ -204,10 +204,14 @@ class NativeNodeOp:
             array = self._persistent[index] = aligned(nbytes + 2 * BAND)
         return array
 
-    def _prepared_contents(self, value):
+    def _prepared_contents(self, node, value):
         """A copy of an output that prepare() computed."""
         content = np.frombuffer(self.host.get_bytes(value.index), np.uint8)
-        return unpack(content[:packed_size(value.dtype, value.shape)], value.dtype, value.shape)
+        nbytes = packed_size(value.dtype, value.shape)
+        if nbytes is not None and len(content) < nbytes:     # strings have no fixed size
+            raise node.error(f"its prepare() left {len(content)} bytes in a persistent output of {nbytes}; it must "
+                             "call ResizeTensor for it", value)
+        return unpack(content[:nbytes], value.dtype, value.shape)
 
 
 class _Bindings:

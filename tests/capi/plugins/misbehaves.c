@@ -1,4 +1,5 @@
 // Ops and delegates that break the rules.  Their option, a letter, selects which one; set_fault() does for the delegate.
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "tensorflow/lite/c/common.h"
@@ -12,6 +13,13 @@ static void* Init(TfLiteContext* context, const char* buffer, size_t length) {
   (void)length;
   if (buffer[0] == 'i') context->ReportError(context, "init is pleased");
   return (void*)(size_t)buffer[0];
+}
+
+enum { REPORTERS = 4, REPORTED = 5000 };
+
+static void* Complain(void* context) {
+  for (int i = 0; i < REPORTED; i++) ((TfLiteContext*)context)->ReportError(context, "row %d is out of range", i);
+  return NULL;
 }
 
 static TfLiteIntArray* Longer(const TfLiteIntArray* a, int last) {
@@ -65,6 +73,12 @@ static TfLiteStatus Prepare(TfLiteContext* context, TfLiteNode* node) {
       TF_LITE_ENSURE_STATUS(context->ResizeTensor(context, y, TfLiteIntArrayCopy(x->dims)));
       return context->ResizeTensor(context, input, dims);
     }
+    case 'x': return context->ResizeTensor(context, y, x->dims);    // the shape of another tensor
+    case 'Y': y->type = kTfLiteInt64; break;
+    case 'P':       // without contents
+      TfLiteTensorDataFree(y);
+      y->allocation_type = kTfLitePersistentRo;
+      return kTfLiteOk;
     case 'p': context->ReportError(context, "prepare is %s", "pleased"); break;
     case 'd':
     case 'e':
@@ -110,6 +124,15 @@ static TfLiteStatus Invoke(TfLiteContext* context, TfLiteNode* node) {
     }
     case '9': context->tensors_size = 0; return kTfLiteOk;
     case 'l': context->ReportError(context, "invoke is pleased"); break;
+    case 'T': {
+      pthread_t threads[REPORTERS];
+      for (int i = 0; i < REPORTERS; i++) pthread_create(&threads[i], NULL, Complain, context);
+      for (int i = 0; i < REPORTERS; i++) pthread_join(threads[i], NULL);
+      return kTfLiteError;
+    }
+    case 'Y':
+      for (size_t i = 0; i < count; i++) y->data.i64[i] = (int64_t)x->data.f[i] + ((int64_t)1 << 40);
+      return kTfLiteOk;
     case 'd':
     case 'e':
       TF_LITE_ENSURE_STATUS(context->ResizeTensor(context, y, TfLiteIntArrayCopy(x->dims)));
@@ -145,6 +168,12 @@ static TfLiteStatus DelegatePrepare(TfLiteContext* context, TfLiteDelegate* dele
   const int first[] = {1, 0};
   TfLiteRegistration r = {.prepare = Known, .invoke = Known, .custom_name = "mine"};
   if (fault == 'l') context->ReportError(context, "the delegate is pleased");
+  if (fault == 'A' || fault == 'B') {       // the second subgraph, which the first one does not release
+    TfLiteContext* other;
+    TF_LITE_ENSURE_STATUS(context->AcquireSubgraphContext(context, 1, &other));
+    if (fault == 'B' && other != context) return kTfLiteOk;
+    return other->ReplaceNodeSubsetsWithDelegateKernels(other, r, (const TfLiteIntArray*)first, delegate);
+  }
   return context->ReplaceNodeSubsetsWithDelegateKernels(context, r, (const TfLiteIntArray*)first,
                                                         fault == '0' ? NULL : delegate);
 }

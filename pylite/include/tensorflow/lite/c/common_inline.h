@@ -69,6 +69,7 @@ TFL_INLINE const char* TfLiteTypeGetName(TfLiteType type) {
 }
 
 TFL_INLINE void TfLiteQuantizationFree(TfLiteQuantization* q) {
+  if (q == NULL) return;
   if (q->type == kTfLiteAffineQuantization && q->params != NULL) {
     TfLiteAffineQuantization* affine = (TfLiteAffineQuantization*)q->params;
     TfLiteFloatArrayFree(affine->scale);
@@ -113,6 +114,7 @@ TFL_INLINE void TfLiteSparsityFree(TfLiteSparsity* sparsity) {
 }
 
 TFL_INLINE void TfLiteTensorDataFree(TfLiteTensor* t) {
+  if (t == NULL) return;
   if (t->allocation_type == kTfLiteDynamic || t->allocation_type == kTfLitePersistentRo) {
     free(t->data.raw);
   }
@@ -120,6 +122,7 @@ TFL_INLINE void TfLiteTensorDataFree(TfLiteTensor* t) {
 }
 
 TFL_INLINE void TfLiteTensorFree(TfLiteTensor* t) {
+  if (t == NULL) return;
   TfLiteTensorDataFree(t);
   TfLiteIntArrayFree(t->dims);
   t->dims = NULL;
