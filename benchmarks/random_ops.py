@@ -233,20 +233,17 @@ def strided_slice(draw, op):
 def joined(draw, op):
     dtype, shape, count = draw.choice(*NUMBERS), list(draw.shape(most=60000)), draw.integer(2, 5)
     axis = draw.integer(0, len(shape) - 1)
-    many = list(shape)
-    if op in ("PACK", "UNPACK"):
-        many.insert(axis, count)
-    else:
-        many[axis] *= count
+    many = [*shape[:axis], count, *shape[axis:]]
+    if op in ("CONCATENATION", "SPLIT"):
+        many = [n * count if i == axis else n for i, n in enumerate(shape)]
     parts, options = [tuple(shape)] * count, {"axis": axis}
     note = f"{dtype} {count} of {shape} axis {axis}"
     if op in ("CONCATENATION", "PACK"):
         return Case(op, note, [draw.operand(part, dtype) for part in parts], [output(many, dtype)],
                     options | ({"values_count": count} if op == "PACK" else {}))
     results, x = [output(part, dtype) for part in parts], draw.operand(tuple(many), dtype)
-    if op == "SPLIT":
-        return Case(op, note, [number(axis), x], results, {"num_splits": count})
-    return Case(op, note, [x], results, options | {"num": count})
+    return Case(op, note, *([number(axis), x], results, {"num_splits": count}) if op == "SPLIT" else
+                ([x], results, options | {"num": count}))
 
 
 @draws("GATHER")
@@ -276,9 +273,8 @@ def at_vectors(draw, op):
 
 @draws("ONE_HOT")
 def one_hot(draw, op):
-    dtype, shape, depth = draw.choice("float32", "int32", "int8", "bool"), draw.shape(10, 3000, (1, 2, 3)), draw.choice(
-        2, 5, 10, 100)
-    axis = draw.choice(0, len(shape))
+    dtype, shape = draw.choice("float32", "int32", "int8", "bool"), draw.shape(10, 3000, (1, 2, 3))
+    depth, axis = draw.choice(2, 5, 10, 100), draw.choice(0, len(shape))
     values = [Operand(np.array(value, dtype), constant=True) for value in (1, 0)]
     return Case(op, f"{dtype} {shape} depth {depth} axis {axis}",
                 [Operand(draw.rng.integers(0, depth, shape).astype(np.int32)), number(depth), *values],
@@ -288,7 +284,7 @@ def one_hot(draw, op):
 @draws("WHERE")
 def where(draw, op):
     shape, share = draw.shape(), draw.choice(0.02, 0.5, 0.98)
-    return Case(op, f"{shape} {share}", [Operand(draw.rng.random(shape) < share)], [Output((1, len(shape)), "int64")])
+    return Case(op, f"bool {shape} {share}", [Operand(draw.rng.random(shape) < share)], [Output((1, len(shape)), "int64")])
 
 
 # ---- products ------------------------------------------------------------------------------------------------
@@ -296,7 +292,7 @@ def weights(draw, shape, dtype, axis):
     """Constant weights with a scale for each channel of `axis`, and a bias."""
     count = shape[axis]
     if dtype == "float32":
-        return [draw.operand(shape, dtype, True), draw.operand((count,), dtype, True)]
+        return [draw.operand(size, dtype, True) for size in (shape, (count,))]
     scales = draw.rng.uniform(0.001, 0.01, count)
     return [Operand(draw.rng.integers(-127, 128, shape).astype(np.int8), scales, 0, axis, True),
             Operand(draw.rng.integers(-1000, 1000, count).astype(np.int32), scales * SCALES["int8"][0], 0, 0, True)]
@@ -335,8 +331,8 @@ def fully_connected(draw, op):
 @draws("AVERAGE_POOL_2D", "MAX_POOL_2D")
 def pool(draw, op):
     dtype = draw.choice("float32", "int8", "uint8", "int16")
-    height, width, channels = (draw.choice(4, 7, 14, 20, 28), draw.choice(4, 7, 14, 20, 28),
-                               draw.choice(1, 2, 3, 4, 8, 12, 16, 24, 32, 64))
+    height, width = (draw.choice(4, 7, 14, 20, 28) for _ in range(2))
+    channels = draw.choice(1, 2, 3, 4, 8, 12, 16, 24, 32, 64)
     rows, cols, stride = draw.integer(1, 4), draw.integer(1, 4), draw.integer(1, 3)
     return Case(op, f"{dtype} {(height, width, channels)} {rows}x{cols} stride {stride}",
                 [draw.operand((1, height, width, channels), dtype)],
@@ -377,8 +373,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--above", type=float, default=1.2)
     args = parser.parse_args()
-    litert = _common.peer()
-    if litert is None:
+    if (litert := _common.peer()) is None:
         raise SystemExit("there is no peer: pip install ai-edge-litert")
     draw, slow, ratios, end = Draw(args.seed), collections.defaultdict(list), [], time.monotonic() + args.seconds
     while time.monotonic() < end:
@@ -392,9 +387,9 @@ def main():
             slow[f"{op} {case.note.split()[0]}"].append((ratios[-1], *times, case.note))
     lines = []
     for name, cases in sorted(slow.items(), key=lambda item: -max(item[1])[0]):
-        worst = max(cases)
-        lines.append((name, len(cases), f"{statistics.median(ratio for ratio, *_ in cases):.2f}", f"{worst[0]:.2f}",
-                      f"{worst[1]:.1f}", f"{worst[2]:.1f}", worst[3]))
+        *worst, note = max(cases)
+        lines.append((name, len(cases), f"{statistics.median(ratio for ratio, *_ in cases):.2f}",
+                      *(f"{figure:.2f}" for figure in worst), note))
     numbers = "cases", "median", "largest", "pylite", "peer"
     _common.print_table(("op", *numbers, "the slowest"), lines, right=numbers)
     _common.say(f"\n{sum(map(len, slow.values()))} of {len(ratios)} cases above {args.above}; geometric mean "

@@ -93,7 +93,7 @@ SUFFIXES = {"f32": F, "f16": H, "i8": np.int8, "u8": B, "i16": S, "i32": I, "i64
 CAST = {**SUFFIXES, "bool": B}
 # name: x, y, parameters
 UNARY = {
-    **{name: (CAST[name.split("_")[1]], CAST[name.split("_")[2]], nothing) for name in SLOTS if name.startswith("cast_")},
+    **{name: (*map(CAST.get, name.split("_")[1:]), nothing) for name in SLOTS if name.startswith("cast_")},
     "clamp_f32": (F, F, float_range),
     **{f"leaky_relu_{name}": (dtype, dtype, lambda draw: packed("f", 0.1)) for name, dtype in (("f32", F), ("f16", H))},
     "sin_f32": (F, F, lambda draw: packed("i", draw.integer(0, 1))),
