@@ -98,10 +98,10 @@ def unary(draw, op, dtypes, low=-3.0):
     dtype, shape = draw.choice(*dtypes), draw.shape()
     y = output(shape, dtype)
     if op in ("LOGISTIC", "TANH") and dtype != "float32":
-        y = Output(shape, dtype, *({"LOGISTIC": (1 / 256, -128), "TANH": (1 / 128, 0)}[op] if dtype == "int8" else
-                                   (1 / 32768, 0)))
-    return Case(op, f"{dtype} {shape}", [draw.operand(shape, dtype, low=low)], [y],
-                {"alpha": 0.2} if op == "LEAKY_RELU" else {})
+        own = (1 / 256, -128) if op == "LOGISTIC" else (1 / 128, 0)
+        y = Output(shape, dtype, *own if dtype == "int8" else (1 / 32768, 0))
+    options = {"alpha": 0.2} if op == "LEAKY_RELU" else {}
+    return Case(op, f"{dtype} {shape}", [draw.operand(shape, dtype, low=low)], [y], options)
 
 
 @draws("ADD", "SUB", "MUL", dtypes=NUMBERS, rescaled=True)
@@ -254,8 +254,8 @@ def gather(draw, op):
     if math.prod(y) > 400000:
         return None
     at = draw.indices((count,), [shape[axis]])
-    return Case(op, f"{dtype} {shape} axis {axis} by {count}",
-                [draw.operand(shape, dtype), at._replace(array=at.array[:, 0])], [output(y, dtype)], {"axis": axis})
+    operands = [draw.operand(shape, dtype), at._replace(array=at.array[:, 0])]
+    return Case(op, f"{dtype} {shape} axis {axis} by {count}", operands, [output(y, dtype)], {"axis": axis})
 
 
 @draws("GATHER_ND", "SCATTER_ND")
@@ -284,7 +284,8 @@ def one_hot(draw, op):
 @draws("WHERE")
 def where(draw, op):
     shape, share = draw.shape(), draw.choice(0.02, 0.5, 0.98)
-    return Case(op, f"bool {shape} {share}", [Operand(draw.rng.random(shape) < share)], [Output((1, len(shape)), "int64")])
+    y = Output((1, len(shape)), "int64")
+    return Case(op, f"bool {shape} {share}", [Operand(draw.rng.random(shape) < share)], [y])
 
 
 # ---- products ------------------------------------------------------------------------------------------------
@@ -354,7 +355,7 @@ def resize(draw, op):
 
 # ---- the race ------------------------------------------------------------------------------------------------
 def race(case, litert, above):
-    """(microseconds of pylite, of the peer), measured twice where pylite is slow; None if the peer refuses the model."""
+    """(microseconds of pylite, of the peer), measured again where pylite is slow; None where the peer refuses."""
     from pylite.interpreter import Interpreter
     model, arrays = _spots.build(case)
     try:

@@ -17,7 +17,7 @@ _OPS = {"EQUAL": ("equal", False), "NOT_EQUAL": ("not_equal", False), "LESS": ("
         "LESS_EQUAL": ("less_equal", False), "GREATER": ("less", True), "GREATER_EQUAL": ("less_equal", True)}
 # The micro-kernel that computes it, and whether its result is inverted: a <= b is not b < a.
 _KERNELS = {"less": ("less", 0), "less_equal": ("less", 1), "equal": ("equal", 0), "not_equal": ("equal", 1)}
-_SUFFIX = {"float32": "f32", "int16": "i16", "int32": "i32", "int64": "i64"}         # of the micro-kernels of other numbers
+_SUFFIX = {"float32": "f32", "int16": "i16", "int32": "i32", "int64": "i64"}     # of its micro-kernels
 
 
 def lower_comparison(node):
