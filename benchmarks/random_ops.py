@@ -284,8 +284,8 @@ def one_hot(draw, op):
 @draws("WHERE")
 def where(draw, op):
     shape, share = draw.shape(), draw.choice(0.02, 0.5, 0.98)
-    y = Output((1, len(shape)), "int64")
-    return Case(op, f"bool {shape} {share}", [Operand(draw.rng.random(shape) < share)], [y])
+    mask, y = Operand(draw.rng.random(shape) < share), Output((1, len(shape)), "int64")
+    return Case(op, f"bool {shape} {share}", [mask], [y])
 
 
 # ---- products ------------------------------------------------------------------------------------------------
@@ -324,9 +324,8 @@ def convolution(draw, op):
 def fully_connected(draw, op):
     dtype, n = draw.choice("float32", "int8"), draw.choice(1, 1, 1, 2, 4, 5, 8, 16, 33)
     depth, count = draw.choice(*SIZES[8:]), draw.choice(*SIZES[3:])
-    return Case(op, f"{dtype} {n} x {depth} to {count}",
-                [draw.operand((n, depth), dtype), *weights(draw, (count, depth), dtype, 0)],
-                [output((n, count), dtype, True)])
+    operands = [draw.operand((n, depth), dtype), *weights(draw, (count, depth), dtype, 0)]
+    return Case(op, f"{dtype} {n} x {depth} to {count}", operands, [output((n, count), dtype, True)])
 
 
 @draws("AVERAGE_POOL_2D", "MAX_POOL_2D")
