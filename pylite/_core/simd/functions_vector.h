@@ -58,7 +58,7 @@ typedef __m256 vf;
 #define V_BELOW(x, bound, a, b) _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, V(set1_ps)(bound), _CMP_LT_OQ))
 #define V_QUOTIENT(x, bound, below, a, b) V_BELOW(x, bound, below, V(div_ps)(a, b))
 #endif
-enum { V_WIDTH = sizeof(vf) / 4 };
+enum { V_WIDTH = sizeof(vf) / 4, V_EXACT = V_WIDTH > 4 }; /* exact: are divisions?  Those of Arm are not */
 #define V_ALL(f) V(set1_ps)(f)
 #define V_FMA(a, b, c) V(fmadd_ps)(a, b, c)
 /* a b + c for one number c; b must not be a constant */
@@ -313,23 +313,17 @@ PL_INLINE vf v_exp(vf x) {
 #else
 PL_INLINE vf v_exp(vf x) { return v_exp_low(V_MIN(x, 89.0f)); }
 #endif
-/* see pl_tanh; with exact divisions and fused products, results exceed 1 only from 8.16014 on */
-#if defined(__ARM_NEON)
-#define MOST_TANH 8.44f
-#define V_TANH_RESULT(y) V_MAX(V_MIN(y, 1.0f), -1.0f)
-#else
-#define MOST_TANH 8.16f
-#define V_TANH_RESULT(y) (y)
-#endif
+/* see pl_tanh; with exact divisions, results exceed 1 only from 8.16014 on */
 PL_INLINE vf v_tanh(vf x) {
-  x = V_MAX(V_MIN(x, MOST_TANH), -MOST_TANH);
+  x = V_MAX(V_MIN(x, V_EXACT ? 8.16f : 8.44f), V_EXACT ? -8.16f : -8.44f);
   vf z = V(mul_ps)(x, x);
   vf p = V_FMA1(V_ALL(1.43838488e-8f), z, 2.13295534e-5f), q = V_FMA1(V_ALL(8.19068987e-7f), z, 3.35653574e-4f);
   p = V_FMA1(p, z, 3.53866583e-3f);
   q = V_FMA1(q, z, 2.60402933e-2f);
   p = V_FMA1(p, z, 0.134171203f);
   q = V_FMA1(q, z, 0.467504442f);
-  return V_TANH_RESULT(V(div_ps)(V(mul_ps)(x, V_FMA1(p, z, 1.0f)), V_FMA1(q, z, 1.0f)));
+  const vf y = V(div_ps)(V(mul_ps)(x, V_FMA1(p, z, 1.0f)), V_FMA1(q, z, 1.0f));
+  return V_EXACT ? y : V_MAX(V_MIN(y, 1.0f), -1.0f);
 }
 /* see pl_logistic */
 PL_INLINE vf v_logistic(vf x) {
