@@ -26,6 +26,7 @@
 #endif
 
 #include "portable_unary.h"
+#include "portable_casts.h"
 #include "portable_binary.h"
 #include "portable_finish.h"
 #include "portable_movement.h"
