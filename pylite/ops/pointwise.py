@@ -6,11 +6,10 @@ import numpy as np
 
 from pylite.ir.registry import register, same
 from pylite.ir.values import Call
-from pylite.numerics.fixed_point import common_scale
-from pylite.numerics.lookup_tables import bytes_of, log_above
-from pylite.numerics.quantization import activation_bounds, f32, round_away, squared_difference_parameters
+from pylite.numerics.lookup_tables import log_above
+from pylite.numerics.quantization import activation_bounds, f32, round_away
 from pylite.ops.activation import ONE_SCALE, SYMMETRIC16, defined, real_function
-from pylite.ops.elementwise import binary, by_definition, infer_broadcast, infer_same, parameters, unary
+from pylite.ops.elementwise import binary, infer_broadcast, infer_same, unary
 from pylite.ops.moves import require_present
 from pylite.ops.wide import combining, wide_binary, wide_unary
 
@@ -104,27 +103,7 @@ def _whole_power(node, a, exponent):
     return calls
 
 
-def lower_squared_difference(node):
-    a, b, y = node.inputs[0], node.inputs[1], node.outputs[0]
-    if y.dtype in _SUFFIX:
-        return binary(node, f"squared_difference_{_SUFFIX[y.dtype]}")
-    if y.dtype == "int16":          # the reference has none
-        return by_definition(node, -1, squared=True)
-    if y.dtype != "int8":
-        return wide_binary(node, "squared_difference")
-    left, a_scaling, b_scaling, y_scaling = squared_difference_parameters(a.scale, b.scale, y.scale)
-    if y_scaling[1] > 0:            # where the reference stops the process
-        return by_definition(node, -1, squared=True)
-    values = [common_scale(bytes_of("int8") - v.zero_point, left, *scaling)
-              for v, scaling in ((a, a_scaling), (b, b_scaling))]
-    p = parameters(node, "3i", *y_scaling, y.zero_point) + np.array(values, np.int32).tobytes()
-    return binary(node, "squared_difference_q8", p)
-
-
 _BITS = "int8 uint8 int16 uint16 int32 uint32"
-register("SQUARED_DIFFERENCE", versions=(1, 2), types=same("float32 int8 int16 int32 int64", 2), infer=infer_broadcast,
-         lower=lower_squared_difference, reference=lambda a, b, *_: np.square(a - b),
-         conditions=("quantized: a b y one scale", "quantized: a b y scale > 0"))
 register("FLOOR_DIV", versions=(1, 3), types=same("float32 int8 int16 int32 int64", 2), infer=infer_broadcast,
          lower=lower_floor("floor_div"), reference=np.floor_divide)
 register("FLOOR_MOD", versions=(1, 2), types=same("float32 int8 int16 int32 int64", 2), infer=infer_broadcast,
