@@ -193,29 +193,28 @@ def top_k(draw, op):
 
 
 # ---- moved ---------------------------------------------------------------------------------------------------
-@draws("TRANSPOSE", "REVERSE_V2", "TILE", "SLICE", "PAD", "MIRROR_PAD", "BROADCAST_TO")
+@draws("TRANSPOSE", "REVERSE_V2", "TILE", "BROADCAST_TO", "PAD", "MIRROR_PAD")
 def moved(draw, op):
     dtype, shape = draw.choice(*NUMBERS), draw.shape(most=30000 if op == "TILE" else 200000)
-    x, y, operands = draw.operand(shape, dtype), shape, []
-    if op == "TRANSPOSE":
-        operands = [draw.rng.permutation(len(shape)).tolist()]
-        y = [shape[i] for i in operands[0]]
-    elif op == "REVERSE_V2":
-        operands = [[draw.integer(0, len(shape) - 1)]]
-    elif op == "TILE":
-        operands = [[draw.choice(1, 1, 2, 3, 4) for _ in shape]]
-        y = [n * times for n, times in zip(shape, operands[0], strict=True)]
-    elif op == "SLICE":
-        begin = [draw.integer(0, n - 1) if draw.chance(0.5) else 0 for n in shape]
-        y = [n - i for n, i in zip(shape, begin, strict=True)]
-        operands = [begin, y]
-    elif op == "BROADCAST_TO":
-        x, operands = draw.operand(draw.some_ones(shape), dtype), [list(shape)]
-    else:
-        operands = [[[draw.integer(0, min(2, n - 1)) if draw.chance(0.6) else 0 for _ in range(2)] for n in shape]]
-        y = [n + sum(pads) for n, pads in zip(shape, operands[0], strict=True)]
-    return Case(op, f"{dtype} {x.array.shape} {operands}", [x, *map(number, operands)], [output(y, dtype)],
+    x = draw.some_ones(shape) if op == "BROADCAST_TO" else shape
+    how = {"TRANSPOSE": lambda: draw.rng.permutation(len(shape)).tolist(),
+           "REVERSE_V2": lambda: [draw.integer(0, len(shape) - 1)],
+           "TILE": lambda: [draw.choice(1, 1, 2, 3, 4) for _ in shape],
+           "BROADCAST_TO": lambda: list(shape)}.get(op, lambda: [
+               [draw.integer(0, min(2, n - 1)) if draw.chance(0.6) else 0 for _ in range(2)] for n in shape])()
+    y = {"TRANSPOSE": lambda: [shape[i] for i in how], "REVERSE_V2": lambda: shape, "BROADCAST_TO": lambda: shape,
+         "TILE": lambda: np.multiply(shape, how)}.get(op, lambda: np.add(shape, np.sum(how, 1)))()
+    return Case(op, f"{dtype} {x} {how}", [draw.operand(x, dtype), number(how)], [output(y, dtype)],
                 {"mode": "REFLECT"} if op == "MIRROR_PAD" else {})
+
+
+@draws("SLICE")
+def slices(draw, op):
+    dtype, shape = draw.choice(*ANY), draw.shape()
+    begin = [draw.integer(0, n - 1) if draw.chance(0.5) else 0 for n in shape]
+    y = np.subtract(shape, begin)
+    return Case(op, f"{dtype} {shape} from {begin}", [draw.operand(shape, dtype), number(begin), number(y)],
+                [output(y, dtype)])
 
 
 @draws("STRIDED_SLICE")

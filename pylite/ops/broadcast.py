@@ -32,20 +32,22 @@ def lower_tile(node):
     if x.size == y.size:
         return Alias(y, x)
     times = multiples(node)
-    pairs = tuple(n for pair in zip(times, x.shape, strict=True) for n in pair)
-    steps = shapes.contiguous_strides(pairs)
+    steps = shapes.contiguous_strides([n for pair in zip(times, x.shape, strict=True) for n in pair])
     blocks = [n * step for n, step in zip(x.shape, steps[1::2], strict=True)]
     later = [i for i, n in enumerate(times) if n > 1 and blocks[i] * y.itemsize >= _LONG_BLOCK] if y.size else []
-    pairs = tuple(n for i, n in enumerate(pairs) if i % 2 or i // 2 not in later)
-    y_strides = tuple(n for i, n in enumerate(steps) if i % 2 or i // 2 not in later)
-    x_strides = tuple(s for i, stride in enumerate(shapes.contiguous_strides(x.shape))
-                      for s in ((stride,) if i in later else (0, stride)))
-    shape, x_strides, y_strides = shapes.collapse(pairs, x_strides, y_strides)
-    calls = [copy(x.view(shape, x_strides), y.view(shape, y_strides))]
+    calls = [_repeated(x, y, [1 if i in later else n for i, n in enumerate(times)], steps)]
     for i in reversed(later):
         shape, outer = (*x.shape[:i], times[i] - 1, blocks[i]), steps[1:2 * i:2]
         calls.append(copy(y.view(shape, (*outer, 0, 1)), y.view(shape, (*outer, blocks[i], 1), blocks[i])))
     return calls
+
+
+def _repeated(x, y, times, steps):
+    """The Call that copies x to y, each axis so many times; steps: in y, of the repetitions and of the axis."""
+    shape = tuple(n for pair in zip(times, x.shape, strict=True) for n in pair)
+    strides = tuple(s for stride in shapes.contiguous_strides(x.shape) for s in (0, stride))
+    shape, x_strides, y_strides = shapes.collapse(shape, strides, tuple(steps))
+    return copy(x.view(shape, x_strides), y.view(shape, y_strides))
 
 
 register("TILE", versions=(1, 3), types=movable(f"T {INDICES} -> T"), lower=lower_tile,
