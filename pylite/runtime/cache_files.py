@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pylite._core.run.memory import Pages, checksum
 from pylite.runtime.cache_folder import MAGIC, RECORD, SUMMED, Folder, data_start
-from pylite.runtime.model_cache import settled
+from pylite.runtime.model_cache import has_aged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,7 +117,7 @@ def last_edit(folder: str) -> float:
 
 def remember(plans: "PlanCache", folder: Store) -> None:
     """Store the digest of a model's file, unless another change could leave the file's times as they are."""
-    if plans.identity is not None and settled(os.stat(plans.source)) and plans.unchanged():
+    if plans.identity is not None and has_aged(os.stat(plans.source)) and plans.unchanged():
         folder.write(plans.identity, (plans.identity, plans.digest))
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Source = str | bytes | bytearray | memoryview
 
-SETTLED = 2_000_000_000     # nanoseconds after which a change of a file changes its times: FAT's have 2 seconds
+AGED = 2_000_000_000     # nanoseconds after which a change of a file changes its times: FAT's have 2 seconds
 _living: "weakref.WeakValueDictionary[Any, Model]" = weakref.WeakValueDictionary()
 lock = RLock()         # a forked child creates a new one
 
@@ -40,9 +40,9 @@ def model_of(source: "Source") -> Model:
     return model if cached is None else cached
 
 
-def settled(status: os.stat_result) -> bool:
+def has_aged(status: os.stat_result) -> bool:
     """Is any further change of the file with this status certain to change its times?"""
-    return time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) >= SETTLED
+    return time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) >= AGED
 
 
 def _found(key: "Any") -> "Model | None":
@@ -61,6 +61,6 @@ def _key(source: "Source") -> "Any":
         status = os.stat(source)
     except (OSError, ValueError):
         return None
-    if not settled(status):
+    if not has_aged(status):
         return None
     return source, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, simd.current

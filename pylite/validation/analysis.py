@@ -45,7 +45,7 @@ def analyse(comparison: Comparison | Golden, model: str | os.PathLike[str] = "",
     report = Report(os.fspath(model), os.fspath(reference), comparison.samples, local, tensors, [], None,
                     _unmatched(comparison), accuracy)
     _add_calls(comparison, report)
-    report.notes += harmless.settle(comparison, tensors, accuracy)
+    report.notes += harmless.excuse(comparison, tensors, accuracy)
     worst: dict[int, float] = {}
     for t in tensors:
         worst[t.node] = max(worst.get(t.node, -np.inf), report.suspicion(t))

@@ -19,7 +19,7 @@ CAUSES = "range too narrow", "zero point"       # that are found where values sa
 UNCHANGED_DB = 40.0     # SQNR from which on, an error of 1 %, a result counts as unchanged
 
 
-def settle(comparison: Comparison | Golden, tensors: list[TensorReport], accuracy: Accuracy | None) -> Iterator[str]:
+def excuse(comparison: Comparison | Golden, tensors: list[TensorReport], accuracy: Accuracy | None) -> Iterator[str]:
     """Take away the causes of tensors whose saturation changes no result, and say so in a line for each.
 
     accuracy: of a classifier, whose logits may saturate where no sample changes its class; None where it is not known.

@@ -33,7 +33,7 @@ REAL = ("keras/transformer_block_64_int8.tflite", "keras/transformer_block_64_fl
 @pytest.fixture(autouse=True)
 def _settled(monkeypatch):
     """Files count as unchanged at once."""
-    monkeypatch.setattr(model_cache, "SETTLED", 0)
+    monkeypatch.setattr(model_cache, "AGED", 0)
 
 
 def outputs(interpreter, shape=None):
@@ -146,7 +146,7 @@ def test_a_file_that_changed_is_another_model(tmp_path, alive, rename):
 
 
 def test_a_file_that_changed_just_now_is_not_known_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(model_cache, "SETTLED", 10**12)
+    monkeypatch.setattr(model_cache, "AGED", 10**12)
     path = tmp_path / "m.tflite"
     path.write_bytes(added(1))
     one, other = Interpreter(str(path)), Interpreter(str(path))

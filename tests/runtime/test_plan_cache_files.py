@@ -144,7 +144,7 @@ def test_files_are_remembered_once_their_times_have_settled(folder, tmp_path, mo
     run(pylite.Interpreter(os.fspath(path), cache_dir=folder))
     assert planned(pylite.Interpreter(os.fspath(path), cache_dir=folder))
     assert not list(folder.glob("*.digest"))        # the file could change once more at the same time
-    monkeypatch.setattr(model_cache, "SETTLED", 0)
+    monkeypatch.setattr(model_cache, "AGED", 0)
     assert planned(pylite.Interpreter(os.fspath(path), cache_dir=folder))
     assert len(list(folder.glob("*.digest"))) == 1
     monkeypatch.setattr(cache_files, "digest_of", None)     # not needed
@@ -152,7 +152,7 @@ def test_files_are_remembered_once_their_times_have_settled(folder, tmp_path, mo
 
 
 def test_a_remembered_digest_is_that_of_its_file_alone(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(model_cache, "SETTLED", 0)
+    monkeypatch.setattr(model_cache, "AGED", 0)
     paths = [tmp_path / "8.tflite", tmp_path / "12.tflite"]
     for path in paths:
         path.write_bytes(network(int(path.stem)))

@@ -14,6 +14,14 @@ from pylite._core.graph.templates cimport CALL, OTHER, Maker, Template
 cdef enum:
     COMPARED = 256              # contents of constants are compared up to this number of bytes
     OPERANDS = 32               # operators with more operands never repeat another
+
+cdef enum:                      # where a record of an Operator (ir/graph.py) has
+    CUSTOM = 3
+    INPUTS = 5
+    OUTPUTS = 6
+    OPTIONS = 7
+    INTERMEDIATES = 8
+
 cdef object UNKNOWN = object()
 
 
@@ -72,12 +80,12 @@ cdef class Repeats:
 
     cpdef Template find(self, operator, op):
         """The Template for an operator that repeats an earlier one; if None, the caller passes its calls to keep()."""
-        cdef tuple record = <tuple>operator, inputs = record[5], outputs = record[6]
+        cdef tuple record = <tuple>operator, inputs = record[INPUTS], outputs = record[OUTPUTS]
         cdef int32_t numbers[OPERANDS + 1]
         cdef Py_ssize_t n = 1, i
         cdef ValueBase value
         self.group = self.kinds = None
-        if type(op) is not self.op or op.stateful or record[3] or record[8]:
+        if type(op) is not self.op or op.stateful or record[CUSTOM] or record[INTERMEDIATES]:
             return None         # a plug-in's op, a custom op, or an operator with intermediates
         if len(inputs) >= OPERANDS or len(outputs) > OPERANDS:
             return None
@@ -113,11 +121,11 @@ cdef class Repeats:
 
     cdef bytes key(self, tuple record, opaque):
         """The bytes that distinguish kinds within a group; None if the operator is unique."""
-        cdef tuple inputs = record[5]
+        cdef tuple inputs = record[INPUTS]
         cdef Py_ssize_t indices[OPERANDS]
         cdef int32_t numbers[OPERANDS + 1]
         cdef Py_ssize_t count = len(inputs), i, j
-        numbers[0] = self.options_number(record[7])
+        numbers[0] = self.options_number(record[OPTIONS])
         for i in range(count):
             indices[i] = inputs[i]
             if indices[i] < 0:
@@ -214,10 +222,10 @@ cdef class Repeats:
         cdef Py_ssize_t i = 0, tensor
         cdef Maker maker
         cdef ValueBase value
-        for index in record[5]:
+        for index in record[INPUTS]:
             tensor = index
             objects.append(self.values[tensor] if tensor >= 0 else None)
-        for index in record[6]:
+        for index in record[OUTPUTS]:
             tensor = index
             value = None
             if tensor >= 0:

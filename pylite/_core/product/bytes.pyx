@@ -75,20 +75,27 @@ cdef void plan_rows(Product *p):
     if p.groups == 1 and plan_lines(&p.lines, w, &p.output, &p.tile, 1, p.groups):
         p.rows, p.tile.mr, p.shape = LINES, p.lines.chunk, p.lines.shape
         p.padded_depth = p.shape.lines * p.shape.depth
-        p.in_place = (w.direct and w.sw == w.length and p.tile.bytes == 1 and (p.flip ^ p.tile.offset) == 0
-                      and p.lines.line % p.tile.ka == 0)
+        p.in_place = w.direct and w.sw == w.length and takes_bytes(p) and p.lines.line % p.tile.ka == 0
     else:
         gather_rows(p)
+
+
+cdef inline bint takes_bytes(const Product *p):
+    """Do micro-kernels take the image's bytes as they are?"""
+    return p.tile.bytes == 1 and (p.flip ^ p.tile.offset) == 0
 
 
 cdef bint read_in_place(Product *p):
     """Read rows from the image, if no window needs padding and micro-kernels take its bytes unchanged; else False."""
     cdef const Window *w = &p.window
     cdef ptrdiff_t line = w.fw * w.length, reach = (w.fh - 1) * w.dilation_h + 1
-    if (p.groups > 1 or w.direct or p.depth == 0 or p.tile.rows == 0 or p.tile.bytes > 1 or p.flip ^ p.tile.offset
-            or w.sw != w.length or line % p.tile.ka or (w.dilation_w > 1 and w.fw > 1) or w.pad_h or w.pad_w
-            or not p.tile.rows <= w.ow <= MAX_CHUNK or (w.oh - 1) * w.stride_h + reach > w.h
-            or (w.ow - 1) * w.stride_w + w.fw > w.w):
+    cdef bint fills_tiles = p.tile.rows > 0 and p.tile.rows <= w.ow <= MAX_CHUNK
+    # A line of a filter covers consecutive bytes, in whole steps of a micro-kernel.
+    cdef bint lines_are_runs = w.sw == w.length and line % p.tile.ka == 0 and (w.dilation_w == 1 or w.fw == 1)
+    cdef bint needs_padding = (w.pad_h or w.pad_w or (w.oh - 1) * w.stride_h + reach > w.h
+                               or (w.ow - 1) * w.stride_w + w.fw > w.w)
+    if (p.groups > 1 or w.direct or p.depth == 0 or needs_padding or not fills_tiles or not lines_are_runs
+            or not takes_bytes(p)):
         return False
     p.shape.lines, p.shape.depth, p.shape.step, p.shape.pitch = w.fh, line, w.stride_w * w.sw, w.dilation_h * w.sh
     p.lines.line, p.lines.pitch, p.lines.passes, p.lines.down = line, w.sh, 1, w.dilation_h
@@ -117,18 +124,18 @@ cdef void gather_rows(Product *p):
     if (p.depth == 0 or p.padded_depth * p.tile.bytes * p.tile.mr > A_PANEL_BYTES
             or w.fh * w.fw * p.tile.mr > POINTERS):
         p.rows = PIECES
-    p.in_place = (p.groups == 1 and w.direct and w.sw == p.depth == p.padded_depth and p.tile.bytes == 1
-                  and (p.flip ^ p.tile.offset) == 0)
+    p.in_place = p.groups == 1 and w.direct and w.sw == p.depth == p.padded_depth and takes_bytes(p)
 
 
 cdef void use_single_row(Product *p):
     """If the product has a single row, of consecutive bytes, let run_product() multiply it without tasks."""
     cdef const Window *w = &p.window
-    if (p.output.span * p.output.lines == 1 and p.groups == 1 and p.padded_depth <= ROW
-            and p.depth * p.columns < PARALLEL_THRESHOLD and not padded_lines(&p.tile, 1, w.fh, w.fw * w.length)
-            and w.pad_h == w.pad_w == 0
-            and (w.fw == 1 or (w.dilation_w == 1 and w.sw == w.length and w.fw <= w.w))
-            and (w.fh == 1 or (w.dilation_h == 1 and w.sh == w.fw * w.length and w.fh <= w.h))):
+    cdef bint is_small = p.padded_depth <= ROW and p.depth * p.columns < PARALLEL_THRESHOLD
+    cdef bint line_is_run = w.fw == 1 or (w.dilation_w == 1 and w.sw == w.length and w.fw <= w.w)
+    cdef bint lines_adjoin = w.fh == 1 or (w.dilation_h == 1 and w.sh == w.fw * w.length and w.fh <= w.h)
+    cdef bint is_padded = w.pad_h or w.pad_w or padded_lines(&p.tile, 1, w.fh, w.fw * w.length)
+    if (p.output.span * p.output.lines == 1 and p.groups == 1 and is_small and line_is_run and lines_adjoin
+            and not is_padded):
         p.row = w.x
 
 

@@ -9,17 +9,20 @@ from pylite._core.run.program cimport Ends
 
 cdef class Operands:
     cdef object name            # of the kernel
-    cdef list args, keys, parts, entries
-    cdef dict named
+    cdef object make            # its class; None before it is first constructed
     cdef Kernel kernel
-    cdef object make
-    cdef void **table           # the parts
-    cdef int *roles             # of each part, after prepare(): its position in ARRAYS, or a Role
+    cdef list args              # its arguments by position,
+    cdef dict named             # and by name
+    cdef list parts, keys       # the Parts, and the position or name of the argument that each supplies
+    cdef list entries           # [(key, position in that argument if it is a list or None, CalledProgram)]
+    # `parts` and their roles as tables of `count` entries, because lists would take most of the time of renew()
+    cdef void **table
+    cdef int *roles             # after prepare(): the position in the class's ARRAYS, or a Role
     cdef Py_ssize_t count
     cdef int close(self) except -1
-    cdef list sizes             # the arguments SIZES
-    cdef list size_keys
-    cdef bint moves
+    # what prepare() finds out of the class
+    cdef bint moves             # does it have moved()?
+    cdef list size_keys         # the keys of its SIZES
     cdef Py_ssize_t first       # the argument after those that contain `entries`
     cdef Ends fixed             # bytes of the arguments from there on that do not depend on shapes
     cdef int prepare(self) except -1

@@ -46,9 +46,9 @@ cdef frozenset NO_CALLEES = PLAIN | {View, Scratch, Packed, tuple}      # types 
 cdef class Operands:
     """One call, its current kernel, and the Parts among its arguments.
 
-    args, named: the arguments of the kernel; make: its class; keys: the position or name of the argument that each of
-    `parts` supplies; table: pointers to the `count` parts, and roles: a Role or position in ARRAYS for each, because
-    lists take most of the time of a loop; entries: [(key, position if that argument is a list or None, CalledProgram)].
+    renew() keeps the kernel if no argument has changed.  Else it makes another one by the cheapest way that the kernel's
+    class offers: moved(), which takes arrays and sizes; calling(), where only arrays and called subgraphs may change; or
+    its constructor.
     """
     def __dealloc__(self):
         free(self.table)
@@ -67,20 +67,20 @@ cdef class Operands:
         cdef Part part
         cdef Kernel kernel
         cdef Py_ssize_t i
-        cdef bint moves = self.moves and not differs, calls = self.fixed is not None and not differs
+        cdef bint can_move = self.moves and not differs, can_call = self.fixed is not None and not differs
         for i in range(self.count):
             part = <Part>self.table[i]
             if part.changed:
                 differs = True
-                moves = moves and self.roles[i] != CONSTRUCTED and not part.detached
-                calls = calls and not part.detached
+                can_move = can_move and self.roles[i] != CONSTRUCTED and not part.detached
+                can_call = can_call and not part.detached
         for _, _, callee in self.entries:
             if callee.renew(rebinder.tape):
-                differs, moves = True, False
+                differs, can_move = True, False
         if not differs and self.kernel is not None:
             return False
-        if moves or calls:
-            kernel = self.moved(rebinder) if moves else self.calling(rebinder)
+        if can_move or can_call:
+            kernel = self.moved(rebinder) if can_move else self.calling(rebinder)
             if kernel is not None:
                 self.kernel = kernel
                 return True
