@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUCKETS = 512 };
+enum { LOG_BUCKETS = 9, BUCKETS = 1 << LOG_BUCKETS };
 
 /* Finds the pairs (a, b) whose sum is close to a step: those whose positions differ by `window` at most. */
 typedef struct {
   int32_t rule[2][256];     /* each operand as the rule adds it */
   int32_t position[2][256]; /* the fractions of a - 1/2 and of -b, in units of the output */
   int16_t head[BUCKETS], next[256]; /* lists of all b by the upper bits of their positions */
-  int32_t window;
+  int32_t window; /* at most the width of a bucket: neighbours are in the same bucket or in one beside it */
 } neighbours;
 
 /* Bounds of a number that is added to sums. */
@@ -43,8 +43,8 @@ static void find_neighbours(neighbours *k, const sum_q_p *r, double a, double b,
   }
 }
 
-/* The largest deviations from the ideal ratios and start that are tried. */
-enum { OFF_RATIO = 2, OFF_START = 256 };
+/* The largest deviations from the ideal ratios and start that are tried; how many of a ratio these are. */
+enum { OFF_RATIO = 2, OFF_START = 256, RATIOS = 2 * OFF_RATIO + 1 };
 #if defined(__aarch64__)
 enum { LOW_DIGIT = 8 };
 #else
@@ -77,8 +77,14 @@ static int two_digits(int64_t ratio, int16_t digits[2]) {
   return high == digits[0];
 }
 
-/* Searches for two-digit ratios with `fraction` bits of fraction, and a start; a, b: the exact ratios.  0 if there are
- * none. */
+/* Arm adds the products with the lower digits in 16 bits. */
+PL_INLINE int low_products_fit(const pl_fitted_sum *p) { return LOW_DIGIT > 8 || abs(p->a[1]) + abs(p->b[1]) < 256; }
+
+/* Searches for two-digit ratios with `fraction` bits of fraction, and a start; a, b: the exact ratios; unit: what one
+ * step of the rule's operands is in units of the output.  0 if there are none.
+ *
+ * error: how far the rule's sum may be from the exact one, each operand being rounded by up to a step and the sum once.
+ * Ratios that are off move a sum by up to 128 of an operand each, as rounding them to digits does. */
 static int fit_two_digits(pl_fitted_sum *p, double a, double b, double unit, int fraction, int64_t *start) {
   const sum_q_p *r = &p->rule;
   const double one = ldexp(1, fraction), error = (2 * unit + ldexp(1, r->y_e - 1)) * one;
@@ -87,11 +93,11 @@ static int fit_two_digits(pl_fitted_sum *p, double a, double b, double unit, int
   if (error > one || k.window >= one / BUCKETS) return 0;
   const int64_t ideal = (int64_t)((r->y_zero + 0.5 - r->a_zero * a - r->b_zero * b) * one);
   find_neighbours(&k, r, a, b, one);
-  for (int i = 0; i < 25; i++) { /* the nearest ratios, then their neighbours */
-    static const int8_t off[5] = {0, 1, -1, 2, -2};
-    const int64_t ratios[2] = {llrint(a * one) + off[i % 5], llrint(b * one) + off[i / 5]};
-    if (two_digits(ratios[0], p->a) && two_digits(ratios[1], p->b) &&
-        (LOW_DIGIT > 8 || abs(p->a[1]) + abs(p->b[1]) < 256) && fit_start(start, ratios, r, &k, fraction, ideal)) {
+  for (int i = 0; i < RATIOS * RATIOS; i++) { /* the nearest ratios, then their neighbours */
+    static const int8_t off[RATIOS] = {0, 1, -1, 2, -2};
+    const int64_t ratios[2] = {llrint(a * one) + off[i % RATIOS], llrint(b * one) + off[i / RATIOS]};
+    if (two_digits(ratios[0], p->a) && two_digits(ratios[1], p->b) && low_products_fit(p) &&
+        fit_start(start, ratios, r, &k, fraction, ideal)) {
       p->fraction = fraction;
       return 1;
     }
@@ -114,7 +120,7 @@ static void three_digits(int64_t ratio, int16_t digits[3]) {
 /* Finds the numbers to add to sums above and below 0, which each sum close to a step bounds; 0 if there are none. */
 static int fit_ends(pl_fitted_sum *p, const neighbours *k) {
   const sum_q_p *r = &p->rule;
-  const int32_t one = 1 << p->fraction, shift = p->fraction - 9, mask = one - 1;
+  const int32_t one = 1 << p->fraction, shift = p->fraction - LOG_BUCKETS, mask = one - 1;
   bounds ends[2] = {{one / 2 - k->window, one / 2 + k->window}, {one / 2 - k->window, one / 2 + k->window}};
   pl_fitted_sum sums = *p; /* computes sums before rounding */
   sums.above = sums.below = sums.fraction = sums.rule.y_zero = 0, sums.rule.low = INT32_MIN, sums.rule.high = INT32_MAX;
