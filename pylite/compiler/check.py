@@ -89,10 +89,14 @@ def _remedy(name):
             "without SELECT_TF_OPS")
 
 
+_MOST_NAMES = 8                 # of ops, that a message lists
+
+
 def _registered():
-    """The custom ops that are registered, one of which may have been meant."""
-    names = [] if default.entered is None else default.entered.names()
-    return f"; registered custom ops: {', '.join(map(repr, names))}" if names else ""
+    """The custom ops that are registered, one of which may have been meant; not TensorFlow's, whose names are known."""
+    names = [] if default.entered is None else [repr(n) for n in default.entered.names() if not n.startswith("Flex")]
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"; registered custom ops: {', '.join(names[:_MOST_NAMES])}{more}" if names else ""
 
 
 def _unsupported_types(op, operator, inputs, outputs):

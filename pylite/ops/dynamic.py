@@ -15,13 +15,8 @@ def evaluate_where(node, x):
     """The indices of all elements that are not zero, one row each."""
     if not x.ndim:
         return [np.zeros((int(bool(x)), 0), np.int64)]
-    mask = np.ascontiguousarray(x if x.dtype == np.bool_ else x != 0).view(np.uint8).reshape(-1)
-    found = np.count_nonzero(mask)
-    if node is not None:
-        node.check_memory(8 * x.ndim * (found + 1))
-    indices = np.empty((found + 1, x.ndim), np.int64)
-    kernel_class("scanning.write_indices")(x.shape, mask, indices)
-    return [indices[:-1]]
+    mask = np.ascontiguousarray(x if x.dtype == np.bool_ else x != 0)
+    return [kernel_class("scanning.indices_of")(mask, node.check_memory if node is not None else int)]
 
 
 register("WHERE", versions=(1, 2), types=["bool|float32|int32|uint32|int64|int8|uint8 -> int64"], infer=unknown,

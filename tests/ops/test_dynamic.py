@@ -3,6 +3,8 @@ import numpy as np
 import pytest
 
 import pylite
+from pylite._core.kernels import kernel_class
+from pylite.ops.dynamic import evaluate_where
 from pylite.schema.builder import ModelBuilder
 from tests.tools.oneop import differential
 
@@ -35,6 +37,22 @@ def test_where(m, rng, dtype):
     m.inputs([x])
     m.outputs([z])
     return [value]
+
+
+@pytest.mark.parametrize("shape", [(7,), (1, 1), (40, 1), (4, 1, 1), (1, 30, 1), (2, 3, 1, 4, 1), (3, 0, 1), (5, 6, 17)])
+@pytest.mark.parametrize("share", [0, 0.02, 0.5, 1])
+def test_where_of_any_share_and_axes_of_one_element(shape, share):
+    mask = np.random.default_rng(0).random(shape) < share
+    np.testing.assert_array_equal(evaluate_where(None, mask)[0], np.argwhere(mask))
+
+
+def test_memory_is_checked_before_indices_are_found():
+    with pytest.raises(MemoryError, match="^80$"):
+        kernel_class("scanning.indices_of")(np.ones((2, 2), bool), refuse)
+
+
+def refuse(nbytes):
+    raise MemoryError(str(nbytes))
 
 
 @differential("float32", "int8", "uint8", "int16", "int32", "int64", count=8)

@@ -5,6 +5,8 @@ from libc.string cimport strcmp
 from pylite._core.run.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_slots, slots
 
+import numpy as np
+
 
 cdef extern from "scanning.h" nogil:
     ctypedef struct pl_row_arguments:
@@ -80,19 +82,22 @@ cdef void run_range(RowFunction self, ptrdiff_t begin, ptrdiff_t end, int thread
     self.row_function(&self.arguments, begin, end)
 
 
-def write_indices(shape, const uint8_t[::1] mask, int64_t[:, ::1] indices):
-    """Write the index of each byte of `mask`, an array of `shape`, that is not 0 to a row of `indices`.
+def indices_of(mask, check_memory):
+    """The indices of the elements of a contiguous array of bool that are true: (found, dimensions) int64.
 
-    indices: (found + 1, dimensions) int64, for `found` such bytes; the last row is left undefined.
+    check_memory: a function that is called with the bytes needed, before they are allocated.
     """
     cdef int64_t sizes[PL_MOST_RANK]
-    cdef Py_ssize_t rank = len(shape), i, total = 1
-    if not 0 < rank <= PL_MOST_RANK or indices.shape[1] != rank:
-        raise ValueError(f"{rank} dimensions, and indices of {indices.shape[1]}")
+    cdef Py_ssize_t rank = mask.ndim, i
+    if not 0 < rank <= PL_MOST_RANK:
+        raise ValueError(f"{rank} dimensions; 1 to {PL_MOST_RANK} can be searched")
     for i in range(rank):
-        sizes[i] = shape[i]
-        total *= sizes[i]
-    if total != mask.shape[0]:
-        raise ValueError(f"{mask.shape[0]} bytes for the shape {shape}")
-    if total:
-        pl_write_indices(rank, sizes, &mask[0], &indices[0, 0])
+        sizes[i] = mask.shape[i]
+    cdef const uint8_t[::1] elements = mask.reshape(-1).view(np.uint8)
+    rows = int(np.count_nonzero(mask)) + 1
+    check_memory(8 * rank * rows)
+    found = np.empty((rows, rank), np.int64)
+    cdef int64_t[:, ::1] indices = found
+    if elements.shape[0]:
+        pl_write_indices(rank, sizes, &elements[0], &indices[0, 0])
+    return found[:-1]

@@ -466,9 +466,9 @@ ROWS(one_hot) {
  * written for a 0 is overwritten.  shape: `rank` > 0 sizes, none of them 0. */
 enum { PL_MOST_RANK = 16 };
 PL_FAST static void pl_write_indices(int64_t rank, const int64_t *shape, const uint8_t *x, int64_t *y) {
-  int64_t outer[PL_MOST_RANK] = {0};
-  const int64_t last = rank - 1, n = shape[last];
-  for (;;) {
+  int64_t outer[PL_MOST_RANK] = {0}, last = rank - 1; /* last: of the axes with several elements */
+  while (last > 0 && shape[last] == 1) last--;
+  for (const int64_t n = shape[last];;) {
     int64_t *row = y;
     for (int64_t j = 0, m; j < n; j += m) {
       uint64_t eight = 1;
@@ -480,7 +480,8 @@ PL_FAST static void pl_write_indices(int64_t rank, const int64_t *shape, const u
       }
     }
     for (; y != row; y += rank)
-      for (int64_t i = 0; i < last; i++) y[i] = outer[i];
+      for (int64_t i = 0; i < rank; i++)
+        if (i != last) y[i] = outer[i];
     x += n;
     int64_t i = last - 1;
     while (i >= 0 && ++outer[i] == shape[i]) outer[i--] = 0;
