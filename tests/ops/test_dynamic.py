@@ -39,7 +39,7 @@ def test_where(m, rng, dtype):
     return [value]
 
 
-@pytest.mark.parametrize("shape", [(7,), (1, 1), (40, 1), (4, 1, 1), (1, 30, 1), (2, 3, 1, 4, 1), (3, 0, 1), (5, 6, 17)])
+@pytest.mark.parametrize("shape", [(7,), (1, 1), (40, 1), (4, 1, 1), (1, 30, 1), (2, 3, 1, 4, 1), (3, 0, 1), (5, 6, 9)])
 @pytest.mark.parametrize("share", [0, 0.02, 0.5, 1])
 def test_where_of_any_share_and_axes_of_one_element(shape, share):
     mask = np.random.default_rng(0).random(shape) < share
@@ -47,7 +47,7 @@ def test_where_of_any_share_and_axes_of_one_element(shape, share):
 
 
 def test_memory_is_checked_before_indices_are_found():
-    with pytest.raises(MemoryError, match="^80$"):
+    with pytest.raises(MemoryError, match=r"^80$"):
         kernel_class("scanning.indices_of")(np.ones((2, 2), bool), refuse)
 
 
