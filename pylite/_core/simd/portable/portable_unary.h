@@ -302,40 +302,61 @@ static void lut16(size_t n, const void *vx, void *vy, const void *table) {
   }
 }
 
-/* int16 LOGISTIC and TANH (docs/numerics.md section 6): q * multiplier >> shift, then the table.  What is looked up is
- * loaded one by one: gathering takes longer on many CPUs. */
+/* int16 LOGISTIC and TANH (docs/numerics.md section 6): q * multiplier >> shift, then between two entries of the table */
 typedef struct { int32_t multiplier, shift, table[256]; } sigmoid16_p;
+PL_INLINE int32_t sigmoid16_index(int32_t q, const sigmoid16_p *p) {
+  return (q * p->multiplier + (int32_t)((1u << p->shift) >> 1)) >> p->shift;
+}
+PL_INLINE int32_t sigmoid16_entry(int32_t v, int bits) { return pl_min32((v < 0 ? -v : v) >> bits, 254); }
+/* The value of the table for v with `bits` bits of fraction, `most` beyond its end; from, to: the two entries. */
+PL_INLINE int32_t sigmoid16_value(int32_t v, int32_t from, int32_t to, int bits, int32_t most) {
+  const int32_t a = v < 0 ? -v : v, r = (from << bits) + (a & ((1 << bits) - 1)) * (to - from);
+  return a >> bits >= 255 ? most : r;
+}
+PL_INLINE int16_t logistic_i16_result(int32_t v, int32_t from, int32_t to) {
+  const int32_t r = sigmoid16_value(v, from, to, 9, 0x7FFF << 10);
+  return (int16_t)((v >= 0 ? r + 512 : (1 << 25) - r + 511) >> 10);
+}
+PL_INLINE int16_t tanh_i16_result(int32_t v, int32_t from, int32_t to) {
+  const int32_t r = sigmoid16_value(v, from, to, 8, 0xFFFF << 8);
+  return (int16_t)((v >= 0 ? r - (1 << 23) + 128 : -r + (1 << 23) + 127) >> 8);
+}
+#if defined(__AVX2__)
+/* Entries are loaded one by one: gathering them takes longer on many CPUs. */
 enum { SIGMOID_BLOCK = 64 };
-#define SIGMOID16(name, fraction_bits, above, positive, negative) \
+#define SIGMOID16(name, bits) \
   static void name(size_t n, const void *vx, void *vy, const void *vp) { \
     const int16_t *x = vx; \
     const sigmoid16_p *p = vp; \
-    const int32_t multiplier = p->multiplier, shift = p->shift, half = (int32_t)((1u << shift) >> 1); \
     int16_t *y = vy; \
     for (size_t m; n; n -= m, x += m, y += m) { \
       int32_t v[SIGMOID_BLOCK], from[SIGMOID_BLOCK], to[SIGMOID_BLOCK]; \
       m = n < SIGMOID_BLOCK ? n : SIGMOID_BLOCK; \
-      for (size_t i = 0; i < m; i++) { \
-        v[i] = (x[i] * multiplier + half) >> shift; \
-        const int32_t k = (v[i] < 0 ? -v[i] : v[i]) >> fraction_bits; \
-        from[i] = k < 254 ? k : 254; \
-      } \
+      for (size_t i = 0; i < m; i++) v[i] = sigmoid16_index(x[i], p), from[i] = sigmoid16_entry(v[i], bits); \
       for (size_t i = 0; i < m; i++) { \
         const int32_t *entry = p->table + from[i]; \
         __asm__("" : "+r"(entry)); \
         from[i] = entry[0], to[i] = entry[1]; \
       } \
       PL_INDEPENDENT \
-      for (size_t i = 0; i < m; i++) { \
-        const int32_t a = v[i] < 0 ? -v[i] : v[i], fraction = a & ((1 << fraction_bits) - 1); \
-        int32_t r = (from[i] << fraction_bits) + fraction * (to[i] - from[i]); \
-        r = a >> fraction_bits >= 255 ? above : r; \
-        y[i] = (int16_t)(v[i] >= 0 ? positive : negative); \
-      } \
+      for (size_t i = 0; i < m; i++) y[i] = name##_result(v[i], from[i], to[i]); \
     } \
   }
-SIGMOID16(logistic_i16, 9, 0x7FFF << 10, (r + 512) >> 10, ((1 << 25) - r + 511) >> 10)
-SIGMOID16(tanh_i16, 8, 0xFFFF << 8, (r - (1 << 23) + 128) >> 8, (-r + (1 << 23) + 127) >> 8)
+#else
+#define SIGMOID16(name, bits) \
+  static void name(size_t n, const void *vx, void *vy, const void *vp) { \
+    const int16_t *x = vx; \
+    const sigmoid16_p *p = vp; \
+    int16_t *y = vy; \
+    PL_INDEPENDENT \
+    for (size_t i = 0; i < n; i++) { \
+      const int32_t v = sigmoid16_index(x[i], p), k = sigmoid16_entry(v, bits); \
+      y[i] = name##_result(v, p->table[k], p->table[k + 1]); \
+    } \
+  }
+#endif
+SIGMOID16(logistic_i16, 9)
+SIGMOID16(tanh_i16, 8)
 
 /* ---- MBQM32 from one integer scale to another ---- */
 typedef struct { int32_t x_zero, m, e, y_zero, low, high; } rescale_p;
