@@ -275,25 +275,25 @@ def test_a_delegate_that_claims_nothing_is_noted(tmp_path, capsys):
         assert "claims none" not in capsys.readouterr().out
 
 
-def test_an_unresolved_op_is_reported_with_the_option(tmp_path, capsys):
+def write_halved(folder):
+    """m.tflite in the folder: one custom op, Halved."""
     m = ModelBuilder()
     x, y = m.tensor("x", (1, 3)), m.tensor("y", (1, 3))
     m.operator("Halved", [x], [y], custom_options=b"")
     m.inputs([x])
     m.outputs([y])
-    (tmp_path / "m.tflite").write_bytes(m.build())
+    (folder / "m.tflite").write_bytes(m.build())
+
+
+def test_an_unresolved_op_is_reported_with_the_option(tmp_path, capsys):
+    write_halved(tmp_path)
     assert cli.main(["run", str(tmp_path / "m.tflite"), "--zeros"]) == 1
     assert "in a command, give --ops FILE.py or LIBRARY.so" in capsys.readouterr().err
 
 
 def test_ops_of_validate_are_in_each_process(tmp_path):
     """--ops FILE.py with --workers: the processes know the op, and all of them the same model."""
-    m = ModelBuilder()
-    x, y = m.tensor("x", (1, 3)), m.tensor("y", (1, 3))
-    m.operator("Halved", [x], [y], custom_options=b"")
-    m.inputs([x])
-    m.outputs([y])
-    (tmp_path / "m.tflite").write_bytes(m.build())
+    write_halved(tmp_path)
     (tmp_path / "ops.py").write_text(OPS.replace('"Atan")(np.arctan)',
                                                  '"Halved")(lambda x, y: np.divide(x, 2, out=y))'))
     np.savez(tmp_path / "data.npz", np.random.default_rng(0).random((8, 3), np.float32))
