@@ -79,13 +79,15 @@ static void repeat_items(size_t item, size_t n, size_t m, const uint8_t *x, uint
 /* A single element is first expanded to a block. */
 enum { CHOSEN = 64 };
 #define PL_CHOOSE(T) { \
-    const T *px = (const T *)x, *py = (const T *)y; \
-    T *restrict to = (T *)out, x_expanded[CHOSEN], y_expanded[CHOSEN]; \
+    typedef T anywhere __attribute__((aligned(1), may_alias)); /* armv7 reads 8 bytes at a multiple of 4 only */ \
+    const anywhere *px = (const anywhere *)x, *py = (const anywhere *)y; \
+    anywhere *restrict to = (anywhere *)out, x_expanded[CHOSEN], y_expanded[CHOSEN]; \
     size_t m = x_step && y_step ? n : n < CHOSEN ? n : CHOSEN; \
     for (size_t i = 0; !x_step && i < m; i++) x_expanded[i] = *px; \
     for (size_t i = 0; !y_step && i < m; i++) y_expanded[i] = *py; \
     for (size_t done = 0; done < n; done += m) { \
-      const T *restrict from_x = x_step ? px + done : x_expanded, *restrict from_y = y_step ? py + done : y_expanded; \
+      const anywhere *restrict from_x = x_step ? px + done : x_expanded; \
+      const anywhere *restrict from_y = y_step ? py + done : y_expanded; \
       const uint8_t *restrict condition = c + done; \
       m = m < n - done ? m : n - done; \
       for (size_t i = 0; i < m; i++) /* without branches, which random conditions mislead */ \
