@@ -365,6 +365,19 @@ def race(case, litert, above):
     return times if times[0] <= above * times[1] else one_op.measure(pair, 11)
 
 
+def print_slow(slow, ratios, above):
+    """slow: {kind: [(ratio, pylite, peer, note)]} of the cases above a ratio; ratios: of all cases."""
+    lines = []
+    for name, cases in sorted(slow.items(), key=lambda item: -max(item[1])[0]):
+        *worst, note = max(cases)
+        lines.append((name, len(cases), f"{statistics.median(ratio for ratio, *_ in cases):.2f}",
+                      *(f"{figure:.2f}" for figure in worst), note))
+    numbers = "cases", "median", "largest", "pylite", "peer"
+    _common.print_table(("op", *numbers, "the slowest"), lines, right=numbers)
+    _common.say(f"\n{sum(map(len, slow.values()))} of {len(ratios)} cases above {above}; geometric mean "
+                f"{statistics.geometric_mean(ratios):.2f}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("ops", nargs="*")
@@ -384,15 +397,7 @@ def main():
         ratios.append(times[0] / times[1])
         if ratios[-1] > args.above:
             slow[f"{op} {case.note.split()[0]}"].append((ratios[-1], *times, case.note))
-    lines = []
-    for name, cases in sorted(slow.items(), key=lambda item: -max(item[1])[0]):
-        *worst, note = max(cases)
-        lines.append((name, len(cases), f"{statistics.median(ratio for ratio, *_ in cases):.2f}",
-                      *(f"{figure:.2f}" for figure in worst), note))
-    numbers = "cases", "median", "largest", "pylite", "peer"
-    _common.print_table(("op", *numbers, "the slowest"), lines, right=numbers)
-    _common.say(f"\n{sum(map(len, slow.values()))} of {len(ratios)} cases above {args.above}; geometric mean "
-                f"{statistics.geometric_mean(ratios):.2f}")
+    print_slow(slow, ratios, args.above)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,86 @@
+"""The models of random_ops.py on an emulated Arm core, pylite against LiteRT.
+
+    ARM_CACHE=FOLDER python benchmarks/arm_random.py [OP ...] [--seed N] [--models N] [--core CORE] [--above RATIO]
+
+Prints, for each op and type, the models that take more than RATIO times LiteRT's modelled cycles, as random_ops.py
+does.  FOLDER is what arm_race.py needs; it also says what is counted and what is modelled.  OP: names of ops (default:
+all).
+"""
+import argparse
+import collections
+import os
+from pathlib import Path
+
+import _common
+import _spots
+import arm_race
+import arm_table
+import numpy as np
+import random_ops
+
+SAMPLES = 3             # of a model, whose only loop is the same from begin to end
+GUEST = f"""
+import ctypes, sys
+import numpy as np
+which, steps, *models = sys.argv[1:]
+call = ctypes.CDLL(None).syscall
+if which == "pylite":
+    from pylite.interpreter import Interpreter
+else:
+    from ai_edge_litert.interpreter import Interpreter
+for number, model in enumerate(models):
+    interpreter = Interpreter(model, num_threads=1)
+    interpreter.allocate_tensors()
+    with np.load(model + ".npz") as arrays:
+        for tensor, name in zip(interpreter.get_input_details(), sorted(arrays)):
+            interpreter.set_tensor(tensor["index"], arrays[name])
+    interpreter.invoke()
+    call(31338, number * {arm_race.MODEL} + {arm_race.ALL}, 0)
+    interpreter.invoke()
+    call(31338, number * {arm_race.MODEL} + {arm_race.ALL}, 1)
+"""
+
+
+def models(cache, ops, seed, count):
+    """Yields (kind, note, path of the model) of random models that the peer accepts; their inputs are beside them."""
+    draw, litert = random_ops.Draw(seed), _common.peer()
+    while count:
+        case = random_ops.CASES[draw.choice(*(ops or random_ops.CASES))](draw)
+        if case is None:
+            continue
+        model, arrays = _spots.build(case)
+        try:
+            litert.Interpreter(model_content=model, num_threads=1).allocate_tensors()
+        except (RuntimeError, ValueError):
+            continue
+        path = arm_table.made(cache, f"random {arm_table.digest(str(seed), case.op, case.note)[:16]}", model)
+        np.savez(f"{path}.npz", **{f"{i:02}": array for i, array in enumerate(arrays)})
+        yield f"{case.op} {case.note.split()[0]}", case.note, path
+        count -= 1
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("ops", nargs="*")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--models", type=int, default=200)
+    parser.add_argument("--core", choices=arm_table.CORES, default="cortex-a72")
+    parser.add_argument("--above", type=float, default=1.2)
+    args = parser.parse_args()
+    if "ARM_CACHE" not in os.environ:
+        parser.error("ARM_CACHE is not set")
+    cache = Path(os.environ["ARM_CACHE"]).resolve()
+    race = arm_table.Race(cache, GUEST, {"invoke": arm_race.ALL}, SAMPLES)
+    drawn = list(models(cache, args.ops, args.seed, args.models))
+    race.run([args.core], [path for *_, path in drawn])
+    slow, ratios = collections.defaultdict(list), []
+    for kind, note, path in drawn:
+        ours, theirs = (race.figures(args.core, which, path)["cycles"] for which in ("pylite", "litert"))
+        ratios.append(ours / theirs)
+        if ratios[-1] > args.above:
+            slow[kind].append((ratios[-1], ours / 1e6, theirs / 1e6, note))
+    random_ops.print_slow(slow, ratios, args.above)
+
+
+if __name__ == "__main__":
+    main()
