@@ -12,14 +12,14 @@
 /* Tells the compiler that iterations are independent, although y may be x. */
 #define EACH(n) _Pragma("GCC ivdep") for (size_t i = 0; i < (n); i++)
 
-#if defined(V_ANY)
+#if defined(__FMA__) && defined(__AVX2__)
 /* y = exp((x - top) beta), which is at most 1; returns the sum of y. */
 static __attribute__((noinline)) float exponents_f32(size_t n, float top, float beta, const float *x, float *y) {
   const vf vtop = V_ALL(top), factor = V_ALL(beta);
   vf sums[2] = {V_ALL(0.0f), V_ALL(0.0f)};
   float lanes[V_WIDTH], sum = 0;
   size_t i = 0;
-#define EXPONENT(from) v_exp_low(V(mul_ps)(V(sub_ps)(V(loadu_ps)(from), vtop), factor))
+#define EXPONENT(from) v_exp_negative(V(mul_ps)(V(sub_ps)(V(loadu_ps)(from), vtop), factor))
   for (; i + 2 * V_WIDTH <= n; i += 2 * V_WIDTH) {
     const vf a = EXPONENT(x + i), b = EXPONENT(x + i + V_WIDTH);
     V(storeu_ps)(y + i, a);
@@ -55,7 +55,7 @@ JOIN_RUN(row_squares_f32, JOIN_ADD, 0, ROW_SQUARE)
 /* Elements of short rows for one call of exp_f32. */
 enum { SOFTMAX_BLOCK = 1024 };
 static void softmax_f32(size_t rows, size_t n, float beta, const float *x, float *y) {
-#if defined(V_ANY)
+#if defined(__FMA__) && defined(__AVX2__)
   for (; rows && n >= 2 * V_WIDTH; rows--, x += n, y += n) {
     const float top = beta < 0 ? row_min_f32(n, 1, x) : row_max_f32(n, 1, x);
     const float reciprocal = 1.0f / exponents_f32(n, top, beta, x, y);

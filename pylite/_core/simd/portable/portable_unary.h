@@ -39,17 +39,11 @@ UNARY_FLOAT(gelu_f32, pl_gelu(x))
 /* x / 2 (1 + tanh(u)), computed as x logistic(2 u), which is relatively exact for small results, too. */
 UNARY_FLOAT(gelu_tanh_f32, x * pl_logistic(1.595769122f * (x + 0.044715f * x * x * x)))
 UNARY_FLOAT(hard_swish_f32, x * (pl_clampf(x + 3.0f, 0.0f, 6.0f) * (1.0f / 6.0f)))
-#endif
-#if !defined(HAS_RSQRT)
+UNARY_FLOAT(elu_f32, x < 0.0f ? pl_expm1(x) : x)
+UNARY_FLOAT(log_f32, pl_log(x))
 UNARY_FLOAT(rsqrt_f32, 1.0f / sqrtf(x))
 #endif
-#if !defined(__AVX512F__)
-UNARY_FLOAT(log_f32, pl_log(x))
-#endif
-#if !defined(HAS_ELU)
-UNARY_FLOAT(elu_f32, x < 0.0f ? pl_expm1(x) : x)
-#endif
-#if !defined(HAS_SQRT)
+#if !(defined(__FMA__) && defined(__AVX2__))
 UNARY_FLOAT(sqrt_f32, sqrtf(x))
 #endif
 UNARY_FLOAT(abs_f32, fabsf(x))
