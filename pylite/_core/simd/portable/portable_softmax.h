@@ -13,35 +13,7 @@
 #define EACH(n) _Pragma("GCC ivdep") for (size_t i = 0; i < (n); i++)
 
 #if defined(__FMA__) && defined(__AVX2__)
-/* y = exp((x - top) beta), which is at most 1; returns the sum of y. */
-static __attribute__((noinline)) float exponents_f32(size_t n, float top, float beta, const float *x, float *y) {
-  const vf vtop = V_ALL(top), factor = V_ALL(beta);
-  vf sums[2] = {V_ALL(0.0f), V_ALL(0.0f)};
-  float lanes[V_WIDTH], sum = 0;
-  size_t i = 0;
-#define EXPONENT(from) v_exp_negative(V(mul_ps)(V(sub_ps)(V(loadu_ps)(from), vtop), factor))
-  for (; i + 2 * V_WIDTH <= n; i += 2 * V_WIDTH) {
-    const vf a = EXPONENT(x + i), b = EXPONENT(x + i + V_WIDTH);
-    V(storeu_ps)(y + i, a);
-    V(storeu_ps)(y + i + V_WIDTH, b);
-    sums[0] = V(add_ps)(sums[0], a), sums[1] = V(add_ps)(sums[1], b);
-  }
-  for (; i + V_WIDTH <= n; i += V_WIDTH) {
-    const vf a = EXPONENT(x + i);
-    V(storeu_ps)(y + i, a);
-    sums[0] = V(add_ps)(sums[0], a);
-  }
-  V(storeu_ps)(lanes, V(add_ps)(sums[0], sums[1]));
-  for (int k = 0; k < V_WIDTH; k++) sum += lanes[k];
-  if (i < n) {
-    memset(lanes, 0, sizeof lanes);
-    memcpy(lanes, x + i, (n - i) * sizeof *lanes);
-    V(storeu_ps)(lanes, EXPONENT(lanes));
-    for (size_t k = 0; i < n; i++, k++) sum += y[i] = lanes[k];
-  }
-#undef EXPONENT
-  return sum;
-}
+#include "x86/softmax_x86.h"
 #endif
 
 PL_LOOSE_BEGIN
@@ -56,10 +28,9 @@ JOIN_RUN(row_squares_f32, JOIN_ADD, 0, ROW_SQUARE)
 enum { SOFTMAX_BLOCK = 1024 };
 static void softmax_f32(size_t rows, size_t n, float beta, const float *x, float *y) {
 #if defined(__FMA__) && defined(__AVX2__)
-  for (; rows && n >= 2 * V_WIDTH; rows--, x += n, y += n) {
-    const float top = beta < 0 ? row_min_f32(n, 1, x) : row_max_f32(n, 1, x);
-    const float reciprocal = 1.0f / exponents_f32(n, top, beta, x, y);
-    EACH(n) y[i] *= reciprocal;
+  if (beta >= 0 && n >= V_WIDTH) {
+    softmax_rows(rows, n, beta, x, y);
+    return;
   }
 #endif
   const size_t most = n < SOFTMAX_BLOCK ? SOFTMAX_BLOCK / n : 1;
