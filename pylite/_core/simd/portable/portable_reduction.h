@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256 };
+enum { REDUCE_LANES = 64, REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256 };
 
 /* How an element is loaded before it is joined to an accumulator. */
 #define LOAD_F32(v) (sign * (v))
@@ -94,23 +94,28 @@ enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256 };
       acc[k] = total; \
     } \
   }
-/* The same for maxima, in a line of accumulators. */
+/* The same for maxima: lines of accumulators for long rows, then 16 bytes at a time, the last of which overlap. */
 #define REDUCE_RUN_MAX(name, T, LOAD) \
   static void name##_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t n, const void *x, void *acc0) { \
-    enum { LINE = 128 / sizeof(T) }; \
+    enum { LINE = 128 / sizeof(T), LANES = 16 / sizeof(T) }; \
     const T *row = x, flip = (T)g->flip; \
     T *acc = acc0; \
     for (size_t k = 0; k < c; k++, row += step) { \
       T part[LINE], total = acc[k]; \
       ptrdiff_t i = 0; \
-      for (int j = 0; j < LINE; j++) part[j] = total; \
-      for (; i + LINE <= n; i += LINE) \
-        for (int j = 0; j < LINE; j++) part[j] = JOIN_MAX(part[j], LOAD(row[i + j])); \
-      if (i) { \
-        if (LINE > 64) for (int j = 0; j < 64; j++) part[j] = JOIN_MAX(part[j], part[(j + 64) % LINE]); \
-        for (int k = 0; k < 32; k++) part[k] = JOIN_MAX(part[k], part[k + 32]); \
-        JOIN_HALF(JOIN_MAX, 16) JOIN_HALF(JOIN_MAX, 8) JOIN_HALF(JOIN_MAX, 4) JOIN_HALF(JOIN_MAX, 2) \
-        JOIN_HALF(JOIN_MAX, 1) \
+      if (n >= LINE) { \
+        for (int j = 0; j < LINE; j++) part[j] = total; \
+        for (; i + LINE <= n; i += LINE) \
+          for (int j = 0; j < LINE; j++) part[j] = JOIN_MAX(part[j], LOAD(row[i + j])); \
+        JOIN_HALF(JOIN_MAX, LINE / 2) JOIN_HALF(JOIN_MAX, LINE / 4) JOIN_HALF(JOIN_MAX, LINE / 8) \
+      } else for (int j = 0; j < LANES; j++) part[j] = total; \
+      if (n >= LANES) { \
+        for (; i + LANES <= n; i += LANES) \
+          for (int j = 0; j < LANES; j++) part[j] = JOIN_MAX(part[j], LOAD(row[i + j])); \
+        for (int j = 0; j < LANES; j++) part[j] = JOIN_MAX(part[j], LOAD(row[n - LANES + j])); \
+        if (LANES > 8) JOIN_HALF(JOIN_MAX, LANES / 2) \
+        JOIN_HALF(JOIN_MAX, 4) JOIN_HALF(JOIN_MAX, 2) JOIN_HALF(JOIN_MAX, 1) \
+        i = n; \
       } \
       for (total = part[0]; i < n; i++) total = JOIN_MAX(total, LOAD(row[i])); \
       acc[k] = total; \
@@ -134,15 +139,23 @@ JOIN_RUN(total_f32, JOIN_ADD, 0, LOAD_AS_IS)
 REDUCE_RUN_F32(sum_f32, JOIN_ADD, total_f32((size_t)n, 1, row))
 /* Sums of bytes, computed as sums of absolute differences from zeros, for which CPUs have instructions. */
 static void sum_8_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t n, const void *x, void *acc0) {
-  static const uint8_t zeros[REDUCE_STEPS];
+  static const uint8_t zeros[64], masks[32] = {[16] = 255, 255, 255, 255, 255, 255, 255, 255,
+                                               255, 255, 255, 255, 255, 255, 255, 255};
   const uint8_t *row = x, flip = (uint8_t)(g->flip ^ 0x80), *zero = zeros;
   int32_t *acc = acc0;
   __asm__("" : "+r"(zero)); /* else gcc would omit the differences, and not use these instructions */
   for (size_t k = 0; k < c; k++, row += step) {
     int32_t total = 0;
-    for (ptrdiff_t j = 0; j < n; j += REDUCE_STEPS) {
-      const ptrdiff_t m = n - j < REDUCE_STEPS ? n - j : REDUCE_STEPS;
-      for (ptrdiff_t i = 0; i < m; i++) total += abs((uint8_t)(row[j + i] ^ flip) - zero[i]);
+    ptrdiff_t i = 0;
+    for (; i + 64 <= n; i += 64)
+      for (int j = 0; j < 64; j++) total += abs((uint8_t)(row[i + j] ^ flip) - zero[j]);
+    for (; i + 16 <= n; i += 16)
+      for (int j = 0; j < 16; j++) total += abs((uint8_t)(row[i + j] ^ flip) - zero[j]);
+    if (n >= 16) { /* the last 16 elements, without those that are counted */
+      const uint8_t *mask = masks + (n - i);
+      for (int j = 0; j < 16; j++) total += abs((uint8_t)((row[n - 16 + j] ^ flip) & mask[j]) - zero[j]);
+    } else {
+      for (; i < n; i++) total += (uint8_t)(row[i] ^ flip);
     }
     acc[k] += total - 128 * (int32_t)n;
   }
@@ -211,8 +224,10 @@ static __attribute__((noinline)) void reduce(const reducer *r, const pl_reductio
                                              void *y) {
   const int at_end = joins_at_end(g), consecutive = !g->run && g->stride[2] == (ptrdiff_t)c;
   const size_t line = at_end ? c * (size_t)g->run : c;
-  ptrdiff_t partials = consecutive && c < REDUCE_LINE ? REDUCE_LINE / (ptrdiff_t)c : 1;
-  if (partials > 8) partials &= ~(ptrdiff_t)7; /* whole blocks of lanes */
+  ptrdiff_t partials = consecutive && c < REDUCE_LINE ? REDUCE_LINE / (ptrdiff_t)c : 1, least = REDUCE_LANES;
+  for (size_t factor = c; factor % 2 == 0 && least > 1; factor /= 2) least /= 2;
+  if (least <= partials) partials = least; /* the fewest that fill all lanes */
+  else if (partials > 8) partials &= ~(ptrdiff_t)7; /* whole blocks of lanes */
   if (g->n[2] < partials) partials = g->n[2];
   int32_t acc[REDUCE_MOST];
   char *a = (char *)acc;

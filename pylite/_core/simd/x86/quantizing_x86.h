@@ -1,54 +1,41 @@
-/* QUANTIZE of float32 to 8 bits by products with the reciprocal of the scale; included by portable_unary.h alone.
- *
- * A division takes as long as ten products.  A block of numbers is divided only if one of them is so near to a half that
- * its quotient could be rounded to another integer, or near 2^31.  The quotient, rounded to float32, and the product are
- * less than NEAR_HALF apart below 512; beyond it results are clamped.  Conversions give INT32_MIN for numbers out of
- * range and for NaN, as pl_round_away32() does. */
-#define NEAR_HALF 0x1p-13f
-enum { QUANTIZED_BLOCK = sizeof(vf) }; /* four vectors of floats, one vector of bytes */
+/* QUANTIZE of float32 to 8 bits without the division unit, for which a division takes as long as ten products; included
+ * by portable_unary.h alone. */
 #if defined(__AVX512F__)
 typedef __m512i quantized_ints;
 #define V_INTS(op) _mm512_##op
-#define V_INTS_OF(v) _mm512_cvtps_epi32(v)
-#define V_FARTHEST(v, most) _mm512_range_ps(v, most, 0xB) /* the larger magnitude, without sign */
-#define V_ABOVE(v, bound) _mm512_cmp_ps_mask(v, V_ALL(bound), _CMP_GT_OQ)
 #else
 typedef __m256i quantized_ints;
 #define V_INTS(op) _mm256_##op
-#define V_INTS_OF(v) _mm256_cvtps_epi32(v)
-#define V_FARTHEST(v, most) V(max_ps)(V(andnot_ps)(V_ALL(-0.0f), v), most) /* the second one for NaN */
-#define V_ABOVE(v, bound) _mm256_movemask_ps(_mm256_cmp_ps(v, V_ALL(bound), _CMP_GT_OQ))
 #endif
-/* Stores a block, clamped to uint8 or int8. */
-PL_INLINE void store_quantized(const quantized_ints q[4], int is_uint8, uint8_t *y) {
+/* pl_round_away32(x / scale), with pl_quotient() for the division */
+PL_INLINE quantized_ints rounded_quotients(vf x, vf scale, vf inverse) {
+  const vf estimate = V(mul_ps)(x, inverse), q = V_FMA(V(fnmadd_ps)(estimate, scale, x), inverse, estimate);
 #if defined(__AVX512F__)
-  for (int k = 0; k < 4; k++)
-    _mm_storeu_si128((__m128i *)y + k, is_uint8 ? _mm512_cvtusepi32_epi8(_mm512_max_epi32(q[k], _mm512_setzero_si512()))
-                                                : _mm512_cvtsepi32_epi8(q[k]));
+  const vf half = _mm512_castsi512_ps(_mm512_ternarylogic_epi32( /* 0.49999997 with the sign of q */
+      _mm512_castps_si512(V_ALL(-0.0f)), _mm512_castps_si512(q), _mm512_castps_si512(V_ALL(0.49999997f)), 0xEA));
 #else
-  const __m256i a = _mm256_packs_epi32(q[0], q[1]), b = _mm256_packs_epi32(q[2], q[3]);
-  const __m256i bytes = is_uint8 ? _mm256_packus_epi16(a, b) : _mm256_packs_epi16(a, b);
-  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-  _mm256_storeu_si256((__m256i *)y, _mm256_permutevar8x32_epi32(bytes, order));
+  const vf half = V(or_ps)(V(and_ps)(q, V_ALL(-0.0f)), V_ALL(0.49999997f));
 #endif
+  return V_INTS(cvttps_epi32)(V(add_ps)(q, half)); /* INT32_MIN for NaN and numbers out of range */
 }
 PL_INLINE size_t quantize_blocks(size_t n, const float *x, uint8_t *y, const pl_quantize_p *p, int is_uint8) {
-  const vf inverse = V_ALL(1.0f / p->scale);
+  const vf scale = V_ALL(p->scale), inverse = V_ALL(1.0f / p->scale);
   const quantized_ints zero = V_INTS(set1_epi32)(p->zero);
   size_t i = 0;
-  for (; i + QUANTIZED_BLOCK <= n; i += QUANTIZED_BLOCK) {
+  for (; i + 4 * V_WIDTH <= n; i += 4 * V_WIDTH) {
     quantized_ints q[4];
-    vf farthest = V_ALL(0.0f), most = V_ALL(0.0f);
-    for (int k = 0; k < 4; k++) {
-      const vf v = V(mul_ps)(V(loadu_ps)(x + i + k * V_WIDTH), inverse);
-      q[k] = V_INTS_OF(v);
-      farthest = V_FARTHEST(V(sub_ps)(v, V(cvtepi32_ps)(q[k])), farthest);
-      most = V_FARTHEST(v, most);
-      q[k] = V_INTS(add_epi32)(q[k], zero);
-    }
-    if (V_ABOVE(farthest, 0.5f - NEAR_HALF) | V_ABOVE(most, 0x1p30f))
-      quantize_by_division(QUANTIZED_BLOCK, x + i, y + i, p);
-    else store_quantized(q, is_uint8, y + i);
+    for (int k = 0; k < 4; k++)
+      q[k] = V_INTS(add_epi32)(rounded_quotients(V(loadu_ps)(x + i + k * V_WIDTH), scale, inverse), zero);
+    /* Packing clamps, and interleaves 16-byte parts of vectors. */
+    const quantized_ints a = V_INTS(packs_epi32)(q[0], q[1]), b = V_INTS(packs_epi32)(q[2], q[3]);
+    const quantized_ints bytes = is_uint8 ? V_INTS(packus_epi16)(a, b) : V_INTS(packs_epi16)(a, b);
+#if defined(__AVX512F__)
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    _mm512_storeu_si512(y + i, _mm512_permutexvar_epi32(order, bytes));
+#else
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    _mm256_storeu_si256((__m256i *)(y + i), _mm256_permutevar8x32_epi32(bytes, order));
+#endif
   }
   return i;
 }
