@@ -263,6 +263,12 @@ def pack_f16(w, Py_ssize_t groups=1, layout=None):
     return packed_panels(w, groups, layout, np.float16, &slots.f16)
 
 
+cdef converted(weights, dtype):
+    """A contiguous array of another type of float, whose range weights may exceed."""
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(weights, dtype)
+
+
 cdef packed_panels(w, Py_ssize_t groups, layout, dtype, const pl_tile *t):
     cdef bint in_pieces = layout is not None and layout.by_columns and w.size
     cdef ptrdiff_t rows = max(<ptrdiff_t>1, w.shape[0]), step = rows, columns, depth, group_size, j
@@ -278,8 +284,7 @@ cdef packed_panels(w, Py_ssize_t groups, layout, dtype, const pl_tile *t):
         group_size = round_up(rows if in_pieces else columns, t.nv) * depth * t.bytes
         if packed is None:
             packed = pooled(groups * group_size)
-        with np.errstate(over="ignore"):
-            flat = np.ascontiguousarray(piece, dtype)
+        flat = np.ascontiguousarray(piece) if piece.dtype == dtype else converted(piece, dtype)
         if piece.size:
             source = <const uint8_t *>memory_of(flat, flat.nbytes)
             panels = <uint8_t *>memory_of(packed, packed.nbytes) + j * depth * t.bytes

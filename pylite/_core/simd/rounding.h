@@ -257,7 +257,7 @@ PL_INLINE int32_t pl_log_q(int32_t v) {
   int32_t num = pl_fx_add(pl_srdhm(q, r), pl_srdhm(pl_srdhm(q, c), an), 32);
   int32_t sum = pl_fx_add(pl_fx_add(ai, q, 32), pl_srdhm(ad, c), 32);
   int32_t den = pl_fx_add(pl_srdhm(p, sum), pl_srdhm(af, q), 32);
-  int32_t s = pl_rdbpot(pl_srdhm(num, pl_recip1p(den, 32)), 6);
+  int32_t s = pl_srdhm(pl_rdbpot(num, 6), pl_recip1p(den, 32));
   return pl_fx_shl(pl_fx_add(pl_srdhm(k, ln2), s, 32), 1, 32);
 }
 
