@@ -1,8 +1,10 @@
-/* ARG_MAX and ARG_MIN; included by portable.c alone, after portable_movement.h.
+/* ARG_MAX and ARG_MIN; included by portable.c alone, after portable_movement.h and
+ * portable_reduction.h.
  *
  * argmax[j] = the first of n rows in which column j of x is largest.  Rows are `stride` elements apart, columns `next`;
  * one of the two is 1, and there are at most 16 columns.  Elements are compared after ^ flip, which reverses the order,
  * or makes bytes signed.  NaN is less than any other float. */
+#include "reducing.h"
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -103,4 +105,20 @@ static inline int8_t pl_load_s8(const int8_t *p, uint32_t flip) { return (int8_t
   }
 PL_ARG_MAX(arg_max_f32, float, int32_t, PL_VECTOR, INT_MAX, pl_load_f32, -INFINITY)
 PL_ARG_MAX(arg_max_s32, int32_t, int32_t, PL_VECTOR, INT_MAX, pl_load_s32, INT32_MIN)
-PL_ARG_MAX(arg_max_s8, int8_t, int8_t, 16, 127, pl_load_s8, INT8_MIN)
+PL_ARG_MAX(arg_max_bytes, int8_t, int8_t, 16, 127, pl_load_s8, INT8_MIN)
+
+/* Long rows of bytes: the maximum first, then the C library's search for it. */
+enum { SEARCHED_FROM = 32 };
+static void arg_max_s8(size_t n, size_t cols, ptrdiff_t stride, ptrdiff_t next, const void *data, uint32_t flip,
+                       int32_t *argmax) {
+  const uint8_t *x = data;
+  const pl_reduction g = {.flip = (uint8_t)(flip ^ 0x80)};
+  uint8_t top[16] = {0};
+  if (stride != 1 || n < SEARCHED_FROM || n > INT32_MAX) {
+    arg_max_bytes(n, cols, stride, next, data, flip, argmax);
+    return;
+  }
+  max_8_run(&g, cols, next, (ptrdiff_t)n, x, top);
+  for (size_t j = 0; j < cols; j++, x += next)
+    argmax[j] = (int32_t)((const uint8_t *)memchr(x, top[j] ^ g.flip, n) - x);
+}
