@@ -74,36 +74,37 @@ static void pl_cumsum(int type, size_t rows, ptrdiff_t apart, size_t n, ptrdiff_
 }
 
 /* ---- TOPK_V2 ---- */
+/* Elements are ranked by a key and, if it is equal, by their index, the first one higher.  Keys of 32 bits and indices
+ * share an int64; int64 elements have a key of their own size. */
 typedef struct { int64_t key, index; } pl_ranked;
-/* A sort key for element i: keys compare as the elements do, and equal elements have equal keys.  NaN is lowest. */
-PL_FAST static int64_t pl_key(int type, const void *x, size_t i) {
+/* A key for element i: keys compare as the elements do, and equal elements have equal keys.  NaN is lowest. */
+PL_FAST static int32_t pl_key(int type, const void *x, size_t i) {
   switch (type) {
     case PL_float32: {
       float f = ((const float *)x)[i] + 0.0f; /* -0 becomes 0 */
       int32_t bits;
-      if (f != f) return INT64_MIN;
+      if (f != f) return INT32_MIN;
       memcpy(&bits, &f, 4);
       return bits < 0 ? bits ^ 0x7FFFFFFF : bits;
     }
     case PL_int8: return ((const int8_t *)x)[i];
     case PL_uint8: return ((const uint8_t *)x)[i];
     case PL_int16: return ((const int16_t *)x)[i];
-    case PL_int32: return ((const int32_t *)x)[i];
-    default: return ((const int64_t *)x)[i];
+    default: return ((const int32_t *)x)[i];
   }
 }
-/* Does a come after b, because it is smaller, or equal and later? */
-PL_FAST static int pl_after(pl_ranked a, pl_ranked b) { return a.key < b.key || (a.key == b.key && a.index > b.index); }
-/* Replaces the first entry of a heap, which comes after all others, by v. */
-PL_FAST static void pl_sift(pl_ranked *heap, size_t n, pl_ranked v) {
-  size_t node = 0;
-  for (size_t child; (child = 2 * node + 1) < n; node = child) {
-    if (child + 1 < n && pl_after(heap[child + 1], heap[child])) child++;
-    if (!pl_after(heap[child], v)) break;
-    heap[node] = heap[child];
-  }
-  heap[node] = v;
+PL_FAST static int64_t pl_rank(int type, const void *x, size_t i) {
+  return (int64_t)((uint64_t)(uint32_t)pl_key(type, x, i) << 32 | (UINT32_MAX - (uint32_t)i));
 }
+PL_FAST static pl_ranked pl_rank_64(int type, const void *x, size_t i) {
+  (void)type;
+  return (pl_ranked){((const int64_t *)x)[i], (int64_t)i};
+}
+#define RANK_INDEX(rank) (int64_t)(UINT32_MAX - (uint32_t)(rank))
+#define RANK_INDEX_64(rank) (rank).index
+/* Is rank a lower than b? */
+#define RANK_LOWER(a, b) ((a) < (b))
+#define RANK_LOWER_64(a, b) ((a).key < (b).key || ((a).key == (b).key && (a).index > (b).index))
 /* The first index from i on whose element exceeds x[least], or is not comparable with it (NaN); n if there is none. */
 #define PL_NEXT(T) { \
     const T *v = x; \
@@ -119,26 +120,41 @@ PL_FAST static size_t pl_next_above(int type, size_t n, size_t i, size_t least, 
     default: return n;
   }
 }
-/* heap[:k] = the k largest of n elements, in descending order. */
-PL_FAST static void pl_top_k(int type, size_t n, size_t k, const void *x, pl_ranked *heap) {
-  size_t count = 0;
-  for (size_t i = 0; i < n && k; i++) {
-    if (count == k && (i = pl_next_above(type, n, i, (size_t)heap[0].index, x)) == n) break;
-    pl_ranked v = {pl_key(type, x, i), (int64_t)i};
-    if (count < k) {
-      size_t node = count++;
-      for (; node && pl_after(v, heap[(node - 1) / 2]); node = (node - 1) / 2) heap[node] = heap[(node - 1) / 2];
-      heap[node] = v;
-    } else if (pl_after(heap[0], v)) {
-      pl_sift(heap, k, v);
-    }
+#define TOP_K(name, RANK, RANKED, LOWER, INDEX) \
+  /* replaces the first entry of a heap, which is lower than all others, by v */ \
+  PL_FAST static void name##_sift(RANK *heap, size_t n, RANK v) { \
+    size_t node = 0; \
+    for (size_t child; (child = 2 * node + 1) < n; node = child) { \
+      const size_t other = child + (child + 1 < n); \
+      child = LOWER(heap[other], heap[child]) ? other : child; /* without a branch, which would be mispredicted */ \
+      if (!LOWER(heap[child], v)) break; \
+      heap[node] = heap[child]; \
+    } \
+    heap[node] = v; \
+  } \
+  /* index[:k] = those of the k largest of n elements, in descending order; heap: room for k ranks, which index may share */ \
+  PL_FAST static void name(int type, size_t n, size_t k, const void *x, RANK *heap, int64_t *index) { \
+    size_t count = 0; \
+    for (size_t i = 0; i < n && k; i++) { \
+      if (count == k && (i = pl_next_above(type, n, i, (size_t)INDEX(heap[0]), x)) == n) break; \
+      const RANK v = RANKED(type, x, i); \
+      if (count < k) { \
+        size_t node = count++; \
+        for (; node && LOWER(v, heap[(node - 1) / 2]); node = (node - 1) / 2) heap[node] = heap[(node - 1) / 2]; \
+        heap[node] = v; \
+      } else if (LOWER(heap[0], v)) { \
+        name##_sift(heap, k, v); \
+      } \
+    } \
+    while (count > 1) { \
+      const RANK last = heap[--count], first = heap[0]; \
+      name##_sift(heap, count, last); \
+      heap[count] = first; \
+    } \
+    for (size_t i = 0; i < k; i++) index[i] = INDEX(heap[i]); \
   }
-  while (count > 1) {
-    pl_ranked last = heap[--count], first = heap[0];
-    pl_sift(heap, count, last);
-    heap[count] = first;
-  }
-}
+TOP_K(pl_top_k, int64_t, pl_rank, RANK_LOWER, RANK_INDEX)
+TOP_K(pl_top_k_64, pl_ranked, pl_rank_64, RANK_LOWER_64, RANK_INDEX_64)
 
 /* ---- random bits: Philox 4x32 with 10 rounds, Threefry 2x32 with 20 (Salmon et al., 2011) ---- */
 static void pl_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]) {
@@ -217,15 +233,17 @@ enum { PL_FEW = 16 };
 ROWS(top_k) {
   const int64_t *n = t->n, k = n[2];
   pl_ranked few[PL_FEW], *heap = k <= PL_FEW ? few : P(pl_ranked, 3);
+  int64_t *index = (int64_t *)heap;
   for (ptrdiff_t row = begin; row < end; row++) {
     const char *x = P(char, 0) + row * n[1] * n[3];
     char *y = P(char, 1) + row * k * n[3];
-    pl_top_k((int)n[0], (size_t)n[1], (size_t)k, x, heap);
+    if (n[0] == PL_int64) pl_top_k_64((int)n[0], (size_t)n[1], (size_t)k, x, heap, index);
+    else pl_top_k((int)n[0], (size_t)n[1], (size_t)k, x, index, index);
     for (ptrdiff_t i = 0; i < k; i++) {
-      if (n[3] == 4) memcpy(y + 4 * i, x + 4 * heap[i].index, 4);
-      else memcpy(y + i * n[3], x + heap[i].index * n[3], (size_t)n[3]);
-      if (n[4] == 2) P(int16_t, 2)[row * k + i] = (int16_t)heap[i].index;
-      else P(int32_t, 2)[row * k + i] = (int32_t)heap[i].index;
+      if (n[3] == 4) memcpy(y + 4 * i, x + 4 * index[i], 4);
+      else memcpy(y + i * n[3], x + index[i] * n[3], (size_t)n[3]);
+      if (n[4] == 2) P(int16_t, 2)[row * k + i] = (int16_t)index[i];
+      else P(int32_t, 2)[row * k + i] = (int32_t)index[i];
     }
   }
 }
