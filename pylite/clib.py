@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pylite import errors
 from pylite._core.run.memory import aligned
+from pylite.clib_messages import described
 from pylite.interpreter import Interpreter
 from pylite.ir.dtypes import NUMPY_DTYPES
 from pylite.plugins.host.layouts import TYPE_CODES
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from pylite.runtime.bound_program import BoundProgram
     from pylite.runtime.executor import Executor
 
-__all__ = ["MainGraph", "SignatureGraph", "library_path", "model_of_file", "model_of_memory"]
+__all__ = ["MainGraph", "SignatureGraph", "described", "library_path", "model_of_file", "model_of_memory"]
 
 _CUSTOM = 32            # kTfLiteBuiltinCustom
 _AFFINE = 1             # kTfLiteAffineQuantization
@@ -74,14 +75,6 @@ def _array(kind: Any, values: Iterable[Any], *head: int) -> Any:
     """A C array; head: what comes first, as the size of a TfLiteIntArray."""
     values = [*head, *values]
     return (kind * max(1, len(values)))(*values)
-
-
-def described(problem: BaseException) -> bytes:
-    """The text of an exception for a C program, with the name of its type unless that is one of pylite's."""
-    text = str(problem)
-    if not text or not isinstance(problem, errors.PyliteError):
-        text = f"{type(problem).__name__}{': ' if text else ''}{text}"
-    return text.encode("utf-8", "backslashreplace")
 
 
 def model_of_file(path: bytes) -> Model:

@@ -268,6 +268,22 @@ def test_exceptions_as_text(problem, text):
     assert described(problem) == text
 
 
+@pytest.mark.parametrize(("raises", "words"), [
+    (lambda interpreter: interpreter.invoke(), b"Run TfLiteInterpreterAllocateTensors() first, also after every "
+                                               b"TfLiteInterpreterResizeInputTensor() that changes a shape"),
+    (lambda interpreter: interpreter.allocate_tensors(), b"with TfLiteInterpreterOptionsAddCustomOp(), or convert")])
+def test_remedies_name_functions_of_c(raises, words):
+    interpreter = pylite.Interpreter(model_content=one("Unknown", custom_options=b"").build())
+    with pytest.raises(errors.PyliteError) as info:
+        raises(interpreter)
+    assert words in described(info.value)
+
+
+def test_remedies_that_name_a_delegate():
+    problem = errors.UnsupportedOpError("pass experimental_delegates=[load_delegate('libedgetpu.so.1')], or")
+    assert described(problem) == b"pass TfLiteInterpreterOptionsAddDelegate() the delegate of 'libedgetpu.so.1', or"
+
+
 @pytest.mark.parametrize(("code", "name", "words"), [
     (300, None, "AddBuiltinOp was given the operator code 300; builtin_ops.h has the codes 0 to "),
     (-7, None, "AddBuiltinOp was given the operator code -7"), (32, b"", "AddCustomOp was given a custom op without a"),
