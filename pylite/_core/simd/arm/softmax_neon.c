@@ -72,8 +72,39 @@ static void softmax_row(size_t n, float beta, const float *x, float *y) {
   for (; i < n; i++) y[i] *= share;
 }
 
+/* Rows of up to SHORT elements: the exponentials of many rows are computed as those of one. */
+enum { SHORT = 8, BLOCK = 512 };
+static void softmax_short(size_t rows, size_t n, float beta, const float *x, float *y) {
+  const softmax_scale s = {vdupq_n_f32(0), vdupq_n_f32(1)};
+  float e[BLOCK];
+  for (size_t m; rows; rows -= m, x += m * n, y += m * n) {
+    m = rows < BLOCK / n ? rows : BLOCK / n;
+    for (size_t r = 0; r < m; r++) {
+      const float *row = x + r * n;
+      float top = row[0];
+      for (size_t i = 1; i < n; i++) top = beta < 0 ? fminf(top, row[i]) : fmaxf(top, row[i]);
+      for (size_t i = 0; i < n; i++) e[r * n + i] = (row[i] - top) * beta;
+    }
+    for (size_t i = m * n; i % 16; i++) e[i] = 0;
+    for (size_t i = 0; i < m * n; i += 16) {
+      float32x4_t v[4];
+      EACH v[k] = vld1q_f32(e + i + 4 * k);
+      exponentials(&s, v);
+      EACH vst1q_f32(e + i + 4 * k, v[k]);
+    }
+    for (size_t r = 0; r < m; r++) {
+      float sum = 0;
+      for (size_t i = 0; i < n; i++) sum += e[r * n + i];
+      const float share = 1.0f / sum;
+      for (size_t i = 0; i < n; i++) y[r * n + i] = e[r * n + i] * share;
+    }
+  }
+}
+
 static void softmax_f32(size_t rows, size_t n, float beta, const float *x, float *y) {
-  for (size_t r = 0; r < rows; r++) softmax_row(n, beta, x + r * n, y + r * n);
+  if (n <= SHORT && rows > 1) softmax_short(rows, n, beta, x, y);
+  else
+    for (size_t r = 0; r < rows; r++) softmax_row(n, beta, x + r * n, y + r * n);
 }
 
 PL_FILL(softmax_neon, s) { s->softmax_f32 = softmax_f32; }

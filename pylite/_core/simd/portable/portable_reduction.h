@@ -274,7 +274,9 @@ REDUCE(max_f32, finish_f32, 4, 4, (int32_t)0xFF7FFFFF /* -FLT_MAX */)
 REDUCE(max_8, finish_max_8, 1, 1, 0)
 REDUCE(max_16, finish_max_16, 2, 2, (int32_t)0x80008000)
 
-/* ---- int32, int64 and products: each element joined with one of c accumulators ---- */
+/* ---- int32, int64 and products: each element joined with one of c accumulators ----
+ * A long run has several partial results, so that a step need not wait for the one before. */
+enum { JOINED_LANES = 16 };
 #define JOINS_ROWS(c, step, stride) ((c) > 1 && (step) == 1 && (stride) != 1)
 #define JOIN_ELEMENTS(name, TYPE, ACC, expression) \
   static void name(size_t c, ptrdiff_t step, size_t n, ptrdiff_t stride, const void *x, void *acc0) { \
@@ -287,10 +289,22 @@ REDUCE(max_16, finish_max_16, 2, 2, (int32_t)0x80008000)
     } \
     for (size_t k = 0; k < c; k++, p += step) { \
       ACC total = (ACC)acc[k]; \
+      size_t i = 0; \
+      if (stride == 1 && n >= 2 * JOINED_LANES) { \
+        ACC part[JOINED_LANES]; \
+        for (int j = 0; j < JOINED_LANES; j++) part[j] = p[j]; \
+        for (i = JOINED_LANES; i + JOINED_LANES <= n; i += JOINED_LANES) \
+          for (int j = 0; j < JOINED_LANES; j++) { \
+            const ACC total = part[j]; \
+            const TYPE v = p[i + (size_t)j]; \
+            part[j] = (ACC)(expression); \
+          } \
+        for (int j = 0; j < JOINED_LANES; j++) { const ACC v = part[j]; total = (ACC)(expression); } \
+      } \
       if (stride == 1) \
-        for (size_t i = 0; i < n; i++) { const TYPE v = p[i]; total = (ACC)(expression); } \
+        for (; i < n; i++) { const TYPE v = p[i]; total = (ACC)(expression); } \
       else \
-        for (size_t i = 0; i < n; i++) { const TYPE v = p[(ptrdiff_t)i * stride]; total = (ACC)(expression); } \
+        for (; i < n; i++) { const TYPE v = p[(ptrdiff_t)i * stride]; total = (ACC)(expression); } \
       acc[k] = total; \
     } \
   }
