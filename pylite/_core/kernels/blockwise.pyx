@@ -4,8 +4,8 @@ import numpy as np
 from libc.stdint cimport int32_t, uint8_t
 
 from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, describe, kernel_fn, nothing
+from pylite._core.product.division cimport MAX_NR, parallel_pool, round_up
 from pylite._core.product.quantized cimport FloatRows, quantize, set_rows
-from pylite._core.product.tasks cimport MAX_NR, round_up, parallel_pool
 from pylite._core.simd cimport (
     PL_BLOCK_ROWS,
     parallel_for,

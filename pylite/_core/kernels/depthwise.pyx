@@ -21,9 +21,9 @@ from pylite._core.product.channel_repeat cimport (
     repeat_channels,
 )
 from pylite._core.product.columns cimport set_columns
-from pylite._core.product.product cimport Rounding
-from pylite._core.product.tasks cimport fast_div, parallel_pool
-from pylite._core.product.words cimport finish_row, set_rounding
+from pylite._core.product.division cimport fast_div, parallel_pool
+from pylite._core.product.product cimport WordFinish
+from pylite._core.product.words cimport finish_row, set_finish
 from pylite._core.simd cimport (
     PL_HALF_LINES,
     PL_MAX_TAPS,
@@ -68,7 +68,7 @@ cdef struct Depthwise:
     multiply_fn multiply
     int w_zero, flip        # for bytes
     pl_columns columns
-    Rounding rounding       # for int16
+    WordFinish int16        # for int16
     float low, high         # for float32 and hybrid
     const float *bias       # of float16 for float16
     const float *column_scales      # for hybrid
@@ -233,7 +233,7 @@ cdef class Depthwise16(DepthwiseKernel):
     """
     def __init__(self, x, y, w, *, filter, finish):
         if self.start(x, y, w, bytes(2 * y.shape[3]), filter, multiply_s16, 1):
-            self.owners.append(set_rounding(&self.state.rounding, finish))
+            self.owners.append(set_finish(&self.state.int16, finish))
             self.state.grain, self.state.cost = 1, 8
 
 
@@ -246,7 +246,7 @@ cdef void multiply_s16(const Depthwise *s, const pl_dw_window *g, uint8_t *y) no
         while c < g.c:
             n = <int>min(<ptrdiff_t>CHANNELS, g.c - c)
             s.slots.depthwise_s64(g, pixel, c, n, <const int16_t *>s.w, acc)
-            finish_row(&s.rounding, n, acc, c, <int16_t *>y + pixel * g.c + c)
+            finish_row(&s.int16, n, acc, c, <int16_t *>y + pixel * g.c + c)
             c += n
 
 

@@ -11,7 +11,7 @@ cdef enum:
     CHUNK = 1 << 15         # bytes of a single long run that a thread copies at a time
     FEW = 8                 # with fewer rows than this, a longer dimension becomes the rows
     PARALLEL_THRESHOLD = 1 << 17    # bytes; fewer are copied before another thread starts
-    PIECE = 1 << 14         # least number of bytes for a thread
+    GRAIN = 1 << 14         # least number of bytes for a thread
     ROW = 64                # advancing to a row takes as long as copying so many bytes
 
 cdef enum Inner:            # what the micro-kernel does in the two innermost dimensions:
@@ -151,7 +151,7 @@ cdef int copy(Copy self, pl_pool *pool) noexcept nogil:
     elif 0 < self.total <= PARALLEL_THRESHOLD // self.cost:
         copy_rows(self, 0, self.total, 0)
     elif self.total > 0:
-        parallel_for(pool, self.total, 1 + PIECE // self.cost, <pl_range_fn>copy_rows, <void *>self)
+        parallel_for(pool, self.total, 1 + GRAIN // self.cost, <pl_range_fn>copy_rows, <void *>self)
     return 0
 
 

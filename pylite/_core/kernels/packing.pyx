@@ -7,9 +7,9 @@ from libc.string cimport memset
 
 from pylite._core.kernels.rounding cimport pl_quantize_multiplier
 from pylite._core.product.columns cimport PARAMETERS, Scaling, finish_scaling, scale_column, set_scaling
+from pylite._core.product.division cimport round_up
 from pylite._core.product.floats cimport pack_panels
 from pylite._core.product.lines cimport padded_lines
-from pylite._core.product.tasks cimport PIECE, round_up, pl_give_back
 from pylite._core.simd cimport (
     PL_WINOGRAD_DEEPEST,
     PL_WINOGRAD_WIDE,
@@ -21,6 +21,12 @@ from pylite._core.simd cimport (
 )
 
 from pylite._core.run.memory import give_back, pooled
+
+cdef extern from "threads/platform.h":
+    void pl_give_back(const void *at, size_t size) nogil
+
+cdef enum:
+    RELEASED = 1 << 20      # bytes of weights to pack before the file's pages are returned to the system
 
 cdef object UINT8 = np.dtype(np.uint8)
 
@@ -65,7 +71,7 @@ cdef struct Packing:            # a deferred job
 
 cdef void run_packing(pl_packing_job *job) noexcept nogil:
     cdef Packing *p = <Packing *>job
-    cdef ptrdiff_t g, j, columns, step = columns_of_piece(p.tile, p.row)
+    cdef ptrdiff_t g, j, columns, step = columns_at_once(p.tile, p.row)
     cdef const uint8_t *w
     cdef uint8_t *to
     if p.sums != NULL:
@@ -88,9 +94,9 @@ cdef void run_packing(pl_packing_job *job) noexcept nogil:
     pl_give_back(p.w, p.groups * p.columns * p.row)
 
 
-cdef ptrdiff_t columns_of_piece(const pl_tile *t, ptrdiff_t row) noexcept nogil:
-    """Columns of whole panels whose weights have about PIECE bytes; row: bytes of a column's."""
-    return round_up(PIECE // max(row, <ptrdiff_t>1) + 1, t.nr)
+cdef ptrdiff_t columns_at_once(const pl_tile *t, ptrdiff_t row) noexcept nogil:
+    """Columns of whole panels whose weights have about RELEASED bytes; row: bytes of a column's."""
+    return round_up(RELEASED // max(row, <ptrdiff_t>1) + 1, t.nr)
 
 
 cdef void set_parameters(Packing *p) noexcept nogil:
@@ -253,7 +259,7 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
 def pack_f32(w, Py_ssize_t groups=1, layout=None):
     """Panels of float32 weights w (columns of all groups, ...); deferred until finish_packing().
 
-    layout: see arranged(); if it is by_columns, weights are arranged and packed piece by piece.
+    layout: see arranged(); if it is by_columns, weights are arranged and packed some columns at a time.
     """
     return packed_panels(w, groups, layout, np.float32, &slots.f32)
 
@@ -264,28 +270,28 @@ def pack_f16(w, Py_ssize_t groups=1, layout=None):
 
 
 cdef packed_panels(w, Py_ssize_t groups, layout, dtype, const pl_tile *t):
-    cdef bint in_pieces = layout is not None and layout.by_columns and w.size
+    cdef bint by_columns = layout is not None and layout.by_columns and w.size
     cdef ptrdiff_t rows = max(<ptrdiff_t>1, w.shape[0]), step = rows, columns, depth, group_size, j
     cdef const uint8_t *source
     cdef uint8_t *panels
     cdef Packing *p
-    if in_pieces:
-        step = columns_of_piece(t, w.size // rows * t.bytes)
+    if by_columns:
+        step = columns_at_once(t, w.size // rows * t.bytes)
     packed = None
     for j in range(0, rows, step):
-        piece = arranged(w[j:j + step] if in_pieces else w, layout)
-        columns, depth = piece.shape[0] // groups, piece.size // piece.shape[0] if piece.size else 0
-        group_size = round_up(rows if in_pieces else columns, t.nv) * depth * t.bytes
+        filters = arranged(w[j:j + step] if by_columns else w, layout)
+        columns, depth = filters.shape[0] // groups, filters.size // filters.shape[0] if filters.size else 0
+        group_size = round_up(rows if by_columns else columns, t.nv) * depth * t.bytes
         if packed is None:
             packed = pooled(groups * group_size)
         with np.errstate(over="ignore"):
-            flat = np.ascontiguousarray(piece, dtype)
-        if piece.size:
+            flat = np.ascontiguousarray(filters, dtype)
+        if filters.size:
             source = <const uint8_t *>memory_of(flat, flat.nbytes)
             panels = <uint8_t *>memory_of(packed, packed.nbytes) + j * depth * t.bytes
             p = new_packing(t, groups, columns, depth, t.bytes)
             p.w, p.panels, p.group_bytes = source, panels, group_size
             defer_packing(&p.job, flat.nbytes, (flat, packed), copied_bytes(flat))
-        if in_pieces:
+        if by_columns:
             give_back(w[j:j + step])
     return packed.view(dtype)

@@ -16,7 +16,7 @@ from pylite._core.kernels.rounding cimport (
 )
 from pylite._core.kernels.recurring_integer cimport Matrix, max_columns, multiply, set_matrix
 from pylite._core.kernels.sequences cimport GATES, LOCAL, SequenceKernel, check_scratch, kept
-from pylite._core.product.tasks cimport MAX_MR, MAX_NR
+from pylite._core.product.division cimport MAX_MR, MAX_NR
 from pylite._core.run.kernel cimport kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_slots, slots
 

@@ -15,7 +15,7 @@ from pylite._core.kernels.rounding cimport (
     pl_shl32,
     pl_srdhm16,
 )
-from pylite._core.product.tasks cimport MAX_NR
+from pylite._core.product.division cimport MAX_NR
 from pylite._core.run.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport pl_pool, pl_slots, slots
 
