@@ -6,7 +6,7 @@ import numpy as np
 
 from pylite import errors
 from pylite._core.graph.calls import values_of
-from pylite._core.graph.dimensions import slots_in
+from pylite._core.graph.dimensions import cells_in
 from pylite._core.graph.repeats import Repeats
 from pylite._core.run.kernel import of_types
 from pylite._core.run.memory import MemoryPool, memory_limit
@@ -165,7 +165,7 @@ class _Lowering:
             host is not None and bool(host.plugins))        # they change the types of their outputs
         self.ops = ops
         self.others = None          # the tensors of which operators need more than packed contents
-        self.recorded = slots_in([values[index].shape for index in subgraph.inputs]) != set()
+        self.recorded = cells_in([values[index].shape for index in subgraph.inputs]) != set()
 
     def repeat(self, ops, position):
         """Lower operators from `position` on until one repeats no earlier one; returns its position.

@@ -250,5 +250,5 @@ cdef object hashable(shape):
     cdef Py_ssize_t i
     for i in range(len(numbers)):
         if type(numbers[i]) is Dim:
-            numbers[i] = -1 - (<Dim>numbers[i]).slot
+            numbers[i] = -1 - (<Dim>numbers[i]).cell
     return tuple(numbers)

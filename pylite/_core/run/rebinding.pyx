@@ -11,13 +11,13 @@ from pylite._core.graph.dimensions cimport Computed, Dim, has_dims
 from pylite._core.graph.tapes cimport Tape
 from pylite._core.run.kernel cimport Bytes, Kernel, Strided, set_strided
 from pylite._core.run.parts cimport (
+    ArenaArray,
     BindingContext,
+    Cells,
     Number,
     Part,
     Sizes,
-    Slots,
     Stored,
-    ArenaArray,
     current_value,
     set_number,
 )
@@ -26,8 +26,8 @@ from pylite._core.run.storage cimport Storage
 
 from numpy import empty, uint8
 
+from pylite._core.graph.dimensions import cells_in
 from pylite._core.run import arena as planner
-from pylite._core.graph.dimensions import slots_in
 from pylite._core.run.parts import changed, collect
 
 cdef enum:
@@ -175,7 +175,7 @@ cdef void **table_of(list items) except NULL:
 cdef object key_of(thing):
     """A dictionary key for `thing`: equal keys mean sizes that are equal for all shapes.  Dims are not hashable."""
     if type(thing) is Dim:
-        return "Dim", (<Dim>thing).slot
+        return "Dim", (<Dim>thing).cell
     if type(thing) is tuple:
         return tuple([item if type(item) is int else key_of(item) for item in thing])
     if type(thing) is Computed:
@@ -287,8 +287,8 @@ cdef class Rebinder(BindingContext):
             stored = Stored()
             collect(source, things, set())
             stored.target, stored.copies = target, [(thing, self.present.thing(thing)) for thing in things]
-            stored.slots = Slots(slots_in([changed(thing) for thing in things]))
-            self.stores = self.stores or stored.slots.count > 0
+            stored.cells = Cells(cells_in([changed(thing) for thing in things]))
+            self.stores = self.stores or stored.cells.count > 0
             part = self.register(key, stored)
         return part
 
@@ -298,7 +298,7 @@ cdef class Rebinder(BindingContext):
         part = self.known.get(key)
         if part is None:
             sizes = Sizes()
-            sizes.source, sizes.slots = source, Slots(slots_in(source))
+            sizes.source, sizes.cells = source, Cells(cells_in(source))
             part = self.register(key, sizes)
         return part
 
@@ -340,7 +340,7 @@ cdef class Rebinder(BindingContext):
             grows = self.offsets is not None and self.total < SMALL     # it grew once and is likely to grow again
             for i in range(self.block_count):
                 size = current_value(&self.sizes[i], numbers)
-                sizes.append(size + size // 2 if grows and self.sizes[i].slot >= 0 else size)
+                sizes.append(size + size // 2 if grows and self.sizes[i].cell >= 0 else size)
             self.offsets, self.total, _ = planner.plan(sizes, self.firsts, self.lasts)
             for i in range(len(sizes)):
                 self.room[i], self.starts[i] = sizes[i], self.offsets[i]
