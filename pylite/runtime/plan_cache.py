@@ -214,13 +214,14 @@ class Bound:
         self.stateful = state is not None
         self.arena = allocated(self.total)
         regions = [self.arena, data, executor.model.contents]
-        held: list[Any] = []
+        resources: list[Any] = []
         if state is not None:
             from pylite.runtime.plan_state import State  # most models have none
             restored = State(executor, state, DTYPES, CONTENTS + 1)
             regions += restored.regions
-            held = restored.held
-        arrays, programs = bind(body, regions, DTYPES, held, kernel_class, executor.pool, _failures_of(self._failures))
+            resources = restored.resources
+        arrays, programs = bind(body, regions, DTYPES, resources, kernel_class, executor.pool,
+                                _failures_of(self._failures))
         self.program = programs[-1]
         self.visible = {index: (arrays[number], dtype, overwritten)
                         for index, (number, dtype, overwritten) in visible.items()}

@@ -8,7 +8,7 @@ from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:
     MAX_DIMS = MOST_DIMS
-    CHUNK = 1 << 15         # bytes of a single long run that a thread copies at a time
+    RUN_GRAIN = 1 << 15     # bytes of a single long run that a thread copies at a time
     FEW = 8                 # with fewer rows than this, a longer dimension becomes the rows
     PARALLEL_THRESHOLD = 1 << 17    # bytes; fewer are copied before another thread starts
     GRAIN = 1 << 14         # least number of bytes for a thread
@@ -143,11 +143,11 @@ cdef void choose_micro_kernel(Copy self) noexcept:
 
 cdef int copy(Copy self, pl_pool *pool) noexcept nogil:
     cdef Py_ssize_t row = self.shape[self.n - 1]
-    if self.total == 1 and self.inner == RUNS and row <= CHUNK:
+    if self.total == 1 and self.inner == RUNS and row <= RUN_GRAIN:
         memmove(self.y, self.x, row)
     elif self.total == 1 and self.inner == RUNS:
-        parallel_for(pool if row > PARALLEL_THRESHOLD else NULL, (row + CHUNK - 1) // CHUNK, 1,
-                     <pl_range_fn>copy_chunks, <void *>self)
+        parallel_for(pool if row > PARALLEL_THRESHOLD else NULL, (row + RUN_GRAIN - 1) // RUN_GRAIN, 1,
+                     <pl_range_fn>copy_run, <void *>self)
     elif 0 < self.total <= PARALLEL_THRESHOLD // self.cost:
         copy_rows(self, 0, self.total, 0)
     elif self.total > 0:
@@ -155,9 +155,9 @@ cdef int copy(Copy self, pl_pool *pool) noexcept nogil:
     return 0
 
 
-cdef void copy_chunks(Copy self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef Py_ssize_t bytes = min(end * CHUNK, self.shape[self.n - 1]) - begin * CHUNK
-    memmove(self.y + begin * CHUNK, self.x + begin * CHUNK, bytes)
+cdef void copy_run(Copy self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Py_ssize_t bytes = min(end * RUN_GRAIN, self.shape[self.n - 1]) - begin * RUN_GRAIN
+    memmove(self.y + begin * RUN_GRAIN, self.x + begin * RUN_GRAIN, bytes)
 
 
 cdef void copy_rows(Copy self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:

@@ -30,7 +30,7 @@ cdef class Part:
     cdef bint detached          # does its array have memory of its own, because the value is empty?
     cdef int renew(self, BindingContext context) except -1
     cdef object value(self)
-    cdef Bytes bytes(self, list held) except *
+    cdef Bytes bytes(self, list owners) except *
 
 
 cdef struct Number:

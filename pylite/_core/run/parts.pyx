@@ -50,10 +50,10 @@ cdef class Part:
         """The argument for the constructor of a kernel."""
         return self.argument
 
-    cdef Bytes bytes(self, list held) except *:
-        """The bytes of a contiguous array, whose owner is appended to `held` if that is not the arena."""
+    cdef Bytes bytes(self, list owners) except *:
+        """The bytes of a contiguous array, whose owner is appended to `owners` if that is not the arena."""
         argument = self.value()
-        held.append(argument)
+        owners.append(argument)
         return bytes_of(argument)
 
 
@@ -141,9 +141,9 @@ cdef class ArenaArray(Part):
             raise ValueError(f"bytes {first} to {end} of an arena of {context.bytes.nbytes}")
         return True
 
-    cdef Bytes bytes(self, list held) except *:
+    cdef Bytes bytes(self, list owners) except *:
         if self.detached or self.strided:
-            return Part.bytes(self, held)
+            return Part.bytes(self, owners)
         return Bytes(self.span.at, self.span.nbytes)
 
     cdef object value(self):

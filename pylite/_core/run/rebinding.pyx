@@ -140,16 +140,16 @@ cdef class Operands:
     cdef Kernel calling(self, Rebinder rebinder):
         """A kernel that the current one's calling() gives, or None."""
         cdef Ends arrays = Ends(self.fixed.count)
-        cdef list callees = [callee.entry for _, _, callee in self.entries], held = [rebinder.arena, self.fixed]
+        cdef list callees = [callee.entry for _, _, callee in self.entries], owners = [rebinder.arena, self.fixed]
         cdef Kernel kernel
         cdef Py_ssize_t i, position
         memcpy(arrays.at, self.fixed.at, arrays.count * sizeof(Bytes))
         for i in range(self.count):
             position = <Py_ssize_t>self.keys[i] - self.first
-            arrays.at[position] = (<Part>self.table[i]).bytes(held)
+            arrays.at[position] = (<Part>self.table[i]).bytes(owners)
         kernel = self.kernel.calling(callees, arrays.at, arrays.count)
         if kernel is not None:
-            kernel.memory = held
+            kernel.memory = owners
         return kernel
 
     cdef int put(self, key, argument) except -1:
@@ -257,14 +257,14 @@ cdef class Rebinder(BindingContext):
     cdef Ends current_ends(self):
         """The inputs' and outputs' bytes, after bind(); None if no other subgraph calls this one."""
         cdef Ends ends
-        cdef list held = [self.arena]
+        cdef list owners = [self.arena]
         cdef Py_ssize_t i
         if not self.ends:
             return None
         ends = Ends(len(self.ends))
-        ends.held = held
+        ends.owner = owners
         for i in range(ends.count):
-            ends.at[i] = (<Part>self.ends[i]).bytes(held)
+            ends.at[i] = (<Part>self.ends[i]).bytes(owners)
         return ends
 
     cdef Part register(self, key, Part part):
