@@ -200,7 +200,7 @@ class _Lowering:
                 lowered.nodes.append(node)
                 lowered.notes[node.index] = "computed once, from constants"
                 return
-            emitted = size_folding.tried(node, lambda: _prepared(op, node, foldable, self.budget))
+            emitted = size_folding.retried_with_numbers(node, lambda: _prepared(op, node, foldable, self.budget))
         else:
             emitted = _prepared(op, node, foldable, self.budget)
         lowered.nodes.append(node)

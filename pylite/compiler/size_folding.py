@@ -41,7 +41,7 @@ def give_numbers_to(node):
     return bool(values)
 
 
-def tried(node, prepare):
+def retried_with_numbers(node, prepare):
     """Call prepare(), which lowers `node`; if it fails on inputs with Dims, call it again with numbers."""
     try:
         return prepare()

@@ -107,23 +107,8 @@ cdef void sort_dimensions(Copy self, const Strided *x, const Strided *y) noexcep
 cdef void choose_micro_kernel(Copy self) noexcept:
     """Choose the innermost two dimensions and their micro-kernel."""
     cdef Py_ssize_t n, xs, ys
-    cdef int i, rows, last = self.n - 1
-    self.inner = STRIDED
-    if self.n == 0 or (self.xs[last] == self.item and self.ys[last] == self.item):
-        n = self.item if self.n == 0 else self.shape[last] * self.item
-        if self.n > 0 and (n == 2 or n == 4 or n == 8 or n == 16):      # treat such a run as one element
-            self.item = n
-            self.n -= 1
-        else:
-            self.inner = RUNS
-            if self.n == 0:
-                self.n = 1
-            self.shape[self.n - 1] = n
-    while self.n < 2:
-        for i in range(self.n, 0, -1):
-            self.shape[i], self.xs[i], self.ys[i] = self.shape[i - 1], self.xs[i - 1], self.ys[i - 1]
-        self.shape[0], self.xs[0], self.ys[0] = 1, 0, 0
-        self.n += 1
+    cdef int i, rows, last
+    find_runs(self)
     last = self.n - 1
     rows = last - 1
     if self.inner == STRIDED and self.ys[last] == self.item:
@@ -139,6 +124,31 @@ cdef void choose_micro_kernel(Copy self) noexcept:
     for i in range(rows, last - 1):
         self.shape[i], self.xs[i], self.ys[i] = self.shape[i + 1], self.xs[i + 1], self.ys[i + 1]
     self.shape[last - 1], self.xs[last - 1], self.ys[last - 1] = n, xs, ys
+
+
+cdef void find_runs(Copy self) noexcept:
+    """Set `inner` to RUNS or STRIDED, and add dimensions of size 1 in front until there are two.
+
+    With RUNS, the last dimension counts bytes.  A run of few bytes becomes a single element instead.
+    """
+    cdef Py_ssize_t n
+    cdef int i, last = self.n - 1
+    self.inner = STRIDED
+    if self.n == 0 or (self.xs[last] == self.item and self.ys[last] == self.item):
+        n = self.item if self.n == 0 else self.shape[last] * self.item
+        if self.n > 0 and (n == 2 or n == 4 or n == 8 or n == 16):
+            self.item = n
+            self.n -= 1
+        else:
+            self.inner = RUNS
+            if self.n == 0:
+                self.n = 1
+            self.shape[self.n - 1] = n
+    while self.n < 2:
+        for i in range(self.n, 0, -1):
+            self.shape[i], self.xs[i], self.ys[i] = self.shape[i - 1], self.xs[i - 1], self.ys[i - 1]
+        self.shape[0], self.xs[0], self.ys[0] = 1, 0, 0
+        self.n += 1
 
 
 cdef int copy(Copy self, pl_pool *pool) noexcept nogil:

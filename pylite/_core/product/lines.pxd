@@ -68,40 +68,55 @@ cdef inline void plan_buffer(Lines *l, const Window *g, ptrdiff_t capacity, ptrd
             l.reach, l.down = <ptrdiff_t>g.fd * g.fh, 1
 
 
+cdef inline bint gathering_is_faster(const Window *g, ptrdiff_t channels, ptrdiff_t lines, int ka):
+    """Is gathering taps faster than reading rows from lines?
+
+    It is if output lines are too short to fill a tile, unless taps of a few bytes make gathering slow, and if only some
+    pixels of each line are read.  lines: of the filter; ka: of the tile.
+    """
+    if (g.ow < 5 and g.length * g.fw > 16) or (lines > 1 and g.fw * channels % ka):
+        return True
+    return lines == g.fw == 1 and (g.stride_w > 2 or channels > 64)
+
+
+cdef inline ptrdiff_t line_pixels(const Window *g, const pl_tile *t, ptrdiff_t span, ptrdiff_t column,
+                                  ptrdiff_t extent):
+    """How many of the `span` output pixels of a line a piece takes: as many as the cache holds, all pieces about alike.
+
+    column: elements of all input lines at one x; extent: input pixels of a line under one output pixel.
+    """
+    cdef ptrdiff_t pieces, most = CACHED_BYTES // t.bytes // column - extent
+    most = max(most // g.stride_w // t.mr, <ptrdiff_t>1) * t.mr
+    most = min(most, <ptrdiff_t>(MAX_DIRECT_PIXELS if g.direct else MAX_PIXELS))
+    pieces = (span + most - 1) // most
+    return min(round_up((span + pieces - 1) // pieces, t.mr), span)
+
+
 cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile *t, ptrdiff_t item, ptrdiff_t groups,
                             bint adds=False):
     """If reading rows from lines is possible and faster, fill l and make each run of o one line; else return False.
 
     item: bytes of an element; adds: can the caller add up several products, as dilated filters need?
     """
-    cdef ptrdiff_t c = g.length // item, line = g.fw * c, most, pieces, line_size, behind = 0
+    cdef ptrdiff_t c = g.length // item, line = g.fw * c, pixels, line_size, behind = 0
     cdef ptrdiff_t lines = g.fd * g.fh, extent = (g.fw - 1) * g.dilation_w + 1, span = o.span if g.direct else g.ow
     cdef bint packed = padded_lines(t, groups, g.fh, line) and g.dilation_w == 1
     cdef bint dilated = extent != g.fw      # then each tap of a line is a run of its own
     if groups > 1 or line * lines == 0 or (dilated and ((lines > 1 and not adds) or c % t.ka or g.fd > 1)):
         return False
-    # Gather taps if output lines are too short to fill a tile, except when taps of a few bytes make gathering slow.
-    if not g.direct and not packed:
-        if (g.ow < 5 and g.length * g.fw > 16) or (lines > 1 and line % t.ka):
-            return False
-        if lines == g.fw == 1 and (g.stride_w > 2 or c > 64):
-            return False
-    # A piece takes as much of an output line as fits, and all pieces about the same.
-    most = CACHED_BYTES // t.bytes // (lines * c) - extent
-    most = max(most // g.stride_w // t.mr, <ptrdiff_t>1) * t.mr
-    most = min(most, <ptrdiff_t>(MAX_DIRECT_PIXELS if g.direct else MAX_PIXELS))
-    pieces = (span + most - 1) // most
-    most = min(round_up((span + pieces - 1) // pieces, t.mr), span)
-    line_size = ((most - 1) * g.stride_w + extent) * c
-    if most > 1:        # micro-kernels read full tiles, also behind the last pixel
+    if not g.direct and not packed and gathering_is_faster(g, c, lines, t.ka):
+        return False
+    pixels = line_pixels(g, t, span, lines * c, extent)
+    line_size = ((pixels - 1) * g.stride_w + extent) * c
+    if pixels > 1:      # micro-kernels read full tiles, also behind the last pixel
         behind = (t.mr - 1) * g.stride_w * c
     if (line_size * lines + behind) * t.bytes > A_PANEL_BYTES:
         if not packed:
             return False
-        most, line_size, behind = 1, line, 0        # weights padded by lines cannot be gathered: one pixel at a time
+        pixels, line_size, behind = 1, line, 0      # weights padded by lines cannot be gathered: one pixel at a time
     l.shape.lines, l.shape.depth = <int>lines, round_up(line, t.ka)
     l.shape.step, l.shape.pitch = g.stride_w * c, line_size
-    l.line, l.pitch, l.pixels, l.passes = line, line_size, <int>most, 1
+    l.line, l.pitch, l.pixels, l.passes = line, line_size, <int>pixels, 1
     if dilated:
         l.passes = g.fh
         l.shape.lines, l.shape.depth, l.shape.pitch, l.line = g.fw, c, g.dilation_w * c, c

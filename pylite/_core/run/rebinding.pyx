@@ -54,8 +54,8 @@ cdef class Operands:
         free(self.table)
         free(self.roles)
 
-    cdef int close(self) except -1:
-        """Set up `table` and `roles`, once `parts` is complete."""
+    cdef int complete(self) except -1:
+        """Set up `table` and `roles`; nothing may be added to `parts` afterwards."""
         self.table, self.count = table_of(self.parts), len(self.parts)
         self.roles = <int *>calloc(self.count + 1, sizeof(int))
         if self.roles == NULL:
@@ -63,7 +63,10 @@ cdef class Operands:
         return 0
 
     cdef bint renew(self, Rebinder rebinder, bint differs) except -1:
-        """Replace the kernel if an argument has changed or `differs` is true; returns whether it was replaced."""
+        """Replace the kernel if an argument has changed; returns whether it was replaced.
+
+        differs: replace it anyway, by constructing it anew.
+        """
         cdef Part part
         cdef Kernel kernel
         cdef Py_ssize_t i
@@ -241,7 +244,7 @@ cdef class Rebinder(BindingContext):
             if part is not None:
                 operands.keys.append(key)
                 operands.parts.append(part)
-        operands.close()
+        operands.complete()
         return operands
 
     cdef Part end(self, view):
