@@ -132,12 +132,12 @@ cdef int blockwise_hybrid(BlockwiseHybrid self, pl_pool *pool) noexcept nogil:
     quantize(&self.rows, pool)
     for r in range(rows.count):
         rows.zeros[r] += rows.flip
-    parallel_for(pool, (rows.count + PL_BLOCK_ROWS - 1) // PL_BLOCK_ROWS * splits, 1, <pl_range_fn>blockwise_tasks,
+    parallel_for(pool, (rows.count + PL_BLOCK_ROWS - 1) // PL_BLOCK_ROWS * splits, 1, <pl_range_fn>blockwise_pieces,
                  <void *>self)
     return 0
 
 
-cdef void blockwise_tasks(BlockwiseHybrid self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void blockwise_pieces(BlockwiseHybrid self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef const pl_blocks *b = &self.blocks
     cdef const FloatRows *rows = &self.rows
     cdef ptrdiff_t nr = self.slots.q8.nr, splits = (b.columns + nr - 1) // nr, i, j, row

@@ -216,6 +216,20 @@ def packed_pixels(w, Py_ssize_t stride, Py_ssize_t most):
     return best
 
 
+cdef tuple arranged_q8(w, layout, Py_ssize_t zero):
+    """(w as filters, the number of output pixels to compute as one, or 0 for Winograd), as the ISA level prefers.
+
+    zero: the stored value of weight 0.
+    """
+    from pylite._core.product import layouts    # lazy: a start from the plan cache packs nothing and does not need it
+    if isinstance(layout, layouts.WinogradInteger):
+        return w, 0 if use_winograd(w, zero) else 1
+    if not isinstance(layout, layouts.PixelPacking):
+        return arranged(w, layout), 1
+    pixels = packed_pixels(w, layout.stride, layout.most)
+    return w if pixels == 1 else layout.combine(w, pixels, zero), pixels
+
+
 def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, Py_ssize_t groups=1, layout=None,
             Py_ssize_t dilation=1, ends=None):
     """Pack weights, and make the parameters of columns for a product that is finished by MBQM32.
@@ -227,27 +241,18 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
     Returns (panels, parameters), see columns.pxd, which are ready after finish_packing(); a third item tells a choice
     other than a plain convolution: the number of output pixels to compute as one, or 0 for Winograd.
     """
-    cdef Py_ssize_t zero = w_zero + (128 if w.dtype == UINT8 else 0), pixels = 1
-    cdef bint winograd = False
-    from pylite._core.product import layouts    # lazy: a start from the plan cache packs nothing and does not need it
-    if isinstance(layout, layouts.WinogradInteger):
-        winograd = use_winograd(w, zero)
-        pixels = 0 if winograd else 1
-    elif isinstance(layout, layouts.PixelPacking):
-        pixels = packed_pixels(w, layout.stride, layout.most)
-        if pixels > 1:
-            w = layout.combine(w, pixels, zero)
-            bias = None if bias is None else np.tile(bias, pixels)
-            if len(multipliers) > 1:
-                multipliers, shifts = np.tile(multipliers, pixels), np.tile(shifts, pixels)
-    else:
-        w = arranged(w, layout)
+    cdef Py_ssize_t pixels
+    w, pixels = arranged_q8(w, layout, w_zero + (128 if w.dtype == UINT8 else 0))
+    if pixels > 1:
+        bias = None if bias is None else np.tile(bias, pixels)
+        if len(multipliers) > 1:
+            multipliers, shifts = np.tile(multipliers, pixels), np.tile(shifts, pixels)
     cdef Py_ssize_t count = w.shape[0], size = round_up(count // groups, slots.q8.nv) * groups
     cdef Scaling scaling
     rows = pooled(PARAMETERS * size * 4)
     set_scaling(&scaling, rows, bias, multipliers, shifts, ends, count, size)
     owners = [bias, multipliers, shifts, rows]
-    cdef Packing *p = packing(in_lines(w, groups, dilation), groups, owners, winograd)
+    cdef Packing *p = packing(in_lines(w, groups, dilation), groups, owners, pixels == 0)
     if count:
         p.scaling = scaling
     p.zero, p.w_zero, p.products = x_zero + slots.q8.offset, w_zero, w.size // count if count else 0
