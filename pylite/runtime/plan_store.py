@@ -37,11 +37,11 @@ def store(plans: "PlanCache", executor: "Executor", bound: "BoundProgram",
     data: Sequence[Any] = ()
     try:
         writer = Writer(executor, bound)
-        program: Any = writer.record(operands)
-        head = summary(executor)
+        plan: Any = writer.record(operands)
+        facts = summary(executor)
         data = checked(writer.data)
     except NotStorable as problem:
-        program, head, plans.problem = str(problem), None, str(problem)
+        plan, facts, plans.problem = str(problem), None, str(problem)
         plans.refused.add(shapes)
     try:
         with Store(plans.folder, create=True) as folder:
@@ -50,9 +50,9 @@ def store(plans: "PlanCache", executor: "Executor", bound: "BoundProgram",
             folder.make_room(sum(map(len, data)))
             if not plans.unchanged():
                 raise NotStorable("the file of the model has changed")
-            if first != key and head is not None and folder.read(plan_name(first)) is None:
-                folder.write(plan_name(first), (first, head, None, label))      # its summary replaces the graph
-            folder.write(plan_name(key), (key, head, program, label), data)
+            if first != key and facts is not None and folder.read(plan_name(first)) is None:
+                folder.write(plan_name(first), (first, facts, None, label))      # its summary replaces the graph
+            folder.write(plan_name(key), (key, facts, plan, label), data)
             remember(plans, folder)
     except (NotStorable, OSError) as problem:   # OSError: a full disk, one that is read only, a foreign folder
         plans.problem = str(problem)

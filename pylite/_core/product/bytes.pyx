@@ -165,12 +165,25 @@ cdef uint8_t *pack_pixels(const Product *p, const uint8_t *x, ptrdiff_t step, pt
     return to + n * c * p.tile.bytes
 
 
-cdef const uint8_t *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines,
-                               uint8_t *a_panel, LineBuffer *buffer) noexcept nogil:
+cdef const uint8_t *lines_of(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines,
+                             uint8_t *a_panel, LineBuffer *buffer) noexcept nogil:
     """The image lines under the windows of `pixels` output pixels from `position` on, packed in a_panel or in place.
 
     lines: output lines that the piece still has, this one included.
     """
+    if p.rows.in_place and not p.window.direct:
+        return line_in_place(p, position, pixels, lines, buffer)
+    if p.rows.in_place and may_read_in_place(position, pixels, p.rows.total):
+        return p.window.x + position * p.window.sw
+    if p.window.direct:
+        pack_pixels(p, p.window.x + position * p.window.sw, p.window.sw, pixels, a_panel)
+        return a_panel
+    return pack_lines(p, position, pixels, lines, a_panel, buffer)
+
+
+cdef const uint8_t *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines,
+                               uint8_t *a_panel, LineBuffer *buffer) noexcept nogil:
+    """lines_of(), if lines have padding: pack those that the buffer in a_panel lacks."""
     cdef const Lines *plan = &p.rows.lines
     cdef Line line
     cdef uint8_t *to = a_panel
@@ -178,13 +191,6 @@ cdef const uint8_t *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t p
     cdef ptrdiff_t n, first, y, iy, c = p.window.length, step = fast_div(p.window.dilation_h, plan.down)
     cdef int border         # the packed byte of pixels outside the image
     cdef bint outside
-    if p.rows.in_place and not p.window.direct:
-        return line_in_place(p, position, pixels, lines, buffer)
-    if p.rows.in_place and may_read_in_place(position, pixels, p.rows.total):
-        return p.window.x + position * p.window.sw
-    if p.window.direct:
-        pack_pixels(p, p.window.x + position * p.window.sw, p.window.sw, pixels, to)
-        return a_panel
     first = extend_line_buffer(plan, &p.window, position, pixels, lines, buffer)
     y, iy, line = buffer.begin, buffer.iy, buffer.line
     zero = p.window.zero + buffer.image * p.window.zero_step
@@ -321,8 +327,8 @@ cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
             packed = fast_div(i, p.division.splits)
             buffer.ready = 1
             if p.rows.source == LINES:
-                rows = pack_lines(p, piece.position, piece.rows, fast_div(end - i - 1, p.division.splits) + 1, a_panel,
-                                  &buffer)
+                rows = lines_of(p, piece.position, piece.rows, fast_div(end - i - 1, p.division.splits) + 1, a_panel,
+                                &buffer)
             elif p.rows.source == TAPS:
                 rows = pack_taps(p, &piece, a_panel)
             if p.finish == HYBRID:
