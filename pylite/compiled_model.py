@@ -12,7 +12,7 @@ from pylite.environment import Environment, EnvironmentOptions
 from pylite.hardware_accelerator import HardwareAccelerator
 from pylite.interpreter import Interpreter
 from pylite.options import Options
-from pylite.runtime.signature_run import SubgraphRun
+from pylite.runtime.subgraph_run import SubgraphRun
 from pylite.tensor_buffer import TensorBuffer
 
 if TYPE_CHECKING:

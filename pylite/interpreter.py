@@ -326,7 +326,7 @@ class Interpreter(FastPath):
         return f"<{type(self).__name__} {name}: {' -> '.join(ends)}>"
 
     def _repr_html_(self) -> str:
-        from pylite.runtime import notebook
+        from pylite.display import notebook
         arena = sum([segment.placement.total for segment in self._main.segments])
         return notebook.model(self._model.graph, threads=self._pool.threads,
                               arena=f"{arena:,} bytes" if arena else "not allocated")

@@ -10,7 +10,7 @@ cpdef kernel_parameters(str name, p)
 cdef int pool_threads(const pl_pool *pool) noexcept nogil
 cdef void parallel_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx) noexcept nogil
 cdef void *memory_of(array, Py_ssize_t nbytes) except? NULL
-cdef void defer_packing(pl_packing_job *job, ptrdiff_t nbytes, held, ptrdiff_t copied=*)
+cdef void defer_packing(pl_packing_job *job, ptrdiff_t nbytes, owner, ptrdiff_t copied=*)
 
 
 cdef class Pool:

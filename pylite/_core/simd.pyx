@@ -101,20 +101,20 @@ cdef void *memory_of(array, Py_ssize_t nbytes) except? NULL:
     return address
 
 
-cdef void defer_packing(pl_packing_job *job, ptrdiff_t nbytes, held, ptrdiff_t copied=0):
+cdef void defer_packing(pl_packing_job *job, ptrdiff_t nbytes, owner, ptrdiff_t copied=0):
     """Run `job` before the next finish_packing() returns, or immediately if begin_packing() was not called.
 
-    The job comes from malloc and is freed after it has run.  nbytes: the amount of work; held: owns all memory that
+    The job comes from malloc and is freed after it has run.  nbytes: the amount of work; owner: owns all memory that
     the job reads and writes; copied: bytes that only the job keeps alive.  All waiting jobs run when these add up to
     much.
     """
     cdef int waits
-    job.held, job.bytes, job.slots, job.copied = <void *>held, nbytes, slots, copied
-    Py_INCREF(held)
+    job.owner, job.bytes, job.slots, job.copied = <void *>owner, nbytes, slots, copied
+    Py_INCREF(owner)
     with nogil:
         waits = pl_packing_defer(job)
     if waits == 0:
-        Py_DECREF(held)
+        Py_DECREF(owner)
         free(job)
     elif waits < 0:
         drain_packing()
@@ -125,7 +125,7 @@ cdef void release(pl_packing_job *job):
     cdef pl_packing_job *following
     while job != NULL:
         following = job.next
-        Py_DECREF(<object>job.held)
+        Py_DECREF(<object>job.owner)
         free(job)
         job = following
 

@@ -7,7 +7,7 @@ import sys
 import textwrap
 
 from pylite.cli import _terminal
-from pylite.runtime import columns
+from pylite.display import text_table
 
 LEAST = 3       # characters of a column that is made narrower
 BETWEEN = 3     # spaces between cells below a row
@@ -29,7 +29,7 @@ def table(headers, rows, right=(), optional=(), verbose=False):
     if not taken:
         return [*heads, *itertools.chain(*groups)]
     if verbose:
-        indent = min(columns.GAP + max(len(_without(row, taken)[0]) for row in (headers, *rows)), space // 4)
+        indent = min(text_table.GAP + max(len(_without(row, taken)[0]) for row in (headers, *rows)), space // 4)
         below = [_below([(headers[place], row[place]) for place in taken if row[place]], indent, space) for row in rows]
         return [*heads, *itertools.chain(*map(itertools.chain, groups, below))]
     note = f"(--verbose shows {', '.join(dict.fromkeys(headers[place] for place in taken))})"
@@ -42,10 +42,10 @@ def _without(row, places):
 
 def _left_out(headers, rows, optional, space):
     """The places of the columns of `optional` for which there is no room."""
-    sizes, left_out = columns.widths(headers, rows), []
+    sizes, left_out = text_table.widths(headers, rows), []
 
     def total():
-        return columns.total([size for place, size in enumerate(sizes) if place not in left_out])
+        return text_table.total([size for place, size in enumerate(sizes) if place not in left_out])
 
     for name in optional:
         for place in [place for place, header in enumerate(headers) if header == name and place not in left_out][:1]:
@@ -60,12 +60,12 @@ def _left_out(headers, rows, optional, space):
 
 def _row_lines(headers, rows, right, space):
     """The lines of the headers, then those of each row, in columns for which `space` suffices."""
-    widths = columns.widths(headers, rows)
+    widths = text_table.widths(headers, rows)
     unbroken = [width if header in right else max(len(word) for cell in column for word in WORD.findall(cell) or [""])
                 for header, width, column in zip(headers, widths, zip(headers, *rows, strict=True), strict=True)]
     for least in unbroken, [LEAST] * len(headers):      # break between words, if that suffices
         _narrow(widths, least, space)
-    bold, *groups = columns.lines(headers, rows, right, widths)
+    bold, *groups = text_table.lines(headers, rows, right, widths)
     yield [_terminal.styled(line, "bold", sys.stdout) for line in bold]
     for group, row in zip(groups, rows, strict=True):
         yield [_terminal.coloured_end(line, row[-1]) for line in group]
@@ -82,12 +82,12 @@ def _below(cells, indent, space):
             found.append(text)
     for text in found:
         yield from textwrap.wrap(text, max(space, indent + LEAST), initial_indent=" " * indent,
-                                 subsequent_indent=" " * (indent + columns.GAP), break_on_hyphens=False)
+                                 subsequent_indent=" " * (indent + text_table.GAP), break_on_hyphens=False)
 
 
 def _narrow(widths, least, space):
     """Make a table's columns narrower, the widest first, until `space` suffices or all have their width in `least`."""
-    while columns.total(widths) > space:
+    while text_table.total(widths) > space:
         width, place = max((width, place) if width > least[place] else (0, place) for place, width in enumerate(widths))
         if not width:
             return

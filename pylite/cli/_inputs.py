@@ -122,7 +122,7 @@ def window(detail):
 
 
 def windows(sound, detail):
-    """A Sound as pieces of the length that an input takes, the last one as long as it is."""
+    """A Sound as windows of the length that an input takes, the last one as long as it is."""
     _, size = window(detail)
     starts = range(0, len(sound.samples), size) if size else ()
     return [audio.Sound(sound.samples[start:start + size], sound.rate) for start in starts] or [sound]

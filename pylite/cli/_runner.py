@@ -78,12 +78,12 @@ class Runner:
             return [assigned]
         position, kind, sound = assigned[sounds[0]]
         try:
-            pieces = _inputs.windows(sound, details[position])
+            windows = _inputs.windows(sound, details[position])
         except _common.UsageError as error:
             about = self.model.graph.description
             raise _common.UsageError(f"{error}; the model is described as {about!r}" if about else str(error)) from None
-        return [[*assigned[:sounds[0]], (position, kind, piece), *assigned[sounds[0] + 1:]]
-                for piece in pieces]
+        return [[*assigned[:sounds[0]], (position, kind, window), *assigned[sounds[0] + 1:]]
+                for window in windows]
 
     def _once(self, assigned):
         """(seconds of one run, notes, (height, width) of the first picture or None); `outputs` are the results."""

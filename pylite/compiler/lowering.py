@@ -6,7 +6,7 @@ import numpy as np
 
 from pylite import errors
 from pylite._core.graph.calls import values_of
-from pylite._core.graph.dimensions import slots_in
+from pylite._core.graph.dimensions import cells_in
 from pylite._core.graph.repeats import Repeats
 from pylite._core.run.kernel import of_types
 from pylite._core.run.memory import MemoryPool, memory_limit
@@ -98,7 +98,11 @@ def _converted(lowered, host):
 
 
 def _stop(lowered, position, boundary):
-    """End `lowered` before operator `position`, which waits for `boundary`; a Node as boundary is evaluated instead."""
+    """End `lowered` before operator `position`, whose shapes depend on `boundary`.
+
+    boundary: a Value whose contents that operator needs, or the Node of the operator itself.  A Node belongs to neither
+    segment, because its op evaluates it between them.
+    """
     subgraph = lowered.subgraph
     evaluated = type(boundary) is Node
     head, tail = subgraph.operators[:position], subgraph.operators[position + evaluated:]
@@ -164,8 +168,8 @@ class _Lowering:
         self.may_have_objects = not {"string", "variant"}.isdisjoint([value.dtype for value in values]) or (
             host is not None and bool(host.plugins))        # they change the types of their outputs
         self.ops = ops
-        self.others = None          # the tensors of which operators need more than packed contents
-        self.recorded = slots_in([values[index].shape for index in subgraph.inputs]) != set()
+        self.unpacked = None        # the tensors that operators also need in another form than packed; see _is_packed()
+        self.recorded = cells_in([values[index].shape for index in subgraph.inputs]) != set()
 
     def repeat(self, ops, position):
         """Lower operators from `position` on until one repeats no earlier one; returns its position.
@@ -200,7 +204,7 @@ class _Lowering:
                 lowered.nodes.append(node)
                 lowered.notes[node.index] = "computed once, from constants"
                 return
-            emitted = size_folding.tried(node, lambda: _prepared(op, node, foldable, self.budget))
+            emitted = size_folding.retried_with_numbers(node, lambda: _prepared(op, node, foldable, self.budget))
         else:
             emitted = _prepared(op, node, foldable, self.budget)
         lowered.nodes.append(node)
@@ -224,12 +228,12 @@ class _Lowering:
 
     def _is_packed(self, index):
         """Do operators only pack the contents of tensor `index`, if they are constant?"""
-        if self.others is None:
-            self.others = set(self.lowered.subgraph.outputs)
+        if self.unpacked is None:
+            self.unpacked = set(self.lowered.subgraph.outputs)
             for operator, op in zip(self.lowered.subgraph.operators, self.ops, strict=True):
                 packs = getattr(op, "packs", None)      # plug-ins lack it
-                self.others.update(x for position, x in enumerate(operator.inputs) if position != packs)
-        return index not in self.others
+                self.unpacked.update(x for position, x in enumerate(operator.inputs) if position != packs)
+        return index not in self.unpacked
 
     def _emit(self, node, emitted):
         """Append the calls, aliases and constants of `node`."""
@@ -281,7 +285,10 @@ def _are_known(inputs):
 
 
 def _prepared(op, node, foldable, budget):
-    """Infer the outputs' shapes; returns the result of the op's lower(), None if there is nothing to compute."""
+    """Infer the outputs' shapes; returns the result of the op's lower(), None if there is nothing to compute.
+
+    foldable: are all inputs known?  Then an op without infer() is evaluated.
+    """
     shapes = op.infer(node)
     if shapes is None:
         if not foldable:
@@ -290,6 +297,18 @@ def _prepared(op, node, foldable, budget):
         return constant_folding.evaluate(op, node)
     if len(shapes) != len(node.outputs):
         raise node.error(f"has {len(node.outputs)} outputs where {len(shapes)} are computed")
+    if _take_shapes(node, shapes, budget) and node.outputs and not op.stateful:
+        return None
+    if op.conditions:
+        check_conditions(node, op.conditions)
+    return op.lower(node)
+
+
+def _take_shapes(node, shapes, budget):
+    """Give the outputs of `node` their shapes; returns whether all are empty.
+
+    Raises OpError for a shape that infer() must not return, MemoryLimitError for one beyond the budget.
+    """
     empty = True
     for value, shape in zip(node.outputs, shapes, strict=True):
         if value is not None:
@@ -307,11 +326,7 @@ def _prepared(op, node, foldable, budget):
                     budget.check(node, value)
             elif max(shape) > _LARGEST:
                 raise node.error(f"its shape would be {list(shape)}, and no dimension exceeds {_LARGEST}", value)
-    if empty and node.outputs and not op.stateful:
-        return None
-    if op.conditions:
-        check_conditions(node, op.conditions)
-    return op.lower(node)
+    return empty
 
 
 def _may_share(y, x, outputs):

@@ -1,11 +1,11 @@
-"""Restricts where calls may keep Dims, while a subgraph is lowered for many shapes: see _core/graph/dimensions.pyx."""
+"""Settles the calls of a subgraph that is lowered for many shapes; for their arguments: _core/graph/settling.pyx."""
 from pylite._core.graph.dimensions import UnrecordableError
 from pylite._core.graph.settling import settle_arguments
 from pylite.ir.values import runs_python
 
 
 def settle(call):
-    """Replace the Dims in `call` by numbers, with guards, except where its kernel can be made again for others.
+    """Replace Dims in the arguments of `call` by numbers, with guards, except where other shapes can replace them.
 
     Raises UnrecordableError for a call that may hide Dims.
     """

@@ -3,7 +3,7 @@ from functools import partial
 
 import numpy as np
 
-from pylite._core.graph.dimensions import Computed, Dim, estimate, slots_in
+from pylite._core.graph.dimensions import Computed, Dim, cells_in, estimate
 from pylite._core.graph.settling import give_numbers, has_sizes
 from pylite.compiler import constant_folding
 from pylite.ir.graph import NUMPY_DTYPES
@@ -41,7 +41,7 @@ def give_numbers_to(node):
     return bool(values)
 
 
-def tried(node, prepare):
+def retried_with_numbers(node, prepare):
     """Call prepare(), which lowers `node`; if it fails on inputs with Dims, call it again with numbers."""
     try:
         return prepare()
@@ -66,7 +66,7 @@ def _with_dims(op, node, shapes):
     shapes equals the kernels'.
     """
     inputs = [value for value in node.inputs if value is not None]
-    if op.reference is None or slots_in(list(shapes)) or Computed in [type(value.data) for value in inputs]:
+    if op.reference is None or cells_in(list(shapes)) or Computed in [type(value.data) for value in inputs]:
         return None
     results = _referenced(op, node)
     expected = _evaluated(op, node, *[_contents(value, estimate) for value in node.inputs])
@@ -127,7 +127,7 @@ def _key(content):
         return None if content is None else id(content[1])
     shape, data = content
     if shape is not None:
-        return shape, tuple([("Dim", item.slot) if type(item) is Dim else item for item in data])
+        return shape, tuple([("Dim", item.cell) if type(item) is Dim else item for item in data])
     return (data.dtype.str, data.shape, data.tobytes()) if data.nbytes <= _SMALL else id(data)
 
 

@@ -72,7 +72,7 @@ def handle(tensors: TensorList) -> _Array:
     return array
 
 
-def held(array: _Array) -> TensorList:
+def list_of(array: _Array) -> TensorList:
     tensors = array.item()
     if not isinstance(tensors, TensorList):
         raise TypeError("the tensor holds no list of tensors")
@@ -128,7 +128,7 @@ def from_tensor(x: _Array, shape: _Array, *, element_dtype: str) -> _Array:
 
 @flex_op("TensorListSetItem", f"variant int32 {_ITEMS} -> variant", shapes=_scalars)
 def set_item(handle: _Array, index: _Array, item: _Array, *, resize_if_index_out_of_bounds: bool = False) -> _Array:
-    tensors, position = held(handle), int(index)
+    tensors, position = list_of(handle), int(index)
     items = list(tensors.items)
     if resize_if_index_out_of_bounds and position >= len(items):
         items += [None] * (_checked(position + 1) - len(items))
@@ -140,12 +140,12 @@ def set_item(handle: _Array, index: _Array, item: _Array, *, resize_if_index_out
 
 @flex_op("TensorListGetItem", f"variant int32 {_SHAPE} -> {_ITEMS}", shapes=_item_shape(2))
 def get_item(handle: _Array, index: _Array, shape: _Array) -> _Array:
-    return held(handle).item(int(index), _shape(shape))
+    return list_of(handle).item(int(index), _shape(shape))
 
 
 @flex_op("TensorListStack", f"variant {_SHAPE} -> {_ITEMS}", shapes=_stack_shape)
 def stack(handle: _Array, shape: _Array, *, num_elements: int = -1) -> _Array:
-    tensors, wanted = held(handle), _shape(shape)
+    tensors, wanted = list_of(handle), _shape(shape)
     if num_elements not in (-1, len(tensors.items)):
         raise ValueError(f"the list has {len(tensors.items)} items; the op expects {num_elements}")
     if tensors.items:
@@ -158,7 +158,7 @@ def stack(handle: _Array, shape: _Array, *, num_elements: int = -1) -> _Array:
 
 @flex_op("TensorListGather", f"variant int32 {_SHAPE} -> {_ITEMS}", sized_by=None)
 def gather(handle: _Array, indices: _Array, shape: _Array) -> _Array:
-    tensors, wanted = held(handle), _shape(shape)
+    tensors, wanted = list_of(handle), _shape(shape)
     if indices.size:
         return np.stack([tensors.item(int(i), wanted) for i in indices])
     sizes = _merged(tensors.shape, wanted)
@@ -167,29 +167,29 @@ def gather(handle: _Array, indices: _Array, shape: _Array) -> _Array:
 
 @flex_op("TensorListLength", "variant -> int32", shapes=_scalars)
 def length(handle: _Array) -> _Array:
-    return np.asarray(len(held(handle).items))
+    return np.asarray(len(list_of(handle).items))
 
 
 @flex_op("TensorListElementShape", "variant -> int32|int64", sized_by=None)
 def element_shape(handle: _Array) -> _Array:
-    shape = held(handle).shape
+    shape = list_of(handle).shape
     return np.asarray(-1 if shape is None else shape, np.int64)
 
 
 @flex_op("TensorListResize", "variant int32 -> variant", shapes=_scalars)
 def resize(handle: _Array, count: _Array) -> _Array:
-    tensors, size = held(handle), _checked(int(count))
+    tensors, size = list_of(handle), _checked(int(count))
     return tensors.changed([*tensors.items[:size], *[None] * (size - len(tensors.items))])
 
 
 @flex_op("TensorListPushBack", f"variant {_ITEMS} -> variant", shapes=_scalars)
 def push_back(handle: _Array, item: _Array) -> _Array:
-    tensors = held(handle)
+    tensors = list_of(handle)
     return tensors.changed([*tensors.items, tensors.checked(item)])
 
 
 @flex_op("TensorListPopBack", f"variant {_SHAPE} -> variant {_ITEMS}",
          shapes=lambda node, **_: None if (item := _item_shape(1)(node)) is None else [(), *item])
 def pop_back(handle: _Array, shape: _Array) -> tuple[_Array, _Array]:
-    tensors = held(handle)
+    tensors = list_of(handle)
     return tensors.changed(tensors.items[:-1]), tensors.item(len(tensors.items) - 1, _shape(shape))

@@ -10,7 +10,7 @@ from pylite._core.graph.calls import NodeBase, ValueBase, enter_types
 from pylite._core.graph.calls import Packed as Packed
 from pylite._core.graph.calls import Scratch as Scratch
 from pylite._core.graph.calls import View as View
-from pylite._core.graph.dimensions import slots_in
+from pylite._core.graph.dimensions import cells_in
 from pylite._core.kernels import is_owned as is_owned
 from pylite._core.kernels import kernel_class
 from pylite._core.kernels import runs_python as runs_python
@@ -236,7 +236,7 @@ class Node(NodeBase):
 
 def sizes(numbers: "Sequence[int]", dtype: str) -> "NDArray[Any]":
     """A vector of dimensions for a Constant; an array of objects if some of them are Dims."""
-    return np.array(numbers, object if slots_in(numbers) else dtype)
+    return np.array(numbers, object if cells_in(numbers) else dtype)
 
 
 def raw(array: "NDArray[Any] | None") -> "NDArray[np.uint8]":

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 MOST_SAMPLES = 1 << 27      # that resampling makes of a sound that is less than a hundredth as long
-PIECE = 1 << 16         # samples that are computed at a time, in float64
+BLOCK = 1 << 16         # samples that are computed at a time, in float64
 
 
 class Sound(NamedTuple):
@@ -62,7 +62,7 @@ def resample(samples: NDArray[np.float32], rate: float, wanted: float) -> NDArra
         raise FileFormatError(f"{len(samples)} samples of {rate} a second would be {count} of {wanted} a second; at "
                               f"most {MOST_SAMPLES} are possible. Is the rate in the file right?")
     result, places = np.empty(count, np.float32), np.arange(len(samples))
-    for begin in range(0, count, PIECE):
-        at = np.arange(begin, min(begin + PIECE, count)) * (rate / wanted)
-        result[begin:begin + PIECE] = np.interp(at, places, samples)
+    for begin in range(0, count, BLOCK):
+        at = np.arange(begin, min(begin + BLOCK, count)) * (rate / wanted)
+        result[begin:begin + BLOCK] = np.interp(at, places, samples)
     return result

@@ -64,7 +64,7 @@ def _opencv(number: int, width: int, height: int, rate: float | None) -> Iterato
 
 
 def sounds(rate: int, size: int) -> Iterator[NDArray[np.float32]]:
-    """Endless sound of the microphone: pieces of `size` samples, float32 in -1..1, one channel, `rate` per second.
+    """Endless sound of the microphone: blocks of `size` samples, float32 in -1..1, one channel, `rate` per second.
 
     The package sounddevice reads it where it is installed, otherwise the program arecord.  Raises ImportError without
     either, OSError if there is no microphone or it fails.

@@ -16,17 +16,17 @@ def numbered(node, kind, key, make):
         raise node.error("keeps a state, which only an interpreter has")
     numbers = node.host.shared.setdefault(kind, {})
     if key not in numbers:
-        held = node.host.shared.setdefault("resources", [])
-        numbers[key] = len(held)
-        held.append(make())
+        resources = node.host.shared.setdefault("resources", [])
+        numbers[key] = len(resources)
+        resources.append(make())
     return numbers[key]
 
 
 def resource(node, kind):
     """What the first input, a resource tensor, stands for."""
     number = node.constant(0, "resource").reshape(-1)[:1].tolist()
-    held = node.host.shared.get("resources", ())
-    found = held[number[0]] if number and 0 <= number[0] < len(held) else None
+    resources = node.host.shared.get("resources", ())
+    found = resources[number[0]] if number and 0 <= number[0] < len(resources) else None
     if type(found).__name__ != kind:
         raise node.error(f"is not a {kind}: it does not come from a handle op", node.inputs[0])
     return found

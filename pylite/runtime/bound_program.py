@@ -28,7 +28,7 @@ class BoundProgram(Segment):
 
     At a boundary, `watched` is the array whose contents determine the next segment, or the operands of `evaluate`;
     `next` maps these contents, or the shapes that `evaluate` returns, to the next BoundProgram; `evaluated`: the arrays
-    of this segment into which the preceding `evaluate` results are copied.
+    of this segment into which the results of the preceding `evaluate` are copied.
     """
     __slots__ = ("share", "lowered", "placement", "storage", "operands")
     operands: "Sequence[Sequence[Any]]"     # the arguments of the kernels; set only if plans are written

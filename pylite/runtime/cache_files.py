@@ -49,22 +49,22 @@ class Store(Folder):
         super().__init__(path)
 
     def write(self, name: str, record: "Any", data: "Sequence[Any]" = ()) -> None:
-        """Write a file with this record and data, pieces of bytes.  Raises OSError on failure.
+        """Write a file with this record and data, objects of bytes.  Raises OSError on failure.
 
         Other processes see either the complete file or none.
         """
         packed = marshal.dumps(record)
         start = data_start(len(packed))
-        size = start + sum([len(piece) for piece in data])
-        pieces = (MAGIC, bytes(8), size.to_bytes(8, "little"), len(packed).to_bytes(8, "little"), packed,
+        size = start + sum([len(item) for item in data])
+        content = (MAGIC, bytes(8), size.to_bytes(8, "little"), len(packed).to_bytes(8, "little"), packed,
                   bytes(start - RECORD - len(packed)), *data)
         temporary = f"{name}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
         file = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600,
                        dir_fd=self.descriptor)
         try:
             try:
-                for piece in pieces:
-                    left = memoryview(piece)
+                for item in content:
+                    left = memoryview(item)
                     while len(left):
                         left = left[os.write(file, left):]
                 summed = checksum(memoryview(Pages(size, file))[SUMMED:])

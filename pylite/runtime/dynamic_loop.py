@@ -1,4 +1,4 @@
-"""WHILE loops whose variables change shape: each set of shapes gets an iteration plan, which is reused."""
+"""WHILE loops whose variables change shape: each set of shapes gets a LoopIteration, which is reused."""
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class LoopIteration:
-    """The plan of one iteration: the kernels that run the condition and the body for one set of variable shapes.
+    """One iteration: the kernels that run the condition and the body for one set of variable shapes.
 
     state: the arrays of the variables, which the kernels read; goes_on: the condition's result; entry: the body's
     Entry; next: the LoopIteration for the shapes of the body's outputs, set by the first link().

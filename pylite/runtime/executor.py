@@ -1,15 +1,14 @@
-"""Makes one subgraph runnable: takes shapes, plans and binds memory, runs.
+"""Makes one subgraph runnable: takes shapes, obtains a program for them, runs it.
 
-This file is longer than others because it holds a single class; modules imported on demand hold what few graphs need.
+Modules imported on demand hold what only some graphs need: compiling, planned_program, recorded_program,
+dynamic_shapes, dynamic_loop, subgraph_calls, partial_run.  This file is longer than others because it holds a single
+class.
 """
 from typing import TYPE_CHECKING
 
 from pylite import errors
-from pylite._core.run.program import ExecutorBase, Program
-from pylite._core.simd import begin_packing, finish_packing
+from pylite._core.run.program import ExecutorBase
 from pylite.ir.registry import default
-from pylite.runtime import blueprint
-from pylite.runtime.blueprint import Blueprint
 from pylite.runtime.bound_program import BoundProgram, ProgramCache
 from pylite.runtime.tensor_access import TensorAccess
 from pylite.runtime.tensor_memory import TensorMemory
@@ -32,72 +31,88 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
     Shape = tuple[int, ...]
 
-CACHED_DYNAMIC = 64     # sets of input shapes to keep where shapes depend on data
 DEEPEST = 1000          # levels of calls between subgraphs, each of which takes some of the stack
 
 
 class Executor(TensorAccess, ExecutorBase):
     """Runs one subgraph of a model; a host.Host for its ops.
 
-    Arguments: model: Model; pool: simd.Pool; preserve: keep every intermediate tensor; guard: detect out-of-bounds
-    writes; max_memory: bytes that the tensors may take, or None; resolver: the OpResolver that finds the ops; shared: a
-    dict shared by all executors of an interpreter; attach: attach the resolver's plug-ins; half: compute products of
-    float32 in float16, by default what the model says.  Further attributes:
+    Its life: resize() and allocate(), then invoke() any number of times, and again.  allocate() activates a
+    BoundProgram for the input shapes: one that it has kept, or else one that activate() obtains.  lower_again() makes
+    all programs stale, and close() ends the plug-ins.
 
+    What the caller chose, at construction:
+    model                   the Model
     subgraph                the Subgraph that runs: the file's, or a delegate's with the same tensors
-    resolver                finds the ops
+    pool                    the simd.Pool
+    preserve, guard         keep every intermediate tensor?  Detect out-of-bounds writes?
+    max_memory              bytes that the tensors may take, or None
+    resolver                the OpResolver that finds the ops
+    half                    compute products of float32 in float16?  By default what the model says
+    shared                  a dict that all executors of an interpreter share: see host.Host
+
+    What programs are made for:
+    shapes                  of the inputs
+    known_inputs            {position of an input: its contents}, which the calling operator knows to be constant
+    access                  the placement.Access of a caller that uses tensors in the middle of a run, or None
+    checked                 is every operator known to be supported?
+    stale                   were programs lowered on assumptions that no longer hold?  See lower_again()
+
+    What keeps programs and tensors:
+    cache, memory           the ProgramCache; the TensorMemory
+    plans                   the PlanCache with the programs of earlier processes, or None
+
+    Plug-ins:
     plugins                 {operator index: Op} of nodes that plug-ins run; if any, every allocation lowers anew
     tables                  the structs for plug-ins in C, or None before the first one
     delegation              the Delegation, which can restore the file's subgraph, or None
+
+    Calls between subgraphs:
     callees, depth          the Executors of subgraphs that operators of this one call, and the levels of their calls
-    access                  the placement.Access of a caller that uses tensors in the middle of a run, or None
-    known_inputs            {position of an input: its contents}, which the calling operator knows to be constant
-    shapes                  shapes of the inputs
-    cache, memory           the ProgramCache; the TensorMemory
-    called                  the CalledProgram, while the calling subgraph is recorded
-    read                    the tensors that operators read, and the outputs; None before first use
-    plans                   the PlanCache with the programs of earlier processes, or None
+    recorded_callee         the CalledProgram that stands for this subgraph while its caller is recorded, else None
+    tensors_read            what operators read, and the outputs, as tensor indices; None before first use
+
+    The last allocation, and the last run:
     current                 the BoundProgram of the current shapes, or None before the first allocate()
+    ready                   may invoke() run?
     segments                segments of the last run: `current`, then those whose shapes depend on data
-    ready, checked          may invoke() run?  Is every operator known to be supported?
-    stale                   were programs lowered on assumptions that no longer hold?  See lower_again()
-    fast_program            the Program if invoke() runs nothing else, or None
-    first_segment           `current` if shapes depend on data, or None
-    readable, writable      {tensor index: Memory} of tensors accessed since the last allocate(), for the fast path
+    Further ones, for the fast path and for shapes that depend on data, are in ExecutorBase (_core/run/program.pyx).
     """
 
     def __init__(self, model: "Model", subgraph: "Subgraph", pool: "Pool", preserve: bool = False, guard: bool = False,
                  max_memory: "int | None" = None, resolver: "Any" = default,
                  shared: "dict[str, Any] | None" = None, attach: bool = True,
                  half: "bool | None" = None) -> None:
+        """attach: attach the resolver's plug-ins."""
         self.model = model
         self.subgraph = subgraph
         self.pool = pool
         self.preserve = preserve
         self.guard = guard
+        self.max_memory = max_memory
+        self.resolver = resolver
         self.half: bool = model.half if half is None else half
         self.shared: dict[str, Any] = {} if shared is None else shared
-        self.resolver = resolver
+        self.shapes = [subgraph.tensors[i].shape for i in subgraph.inputs]
+        self.known_inputs: Mapping[int, Array] = {}
+        self.access: Access | None = None
+        self.checked = self.stale = False
+        self.cache = ProgramCache()
+        self.memory = TensorMemory(max_memory)
+        planned = self.shared.get("planned", {}).pop(subgraph.index, None)
+        if planned is not None:     # a plan already has memory for this subgraph
+            self.memory.arenas, self.memory.variables = planned.arenas, planned.variables
+        self.plans: PlanCache | None = None
         self.plugins: dict[int, Any] = {}
         self.tables: Any = None
         self.delegation: Any = None
         self.callees: set[Executor] = set()
         self.depth = 0
-        self.access: Access | None = None
-        self.known_inputs: Mapping[int, Array] = {}
-        self.shapes = [subgraph.tensors[i].shape for i in subgraph.inputs]
-        self.cache = ProgramCache()
-        self.max_memory = max_memory
-        self.memory = TensorMemory(max_memory)
-        held = self.shared.get("planned", {}).pop(subgraph.index, None)
-        if held is not None:        # a plan already has memory for this subgraph
-            self.memory.arenas, self.memory.variables = held.arenas, held.variables
-        self.plans: PlanCache | None = None
-        self.called: Any = None
-        self.read: frozenset[int] | None = None
+        self.recorded_callee: Any = None
+        self.tensors_read: frozenset[int] | None = None
         self.current = None  # type: ignore[assignment]     # until allocate()
+        self.ready = False
         self.segments = []
-        self.ready = self.checked = self.stale = False
         self.fast_program = None
         self.readable = {}
         self.writable = {}
@@ -136,17 +151,8 @@ class Executor(TensorAccess, ExecutorBase):
                 if self.current is not None:
                     self.check_file()       # zeros in place of constants explain the error
                 raise
-            if not (self.callees or self.memory.variables or len(self.shared) > 1):     # there is no state
-                return
-            self.reset_variables()
-            indices = {self.subgraph.index}
-            for other in self.callees:
-                if other.memory.variables:
-                    other.reset_variables()
-                indices.add(other.subgraph.index)
-            for (index, _), (state, start) in self.shared.get("generators", {}).items():
-                if index in indices and start is not None:
-                    state[...] = start
+            if self.callees or self.memory.variables or len(self.shared) > 1:       # else there is no state
+                self._reset_state()
 
     def reallocate(self) -> None:
         """allocate(), but variables keep their contents."""
@@ -155,12 +161,24 @@ class Executor(TensorAccess, ExecutorBase):
         if not self.ready and not self.cache.activate(self):
             self.activate()
 
+    def _reset_state(self) -> None:
+        """Reset the variables and random number generators of this subgraph and of those that it calls."""
+        self.reset_variables()
+        indices = {self.subgraph.index}
+        for other in self.callees:
+            if other.memory.variables:
+                other.reset_variables()
+            indices.add(other.subgraph.index)
+        for (index, _), (state, start) in self.shared.get("generators", {}).items():
+            if index in indices and start is not None:
+                state[...] = start
+
     def reset_variables(self) -> None:
         """Set every variable tensor to zero, as tf.lite does."""
         self.memory.reset_variables(self.subgraph.tensors)
         if not self.subgraph.index:
-            for held in self.shared.get("planned", {}).values():    # of subgraphs that only a plan has called so far
-                held.reset()
+            for memory in self.shared.get("planned", {}).values():      # of subgraphs that only a plan has called
+                memory.reset()
 
     def invoke(self) -> None:
         """Run every node once.  ExecutionError names the node that failed."""
@@ -269,7 +287,7 @@ class Executor(TensorAccess, ExecutorBase):
         """Run the nodes of another Subgraph with the same tensors."""
         self.subgraph = subgraph
         self.cache.clear()
-        self.read = None
+        self.tensors_read = None
         self.checked = False
         self.invalidate()
 
@@ -326,7 +344,7 @@ class Executor(TensorAccess, ExecutorBase):
         for executor in {self, *self.shared.get("executors", {}).values()}:
             executor.outdate()
 
-    # ---- lowering, planning, binding -------------------------------------------------------------------------
+    # ---- programs --------------------------------------------------------------------------------------------
     def outdate(self) -> None:
         """Mark all programs as stale.  One that runs goes on; segments after its present one are lowered again."""
         self.stale = True
@@ -359,8 +377,10 @@ class Executor(TensorAccess, ExecutorBase):
         bound = self.cache.get(key)
         if bound is None:
             history = self.cache.seen(self.shapes, self.known_inputs)
-            bound = self._recorded(history, False) or self._planned(history) or self._recorded(history, True) \
-                or self._compile()
+            bound = self._recorded(history, False) or self._planned(history) or self._recorded(history, True)
+            if bound is None:
+                from pylite.runtime import compiling
+                bound = compiling.program(self)
             self.cache.add(key, bound)
         self.enter(bound)
 
@@ -392,86 +412,7 @@ class Executor(TensorAccess, ExecutorBase):
         if not isinstance(self.subgraph, tuple):        # records are tuples
             self.subgraph = self.model.graph.subgraphs[0]
 
-    def _compile(self) -> BoundProgram:
-        """A new BoundProgram for the current input shapes."""
-        self.use_graph()
-        begin_packing()     # another thread packs weights during lowering
-        try:
-            key = blueprint.key_of(self)
-            planned = self.model.blueprint(key) or self._lowered(key)
-            try:
-                return self._bound(planned)
-            finally:
-                planned.release()
-        finally:
-            finish_packing()
-            if self.plans is not None:
-                self.plans.writing = False
-
-    def _lowered(self, key: "Any") -> Blueprint:
-        """A new Blueprint for the current input shapes, acquired; the model keeps it if it may be shared."""
-        lowered = self.lower(self.shapes)
-        if lowered.boundary is not None:
-            from pylite.runtime import dynamic_shapes  # imported for graphs that have such shapes
-            self.dynamic_shapes = dynamic_shapes
-            self.cache.capacity = max(self.cache.capacity, CACHED_DYNAMIC)
-        result = self.blueprint(lowered).acquire()
-        if key is not None and blueprint.is_shared(self, result):
-            self.model.keep(key, result)
-        return result
-
-    def lower(self, shapes: "Sequence[Shape]") -> "Lowered":
-        """The Lowered for these input shapes."""
-        from pylite.compiler import lowering
-        lowered = None
-        while lowered is None or self.stale:
-            if self.stale:
-                self.forget()
-            lowered = lowering.lower(self.model, self.subgraph, shapes, self.preserve, self.find, True, self)
-        return lowered
-
-    def bind(self, lowered: "Lowered", before: "Sequence[BoundProgram]" = ()) -> BoundProgram:
-        """Plan and bind.  before: the BoundPrograms of the segments that run first and whose results this one reads."""
-        return self._bound(self.blueprint(lowered), before)
-
-    def blueprint(self, lowered: "Lowered") -> Blueprint:
-        """The Blueprint of `lowered`, with its memory planned."""
-        from pylite.compiler import memory_planner
-        if self.tables is not None:
-            self.tables.finish(lowered)
-        return Blueprint(lowered, memory_planner.placement_of(lowered, self.preserve, self.guard, self.access))
-
-    def _bound(self, blueprint: Blueprint, before: "Sequence[BoundProgram]" = ()) -> BoundProgram:
-        """`blueprint`, bound to this executor's memory."""
-        from pylite.compiler import binding
-        memory, lowered, placement = self.memory, blueprint.lowered, blueprint.placement
-        if self.max_memory is not None and not before:
-            self._drop_outgrown(placement.total)
-        memory.check(lowered, placement, lambda: sum([s.placement.total for s in before]) + self._shared_bytes())
-        arena = memory.arena(placement.total, len(before), self.cache.drop_arena)
-        storage = binding.Storage(memory.outside(lowered, before), arena, placement.offsets, placement.scratch)
-        pool = memory.packing_pool()
-        operands = binding.operands(lowered.calls, storage, self.model, pool)
-        memory.counted += pool.taken
-        bound = BoundProgram(blueprint, storage, Program(binding.kernels(lowered.calls, operands), self.pool), arena)
-        plans = self.shared.get("executors", {}).get(0, self).plans
-        if plans is not None and plans.writing:
-            bound.operands = operands       # a plan of the calling program needs them
-        if self.plans is not None and self.plans.writing and not before:
-            from pylite.runtime import plan_store
-            plan_store.store(self.plans, self, bound, operands)
-        return bound
-
-    def _shared_bytes(self) -> int:
-        """Bytes of this interpreter's other subgraphs, and of the variables and tables of all subgraphs."""
-        return sum([other.memory.nbytes for other in self.shared.get("executors", {}).values() if other is not self]) \
-            + sum([held.reserved for held in self.shared.get("resources", ())])
-
-    def _drop_outgrown(self, nbytes: int) -> None:
-        """Free all arenas if a larger one, of `nbytes`, is about to replace the first."""
-        arenas = self.memory.arenas
-        if arenas and arenas[0].nbytes < nbytes:
-            self.cache.clear()
-            arenas.clear()
-            self.segments = []
-            self.current = None  # type: ignore[assignment]
+    def bind(self, lowered: "Lowered", before: "Sequence[BoundProgram]") -> BoundProgram:
+        """Plan and bind a segment.  before: the segments that run first and whose results it reads."""
+        from pylite.runtime import compiling
+        return compiling.bound(self, compiling.blueprint(self, lowered), before)

@@ -89,7 +89,7 @@ class Model:
         return f"<pylite.Model {self.graph.description!r}, {count} subgraph{'s' * (count != 1)}>"
 
     def _repr_html_(self) -> str:
-        from pylite.runtime import notebook
+        from pylite.display import notebook
         return notebook.model(self.graph)
 
     def constant(self, tensor: "Tensor") -> "NDArray[Any] | None":

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from pylite._core.run.program import Program
 
+KEY, SUMMARY, PLAN = range(3)           # the first fields of a record
 ARENA, DATA, CONTENTS = range(3)        # the first regions of arrays
 WHY = "\0"
 DTYPES = [np.dtype(name) for name in (
@@ -86,8 +87,8 @@ class PlanCache:
             pass
         except OSError as error:        # it is not trusted, or cannot be read or written
             self._warn(error)
-        self.has_plan = self._first is not None and not self._refused(None, self._first)
-        return Model(source, None, (self._contents, _summary(self._first[0][1]))) if self.has_plan else None
+        self.has_plan = self._first is not None and not self._refused(None, self._first[0])
+        return Model(source, None, (self._contents, _summary(self._first[0][SUMMARY]))) if self.has_plan else None
 
     def _warn(self, error: OSError) -> None:
         """Warn who gave the folder to Interpreter() that it is of no use; the default one may be missing."""
@@ -121,16 +122,17 @@ class PlanCache:
         """(program, data, pages) of the plan for the current input shapes of `executor`, or None."""
         if not self.usable(executor):
             return None
-        key, record = self.key(self.shapes(executor)), self._first
-        if record is None or record[0][0] != key:
+        key, stored = self.key(self.shapes(executor)), self._first
+        if stored is None or stored[0][KEY] != key:
             try:
                 with Folder(self.folder) as folder:
-                    record = self._read(folder, key)
+                    stored = self._read(folder, key)
             except OSError:
                 return None
-        if record is None or record[0][2] is None or self._refused(key[-1], record):
+        if stored is None:
             return None
-        return record[0][2], *record[1:]
+        record, data, pages = stored
+        return None if record[PLAN] is None or self._refused(key[-1], record) else (record[PLAN], data, pages)
 
     def decide(self, history: "Any") -> bool:
         """Set `writing` for input shapes that have no plan.
@@ -145,9 +147,9 @@ class PlanCache:
 
     def _refused(self, shapes: "Any", record: "Any") -> bool:
         """Does the record say that no plan is possible for `shapes`?"""
-        if type(record[0][2]) is not str:
+        if type(record[PLAN]) is not str:
             return False
-        self.problem = record[0][2]
+        self.problem = record[PLAN]
         self.refused.add(shapes)
         return True
 
@@ -172,13 +174,16 @@ class PlanCache:
 
     def _remembered(self, folder: Folder) -> "bytes | None":
         """The digest stored for this file's identity, which saves reading its contents; None if there is none."""
-        record = None if self.identity is None else folder.read(self.identity)
-        return record[0][1] if record is not None and record[0][0] == self.identity else None
+        stored = None if self.identity is None else folder.read(self.identity)
+        if stored is None:
+            return None
+        identity, digest = stored[0]
+        return digest if identity == self.identity else None
 
     def _read(self, folder: Folder, key: "tuple[Any, ...]") -> "Any":
         """(record, data, pages) of the plan for `key`, or None."""
-        record = folder.read(plan_name(key))
-        return record if record is not None and record[0][0] == key else None
+        stored = folder.read(plan_name(key))
+        return stored if stored is not None and stored[0][KEY] == key else None
 
 
 class Tensors(dict):  # type: ignore[type-arg]
@@ -214,13 +219,14 @@ class Bound:
         self.stateful = state is not None
         self.arena = allocated(self.total)
         regions = [self.arena, data, executor.model.contents]
-        held: list[Any] = []
+        resources: list[Any] = []
         if state is not None:
             from pylite.runtime.plan_state import State  # most models have none
             restored = State(executor, state, DTYPES, CONTENTS + 1)
             regions += restored.regions
-            held = restored.held
-        arrays, programs = bind(body, regions, DTYPES, held, kernel_class, executor.pool, _failures_of(self._failures))
+            resources = restored.resources
+        arrays, programs = bind(body, regions, DTYPES, resources, kernel_class, executor.pool,
+                                _failures_of(self._failures))
         self.program = programs[-1]
         self.visible = {index: (arrays[number], dtype, overwritten)
                         for index, (number, dtype, overwritten) in visible.items()}

@@ -34,13 +34,13 @@ class NotStorable(Exception):
 class Writer:
     """Creates the record of the programs that run a subgraph, and of their state; see plan_cache.
 
-    pieces: the record's data, in pieces of bytes.
+    data: the record's data, objects of bytes.
     """
 
     def __init__(self, executor: "Executor", bound: "BoundProgram") -> None:
         if set(executor.shared) - STORABLE:
             raise NotStorable(f"ops keep {', '.join(sorted(set(executor.shared) - STORABLE))}")
-        self.pieces: list[Any] = []
+        self.data: list[Any] = []
         self._executor, self._bound = executor, bound
         self._executors = executor.shared["executors"]
         self._arenas: dict[int, list[int]] = {}         # {subgraph: [region, bytes]}
@@ -63,11 +63,11 @@ class Writer:
                             for key, (_, start) in shared.get("generators", {}).items()]
         for array in (*shared.get("once", {}).values(), *[state for state, _ in shared.get("generators", {}).values()]):
             self._add_region(self._new_region(), array)
-        self._held = {}         # {id of an object that ops keep for the interpreter: (its number, attribute)}
-        for number, held in enumerate(shared.get("resources", ())):
-            self._held[id(held)] = number, ""
-            if hasattr(held, "number"):
-                self._held[id(held.number)] = number, "number"
+        self._resources = {}    # {id of an object that ops keep for the interpreter: (its number, attribute)}
+        for number, resource in enumerate(shared.get("resources", ())):
+            self._resources[id(resource)] = number, ""
+            if hasattr(resource, "number"):
+                self._resources[id(resource.number)] = number, "number"
 
     def record(self, operands: "Sequence[Sequence[Any]]") -> "Any":
         """(bytes of the arena, input of plans.bind(), visible tensors, state, failures)."""
@@ -89,10 +89,10 @@ class Writer:
         numbers = {number: (kind, key) for kind in ("variables", "tables")
                    for key, number in shared.get(kind, {}).items()}
         resources = []
-        for number, held in enumerate(shared.get("resources", ())):
-            variable = type(held).__name__ == "Variable"
-            resources.append((*numbers[number], held.expected if variable else None,
-                              variable and held.varying, held.reserved))
+        for number, resource in enumerate(shared.get("resources", ())):
+            variable = type(resource).__name__ == "Variable"
+            resources.append((*numbers[number], resource.expected if variable else None,
+                              variable and resource.varying, resource.reserved))
         arenas = [(subgraph, region, size) for subgraph, (region, size) in self._arenas.items()]
         state = arenas, self._variables, self._once, self._generators, resources
         return state if any(state) else None
@@ -179,12 +179,12 @@ class Writer:
 
     def _reference(self, arg: "Any") -> bytes:
         """An object that ops keep for the interpreter, a method of one, or a function of a module."""
-        held = self._held.get(id(arg))
-        if held is not None:
-            return _kind("held") + _number(held[0]) + _bytes(held[1].encode())
-        owner = self._held.get(id(getattr(arg, "__self__", None)))
+        resource = self._resources.get(id(arg))
+        if resource is not None:
+            return _kind("resource") + _number(resource[0]) + _bytes(resource[1].encode())
+        owner = self._resources.get(id(getattr(arg, "__self__", None)))
         if owner is not None and not owner[1]:
-            return _kind("held") + _number(owner[0]) + _bytes(arg.__name__.encode())
+            return _kind("resource") + _number(owner[0]) + _bytes(arg.__name__.encode())
         if type(arg) is FunctionType and arg.__closure__ is None and "." not in arg.__qualname__ and (
                 arg.__name__ != "<lambda>"):
             return _kind("function") + _bytes(arg.__module__.encode()) + _bytes(arg.__name__.encode())
@@ -225,8 +225,8 @@ class Writer:
         known = self._offsets.get((low, high))
         if known is None:
             known = self._offsets[low, high] = self._size
-            self.pieces += [memory(array, low, high), bytes((low - high) % ALIGNMENT)]
-            self._size += high - low + len(self.pieces[-1])
+            self.data += [memory(array, low, high), bytes((low - high) % ALIGNMENT)]
+            self._size += high - low + len(self.data[-1])
         return DATA, known + first
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Held:
+class PlannedMemory:
     """The memory that plans own for one subgraph, until the subgraph's Executor takes it over.
 
     arenas: [the arena]; variables: {tensor: array}; initial: {tensor: the number with which the variable is filled}.
@@ -41,22 +41,28 @@ class Held:
 class State:
     """The state that outlives runs of a plan; it is taken from the `shared` of an interpreter, or created there.
 
-    regions: the memory of all regions behind CONTENTS; held: objects that ops keep for the interpreter, by number.
-
-    record: ([(subgraph, region, bytes) of other arenas], [(subgraph, tensor, region, type, shape, initial number) of
-    variables], [subgraph that runs once], [(key, initial state or None where it is random) of generators of random
-    numbers], [(kind, key, expected shape, varying, reserved bytes) of resources]); dtypes: those that types are numbers
-    of; first: the region of the first of the third, on which follow those of the others and of the fourth.  Raises
-    ValueError where the interpreter has another state, or ran a subgraph by itself.
+    regions: the memory of all regions after CONTENTS, in order; resources: objects that ops keep for the interpreter,
+    by number.
     """
 
     def __init__(self, executor: "Any", record: "Any", dtypes: "list[np.dtype[Any]]", first: int) -> None:
+        """record: five lists, from plan_record.Writer:
+
+        arenas          (subgraph, region, bytes), of called subgraphs
+        variables       (subgraph, tensor, region, number of the type, shape, initial number)
+        once            subgraphs that CALL_ONCE runs, each with a flag
+        generators      (key, initial state or None if it is random), of random numbers
+        resources       (kind, key, expected shape, varying, reserved bytes)
+
+        dtypes: the types by number; first: the region of the first flag, which those of the other flags and of the
+        generators follow.  Raises ValueError if the interpreter has another state, or has run a subgraph by itself.
+        """
         arenas, variables, once, generators, resources = record
         shared = executor.shared
         regions: dict[int, Any] = {}
         for subgraph, region, nbytes in arenas:
             holder = memory_of(executor, subgraph)
-            if type(holder) is not Held:
+            if type(holder) is not PlannedMemory:
                 raise ValueError(f"subgraph {subgraph} has an Executor, whose tensors are those of a run by it")
             regions[region] = holder.arena(nbytes)
         for subgraph, index, region, dtype, shape, start in variables:
@@ -64,7 +70,7 @@ class State:
             array = holder.variables.get(index)
             if array is None or array.shape != shape:
                 array = holder.variables[index] = _filled(shape, dtypes[dtype], start)
-            if type(holder) is Held:
+            if type(holder) is PlannedMemory:
                 holder.initial[index] = start
             regions[region] = array
         region = first
@@ -78,30 +84,36 @@ class State:
             regions[region] = kept[key][0]
             region += 1
         self.regions = [regions[region] for region in sorted(regions)]
-        self.held: Any = shared.setdefault("resources", []) if resources else []
+        self.resources: Any = shared.setdefault("resources", []) if resources else []
         for number, (kind, key, *details) in enumerate(resources):
             self._resource(shared.setdefault(kind, {}), number, kind, key, details)
 
     def _resource(self, numbers: "dict[Any, int]", number: int, kind: str, key: "Any", details: "Any") -> None:
-        if key not in numbers and len(self.held) == number:
+        """Make resource `number` if it is the next one, and note its details, as in `record`.
+
+        numbers: {key: number} of its kind.
+        """
+        if key not in numbers and len(self.resources) == number:
             numbers[key] = number
-            self.held.append(_made(kind))
-        held: Any = self.held[number]
+            self.resources.append(_made(kind))
+        resource: Any = self.resources[number]
         if numbers.get(key) != number:
             raise ValueError(f"the resource {key} has another number")
         expected, varying, reserved = details
         if kind == "variables":
-            if held.expected is not None and (held.expected, held.varying) != (expected, varying):
+            if resource.expected is not None and (resource.expected, resource.varying) != (expected, varying):
                 raise ValueError(f"the variable {key} has had other shapes")
-            held.expected, held.varying = expected, varying
-        held.reserved = max(held.reserved, reserved)
+            resource.expected, resource.varying = expected, varying
+        resource.reserved = max(resource.reserved, reserved)
 
 
 def memory_of(executor: "Any", subgraph: int) -> "Any":
-    """The owner of a subgraph's memory: a Held or, once the subgraph has an Executor, its TensorMemory."""
+    """The owner of a subgraph's memory: a PlannedMemory or, once the subgraph has an Executor, its TensorMemory."""
     other = executor.shared["executors"].get(subgraph)
     memory = None if other is None else vars(other).get("memory")
-    return executor.shared.setdefault("planned", {}).setdefault(subgraph, Held()) if memory is None else memory
+    if memory is None:
+        return executor.shared.setdefault("planned", {}).setdefault(subgraph, PlannedMemory())
+    return memory
 
 
 def _filled(shape: "Any", dtype: "np.dtype[Any]", number: int) -> "NDArray[Any]":

@@ -34,36 +34,36 @@ def store(plans: "PlanCache", executor: "Executor", bound: "BoundProgram",
     shapes = plans.shapes(executor)
     if shapes in plans.refused:
         return
-    pieces: Sequence[Any] = ()
+    data: Sequence[Any] = ()
     try:
         writer = Writer(executor, bound)
-        program: Any = writer.record(operands)
-        head = summary(executor)
-        pieces = checked(writer.pieces)
+        plan: Any = writer.record(operands)
+        facts = summary(executor)
+        data = checked(writer.data)
     except NotStorable as problem:
-        program, head, plans.problem = str(problem), None, str(problem)
+        plan, facts, plans.problem = str(problem), None, str(problem)
         plans.refused.add(shapes)
     try:
         with Store(plans.folder, create=True) as folder:
             key, first = plans.key(shapes), plans.key(None)
             label = os.path.basename(plans.source) if isinstance(plans.source, str) else ""
-            folder.make_room(sum(map(len, pieces)))
+            folder.make_room(sum(map(len, data)))
             if not plans.unchanged():
                 raise NotStorable("the file of the model has changed")
-            if first != key and head is not None and folder.read(plan_name(first)) is None:
-                folder.write(plan_name(first), (first, head, None, label))      # its summary replaces the graph
-            folder.write(plan_name(key), (key, head, program, label), pieces)
+            if first != key and facts is not None and folder.read(plan_name(first)) is None:
+                folder.write(plan_name(first), (first, facts, None, label))      # its summary replaces the graph
+            folder.write(plan_name(key), (key, facts, plan, label), data)
             remember(plans, folder)
     except (NotStorable, OSError) as problem:   # OSError: a full disk, one that is read only, a foreign folder
         plans.problem = str(problem)
 
 
-def checked(pieces: "Sequence[Any]") -> "Sequence[Any]":
-    """`pieces`, which fit into the cache once all other files are gone."""
-    nbytes = sum(map(len, pieces))
+def checked(data: "Sequence[Any]") -> "Sequence[Any]":
+    """`data`, objects of bytes, which fit into the cache once all other files are gone."""
+    nbytes = sum(map(len, data))
     if nbytes > cache_files.LIMIT:
         raise NotStorable(f"its weights take {nbytes} bytes, and the cache at most {cache_files.LIMIT}")
-    return pieces
+    return data
 
 
 def summary(executor: "Executor") -> "Any":

@@ -88,8 +88,8 @@ class PlannedExecutor(ExecutorBase):
         return visible[0]
 
     def reset_variables(self) -> None:
-        for held in self.shared.get("planned", {}).values():
-            held.reset()
+        for memory in self.shared.get("planned", {}).values():
+            memory.reset()
 
     def check_file(self) -> None:
         if self.model.lost_pages or (self._bound is not None and self._bound.pages.lost):

@@ -56,16 +56,17 @@ class PlannedProgram(BoundProgram):
     def _lower(self) -> None:
         """Lower and place the graph as for the file, so that each tensor gets the same place."""
         from pylite.compiler import binding
+        from pylite.runtime import compiling
         executor, bound, isa = self.executor, self._bound, simd.current
         executor.use_graph()
         if isa != bound.isa:
             simd.use(bound.isa)
         try:
-            lowered = executor.lower(bound.shapes)
+            lowered = compiling.lowered(executor, bound.shapes)
         finally:
             if isa != bound.isa:
                 simd.use(isa)
-        blueprint = executor.blueprint(lowered)
+        blueprint = compiling.blueprint(executor, lowered)
         placement = blueprint.placement
         storage = binding.Storage(executor.memory.outside(lowered, ()), bound.arena, placement.offsets,
                                   placement.scratch)

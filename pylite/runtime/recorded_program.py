@@ -115,7 +115,7 @@ def _bound(executor: "Executor", program: "Any", history: ShapeHistory) -> "Any"
 
 
 class ShapedProgram(BoundProgram):
-    """A BoundProgram that a Reshaper creates from a recording; Blueprint and Storage are created on first use.
+    """A BoundProgram that a Reshaper creates from a recording.  Blueprint and Storage are created on first use.
 
     origin: (the RecordedProgram, the Numbers of these shapes, offsets and total of the arena's layout, the arguments
     for the Storage).
@@ -138,7 +138,7 @@ class ShapedProgram(BoundProgram):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self, name)
 
-    def overwritten(self, index: int) -> bool:      # nothing overwrites an output, and `plan` takes time to create
+    def overwritten(self, index: int) -> bool:      # nothing overwrites an output, and `placement` takes time to create
         return index not in self.origin[0].lowered.subgraph.outputs and super().overwritten(index)
 
     def value(self, index: int) -> "Value":

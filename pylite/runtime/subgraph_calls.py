@@ -50,9 +50,9 @@ def prepared(executor: "Executor", shapes: "Sequence[tuple[int, ...]]",
     """
     if "recording" in executor.shared:
         from pylite.runtime import recorded_program
-        executor.called = recorded_program.called(executor, shapes, known_inputs)
-        return executor.called
-    executor.called = None
+        executor.recorded_callee = recorded_program.called(executor, shapes, known_inputs)
+        return executor.recorded_callee
+    executor.recorded_callee = None
     if executor.stale:
         executor.forget()
     for position, shape in enumerate(shapes):
@@ -101,8 +101,8 @@ def entry(executor: "Executor", whole: bool = False) -> "Entry":
     Inputs and outputs are byte arrays; the inputs absent(executor, whole) are None.
     """
     omitted = absent(executor, whole)
-    if executor.called is not None:
-        return executor.called.entering(whole, omitted)
+    if executor.recorded_callee is not None:
+        return executor.recorded_callee.entering(whole, omitted)
     bound, subgraph = executor.current, executor.subgraph
     if bound.ends is not None:
         return bound.ends.callee(bound.program, bound.failure, len(subgraph.inputs), omitted)
@@ -112,11 +112,11 @@ def entry(executor: "Executor", whole: bool = False) -> "Entry":
 
 def absent(executor: "Executor", whole: bool) -> "list[int]":
     """The positions of the inputs that callers do not copy: known ones, and those without a reader, unless `whole`."""
-    if executor.read is None:
-        executor.read = frozenset([i for operator in executor.subgraph.operators for i in operator.inputs]
+    if executor.tensors_read is None:
+        executor.tensors_read = frozenset([i for operator in executor.subgraph.operators for i in operator.inputs]
                                   + [*executor.subgraph.outputs])
     return [position for position, i in enumerate(executor.subgraph.inputs)
-            if position in executor.known_inputs or not (whole or i in executor.read)]
+            if position in executor.known_inputs or not (whole or i in executor.tensors_read)]
 
 
 def call(executor: "Executor", arrays: "Sequence[NDArray[Any]]") -> "list[NDArray[Any]]":

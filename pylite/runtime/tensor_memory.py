@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pylite.runtime.bound_program import BoundProgram
 
 
-
 def allocated(nbytes: int) -> "NDArray[Any]":
     """A zeroed uint8 array of `nbytes`; MemoryLimitError if there is no memory."""
     try:

@@ -1,4 +1,4 @@
-"""Classification of sound: of files, arrays, and what a microphone delivers piece by piece."""
+"""Classification of sound: of files, arrays, and what a microphone delivers block by block."""
 from __future__ import annotations
 
 import numbers

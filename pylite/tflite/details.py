@@ -32,7 +32,7 @@ class Details(list):  # type: ignore[type-arg] # of TensorDetails or OpDetails
     """A list of dictionaries that notebooks show as a table."""
 
     def _repr_html_(self) -> str:
-        from pylite.runtime import notebook
+        from pylite.display import notebook
         return notebook.details(self)
 
 

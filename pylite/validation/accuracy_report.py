@@ -6,14 +6,14 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
-from pylite.runtime import columns
+from pylite.display import text_table
 from pylite.validation.printed import Printed, pandas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from pylite.runtime.columns import Table
+    from pylite.display.text_table import Table
 
 TASKS = ("classification", "detection", "segmentation", "regression", "embedding")
 OWN = "metric"      # the task of a metric of the user's own
@@ -121,7 +121,7 @@ class Accuracy(Printed):
             return ""
         return self.labels[number] if number < len(self.labels) and self.labels[number] else str(number)
 
-    def lines(self, top: int = 10, table: Table = columns.table) -> list[str]:
+    def lines(self, top: int = 10, table: Table = text_table.table) -> list[str]:
         """The results as text: metrics, McNemar's test, and the `top` worst samples.  table: makes lines of tables."""
         paired = any(m.reference is not None for m in self.metrics.values())
         headers = ["metric", "model", "95 %", *(["reference", "95 %"] if paired else []), "interval"]

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite._core.simd import Pool
+from pylite.display import text_table
 from pylite.errors import ComparisonError
 from pylite.ir.graph import replace
-from pylite.runtime import columns
 from pylite.runtime.executor import Executor
 from pylite.validation.accuracy_report import counted
 from pylite.validation.feeding import feed
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pylite.runtime.columns import Table
+    from pylite.display.text_table import Table
     from pylite.runtime.model import Model
 
     Array = NDArray[Any]
@@ -96,7 +96,7 @@ class Agreement(Printed):
         """to_dict() as JSON text."""
         return json.dumps(self.to_dict(), indent=2) + "\n"
 
-    def lines(self, top: int = 10, table: Table = columns.table) -> list[str]:
+    def lines(self, top: int = 10, table: Table = text_table.table) -> list[str]:
         """One line that says whether all is equal; if not, which node is the first that differs, and `top` in all.
 
         table: makes the lines of tables.

@@ -13,7 +13,7 @@ from pylite.runtime.executor import Executor
 from pylite.validation.called import Calls
 from pylite.validation.feeding import exposed, feed
 from pylite.validation.histograms import Histograms
-from pylite.validation.interleaving import Interleaved, Track, Usage, rounding
+from pylite.validation.interleaving import Interleaved, Track, Usage, quantizing_kernels
 from pylite.validation.isolation import Isolated, Isolation, closure, grouped
 from pylite.validation.matching import Matching, match
 from pylite.validation.origins import Origins, OriginSums
@@ -236,14 +236,14 @@ class Comparison:
                 reference.compute(matched)
                 full.compute(index)
                 if self._changed is not None and index in self._changed.activations and self._isolated is not None:
-                    single[1].keep(self._isolated[3].results[matched])
+                    single[1].read_after_writing(self._isolated[3].results[matched])
                 continue
             assert self._isolated is not None
             (alone, counterpart, *more), (ours, theirs) = single, self._isolated[2:]
             if what == "give":
-                reference.use(matched)
-                alone.fill(ours.cuts.get(index))
-                counterpart.fill(theirs.cuts.get(index))
+                reference.read(matched)
+                alone.write(ours.cuts.get(index))
+                counterpart.write(theirs.cuts.get(index))
             else:
                 alone.compute(ours.results[index])
                 if index not in self._casts:
@@ -324,7 +324,7 @@ class Comparison:
         if key in self._casts.values():     # its reader has it as its reference
             represented.append(self._represented.setdefault(key, np.empty(real.shape, np.float32)))
         quantized = executor.array(ours.cuts[key]) if key in ours.cuts else None
-        return rounding(self.grids[key], real, quantized, represented)
+        return quantizing_kernels(self.grids[key], real, quantized, represented)
 
     def add(self, inputs: Sequence[NDArray[Any]], local: bool = True, origins: bool = False) -> None:
         """Run both models on one sample: an array for each input, float32 for those that are real or quantized.

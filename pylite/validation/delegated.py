@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from pylite._core.simd import Pool
+from pylite.display import text_table
 from pylite.errors import ComparisonError, PyliteError
 from pylite.ir.graph import replace
 from pylite.media import models
 from pylite.plugins.delegates import apply
-from pylite.runtime import columns
 from pylite.runtime.executor import Executor
 from pylite.runtime.model import Model
 from pylite.validation.accuracy_report import counted
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from pylite.display.text_table import Table
     from pylite.ir.graph import Operator, Subgraph
-    from pylite.runtime.columns import Table
     from pylite.validation.data import Numbers
 
     Array = NDArray[Any]
@@ -72,7 +72,7 @@ class Delegated(Agreement):
                 "first_difference": own[0].node if own else None,
                 "alone": {**self.alone, "differences": [asdict(d) for d in own]}}
 
-    def lines(self, top: int = 10, table: Table = columns.table) -> list[str]:
+    def lines(self, top: int = 10, table: Table = text_table.table) -> list[str]:
         """What the delegate claims, and how its nodes and the whole model differ.  table: makes the lines of tables."""
         claimed = sum(len(claim.nodes) for claim in self.claims)
         ops = ", ".join(f"{count} {op}" for op, count in self.ops.items())

@@ -8,7 +8,7 @@ import numpy as np
 from pylite.ir.graph import replace
 from pylite.media import tensors as media_tensors
 from pylite.runtime.executor import Executor
-from pylite.validation.interleaving import rounding
+from pylite.validation.interleaving import quantizing_kernels
 from pylite.validation.statistics import Grid
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Graph:
         if grid is None or not grid.step or values.dtype != np.float32:
             target[...] = values.reshape(target.shape)
             return
-        for kernel in rounding(grid, np.ascontiguousarray(values), target):
+        for kernel in quantizing_kernels(grid, np.ascontiguousarray(values), target):
             kernel.run()
 
 

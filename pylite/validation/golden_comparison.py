@@ -12,7 +12,7 @@ from pylite.validation.calibration import Activations
 from pylite.validation.data import fitted
 from pylite.validation.golden_arrays import Folder, arranged, layouts
 from pylite.validation.histograms import Histograms
-from pylite.validation.interleaving import rounding
+from pylite.validation.interleaving import quantizing_kernels
 from pylite.validation.isolation import Group, Isolation, closure
 from pylite.validation.matching import CASTS, Match, Matching
 from pylite.validation.statistics import ErrorSums, Grid
@@ -111,7 +111,7 @@ class Golden:
             self._single.array(place)[...] = self._full.array(original)
         for key, place in self._isolated.cuts.items():
             target = self._single.array(place)
-            for kernel in rounding(self.grids[key], arrays[key], target):
+            for kernel in quantizing_kernels(self.grids[key], arrays[key], target):
                 kernel.run()
             self.given[key].add(self.grids[key], target, arrays[key])
         self._single.invoke()

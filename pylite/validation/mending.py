@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from pylite.validation import rounding
+from pylite.validation import weight_rounding
 from pylite.validation.calibration import METHODS, Activations
 from pylite.validation.counterparts import counterparts
 from pylite.validation.equalizing import Equalizer, same
@@ -288,7 +288,7 @@ class Mender:
                 known.scale, known.zero_point)
             nodes[node] = Weights(counterpart.weights, scale, zero), self._maker.nodes[node][3], own.dtype
         model = self._maker.model(self.numbers)
-        yield self._helping([Numbers(weights={node: weights}) for node, weights in rounding.together(
+        yield self._helping([Numbers(weights={node: weights}) for node, weights in weight_rounding.together(
             model, nodes, self.fit.samples, self._threads)])
 
     def _grid(self, key: int, grid: tuple[float, int]) -> Numbers:

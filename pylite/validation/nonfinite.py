@@ -48,10 +48,10 @@ class NonFinite:
 
     def line(self, where: str = "") -> str:
         """What was found; where: the sample, by default its number."""
-        held = f"; its constant {self.constants[0]!r} holds such numbers" if self.constants else ""
+        constant = f"; its constant {self.constants[0]!r} holds such numbers" if self.constants else ""
         more = f" and {self.samples - 1} more" if self.samples > 1 else ""
         return (f"{self.kind} in {where or f'sample {self.sample}'}{more}: node {self.node} ({self.op}, {self.name!r}) "
-                f"is the first, with {self.count} of {self.size} values{held}")
+                f"is the first, with {self.count} of {self.size} values{constant}")
 
 
 def search(model: Model, samples: Iterable[Sequence[NDArray[Any]]], threads: int = 1,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.runtime.executor import Executor
-from pylite.validation.interleaving import Track, rounding
+from pylite.validation.interleaving import Step, Track, quantizing_kernels
 from pylite.validation.isolation import Isolation, closure
 from pylite.validation.statistics import ErrorSums, Grid
 from pylite.validation.widening import dequantized, folded, real
@@ -72,24 +72,24 @@ class Origins(OriginSums):
     def plan(self, what: str, index: int, result: int, usage: Usage) -> None:
         """Note in the executor's Usage what happens to a tensor, as Comparison orders it; result: the reference's."""
         if what == "give":
-            usage.fill(self.isolated.cuts.get(index))
+            usage.write(self.isolated.cuts.get(index))
         elif index in self.constants:
             usage.compute(self.isolated.results[result])
 
-    def watch_constants(self, index: int, track: Track, result: int, expected: Array) -> list[Any]:
-        """[(kernel, its step)] that run a node with the model's constants and observe it.
+    def watch_constants(self, index: int, track: Track, result: int, expected: Array) -> list[Step]:
+        """Steps that run a node with the model's constants and observe it.
 
         result: the reference's tensor that it computes; expected: what its own node makes of the same operands.
         """
         place = self.isolated.results[result]
         observer = self.constants[index].observer(REAL, self.executor.array(place), expected)
-        return [*track.until(place), (observer, None)]
+        return [*track.until(place), Step(observer)]
 
     def watch_activations(self, index: int, grid: Grid, computed: Array, expected: Array) -> list[Kernel]:
         """Kernels that quantize what the reference's node makes of quantized operands, and observe it beside the
         reference's own activation."""
         rounded = self._rounded.setdefault(index, np.empty(computed.shape, grid.dtype))
-        return [*rounding(grid, computed, rounded), self.activations[index].observer(grid, rounded, expected)]
+        return [*quantizing_kernels(grid, computed, rounded), self.activations[index].observer(grid, rounded, expected)]
 
 
 def _nodes(subgraph: Subgraph, group: Group) -> list[Operator]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pylite.runtime import notebook
+from pylite.display import notebook
 
 
 def pandas() -> Any:

@@ -63,7 +63,7 @@ def excess_db(op: str, errors: Errors, grid: Grid, weights: Weights | None, data
 def expected_noise(op: str, errors: Errors, grid: Grid, weights: Weights | None, data_power: float) -> NDArray[Any]:
     """The mean squared error of a good quantization of the node, by channel."""
     ideal = grid.step * grid.step / 12 if op in FIXED_GRIDS + SHARED_GRIDS and grid.step else errors.ideal_noise(grid)
-    rounding = np.full(errors.noise.shape, ideal)
-    if weights is None or weights.noise.size != rounding.size:
-        return rounding
-    return rounding + weights.noise * weights.fan_in * data_power
+    noise = np.full(errors.noise.shape, ideal)
+    if weights is None or weights.noise.size != noise.size:
+        return noise
+    return noise + weights.noise * weights.fan_in * data_power

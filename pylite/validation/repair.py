@@ -11,9 +11,9 @@ import os
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from pylite.display import text_table
 from pylite.errors import ComparisonError
 from pylite.media import models
-from pylite.runtime import columns
 from pylite.runtime.model import Model
 from pylite.validation.accuracy_report import counted, finite
 from pylite.validation.called import parts_of
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from pylite.display.text_table import Table
     from pylite.ir.graph import Subgraph
-    from pylite.runtime.columns import Table
     from pylite.validation.accuracy_report import Metric
     from pylite.validation.data import Numbers
 
@@ -81,7 +81,7 @@ class Repair(Printed):
         """to_dict() as JSON text."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
 
-    def lines(self, table: Table = columns.table) -> list[str]:
+    def lines(self, table: Table = text_table.table) -> list[str]:
         """The result as text.  table: makes the lines of tables."""
         def figure(metric: Metric | None) -> tuple[str, ...]:
             return () if self.accuracy is None else ("" if metric is None else str(metric),)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import TYPE_CHECKING
 
-from pylite.runtime import columns, notebook
+from pylite.display import notebook, text_table
 from pylite.validation.accuracy_report import counted, finite
 from pylite.validation.printed import Printed, pandas
 from pylite.validation.ranking import FLOOR_DB
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from pylite.runtime.columns import Table
+    from pylite.display.text_table import Table
     from pylite.validation.accuracy_report import Accuracy
 
 VERSION = 1
@@ -174,7 +174,7 @@ class Report(Printed):
         rows = [{k: v for k, v in asdict(t).items() if k not in nested} for t in self.tensors]
         return pandas().DataFrame(rows).set_index("tensor")
 
-    def lines(self, top: int = 10, table: Table = columns.table) -> list[str]:
+    def lines(self, top: int = 10, table: Table = text_table.table) -> list[str]:
         """The report as text: the verdict, the ranking's first `top` nodes, causes, what was not compared, accuracy.
 
         table: makes the lines of tables.
@@ -192,7 +192,7 @@ class Report(Printed):
         accuracy = self.accuracy.lines(top, table) if self.accuracy else []
         return found + [f"note: {note}" for note in self.notes] + accuracy
 
-    def node_lines(self, top: int = 10, table: Table = columns.table) -> list[str]:
+    def node_lines(self, top: int = 10, table: Table = text_table.table) -> list[str]:
         """The part of lines() about nodes: the ranking, causes, and what was not compared."""
         return [*(self._own_lines(top, table) if self.local_samples else self._cumulative_lines(top, table)),
                 *(f"not compared: {u['name']} ({u['side']}): {u['reason']}" for u in self.unmatched)]

@@ -93,7 +93,7 @@ class Numbers:
         """A name of these numbers, the same in every process."""
         return _named(*sorted(self.grids.items()), *((node, w.digest) for node, w in sorted(self.weights.items())),
                       *(part for arrays in (self.biases, self.constants) for part in ("", *(
-                          piece for item in sorted(arrays.items(), key=lambda item: item[0]) for piece in item))))
+                          field for item in sorted(arrays.items(), key=lambda item: item[0]) for field in item))))
 
 
 class Requantized:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pylite.display import text_table
 from pylite.errors import ComparisonError, PyliteError
 from pylite.media import models
-from pylite.runtime import columns
 from pylite.runtime.model import Model
 from pylite.validation import orders
 from pylite.validation.accuracy_report import counted, finite
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pylite.runtime.columns import Table
+    from pylite.display.text_table import Table
     from pylite.validation.data import Numbers
 
 
@@ -123,7 +123,7 @@ class Sensitivity(Printed):
             return f"the model reaches the target of {form(self.target)} as it is, {form(self.reached)}."
         return f"no set of nodes in float reaches {form(self.target)}; all nodes in float reach {form(self.real)}."
 
-    def lines(self, top: int = 10, table: Table = columns.table) -> list[str]:
+    def lines(self, top: int = 10, table: Table = text_table.table) -> list[str]:
         """The result as text, with the ranking's first `top` nodes.  table: makes the lines of tables."""
         form = _form(self.measure)
         rows = [(f"{'> ' * (n.node in self.proposed)}{n.node}",

@@ -12,7 +12,7 @@ from pylite.errors import PyliteError
 from pylite.runtime import subgraph_calls
 from pylite.runtime.executor import Executor
 from pylite.validation.feeding import feed
-from pylite.validation.interleaving import rounding
+from pylite.validation.interleaving import quantizing_kernels
 from pylite.validation.isolation import Isolation, grouped
 from pylite.validation.origins import REAL, constants_of
 from pylite.validation.statistics import Grid, add_sample
@@ -94,7 +94,7 @@ class Varying:
             grid = comparison.grids[index]
             quantized[index] = np.empty(real.shape, grid.dtype)
             represented[index] = np.empty(real.shape, np.float32)
-            for kernel in rounding(grid, np.ascontiguousarray(real), quantized[index], [represented[index]]):
+            for kernel in quantizing_kernels(grid, np.ascontiguousarray(real), quantized[index], [represented[index]]):
                 kernel.run()
         for group, ours, theirs, with_constants in self._nodes:
             try:
@@ -118,7 +118,7 @@ class Varying:
             self._observe(origins.constants, index, changed, computed, REAL)
         if grid.step:
             rounded = np.empty(computed.shape, grid.dtype)
-            for kernel in rounding(grid, computed, rounded):
+            for kernel in quantizing_kernels(grid, computed, rounded):
                 kernel.run()
             self._observe(origins.activations, index, rounded, expected)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylite._core.graph.dimensions import Recording, UnrecordableError, slots_in
+from pylite._core.graph.dimensions import Recording, UnrecordableError, cells_in
 from pylite._core.graph.tapes import Tape
 
 INTEGERS = st.integers(-40, 40)
@@ -48,7 +48,7 @@ def test_a_tape_computes_what_python_does(steps, first, second):
 def test_arithmetic_with_numbers_is_simplified(compute, same):
     recording = Recording()
     n = recording.add_input(7)
-    assert slots_in(compute(n)) == slots_in(same(n)) and compute(n) == same(n)
+    assert cells_in(compute(n)) == cells_in(same(n)) and compute(n) == same(n)
     assert not recording.guards
 
 

@@ -122,7 +122,7 @@ def described(thing):
     if kind in (tuple, list):
         return tuple(map(described, thing))
     if kind is Dim:
-        return "Dim", thing.slot
+        return "Dim", thing.cell
     if kind is Computed:
         return "Computed", described(thing.args)
     if hasattr(kind, "__slots__"):

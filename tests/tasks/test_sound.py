@@ -12,7 +12,7 @@ def test_sound_that_resampling_makes_far_longer():
     """200 kB of one sample a second would be 13 GB."""
     with pytest.raises(FileFormatError, match=r"200000 samples of 1 a second would be 3200000000 of 16000 a second"):
         audio.resample(np.zeros(200_000, np.float32), 1, 16000)
-    samples = np.random.default_rng(0).standard_normal(3 * audio.PIECE).astype(np.float32)
+    samples = np.random.default_rng(0).standard_normal(3 * audio.BLOCK).astype(np.float32)
     at = np.arange(round(len(samples) * 16000 / 22050)) * (22050 / 16000)
     whole = np.interp(at, np.arange(len(samples)), samples).astype(np.float32)
     np.testing.assert_array_equal(audio.resample(samples, 22050, 16000), whole)     # computed in pieces

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pylite._core.run import statistics
 from pylite.validation import statistics as rows
-from pylite.validation.interleaving import rounding
+from pylite.validation.interleaving import quantizing_kernels
 from pylite.validation.measures import Errors
 from pylite.validation.statistics import ErrorSums, Grid
 
@@ -113,7 +113,7 @@ def test_a_round_trip_rounds_half_away_from_zero_and_saturates(dtype):
     grid = Grid(dtype, 0.5, 3)
     real = np.array([0.25, -0.25, 0.74, 1e9, -1e9, 0], np.float32)
     quantized, represented = np.zeros(6, dtype), np.zeros(6, np.float32)
-    for kernel in rounding(grid, real, quantized, [represented]):
+    for kernel in quantizing_kernels(grid, real, quantized, [represented]):
         assert kernel.run() == 0
     limits = np.iinfo(dtype)
     assert quantized.tolist() == [4, 2, 4, limits.max, limits.min, 3]

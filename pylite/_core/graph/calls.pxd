@@ -1,3 +1,22 @@
+cdef enum TensorField:          # positions in a record of a Tensor (ir/graph.py)
+    TENSOR_INDEX = 0
+    TENSOR_NAME = 1
+    TENSOR_DTYPE = 2
+    TENSOR_SHAPE = 3
+    TENSOR_DATA = 5
+    TENSOR_QUANTIZATION = 6
+    TENSOR_IS_VARIABLE = 7
+
+cdef enum OperatorField:        # and of an Operator
+    OPERATOR_INDEX = 0
+    OPERATOR_NAME = 1
+    OPERATOR_CUSTOM = 3
+    OPERATOR_VERSION = 4
+    OPERATOR_INPUTS = 5
+    OPERATOR_OUTPUTS = 6
+    OPERATOR_OPTIONS = 7
+    OPERATOR_INTERMEDIATES = 8
+
 cdef dict element_types, element_sizes
 cdef frozenset PLAIN
 cdef object product(numbers)

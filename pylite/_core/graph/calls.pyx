@@ -92,13 +92,14 @@ cdef class ValueBase:
 
     cdef int start(self, record, data) except -1:
         cdef tuple tensor = <tuple>record       # a subclass
-        self.tensor, self.index, self.name, self.dtype, self.shape = record, tensor[0], tensor[1], tensor[2], tensor[3]
+        self.tensor, self.index, self.name = record, tensor[TENSOR_INDEX], tensor[TENSOR_NAME]
+        self.dtype, self.shape = tensor[TENSOR_DTYPE], tensor[TENSOR_SHAPE]
         self.data, self.fixed, self.root, self.byte_offset = data, data is not None, self, 0
-        self.kind = "variable" if tensor[7] else "temporary"
+        self.kind = "variable" if tensor[TENSOR_IS_VARIABLE] else "temporary"
         self.scale, self.zero_point, self.quantized = NO_SCALE, 0, False
-        self.quantization = q = tensor[6]
+        self.quantization = q = tensor[TENSOR_QUANTIZATION]
         if q is not None:
-            scale, zero_point = (<tuple>q)[0], (<tuple>q)[1]
+            scale, zero_point = (<tuple>q)[0], (<tuple>q)[1]        # the first fields of a Quantization
             if len(scale):
                 self.scale, self.quantized = scale[0], True
             if len(zero_point):
@@ -112,7 +113,7 @@ def values_of(kind, tensors, constant):
     cdef ValueBase value
     for tensor in tensors:
         value = ValueBase.__new__(kind)
-        value.start(tensor, None if (<tuple>tensor)[5] is None else constant(tensor))
+        value.start(tensor, None if (<tuple>tensor)[TENSOR_DATA] is None else constant(tensor))
         values.append(value)
     return values
 
@@ -125,8 +126,9 @@ cdef class NodeBase:
 
     cdef int start(self, operator, values, host) except -1:
         cdef tuple record = <tuple>operator     # a subclass
-        self.index, self.operator, self.values, self.host = record[0], operator, values, host
-        self.name, self.version, self.options = record[1], record[4], record[7]
+        self.index, self.operator, self.values, self.host = record[OPERATOR_INDEX], operator, values, host
+        self.name, self.version = record[OPERATOR_NAME], record[OPERATOR_VERSION]
+        self.options = record[OPERATOR_OPTIONS]
         return 0
 
     @property

@@ -5,7 +5,7 @@ cdef enum:
 cdef enum:
     INPUT           # operand: the position among the input dimensions
     NUMBER          # operand: the number
-    ADD             # this and all further operations have two slots as operands
+    ADD             # this and all further operations have two cells as operands
     SUBTRACT
     MULTIPLY
     DIVIDE          # rounds towards minus infinity, as in Python
@@ -18,19 +18,19 @@ cdef enum:
 cdef class Recording:
     cdef readonly list instructions, values
     cdef readonly dict guards
-    cdef dict slots
+    cdef dict cells
     cdef readonly dict computed
     cdef public bint closed
-    cdef Py_ssize_t slot(self, int operation, a, b) except -1
+    cdef Py_ssize_t cell_of(self, int operation, a, b) except -1
     cdef Py_ssize_t operand(self, number) except -1
     cdef object arithmetic(self, int operation, a, b)
-    cdef bint is_number(self, Py_ssize_t slot)
-    cdef object guarded_value(self, Py_ssize_t slot)
+    cdef bint is_number(self, Py_ssize_t cell)
+    cdef object guarded_value(self, Py_ssize_t cell)
 
 
 cdef class Dim:
     cdef readonly Recording recording
-    cdef readonly Py_ssize_t slot
+    cdef readonly Py_ssize_t cell
 
 
 cdef class Computed:

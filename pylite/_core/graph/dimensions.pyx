@@ -18,12 +18,12 @@ class UnrecordableError(Exception):
 cdef class Recording:
     """The arithmetic on the dimensions of one lowering.
 
-    instructions: [(operation, operand, operand)], one per slot; values: the slots' values for the current shapes;
-    guards: {slot: the value on which the calls depend}; closed: the recording accepts no further operation; computed:
+    instructions: [(operation, operand, operand)], one per cell; values: the cells' values for the current shapes;
+    guards: {cell: the value on which the calls depend}; closed: the recording accepts no further operation; computed:
     {key: Computed}, see compiler/size_folding.py.
     """
     def __init__(self):
-        self.instructions, self.values, self.guards, self.slots, self.computed = [], [], {}, {}, {}
+        self.instructions, self.values, self.guards, self.cells, self.computed = [], [], {}, {}, {}
 
     def add_input(self, value):
         """A Dim for the next input dimension.  value: its current size."""
@@ -33,19 +33,19 @@ cdef class Recording:
         return dim_of(self, len(self.values) - 1)
 
     cdef Py_ssize_t operand(self, number) except -1:
-        """The slot of a Dim or of a plain number."""
+        """The cell of a Dim or of a plain number."""
         if type(number) is Dim:
             if (<Dim>number).recording is not self:
                 raise UnrecordableError("dimensions of two recordings meet")
-            return (<Dim>number).slot
-        return self.slot(NUMBER, int(number), 0)
+            return (<Dim>number).cell
+        return self.cell_of(NUMBER, int(number), 0)
 
-    cdef Py_ssize_t slot(self, int operation, a, b) except -1:
-        """The slot of the result of an operation, recorded on first use."""
+    cdef Py_ssize_t cell_of(self, int operation, a, b) except -1:
+        """The cell of the result of an operation, recorded on first use."""
         key = operation, a, b
-        slot = self.slots.get(key)
-        if slot is not None:
-            return slot
+        cell = self.cells.get(key)
+        if cell is not None:
+            return cell
         if self.closed:
             raise UnrecordableError("a dimension is used after its recording")
         value = a if operation == NUMBER else functions[operation](self.values[a], self.values[b])
@@ -53,8 +53,8 @@ cdef class Recording:
             raise UnrecordableError("a number is too large")
         self.instructions.append(key)
         self.values.append(int(value))
-        self.slots[key] = slot = len(self.values) - 1
-        return slot
+        self.cells[key] = cell = len(self.values) - 1
+        return cell
 
     cdef object arithmetic(self, int operation, a, b):
         """A Dim for the result of an operation, or a number if it is the same for all shapes.
@@ -64,11 +64,11 @@ cdef class Recording:
         """
         cdef Py_ssize_t x = self.operand(a), y = self.operand(b)
         if operation == SUBTRACT and self.is_number(y):
-            operation, y = ADD, self.slot(NUMBER, -self.values[y], 0)
+            operation, y = ADD, self.cell_of(NUMBER, -self.values[y], 0)
         if (operation == ADD or operation == MULTIPLY) and (self.is_number(x) or (x > y and not self.is_number(y))):
             x, y = y, x
         if not self.is_number(y):
-            return dim_of(self, self.slot(operation, x, y))
+            return dim_of(self, self.cell_of(operation, x, y))
         made_by, first, second = <tuple>self.instructions[x]
         constant = self.values[y]
         if made_by == operation and (operation == ADD or operation == MULTIPLY) and self.is_number(second):
@@ -81,25 +81,25 @@ cdef class Recording:
             operation, constant, x = MULTIPLY, self.values[second] // constant, first
         if (operation == ADD and constant == 0) or (operation == MULTIPLY and constant == 1):
             return dim_of(self, x)
-        return dim_of(self, self.slot(operation, x, self.slot(NUMBER, constant, 0)))
+        return dim_of(self, self.cell_of(operation, x, self.cell_of(NUMBER, constant, 0)))
 
-    cdef bint is_number(self, Py_ssize_t slot):
-        """Is the slot a number in every evaluation?"""
-        return (<tuple>self.instructions[slot])[0] == NUMBER
+    cdef bint is_number(self, Py_ssize_t cell):
+        """Is the cell a number in every evaluation?"""
+        return (<tuple>self.instructions[cell])[0] == NUMBER
 
-    cdef object guarded_value(self, Py_ssize_t slot):
-        """The value of a slot; a guard is recorded for it."""
-        value = self.values[slot]
-        if slot not in self.guards:
+    cdef object guarded_value(self, Py_ssize_t cell):
+        """The value of a cell; a guard is recorded for it."""
+        value = self.values[cell]
+        if cell not in self.guards:
             if self.closed:
                 raise UnrecordableError("a dimension is read after its recording")
-            self.guards[slot] = value
+            self.guards[cell] = value
         return value
 
 
-cdef Dim dim_of(Recording recording, Py_ssize_t slot):
+cdef Dim dim_of(Recording recording, Py_ssize_t cell):
     cdef Dim dim = Dim.__new__(Dim)
-    dim.recording, dim.slot = recording, slot
+    dim.recording, dim.cell = recording, cell
     return dim
 
 
@@ -113,13 +113,13 @@ cdef class Dim:
     __array_ufunc__ = None      # numpy then leaves arithmetic to these methods
 
     def __index__(self):
-        return self.recording.guarded_value(self.slot)
+        return self.recording.guarded_value(self.cell)
 
     def __int__(self):
-        return self.recording.guarded_value(self.slot)
+        return self.recording.guarded_value(self.cell)
 
     def __float__(self):
-        return float(self.recording.guarded_value(self.slot))
+        return float(self.recording.guarded_value(self.cell))
 
     def __bool__(self):
         return not equals(self, 0)
@@ -128,13 +128,13 @@ cdef class Dim:
         raise UnrecordableError("a dimension is a key of a dictionary")     # the dictionary may outlive the recording
 
     def __repr__(self):
-        return repr(self.recording.guarded_value(self.slot))
+        return repr(self.recording.guarded_value(self.cell))
 
     def __str__(self):
-        return str(self.recording.guarded_value(self.slot))
+        return str(self.recording.guarded_value(self.cell))
 
     def __format__(self, layout):
-        return format(self.recording.guarded_value(self.slot), layout)
+        return format(self.recording.guarded_value(self.cell), layout)
 
     def __add__(self, other):
         if not plain(other):
@@ -149,7 +149,7 @@ cdef class Dim:
     def __sub__(self, other):
         if not plain(other):
             return int(self) - other
-        if type(other) is Dim and (<Dim>other).slot == self.slot:
+        if type(other) is Dim and (<Dim>other).cell == self.cell:
             return 0
         return self if type(other) is not Dim and other == 0 else self.recording.arithmetic(SUBTRACT, self, other)
 
@@ -260,14 +260,14 @@ cdef class Dim:
 
 
 cdef bint equals(Dim a, b) except -1:
-    if type(b) is Dim and (<Dim>b).slot == a.slot and (<Dim>b).recording is a.recording:
+    if type(b) is Dim and (<Dim>b).cell == a.cell and (<Dim>b).recording is a.recording:
         return True
     cdef Recording recording = a.recording
-    return recording.guarded_value(recording.slot(EQUAL, recording.operand(a), recording.operand(b)))
+    return recording.guarded_value(recording.cell_of(EQUAL, recording.operand(a), recording.operand(b)))
 
 
 cdef object less(Recording recording, int operation, a, b):
-    return bool(recording.guarded_value(recording.slot(operation, recording.operand(a), recording.operand(b))))
+    return bool(recording.guarded_value(recording.cell_of(operation, recording.operand(a), recording.operand(b))))
 
 
 cdef object times(Dim a, b):
@@ -286,7 +286,7 @@ cdef object divided(int operation, a, b):
 
 def estimate(number):
     """The number of a Dim for the current shapes, without a guard: only for choices that no result depends on."""
-    return (<Dim>number).recording.values[(<Dim>number).slot] if type(number) is Dim else number
+    return (<Dim>number).recording.values[(<Dim>number).cell] if type(number) is Dim else number
 
 
 cdef class Computed:
@@ -318,21 +318,21 @@ def computed(function, *args):
     return Computed(function, args) if has_dims(args) else function(*args)
 
 
-def slots_in(thing):
-    """The set of slots of all Dims in `thing`: a Dim, a Computed, or a tuple or list of things."""
-    slots = set()
+def cells_in(thing):
+    """The set of cells of all Dims in `thing`: a Dim, a Computed, or a tuple or list of things."""
+    cells = set()
     if type(thing) is Dim:
-        slots.add((<Dim>thing).slot)
+        cells.add((<Dim>thing).cell)
     elif isinstance(thing, (tuple, list)):
         for item in thing:
-            slots |= slots_in(item)
+            cells |= cells_in(item)
     elif type(thing) is Computed:
-        return slots_in((<Computed>thing).args)
-    return slots
+        return cells_in((<Computed>thing).args)
+    return cells
 
 
 cdef bint has_dims(thing) except -1:
-    """Does slots_in(thing) contain any?"""
+    """Does cells_in(thing) contain any?"""
     kind = type(thing)
     if kind is Dim:
         return True

@@ -7,20 +7,21 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t
 from libc.stdlib cimport calloc, free
 
-from pylite._core.graph.calls cimport NodeBase, ValueBase
+from pylite._core.graph.calls cimport (
+    OPERATOR_CUSTOM,
+    OPERATOR_INPUTS,
+    OPERATOR_INTERMEDIATES,
+    OPERATOR_OPTIONS,
+    OPERATOR_OUTPUTS,
+    NodeBase,
+    ValueBase,
+)
 from pylite._core.graph.dimensions cimport Computed, Dim
 from pylite._core.graph.templates cimport CALL, OTHER, Maker, Template
 
 cdef enum:
     COMPARED = 256              # contents of constants are compared up to this number of bytes
     OPERANDS = 32               # operators with more operands never repeat another
-
-cdef enum:                      # where a record of an Operator (ir/graph.py) has
-    CUSTOM = 3
-    INPUTS = 5
-    OUTPUTS = 6
-    OPTIONS = 7
-    INTERMEDIATES = 8
 
 cdef object UNKNOWN = object()
 
@@ -80,12 +81,12 @@ cdef class Repeats:
 
     cpdef Template find(self, operator, op):
         """The Template for an operator that repeats an earlier one; if None, the caller passes its calls to keep()."""
-        cdef tuple record = <tuple>operator, inputs = record[INPUTS], outputs = record[OUTPUTS]
+        cdef tuple record = <tuple>operator, inputs = record[OPERATOR_INPUTS], outputs = record[OPERATOR_OUTPUTS]
         cdef int32_t numbers[OPERANDS + 1]
         cdef Py_ssize_t n = 1, i
         cdef ValueBase value
         self.group = self.kinds = None
-        if type(op) is not self.op or op.stateful or record[CUSTOM] or record[INTERMEDIATES]:
+        if type(op) is not self.op or op.stateful or record[OPERATOR_CUSTOM] or record[OPERATOR_INTERMEDIATES]:
             return None         # a plug-in's op, a custom op, or an operator with intermediates
         if len(inputs) >= OPERANDS or len(outputs) > OPERANDS:
             return None
@@ -121,11 +122,11 @@ cdef class Repeats:
 
     cdef bytes key(self, tuple record, opaque):
         """The bytes that distinguish kinds within a group; None if the operator is unique."""
-        cdef tuple inputs = record[INPUTS]
+        cdef tuple inputs = record[OPERATOR_INPUTS]
         cdef Py_ssize_t indices[OPERANDS]
         cdef int32_t numbers[OPERANDS + 1]
         cdef Py_ssize_t count = len(inputs), i, j
-        numbers[0] = self.options_number(record[OPTIONS])
+        numbers[0] = self.options_number(record[OPERATOR_OPTIONS])
         for i in range(count):
             indices[i] = inputs[i]
             if indices[i] < 0:
@@ -222,10 +223,10 @@ cdef class Repeats:
         cdef Py_ssize_t i = 0, tensor
         cdef Maker maker
         cdef ValueBase value
-        for index in record[INPUTS]:
+        for index in record[OPERATOR_INPUTS]:
             tensor = index
             objects.append(self.values[tensor] if tensor >= 0 else None)
-        for index in record[OUTPUTS]:
+        for index in record[OPERATOR_OUTPUTS]:
             tensor = index
             value = None
             if tensor >= 0:
@@ -250,5 +251,5 @@ cdef object hashable(shape):
     cdef Py_ssize_t i
     for i in range(len(numbers)):
         if type(numbers[i]) is Dim:
-            numbers[i] = -1 - (<Dim>numbers[i]).slot
+            numbers[i] = -1 - (<Dim>numbers[i]).cell
     return tuple(numbers)

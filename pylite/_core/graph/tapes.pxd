@@ -2,13 +2,13 @@ from libc.stdint cimport int64_t
 
 
 cdef class Numbers:
-    cdef int64_t *numbers       # the values of all slots
+    cdef int64_t *numbers       # the values of all cells
 
 
 cdef class Tape(Numbers):
     cdef readonly Py_ssize_t size, inputs
     cdef int *operations
-    cdef int64_t *first         # operands: slots, or a number
+    cdef int64_t *first         # operands: cells, or a number
     cdef int64_t *second
     cdef int64_t *expected
     cdef char *guarded

@@ -23,14 +23,14 @@ cdef int64_t LARGEST = <int64_t>1 << 62
 
 
 cdef class Numbers:
-    """The base of what has a number for each slot of a Recording."""
+    """The base of what has a number for each cell of a Recording."""
     def filled(self, thing):
         """`thing`, a number or a tuple or list of things, with Dims replaced by their numbers."""
         return filled(self.numbers, thing)
 
 
 cdef class Tape(Numbers):
-    """A Recording in a form for fast evaluation.  size: number of slots; inputs: number of input dimensions.
+    """A Recording in a form for fast evaluation.  size: number of cells; inputs: number of input dimensions.
 
     Its numbers are those of the last evaluate().
     """
@@ -58,7 +58,7 @@ cdef class Tape(Numbers):
         free(self.guarded)
 
     def evaluate(self, sizes):
-        """Compute all slots for the input dimensions `sizes`; returns whether the guards hold."""
+        """Compute all cells for the input dimensions `sizes`; returns whether the guards hold."""
         cdef Py_ssize_t i, j = 0
         for i in range(self.size):
             if self.operations[i] == INPUT:
@@ -131,11 +131,11 @@ cdef class ShapeTape(Tape):
         free(self.constant)
 
     def fits(self, shapes):
-        """Compute all slots for input `shapes`; False if the recording does not cover them."""
+        """Compute all cells for input `shapes`; False if the recording does not cover them."""
         return self.serve(shapes)
 
     cdef bint serve(self, shapes) except -1:
-        cdef Py_ssize_t i = 0, slot = 0, position
+        cdef Py_ssize_t i = 0, cell = 0, position
         cdef int64_t size
         if len(shapes) != len(self.ranks):
             return False
@@ -144,8 +144,8 @@ cdef class ShapeTape(Tape):
                 return False
             for size in shape:
                 if self.constant[i] < 0:
-                    self.numbers[slot] = size      # input dimensions have the first slots
-                    slot += 1
+                    self.numbers[cell] = size      # input dimensions have the first cells
+                    cell += 1
                 elif self.constant[i] != size:
                     return False
                 i += 1
@@ -168,7 +168,7 @@ cdef object filled(const int64_t *numbers, thing):
     cdef list result
     cdef Py_ssize_t i
     if type(thing) is Dim:
-        return numbers[(<Dim>thing).slot]
+        return numbers[(<Dim>thing).cell]
     if isinstance(thing, tuple) or type(thing) is list:
         result = list(thing)
         for i in range(len(result)):

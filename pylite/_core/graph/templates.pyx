@@ -64,7 +64,8 @@ cdef class TemporaryMaker(Maker):
     cdef object prototype
 
     cdef object make(self, list objects, node):
-        return type(self.prototype)(node, self.prototype.shape, self.prototype.dtype, (-1 - self.prototype.index) % 8)
+        number = (-1 - self.prototype.index) % 8        # of the Temporary in its node, see ir/values.py
+        return type(self.prototype)(node, self.prototype.shape, self.prototype.dtype, number)
 
 
 cdef class ContentsMaker(Maker):

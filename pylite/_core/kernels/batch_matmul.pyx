@@ -10,9 +10,9 @@ cimport pylite._core.product.bytes as product_q8
 cimport pylite._core.product.floats as product_f32
 cimport pylite._core.product.words as product_s16
 from pylite._core.product.columns cimport PARAMETERS, finish_columns, point_columns, set_column
-from pylite._core.product.product cimport COLUMNS, HYBRID, MBQM64, SUMS, Product, Rounding
+from pylite._core.product.division cimport MAX_NR, Output, Pairs, parallel_pool
+from pylite._core.product.product cimport HYBRID, MBQM64, REQUANTIZE, SUMS, Product, WordFinish
 from pylite._core.product.quantized cimport quantize, set_rows
-from pylite._core.product.tasks cimport MAX_NR, Output, Pairs, parallel_pool
 from pylite._core.product.window cimport set_matrix
 from pylite._core.simd cimport memory_of, parallel_for, pl_pool, slots
 
@@ -20,7 +20,7 @@ from pylite._core.run.memory import private
 
 cdef enum Kind:             # of rows
     FLOAT
-    BYTES                   # int8 or float times int8, see product.finish: COLUMNS (to int8), SUMS (to int32) or HYBRID
+    BYTES                   # int8 or float times int8; product.finish: REQUANTIZE (to int8), SUMS (to int32) or HYBRID
     WORDS                   # int16 times int16 or int8, to int16
 
 cdef enum:                  # operands, in the order of ARRAYS
@@ -39,7 +39,7 @@ cdef enum:
     DEPTH = 1024            # elements of a row that are transposed at a time
     ROUND = 4               # matrices that are packed at run time before their products are computed
     FEW_ROWS = 2            # for up to so many rows of x, packing w at run time takes longer than it saves
-    ROWS = 64               # rows of floats in a task, rounded down to whole tiles
+    ROWS = 64               # rows of floats in a piece, rounded down to whole tiles
     STRIP = 32              # columns of w that a thread multiplies at a time without packing them
     LOCAL_SUMS = 2048       # column sums, or elements of the bias, that fit on the caller's stack,
     LOCAL_PANELS = 16384    # and bytes of panels
@@ -100,12 +100,12 @@ cdef class BatchMatmul(Kernel):
         cdef const Strided *arrays[OPERANDS]
         self.memory, self.owners = (x, y, w, scratch, scratch_sums, bias, q, row_scales, row_zeros), (packed, scales)
         describe(self.memory, FORMS, operands, arrays, contiguous=True)
-        s.kind, p.finish = {"float32": (FLOAT, COLUMNS), "int16": (WORDS, COLUMNS), "int8": (BYTES, COLUMNS),
-                            "int32": (BYTES, SUMS), "hybrid": (BYTES, HYBRID)}[kind]
-        s.x_zero, p.w_zero, p.q.zero_point = zeros
+        s.kind = FLOAT if kind == "float32" else WORDS if kind == "int16" else BYTES
+        p.finish = HYBRID if kind == "hybrid" else SUMS if kind == "int32" else REQUANTIZE
+        s.x_zero, p.w_zero, p.requantize.zero_point = zeros
         s.multiplier, s.shift = multiplier
-        s.adjoint, s.w_item, p.images.asymmetric = adjoint, w_item, asymmetric
-        p.low, p.high, p.hybrid.low, p.hybrid.high = -INFINITY, INFINITY, -INFINITY, INFINITY
+        s.adjoint, s.w_item, p.wide, p.rows.quantized.asymmetric = adjoint, w_item, w_item == 2, asymmetric
+        p.float32.low, p.float32.high, p.hybrid.low, p.hybrid.high = -INFINITY, INFINITY, -INFINITY, INFINITY
         self.subnormals = FLUSH if s.kind == FLOAT or p.finish == HYBRID else PRESERVE
         s.packs = packed is None
         if not s.packs:
@@ -120,7 +120,7 @@ cdef class BatchMatmul(Kernel):
         cdef const Batch *s = &self.state
         cdef BatchMatmul copy
         if (self.fn == <kernel_fn>nothing or arrays[X] == NULL or arrays[Y] == NULL
-                or (arrays[W] != NULL) != s.packs or (arrays[Q] == NULL) != (s.product.images.q == NULL)
+                or (arrays[W] != NULL) != s.packs or (arrays[Q] == NULL) != (s.product.rows.quantized.q == NULL)
                 or (s.packs and ((arrays[SCRATCH] == NULL) != (s.panels == NULL)
                                  or (arrays[SCRATCH_SUMS] == NULL) != (s.sums == NULL)))
                 or (arrays[BIAS] == NULL) != (s.bias == NULL)):
@@ -156,19 +156,19 @@ cdef class BatchMatmul(Kernel):
             p.tile.mr = ROWS // p.tile.mr * p.tile.mr
             s.panel_bytes = p.padded_columns * s.k * 4
         elif s.kind == WORDS:
-            product_s16.set_sizes(p, s.n, 1, s.k, s.w_item == 2)
+            product_s16.set_sizes(p, s.n, 1, s.k)
             self.set_matrices(arrays, 2, 2)
             self.set_parameters()
             s.panel_bytes = s.n * s.k * 2
         else:
             product_q8.set_sizes(p, s.n, 1, s.k)
-            self.set_matrices(arrays, 1, 1 if p.finish == COLUMNS else 4)
-            if p.finish == COLUMNS:
+            self.set_matrices(arrays, 1, 1 if p.finish == REQUANTIZE else 4)
+            if p.finish == REQUANTIZE:
                 self.set_parameters()
             elif p.finish == HYBRID:
-                set_rows(&p.images, arrays[X], arrays[Q], arrays[ROW_SCALES], arrays[ROW_ZEROS],
+                set_rows(&p.rows.quantized, arrays[X], arrays[Q], arrays[ROW_SCALES], arrays[ROW_ZEROS],
                          arrays[ROW_SCALES].shape[0], s.k, p.tile.offset)
-                p.window.x, p.whole_rows, p.flip = p.images.q, p.images.count, p.tile.offset
+                p.window.x, p.rows.total, p.rows.flip = p.rows.quantized.q, p.rows.quantized.count, p.tile.offset
             product_q8.gather_rows(p)
             s.panel_bytes = p.padded_columns * p.padded_depth
         s.panels_each = (s.n + p.tile.nr - 1) // p.tile.nr
@@ -179,7 +179,7 @@ cdef class BatchMatmul(Kernel):
         cdef Batch *s = &self.state
         cdef Output *o = &s.product.output
         set_matrix(&s.product.window, <const uint8_t *>start(arrays[X]), s.k * item)
-        s.product.whole_rows = arrays[X].nbytes // max(s.k * item, <ptrdiff_t>1)
+        s.product.rows.total = arrays[X].nbytes // max(s.k * item, <ptrdiff_t>1)
         o.y, o.sw, o.od, o.oh, o.span, o.lines = <char *>start(arrays[Y]), s.n * y_item, 1, 1, s.m, s.products
         o.sn = o.sh = s.m * o.sw
 
@@ -187,7 +187,7 @@ cdef class BatchMatmul(Kernel):
         """Set the parameters of integer columns: one multiplier for all; initial values of bytes are set at runs."""
         cdef Batch *s = &self.state
         cdef Product *p = &s.product
-        cdef Rounding *r = &p.rounding
+        cdef WordFinish *r = &p.int16
         cdef int32_t *rows
         cdef ptrdiff_t size = s.n if s.kind == WORDS else p.padded_columns, i
         if s.scaled == s.n:
@@ -201,8 +201,8 @@ cdef class BatchMatmul(Kernel):
         for i in range(s.n):
             set_column(rows, size, i, 0, s.multiplier, s.shift)
         finish_columns(rows, size)
-        point_columns(&p.q, rows, size)
-        p.q.low, p.q.high = -128, 127
+        point_columns(&p.requantize, rows, size)
+        p.requantize.low, p.requantize.high = -128, 127
         return 0
 
 
@@ -221,9 +221,9 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
     pool = parallel_pool(pool, s.products * s.m * s.n * s.k)
     p.panels = s.panels if s.panels != NULL else <const uint8_t *>panels
     p.sums = p.hybrid.sums = s.sums if s.sums != NULL else sums
-    p.q.bias = s.bias if s.bias != NULL else bias
+    p.requantize.bias = s.bias if s.bias != NULL else bias
     if p.finish == HYBRID:
-        quantize(&p.images, pool)
+        quantize(&p.rows.quantized, pool)
     if s.kind == FLOAT and s.packs and s.m <= FEW_ROWS and s.w_k == 1:
         s.splits = (s.n + STRIP - 1) // STRIP
         parallel_for(pool, s.products * s.splits, 1 + 16384 // (STRIP * max(s.k, <ptrdiff_t>1)), multiply_strips, s)
@@ -244,14 +244,14 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
         elif s.kind == WORDS:
             product_s16.run_product(p, pool)
         else:
-            if p.finish == COLUMNS:
+            if p.finish == REQUANTIZE:
                 start_columns(s, whole)
             product_q8.run_product(p, pool)
         s.pairs.first = end
     return 0
 
 
-# ---- tasks ---------------------------------------------------------------------------------------------------
+# ---- pieces --------------------------------------------------------------------------------------------------
 cdef void multiply_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Multiply the few rows of x by strips of columns of w, contiguous along the depth, without packing them."""
     cdef Batch *s = <Batch *>ctx
@@ -304,7 +304,7 @@ cdef void pack_bytes(const Batch *s, const uint8_t *w, ptrdiff_t n, ptrdiff_t wi
     """Pack one panel of n columns of w, of which the product reads `width`; sums: gets the sums of its columns."""
     cdef uint8_t transposed[MAX_NR * DEPTH]
     cdef int32_t part[MAX_NR]
-    cdef ptrdiff_t j, k = 0, piece
+    cdef ptrdiff_t j, k = 0, section
     memset(panel, 0, width * s.product.padded_depth)
     if s.w_k == 1:
         slots.pack_b_q8(&s.product.tile, n, s.k, w, 0, panel, sums)
@@ -312,19 +312,19 @@ cdef void pack_bytes(const Batch *s, const uint8_t *w, ptrdiff_t n, ptrdiff_t wi
     for j in range(n):
         sums[j] = 0
     while k < s.k:
-        piece = min(<ptrdiff_t>DEPTH, s.k - k)
-        slots.copy_transposed(1, n, piece, w + k * s.w_k, s.w_k, transposed, piece)
-        slots.pack_b_q8(&s.product.tile, n, piece, transposed, 0, panel + k * width, part)
+        section = min(<ptrdiff_t>DEPTH, s.k - k)
+        slots.copy_transposed(1, n, section, w + k * s.w_k, s.w_k, transposed, section)
+        slots.pack_b_q8(&s.product.tile, n, section, transposed, 0, panel + k * width, part)
         for j in range(n):
             sums[j] += part[j]
-        k += piece
+        k += section
 
 
 cdef void start_columns(Batch *s, ptrdiff_t matrices) noexcept nogil:
     """Set the initial values of the accumulators from the column sums of `matrices` matrices."""
     cdef const Product *p = &s.product
     cdef int32_t zero = s.x_zero + p.tile.offset
-    cdef int32_t *bias = <int32_t *>p.q.bias
+    cdef int32_t *bias = <int32_t *>p.requantize.bias
     cdef ptrdiff_t i, j
     for i in range(matrices):
         for j in range(s.n):

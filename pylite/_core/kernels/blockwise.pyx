@@ -4,8 +4,8 @@ import numpy as np
 from libc.stdint cimport int32_t, uint8_t
 
 from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, describe, kernel_fn, nothing
+from pylite._core.product.division cimport MAX_NR, parallel_pool, round_up
 from pylite._core.product.quantized cimport FloatRows, quantize, set_rows
-from pylite._core.product.tasks cimport MAX_NR, round_up, parallel_pool
 from pylite._core.simd cimport (
     PL_BLOCK_ROWS,
     parallel_for,
@@ -132,12 +132,12 @@ cdef int blockwise_hybrid(BlockwiseHybrid self, pl_pool *pool) noexcept nogil:
     quantize(&self.rows, pool)
     for r in range(rows.count):
         rows.zeros[r] += rows.flip
-    parallel_for(pool, (rows.count + PL_BLOCK_ROWS - 1) // PL_BLOCK_ROWS * splits, 1, <pl_range_fn>blockwise_tasks,
+    parallel_for(pool, (rows.count + PL_BLOCK_ROWS - 1) // PL_BLOCK_ROWS * splits, 1, <pl_range_fn>blockwise_pieces,
                  <void *>self)
     return 0
 
 
-cdef void blockwise_tasks(BlockwiseHybrid self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void blockwise_pieces(BlockwiseHybrid self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef const pl_blocks *b = &self.blocks
     cdef const FloatRows *rows = &self.rows
     cdef ptrdiff_t nr = self.slots.q8.nr, splits = (b.columns + nr - 1) // nr, i, j, row

@@ -62,9 +62,9 @@ cdef void move(Moves self) noexcept nogil:
 
 
 cdef class Caller(Kernel):
-    """The base of kernels that call subgraphs.  held: keeps the caller's arrays alive."""
+    """The base of kernels that call subgraphs.  ends: the bytes of the caller's arrays, which stay alive with them."""
     OWNED = True
-    cdef object held
+    cdef object ends
 
     cdef int start(self, list callees, const Bytes *arrays, Py_ssize_t count) except -1:
         """Set everything that depends on the callees and the arrays."""
@@ -73,7 +73,7 @@ cdef class Caller(Kernel):
     cdef int construct(self, list entries, tuple arrays) except -1:
         """start() with arrays, and Callees or tuples in place of them."""
         cdef Ends bytes = ends_of(arrays)
-        self.held = bytes
+        self.ends = bytes
         return self.start([callee_of(entry) for entry in entries], bytes.at, bytes.count)
 
     cdef Kernel calling(self, list callees, const Bytes *arrays, Py_ssize_t count):

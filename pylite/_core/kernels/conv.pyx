@@ -6,9 +6,9 @@ from libc.string cimport memset
 
 from pylite._core.product.bytes cimport gather_rows, plan_rows, run_product, set_sizes, use_single_row
 from pylite._core.product.columns cimport BIAS, PARAMETERS, fit_columns, point_columns, set_columns
+from pylite._core.product.division cimport Division, Output, Piece, divide, fast_div, get_piece, parallel_pool_q8
 from pylite._core.product.images cimport ImageProduct
-from pylite._core.product.product cimport COLUMNS, FLOAT64, PIECES, WINOGRAD, Product
-from pylite._core.product.tasks cimport Output, Task, fast_div, get_task, parallel_pool_q8, plan_tasks
+from pylite._core.product.product cimport FLOAT64, REQUANTIZE, SECTIONS, WINOGRAD, Product
 from pylite._core.product.window cimport Window
 from pylite._core.run.kernel cimport Strided, kernel_fn
 from pylite._core.simd cimport (
@@ -54,22 +54,22 @@ cdef class ConvQ8(ImageProduct):
         if not self.start(x, y, groups, operands, arrays, 1, 1 if scales is None else 0):
             return
         p.window.zero = <const uint8_t *>memory_of(zero, len(zero))
-        p.flip, self.x_zero, self.w_flip, p.w_zero = quantization
+        p.rows.flip, self.x_zero, self.w_flip, p.w_zero = quantization
         self.owners = packed, zero, bias, weights, panels, sums
         if packed is not None:
             p.panels = <const uint8_t *>memory_of(packed[0], packed[0].size)
             self.pixels = packed[2] if len(packed) > 2 else 1
             if self.pixels == 0:
-                p.rows = WINOGRAD
+                p.rows.source = WINOGRAD
         self.one_shape = packed is None or self.pixels > 1
         self.arrange(arrays, filter)
         if scales is None:
-            set_columns(&p.q, packed[1], p.depth, finish)
+            set_columns(&p.requantize, packed[1], p.depth, finish)
         else:
-            p.q.zero_point, p.q.low, p.q.high, p.q.flip = finish
+            p.requantize.zero_point, p.requantize.low, p.requantize.high, p.requantize.flip = finish
             self.bias = &bias[0] if bias is not None else NULL
             if packed is None:
-                self.weights, p.panels, p.start = &weights[0, 0], &panels[0], &sums[0]
+                self.weights, p.panels, p.float64.start = &weights[0, 0], &panels[0], &sums[0]
             self.use_scales(packed, scales)
         self.choose()
 
@@ -87,25 +87,25 @@ cdef class ConvQ8(ImageProduct):
             pack_output_pixels(p, self.pixels)
         set_sizes(p, max(self.pixels, <ptrdiff_t>1) * y.shape[3], p.groups,
                   p.window.fh * p.window.fw * p.window.length)
-        p.whole_rows, p.item = p.output.span * p.output.lines, <int>y.item
+        p.rows.total, p.y_item = p.output.span * p.output.lines, <int>y.item
         return 0
 
     cdef int use_scales(self, tuple packed, const double[::1] scales) except -1:
         """Set up the float64 rule; gemm_q8 applies it if it can do so exactly."""
         cdef Product *p = &self.product
-        cdef pl_columns *q = &p.q
+        cdef pl_columns *q = &p.requantize
         cdef const int32_t[::1] sums
         padded_scales, rows = np.zeros(p.padded_columns), np.zeros((PARAMETERS, p.padded_columns), np.int32)
         cdef double[::1] real = padded_scales
         cdef int32_t[:, ::1] parameters = rows
         real[:p.columns] = scales
-        p.scales = &real[0]
+        p.float64.scales = &real[0]
         self.owners += padded_scales, rows
         if packed is None:
             return 0
-        sums, p.start = packed[1], &parameters[<int>BIAS, 0]
+        sums, p.float64.start = packed[1], &parameters[<int>BIAS, 0]
         self.set_starts(&sums[0])
-        if p.item > 1:
+        if p.y_item > 1:
             return 0
         fit_columns(p.slots, &parameters[0, 0], p.padded_columns, &real[0], p.depth, q.low - q.zero_point,
                     q.high - q.zero_point, p.panels if p.tile.real else NULL, packed[0].size)
@@ -115,9 +115,12 @@ cdef class ConvQ8(ImageProduct):
         return 0
 
     cdef void set_starts(self, const int32_t *sums) noexcept nogil:
-        """Set the initial value of each column's accumulator.  sums: of each column's weights, or p.start itself."""
+        """Set the initial value of each column's accumulator, product.float64.start, from the sums of its weights.
+
+        sums: one for each column; they may be in the same memory.
+        """
         cdef const Product *p = &self.product
-        cdef int32_t *start = <int32_t *>p.start
+        cdef int32_t *start = <int32_t *>p.float64.start
         cdef int32_t zero = self.x_zero + p.tile.offset
         cdef ptrdiff_t j
         for j in range(p.columns):
@@ -127,21 +130,22 @@ cdef class ConvQ8(ImageProduct):
     cdef int choose(self) except -1:
         """Choose the function and the source of rows."""
         cdef Product *p = &self.product
-        p.row = NULL
-        if p.scales != NULL:
-            p.finish = COLUMNS if (p.q.real != NULL if p.tile.real else p.q.fit) else FLOAT64
-        if p.rows == WINOGRAD:
+        p.rows.single = NULL
+        if p.float64.scales != NULL:
+            p.finish = REQUANTIZE if (p.requantize.real != NULL if p.tile.real else p.requantize.fit) else FLOAT64
+        if p.rows.source == WINOGRAD:
             plan_winograd(p, &self.winograd)
             self.fn, self.algorithm = <kernel_fn>conv_q8_winograd, "Winograd's 36 products for each 4 x 4 pixels"
             return 0
         self.fn = <kernel_fn>conv_q8_packing if self.weights != NULL else <kernel_fn>conv_q8
-        if p.finish == COLUMNS:
+        if p.finish == REQUANTIZE:
             use_single_row(p)
-        if p.finish != COLUMNS:         # the other finishes need tasks of at most one tile of rows
+        if p.finish != REQUANTIZE:      # the other finishes need pieces of at most one tile of rows
             gather_rows(p)
-        elif p.row == NULL:
+        elif p.rows.single == NULL:
             plan_rows(p)
-            if p.rows == PIECES and p.scales != NULL:       # sums of pieces are finished by MBQM32 or by FLOAT64
+            # Sums of sections are finished by MBQM32 or by FLOAT64, never by requantize.real.
+            if p.rows.source == SECTIONS and p.float64.scales != NULL:
                 p.finish = FLOAT64
         self.algorithm = self.source()
         if self.pixels > 1:
@@ -169,34 +173,35 @@ cdef void plan_winograd(Product *p, pl_winograd *g):
     """Set up Winograd's F(4x4, 3x3); its tiles count as output pixels."""
     cdef Window *w = &p.window
     cdef Output *o = &p.output
-    cdef ptrdiff_t most = pl_winograd_tiles(w.length), tiles = o.span * o.lines // (w.oh * w.ow), tasks
+    cdef ptrdiff_t most = pl_winograd_tiles(w.length), tiles = o.span * o.lines // (w.oh * w.ow), pieces
     g.x, g.zero, g.y, g.panels = w.x, w.zero, <uint8_t *>o.y, <const int16_t *>p.panels
     g.x_image, g.x_line, g.x_pixel, g.y_image, g.y_line, g.y_pixel = w.sn, w.sh, w.sw, o.sn, o.sh, o.sw
     g.h, g.w, g.oh, g.ow, g.c = w.h, w.w, w.oh, w.ow, w.length
-    g.pad_h, g.pad_w, g.flip = w.pad_h, w.pad_w, p.flip
+    g.pad_h, g.pad_w, g.flip = w.pad_h, w.pad_w, p.rows.flip
     tiles *= (w.oh + 3) // 4 * ((w.ow + 3) // 4)
-    tasks = (tiles + most - 1) // most
+    pieces = (tiles + most - 1) // most
     o.span, o.lines = tiles, 1
-    p.tile.mr, p.tile.nr = <int>((tiles + tasks - 1) // tasks), PL_WINOGRAD_WIDE
+    p.tile.mr, p.tile.nr = <int>((tiles + pieces - 1) // pieces), PL_WINOGRAD_WIDE
 
 
 cdef int conv_q8_winograd(ConvQ8 self, pl_pool *pool) noexcept nogil:
     cdef Product *p = &self.product
+    cdef Division *division = &p.division
     pool = parallel_pool_q8(pool, p.slots, 8 * p.output.span * p.depth * p.columns)
-    plan_tasks(&p.tasks, &p.output, &p.tile, p.columns, 1, pool)
-    # Every task transforms its tiles anew, so divide the columns among as few tasks as possible.
-    p.tasks.splits = min(p.tasks.splits, fast_div(4 * pool_threads(pool) + p.tasks.a_panels - 1, p.tasks.a_panels))
-    parallel_for(pool, p.tasks.a_panels * p.tasks.splits, 1, <pl_range_fn>run_winograd_tasks, <void *>self)
+    divide(division, &p.output, &p.tile, p.columns, 1, pool)
+    # Every piece transforms its tiles anew, so divide the columns among as few pieces as possible.
+    division.splits = min(division.splits, fast_div(4 * pool_threads(pool) + division.a_panels - 1, division.a_panels))
+    parallel_for(pool, division.a_panels * division.splits, 1, <pl_range_fn>run_winograd_pieces, <void *>self)
     return 0
 
 
-cdef void run_winograd_tasks(ConvQ8 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void run_winograd_pieces(ConvQ8 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Product *p = &self.product
-    cdef Task task
+    cdef Piece piece
     cdef ptrdiff_t i
     for i in range(begin, end):
-        get_task(&p.tasks, &p.output, NULL, p.columns, i, &task)
-        p.slots.winograd_q8(&self.winograd, task.position, task.rows, task.begin, task.end, &p.q)
+        get_piece(&p.division, &p.output, NULL, p.columns, i, &piece)
+        p.slots.winograd_q8(&self.winograd, piece.position, piece.rows, piece.begin, piece.end, &p.requantize)
 
 
 cdef int conv_q8(ConvQ8 self, pl_pool *pool) noexcept nogil:
@@ -208,6 +213,7 @@ cdef int conv_q8_packing(ConvQ8 self, pl_pool *pool) noexcept nogil:
     """Pack the weights, then run."""
     cdef const Product *p = &self.product
     memset(<void *>p.panels, 0, p.padded_depth * p.padded_columns)
-    p.slots.pack_b_q8(&p.tile, p.columns, p.depth, self.weights, self.w_flip, <uint8_t *>p.panels, <int32_t *>p.start)
-    self.set_starts(p.start)
+    p.slots.pack_b_q8(&p.tile, p.columns, p.depth, self.weights, self.w_flip, <uint8_t *>p.panels,
+                      <int32_t *>p.float64.start)
+    self.set_starts(p.float64.start)
     return conv_q8(self, pool)

@@ -5,7 +5,7 @@ from libc.stdint cimport int16_t, uint8_t
 
 from pylite._core.product.images cimport ImageProduct
 from pylite._core.product.product cimport Product
-from pylite._core.product.words cimport run_product, set_rounding, set_sizes
+from pylite._core.product.words cimport run_product, set_finish, set_sizes
 from pylite._core.run.kernel cimport Strided, kernel_fn
 from pylite._core.simd cimport memory_of, pl_pool
 
@@ -22,7 +22,7 @@ cdef class Conv16(ImageProduct):
     """int16 2-D convolution with zero points 0.
 
     x, y, filter: as in ImageProduct; w: from pack_s16; wide: do weights need more than 8 bits? finish: see
-    words.set_rounding.
+    words.set_finish.
     """
     def __init__(self, x, y, const int16_t[:, ::1] w, *, bint wide=False, filter, ptrdiff_t groups=1, finish):
         cdef Product *p = &self.product
@@ -31,15 +31,15 @@ cdef class Conv16(ImageProduct):
         if not self.start(x, y, groups, operands, arrays, 2, 2):
             return
         zero = bytes(max(<ptrdiff_t>2, operands[0].shape[3] // groups * 2))
-        self.owners = w, zero, set_rounding(&p.rounding, finish)
+        self.owners = w, zero, set_finish(&p.int16, finish)
         p.panels = <const uint8_t *>&w[0, 0] if w.size else NULL
-        p.window.zero, p.chunk = <const uint8_t *>memory_of(zero, len(zero)), wide
+        p.window.zero, p.wide = <const uint8_t *>memory_of(zero, len(zero)), wide
         self.plan(arrays, filter)
 
     cdef int plan(self, const Strided **arrays, filter) except -1:
         cdef Product *p = &self.product
         self.set_images(arrays[0], arrays[1], filter)
-        set_sizes(p, arrays[1].shape[3], p.groups, p.window.fh * p.window.fw * p.window.length // 2, p.chunk == 1)
+        set_sizes(p, arrays[1].shape[3], p.groups, p.window.fh * p.window.fw * p.window.length // 2)
         self.fn = <kernel_fn>conv16
         return 0
 

@@ -16,14 +16,14 @@ from pylite._core.product.channel_repeat cimport (
     ChannelRepeat,
     input_lines,
     line_in_order,
-    lines_of_task,
+    lines_per_piece,
     plan_repeat,
     repeat_channels,
 )
 from pylite._core.product.columns cimport set_columns
-from pylite._core.product.product cimport Rounding
-from pylite._core.product.tasks cimport fast_div, parallel_pool
-from pylite._core.product.words cimport finish_row, set_rounding
+from pylite._core.product.division cimport fast_div, parallel_pool
+from pylite._core.product.product cimport WordFinish
+from pylite._core.product.words cimport finish_row, set_finish
 from pylite._core.simd cimport (
     PL_HALF_LINES,
     PL_MAX_TAPS,
@@ -61,20 +61,39 @@ cdef struct Depthwise:
     ptrdiff_t run           # most output lines in one call of a micro-kernel,
     ptrdiff_t every         # and the distance between them in lines
     bint borders            # may these have windows that are partly outside the image?
-    ptrdiff_t grain         # least number of output lines that a thread takes, or 0, see lines_of_task()
+    ptrdiff_t grain         # least number of output lines that a thread takes, or 0, see lines_per_piece()
     double cost             # of a product, in those of float32 matrices
-    int most                # see arrange()
+    int lines_at_once       # see arrange()
     int stride, dilation, pad               # vertical
     multiply_fn multiply
     int w_zero, flip        # for bytes
     pl_columns columns
-    Rounding rounding       # for int16
+    WordFinish int16        # for int16
     float low, high         # for float32 and hybrid
     const float *bias       # of float16 for float16
     const float *column_scales      # for hybrid
     const float *floats     # for hybrid: the images; x holds their quantized values
     float *image_scales     # (n, c): those of images times those of columns
     ptrdiff_t size          # elements of an image
+
+
+cdef void plan_runs(Depthwise *s, int lines_at_once) noexcept:
+    """Choose how many output lines one call of a micro-kernel computes; lines_at_once: see arrange()."""
+    # The input of so many lines stays in the second-level cache.
+    s.run = s.repeat.lines if s.repeat.multiplier > 1 else max(<ptrdiff_t>1, RUN_BYTES // (s.line * s.stride))
+    s.every, s.lines_at_once, s.borders = 1, lines_at_once, lines_at_once > 0
+    if not lines_at_once:
+        return
+    if ((s.dilation > 1 and (s.stride > 1 or s.floats != NULL)) or s.stride != s.window.stride
+            or lines_at_once * s.stride + s.window.fh > PL_MAX_TAPS):
+        lines_at_once = 1
+    elif s.repeat.multiplier == 1:      # output lines that are `dilation` apart share input lines
+        s.every = s.dilation
+        s.window.y_line *= s.every
+        # Micro-kernels compute one block of channels after the other.  Neighbouring blocks share cache lines, and those
+        # of so many lines stay in the first-level cache.
+        s.run = max(s.run, COLUMN_BYTES // (CACHE_LINE * s.window.width * s.stride))
+    s.run = min(s.run, <ptrdiff_t>lines_at_once)
 
 
 cdef class DepthwiseKernel(Kernel):
@@ -84,10 +103,11 @@ cdef class DepthwiseKernel(Kernel):
     cdef list owners        # owners of the memory that state points to
     cdef ptrdiff_t lines    # output lines of all images
 
-    cdef bint start(self, x, y, w, zero, filter, multiply_fn multiply, int most) except -1:
+    cdef bint start(self, x, y, w, zero, filter, multiply_fn multiply,
+                    int lines_at_once) except -1:
         """Set what all types have; False if there is nothing to compute.
 
-        zero: the bytes of a pixel outside the image; most: see arrange().
+        zero: the bytes of a pixel outside the image; lines_at_once: see arrange().
         """
         cdef Strided source, target
         set_strided(&source, x, 4)
@@ -97,12 +117,12 @@ cdef class DepthwiseKernel(Kernel):
         self.memory, self.owners, self.state.multiply = (x, y), [w, zero], multiply
         self.state.w = <const uint8_t *>memory_of(w, w.nbytes)
         self.state.window.zero = <const uint8_t *>memory_of(zero, len(zero))
-        return self.arrange(&source, &target, filter, most)
+        return self.arrange(&source, &target, filter, lines_at_once)
 
-    cdef bint arrange(self, const Strided *x, const Strided *y, filter, int most) except -1:
+    cdef bint arrange(self, const Strided *x, const Strided *y, filter, int lines_at_once) except -1:
         """Set all that depends on shapes; False if the arrays are empty.
 
-        most: how many output lines micro-kernels take at once, with windows partly outside the image; 0: any number,
+        lines_at_once: how many output lines micro-kernels take, with windows partly outside the image; 0: any number,
         but only with windows inside it.
         """
         cdef Depthwise *s = &self.state
@@ -123,21 +143,7 @@ cdef class DepthwiseKernel(Kernel):
         self.algorithm = "channels repeated, patch by patch" if s.repeat.multiplier > 1 else None
         if item == 1:
             s.grain = s.repeat.lines
-        # The input of so many lines stays in the second-level cache.
-        s.run = s.repeat.lines if s.repeat.multiplier > 1 else max(<ptrdiff_t>1, RUN_BYTES // (s.line * s.stride))
-        s.every, s.most, s.borders = 1, most, most > 0
-        if not most:
-            return True
-        if ((s.dilation > 1 and (s.stride > 1 or s.floats != NULL)) or s.stride != s.window.stride
-                or most * s.stride + s.window.fh > PL_MAX_TAPS):
-            most = 1
-        elif s.repeat.multiplier == 1:      # output lines that are `dilation` apart share input lines
-            s.every = s.dilation
-            s.window.y_line *= s.every
-            # Micro-kernels compute one block of channels after the other.  Neighbouring blocks share cache lines, and
-            # those of so many lines stay in the first-level cache.
-            s.run = max(s.run, COLUMN_BYTES // (CACHE_LINE * s.window.width * s.stride))
-        s.run = min(s.run, <ptrdiff_t>most)
+        plan_runs(s, lines_at_once)
         return True
 
     cdef int set_float_finish(self, bias, limits) except -1:
@@ -160,7 +166,7 @@ cdef class DepthwiseKernel(Kernel):
             return None
         copy = blank(self)
         copy.owners, copy.state, copy.subnormals = self.owners, self.state, self.subnormals
-        if not copy.arrange(x, y, sizes[0], s.most):
+        if not copy.arrange(x, y, sizes[0], s.lines_at_once):
             return None
         if s.floats != NULL:
             copy.state.floats, copy.state.image_scales = <const float *>arrays[2].at, <float *>arrays[3].at
@@ -170,7 +176,7 @@ cdef class DepthwiseKernel(Kernel):
 cdef int depthwise(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
     cdef Depthwise *s = &self.state
     cdef const pl_dw_window *g = &s.window
-    cdef ptrdiff_t grain = s.grain if s.grain else lines_of_task(self.lines, pool_threads(pool))
+    cdef ptrdiff_t grain = s.grain if s.grain else lines_per_piece(self.lines, pool_threads(pool))
     pool = parallel_pool(pool, <ptrdiff_t>(s.cost * (self.lines * g.pixels * g.c * g.fh * g.fw)))
     if s.floats != NULL:
         parallel_for(pool, fast_div(self.lines, s.oh), 1, center_images, s)
@@ -233,7 +239,7 @@ cdef class Depthwise16(DepthwiseKernel):
     """
     def __init__(self, x, y, w, *, filter, finish):
         if self.start(x, y, w, bytes(2 * y.shape[3]), filter, multiply_s16, 1):
-            self.owners.append(set_rounding(&self.state.rounding, finish))
+            self.owners.append(set_finish(&self.state.int16, finish))
             self.state.grain, self.state.cost = 1, 8
 
 
@@ -246,7 +252,7 @@ cdef void multiply_s16(const Depthwise *s, const pl_dw_window *g, uint8_t *y) no
         while c < g.c:
             n = <int>min(<ptrdiff_t>CHANNELS, g.c - c)
             s.slots.depthwise_s64(g, pixel, c, n, <const int16_t *>s.w, acc)
-            finish_row(&s.rounding, n, acc, c, <int16_t *>y + pixel * g.c + c)
+            finish_row(&s.int16, n, acc, c, <int16_t *>y + pixel * g.c + c)
             c += n
 
 

@@ -5,7 +5,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc
 
 from pylite._core.product.columns cimport PARAMETERS, Scaling, finish_scaling, scale_column, set_scaling
-from pylite._core.product.tasks cimport MAX_NR, round_up
+from pylite._core.product.division cimport MAX_NR, round_up
 from pylite._core.simd cimport (
     PL_MAX_TAPS,
     defer_packing,

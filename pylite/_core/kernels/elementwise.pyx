@@ -27,7 +27,7 @@ cdef enum:
     REPEATED = BLOCK // 3   # so are longer rows if an operand is one row that all others repeat,
     REPETITIONS = 8         # at least so many times
     PARALLEL_THRESHOLD = 16384      # elements; fewer finish before another thread starts
-    PIECE = 4096            # least number of elements for a thread
+    GRAIN = 4096            # least number of elements for a thread
     LINES_FROM = 4096       # elements from which on analysing a look-up table for lines8 pays
     CHAIN_ARRAYS = 9        # a chain's arrays that Kernel.moved() can replace
     MAX_CHAIN = 16          # most functions of a chain; passes read it as CHAIN_LENGTH
@@ -104,7 +104,7 @@ cdef class Unary(Kernel):
 
 
 cdef int run_unary(Unary self, pl_pool *pool) noexcept nogil:
-    parallel_for(pool if self.loop.n > PARALLEL_THRESHOLD else NULL, self.loop.n, PIECE, unary_range, &self.loop)
+    parallel_for(pool if self.loop.n > PARALLEL_THRESHOLD else NULL, self.loop.n, GRAIN, unary_range, &self.loop)
     return 0
 
 
@@ -141,7 +141,7 @@ cdef class UnaryPerAxis(Kernel):
 cdef int run_unary_per_axis(UnaryPerAxis self, pl_pool *pool) noexcept nogil:
     if self.loop.n * self.inner <= PARALLEL_THRESHOLD:
         pool = NULL
-    parallel_for(pool, self.loop.n, 1 + PIECE // max(self.inner, 1), <pl_range_fn>unary_rows, <void *>self)
+    parallel_for(pool, self.loop.n, 1 + GRAIN // max(self.inner, 1), <pl_range_fn>unary_rows, <void *>self)
     return 0
 
 
@@ -270,7 +270,7 @@ cdef bint are_side_by_side(const BinaryLoop *loop) noexcept nogil:
 
 cdef int run_binary(Binary self, pl_pool *pool) noexcept nogil:
     cdef BinaryLoop *loop = &self.loop
-    parallel_for(pool if loop.rows * loop.n > PARALLEL_THRESHOLD else NULL, loop.rows * loop.n, PIECE,
+    parallel_for(pool if loop.rows * loop.n > PARALLEL_THRESHOLD else NULL, loop.rows * loop.n, GRAIN,
                  binary_blocks if are_side_by_side(loop) else binary_range, loop)
     return 0
 
@@ -499,7 +499,7 @@ cdef class Chain(Kernel):
 
 
 cdef int run_chain(Chain self, pl_pool *pool) noexcept nogil:
-    parallel_for(pool if self.n * self.count > PARALLEL_THRESHOLD else NULL, self.n, PIECE // self.count,
+    parallel_for(pool if self.n * self.count > PARALLEL_THRESHOLD else NULL, self.n, GRAIN // self.count,
                  <pl_range_fn>chain_range, <void *>self)
     return 0
 

@@ -153,7 +153,7 @@ cdef class Lookup(Kernel):
 
 cdef int lookup(Lookup self, pl_pool *pool) noexcept nogil:
     cdef Py_ssize_t i, b, row, j, k, n, run = self.blocks * self.size, item = 2 if self.half else 4
-    cdef float piece[256]
+    cdef float values[256]
     cdef const int8_t *x
     cdef char *y
     cdef float scale
@@ -169,10 +169,10 @@ cdef int lookup(Lookup self, pl_pool *pool) noexcept nogil:
             while k < self.size:
                 n = min(<Py_ssize_t>256, self.size - k)
                 for j in range(n):
-                    piece[j] = x[k + j] * scale
+                    values[j] = x[k + j] * scale
                 if self.half:
-                    slots.float_to_half(n, piece, y + k * 2, piece)
+                    slots.float_to_half(n, values, y + k * 2, values)
                 else:
-                    memcpy(y + k * 4, piece, n * 4)
+                    memcpy(y + k * 4, values, n * 4)
                 k += n
     return 0

@@ -6,10 +6,10 @@ from libc.string cimport memset
 
 from pylite._core.kernels.rounding cimport pl_quantization
 from pylite._core.product.bytes cimport load_row_scales, plan_rows, run_product, set_sizes
+from pylite._core.product.division cimport MAX_MR, MAX_NR, Piece, divide, get_piece, parallel_pool, round_up
 from pylite._core.product.images cimport ImageProduct
 from pylite._core.product.product cimport HYBRID, Product
 from pylite._core.product.quantized cimport FloatRows, quantize, set_rows
-from pylite._core.product.tasks cimport MAX_MR, MAX_NR, Task, get_task, parallel_pool, plan_tasks, round_up
 from pylite._core.product.window cimport copy_row
 from pylite._core.run.kernel cimport FLUSH, Strided, describe, kernel_fn
 from pylite._core.simd cimport PL_DEPTH, PL_SCALED, memory_of, parallel_for, pl_hybrid, pl_pool, pl_range_fn, slots
@@ -56,6 +56,7 @@ cdef class ConvHybrid(ImageProduct):
                  const float[::1] scales, filter, ptrdiff_t groups, bint asymmetric, bint column_first, limits,
                  pixels=None):
         cdef pl_hybrid *h = &self.product.hybrid
+        cdef FloatRows *rows = &self.product.rows.quantized
         cdef Strided operands[OPERANDS]
         cdef const Strided *arrays[OPERANDS]
         cdef const int32_t[::1] sums
@@ -63,7 +64,7 @@ cdef class ConvHybrid(ImageProduct):
         describe(self.memory, FORMS, operands, arrays)
         if arrays[X].nbytes == 0 or arrays[Y].nbytes == 0:
             return
-        self.product.groups, self.product.images.asymmetric, self.product.images.done = groups, asymmetric, not first
+        self.product.groups, rows.asymmetric, rows.done = groups, asymmetric, not first
         h.scale, h.bias = &scales[0], &bias[0] if bias is not None else NULL
         h.column_first = column_first
         h.low, h.high = limits
@@ -83,15 +84,15 @@ cdef class ConvHybrid(ImageProduct):
 
     cdef int plan(self, const Strided **arrays, filter) except -1:
         cdef Product *p = &self.product
-        cdef FloatRows *rows = &p.images
+        cdef FloatRows *rows = &p.rows.quantized
         cdef const Strided *x = arrays[X]
         self.set_images(arrays[Q] if arrays[PIXELS] == NULL else arrays[PIXELS], arrays[Y], filter)
         p.window.zero, p.window.zero_step = <const uint8_t *>arrays[PADDING].at, arrays[PADDING].shape[1]
         set_sizes(p, arrays[Y].shape[3], p.groups, p.window.fh * p.window.fw * p.window.length)
-        p.flip, p.finish = p.tile.offset, HYBRID        # q has the form of A panels
-        p.whole_rows = p.output.span * p.output.lines
+        p.rows.flip, p.finish = p.tile.offset, HYBRID   # q has the form of A panels
+        p.rows.total = p.output.span * p.output.lines
         set_rows(rows, x, arrays[Q], arrays[ROW_SCALES], arrays[ROW_ZEROS], x.shape[0],
-                 x.shape[1] * x.shape[2] * x.shape[3], 0 if self.one_shape else p.flip)
+                 x.shape[1] * x.shape[2] * x.shape[3], 0 if self.one_shape else p.rows.flip)
         self.parts = min(rows.depth // (LARGE // 2), <ptrdiff_t>PARTS) if rows.count == 1 and rows.depth >= LARGE else 0
         self.fn, self.subnormals, p.hybrid.fit = <kernel_fn>conv_hybrid, FLUSH, -1
         if self.one_shape:
@@ -108,18 +109,18 @@ cdef int conv_hybrid(ConvHybrid self, pl_pool *pool) noexcept nogil:
     cdef ptrdiff_t i
     cdef int unfit = 0
     pool = parallel_pool(pool, p.output.span * p.output.lines * p.depth * p.columns)
-    if not p.images.done:
+    if not p.rows.quantized.done:
         if self.parts:
             parallel_for(pool, self.parts, 1, <pl_range_fn>measure_ranges, <void *>self)
             parallel_for(pool, self.parts, 1, <pl_range_fn>quantize_parts, <void *>self)
         else:
-            quantize(&p.images, pool)
-        for i in range(0 if p.window.direct else p.images.count):
-            memset(<void *>(p.window.zero + i * p.window.zero_step), p.images.zeros[i] ^ p.images.flip,
+            quantize(&p.rows.quantized, pool)
+        for i in range(0 if p.window.direct else p.rows.quantized.count):
+            memset(<void *>(p.window.zero + i * p.window.zero_step), p.rows.quantized.zeros[i] ^ p.rows.quantized.flip,
                    p.window.zero_step)
     if self.one_shape:
-        parallel_for(pool, plan_tasks(&p.tasks, &p.output, &p.tile, p.columns, 1, pool), 1,
-                     <pl_range_fn>scaled_tasks, <void *>self)
+        parallel_for(pool, divide(&p.division, &p.output, &p.tile, p.columns, 1, pool), 1,
+                     <pl_range_fn>scaled_pieces, <void *>self)
         return 0
     if p.hybrid.fit < 0:    # at the first run, because weights must be packed
         p.slots.fit_q8(0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, p.panels,
@@ -130,7 +131,7 @@ cdef int conv_hybrid(ConvHybrid self, pl_pool *pool) noexcept nogil:
 
 cdef void measure_ranges(ConvHybrid self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Find the smallest and largest value of slices begin to end - 1 of the image."""
-    cdef const FloatRows *image = &self.product.images
+    cdef const FloatRows *image = &self.product.rows.quantized
     cdef ptrdiff_t i, first
     for i in range(begin, end):
         first = i * image.depth // self.parts
@@ -139,7 +140,7 @@ cdef void measure_ranges(ConvHybrid self, ptrdiff_t begin, ptrdiff_t end, int th
 
 cdef void quantize_parts(ConvHybrid self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Quantize slices begin to end - 1 of the image, by the range of all slices."""
-    cdef const FloatRows *image = &self.product.images
+    cdef const FloatRows *image = &self.product.rows.quantized
     cdef float low = 0, high = 0, scale, inverse
     cdef ptrdiff_t i, first = begin * image.depth // self.parts
     cdef int32_t zero
@@ -164,29 +165,29 @@ def pack_in_turn(w, layout):
     return rows
 
 
-cdef void scaled_tasks(ConvHybrid self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Tasks of a transposed convolution, whose products are scaled one by one."""
+cdef void scaled_pieces(ConvHybrid self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Compute pieces of a transposed convolution, whose products are scaled one by one."""
     cdef const Product *p = &self.product
     cdef const pl_hybrid *h = &p.hybrid
     cdef uint8_t row[PL_DEPTH]
     cdef int32_t zeros[MAX_MR]
     cdef float scales[MAX_MR]
-    cdef Task task
-    cdef ptrdiff_t i, j, k, piece, w_step = round_up(p.columns, PL_SCALED)
+    cdef Piece piece
+    cdef ptrdiff_t i, j, k, section, w_step = round_up(p.columns, PL_SCALED)
     cdef int r
     for i in range(begin, end):
-        get_task(&p.tasks, &p.output, NULL, p.columns, i, &task)
-        load_row_scales(p, &task, 0, zeros, scales)
-        j = task.begin
-        for r in range(task.rows):
+        get_piece(&p.division, &p.output, NULL, p.columns, i, &piece)
+        load_row_scales(p, &piece, 0, zeros, scales)
+        j = piece.begin
+        for r in range(piece.rows):
             k = 0
             while True:
-                piece = min(<ptrdiff_t>PL_DEPTH, p.depth - k)
-                copy_row(&p.window, task.position + r, 0, k, k + piece, row)
-                p.slots.scaled_sums(<int>(task.end - j), <int>piece, row, zeros[r],
+                section = min(<ptrdiff_t>PL_DEPTH, p.depth - k)
+                copy_row(&p.window, piece.position + r, 0, k, k + section, row)
+                p.slots.scaled_sums(<int>(piece.end - j), <int>section, row, zeros[r],
                                     <const float *>p.panels + k * w_step + j, w_step, h.scale + j, scales[r], k == 0,
-                                    k + piece == p.depth,
-                                    h.bias + j, h.low, h.high, <float *>(task.y + r * p.output.sw) + j)
-                k += piece
+                                    k + section == p.depth,
+                                    h.bias + j, h.low, h.high, <float *>(piece.y + r * p.output.sw) + j)
+                k += section
                 if k >= p.depth:
                     break

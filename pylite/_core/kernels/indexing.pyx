@@ -424,15 +424,10 @@ cdef inline void add_one(int kind, uint8_t *y, const uint8_t *x) noexcept nogil:
 
 cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
     cdef Py_ssize_t index[MOST_DIMS]
-    cdef Py_ssize_t inner[MOST_DIMS]
     cdef Py_ssize_t offset[3]
-    cdef Py_ssize_t at[3]
     cdef Py_ssize_t first[2]
-    cdef Py_ssize_t _i, _j, k, run = self.run
+    cdef Py_ssize_t _i, run = self.run
     cdef Walk box = self.box
-    cdef const uint8_t *x
-    cdef uint8_t *y
-    cdef bint consecutive = self.run_a == self.item and self.run_b == self.item
     if self.array_bytes == 0:
         return 0
     if self.start != NULL and self.start != self.array:
@@ -440,13 +435,7 @@ cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
     if self.boxes_bytes == 0:
         return 0
     if self.adds:
-        for k in range(self.vectors.total):
-            first[0] = locate(self, self.indices + k * self.vectors.a[0])
-            if first[0] == -2:
-                return 1
-            if first[0] >= 0:
-                add_one(self.adds, self.array + first[0], self.boxes + k * self.vectors.b[0])
-        return 0
+        return scatter_numbers(self)
     seek(&self.vectors, 0, index, offset)
     for _i in range(self.vectors.total):
         first[0] = first[1] = 0
@@ -458,28 +447,47 @@ cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
         if first[0] == -2:
             return 1
         if first[0] >= 0:
-            y = self.array + offset[2] + first[0]
-            x = self.boxes + offset[1] + first[1]
-            if box.n == 0 and consecutive and self.combine != NULL:
-                self.combine(run, y, 1, x, 1, y, &self.p[0])
-                advance(&self.vectors, index, offset)
-                continue
-            seek(&box, 0, inner, at)
-            for _j in range(box.total):
-                if self.combine != NULL:
-                    if consecutive:
-                        self.combine(run, y + at[0], 1, x + at[1], 1, y + at[0], &self.p[0])
-                    else:
-                        for k in range(run):
-                            self.combine(1, y + at[0] + k * self.run_a, 1, x + at[1] + k * self.run_b, 1,
-                                         y + at[0] + k * self.run_a, &self.p[0])
-                elif consecutive:
-                    slots.copy_runs(1, run * self.item, x + at[1], 0, y + at[0], 0)
-                else:
-                    slots.copy_strided(self.item, 1, run, x + at[1], 0, self.run_b, y + at[0], 0, self.run_a)
-                advance(&box, inner, at)
+            scatter_box(self, &box, run, self.boxes + offset[1] + first[1], self.array + offset[2] + first[0])
         advance(&self.vectors, index, offset)
     return 0
+
+
+cdef int scatter_numbers(ScatterBoxes self) noexcept nogil:
+    """scatter() of sums of single elements."""
+    cdef Py_ssize_t k, first
+    for k in range(self.vectors.total):
+        first = locate(self, self.indices + k * self.vectors.a[0])
+        if first == -2:
+            return 1
+        if first >= 0:
+            add_one(self.adds, self.array + first, self.boxes + k * self.vectors.b[0])
+    return 0
+
+
+cdef inline void scatter_box(ScatterBoxes self, const Walk *box, Py_ssize_t run, const uint8_t *x,
+                             uint8_t *y) noexcept nogil:
+    """Copy the box x to y, or combine both; box: its outer dimensions; run: elements of the innermost one."""
+    cdef Py_ssize_t inner[MOST_DIMS]
+    cdef Py_ssize_t at[3]
+    cdef Py_ssize_t _j, k
+    cdef bint consecutive = self.run_a == self.item and self.run_b == self.item
+    if box.n == 0 and consecutive and self.combine != NULL:
+        self.combine(run, y, 1, x, 1, y, &self.p[0])
+        return
+    seek(box, 0, inner, at)
+    for _j in range(box.total):
+        if self.combine != NULL:
+            if consecutive:
+                self.combine(run, y + at[0], 1, x + at[1], 1, y + at[0], &self.p[0])
+            else:
+                for k in range(run):
+                    self.combine(1, y + at[0] + k * self.run_a, 1, x + at[1] + k * self.run_b, 1,
+                                 y + at[0] + k * self.run_a, &self.p[0])
+        elif consecutive:
+            slots.copy_runs(1, run * self.item, x + at[1], 0, y + at[0], 0)
+        else:
+            slots.copy_strided(self.item, 1, run, x + at[1], 0, self.run_b, y + at[0], 0, self.run_a)
+        advance(box, inner, at)
 
 
 # ---- combine -----------------------------------------------------------------------------------------------

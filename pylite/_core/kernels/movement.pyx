@@ -8,10 +8,10 @@ from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:
     MAX_DIMS = MOST_DIMS
-    CHUNK = 1 << 15         # bytes of a single long run that a thread copies at a time
+    RUN_GRAIN = 1 << 15     # bytes of a single long run that a thread copies at a time
     FEW = 8                 # with fewer rows than this, a longer dimension becomes the rows
     PARALLEL_THRESHOLD = 1 << 17    # bytes; fewer are copied before another thread starts
-    PIECE = 1 << 14         # least number of bytes for a thread
+    GRAIN = 1 << 14         # least number of bytes for a thread
     ROW = 64                # advancing to a row takes as long as copying so many bytes
 
 cdef enum Inner:            # what the micro-kernel does in the two innermost dimensions:
@@ -107,23 +107,8 @@ cdef void sort_dimensions(Copy self, const Strided *x, const Strided *y) noexcep
 cdef void choose_micro_kernel(Copy self) noexcept:
     """Choose the innermost two dimensions and their micro-kernel."""
     cdef Py_ssize_t n, xs, ys
-    cdef int i, rows, last = self.n - 1
-    self.inner = STRIDED
-    if self.n == 0 or (self.xs[last] == self.item and self.ys[last] == self.item):
-        n = self.item if self.n == 0 else self.shape[last] * self.item
-        if self.n > 0 and (n == 2 or n == 4 or n == 8 or n == 16):      # treat such a run as one element
-            self.item = n
-            self.n -= 1
-        else:
-            self.inner = RUNS
-            if self.n == 0:
-                self.n = 1
-            self.shape[self.n - 1] = n
-    while self.n < 2:
-        for i in range(self.n, 0, -1):
-            self.shape[i], self.xs[i], self.ys[i] = self.shape[i - 1], self.xs[i - 1], self.ys[i - 1]
-        self.shape[0], self.xs[0], self.ys[0] = 1, 0, 0
-        self.n += 1
+    cdef int i, rows, last
+    find_runs(self)
     last = self.n - 1
     rows = last - 1
     if self.inner == STRIDED and self.ys[last] == self.item:
@@ -141,23 +126,48 @@ cdef void choose_micro_kernel(Copy self) noexcept:
     self.shape[last - 1], self.xs[last - 1], self.ys[last - 1] = n, xs, ys
 
 
+cdef void find_runs(Copy self) noexcept:
+    """Set `inner` to RUNS or STRIDED, and add dimensions of size 1 in front until there are two.
+
+    With RUNS, the last dimension counts bytes.  A run of few bytes becomes a single element instead.
+    """
+    cdef Py_ssize_t n
+    cdef int i, last = self.n - 1
+    self.inner = STRIDED
+    if self.n == 0 or (self.xs[last] == self.item and self.ys[last] == self.item):
+        n = self.item if self.n == 0 else self.shape[last] * self.item
+        if self.n > 0 and (n == 2 or n == 4 or n == 8 or n == 16):
+            self.item = n
+            self.n -= 1
+        else:
+            self.inner = RUNS
+            if self.n == 0:
+                self.n = 1
+            self.shape[self.n - 1] = n
+    while self.n < 2:
+        for i in range(self.n, 0, -1):
+            self.shape[i], self.xs[i], self.ys[i] = self.shape[i - 1], self.xs[i - 1], self.ys[i - 1]
+        self.shape[0], self.xs[0], self.ys[0] = 1, 0, 0
+        self.n += 1
+
+
 cdef int copy(Copy self, pl_pool *pool) noexcept nogil:
     cdef Py_ssize_t row = self.shape[self.n - 1]
-    if self.total == 1 and self.inner == RUNS and row <= CHUNK:
+    if self.total == 1 and self.inner == RUNS and row <= RUN_GRAIN:
         memmove(self.y, self.x, row)
     elif self.total == 1 and self.inner == RUNS:
-        parallel_for(pool if row > PARALLEL_THRESHOLD else NULL, (row + CHUNK - 1) // CHUNK, 1,
-                     <pl_range_fn>copy_chunks, <void *>self)
+        parallel_for(pool if row > PARALLEL_THRESHOLD else NULL, (row + RUN_GRAIN - 1) // RUN_GRAIN, 1,
+                     <pl_range_fn>copy_run, <void *>self)
     elif 0 < self.total <= PARALLEL_THRESHOLD // self.cost:
         copy_rows(self, 0, self.total, 0)
     elif self.total > 0:
-        parallel_for(pool, self.total, 1 + PIECE // self.cost, <pl_range_fn>copy_rows, <void *>self)
+        parallel_for(pool, self.total, 1 + GRAIN // self.cost, <pl_range_fn>copy_rows, <void *>self)
     return 0
 
 
-cdef void copy_chunks(Copy self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef Py_ssize_t bytes = min(end * CHUNK, self.shape[self.n - 1]) - begin * CHUNK
-    memmove(self.y + begin * CHUNK, self.x + begin * CHUNK, bytes)
+cdef void copy_run(Copy self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Py_ssize_t bytes = min(end * RUN_GRAIN, self.shape[self.n - 1]) - begin * RUN_GRAIN
+    memmove(self.y + begin * RUN_GRAIN, self.x + begin * RUN_GRAIN, bytes)
 
 
 cdef void copy_rows(Copy self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:

@@ -9,7 +9,7 @@ from pylite._core.simd cimport pl_pool
 
 cdef struct Candidate:
     float score
-    int32_t index, begin        # begin: it was compared with so many chosen boxes already
+    int32_t index, begin        # begin: number of chosen boxes with which it was compared already
 
 
 cdef class NonMaxSuppression(Kernel):
@@ -68,13 +68,28 @@ cdef Box sorted_box(const float *corners) noexcept nogil:
     return box
 
 
+cdef inline bint suppress(NonMaxSuppression self, Candidate *candidate, Py_ssize_t taken) noexcept nogil:
+    """Is a candidate suppressed by a chosen box from `begin` to `taken` - 1?  With sigma, they lower its score."""
+    cdef Py_ssize_t i
+    cdef Box other, box = sorted_box(&self.boxes[candidate.index, 0])
+    cdef float iou, sigma = self.sigma[0] if self.sigma is not None else 0
+    for i in range(taken - 1, candidate.begin - 1, -1):
+        other = sorted_box(&self.boxes[self.chosen[i], 0])
+        iou = overlap(&box, &other)
+        if iou >= self.iou_threshold[0]:
+            return True
+        if sigma > 0:
+            candidate.score = candidate.score * expf(-0.5 / sigma * iou * iou)
+        if candidate.score <= self.score_threshold[0]:
+            break
+    return False
+
+
 cdef int non_max_suppression(NonMaxSuppression self, pl_pool *pool) noexcept nogil:
     cdef Py_ssize_t i, n = 0, taken = 0, most = self.chosen.shape[0]
     cdef Candidate *heap
     cdef Candidate candidate
-    cdef Box box, other
-    cdef float iou, score, lowest = self.score_threshold[0], sigma = self.sigma[0] if self.sigma is not None else 0
-    cdef bint suppressed
+    cdef float score, lowest = self.score_threshold[0]
     for i in range(most):
         self.chosen[i] = 0
         if self.chosen_scores is not None:
@@ -92,21 +107,10 @@ cdef int non_max_suppression(NonMaxSuppression self, pl_pool *pool) noexcept nog
         candidate = heap[0]
         pop(heap, n)
         n -= 1
-        score, suppressed = candidate.score, False
-        box = sorted_box(&self.boxes[candidate.index, 0])
-        for i in range(taken - 1, candidate.begin - 1, -1):
-            other = sorted_box(&self.boxes[self.chosen[i], 0])
-            iou = overlap(&box, &other)
-            if iou >= self.iou_threshold[0]:
-                suppressed = True
-                break
-            if sigma > 0:
-                candidate.score = candidate.score * expf(-0.5 / sigma * iou * iou)
-            if candidate.score <= lowest:
-                break
-        candidate.begin = <int32_t>taken
-        if suppressed:
+        score = candidate.score
+        if suppress(self, &candidate, taken):
             continue
+        candidate.begin = <int32_t>taken
         if candidate.score == score:
             self.chosen[taken] = candidate.index
             if self.chosen_scores is not None:

@@ -7,9 +7,9 @@ from libc.string cimport memset
 
 from pylite._core.kernels.rounding cimport pl_quantize_multiplier
 from pylite._core.product.columns cimport PARAMETERS, Scaling, finish_scaling, scale_column, set_scaling
+from pylite._core.product.division cimport round_up
 from pylite._core.product.floats cimport pack_panels
 from pylite._core.product.lines cimport padded_lines
-from pylite._core.product.tasks cimport PIECE, round_up, pl_give_back
 from pylite._core.simd cimport (
     PL_WINOGRAD_DEEPEST,
     PL_WINOGRAD_WIDE,
@@ -21,6 +21,12 @@ from pylite._core.simd cimport (
 )
 
 from pylite._core.run.memory import give_back, pooled
+
+cdef extern from "threads/platform.h":
+    void pl_give_back(const void *at, size_t size) nogil
+
+cdef enum:
+    RELEASED = 1 << 20      # bytes of weights to pack before the file's pages are returned to the system
 
 cdef object UINT8 = np.dtype(np.uint8)
 
@@ -65,7 +71,7 @@ cdef struct Packing:            # a deferred job
 
 cdef void run_packing(pl_packing_job *job) noexcept nogil:
     cdef Packing *p = <Packing *>job
-    cdef ptrdiff_t g, j, columns, step = columns_of_piece(p.tile, p.row)
+    cdef ptrdiff_t g, j, columns, step = columns_at_once(p.tile, p.row)
     cdef const uint8_t *w
     cdef uint8_t *to
     if p.sums != NULL:
@@ -88,9 +94,9 @@ cdef void run_packing(pl_packing_job *job) noexcept nogil:
     pl_give_back(p.w, p.groups * p.columns * p.row)
 
 
-cdef ptrdiff_t columns_of_piece(const pl_tile *t, ptrdiff_t row) noexcept nogil:
-    """Columns of whole panels whose weights have about PIECE bytes; row: bytes of a column's."""
-    return round_up(PIECE // max(row, <ptrdiff_t>1) + 1, t.nr)
+cdef ptrdiff_t columns_at_once(const pl_tile *t, ptrdiff_t row) noexcept nogil:
+    """Columns of whole panels whose weights have about RELEASED bytes; row: bytes of a column's."""
+    return round_up(RELEASED // max(row, <ptrdiff_t>1) + 1, t.nr)
 
 
 cdef void set_parameters(Packing *p) noexcept nogil:
@@ -210,6 +216,20 @@ def packed_pixels(w, Py_ssize_t stride, Py_ssize_t most):
     return best
 
 
+cdef tuple arranged_q8(w, layout, Py_ssize_t zero):
+    """(w as filters, the number of output pixels to compute as one, or 0 for Winograd), as the ISA level prefers.
+
+    zero: the stored value of weight 0.
+    """
+    from pylite._core.product import layouts    # lazy: a start from the plan cache packs nothing and does not need it
+    if isinstance(layout, layouts.WinogradInteger):
+        return w, 0 if use_winograd(w, zero) else 1
+    if not isinstance(layout, layouts.PixelPacking):
+        return arranged(w, layout), 1
+    pixels = packed_pixels(w, layout.stride, layout.most)
+    return w if pixels == 1 else layout.combine(w, pixels, zero), pixels
+
+
 def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, Py_ssize_t groups=1, layout=None,
             Py_ssize_t dilation=1, ends=None):
     """Pack weights, and make the parameters of columns for a product that is finished by MBQM32.
@@ -221,27 +241,18 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
     Returns (panels, parameters), see columns.pxd, which are ready after finish_packing(); a third item tells a choice
     other than a plain convolution: the number of output pixels to compute as one, or 0 for Winograd.
     """
-    cdef Py_ssize_t zero = w_zero + (128 if w.dtype == UINT8 else 0), pixels = 1
-    cdef bint winograd = False
-    from pylite._core.product import layouts    # lazy: a start from the plan cache packs nothing and does not need it
-    if isinstance(layout, layouts.WinogradInteger):
-        winograd = use_winograd(w, zero)
-        pixels = 0 if winograd else 1
-    elif isinstance(layout, layouts.PixelPacking):
-        pixels = packed_pixels(w, layout.stride, layout.most)
-        if pixels > 1:
-            w = layout.combine(w, pixels, zero)
-            bias = None if bias is None else np.tile(bias, pixels)
-            if len(multipliers) > 1:
-                multipliers, shifts = np.tile(multipliers, pixels), np.tile(shifts, pixels)
-    else:
-        w = arranged(w, layout)
+    cdef Py_ssize_t pixels
+    w, pixels = arranged_q8(w, layout, w_zero + (128 if w.dtype == UINT8 else 0))
+    if pixels > 1:
+        bias = None if bias is None else np.tile(bias, pixels)
+        if len(multipliers) > 1:
+            multipliers, shifts = np.tile(multipliers, pixels), np.tile(shifts, pixels)
     cdef Py_ssize_t count = w.shape[0], size = round_up(count // groups, slots.q8.nv) * groups
     cdef Scaling scaling
     rows = pooled(PARAMETERS * size * 4)
     set_scaling(&scaling, rows, bias, multipliers, shifts, ends, count, size)
     owners = [bias, multipliers, shifts, rows]
-    cdef Packing *p = packing(in_lines(w, groups, dilation), groups, owners, winograd)
+    cdef Packing *p = packing(in_lines(w, groups, dilation), groups, owners, pixels == 0)
     if count:
         p.scaling = scaling
     p.zero, p.w_zero, p.products = x_zero + slots.q8.offset, w_zero, w.size // count if count else 0
@@ -253,7 +264,7 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
 def pack_f32(w, Py_ssize_t groups=1, layout=None):
     """Panels of float32 weights w (columns of all groups, ...); deferred until finish_packing().
 
-    layout: see arranged(); if it is by_columns, weights are arranged and packed piece by piece.
+    layout: see arranged(); if it is by_columns, weights are arranged and packed some columns at a time.
     """
     return packed_panels(w, groups, layout, np.float32, &slots.f32)
 
@@ -270,27 +281,27 @@ cdef converted(weights, dtype):
 
 
 cdef packed_panels(w, Py_ssize_t groups, layout, dtype, const pl_tile *t):
-    cdef bint in_pieces = layout is not None and layout.by_columns and w.size
+    cdef bint by_columns = layout is not None and layout.by_columns and w.size
     cdef ptrdiff_t rows = max(<ptrdiff_t>1, w.shape[0]), step = rows, columns, depth, group_size, j
     cdef const uint8_t *source
     cdef uint8_t *panels
     cdef Packing *p
-    if in_pieces:
-        step = columns_of_piece(t, w.size // rows * t.bytes)
+    if by_columns:
+        step = columns_at_once(t, w.size // rows * t.bytes)
     packed = None
     for j in range(0, rows, step):
-        piece = arranged(w[j:j + step] if in_pieces else w, layout)
-        columns, depth = piece.shape[0] // groups, piece.size // piece.shape[0] if piece.size else 0
-        group_size = round_up(rows if in_pieces else columns, t.nv) * depth * t.bytes
+        filters = arranged(w[j:j + step] if by_columns else w, layout)
+        columns, depth = filters.shape[0] // groups, filters.size // filters.shape[0] if filters.size else 0
+        group_size = round_up(rows if by_columns else columns, t.nv) * depth * t.bytes
         if packed is None:
             packed = pooled(groups * group_size)
-        flat = np.ascontiguousarray(piece) if piece.dtype == dtype else converted(piece, dtype)
-        if piece.size:
+        flat = np.ascontiguousarray(filters) if filters.dtype == dtype else converted(filters, dtype)
+        if filters.size:
             source = <const uint8_t *>memory_of(flat, flat.nbytes)
             panels = <uint8_t *>memory_of(packed, packed.nbytes) + j * depth * t.bytes
             p = new_packing(t, groups, columns, depth, t.bytes)
             p.w, p.panels, p.group_bytes = source, panels, group_size
             defer_packing(&p.job, flat.nbytes, (flat, packed), copied_bytes(flat))
-        if in_pieces:
+        if by_columns:
             give_back(w[j:j + step])
     return packed.view(dtype)

@@ -24,6 +24,19 @@ from pylite._core.kernels import packing
 cdef enum:
     WORK = 1 << 16          # least number of products for a thread
 
+cdef enum:                  # what weights are multiplied with:
+    X
+    AUX
+    STATE                   # h
+    HIDDEN                  # the input of the projection
+    OPERANDS
+
+cdef enum:                  # the scratch arrays, in the order of ARRAYS
+    GATE_SUMS
+    QUANTIZED
+    ROW_SCALES
+    ROW_ZEROS
+
 STACK_ELEMENTS = LOCAL      # for lowering, which reserves scratch beyond this size
 GATE_NAMES = "input", "forget", "cell", "output"
 GATE_OPERANDS = "x", "aux", "h", "peephole", "bias", "norm"
@@ -56,7 +69,7 @@ cdef struct Layer:          # what does not depend on shapes
     Activation activation
     float cell_clip, projection_clip
     ptrdiff_t nr, panels        # columns of a panel; panels of a gate
-    FloatRows operands[4]       # x, aux, h and the input of the projection
+    FloatRows operands[OPERANDS]
 
 
 cdef class Recurrent(SequenceKernel):
@@ -109,13 +122,13 @@ cdef class Recurrent(SequenceKernel):
         self.layer.nr = slots.q8.nr if self.layer.hybrid else slots.f32.nr
         self.layer.panels = (self.cells + self.layer.nr - 1) // self.layer.nr
         depths = self.depth, self.aux_depth, self.outputs, self.cells if self.layer.projection.panels != NULL else 0
-        for i in range(4):
+        for i in range(OPERANDS):
             self.layer.operands[i].depth, self.layer.operands[i].asymmetric = depths[i], asymmetric
             at += self.rows * self.layer.operands[i].depth if self.layer.hybrid else 0
         check_scratch(scratch, self.layer.count * self.rows * self.cells)
         check_scratch(q, at)
-        check_scratch(row_scales, 4 * self.rows if self.layer.hybrid else 0)
-        check_scratch(row_zeros, 4 * self.rows if self.layer.hybrid else 0)
+        check_scratch(row_scales, OPERANDS * self.rows if self.layer.hybrid else 0)
+        check_scratch(row_zeros, OPERANDS * self.rows if self.layer.hybrid else 0)
         self.fn, self.subnormals = <kernel_fn>recurrent, FLUSH
 
     cdef void take_layer(self, SequenceKernel other):
@@ -128,24 +141,24 @@ cdef int recurrent(Recurrent s, pl_pool *pool) noexcept nogil:
     cdef float scales[LOCAL]
     cdef int32_t zeros[LOCAL]
     s.h, s.c = <float *>s.state, <float *>s.cell_state
-    s.scratch = <float *>s.reserved[0] if s.reserved[0] != NULL else gates
+    s.scratch = <float *>s.reserved[GATE_SUMS] if s.reserved[GATE_SUMS] != NULL else gates
     s.ahead = steps_ahead(s)
     if s.layer.hybrid:
-        divide_scratch(s, <uint8_t *>s.reserved[1] if s.reserved[1] != NULL else q,
-                       <float *>s.reserved[2] if s.reserved[2] != NULL else scales,
-                       <int32_t *>s.reserved[3] if s.reserved[3] != NULL else zeros)
+        divide_scratch(s, <uint8_t *>s.reserved[QUANTIZED] if s.reserved[QUANTIZED] != NULL else q,
+                       <float *>s.reserved[ROW_SCALES] if s.reserved[ROW_SCALES] != NULL else scales,
+                       <int32_t *>s.reserved[ROW_ZEROS] if s.reserved[ROW_ZEROS] != NULL else zeros)
     return run_steps(s, pool)
 
 
 cdef ptrdiff_t steps_ahead(Recurrent s) noexcept nogil:
     """The most steps whose inputs are multiplied at once, so that weights are read less often."""
     cdef ptrdiff_t most = LOCAL // (s.layer.count * s.cells)
-    cdef ptrdiff_t inputs = s.layer.operands[0].depth + s.layer.operands[1].depth
-    if s.rows > 1 or s.reserved[1] != NULL:      # rows suffice, or there is no room for more
+    cdef ptrdiff_t inputs = s.layer.operands[X].depth + s.layer.operands[AUX].depth
+    if s.rows > 1 or s.reserved[QUANTIZED] != NULL:      # rows suffice, or there is no room for more
         return 1
     most = min(most, <ptrdiff_t>(slots.q8.mr if s.layer.hybrid else slots.f32.mr))
     if s.layer.hybrid and inputs:
-        most = min(most, (LOCAL - s.layer.operands[2].depth - s.layer.operands[3].depth) // inputs)
+        most = min(most, (LOCAL - s.layer.operands[STATE].depth - s.layer.operands[HIDDEN].depth) // inputs)
     return max(<ptrdiff_t>1, most)
 
 
@@ -153,38 +166,28 @@ cdef void divide_scratch(Recurrent s, uint8_t *q, float *scales, int32_t *zeros)
     """Divide the scratch for quantized rows among the operands."""
     cdef ptrdiff_t rows
     cdef int i
-    for i in range(4):
-        rows = s.rows * (s.ahead if i < 2 else 1)
+    for i in range(OPERANDS):
+        rows = s.rows * (s.ahead if i <= AUX else 1)
         s.layer.operands[i].q, s.layer.operands[i].scales, s.layer.operands[i].zeros = q, scales, zeros
         q, scales, zeros = q + rows * s.layer.operands[i].depth, scales + rows, zeros + rows
 
 
 cdef int run_steps(Recurrent s, pl_pool *pool) noexcept nogil:
     """Run all time steps, writing each output to y."""
-    cdef FloatRows *x = &s.layer.operands[0]
-    cdef FloatRows *aux = &s.layer.operands[1]
-    cdef ptrdiff_t step, t, r, grain = 1 + WORK // (s.rows * s.layer.nr * (x.depth + aux.depth + s.outputs))
+    cdef ptrdiff_t step, t, r, depth = s.layer.operands[X].depth + s.layer.operands[AUX].depth + s.outputs
+    cdef ptrdiff_t grain = 1 + WORK // (s.rows * s.layer.nr * depth)
     cdef ptrdiff_t panels = (s.layer.count - s.layer.first) * s.layer.panels
-    s.layer.operands[2].x, s.layer.operands[2].step = s.h, s.outputs
+    s.layer.operands[STATE].x, s.layer.operands[STATE].step = s.h, s.outputs
     s.gate_step = s.ahead * s.rows * s.cells
     for step in range(s.steps):
         t = s.steps - 1 - step if s.layer.backward else step
         s.current = s.scratch + step % s.ahead * s.rows * s.cells
         if step % s.ahead == 0:
-            if s.x != NULL:
-                x.x, x.step = <const float *>(s.x + t * s.x_time), s.x_row // 4
-            if s.aux != NULL:
-                aux.x, aux.step = <const float *>(s.aux + t * s.aux_time), s.aux_row // 4
-            if s.ahead > 1:         # there is a single row: treat time steps as rows
-                x.step, aux.step = s.x_time // 4, s.aux_time // 4
-                if s.layer.backward:
-                    x.step, aux.step = -x.step, -aux.step
             s.steps_now = min(s.ahead, s.steps - step)
-            quantize_operand(x, s.rows * s.steps_now)
-            quantize_operand(aux, s.rows * s.steps_now)
+            take_inputs(s, t)
             if s.ahead > 1:
                 parallel_for(pool, panels, grain, <pl_range_fn>input_panels, <void *>s)
-        quantize_operand(&s.layer.operands[2], s.rows)
+        quantize_operand(&s.layer.operands[STATE], s.rows)
         parallel_for(pool, panels, grain, <pl_range_fn>step_panels, <void *>s)
         if s.c == NULL:
             activate(&s.layer.activation, s.rows * s.cells, s.current, s.h)
@@ -194,6 +197,22 @@ cdef int run_steps(Recurrent s, pl_pool *pool) noexcept nogil:
         for r in range(s.rows):
             memcpy(s.y + t * s.y_time + r * s.y_row, s.h + r * s.outputs, s.outputs * sizeof(float))
     return 0
+
+
+cdef void take_inputs(Recurrent s, ptrdiff_t t) noexcept nogil:
+    """Point the operands x and aux at the inputs of s.steps_now steps from time t on, and quantize them."""
+    cdef FloatRows *x = &s.layer.operands[X]
+    cdef FloatRows *aux = &s.layer.operands[AUX]
+    if s.x != NULL:
+        x.x, x.step = <const float *>(s.x + t * s.x_time), s.x_row // 4
+    if s.aux != NULL:
+        aux.x, aux.step = <const float *>(s.aux + t * s.aux_time), s.aux_row // 4
+    if s.ahead > 1:         # there is a single row: treat time steps as rows
+        x.step, aux.step = s.x_time // 4, s.aux_time // 4
+        if s.layer.backward:
+            x.step, aux.step = -x.step, -aux.step
+    quantize_operand(x, s.rows * s.steps_now)
+    quantize_operand(aux, s.rows * s.steps_now)
 
 
 cdef void input_panels(Recurrent s, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
@@ -212,8 +231,8 @@ cdef void set_inputs(Recurrent s, const Gate *g, ptrdiff_t j, float *y, ptrdiff_
             memset(y + r * s.cells + j, 0, n * sizeof(float))
         else:
             memcpy(y + r * s.cells + j, g.bias + j, n * sizeof(float))
-    add_product(&g.input, &s.layer.operands[0], rows, j, s.layer.nr, y, s.cells)
-    add_product(&g.aux, &s.layer.operands[1], rows, j, s.layer.nr, y, s.cells)
+    add_product(&g.input, &s.layer.operands[X], rows, j, s.layer.nr, y, s.cells)
+    add_product(&g.aux, &s.layer.operands[AUX], rows, j, s.layer.nr, y, s.cells)
 
 
 cdef void step_panels(Recurrent s, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
@@ -226,7 +245,7 @@ cdef void step_panels(Recurrent s, ptrdiff_t begin, ptrdiff_t end, int thread) n
         g, y = &s.layer.gates[which], s.current + which * s.gate_step
         if s.ahead == 1:
             set_inputs(s, g, j, y, s.rows)
-        add_product(&g.recurrent, &s.layer.operands[2], s.rows, j, s.layer.nr, y, s.cells)
+        add_product(&g.recurrent, &s.layer.operands[STATE], s.rows, j, s.layer.nr, y, s.cells)
 
 
 cdef void activate_gate(Recurrent s, int which, ptrdiff_t row, const float *cell, float *x) noexcept nogil:
@@ -287,15 +306,15 @@ cdef void lstm_output(Recurrent s) noexcept nogil:
     if s.layer.projection.panels == NULL:
         memcpy(s.h, hidden, s.rows * s.cells * sizeof(float))
         return
-    s.layer.operands[3].x, s.layer.operands[3].step = hidden, s.cells
-    quantize_operand(&s.layer.operands[3], s.rows)
+    s.layer.operands[HIDDEN].x, s.layer.operands[HIDDEN].step = hidden, s.cells
+    quantize_operand(&s.layer.operands[HIDDEN], s.rows)
     for r in range(s.rows):
         if s.layer.projection_bias != NULL:
             memcpy(s.h + r * s.outputs, s.layer.projection_bias, s.outputs * sizeof(float))
         else:
             memset(s.h + r * s.outputs, 0, s.outputs * sizeof(float))
     while j < s.outputs:
-        add_product(&s.layer.projection, &s.layer.operands[3], s.rows, j, s.layer.nr, s.h, s.outputs)
+        add_product(&s.layer.projection, &s.layer.operands[HIDDEN], s.rows, j, s.layer.nr, s.h, s.outputs)
         j += s.layer.nr
     if s.layer.projection_clip > 0:
         clip(s.rows * s.outputs, s.layer.projection_clip, s.h)

@@ -16,7 +16,7 @@ from pylite._core.kernels.rounding cimport (
 )
 from pylite._core.kernels.recurring_integer cimport Matrix, max_columns, multiply, set_matrix
 from pylite._core.kernels.sequences cimport GATES, LOCAL, SequenceKernel, check_scratch, kept
-from pylite._core.product.tasks cimport MAX_MR, MAX_NR
+from pylite._core.product.division cimport MAX_MR, MAX_NR
 from pylite._core.run.kernel cimport kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_slots, slots
 
@@ -57,6 +57,16 @@ cdef struct Layer:          # what does not depend on shapes
     int hidden_e
 
 
+cdef int set_multipliers(Gate *g, multipliers, narrow) except -1:
+    """multipliers: (m, e) of the peephole and of the normalization, and the guard; narrow: None, or as in Lstm."""
+    (g.peephole_m, g.peephole_e), (g.norm_m, g.norm_e), g.guard = multipliers
+    if narrow is not None:
+        of_input, of_recurrent, g.norm_scale = narrow
+        g.from_input.zero, g.from_input.m, g.from_input.e = of_input
+        g.from_recurrent.zero, g.from_recurrent.m, g.from_recurrent.e = of_recurrent
+    return 0
+
+
 cdef class Lstm(SequenceKernel):
     """An LSTM layer over a sequence: int8 inputs and outputs, int16 cells, 16-bit or 8-bit gates.
 
@@ -64,7 +74,7 @@ cdef class Lstm(SequenceKernel):
     Scratch: scratch, (4 * rows * cells,) int16; hidden, for a projection, (rows * cells,) int8, or twice as much with
     8-bit gates.
     sizes: (cells, outputs); zeros: zero points of (x, h, hidden); hidden_multiplier: (m, e); cell_log2: log2 of the
-    scale of c; clips: (cell, projection), 0 for none; flat: Lstm.flat_peepholes; narrow: None, or for each
+    scale of c; clips: (cell, projection), 0 for none; flat: Layer.flat_peepholes; narrow: None, or for each
     8-bit gate (zero point, m, e) of the sums of the input, the same of the state, and the normalization's scale.
     projection, projection_bias, projection_multiplier: weights from packing.pack_weights, int32 and (m, e), or None.
     gates: the operands of each gate (input, forget, cell, output) as {gate}_{operand}; a gate lacks those left out.
@@ -100,15 +110,9 @@ cdef class Lstm(SequenceKernel):
             set_matrix(&g.input, self.owners, w, bias, self.cells, self.depth, x_zero, multipliers[0])
             set_matrix(&g.recurrent, self.owners, r, None, self.cells, self.outputs, self.layer.h_zero,
                        multipliers[1])
-            g.peephole_m, g.peephole_e = multipliers[2]
-            g.norm_m, g.norm_e = multipliers[3]
-            g.guard = multipliers[4]
-            if narrow is not None:
-                x_parameters, h_parameters, g.norm_scale = narrow[i]
-                g.from_input.zero, g.from_input.m, g.from_input.e = x_parameters
-                g.from_recurrent.zero, g.from_recurrent.m, g.from_recurrent.e = h_parameters
             g.peephole, g.norm = <const int16_t *>kept(self.owners, peephole), <const int16_t *>kept(self.owners, norm)
             g.norm_bias = <const int32_t *>kept(self.owners, norm_bias)
+            set_multipliers(g, multipliers[2:], None if narrow is None else narrow[i])
         if narrow is not None:
             self.layer.gates8, self.layer.projection_bias = 1, <const int32_t *>kept(self.owners, projection_bias)
             projection_bias = None

@@ -15,7 +15,7 @@ from pylite._core.kernels.rounding cimport (
     pl_shl32,
     pl_srdhm16,
 )
-from pylite._core.product.tasks cimport MAX_NR
+from pylite._core.product.division cimport MAX_NR
 from pylite._core.run.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport pl_pool, pl_slots, slots
 
@@ -160,7 +160,7 @@ cdef int svdf(Svdf s, pl_pool *pool) noexcept nogil:
                 v = <int8_t>(pl_clamp32(newest[j], -128, 127) + s.bytes_zero)
                 newest[j] = <int16_t>(v - s.bytes_zero)
         s.slots.filter_s16(<int>filters, <int>steps, newest, &s.time[0, 0], &s.past[r * filters * steps], sums)
-        for i in range(units):
+        for i in range(units):      # add up the filters of each unit; newest: now the outputs, from their zero point on
             newest[i], v = s.zero, 0
             for j in range(i * rank, (i + 1) * rank):
                 v += sums[j]

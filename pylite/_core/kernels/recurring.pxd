@@ -4,9 +4,9 @@ from libc.stdint cimport int32_t, uint8_t
 
 from pylite._core.kernels.sequences cimport kept
 from pylite._core.product.bytes cimport add_sums, set_sizes
+from pylite._core.product.division cimport MAX_MR, MAX_NR
 from pylite._core.product.product cimport Product
 from pylite._core.product.quantized cimport FloatRows, quantize_range
-from pylite._core.product.tasks cimport MAX_MR, MAX_NR
 from pylite._core.simd cimport pl_a_layout, pl_slots, slots
 
 cdef extern from "<math.h>" nogil:

@@ -3,8 +3,8 @@ from libc.stdint cimport int8_t, int32_t, uint8_t
 
 from pylite._core.kernels.sequences cimport kept
 from pylite._core.product.bytes cimport add_sums, set_sizes
+from pylite._core.product.division cimport MAX_NR
 from pylite._core.product.product cimport Product
-from pylite._core.product.tasks cimport MAX_NR
 from pylite._core.simd cimport pl_slots, slots
 
 
@@ -31,7 +31,7 @@ cdef inline int set_matrix(Matrix *w, list owners, packed, bias, ptrdiff_t colum
     w.bias = <const int32_t *>kept(owners, start)
     w.panels = <const uint8_t *>(kept(owners, packed[0]) if packed[0].size else w.bias)
     set_sizes(&w.product, columns, 1, depth)
-    w.product.flip = flip
+    w.product.rows.flip = flip
     w.m, w.e = multiplier
     return 0
 

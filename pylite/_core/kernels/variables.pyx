@@ -72,10 +72,10 @@ cdef class Read(Access):
         self.fn = <kernel_fn>read
 
     def explain(self, int status):
-        held = self.variable.array
-        if held is None:
+        array = self.variable.array
+        if array is None:
             return "the variable is read before anything was assigned to it"
-        return f"the variable holds {held.dtype}{list(held.shape)}, not {self.array.dtype}{list(self.array.shape)}"
+        return f"the variable holds {array.dtype}{list(array.shape)}, not {self.array.dtype}{list(self.array.shape)}"
 
 
 cdef int read(Read self, pl_pool *pool) noexcept nogil:

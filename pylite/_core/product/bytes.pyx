@@ -1,36 +1,36 @@
-"""Products of 8-bit rows: where rows come from, the loop over tasks, and how sums are finished.
+"""Products of 8-bit rows: where rows come from, the loop over pieces, and how sums are finished.
 
 The file is longer than others because all of these belong together.
 """
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from pylite._core.product.division cimport (
+    MAX_MR,
+    MAX_NR,
+    PARALLEL_THRESHOLD,
+    Piece,
+    fast_div,
+    get_piece,
+    divide,
+    round_up,
+)
 from pylite._core.product.lines cimport (
-    CHUNK_BYTES,
-    MAX_CHUNK,
+    CACHED_BYTES,
+    MAX_PIXELS,
     LineBuffer,
     Lines,
     extend_line_buffer,
     may_read_in_place,
     next_lines,
     padded_lines,
-    pixels_of_task,
+    pixels_of_piece,
     plan_lines,
 )
-from pylite._core.product.product cimport COLUMNS, HYBRID, LINES, PIECES, SUMS, TAPS, Product
-from pylite._core.product.tasks cimport (
-    MAX_MR,
-    MAX_NR,
-    PARALLEL_THRESHOLD,
-    Task,
-    fast_div,
-    get_task,
-    plan_tasks,
-    round_up,
-)
+from pylite._core.product.product cimport HYBRID, LINES, REQUANTIZE, SECTIONS, SUMS, TAPS, Product
 from pylite._core.product.window cimport (
     A_PANEL_BYTES,
-    CHUNK,
+    SECTION,
     POINTERS,
     SHORT,
     Line,
@@ -59,37 +59,37 @@ cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t d
     """Set the sizes of p, and the layout of packed rows; columns: of all groups."""
     p.slots, p.tile, p.groups, p.columns, p.depth = slots, slots.q8, groups, columns // groups, depth
     p.padded_depth, p.padded_columns = round_up(depth, p.tile.ka), round_up(p.columns, p.tile.nv)
-    p.shape = pl_packed_layout(p.padded_depth)
+    p.rows.layout = pl_packed_layout(p.padded_depth)
 
 
 cdef void plan_rows(Product *p):
     """Choose where rows come from, and set up reading them.  Call it after p.window, p.output and set_sizes()."""
     cdef const Window *w = &p.window
     cdef ptrdiff_t row = p.padded_depth * p.tile.bytes
-    cdef int pixels = pixels_of_task(w, p.output.span, p.groups, row, p.tile.rows)
-    if pixels and row * p.tile.mr <= CHUNK_BYTES:
-        p.tile.mr, p.rows, p.in_place = pixels, TAPS, False
+    cdef int pixels = pixels_of_piece(w, p.output.span, p.groups, row, p.tile.rows)
+    if pixels and row * p.tile.mr <= CACHED_BYTES:
+        p.tile.mr, p.rows.source, p.rows.in_place = pixels, TAPS, False
         return
     if read_in_place(p):
         return
-    if p.groups == 1 and plan_lines(&p.lines, w, &p.output, &p.tile, 1, p.groups):
-        p.rows, p.tile.mr, p.shape = LINES, p.lines.chunk, p.lines.shape
-        p.padded_depth = p.shape.lines * p.shape.depth
-        p.in_place = w.direct and w.sw == w.length and takes_bytes(p) and p.lines.line % p.tile.ka == 0
+    if p.groups == 1 and plan_lines(&p.rows.lines, w, &p.output, &p.tile, 1, p.groups):
+        p.rows.source, p.tile.mr, p.rows.layout = LINES, p.rows.lines.pixels, p.rows.lines.shape
+        p.padded_depth = p.rows.layout.lines * p.rows.layout.depth
+        p.rows.in_place = w.direct and w.sw == w.length and takes_bytes(p) and p.rows.lines.line % p.tile.ka == 0
     else:
         gather_rows(p)
 
 
 cdef inline bint takes_bytes(const Product *p):
     """Do micro-kernels take the image's bytes as they are?"""
-    return p.tile.bytes == 1 and (p.flip ^ p.tile.offset) == 0
+    return p.tile.bytes == 1 and (p.rows.flip ^ p.tile.offset) == 0
 
 
 cdef bint read_in_place(Product *p):
     """Read rows from the image, if no window needs padding and micro-kernels take its bytes unchanged; else False."""
     cdef const Window *w = &p.window
     cdef ptrdiff_t line = w.fw * w.length, reach = (w.fh - 1) * w.dilation_h + 1
-    cdef bint fills_tiles = p.tile.rows > 0 and p.tile.rows <= w.ow <= MAX_CHUNK
+    cdef bint fills_tiles = p.tile.rows > 0 and p.tile.rows <= w.ow <= MAX_PIXELS
     # A line of a filter covers consecutive bytes, in whole steps of a micro-kernel.
     cdef bint lines_are_runs = w.sw == w.length and line % p.tile.ka == 0 and (w.dilation_w == 1 or w.fw == 1)
     cdef bint needs_padding = (w.pad_h or w.pad_w or (w.oh - 1) * w.stride_h + reach > w.h
@@ -97,14 +97,14 @@ cdef bint read_in_place(Product *p):
     if (p.groups > 1 or w.direct or p.depth == 0 or needs_padding or not fills_tiles or not lines_are_runs
             or not takes_bytes(p)):
         return False
-    p.shape.lines, p.shape.depth, p.shape.step, p.shape.pitch = w.fh, line, w.stride_w * w.sw, w.dilation_h * w.sh
-    p.lines.line, p.lines.pitch, p.lines.passes, p.lines.down = line, w.sh, 1, w.dilation_h
+    p.rows.layout = pl_a_layout(w.fh, line, w.stride_w * w.sw, w.dilation_h * w.sh)
+    p.rows.lines.line, p.rows.lines.pitch, p.rows.lines.passes, p.rows.lines.down = line, w.sh, 1, w.dilation_h
     # Lines that are multiplied together should stay in the first-level cache, but must suffice to fill a tile.
-    p.lines.ahead = max((CHUNK_BYTES // max(w.sh, <ptrdiff_t>1) - reach) // w.stride_h + 1,
-                        <ptrdiff_t>(p.tile.rows if w.ow % p.tile.rows else 1))
+    p.rows.lines.ahead = max((CACHED_BYTES // max(w.sh, <ptrdiff_t>1) - reach) // w.stride_h + 1,
+                             <ptrdiff_t>(p.tile.rows if w.ow % p.tile.rows else 1))
     p.output.lines = p.output.span * p.output.lines // w.ow
     p.output.span = p.tile.mr = w.ow
-    p.rows, p.in_place, p.padded_depth = LINES, True, w.fh * line
+    p.rows.source, p.rows.in_place, p.padded_depth = LINES, True, w.fh * line
     return True
 
 
@@ -113,22 +113,22 @@ cdef inline const uint8_t *line_in_place(const Product *p, ptrdiff_t position, p
     """The row of output pixel `position`, read as read_in_place() planned; sets buffer.ready."""
     cdef const Window *w = &p.window
     cdef ptrdiff_t row = fast_div(position, w.ow), image = fast_div(row, w.oh), y = row - image * w.oh
-    buffer.ready = 1 if pixels < w.ow else min(min(lines, w.oh - y), p.lines.ahead)
+    buffer.ready = 1 if pixels < w.ow else min(min(lines, w.oh - y), p.rows.lines.ahead)
     return w.x + image * w.sn + y * w.stride_h * w.sh + (position - row * w.ow) * w.stride_w * w.sw
 
 
 cdef void gather_rows(Product *p):
     """Plan to gather the taps of each row, or to read rows in place if they are in the form of an A panel."""
     cdef const Window *w = &p.window
-    p.rows = TAPS
+    p.rows.source = TAPS
     if (p.depth == 0 or p.padded_depth * p.tile.bytes * p.tile.mr > A_PANEL_BYTES
             or w.fh * w.fw * p.tile.mr > POINTERS):
-        p.rows = PIECES
-    p.in_place = p.groups == 1 and w.direct and w.sw == p.depth == p.padded_depth and takes_bytes(p)
+        p.rows.source = SECTIONS
+    p.rows.in_place = p.groups == 1 and w.direct and w.sw == p.depth == p.padded_depth and takes_bytes(p)
 
 
 cdef void use_single_row(Product *p):
-    """If the product has a single row, of consecutive bytes, let run_product() multiply it without tasks."""
+    """If the product has a single row, of consecutive bytes, let run_product() multiply it on its own thread."""
     cdef const Window *w = &p.window
     cdef bint is_small = p.padded_depth <= ROW and p.depth * p.columns < PARALLEL_THRESHOLD
     cdef bint line_is_run = w.fw == 1 or (w.dilation_w == 1 and w.sw == w.length and w.fw <= w.w)
@@ -136,7 +136,7 @@ cdef void use_single_row(Product *p):
     cdef bint is_padded = w.pad_h or w.pad_w or padded_lines(&p.tile, 1, w.fh, w.fw * w.length)
     if (p.output.span * p.output.lines == 1 and p.groups == 1 and is_small and line_is_run and lines_adjoin
             and not is_padded):
-        p.row = w.x
+        p.rows.single = w.x
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------
@@ -144,10 +144,10 @@ cdef uint8_t *pack_pixels(const Product *p, const uint8_t *x, ptrdiff_t step, pt
                           uint8_t *to) noexcept nogil:
     """Pack n pixels of x, `step` bytes apart (0: one pixel repeated), in the form of A panels; returns their end."""
     cdef ptrdiff_t c = p.window.length, i, k
-    cdef uint8_t mask = <uint8_t>(p.flip ^ p.tile.offset)
+    cdef uint8_t mask = <uint8_t>(p.rows.flip ^ p.tile.offset)
     cdef uint64_t word, mask_word = mask * <uint64_t>0x0101010101010101
     if step == c:
-        p.slots.pack_a_q8(1, 1, n * c, &x, p.flip, to, n * c)
+        p.slots.pack_a_q8(1, 1, n * c, &x, p.rows.flip, to, n * c)
     elif p.tile.bytes == 1 and c < 8:       # calls would take longer than these bytes
         for i in range(n):
             for k in range(c):
@@ -160,35 +160,41 @@ cdef uint8_t *pack_pixels(const Product *p, const uint8_t *x, ptrdiff_t step, pt
                 memcpy(to + i * c + k, &word, 8)
     else:
         for i in range(n):
-            p.slots.pack_a_q8(1, 1, c, &x, p.flip, to + i * c * p.tile.bytes, c)
+            p.slots.pack_a_q8(1, 1, c, &x, p.rows.flip, to + i * c * p.tile.bytes, c)
             x += step
     return to + n * c * p.tile.bytes
 
 
-cdef const uint8_t *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines,
-                               uint8_t *a_panel, LineBuffer *buffer) noexcept nogil:
+cdef const uint8_t *lines_of(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines,
+                             uint8_t *a_panel, LineBuffer *buffer) noexcept nogil:
     """The image lines under the windows of `pixels` output pixels from `position` on, packed in a_panel or in place.
 
-    lines: output lines that the task still has, this one included.
+    lines: output lines that the piece still has, this one included.
     """
-    cdef const Lines *plan = &p.lines
+    if p.rows.in_place and not p.window.direct:
+        return line_in_place(p, position, pixels, lines, buffer)
+    if p.rows.in_place and may_read_in_place(position, pixels, p.rows.total):
+        return p.window.x + position * p.window.sw
+    if p.window.direct:
+        pack_pixels(p, p.window.x + position * p.window.sw, p.window.sw, pixels, a_panel)
+        return a_panel
+    return pack_lines(p, position, pixels, lines, a_panel, buffer)
+
+
+cdef const uint8_t *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines,
+                               uint8_t *a_panel, LineBuffer *buffer) noexcept nogil:
+    """lines_of(), if lines have padding: pack those that the buffer in a_panel lacks."""
+    cdef const Lines *plan = &p.rows.lines
     cdef Line line
     cdef uint8_t *to = a_panel
     cdef const uint8_t *zero
     cdef ptrdiff_t n, first, y, iy, c = p.window.length, step = fast_div(p.window.dilation_h, plan.down)
     cdef int border         # the packed byte of pixels outside the image
     cdef bint outside
-    if p.in_place and not p.window.direct:
-        return line_in_place(p, position, pixels, lines, buffer)
-    if p.in_place and may_read_in_place(position, pixels, p.whole_rows):
-        return p.window.x + position * p.window.sw
-    if p.window.direct:
-        pack_pixels(p, p.window.x + position * p.window.sw, p.window.sw, pixels, to)
-        return a_panel
     first = extend_line_buffer(plan, &p.window, position, pixels, lines, buffer)
     y, iy, line = buffer.begin, buffer.iy, buffer.line
     zero = p.window.zero + buffer.image * p.window.zero_step
-    border = zero[0] ^ p.flip ^ p.tile.offset
+    border = zero[0] ^ p.rows.flip ^ p.tile.offset
     while y < buffer.lines:
         to = a_panel + y * plan.pitch * p.tile.bytes
         outside = line.x == NULL or not 0 <= iy < p.window.h
@@ -203,7 +209,7 @@ cdef const uint8_t *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t p
         elif p.window.sw == c and buffer.lines - y > 1 and step == 1:
             n = min(buffer.lines - y, p.window.h - iy)
             p.slots.pack_lines_q8(n, line.before * c, line.inside * c, line.after * c, line.x + iy * p.window.sh,
-                                  p.window.sh, p.flip ^ p.tile.offset, border, to, plan.pitch)
+                                  p.window.sh, p.rows.flip ^ p.tile.offset, border, to, plan.pitch)
         else:       # the next line overwrites what pl_fill writes beyond its end
             pl_fill(to, border, line.before * c)
             to = pack_pixels(p, line.x + iy * p.window.sh, p.window.sw, line.inside, to + line.before * c)
@@ -213,52 +219,52 @@ cdef const uint8_t *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t p
     return a_panel + first * plan.pitch * p.tile.bytes
 
 
-cdef const uint8_t *pack_taps(const Product *p, const Task *task, uint8_t *a_panel) noexcept nogil:
-    """The rows of a task, gathered into a_panel or in place."""
+cdef const uint8_t *pack_taps(const Product *p, const Piece *piece, uint8_t *a_panel) noexcept nogil:
+    """The rows of a piece, gathered into a_panel or in place."""
     cdef uint8_t copies[MAX_MR * SHORT]
     cdef const uint8_t *src[POINTERS]
     cdef ptrdiff_t length = p.depth
     cdef int segments = 1
-    if p.in_place and may_read_in_place(task.position, task.rows, p.whole_rows):
-        return p.window.x + task.position * p.window.sw
+    if p.rows.in_place and may_read_in_place(piece.position, piece.rows, p.rows.total):
+        return p.window.x + piece.position * p.window.sw
     if p.groups == 1 and short_lines(&p.window):
-        copy_lines(&p.window, task.position, task.rows, copies, src)
+        copy_lines(&p.window, piece.position, piece.rows, copies, src)
     else:
-        segments = gather(&p.window, task.position, task.rows, task.group * p.window.length, src, &length)
-    p.slots.pack_a_q8(task.rows, segments, length, src, p.flip, a_panel, p.padded_depth)
+        segments = gather(&p.window, piece.position, piece.rows, piece.group * p.window.length, src, &length)
+    p.slots.pack_a_q8(piece.rows, segments, length, src, p.rows.flip, a_panel, p.padded_depth)
     return a_panel
 
 
 cdef void add_sums(const Product *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t group, ptrdiff_t position, int rows,
                    const uint8_t *panels, ptrdiff_t j, int n, int32_t *acc, int32_t *sums) noexcept nogil:
-    """acc (rows, MAX_NR) = rows times columns j to j + n - 1 of the panels, a piece of the depth at a time.
+    """acc (rows, MAX_NR) = rows times columns j to j + n - 1 of the panels, a section of the depth at a time.
 
     x: the rows, `step` bytes apart; NULL: the rows of p.window from `position` on, for channels of `group`.
     sums: gets the sum of each row's elements, tile's offset included; or NULL.
     """
     cdef pl_a_layout shape
-    cdef uint8_t a_panel[2 * MAX_MR * CHUNK + 2 * PL_SLACK]
-    cdef uint8_t copies[MAX_MR * CHUNK]
+    cdef uint8_t a_panel[2 * MAX_MR * SECTION + 2 * PL_SLACK]
+    cdef uint8_t copies[MAX_MR * SECTION]
     cdef const uint8_t *src[MAX_MR]
     cdef const uint8_t *packed
     cdef int32_t part[MAX_MR]
     cdef const pl_tile *t = &p.tile
-    cdef ptrdiff_t k = 0, piece, size, c, width
+    cdef ptrdiff_t k = 0, section, size, c, width
     cdef int r
     memset(acc, 0, rows * MAX_NR * sizeof(int32_t))
     if sums != NULL:
         memset(sums, 0, rows * sizeof(int32_t))
     while k < p.depth:
-        piece = min(<ptrdiff_t>CHUNK, p.depth - k)
-        size = round_up(piece, t.ka)
+        section = min(<ptrdiff_t>SECTION, p.depth - k)
+        size = round_up(section, t.ka)
         for r in range(rows):
             src[r] = x + r * step + k
             if x == NULL:
-                src[r] = &copies[r * CHUNK]
-                copy_row(&p.window, position + r, group * p.window.length, k, k + piece, &copies[r * CHUNK])
+                src[r] = &copies[r * SECTION]
+                copy_row(&p.window, position + r, group * p.window.length, k, k + section, &copies[r * SECTION])
         packed = src[0]
-        if rows > 1 or t.bytes > 1 or (p.flip ^ t.offset) or size != piece:
-            p.slots.pack_a_q8(rows, 1, piece, src, p.flip, a_panel, size)
+        if rows > 1 or t.bytes > 1 or (p.rows.flip ^ t.offset) or size != section:
+            p.slots.pack_a_q8(rows, 1, section, src, p.rows.flip, a_panel, size)
             packed = a_panel
         shape = pl_packed_layout(size)
         c = 0
@@ -270,158 +276,158 @@ cdef void add_sums(const Product *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t
                              panels + (j + c) * p.padded_depth + k * width, acc + c, MAX_NR)
             c += width
         if sums != NULL:
-            p.slots.sums_q8(rows, &shape, piece, packed, part)
+            p.slots.sums_q8(rows, &shape, section, packed, part)
             for r in range(rows):
                 sums[r] += part[r]
-        k += piece
+        k += section
 
 
-# ---- tasks ---------------------------------------------------------------------------------------------------
+# ---- pieces --------------------------------------------------------------------------------------------------
 cdef int run_product(Product *p, pl_pool *pool) noexcept nogil:
     """Compute the planned product."""
-    if p.row != NULL:
+    if p.rows.single != NULL:
         multiply_row(p)
     else:
-        parallel_for(pool, plan_tasks(&p.tasks, &p.output, &p.tile, p.columns, p.groups, pool), 1, run_tasks, p)
+        parallel_for(pool, divide(&p.division, &p.output, &p.tile, p.columns, p.groups, pool), 1, run_pieces, p)
     return 0
 
 
 cdef void multiply_row(const Product *p) noexcept nogil:
     """Multiply the single row on this thread."""
     cdef uint8_t a_panel[2 * ROW + 2 * PL_SLACK]
-    cdef const uint8_t *x = p.row
+    cdef const uint8_t *x = p.rows.single
     cdef int32_t term = 0
     cdef ptrdiff_t j = 0, most = p.columns if p.tile.any_n else p.tile.nr
-    if p.tile.bytes > 1 or p.padded_depth != p.depth or p.flip ^ p.tile.offset:
-        p.slots.pack_a_q8(1, 1, p.depth, &x, p.flip, a_panel, p.padded_depth)
+    if p.tile.bytes > 1 or p.padded_depth != p.depth or p.rows.flip ^ p.tile.offset:
+        p.slots.pack_a_q8(1, 1, p.depth, &x, p.rows.flip, a_panel, p.padded_depth)
         x = a_panel
     if p.w_zero:
-        p.slots.sums_q8(1, &p.shape, p.depth, x, &term)
+        p.slots.sums_q8(1, &p.rows.layout, p.depth, x, &term)
         term *= -p.w_zero
     while j < p.columns:
-        p.slots.gemm_q8(1, <int>min(most, p.columns - j), &p.shape, x, p.panels + j * p.padded_depth,
-                        &term if p.w_zero else NULL, &p.q, j, <uint8_t *>p.output.y + j, 0)
+        p.slots.gemm_q8(1, <int>min(most, p.columns - j), &p.rows.layout, x, p.panels + j * p.padded_depth,
+                        &term if p.w_zero else NULL, &p.requantize, j, <uint8_t *>p.output.y + j, 0)
         j += most
 
 
-cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef const Product *p = <const Product *>ctx
     cdef uint8_t a_panel[A_PANEL_BYTES + 2 * PL_SLACK]
     cdef const uint8_t *rows = NULL
-    cdef int32_t terms[MAX_CHUNK]
-    cdef float scales[MAX_CHUNK]
-    cdef Task task
+    cdef int32_t terms[MAX_PIXELS]
+    cdef float scales[MAX_PIXELS]
+    cdef Piece piece
     cdef LineBuffer buffer
-    cdef ptrdiff_t i = begin, packed = -1, lines, step = p.window.stride_h * p.lines.pitch * p.tile.bytes
+    cdef ptrdiff_t i = begin, packed = -1, lines, step = p.window.stride_h * p.rows.lines.pitch * p.tile.bytes
     buffer.row = buffer.lines = 0
     buffer.ready = 1
     while i < end:
-        get_task(&p.tasks, &p.output, p.pairs, p.columns, i, &task)
-        if fast_div(i, p.tasks.splits) != packed:
-            packed = fast_div(i, p.tasks.splits)
+        get_piece(&p.division, &p.output, p.pairs, p.columns, i, &piece)
+        if fast_div(i, p.division.splits) != packed:
+            packed = fast_div(i, p.division.splits)
             buffer.ready = 1
-            if p.rows == LINES:
-                rows = pack_lines(p, task.position, task.rows, fast_div(end - i - 1, p.tasks.splits) + 1, a_panel,
-                                  &buffer)
-            elif p.rows == TAPS:
-                rows = pack_taps(p, &task, a_panel)
+            if p.rows.source == LINES:
+                rows = lines_of(p, piece.position, piece.rows, fast_div(end - i - 1, p.division.splits) + 1, a_panel,
+                                &buffer)
+            elif p.rows.source == TAPS:
+                rows = pack_taps(p, &piece, a_panel)
             if p.finish == HYBRID:
-                load_row_scales(p, &task, p.tile.offset, terms, scales)
+                load_row_scales(p, &piece, p.tile.offset, terms, scales)
             elif p.w_zero and rows != NULL:
-                set_zero_point_terms(p, &task, rows, terms)
+                set_zero_point_terms(p, &piece, rows, terms)
         while True:
             lines = lines_at_once(p, buffer.ready)
             if lines > 1:
-                multiply_lines(p, &task, rows, lines, terms, scales)
+                multiply_lines(p, &piece, rows, lines, terms, scales)
             else:
-                multiply(p, &task, rows, terms, scales)
+                multiply(p, &piece, rows, terms, scales)
             i += lines
-            if not next_lines(&p.tasks, &p.output, lines, &buffer, &task):
+            if not next_lines(&p.division, &p.output, lines, &buffer, &piece):
                 break
             rows += lines * step
             if p.w_zero:
-                set_zero_point_terms(p, &task, rows, terms)
+                set_zero_point_terms(p, &piece, rows, terms)
 
 
-cdef void load_row_scales(const Product *p, const Task *task, int offset, int32_t *terms,
+cdef void load_row_scales(const Product *p, const Piece *piece, int offset, int32_t *terms,
                           float *scales) noexcept nogil:
-    """Set scales to the scale of each row of a task, and terms to its zero point plus `offset`."""
+    """Set scales to the scale of each row of a piece, and terms to its zero point plus `offset`."""
     cdef ptrdiff_t image = 0
     cdef int r
-    for r in range(task.rows):
-        if p.images.count > 1:
-            image = (task.position + r) // (p.window.oh * p.window.ow)
-        terms[r] = p.images.zeros[image] + offset
-        scales[r] = p.images.scales[image]
+    for r in range(piece.rows):
+        if p.rows.quantized.count > 1:
+            image = (piece.position + r) // (p.window.oh * p.window.ow)
+        terms[r] = p.rows.quantized.zeros[image] + offset
+        scales[r] = p.rows.quantized.scales[image]
 
 
-cdef void set_zero_point_terms(const Product *p, const Task *task, const uint8_t *rows,
+cdef void set_zero_point_terms(const Product *p, const Piece *piece, const uint8_t *rows,
                                int32_t *terms) noexcept nogil:
     """Set terms to -w_zero * (sum of the row): what to add to all sums of each row for the weights' zero point."""
     cdef int r
-    p.slots.sums_q8(task.rows, &p.shape, p.lines.line if p.rows == LINES else p.depth, rows, terms)
-    for r in range(task.rows):
+    p.slots.sums_q8(piece.rows, &p.rows.layout, p.rows.lines.line if p.rows.source == LINES else p.depth, rows, terms)
+    for r in range(piece.rows):
         terms[r] *= -p.w_zero
 
 
-cdef void multiply(const Product *p, const Task *task, const uint8_t *rows, int32_t *terms,
+cdef void multiply(const Product *p, const Piece *piece, const uint8_t *rows, int32_t *terms,
                    const float *scales) noexcept nogil:
-    """Multiply the rows of a task by its columns.  rows: NULL if they are gathered a piece of the depth at a time."""
+    """Multiply the rows of a piece by its columns.  rows: NULL if the source is SECTIONS."""
     cdef pl_columns columns
     cdef pl_hybrid hybrid
-    cdef const pl_columns *q = &p.q
+    cdef const pl_columns *q = &p.requantize
     cdef const pl_hybrid *h = &p.hybrid
-    cdef const uint8_t *panels = p.panels + task.matrix * p.padded_columns * p.padded_depth
-    cdef bint whole = rows != NULL and (p.finish == COLUMNS or p.finish == HYBRID)
-    cdef ptrdiff_t j = task.begin, most = p.columns if whole and task.rows == 1 and p.tile.any_n else p.tile.nr
-    cdef ptrdiff_t column = task.group * p.columns, entry = task.group * p.padded_columns
+    cdef const uint8_t *panels = p.panels + piece.matrix * p.padded_columns * p.padded_depth
+    cdef bint whole = rows != NULL and (p.finish == REQUANTIZE or p.finish == HYBRID)
+    cdef ptrdiff_t j = piece.begin, most = p.columns if whole and piece.rows == 1 and p.tile.any_n else p.tile.nr
+    cdef ptrdiff_t column = piece.group * p.columns, entry = piece.group * p.padded_columns
     cdef int n
     if p.pairs != NULL:
-        columns, hybrid = p.q, p.hybrid
-        columns.bias += task.matrix * p.padded_columns
-        hybrid.sums += task.matrix * p.columns
+        columns, hybrid = p.requantize, p.hybrid
+        columns.bias += piece.matrix * p.padded_columns
+        hybrid.sums += piece.matrix * p.columns
         q, h = &columns, &hybrid
-    while j < task.end:
-        n = <int>min(most, task.end - j)
+    while j < piece.end:
+        n = <int>min(most, piece.end - j)
         if not whole:
-            multiply_and_finish(p, q, h, task, rows, panels, j, n, terms, scales)
-        elif p.finish == COLUMNS:
-            p.slots.gemm_q8(task.rows, n, &p.shape, rows, panels + j * p.padded_depth, terms if p.w_zero else NULL, q,
-                            entry + j, <uint8_t *>task.y + column + j, p.output.sw)
+            multiply_and_finish(p, q, h, piece, rows, panels, j, n, terms, scales)
+        elif p.finish == REQUANTIZE:
+            p.slots.gemm_q8(piece.rows, n, &p.rows.layout, rows, panels + j * p.padded_depth,
+                            terms if p.w_zero else NULL, q, entry + j, <uint8_t *>piece.y + column + j, p.output.sw)
         else:
-            p.slots.gemm_hybrid(p.slots, task.rows, n, &p.shape, rows, panels + j * p.padded_depth, terms, scales, h,
-                                column + j, <float *>task.y + column + j, p.output.sw // sizeof(float))
+            p.slots.gemm_hybrid(p.slots, piece.rows, n, &p.rows.layout, rows, panels + j * p.padded_depth, terms,
+                                scales, h, column + j, <float *>piece.y + column + j, p.output.sw // sizeof(float))
         j += most
 
 
 cdef inline ptrdiff_t lines_at_once(const Product *p, ptrdiff_t ready) noexcept nogil:
     """How many of the `ready` output lines multiply_lines() can take at once; 1: use multiply()."""
-    if ready <= 1 or p.tile.rows == 0 or p.w_zero or p.tasks.splits > 1 or p.finish not in (COLUMNS, HYBRID):
+    if ready <= 1 or p.tile.rows == 0 or p.w_zero or p.division.splits > 1 or p.finish not in (REQUANTIZE, HYBRID):
         return 1
-    return min(ready, <ptrdiff_t>MAX_CHUNK)
+    return min(ready, <ptrdiff_t>MAX_PIXELS)
 
 
-cdef void multiply_lines(const Product *p, const Task *task, const uint8_t *rows, ptrdiff_t lines, int32_t *terms,
+cdef void multiply_lines(const Product *p, const Piece *piece, const uint8_t *rows, ptrdiff_t lines, int32_t *terms,
                          float *scales) noexcept nogil:
     """Multiply `lines` output lines of one image by all columns, one panel at a time.
 
     The last pixels of a line may not fill a tile.  Tiles for them take pixels from the same column of several lines.
     """
-    cdef pl_a_layout vertical = p.shape     # rows of pixels below one another
-    cdef ptrdiff_t rest = task.rows % p.tile.rows, down = lines, j = 0, i
-    vertical.step = p.window.stride_h * p.lines.pitch
+    cdef pl_a_layout vertical = p.rows.layout   # rows of pixels below one another
+    cdef ptrdiff_t rest = piece.rows % p.tile.rows, down = lines, j = 0, i
+    vertical.step = p.window.stride_h * p.rows.lines.pitch
     if lines % p.tile.rows <= rest:         # then the last lines have fewer partial tiles if they include the rest
         down -= lines % p.tile.rows
-    for i in range(task.rows, lines if p.finish == HYBRID else 0):      # all rows of an image share its scale
+    for i in range(piece.rows, lines if p.finish == HYBRID else 0):      # all rows of an image share its scale
         terms[i], scales[i] = terms[0], scales[0]
     while j < p.columns:
         for i in range(lines):
-            multiply_panel(p, &p.shape, task.rows - <int>(rest if i < down else 0), j,
-                           rows + i * vertical.step * p.tile.bytes, terms, scales, task.y + i * p.output.sh,
+            multiply_panel(p, &p.rows.layout, piece.rows - <int>(rest if i < down else 0), j,
+                           rows + i * vertical.step * p.tile.bytes, terms, scales, piece.y + i * p.output.sh,
                            p.output.sw)
-        for i in range(task.rows - rest, task.rows):
-            multiply_panel(p, &vertical, <int>down, j, rows + i * p.shape.step * p.tile.bytes, terms, scales,
-                           task.y + i * p.output.sw, p.output.sh)
+        for i in range(piece.rows - rest, piece.rows):
+            multiply_panel(p, &vertical, <int>down, j, rows + i * p.rows.layout.step * p.tile.bytes, terms, scales,
+                           piece.y + i * p.output.sw, p.output.sh)
         j += p.tile.nr
 
 
@@ -432,60 +438,61 @@ cdef inline void multiply_panel(const Product *p, const pl_a_layout *shape, int 
     cdef int n = <int>min(<ptrdiff_t>p.tile.nr, p.columns - j)
     if count == 0:
         return
-    if p.finish == COLUMNS:
-        p.slots.gemm_q8(count, n, shape, rows, p.panels + j * p.padded_depth, NULL, &p.q, j, <uint8_t *>y + j, step)
+    if p.finish == REQUANTIZE:
+        p.slots.gemm_q8(count, n, shape, rows, p.panels + j * p.padded_depth, NULL, &p.requantize, j,
+                        <uint8_t *>y + j, step)
     else:
         p.slots.gemm_hybrid(p.slots, count, n, shape, rows, p.panels + j * p.padded_depth, terms, scales, &p.hybrid, j,
                             <float *>y + j, step // sizeof(float))
 
 
-cdef void multiply_and_finish(const Product *p, const pl_columns *q, const pl_hybrid *h, const Task *task,
+cdef void multiply_and_finish(const Product *p, const pl_columns *q, const pl_hybrid *h, const Piece *piece,
                               const uint8_t *rows, const uint8_t *panels, ptrdiff_t j, int n, int32_t *terms,
                               const float *scales) noexcept nogil:
     """Compute the sums of columns j to j + n - 1, then finish them row by row."""
     cdef int32_t acc[MAX_MR * MAX_NR]
     cdef const uint8_t *x = NULL
-    cdef ptrdiff_t column = task.group * p.columns + j
+    cdef ptrdiff_t column = piece.group * p.columns + j
     cdef int r
     if rows != NULL:
-        memset(acc, 0, task.rows * sizeof(int32_t) * MAX_NR)
-        p.slots.gemm_s32(task.rows, n, &p.shape, rows, panels + j * p.padded_depth, acc, MAX_NR)
+        memset(acc, 0, piece.rows * sizeof(int32_t) * MAX_NR)
+        p.slots.gemm_s32(piece.rows, n, &p.rows.layout, rows, panels + j * p.padded_depth, acc, MAX_NR)
     else:
         if p.window.direct:
-            x = p.window.x + task.position * p.window.sw + task.group * p.window.length
-        add_sums(p, x, p.window.sw, task.group, task.position, task.rows, panels, j, n, acc,
+            x = p.window.x + piece.position * p.window.sw + piece.group * p.window.length
+        add_sums(p, x, p.window.sw, piece.group, piece.position, piece.rows, panels, j, n, acc,
                  terms if p.w_zero else NULL)
         if p.w_zero:
-            for r in range(task.rows):
+            for r in range(piece.rows):
                 terms[r] *= -p.w_zero
-    for r in range(task.rows):
+    for r in range(piece.rows):
         if p.finish == HYBRID:
             p.slots.finish_hybrid(n, &acc[r * MAX_NR], terms[r], h.sums + column, h.scale + column, scales[r],
                                   h.column_first, h.bias + column if h.bias != NULL else NULL, h.low, h.high,
-                                  <float *>(task.y + r * p.output.sw) + column)
+                                  <float *>(piece.y + r * p.output.sw) + column)
         else:
-            finish_row(p, q, n, &acc[r * MAX_NR], terms[r] if p.w_zero else 0, task, j, task.y + r * p.output.sw)
+            finish_row(p, q, n, &acc[r * MAX_NR], terms[r] if p.w_zero else 0, piece, j, piece.y + r * p.output.sw)
 
 
-cdef void finish_row(const Product *p, const pl_columns *q, int n, int32_t *acc, int32_t term, const Task *task,
+cdef void finish_row(const Product *p, const pl_columns *q, int n, int32_t *acc, int32_t term, const Piece *piece,
                      ptrdiff_t j, char *y) noexcept nogil:
     """Finish columns j to j + n - 1 of one row from its sums; term: see set_zero_point_terms()."""
     cdef int64_t sums64[MAX_NR]
-    cdef const int32_t *sums = p.sums + task.matrix * p.columns + j
+    cdef const int32_t *sums = p.sums + piece.matrix * p.columns + j
     cdef int c
-    if p.finish == COLUMNS:
+    if p.finish == REQUANTIZE:
         if term:
             for c in range(n):
                 acc[c] += term
-        p.slots.requantize_q8(n, acc, q, task.group * p.padded_columns + j, <uint8_t *>y + task.group * p.columns + j)
+        p.slots.requantize_q8(n, acc, q, piece.group * p.padded_columns + j, <uint8_t *>y + piece.group * p.columns + j)
     elif p.finish == SUMS:
         for c in range(n):
             (<int32_t *>y)[j + c] = acc[c] - p.tile.offset * sums[c]
-    elif p.item == 1:
-        p.slots.finish_f64_q8(n, acc, p.start + j, term, p.scales + j, p.q.zero_point, p.q.low, p.q.high, p.q.flip,
-                              <uint8_t *>y + j)
+    elif p.y_item == 1:
+        p.slots.finish_f64_q8(n, acc, p.float64.start + j, term, p.float64.scales + j, q.zero_point, q.low, q.high,
+                              q.flip, <uint8_t *>y + j)
     else:
         for c in range(n):
-            sums64[c] = acc[c] + p.start[j + c] + term
-        p.slots.finish_f64(n, sums64, NULL, False, p.scales + j, p.q.zero_point, p.q.low, p.q.high,
+            sums64[c] = acc[c] + p.float64.start[j + c] + term
+        p.slots.finish_f64(n, sums64, NULL, False, p.float64.scales + j, q.zero_point, q.low, q.high,
                            <int16_t *>y + j)

@@ -63,8 +63,8 @@ cdef inline ptrdiff_t line_in_order(ptrdiff_t index, ptrdiff_t lines, ptrdiff_t 
     return first + index // length + index % length * every
 
 
-cdef inline ptrdiff_t lines_of_task(ptrdiff_t lines, ptrdiff_t threads) noexcept nogil:
-    """Lines that a thread takes at once: four, or an equal share if there are few lines."""
+cdef inline ptrdiff_t lines_per_piece(ptrdiff_t lines, ptrdiff_t threads) noexcept nogil:
+    """Output lines of a piece: four, or an equal share if there are few lines."""
     return 4 if lines > 8 * threads else (lines + threads - 1) // threads
 
 

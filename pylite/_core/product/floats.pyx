@@ -1,20 +1,20 @@
-"""Products of float32 rows: where rows come from, and the loop over tasks.
+"""Products of float32 rows: where rows come from, and the loop over pieces.
 
 A product that is computed in float16 converts rows of float32 while it packs them, and so never reads them in place.
 """
 from libc.stdint cimport uint8_t, uint16_t
 from libc.string cimport memset
 
-from pylite._core.product.lines cimport LineBuffer, extend_line_buffer, next_lines, pixels_of_task, plan_lines
+from pylite._core.product.division cimport Piece, divide, fast_div, get_piece, parallel_pool, round_up
+from pylite._core.product.lines cimport LineBuffer, extend_line_buffer, next_lines, pixels_of_piece, plan_lines
 from pylite._core.product.product cimport IN_PLACE, LINES, TAPS, Product
-from pylite._core.product.tasks cimport Task, fast_div, get_task, round_up, parallel_pool, plan_tasks
 from pylite._core.product.window cimport A_PANEL_BYTES, POINTERS, Line, Window, copy_row, gather, taps_of
 from pylite._core.simd cimport PL_SLACK, parallel_for, pl_a_layout, pl_fill, pl_packed_layout, pl_pool, pl_tile, slots
 
 cdef enum:
-    DEPTH = 768             # of an A panel: MAX_MR rows of it stay in the first-level cache
-    FEW = 64                # up to so many pixels are one task, so that weights are read once
-    HALF_ROWS = 8192        # elements of the rows that a task converts to float16 at once
+    DEPTH = 768             # of a section: MAX_MR rows of it stay in the first-level cache
+    FEW = 64                # up to so many pixels are one piece, so that weights are read once
+    HALF_ROWS = 8192        # elements of the rows that a piece converts to float16 at once
 
 
 # ---- planning ------------------------------------------------------------------------------------------------
@@ -23,8 +23,8 @@ cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t d
     p.slots, p.groups, p.columns, p.depth = slots, groups, columns // groups, depth
     p.tile = slots.f16 if p.half else slots.f32
     p.padded_columns = round_up(p.columns, p.tile.nv)
-    p.x_item = p.item = 4
-    p.piece = HALF_DEPTH if p.half else DEPTH
+    p.x_item = p.y_item = 4
+    p.rows.section = HALF_DEPTH if p.half else DEPTH
 
 
 cdef void plan_rows(Product *p):
@@ -34,17 +34,17 @@ cdef void plan_rows(Product *p):
     cdef int pixels
     plan_rows_in_place(p)
     if converts or not w.direct:
-        p.rows = TAPS
-    pixels = pixels_of_task(w, p.output.span, p.groups, p.depth * p.tile.bytes, p.tile.mr)
+        p.rows.source = TAPS
+    pixels = pixels_of_piece(w, p.output.span, p.groups, p.depth * p.tile.bytes, p.tile.mr)
     if pixels:
         p.tile.mr = pixels
         fit_panel(p)
         return
-    if ((p.depth <= p.piece or not w.direct) and not (converts and w.direct)
-            and plan_lines(&p.lines, w, &p.output, &p.tile, p.x_item, p.groups, not p.half)):
-        p.tile.mr = p.lines.chunk
+    if ((p.depth <= p.rows.section or not w.direct) and not (converts and w.direct)
+            and plan_lines(&p.rows.lines, w, &p.output, &p.tile, p.x_item, p.groups, not p.half)):
+        p.tile.mr = p.rows.lines.pixels
         if not w.direct:
-            p.rows, p.single_row = LINES, 0
+            p.rows.source, p.rows.single_flag = LINES, 0
         elif p.output.span <= FEW:
             p.tile.mr = <int>p.output.span
     elif converts and w.direct:     # one pass over the weights serves as many rows as the first-level cache holds
@@ -53,15 +53,15 @@ cdef void plan_rows(Product *p):
 
 
 cdef void fit_panel(Product *p):
-    """Let the rows of a task fit into an A panel of float16; a single one may take several."""
-    if p.half and p.rows == TAPS:
+    """Let the rows of a piece fit into an A panel of float16; a single one may take several."""
+    if p.half and p.rows.source == TAPS:
         p.tile.mr = min(p.tile.mr, <int>(HALF_DEPTH // max(min(p.depth, <ptrdiff_t>HALF_DEPTH), 1)))
 
 
 cdef void plan_rows_in_place(Product *p):
     """Read rows from memory: each pixel of the window is one."""
-    p.single_row = 2 if p.output.span * p.output.lines == 1 else 0
-    p.rows, p.step = IN_PLACE, p.window.sw // p.x_item
+    p.rows.single_flag = 2 if p.output.span * p.output.lines == 1 else 0
+    p.rows.source, p.rows.step = IN_PLACE, p.window.sw // p.x_item
 
 
 cdef void pack_panels(const pl_tile *t, const uint8_t *w, ptrdiff_t columns, ptrdiff_t depth,
@@ -83,17 +83,17 @@ cdef const char *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixe
                             LineBuffer *line_buffer) noexcept nogil:
     """Pack the image lines under the windows of `pixels` output pixels from `position` on; returns the first one.
 
-    lines: output lines that the task still has, this one included.
+    lines: output lines that the piece still has, this one included.
     """
     cdef ptrdiff_t c = elements(p.window.length, p.x_item), size = c * p.tile.bytes, i
-    cdef ptrdiff_t step = fast_div(p.window.dilation_h, p.lines.down)
-    cdef ptrdiff_t first = extend_line_buffer(&p.lines, &p.window, position, pixels, lines, line_buffer)
+    cdef ptrdiff_t step = fast_div(p.window.dilation_h, p.rows.lines.down)
+    cdef ptrdiff_t first = extend_line_buffer(&p.rows.lines, &p.window, position, pixels, lines, line_buffer)
     cdef ptrdiff_t y = line_buffer.begin, iz = line_buffer.iz, iy = line_buffer.iy
     cdef Line line = line_buffer.line
     cdef char *to
     cdef const uint8_t *x
     while y < line_buffer.lines:
-        to = a_panel + y * p.lines.pitch * p.tile.bytes
+        to = a_panel + y * p.rows.lines.pitch * p.tile.bytes
         if line.x == NULL or not 0 <= iy < p.window.h or not 0 <= iz < p.window.d:
             pl_fill(to, 0, (line.before + line.inside + line.after) * size)
         else:       # the next line overwrites what pl_fill writes beyond its end
@@ -111,111 +111,111 @@ cdef const char *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixe
         if p.window.fd > 1 and y % p.window.fh == 0:        # on to the next plane of the volume
             iy -= p.window.fh * step
             iz += p.window.dilation_d
-    return a_panel + first * p.lines.pitch * p.tile.bytes
+    return a_panel + first * p.rows.lines.pitch * p.tile.bytes
 
 
-cdef const char *pack_piece(const Product *p, const Task *task, ptrdiff_t k, ptrdiff_t piece, char *a_panel,
-                            pl_a_layout *shape) noexcept nogil:
-    """Elements k to k + piece - 1 of a task's rows, packed in a_panel or in place; sets their layout."""
+cdef const char *pack_section(const Product *p, const Piece *piece, ptrdiff_t k, ptrdiff_t section, char *a_panel,
+                              pl_a_layout *shape) noexcept nogil:
+    """Elements k to k + section - 1 of a piece's rows, packed in a_panel or in place; sets their layout."""
     cdef const uint8_t *src[POINTERS]
-    cdef ptrdiff_t offset = task.group * p.window.length, length, size = piece * p.tile.bytes
+    cdef ptrdiff_t offset = piece.group * p.window.length, length, size = section * p.tile.bytes
     cdef float row[DEPTH]       # of float32, until it is converted
     cdef ptrdiff_t done, part
     cdef int r, segments
-    shape[0] = pl_packed_layout(piece)
-    if p.rows == IN_PLACE:
-        shape.step = p.step
-        return <const char *>p.window.x + offset + (task.position * p.step + k) * p.x_item
-    if p.window.direct and p.window.sw == p.window.length and piece == p.depth and p.groups == 1:
-        copy_elements(p, a_panel, p.window.x + task.position * p.window.sw, task.rows * piece)
-    elif piece == p.depth and taps_of(&p.window) * task.rows <= POINTERS:
-        segments = gather(&p.window, task.position, task.rows, offset, src, &length)
+    shape[0] = pl_packed_layout(section)
+    if p.rows.source == IN_PLACE:
+        shape.step = p.rows.step
+        return <const char *>p.window.x + offset + (piece.position * p.rows.step + k) * p.x_item
+    if p.window.direct and p.window.sw == p.window.length and section == p.depth and p.groups == 1:
+        copy_elements(p, a_panel, p.window.x + piece.position * p.window.sw, piece.rows * section)
+    elif section == p.depth and taps_of(&p.window) * piece.rows <= POINTERS:
+        segments = gather(&p.window, piece.position, piece.rows, offset, src, &length)
         part = elements(length, p.x_item)
-        for r in range(task.rows * segments):
+        for r in range(piece.rows * segments):
             copy_elements(p, a_panel + r * (part * p.tile.bytes), src[r], part)
     elif p.x_item != p.tile.bytes:
-        for r in range(task.rows):
+        for r in range(piece.rows):
             done = 0
-            while done < piece:
-                part = min(<ptrdiff_t>DEPTH, piece - done)
-                copy_row(&p.window, task.position + r, offset, (k + done) * 4, (k + done + part) * 4, <uint8_t *>row)
+            while done < section:
+                part = min(<ptrdiff_t>DEPTH, section - done)
+                copy_row(&p.window, piece.position + r, offset, (k + done) * 4, (k + done + part) * 4, <uint8_t *>row)
                 copy_elements(p, a_panel + r * size + done * p.tile.bytes, <const uint8_t *>row, part)
                 done += part
     else:
-        for r in range(task.rows):
-            copy_row(&p.window, task.position + r, offset, k * p.x_item, (k + piece) * p.x_item,
+        for r in range(piece.rows):
+            copy_row(&p.window, piece.position + r, offset, k * p.x_item, (k + section) * p.x_item,
                      <uint8_t *>(a_panel + r * size))
     return a_panel
 
 
-# ---- tasks ---------------------------------------------------------------------------------------------------
+# ---- pieces --------------------------------------------------------------------------------------------------
 cdef int run_product(Product *p, pl_pool *pool) noexcept nogil:
     """Compute the planned product."""
     pool = parallel_pool(pool, 2 * p.output.span * p.output.lines * p.depth * p.columns)
-    parallel_for(pool, plan_tasks(&p.tasks, &p.output, &p.tile, p.columns, p.groups, pool), 1, run_tasks, p)
+    parallel_for(pool, divide(&p.division, &p.output, &p.tile, p.columns, p.groups, pool), 1, run_pieces, p)
     return 0
 
 
-cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef const Product *p = <const Product *>ctx
     cdef char a_panel[A_PANEL_BYTES + PL_SLACK]
     cdef const char *rows = NULL
     cdef pl_a_layout shape
-    cdef ptrdiff_t i = begin, k, piece, packed = -1
-    cdef Task task
+    cdef ptrdiff_t i = begin, k, section, packed = -1
+    cdef Piece piece
     cdef LineBuffer line_buffer
     line_buffer.row = line_buffer.lines = 0
     line_buffer.ready = 1
     while i < end:
-        get_task(&p.tasks, &p.output, p.pairs, p.columns, i, &task)
-        if p.rows == LINES:
-            if fast_div(i, p.tasks.splits) != packed:
-                packed = fast_div(i, p.tasks.splits)
-                rows = pack_lines(p, task.position, task.rows, fast_div(end - i - 1, p.tasks.splits) + 1, a_panel,
+        get_piece(&p.division, &p.output, p.pairs, p.columns, i, &piece)
+        if p.rows.source == LINES:
+            if fast_div(i, p.division.splits) != packed:
+                packed = fast_div(i, p.division.splits)
+                rows = pack_lines(p, piece.position, piece.rows, fast_div(end - i - 1, p.division.splits) + 1, a_panel,
                                   &line_buffer)
             while True:
-                multiply(p, &task, &p.lines.shape, rows, 0, p.depth)
+                multiply(p, &piece, &p.rows.lines.shape, rows, 0, p.depth)
                 i += 1
-                if not next_lines(&p.tasks, &p.output, 1, &line_buffer, &task):
+                if not next_lines(&p.division, &p.output, 1, &line_buffer, &piece):
                     break
-                rows += p.window.stride_h * p.lines.pitch * p.tile.bytes
+                rows += p.window.stride_h * p.rows.lines.pitch * p.tile.bytes
             continue
         k = 0
         while True:
-            piece = min(p.piece, p.depth - k)
-            rows = pack_piece(p, &task, k, piece, a_panel, &shape)
-            multiply(p, &task, &shape, rows, k, piece)
-            k += piece
+            section = min(p.rows.section, p.depth - k)
+            rows = pack_section(p, &piece, k, section, a_panel, &shape)
+            multiply(p, &piece, &shape, rows, k, section)
+            k += section
             if k >= p.depth:
                 break
         i += 1
 
 
-cdef void multiply(const Product *p, const Task *task, const pl_a_layout *shape, const char *rows, ptrdiff_t k,
-                   ptrdiff_t piece) noexcept nogil:
-    """Multiply elements k to k + piece - 1 of a task's rows by its columns, and add earlier pieces' sums from y."""
-    cdef ptrdiff_t j = task.begin, column = task.group * p.columns, width, widest = p.tile.nr
-    cdef const uint8_t *panels = p.panels + task.matrix * p.padded_columns * p.depth * p.tile.bytes
+cdef void multiply(const Product *p, const Piece *piece, const pl_a_layout *shape, const char *rows, ptrdiff_t k,
+                   ptrdiff_t section) noexcept nogil:
+    """Multiply elements k to k + section - 1 of a piece's rows by its columns.  y has the sums of earlier sections."""
+    cdef ptrdiff_t j = piece.begin, column = piece.group * p.columns, width, widest = p.tile.nr
+    cdef const uint8_t *panels = p.panels + piece.matrix * p.padded_columns * p.depth * p.tile.bytes
     cdef const uint8_t *panel
     cdef const char *a
     cdef const float *bias
     cdef char *y
-    cdef int passes = p.lines.passes if p.rows == LINES else 1, i, n, first, last
-    if p.single_row and piece == p.depth and not p.half:
+    cdef int passes = p.rows.lines.passes if p.rows.source == LINES else 1, i, n, first, last
+    if p.rows.single_flag and section == p.depth and not p.half:
         widest = p.padded_columns
-    while j < task.end:
+    while j < piece.end:
         width = min(widest, p.padded_columns - j)
-        n, y = <int>min(width, task.end - j), task.y + (column + j) * p.item
-        bias = p.bias + column + j if p.bias != NULL else NULL
+        n, y = <int>min(width, piece.end - j), piece.y + (column + j) * p.y_item
+        bias = p.float32.bias + column + j if p.float32.bias != NULL else NULL
         for i in range(passes):
-            a = rows + i * p.lines.down * p.lines.pitch * p.tile.bytes
-            panel = panels + (j * p.depth + (k + i * p.lines.line * p.window.fw) * width) * p.tile.bytes
-            first, last = p.single_row | (k == 0 and i == 0), k + piece == p.depth and i == passes - 1
+            a = rows + i * p.rows.lines.down * p.rows.lines.pitch * p.tile.bytes
+            panel = panels + (j * p.depth + (k + i * p.rows.lines.line * p.window.fw) * width) * p.tile.bytes
+            first, last = p.rows.single_flag | (k == 0 and i == 0), k + section == p.depth and i == passes - 1
             if p.half:
-                last |= 2 * (p.item == 2)
-                p.slots.gemm_f16(task.rows, n, shape, <const uint16_t *>a, <const uint16_t *>panel, first, last, bias,
-                                 p.low, p.high, y, elements(p.output.sw, p.item))
+                last |= 2 * (p.y_item == 2)
+                p.slots.gemm_f16(piece.rows, n, shape, <const uint16_t *>a, <const uint16_t *>panel, first, last, bias,
+                                 p.float32.low, p.float32.high, y, elements(p.output.sw, p.y_item))
             else:
-                p.slots.gemm_f32(task.rows, n, shape, <const float *>a, <const float *>panel, first, last, bias, p.low,
-                                 p.high, <float *>y, p.output.sw // 4)
+                p.slots.gemm_f32(piece.rows, n, shape, <const float *>a, <const float *>panel, first, last, bias,
+                                 p.float32.low, p.float32.high, <float *>y, p.output.sw // 4)
         j += width

@@ -1,6 +1,6 @@
 """The base of convolutions and fully connected layers: products whose rows are windows of images."""
+from pylite._core.product.division cimport set_output
 from pylite._core.product.product cimport IN_PLACE, LINES, TAPS, Product
-from pylite._core.product.tasks cimport set_output
 from pylite._core.product.window cimport set_window
 from pylite._core.run.kernel cimport blank, nothing, kernel_fn, set_strided
 
@@ -41,11 +41,13 @@ cdef class ImageProduct(Kernel):
     cdef str source(self):
         """Where rows come from, in words for `pylite inspect`."""
         cdef const Product *p = &self.product
-        if p.row != NULL:
+        if p.rows.single != NULL:
             return "a single row"
-        if p.rows == IN_PLACE or (p.rows == LINES and p.in_place):
+        if p.rows.source == IN_PLACE or (p.rows.source == LINES and p.rows.in_place):
             return "rows as they lie in memory"
-        return ("lines, each packed once" if p.rows == LINES else "taps gathered into packed panels" if p.rows == TAPS
+        if p.rows.source == LINES:
+            return "lines, each packed once"
+        return ("taps gathered into packed panels" if p.rows.source == TAPS
                 else "gathered in pieces, too long for one packed panel")
 
     cdef bint suits(self, const Strided **arrays):

@@ -3,14 +3,14 @@
 # With one group, the row of an output pixel consists of one run from each image line under the filter (pl_a_layout),
 # and the rows of neighbouring pixels overlap.  So each line is packed once, with its padding, into a line buffer on
 # the stack, or read in place.
-from pylite._core.product.tasks cimport MAX_MR, Output, Task, Tasks, fast_div, round_up
-from pylite._core.product.window cimport A_PANEL_BYTES, CHUNK, Line, Pixel, Window, input_span, pixel_of, taps_of
+from pylite._core.product.division cimport MAX_MR, Division, Output, Piece, fast_div, round_up
+from pylite._core.product.window cimport A_PANEL_BYTES, SECTION, Line, Pixel, Window, input_span, pixel_of, taps_of
 from pylite._core.simd cimport pl_a_layout, pl_tile
 
 cdef enum:
-    MAX_CHUNK = 256         # most output pixels of a task that packs lines,
-    MOST_DIRECT = 120       # and of a task whose rows are the pixels of the image
-    CHUNK_BYTES = 24576     # bytes of lines that a task reads: they stay in the first-level cache
+    MAX_PIXELS = 256        # most output pixels of a piece that packs lines,
+    MAX_DIRECT_PIXELS = 120     # and of a piece whose rows are the pixels of the image
+    CACHED_BYTES = 24576    # bytes of lines that a piece reads: they stay in the first-level cache
     MIN_AHEAD = 4           # packing input lines ahead is faster for at least so many output lines
 
 
@@ -19,21 +19,21 @@ cdef inline bint padded_lines(const pl_tile *t, ptrdiff_t groups, ptrdiff_t fh, 
 
     Then rows can be read from image lines.  If padding would double the number of products, gathering is faster.
     """
-    return (groups == 1 and fh > 1 and line % t.ka != 0 and fh * (line + t.ka) <= CHUNK
+    return (groups == 1 and fh > 1 and line % t.ka != 0 and fh * (line + t.ka) <= SECTION
             and (t.ka < 8 or fh * round_up(line, t.ka) < 2 * round_up(fh * line, t.ka)))
 
 
-cdef inline int pixels_of_task(const Window *g, ptrdiff_t span, ptrdiff_t groups, ptrdiff_t row,
-                               int rows) noexcept nogil:
-    """How many of the `span` pixels that a 1x1 filter with a stride reads a task copies, so that it has as many rows as
-    without a stride and few tiles are not full; 0 for other windows.
+cdef inline int pixels_of_piece(const Window *g, ptrdiff_t span, ptrdiff_t groups, ptrdiff_t row,
+                                int rows) noexcept nogil:
+    """How many pixels a piece copies if a 1x1 filter with a stride reads them; 0 for other windows.
 
-    row: bytes of a row; rows: of a tile.
+    A piece gets as many rows as without a stride, and few of its tiles are not full.  span: pixels of a run of the
+    output; row: bytes of a row; rows: of a tile.
     """
     cdef ptrdiff_t most, pieces
     if groups > 1 or g.direct or taps_of(g) > 1 or row == 0 or span == 0 or rows == 0:
         return 0
-    most = max(min(CHUNK_BYTES // row, <ptrdiff_t>MOST_DIRECT) // rows, <ptrdiff_t>1) * rows
+    most = max(min(CACHED_BYTES // row, <ptrdiff_t>MAX_DIRECT_PIXELS) // rows, <ptrdiff_t>1) * rows
     pieces = (span + most - 1) // most
     return <int>round_up((span + pieces - 1) // pieces, rows)
 
@@ -42,12 +42,54 @@ cdef struct Lines:
     pl_a_layout shape       # of the rows; shape.pitch is the distance between lines of the filter
     ptrdiff_t line          # elements of a line of the filter
     ptrdiff_t pitch         # elements from one packed line to the next
-    int chunk               # output pixels of a task
+    int pixels              # of the output, in a piece
     int passes              # products that are added up: one per line of a dilated filter, else 1
     ptrdiff_t capacity      # lines that the buffer holds
     ptrdiff_t ahead         # output lines whose input lines are packed at once
     ptrdiff_t reach         # packed lines under one output line
     ptrdiff_t down          # packed lines from one line of the filter to the next
+
+
+cdef inline void plan_buffer(Lines *l, const Window *g, ptrdiff_t capacity, ptrdiff_t cached):
+    """Choose how many lines the buffer of l holds, and how many are packed ahead.
+
+    capacity: lines that fit into an A panel; cached: lines that stay in the first-level cache.
+    """
+    cached = min(capacity, cached)
+    l.capacity, l.reach, l.down, l.ahead = capacity, (g.fh - 1) * g.dilation_h + 1, g.dilation_h, 1
+    if cached >= l.reach > 1 and g.fd == 1 and (g.dilation_h == 1 or (
+            l.pixels == g.ow and l.reach + (g.oh - 1) * g.stride_h < g.fh * g.oh)):
+        l.ahead = (cached - l.reach) // g.stride_h + 1
+    if l.ahead >= MIN_AHEAD:
+        l.capacity = cached
+    else:
+        l.ahead = 1
+        if g.dilation_h > 1 or g.fd > 1:        # pack only the lines on which the filter has taps
+            l.reach, l.down = <ptrdiff_t>g.fd * g.fh, 1
+
+
+cdef inline bint gathering_is_faster(const Window *g, ptrdiff_t channels, ptrdiff_t lines, int ka):
+    """Is gathering taps faster than reading rows from lines?
+
+    It is if output lines are too short to fill a tile, unless taps of a few bytes make gathering slow, and if only some
+    pixels of each line are read.  lines: of the filter; ka: of the tile.
+    """
+    if (g.ow < 5 and g.length * g.fw > 16) or (lines > 1 and g.fw * channels % ka):
+        return True
+    return lines == g.fw == 1 and (g.stride_w > 2 or channels > 64)
+
+
+cdef inline ptrdiff_t line_pixels(const Window *g, const pl_tile *t, ptrdiff_t span, ptrdiff_t column,
+                                  ptrdiff_t extent):
+    """How many of the `span` output pixels of a line a piece takes: as many as the cache holds, all pieces about alike.
+
+    column: elements of all input lines at one x; extent: input pixels of a line under one output pixel.
+    """
+    cdef ptrdiff_t pieces, most = CACHED_BYTES // t.bytes // column - extent
+    most = max(most // g.stride_w // t.mr, <ptrdiff_t>1) * t.mr
+    most = min(most, <ptrdiff_t>(MAX_DIRECT_PIXELS if g.direct else MAX_PIXELS))
+    pieces = (span + most - 1) // most
+    return min(round_up((span + pieces - 1) // pieces, t.mr), span)
 
 
 cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile *t, ptrdiff_t item, ptrdiff_t groups,
@@ -56,52 +98,32 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
 
     item: bytes of an element; adds: can the caller add up several products, as dilated filters need?
     """
-    cdef ptrdiff_t c = g.length // item, line = g.fw * c, most, pieces, line_size, behind = 0
+    cdef ptrdiff_t c = g.length // item, line = g.fw * c, pixels, line_size, behind = 0
     cdef ptrdiff_t lines = g.fd * g.fh, extent = (g.fw - 1) * g.dilation_w + 1, span = o.span if g.direct else g.ow
     cdef bint packed = padded_lines(t, groups, g.fh, line) and g.dilation_w == 1
     cdef bint dilated = extent != g.fw      # then each tap of a line is a run of its own
     if groups > 1 or line * lines == 0 or (dilated and ((lines > 1 and not adds) or c % t.ka or g.fd > 1)):
         return False
-    # Gather taps if output lines are too short to fill a tile, except when taps of a few bytes make gathering slow.
-    if not g.direct and not packed:
-        if (g.ow < 5 and g.length * g.fw > 16) or (lines > 1 and line % t.ka):
-            return False
-        if lines == g.fw == 1 and (g.stride_w > 2 or c > 64):
-            return False
-    # Chunks of a line are as long as fits, and all of about the same length.
-    most = CHUNK_BYTES // t.bytes // (lines * c) - extent
-    most = max(most // g.stride_w // t.mr, <ptrdiff_t>1) * t.mr
-    most = min(most, <ptrdiff_t>(MOST_DIRECT if g.direct else MAX_CHUNK))
-    pieces = (span + most - 1) // most
-    most = min(round_up((span + pieces - 1) // pieces, t.mr), span)
-    line_size = ((most - 1) * g.stride_w + extent) * c
-    if most > 1:        # micro-kernels read full tiles, also behind the last pixel
+    if not g.direct and not packed and gathering_is_faster(g, c, lines, t.ka):
+        return False
+    pixels = line_pixels(g, t, span, lines * c, extent)
+    line_size = ((pixels - 1) * g.stride_w + extent) * c
+    if pixels > 1:      # micro-kernels read full tiles, also behind the last pixel
         behind = (t.mr - 1) * g.stride_w * c
     if (line_size * lines + behind) * t.bytes > A_PANEL_BYTES:
         if not packed:
             return False
-        most, line_size, behind = 1, line, 0        # weights padded by lines cannot be gathered: one pixel at a time
+        pixels, line_size, behind = 1, line, 0      # weights padded by lines cannot be gathered: one pixel at a time
     l.shape.lines, l.shape.depth = <int>lines, round_up(line, t.ka)
     l.shape.step, l.shape.pitch = g.stride_w * c, line_size
-    l.line, l.pitch, l.chunk, l.passes = line, line_size, <int>most, 1
+    l.line, l.pitch, l.pixels, l.passes = line, line_size, <int>pixels, 1
     if dilated:
         l.passes = g.fh
         l.shape.lines, l.shape.depth, l.shape.pitch, l.line = g.fw, c, g.dilation_w * c, c
     if not g.direct:
         o.lines = o.span * o.lines // g.ow
         o.span = g.ow
-    l.capacity = (A_PANEL_BYTES // t.bytes - behind) // line_size
-    pieces = min(l.capacity, CHUNK_BYTES // t.bytes // line_size)
-    l.reach, l.down, l.ahead = (g.fh - 1) * g.dilation_h + 1, g.dilation_h, 1
-    if pieces >= l.reach > 1 and g.fd == 1 and (g.dilation_h == 1 or (
-            l.chunk == g.ow and l.reach + (g.oh - 1) * g.stride_h < g.fh * g.oh)):
-        l.ahead = (pieces - l.reach) // g.stride_h + 1
-    if l.ahead >= MIN_AHEAD:
-        l.capacity = pieces
-    else:
-        l.ahead = 1
-        if g.dilation_h > 1 or g.fd > 1:        # pack only the lines on which the filter has taps
-            l.reach, l.down = lines, 1
+    plan_buffer(l, g, (A_PANEL_BYTES // t.bytes - behind) // line_size, CACHED_BYTES // t.bytes // line_size)
     if not dilated:
         l.shape.pitch *= l.down
     return True
@@ -148,15 +170,16 @@ cdef inline ptrdiff_t extend_line_buffer(const Lines *l, const Window *g, ptrdif
     return first
 
 
-cdef inline bint next_lines(const Tasks *t, const Output *o, ptrdiff_t done, LineBuffer *buffer,
-                            Task *task) noexcept nogil:
-    """Move the task on by `done` output lines.  False if the lines of the next one are not packed, or if several
-    tasks share its A panel.
+cdef inline bint next_lines(const Division *t, const Output *o, ptrdiff_t done, LineBuffer *buffer,
+                            Piece *piece) noexcept nogil:
+    """Move `piece` on by `done` output lines.
+
+    False if the input lines of the next output line are not packed, or if several pieces share its A panel.
     """
     buffer.ready -= done
     if buffer.ready <= 0 or t.splits > 1:
         return False
-    task.y += done * o.sh
+    piece.y += done * o.sh
     return True
 
 

@@ -1,22 +1,29 @@
-# A matrix product: its rows, its panels, its results, and how sums become results.  The modules bytes, floats and
-# words have the loop for rows of 8 bits, of float32 and of int16; they share this description.
+# The description of a matrix product: its rows, its panels, its results, and how sums become results.
+#
+# Three modules compute products, each for one type of rows: bytes (8 bits), floats (float32, in float16 if `half`) and
+# words (int16).  They share this description, and each uses the parts that its name stands beside.  A kernel zeroes a
+# Product, sets what does not depend on shapes, and then, for each set of shapes,
+#   1. sets window and output,
+#   2. calls set_sizes(), which fills the part "sizes",
+#   3. calls plan_rows() or a function for a special case, which fills `rows`, and may change tile.mr and output,
+#   4. at each run calls run_product(), which fills `division`.
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
+from pylite._core.product.division cimport Division, Output, Pairs
 from pylite._core.product.lines cimport Lines
 from pylite._core.product.quantized cimport FloatRows
-from pylite._core.product.tasks cimport Output, Pairs, Tasks
 from pylite._core.product.window cimport Window
 from pylite._core.simd cimport pl_a_layout, pl_columns, pl_hybrid, pl_slots, pl_tile
 
-cdef enum Rows:             # where the rows come from:
-    LINES                   # lines of the image, each packed once or read in place (lines.pxd)
-    TAPS                    # taps gathered into A panels
-    PIECES                  # bytes: gathered a piece of the depth at a time, as they are too deep for an A panel
+cdef enum Source:           # where rows come from:
+    LINES                   # bytes, floats: lines of the image, each packed once or read in place (lines.pxd)
+    TAPS                    # bytes, floats: taps gathered into A panels
+    SECTIONS                # bytes: gathered a section of the depth at a time, as they are too deep for an A panel
     IN_PLACE                # floats: read from memory, `step` elements apart
-    WINOGRAD                # a kernel's own transformation of the image
+    WINOGRAD                # bytes, floats: a kernel's own transformation of the image, without run_product()
 
-cdef enum Finish:           # how sums of bytes become results:
-    COLUMNS                 # bytes, by gemm_q8 and the parameters q
+cdef enum Finish:           # how sums of bytes become results, by the part of Product with the same name:
+    REQUANTIZE              # bytes, by gemm_q8
     FLOAT64                 # bytes or int16, by the float64 rule, if gemm_q8 does not implement it
     HYBRID                  # float32, by the scales of rows and columns
     SUMS                    # the int32 sums themselves, without the tile's offset
@@ -28,51 +35,66 @@ cdef enum Rule:             # how sums of int16 become results:
     RULE64_OF_32            # also with sums wrapped to 32 bits
 
 
-cdef struct Rounding:       # of sums to int16; arrays have one element per column
+cdef struct Rows:
+    Source source           # words: not used, since all rows are copied
+    Lines lines             # for LINES
+    # bytes:
+    int flip                # XORed to all bytes; set by the kernel
+    ptrdiff_t total         # rows in memory, for may_read_in_place(); set by the kernel
+    bint in_place           # LINES, TAPS: do micro-kernels read the image itself, where may_read_in_place()?
+    const uint8_t *single   # the only row of the product, if its bytes are consecutive and it is small; else NULL
+    pl_a_layout layout      # of the rows that micro-kernels read, in elements of A panels
+    FloatRows quantized     # HYBRID: the float32 images whose bytes are the rows, each with its scale and zero point
+    # floats:
+    ptrdiff_t step          # IN_PLACE: elements from row to row
+    ptrdiff_t section       # elements of a row that are multiplied at once, at most
+    int single_flag         # part of `first` of gemm_f32 and gemm_f16: 2 if the product has a single row, else 0
+
+
+cdef struct Float64Finish:  # of FLOAT64; its limits and zero point are those of `requantize`
+    const int32_t *start    # initial value of each column's sum
+    const double *scales    # of each column; NULL if the product has none, and is never finished by FLOAT64
+
+
+cdef struct FloatFinish:    # of floats: adds the bias, and clamps
+    const float *bias       # of each column, or NULL
+    float low, high
+
+
+cdef struct WordFinish:     # of words: rounds 64-bit sums to int16; arrays have one element per column
     Rule rule
     int low, high
     const int64_t *bias     # or NULL
-    const int32_t *multipliers
+    const int32_t *multipliers      # for MBQM64 and MBQM32
     const int32_t *shifts
-    const double *scales    # for the rules with float64 scales, instead of multipliers and shifts
+    const double *scales    # for RULE64 and RULE64_OF_32
 
 
 cdef struct Product:
-    # the rows
+    # sizes
+    const pl_slots *slots   # the dispatch table when the kernel was made
+    pl_tile tile            # of the micro-kernels; mr: rows of a piece, which may be several tiles
+    ptrdiff_t columns, groups       # columns: of one group
+    ptrdiff_t depth         # elements of a row: the taps of a window times the channels of a group
+    ptrdiff_t padded_depth, padded_columns  # of the packed panels of one group; words: not set, as nothing is padded
+    int x_item, y_item      # floats: bytes of an element in memory, and of a result; bytes: y_item for FLOAT64
+    # left operand
     Window window
     Rows rows
-    Lines lines
-    ptrdiff_t step
-    int x_item              # bytes of an element in memory
-    ptrdiff_t piece         # elements of a row of floats that are multiplied at once, at most
-    const uint8_t *row      # if the product has a single row, of consecutive bytes; else NULL
-    ptrdiff_t whole_rows    # number of rows in memory, for may_read_in_place()
-    bint in_place           # do micro-kernels read rows of bytes from the image itself?
-    pl_a_layout shape       # layout of the rows that micro-kernels read
-    int flip                # XORed to the bytes of rows
-    bint half               # floats: rows are multiplied in float16, the type of the panels
-    # the right operand
+    # right operand
     const uint8_t *panels   # packed, group after group; words: int16 (columns, depth), not packed
-    ptrdiff_t columns, groups               # columns: of one group
-    ptrdiff_t depth, padded_depth, padded_columns   # padded: for the tile
-    int w_zero              # zero point of the weights in the panels
     const Pairs *pairs      # the matrices of a batch, or NULL
-    # how it is computed
-    Tasks tasks
-    pl_tile tile            # mr: rows of a task
-    const pl_slots *slots
-    int single_row          # 2 if there is a single row of floats, else 0: part of `first` of gemm_f32 and gemm_f16
-    ptrdiff_t chunk         # products of int16 that a 32-bit sum can hold, see gemm_s64
-    # the results
+    int w_zero              # bytes: zero point of the weights in the panels
+    bint half               # floats: are panels float16, and rows multiplied in it?  Set before set_sizes()
+    bint wide               # words: do weights need more than 8 bits?
+    # results
     Output output
-    int item                # bytes of a result
-    Finish finish
-    pl_columns q            # for COLUMNS; the limits also for FLOAT64
-    const int32_t *start    # for FLOAT64: initial value of each column's sum,
-    const double *scales    # and the scale of each column
-    pl_hybrid hybrid        # for HYBRID: the parameters of columns,
-    FloatRows images        # and the images, each with its own scale and zero point
-    const int32_t *sums     # for SUMS: the sum of each column's weights
-    Rounding rounding       # for int16
-    const float *bias       # for float32, with the limits of results
-    float low, high
+    Finish finish           # bytes: which of the next four parts is in use
+    pl_columns requantize
+    Float64Finish float64
+    pl_hybrid hybrid
+    const int32_t *sums     # the sum of each column's weights
+    FloatFinish float32     # floats
+    WordFinish int16        # words
+    # the pieces in which threads compute it
+    Division division

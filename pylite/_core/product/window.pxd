@@ -2,14 +2,14 @@
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
-from pylite._core.product.tasks cimport fast_div
+from pylite._core.product.division cimport fast_div
 from pylite._core.run.kernel cimport Strided
 
 cdef enum:
     A_PANEL_BYTES = 64 * 1024       # largest A panel; it is on the stack
     POINTERS = 1024         # most segments that one A panel is gathered from
     SHORT = 512             # most bytes of a row for copy_lines()
-    CHUNK = 2048            # bytes of depth gathered at once if whole rows do not fit into an A panel
+    SECTION = 2048          # bytes of a row gathered at once if whole rows do not fit into an A panel
 
 
 cdef struct Window:

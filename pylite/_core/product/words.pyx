@@ -1,20 +1,20 @@
-"""Products of int16 rows: the loop over tasks, and the rounding rules."""
+"""Products of int16 rows: the loop over pieces, and the rounding rules."""
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
-from pylite._core.product.product cimport MBQM32, MBQM64, RULE64, RULE64_OF_32, Product, Rounding
-from pylite._core.product.tasks cimport Task, get_task, plan_tasks
+from pylite._core.product.division cimport Piece, divide, get_piece
+from pylite._core.product.product cimport MBQM32, MBQM64, RULE64, RULE64_OF_32, Product, WordFinish
 from pylite._core.product.window cimport copy_row
 from pylite._core.simd cimport parallel_for, pl_pool, slots
 
 cdef enum:
     ROWS = 8                # of an A panel
     COLUMNS = 32            # computed at once
-    DEPTH = 1024            # largest piece of the depth that is gathered at once
-    CHUNK = 256             # products of 16 by 8 bits that a 32-bit sum can hold
+    DEPTH = 1024            # largest section of the depth that is gathered at once
+    SUMMED = 256             # products of 16 by 8 bits that a 32-bit sum can hold
 
 
-cdef object set_rounding(Rounding *f, finish):
+cdef object set_finish(WordFinish *f, finish):
     """Fill f from `finish`, (rule, bias, factors, low, high); returns the owners of the memory that f points to.
 
     rule: "MBQM64", "MBQM32", "FLOAT64" or "FLOAT64_OF_32"; bias: int64 (k,) or None; factors: (multipliers, shifts),
@@ -35,49 +35,50 @@ cdef object set_rounding(Rounding *f, finish):
     return bias, factors
 
 
-cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth, bint wide):
-    """Set the sizes of p.  columns: of all groups; wide: does w need more than 8 bits?"""
+cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth):
+    """Set the sizes of p.  columns: of all groups."""
     p.slots, p.groups, p.columns, p.depth = slots, groups, columns // groups, depth
-    p.tile.mr, p.tile.nr, p.chunk = ROWS, COLUMNS, 1 if wide else CHUNK
+    p.tile.mr, p.tile.nr = ROWS, COLUMNS
 
 
 cdef int run_product(Product *p, pl_pool *pool) noexcept nogil:
     """Compute the planned product."""
-    parallel_for(pool, plan_tasks(&p.tasks, &p.output, &p.tile, p.columns, p.groups, pool), 1, run_tasks, p)
+    parallel_for(pool, divide(&p.division, &p.output, &p.tile, p.columns, p.groups, pool), 1, run_pieces, p)
     return 0
 
 
-cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef const Product *p = <const Product *>ctx
     cdef int16_t a_panel[ROWS * DEPTH]
     cdef int64_t acc[ROWS * COLUMNS]
     cdef const int16_t *w = <const int16_t *>p.panels
-    cdef Task task
-    cdef ptrdiff_t i, j, k, piece, column
+    cdef Piece piece
+    cdef ptrdiff_t summed = 1 if p.wide else SUMMED
+    cdef ptrdiff_t i, j, k, section, column
     cdef int n, r
     for i in range(begin, end):
-        get_task(&p.tasks, &p.output, p.pairs, p.columns, i, &task)
-        j = task.begin
-        while j < task.end:
-            n = <int>min(<ptrdiff_t>COLUMNS, task.end - j)
+        get_piece(&p.division, &p.output, p.pairs, p.columns, i, &piece)
+        j = piece.begin
+        while j < piece.end:
+            n = <int>min(<ptrdiff_t>COLUMNS, piece.end - j)
             memset(acc, 0, sizeof(acc))
             k = 0
             while k < p.depth:
-                piece = min(<ptrdiff_t>DEPTH, p.depth - k)
-                if j == task.begin or piece < p.depth:
-                    for r in range(task.rows):
-                        copy_row(&p.window, task.position + r, task.group * p.window.length, k * 2, (k + piece) * 2,
-                                 <uint8_t *>(a_panel + r * piece))
-                p.slots.gemm_s64(task.rows, n, piece, a_panel, w + (task.matrix * p.columns + j) * p.depth + k,
-                                 p.depth, p.chunk, acc, COLUMNS)
-                k += piece
-            column = task.group * p.columns + j
-            for r in range(task.rows):
-                finish_row(&p.rounding, n, acc + r * COLUMNS, column, <int16_t *>(task.y + r * p.output.sw) + column)
+                section = min(<ptrdiff_t>DEPTH, p.depth - k)
+                if j == piece.begin or section < p.depth:
+                    for r in range(piece.rows):
+                        copy_row(&p.window, piece.position + r, piece.group * p.window.length, k * 2, (k + section) * 2,
+                                 <uint8_t *>(a_panel + r * section))
+                p.slots.gemm_s64(piece.rows, n, section, a_panel, w + (piece.matrix * p.columns + j) * p.depth + k,
+                                 p.depth, summed, acc, COLUMNS)
+                k += section
+            column = piece.group * p.columns + j
+            for r in range(piece.rows):
+                finish_row(&p.int16, n, acc + r * COLUMNS, column, <int16_t *>(piece.y + r * p.output.sw) + column)
             j += COLUMNS
 
 
-cdef void finish_row(const Rounding *f, int n, const int64_t *acc, ptrdiff_t j, int16_t *y) noexcept nogil:
+cdef void finish_row(const WordFinish *f, int n, const int64_t *acc, ptrdiff_t j, int16_t *y) noexcept nogil:
     """Round the sums of columns j to j + n - 1 of one row to int16."""
     cdef const int64_t *bias = f.bias + j if f.bias != NULL else NULL
     if f.rule >= RULE64:

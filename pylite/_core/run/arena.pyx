@@ -38,13 +38,10 @@ def plan(sizes, firsts, lasts):
     high-water mark, the end of the last block; the lower bound is the largest sum of sizes alive at one step.  plan()
     places the blocks in several fixed orders and keeps the smallest result.
     """
-    cdef Py_ssize_t n = len(sizes), i, steps = 0
-    cdef int64_t total, best = -1, tight, bound
+    cdef Py_ssize_t n = len(sizes), i, steps
+    cdef int64_t total, tight, bound
     cdef Block *blocks
-    cdef Key *keys
-    cdef Py_ssize_t *by_offset
     cdef int64_t *chosen
-    cdef int order
     if len(firsts) != n or len(lasts) != n:
         raise ValueError(f"{n} sizes, {len(firsts)} first uses, {len(lasts)} last uses")
     if n == 0:
@@ -52,34 +49,53 @@ def plan(sizes, firsts, lasts):
     blocks = <Block *>malloc(n * (sizeof(Block) + sizeof(Key) + sizeof(int64_t) + sizeof(Py_ssize_t)))
     if blocks == NULL:
         raise MemoryError(f"no memory to plan {n} blocks")
-    keys = <Key *>(blocks + n)
-    chosen = <int64_t *>(keys + n)
-    by_offset = <Py_ssize_t *>(chosen + n)
+    chosen = <int64_t *>(blocks + n)
     try:
-        for i in range(n):
-            blocks[i].size, blocks[i].first, blocks[i].last = sizes[i], firsts[i], lasts[i]
-            if blocks[i].size < 0 or blocks[i].last < blocks[i].first or blocks[i].first < 0:
-                raise ValueError("a block has a negative size or ends before it begins")
-            blocks[i].rounded = blocks[i].size
-            steps = max(steps, blocks[i].last + 1)
-        bound = _live(blocks, n, steps)
+        steps = _read(blocks, n, sizes, firsts, lasts)
+        bound = _live(blocks, n, steps)         # of unrounded sizes
         for i in range(n):
             blocks[i].rounded = (blocks[i].size + (ALIGN - 1)) // ALIGN * ALIGN
         tight = _live(blocks, n, steps)
         if bound < 0 or tight < 0:
             raise MemoryError(f"no memory to plan {n} blocks")
-        for order in range(<int>ORDERS):
-            _sort(blocks, n, order, keys)
-            total = _place(blocks, n, keys, by_offset)
-            if best < 0 or total < best:
-                best = total
-                for i in range(n):
-                    chosen[i] = blocks[i].offset
-            if best <= tight:
-                break
-        return [chosen[i] for i in range(n)], best, bound
+        total = _best(blocks, n, tight, chosen)
+        return [chosen[i] for i in range(n)], total, bound
     finally:
         free(blocks)
+
+
+cdef Py_ssize_t _read(Block *blocks, Py_ssize_t n, sizes, firsts, lasts) except -1:
+    """Set the sizes, not rounded yet, and live ranges of the blocks; returns the number of steps."""
+    cdef Py_ssize_t i, steps = 0
+    for i in range(n):
+        blocks[i].size, blocks[i].first, blocks[i].last = sizes[i], firsts[i], lasts[i]
+        if blocks[i].size < 0 or blocks[i].last < blocks[i].first or blocks[i].first < 0:
+            raise ValueError("a block has a negative size or ends before it begins")
+        blocks[i].rounded = blocks[i].size
+        steps = max(steps, blocks[i].last + 1)
+    return steps
+
+
+cdef int64_t _best(Block *blocks, Py_ssize_t n, int64_t tight, int64_t *chosen) noexcept nogil:
+    """Set `chosen` to the offsets of the best order, and return their total; an order that reaches `tight` ends it.
+
+    chosen: the start of the memory for the offsets, a Key and a number of each block.
+    """
+    cdef Key *keys = <Key *>(chosen + n)
+    cdef Py_ssize_t *by_offset = <Py_ssize_t *>(keys + n)
+    cdef int64_t total, best = -1
+    cdef Py_ssize_t i
+    cdef int order
+    for order in range(<int>ORDERS):
+        _sort(blocks, n, order, keys)
+        total = _place(blocks, n, keys, by_offset)
+        if best < 0 or total < best:
+            best = total
+            for i in range(n):
+                chosen[i] = blocks[i].offset
+        if best <= tight:
+            break
+    return best
 
 
 cdef int64_t _live(Block *blocks, Py_ssize_t n, Py_ssize_t steps) noexcept nogil:

@@ -18,8 +18,8 @@ cdef class BindingContext:
     cdef bint renamed           # may an array outside the arena, or an offset, have changed?
 
 
-cdef class Slots:
-    cdef Py_ssize_t *slots
+cdef class Cells:
+    cdef Py_ssize_t *cells
     cdef Py_ssize_t count
     cdef bint differ(self, BindingContext context) noexcept
 
@@ -30,11 +30,11 @@ cdef class Part:
     cdef bint detached          # does its array have memory of its own, because the value is empty?
     cdef int renew(self, BindingContext context) except -1
     cdef object value(self)
-    cdef Bytes bytes(self, list held) except *
+    cdef Bytes bytes(self, list owners) except *
 
 
 cdef struct Number:
-    Py_ssize_t slot             # of the tape, or -1 for a constant
+    Py_ssize_t cell             # of the tape, or -1 for a constant
     int64_t constant
 
 
@@ -43,12 +43,12 @@ cdef bint set_number(Number *number, thing) except -1
 
 
 cdef inline int64_t current_value(const Number *number, const int64_t *numbers) noexcept nogil:
-    return number.constant if number.slot < 0 else numbers[number.slot]
+    return number.constant if number.cell < 0 else numbers[number.cell]
 
 
 cdef class Sizes(Part):
     cdef object source
-    cdef Slots slots
+    cdef Cells cells
 
 
 cdef class ArenaArray(Part):
@@ -70,4 +70,4 @@ cdef class ArenaArray(Part):
 cdef class Stored(Part):
     cdef object target
     cdef list copies
-    cdef Slots slots
+    cdef Cells cells

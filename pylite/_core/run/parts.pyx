@@ -19,24 +19,24 @@ cdef class BindingContext:
     """The base of Rebinder: what a Part needs to renew itself."""
 
 
-cdef class Slots:
-    """A set of the tape's slots."""
+cdef class Cells:
+    """A set of the tape's cells."""
     def __cinit__(self, numbers):
-        self.slots = <Py_ssize_t *>calloc(len(numbers) + 1, sizeof(Py_ssize_t))
-        if self.slots == NULL:
-            raise MemoryError(f"no memory for {len(numbers)} slots")
-        for slot in numbers:
-            self.slots[self.count] = slot
+        self.cells = <Py_ssize_t *>calloc(len(numbers) + 1, sizeof(Py_ssize_t))
+        if self.cells == NULL:
+            raise MemoryError(f"no memory for {len(numbers)} cells")
+        for cell in numbers:
+            self.cells[self.count] = cell
             self.count += 1
 
     def __dealloc__(self):
-        free(self.slots)
+        free(self.cells)
 
     cdef bint differ(self, BindingContext context) noexcept:
-        """Has the number of any slot changed since the last bind()?"""
+        """Has the number of any cell changed since the last bind()?"""
         cdef Py_ssize_t i
         for i in range(self.count):
-            if context.tape.numbers[self.slots[i]] != context.before[self.slots[i]]:
+            if context.tape.numbers[self.cells[i]] != context.before[self.cells[i]]:
                 return True
         return False
 
@@ -50,24 +50,24 @@ cdef class Part:
         """The argument for the constructor of a kernel."""
         return self.argument
 
-    cdef Bytes bytes(self, list held) except *:
-        """The bytes of a contiguous array, whose owner is appended to `held` if that is not the arena."""
+    cdef Bytes bytes(self, list owners) except *:
+        """The bytes of a contiguous array, whose owner is appended to `owners` if that is not the arena."""
         argument = self.value()
-        held.append(argument)
+        owners.append(argument)
         return bytes_of(argument)
 
 
 cdef class Sizes(Part):
     """A number or nested tuples of numbers, recorded with Dims."""
     cdef int renew(self, BindingContext context) except -1:
-        self.changed = self.argument is None or self.slots.differ(context)
+        self.changed = self.argument is None or self.cells.differ(context)
         if self.changed:
             self.argument = filled(context.tape.numbers, self.source)
         return 0
 
 
 cdef bint set_number(Number *number, thing) except -1:
-    number.slot = (<Dim>thing).slot if type(thing) is Dim else -1
+    number.cell = (<Dim>thing).cell if type(thing) is Dim else -1
     if type(thing) is int:
         number.constant = thing
     return type(thing) is int or type(thing) is Dim
@@ -141,9 +141,9 @@ cdef class ArenaArray(Part):
             raise ValueError(f"bytes {first} to {end} of an arena of {context.bytes.nbytes}")
         return True
 
-    cdef Bytes bytes(self, list held) except *:
+    cdef Bytes bytes(self, list owners) except *:
         if self.detached or self.strided:
-            return Part.bytes(self, held)
+            return Part.bytes(self, owners)
         return Bytes(self.span.at, self.span.nbytes)
 
     cdef object value(self):
@@ -166,7 +166,7 @@ cdef class Stored(Part):
     """
     cdef int renew(self, BindingContext context) except -1:
         self.changed = False
-        if self.argument is None or context.renamed or self.slots.differ(context):
+        if self.argument is None or context.renamed or self.cells.differ(context):
             for source, target in self.copies:
                 fill(context, source, target)
             argument = context.storage.operand(self.target, context.pack, no_others)

@@ -6,5 +6,5 @@ from pylite._core.simd import Pool
 
 KINDS: dict[str, int]
 
-def bind(body: bytes, regions: list[Any], dtypes: list[Any], held: list[Any], kernel_class: Callable[[str], Any],
+def bind(body: bytes, regions: list[Any], dtypes: list[Any], resources: list[Any], kernel_class: Callable[[str], Any],
          pool: Pool | None, failure_of: Callable[[Program, int], Any]) -> tuple[list[Any], list[Program]]: ...

@@ -16,11 +16,11 @@ from pylite._core.simd cimport Pool
 
 # The first byte of an item.
 cdef enum:
-    NONE, TRUE, FALSE, INTEGER, FLOAT, TEXT, BYTES, ARRAY, TUPLE, LIST, CALLEE, HELD, FUNCTION
+    NONE, TRUE, FALSE, INTEGER, FLOAT, TEXT, BYTES, ARRAY, TUPLE, LIST, CALLEE, RESOURCE, FUNCTION
     MAX_DEPTH = 50      # of nested tuples
 
 KINDS = {"none": NONE, "true": TRUE, "false": FALSE, "integer": INTEGER, "float": FLOAT, "text": TEXT, "bytes": BYTES,
-         "array": ARRAY, "tuple": TUPLE, "list": LIST, "callee": CALLEE, "held": HELD, "function": FUNCTION}
+         "array": ARRAY, "tuple": TUPLE, "list": LIST, "callee": CALLEE, "resource": RESOURCE, "function": FUNCTION}
 
 
 cdef class _Reader:
@@ -28,7 +28,7 @@ cdef class _Reader:
     cdef bytes owner
     cdef const uint8_t *cursor
     cdef const uint8_t *end
-    cdef list arrays, programs, held
+    cdef list arrays, programs, resources
     cdef object failure_of
     cdef int depth
 
@@ -122,9 +122,9 @@ cdef class _Reader:
         elif kind == CALLEE:
             program = self.entry(self.programs)
             item = program, self.failure_of(program, self.programs.index(program)), self.items(), self.items()
-        elif kind == HELD:
-            holder, name = self.entry(self.held), self.read_bytes().decode()
-            item = getattr(holder, name) if name else holder
+        elif kind == RESOURCE:
+            resource, name = self.entry(self.resources), self.read_bytes().decode()
+            item = getattr(resource, name) if name else resource
         elif kind == FUNCTION:
             module, name = self.read_bytes().decode(), self.read_bytes().decode()
             item = getattr(importlib.import_module(module), name)
@@ -151,18 +151,18 @@ cdef class _Reader:
         return 0
 
 
-def bind(bytes body, list regions, list dtypes, list held, kernel_class, Pool pool, failure_of):
+def bind(bytes body, list regions, list dtypes, list resources, kernel_class, Pool pool, failure_of):
     """(arrays, Programs) of a plan; the last Program is the main subgraph's.
 
-    body: bytes from plan_record.Writer; regions: the memory of arrays; dtypes: the arrays' types, by number; held:
-    objects that ops keep for the interpreter; kernel_class(name): a class of kernels; failure_of(program, number): the
-    function that explains failures of a program that kernels call.
+    body: bytes from plan_record.Writer; regions: the memory of arrays; dtypes: the arrays' types, by number;
+    resources: objects that ops keep for the interpreter, by number; kernel_class(name): a class of kernels;
+    failure_of(program, number): the function that explains failures of a program that kernels call.
     """
     cdef _Reader reader = _Reader(body)
     cdef uint64_t _i, count
     cdef list classes, kernels, args
     cdef Py_ssize_t named
-    reader.held, reader.failure_of = held, failure_of
+    reader.resources, reader.failure_of = resources, failure_of
     classes = [(kernel_class(name), names) for name, names in reader.items()]
     reader.read_arrays(regions, dtypes)
     while reader.cursor < reader.end:

@@ -21,7 +21,7 @@ cdef class Program:
 cdef class Ends:
     cdef Bytes *at              # inputs, then outputs
     cdef Py_ssize_t count
-    cdef object held            # keeps their memory alive
+    cdef object owner           # keeps their memory alive
     cpdef Callee callee(self, Program program, failure, Py_ssize_t inputs, list absent)
 
 

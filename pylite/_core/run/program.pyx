@@ -101,7 +101,7 @@ cdef class Program:
 
 
 cdef class Ends:
-    """The bytes of a subgraph's inputs and outputs, or of a caller's arrays for them.  held: keeps them alive."""
+    """The bytes of a subgraph's inputs and outputs, or of a caller's arrays for them.  owner: keeps them alive."""
     def __cinit__(self, Py_ssize_t count):
         self.count = count
         self.at = <Bytes *>malloc(max(1, count) * sizeof(Bytes))
@@ -117,7 +117,7 @@ cdef class Ends:
         cdef Ends ends = self
         if absent:
             ends = Ends(self.count)
-            ends.held = self.held
+            ends.owner = self.owner
             memcpy(ends.at, self.at, self.count * sizeof(Bytes))
             for position in absent:
                 ends.at[position].n = -1
@@ -128,7 +128,7 @@ cdef class Ends:
 cdef Ends ends_of(arrays):
     cdef Ends ends = Ends(len(arrays))
     cdef Py_ssize_t i
-    ends.held = arrays
+    ends.owner = arrays
     for i in range(ends.count):
         ends.at[i] = bytes_of(arrays[i])
     return ends
@@ -332,14 +332,14 @@ cdef class ShapeCache:
 
     cdef int keep(self, key, Segment program) except -1:
         """add() of a key that is not in the cache."""
-        cdef list held
+        cdef list usage             # of the program's arena: [its bytes, number of programs in it]
         self.programs[key] = program
         cdef int64_t nbytes = program.arena.nbytes
-        held = self.arenas.get(id(program.arena))
-        if held is None:
-            held = self.arenas[id(program.arena)] = [nbytes, 0]
+        usage = self.arenas.get(id(program.arena))
+        if usage is None:
+            usage = self.arenas[id(program.arena)] = [nbytes, 0]
             self.nbytes += nbytes
-        held[1] += 1
+        usage[1] += 1
         while len(self.programs) > 1 and (len(self.programs) > self.capacity or self.nbytes > 2 * nbytes):
             old = self.pop(next(iter(self.programs)))
             if old.boundary is not None:        # segments follow
@@ -349,10 +349,10 @@ cdef class ShapeCache:
     cdef Segment pop(self, key):
         """Remove a program."""
         cdef Segment old = self.programs.pop(key)
-        cdef list held = self.arenas[id(old.arena)]
-        held[1] -= 1
-        if not held[1]:
-            self.nbytes -= held[0]
+        cdef list usage = self.arenas[id(old.arena)]
+        usage[1] -= 1
+        if not usage[1]:
+            self.nbytes -= usage[0]
             del self.arenas[id(old.arena)]
         return old
 

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 
 from pylite._core.graph.calls cimport Call
 from pylite._core.run.kernel cimport Kernel
-from pylite._core.run.parts cimport Number, Part, BindingContext
+from pylite._core.run.parts cimport BindingContext, Number, Part
 from pylite._core.run.program cimport Ends
 
 
@@ -19,7 +19,7 @@ cdef class Operands:
     cdef void **table
     cdef int *roles             # after prepare(): the position in the class's ARRAYS, or a Role
     cdef Py_ssize_t count
-    cdef int close(self) except -1
+    cdef int complete(self) except -1
     # what prepare() finds out of the class
     cdef bint moves             # does it have moved()?
     cdef list size_keys         # the keys of its SIZES

@@ -11,13 +11,13 @@ from pylite._core.graph.dimensions cimport Computed, Dim, has_dims
 from pylite._core.graph.tapes cimport Tape
 from pylite._core.run.kernel cimport Bytes, Kernel, Strided, set_strided
 from pylite._core.run.parts cimport (
+    ArenaArray,
     BindingContext,
+    Cells,
     Number,
     Part,
     Sizes,
-    Slots,
     Stored,
-    ArenaArray,
     current_value,
     set_number,
 )
@@ -26,8 +26,8 @@ from pylite._core.run.storage cimport Storage
 
 from numpy import empty, uint8
 
+from pylite._core.graph.dimensions import cells_in
 from pylite._core.run import arena as planner
-from pylite._core.graph.dimensions import slots_in
 from pylite._core.run.parts import changed, collect
 
 cdef enum:
@@ -54,8 +54,8 @@ cdef class Operands:
         free(self.table)
         free(self.roles)
 
-    cdef int close(self) except -1:
-        """Set up `table` and `roles`, once `parts` is complete."""
+    cdef int complete(self) except -1:
+        """Set up `table` and `roles`; nothing may be added to `parts` afterwards."""
         self.table, self.count = table_of(self.parts), len(self.parts)
         self.roles = <int *>calloc(self.count + 1, sizeof(int))
         if self.roles == NULL:
@@ -63,7 +63,10 @@ cdef class Operands:
         return 0
 
     cdef bint renew(self, Rebinder rebinder, bint differs) except -1:
-        """Replace the kernel if an argument has changed or `differs` is true; returns whether it was replaced."""
+        """Replace the kernel if an argument has changed; returns whether it was replaced.
+
+        differs: replace it anyway, by constructing it anew.
+        """
         cdef Part part
         cdef Kernel kernel
         cdef Py_ssize_t i
@@ -140,16 +143,16 @@ cdef class Operands:
     cdef Kernel calling(self, Rebinder rebinder):
         """A kernel that the current one's calling() gives, or None."""
         cdef Ends arrays = Ends(self.fixed.count)
-        cdef list callees = [callee.entry for _, _, callee in self.entries], held = [rebinder.arena, self.fixed]
+        cdef list callees = [callee.entry for _, _, callee in self.entries], owners = [rebinder.arena, self.fixed]
         cdef Kernel kernel
         cdef Py_ssize_t i, position
         memcpy(arrays.at, self.fixed.at, arrays.count * sizeof(Bytes))
         for i in range(self.count):
             position = <Py_ssize_t>self.keys[i] - self.first
-            arrays.at[position] = (<Part>self.table[i]).bytes(held)
+            arrays.at[position] = (<Part>self.table[i]).bytes(owners)
         kernel = self.kernel.calling(callees, arrays.at, arrays.count)
         if kernel is not None:
-            kernel.memory = held
+            kernel.memory = owners
         return kernel
 
     cdef int put(self, key, argument) except -1:
@@ -175,7 +178,7 @@ cdef void **table_of(list items) except NULL:
 cdef object key_of(thing):
     """A dictionary key for `thing`: equal keys mean sizes that are equal for all shapes.  Dims are not hashable."""
     if type(thing) is Dim:
-        return "Dim", (<Dim>thing).slot
+        return "Dim", (<Dim>thing).cell
     if type(thing) is tuple:
         return tuple([item if type(item) is int else key_of(item) for item in thing])
     if type(thing) is Computed:
@@ -241,7 +244,7 @@ cdef class Rebinder(BindingContext):
             if part is not None:
                 operands.keys.append(key)
                 operands.parts.append(part)
-        operands.close()
+        operands.complete()
         return operands
 
     cdef Part end(self, view):
@@ -257,14 +260,14 @@ cdef class Rebinder(BindingContext):
     cdef Ends current_ends(self):
         """The inputs' and outputs' bytes, after bind(); None if no other subgraph calls this one."""
         cdef Ends ends
-        cdef list held = [self.arena]
+        cdef list owners = [self.arena]
         cdef Py_ssize_t i
         if not self.ends:
             return None
         ends = Ends(len(self.ends))
-        ends.held = held
+        ends.owner = owners
         for i in range(ends.count):
-            ends.at[i] = (<Part>self.ends[i]).bytes(held)
+            ends.at[i] = (<Part>self.ends[i]).bytes(owners)
         return ends
 
     cdef Part register(self, key, Part part):
@@ -287,8 +290,8 @@ cdef class Rebinder(BindingContext):
             stored = Stored()
             collect(source, things, set())
             stored.target, stored.copies = target, [(thing, self.present.thing(thing)) for thing in things]
-            stored.slots = Slots(slots_in([changed(thing) for thing in things]))
-            self.stores = self.stores or stored.slots.count > 0
+            stored.cells = Cells(cells_in([changed(thing) for thing in things]))
+            self.stores = self.stores or stored.cells.count > 0
             part = self.register(key, stored)
         return part
 
@@ -298,7 +301,7 @@ cdef class Rebinder(BindingContext):
         part = self.known.get(key)
         if part is None:
             sizes = Sizes()
-            sizes.source, sizes.slots = source, Slots(slots_in(source))
+            sizes.source, sizes.cells = source, Cells(cells_in(source))
             part = self.register(key, sizes)
         return part
 
@@ -340,7 +343,7 @@ cdef class Rebinder(BindingContext):
             grows = self.offsets is not None and self.total < SMALL     # it grew once and is likely to grow again
             for i in range(self.block_count):
                 size = current_value(&self.sizes[i], numbers)
-                sizes.append(size + size // 2 if grows and self.sizes[i].slot >= 0 else size)
+                sizes.append(size + size // 2 if grows and self.sizes[i].cell >= 0 else size)
             self.offsets, self.total, _ = planner.plan(sizes, self.firsts, self.lasts)
             for i in range(len(sizes)):
                 self.room[i], self.starts[i] = sizes[i], self.offsets[i]

@@ -91,7 +91,7 @@ typedef struct pl_packing_job pl_packing_job;
 struct pl_packing_job {
   pl_packing_job *next;
   void (*run)(pl_packing_job *job); /* may run twice, after a fork */
-  void *held;                         /* the owner of the job's memory */
+  void *owner;                        /* the owner of the job's memory */
   ptrdiff_t bytes;                    /* the amount of work */
   ptrdiff_t copied;                   /* bytes that only this job holds: a copy of the weights in another order */
   const pl_slots *slots;              /* of the ISA level that it packs for */

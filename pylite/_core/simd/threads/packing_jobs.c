@@ -14,7 +14,7 @@ static pl_condition wanted = PL_CONDITION_INIT, ended = PL_CONDITION_INIT;
 static pl_packing_job *waiting, **end = &waiting; /* a queue */
 static pl_packing_job *running, *finished;        /* in no order */
 static ptrdiff_t bytes;                            /* of the waiting jobs */
-static ptrdiff_t copied;                           /* bytes of copies held by jobs that were not drained yet */
+static ptrdiff_t copied;                           /* bytes of copies that belong to jobs that were not drained yet */
 static int preparing;                              /* number of threads between begin and finish */
 static int worker, idle;                           /* does a worker exist, and does it sleep? */
 static int crowded;                                /* no core is free for a worker; reset when `preparing` becomes 0 */

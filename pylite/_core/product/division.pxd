@@ -1,4 +1,4 @@
-# Divides a matrix product into tasks for the worker pool.
+# Divides a matrix product into pieces for the worker pool.
 from libc.stdint cimport int64_t
 
 from pylite._core.run.kernel cimport Strided
@@ -13,12 +13,7 @@ cdef extern from *:
     """
     ptrdiff_t fast_div "pl_fast_div"(ptrdiff_t a, ptrdiff_t b) noexcept nogil
 
-cdef extern from "threads/platform.h":
-    void pl_give_back(const void *at, size_t size) nogil
-
-
 cdef enum:
-    PIECE = 1 << 20         # bytes of weights to pack before the file's pages are returned to the system
     MAX_MR = 16             # upper bounds of pl_tile's mr and nr
     MAX_NR = 64
     PARALLEL_THRESHOLD = 1 << 17    # multiplications; fewer finish before another thread starts
@@ -57,14 +52,14 @@ cdef inline void set_output(Output *o, const Strided *y):
         o.span, o.lines = n * o.od * o.oh * ow, 1
 
 
-# How a product is divided.  A task multiplies one A panel by some of the B panels of one group of channels.
-cdef struct Tasks:
+# How a product is divided.  A piece multiplies one A panel by some of the B panels of one group of channels.
+cdef struct Division:
     ptrdiff_t mr, a_panels  # rows of an A panel; number of A panels in a run of output pixels
     ptrdiff_t panels, nr    # number of B panels in a group; columns of each
-    ptrdiff_t splits, groups        # tasks that share one A panel; groups of channels
+    ptrdiff_t splits, groups        # pieces that share one A panel; groups of channels
 
 
-cdef struct Task:
+cdef struct Piece:
     ptrdiff_t group         # of channels
     ptrdiff_t position      # the first row: an output pixel, or a row of the batch's left matrices
     ptrdiff_t matrix        # whose panels are multiplied: the group, or the right matrix of a batch
@@ -73,12 +68,12 @@ cdef struct Task:
     char *y                 # the first pixel, at the first column of y
 
 
-cdef inline ptrdiff_t plan_tasks(Tasks *t, const Output *o, const pl_tile *tile, ptrdiff_t columns, ptrdiff_t groups,
-                                 pl_pool *pool) noexcept nogil:
-    """Fill t; returns the number of tasks.
+cdef inline ptrdiff_t divide(Division *t, const Output *o, const pl_tile *tile, ptrdiff_t columns, ptrdiff_t groups,
+                             pl_pool *pool) noexcept nogil:
+    """Fill t; returns the number of pieces.
 
-    One task multiplies an A panel by all B panels, so that it is packed once.  If that gives too few tasks for the
-    threads, tasks take fewer B panels, and if this is not enough, smaller A panels.  columns: of one group.
+    One piece multiplies an A panel by all B panels, so that it is packed once.  If that gives too few pieces for the
+    threads, pieces take fewer B panels, and if this is not enough, smaller A panels.  columns: of one group.
     """
     cdef ptrdiff_t target = 8 * pool_threads(pool) if pool_threads(pool) > 1 else 1
     t.mr, t.nr, t.groups = tile.mr, tile.nr, groups
@@ -101,23 +96,23 @@ cdef struct Pairs:
     ptrdiff_t base          # the right matrix with which the panels of this run begin
 
 
-cdef inline void get_task(const Tasks *t, const Output *o, const Pairs *pairs, ptrdiff_t columns, ptrdiff_t i,
-                          Task *task) noexcept nogil:
-    """Set `task` to task number i; pairs: NULL unless the products are a batch; columns: of one group."""
+cdef inline void get_piece(const Division *t, const Output *o, const Pairs *pairs, ptrdiff_t columns, ptrdiff_t i,
+                           Piece *piece) noexcept nogil:
+    """Set `piece` to piece number i; pairs: NULL unless the products are a batch; columns: of one group."""
     cdef ptrdiff_t a_panel = fast_div(i, t.splits)
     cdef ptrdiff_t split = i - a_panel * t.splits
     cdef ptrdiff_t line = fast_div(a_panel, t.a_panels), pixel = (a_panel - line * t.a_panels) * t.mr, plane, image
-    task.group = fast_div(line, o.lines)
-    line -= task.group * o.lines
+    piece.group = fast_div(line, o.lines)
+    line -= piece.group * o.lines
     plane = fast_div(line, o.oh)
     image = fast_div(plane, o.od)
-    task.position = line * o.span + pixel
-    task.rows = <int>min(t.mr, o.span - pixel)
-    task.begin = fast_div(split * t.panels, t.splits) * t.nr
-    task.end = min(columns, fast_div((split + 1) * t.panels, t.splits) * t.nr)
-    task.y = o.y + image * o.sn + (plane - image * o.od) * o.sd + (line - plane * o.oh) * o.sh + pixel * o.sw
-    task.matrix = task.group
+    piece.position = line * o.span + pixel
+    piece.rows = <int>min(t.mr, o.span - pixel)
+    piece.begin = fast_div(split * t.panels, t.splits) * t.nr
+    piece.end = min(columns, fast_div((split + 1) * t.panels, t.splits) * t.nr)
+    piece.y = o.y + image * o.sn + (plane - image * o.od) * o.sd + (line - plane * o.oh) * o.sh + pixel * o.sw
+    piece.matrix = piece.group
     if pairs != NULL:
         line += pairs.first
-        task.position, task.matrix = pairs.x[line] * o.span + pixel, pairs.w[line] - pairs.base
-        task.y = o.y + pairs.y[line] * o.sn + pixel * o.sw
+        piece.position, piece.matrix = pairs.x[line] * o.span + pixel, pairs.w[line] - pairs.base
+        piece.y = o.y + pairs.y[line] * o.sn + pixel * o.sw

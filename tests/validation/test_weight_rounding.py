@@ -6,7 +6,7 @@ from pylite import Model
 from pylite.interpreter import Interpreter
 from pylite.ir.graph import replace
 from pylite.schema.builder import ModelBuilder
-from pylite.validation import rounding
+from pylite.validation import weight_rounding
 from pylite.validation.requantizing import Weights
 
 CONVOLUTIONS = [(kind, padding, stride, dilation) for kind in ("CONV_2D", "DEPTHWISE_CONV_2D")
@@ -42,7 +42,7 @@ def rows_and_results(contents, w):
     interpreter.invoke()
     y = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
     operator = Model(contents).graph.subgraphs[0].operators[0]
-    return operator, rounding._rows(operator, w.shape, x), y.reshape(-1, y.shape[-1])
+    return operator, weight_rounding._rows(operator, w.shape, x), y.reshape(-1, y.shape[-1])
 
 
 @pytest.mark.parametrize("arguments", [("FULLY_CONNECTED",), *CONVOLUTIONS], ids=str)
@@ -59,9 +59,9 @@ def test_rows_times_weights_are_the_results(arguments):
 
 def test_rows_are_spread_over_a_large_sample():
     rows = np.arange(3000.0)[:, None]
-    some = rounding._some(rows)
-    assert len(some) == 250 and np.ptp(some) > 2900 and rounding._some(rows[:256]) is not None
-    assert len(rounding._some(rows[:256])) == 256
+    some = weight_rounding._some(rows)
+    assert len(some) == 250 and np.ptp(some) > 2900 and weight_rounding._some(rows[:256]) is not None
+    assert len(weight_rounding._some(rows[:256])) == 256
 
 
 @pytest.mark.parametrize("kind", ["FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D"])
@@ -74,7 +74,7 @@ def test_errors_cancel(kind):
     second = np.matmul(rows.transpose(0, 2, 1), rows) / rows.shape[1]
     weights = Weights.fitted(w.astype(np.float64), axis, "int8", True)
     weights = Weights(weights.values, weights.scale * 20)       # few steps
-    found = rounding.rounded(operator, weights, axis, second, (-127, 127))
+    found = weight_rounding.rounded(operator, weights, axis, second, (-127, 127))
     steps = found.values / found.along(axis)
     np.testing.assert_allclose(steps, np.rint(steps), atol=1e-9)
     assert found.scale is weights.scale and np.abs(steps).max() <= 127
@@ -88,24 +88,25 @@ def test_errors_cancel(kind):
 def test_independent_inputs_leave_each_weight_the_nearest_step():
     weights = Weights(np.random.default_rng(0).normal(size=(4, 6)), np.full(1, 0.25))
     operator = Model(layer("FULLY_CONNECTED")[0]).graph.subgraphs[0].operators[0]
-    found = rounding.rounded(operator, weights, 0, np.eye(6)[None], (-127, 127))
+    found = weight_rounding.rounded(operator, weights, 0, np.eye(6)[None], (-127, 127))
     np.testing.assert_array_equal(found.values, weights.rounded(0))
-    limited = rounding.rounded(operator, weights, 0, np.eye(6)[None], (-1, 2))
+    limited = weight_rounding.rounded(operator, weights, 0, np.eye(6)[None], (-1, 2))
     np.testing.assert_array_equal(limited.values, np.clip(np.rint(weights.values / 0.25), -1, 2) * 0.25)
 
 
 def test_inputs_that_are_always_zero_do_no_harm():
     weights = Weights(np.ones((2, 3)) * 0.3, np.full(1, 0.25))
     operator = Model(layer("FULLY_CONNECTED")[0]).graph.subgraphs[0].operators[0]
-    found = rounding.rounded(operator, weights, 0, np.zeros((1, 3, 3)), (-127, 127))
+    found = weight_rounding.rounded(operator, weights, 0, np.zeros((1, 3, 3)), (-127, 127))
     np.testing.assert_array_equal(found.values, 0.25)
 
 
 def test_large_and_other_nodes_are_left_out():
     operator = Model(layer("FULLY_CONNECTED")[0]).graph.subgraphs[0].operators[0]
-    assert rounding.size(operator, (10, rounding.DEEPEST)) == rounding.DEEPEST ** 2
-    assert not rounding.size(operator, (10, rounding.DEEPEST + 1)) and not rounding.size(operator, (10, 1))
-    assert not rounding.size(replace(operator, name="TRANSPOSE_CONV"), (4, 2, 2, 4))
+    assert weight_rounding.size(operator, (10, weight_rounding.DEEPEST)) == weight_rounding.DEEPEST ** 2
+    assert not weight_rounding.size(operator, (10, weight_rounding.DEEPEST + 1))
+    assert not weight_rounding.size(operator, (10, 1))
+    assert not weight_rounding.size(replace(operator, name="TRANSPOSE_CONV"), (4, 2, 2, 4))
 
 
 def test_moments_come_in_pieces(monkeypatch):
@@ -117,9 +118,9 @@ def test_moments_come_in_pieces(monkeypatch):
     m.inputs(tensors[:1])
     m.outputs(tensors[2:])
     model, samples = Model(m.build()), [[rng.normal(size=(2, 5)).astype(np.float32)] for _ in range(4)]
-    at_once = dict(rounding.moments(model, {0: (5, 5), 1: (5, 5)}, samples, 1))
-    monkeypatch.setattr(rounding, "ROOM", 25)
-    in_turn = dict(rounding.moments(model, {0: (5, 5), 1: (5, 5)}, samples, 1))
+    at_once = dict(weight_rounding.moments(model, {0: (5, 5), 1: (5, 5)}, samples, 1))
+    monkeypatch.setattr(weight_rounding, "ROOM", 25)
+    in_turn = dict(weight_rounding.moments(model, {0: (5, 5), 1: (5, 5)}, samples, 1))
     assert list(at_once) == list(in_turn) == [0, 1]
     for node in (0, 1):
         np.testing.assert_array_equal(at_once[node], in_turn[node])

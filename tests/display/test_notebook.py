@@ -8,9 +8,9 @@ import pytest
 
 import pylite
 from pylite import Model
+from pylite.display import notebook
 from pylite.interpreter import Interpreter
 from pylite.media import models
-from pylite.runtime import notebook
 from pylite.schema import read, write
 
 HOSTILE = "<script>alert(1)</script>&"
@@ -89,8 +89,8 @@ def test_long_tables_and_texts_are_cut():
 def test_nothing_is_imported_until_it_is_shown():
     code = ("import sys\nfrom pylite.interpreter import Interpreter\nfrom pylite.media import models\n"
             "i = Interpreter(str(models.path('digits')))\ni.allocate_tensors()\ni.get_input_details()\n"
-            "assert 'pylite.runtime.notebook' not in sys.modules and 'html' not in sys.modules\n"
-            "i._repr_html_()\nassert 'pylite.runtime.notebook' in sys.modules\n")
+            "assert 'pylite.display.notebook' not in sys.modules and 'html' not in sys.modules\n"
+            "i._repr_html_()\nassert 'pylite.display.notebook' in sys.modules\n")
     subprocess.run([sys.executable, "-P", "-c", code], check=True)
 
 

@@ -28,7 +28,7 @@ class Markup(str):
 
 def rows(headers: "Iterable[str]", cells: "Sequence[Sequence[Any]]", right: "Collection[str]" = (),
          optional: "Sequence[str]" = ()) -> "list[str]":
-    """As `table` of pylite.runtime.columns; the only line is HTML, for text()."""
+    """As `table` of text_table.py; the only line is HTML, for text()."""
     return [Markup(table(headers, cells))]
 
 

@@ -1,0 +1,1 @@
+"""Tables as text and as HTML, for commands, reports and notebooks."""
