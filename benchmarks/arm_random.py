@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 
 import _common
+import _random_cases
 import _spots
 import arm_race
 import arm_table
@@ -43,9 +44,9 @@ for number, model in enumerate(models):
 
 def models(cache, ops, seed, count):
     """Yields (kind, note, path of the model) of random models that the peer accepts; their inputs are beside them."""
-    draw, litert = random_ops.Draw(seed), _common.peer()
+    draw, litert = _random_cases.Draw(seed), _common.peer()
     while count:
-        case = random_ops.CASES[draw.choice(*(ops or random_ops.CASES))](draw)
+        case = _random_cases.CASES[draw.choice(*(ops or _random_cases.CASES))](draw)
         if case is None:
             continue
         model, arrays = _spots.build(case)
