@@ -52,7 +52,8 @@ def main():
     args = parser.parse_args()
     if (litert := _common.peer()) is None:
         raise SystemExit("there is no peer: pip install ai-edge-litert")
-    draw, slow, ratios, end = _random_cases.Draw(args.seed), collections.defaultdict(list), [], time.monotonic() + args.seconds
+    draw, slow, ratios = _random_cases.Draw(args.seed), collections.defaultdict(list), []
+    end = time.monotonic() + args.seconds
     while time.monotonic() < end:
         op = draw.choice(*(args.ops or _random_cases.CASES))
         case = _random_cases.CASES[op](draw)
