@@ -109,13 +109,6 @@ static int64_t power(double a, double b) {
   double r = pow(a, b);
   return r > -2147483649.0 && r < 2147483648.0 ? (int64_t)r : INT32_MIN;
 }
-/* POW of int32 with one exponent for all elements, which the reference computes by multiplication in 32 bits. */
-static int64_t power_modulo(int64_t a, int64_t b) {
-  uint32_t r = 1, square = (uint32_t)a;
-  for (; b > 0; b >>= 1, square *= square)
-    if (b & 1) r *= square;
-  return (int32_t)r;
-}
 
 #define BINARY(name, T, Y, expression) \
   static void name(size_t n, int bits, const void *va, size_t a_step, const void *vb, size_t b_step, void *vy) { \
@@ -145,7 +138,6 @@ OF_INT(shift_left, b < 0 || b >= bits ? 0 : (int64_t)((uint64_t)a << b))
 OF_INT(floor_div, floor_div(a, b) - (bits < 32 && b == -1 && a == -((int64_t)1 << (bits - 1))))
 OF_INT(floor_mod, floor_mod(a, b))
 OF_INT(pow, power((double)a, (double)b))
-OF_INT(pow_modulo, power_modulo(a, b))
 OF_INT(squared_difference, (a - b) * (a - b))
 OF_REAL(add, a + b)
 OF_REAL(sub, a - b)
@@ -156,6 +148,21 @@ OF_REAL(floor_div, floor(a / b))
 OF_REAL(floor_mod, floor_mod_f(a, b))
 OF_REAL(atan2, atan2(a, b))
 OF_REAL(squared_difference, (double)(float)(a - b) * (float)(a - b))
+
+/* POW of int32 with one exponent for all elements, which the reference computes by multiplication in 32 bits. */
+static void pow_modulo_int(size_t n, int bits, const void *va, size_t a_step, const void *vb, size_t b_step, void *vy) {
+  const int64_t *a = va;
+  int64_t *y = vy;
+  uint32_t result[BLOCK], square[BLOCK];
+  (void)bits, (void)b_step;
+  for (size_t i = 0; i < n; i++) result[i] = 1, square[i] = (uint32_t)a[i * a_step];
+  for (int64_t b = *(const int64_t *)vb; b > 0; b >>= 1) {
+    if (b & 1)
+      for (size_t i = 0; i < n; i++) result[i] *= square[i];
+    for (size_t i = 0; i < n && b > 1; i++) square[i] *= square[i];
+  }
+  for (size_t i = 0; i < n; i++) y[i] = (int32_t)result[i];
+}
 
 #define COMPARISON(op, expression) \
   BINARY(op##_int, int64_t, int64_t, expression) \

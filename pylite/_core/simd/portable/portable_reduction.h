@@ -57,16 +57,24 @@ enum { REDUCE_LANES = 64, REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 
       PL_INDEPENDENT \
       for (size_t i = 0; i < (n - half) * m; i++) acc[i] = (A)JOIN(acc[i], other[i]); \
     } \
-  } \
-  /* c runs of n accumulators, each joined to one */ \
+  }
+/* c runs of n accumulators, each replaced by them all, `joined`. */
+#define REDUCE_JOIN(name, A, joined) \
   static void name##_join(size_t c, size_t n, void *acc0) { \
     A *acc = acc0; \
     for (size_t k = 0; k < c; k++) { \
-      A total = acc[k * n]; \
-      for (size_t i = 1; i < n; i++) total = (A)JOIN(total, acc[k * n + i]); \
-      acc[k] = total; \
+      const A *run = acc + k * n; \
+      acc[k] = joined; \
     } \
   }
+/* The same for integers, in any order. */
+#define REDUCE_JOIN_INT(name, A, JOIN) \
+  PL_INLINE A name##_joined(size_t n, const A *run) { \
+    A total = run[0]; \
+    for (size_t i = 1; i < n; i++) total = (A)JOIN(total, run[i]); \
+    return total; \
+  } \
+  REDUCE_JOIN(name, A, name##_joined(n, run))
 /* Joins to each of c accumulators the `total` of a row's n contiguous elements; rows are `step` apart. */
 #define REDUCE_RUN_F32(name, JOIN, total) \
   static void name##_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t n, const void *x, void *acc0) { \
@@ -137,6 +145,9 @@ REDUCE_ROWS(max_16, int16_t, int16_t, int16_t, 64, 16, const int16_t flip = (int
             LANE_IS_ACC, ACC_IS_LANE)
 JOIN_RUN(total_f32, JOIN_ADD, 0, LOAD_AS_IS)
 REDUCE_RUN_F32(sum_f32, JOIN_ADD, total_f32((size_t)n, 1, row))
+REDUCE_JOIN(sum_f32, float, total_f32(n, 1, run))
+REDUCE_JOIN_INT(sum_8, int32_t, JOIN_ADD)
+REDUCE_JOIN_INT(sum_16, int32_t, JOIN_ADD)
 /* Sums of bytes, computed as sums of absolute differences from zeros, for which CPUs have instructions. */
 static void sum_8_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t n, const void *x, void *acc0) {
   static const uint8_t zeros[64], masks[32] = {[16] = 255, 255, 255, 255, 255, 255, 255, 255,
@@ -164,6 +175,9 @@ REDUCE_RUN_INT(sum_16, int16_t, int32_t, int32_t, LOAD_S16, JOIN_ADD)
 JOIN_RUN(largest_f32, JOIN_MAX_F32, -INFINITY, LOAD_AS_IS)
 JOIN_RUN(smallest_f32, JOIN_MIN_F32, INFINITY, LOAD_AS_IS)
 REDUCE_RUN_F32(max_f32, JOIN_MAX_F32, g->sign < 0 ? -smallest_f32((size_t)n, 1, row) : largest_f32((size_t)n, 1, row))
+REDUCE_JOIN(max_f32, float, largest_f32(n, 1, run))
+REDUCE_JOIN_INT(max_8, uint8_t, JOIN_MAX)
+REDUCE_JOIN_INT(max_16, int16_t, JOIN_MAX)
 REDUCE_RUN_MAX(max_8, uint8_t, LOAD_U8)
 REDUCE_RUN_MAX(max_16, int16_t, LOAD_S16)
 
