@@ -150,7 +150,7 @@ REDUCE_JOIN_INT(sum_8, int32_t, JOIN_ADD)
 REDUCE_JOIN_INT(sum_16, int32_t, JOIN_ADD)
 /* Sums of bytes, computed as sums of absolute differences from zeros, for which CPUs have instructions. */
 static void sum_8_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t n, const void *x, void *acc0) {
-  static const uint8_t zeros[64], masks[32] = {[16] = 255, 255, 255, 255, 255, 255, 255, 255,
+  static const uint8_t zeros[REDUCE_STEPS], masks[32] = {[16] = 255, 255, 255, 255, 255, 255, 255, 255,
                                                255, 255, 255, 255, 255, 255, 255, 255};
   const uint8_t *row = x, flip = (uint8_t)(g->flip ^ 0x80), *zero = zeros;
   int32_t *acc = acc0;
@@ -158,8 +158,10 @@ static void sum_8_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t
   for (size_t k = 0; k < c; k++, row += step) {
     int32_t total = 0;
     ptrdiff_t i = 0;
-    for (; i + 64 <= n; i += 64)
-      for (int j = 0; j < 64; j++) total += abs((uint8_t)(row[i + j] ^ flip) - zero[j]);
+    for (ptrdiff_t m; n - i >= 64; i += m) { /* whole vectors */
+      m = n - i < REDUCE_STEPS ? (n - i) & ~(ptrdiff_t)63 : REDUCE_STEPS;
+      for (ptrdiff_t j = 0; j < m; j++) total += abs((uint8_t)(row[i + j] ^ flip) - zero[j]);
+    }
     for (; i + 16 <= n; i += 16)
       for (int j = 0; j < 16; j++) total += abs((uint8_t)(row[i + j] ^ flip) - zero[j]);
     if (n >= 16) { /* the last 16 elements, without those that are counted */
