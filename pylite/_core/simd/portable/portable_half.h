@@ -130,16 +130,20 @@ static void prelu_f16(size_t n, const void *va, int a_step, const void *vb, int 
   }
 }
 
+/* Not inlined, because the transforms have dozens of each, and are slow anyway. */
+static __attribute__((noinline)) float sum_of_halves(float a, float b) { return nearest_half((double)a + (double)b); }
+static __attribute__((noinline)) float loaded_half(const uint16_t *p) { return half_value(*p); }
+static __attribute__((noinline)) void store_half(uint16_t *p, float v) { *p = pl_to_half(v); }
 #define VECTOR float
 #define LANES 1
 #define ELEMENT uint16_t
-#define LOAD(p) half_value(*(p))
-#define STORE(p, v) (*(p) = pl_to_half(v))
+#define LOAD(p) loaded_half(p)
+#define STORE(p, v) store_half(p, v)
 #define LOAD_BIAS(p, n) (*(p))
 #define STORE_FIRST(p, v, n) STORE(p, v)
 #define SPLAT(v) (v)
-#define ADD(a, b) nearest_half((double)(a) + (double)(b))
-#define SUBTRACT(a, b) nearest_half((double)(a) - (double)(b))
+#define ADD(a, b) sum_of_halves(a, b)
+#define SUBTRACT(a, b) sum_of_halves(a, -(b))
 #define MIN(bound, v) up_to_high(v, bound)
 #define MAX(bound, v) from_low(v, bound)
 #define winograd_in winograd_in_f16
