@@ -20,6 +20,12 @@ def draws(*ops, **arguments):
     return register
 
 
+def checked(parser, ops):
+    """Ends the program if there are no cases of one of these ops."""
+    if unknown := set(ops) - set(CASES):
+        parser.error(f"no cases of {', '.join(sorted(unknown))}; there are: {', '.join(sorted(CASES))}")
+
+
 class Draw:
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)

@@ -68,6 +68,7 @@ def main():
     parser.add_argument("--core", choices=arm_table.CORES, default="cortex-a72")
     parser.add_argument("--above", type=float, default=1.2)
     args = parser.parse_args()
+    _random_cases.checked(parser, args.ops)
     if "ARM_CACHE" not in os.environ:
         parser.error("ARM_CACHE is not set")
     cache = Path(os.environ["ARM_CACHE"]).resolve()

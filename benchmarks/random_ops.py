@@ -50,6 +50,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--above", type=float, default=1.2)
     args = parser.parse_args()
+    _random_cases.checked(parser, args.ops)
     if (litert := _common.peer()) is None:
         raise SystemExit("there is no peer: pip install ai-edge-litert")
     draw, slow, ratios = _random_cases.Draw(args.seed), collections.defaultdict(list), []

@@ -26,8 +26,9 @@
 enum { V_WIDTH = sizeof(vf) / 4, V_EXACT = V_WIDTH > 4 }; /* exact: are divisions?  Those of Arm are not */
 
 #if !defined(__AVX512F__)
-/* exp(-b^2 / 2) for LEAST_GELU <= b <= 0, within 1.3e-7, and 0 instead of subnormal numbers, because the exponent's
- * bits are 0 from LEAST_GELU on.  The polynomial of softmax_neon.c, restated for b^2, which saves a product. */
+/* exp(-b^2 / 2) for LEAST_GELU <= b <= 0, within 1.3e-7, by the polynomial of softmax_neon.c, restated for b^2, which
+ * saves a product.  At LEAST_GELU the exponent's bits are 0, and so is the result; the largest results below the normal
+ * range are subnormal, or 0 if the thread flushes them. */
 #define LEAST_GELU (-13.27f)
 PL_INLINE vf v_bell(vf b) {
   const vf magic = V_ALL(12583039.0f), z = V(mul_ps)(b, b); /* 1.5 2^23 + 127 */
@@ -41,7 +42,7 @@ PL_INLINE vf v_bell(vf b) {
   p = V_FMA1(p, r, 0.9999997f / -2);
   return V_FMA(p, V(mul_ps)(r, power), power);
 }
-/* exp(x) for x <= 0, by the steps of softmax_neon.c: for -88 the exponent's bits are 0, and so is the result. */
+/* exp(x) for x <= 0, by the steps of softmax_neon.c, with results below the normal range as in v_bell(). */
 PL_INLINE vf v_exp_negative(vf x) {
   const vf magic = V_ALL(12583039.0f), bounded = V_MAX(x, -88.0f);
   vf n = V_FMA1(V_ALL(1.44269504f), bounded, 12583039.0f);
