@@ -151,17 +151,20 @@ OF_REAL(squared_difference, (double)(float)(a - b) * (float)(a - b))
 
 /* POW of int32 with one exponent for all elements, which the reference computes by multiplication in 32 bits. */
 static void pow_modulo_int(size_t n, int bits, const void *va, size_t a_step, const void *vb, size_t b_step, void *vy) {
-  const int64_t *a = va;
+  const int64_t *a = va, *exponent = vb;
   int64_t *y = vy;
   uint32_t result[BLOCK], square[BLOCK];
   (void)bits, (void)b_step;
-  for (size_t i = 0; i < n; i++) result[i] = 1, square[i] = (uint32_t)a[i * a_step];
-  for (int64_t b = *(const int64_t *)vb; b > 0; b >>= 1) {
-    if (b & 1)
-      for (size_t i = 0; i < n; i++) result[i] *= square[i];
-    for (size_t i = 0; i < n && b > 1; i++) square[i] *= square[i];
+  for (size_t m; n; n -= m, a += m * a_step, y += m) {
+    m = n < BLOCK ? n : BLOCK;
+    for (size_t i = 0; i < m; i++) result[i] = 1, square[i] = (uint32_t)a[i * a_step];
+    for (int64_t b = *exponent; b > 0; b >>= 1) {
+      if (b & 1)
+        for (size_t i = 0; i < m; i++) result[i] *= square[i];
+      for (size_t i = 0; i < m && b > 1; i++) square[i] *= square[i];
+    }
+    for (size_t i = 0; i < m; i++) y[i] = (int32_t)result[i];
   }
-  for (size_t i = 0; i < n; i++) y[i] = (int32_t)result[i];
 }
 
 #define COMPARISON(op, expression) \
