@@ -102,6 +102,17 @@ def test_log_softmax(m, rng, dtype):
     return [draw.values(rng, shape, dtype)]
 
 
+@oneop.differential("int8", "uint8", count=1)
+def test_log_softmax_between_two_results(m, rng, dtype):
+    """The last bits of the sum's logarithm decide about the last element."""
+    x = m.tensor("x", (1, 8), dtype, 0.05, 0)
+    y = m.tensor("y", (1, 8), dtype, 16 / 256, 127 if dtype == "int8" else 255)
+    m.operator("LOG_SOFTMAX", [x], [y])
+    m.inputs([x])
+    m.outputs([y])
+    return [(np.iinfo(dtype).max - np.array([[0, 0, 0, 0, 51, 120, 219, 200]])).astype(dtype)]
+
+
 @oneop.differential("float32", "int8", "uint8", "int16", count=10)
 def test_one_after_another_in_the_same_memory(m, rng, dtype):
     shape = (int(rng.integers(1, 4)), int(rng.choice([1, 5, 40, 129, 300])))
