@@ -1,6 +1,7 @@
 """Models of one random op: shapes, axes, types and broadcasts that no other list has.  random_ops.py runs them."""
 import math
 
+import _spots
 import numpy as np
 from _spots import Case, Operand, Output
 
@@ -24,6 +25,26 @@ def checked(parser, ops):
     """Ends the program if there are no cases of one of these ops."""
     if unknown := set(ops) - set(CASES):
         parser.error(f"no cases of {', '.join(sorted(unknown))}; there are: {', '.join(sorted(CASES))}")
+
+
+def accepted(draw, ops, litert):
+    """Yields (case, its model, its inputs, an Interpreter of the peer) for each case that it takes, for ever."""
+    while True:
+        case = CASES[draw.choice(*(ops or CASES))](draw)
+        if case is None:
+            continue
+        model, arrays = _spots.build(case)
+        try:
+            peer = litert.Interpreter(model_content=model, num_threads=1)
+            peer.allocate_tensors()
+        except (RuntimeError, ValueError):
+            continue
+        yield case, model, arrays, peer
+
+
+def kind(case):
+    """The op and its type."""
+    return f"{case.op} {case.note.split()[0]}"
 
 
 class Draw:

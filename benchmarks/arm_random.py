@@ -8,12 +8,11 @@ all).
 """
 import argparse
 import collections
+import itertools
 import os
 from pathlib import Path
 
-import _common
 import _random_cases
-import _spots
 import arm_race
 import arm_table
 import numpy as np
@@ -43,21 +42,12 @@ for number, model in enumerate(models):
 
 
 def models(cache, ops, seed, count):
-    """Yields (kind, note, path of the model) of random models that the peer accepts; their inputs are beside them."""
-    draw, litert = _random_cases.Draw(seed), _common.peer()
-    while count:
-        case = _random_cases.CASES[draw.choice(*(ops or _random_cases.CASES))](draw)
-        if case is None:
-            continue
-        model, arrays = _spots.build(case)
-        try:
-            litert.Interpreter(model_content=model, num_threads=1).allocate_tensors()
-        except (RuntimeError, ValueError):
-            continue
+    """Yields (case, path of its model) of `count` random cases that the peer takes; their inputs are beside them."""
+    cases = _random_cases.accepted(_random_cases.Draw(seed), ops, random_ops.required_peer())
+    for case, model, arrays, _ in itertools.islice(cases, count):
         path = arm_table.made(cache, f"random {arm_table.digest(str(seed), case.op, case.note)[:16]}", model)
         np.savez(f"{path}.npz", **{f"{i:02}": array for i, array in enumerate(arrays)})
-        yield f"{case.op} {case.note.split()[0]}", case.note, path
-        count -= 1
+        yield case, path
 
 
 def main():
@@ -74,13 +64,13 @@ def main():
     cache = Path(os.environ["ARM_CACHE"]).resolve()
     race = arm_table.Race(cache, GUEST, {"invoke": arm_race.ALL}, SAMPLES)
     drawn = list(models(cache, args.ops, args.seed, args.models))
-    race.run([args.core], [path for *_, path in drawn])
+    race.run([args.core], [path for _, path in drawn])
     slow, ratios = collections.defaultdict(list), []
-    for kind, note, path in drawn:
+    for case, path in drawn:
         ours, theirs = (race.figures(args.core, which, path)["cycles"] for which in ("pylite", "litert"))
         ratios.append(ours / theirs)
         if ratios[-1] > args.above:
-            slow[kind].append((ratios[-1], ours / 1e6, theirs / 1e6, note))
+            slow[_random_cases.kind(case)].append((ratios[-1], ours / 1e6, theirs / 1e6, case.note))
     random_ops.print_slow(slow, ratios, args.above)
 
 

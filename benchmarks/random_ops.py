@@ -13,21 +13,22 @@ import time
 
 import _common
 import _random_cases
-import _spots
 import one_op
 
 
-def race(case, litert, above):
-    """(microseconds of pylite, of the peer), measured again where pylite is slow; None where the peer refuses."""
+def race(model, arrays, peer, above):
+    """(microseconds of pylite, of the peer), measured again where pylite is slow."""
     from pylite.interpreter import Interpreter
-    model, arrays = _spots.build(case)
-    try:
-        peer = one_op.fed(litert.Interpreter(model_content=model, num_threads=1), arrays)
-    except (RuntimeError, ValueError):
-        return None
-    pair = [(runner.invoke, lambda: None) for runner in (one_op.fed(Interpreter(model_content=model), arrays), peer)]
+    pair = [(one_op.fed(runner, arrays).invoke, lambda: None) for runner in (Interpreter(model_content=model), peer)]
     times = one_op.measure(pair, 5, 1e-3)
     return times if times[0] <= above * times[1] else one_op.measure(pair, 11)
+
+
+def required_peer():
+    """LiteRT's module; ends the program without it."""
+    if (litert := _common.peer()) is None:
+        raise SystemExit("there is no peer: pip install ai-edge-litert")
+    return litert
 
 
 def print_slow(slow, ratios, above):
@@ -51,19 +52,14 @@ def main():
     parser.add_argument("--above", type=float, default=1.2)
     args = parser.parse_args()
     _random_cases.checked(parser, args.ops)
-    if (litert := _common.peer()) is None:
-        raise SystemExit("there is no peer: pip install ai-edge-litert")
-    draw, slow, ratios = _random_cases.Draw(args.seed), collections.defaultdict(list), []
-    end = time.monotonic() + args.seconds
-    while time.monotonic() < end:
-        op = draw.choice(*(args.ops or _random_cases.CASES))
-        case = _random_cases.CASES[op](draw)
-        times = race(case, litert, args.above) if case else None
-        if times is None:
-            continue
+    slow, ratios, end = collections.defaultdict(list), [], time.monotonic() + args.seconds
+    for case, *runners in _random_cases.accepted(_random_cases.Draw(args.seed), args.ops, required_peer()):
+        times = race(*runners, args.above)
         ratios.append(times[0] / times[1])
         if ratios[-1] > args.above:
-            slow[f"{op} {case.note.split()[0]}"].append((ratios[-1], *times, case.note))
+            slow[_random_cases.kind(case)].append((ratios[-1], *times, case.note))
+        if time.monotonic() > end:
+            break
     print_slow(slow, ratios, args.above)
 
 

@@ -81,14 +81,14 @@ def join(draw):
 
 
 def shape(draw):
-    return draw.integer(1, 40), draw.choice(1, 2, 5, 17, 64, 65, 255, 256, 300)
+    return draw.integer(1, 40), draw.choice(1, 2, 4, 5, 8, 9, 15, 17, 64, 65, 255, 256, 300)
 
 
 @check("softmax_f32")
 def softmax_f32(draw):
     rows, n = (16, 1000) if draw.bench else shape(draw)
     x = (draw.rng.standard_normal((rows, n)) * draw.choice(1, 10, 100)).astype(F)
-    yield Call(rows, n, draw.choice(1.0, 0.5), In(x), Out((rows, n), F), close="scale", work=rows * n)
+    yield Call(rows, n, draw.choice(1.0, 0.5, 0.0), In(x), Out((rows, n), F), close="scale", work=rows * n)
 
 
 @check("log_softmax_f32", "l2_normalize_f32")

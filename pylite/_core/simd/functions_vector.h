@@ -4,7 +4,6 @@
  *
  * vf is a vector of floats, V(op) an operation of it, by Intel's names.  A file for each instruction set defines them,
  * and what is best computed in its own way. */
-#include <float.h>
 #define V_ALL(f) V(set1_ps)(f)
 #define V_FMA(a, b, c) V(fmadd_ps)(a, b, c)
 /* a b + c for one number c; b must not be a constant */
@@ -88,11 +87,12 @@ PL_INLINE vf v_log_of(v_ints bits, v_ints subtracted) { /* bits: of x; subtracte
 PL_INLINE vf v_log_normal(vf x) { return v_log_of((v_ints)x, (v_ints){0}); }
 PL_INLINE vf v_select(v_ints mask, vf a, vf b) { return (vf)(((v_ints)a & mask) | ((v_ints)b & ~mask)); }
 PL_INLINE vf v_log(vf x) {
-  const v_ints tiny = (v_ints)(x < V_ALL(0x1p-126f)); /* subnormal, in units of 2^-149; or not positive */
-  const vf counted = __builtin_convertvector((v_ints)x, vf);
+  /* Bits are compared, because CPUs may compare subnormal numbers as 0.  Those of negative numbers are negative. */
+  const v_ints bits = (v_ints)x, tiny = bits < 0x00800000; /* subnormal, in units of 2^-149; or not positive */
+  const vf counted = __builtin_convertvector(bits, vf);
   const vf r = v_log_of((v_ints)v_select(tiny, counted, x), tiny & 149);
-  const vf other = v_select((v_ints)(x == V_ALL(0.0f)), V_ALL(-INFINITY), V_ALL(NAN));
-  return v_select((v_ints)(x <= V_ALL(FLT_MAX)), v_select((v_ints)(x > V_ALL(0.0f)), r, other), x);
+  const vf other = v_select((bits & 0x7FFFFFFF) == 0, V_ALL(-INFINITY), V_ALL(NAN));
+  return v_select(bits < 0x7F800000, v_select(bits > 0, r, other), x); /* infinity and NaN stay */
 }
 #endif
 /* see pl_tanh; with exact divisions, results exceed 1 only from 8.16014 on */

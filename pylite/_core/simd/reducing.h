@@ -93,7 +93,7 @@ typedef struct pl_error_sums {
   PL_REDUCTION_SLOTS(X) \
   PL_JOIN_SLOTS(X) \
   PL_BILINEAR_SLOTS(X) \
-  /* rows of n > 0 elements, or one row; y may be x */ \
+  /* rows of n > 0 elements; y may be x */ \
   X(softmax_f32, (size_t rows, size_t n, float beta, const float *x, float *y)) \
   X(softmax_8, (size_t rows, size_t n, const pl_softmax8 *s, const uint8_t *x, void *y)) \
   X(softmax_8_to_16, (size_t rows, size_t n, const pl_softmax8 *s, const uint8_t *x, void *y)) \

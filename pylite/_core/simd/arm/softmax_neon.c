@@ -19,8 +19,8 @@ PL_INLINE float extreme(int least, size_t n, const float *x) {
 }
 
 /* exp((x - top) beta) of four vectors, which are not above 0: 2^n exp(r) with a polynomial of degree 5, within 1.3e-7
- * and 1.9e-9 for each n; 0 instead of denormal numbers, since for -88 the exponent's bits are 0.  Low bits of a sum with
- * MAGIC are the nearest integer + 127. */
+ * and 1.9e-9 for each n; from -87.7 on 0, since the exponent's bits are 0.  Low bits of a sum with MAGIC are the nearest
+ * integer + 127. */
 typedef struct { float32x4_t top, beta; } softmax_scale;
 PL_INLINE void exponentials(const softmax_scale *s, float32x4_t x[4]) {
 #define MAGIC (0x1.8p23f + 127)
@@ -56,7 +56,8 @@ static void softmax_row(size_t n, float beta, const float *x, float *y) {
   }
   if (i < n) {
     float last[16];
-    for (int k = 0; k < 16; k++) last[k] = beta < 0 ? INFINITY : -INFINITY; /* whose exponential is 0 */
+    /* whose exponential is 0; for beta = 0 it is 1 */
+    for (int k = 0; k < 16; k++) last[k] = beta == 0 ? top : beta < 0 ? INFINITY : -INFINITY;
     memcpy(last, x + i, (n - i) * sizeof *x);
     EACH v[k] = vld1q_f32(last + 4 * k);
     exponentials(&s, v);
@@ -64,7 +65,8 @@ static void softmax_row(size_t n, float beta, const float *x, float *y) {
     memcpy(y + i, last, (n - i) * sizeof *y);
     EACH sum[k] = vaddq_f32(sum[k], v[k]);
   }
-  const float share = 1.0f / vaddvq_f32(vaddq_f32(vaddq_f32(sum[0], sum[1]), vaddq_f32(sum[2], sum[3])));
+  const float added = beta == 0 ? (float)(-n % 16) : 0;
+  const float share = 1.0f / (vaddvq_f32(vaddq_f32(vaddq_f32(sum[0], sum[1]), vaddq_f32(sum[2], sum[3]))) - added);
   for (i = 0; i + 16 <= n; i += 16) {
     EACH v[k] = vld1q_f32(y + i + 4 * k);
     EACH vst1q_f32(y + i + 4 * k, vmulq_n_f32(v[k], share));
@@ -72,7 +74,7 @@ static void softmax_row(size_t n, float beta, const float *x, float *y) {
   for (; i < n; i++) y[i] *= share;
 }
 
-/* Rows of up to SHORT elements: the exponentials of many rows are computed as those of one. */
+/* Rows of 1 to SHORT elements: the exponentials of many rows are computed as those of one. */
 enum { SHORT = 8, BLOCK = 512 };
 static void softmax_short(size_t rows, size_t n, float beta, const float *x, float *y) {
   const softmax_scale s = {vdupq_n_f32(0), vdupq_n_f32(1)};
@@ -102,7 +104,7 @@ static void softmax_short(size_t rows, size_t n, float beta, const float *x, flo
 }
 
 static void softmax_f32(size_t rows, size_t n, float beta, const float *x, float *y) {
-  if (n <= SHORT && rows > 1) softmax_short(rows, n, beta, x, y);
+  if (n && n <= SHORT) softmax_short(rows, n, beta, x, y);
   else
     for (size_t r = 0; r < rows; r++) softmax_row(n, beta, x + r * n, y + r * n);
 }

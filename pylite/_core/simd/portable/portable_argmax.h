@@ -1,5 +1,4 @@
-/* ARG_MAX and ARG_MIN; included by portable.c alone, after portable_movement.h and
- * portable_reduction.h.
+/* ARG_MAX and ARG_MIN; included by portable.c alone, after portable_movement.h and portable_reduction.h.
  *
  * argmax[j] = the first of n rows in which column j of x is largest.  Rows are `stride` elements apart, columns `next`;
  * one of the two is 1, and there are at most 16 columns.  Elements are compared after ^ flip, which reverses the order,
@@ -29,7 +28,7 @@ static inline int8_t pl_load_s8(const int8_t *p, uint32_t flip) { return (int8_t
 /* T: type of elements; R: an integer of the same size, which counts up to MOST rows; BYTES: of a vector of either.
  * name_16 takes 16 neighbouring columns at once, and gives -1 for a column without an element above LEAST; name_one
  * then takes this column element by element. */
-#define PL_ARG_MAX(name, T, R, BYTES, MOST, LOAD, LEAST) \
+#define PL_ARG_MAX_SHORT(name, T, R, BYTES, MOST, LOAD, LEAST) \
   static int32_t name##_one(size_t n, ptrdiff_t stride, const T *x, uint32_t flip) { \
     T best = LOAD(x, flip); \
     int32_t argmax = 0; \
@@ -67,8 +66,10 @@ static inline int8_t pl_load_s8(const int8_t *p, uint32_t flip) { return (int8_t
         if (row[j / LANES][j % LANES] >= 0) argmax[j] = (int32_t)top + row[j / LANES][j % LANES]; \
     } \
     memcpy(best, kept, sizeof kept); \
-  } \
-  static int32_t name##_long(size_t n, const T *x, uint32_t flip) { /* 16 lanes of one column, then the rest */ \
+  }
+/* A long row, as 16 lanes of one column, and the rest. */
+#define PL_ARG_MAX_LONG(name, T, LOAD, LEAST) \
+  static int32_t name##_long(size_t n, const T *x, uint32_t flip) { \
     T best[16]; \
     int32_t argmax[16], first = -1; \
     T top = LEAST; \
@@ -82,12 +83,25 @@ static inline int8_t pl_load_s8(const int8_t *p, uint32_t flip) { return (int8_t
       if (v > top) top = v, first = (int32_t)i; \
     } \
     return first < 0 ? name##_one(n, 1, x, flip) : first; \
-  } \
+  }
+/* A long row of bytes: the maximum first, then the C library's search for it. */
+static int32_t arg_max_s8_long(size_t n, const int8_t *x, uint32_t flip) {
+  const pl_reduction g = {.flip = (uint8_t)(flip ^ 0x80)};
+  uint8_t top = 0;
+  max_8_run(&g, 1, 0, (ptrdiff_t)n, x, &top);
+  return (int32_t)((const int8_t *)memchr(x, top ^ g.flip, n) - x);
+}
+/* IS_LONG: are rows of n elements, in `cols` columns, computed one by one? */
+#define PL_ARG_MAX(name, T, IS_LONG) \
   static void name(size_t n, size_t cols, ptrdiff_t stride, ptrdiff_t next, const void *data, uint32_t flip, \
                    int32_t *argmax) { \
     const T *x = data; \
     T best[16], block[128 * 16]; \
     int32_t block_argmax[16]; \
+    if (stride == 1 && (IS_LONG)) { \
+      for (size_t j = 0; j < cols; j++) argmax[j] = name##_long(n, x + (ptrdiff_t)j * next, flip); \
+      return; \
+    } \
     if (next == 1 && cols == 16) { \
       name##_16(n, stride, x, flip, best, block_argmax); \
     } else if (stride == 1 && cols > 1 && n <= 128) { \
@@ -95,30 +109,17 @@ static inline int8_t pl_load_s8(const int8_t *p, uint32_t flip) { return (int8_t
       copy_transposed(sizeof(T), n, cols, data, next * (ptrdiff_t)sizeof(T), (uint8_t *)block, 16 * sizeof(T)); \
       name##_16(n, 16, block, flip, best, block_argmax); \
     } else { \
-      for (size_t j = 0; j < cols; j++) \
-        argmax[j] = stride == 1 && n >= 64 ? name##_long(n, x + (ptrdiff_t)j * next, flip) \
-                                       : name##_one(n, stride, x + (ptrdiff_t)j * next, flip); \
+      for (size_t j = 0; j < cols; j++) argmax[j] = name##_one(n, stride, x + (ptrdiff_t)j * next, flip); \
       return; \
     } \
     for (size_t j = 0; j < cols; j++) \
       argmax[j] = block_argmax[j] < 0 ? name##_one(n, stride, x + (ptrdiff_t)j * next, flip) : block_argmax[j]; \
   }
-PL_ARG_MAX(arg_max_f32, float, int32_t, PL_VECTOR, INT_MAX, pl_load_f32, -INFINITY)
-PL_ARG_MAX(arg_max_s32, int32_t, int32_t, PL_VECTOR, INT_MAX, pl_load_s32, INT32_MIN)
-PL_ARG_MAX(arg_max_bytes, int8_t, int8_t, 16, 127, pl_load_s8, INT8_MIN)
-
-/* Long rows of bytes: the maximum first, then the C library's search for it. */
-enum { SEARCHED_FROM = 32 };
-static void arg_max_s8(size_t n, size_t cols, ptrdiff_t stride, ptrdiff_t next, const void *data, uint32_t flip,
-                       int32_t *argmax) {
-  const uint8_t *x = data;
-  const pl_reduction g = {.flip = (uint8_t)(flip ^ 0x80)};
-  uint8_t top[16] = {0};
-  if (stride != 1 || n < SEARCHED_FROM || n > INT32_MAX) {
-    arg_max_bytes(n, cols, stride, next, data, flip, argmax);
-    return;
-  }
-  max_8_run(&g, cols, next, (ptrdiff_t)n, x, top);
-  for (size_t j = 0; j < cols; j++, x += next)
-    argmax[j] = (int32_t)((const uint8_t *)memchr(x, top[j] ^ g.flip, n) - x);
-}
+PL_ARG_MAX_SHORT(arg_max_f32, float, int32_t, PL_VECTOR, INT_MAX, pl_load_f32, -INFINITY)
+PL_ARG_MAX_SHORT(arg_max_s32, int32_t, int32_t, PL_VECTOR, INT_MAX, pl_load_s32, INT32_MIN)
+PL_ARG_MAX_SHORT(arg_max_s8, int8_t, int8_t, 16, 127, pl_load_s8, INT8_MIN)
+PL_ARG_MAX_LONG(arg_max_f32, float, pl_load_f32, -INFINITY)
+PL_ARG_MAX_LONG(arg_max_s32, int32_t, pl_load_s32, INT32_MIN)
+PL_ARG_MAX(arg_max_f32, float, n > 128 || (cols == 1 && n >= 64))
+PL_ARG_MAX(arg_max_s32, int32_t, n > 128 || (cols == 1 && n >= 64))
+PL_ARG_MAX(arg_max_s8, int8_t, n >= 32)

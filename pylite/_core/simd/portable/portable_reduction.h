@@ -150,8 +150,8 @@ REDUCE_JOIN_INT(sum_8, int32_t, JOIN_ADD)
 REDUCE_JOIN_INT(sum_16, int32_t, JOIN_ADD)
 /* Sums of bytes, computed as sums of absolute differences from zeros, for which CPUs have instructions. */
 static void sum_8_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t n, const void *x, void *acc0) {
-  static const uint8_t zeros[REDUCE_STEPS], masks[32] = {[16] = 255, 255, 255, 255, 255, 255, 255, 255,
-                                               255, 255, 255, 255, 255, 255, 255, 255};
+  static const uint8_t zeros[REDUCE_STEPS], masks[32] = {
+      [16] = 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
   const uint8_t *row = x, flip = (uint8_t)(g->flip ^ 0x80), *zero = zeros;
   int32_t *acc = acc0;
   __asm__("" : "+r"(zero)); /* else gcc would omit the differences, and not use these instructions */
@@ -295,32 +295,28 @@ REDUCE(max_16, finish_max_16, 2, 2, (int32_t)0x80008000)
 enum { JOINED_LANES = 16 };
 #define JOINS_ROWS(c, step, stride) ((c) > 1 && (step) == 1 && (stride) != 1)
 #define JOIN_ELEMENTS(name, TYPE, ACC, expression) \
+  PL_INLINE ACC name##_step(ACC total, ACC v) { return (ACC)(expression); } \
   static void name(size_t c, ptrdiff_t step, size_t n, ptrdiff_t stride, const void *x, void *acc0) { \
     const TYPE *p = x; \
     int64_t *acc = acc0; \
     if (JOINS_ROWS(c, step, stride)) { \
       for (size_t i = 0; i < n; i++, p += stride) \
-        for (size_t k = 0; k < c; k++) { const ACC total = (ACC)acc[k]; const TYPE v = p[k]; acc[k] = (ACC)(expression); } \
+        for (size_t k = 0; k < c; k++) acc[k] = name##_step((ACC)acc[k], p[k]); \
       return; \
     } \
     for (size_t k = 0; k < c; k++, p += step) { \
-      ACC total = (ACC)acc[k]; \
+      ACC total = (ACC)acc[k], part[JOINED_LANES]; \
       size_t i = 0; \
       if (stride == 1 && n >= 2 * JOINED_LANES) { \
-        ACC part[JOINED_LANES]; \
         for (int j = 0; j < JOINED_LANES; j++) part[j] = p[j]; \
         for (i = JOINED_LANES; i + JOINED_LANES <= n; i += JOINED_LANES) \
-          for (int j = 0; j < JOINED_LANES; j++) { \
-            const ACC total = part[j]; \
-            const TYPE v = p[i + (size_t)j]; \
-            part[j] = (ACC)(expression); \
-          } \
-        for (int j = 0; j < JOINED_LANES; j++) { const ACC v = part[j]; total = (ACC)(expression); } \
+          for (int j = 0; j < JOINED_LANES; j++) part[j] = name##_step(part[j], p[i + (size_t)j]); \
+        for (int j = 0; j < JOINED_LANES; j++) total = name##_step(total, part[j]); \
       } \
       if (stride == 1) \
-        for (; i < n; i++) { const TYPE v = p[i]; total = (ACC)(expression); } \
+        for (; i < n; i++) total = name##_step(total, p[i]); \
       else \
-        for (; i < n; i++) { const TYPE v = p[(ptrdiff_t)i * stride]; total = (ACC)(expression); } \
+        for (; i < n; i++) total = name##_step(total, p[(ptrdiff_t)i * stride]); \
       acc[k] = total; \
     } \
   }

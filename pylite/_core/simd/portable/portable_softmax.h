@@ -64,7 +64,7 @@ static void log_softmax_f32(size_t rows, size_t n, const float *x, float *y) {
   for (size_t m; rows; rows -= m, x += m * n, y += m * n) {
     m = rows < most ? rows : most;
     for (size_t r = 0; r < m; r++) top[r] = row_max_f32(n, 1, x + r * n);
-    if (m == 1) {
+    if (most == 1) {
       log_sum[0] = log_sum_f32(n, x, top[0]);
     } else {
       for (size_t r = 0; r < m; r++) EACH(n) e[r * n + i] = x[r * n + i] - top[r];

@@ -51,7 +51,9 @@ PL_INLINE vf v_tiny(vf x, vf *large) {
   *large = _mm256_blendv_ps(x, V(or_ps)(_mm256_cvtepi32_ps(twice), V(and_ps)(x, V_ALL(-0.0f))), tiny);
   return tiny;
 }
-PL_INLINE vf v_scaled(vf which, vf r, float by) { return V(mul_ps)(r, _mm256_blendv_ps(V_ALL(1.0f), V_ALL(by), which)); }
+PL_INLINE vf v_scaled(vf which, vf r, float by) {
+  return V(mul_ps)(r, _mm256_blendv_ps(V_ALL(1.0f), V_ALL(by), which));
+}
 PL_INLINE vf v_rsqrt(vf x) {
   vf large;
   const vf tiny = v_tiny(x, &large), r = v_rsqrt_normal(large);

@@ -78,7 +78,7 @@ PL_INLINE vf v_log(vf x) {
 
 /* 1 / sqrt(x) by one step of Newton's method from 14 bits; it gives NaN for 0 and infinity, where the estimate is
  * exact. */
-PL_INLINE vf v_rsqrt_normal(vf x) {
+PL_INLINE vf v_rsqrt_not_tiny(vf x) {
   vf y = _mm512_rsqrt14_ps(x), e = V(fnmadd_ps)(V(mul_ps)(x, y), y, V_ALL(1.0f));
   vf r = V_FMA(V(mul_ps)(y, V_ALL(0.5f)), e, y);
   return _mm512_mask_mov_ps(r, _mm512_cmp_ps_mask(r, r, _CMP_UNORD_Q), y);
@@ -108,8 +108,8 @@ PL_INLINE __mmask16 v_below_root(vf x) { /* which numbers other than 0 are too s
 PL_INLINE vf v_rsqrt(vf x) {
   vf large;
   const __mmask16 tiny = v_tiny(x, &large);
-  if (__builtin_expect(!tiny, 1)) return v_rsqrt_normal(x);
-  return v_scaled(tiny, v_rsqrt_normal(large), 0x1p75f);
+  if (__builtin_expect(!tiny, 1)) return v_rsqrt_not_tiny(x);
+  return v_scaled(tiny, v_rsqrt_not_tiny(large), 0x1p75f);
 }
 PL_INLINE vf v_sqrt(vf x) {
   vf large;

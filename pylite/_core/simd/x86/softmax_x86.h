@@ -1,7 +1,7 @@
 /* Softmax of rows of floats that fill a vector; included by portable_softmax.h alone.
  *
- * The last vector of a row ends with it, and overlaps the one before.  It is read before the others are written, because
- * y may be x. */
+ * The last vector of a row ends with it, and overlaps the one before.  It is read before the others are written,
+ * because y may be x. */
 #if defined(__AVX512F__)
 #define v_largest(v) _mm512_reduce_max_ps(v)
 #define v_sum(v) _mm512_reduce_add_ps(v)
