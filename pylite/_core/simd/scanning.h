@@ -73,32 +73,34 @@ static void pl_cumsum(int type, size_t rows, ptrdiff_t apart, size_t n, ptrdiff_
   else pl_cumsum_u64(rows, apart, n, step, x, y);
 }
 
-/* ---- TOPK_V2 ---- */
-/* Elements are ranked by a key and, if it is equal, by their index, the first one higher.  Keys of 32 bits and indices
- * share an int64; int64 elements have a key of their own size. */
-typedef struct { int64_t key, index; } pl_ranked;
 /* A key for element i: keys compare as the elements do, and equal elements have equal keys.  NaN is lowest. */
-PL_FAST static int32_t pl_key(int type, const void *x, size_t i) {
+PL_FAST static int64_t pl_key(int type, const void *x, size_t i) {
   switch (type) {
     case PL_float32: {
       float f = ((const float *)x)[i] + 0.0f; /* -0 becomes 0 */
       int32_t bits;
-      if (f != f) return INT32_MIN;
+      if (f != f) return INT64_MIN;
       memcpy(&bits, &f, 4);
       return bits < 0 ? bits ^ 0x7FFFFFFF : bits;
     }
     case PL_int8: return ((const int8_t *)x)[i];
     case PL_uint8: return ((const uint8_t *)x)[i];
     case PL_int16: return ((const int16_t *)x)[i];
-    default: return ((const int32_t *)x)[i];
+    case PL_int32: return ((const int32_t *)x)[i];
+    default: return ((const int64_t *)x)[i];
   }
 }
+
+/* ---- TOPK_V2 ---- */
+/* Elements are ranked by their key and, if it is equal, by their index, the first one higher.  Keys of types of up to 32
+ * bits share an int64 with the index; NaN has the lowest int32, which no other float has. */
+typedef struct { int64_t key, index; } pl_ranked;
 PL_FAST static int64_t pl_rank(int type, const void *x, size_t i) {
-  return (int64_t)((uint64_t)(uint32_t)pl_key(type, x, i) << 32 | (UINT32_MAX - (uint32_t)i));
+  const int64_t key = pl_key(type, x, i);
+  return (int64_t)((uint64_t)(key < INT32_MIN ? INT32_MIN : key) << 32 | (UINT32_MAX - (uint32_t)i));
 }
 PL_FAST static pl_ranked pl_rank_64(int type, const void *x, size_t i) {
-  (void)type;
-  return (pl_ranked){((const int64_t *)x)[i], (int64_t)i};
+  return (pl_ranked){pl_key(type, x, i), (int64_t)i};
 }
 #define RANK_INDEX(rank) (int64_t)(UINT32_MAX - (uint32_t)(rank))
 #define RANK_INDEX_64(rank) (rank).index
@@ -132,7 +134,7 @@ PL_FAST static size_t pl_next_above(int type, size_t n, size_t i, size_t least, 
     } \
     heap[node] = v; \
   } \
-  /* index[:k] = those of the k largest of n elements, in descending order; heap: room for k ranks, which index may share */ \
+  /* index[:k] = those of the k largest of n elements, in descending order; heap: k ranks, in memory index may share */ \
   PL_FAST static void name(int type, size_t n, size_t k, const void *x, RANK *heap, int64_t *index) { \
     size_t count = 0; \
     for (size_t i = 0; i < n && k; i++) { \
