@@ -92,8 +92,8 @@ PL_FAST static int64_t pl_key(int type, const void *x, size_t i) {
 }
 
 /* ---- TOPK_V2 ---- */
-/* Elements are ranked by their key and, if it is equal, by their index, the first one higher.  Keys of types of up to 32
- * bits share an int64 with the index; NaN has the lowest int32, which no other float has. */
+/* Elements are ranked by their key and, if it is equal, by their index, the first one higher.  Keys of types of up to
+ * 32 bits share an int64 with the index; NaN has the lowest int32, which no other float has. */
 typedef struct { int64_t key, index; } pl_ranked;
 PL_FAST static int64_t pl_rank(int type, const void *x, size_t i) {
   const int64_t key = pl_key(type, x, i);
