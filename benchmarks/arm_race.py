@@ -20,6 +20,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +106,30 @@ if which == "pylite" and steps:
     for i, call in enumerate(calls):
         shapes = [v.shape for v in call.node.inputs[:2] if v is not None] + [v.shape for v in call.node.outputs]
         print(call.node, *shapes, bound.program.kernels[i].algorithm or "")
+"""
+
+
+def second_invoke(feed):
+    """A guest for models that are run twice, the second time counted; feed: code that sets the inputs of `interpreter`,
+    whose model is the file `model`.
+    """
+    return f"""
+import ctypes, sys
+import numpy as np
+which, steps, *models = sys.argv[1:]
+call = ctypes.CDLL(None).syscall
+if which == "pylite":
+    from pylite.interpreter import Interpreter
+else:
+    from ai_edge_litert.interpreter import Interpreter
+for number, model in enumerate(models):
+    interpreter = Interpreter(model, num_threads=1)
+    interpreter.allocate_tensors()
+{textwrap.indent(textwrap.dedent(feed).strip(), "    ")}
+    interpreter.invoke()
+    call(31338, number * {MODEL} + {ALL}, 0)
+    interpreter.invoke()
+    call(31338, number * {MODEL} + {ALL}, 1)
 """
 
 

@@ -19,26 +19,11 @@ import numpy as np
 import random_ops
 
 SAMPLES = 3             # of a model, whose only loop is the same from begin to end
-GUEST = f"""
-import ctypes, sys
-import numpy as np
-which, steps, *models = sys.argv[1:]
-call = ctypes.CDLL(None).syscall
-if which == "pylite":
-    from pylite.interpreter import Interpreter
-else:
-    from ai_edge_litert.interpreter import Interpreter
-for number, model in enumerate(models):
-    interpreter = Interpreter(model, num_threads=1)
-    interpreter.allocate_tensors()
+GUEST = arm_race.second_invoke("""
     with np.load(model + ".npz") as arrays:
         for tensor, name in zip(interpreter.get_input_details(), sorted(arrays)):
             interpreter.set_tensor(tensor["index"], arrays[name])
-    interpreter.invoke()
-    call(31338, number * {arm_race.MODEL} + {arm_race.ALL}, 0)
-    interpreter.invoke()
-    call(31338, number * {arm_race.MODEL} + {arm_race.ALL}, 1)
-"""
+    """)
 
 
 def models(cache, ops, seed, count):

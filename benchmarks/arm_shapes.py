@@ -20,28 +20,13 @@ from _common import say
 
 BEGIN, END = "<!-- shapes: begin -->\n", "<!-- shapes: end -->\n"
 SAMPLES = 5             # of a layer, whose loops are alike from begin to end
-GUEST = f"""
-import ctypes, sys
-import numpy as np
-which, steps, *models = sys.argv[1:]
-call = ctypes.CDLL(None).syscall
-if which == "pylite":
-    from pylite.interpreter import Interpreter
-else:
-    from ai_edge_litert.interpreter import Interpreter
-for number, model in enumerate(models):
+GUEST = arm_race.second_invoke("""
     rng = np.random.default_rng(0)
-    interpreter = Interpreter(model, num_threads=1)
-    interpreter.allocate_tensors()
     for tensor in interpreter.get_input_details():
         shape, dtype = tuple(tensor["shape"]), np.dtype(tensor["dtype"])
         value = np.frombuffer(rng.bytes(int(np.prod(shape))), np.int8).reshape(shape)
         interpreter.set_tensor(tensor["index"], value if dtype == np.int8 else (value / 127).astype(dtype))
-    interpreter.invoke()
-    call(31338, number * {arm_race.MODEL} + {arm_race.ALL}, 0)
-    interpreter.invoke()
-    call(31338, number * {arm_race.MODEL} + {arm_race.ALL}, 1)
-"""
+    """)
 
 
 def files(cache, dtype, words):

@@ -54,21 +54,33 @@ PL_INLINE vf v_exp_negative(vf x) {
   p = V_FMA1(p, r, 0.9999997f);
   return V_FMA(p, V(mul_ps)(r, power), power);
 }
+/* exp(r) - 1 for |r| <= log(2) / 2 */
+PL_INLINE vf v_expm1_reduced(vf r) {
+  vf p = V_FMA1(V_ALL(1.9875691500e-4f), r, 1.3981999507e-3f);
+  p = V_FMA1(p, r, 8.3334519073e-3f);
+  p = V_FMA1(p, r, 4.1665795894e-2f);
+  p = V_FMA1(p, r, 1.6666665459e-1f);
+  p = V_FMA1(p, r, 5.0000001201e-1f);
+  return V_FMA(p, V(mul_ps)(r, r), r);
+}
 /* pl_expm1(x) below 0, else x */
 PL_INLINE vf v_elu(vf x) {
   const vf magic = V_ALL(12583039.0f), below = V_MAX(V_MIN(x, 0.0f), -20.0f);
   vf n = V_FMA1(V_ALL(1.44269504f), below, 12583039.0f);
   const vf power = V_POWER(n);
   n = V(sub_ps)(n, magic);
-  const vf r = V_FMA(n, V_ALL(2.12194440e-4f), V_FMA(n, V_ALL(-0.693359375f), below));
-  vf p = V_FMA1(V_ALL(1.9875691500e-4f), r, 1.3981999507e-3f);
-  p = V_FMA1(p, r, 8.3334519073e-3f);
-  p = V_FMA1(p, r, 4.1665795894e-2f);
-  p = V_FMA1(p, r, 1.6666665459e-1f);
-  p = V_FMA1(p, r, 5.0000001201e-1f);
-  p = V_FMA(p, V(mul_ps)(r, r), r);
+  const vf p = v_expm1_reduced(V_FMA(n, V_ALL(2.12194440e-4f), V_FMA(n, V_ALL(-0.693359375f), below)));
   return V_BELOW(x, 0.0f, V_FMA(power, p, V(sub_ps)(power, V_ALL(1.0f))), x);
 }
+#if defined(__ARM_NEON)
+/* exp(x): x = r + n log(2), |r| <= log(2) / 2 */
+PL_INLINE vf v_exp(vf x) {
+  const vf magic = V_ALL(12582912.0f), normal = V_MAX(V_MIN(x, 89.0f), PL_LEAST_EXP); /* 1.5 2^23 */
+  const vf n = V(sub_ps)(V_FMA1(V_ALL(1.44269504f), normal, 12582912.0f), magic);
+  const vf p = v_expm1_reduced(V_FMA(n, V_ALL(2.12194440e-4f), V_FMA(n, V_ALL(-0.693359375f), normal)));
+  return V_BELOW(x, PL_LEAST_EXP, V_ALL(0.0f), v_scaled(V(add_ps)(p, V_ALL(1.0f)), n));
+}
+#endif
 
 /* log(x) = n log(2) + f + f^2 P(f), where x = 2^n (1 + f) and 1 + f is in [sqrt(1/2), sqrt(2)); relative error below
  * 2.5e-7. */

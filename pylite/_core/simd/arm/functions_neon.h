@@ -55,18 +55,3 @@ PL_INLINE int v_normal(const vf v[4]) {
 #endif
 }
 #define V_POWER(t) vreinterpretq_f32_s32(vshlq_n_s32(vreinterpretq_s32_f32(t), 23))
-/* exp(x) for x <= 89: x = r + n log(2), |r| <= log(2) / 2 */
-PL_INLINE vf v_exp_low(vf x) {
-  const vf magic = V_ALL(12582912.0f), normal = V_MAX(x, PL_LEAST_EXP);
-  vf n = V(sub_ps)(V_FMA1(V_ALL(1.44269504f), normal, 12582912.0f), magic);
-  vf r = V_FMA(n, V_ALL(-0.693359375f), normal);
-  r = V_FMA(n, V_ALL(2.12194440e-4f), r);
-  vf p = V_FMA1(V_ALL(1.9875691500e-4f), r, 1.3981999507e-3f);
-  p = V_FMA1(p, r, 8.3334519073e-3f);
-  p = V_FMA1(p, r, 4.1665795894e-2f);
-  p = V_FMA1(p, r, 1.6666665459e-1f);
-  p = V_FMA1(p, r, 5.0000001201e-1f);
-  p = V_FMA(p, V(mul_ps)(r, r), r);
-  return V_BELOW(x, PL_LEAST_EXP, V_ALL(0.0f), v_scaled(V(add_ps)(p, V_ALL(1.0f)), n));
-}
-PL_INLINE vf v_exp(vf x) { return v_exp_low(V_MIN(x, 89.0f)); }

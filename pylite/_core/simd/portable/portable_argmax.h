@@ -28,7 +28,7 @@ static inline int8_t pl_load_s8(const int8_t *p, uint32_t flip) { return (int8_t
 /* T: type of elements; R: an integer of the same size, which counts up to MOST rows; BYTES: of a vector of either.
  * name_16 takes 16 neighbouring columns at once, and gives -1 for a column without an element above LEAST; name_one
  * then takes this column element by element. */
-#define PL_ARG_MAX_SHORT(name, T, R, BYTES, MOST, LOAD, LEAST) \
+#define PL_ARG_MAX_COLUMNS(name, T, R, BYTES, MOST, LOAD, LEAST) \
   static int32_t name##_one(size_t n, ptrdiff_t stride, const T *x, uint32_t flip) { \
     T best = LOAD(x, flip); \
     int32_t argmax = 0; \
@@ -67,7 +67,7 @@ static inline int8_t pl_load_s8(const int8_t *p, uint32_t flip) { return (int8_t
     } \
     memcpy(best, kept, sizeof kept); \
   }
-/* A long row, as 16 lanes of one column, and the rest. */
+/* name_long takes a long row as 16 columns, and the elements that are left. */
 #define PL_ARG_MAX_LONG(name, T, LOAD, LEAST) \
   static int32_t name##_long(size_t n, const T *x, uint32_t flip) { \
     T best[16]; \
@@ -84,14 +84,14 @@ static inline int8_t pl_load_s8(const int8_t *p, uint32_t flip) { return (int8_t
     } \
     return first < 0 ? name##_one(n, 1, x, flip) : first; \
   }
-/* A long row of bytes: the maximum first, then the C library's search for it. */
+/* Of bytes: the maximum first, then the C library's search for it. */
 static int32_t arg_max_s8_long(size_t n, const int8_t *x, uint32_t flip) {
   const pl_reduction g = {.flip = (uint8_t)(flip ^ 0x80)};
   uint8_t top = 0;
   max_8_run(&g, 1, 0, (ptrdiff_t)n, x, &top);
   return (int32_t)((const int8_t *)memchr(x, top ^ g.flip, n) - x);
 }
-/* IS_LONG: are rows of n elements, in `cols` columns, computed one by one? */
+/* IS_LONG: does each of `cols` columns, contiguous runs of n elements, go to name_long? */
 #define PL_ARG_MAX(name, T, IS_LONG) \
   static void name(size_t n, size_t cols, ptrdiff_t stride, ptrdiff_t next, const void *data, uint32_t flip, \
                    int32_t *argmax) { \
@@ -115,9 +115,9 @@ static int32_t arg_max_s8_long(size_t n, const int8_t *x, uint32_t flip) {
     for (size_t j = 0; j < cols; j++) \
       argmax[j] = block_argmax[j] < 0 ? name##_one(n, stride, x + (ptrdiff_t)j * next, flip) : block_argmax[j]; \
   }
-PL_ARG_MAX_SHORT(arg_max_f32, float, int32_t, PL_VECTOR, INT_MAX, pl_load_f32, -INFINITY)
-PL_ARG_MAX_SHORT(arg_max_s32, int32_t, int32_t, PL_VECTOR, INT_MAX, pl_load_s32, INT32_MIN)
-PL_ARG_MAX_SHORT(arg_max_s8, int8_t, int8_t, 16, 127, pl_load_s8, INT8_MIN)
+PL_ARG_MAX_COLUMNS(arg_max_f32, float, int32_t, PL_VECTOR, INT_MAX, pl_load_f32, -INFINITY)
+PL_ARG_MAX_COLUMNS(arg_max_s32, int32_t, int32_t, PL_VECTOR, INT_MAX, pl_load_s32, INT32_MIN)
+PL_ARG_MAX_COLUMNS(arg_max_s8, int8_t, int8_t, 16, 127, pl_load_s8, INT8_MIN)
 PL_ARG_MAX_LONG(arg_max_f32, float, pl_load_f32, -INFINITY)
 PL_ARG_MAX_LONG(arg_max_s32, int32_t, pl_load_s32, INT32_MIN)
 PL_ARG_MAX(arg_max_f32, float, n > 128 || (cols == 1 && n >= 64))

@@ -58,7 +58,7 @@ enum { REDUCE_LANES = 64, REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 
       for (size_t i = 0; i < (n - half) * m; i++) acc[i] = (A)JOIN(acc[i], other[i]); \
     } \
   }
-/* c runs of n accumulators, each replaced by them all, `joined`. */
+/* Joins each of c runs of n accumulators to one; joined: that of `run`.  The first c accumulators hold the results. */
 #define REDUCE_JOIN(name, A, joined) \
   static void name##_join(size_t c, size_t n, void *acc0) { \
     A *acc = acc0; \
