@@ -5,11 +5,13 @@ Results do not depend on the storage: a node rounds its operands to float16 firs
 """
 import numpy as np
 
+from pylite._core.product.layouts import WinogradFloat
 from pylite._core.run.kernel import of_types
 from pylite.ir.lowered import ACTIVATIONS, BINARY, UNARY
 from pylite.ir.values import Call, Packed, Temporary, View, known_array, raw
 
-PRODUCT = "conv_float.ConvF32"
+_WINOGRAD = "winograd.WinogradF32"
+PRODUCTS = "conv_float.ConvF32", _WINOGRAD
 TO_HALF, FROM_HALF = "float_to_half", "half_to_float"
 _DEPTHWISE = "depthwise.DepthwiseF32"
 _PACK = "packing.pack_f32"
@@ -61,7 +63,7 @@ def _cost_of(call):
         return _depthwise_cost(call)
     if call.kernel in (UNARY, BINARY):
         return _elementwise_cost(call)
-    if call.kernel != PRODUCT:
+    if call.kernel not in PRODUCTS:
         return None
     panels, filter = call.args[_PANELS], _named(call, "filter")
     if type(panels) is not Packed or panels.function != _PACK or len(filter) != _PLANE:
@@ -231,6 +233,10 @@ def _unary(name, x, y, node):
 def _convert_product(call):
     panels = call.args[_PANELS]
     named = dict(zip(call.names, call.args[-len(call.names):], strict=True)) | {"half": True}
-    packed = Packed("packing.pack_f16", panels.value, *panels.args)
+    layout = panels.args
+    if call.kernel == _WINOGRAD:        # filters of float16 are never transformed at run time
+        layout = 16, WinogradFloat()
+        named.pop("scratch", None)
+    packed = Packed("packing.pack_f16", panels.value, *layout)
     call.args = (*call.args[:_PANELS], packed, *call.args[_PANELS + 1:-len(call.names)], *named.values())
     call.names = tuple(named)

@@ -7,6 +7,9 @@ from pylite.ir.values import Call, Packed, Scratch
 from pylite.ops import products
 from pylite.ops.convolution_window import column_as_line, dilation_phases, has_phases, lines_as_pixels
 
+_FEW_CHANNELS = 128         # whose filters of float32 are transformed when packed, see winograd.pyx; those of more
+_FEW_TILES = 8              # channels are transformed at run time, which pays with so many tiles
+
 
 def lower_images(node, operands, window):
     """The Calls of a convolution with any strides and dilations."""
@@ -35,11 +38,18 @@ def lower_window(node, operands, window):
 
 # ---- float32 -------------------------------------------------------------------------------------------------
 def _float(node, operands, window, images, out, bias):
-    winograd = _winograd_pays(images, out, window)
-    layout = (16, layouts.WinogradFloat()) if winograd else (window.groups, window.layout)
-    return Call("conv_float.ConvF32", images, out, Packed("packing.pack_f32", operands.w, *layout), bias,
-                filter=window.filter, groups=window.groups, limits=products.float_range(node), winograd=winograd,
-                strided=(0, 1))
+    named = {"filter": window.filter, "limits": products.float_range(node), "strided": (0, 1)}
+    if not _winograd_pays(images, out, window):
+        return Call("conv_float.ConvF32", images, out,
+                    Packed("packing.pack_f32", operands.w, window.groups, window.layout), bias, groups=window.groups,
+                    **named)
+    if images.shape[3] <= _FEW_CHANNELS:
+        return Call("winograd.WinogradF32", images, out,
+                    Packed("packing.pack_f32", operands.w, 16, layouts.WinogradFloat()), bias, **named)
+    from pylite._core.kernels.winograd import scratch_size      # few models need it
+    size = scratch_size(images.shape[3], out.shape[3], _tiles(out))
+    return Call("winograd.WinogradF32", images, out, Packed("packing.pack_f32", operands.w, 1, layouts.TapsByChannel()),
+                bias, scratch=Scratch((size,), "float32"), **named)
 
 
 def _is_plain_3x3(window):
@@ -49,7 +59,15 @@ def _is_plain_3x3(window):
 
 def _winograd_pays(images, out, window):
     """F(2x2, 3x3) has 4 products for each pixel instead of 9, and sums before and after them."""
-    return _is_plain_3x3(window) and 16 <= images.shape[3] <= 256 and out.shape[3] >= 16
+    channels = images.shape[3]
+    return (_is_plain_3x3(window) and min(channels, out.shape[3]) >= 16
+            and (channels <= _FEW_CHANNELS or _tiles(out) >= _FEW_TILES))
+
+
+def _tiles(out):
+    """The number of tiles of 2 x 2 pixels."""
+    n, h, w, _ = out.shape
+    return n * ((h + 1) // 2) * ((w + 1) // 2)
 
 
 # ---- float32 images and integer weights ----------------------------------------------------------------------

@@ -208,6 +208,11 @@ def _same(args: "tuple[Any, ...]", others: "tuple[Any, ...]") -> bool:
         for a, b in zip(args, others, strict=True))
 
 
+# Bytes of a constant that is copied: a kernel that reads it in the file makes the system map, and count as memory of the
+# process, up to 2 MB around it.
+_SMALL = 8192
+
+
 def _typed(tensor: "Any") -> "NDArray[Any]":
     """The elements of a constant, unpacked, as a read-only array."""
     try:
@@ -215,7 +220,10 @@ def _typed(tensor: "Any") -> "NDArray[Any]":
             from pylite.schema.sparse import densify
             array = densify(tensor.data, tensor.dtype, tensor.shape, tensor.sparsity)
         elif (DTYPE_BITS[tensor.dtype] or 0) >= 8:
-            return tensor.data.view(NUMPY_DTYPES[tensor.dtype]).reshape(tensor.shape)       # read-only, as the data is
+            array = tensor.data.view(NUMPY_DTYPES[tensor.dtype]).reshape(tensor.shape)
+            if array.nbytes > _SMALL:
+                return array        # read-only, as the data is
+            array = array.copy()
         else:
             from pylite.schema.encodings import unpack
             array = unpack(tensor.data, tensor.dtype, tensor.shape)

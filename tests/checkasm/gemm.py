@@ -275,6 +275,7 @@ def gemm_f32(draw):
 
 B_T = np.array([[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]], F)
 A_T = np.array([[1, 1, 1, 0], [0, 1, -1, -1]], F)
+G = np.array([[1, 0, 0], [.5, .5, .5], [.5, -.5, .5], [0, 0, 1]], F)
 
 
 @check("winograd_in", rounds=40)
@@ -292,6 +293,16 @@ def winograd_in(draw):
     to = np.full_like(want, 7)
     yield Call(tiles, c, Pointers(pixel_lines), steps.astype(np.intp), InOut(to), (tiles + 1) * c, expect=[want],
                work=tiles * c * 16)
+
+
+@check("winograd_filter", rounds=40)
+def winograd_filter(draw):
+    depth, width = (32, 32) if draw.bench else (draw.integer(1, 40), 16 * draw.integer(1, 2))
+    taps = draw.whole((depth, 3, 3, width))
+    want = np.full((16, depth + 1, width), 7, F)
+    want[:, :depth] = np.einsum("iy,jx,kyxn->jikn", G, G, taps).reshape(16, depth, width)
+    yield Call(depth, width, In(taps), InOut(np.full_like(want, 7)), (depth + 1) * width, expect=[want],
+               work=depth * width * 16)
 
 
 @check("winograd_out", rounds=40)

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 from pylite._core import simd
-from pylite._core.kernels import conv_float, packing
+from pylite._core.kernels import packing
+from pylite._core.kernels.conv_float import ConvF32
+from pylite._core.kernels.winograd import WinogradF32
 from pylite._core.product.layouts import WinogradFloat
 from tests.tools.operands import Guarded, draw_filter, output_size, strided, sums, threads
 
@@ -34,8 +36,9 @@ def test_conv_f16(isa_level, seed):
         panels = packing.pack_f16(w, 16, WinogradFloat()) if winograd else packing.pack_f16(w, groups)
         for image, dtype in itertools.product(rounded, (np.float32, np.float16)):
             y = Guarded(exact.shape, dtype, gap)
-            kernel = conv_float.ConvF32(strided(image, gap), y.array, panels, bias, filter=filter, groups=groups,
-                                        limits=(-50, 400), winograd=winograd, half=True)
+            arguments = strided(image, gap), y.array, panels, bias
+            named = {"filter": filter, "limits": (-50, 400), "half": True}
+            kernel = WinogradF32(*arguments, **named) if winograd else ConvF32(*arguments, groups=groups, **named)
             assert kernel.run(pool) == 0
             y.check()
             results.append(y.array.copy())

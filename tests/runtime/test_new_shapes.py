@@ -92,6 +92,23 @@ def test_outgrown_arenas_are_freed():
     assert arenas[-1]() is not None
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("channels", [40, 150])
+def test_filters_of_3_by_3_with_many_channels(channels, threads):
+    """Winograd's products, for which filters of many channels are transformed at run time."""
+    rng, m = np.random.default_rng(0), ModelBuilder()
+    x, y = (m.tensor(name, (1, 8, 8, n), shape_signature=(-1, -1, -1, n)) for name, n in (("x", channels), ("y", 70)))
+    w = m.constant("w", rng.normal(0, .1, (70, 3, 3, channels)).astype(np.float32))
+    m.operator("CONV_2D", [x, w, -1], [y], padding="SAME", stride_w=1, stride_h=1)
+    m.inputs([x])
+    m.outputs([y])
+    model, shapes = pylite.Model(m.build()), [(1, 8, 8), (2, 9, 30), (1, 2, 3), (3, 20, 7), (1, 1, 1), (1, 40, 17)]
+    interpreter = pylite.Interpreter(model=model, num_threads=threads, cached_shapes=2)
+    for shape in shapes * 3:
+        fresh = pylite.Interpreter(model_content=m.build())
+        assert result(interpreter, (*shape, channels)) == result(fresh, (*shape, channels)), shape
+
+
 def selecting():
     """condition (n, 4) bool and ids (n,) int32: constant rows, selected from a table by ids, or zeros."""
     m = ModelBuilder()

@@ -16,6 +16,7 @@ cdef void plan_rows_in_place(Product *p)
 cdef int run_product(Product *p, pl_pool *pool) noexcept nogil
 cdef void pack_panels(const pl_tile *t, const uint8_t *w, ptrdiff_t columns, ptrdiff_t depth,
                       uint8_t *panels) noexcept nogil
+cdef rounded(numbers)
 
 
 cdef inline ptrdiff_t elements(ptrdiff_t nbytes, int item) noexcept nogil:

@@ -2,6 +2,8 @@
 
 A product that is computed in float16 converts rows of float32 while it packs them, and so never reads them in place.
 """
+import numpy as np
+
 from libc.stdint cimport uint8_t, uint16_t
 from libc.string cimport memset
 
@@ -15,6 +17,12 @@ cdef enum:
     DEPTH = 768             # of a section: MAX_MR rows of it stay in the first-level cache
     FEW = 64                # up to so many pixels are one piece, so that weights are read once
     HALF_ROWS = 8192        # elements of the rows that a piece converts to float16 at once
+
+
+cdef rounded(numbers):
+    """float32 numbers, rounded to float16; None stays."""
+    with np.errstate(over="ignore"):
+        return None if numbers is None else np.asarray(numbers, np.float32).astype(np.float16).astype(np.float32)
 
 
 # ---- planning ------------------------------------------------------------------------------------------------

@@ -162,6 +162,15 @@ class WinogradFloat(FilterLayout):
         return w.swapaxes(0, 1).reshape(-1, w.shape[2])
 
 
+class TapsByChannel(FilterLayout):
+    """3 x 3 filters (columns, channels, 9), whose taps Winograd's algorithm transforms at run time, channel by channel."""
+    __slots__ = ()
+    by_columns = True
+
+    def arrange(self, w):
+        return w.reshape(w.shape[0], 9, w.shape[3]).swapaxes(1, 2)
+
+
 class WinogradInteger(FilterLayout):
     """8-bit 3 x 3 filters for which packing chooses between a plain convolution and Winograd's F(4x4, 3x3)."""
     __slots__ = ()

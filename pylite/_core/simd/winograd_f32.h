@@ -2,7 +2,8 @@
  * ELEMENT: of the operands, float by default; LOAD_BIAS(p, n): n elements of the bias.
  *
  * Tiles d of 4 x 4 pixels, which overlap by two, become 16 numbers for each channel, B^T d B.  Element (y, x) of all
- * tiles is the left operand of product 4 x + y.  The 16 products m give 2 x 2 output pixels, A^T m A. */
+ * tiles is the left operand of product 4 x + y.  Filters g of 3 x 3 taps become its right operand, G g G^T.  The 16
+ * products m give 2 x 2 output pixels, A^T m A. */
 
 #ifndef ELEMENT
 #define ELEMENT float
@@ -47,6 +48,38 @@ static void winograd_in(ptrdiff_t tiles, ptrdiff_t c, const ELEMENT *const *line
     }
   }
 }
+
+#ifdef MULTIPLY /* only for float32 */
+/* Three taps p to four numbers d. */
+#define SPREAD(p0, p1, p2, d) \
+  do { \
+    const VECTOR first = p0, last = p2, sum = MULTIPLY(ADD(first, last), SPLAT(0.5f)), \
+                 middle = MULTIPLY(p1, SPLAT(0.5f)); \
+    d[0] = first, d[1] = ADD(sum, middle), d[2] = SUBTRACT(sum, middle), d[3] = last; \
+  } while (0)
+
+static void winograd_filter(ptrdiff_t depth, ptrdiff_t width, const float *taps, float *u, ptrdiff_t next) {
+  for (ptrdiff_t k = 0; k < depth; k++, taps += 9 * width, u += width)
+    for (ptrdiff_t j = 0; j < width; j += LANES) {
+      VECTOR d[3][4];
+#pragma GCC unroll 3
+      for (int x = 0; x < 3; x++) {
+        const float *tap = taps + x * width + j;
+        SPREAD(LOAD(tap), LOAD(tap + 3 * width), LOAD(tap + 6 * width), d[x]);
+      }
+      float *to = u + j;
+#pragma GCC unroll 4
+      for (int y = 0; y < 4; y++, to += next) {
+        VECTOR r[4];
+        SPREAD(d[0][y], d[1][y], d[2][y], r);
+        IN_REGISTER(to);
+#pragma GCC unroll 4
+        for (int x = 0; x < 4; x++) STORE(to + 4 * x * next, r[x]);
+      }
+    }
+}
+#undef SPREAD
+#endif
 
 static void winograd_out(ptrdiff_t tiles, ptrdiff_t n, const ELEMENT *m, ptrdiff_t width, ptrdiff_t next,
                          const float *bias, float low, float high, ELEMENT *y, ptrdiff_t down, ptrdiff_t step) {

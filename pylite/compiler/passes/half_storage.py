@@ -2,7 +2,7 @@
 import numpy as np
 
 from pylite._core.kernels import kernel_class
-from pylite.compiler.float16 import FROM_HALF, PRODUCT, TO_HALF, rounded
+from pylite.compiler.float16 import FROM_HALF, PRODUCTS, TO_HALF, rounded
 from pylite.ir.dtypes import HALF
 from pylite.ir.lowered import COPY, UNARY
 from pylite.ir.values import Banded, Call, Temporary, Value, View
@@ -116,10 +116,10 @@ def _positions(call):
         if name == TO_HALF and type(y.value) is Temporary:
             return (2,)
         return (3,) if name == FROM_HALF and type(x.value) is Temporary else ()
-    if call.kernel != PRODUCT or "half" not in call.names:
+    if call.kernel not in PRODUCTS or "half" not in call.names:
         return ()
     weights = call.args[2].value
-    return (0, 1) if weights.size <= kernel_class(PRODUCT).DEEPEST_HALF * weights.shape[0] else (0,)
+    return (0, 1) if weights.size <= kernel_class(PRODUCTS[0]).DEEPEST_HALF * weights.shape[0] else (0,)
 
 
 def _writes(call, position):

@@ -351,6 +351,12 @@ static float *nines(size_t n) { return whole(n, 9); }
   }
 WINOGRAD_IN(winograd_in, float, nines)
 WINOGRAD_IN(winograd_in_f16, uint16_t, halves)
+static void winograd_filter(void) {
+  const size_t depth = some(1, 40), width = 16 * some(1, 2), next = (depth + 1) * width;
+  const float *taps = nines(9 * depth * width), *before = nines(16 * next);
+  EACH_LEVEL(s) s->winograd_filter((ptrdiff_t)depth, (ptrdiff_t)width, taps,
+                                   result(16 * next, sizeof(float), before, 16 * next, EXACT), (ptrdiff_t)next);
+}
 #define WINOGRAD_OUT(name, type, draw, wide) \
   static void name(void) { \
     const size_t tiles = some(1, 5), n = some(1, wide), next = (tiles + 1) * wide; \
@@ -371,4 +377,5 @@ const check product_checks[] = {
     X(gemm_blocks),     X(finish_hybrid), X(range_f32),   X(quantize_s8), X(quantize_whole), X(quantize_rows),
     X(scaled_sums),     X(gemm_s64),    X(finish_mbqm64), X(finish_mbqm32), X(finish_f64), X(finish_f64_q8), X(gemm_f32),
     X(gemm_f16),        X(dots_f32),    X(winograd_in),   X(winograd_out),  X(winograd_in_f16), X(winograd_out_f16),
+    X(winograd_filter),
     {NULL, NULL}};

@@ -297,6 +297,7 @@ enum { LANES = 4, MR = 4, NV = 2 };
 #define MULTIPLY_ADD(acc, a, b) vfmaq_f32(acc, a, b)
 #define ADD vaddq_f32
 #define SUBTRACT vsubq_f32
+#define MULTIPLY vmulq_f32
 #define MIN vminq_f32
 #define MAX vmaxq_f32
 /* Multiplies by the lanes of a vector of each row, one after the other. */
@@ -356,6 +357,7 @@ PL_FILL(gemm_neon, s) {
                     .rows = TOGETHER};
   s->gemm_f32 = some_tiles_f32;
   s->winograd_in = winograd_in;
+  s->winograd_filter = winograd_filter;
   s->winograd_out = winograd_out;
   s->f32 = (pl_tile){.mr = MR, .nr = NV * LANES, .nv = LANES, .kr = 1, .ka = 1, .bytes = sizeof(float)};
 }

@@ -134,6 +134,7 @@ static void gemm_f32(int rows, int n, const pl_a_layout *layout, const float *a,
 #define SPLAT(v) (v)
 #define ADD(a, b) ((a) + (b))
 #define SUBTRACT(a, b) ((a) - (b))
+#define MULTIPLY(a, b) ((a) * (b))
 #define MIN(bound, v) ((v) > (bound) ? (bound) : (v))
 #define MAX(bound, v) ((v) < (bound) ? (bound) : (v))
 #include "winograd_f32.h"
@@ -146,6 +147,7 @@ static void gemm_f32(int rows, int n, const pl_a_layout *layout, const float *a,
 #undef SPLAT
 #undef ADD
 #undef SUBTRACT
+#undef MULTIPLY
 #undef MIN
 #undef MAX
 

@@ -50,6 +50,7 @@ PL_FILL(gemm_f32_x86, s) {
   s->depthwise_f32 = depthwise_f32;
   s->dw_f32_lines = 0;
   s->winograd_in = winograd_in;
+  s->winograd_filter = winograd_filter;
   s->winograd_out = winograd_out;
   s->f32 = (pl_tile){.mr = MR, .nr = NV * LANES, .nv = LANES, .kr = 1, .ka = 1, .bytes = sizeof(float)};
 }
