@@ -4,6 +4,7 @@ import numpy as np
 from pylite import errors
 from pylite._core.kernels import kernel_class
 from pylite._core.run import storage as memory
+from pylite._core.run.memory import MemoryPool, use_pool
 from pylite._core.run.storage import Storage as Storage
 from pylite._core.run.storage import array_of as array_of
 from pylite._core.simd import begin_packing, finish_packing
@@ -18,10 +19,14 @@ def bind(calls, storage, model, pool=None):
 def operands(calls, storage, model, pool=None):
     """The arguments of the kernels of `calls`: a list of arrays, packed weights and parameters for each.
 
-    model: the Model that packs weights, or None; pool: the MemoryPool for packing weights that a run computed.
+    model: the Model that packs weights, or None to pack them for these kernels alone; pool: the MemoryPool for packing
+    weights that a run computed.
     """
     def pack(packed):
-        return model.pack(packed, pool)
+        if model is not None:
+            return model.pack(packed, pool)
+        use_pool(MemoryPool())
+        return kernel_class(packed.function)(packed.value.data, *packed.args)
 
     def banded(item):
         """The bytes of a Banded value together with its guard bands; the value is its own root."""
@@ -30,7 +35,7 @@ def operands(calls, storage, model, pool=None):
 
     begin_packing()
     try:
-        return memory.operands(calls, storage, None if model is None else pack, {Banded: banded}, _named)
+        return memory.operands(calls, storage, pack, {Banded: banded}, _named)
     finally:
         finish_packing()
 

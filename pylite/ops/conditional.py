@@ -1,4 +1,5 @@
 """IF, STABLEHLO_CASE and STABLEHLO_COMPOSITE: one of several subgraphs, or the only one."""
+from pylite.errors import OpError
 from pylite.ir.registry import register
 from pylite.ir.values import Call
 from pylite.ops.callees import byte_views, callee, constants, kernels_can_run, lower_call, result_shapes
@@ -32,11 +33,20 @@ def taken(selector, contents, count):
 
 
 def infer_branch(node):
-    """The outputs' shapes; where they differ with the branch, those of the one that is taken."""
+    """The outputs' shapes; where they differ with the branch, those of the one that is taken.
+
+    None, too, if a branch cannot take these inputs: it is an error only where it is taken.
+    """
     selector, inputs, _ = branches(node)
-    hosts = hosts_of(node)
-    results = [result_shapes(host, [x.shape for x in inputs], constants(inputs)) for host in hosts]
-    if None in results:
+    hosts, results, problems = hosts_of(node), [], []
+    for host in hosts:
+        try:
+            results.append(result_shapes(host, [x.shape for x in inputs], constants(inputs)))
+        except OpError as problem:
+            problems.append(problem)
+    if len(problems) == len(hosts):
+        raise problems[0]
+    if problems or None in results:
         return None
     if all(r == results[0] for r in results):
         return results[0]

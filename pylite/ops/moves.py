@@ -121,17 +121,18 @@ def filled(y, value):
 
 
 # ---- pads in front of convolutions and pooling ---------------------------------------------------------------
-def fold_pad(node, x, fill, reach, pad):
+def fold_pad(node, x, fill, reach, pad, after=(0, 0)):
     """(input, padding before): the input of the FoldablePad that computes x, where windows over that see the same.
 
     fill: the value outside the image that does not change a window's result; reach: the extent (down, right) of a
-    window from its first tap; pad: the op's own padding (top, left).  Otherwise x and `pad` unchanged.
+    window from its first tap; pad: the op's own padding (top, left); after: that at the other ends, if a window must
+    not lie outside the image.  Otherwise x and `pad` unchanged.
     """
     p = x.pad
     if p is None or p.fill != fill or p.pairs[0] != (0, 0) or p.pairs[3] != (0, 0) or not same_parameters(p.x, x):
         return x, pad
     (top, below), (left, right) = p.pairs[1:3]
-    if max(pad[0] + top, below) > reach[0] or max(pad[1] + left, right) > reach[1]:
+    if max(pad[0] + top, after[0] + below) > reach[0] or max(pad[1] + left, after[1] + right) > reach[1]:
         return x, pad
     p.folded.append(node.index)
     return p.x, (pad[0] + top, pad[1] + left)

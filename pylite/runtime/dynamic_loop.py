@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite._core.kernels import kernel_class
-from pylite.errors import ExecutionError
+from pylite.errors import ExecutionError, OpError
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.values import raw
 from pylite.runtime.tensor_memory import allocated
@@ -34,13 +34,16 @@ class LoopIteration:
     """
     __slots__ = ("state", "condition", "goes_on", "body", "entry", "next")
 
-    def __init__(self, host: "Executor", node: "Node", condition: "Executor", body: "Executor",
-                 shapes: "Sequence[Shape]") -> None:
-        self.state = _variables(host, node, body, shapes)
+    def __init__(self, state: "Arrays") -> None:
+        self.state = state
         self.condition: Kernel | None = None
         self.body: Any = None
         self.entry: Any = None
         self.next: LoopIteration = None  # type: ignore[assignment]
+
+    def prepare(self, node: "Node", condition: "Executor", body: "Executor") -> None:
+        """Create the kernel that runs the condition, unless shapes within the subgraphs depend on data."""
+        shapes = [x.shape for x in self.state]
         inner = body.prepared(shapes, {})
         test = condition.prepared(shapes, {})
         if inner.boundary is not None or test.boundary is not None:
@@ -63,10 +66,14 @@ class LoopIteration:
 def _iteration(host: "Executor", node: "Node", condition: "Executor", body: "Executor",
                shapes: "Sequence[Shape]") -> LoopIteration:
     """The LoopIteration for variables of these shapes; the body's BoundProgram keeps it."""
-    known = body.prepared(shapes, {}).iterations
+    try:
+        known = body.prepared(shapes, {}).iterations
+    except OpError:     # the loop may end before the body would run on these shapes
+        return LoopIteration(_variables(host, node, body, shapes))
     key = host, node.index
     if key not in known:
-        known[key] = LoopIteration(host, node, condition, body, shapes)
+        known[key] = iteration = LoopIteration(_variables(host, node, body, shapes))
+        iteration.prepare(node, condition, body)
     return known[key]
 
 

@@ -6,7 +6,7 @@ from pylite.compiler import pipeline
 from pylite.ir.values import raw
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
@@ -98,11 +98,12 @@ def _check_outputs(executor: "Executor") -> None:
 def entry(executor: "Executor", whole: bool = False) -> "Entry":
     """`current` for a kernel that calls it: a Callee, or (Program, failure(step, status), inputs, outputs).
 
-    Inputs and outputs are byte arrays; the inputs absent(executor, whole) are None.
+    Inputs and outputs are byte arrays; the inputs that are absent() are None.
     """
-    omitted = absent(executor, whole)
-    if executor.recorded_callee is not None:
-        return executor.recorded_callee.entering(whole, omitted)
+    recorded = executor.recorded_callee
+    omitted = absent(executor, whole, (executor if recorded is None else recorded).known_inputs)
+    if recorded is not None:
+        return recorded.entering(whole, omitted)
     bound, subgraph = executor.current, executor.subgraph
     if bound.ends is not None:
         return bound.ends.callee(bound.program, bound.failure, len(subgraph.inputs), omitted)
@@ -110,13 +111,13 @@ def entry(executor: "Executor", whole: bool = False) -> "Entry":
     return bound.program, bound.failure, ins, [raw(bound.array(i)) for i in subgraph.outputs]
 
 
-def absent(executor: "Executor", whole: bool) -> "list[int]":
+def absent(executor: "Executor", whole: bool, known_inputs: "Container[int]") -> "list[int]":
     """The positions of the inputs that callers do not copy: known ones, and those without a reader, unless `whole`."""
     if executor.tensors_read is None:
         executor.tensors_read = frozenset([i for operator in executor.subgraph.operators for i in operator.inputs]
                                   + [*executor.subgraph.outputs])
     return [position for position, i in enumerate(executor.subgraph.inputs)
-            if position in executor.known_inputs or not (whole or i in executor.tensors_read)]
+            if position in known_inputs or not (whole or i in executor.tensors_read)]
 
 
 def call(executor: "Executor", arrays: "Sequence[NDArray[Any]]") -> "list[NDArray[Any]]":

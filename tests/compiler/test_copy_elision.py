@@ -117,6 +117,22 @@ def streaming():
     return m.build()
 
 
+def test_an_element_of_a_slice_with_steps():
+    """x[3:7:2][1], whose result has no axis."""
+    m = ModelBuilder()
+    x, some, one, y = m.tensor("x", (64,)), m.tensor("some", (2,)), m.tensor("one", ()), m.tensor("y", ())
+
+    def numbers(*values):
+        return [m.constant(f"n{value}", np.array([value], np.int32)) for value in values]
+    m.operator("STRIDED_SLICE", [x, *numbers(3, 7, 2)], [some])
+    m.operator("STRIDED_SLICE", [some, *numbers(1, 2, 1)], [one], shrink_axis_mask=1)
+    m.operator("NEG", [one], [y])
+    m.inputs([x])
+    m.outputs([y])
+    _, (result,) = run(m.build(), [np.arange(64, dtype=np.float32)])
+    assert result == -5
+
+
 def test_copies_of_slices_disappear():
     found = lowered(streaming())
     memory_planner.placement_of(found)

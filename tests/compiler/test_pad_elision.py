@@ -70,8 +70,8 @@ def test_convolutions_give_identical_results(dtype, depthwise):
 @pytest.mark.parametrize("dtype", ["float32", "int8", "uint8", "int16"])
 def test_max_pools_give_identical_results(dtype):
     folded = 0
-    for case in range(40):
-        rng, m = np.random.default_rng(case), ModelBuilder()
+    for case in range(80):
+        rng, m, padding = np.random.default_rng(case), ModelBuilder(), ("VALID", "SAME")[case % 2]
         h, w, fh, fw, stride = (int(n) for n in (*rng.integers(1, 9, 2), *rng.integers(1, 5, 2), rng.integers(1, 4)))
         widths = rng.integers(0, 4, (4, 2)).astype(np.int32)
         widths[[0, 3]] = 0
@@ -81,10 +81,11 @@ def test_max_pools_give_identical_results(dtype):
         quantized = {} if dtype == "float32" else {"scale": 0.1, "zero_point": 0 if dtype == "int16" else 7}
         least = -np.inf if dtype == "float32" else np.iinfo(dtype).min
         x, p = (m.tensor(n, s, dtype, **quantized) for n, s in (("x", (2, h, w, 3)), ("p", (2, hp, wp, 3))))
-        y = m.tensor("y", (2, (hp - fh) // stride + 1, (wp - fw) // stride + 1, 3), dtype, **quantized)
+        size = [-(-n // stride) if padding == "SAME" else (n - f) // stride + 1 for n, f in ((hp, fh), (wp, fw))]
+        y = m.tensor("y", (2, *size, 3), dtype, **quantized)
         fill = m.constant("least", np.array(least + (case % 5 == 4), dtype), **quantized)
         m.operator("PADV2", [x, m.constant("widths", widths), fill], [p])
-        m.operator("MAX_POOL_2D", [p], [y], padding="VALID", stride_h=stride, stride_w=stride, filter_height=fh,
+        m.operator("MAX_POOL_2D", [p], [y], padding=padding, stride_h=stride, stride_w=stride, filter_height=fh,
                    filter_width=fw)
         m.inputs([x])
         m.outputs([y])

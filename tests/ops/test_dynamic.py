@@ -368,3 +368,26 @@ def test_range_errors(values):
     interpreter = pylite.Interpreter(model_content=m.build())
     with pytest.raises(RuntimeError, match=r"node 0 RANGE: cannot go from"):
         interpreter.allocate_tensors()
+
+
+@pytest.mark.parametrize("op", ["FULLY_CONNECTED", "MUL"])
+def test_weights_of_an_op_on_contents_computed_from_sizes(op):
+    """FILL gives numbers that are known once the shapes are; what reads them is evaluated, and packs its weights."""
+    m = ModelBuilder()
+    x, shape, filled = m.tensor("x", (None, 3, 24)), m.tensor("shape", (3,), "int32"), m.tensor("f", (None, 3, 24))
+    m.operator("SHAPE", [x], [shape], out_type="int32")
+    m.operator("FILL", [shape, m.constant("two", np.float32(2))], [filled])
+    weights = np.arange(48, dtype=np.float32).reshape(2, 24) if op == "FULLY_CONNECTED" else np.arange(24, dtype=np.float32)
+    y = m.tensor("y", (None, 3, 2 if op == "FULLY_CONNECTED" else 24))
+    m.operator(op, [filled, m.constant("w", weights)], [y], **({"keep_num_dims": True} if len(weights) == 2 else {}))
+    m.inputs([x])
+    m.outputs([y])
+    interpreter = pylite.Interpreter(model_content=m.build())
+    for n in (1, 2, 3, 5):
+        interpreter.resize_tensor_input(0, (n, 3, 24))
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(0, np.zeros((n, 3, 24), np.float32))
+        interpreter.invoke()
+        row = 2 * (weights.sum(1) if op == "FULLY_CONNECTED" else weights)
+        np.testing.assert_array_equal(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]),
+                                      np.broadcast_to(row, (n, 3, len(row))))

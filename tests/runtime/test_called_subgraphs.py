@@ -174,3 +174,62 @@ def test_variable_tensors_keep_their_contents_between_runs(operator):
         interpreter.set_tensor(0, np.ones((1, 1), F32))
         interpreter.invoke()
         assert interpreter.get_tensor(interpreter.get_output_details()[0]["index"]).item() == expected
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_subgraph_called_with_constants_and_without(nested):
+    """while i < 1: a = a - b, from (x, x) and from (x, [2]); nested: called by a subgraph that is called twice."""
+    m = ModelBuilder()
+
+    def number(value):
+        return m.constant(f"n{len(m._current.tensors)}", np.array(value, np.int32))
+
+    def vectors(*names):
+        return [m.tensor(name, (None,), "int32") for name in names]
+
+    def loops(x):
+        results = []
+        for b in (x, number([2])):
+            count, variables = m.tensor("count", (), "int32"), vectors("a", "b")
+            m.operator("WHILE", [number(0), x, b], [count, *variables], cond_subgraph_index=1, body_subgraph_index=2)
+            results.append(variables[0])
+        return results
+    x, = vectors("x")
+    m.inputs([x])
+    if nested:
+        first, results = m.tensor("first", (1,), "int32"), []
+        m.operator("SLICE", [x, number([0]), number([1])], [first])
+        for operand in (first, x):
+            results += vectors("y", "z")
+            m.operator("IF", [m.constant(f"true{operand}", np.array(True)), operand], results[-2:],
+                       then_subgraph_index=3, else_subgraph_index=3)
+        m.outputs(results)
+    else:
+        m.outputs(loops(x))
+    for name in ("test", "body"):
+        m.subgraph(name)
+        count, (a, b) = m.tensor("count", (), "int32"), vectors("a", "b")
+        m.inputs([count, a, b])
+        if name == "test":
+            y = m.tensor("y", (), "bool")
+            m.operator("LESS", [count, number(1)], [y])
+            m.outputs([y])
+        else:
+            more, (difference,) = m.tensor("more", (), "int32"), vectors("difference")
+            m.operator("ADD", [count, number(1)], [more])
+            m.operator("SUB", [a, b], [difference])
+            m.outputs([more, difference, b])
+    if nested:
+        m.subgraph("loops")
+        x, = vectors("x")
+        m.inputs([x])
+        m.outputs(loops(x))
+    interpreter = pylite.Interpreter(model_content=m.build())
+    for length in (1, 3, 2, 5):
+        interpreter.resize_tensor_input(0, (length,))
+        interpreter.allocate_tensors()
+        x = np.arange(1, length + 1, dtype=np.int32)
+        interpreter.set_tensor(0, x)
+        interpreter.invoke()
+        results = [interpreter.get_tensor(detail["index"]).tolist() for detail in interpreter.get_output_details()]
+        assert results == [[0], [-1]] * nested + [[0] * length, (x - 2).tolist()], length

@@ -75,7 +75,7 @@ cdef class Storage:
         if kind is View:
             return self.viewed(<View>item)
         if kind is Packed:
-            return item if pack is None else pack(item) if (<Packed>item).result is None else (<Packed>item).result
+            return pack(item) if (<Packed>item).result is None else (<Packed>item).result
         if kind is Scratch:
             return self.temporary(<Scratch>item)
         if isinstance(item, ValueBase):
@@ -105,8 +105,8 @@ def array_of(value, memory=None, offset=0):
 def operands(calls, Storage storage, pack, dict others, named):
     """The arguments of the kernels of `calls`: a list of arrays, packed weights and parameters for each.
 
-    pack(packed): returns the packed array; if pack is None, a Packed stays as it is; others: {type: function} that
-    converts arguments of further types; named(call, problem): the exception to raise.
+    pack(packed): returns the packed array; others: {type: function} that converts arguments of further types;
+    named(call, problem): the exception to raise.
     """
     cdef list arguments = []
     cdef Call call = None

@@ -177,7 +177,7 @@ class Elision:
     def _strided_view(self, copy, step, i):
         call = self.calls[step]
         view = copy.view_in_full(self.views.get((step, i), call.args[i])) if i in call.strided else None
-        if view is not None and view.strides[-1] != 1 and view.shape[-1] > 1 and call.kernel != COPY:
+        if view is not None and view.shape and view.strides[-1] != 1 and view.shape[-1] > 1 and call.kernel != COPY:
             return None         # only copies accept a last axis that is not contiguous
         return view
 
