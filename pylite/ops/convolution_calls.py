@@ -46,7 +46,7 @@ def _float(node, operands, window, images, out, bias):
     if images.shape[3] <= _FEW_CHANNELS:
         return Call("winograd.WinogradF32", images, out,
                     Packed("packing.pack_f32", operands.w, 16, layouts.WinogradFloat()), bias, **named)
-    from pylite._core.kernels.winograd import scratch_size      # few models need it
+    from pylite._core.kernels.winograd import scratch_size  # few models need it
     size = scratch_size(images.shape[3], out.shape[3], _tiles(out))
     return Call("winograd.WinogradF32", images, out, Packed("packing.pack_f32", operands.w, 1, layouts.TapsByChannel()),
                 bias, scratch=Scratch((size,), "float32"), **named)

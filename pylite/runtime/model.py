@@ -208,8 +208,8 @@ def _same(args: "tuple[Any, ...]", others: "tuple[Any, ...]") -> bool:
         for a, b in zip(args, others, strict=True))
 
 
-# Bytes of a constant that is copied: a kernel that reads it in the file makes the system map, and count as memory of the
-# process, up to 2 MB around it.
+# Bytes of a constant that is copied, at most: where a kernel reads it in the file, the system maps up to 2 MB around it
+# for the process.
 _SMALL = 8192
 
 

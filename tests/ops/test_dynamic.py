@@ -377,9 +377,10 @@ def test_weights_of_an_op_on_contents_computed_from_sizes(op):
     x, shape, filled = m.tensor("x", (None, 3, 24)), m.tensor("shape", (3,), "int32"), m.tensor("f", (None, 3, 24))
     m.operator("SHAPE", [x], [shape], out_type="int32")
     m.operator("FILL", [shape, m.constant("two", np.float32(2))], [filled])
-    weights = np.arange(48, dtype=np.float32).reshape(2, 24) if op == "FULLY_CONNECTED" else np.arange(24, dtype=np.float32)
+    weights = np.arange(48 if op == "FULLY_CONNECTED" else 24, dtype=np.float32).reshape(-1, 24)
     y = m.tensor("y", (None, 3, 2 if op == "FULLY_CONNECTED" else 24))
-    m.operator(op, [filled, m.constant("w", weights)], [y], **({"keep_num_dims": True} if len(weights) == 2 else {}))
+    m.operator(op, [filled, m.constant("w", weights)], [y],
+               **({"keep_num_dims": True} if op == "FULLY_CONNECTED" else {}))
     m.inputs([x])
     m.outputs([y])
     interpreter = pylite.Interpreter(model_content=m.build())
@@ -388,6 +389,6 @@ def test_weights_of_an_op_on_contents_computed_from_sizes(op):
         interpreter.allocate_tensors()
         interpreter.set_tensor(0, np.zeros((n, 3, 24), np.float32))
         interpreter.invoke()
-        row = 2 * (weights.sum(1) if op == "FULLY_CONNECTED" else weights)
+        row = 2 * (weights.sum(1) if op == "FULLY_CONNECTED" else weights[0])
         np.testing.assert_array_equal(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]),
                                       np.broadcast_to(row, (n, 3, len(row))))

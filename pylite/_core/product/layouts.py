@@ -163,7 +163,7 @@ class WinogradFloat(FilterLayout):
 
 
 class TapsByChannel(FilterLayout):
-    """3 x 3 filters (columns, channels, 9), whose taps Winograd's algorithm transforms at run time, channel by channel."""
+    """float32 3 x 3 filters as (columns, channels, 9 taps), which Winograd's algorithm transforms at run time."""
     __slots__ = ()
     by_columns = True
 
