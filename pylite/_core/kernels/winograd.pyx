@@ -56,8 +56,8 @@ cdef inline ptrdiff_t tiles_at_once(ptrdiff_t channels) noexcept nogil:
 def scratch_size(Py_ssize_t channels, Py_ssize_t columns, tiles):
     """The floats of scratch that WinogradF32 needs to transform filters at run time.  tiles: may be a Dim."""
     cdef ptrdiff_t nr = slots.f32.nr, tasks = min(<ptrdiff_t>TASKS, (columns + nr - 1) // nr)
-    most = tiles_at_once(channels)
-    return (most if tiles > most else tiles) * (16 * (channels + tasks * nr)) + 16 * GAP * (block_count(channels) + TASKS)
+    at_once = tiles if tiles < tiles_at_once(channels) else tiles_at_once(channels)
+    return at_once * (16 * (channels + tasks * nr)) + 16 * GAP * (block_count(channels) + TASKS)
 
 
 cdef class WinogradF32(ImageProduct):
@@ -325,7 +325,8 @@ cdef void transform_blocks(WinogradF32 self, ptrdiff_t begin, ptrdiff_t end, int
 cdef void multiply_chunk(WinogradF32 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Tasks begin to end - 1 of the chunk: some panels times some tiles."""
     cdef const Product *p = &self.product
-    cdef ptrdiff_t i, panel, panels = (p.columns + p.tile.nr - 1) // p.tile.nr, first, column, row, rows = self.chunk.rows
+    cdef ptrdiff_t i, panel, first, column, row, rows = self.chunk.rows
+    cdef ptrdiff_t panels = (p.columns + p.tile.nr - 1) // p.tile.nr
     cdef float *products = self.scratch + 16 * (rows * p.depth + GAP * block_count(p.depth))
     cdef float *m
     cdef Piece piece
@@ -351,7 +352,8 @@ cdef void multiply_panel(WinogradF32 self, const Piece *piece, ptrdiff_t j, floa
         k = block_start(c, b)
         depth = block_start(c, b + 1) - k
         layout = pl_packed_layout(depth)
-        p.slots.winograd_filter(depth, width, <const float *>p.panels + (j * c + k * width) * 9, u, apart(depth * width))
+        p.slots.winograd_filter(depth, width, <const float *>p.panels + 9 * (j * c + k * width), u,
+                                apart(depth * width))
         v = left_operands(self, b) + first * depth
         for part in range(16):
             p.slots.gemm_f32(piece.rows, width, &layout, v + part * apart(self.chunk.rows * depth),
