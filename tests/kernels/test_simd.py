@@ -17,9 +17,8 @@ from pylite._core.kernels import (
     packing,
     pooling,
     softmax,
-    winograd,
 )
-from pylite._core.product.layouts import PixelPacking, TapsByChannel, WinogradFloat
+from pylite._core.product.layouts import PixelPacking
 from pylite.numerics import fixed_point, quantization
 from tests.tools.operands import (
     Guarded,
@@ -240,30 +239,6 @@ def test_conv_f32(isa_level, seed):
                                     limits=(-50, 400))
         assert kernel.run(pool) == 0
         y.check()
-        np.testing.assert_array_equal(y.array, want)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_winograd_f32(isa_level, seed):
-    """Filters that are transformed when they are packed, or at run time, by one thread or several."""
-    rng = np.random.default_rng(seed)
-    size, pad = [int(v) for v in rng.integers(3, 22, 2)], int(rng.integers(2))
-    n, c, k = int(rng.integers(1, 3)), int(rng.choice([16, 40, 49, 130, 300])), int(rng.choice([16, 33, 100, 300]))
-    filter, packed = (3, 3, 1, 1, 1, 1, pad, pad), seed % 3 == 0
-    out = [v + 2 * pad - 2 for v in size]
-    x = rng.integers(-9, 10, (n, *size, c)).astype(np.float32)
-    w = 4 * rng.integers(-3, 4, (k, 3, 3, c)).astype(np.float32)        # their transforms are whole numbers
-    bias = rng.integers(-9, 10, k).astype(np.float32)
-    want = np.clip(sums(x, w, filter, out) + bias, -500, 4000)
-    panels = packing.pack_f32(w, 16, WinogradFloat()) if packed else packing.pack_f32(w, 1, TapsByChannel())
-    tiles = n * -(-out[0] // 2) * -(-out[1] // 2)
-    for pool, gap in zip(threads(), (0, 1, 12), strict=True):
-        y, scratch = Guarded(want.shape, np.float32, gap), Guarded((winograd.scratch_size(c, k, tiles),), np.float32)
-        kernel = winograd.WinogradF32(strided(x, gap), y.array, panels, bias, filter=filter, limits=(-500, 4000),
-                                      scratch=None if packed else scratch.array)
-        assert kernel.run(pool) == 0
-        y.check()
-        scratch.check()
         np.testing.assert_array_equal(y.array, want)
 
 
