@@ -5,6 +5,7 @@ Results do not depend on the storage: a node rounds its operands to float16 firs
 """
 import numpy as np
 
+from pylite._core.kernels import kernel_class
 from pylite._core.product.layouts import WinogradFloat
 from pylite._core.run.kernel import of_types
 from pylite.ir.lowered import ACTIVATIONS, BINARY, UNARY
@@ -234,9 +235,9 @@ def _convert_product(call):
     panels = call.args[_PANELS]
     named = dict(zip(call.names, call.args[-len(call.names):], strict=True)) | {"half": True}
     layout = panels.args
-    if call.kernel == _WINOGRAD:        # filters of float16 are never transformed at run time
-        layout = 16, WinogradFloat()
-        named.pop("scratch", None)
+    if named.pop("scratch", None) is not None:      # filters of float16 are never transformed at run time
+        few = panels.value.shape[3] <= kernel_class(_WINOGRAD).WIDEST_HALF
+        call.kernel, layout = (_WINOGRAD, (16, WinogradFloat())) if few else (PRODUCTS[0], ())
     packed = Packed("packing.pack_f16", panels.value, *layout)
     call.args = (*call.args[:_PANELS], packed, *call.args[_PANELS + 1:-len(call.names)], *named.values())
     call.names = tuple(named)

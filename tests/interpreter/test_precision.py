@@ -61,6 +61,20 @@ def test_float16_is_close_to_float32_and_is_not_the_default():
         np.testing.assert_allclose(h, e, rtol=0, atol=abs(e).max() * 2**-6)
 
 
+@pytest.mark.parametrize("channels", [128, 200, 256, 300, 520])
+def test_filters_of_many_channels(channels):
+    """By Winograd's algorithm, whose filters are transformed at run time in float32 alone, or plainly."""
+    rng, m = np.random.default_rng(0), ModelBuilder()
+    x, y = m.tensor("x", (1, 7, 9, channels)), m.tensor("y", (1, 7, 9, 40))
+    w = m.constant("w", rng.normal(0, .1, (40, 3, 3, channels)).astype(np.float32))
+    m.operator("CONV_2D", [x, w], [y], padding="SAME", stride_h=1, stride_w=1)
+    m.inputs([x])
+    m.outputs([y])
+    (exact,), (half,) = results("float32", m.build()), results("emulate_float16", m.build())
+    assert (half != exact).any()
+    np.testing.assert_allclose(half, exact, rtol=0, atol=abs(exact).max() * 2**-6)
+
+
 def test_the_sums_are_those_that_numerics_describes():
     """256 products at a time in float16, fused; four sums in turn for a single row; the results in float16."""
     rng = np.random.default_rng(1)

@@ -34,7 +34,8 @@ cdef enum:                  # operands, in the order of ARRAYS
 cdef enum:
     ON_STACK = 24 * 1024    # floats for a piece: its operands, its products and one patch of pixels
     CONVERTED = 512         # tiles times channels of float32 that are converted to float16 at once
-    PATCH = 6144            # float16 for their pixels, of at most 256 channels; and for 32 tiles times 16 results
+    CHANNELS = 256          # of float16, at most
+    PATCH = 6144            # float16 for the pixels that are converted, and for 32 tiles times 16 results
     GAP = 16                # floats between operands that would otherwise fall into the same few sets of the cache
     # filters that are transformed at run time:
     BLOCK = 32              # channels that are transformed at once, at most
@@ -69,6 +70,7 @@ cdef class WinogradF32(ImageProduct):
     layout TapsByChannel.
     """
     ARRAYS = (0, 1, "scratch")
+    WIDEST_HALF = CHANNELS      # with `half`, the most channels
 
     cdef bint transforms        # filters at run time?
     cdef float *scratch         # then; else NULL
