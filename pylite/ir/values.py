@@ -15,7 +15,7 @@ from pylite._core.kernels import is_owned as is_owned
 from pylite._core.kernels import kernel_class
 from pylite._core.kernels import runs_python as runs_python
 from pylite._core.run.kernel import of_types
-from pylite._core.run.memory import LARGE_ARENA, memory_limit
+from pylite._core.run.memory import LARGE_ARENA, aligned, memory_limit
 from pylite.ir.graph import NUMPY_DTYPES
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Deferred:
 
     def array(self) -> "NDArray[Any]":
         """The contents as a new array."""
-        result = np.empty(self.shape, self.dtype)
+        result = aligned(self.nbytes).view(self.dtype).reshape(self.shape)      # the C library would keep its memory
         kernel_class(self.kernel)(*[raw(result) if arg is None else arg for arg in self.args]).run()
         return result
 
