@@ -163,12 +163,16 @@ class WinogradFloat(FilterLayout):
 
 
 class TapsByChannel(FilterLayout):
-    """float32 3 x 3 filters as (columns, channels, 9 taps), which Winograd's algorithm transforms at run time."""
+    """float32 3 x 3 filters as (columns, channels, 9 taps), which Winograd's algorithm transforms at run time.
+
+    The middle line and column are halved, which saves the transform a step.
+    """
     __slots__ = ()
     by_columns = True
 
     def arrange(self, w):
-        return w.reshape(w.shape[0], 9, w.shape[3]).swapaxes(1, 2)
+        halved = np.array([1, .5, 1], np.float32)
+        return (np.moveaxis(w, 3, 1) * halved * halved[:, np.newaxis]).reshape(w.shape[0], w.shape[3], 9)
 
 
 class WinogradInteger(FilterLayout):

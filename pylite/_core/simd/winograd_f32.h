@@ -49,13 +49,12 @@ static void winograd_in(ptrdiff_t tiles, ptrdiff_t c, const ELEMENT *const *line
   }
 }
 
-#ifdef MULTIPLY /* only for float32 */
-/* Three taps p to four numbers d. */
+#ifdef MULTIPLY_ADD /* only for float32 */
+/* Three taps, the middle one halved, to four numbers. */
 #define SPREAD(p0, p1, p2, d) \
   do { \
-    const VECTOR first = p0, last = p2, sum = MULTIPLY(ADD(first, last), SPLAT(0.5f)), \
-                 middle = MULTIPLY(p1, SPLAT(0.5f)); \
-    d[0] = first, d[1] = ADD(sum, middle), d[2] = SUBTRACT(sum, middle), d[3] = last; \
+    const VECTOR first = p0, last = p2, sum = ADD(first, last), half = MULTIPLY_ADD(p1, sum, SPLAT(0.5f)); \
+    d[0] = first, d[1] = half, d[2] = SUBTRACT(sum, half), d[3] = last; \
   } while (0)
 
 static void winograd_filter(ptrdiff_t depth, ptrdiff_t width, const float *taps, float *u, ptrdiff_t next) {

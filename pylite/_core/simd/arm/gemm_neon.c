@@ -297,7 +297,6 @@ enum { LANES = 4, MR = 4, NV = 2 };
 #define MULTIPLY_ADD(acc, a, b) vfmaq_f32(acc, a, b)
 #define ADD vaddq_f32
 #define SUBTRACT vsubq_f32
-#define MULTIPLY vmulq_f32
 #define MIN vminq_f32
 #define MAX vmaxq_f32
 /* Multiplies by the lanes of a vector of each row, one after the other. */
