@@ -16,6 +16,7 @@ import numpy as np
 from pylite import errors
 from pylite._core.run.fast_path import FastPath, Lock
 from pylite._core.simd import Pool
+from pylite.ir.interpreter_state import InterpreterState
 from pylite.tflite import arguments
 
 if TYPE_CHECKING:
@@ -105,8 +106,8 @@ class Interpreter(FastPath):
                  overrides: "Mapping[int | str, ArrayLike] | None" = None, cached_shapes: "SupportsIndex" = 8,
                  precision: "str | None" = None) -> None:
         self._lock = Lock()
-        self._executors = {}
-        self._shared: dict[str, Any] = {"executors": self._executors}
+        self._shared = InterpreterState()
+        self._executors = self._shared.executors
         self._views: set[Any] = set()   # weak references to the _MemoryView of each array from tensor()
         self._options: dict[str, Any] = {
             "num_threads": num_threads, "experimental_delegates": experimental_delegates,
@@ -436,7 +437,7 @@ class Interpreter(FastPath):
 
     def _executor(self, subgraph_index: int) -> "Executor":
         executor = self._executors.get(subgraph_index)
-        if executor is None and self._shared.get("planned"):
+        if executor is None and self._shared.planned:
             getattr(self._main.current, "lowered")      # noqa: B009  creates the Executors of a plan's callees
             executor = self._executors.get(subgraph_index)
         if executor is None:

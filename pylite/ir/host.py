@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pylite._core.run.program import Callee
 from pylite.ir.graph import Subgraph
+from pylite.ir.interpreter_state import InterpreterState
 
 Shape = tuple[int, ...]
 # A prepared program for a kernel to run: a Callee, or (Program, failure(step, status), inputs, outputs).  Inputs and
@@ -37,24 +38,15 @@ class Host(Protocol):
 
     subgraph: the graph.Subgraph that runs;
     pool: the worker threads, a simd.Pool;
-    shared: what all subgraphs of the interpreter share, by name, see below;
+    shared: the InterpreterState of all subgraphs of the interpreter;
     plugins: {operator index: its Op} of the nodes that plug-ins run;
     known_inputs: {position of an input: its contents}, inputs that the caller knows to be constant;
     guard: guard bands are checked after each step;
     half: may float32 be computed in float16?
     max_memory: bytes that the model may take beside its file and its packed weights, or None.
-
-    Names in `shared`; each is absent until something needs it:
-    executors           {subgraph: Executor}, once an operator calls a subgraph (runtime/subgraph_calls.py)
-    planned             {subgraph: PlannedMemory}, of subgraphs that only a plan has called (runtime/plan_state.py)
-    recording           {Executor: [CalledProgram]}, while a caller is recorded (runtime/recorded_program.py)
-    externals           what plug-ins in C share (plugins/host/tables.py)
-    resources           [resource], of ops, by number; variables, tables: {key: number} (ops/state.py)
-    generators          {(subgraph, operator): (state, initial state or None)} of random numbers (ops/random_numbers.py)
-    once                {subgraph: flag}: has CALL_ONCE run it? (ops/call_once.py)
     """
     pool: Any
-    shared: dict[str, Any]
+    shared: InterpreterState
     plugins: dict[int, Any]
     known_inputs: Mapping[int, NDArray[Any]]
     guard: bool

@@ -10,7 +10,7 @@ def initializer(node):
     """(the Host of the subgraph, uint8 (1,): 1 once it has run in this interpreter)."""
     index = node.options.init_subgraph_index
     host = callee(node, index, [], [])
-    return host, node.host.shared.setdefault("once", {}).setdefault(index, np.zeros(1, np.uint8))
+    return host, node.host.shared.once.setdefault(index, np.zeros(1, np.uint8))
 
 
 def infer_once(node):

@@ -19,7 +19,7 @@ def generator(node):
     It is made from the low 32 bits of the two seeds; where both are 0, from the system's entropy.  `generators` also
     keeps the initial state, None where it is random: allocate() restores it after a change of shapes.
     """
-    kept = node.host.shared.setdefault("generators", {}) if node.host is not None else {}
+    kept = node.host.shared.generators if node.host is not None else {}
     key = node.host.subgraph.index if node.host is not None else 0, node.index
     if key not in kept:
         o = node.options

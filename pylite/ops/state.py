@@ -14,18 +14,17 @@ def numbered(node, kind, key, make):
     """The number of the resource `key`; it is made on first use."""
     if node.host is None:
         raise node.error("keeps a state, which only an interpreter has")
-    numbers = node.host.shared.setdefault(kind, {})
-    if key not in numbers:
-        resources = node.host.shared.setdefault("resources", [])
-        numbers[key] = len(resources)
+    numbers, resources = node.host.shared.resource_numbers, node.host.shared.resources
+    if (kind, key) not in numbers:
+        numbers[kind, key] = len(resources)
         resources.append(make())
-    return numbers[key]
+    return numbers[kind, key]
 
 
 def resource(node, kind):
     """What the first input, a resource tensor, stands for."""
     number = node.constant(0, "resource").reshape(-1)[:1].tolist()
-    resources = node.host.shared.get("resources", ())
+    resources = node.host.shared.resources
     found = resources[number[0]] if number and 0 <= number[0] < len(resources) else None
     if type(found).__name__ != kind:
         raise node.error(f"is not a {kind}: it does not come from a handle op", node.inputs[0])

@@ -77,7 +77,7 @@ def is_shared(executor: "Executor", blueprint: Blueprint) -> bool:
     objects of one interpreter.
     """
     lowered = blueprint.lowered
-    if lowered.boundary is not None or executor.callees or executor.shared.keys() != {"executors"}:
+    if lowered.boundary is not None or executor.callees or not executor.shared.may_share_blueprints():
         return False
     if any(is_owned(kernel) for kernel in {call.kernel for call in lowered.calls}):
         return False

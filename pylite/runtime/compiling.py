@@ -87,7 +87,7 @@ def bound(executor: "Executor", blueprint: Blueprint, before: "Sequence[BoundPro
     memory.counted += pool.taken
     kernels = binding.kernels(lowered.calls, operands)
     result = BoundProgram(blueprint, storage, Program(kernels, executor.pool), arena)
-    main_plans = executor.shared.get("executors", {}).get(0, executor).plans
+    main_plans = executor.shared.executors.get(0, executor).plans
     if main_plans is not None and main_plans.writing:
         result.operands = operands      # a plan of the calling program needs them
     if executor.plans is not None and executor.plans.writing and not before:
@@ -98,9 +98,9 @@ def bound(executor: "Executor", blueprint: Blueprint, before: "Sequence[BoundPro
 
 def _bytes_of_others(executor: "Executor") -> int:
     """Bytes of this interpreter's other subgraphs, and of the variables and tables of all subgraphs."""
-    others = [other for other in executor.shared.get("executors", {}).values() if other is not executor]
+    others = [other for other in executor.shared.executors.values() if other is not executor]
     return sum([other.memory.nbytes for other in others]) + sum(
-        [resource.reserved for resource in executor.shared.get("resources", ())])
+        [resource.reserved for resource in executor.shared.resources])
 
 
 def _drop_outgrown(executor: "Executor", nbytes: int) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pylite import errors
 from pylite._core.run.program import ExecutorBase
+from pylite.ir.interpreter_state import InterpreterState
 from pylite.ir.registry import default
 from pylite.runtime.bound_program import BoundProgram, ProgramCache
 from pylite.runtime.tensor_access import TensorAccess
@@ -49,7 +50,7 @@ class Executor(TensorAccess, ExecutorBase):
     max_memory              bytes that the tensors may take, or None
     resolver                the OpResolver that finds the ops
     half                    compute products of float32 in float16?  By default what the model says
-    shared                  a dict that all executors of an interpreter share: see host.Host
+    shared                  the InterpreterState of all executors of an interpreter
 
     What programs are made for:
     shapes                  of the inputs
@@ -81,7 +82,7 @@ class Executor(TensorAccess, ExecutorBase):
 
     def __init__(self, model: "Model", subgraph: "Subgraph", pool: "Pool", preserve: bool = False, guard: bool = False,
                  max_memory: "int | None" = None, resolver: "Any" = default,
-                 shared: "dict[str, Any] | None" = None, attach: bool = True,
+                 shared: "InterpreterState | None" = None, attach: bool = True,
                  half: "bool | None" = None) -> None:
         """attach: attach the resolver's plug-ins."""
         self.model = model
@@ -92,14 +93,14 @@ class Executor(TensorAccess, ExecutorBase):
         self.max_memory = max_memory
         self.resolver = resolver
         self.half: bool = model.half if half is None else half
-        self.shared: dict[str, Any] = {} if shared is None else shared
+        self.shared = InterpreterState() if shared is None else shared
         self.shapes = [subgraph.tensors[i].shape for i in subgraph.inputs]
         self.known_inputs: Mapping[int, Array] = {}
         self.access: Access | None = None
         self.checked = self.stale = False
         self.cache = ProgramCache()
         self.memory = TensorMemory(max_memory)
-        planned = self.shared.get("planned", {}).pop(subgraph.index, None)
+        planned = self.shared.planned.pop(subgraph.index, None)
         if planned is not None:     # a plan already has memory for this subgraph
             self.memory.arenas, self.memory.variables = planned.arenas, planned.variables
         self.plans: PlanCache | None = None
@@ -151,7 +152,7 @@ class Executor(TensorAccess, ExecutorBase):
                 if self.current is not None:
                     self.check_file()       # zeros in place of constants explain the error
                 raise
-            if self.callees or self.memory.variables or len(self.shared) > 1:       # else there is no state
+            if self.callees or self.memory.variables or self.shared.generators or self.shared.planned:
                 self._reset_state()
 
     def reallocate(self) -> None:
@@ -169,7 +170,7 @@ class Executor(TensorAccess, ExecutorBase):
             if other.memory.variables:
                 other.reset_variables()
             indices.add(other.subgraph.index)
-        for (index, _), (state, start) in self.shared.get("generators", {}).items():
+        for (index, _), (state, start) in self.shared.generators.items():
             if index in indices and start is not None:
                 state[...] = start
 
@@ -177,7 +178,7 @@ class Executor(TensorAccess, ExecutorBase):
         """Set every variable tensor to zero, as tf.lite does."""
         self.memory.reset_variables(self.subgraph.tensors)
         if not self.subgraph.index:
-            for memory in self.shared.get("planned", {}).values():      # of subgraphs that only a plan has called
+            for memory in self.shared.planned.values():      # of subgraphs that only a plan has called
                 memory.reset()
 
     def invoke(self) -> None:
@@ -341,7 +342,7 @@ class Executor(TensorAccess, ExecutorBase):
 
     def lower_again(self) -> None:
         """Lower all subgraphs of the interpreter again: those that are being lowered now, others before they run."""
-        for executor in {self, *self.shared.get("executors", {}).values()}:
+        for executor in {self, *self.shared.executors.values()}:
             executor.outdate()
 
     # ---- programs --------------------------------------------------------------------------------------------

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     Executor = Any
 
-# The keys of an executor's `shared` whose values a plan can hold.
-STORABLE = {"executors", "planned", "variables", "tables", "resources", "once", "generators"}
-
 
 class NotStorable(Exception):
     """The program needs an object that a file cannot hold."""
@@ -38,11 +35,12 @@ class Writer:
     """
 
     def __init__(self, executor: "Executor", bound: "BoundProgram") -> None:
-        if set(executor.shared) - STORABLE:
-            raise NotStorable(f"ops keep {', '.join(sorted(set(executor.shared) - STORABLE))}")
+        shared = executor.shared
+        if shared.externals is not None:
+            raise NotStorable("ops keep externals")
         self.data: list[Any] = []
         self._executor, self._bound = executor, bound
-        self._executors = executor.shared["executors"]
+        self._executors = shared.executors
         self._arenas: dict[int, list[int]] = {}         # {subgraph: [region, bytes]}
         self._variables: list[Any] = []
         self._known_variables: set[Any] = set()
@@ -57,14 +55,13 @@ class Writer:
         self._places: list[tuple[int, int, int]] = []   # (region, address of its start, address of its end)
         self._regions = CONTENTS + 1
         self._add_region(CONTENTS, np.frombuffer(memoryview(executor.model.contents), np.uint8))
-        shared = executor.shared
-        self._once = list(shared.get("once", ()))
+        self._once = list(shared.once)
         self._generators = [(key, None if start is None else start.tobytes())
-                            for key, (_, start) in shared.get("generators", {}).items()]
-        for array in (*shared.get("once", {}).values(), *[state for state, _ in shared.get("generators", {}).values()]):
+                            for key, (_, start) in shared.generators.items()]
+        for array in (*shared.once.values(), *[state for state, _ in shared.generators.values()]):
             self._add_region(self._new_region(), array)
         self._resources = {}    # {id of an object that ops keep for the interpreter: (its number, attribute)}
-        for number, resource in enumerate(shared.get("resources", ())):
+        for number, resource in enumerate(shared.resources):
             self._resources[id(resource)] = number, ""
             if hasattr(resource, "number"):
                 self._resources[id(resource.number)] = number, "number"
@@ -86,12 +83,11 @@ class Writer:
     def _state(self) -> "Any":
         """The state that outlives a run, or None: see plan_state.State."""
         shared = self._executor.shared
-        numbers = {number: (kind, key) for kind in ("variables", "tables")
-                   for key, number in shared.get(kind, {}).items()}
+        kinds_and_keys = {number: kind_and_key for kind_and_key, number in shared.resource_numbers.items()}
         resources = []
-        for number, resource in enumerate(shared.get("resources", ())):
+        for number, resource in enumerate(shared.resources):
             variable = type(resource).__name__ == "Variable"
-            resources.append((*numbers[number], resource.expected if variable else None,
+            resources.append((*kinds_and_keys[number], resource.expected if variable else None,
                               variable and resource.varying, resource.reserved))
         arenas = [(subgraph, region, size) for subgraph, (region, size) in self._arenas.items()]
         state = arenas, self._variables, self._once, self._generators, resources

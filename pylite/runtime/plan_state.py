@@ -39,7 +39,7 @@ class PlannedMemory:
 
 
 class State:
-    """The state that outlives runs of a plan; it is taken from the `shared` of an interpreter, or created there.
+    """The state that outlives runs of a plan; it is taken from the InterpreterState, or created there.
 
     regions: the memory of all regions after CONTENTS, in order; resources: objects that ops keep for the interpreter,
     by number.
@@ -75,29 +75,25 @@ class State:
             regions[region] = array
         region = first
         for subgraph in once:
-            regions[region] = shared.setdefault("once", {}).setdefault(subgraph, np.zeros(1, np.uint8))
+            regions[region] = shared.once.setdefault(subgraph, np.zeros(1, np.uint8))
             region += 1
         for key, start in generators:
-            kept = shared.setdefault("generators", {})
-            if key not in kept:
-                kept[key] = _generator(start)
-            regions[region] = kept[key][0]
+            if key not in shared.generators:
+                shared.generators[key] = _generator(start)
+            regions[region] = shared.generators[key][0]
             region += 1
         self.regions = [regions[region] for region in sorted(regions)]
-        self.resources: Any = shared.setdefault("resources", []) if resources else []
+        self.resources = shared.resources
         for number, (kind, key, *details) in enumerate(resources):
-            self._resource(shared.setdefault(kind, {}), number, kind, key, details)
+            self._resource(shared.resource_numbers, number, kind, key, details)
 
     def _resource(self, numbers: "dict[Any, int]", number: int, kind: str, key: "Any", details: "Any") -> None:
-        """Make resource `number` if it is the next one, and note its details, as in `record`.
-
-        numbers: {key: number} of its kind.
-        """
-        if key not in numbers and len(self.resources) == number:
-            numbers[key] = number
+        """Make resource `number` if it is the next one, and note its details, as in `record`."""
+        if (kind, key) not in numbers and len(self.resources) == number:
+            numbers[kind, key] = number
             self.resources.append(_made(kind))
         resource: Any = self.resources[number]
-        if numbers.get(key) != number:
+        if numbers.get((kind, key)) != number:
             raise ValueError(f"the resource {key} has another number")
         expected, varying, reserved = details
         if kind == "variables":
@@ -109,10 +105,10 @@ class State:
 
 def memory_of(executor: "Any", subgraph: int) -> "Any":
     """The owner of a subgraph's memory: a PlannedMemory or, once the subgraph has an Executor, its TensorMemory."""
-    other = executor.shared["executors"].get(subgraph)
+    other = executor.shared.executors.get(subgraph)
     memory = None if other is None else vars(other).get("memory")
     if memory is None:
-        return executor.shared.setdefault("planned", {}).setdefault(subgraph, PlannedMemory())
+        return executor.shared.planned.setdefault(subgraph, PlannedMemory())
     return memory
 
 

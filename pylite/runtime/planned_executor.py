@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pylite._core.simd import Pool
+    from pylite.ir.interpreter_state import InterpreterState
     from pylite.runtime.executor import Executor
     from pylite.runtime.model import Model
     from pylite.runtime.planned_program import PlannedProgram
@@ -33,7 +34,7 @@ class PlannedExecutor(ExecutorBase):
     cached_shapes = 8       # the default of Interpreter
     _bound: "Bound | None" = None
 
-    def __init__(self, model: "Model", pool: "Pool", shared: "dict[str, Any]", plans: PlanCache) -> None:
+    def __init__(self, model: "Model", pool: "Pool", shared: "InterpreterState", plans: PlanCache) -> None:
         self.model, self.pool, self.shared, self.plans = model, pool, shared, plans
         self.preserve = plans.preserve
         summary = model.summary
@@ -58,7 +59,7 @@ class PlannedExecutor(ExecutorBase):
                 if self._bound.stateful:
                     from pylite.runtime.plan_state import reset_generators
                     self.reset_variables()
-                    reset_generators(self.shared.get("generators", {}).values())
+                    reset_generators(self.shared.generators.values())
 
     def shape(self, index: int) -> "tuple[int, ...]":
         visible = self._visible(index)
@@ -88,7 +89,7 @@ class PlannedExecutor(ExecutorBase):
         return visible[0]
 
     def reset_variables(self) -> None:
-        for memory in self.shared.get("planned", {}).values():
+        for memory in self.shared.planned.values():
             memory.reset()
 
     def check_file(self) -> None:

@@ -51,14 +51,14 @@ class ShapeHistory:
         self.attempts -= 1
         self.varying.update((i, axis) for i, (old, new) in enumerate(zip(self.first, shapes, strict=True))
                             for axis in range(len(new)) if old[axis] != new[axis])
-        executor.shared["recording"] = {}
+        executor.shared.recording = {}
         try:
             program = recorded.record(executor.model, executor.subgraph, shapes, sorted(self.varying),
                                       executor.preserve, executor.find, executor, bool(executor.subgraph.index))
         except Exception:       # lowering anew works for every shape, or raises a proper error
             return None
         finally:
-            del executor.shared["recording"]
+            executor.shared.recording = None
         if executor.stale or not program.evaluate(shapes):
             return None
         self.programs = [program, *self.programs[:KEPT - 1]]
@@ -95,11 +95,11 @@ def _may_record(executor: "Executor") -> bool:
 
     A tensor that is several inputs needs the check of subgraph_calls.prepared().
     """
-    main, inputs = executor.shared.get("executors", {}).get(0, executor), executor.subgraph.inputs
+    main, inputs = executor.shared.executors.get(0, executor), executor.subgraph.inputs
     return not (executor.guard or executor.plugins or executor.delegation or executor.tables or executor.access
                 or executor.max_memory is not None or executor.resolver is not default or not default.is_plain()
                 or len(set(inputs)) < len(inputs) or (main.plans is not None and main.plans.writing)
-                or not executor.shared.keys() <= {"executors", "planned", "recording"})
+                or not executor.shared.may_record())
 
 
 def _bound(executor: "Executor", program: "Any", history: ShapeHistory) -> "Any":
@@ -152,7 +152,7 @@ def called(executor: "Executor", shapes: "Sequence[Shape]",
 
     Inference and lowering both call this; without `known`, a chain of n subgraphs would be lowered 2^n times.
     """
-    known = executor.shared["recording"].setdefault(executor, [])
+    known = executor.shared.recording.setdefault(executor, [])
     for program in known:
         if _are_same(program.shapes, shapes) and program.known_inputs.keys() == known_inputs.keys() \
                 and all(data is program.known_inputs[i] for i, data in known_inputs.items()):

@@ -21,7 +21,7 @@ CACHED_CALLS = 512      # sets of input shapes that a called subgraph keeps
 
 def callee(executor: "Executor", index: int) -> "Executor":
     """The Executor of another subgraph, which an operator of `executor` calls."""
-    others = executor.shared.setdefault("executors", {})
+    others = executor.shared.executors
     others.setdefault(executor.subgraph.index, executor)
     executor_called = others.get(index)
     if executor_called is None:
@@ -48,7 +48,7 @@ def prepared(executor: "Executor", shapes: "Sequence[tuple[int, ...]]",
 
     known_inputs: {position of an input: its contents, which the caller does not copy there}.
     """
-    if "recording" in executor.shared:
+    if executor.shared.recording is not None:
         from pylite.runtime import recorded_program
         executor.recorded_callee = recorded_program.called(executor, shapes, known_inputs)
         return executor.recorded_callee

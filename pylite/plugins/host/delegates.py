@@ -77,7 +77,7 @@ def modify(delegate, delegation):
     host.partition = lambda nodes: [(part.nodes, part.inputs, part.outputs)
                                     for part in delegation.partitioned(nodes) if part.claimed]
     host.metadata = executor.model.graph.metadata.get
-    others = executor.shared.get("executors", {})
+    others = executor.shared.executors
     lent = []       # the Hosts of other subgraphs that its Prepare() has acquired
 
     def subgraph(index):

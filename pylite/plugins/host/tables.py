@@ -30,9 +30,9 @@ class Tables:
         subgraph = executor.subgraph if executor.delegation is None else executor.delegation.original
         self.native = 0
         self.subgraph = subgraph
-        if "externals" not in executor.shared:
-            executor.shared["externals"] = Externals()
-        self.host = Host(len(subgraph.tensors), executor.shared["externals"])
+        if executor.shared.externals is None:
+            executor.shared.externals = Externals()
+        self.host = Host(len(subgraph.tensors), executor.shared.externals)
         contents = protected_constants(subgraph.tensors)
         for tensor in subgraph.tensors:
             self._add_tensor(tensor, contents.get(tensor.index, tensor.data))
