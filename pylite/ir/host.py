@@ -4,7 +4,7 @@ Ops are below the runtime and never import it.  This module is for readers and m
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -14,9 +14,6 @@ from pylite.ir.graph import Subgraph
 from pylite.ir.interpreter_state import InterpreterState
 
 Shape = tuple[int, ...]
-# A prepared program for a kernel to run: a Callee, or (Program, failure(step, status), inputs, outputs).  Inputs and
-# outputs are byte arrays; None stands for an input that the kernel need not copy.
-Entry = Callee | tuple[Any, Callable[[int, int], Exception], list[NDArray[Any] | None], list[NDArray[Any]]]
 
 
 class Prepared(Protocol):
@@ -67,10 +64,10 @@ class Host(Protocol):
         """
         ...
 
-    def entry(self, whole: bool = False) -> Entry:
-        """The Entry of the last prepared program.
+    def entry(self, whole: bool = False) -> Callee:
+        """The last prepared program for a kernel that runs it; while the caller is recorded, a CalledProgram.
 
-        Known inputs are None, and so are inputs that nothing reads, unless `whole`.
+        Kernels do not copy known inputs, nor inputs that nothing reads, unless `whole`.
         """
         ...
 

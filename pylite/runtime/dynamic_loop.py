@@ -29,7 +29,7 @@ class LoopIteration:
     """One iteration: the kernels that run the condition and the body for one set of variable shapes.
 
     state: the arrays of the variables, which the kernels read; goes_on: the condition's result; entry: the body's
-    Entry; next: the LoopIteration for the shapes of the body's outputs, set by the first link().
+    Callee; next: the LoopIteration for the shapes of the body's outputs, set by the first link().
     Without kernels (`condition` is None) Python runs the iteration.
     """
     __slots__ = ("state", "condition", "goes_on", "body", "entry", "next")

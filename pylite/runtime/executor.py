@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from pylite._core.run.program import Callee
     from pylite._core.simd import Pool
     from pylite.compiler.placement import Access
     from pylite.ir.graph import Operator, Subgraph
-    from pylite.ir.host import Entry
     from pylite.ir.lowered import Lowered
     from pylite.ir.values import Node
     from pylite.runtime.model import Model
@@ -324,8 +324,8 @@ class Executor(TensorAccess, ExecutorBase):
         from pylite.runtime import subgraph_calls
         return subgraph_calls.prepared(self, shapes, known_inputs)
 
-    def entry(self, whole: bool = False) -> "Entry":
-        """The Entry for a kernel that runs this subgraph."""
+    def entry(self, whole: bool = False) -> "Callee":
+        """The Callee for a kernel that runs this subgraph."""
         from pylite.runtime import subgraph_calls
         return subgraph_calls.entry(self, whole)
 

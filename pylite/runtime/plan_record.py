@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite._core.run.plans import KINDS
-from pylite._core.run.program import Program
+from pylite._core.run.program import Callee
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.runtime.cache_folder import ALIGNMENT
 from pylite.runtime.plan_cache import ARENA, CONTENTS, DATA, DTYPES, WHY
@@ -167,10 +167,10 @@ class Writer:
         if kind is bytes or kind is bytearray:
             return _kind("bytes") + _bytes(arg)
         if isinstance(arg, (list, tuple)):      # a NamedTuple becomes a tuple
-            if kind is tuple and len(arg) == 4 and type(arg[0]) is Program:
-                return _kind("callee") + _number(self._program(arg[1].__self__)) + self._items(arg[2]) + self._items(
-                    arg[3])
             return _kind("list" if kind is list else "tuple") + self._items(arg)
+        if kind is Callee:
+            return (_kind("callee") + _number(self._program(arg.segment)) + self._items(arg.arrays[:arg.inputs])
+                    + self._items(arg.arrays[arg.inputs:]))
         return self._reference(arg)
 
     def _reference(self, arg: "Any") -> bytes:
@@ -221,7 +221,7 @@ class Writer:
         known = self._offsets.get((low, high))
         if known is None:
             known = self._offsets[low, high] = self._size
-            self.data += [memory(array, low, high), bytes((low - high) % ALIGNMENT)]
+            self.data += [memory_between(low, high), bytes((low - high) % ALIGNMENT)]
             self._size += high - low + len(self.data[-1])
         return DATA, known + first
 
@@ -258,7 +258,7 @@ def ends(array: "NDArray[Any]") -> "tuple[int, int]":
     return low, high + array.itemsize
 
 
-def memory(array: "NDArray[Any]", low: int, high: int) -> "Any":
-    """The bytes from `low` to `high`, the ends() of an array with any strides."""
+def memory_between(low: int, high: int) -> "Any":
+    """The bytes between two addresses, the ends() of an array that the caller keeps alive."""
     import ctypes  # numpy has loaded it by the time weights are packed
     return memoryview((ctypes.c_char * (high - low)).from_address(low)).cast("B")

@@ -2,6 +2,7 @@
 from typing import TYPE_CHECKING
 
 from pylite import errors
+from pylite._core.run.program import Callee
 from pylite.compiler import pipeline
 from pylite.ir.values import raw
 
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pylite.ir.host import Entry
     from pylite.runtime.bound_program import BoundProgram
 
     Executor = Any      # it imports this module
@@ -95,10 +95,8 @@ def _check_outputs(executor: "Executor") -> None:
                                  "again")
 
 
-def entry(executor: "Executor", whole: bool = False) -> "Entry":
-    """`current` for a kernel that calls it: a Callee, or (Program, failure(step, status), inputs, outputs).
-
-    Inputs and outputs are byte arrays; the inputs that are absent() are None.
+def entry(executor: "Executor", whole: bool = False) -> "Callee":
+    """The Callee of `current`, without the inputs that are absent(); a CalledProgram while a caller is recorded.
     """
     recorded = executor.recorded_callee
     omitted = absent(executor, whole, (executor if recorded is None else recorded).known_inputs)
@@ -106,9 +104,9 @@ def entry(executor: "Executor", whole: bool = False) -> "Entry":
         return recorded.entering(whole, omitted)
     bound, subgraph = executor.current, executor.subgraph
     if bound.ends is not None:
-        return bound.ends.callee(bound.program, bound.failure, len(subgraph.inputs), omitted)
+        return bound.ends.callee(bound, len(subgraph.inputs), omitted)
     ins = [None if position in omitted else raw(bound.array(i)) for position, i in enumerate(subgraph.inputs)]
-    return bound.program, bound.failure, ins, [raw(bound.array(i)) for i in subgraph.outputs]
+    return Callee(bound.program, bound.failure, ins, [raw(bound.array(i)) for i in subgraph.outputs], bound)
 
 
 def absent(executor: "Executor", whole: bool, known_inputs: "Container[int]") -> "list[int]":

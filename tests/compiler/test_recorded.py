@@ -13,7 +13,7 @@ from pylite._core.graph.dimensions import Recording, UnrecordableError
 from pylite._core.kernels import kernel_class
 from pylite._core.product import layouts
 from pylite._core.run.kernel import Kernel
-from pylite._core.run.program import Program
+from pylite._core.run.program import Callee
 from pylite.compiler.settling import settle
 from pylite.interpreter import Interpreter
 from pylite.ir.graph import Tensor
@@ -33,7 +33,7 @@ LARGE = 1 << 14     # elements of inputs that would take long
 def described(thing):
     """`thing`, an arg of a Call, as something that is equal for args that kernels cannot tell apart."""
     kind = type(thing)
-    if hasattr(thing, "renew") or (kind is tuple and thing and type(thing[0]) is Program):
+    if kind is Callee or hasattr(thing, "renew"):
         return "a subgraph that is called"
     if isinstance(thing, Value):
         data = None if thing.data is None else (thing.data.dtype.str, thing.data.tolist())

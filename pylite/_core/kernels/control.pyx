@@ -1,8 +1,6 @@
 """Kernels that run other subgraphs: CALL_ONCE, IF, WHILE.
 
-A callee is a Callee or (program, failure, ins, outs): a Program; a function from a failed step and its status to the
-exception; the bytes of its inputs (None for an unused one) and of its outputs.  The caller's arrays are bytes, too:
-inputs, then outputs, None for absent ones.
+They take the Callees and the caller's arrays of bytes: inputs, then outputs, None for absent ones.
 """
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint8_t
@@ -10,7 +8,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memmove
 
 from pylite._core.run.kernel cimport Bytes, Kernel, kernel_fn
-from pylite._core.run.program cimport Callee, Ends, Program, callee_of, ends_of, nanoseconds, run_steps
+from pylite._core.run.program cimport Callee, Ends, Program, ends_of, nanoseconds, run_steps
 from pylite._core.simd cimport pl_pool
 
 
@@ -70,11 +68,11 @@ cdef class Caller(Kernel):
         """Set everything that depends on the callees and the arrays."""
         return 0
 
-    cdef int construct(self, list entries, tuple arrays) except -1:
-        """start() with arrays, and Callees or tuples in place of them."""
+    cdef int construct(self, list callees, tuple arrays) except -1:
+        """start() with arrays."""
         cdef Ends bytes = ends_of(arrays)
         self.ends = bytes
-        return self.start([callee_of(entry) for entry in entries], bytes.at, bytes.count)
+        return self.start(callees, bytes.at, bytes.count)
 
     cdef Kernel calling(self, list callees, const Bytes *arrays, Py_ssize_t count):
         cdef Caller other = type(self).__new__(type(self))

@@ -11,7 +11,7 @@ import importlib
 
 from numpy import ndarray
 
-from pylite._core.run.program cimport Program
+from pylite._core.run.program cimport Callee, Program
 from pylite._core.simd cimport Pool
 
 # The first byte of an item.
@@ -121,7 +121,7 @@ cdef class _Reader:
             item = self.items()
         elif kind == CALLEE:
             program = self.entry(self.programs)
-            item = program, self.failure_of(program, self.programs.index(program)), self.items(), self.items()
+            item = Callee(program, self.failure_of(program, self.programs.index(program)), self.items(), self.items())
         elif kind == RESOURCE:
             resource, name = self.entry(self.resources), self.read_bytes().decode()
             item = getattr(resource, name) if name else resource

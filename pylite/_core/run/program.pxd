@@ -22,22 +22,20 @@ cdef class Ends:
     cdef Bytes *at              # inputs, then outputs
     cdef Py_ssize_t count
     cdef object owner           # keeps their memory alive
-    cpdef Callee callee(self, Program program, failure, Py_ssize_t inputs, list absent)
+    cpdef Callee callee(self, Segment segment, Py_ssize_t inputs, list absent)
 
 
 cdef class Callee:
     cdef Program program
     cdef object failure
     cdef Ends ends
-    cdef Py_ssize_t inputs
+    cdef readonly Py_ssize_t inputs
+    cdef readonly list arrays
+    cdef readonly Segment segment
 
 
 # The bytes of `arrays`, some of which may be None.
 cdef Ends ends_of(arrays)
-
-
-# A Callee, or (program, failure, inputs, outputs), as a Callee.
-cdef Callee callee_of(entry)
 
 
 cdef class Memory:

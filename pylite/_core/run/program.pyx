@@ -111,9 +111,9 @@ cdef class Ends:
     def __dealloc__(self):
         free(self.at)
 
-    cpdef Callee callee(self, Program program, failure, Py_ssize_t inputs, list absent):
-        """The Callee that runs `program` on these bytes.  absent: the inputs that callers do not copy."""
-        cdef Callee callee = Callee()
+    cpdef Callee callee(self, Segment segment, Py_ssize_t inputs, list absent):
+        """The Callee that runs `segment` on these bytes.  absent: the inputs that callers do not copy."""
+        cdef Callee callee = Callee.__new__(Callee)
         cdef Ends ends = self
         if absent:
             ends = Ends(self.count)
@@ -121,7 +121,8 @@ cdef class Ends:
             memcpy(ends.at, self.at, self.count * sizeof(Bytes))
             for position in absent:
                 ends.at[position].n = -1
-        callee.program, callee.failure, callee.inputs, callee.ends = program, failure, inputs, ends
+        callee.program, callee.failure, callee.segment = segment.program, segment.failure, segment
+        callee.inputs, callee.ends = inputs, ends
         return callee
 
 
@@ -138,15 +139,14 @@ cdef class Callee:
     """A subgraph, bound to memory, for the kernels that call it.
 
     failure: a function from a failed step and its status to the exception; inputs: number of inputs, which come first
-    in `ends`.
+    in `ends`; arrays: the inputs and outputs, None if a Rebinder has laid them out; segment: the BoundProgram, None if
+    `program` is a plan's.
     """
-
-
-cdef Callee callee_of(entry):
-    if type(entry) is Callee:
-        return entry
-    program, failure, ins, outs = entry
-    return ends_of([*ins, *outs]).callee(program, failure, len(ins), None)
+    def __init__(self, Program program not None, failure, list inputs, list outputs, Segment segment=None):
+        """inputs, outputs: arrays of bytes; None for an input that callers do not copy."""
+        self.program, self.failure, self.segment, self.inputs = program, failure, segment, len(inputs)
+        self.arrays = inputs + outputs
+        self.ends = ends_of(self.arrays)
 
 
 cdef int64_t nanoseconds() noexcept nogil:

@@ -85,10 +85,11 @@ cdef class Reshaper(ReshaperBase):
 
 
 cdef class CalledProgram:
-    """Stands for the Entry of a subgraph in the args of a recorded Call.
+    """Stands for the Callee of a subgraph in the args of a recorded Call.
 
     executor: the subgraph's; shapes: of its inputs, with Dims; known_inputs, whole: as for Host.entry(); lowered: with
-    Dims; absent: the inputs that callers do not copy.  bound, entry: for the current shapes, set by renew().
+    Dims; absent: the inputs that callers do not copy.  bound, entry: the BoundProgram
+    and Callee for the current shapes, set by renew().
     """
     cdef readonly object executor, shapes, known_inputs, lowered, bound, entry
     cdef readonly bint whole
@@ -122,7 +123,7 @@ cdef class CalledProgram:
         if ends is None:
             self.entry = self.executor.entry(self.whole)
         else:
-            self.entry = (<Ends>ends).callee(bound.program, bound.failure, len(shapes), self.absent)
+            self.entry = (<Ends>ends).callee(bound, len(shapes), self.absent)
         return True
 
     cdef object prepared(self, list shapes):
@@ -141,7 +142,7 @@ cdef class CalledProgram:
         return executor.prepared(shapes, self.known_inputs)
 
     def entering(self, bint whole, list absent):
-        """The CalledProgram for an Entry with `whole`."""
+        """The CalledProgram for Host.entry() with `whole`."""
         return CalledProgram(self.executor, self.shapes, self.known_inputs, self.lowered, whole, absent)
 
     def shape(self, index):
