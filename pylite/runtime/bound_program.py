@@ -21,6 +21,7 @@ GUARD_BYTE = 0xA5
 CACHED_SHAPES = 8       # sets of input shapes whose programs are kept
 KEPT_HISTORIES = 16     # combinations of input ranks and known inputs for which shapes are tracked
 CACHED_SEGMENTS = 512   # segments that depend on run-time data, which are kept
+ATTEMPTS = 4            # successive recordings that may fail to serve a second set of shapes
 
 
 class BoundProgram(Segment):
@@ -94,14 +95,33 @@ class BoundProgram(Segment):
         return None
 
 
+class ShapeHistory:
+    """What is known of an Executor's input shapes with the same ranks.
+
+    first: the first shapes; varying: {(input, axis)} of the dimensions that have changed since; programs: the
+    RecordedPrograms for them, the latest first; attempts: number of recordings still worth trying.
+    """
+    __slots__ = ("first", "varying", "programs", "attempts")
+
+    def __init__(self, shapes: "Sequence[tuple[int, ...]]") -> None:
+        self.first = list(shapes)
+        self.varying: set[tuple[int, int]] = set()
+        self.programs: list[Any] = []
+        self.attempts = ATTEMPTS
+
+    def note_served(self) -> None:
+        """Note that a recording has served a further set of shapes, so that recording pays."""
+        self.attempts = ATTEMPTS
+
+
 class ProgramCache(ShapeCache):
     """The BoundPrograms of an Executor by input shapes, and the segments after them, which depend on run-time data."""
     __slots__ = ("histories", "_predecessors")
 
     def __init__(self) -> None:
         super().__init__(CACHED_SHAPES)
-        # {(ranks of inputs, known inputs, ISA level): the first shapes seen, or later the ShapeHistory}
-        self.histories: dict[Any, Any] = {}
+        # by the ranks of inputs, known inputs and the ISA level: see history_key()
+        self.histories: dict[Any, ShapeHistory] = {}
         # {segment: (the segment before it, its key in that one's `next`)}, the oldest first
         self._predecessors: dict[BoundProgram, tuple[BoundProgram, Any]] = {}
 
@@ -125,13 +145,12 @@ class ProgramCache(ShapeCache):
             return key
         if len(self.histories) >= KEPT_HISTORIES:
             self.histories.clear()
-        self.histories[key] = list(shapes)
+        self.histories[key] = ShapeHistory(shapes)
         return None
 
     def has_recorded(self, key: "Any") -> bool:
         """Has a lowering been recorded for the shapes with this history_key()?"""
-        history = self.histories[key]
-        return type(history) is not list and bool(history.programs)
+        return bool(self.histories[key].programs)
 
     def add_segment(self, before: BoundProgram, key: "Any", segment: BoundProgram) -> None:
         """Keep `segment`, which follows `before` for the data `key`; drops segments that were not used lately."""

@@ -377,36 +377,41 @@ class Executor(TensorAccess, ExecutorBase):
             self.cache.clear()
         bound = self.cache.get(key)
         if bound is None:
-            history = self.cache.seen(self.shapes, self.known_inputs)
-            bound = self._recorded(history, False) or self._planned(history) or self._recorded(history, True)
+            seen = self.cache.seen(self.shapes, self.known_inputs)
+            bound = self._recorded(seen, False) or self._planned(seen) or self._recorded(seen, True)
             if bound is None:
                 from pylite.runtime import compiling
                 bound = compiling.program(self)
             self.cache.add(key, bound)
         self.enter(bound)
 
-    def _planned(self, history: "Any") -> BoundProgram | None:
-        """The plan cache's program for the current input shapes, or None; decides if it gets the next program."""
+    def _planned(self, seen: "Any") -> BoundProgram | None:
+        """The plan cache's program for the current input shapes, or None; decides if it gets the next program.
+
+        seen: what ProgramCache.seen() returned for the shapes.
+        """
         if self.plans is None:
             return None
         from pylite.runtime import planned_program
         bound = planned_program.bind(self)
-        if bound is None and self.plans.decide(history):
+        if bound is None and self.plans.decide(seen):
             from pylite.runtime import subgraph_calls
             for other in subgraph_calls.called(self):   # a plan needs the operands of their programs
                 other.outdate()
         return bound
 
-    def _recorded(self, history: "Any", new: bool) -> BoundProgram | None:
-        """A program for the current input shapes from a recording, or None.  new: record, if no recording serves them.
+    def _recorded(self, seen: "Any", record_if_needed: bool) -> BoundProgram | None:
+        """A program for the current input shapes from a recording, or None.
 
-        history: what ProgramCache.seen() returned for the shapes.
+        seen: as for _planned(); record_if_needed: record, if no recording serves the shapes.
         """
-        if history is None or not (new or self.cache.has_recorded(history)) or (self.plans and self.plans.writing):
+        if seen is None or (self.plans and self.plans.writing):
+            return None
+        if not (record_if_needed or self.cache.has_recorded(seen)):
             return None
         self.use_graph()
         from pylite.runtime import recorded_program
-        return recorded_program.bind(self, history, new)
+        return recorded_program.bind(self, seen, record_if_needed)
 
     def use_graph(self) -> None:
         """Replace a plan's summary of the subgraph by the graph's record."""

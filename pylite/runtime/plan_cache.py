@@ -134,15 +134,15 @@ class PlanCache:
         record, data, pages = stored
         return None if record[PLAN] is None or self._refused(key[-1], record) else (record[PLAN], data, pages)
 
-    def decide(self, history: "Any") -> bool:
+    def decide(self, seen: "Any") -> bool:
         """Set `writing` for input shapes that have no plan.
 
         The first shapes with their ranks get one, and one further set of shapes per process; a recording serves the
-        others, which takes less than reading a plan.  history: what ProgramCache.seen() returned for the shapes.
+        others, which takes less than reading a plan.  seen: what ProgramCache.seen() returned for the shapes.
         """
-        self.writing = history is None or history not in self._further
-        if self.writing and history is not None:
-            self._further.add(history)
+        self.writing = seen is None or seen not in self._further
+        if self.writing and seen is not None:
+            self._further.add(seen)
         return self.writing
 
     def _refused(self, shapes: "Any", record: "Any") -> bool:

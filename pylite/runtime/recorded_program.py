@@ -8,7 +8,7 @@ from pylite._core.run.storage import Storage
 from pylite.compiler import lowering, recorded
 from pylite.ir.registry import default
 from pylite.runtime.blueprint import Blueprint, Share
-from pylite.runtime.bound_program import BoundProgram
+from pylite.runtime.bound_program import BoundProgram, ShapeHistory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,65 +22,17 @@ if TYPE_CHECKING:
     Shape = tuple[int, ...]
 
 KEPT = 4            # recordings kept per history
-ATTEMPTS = 4        # successive recordings that may fail to serve a second set of shapes
 
 
-class ShapeHistory:
-    """The history of an Executor's input shapes, all with the same ranks.
-
-    first: the first shapes; varying: {(input, axis)} of the dimensions that have changed since; programs: the
-    RecordedPrograms, the latest first; attempts: number of recordings still worth trying.
-    """
-    __slots__ = ("first", "varying", "programs", "attempts")
-
-    def __init__(self, shapes: "Sequence[Shape]") -> None:
-        self.first = list(shapes)
-        self.varying: set[tuple[int, int]] = set()
-        self.programs: list[Any] = []
-        self.attempts = ATTEMPTS
-
-    def program(self, executor: "Executor", new: bool) -> "Any":
-        """A RecordedProgram, evaluated for the current input shapes, or None.  new: record, if none serves them."""
-        shapes = executor.shapes
-        for program in self.programs:
-            if program.evaluate(shapes):
-                self.served()
-                return program
-        if not (new and self.attempts):
-            return None
-        self.attempts -= 1
-        self.varying.update((i, axis) for i, (old, new) in enumerate(zip(self.first, shapes, strict=True))
-                            for axis in range(len(new)) if old[axis] != new[axis])
-        executor.shared.recording = {}
-        try:
-            program = recorded.record(executor.model, executor.subgraph, shapes, sorted(self.varying),
-                                      executor.preserve, executor.find, executor, bool(executor.subgraph.index))
-        except Exception:       # lowering anew works for every shape, or raises a proper error
-            return None
-        finally:
-            executor.shared.recording = None
-        if executor.stale or not program.evaluate(shapes):
-            return None
-        self.programs = [program, *self.programs[:KEPT - 1]]
-        return program
-
-    def served(self) -> None:
-        """Note that a recording has served a further set of shapes, so that recording pays."""
-        self.attempts = ATTEMPTS
-
-
-def bind(executor: "Executor", key: "Any", new: bool) -> "ShapedProgram | None":
+def bind(executor: "Executor", key: "Any", record_if_needed: bool) -> "ShapedProgram | None":
     """A program for the current input shapes of `executor` from a recording; None if it must lower anew.
 
-    key: history_key() of the shapes; new: record, if no recording serves them.
+    key: history_key() of the shapes; record_if_needed: record, if no recording serves them.
     """
     if not _may_record(executor):
         return None
-    histories = executor.cache.histories
-    history = histories[key]
-    if type(history) is list:       # the shapes that came first
-        history = histories[key] = ShapeHistory(history)
-    program = history.program(executor, new)
+    history = executor.cache.histories[key]
+    program = _serving(executor, history) or (_new(executor, history) if record_if_needed else None)
     if program is None:
         return None
     try:
@@ -90,16 +42,51 @@ def bind(executor: "Executor", key: "Any", new: bool) -> "ShapedProgram | None":
         return None
 
 
-def _may_record(executor: "Executor") -> bool:
-    """Does the executor's lowering depend only on its input shapes?
+def _serving(executor: "Executor", history: ShapeHistory) -> "Any":
+    """A RecordedProgram of the history, evaluated for the current input shapes, or None."""
+    for program in history.programs:
+        if program.evaluate(executor.shapes):
+            history.note_served()
+            return program
+    return None
 
-    A tensor that is several inputs needs the check of subgraph_calls.prepared().
-    """
+
+def _new(executor: "Executor", history: ShapeHistory) -> "Any":
+    """A new RecordedProgram, evaluated for the current input shapes; None if recording failed, now or too often."""
+    if not history.attempts:
+        return None
+    history.attempts -= 1
+    shapes = executor.shapes
+    history.varying.update((i, axis) for i, (old_shape, shape) in enumerate(zip(history.first, shapes, strict=True))
+                           for axis in range(len(shape)) if old_shape[axis] != shape[axis])
+    executor.shared.recording = {}
+    try:
+        program = recorded.record(executor.model, executor.subgraph, shapes, sorted(history.varying),
+                                  executor.preserve, executor.find, executor, bool(executor.subgraph.index))
+    except Exception:       # lowering anew works for every shape, or raises a proper error
+        return None
+    finally:
+        executor.shared.recording = None
+    if executor.stale or not program.evaluate(shapes):
+        return None
+    history.programs = [program, *history.programs[:KEPT - 1]]
+    return program
+
+
+def _may_record(executor: "Executor") -> bool:
+    """Does the executor's lowering depend only on its input shapes, and is nothing but the program needed?"""
+    if executor.plugins or executor.delegation or executor.tables:      # plug-ins prepare for each set of shapes
+        return False
+    if executor.resolver is not default or not default.is_plain():      # nothing is known of these ops
+        return False
+    if executor.guard or executor.access or executor.max_memory is not None:    # they change or check each placement
+        return False
     main, inputs = executor.shared.executors.get(0, executor), executor.subgraph.inputs
-    return not (executor.guard or executor.plugins or executor.delegation or executor.tables or executor.access
-                or executor.max_memory is not None or executor.resolver is not default or not default.is_plain()
-                or len(set(inputs)) < len(inputs) or (main.plans is not None and main.plans.writing)
-                or not executor.shared.may_record())
+    if main.plans is not None and main.plans.writing:       # a plan needs the operands of kernels
+        return False
+    if len(set(inputs)) < len(inputs):      # a tensor that is several inputs: see subgraph_calls.prepared()
+        return False
+    return executor.shared.may_record()
 
 
 def _bound(executor: "Executor", program: "Any", history: ShapeHistory) -> "Any":

@@ -167,8 +167,7 @@ def check(content, label, counts=None, tries=TRIES):
             assert algorithms(interpreter) == algorithms(other), f"{label}: {shapes}"
         got, want = ([tuple(d["shape"]) for d in x.get_tensor_details()] for x in (interpreter, other))
         assert got == want, f"{label}: {shapes}"
-        histories = [h for h in executor.cache.histories.values() if type(h) is not list]
-        programs = [program for history in histories for program in history.programs]
+        programs = [program for history in executor.cache.histories.values() for program in history.programs]
     return counts
 
 

@@ -78,7 +78,7 @@ cdef class Reshaper(ReshaperBase):
                 return False
             if not self.has_served:
                 self.has_served = True
-                self.history.served()
+                self.history.note_served()
             cache.keep(key, program)
         executor.use(program)
         return True
