@@ -33,8 +33,8 @@ def started(path, threads, shapes, seed, delegates, precision=None):
     interpreter = Interpreter(model=Model(path), num_threads=threads, experimental_delegates=delegates,
                               precision=precision)
     loaded = clock()
-    if interpreter._main.tables:
-        interpreter._main.tables.host.add_profiler()        # for what plug-ins report of their own parts
+    if interpreter._main.plugin_structs:
+        interpreter._main.plugin_structs.host.add_profiler()        # for what plug-ins report of their own parts
     resize(interpreter, shapes)
     begun = clock()
     interpreter.allocate_tensors()
@@ -123,7 +123,7 @@ def _nodes(executor, recorded):
     for column, step in enumerate(recorded[0].steps):
         node = step.node
         if not found or found[-1]["node"] != node.index:
-            own_name = executor.tables and executor.tables.host.profiling_string(node.index)
+            own_name = executor.plugin_structs and executor.plugin_structs.host.profiling_string(node.index)
             found.append({"node": node.index, "name": own_name or node.name, "kernels": [], "macs": _cost.macs(node),
                           "outputs": [str(v) for v in node.outputs if v is not None]})
             columns.append([])
@@ -159,7 +159,7 @@ class _Recorder:
 
     def __init__(self, executor):
         self.executor = executor
-        self.host = executor.tables and executor.tables.host
+        self.host = executor.plugin_structs and executor.plugin_structs.host
         self.runs = 0
 
     def clear(self):

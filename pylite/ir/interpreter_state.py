@@ -11,7 +11,7 @@ class InterpreterState:
     executors               {subgraph: Executor}: an Interpreter's, and those that operators call
     planned                 {subgraph: PlannedMemory}, of subgraphs that only a plan has called (runtime/plan_state.py)
     recording               {Executor: [CalledProgram]}, or None while none is recorded (runtime/recorded_program.py)
-    externals               what plug-ins in C share (plugins/host/tables.py), or None
+    externals               what plug-ins in C share (plugins/host/plugin_structs.py), or None
     resources               [resource], of ops, by number (ops/state.py)
     resource_numbers        {(kind, key): number}
     generators              {(subgraph, operator): (state, initial state or None)} of random numbers

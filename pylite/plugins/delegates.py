@@ -85,7 +85,7 @@ def apply(executors: Sequence[Executor], delegates: Iterable[Any], greedy: bool 
         if isinstance(delegate, type) or not hasattr(delegate, "modify"):
             raise DelegateError(f"delegates come from load_delegate(), or are PythonDelegate objects, not {delegate!r}")
     for executor in executors:
-        if executor.tables is not None and executor.tables.host.skippable:
+        if executor.plugin_structs is not None and executor.plugin_structs.host.skippable:
             continue        # a delegate has marked it: it runs this subgraph as part of another
         if executor.delegation is None:
             executor.delegate(Delegation(executor, delegates, greedy, fuse))

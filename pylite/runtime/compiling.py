@@ -66,8 +66,8 @@ def lowered(executor: "Executor", shapes: "Sequence[Shape]") -> "Lowered":
 
 def blueprint(executor: "Executor", lowered: "Lowered") -> Blueprint:
     """The Blueprint of `lowered`, with its memory planned."""
-    if executor.tables is not None:
-        executor.tables.finish(lowered)
+    if executor.plugin_structs is not None:
+        executor.plugin_structs.finish(lowered)
     return Blueprint(lowered, memory_planner.placement_of(lowered, executor.preserve, executor.guard, executor.access))
 
 

@@ -65,7 +65,7 @@ class Executor(TensorAccess, ExecutorBase):
 
     Plug-ins:
     plugins                 {operator index: Op} of nodes that plug-ins run; if any, every allocation lowers anew
-    tables                  the structs for plug-ins in C, or None before the first one
+    plugin_structs          the PluginStructs for plug-ins in C, or None before the first one
     delegation              the Delegation, which can restore the file's subgraph, or None
 
     Calls between subgraphs:
@@ -105,7 +105,7 @@ class Executor(TensorAccess, ExecutorBase):
             self.memory.arenas, self.memory.variables = planned.arenas, planned.variables
         self.plans: PlanCache | None = None
         self.plugins: dict[int, Any] = {}
-        self.tables: Any = None
+        self.plugin_structs: Any = None
         self.delegation: Any = None
         self.callees: set[Executor] = set()
         self.depth = 0
@@ -207,8 +207,8 @@ class Executor(TensorAccess, ExecutorBase):
     def rebind(self, pool: "Pool") -> None:
         """Use other worker threads; inputs and variables keep their contents."""
         self.pool = pool
-        if self.tables is not None:
-            self.tables.host.set_threads(pool.threads)
+        if self.plugin_structs is not None:
+            self.plugin_structs.host.set_threads(pool.threads)
         self.renew()
 
     def renew(self) -> None:
@@ -265,7 +265,7 @@ class Executor(TensorAccess, ExecutorBase):
         self.segments = []
         self.callees = set()
         self.known_inputs = {}
-        self.tables = self.delegation = None
+        self.plugin_structs = self.delegation = None
 
     def find(self, operator: "Operator") -> "Any":
         """The Op that runs `operator`, or None."""

@@ -75,7 +75,7 @@ def _new(executor: "Executor", history: ShapeHistory) -> "Any":
 
 def _may_record(executor: "Executor") -> bool:
     """Does the executor's lowering depend only on its input shapes, and is nothing but the program needed?"""
-    if executor.plugins or executor.delegation or executor.tables:      # plug-ins prepare for each set of shapes
+    if executor.plugins or executor.delegation or executor.plugin_structs:   # they prepare for each set of shapes
         return False
     if executor.resolver is not default or not default.is_plain():      # nothing is known of these ops
         return False

@@ -250,7 +250,7 @@ def test_registered_ops_are_known_to_all_interpreters(library):
 def test_models_without_plugins_have_no_tables():
     i = pylite.Interpreter(model_content=chain("++"))
     i.allocate_tensors()
-    assert i._main.tables is None
+    assert i._main.plugin_structs is None
 
 
 def test_two_interpreters_at_once(test_op):

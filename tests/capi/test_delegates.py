@@ -301,7 +301,7 @@ def test_details_show_the_nodes(library):
 def test_threads_reach_the_delegate(library):
     i = pylite.Interpreter(model_content=addmul(), num_threads=2,
                            experimental_delegates=[pylite.load_delegate(library)])
-    assert i._main.tables.host.threads == 2
+    assert i._main.plugin_structs.host.threads == 2
 
 
 @pytest.mark.parametrize(("source", "raised", "words"), [

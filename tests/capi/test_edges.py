@@ -8,7 +8,7 @@ import pytest
 
 import pylite
 from pylite._core.capi import kernels
-from pylite._core.capi.hosting import Externals, Host
+from pylite._core.capi.hosting import Externals, PluginHost
 from pylite._core.capi.plugin_structs import delegate_is_plausible, registration_facts
 from pylite.plugins import resolver
 from pylite.plugins.pointers import _Registration
@@ -114,14 +114,14 @@ def test_ops_with_few_functions(library, function):
 def test_a_profiling_string_that_faults(library):
     i = interpreter(library, "", "Register_NAMELESS")
     i.allocate_tensors()
-    assert i._main.tables.host.profiling_string(0) is None
-    assert "unmapped memory" in i._main.tables.host.errors()
+    assert i._main.plugin_structs.host.profiling_string(0) is None
+    assert "unmapped memory" in i._main.plugin_structs.host.errors()
 
 
 def test_events_that_are_too_many(library):
     i = interpreter(library, "", "Register_PROFILED", twice=True)
     i.allocate_tensors()
-    host = i._main.tables.host
+    host = i._main.plugin_structs.host
     for _ in range(2):
         host.add_profiler()
     i.invoke()
@@ -136,7 +136,7 @@ def test_events_that_are_too_many(library):
 def test_events_outside_a_run(library):
     i = interpreter(library, "p")
     i._main.use_graph()
-    host = i._main.tables.host
+    host = i._main.plugin_structs.host
     host.add_profiler()
     host.record_events(True)
     i.allocate_tensors()
@@ -267,7 +267,7 @@ def test_delegates_with_no_function_at_an_address(field):
 
 
 def a_host():
-    host = Host(2, Externals())
+    host = PluginHost(2, Externals())
     for index in range(2):
         host.set_tensor(index, "t", 1, (4,), None, 2, 0, 16, False)
     host.add_node(32, "Any", 1, [0, -1], [1], (), b"", b"")
@@ -282,8 +282,8 @@ def test_tables():
     host.reshape(0, (2, 2), 16)
     assert host.facts(0) == (1, (2, 2), 2, 16, 0) and host.tensors == 2
     assert host.errors() == "" and host.get_bytes(0) == b""
-    assert Host(1, Externals()).facts(0)[1] is None      # no shape was set
-    fresh = Host(1, Externals())
+    assert PluginHost(1, Externals()).facts(0)[1] is None      # no shape was set
+    fresh = PluginHost(1, Externals())
     fresh.reshape(0, (3,), 12)
     assert fresh.facts(0)[1] == (3,)
 

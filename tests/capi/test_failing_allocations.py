@@ -86,7 +86,7 @@ def fail_in_turn(library, options):
         try:
             delegates = [] if options is None else [pylite.load_delegate(library, options)]
             i = pylite.Interpreter(model_content=content, op_resolver=ops, experimental_delegates=delegates)
-            i._main.tables.host.add_profiler()
+            i._main.plugin_structs.host.add_profiler()
             run(i)
             closes = True
             i.close()

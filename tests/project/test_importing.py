@@ -92,7 +92,7 @@ class Frozen:
             spec.submodule_search_locations = [folder + "/" + name.replace(".", "/")]
         return spec or None
 sys.meta_path.insert(0, Frozen)
-import pylite.interpreter, pylite.plugins.host.tables, pylite._core.kernels.conv
+import pylite.interpreter, pylite.plugins.host.plugin_structs, pylite._core.kernels.conv
 print(pylite.__file__.startswith(archive.archive), pylite._core.kernels.conv.__file__.startswith(folder))
 """
     assert run(code, "-S") == "True True"
@@ -114,7 +114,7 @@ class Editable:
         for file in stem.parent.glob(stem.name + ".*"):
             return importlib.util.spec_from_file_location(name, file)
 sys.meta_path.insert(0, Editable)
-import pylite.interpreter, pylite.plugins.host.tables, pylite._core.kernels.conv, pylite._core.capi.hosting
+import pylite.interpreter, pylite.plugins.host.plugin_structs, pylite._core.kernels.conv, pylite._core.capi.hosting
 print(pylite.__path__, *(pathlib.Path(module.__file__).parent.relative_to(root) for module in (
     pylite._core.kernels.conv, pylite._core.capi.hosting)))
 """

@@ -20,14 +20,14 @@ from pylite._core.capi.int_arrays cimport free_three, int_tuple, set_three
 callbacks = pl_callbacks(replace, preview, metadata, subgraph)
 
 
-@cython.no_gc_clear     # as Host
-cdef class HostBase:
-    """The base of Host: what the callbacks need."""
+@cython.no_gc_clear     # as PluginHost
+cdef class PluginHostBase:
+    """The base of PluginHost: what the callbacks need."""
 
 
 cdef TfLiteStatus replace(pl_host *host, const TfLiteRegistration *registration, TfLiteOperator *op,
                           const TfLiteIntArray *nodes, TfLiteDelegate *delegate) noexcept with gil:
-    self = <HostBase>host.python
+    self = <PluginHostBase>host.python
     try:
         self.replace(int_tuple(nodes), <uintptr_t>registration, <uintptr_t>op, <uintptr_t>delegate)
         return kTfLiteOk
@@ -37,7 +37,7 @@ cdef TfLiteStatus replace(pl_host *host, const TfLiteRegistration *registration,
 
 
 cdef TfLiteStatus preview(pl_host *host, const TfLiteIntArray *nodes) noexcept with gil:
-    self = <HostBase>host.python
+    self = <PluginHostBase>host.python
     cdef TfLiteIntArray *arrays[3]
     cdef int status = 0
     try:
@@ -52,7 +52,7 @@ cdef TfLiteStatus preview(pl_host *host, const TfLiteIntArray *nodes) noexcept w
 
 
 cdef TfLiteStatus metadata(pl_host *host, const char *name, const char **data, size_t *size) noexcept with gil:
-    self = <HostBase>host.python
+    self = <PluginHostBase>host.python
     cdef const unsigned char[::1] view
     try:
         content = None if self.metadata is None else self.metadata((<bytes>name).decode("utf-8", "replace"))
@@ -69,12 +69,12 @@ cdef TfLiteStatus metadata(pl_host *host, const char *name, const char **data, s
 
 
 cdef TfLiteStatus subgraph(pl_host *host, int index, TfLiteContext **context) noexcept with gil:
-    self = <HostBase>host.python
+    self = <PluginHostBase>host.python
     try:
         other = None if self.subgraph is None else self.subgraph(index)
         if other is None:
             return kTfLiteError
-        context[0] = &(<HostBase>other).host.context
+        context[0] = &(<PluginHostBase>other).host.context
         return kTfLiteOk
     except BaseException as error:
         self.pending = error

@@ -98,7 +98,7 @@ struct pl_host {
   pl_host *lent_to;           // the host whose delegate has acquired this context in its Prepare, or NULL
   pl_profiler *profiler;      // context.profiler, or NULL if nobody profiles
   bool skippable;             // has a delegate marked the subgraph as skippable by other delegates?
-  void *python;               // the Host object
+  void *python;               // the PluginHost object
   const pl_callbacks *callbacks;
 };
 

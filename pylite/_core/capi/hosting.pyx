@@ -1,10 +1,10 @@
-"""Host owns the tables that plug-ins see, for a subgraph that has plug-ins; see host.h."""
+"""PluginHost owns the structs that plug-ins see, for a subgraph that has plug-ins; see host.h."""
 cimport cython
 from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
-from pylite._core.capi.callbacks cimport HostBase, callbacks
+from pylite._core.capi.callbacks cimport PluginHostBase, callbacks
 from pylite._core.capi.host cimport (
     TfLiteDelegate,
     TfLiteExternalContext,
@@ -64,12 +64,12 @@ cdef class Externals:
 
 
 @cython.no_gc_clear     # __dealloc__ needs the attributes even if a reference cycle is collected
-cdef class Host(HostBase):
-    """The tables of one subgraph.
+cdef class PluginHost(PluginHostBase):
+    """The structs of one subgraph.
 
     Before applying a delegate, set these callbacks: replace(nodes, registration, operator, delegate), the last three as
-    addresses; partition(nodes) -> [(nodes, inputs, outputs)]; metadata(name) -> bytes or None; subgraph(index) -> Host
-    or None.  `pending`: the exception that one of them raised, or None.
+    addresses; partition(nodes) -> [(nodes, inputs, outputs)]; metadata(name) -> bytes or None; subgraph(index) ->
+    PluginHost or None.  `pending`: the exception that one of them raised, or None.
 
     A "status" is a TfLiteStatus; STATUS has the names.
     """
@@ -193,7 +193,7 @@ cdef class Host(HostBase):
         return pl_node_prepare(self.host, self.host.nodes[index])
 
     def finalize(self, int index):
-        """Call free() of node `index`, at most once.  The node itself is freed with the Host."""
+        """Call free() of node `index`, at most once.  The node itself is freed with the PluginHost."""
         if index < self.host.num_nodes:
             pl_node_finalize(self.host, self.host.nodes[index])
 
@@ -338,7 +338,7 @@ cdef class Host(HostBase):
         return <uintptr_t>self.host.nodes[index].node.delegate
 
     def keep_alive(self, DelegateHandle handle):
-        """Keep a delegate alive as long as these tables."""
+        """Keep a delegate alive as long as these structs."""
         if handle not in self.delegates:
             self.delegates += (handle,)
 

@@ -21,7 +21,7 @@ from pylite._core.capi.host cimport (
     pl_tensor_text,
     pl_watched,
 )
-from pylite._core.capi.hosting cimport Host
+from pylite._core.capi.hosting cimport PluginHost
 from pylite._core.run.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport pl_pool
 
@@ -35,7 +35,7 @@ cdef class Plugin(Kernel):
     bytes of its array guard bands, which the plug-in must not overwrite? before: a function to call before each
     invoke(), or None.
     """
-    cdef Host owner
+    cdef PluginHost owner
     cdef pl_node *node
     cdef pl_binding *bindings
     cdef int count
@@ -45,7 +45,7 @@ cdef class Plugin(Kernel):
     cdef tuple arrays
     cdef object before, error
 
-    def __init__(self, Host host, int index, tuple tensors, tuple banded, before, *arrays):
+    def __init__(self, PluginHost host, int index, tuple tensors, tuple banded, before, *arrays):
         cdef const unsigned char[::1] view
         cdef int i
         self.owner = host
@@ -148,12 +148,12 @@ cdef void log_warnings(Plugin self) noexcept nogil:
 
 cdef class ReadBack(Kernel):
     """Copies tensor `index` from its delegate's buffer to `array`, if the delegate left the contents there."""
-    cdef Host owner
+    cdef PluginHost owner
     cdef int index
     cdef char *data
     cdef object array
 
-    def __init__(self, Host host, int index, const unsigned char[::1] array):
+    def __init__(self, PluginHost host, int index, const unsigned char[::1] array):
         self.owner = host
         self.index = index
         self.array = array

@@ -7,7 +7,7 @@ from pylite._core.capi.plugin_structs import registration_facts
 from pylite.errors import OpError, PluginError
 from pylite.plugins.host import libraries, symbols
 from pylite.plugins.host.nodes import NativeNodeOp
-from pylite.plugins.host.tables import tables_of
+from pylite.plugins.host.plugin_structs import structs_of
 from pylite.plugins.resolver import MutableOpResolver, OpResolver
 from pylite.schema.tables import enum
 
@@ -44,13 +44,13 @@ class NativeRegistration:
     def attach(self, executor, operator):
         """The Op of one node: calls init()."""
         libraries.activate_guards()
-        tables = tables_of(executor)
-        tables.host.set_kernel(operator.index, self.registration, self.operator, self.library)
-        if tables.host.init(operator.index):
-            why = tables.host.errors()
+        structs = structs_of(executor)
+        structs.host.set_kernel(operator.index, self.registration, self.operator, self.library)
+        if structs.host.init(operator.index):
+            why = structs.host.errors()
             raise OpError(f"node {operator.index} {operator.name} failed to initialize{': ' if why else ''}{why}")
-        tables.host.log(f"init() of node {operator.index} {operator.name}")
-        return NativeNodeOp(tables, operator.index, operator.name)
+        structs.host.log(f"init() of node {operator.index} {operator.name}")
+        return NativeNodeOp(structs, operator.index, operator.name)
 
 
 def load(path, functions=None, kind=None):

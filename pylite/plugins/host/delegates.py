@@ -8,7 +8,7 @@ from pylite.errors import DelegateError, DelegationError, PluginError
 from pylite.plugins.delegation import DelegateFlags
 from pylite.plugins.host import libraries
 from pylite.plugins.host.nodes import NativeNodeOp
-from pylite.plugins.host.tables import DYNAMIC, tables_of
+from pylite.plugins.host.plugin_structs import DYNAMIC, structs_of
 
 _report_t = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 
@@ -45,13 +45,13 @@ def modify(delegate, delegation):
     """Let `delegate`, a pylite.Delegate, take nodes of a Delegation."""
     libraries.activate_guards()
     executor = delegation.executor
-    tables = tables_of(executor)
-    host = tables.host
-    tables.update(delegation)
+    structs = structs_of(executor)
+    host = structs.host
+    structs.update(delegation)
     host.keep_alive(delegate._handle)
     if not delegate.flags & DelegateFlags.ALLOW_DYNAMIC_TENSORS:
         dynamic = [i for i in range(host.model_tensors)
-                   if host.facts(i)[2] == DYNAMIC and tables.subgraph.tensors[i].dtype != "string"]
+                   if host.facts(i)[2] == DYNAMIC and structs.subgraph.tensors[i].dtype != "string"]
         if dynamic:
             raise DelegationError("it supports only tensors of fixed size, and the graph has dynamic ones: "
                                   f"{dynamic}")
@@ -63,8 +63,8 @@ def modify(delegate, delegation):
                 why = host.errors()
                 raise DelegationError(f"the kernel for nodes {list(part.nodes)} failed to initialize "
                                       f"({STATUS[status]}){': ' if why else ''}{why}")
-            tables.native += 1
-            return NativePartitionOp(tables, delegation, added, part, host.custom_name(added.index))
+            structs.native += 1
+            return NativePartitionOp(structs, delegation, added, part, host.custom_name(added.index))
         before = host.num_nodes
         try:
             delegation.replace(nodes, delegate, make)
@@ -78,12 +78,12 @@ def modify(delegate, delegation):
                                     for part in delegation.partitioned(nodes) if part.claimed]
     host.metadata = executor.model.graph.metadata.get
     others = executor.shared.executors
-    lent = []       # the Hosts of other subgraphs that its Prepare() has acquired
+    lent = []       # the PluginHosts of other subgraphs that its Prepare() has acquired
 
     def subgraph(index):
         if index not in others:
             return None
-        lent.append(tables_of(others[index]).host)
+        lent.append(structs_of(others[index]).host)
         return lent[-1]
 
     host.subgraph = subgraph
@@ -96,7 +96,7 @@ def modify(delegate, delegation):
             raise DelegationError(f"its Prepare() failed ({STATUS[min(status, len(STATUS) - 1)]}): {host.errors()}")
         host.log(f"Prepare() of {delegate!r}")
     except BaseException:
-        tables.remove_delegates()
+        structs.remove_delegates()
         raise
     finally:
         host.replace = host.partition = host.metadata = host.subgraph = None
@@ -107,8 +107,8 @@ def modify(delegate, delegation):
 class NativePartitionOp(NativeNodeOp):
     """The Op of a node that runs a partition with a delegate's kernel."""
 
-    def __init__(self, tables, delegation, operator, part, name):
-        super().__init__(tables, operator.index, name or "DELEGATE")
+    def __init__(self, structs, delegation, operator, part, name):
+        super().__init__(structs, operator.index, name or "DELEGATE")
         self.delegation = delegation
         self._inner = {t for i in part.nodes for t in delegation.operators[i].outputs if t >= 0}
 
@@ -116,10 +116,10 @@ class NativePartitionOp(NativeNodeOp):
         known = self.delegation.values
         if known is not None:
             self.delegation.infer_inner(node.index, node.values)
-            self.tables.set_shapes(known)
-            self.tables.set_shapes([node.values[index] for index in self._inner])
+            self.structs.set_shapes(known)
+            self.structs.set_shapes([node.values[index] for index in self._inner])
         return super().infer(node)
 
     def close(self):
         super().close()
-        self.tables.remove_delegate_node()
+        self.structs.remove_delegate_node()

@@ -6,7 +6,7 @@ from pylite._core.run.memory import aligned
 from pylite.errors import OpError
 from pylite.ir.graph import packed_size
 from pylite.ir.values import Banded, Call, Constant, Scratch, raw
-from pylite.plugins.host.tables import (
+from pylite.plugins.host.plugin_structs import (
     ARENA,
     ARENA_PERSISTENT,
     ARENA_RW,
@@ -21,7 +21,7 @@ from pylite.schema.encodings import pack, unpack
 
 
 class NativeNodeOp:
-    """The Op of one node whose kernel is native code, in the tables of its subgraph.
+    """The Op of one node whose kernel is native code, in the PluginStructs of its subgraph.
 
     name: of the kernel, in errors.  A node is evaluated, and the nodes after it are lowered when it has run, if its
     outputs get their sizes at run time (kTfLiteDynamic, as all strings are) or have integers smaller than a byte.
@@ -33,9 +33,9 @@ class NativeNodeOp:
     fuses_activation = False
     conditions = ()
 
-    def __init__(self, tables, index, name):
-        self.tables = tables
-        self.host = tables.host
+    def __init__(self, structs, index, name):
+        self.structs = structs
+        self.host = structs.host
         self.index = index
         self.name = name
         self._persistent = {}       # tensor that the plug-in added -> its memory
@@ -55,8 +55,8 @@ class NativeNodeOp:
             if value is not None and value.dtype == "variant":
                 raise node.error("native plug-ins cannot take variants, which are objects of the runtime",
                                  value)
-        self.tables.set_shapes(node.inputs)
-        self.tables.clear_addresses([*node.operator.inputs, *node.operator.outputs, *self._temporaries])
+        self.structs.set_shapes(node.inputs)
+        self.structs.clear_addresses([*node.operator.inputs, *node.operator.outputs, *self._temporaries])
         status = host.prepare(self.index)
         if status:
             why = host.errors()
@@ -88,7 +88,7 @@ class NativeNodeOp:
         return tuple(i for i in indices if i >= 0)
 
     def _checked_facts(self, node, index):
-        """The Host's facts of a tensor after prepare(), if they are consistent."""
+        """The PluginHost's facts of a tensor after prepare(), if they are consistent."""
         code, shape, where, nbytes, address = facts = self.host.facts(index)
         dtype = TYPE_NAMES.get(code)
         if where in ARENA:

@@ -1,9 +1,9 @@
-"""Tables: the Host of one subgraph, which plug-ins see, filled from the model and updated while it is lowered."""
+"""PluginStructs: what plug-ins see of one subgraph, filled from the model and updated while it is lowered."""
 import functools
 
 import numpy as np
 
-from pylite._core.capi.hosting import Externals, Host
+from pylite._core.capi.hosting import Externals, PluginHost
 from pylite._core.capi.kernels import Plugin, ReadBack
 from pylite._core.run.memory import Pages
 from pylite.errors import MemoryLimitError
@@ -20,10 +20,10 @@ PACKED = {name for name, bits in DTYPE_BITS.items() if bits and bits < 8}     # 
 EMPTY = b""
 
 
-class Tables:
-    """The Host of the subgraph of one Executor.
+class PluginStructs:
+    """The PluginHost of the subgraph of one Executor.
 
-    subgraph: as the model declares it; host: the Host; native: how many nodes of delegates in native code exist.
+    subgraph: as the model declares it; host: the PluginHost; native: how many nodes of delegates in native code exist.
     """
 
     def __init__(self, executor):
@@ -32,7 +32,7 @@ class Tables:
         self.subgraph = subgraph
         if executor.shared.externals is None:
             executor.shared.externals = Externals()
-        self.host = Host(len(subgraph.tensors), executor.shared.externals)
+        self.host = PluginHost(len(subgraph.tensors), executor.shared.externals)
         contents = protected_constants(subgraph.tensors)
         for tensor in subgraph.tensors:
             self._add_tensor(tensor, contents.get(tensor.index, tensor.data))
@@ -156,7 +156,7 @@ def StringPlugin(host, index, tensors, banded, string_tensors, *arrays):
 
 
 def set_strings(host, indices, arrays):
-    """Set the tensors `indices` of a Host to the strings of `arrays`, packed as plug-ins expect them."""
+    """Set the tensors `indices` of a PluginHost to the strings of `arrays`, packed as plug-ins expect them."""
     for index, array in zip(indices, arrays, strict=True):
         host.set_bytes(index, pack(array, "string").tobytes())
 
@@ -166,11 +166,11 @@ def _read_roots(call):
     return {a.root if type(a) is Value else a.value.root for a in call.args if type(a) in (Value, View)}
 
 
-def tables_of(executor):
-    """The Tables of an Executor, made on the first call."""
-    if executor.tables is None:
-        executor.tables = Tables(executor)
-    return executor.tables
+def structs_of(executor):
+    """The PluginStructs of an Executor, made on the first call."""
+    if executor.plugin_structs is None:
+        executor.plugin_structs = PluginStructs(executor)
+    return executor.plugin_structs
 
 
 # ---- constants that plug-ins cannot write to -------------------------------------------------------------------
