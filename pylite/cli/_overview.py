@@ -97,5 +97,6 @@ def _arena(segment):
                        "kind": kinds[0] if kinds else "temporary" if values else "scratch", "offset": offset,
                        "bytes": nbytes, "first": min(first, last), "last": last})
     blocks.sort(key=lambda block: (block["offset"], block["first"]))
-    return {"bytes": placement.total, "bound": placement.bound, "steps": [call.node.index for call in lowered.calls],
+    _, live = placement.peak()
+    return {"bytes": placement.total, "bound": live, "steps": [call.node.index for call in lowered.calls],
             "blocks": blocks}

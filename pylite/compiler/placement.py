@@ -9,7 +9,6 @@ from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.lowered import COPY
 from pylite.ir.values import BAND, Banded, Scratch, Value, View
 
-GUARD = BAND        # bytes of guard band after each block in debug mode
 _MOST = 1 << 47     # bytes that a process can address
 _index = operator.attrgetter("index")
 _IN_MEMORY = frozenset((Value, View, Banded, Scratch))
@@ -18,18 +17,16 @@ _IN_MEMORY = frozenset((Value, View, Banded, Scratch))
 class Placement:
     """The arena of one lowered subgraph.
 
-    offsets: {root tensor index: byte offset}; scratch: {Scratch: byte offset}; total: bytes; bound: the largest sum
-    of sizes alive at one step, a lower bound for any layout; blocks: list of (root or Scratch, offset, nbytes, first,
-    last); unreadable: values that are overwritten in place, or are not a single run of bytes; banded: roots with guard
-    bands before and behind their block.
+    offsets: {root tensor index: byte offset}; scratch: {Scratch: byte offset}; total: bytes; blocks: list of (root
+    or Scratch, offset, nbytes, first, last); unreadable: values that are overwritten in place, or are not a single run
+    of bytes; banded: roots with guard bands before and behind their block.
     """
-    __slots__ = ("offsets", "scratch", "total", "bound", "blocks", "unreadable", "banded")
+    __slots__ = ("offsets", "scratch", "total", "blocks", "unreadable", "banded")
 
-    def __init__(self, offsets, scratch, total, bound, blocks, unreadable, banded=()):
+    def __init__(self, offsets, scratch, total, blocks, unreadable, banded=()):
         self.offsets = offsets
         self.scratch = scratch
         self.total = total
-        self.bound = bound
         self.blocks = blocks
         self.unreadable = unreadable
         self.banded = banded
@@ -50,7 +47,7 @@ class Placement:
         return False
 
     def peak(self):
-        """(step, live bytes) of the first step with the most live bytes."""
+        """(step, live bytes) of the first step with the most live bytes, a lower bound for the arena of any layout."""
         change = {}
         for _, _, nbytes, first, last in self.blocks:
             change[first] = change.get(first, 0) + nbytes
@@ -178,19 +175,19 @@ def place(lifetimes, guard=False):
     lasts = [last[owner] for owner in owners] + [step for _, step in scratch]
     owners += [s for s, _ in scratch]
     sizes = [lifetimes.sizes[owner] for owner in owners]
-    padded = [n + GUARD for n in sizes] if guard else sizes
+    padded = [n + BAND for n in sizes] if guard else sizes
     if lifetimes.banded:
         before = [BAND * (owner in lifetimes.banded) for owner in owners]
         padded = list(map(sum, zip(padded, before, before, strict=True)))
     if sum(padded) > _MOST:
         raise errors.MemoryLimitError("its tensors need more memory than any machine has. Make the inputs smaller")
-    offset, total, bound = arena.plan(padded, firsts, lasts)
+    offset, total, _ = arena.plan(padded, firsts, lasts)
     if lifetimes.banded:
         offset = list(map(operator.add, offset, before))
     blocks = list(zip(owners, offset, sizes, firsts, lasts, strict=True))
     offsets = {root.index: at for root, at in zip(owners[:count], offset[:count], strict=True)}
     scratch_offsets = dict(zip(owners[count:], offset[count:], strict=True))
-    return Placement(offsets, scratch_offsets, total, bound, blocks, lifetimes.unreadable, lifetimes.banded)
+    return Placement(offsets, scratch_offsets, total, blocks, lifetimes.unreadable, lifetimes.banded)
 
 
 def _share_in_place(lowered, first, last):

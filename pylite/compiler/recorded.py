@@ -128,4 +128,4 @@ class Instance(Copies):
         offsets = {owner.index: offset for owner, offset, *_ in blocks[:count]}
         scratch = {owner: offset for owner, offset, *_ in blocks[count:]}
         unreadable = {self.thing(value) for value in lifetimes.unreadable}
-        return Placement(offsets, scratch, total, 0, blocks, unreadable)
+        return Placement(offsets, scratch, total, blocks, unreadable)

@@ -99,7 +99,7 @@ def known_array(value: "Value") -> "Any":
     return data.array() if type(data) is Deferred else data
 
 
-BAND = 64           # bytes of a guard band
+BAND = 64           # bytes of a guard band; PL_BAND in _core/capi/host.h
 
 
 class Banded:

@@ -77,18 +77,18 @@ class BoundProgram(Segment):
 
     def run_guarded(self) -> "tuple[int, int] | None":
         """program.run(), step by step, with a guard band of known bytes behind every live block."""
-        from pylite.compiler.placement import GUARD  # a debugging mode
+        from pylite.ir.values import BAND  # a debugging mode
         arena, blocks = self.arena, self.placement.blocks
         for step in range(self.program.size):
             for _, offset, nbytes, first, _ in blocks:
                 if first == step:
-                    arena[offset + nbytes:offset + nbytes + GUARD] = GUARD_BYTE
+                    arena[offset + nbytes:offset + nbytes + BAND] = GUARD_BYTE
             failed = self.program.run(step, step + 1)
             if failed is not None:
                 return failed
             for owner, offset, nbytes, first, last in blocks:
                 if first <= step <= last:
-                    band = arena[offset + nbytes:offset + nbytes + GUARD]
+                    band = arena[offset + nbytes:offset + nbytes + BAND]
                     if (band != GUARD_BYTE).any():
                         raise errors.ExecutionError(
                             f"{self.lowered.calls[step].node} wrote out of bounds, past the end of {owner!r}")

@@ -29,11 +29,11 @@ def program(executor: "Executor") -> BoundProgram:
     begin_packing()     # another thread packs weights during lowering
     try:
         key = blueprints.key_of(executor)
-        planned = executor.model.blueprint(key) or _new_blueprint(executor, key)
+        blueprint = executor.model.blueprint(key) or _new_blueprint(executor, key)
         try:
-            return bound(executor, planned)
+            return bind(executor, blueprint)
         finally:
-            planned.release()
+            blueprint.release()
     finally:
         finish_packing()
         if executor.plans is not None:
@@ -47,10 +47,10 @@ def _new_blueprint(executor: "Executor", key: "Any") -> Blueprint:
         from pylite.runtime import dynamic_shapes  # imported for graphs that have such shapes
         executor.dynamic_shapes = dynamic_shapes
         executor.cache.capacity = max(executor.cache.capacity, CACHED_DYNAMIC)
-    planned = blueprint(executor, result).acquire()
-    if key is not None and blueprints.is_shared(executor, planned):
-        executor.model.keep(key, planned)
-    return planned
+    new = blueprint_of(executor, result).acquire()
+    if key is not None and blueprints.is_shared(executor, new):
+        executor.model.keep(key, new)
+    return new
 
 
 def lowered(executor: "Executor", shapes: "Sequence[Shape]") -> "Lowered":
@@ -64,14 +64,14 @@ def lowered(executor: "Executor", shapes: "Sequence[Shape]") -> "Lowered":
     return result
 
 
-def blueprint(executor: "Executor", lowered: "Lowered") -> Blueprint:
+def blueprint_of(executor: "Executor", lowered: "Lowered") -> Blueprint:
     """The Blueprint of `lowered`, with its memory planned."""
     if executor.plugin_structs is not None:
         executor.plugin_structs.finish(lowered)
     return Blueprint(lowered, memory_planner.placement_of(lowered, executor.preserve, executor.guard, executor.access))
 
 
-def bound(executor: "Executor", blueprint: Blueprint, before: "Sequence[BoundProgram]" = ()) -> BoundProgram:
+def bind(executor: "Executor", blueprint: Blueprint, before: "Sequence[BoundProgram]" = ()) -> BoundProgram:
     """`blueprint`, bound to the executor's memory.
 
     before: the BoundPrograms of the segments that run first and whose results this one reads.

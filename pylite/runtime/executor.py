@@ -421,4 +421,4 @@ class Executor(TensorAccess, ExecutorBase):
     def bind(self, lowered: "Lowered", before: "Sequence[BoundProgram]") -> BoundProgram:
         """Plan and bind a segment.  before: the segments that run first and whose results it reads."""
         from pylite.runtime import compiling
-        return compiling.bound(self, compiling.blueprint(self, lowered), before)
+        return compiling.bind(self, compiling.blueprint_of(self, lowered), before)

@@ -25,8 +25,8 @@ import pylite
 from pylite import _core, errors
 from pylite._core import simd
 from pylite._core.kernels import kernel_class
+from pylite._core.run import plans
 from pylite._core.run.memory import LARGE_ARENA, Pages, checksum, memory_limit
-from pylite._core.run.plans import bind
 from pylite.runtime.cache_folder import Folder
 from pylite.runtime.model import Model
 
@@ -204,7 +204,7 @@ class Tensors(dict):  # type: ignore[type-arg]
         return self._model.graph.subgraphs[0].tensors[index]
 
 
-class Bound:
+class BoundPlan:
     """A plan, bound to memory.
 
     visible: {index: (array, type, is it overwritten?)} of the tensors that callers read and write; shapes: of the
@@ -225,8 +225,8 @@ class Bound:
             restored = State(executor, state, DTYPES, CONTENTS + 1)
             regions += restored.regions
             resources = restored.resources
-        arrays, programs = bind(body, regions, DTYPES, resources, kernel_class, executor.pool,
-                                _failures_of(self._failures))
+        arrays, programs = plans.bind(body, regions, DTYPES, resources, kernel_class, executor.pool,
+                                      _failures_of(self._failures))
         self.program = programs[-1]
         self.visible = {index: (arrays[number], dtype, overwritten)
                         for index, (number, dtype, overwritten) in visible.items()}
@@ -238,7 +238,7 @@ class Bound:
 
 
 def _failures_of(failures: bytes) -> "Callable[[Program, int], Callable[[int, int], errors.ExecutionError]]":
-    """failure_of() for bind().  Its results do not refer to the Bound, which would create a cycle."""
+    """failure_of() for bind().  Its results do not refer to the BoundPlan, which would create a cycle."""
     def failure_of(program: "Program", number: int) -> "Callable[[int, int], errors.ExecutionError]":
         return lambda step, status: _failure(failures, program, number, step, status)
     return failure_of
@@ -253,13 +253,13 @@ def _failure(failures: bytes, program: "Program", number: int, step: int, status
     return error
 
 
-def bound(executor: "Any", allocated: "Callable[[int], NDArray[Any]]") -> "Bound | None":
-    """The Bound for the current input shapes of an executor; None if there is none or it is faulty."""
+def bind(executor: "Any", allocated: "Callable[[int], NDArray[Any]]") -> "BoundPlan | None":
+    """The BoundPlan for the current input shapes of an executor; None if there is none or it is faulty."""
     plan = executor.plans.plan(executor)
     if plan is None:
         return None
     try:
-        return Bound(executor, plan, allocated)
+        return BoundPlan(executor, plan, allocated)
     except Exception:       # the user cannot fix this; the program is compiled from the graph instead
         return None
 

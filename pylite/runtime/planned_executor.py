@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, cast
 
 from pylite._core.run.memory import aligned
 from pylite._core.run.program import ExecutorBase, Memory
-from pylite.runtime.plan_cache import Bound, PlanCache, Tensors, bound
+from pylite.runtime.plan_cache import BoundPlan, PlanCache, Tensors, bind
 
 if TYPE_CHECKING:
     from typing import Any
@@ -32,7 +32,7 @@ class PlannedExecutor(ExecutorBase):
     delegation = access = None
     stale = False
     cached_shapes = 8       # the default of Interpreter
-    _bound: "Bound | None" = None
+    _bound: "BoundPlan | None" = None
 
     def __init__(self, model: "Model", pool: "Pool", shared: "InterpreterState", plans: PlanCache) -> None:
         self.model, self.pool, self.shared, self.plans = model, pool, shared, plans
@@ -51,7 +51,7 @@ class PlannedExecutor(ExecutorBase):
 
     def allocate(self) -> None:
         if not self.ready:
-            self._bound = bound(self, aligned)
+            self._bound = bind(self, aligned)
             if self._bound is None:
                 self._promote().allocate()
             else:

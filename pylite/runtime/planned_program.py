@@ -19,7 +19,7 @@ class PlannedProgram(BoundProgram):
     """A BoundProgram from a file.  Its Blueprint and Storage are created on first use."""
     __slots__ = ("executor", "_bound")
 
-    def __init__(self, executor: "Executor", bound: plan_cache.Bound) -> None:
+    def __init__(self, executor: "Executor", bound: plan_cache.BoundPlan) -> None:
         self.executor, self._bound = executor, bound
         self.start(bound.program, bound.arena)
 
@@ -66,7 +66,7 @@ class PlannedProgram(BoundProgram):
         finally:
             if isa != bound.isa:
                 simd.use(isa)
-        blueprint = compiling.blueprint(executor, lowered)
+        blueprint = compiling.blueprint_of(executor, lowered)
         placement = blueprint.placement
         storage = binding.Storage(executor.memory.outside(lowered, ()), bound.arena, placement.offsets,
                                   placement.scratch)
@@ -82,5 +82,5 @@ class PlannedProgram(BoundProgram):
 
 def bind(executor: "Executor") -> "PlannedProgram | None":
     """A program for the current input shapes of `executor`; None if the cache has none."""
-    bound = plan_cache.bound(executor, lambda nbytes: executor.memory.arena(nbytes, 0, executor.cache.drop_arena))
+    bound = plan_cache.bind(executor, lambda nbytes: executor.memory.arena(nbytes, 0, executor.cache.drop_arena))
     return None if bound is None else PlannedProgram(executor, bound)

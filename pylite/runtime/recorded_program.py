@@ -36,7 +36,7 @@ def bind(executor: "Executor", key: "Any", record_if_needed: bool) -> "ShapedPro
     if program is None:
         return None
     try:
-        return _bound(executor, program, history)
+        return _bind(executor, program, history)
     except Exception:       # a kernel refused its operands; lowering anew raises the error with its context
         history.programs.remove(program)
         return None
@@ -89,7 +89,7 @@ def _may_record(executor: "Executor") -> bool:
     return executor.shared.may_record()
 
 
-def _bound(executor: "Executor", program: "Any", history: ShapeHistory) -> "Any":
+def _bind(executor: "Executor", program: "Any", history: ShapeHistory) -> "Any":
     """A ShapedProgram: `program`, evaluated for the current shapes, bound to the executor's memory."""
     memory, cache = executor.memory, executor.cache
     reshaper = Reshaper(program, history, ShapedProgram, kernel_class, default.is_plain)

@@ -1,11 +1,12 @@
 """The Op of a node that a plug-in in C runs: calls its prepare() while lowering, and lowers to a Plugin kernel."""
 import numpy as np
 
-from pylite._core.capi.kernels import BAND, Plugin
+from pylite._core.capi.kernels import BAND as NATIVE_BAND
+from pylite._core.capi.kernels import Plugin
 from pylite._core.run.memory import aligned
 from pylite.errors import OpError
 from pylite.ir.graph import packed_size
-from pylite.ir.values import Banded, Call, Constant, Scratch, raw
+from pylite.ir.values import BAND, Banded, Call, Constant, Scratch, raw
 from pylite.plugins.host.plugin_structs import (
     ARENA,
     ARENA_PERSISTENT,
@@ -18,6 +19,8 @@ from pylite.plugins.host.plugin_structs import (
     set_strings,
 )
 from pylite.schema.encodings import pack, unpack
+
+assert NATIVE_BAND == BAND, "PL_BAND of _core/capi/host.h must equal BAND of ir/values.py, by which tensors are placed"
 
 
 class NativeNodeOp:
