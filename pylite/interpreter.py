@@ -140,8 +140,7 @@ class Interpreter(FastPath):
         self._checked = True
         if plans is not None and plans.has_plan:       # its operators were checked when the plan was made
             from pylite.runtime.planned_executor import PlannedExecutor
-            planned: Any = PlannedExecutor(self._model, self._pool, self._shared, plans)
-            planned.cached_shapes = self._options["cached_shapes"]
+            planned: Any = PlannedExecutor(self._model, self._pool, self._shared, plans, self._options["cached_shapes"])
             self._executors[0] = planned
         else:
             self._check()

@@ -26,16 +26,18 @@ class PlannedExecutor(ExecutorBase):
 
     This defers the import of the many modules of an Executor.  It has the same attributes as Executor.
     """
-    plugins: "dict[int, Any]" = {}      # programs of the cache have none of these
+    # Programs of the cache have none of these; reading what is missing here would make an Executor.
+    plugins: "dict[int, Any]" = {}
     callees: "set[Any]" = set()
     known_inputs: "dict[int, Any]" = {}
     delegation = access = None
     stale = False
-    cached_shapes = 8       # the default of Interpreter
     _bound: "BoundPlan | None" = None
 
-    def __init__(self, model: "Model", pool: "Pool", shared: "InterpreterState", plans: PlanCache) -> None:
+    def __init__(self, model: "Model", pool: "Pool", shared: "InterpreterState", plans: PlanCache,
+                 cached_shapes: int) -> None:
         self.model, self.pool, self.shared, self.plans = model, pool, shared, plans
+        self.cached_shapes = cached_shapes
         self.preserve = plans.preserve
         summary = model.summary
         tensors = Tensors(model, summary.known, summary.count)
