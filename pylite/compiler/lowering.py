@@ -69,12 +69,12 @@ def lower_values(model, subgraph, values, preserve, find, dynamic, host):
     ops = [find(operator) for operator in subgraph.operators]
     lowering = _Lowering(model, subgraph, values, preserve, host, ops)
     lowered = lowering.lowered
-    position = lowering.repeat(ops, 0)
+    position, kind = lowering.repeat(ops, 0)
     while position < len(ops):
         operator = subgraph.operators[position]
         node = Node(operator.index, operator, values, host)
         try:
-            lowering.add(node, ops[position])
+            lowering.add(node, ops[position], kind)
         except errors.DataDependentError as problem:
             if not dynamic:
                 raise
@@ -84,7 +84,7 @@ def lower_values(model, subgraph, values, preserve, find, dynamic, host):
             raise
         except Exception as problem:        # mostly scales that no multiplier can express
             raise node.wrapped(problem) from problem
-        position = lowering.repeat(ops, position + 1)
+        position, kind = lowering.repeat(ops, position + 1)
     lowered = _converted(lowered, host)
     return lowered if preserve else pipeline.rewrite_calls(lowered)
 
@@ -172,13 +172,13 @@ class _Lowering:
         self.recorded = cells_in([values[index].shape for index in subgraph.inputs]) != set()
 
     def repeat(self, ops, position):
-        """Lower operators from `position` on until one repeats no earlier one; returns its position.
+        """Lower operators from `position` on until one repeats no earlier one; returns its position and Kind or None.
 
         ops: the op of each operator.
         """
         lowered = self.lowered
         if self.may_have_objects:
-            return position
+            return position, None
         return self.repeats.lower(lowered.subgraph.operators, ops, position, self.host, lowered.nodes, lowered.calls,
                                   self._finish)
 
@@ -194,8 +194,8 @@ class _Lowering:
         except Exception as problem:
             raise node.wrapped(problem) from problem
 
-    def add(self, node, op):
-        """Lower `node` by its op."""
+    def add(self, node, op, kind):
+        """Lower `node` by its op.  kind: its Kind, or None."""
         lowered = self.lowered
         foldable = not op.stateful and _are_known(node.inputs)
         if self.recorded:
@@ -223,7 +223,8 @@ class _Lowering:
                 constant_folding.fold(lowered.model, lowered.subgraph, node, emitted, self.budget.packing_pool())
             lowered.notes[node.index] = "computed once, from constants"
         else:
-            self.repeats.keep(node, emitted)
+            if kind is not None:
+                kind.keep(node, emitted)
             self._emit(node, emitted)
 
     def _is_packed(self, index):

@@ -18,7 +18,7 @@ KINDS = ["dense", "scaled", "added", "doubled", "moved", "pooled", "cut", "produ
 class Lonely(Repeats):
     """Every operator is lowered by itself."""
 
-    def find(self, operator, op):
+    def kind_of(self, operator, op):
         return None
 
 
@@ -26,8 +26,8 @@ class Counting(Repeats):
     """Counts the operators that were copied."""
     copied = 0
 
-    def find(self, operator, op):
-        found = super().find(operator, op)
+    def template_of(self, kind, op):
+        found = super().template_of(kind, op)
         Counting.copied += found is not None
         return found
 

@@ -23,11 +23,35 @@ cdef enum:
     COMPARED = 256              # contents of constants are compared up to this number of bytes
     OPERANDS = 32               # operators with more operands never repeat another
 
-cdef object UNKNOWN = object()
+
+cdef class Kind:
+    """Operators that `infer` and `lower` cannot tell apart.
+
+    node, emitted: the first one and its calls; None before these are known, and once the Template is made from them.
+    template: copies these calls; None before the second operator, and if they cannot be copied, which `unique` says.
+    """
+    cdef object node, emitted
+    cdef Template template
+    cdef bint unique
+
+    def keep(self, node, list emitted):
+        """Remember the calls of the first operator."""
+        if not self.unique:
+            self.node, self.emitted = node, emitted
+
+
+cdef class Group:
+    """Operators of one op with equal outputs.
+
+    only: the Kind of the first one, while it is alone; kinds: {key of inputs and options: Kind} of two and more, whose
+    inputs and options are then compared, or None.
+    """
+    cdef Kind only
+    cdef dict kinds
 
 
 cdef class Repeats:
-    """The nodes of one graph by kind: `infer` and `lower` cannot tell nodes of one kind apart.
+    """The operators of one graph by Kind.
 
     values: the graph's values by tensor index; op: the class of ops whose nodes may repeat others; classes: the module
     with Node, Temporary and Alias.
@@ -36,15 +60,11 @@ cdef class Repeats:
     """
     cdef list values
     cdef object op, classes
-    cdef bytes group            # key of the operator for which find() last had no Template, or None
     cdef int32_t *shallow       # by tensor index: the value's number, ignoring contents of constants; 0: not known yet
     cdef int32_t *deep          # the same, comparing contents
     cdef dict numbers           # {distinguishing features, or id of an object: number}
     cdef dict known             # {id: object}: keeps numbered objects alive, so that no other object gets the same id
-    # {key of op and outputs: (node, its calls) of the only node so far, or a dict of kinds}.  A dict of kinds maps the
-    # key of the inputs and options to such a pair, to a Template, or to None.
-    cdef dict groups
-    cdef dict kinds             # the kinds in the group of find()'s last operator; None if the group is new
+    cdef dict groups            # {key of op and outputs: Group}
 
     def __cinit__(self, list values, op, classes):
         self.shallow = <int32_t *>calloc(2 * len(values) + 1, sizeof(int32_t))
@@ -60,16 +80,19 @@ cdef class Repeats:
         free(self.shallow)
 
     def lower(self, operators, list ops, Py_ssize_t position, host, list nodes, list calls, finish):
-        """Lower operators from `position` on by copying, until one repeats no earlier one; returns its position.
+        """Lower operators from `position` on by copying, until one repeats no earlier one.
 
+        Returns (its position, its Kind or None); the caller passes its calls to Kind.keep().
         ops: the op of each operator; host: the host of new Nodes.  Appends to `nodes` and `calls`, and calls
         finish(node, item) for each Alias and Packed of a node.
         """
+        cdef Kind kind = None
         cdef Template template
         cdef NodeBase node
         while position < len(ops):
-            operator = operators[position]
-            template = self.find(operator, ops[position])
+            operator, op = operators[position], ops[position]
+            kind = self.kind_of(operator, op)
+            template = None if kind is None else self.template_of(kind, op)
             if template is None:
                 break
             node = NodeBase.__new__(self.classes.Node)
@@ -77,15 +100,16 @@ cdef class Repeats:
             nodes.append(node)
             self.copy(template, node, calls, finish)
             position += 1
-        return position
+        return position, kind
 
-    cpdef Template find(self, operator, op):
-        """The Template for an operator that repeats an earlier one; if None, the caller passes its calls to keep()."""
+    cpdef Kind kind_of(self, operator, op):
+        """The Kind of an operator; None if no other can be of the same Kind."""
         cdef tuple record = <tuple>operator, inputs = record[OPERATOR_INPUTS], outputs = record[OPERATOR_OUTPUTS]
         cdef int32_t numbers[OPERANDS + 1]
         cdef Py_ssize_t n = 1, i
         cdef ValueBase value
-        self.group = self.kinds = None
+        cdef Group group
+        cdef Kind kind
         if type(op) is not self.op or op.stateful or record[OPERATOR_CUSTOM] or record[OPERATOR_INTERMEDIATES]:
             return None         # a plug-in's op, a custom op, or an operator with intermediates
         if len(inputs) >= OPERANDS or len(outputs) > OPERANDS:
@@ -98,27 +122,35 @@ cdef class Repeats:
                 return None
             numbers[n] = 0 if value is None else self.number(value, True)
             n += 1
-        group = PyBytes_FromStringAndSize(<const char *>numbers, n * sizeof(int32_t))
-        entry = self.groups.get(group)
-        if entry is None:
-            self.group = group
-            return None
-        opaque = op.opaque
-        if type(entry) is tuple:        # this operator is the second of its group
-            entry = self.groups[group] = {self.key(<tuple>(<NodeBase>entry[0]).operator, opaque): entry}
-        cdef dict kinds = entry
-        key = self.key(record, opaque)
+        group_key = PyBytes_FromStringAndSize(<const char *>numbers, n * sizeof(int32_t))
+        group = self.groups.get(group_key)
+        if group is None:
+            group = self.groups[group_key] = Group()
+            group.only = Kind()
+        if group.kinds is None:
+            if group.only.node is None:     # of no earlier operator calls are known
+                return group.only
+            group.kinds = {self.key(<tuple>(<NodeBase>group.only.node).operator, op.opaque): group.only}
+        key = self.key(record, op.opaque)
         if key is None:
             return None
-        entry = kinds.get(key, UNKNOWN)
-        if entry is UNKNOWN:
-            kinds[key] = None
-            self.group = key
-            self.kinds = kinds
-            return None
-        if type(entry) is tuple:
-            entry = kinds[key] = self.template(opaque, entry[0], entry[1])
-        return entry
+        kind = group.kinds.get(key)
+        if kind is None:
+            kind = group.kinds[key] = Kind()
+        return kind
+
+    cpdef Template template_of(self, Kind kind, op):
+        """The Template of a Kind; None if there are no calls yet, or they cannot be copied."""
+        cdef Template template
+        if kind.node is not None:
+            template = Template(self.classes)
+            if template.take(op.opaque, kind.node, kind.emitted):
+                template.numbers = [0 if value is None else self.number(value, True) for value in kind.node.outputs]
+                kind.template = template
+            else:
+                kind.unique = True
+            kind.node = kind.emitted = None
+        return kind.template
 
     cdef bytes key(self, tuple record, opaque):
         """The bytes that distinguish kinds within a group; None if the operator is unique."""
@@ -139,20 +171,6 @@ cdef class Repeats:
                 if indices[j] == indices[i]:
                     numbers[i + 1] = <int32_t>(-2 - j)
         return PyBytes_FromStringAndSize(<const char *>numbers, (count + 1) * sizeof(int32_t))
-
-    def keep(self, node, emitted):
-        """Remember the calls of the node for whose operator find() just returned None."""
-        if self.group is not None:
-            (self.groups if self.kinds is None else self.kinds)[self.group] = node, emitted
-            self.kinds = None
-
-    cdef Template template(self, opaque, node, emitted):
-        """The Template of a kind; None if the calls of its first node cannot be copied."""
-        cdef Template template = Template(self.classes)
-        if not template.take(opaque, node, emitted):
-            return None
-        template.numbers = [0 if value is None else self.number(value, True) for value in node.outputs]
-        return template
 
     # ---- numbers ---------------------------------------------------------------------------------------------
     cdef int32_t new_number(self, key) except -1:

@@ -222,7 +222,7 @@ cdef class Template:
                 maker = ContentsMaker()
                 maker.value, maker.shape = number, None if array is data else array.shape
                 return maker
-        if self.opaque:         # the array may depend on contents that find() did not compare
+        if self.opaque:         # the array may depend on contents that Repeats did not compare
             raise Unrepeatable
         return None
 
