@@ -8,7 +8,7 @@ import numpy as np
 from pylite._core.kernels import kernel_class
 from pylite._core.product.layouts import WinogradFloat
 from pylite._core.run.kernel import of_types
-from pylite.ir.lowered import ACTIVATIONS, BINARY, UNARY
+from pylite.ir.lowered import ACTIVATIONS, BINARY, BINARY_A, BINARY_Y, FUNCTION, UNARY, UNARY_X, UNARY_Y
 from pylite.ir.values import Call, Packed, Temporary, View, known_array, raw
 
 _WINOGRAD = "winograd.WinogradF32"
@@ -16,7 +16,7 @@ PRODUCTS = "conv_float.ConvF32", _WINOGRAD
 TO_HALF, FROM_HALF = "float_to_half", "half_to_float"
 _DEPTHWISE = "depthwise.DepthwiseF32"
 _PACK = "packing.pack_f32"
-_PANELS = 2             # the position of packed weights among the arguments
+PANELS = 2             # the position of packed weights among the arguments
 _PLANE = 8              # numbers of a filter in 2 dimensions; others are computed in float32
 _CONVERSION = 16        # products that take as long as the conversion of a number, on a Cortex-A76
 _TAP = 2                # and those that a product of a depthwise filter takes
@@ -66,7 +66,7 @@ def _cost_of(call):
         return _elementwise_cost(call)
     if call.kernel not in PRODUCTS:
         return None
-    panels, filter = call.args[_PANELS], _named(call, "filter")
+    panels, filter = call.args[PANELS], _named(call, "filter")
     if type(panels) is not Packed or panels.function != _PACK or len(filter) != _PLANE:
         return None
     _, _, stride_h, stride_w, *_ = filter
@@ -90,15 +90,16 @@ def _elementwise_cost(call):
     """Of an operation on tensors, or on one with a small constant, else None."""
     operands, y = _operands(call)
     large = [x for x in operands if not _is_small(x.value, y.value)]
-    known = call.args[0] in _ELEMENTWISE and all(
+    known = call.args[FUNCTION] in _ELEMENTWISE and all(
         type(x) is View or (type(x) is Packed and x.function == _REPEAT and type(x.args[0]) is int) for x in operands)
     return _Cost(_STEP, len(large), 1) if known and all(x.value.data is None for x in large) else None
 
 
 def _operands(call):
     """(the operands of an element-wise call, its result): Views, but for constants that are Packed."""
-    _, _, *views = call.args
-    return (views[:1], views[1]) if call.kernel == UNARY else (views[:2], views[2])
+    if call.kernel == UNARY:
+        return call.args[UNARY_X:UNARY_Y], call.args[UNARY_Y]
+    return call.args[BINARY_A:BINARY_Y], call.args[BINARY_Y]
 
 
 def _is_small(x, y):
@@ -232,12 +233,12 @@ def _unary(name, x, y, node):
 
 
 def _convert_product(call):
-    panels = call.args[_PANELS]
+    panels = call.args[PANELS]
     named = dict(zip(call.names, call.args[-len(call.names):], strict=True)) | {"half": True}
     layout = panels.args
     if named.pop("scratch", None) is not None:      # filters of float16 are never transformed at run time
         few = panels.value.shape[3] <= kernel_class(_WINOGRAD).WIDEST_HALF
         call.kernel, layout = (_WINOGRAD, (16, WinogradFloat())) if few else (PRODUCTS[0], ())
     packed = Packed("packing.pack_f16", panels.value, *layout)
-    call.args = (*call.args[:_PANELS], packed, *call.args[_PANELS + 1:-len(call.names)], *named.values())
+    call.args = (*call.args[:PANELS], packed, *call.args[PANELS + 1:-len(call.names)], *named.values())
     call.names = tuple(named)

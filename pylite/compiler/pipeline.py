@@ -6,7 +6,7 @@ it compares plans, so the memory planner runs it.
 import importlib
 from itertools import pairwise
 
-from pylite.ir.lowered import ACTIVATIONS, BINARY, READ, STREAMED, UNARY
+from pylite.ir.lowered import ACTIVATIONS, BINARY, BINARY_Y, READ, STREAMED, UNARY, UNARY_Y
 
 
 def _has_activations(subgraph):
@@ -32,8 +32,8 @@ def _has_elementwise_pairs(lowered):
 def _may_fuse(a, b):
     """May `b` be fused with `a`, the call before it?  Tables always; blocks only if results do not fit the cache."""
     if a.kernel == UNARY:
-        return b.kernel == UNARY or a.args[3].shape[0] >= STREAMED
-    return a.kernel == BINARY and a.args[4].shape[0] >= STREAMED
+        return b.kernel == UNARY or a.args[UNARY_Y].shape[0] >= STREAMED
+    return a.kernel == BINARY and a.args[BINARY_Y].shape[0] >= STREAMED
 
 
 def _has_reads(lowered):

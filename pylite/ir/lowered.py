@@ -12,6 +12,10 @@ ACTIVATIONS = frozenset(("RELU", "RELU_N1_TO_1", "RELU6"))      # operators that
 # Kernels that the compiler looks for in calls; ops call them by these names.
 COPY, READ, ASSIGN = "movement.Copy", "variables.Read", "variables.Assign"
 UNARY, BINARY = "elementwise.Unary", "elementwise.Binary"
+# Positions among the arguments of their calls: (function, n, x, y, parameters), and
+# (function, shape, a, b, y, strides of a, strides of b, parameters).
+FUNCTION, COUNT, UNARY_X, UNARY_Y = range(4)
+BINARY_A, BINARY_Y = 2, 4
 STREAMED = 1 << 14      # larger results leave the first-level cache before the next call reads them
 
 

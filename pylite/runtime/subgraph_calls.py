@@ -96,8 +96,7 @@ def _check_outputs(executor: "Executor") -> None:
 
 
 def entry(executor: "Executor", whole: bool = False) -> "Callee":
-    """The Callee of `current`, without the inputs that are absent(); a CalledProgram while a caller is recorded.
-    """
+    """The Callee of `current`, without the inputs that are absent(); a CalledProgram while a caller is recorded."""
     recorded = executor.recorded_callee
     omitted = absent(executor, whole, (executor if recorded is None else recorded).known_inputs)
     if recorded is not None:

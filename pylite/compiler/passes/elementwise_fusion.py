@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 
 from pylite._core.kernels import kernel_class
-from pylite.ir.lowered import BINARY, STREAMED, UNARY, Folded
+from pylite.ir.lowered import BINARY, COUNT, STREAMED, UNARY, UNARY_X, UNARY_Y, Folded
 from pylite.ir.values import Call, Packed, View, roots
 
 ELEMENTWISE = UNARY, BINARY
@@ -40,7 +40,8 @@ def fuse_tables(lowered):
     counts = _Counts(lowered)
     chain, calls = [], []
     for call in lowered.calls:
-        single = call.kernel == UNARY and len(call.args) == 5 and type(call.args[2]) is type(call.args[3]) is View
+        single = (call.kernel == UNARY and len(call.args) == 5
+                  and type(call.args[UNARY_X]) is type(call.args[UNARY_Y]) is View)
         if chain and not (single and _follows(call, chain[-1], counts)):
             calls += _as_table(lowered, chain)
             chain = []
@@ -50,15 +51,15 @@ def fuse_tables(lowered):
 
 def _follows(call, before, counts):
     """Is `call` the only reader of the result of `before`?"""
-    x, y = call.args[2].value, before.args[3].value
+    x, y = call.args[UNARY_X].value, before.args[UNARY_Y].value
     return (x.root is y.root and counts[x.root] == 2 and x.root.kind == "temporary" and x.root.nbytes == y.nbytes
-            and call.args[1] == before.args[1])         # BITCAST changes the number of elements
+            and call.args[COUNT] == before.args[COUNT])         # BITCAST changes the number of elements
 
 
 def _as_table(lowered, chain):
     """The chain with one table in place of the calls from the first that reads bytes to the last that writes bytes."""
-    readers = [i for i, call in enumerate(chain) if call.args[2].value.nbytes == call.args[1]]
-    writers = [i for i, call in enumerate(chain) if call.args[3].value.nbytes == call.args[1]]
+    readers = [i for i, call in enumerate(chain) if call.args[UNARY_X].value.nbytes == call.args[COUNT]]
+    writers = [i for i, call in enumerate(chain) if call.args[UNARY_Y].value.nbytes == call.args[COUNT]]
     if not readers or not writers or readers[0] >= writers[-1]:
         return chain
     begin, end = readers[0], writers[-1] + 1
@@ -70,8 +71,8 @@ def _as_table(lowered, chain):
         kernel_class(UNARY)(name, 256, x, table, lowered.model.pack(p) if type(p) is Packed else p).run()
         lowered.notes[call.node.index] = Folded(last.node.index)
     lowered.notes.pop(last.node.index)
-    x, y = fused[0].args[2], last.args[3]
-    call = Call(UNARY, "lut8", last.args[1], x, y, table, inplace=(y.value, x.value))
+    x, y = fused[0].args[UNARY_X], last.args[UNARY_Y]
+    call = Call(UNARY, "lut8", last.args[COUNT], x, y, table, inplace=(y.value, x.value))
     call.node, call.note = last.node, "a table of several nodes' functions"
     return [*chain[:begin], call, *chain[end:]]
 

@@ -2,9 +2,9 @@
 import numpy as np
 
 from pylite._core.kernels import kernel_class
-from pylite.compiler.float16 import FROM_HALF, PRODUCTS, TO_HALF, rounded
+from pylite.compiler.float16 import FROM_HALF, PANELS, PRODUCTS, TO_HALF, rounded
 from pylite.ir.dtypes import HALF
-from pylite.ir.lowered import COPY, UNARY
+from pylite.ir.lowered import COPY, FUNCTION, UNARY, UNARY_X, UNARY_Y
 from pylite.ir.values import Banded, Call, Temporary, Value, View
 
 _POOL = "pooling.Pool"
@@ -25,7 +25,7 @@ def run(lowered):
         root.dtype = HALF
         for call, position in uses.ends.get(root, ()):
             if call.kernel == UNARY:
-                replaced[call.args[5 - position].value] = call.args[position].value
+                replaced[_half_of(call, position)] = call.args[position].value
             else:
                 _store(call, position)
     if replaced:
@@ -114,17 +114,22 @@ def _positions(call):
     if call.kernel == UNARY:
         name, _, x, y, *_ = call.args
         if name == TO_HALF and type(y.value) is Temporary:
-            return (2,)
-        return (3,) if name == FROM_HALF and type(x.value) is Temporary else ()
+            return (UNARY_X,)
+        return (UNARY_Y,) if name == FROM_HALF and type(x.value) is Temporary else ()
     if call.kernel not in PRODUCTS or "half" not in call.names:
         return ()
-    weights = call.args[2].value
+    weights = call.args[PANELS].value
     return (0, 1) if weights.size <= kernel_class(PRODUCTS[0]).DEEPEST_HALF * weights.shape[0] else (0,)
+
+
+def _half_of(conversion, position):
+    """The Temporary of float16 of a conversion, whose float32 is at `position`."""
+    return conversion.args[UNARY_X if position == UNARY_Y else UNARY_Y].value
 
 
 def _writes(call, position):
     """Is this argument, one of _positions(), the result?"""
-    return position == (3 if call.kernel == UNARY else 1)
+    return position == (UNARY_Y if call.kernel == UNARY else 1)
 
 
 def _moves(call):
@@ -174,8 +179,8 @@ def _store(call, position):
 
 def _converts(call, replaced):
     """Does the call only convert a tensor that is stored as float16?"""
-    return call.kernel == UNARY and call.args[0] in (TO_HALF, FROM_HALF) and not replaced.keys().isdisjoint(
-        [call.args[2].value, call.args[3].value])
+    return call.kernel == UNARY and call.args[FUNCTION] in (TO_HALF, FROM_HALF) and not replaced.keys().isdisjoint(
+        [call.args[UNARY_X].value, call.args[UNARY_Y].value])
 
 
 def _replace(call, replaced):

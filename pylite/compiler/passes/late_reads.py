@@ -12,8 +12,8 @@ def run(lowered):
     for step in range(len(calls) - 1, -1, -1):
         call = calls[step]
         if call.kernel == READ:
-            end = step + 1
-            while end < len(calls) and call.args[1].root not in roots(calls[end]) and _keeps(calls[end], call.args[0]):
+            end, (variable, y) = step + 1, call.args
+            while end < len(calls) and y.root not in roots(calls[end]) and _keeps(calls[end], variable):
                 end += 1
             calls.insert(end - 1, calls.pop(step))
     return lowered
