@@ -5,6 +5,15 @@ import time
 from pathlib import Path
 
 MODELS = Path(__file__).resolve().parents[2] / "shared" / "models"
+FIRST_RUN = """
+from {module} import Interpreter
+interpreter = Interpreter({path!r}{options})
+interpreter.allocate_tensors()
+for detail in interpreter.get_input_details():
+    interpreter.set_tensor(detail["index"], numpy.zeros(detail["shape"], detail["dtype"]))
+interpreter.invoke()
+interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+"""
 
 
 def models(*patterns):
@@ -33,6 +42,11 @@ def peer_interpreter(path, threads=1, reference=False):
     kind = "BUILTIN_REF" if reference else "AUTO"
     return litert.Interpreter(str(path), num_threads=threads,
                               experimental_op_resolver_type=getattr(litert.OpResolverType, kind))
+
+
+def first_run(module, path, options=""):
+    """Code for a new process that has imported numpy: run a model once.  options: ", name=value" for Interpreter."""
+    return FIRST_RUN.format(module=module, path=str(path), options=options)
 
 
 def median_seconds(function, budget=0.3, least=5):

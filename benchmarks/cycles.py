@@ -12,6 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import arm_race
+
 ROOT = Path(__file__).resolve().parents[1]
 SIMD = ROOT / "pylite" / "_core" / "simd"
 PAGE = ROOT / "docs" / "arm-loops.md"
@@ -26,9 +28,8 @@ PORTABLE = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-funswitch-
         "--param=max-completely-peeled-insns=100", "--param=max-completely-peel-times=16", "-DPL_ISA_LEVEL=neon"]
 TARGETS = {"aarch64": ("aarch64-linux-gnu", []),
            "armv7": ("arm-linux-gnueabihf", ["-march=armv7-a", "-mfpu=neon-vfpv4"])}
-# llvm-mca's models of the cores, for the reasons of arm_race.py.
-CORES = {"Cortex-A53": "cortex-a55", "Cortex-A72": "cortex-a72", "Cortex-A76": "neoverse-n1",
-         "Neoverse N2": "neoverse-n2"}
+# llvm-mca's models of the cores.
+MODELS = {core.title(): model for core, (_, _, model) in arm_race.CORES.items()} | {"Neoverse N2": "neoverse-n2"}
 # Instructions that multiply: pattern, number of products (or results).
 PRODUCTS = [(r"smmla\s", 32), (r"[su]dot\s", 16), (r"s?m(ul|la)l2?\s+v\d+\.8h", 8), (r"sm(ul|la)l2?\s+v\d+\.4s", 4),
             (r"sm(ul|la)l2?\s+v\d+\.2d", 2), (r"f?m(la|ul)\s+v\d+\.4s", 4), (r"s?f?madd[lw]?\s", 1),
@@ -168,7 +169,7 @@ def cycles(mca, target, core, lines):
     attributes = {"aarch64": "+dotprod,+i8mm", "armv7": "+neon,+vfp4"}[target]
     total = []
     for count in (100, 200):
-        done = subprocess.run([mca, f"-mtriple={triple}", f"-mattr={attributes}", f"-mcpu={CORES[core]}",
+        done = subprocess.run([mca, f"-mtriple={triple}", f"-mattr={attributes}", f"-mcpu={MODELS[core]}",
                                f"-iterations={count}"], input=text, capture_output=True, text=True)
         if done.returncode:
             sys.stderr.write(f"{core}, {target}: {done.stderr.splitlines()[0]}\n")

@@ -17,16 +17,6 @@ import _common
 import _models
 
 LEAST = 5_000_000       # bytes of a file
-RUN = """
-interpreter = Interpreter({path!r}{options})
-interpreter.allocate_tensors()
-for detail in interpreter.get_input_details():
-    interpreter.set_tensor(detail["index"], numpy.zeros(detail["shape"], detail["dtype"]))
-interpreter.invoke()
-interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-"""
-PYLITE = "from pylite.interpreter import Interpreter" + RUN
-PEER = "from ai_edge_litert.interpreter import Interpreter" + RUN
 CACHED_PEER = """
 from ai_edge_litert.compiled_model import CompiledModel
 from ai_edge_litert.cpu_options import CpuOptions
@@ -64,9 +54,10 @@ def row(name, path, base, runs):
     interpreter.allocate_tensors()
     needed = path.stat().st_size + interpreter._main.current.placement.total
     with tempfile.TemporaryDirectory() as folder:
-        codes = [PYLITE.format(path=str(path), options=", cache_dir=''"),
-                 PYLITE.format(path=str(path), options=f", cache_dir={folder!r}"),
-                 PEER.format(path=str(path), options=""), CACHED_PEER.format(path=str(path), folder=folder)]
+        codes = [_common.first_run("pylite.interpreter", path, ", cache_dir=''"),
+                 _common.first_run("pylite.interpreter", path, f", cache_dir={folder!r}"),
+                 _common.first_run("ai_edge_litert.interpreter", path),
+                 CACHED_PEER.format(path=str(path), folder=folder)]
         for code in codes[1::2]:
             peak(code)      # fill the caches
         found = [least(code, runs) for code in codes]

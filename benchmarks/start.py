@@ -21,15 +21,6 @@ DEFAULT = "test_data/mobilenet_v2_1.0_224_quant.tflite"
 
 ALONE = {"OPENBLAS_NUM_THREADS": "1"}       # numpy's threads spin for 30 ms after its import
 IMPORT = "import {}"
-INVOKE = """
-from {module} import Interpreter
-interpreter = Interpreter({path!r}{options})
-interpreter.allocate_tensors()
-for detail in interpreter.get_input_details():
-    interpreter.set_tensor(detail["index"], numpy.zeros(detail["shape"], detail["dtype"]))
-interpreter.invoke()
-interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-"""
 NUMPY = """
 import time as _time
 import numpy
@@ -64,11 +55,11 @@ def medians(codes, runs):
 
 def invocations(path, folder):
     """{name: code} that runs a model for the first time; folder: for plans."""
-    codes = {"pylite invoke": INVOKE.format(module="pylite.interpreter", path=path, options=", cache_dir=''"),
-             "cached invoke": INVOKE.format(module="pylite.interpreter", path=path, options=f", cache_dir={folder!r}")}
+    codes = {"pylite invoke": _common.first_run("pylite.interpreter", path, ", cache_dir=''"),
+             "cached invoke": _common.first_run("pylite.interpreter", path, f", cache_dir={folder!r}")}
     peer = _common.peer()
     if peer:
-        codes["peer invoke"] = INVOKE.format(module=peer.__name__, path=path, options="")
+        codes["peer invoke"] = _common.first_run(peer.__name__, path)
     return codes
 
 
