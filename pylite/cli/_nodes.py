@@ -7,7 +7,6 @@ from pylite.cli import _format
 from pylite.cli._common import UsageError
 
 NAME = 32       # characters of a tensor's name in a table
-_SHOWN = ("stride", "dilation", "filter", "padding", "fused_activation_function")
 
 
 def settings(node):
