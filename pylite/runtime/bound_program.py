@@ -25,12 +25,7 @@ ATTEMPTS = 4            # successive recordings that may fail to serve a second 
 
 
 class BoundProgram(Segment):
-    """A subgraph, or a segment of one between shapes that depend on data, bound to memory for one set of input shapes.
-
-    At a boundary, `watched` is the array whose contents determine the next segment, or the operands of `evaluate`;
-    `next` maps these contents, or the shapes that `evaluate` returns, to the next BoundProgram; `evaluated`: the arrays
-    of this segment into which the results of the preceding `evaluate` are copied.
-    """
+    """A subgraph, or a segment of one between two boundaries, bound to memory for one set of input shapes."""
     __slots__ = ("share", "lowered", "placement", "storage", "operands")
     operands: "Sequence[Sequence[Any]]"     # the arguments of the kernels; set only if plans are written
     ends: "Ends | None" = None          # the bytes of inputs and outputs, if other subgraphs call a ShapedProgram

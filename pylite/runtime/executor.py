@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pylite._core.run.program import Callee
+    from pylite._core.run.reshaping import CalledProgram
     from pylite._core.simd import Pool
     from pylite.compiler.placement import Access
     from pylite.ir.graph import Operator, Subgraph
@@ -105,11 +106,11 @@ class Executor(TensorAccess, ExecutorBase):
             self.memory.arenas, self.memory.variables = planned.arenas, planned.variables
         self.plans: PlanCache | None = None
         self.plugins: dict[int, Any] = {}
-        self.plugin_structs: Any = None
+        self.plugin_structs: Any = None     # as `delegation`, of a layer above
         self.delegation: Any = None
         self.callees: set[Executor] = set()
         self.depth = 0
-        self.recorded_callee: Any = None
+        self.recorded_callee: CalledProgram | None = None
         self.tensors_read: frozenset[int] | None = None
         self.current = None  # type: ignore[assignment]     # until allocate()
         self.ready = False

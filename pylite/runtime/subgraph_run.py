@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from pylite._core.run.buffers import Buffer
     from pylite._core.run.fast_path import Lock
+    from pylite.runtime.bound_program import BoundProgram
     from pylite.runtime.executor import Executor
 
 
@@ -28,7 +29,7 @@ class SubgraphRun(BufferRun):
         self.executor = executor
         self.lock = lock
         self.inputs, self.outputs, self.program = [], [], None
-        self.bound: Any = None
+        self.bound: BoundProgram | None = None
 
     def allocate(self) -> None:
         """Create Ports for the current shapes, unless they exist."""

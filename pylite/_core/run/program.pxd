@@ -48,8 +48,15 @@ cdef class Memory:
 
 
 cdef class Segment:
-    cdef public object program, boundary, watched, evaluate, evaluated, arena
-    cdef public dict next, readable, writable, iterations
+    cdef public object program      # a Program; while `pylite bench` measures nodes, what runs it
+    cdef public object arena        # a uint8 array
+    cdef public object boundary     # the Value or Node on whose data further shapes depend, or None after the last one
+    # Set by dynamic_shapes.watch() before the next segment is looked up: the array of the Value, or the operands of the
+    # Node and the function that evaluates it, which is None for a Value.
+    cdef public object watched, evaluate
+    cdef public object evaluated    # the arrays into which the results of the Node before this segment are copied
+    cdef public dict next           # {bytes of the Value, or shapes of the Node's results: the next segment}
+    cdef public dict readable, writable, iterations
     cdef public bint used
     cdef int begin(self, program, arena) except -1
 

@@ -56,8 +56,8 @@ class ExecutorBase:
     writable: dict[int, Memory]
     fast_program: Program | None
     first_segment: Segment | None
-    segments: list[Any]
-    dynamic_shapes: Any
+    segments: list[Any]         # BoundPrograms
+    dynamic_shapes: Any         # the module, or None
     guard: bool
     def enter(self, bound: Segment) -> None: ...
     def run(self, segment: Segment) -> None: ...
