@@ -55,8 +55,8 @@ def _row(store, used, size, name):
     found = store.read(name, use=False)
     if found is None:
         return name, "damaged or not trusted", "", "", _format.nbytes(size), when
-    (build, isa, digest, preserve, precision, shapes), _, program, label = found[0]
+    (build, isa, digest, preserve, precision, shapes), _, _, plan, label = found[0]
     inputs = "as in the file" if shapes is None else ", ".join(str(list(shape)) for shape in shapes)
-    kinds = (("preserve", preserve), (precision, precision), ("no plan", type(program) is not tuple))
+    kinds = (("preserve", preserve), (precision, precision), ("no plan", plan is None))
     described = " ".join([inputs, *(f"({kind})" for kind, applies in kinds if applies)])
     return label or f"model {digest.hex()[:8]}", described, isa, _version(build), _format.nbytes(size), when

@@ -32,7 +32,7 @@ def run(args):
 
     from pylite.interpreter import Interpreter
     from pylite.runtime.cache_files import Store
-    from pylite.runtime.plan_cache import plan_name
+    from pylite.runtime.plan_cache import PROBLEM, plan_name
     warnings.simplefilter("ignore")         # preserving tensors is for debugging
     folder, delegates, failed = _common.cache_folder(args), _plugins.load(args) or None, 0
     with Store(folder, create=True) as store:
@@ -45,7 +45,7 @@ def run(args):
                 main = interpreter._main
                 plan = plan_name(main.plans.key(main.plans.shapes(main)))
             found = store.read(plan)
-            if found is None or type(found[0][2]) is str:
+            if found is None or found[0][PROBLEM]:
                 sys.stderr.write(f"{path}: it has no plan, since {main.plans.problem}\n")
                 failed = 1
             else:

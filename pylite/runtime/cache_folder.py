@@ -18,7 +18,7 @@ from pylite._core.run.memory import Pages, checksum
 if TYPE_CHECKING:
     from typing import Any, Self
 
-MAGIC = b"pylite cache 01\n"
+MAGIC = b"pylite cache 02\n"
 ALIGNMENT = 64          # bytes of a cache line, the alignment of packed weights
 SUMMED, LENGTH, RECORD = 24, 32, 40      # offsets of the checksummed bytes, the record's length and the record
 HOUR = 3600

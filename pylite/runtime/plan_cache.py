@@ -1,8 +1,8 @@
 """Reads programs that earlier processes have bound from a cache folder; they need neither the graph nor the compiler.
 
-This module only reads, for a fast start; plan_store writes.  The record of a file is (key, summary of the model, plan,
-name of the model's file); its data are the arrays that kernels read, which processes share.  A plan is None if only the
-summary is known, and a str if no plan is possible: the reason.  Otherwise it consists of
+This module only reads, for a fast start; plan_store writes.  The record of a file is (key, summary of the model, why no
+plan is possible or "", plan, name of the model's file); its data are the arrays that kernels read, which processes
+share.  The plan is None if none is possible, or only the summary is known.  Otherwise it consists of
 
 bytes       of the arena
 body        input of _core.run.plans.bind(): the arrays and programs; regions of arrays are the arena, the file's
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from pylite._core.run.program import Program
 
-KEY, SUMMARY, PLAN = range(3)           # the first fields of a record
+KEY, SUMMARY, PROBLEM, PLAN = range(4)           # the first fields of a record
 ARENA, DATA, CONTENTS = range(3)        # the first regions of arrays
 WHY = "\0"
 DTYPES = [np.dtype(name) for name in (
@@ -132,7 +132,7 @@ class PlanCache:
         if stored is None:
             return None
         record, data, pages = stored
-        return None if record[PLAN] is None or self._refused(key[-1], record) else (record[PLAN], data, pages)
+        return None if self._refused(key[-1], record) or record[PLAN] is None else (record[PLAN], data, pages)
 
     def decide(self, seen: "Any") -> bool:
         """Set `writing` for input shapes that have no plan.
@@ -147,9 +147,9 @@ class PlanCache:
 
     def _refused(self, shapes: "Any", record: "Any") -> bool:
         """Does the record say that no plan is possible for `shapes`?"""
-        if type(record[PLAN]) is not str:
+        if not record[PROBLEM]:
             return False
-        self.problem = record[PLAN]
+        self.problem = record[PROBLEM]
         self.refused.add(shapes)
         return True
 

@@ -35,13 +35,16 @@ def store(plans: "PlanCache", executor: "Executor", bound: "BoundProgram",
     if shapes in plans.refused:
         return
     data: Sequence[Any] = ()
+    plan: Any = None
+    facts, problem = None, ""
     try:
         writer = Writer(executor, bound)
-        plan: Any = writer.record(operands)
+        plan = writer.record(operands)
         facts = summary(executor)
         data = checked(writer.data)
-    except NotStorable as problem:
-        plan, facts, plans.problem = str(problem), None, str(problem)
+    except NotStorable as reason:
+        plan, facts, problem = None, None, str(reason)
+        plans.problem = problem
         plans.refused.add(shapes)
     try:
         with Store(plans.folder, create=True) as folder:
@@ -51,11 +54,11 @@ def store(plans: "PlanCache", executor: "Executor", bound: "BoundProgram",
             if not plans.unchanged():
                 raise NotStorable("the file of the model has changed")
             if first != key and facts is not None and folder.read(plan_name(first)) is None:
-                folder.write(plan_name(first), (first, facts, None, label))      # its summary replaces the graph
-            folder.write(plan_name(key), (key, facts, plan, label), data)
+                folder.write(plan_name(first), (first, facts, "", None, label))      # its summary replaces the graph
+            folder.write(plan_name(key), (key, facts, problem, plan, label), data)
             remember(plans, folder)
-    except (NotStorable, OSError) as problem:   # OSError: a full disk, one that is read only, a foreign folder
-        plans.problem = str(problem)
+    except (NotStorable, OSError) as reason:    # OSError: a full disk, one that is read only, a foreign folder
+        plans.problem = str(reason)
 
 
 def checked(data: "Sequence[Any]") -> "Sequence[Any]":

@@ -39,7 +39,7 @@ def test_any_damaged_byte_is_found_out(folder):
         assert file.read_bytes() == whole, place        # made anew
 
 
-@pytest.mark.parametrize("contents", [b"", b"x", b"pylite cache 01\n", b"pylite cache 01\n" + bytes(64), bytes(4096)])
+@pytest.mark.parametrize("contents", [b"", b"x", b"pylite cache 02\n", b"pylite cache 02\n" + bytes(64), bytes(4096)])
 def test_foreign_and_truncated_files_are_replaced(folder, contents):
     wanted, whole = filled(folder, network()), plan_file(folder).read_bytes()
     for damaged in (contents, whole[:len(whole) // 2], whole[:-1], whole + b"x"):
@@ -56,16 +56,16 @@ def test_records_that_are_wrong_behind_a_right_checksum_are_replaced(folder):
     name = plan_file(folder).name
     with Store(folder) as store:
         record, data, _ = store.read(name)
-        key, head, (total, body, *rest), label = record
+        key, head, problem, (total, body, *rest), label = record
         data, rng = bytes(data), np.random.default_rng(3)
         shorter = [body[:place] for place in (0, 1, *rng.integers(2, len(body), 20))]
         missing = body.replace(b"conv.ConvQ8", b"conv.Missin")
         assert missing != body
         for program in ((0, body, *rest), 7, *[(total, wrong, *rest) for wrong in (*shorter, missing, body[:50] * 9)]):
-            store.write(name, (key, head, program, label), [data])
+            store.write(name, (key, head, problem, program, label), [data])
             interpreter = pylite.Interpreter(model_content=network(), cache_dir=folder)
             assert_same(run(interpreter), wanted)
-            assert store.read(name)[0][2] == record[2]
+            assert store.read(name)[0] == record
 
 
 def test_plans_of_other_versions_and_levels_are_not_used(folder, monkeypatch):
