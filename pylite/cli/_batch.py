@@ -37,18 +37,18 @@ def expanded(given):
     return files
 
 
-def run(runner, files, constant, form):
+def run(model, files, constant, form):
     """Run each file with the inputs `constant`, print the answers as `form`; returns 1 if a file failed, else 0."""
-    return _each(runner, [(file, file) for file in files], constant, form, len(files))
+    return _each(model, [(file, file) for file in files], constant, form, len(files))
 
 
-def live(runner, name, captured, constant, form):
+def live(model, name, captured, constant, form):
     """Run what a camera or microphone, `name`, captures: an iterator of (kind, contents)."""
     named = ((f"{name} {number}", given) for number, given in enumerate(captured, 1))
-    return _each(runner, named, constant, form, None)
+    return _each(model, named, constant, form, None)
 
 
-def _each(runner, items, constant, form, total):
+def _each(model, items, constant, form, total):
     """Run each of (name, given); total: their number, or None where nobody knows."""
     write = _FORMS[form](sys.stdout)
     failed = 0
@@ -57,7 +57,7 @@ def _each(runner, items, constant, form, total):
             if total is not None:
                 progress.show(number, total, os.path.basename(file))
             try:
-                result = runner.run([*constant, given])
+                result = model.run([*constant, given])
             except (UsageError, PyliteError, OSError) as error:
                 failed += 1
                 write.error(file, " ".join(sentence(error).split()))

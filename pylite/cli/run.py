@@ -88,16 +88,16 @@ def run(args):
     _check(args, source, form)
     if source or args.files:
         return _many(args, form, source)
-    from pylite.cli._runner import Runner
+    from pylite.cli._file_model import FileModel
     args.top = args.top or 5
-    runner = Runner(args)
-    result = runner.run(args.input)
+    model = FileModel(args)
+    result = model.run(args.input)
     if args.output:
-        _save(args.output, runner.outputs)
+        _save(args.output, model.outputs)
     if args.save:
-        _draw(args.save, runner, result["outputs"])
+        _draw(args.save, model, result["outputs"])
     if args.json:
-        sys.stdout.write(json.dumps({"model": runner.path, **result}, indent=2, allow_nan=False) + "\n")
+        sys.stdout.write(json.dumps({"model": model.path, **result}, indent=2, allow_nan=False) + "\n")
         return 0
     for note in result["notes"]:
         _terminal.say(f"note: {note}")
@@ -136,39 +136,39 @@ def _check(args, source, form):
 def _many(args, form, source):
     """Run each of the files that the command line names, or what `source` captures."""
     from pylite.cli import _batch
-    from pylite.cli._runner import Runner
+    from pylite.cli._file_model import FileModel
     args.top = args.top or (1 if form == "text" else 5)
     if not source:
-        return _batch.run(Runner(args), _batch.expanded(args.files), args.input, form)
-    runner = Runner(args)
+        return _batch.run(FileModel(args), _batch.expanded(args.files), args.input, form)
+    model = FileModel(args)
     try:
-        return _batch.live(runner, source[2:], islice(_captured(args, runner), args.frames), args.input, form)
+        return _batch.live(model, source[2:], islice(_captured(args, model), args.frames), args.input, form)
     except KeyboardInterrupt:       # how it ends
         return 0
     except ImportError as error:
         raise _common.UsageError(f"{source}: {error}") from None
 
 
-def _captured(args, runner):
+def _captured(args, model):
     """(kind, contents) of each picture of the camera, or window of the microphone's sound."""
     from pylite.cli import _inputs
     from pylite.media import audio, capture
     if not args.microphone:
         yield from (("image", pixels) for pixels in capture.pictures(args.camera))
         return
-    _, size = _inputs.window(runner.vacant(args.input))
-    if runner.rate is None:
+    _, size = _inputs.window(model.vacant(args.input))
+    if model.rate is None:
         raise _common.UsageError("the model does not give its sample rate; pass --rate, such as --rate 16000")
-    yield from (("audio", audio.Sound(samples, runner.rate))
-               for samples in capture.sounds(runner.rate, size or runner.rate))
+    yield from (("audio", audio.Sound(samples, model.rate))
+               for samples in capture.sounds(model.rate, size or model.rate))
 
 
-def _draw(path, runner, answers):
+def _draw(path, model, answers):
     """Write the picture with the objects in it, masks and points included where the model gives them."""
     from pylite.cli import _answers
     from pylite.media import drawing, images
-    pixels = (drawing.detections(runner.pixels, runner.found) if runner.detector and runner.pixels is not None
-              else _answers.drawn(runner.pixels, answers))
+    pixels = (drawing.detections(model.pixels, model.found) if model.detector and model.pixels is not None
+              else _answers.drawn(model.pixels, answers))
     images.write(path, pixels)
     _outputs.wrote(path)
 

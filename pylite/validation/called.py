@@ -70,22 +70,22 @@ class Calls:
             self._nodes.append((theirs, [
                 _call(model, mine, part, called, reference, others[part], compared if depth < DEEPEST else None)
                 for part, called in parts_of(mine) if part in others]))
-        self._runner: Executor | None = None
+        self._exposed: Executor | None = None
         if any(call.comparison is not None for call in self):
             wanted = [i for node, _ in self._nodes for i in node.inputs if i >= 0]
-            self._runner = exposed(reference, reference.graph.subgraphs[0], wanted, pool)
+            self._exposed = exposed(reference, reference.graph.subgraphs[0], wanted, pool)
 
     def __iter__(self) -> Iterator[Call]:
         return (call for _, parts in self._nodes for call in parts)
 
     def add(self, inputs: Arrays, local: bool, origins: bool) -> None:
         """Measure the calls that the reference makes for a sample."""
-        if self._runner is None:
+        if self._exposed is None:
             return
-        feed(self._runner, inputs)
-        self._runner.invoke()
+        feed(self._exposed, inputs)
+        self._exposed.invoke()
         for node, parts in self._nodes:
-            arrays = [self._runner.array(i).copy() for i in node.inputs]
+            arrays = [self._exposed.array(i).copy() for i in node.inputs]
             known, counts = {call.part: call for call in parts}, dict.fromkeys([call.part for call in parts], 0)
             for part, given in self._calls(node, arrays):
                 call = known.get(part)

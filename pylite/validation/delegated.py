@@ -124,11 +124,11 @@ def compare(model: str | os.PathLike[str], delegate: Any,
     taken = Samples(source_of(data, [graph.tensors[i] for i in graph.inputs]), graph, mean, std, samples, rate=rate,
                     metadata=opened.graph.metadata, pictures=None if pictures is None else os.fspath(pictures))
     with ExitStack() as stack:
-        plain = stack.enter_context(_Runner(opened, graph, delegates, threads))
+        plain = stack.enter_context(_DelegatedModel(opened, graph, delegates, threads))
         return _compared(os.fspath(path), opened, taken, plain, stack)
 
 
-def _compared(path: str, opened: Model, taken: Samples, plain: _Runner, stack: ExitStack) -> Delegated:
+def _compared(path: str, opened: Model, taken: Samples, plain: _DelegatedModel, stack: ExitStack) -> Delegated:
     """The Delegated of samples; plain: the model with the delegates; stack: closes what is opened."""
     graph, claims = opened.graph.subgraphs[0], plain.claims
     numbers = sorted(node for claim in claims for node in claim.nodes)
@@ -148,8 +148,8 @@ def _compared(path: str, opened: Model, taken: Samples, plain: _Runner, stack: E
         expected = {i: array.copy() for i, array in expected.items()}
         compare_results(in_model, exposed, number, expected, whole.run(given))
         known = {**dict(zip(graph.inputs, given, strict=True)), **expected}
-        for runner in singles.values():
-            compare_results(alone, exposed, number, expected, runner.run([known[i] for i in runner.inputs]))
+        for single in singles.values():
+            compare_results(alone, exposed, number, expected, single.run([known[i] for i in single.inputs]))
     found.tensors = len(whole.results)
     found.differences = sorted(in_model.values(), key=lambda d: (d.node, d.tensor))
     found.alone = {"compared": len(singles), "left_out": left_out,
@@ -157,7 +157,7 @@ def _compared(path: str, opened: Model, taken: Samples, plain: _Runner, stack: E
     return found
 
 
-class _Runner:
+class _DelegatedModel:
     """A graph with delegates.  claims: what they take; inputs, results: tensors that it is given, and that it shows."""
 
     def __init__(self, model: Model, graph: Subgraph, delegates: Sequence[Any], threads: int) -> None:
@@ -170,17 +170,17 @@ class _Runner:
         self.inputs = graph.inputs
         self.results = [i for i in graph.outputs if graph.tensors[i].dtype in COMPARABLE]
 
-    def __enter__(self) -> _Runner:
+    def __enter__(self) -> _DelegatedModel:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._executor.close()
 
-    def of(self, graph: Subgraph) -> _Runner:
+    def of(self, graph: Subgraph) -> _DelegatedModel:
         """The same of another graph of the model."""
-        return _Runner(self.model, graph, self.delegates, self.threads)
+        return _DelegatedModel(self.model, graph, self.delegates, self.threads)
 
-    def showing(self) -> _Runner:
+    def showing(self) -> _DelegatedModel:
         """The same with every result as an output that is computed anyhow."""
         visible = [i for o in self._executor.subgraph.operators for i in o.outputs
                    if self.graph.tensors[i].dtype in COMPARABLE]
@@ -193,18 +193,19 @@ class _Runner:
         return {i: self._executor.array(i) for i in self.results}
 
 
-def _singles(plain: _Runner, nodes: Sequence[int], stack: ExitStack) -> tuple[dict[int, _Runner], dict[int, str]]:
-    """({node: a Runner of it alone}, {node: why there is none})"""
-    found: dict[int, _Runner] = {}
+def _singles(plain: _DelegatedModel, nodes: Sequence[int],
+             stack: ExitStack) -> tuple[dict[int, _DelegatedModel], dict[int, str]]:
+    """({node: a _DelegatedModel of it alone}, {node: why there is none})"""
+    found: dict[int, _DelegatedModel] = {}
     left_out: dict[int, str] = {}
     for node in nodes:
         try:
-            runner = stack.enter_context(plain.of(_alone(plain.graph, plain.graph.operators[node])))
+            single = stack.enter_context(plain.of(_alone(plain.graph, plain.graph.operators[node])))
         except (PyliteError, RuntimeError, ValueError) as error:
             left_out[node] = str(error)
             continue
-        if runner.claims:
-            found[node] = runner
+        if single.claims:
+            found[node] = single
         else:
             left_out[node] = "the delegate takes it only together with others"
     return found, left_out

@@ -61,19 +61,19 @@ def search(model: Model, samples: Iterable[Sequence[NDArray[Any]]], threads: int
     samples: arrays for the inputs, as `pylite.validation.data.Samples` gives them; progress: called with the number of
     samples done.
     """
-    runner = ExposedModel(model, threads)
+    exposed = ExposedModel(model, threads)
     found: dict[str, NonFinite] = {}
     for number, inputs in enumerate(samples):
-        _, results = runner.run(inputs)
+        _, results = exposed.run(inputs)
         bad = {i: array for i, array in results.items() if array.dtype.kind in "fc" and not np.isfinite(array).all()}
         for kind, test in TESTS.items():
             index = next((i for i, array in bad.items() if test(array).any()), None)
             if index is None:
                 continue
             if kind not in found:
-                operator, array = runner.producer[index], bad[index]
+                operator, array = exposed.producer[index], bad[index]
                 found[kind] = NonFinite(kind, number, operator.index, operator.name, index,
-                                        runner.subgraph.tensors[index].name, int(test(array).sum()), array.size, 0,
+                                        exposed.subgraph.tensors[index].name, int(test(array).sum()), array.size, 0,
                                         list(_constants(model, operator)))
             found[kind].samples += 1
         if progress is not None:

@@ -268,13 +268,13 @@ cdef int run_segment(ExecutorBase executor, segment) except -1:
     cdef Py_ssize_t i = 0
     cdef int status
     cdef pl_pool *pool
-    runner = (<Segment>segment).program
-    if executor.guard or type(runner) is not Program:
-        failed = segment.run_guarded() if executor.guard else runner.run()
+    runs = (<Segment>segment).program
+    if executor.guard or type(runs) is not Program:
+        failed = segment.run_guarded() if executor.guard else runs.run()
         if failed is not None:
             raise segment.failure(*failed)
         return 0
-    program = runner
+    program = runs
     pool = NULL if program.pool is None else program.pool.ptr
     with nogil:
         status = run_steps(program, pool, &i, program.size)

@@ -13,7 +13,7 @@ from pylite.media.tensors import dequantize, feed, picture_size, takes_picture
 from pylite.runtime.cache_files import default_folder
 
 
-class Runner:
+class FileModel:
     """A model with the options of `pylite run`."""
 
     def __init__(self, args):
