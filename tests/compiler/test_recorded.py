@@ -64,9 +64,9 @@ def listed(lowered):
     return calls, values, dict(lowered.notes)
 
 
-def fresh(content, shapes):
+def fresh(content, shapes, precision):
     """An Interpreter that is lowered anew for input shapes."""
-    interpreter = Interpreter(model_content=content)
+    interpreter = Interpreter(model_content=content, precision=precision)
     for index, shape in zip([d["index"] for d in interpreter.get_input_details()], shapes, strict=True):
         interpreter.resize_tensor_input(index, shape)
     interpreter.allocate_tensors()
@@ -110,17 +110,18 @@ def resized(shapes, constant, rng):
     return [tuple(shape) for shape in made]
 
 
-def algorithms(interpreter):
-    """The class and the algorithm of each kernel."""
-    return [(type(kernel).__name__, kernel.algorithm) for kernel in interpreter._main.current.program.kernels]
+def attributes(interpreter):
+    """What each kernel has that shows in no result."""
+    return [(type(kernel).__name__, kernel.algorithm, kernel.subnormals)
+            for kernel in interpreter._main.current.program.kernels]
 
 
-def check(content, label, counts=None, tries=TRIES):
+def check(content, label, counts=None, tries=TRIES, precision=None):
     """Compare a recording of a model with fresh lowerings at random shapes; counts: of what happened."""
     counts = Counter() if counts is None else counts
     rng = np.random.default_rng(zlib.crc32(label.encode()))
     try:
-        interpreter = Interpreter(model_content=content)
+        interpreter = Interpreter(model_content=content, precision=precision)
         interpreter.allocate_tensors()
     except (errors.PyliteError, ValueError):
         return counts
@@ -136,7 +137,7 @@ def check(content, label, counts=None, tries=TRIES):
         if shapes == first:
             continue
         try:
-            other = fresh(content, shapes)
+            other = fresh(content, shapes, precision)
         except (errors.PyliteError, ValueError, MemoryError):
             other = None
         counts["shapes"] += other is not None
@@ -164,7 +165,7 @@ def check(content, label, counts=None, tries=TRIES):
         got, want = (outputs(x, np.random.default_rng(seed)) for x in (interpreter, other))
         assert got == want, f"{label}: {shapes}, {kind}"
         if kind == "ShapedProgram" and other._main.current.boundary is None:
-            assert algorithms(interpreter) == algorithms(other), f"{label}: {shapes}"
+            assert attributes(interpreter) == attributes(other), f"{label}: {shapes}"
         got, want = ([tuple(d["shape"]) for d in x.get_tensor_details()] for x in (interpreter, other))
         assert got == want, f"{label}: {shapes}"
         programs = [program for history in executor.cache.histories.values() for program in history.programs]
@@ -203,6 +204,10 @@ def test_kernels_for_many_shapes_equal_fresh_ones(name):
     function, dtypes = DRAWN[name]
     for dtype in dtypes:
         check(draw(function, dtype, 1)[0], f"{name} {dtype}", tries=10)
+
+
+def test_kernels_in_float16_equal_fresh_ones():
+    check(mobile(), "float16", tries=20, precision="emulate_float16")
 
 
 class Constructors:

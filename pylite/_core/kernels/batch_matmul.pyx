@@ -5,7 +5,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
-from pylite._core.run.kernel cimport FLUSH, PRESERVE, Kernel, Strided, describe, kernel_fn, nothing
+from pylite._core.run.kernel cimport FLUSH, PRESERVE, Kernel, Strided, copied, describe, kernel_fn, nothing
 cimport pylite._core.product.bytes as product_q8
 cimport pylite._core.product.floats as product_f32
 cimport pylite._core.product.words as product_s16
@@ -119,15 +119,14 @@ cdef class BatchMatmul(Kernel):
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef const Batch *s = &self.state
         cdef BatchMatmul copy
-        if (self.fn == <kernel_fn>nothing or arrays[X] == NULL or arrays[Y] == NULL
+        if (self.fn == <kernel_fn>nothing or arrays[X] == NULL or arrays[Y] == NULL or arrays[Y].nbytes == 0
                 or (arrays[W] != NULL) != s.packs or (arrays[Q] == NULL) != (s.product.rows.quantized.q == NULL)
                 or (s.packs and ((arrays[SCRATCH] == NULL) != (s.panels == NULL)
                                  or (arrays[SCRATCH_SUMS] == NULL) != (s.sums == NULL)))
                 or (arrays[BIAS] == NULL) != (s.bias == NULL)):
             return None
-        copy = BatchMatmul.__new__(BatchMatmul)
+        copy = copied(self)
         copy.owners, copy.parameters, copy.state = self.owners, self.parameters, self.state
-        copy.subnormals = self.subnormals
         copy.arrange(arrays, sizes[0], sizes[1])
         return copy
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from libc.stdint cimport int16_t, int64_t, uint8_t, uint16_t
 
-from pylite._core.run.kernel cimport CACHE_LINE, FLUSH, Kernel, Strided, blank, kernel_fn, nothing, set_strided
+from pylite._core.run.kernel cimport CACHE_LINE, FLUSH, Kernel, Strided, copied, kernel_fn, nothing, set_strided
 from pylite._core.kernels.rounding cimport pl_quantization
 from pylite._core.product.channel_repeat cimport (
     COLUMN_BYTES,
@@ -140,7 +140,10 @@ cdef class DepthwiseKernel(Kernel):
         s.window.width, s.window.pixels, s.window.c = x.shape[2], y.shape[2], y.shape[3]
         s.window.y_line, s.size = s.y_line // item, x.shape[1] * x.shape[2] * x.shape[3]
         plan_repeat(&s.repeat, &s.window, x.shape[3], item, s.stride, s.dilation)
-        self.algorithm = "channels repeated, patch by patch" if s.repeat.multiplier > 1 else None
+        notes = ["channels repeated, patch by patch"] if s.repeat.multiplier > 1 else []
+        if s.multiply == multiply_f16:
+            notes.append("in float16")
+        self.algorithm = ", ".join(notes) or None
         if item == 1:
             s.grain = s.repeat.lines
         plan_runs(s, lines_at_once)
@@ -164,8 +167,8 @@ cdef class DepthwiseKernel(Kernel):
                 or x.shape[3] * s.repeat.multiplier != s.window.c
                 or (s.floats != NULL and (arrays[2] == NULL or arrays[3] == NULL))):
             return None
-        copy = blank(self)
-        copy.owners, copy.state, copy.subnormals = self.owners, self.state, self.subnormals
+        copy = copied(self)
+        copy.owners, copy.state = self.owners, self.state
         if not copy.arrange(x, y, sizes[0], s.lines_at_once):
             return None
         if s.floats != NULL:
@@ -283,7 +286,6 @@ cdef class DepthwiseF16(DepthwiseKernel):
             bias = None if bias is None else np.asarray(bias, np.float32).astype(np.float16)
         if self.start(x, y, w, bytes(2 * y.shape[3]), filter, multiply_f16, PL_HALF_LINES):
             self.set_float_finish(bias, limits)
-            self.algorithm = f"{self.algorithm}, in float16" if self.algorithm else "in float16"
 
 
 cdef void multiply_f16(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil:

@@ -6,7 +6,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyOb
 from libc.stdint cimport uint8_t
 from libc.string cimport memmove, memset
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn
+from pylite._core.run.kernel cimport FLUSH, MOST_ARRAYS, Kernel, Strided, copied, kernel_fn
 from pylite._core.simd cimport (
     PL_REPEAT_SLACK,
     binary_kernel,
@@ -29,7 +29,7 @@ cdef enum:
     PARALLEL_THRESHOLD = 16384      # elements; fewer finish before another thread starts
     GRAIN = 4096            # least number of elements for a thread
     LINES_FROM = 4096       # elements from which on analysing a look-up table for lines8 pays
-    CHAIN_ARRAYS = 9        # a chain's arrays that Kernel.moved() can replace
+    CHAIN_ARRAYS = MOST_ARRAYS - 1  # a chain's arrays, besides y, that Kernel.moved() can replace
     MAX_CHAIN = 16          # most functions of a chain; passes read it as CHAIN_LENGTH
 cdef uint8_t nothing = 0
 CHAIN_LENGTH = MAX_CHAIN
@@ -97,8 +97,8 @@ cdef class Unary(Kernel):
         if (arrays[0] == NULL or arrays[1] == NULL or n * self.loop.n == 0
                 or (n >= LINES_FROM) != (self.loop.n >= LINES_FROM)):
             return None
-        copy = Unary.__new__(Unary)
-        copy.fn, copy.subnormals, copy.p, copy.loop = self.fn, self.subnormals, self.p, self.loop
+        copy = copied(self)
+        copy.p, copy.loop = self.p, self.loop
         copy.loop.n, copy.loop.x, copy.loop.y = n, <const uint8_t *>arrays[0].at, <uint8_t *>arrays[1].at
         return copy
 
@@ -203,8 +203,8 @@ cdef class Binary(Kernel):
         cdef Binary copy
         if self.loop.rows * self.loop.n == 0 or arrays[2] == NULL:
             return None
-        copy = Binary.__new__(Binary)
-        copy.fn, copy.subnormals, copy.p, copy.loop = self.fn, self.subnormals, self.p, self.loop
+        copy = copied(self)
+        copy.p, copy.loop = self.p, self.loop
         loop = &copy.loop
         if arrays[0] == NULL:
             copy.a = self.a
@@ -432,19 +432,19 @@ cdef class Chain(Kernel):
     for the result of the previous step, and the bytes of an element, 0 for a single element; p: the index of the
     parameters in `arrays`; size: bytes of an element of the result.
     """
-    ARRAYS, SIZES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11), (0,)
+    ARRAYS, SIZES = tuple(range(2, 3 + CHAIN_ARRAYS)), (0,)
     cdef Step steps[MAX_CHAIN]
     cdef ptrdiff_t n, block
     cdef int count
     cdef list parameters
-    cdef tuple arrays       # operands and parameters that are not in the arena
+    cdef tuple owners       # operands and parameters that are not in the arena
     cdef uint8_t *y
 
     def __init__(self, ptrdiff_t n, tuple steps, y, *arrays):
         cdef Step *step
         cdef ptrdiff_t largest = 1
         cdef Py_ssize_t nbytes
-        self.parameters, self.arrays, self.memory, self.n = [], arrays, y, n
+        self.parameters, self.owners, self.memory, self.n = [], arrays, y, n
         self.y = bytes_of(y, &nbytes, PyBUF_WRITABLE)
         if len(steps) > MAX_CHAIN:
             raise ValueError(f"a chain of {len(steps)} functions; at most {MAX_CHAIN} can follow one another")
@@ -472,20 +472,19 @@ cdef class Chain(Kernel):
         cdef list kept
         if arrays[0] == NULL or self.n * <ptrdiff_t>sizes[0] == 0:
             return None
-        copy = Chain.__new__(Chain)
+        copy = copied(self)
         copy.n, copy.block, copy.count, copy.parameters = sizes[0], self.block, self.count, self.parameters
-        copy.fn, copy.subnormals, copy.algorithm = self.fn, self.subnormals, self.algorithm
         copy.y = <uint8_t *>arrays[0].at
         for i in range(self.count):
             copy.steps[i] = self.steps[i]
             copy.steps[i].a = operand_at(&self.steps[i].a_index, arrays, self.steps[i].a)
             if self.steps[i].binary != NULL:
                 copy.steps[i].b = operand_at(&self.steps[i].b_index, arrays, self.steps[i].b)
-        kept = list(self.arrays)
+        kept = list(self.owners)
         for i in range(min(len(kept), CHAIN_ARRAYS)):
             if arrays[1 + i] != NULL:
                 kept[i] = None
-        copy.arrays = tuple(kept)
+        copy.owners = tuple(kept)
         return copy
 
     cdef const uint8_t *operand(self, tuple arrays, ptrdiff_t i) except? NULL:

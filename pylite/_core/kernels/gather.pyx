@@ -6,6 +6,7 @@ from pylite._core.run.kernel cimport (
     COPIED_BYTES,
     Kernel,
     Strided,
+    copied,
     kernel_fn,
     outside_arena,
     placed,
@@ -28,7 +29,7 @@ cdef class Gather(Kernel):
     cdef const uint8_t *x
     cdef const uint8_t *indices
     cdef uint8_t *y
-    cdef tuple operands     # x and indices; None if they are in the arena
+    cdef tuple owners       # x and indices; None if they are in the arena
     cdef Py_ssize_t width, batches, outer, size, count, run
 
     def __init__(self, x, indices, y, *, Py_ssize_t width, Py_ssize_t size, Py_ssize_t count, Py_ssize_t run,
@@ -36,7 +37,7 @@ cdef class Gather(Kernel):
         cdef Strided operands[3]
         cdef const Strided *arrays[3]
         cdef int i
-        self.memory, self.operands, self.width = y, (x, indices), width
+        self.memory, self.owners, self.width = y, (x, indices), width
         for i, array in enumerate((x, indices, y)):
             set_strided(&operands[i], array, 1, 1, i == 2)
             arrays[i] = &operands[i]
@@ -50,9 +51,9 @@ cdef class Gather(Kernel):
         size, count, run, batches, outer = sizes
         if arrays[2] == NULL:
             return None
-        copy = Gather.__new__(Gather)
+        copy = copied(self)
         copy.width, copy.x, copy.indices = self.width, self.x, self.indices
-        copy.operands = outside_arena(self.operands, arrays)
+        copy.owners = outside_arena(self.owners, arrays)
         copy.arrange(arrays, size, count, run, 1 if batches is None else batches, 1 if outer is None else outer)
         return copy
 

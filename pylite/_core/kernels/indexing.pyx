@@ -10,6 +10,7 @@ from pylite._core.run.kernel cimport (
     MOST_DIMS,
     Kernel,
     Strided,
+    copied,
     kernel_fn,
     nothing,
     outside_arena,
@@ -99,7 +100,7 @@ cdef class Select(Kernel):
     bytes of an element.
     """
     ARRAYS, SIZES = (0, 1, 2, 3), ("axes",)
-    cdef tuple operands     # condition, x and y; None if they are in the arena
+    cdef tuple owners       # condition, x and y; None if they are in the arena
     cdef const uint8_t *condition
     cdef const uint8_t *x
     cdef const uint8_t *y
@@ -109,7 +110,7 @@ cdef class Select(Kernel):
 
     def __init__(self, const uint8_t[::1] condition, const uint8_t[::1] x, const uint8_t[::1] y, uint8_t[::1] out,
                  axes, Py_ssize_t item):
-        self.memory, self.operands, self.item = out, (condition, x, y), item
+        self.memory, self.owners, self.item = out, (condition, x, y), item
         if out.shape[0]:
             self.condition, self.x, self.y, self.out = &condition[0], &x[0], &y[0], &out[0]
             self.arrange(axes)
@@ -118,8 +119,8 @@ cdef class Select(Kernel):
         cdef Select copy
         if self.fn == <kernel_fn>nothing or arrays[3] == NULL or arrays[3].nbytes == 0:
             return None
-        copy = Select.__new__(Select)
-        copy.operands = outside_arena(self.operands, arrays)
+        copy = copied(self)
+        copy.owners = outside_arena(self.owners, arrays)
         copy.condition, copy.x = <const uint8_t *>placed(arrays[0], self.condition), <const uint8_t *>placed(
             arrays[1], self.x)
         copy.y, copy.out, copy.item = <const uint8_t *>placed(arrays[2], self.y), <uint8_t *>arrays[3].at, self.item
@@ -178,8 +179,9 @@ cdef class Boxes(Kernel):
     cdef uint8_t *array
     cdef const uint8_t *indices
     cdef uint8_t *boxes
+    cdef const uint8_t *start       # ScatterBoxes: the initial contents of array, or NULL
     cdef Py_ssize_t array_bytes, boxes_bytes
-    cdef tuple operands     # keeps the arrays alive, except those in the arena
+    cdef tuple owners       # keeps the arrays alive, except those in the arena
     cdef Walk vectors, box
     cdef Py_ssize_t width, item, run, run_a, run_b      # run: the last axis of a box, its size and steps in bytes
     cdef Py_ssize_t limit[MOST_DIMS]
@@ -196,6 +198,7 @@ cdef class Boxes(Kernel):
         if arrays[2] != NULL:
             self.boxes, self.boxes_bytes = <uint8_t *>arrays[2].at, arrays[2].nbytes
         self.indices = <const uint8_t *>placed(arrays[1], self.indices)
+        self.start = <const uint8_t *>placed(arrays[3], self.start)
         return 0
 
     cdef int construct(self, array, indices, boxes, start, bint gathers) except -1:
@@ -203,24 +206,24 @@ cdef class Boxes(Kernel):
         cdef Strided spans[4]
         cdef const Strided *arrays[4]
         cdef int i
-        self.operands = (array, indices, boxes, start)
+        self.owners = (array, indices, boxes, start)
         for i in range(4):
             arrays[i] = NULL
-            if self.operands[i] is not None:
-                set_strided(&spans[i], self.operands[i], 1, 1, i == (2 if gathers else 0))
+            if self.owners[i] is not None:
+                set_strided(&spans[i], self.owners[i], 1, 1, i == (2 if gathers else 0))
                 if spans[i].nbytes and spans[i].strides[0] != 1:
                     raise ValueError("an array that is not contiguous")
                 arrays[i] = &spans[i]
         return self.place(arrays)
 
-    cdef Kernel move(self, Boxes copy, const Strided **arrays, list sizes):
-        """moved(), with a `copy` of the same class."""
-        copy.array, copy.indices, copy.boxes = self.array, self.indices, self.boxes
+    cdef Boxes copy_for(self, const Strided **arrays, list sizes):
+        """moved(), without the attributes of subclasses."""
+        cdef Boxes copy = copied(self)
+        copy.array, copy.indices, copy.boxes, copy.start = self.array, self.indices, self.boxes, self.start
         copy.array_bytes, copy.boxes_bytes = self.array_bytes, self.boxes_bytes
-        copy.operands = outside_arena(self.operands, arrays)
+        copy.owners = outside_arena(self.owners, arrays)
         copy.prepare(self.width, self.item, sizes[0], sizes[1], sizes[2], self.policy)
         copy.place(arrays)
-        copy.fn = self.fn
         return copy
 
     cdef int prepare(self, Py_ssize_t width, Py_ssize_t item, vectors, components, shape, Policy policy) except -1:
@@ -307,7 +310,7 @@ cdef class GatherBoxes(Boxes):
         self.fn = <kernel_fn>gather
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        return self.move(GatherBoxes.__new__(GatherBoxes), arrays, sizes)
+        return self.copy_for(arrays, sizes)
 
 
 cdef int gather(GatherBoxes self, pl_pool *pool) noexcept nogil:
@@ -373,7 +376,6 @@ cdef class ScatterBoxes(Boxes):
     Repeated indices take effect in order.  start: initial contents of array; may be its own memory.
     """
     cdef const uint8_t[::1] p
-    cdef const uint8_t *start
     cdef pl_binary_fn combine
     cdef int adds           # single elements of this kind, the fast case: bytes of an integer, FLOAT, or 0
     cdef int sums           # the same, whatever the boxes are
@@ -391,16 +393,10 @@ cdef class ScatterBoxes(Boxes):
         self.finish()
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef ScatterBoxes copy = ScatterBoxes.__new__(ScatterBoxes)
-        copy.p, copy.sums, copy.combine, copy.start = self.p, self.sums, self.combine, self.start
-        self.move(copy, arrays, sizes)
+        cdef ScatterBoxes copy = self.copy_for(arrays, sizes)
+        copy.p, copy.sums, copy.combine = self.p, self.sums, self.combine
         copy.finish()
         return copy
-
-    cdef int place(self, const Strided **arrays) except -1:
-        Boxes.place(self, arrays)
-        self.start = <const uint8_t *>placed(arrays[3], self.start)
-        return 0
 
     cdef void finish(self) noexcept:
         self.adds = self.sums

@@ -2,7 +2,7 @@
 from libc cimport math
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided
+from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, copied, kernel_fn, set_strided
 from pylite._core.kernels.rounding cimport pl_exp_q, pl_mbqm32, pl_rdbpot
 from pylite._core.simd cimport memory_of, parallel_for, pl_pool, pl_range_fn, pl_softmax16, pl_softmax8, slots
 
@@ -35,18 +35,18 @@ cdef class RowKernel(Kernel):
         self.set_rows(&source, &target)
         return 0
 
-    cdef bint set_rows(self, const Strided *x, const Strided *y) noexcept:
-        """Set the rows; False if an array is NULL."""
-        cdef Rows *rows = &self.rows
-        if x == NULL or y == NULL:
-            return False
-        rows.x, rows.y, rows.count, rows.n, rows.y_row = x.at, y.at, x.shape[0], x.shape[1], y.shape[1] * y.item
-        return True
+    cdef void set_rows(self, const Strided *x, const Strided *y) noexcept:
+        self.rows = Rows(x.at, y.at, x.shape[0], x.shape[1], y.shape[1] * y.item)
 
-    cdef bint follow(self, RowKernel original, const Strided **arrays) noexcept:
-        """Become a copy of `original` for other arrays; False if one is NULL.  For Kernel.moved()."""
-        self.compute, self.fn, self.subnormals = original.compute, original.fn, original.subnormals
-        return self.set_rows(arrays[0], arrays[1])
+    cdef RowKernel copy_for(self, const Strided **arrays):
+        """moved(), without the attributes of subclasses."""
+        cdef RowKernel copy
+        if arrays[0] == NULL or arrays[1] == NULL:
+            return None
+        copy = copied(self)
+        copy.compute = self.compute
+        copy.set_rows(arrays[0], arrays[1])
+        return copy
 
 
 cdef int run_rows(RowKernel self, pl_pool *pool) noexcept nogil:
@@ -70,10 +70,9 @@ cdef class RowsF32(RowKernel):
         self.function = ("softmax", "log_softmax", "l2_normalize").index(function)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef RowsF32 copy = RowsF32.__new__(RowsF32)
-        copy.beta, copy.function = self.beta, self.function
-        if not copy.follow(self, arrays):
-            return None
+        cdef RowsF32 copy = self.copy_for(arrays)
+        if copy is not None:
+            copy.beta, copy.function = self.beta, self.function
         return copy
 
 
@@ -124,10 +123,9 @@ cdef class Softmax8(RowKernel):
             self.function = 2
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef Softmax8 copy = Softmax8.__new__(Softmax8)
-        copy.tables, copy.function = self.tables, self.function
-        if not copy.follow(self, arrays):
-            return None
+        cdef Softmax8 copy = self.copy_for(arrays)
+        if copy is not None:
+            copy.tables, copy.function = self.tables, self.function
         return copy
 
 

@@ -2,7 +2,7 @@
 from pylite._core.product.division cimport set_output
 from pylite._core.product.product cimport IN_PLACE, LINES, TAPS, Product
 from pylite._core.product.window cimport set_window
-from pylite._core.run.kernel cimport blank, nothing, kernel_fn, set_strided
+from pylite._core.run.kernel cimport copied, kernel_fn, nothing, set_strided
 
 
 cdef class ImageProduct(Kernel):
@@ -13,6 +13,7 @@ cdef class ImageProduct(Kernel):
     filter has a number for d before each for h.
 
     A constructor calls start(), sets what does not depend on shapes, and calls plan(), as moved() does for new shapes.
+    moved() copies only this class's attributes: plan() sets every attribute that a subclass adds.
     """
     ARRAYS, SIZES = (0, 1), ("filter",)
 
@@ -60,10 +61,9 @@ cdef class ImageProduct(Kernel):
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef ImageProduct copy
-        if self.fn == <kernel_fn>nothing or self.one_shape or not self.suits(arrays):
+        if self.fn == <kernel_fn>nothing or self.one_shape or not self.suits(arrays) or arrays[1].nbytes == 0:
             return None
-        copy = blank(self)
+        copy = copied(self)
         copy.owners, copy.product = self.owners, self.product
-        if arrays[1].nbytes:
-            copy.plan(arrays, sizes[0])
+        copy.plan(arrays, sizes[0])
         return copy

@@ -13,6 +13,7 @@ cdef enum:      # Kernel.subnormals: how the kernel treats subnormal floats
 
 cdef enum:
     MOST_DIMS = 16          # dimensions of a Strided
+    MOST_ARRAYS = 10        # arguments in a class's ARRAYS
     CACHE_LINE = 64         # bytes
     COPIED_BYTES = 1 << 17  # least number of bytes that a thread moves
 
@@ -50,18 +51,18 @@ cdef inline void *placed(const Strided *array, const void *before) noexcept:
     return <void *>before if array == NULL else <void *>array.at
 
 
-# For Kernel.moved(): a new kernel of the same class.
-cdef Kernel blank(Kernel kernel)
+# For Kernel.moved(): a new kernel of the same class, with the attributes that Kernel has, except for `memory`.
+cdef Kernel copied(Kernel kernel)
 
 
-# For Kernel.moved(): the operands, with None for those that have moved, because an array in an earlier arena would keep
+# For Kernel.moved(): the owners, with None for those that have moved, because an array in an earlier arena would keep
 # that arena alive.
-cdef tuple outside_arena(tuple operands, const Strided **arrays)
+cdef tuple outside_arena(tuple owners, const Strided **arrays)
 
 
 cdef class Kernel:
     cdef kernel_fn fn
-    cdef signed char subnormals
+    cdef readonly signed char subnormals
     cdef readonly str algorithm     # the one in use if there are several, for `pylite inspect`; or None
     cdef object memory      # keeps its arrays in the arena alive, if the kernel does not do so itself
     cdef Kernel moved(self, const Strided **arrays, list sizes)

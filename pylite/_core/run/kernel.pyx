@@ -19,8 +19,8 @@ cdef class Kernel:
     OWNED: does the kernel keep objects of one interpreter, such as variables or Python functions?  Then no other
     interpreter may use the calls that construct it.
     PYTHON: does the kernel run a Python function, which may keep references to its arguments?
-    ARRAYS, SIZES: the arguments that moved() takes, by position or name; empty if the kernel must be constructed anew
-    for each set of shapes.
+    ARRAYS, SIZES: the arguments that moved() takes, by position or name, at most MOST_ARRAYS arrays; empty if the kernel
+    must be constructed anew for each set of shapes.
     """
     ERRORS = {}
     OWNED = PYTHON = False
@@ -63,12 +63,14 @@ cdef class Kernel:
         return status
 
 
-cdef Kernel blank(Kernel kernel):
-    return (<newfunc>PyType_GetSlot(type(kernel), Py_tp_new))(type(kernel), (), NULL)
+cdef Kernel copied(Kernel kernel):
+    cdef Kernel copy = (<newfunc>PyType_GetSlot(type(kernel), Py_tp_new))(type(kernel), (), NULL)
+    copy.fn, copy.subnormals, copy.algorithm = kernel.fn, kernel.subnormals, kernel.algorithm
+    return copy
 
 
-cdef tuple outside_arena(tuple operands, const Strided **arrays):
-    cdef list kept = list(operands)
+cdef tuple outside_arena(tuple owners, const Strided **arrays):
+    cdef list kept = list(owners)
     cdef Py_ssize_t i
     for i in range(len(kept)):
         if arrays[i] != NULL:

@@ -9,7 +9,7 @@ from libc.string cimport memcpy
 from pylite._core.graph.calls cimport PLAIN, Call, Packed, Scratch, ValueBase, View, element_sizes, element_types
 from pylite._core.graph.dimensions cimport Computed, Dim, has_dims
 from pylite._core.graph.tapes cimport Tape
-from pylite._core.run.kernel cimport Bytes, Kernel, Strided, set_strided
+from pylite._core.run.kernel cimport MOST_ARRAYS, Bytes, Kernel, Strided, set_strided
 from pylite._core.run.parts cimport (
     ArenaArray,
     BindingContext,
@@ -32,7 +32,6 @@ from pylite._core.run.parts import changed, collect
 
 cdef enum:
     SMALL = 1 << 20         # arenas below this number of bytes get room to grow
-    MOST_ARRAYS = 10        # that Kernel.moved() takes
 
 
 cdef enum Role:             # what a change of an argument means for its kernel:
@@ -106,6 +105,8 @@ cdef class Operands:
         """Find out which parts the kernel's moved() takes."""
         cdef tuple arrays = self.make.ARRAYS, sizes = self.make.SIZES
         cdef Py_ssize_t i
+        if len(arrays) > MOST_ARRAYS:
+            raise TypeError(f"{self.name}.ARRAYS has {len(arrays)} arguments; at most {MOST_ARRAYS} are supported")
         self.moves, self.size_keys = len(arrays) > 0, list(sizes)
         if self.entries and not self.named:
             self.first = max([key for key, _, _ in self.entries]) + 1
