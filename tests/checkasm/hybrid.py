@@ -95,7 +95,7 @@ def gemm_hybrid(draw):
     yield Call(ctypes.addressof(draw.isa_level.table), rows, columns, shape, In(a_panel), In(packed),
                In(zeros + draw.isa_level.q8.offset), In(scales),
                Struct(Hybrid, sums=before[0], scale=before[1], bias=0 if bias is None else before[2],
-                      column_first=column_first, fit=int((w != -128).all()), low=low, high=high), j,
+                      column_first=column_first, small=int((w != -128).all()), low=low, high=high), j,
                Out((rows, ldy), F), ldy, expect=[want], work=rows * columns * depth, unit="MAC")
 
 

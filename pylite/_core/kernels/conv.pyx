@@ -108,7 +108,7 @@ cdef class ConvQ8(ImageProduct):
         if p.y_item > 1:
             return 0
         fit_columns(p.slots, &parameters[0, 0], p.padded_columns, &real[0], p.depth, q.low - q.zero_point,
-                    q.high - q.zero_point, p.panels if p.tile.real else NULL, packed[0].size)
+                    q.high - q.zero_point, p.panels, packed[0].size)
         point_columns(q, &parameters[0, 0], p.padded_columns)
         if p.tile.real and np.abs(padded_scales).max() < 1:
             q.real = &real[0]

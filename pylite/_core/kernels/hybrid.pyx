@@ -29,6 +29,7 @@ cdef enum:                  # operands, in the order of ARRAYS
 cdef enum:
     LARGE = 16384           # several threads quantize slices of an image with at least so many elements
     PARTS = 64              # most slices
+    UNKNOWN = -1            # as hybrid.small
 
 FORMS = (4, 1, True), (4, 4, True), (4, 4, False), (1, 4, True), (1, 4, True), (2, 1, True), (4, 1, False)
 
@@ -94,7 +95,7 @@ cdef class ConvHybrid(ImageProduct):
         set_rows(rows, x, arrays[Q], arrays[ROW_SCALES], arrays[ROW_ZEROS], x.shape[0],
                  x.shape[1] * x.shape[2] * x.shape[3], 0 if self.one_shape else p.rows.flip)
         self.parts = min(rows.depth // (LARGE // 2), <ptrdiff_t>PARTS) if rows.count == 1 and rows.depth >= LARGE else 0
-        self.fn, self.subnormals, p.hybrid.fit = <kernel_fn>conv_hybrid, FLUSH, -1
+        self.fn, self.subnormals, p.hybrid.small = <kernel_fn>conv_hybrid, FLUSH, UNKNOWN
         if self.one_shape:
             p.tile.mr, p.tile.nr = MAX_MR, MAX_NR
             self.algorithm = "products scaled one by one"
@@ -107,7 +108,6 @@ cdef class ConvHybrid(ImageProduct):
 cdef int conv_hybrid(ConvHybrid self, pl_pool *pool) noexcept nogil:
     cdef Product *p = &self.product
     cdef ptrdiff_t i
-    cdef int unfit = 0
     pool = parallel_pool(pool, p.output.span * p.output.lines * p.depth * p.columns)
     if not p.rows.quantized.done:
         if self.parts:
@@ -122,10 +122,8 @@ cdef int conv_hybrid(ConvHybrid self, pl_pool *pool) noexcept nogil:
         parallel_for(pool, divide(&p.division, &p.output, &p.tile, p.columns, 1, pool), 1,
                      <pl_range_fn>scaled_pieces, <void *>self)
         return 0
-    if p.hybrid.fit < 0:    # at the first run, because weights must be packed
-        p.slots.fit_q8(0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, p.panels,
-                       p.groups * p.padded_columns * p.padded_depth, NULL, NULL, NULL, &unfit)
-        p.hybrid.fit = not unfit
+    if p.tile.small and p.hybrid.small == UNKNOWN:      # at the first run, because weights must be packed
+        p.slots.find_small(1, p.groups * p.padded_columns * p.padded_depth, p.panels, &p.hybrid.small)
     return run_product(p, pool)
 
 

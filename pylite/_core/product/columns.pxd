@@ -18,6 +18,7 @@ cdef enum Parameter:        # the arrays of pl_columns (gemm.h), which explains 
     RIGHT
     HALF
     SIGN
+    SMALL                   # of panel i at index i
     SCALE                   # SCALE, REST and START hold the bits of floats
     REST
     START
@@ -61,18 +62,21 @@ cdef inline void finish_columns(int32_t *rows, ptrdiff_t size) noexcept nogil:
 
 cdef inline void fit_columns(const pl_slots *slots, int32_t *rows, ptrdiff_t size, const double *real, ptrdiff_t depth,
                              int low, int high, const uint8_t *panels, ptrdiff_t nbytes) noexcept nogil:
-    """Find the float form of all columns, for sums of `depth` products and results between low and high (fit_q8).
+    """Find the float form of all columns, for sums of `depth` products and results between low and high, and the panels
+    without a weight of -128.
 
-    real: the scales of FULLY_CONNECTED's float64 rule, or NULL; panels: the packed weights, or NULL.
+    real: the scales of FULLY_CONNECTED's float64 rule, or NULL; panels: the packed weights of the tile q8, or NULL.
     """
     cdef int unfit = 0
     if size:
         rows[START * size] = 0
         slots.fit_q8(size, rows + BIAS * size, rows + MULT * size, rows + LEFT * size, rows + RIGHT * size, real,
-                     2. * 255 * 128 * depth, low, high, panels, nbytes, <float *>(rows + SCALE * size),
-                     <float *>(rows + REST * size), <float *>(rows + START * size), &unfit)
+                     2. * 255 * 128 * depth, low, high, <float *>(rows + SCALE * size), <float *>(rows + REST * size),
+                     <float *>(rows + START * size), &unfit)
         if unfit:
             rows[START * size] = NO_FLOAT_FORM
+        if slots.q8.small and panels != NULL:
+            slots.find_small(size // slots.q8.nr, nbytes // size * slots.q8.nr, panels, rows + SMALL * size)
 
 
 cdef struct Scaling:        # how packing makes the parameters of columns
@@ -122,7 +126,8 @@ cdef inline void point_columns(pl_columns *q, const int32_t *rows, ptrdiff_t siz
     """Point q at the parameters (PARAMETERS, size).  q.left stays NULL if no column shifts left (sums below 2^30)."""
     cdef ptrdiff_t i
     q.bias, q.mult, q.odd, q.left = rows + BIAS * size, rows + MULT * size, rows + ODD * size, NULL
-    q.right, q.half, q.sign = rows + RIGHT * size, rows + HALF * size, rows + SIGN * size
+    q.right, q.half, q.sign, q.small = (rows + RIGHT * size, rows + HALF * size, rows + SIGN * size,
+                                        rows + SMALL * size)
     q.scale, q.rest, q.start = (<const float *>(rows + SCALE * size), <const float *>(rows + REST * size),
                                 <const float *>(rows + START * size))
     q.fit = rows[START * size] != NO_FLOAT_FORM

@@ -24,6 +24,7 @@ typedef struct pl_tile {
   int nibbles; /* gemm_blocks takes 4-bit weights: a byte has those of two steps of kr, the first in its lower half */
   int real;    /* gemm_q8 implements the float64 rule, see pl_columns */
   int any_n;   /* for one row, gemm_q8, gemm_s32 and gemm_hybrid take any number of columns */
+  int small;   /* gemm_q8 and gemm_hybrid are faster where no weight is -128, see find_small */
   int rows;    /* rows that gemm_q8 and gemm_hybrid multiply at once, never reading beyond the last; 0: they may read */
 } pl_tile;
 
@@ -43,10 +44,10 @@ static inline pl_a_layout pl_packed_layout(ptrdiff_t depth) { return (pl_a_layou
  * fit: fit_q8 has proved that float32 gives the same results: truncated acc scale + (acc rest +- start), with two fused
  * multiply-adds.  The sign is that of acc; it may be omitted if low is the zero point.  The outer sum is rounded
  * towards 0 on AVX-512, to nearest on AVX2, where rest is 0.
- * On NEON, if `fit`, `start` is 0 in panels without a weight of -128.
+ * small: by panel, of tile.nr columns: the results of find_small, or 0; read only if tile.small.
  * real: NULL, or the scales of the float64 rule, all below 1, to use it instead of MBQM32 (only if pl_tile.real). */
 typedef struct pl_columns {
-  const int32_t *bias, *mult, *odd, *left, *right, *half, *sign;
+  const int32_t *bias, *mult, *odd, *left, *right, *half, *sign, *small;
   const float *scale, *rest, *start;
   const double *real;
   int fit;
@@ -59,7 +60,7 @@ typedef struct pl_hybrid {
   const int32_t *sums;
   const float *scale, *bias; /* bias may be NULL */
   int column_first;
-  int fit; /* on NEON: 1 if no weight in the panels is -128 */
+  int32_t small; /* of all panels together: the result of find_small, or 0; read only if tile.small */
   float low, high;
 } pl_hybrid;
 
@@ -201,11 +202,12 @@ struct pl_slots;
   X(sums_q8, (int rows, const pl_a_layout *layout, ptrdiff_t length, const void *a_panel, int32_t *sums)) \
   /* finds scale, rest and start of pl_columns for n columns, or sets *unfit = 1 if some column has none.  Results are \
    * those of MBQM32, or of the float64 rule if `real` is not NULL, clamped to low .. high (less the zero point); \
-   * accumulators differ from bias by `reach` at most.  NEON looks at the panels instead (NULL: unfit): if n > 0, it \
-   * sets start to 1 in panels with a weight of -128, else to 0; if n is 0, *unfit = 1 if there is such a weight */ \
+   * accumulators differ from bias by `reach` at most.  Levels that do not use the float form find none */ \
   X(fit_q8, (ptrdiff_t n, const int32_t *bias, const int32_t *mult, const int32_t *left, const int32_t *right, \
-             const double *real, double reach, int low, int high, const uint8_t *panels, ptrdiff_t bytes, \
-             float *scale, float *rest, float *start, int *unfit)) \
+             const double *real, double reach, int low, int high, float *scale, float *rest, float *start, \
+             int *unfit)) \
+  /* small[i] = is no weight in panel i -128?  For n panels of `bytes` bytes each */ \
+  X(find_small, (ptrdiff_t n, ptrdiff_t bytes, const uint8_t *panels, int32_t *small)) \
   \
   /* ---- products ---- */ \
   /* one A panel times one panel (tile q8), requantized to n columns of y, whose rows are ldy apart.  Parameters are \

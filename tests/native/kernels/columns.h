@@ -32,7 +32,7 @@ static inline void draw_finish(finish *f, size_t n) {
 /* Columns 0..n of `size` that a level's table s uses; from[j]: the column of f, start[j]: of its accumulator. */
 static inline pl_columns columns_of(const pl_slots *s, const finish *f, size_t n, size_t size, const int32_t *from,
                                     const int32_t *start, size_t depth, const uint8_t *panels, size_t bytes) {
-  enum { BIAS, MULT, ODD, LEFT, RIGHT, HALF, SIGN, SCALE, REST, START, PARAMETERS };
+  enum { BIAS, MULT, ODD, LEFT, RIGHT, HALF, SIGN, SMALL, SCALE, REST, START, PARAMETERS };
   int32_t *rows = room(PARAMETERS * size, 4), *at[PARAMETERS];
   for (int i = 0; i < PARAMETERS; i++) at[i] = rows + (size_t)i * size;
   for (size_t j = 0; j < n; j++) {
@@ -52,10 +52,12 @@ static inline pl_columns columns_of(const pl_slots *s, const finish *f, size_t n
   int unfit = !f->fit;
   if (f->fit)
     s->fit_q8((ptrdiff_t)size, at[BIAS], at[MULT], at[LEFT], at[RIGHT], NULL, 2. * 255 * 128 * (double)depth,
-              f->low - f->zero_point, f->high - f->zero_point, panels, (ptrdiff_t)bytes, (float *)at[SCALE],
-              (float *)at[REST], (float *)at[START], &unfit);
+              f->low - f->zero_point, f->high - f->zero_point, (float *)at[SCALE], (float *)at[REST],
+              (float *)at[START], &unfit);
+  if (f->fit && s->q8.small && panels)
+    s->find_small((ptrdiff_t)size / s->q8.nr, (ptrdiff_t)(bytes / size) * s->q8.nr, panels, at[SMALL]);
   return (pl_columns){at[BIAS], at[MULT], at[ODD], left ? at[LEFT] : NULL, at[RIGHT], at[HALF], at[SIGN],
-                      (float *)at[SCALE], (float *)at[REST], (float *)at[START], NULL, !unfit, f->zero_point, f->low,
+                      at[SMALL], (float *)at[SCALE], (float *)at[REST], (float *)at[START], NULL, !unfit, f->zero_point, f->low,
                       f->high, f->flip};
 }
 #endif

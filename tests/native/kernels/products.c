@@ -113,6 +113,12 @@ static void sums_q8(void) {
   }
 }
 
+static void find_small(void) {
+  const size_t n = some(0, 9), bytes = some(0, 200);
+  const uint8_t *panels = array(n * bytes, 1);
+  EACH_LEVEL(s) s->find_small((ptrdiff_t)n, (ptrdiff_t)bytes, panels, results(n, 4, EXACT));
+}
+
 static void requantize_q8(void) {
   static finish f;
   const size_t n = some(1, 60);
@@ -373,7 +379,7 @@ WINOGRAD_OUT(winograd_out_f16, uint16_t, halves, 16)
 
 #define X(name) {#name, name}
 const check product_checks[] = {
-    X(pack_lines_q8),   X(gemm_q8),     X(gemm_s32),      X(sums_q8),   X(requantize_q8), X(gemm_hybrid),
+    X(pack_lines_q8),   X(gemm_q8),     X(gemm_s32),      X(sums_q8),   X(requantize_q8), X(find_small),  X(gemm_hybrid),
     X(gemm_blocks),     X(finish_hybrid), X(range_f32),   X(quantize_s8), X(quantize_whole), X(quantize_rows),
     X(scaled_sums),     X(gemm_s64),    X(finish_mbqm64), X(finish_mbqm32), X(finish_f64), X(finish_f64_q8), X(gemm_f32),
     X(gemm_f16),        X(dots_f32),    X(winograd_in),   X(winograd_out),  X(winograd_in_f16), X(winograd_out_f16),

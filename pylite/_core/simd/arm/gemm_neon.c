@@ -3,7 +3,7 @@
  * The products of a column are eight 16-bit lanes, which are added pairwise to the column's four accumulator lanes.
  * Cores with one vector multiplier (Cortex-A72) add in parallel to multiplying, and are twice as fast as with 16-bit
  * multiplications; others (Cortex-A53) are equally fast.  Two products are summed in 16 bits only if no weight is -128
- * (pl_columns.fit); otherwise both can be 2^14, whose sum overflows. */
+ * (pl_columns.small); otherwise both can be 2^14, whose sum overflows. */
 #define NR 8
 #if defined(__aarch64__)
 enum { NARROW = 4, ROWS = NARROW };
@@ -262,21 +262,6 @@ PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *la
 }
 #include "gemm_neon.h"
 
-static int some_least(const uint8_t *panels, ptrdiff_t bytes) {
-  uint8_t any = 0;
-  for (ptrdiff_t i = 0; i < bytes; i++) any |= panels[i] == 0x80;
-  return any;
-}
-static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const int32_t *left, const int32_t *right,
-                   const double *real, double reach, int low, int high, const uint8_t *panels, ptrdiff_t bytes,
-                   float *scale, float *rest, float *start, int *unfit) {
-  *unfit = !panels || (!n && some_least(panels, bytes));
-  for (ptrdiff_t j = 0; panels && j < n; j += NR) {
-    const int any_least = some_least(panels + bytes / n * j, bytes / n * NR);
-    for (int i = 0; i < NR; i++) start[j + i] = (float)any_least;
-  }
-}
-
 /* ---- float ---- */
 #define VECTOR float32x4_t
 #if defined(__aarch64__)
@@ -346,14 +331,13 @@ PL_FILL(gemm_neon, s) {
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
   s->gemm_hybrid = gemm_hybrid;
-  s->fit_q8 = fit_q8;
 #if defined(__aarch64__)
   enum { ABLE = 1, TOGETHER = 4 };
 #else
   enum { ABLE = 0, TOGETHER = 2 };
 #endif
   s->q8 = (pl_tile){.mr = 8, .nr = NR, .nv = NR, .kr = 8, .ka = 8, .bytes = 1, .real = ABLE, .any_n = ABLE,
-                    .rows = TOGETHER};
+                    .small = 1, .rows = TOGETHER};
   s->gemm_f32 = some_tiles_f32;
   s->winograd_in = winograd_in;
   s->winograd_filter = winograd_filter;

@@ -102,22 +102,22 @@ PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout
     const hybrid_finishing *f, float *y, ptrdiff_t ldy
 /* A single row goes on to further panels of the kind; columns that are done are returned. */
 #define NEXT_PANEL (panel = (const int8_t *)panel + NR * layout->lines * layout->depth)
-#define Q8_KERNEL(name, most, V, small, rule) \
+#define Q8_KERNEL(name, most, V, is_small, rule) \
   static __attribute__((noinline)) int name##_row(Q8_ARGUMENTS) { \
     const ptrdiff_t first = j; \
     (void)rows; \
     do { \
       const finishing f = finishing_of(V, rule, q, j); \
-      tile_q8(1, V, small, rule, 1, n < 4 * V ? n : 4 * V, layout, a_panel, panel, row, &f, y, ldy); \
+      tile_q8(1, V, is_small, rule, 1, n < 4 * V ? n : 4 * V, layout, a_panel, panel, row, &f, y, ldy); \
       n -= 4 * V, j += 4 * V, y += 4 * V; \
       NEXT_PANEL; \
-    } while (V == NR / 4 && n > NR - 8 && (!small || q->start[j] == 0)); \
+    } while (V == NR / 4 && n > NR - 8 && (!is_small || q->small[j / NR])); \
     return (int)(j - first); \
   } \
   static __attribute__((noinline)) void name(Q8_ARGUMENTS) { \
     const finishing f = finishing_of(V, rule, q, j); \
     PARTS(Q8, name##_row(1, n, layout, (const int8_t *)a_panel + r * layout->step, panel, row ? row + r : NULL, q, j, \
-                         y + r * ldy, ldy), most, V, small, rule) \
+                         y + r * ldy, ldy), most, V, is_small, rule) \
   }
 #define S32_KERNEL(name, most, V) \
   static __attribute__((noinline)) int name##_row(S32_ARGUMENTS) { \
@@ -201,7 +201,7 @@ static void gemm_q8(Q8_ARGUMENTS) {
 #if defined(__aarch64__)
   if (q->real) {
     IF_WIDE(1, CALL(q8_wide_real))
-    IF_SMALL(q->fit && q->start[j] == 0, CALL(q8_small_real))
+    IF_SMALL(q->small[j / NR], CALL(q8_small_real))
     CALL(q8_narrow_real);
     return;
   }
@@ -212,7 +212,7 @@ static void gemm_q8(Q8_ARGUMENTS) {
     return;
   }
   IF_WIDE(1, CALL(q8_wide))
-  IF_SMALL(q->fit && q->start[j] == 0, CALL(q8_small))
+  IF_SMALL(q->small[j / NR], CALL(q8_small))
   CALL(q8_narrow);
 #undef CALL
 }
@@ -241,8 +241,8 @@ static void gemm_hybrid(const pl_slots *own, int rows, int n, const pl_a_layout 
     name(rows, n, layout, a_panel, panel, &f, y, ldy); \
   }
   const int usual = f.bias && !f.column_first;
-  IF_SMALL(h->fit && usual, CALL(hybrid_small_usual))
-  IF_SMALL(h->fit, CALL(hybrid_small))
+  IF_SMALL(h->small && usual, CALL(hybrid_small_usual))
+  IF_SMALL(h->small, CALL(hybrid_small))
   IF_WIDE(usual, CALL(hybrid_wide_usual))
   IF_WIDE(1, CALL(hybrid_wide))
   CALL(hybrid_narrow);

@@ -231,8 +231,8 @@ static int fit_constant(const column *c, int low, float *start) {
 #endif
 
 static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const int32_t *left, const int32_t *right,
-                   const double *real, double reach, int low, int high, const uint8_t *panels, ptrdiff_t bytes,
-                   float *scale, float *rest, float *start, int *unfit) {
+                   const double *real, double reach, int low, int high, float *scale, float *rest, float *start,
+                   int *unfit) {
 #if defined(__AVX2__)
   fitter f = new_fitter();
   for (ptrdiff_t j = 0; j < n; j++) {
@@ -254,5 +254,4 @@ static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const 
   (void)scale, (void)rest, (void)start;
   *unfit = 1;
 #endif
-  (void)panels, (void)bytes; /* only NEON uses them */
 }

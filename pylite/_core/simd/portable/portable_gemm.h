@@ -225,6 +225,10 @@ static void depthwise_s64(const pl_dw_window *g, ptrdiff_t pixel, ptrdiff_t c, i
   }
 }
 
+static void find_small(ptrdiff_t n, ptrdiff_t bytes, const uint8_t *panels, int32_t *small) {
+  for (ptrdiff_t i = 0; i < n; i++) small[i] = !memchr(panels + i * bytes, 0x80, (size_t)bytes);
+}
+
 static const pl_tile tile_q8 = {.mr = GEMM_MR, .nr = GEMM_NR, .nv = GEMM_NR, .kr = 1, .ka = 1, .bytes = 2};
 static const pl_tile tile_f32 = {.mr = F32_MR, .nr = F32_NR, .nv = F32_NR, .kr = 1, .ka = 1, .bytes = 4};
 static const pl_tile tile_dw8 = {.mr = 1, .nr = DW_NR, .nv = DW_NR, .kr = 1, .ka = 1, .bytes = 2};
