@@ -211,9 +211,10 @@ struct pl_slots;
   \
   /* ---- products ---- */ \
   /* one A panel times one panel (tile q8), requantized to n columns of y, whose rows are ldy apart.  Parameters are \
-   * those of columns j .. j + n - 1; accumulators start at bias + row (row may be NULL) */ \
-  X(gemm_q8, (int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, const int32_t *row, \
-              const pl_columns *columns, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy)) \
+   * those of columns j .. j + n - 1; accumulators start at bias[column] + terms[row] (terms may \
+   * be NULL) */ \
+  X(gemm_q8, (int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, \
+              const int32_t *terms, const pl_columns *columns, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy)) \
   /* the same product, added to acc */ \
   X(gemm_s32, (int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, int32_t *acc, \
                ptrdiff_t lda)) \
@@ -279,19 +280,19 @@ struct pl_slots;
   X(gemm_hybrid, (const struct pl_slots *own, int rows, int n, const pl_a_layout *layout, const void *a_panel, \
                   const void *panel, const int32_t *terms, const float *row_scales, const pl_hybrid *h, ptrdiff_t j, \
                   float *y, ptrdiff_t ldy)) \
-  /* v = acc - term sums[j]; y = clamp(v (row scale[j]) + bias[j]), or (v scale[j]) row + bias[j] with column_first; \
-   * bias may be NULL */ \
-  X(finish_hybrid, (int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale, float row, \
-                    int column_first, const float *bias, float low, float high, float *y)) \
+  /* v = acc - term sums[j]; y = clamp(v (row_scale scale[j]) + bias[j]), or (v scale[j]) row_scale + bias[j] with \
+   * column_first; bias may be NULL */ \
+  X(finish_hybrid, (int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale, \
+                    float row_scale, int column_first, const float *bias, float low, float high, float *y)) \
   /* up to PL_BLOCK_ROWS rows of x (bytes as in A panels of 1 byte, else int8) times n columns of the panel at column \
    * j: y = clamp(row_scales[r] (sum over blocks of (sum of products - terms[r] sums[j]) scale[j]) + bias[j]) */ \
   X(gemm_blocks, (const struct pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x, \
                   const int32_t *terms, const float *row_scales, float *y)) \
-  /* y[j] += (((x[k] - zero) w[k][j]) scale[j]) row for each k in order; x: int8, at most PL_DEPTH of them; ldw: \
-   * elements from one row of w to the next; first: overwrite y instead; last: y = clamp(y + bias).  Columns of w, \
-   * scale and bias are read in multiples of PL_SCALED */ \
+  /* y[j] += (((x[k] - zero) w[k][j]) scale[j]) row_scale for each k in order; x: int8, at most PL_DEPTH of them; \
+   * ldw: elements from one row of w to the next; first: overwrite y instead; last: y = clamp(y + bias).  Columns of \
+   * w, scale and bias are read in multiples of PL_SCALED */ \
   X(scaled_sums, (int n, int depth, const uint8_t *x, int zero, const float *w, ptrdiff_t ldw, const float *scale, \
-                  float row, int first, int last, const float *bias, float low, float high, float *y)) \
+                  float row_scale, int first, int last, const float *bias, float low, float high, float *y)) \
   \
   /* ---- depthwise convolutions ---- */ \
   /* output lines of bytes (tile dw8) from input bytes ^ flip and weights less w_zero */ \

@@ -1,4 +1,7 @@
-/* 8-bit matrix products for dotprod: an instruction multiplies four bytes in each lane, of four columns. */
+/* 8-bit matrix products for dotprod: an instruction multiplies four bytes in each lane, of four columns.
+ *
+ * A panels are int8, row after row; panels are packed[k / 4][column][k % 4], so that a vector has four columns.  Each
+ * is multiplied by the same four bytes of a row, which are one lane of that row's vector. */
 #define NR 16
 enum { WIDE = 4, NARROW = 8, ROWS = NARROW };
 #include "neon.h"
@@ -67,7 +70,7 @@ FOUR_BY_SIXTEEN(four_by_sixteen_terms, START_FACTORS)
 #undef TAKE
 
 PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
-                        const int32_t *bias, const int32_t *row, int32x4_t acc[ROWS][4]) {
+                        const int32_t *bias, const int32_t *terms, int32x4_t acc[ROWS][4]) {
   (void)small;
   const ptrdiff_t depth = layout->depth, pitch = layout->pitch;
   const int8_t *x[NARROW];
@@ -75,11 +78,11 @@ PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *la
   for (int r = 0; r < R; r++) x[r] = a + (r < rows ? r : rows - 1) * layout->step;
   if (R == 4 && V == 4 && bias) {
     four_by_sixteen(layout, x, w, bias, NULL, acc);
-    if (row)
+    if (terms)
 #pragma GCC unroll 4
       for (int r = 0; r < R; r++)
 #pragma GCC unroll 4
-        for (int v = 0; v < V; v++) acc[r][v] = vaddq_s32(acc[r][v], vdupq_n_s32(row[r < rows ? r : 0]));
+        for (int v = 0; v < V; v++) acc[r][v] = vaddq_s32(acc[r][v], vdupq_n_s32(terms[r < rows ? r : 0]));
     return;
   }
 #pragma GCC unroll 8
@@ -87,11 +90,11 @@ PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *la
 #pragma GCC unroll 4
     for (int v = 0; v < V; v++) acc[r][v] = bias ? vld1q_s32(bias + 4 * v) : vdupq_n_s32(0);
   }
-  if (row) {
+  if (terms) {
 #pragma GCC unroll 8
     for (int r = 0; r < R; r++)
 #pragma GCC unroll 4
-      for (int v = 0; v < V; v++) acc[r][v] = vaddq_s32(acc[r][v], vdupq_n_s32(row[r < rows ? r : 0]));
+      for (int v = 0; v < V; v++) acc[r][v] = vaddq_s32(acc[r][v], vdupq_n_s32(terms[r < rows ? r : 0]));
   }
   for (int line = layout->lines; line > 0; line--) {
     ptrdiff_t k = 0;

@@ -1,4 +1,9 @@
-/* Products in float16, for CPUs with Armv8.2's arithmetic of half precision: a vector has eight numbers instead of four. */
+/* Products in float16, for CPUs with Armv8.2's arithmetic of half precision: a vector has eight numbers instead of
+ * four.
+ *
+ * Rows are float16 numbers in memory or in an A panel; panels are packed[k][column], of 16 columns, or 8 in the last
+ * one.  A tile has up to six rows.  After PL_HALF_SUM products its sums are added to others in float32, see gemm_f16;
+ * without this, long sums would lose their last bits. */
 #include "rounding.h"
 #include "simd.h"
 #include <arm_neon.h>

@@ -1,4 +1,7 @@
-/* 8-bit matrix products for i8mm: an instruction multiplies two rows by two columns with a depth of eight. */
+/* 8-bit matrix products for i8mm: an instruction multiplies two rows by two columns with a depth of eight.
+ *
+ * A panels are int8, row after row; panels are packed[k / 8][column][k % 8], so that a vector has two columns.  A
+ * vector of sums is a block of two rows by two columns, until all of the depth is done. */
 #define NR 16
 enum { WIDE = 4, NARROW = 8, ROWS = NARROW };
 #include "neon.h"
@@ -26,7 +29,7 @@ PL_INLINE void product_row(int V, const pl_a_layout *layout, const int8_t *a, co
     _Pragma("GCC unroll 4") for (int p = 0; p < R / 2; p++) DOT2(block[p][c], x[p], wv); \
   }
 PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
-                        const int32_t *bias, const int32_t *row, int32x4_t acc[ROWS][4]) {
+                        const int32_t *bias, const int32_t *terms, int32x4_t acc[ROWS][4]) {
   (void)small;
   const ptrdiff_t depth = layout->depth, pitch = layout->pitch;
   const int8_t *x[NARROW];
@@ -36,7 +39,7 @@ PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *la
 #pragma GCC unroll 4
     for (int v = 0; v < V; v++) {
       if (bias) acc[0][v] = vaddq_s32(acc[0][v], vld1q_s32(bias + 4 * v));
-      if (row) acc[0][v] = vaddq_s32(acc[0][v], vdupq_n_s32(*row));
+      if (terms) acc[0][v] = vaddq_s32(acc[0][v], vdupq_n_s32(*terms));
     }
     return;
   }
@@ -47,13 +50,13 @@ PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *la
 #pragma GCC unroll 8
     for (int c = 0; c < 2 * V; c++)
       block[p][c] = bias ? vreinterpretq_s32_s64(vld1q_dup_s64((const int64_t *)(bias + 2 * c))) : vdupq_n_s32(0);
-  if (row) {
+  if (terms) {
 #pragma GCC unroll 4
     for (int p = 0; p < R / 2; p++) {
-      const int32x4_t terms = vcombine_s32(vdup_n_s32(row[2 * p < rows ? 2 * p : 0]),
-                                           vdup_n_s32(row[2 * p + 1 < rows ? 2 * p + 1 : 0]));
+      const int32x4_t four = vcombine_s32(vdup_n_s32(terms[2 * p < rows ? 2 * p : 0]),
+                                          vdup_n_s32(terms[2 * p + 1 < rows ? 2 * p + 1 : 0]));
 #pragma GCC unroll 8
-      for (int c = 0; c < 2 * V; c++) block[p][c] = vaddq_s32(block[p][c], terms);
+      for (int c = 0; c < 2 * V; c++) block[p][c] = vaddq_s32(block[p][c], four);
     }
   }
   for (int line = layout->lines; line > 0; line--) {

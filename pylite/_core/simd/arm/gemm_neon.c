@@ -1,5 +1,6 @@
-/* 8-bit and float matrix products and float depthwise convolutions for NEON, 32 and 64 bit.
+/* 8-bit and float matrix products for NEON, 32 and 64 bit.
  *
+ * A panels are int8, row after row; panels are packed[k / 8][column][k % 8], so that a vector has one or two columns.
  * The products of a column are eight 16-bit lanes, which are added pairwise to the column's four accumulator lanes.
  * Cores with one vector multiplier (Cortex-A72) add in parallel to multiplying, and are twice as fast as with 16-bit
  * multiplications; others (Cortex-A53) are equally fast.  Two products are summed in 16 bits only if no weight is -128
@@ -97,16 +98,16 @@ PL_INLINE int32x4_t first_lane(const int32_t *p) {
   return vsetq_lane_s32(*p, vdupq_n_s32(0), 0);
 #endif
 }
-PL_INLINE void begin(int R, int C, int rows, const int32_t *bias, const int32_t *row, int32x4_t lanes[NARROW][8]) {
+PL_INLINE void begin(int R, int C, int rows, const int32_t *bias, const int32_t *terms, int32x4_t lanes[NARROW][8]) {
 #pragma GCC unroll 8
   for (int c = 0; c < C; c++) {
     lanes[0][c] = bias ? first_lane(bias + c) : vdupq_n_s32(0);
     if (R == 2) lanes[1][c] = lanes[0][c];
   }
-  if (row) {
+  if (terms) {
 #pragma GCC unroll 2
     for (int r = 0; r < R; r++) {
-      const int32x4_t term = first_lane(row + (r < rows ? r : 0));
+      const int32x4_t term = first_lane(terms + (r < rows ? r : 0));
 #pragma GCC unroll 8
       for (int c = 0; c < C; c++) lanes[r][c] = vaddq_s32(lanes[r][c], term);
     }
@@ -123,7 +124,7 @@ PL_INLINE void add_up(int R, int c0, int C, int32x4_t lanes[NARROW][8], int32x4_
 #if defined(__aarch64__)
 /* A single row: its bytes, in both halves of a vector, times vectors with the weights of two columns. */
 PL_INLINE void one_row(int small, const pl_a_layout *layout, const int8_t *a, const int8_t *w, const int32_t *bias,
-                       const int32_t *row, int32x4_t acc[ROWS][4]) {
+                       const int32_t *terms, int32x4_t acc[ROWS][4]) {
   int32x4_t lanes[NARROW][8];
   int16x8_t product[2][4];
 #define EACH _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)
@@ -142,7 +143,7 @@ PL_INLINE void one_row(int small, const pl_a_layout *layout, const int8_t *a, co
       product[g][3] = vmlal_high_s8(product[g][3], v3, x1); \
     } \
   }
-  begin(1, 8, 1, bias, row, lanes);
+  begin(1, 8, 1, bias, terms, lanes);
   EACH product[1][i] = vdupq_n_s16(0);
   for (int line = layout->lines; line > 0; line--, a += layout->pitch) {
     ptrdiff_t k = 0;
@@ -166,13 +167,13 @@ PL_INLINE void one_row(int small, const pl_a_layout *layout, const int8_t *a, co
 /* Columns c0 .. c0 + C, G of them at a time.  In the order in which cores without renaming do it best: the sums of a
  * group are made beside the products of the next one, those of the last beside the loads of what follows. */
 PL_INLINE void columns(int R, int c0, int C, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
-                       const int32_t *bias, const int32_t *row, int32x4_t acc[ROWS][4]) {
+                       const int32_t *bias, const int32_t *terms, int32x4_t acc[ROWS][4]) {
   int32x4_t lanes[NARROW][8];
   const ptrdiff_t depth = layout->depth, second = rows > 1 ? layout->step : 0;
   int16x8_t product[2][4], *last = product[(C / 2 - 1) % 2];
 #pragma GCC unroll 4
   for (int i = 0; i < 4; i++) last[i] = vdupq_n_s16(0);
-  begin(R, C, rows, bias ? bias + c0 : NULL, row, lanes);
+  begin(R, C, rows, bias ? bias + c0 : NULL, terms, lanes);
 #define ADD(pair, i) \
   { \
     int32x4_t *sum = &lanes[(i) % R][2 * (pair) + (i) / R]; \
@@ -202,7 +203,7 @@ PL_INLINE void columns(int R, int c0, int C, int rows, const pl_a_layout *layout
 }
 /* The same for weights without -128: a depth of sixteen at once, and eight at the end of a run. */
 PL_INLINE void small_columns(int R, int c0, int C, int G, int rows, const pl_a_layout *layout, const int8_t *a,
-                             const int8_t *w, const int32_t *bias, const int32_t *row, int32x4_t acc[ROWS][4]) {
+                             const int8_t *w, const int32_t *bias, const int32_t *terms, int32x4_t acc[ROWS][4]) {
   int32x4_t lanes[NARROW][8];
   const ptrdiff_t depth = layout->depth, second = rows > 1 ? layout->step : 0;
   const int n = G * R, groups = C / G;
@@ -225,7 +226,7 @@ PL_INLINE void small_columns(int R, int c0, int C, int G, int rows, const pl_a_l
     if (two) EACH product[g % 2][i] = vmlal_s8(product[g % 2][i], x1[i % R], v[i / R]); \
   }
   EACH last[i] = vdupq_n_s16(0);
-  begin(R, C, rows, bias ? bias + c0 : NULL, row, lanes);
+  begin(R, C, rows, bias ? bias + c0 : NULL, terms, lanes);
   w += 8 * c0;
   for (int line = layout->lines; line > 0; line--, a += layout->pitch) {
     ptrdiff_t k = 0;
@@ -248,16 +249,16 @@ PL_INLINE void small_columns(int R, int c0, int C, int G, int rows, const pl_a_l
 }
 #endif
 PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
-                        const int32_t *bias, const int32_t *row, int32x4_t acc[ROWS][4]) {
+                        const int32_t *bias, const int32_t *terms, int32x4_t acc[ROWS][4]) {
   (void)V;
 #if defined(__aarch64__)
-  if (R == 1) one_row(small, layout, a, w, bias, row, acc);
-  else four_rows(small, rows, layout, a, w, bias, row, acc);
+  if (R == 1) one_row(small, layout, a, w, bias, terms, acc);
+  else four_rows(small, rows, layout, a, w, bias, terms, acc);
 #else /* half as many registers */
 #pragma GCC unroll 2
   for (int c = 0; c < 8; c += 4)
-    if (small) small_columns(R, c, 4, 1, rows, layout, a, w, bias, row, acc);
-    else columns(R, c, 4, rows, layout, a, w, bias, row, acc);
+    if (small) small_columns(R, c, 4, 1, rows, layout, a, w, bias, terms, acc);
+    else columns(R, c, 4, rows, layout, a, w, bias, terms, acc);
 #endif
 }
 #include "gemm_neon.h"

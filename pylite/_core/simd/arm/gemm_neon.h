@@ -1,9 +1,9 @@
 /* 8-bit matrix products for NEON, dotprod and i8mm, whose A panels are int8.
  *
  * Before including it include neon.h and define NR (columns of a panel, 8 or 16), WIDE and NARROW (rows of a tile with
- * 16 columns and with 8), ROWS (the most rows of a tile) and products(small, R, V, rows, layout, a, w, bias, row, acc),
- * which sets acc[r][v] to R rows times V vectors of columns, plus bias[4 v ..] and row[r], either of which may be NULL.
- * Rows from `rows` on are not used; small: no weight is -128. */
+ * 16 columns and with 8), ROWS (the most rows of a tile) and products(small, R, V, rows, layout, a, w, bias, terms,
+ * acc), which sets acc[r][v] to R rows times V vectors of columns, plus bias[4 v ..] and terms[r], either of which may
+ * be NULL.  Rows from `rows` on are not used; small: no weight is -128. */
 
 /* How a tile is finished: the usual way; with left shifts; by the float64 rule. */
 enum { USUAL, SHIFTS, REAL };
@@ -21,11 +21,11 @@ PL_INLINE finishing finishing_of(int V, int rule, const pl_columns *q, ptrdiff_t
 }
 
 PL_INLINE void tile_q8(int R, int V, int small, int rule, int rows, int n, const pl_a_layout *layout, const int8_t *a,
-                       const int8_t *w, const int32_t *row, const finishing *f, uint8_t *y, ptrdiff_t ldy) {
+                       const int8_t *w, const int32_t *terms, const finishing *f, uint8_t *y, ptrdiff_t ldy) {
   int32x4_t acc[ROWS][4];
   uint8x16_t bytes[ROWS];
   const int together = R < 8 / V ? R : 8 / V;
-  products(small, R, V, rows, layout, a, w, f->bias, row, acc);
+  products(small, R, V, rows, layout, a, w, f->bias, terms, acc);
 #pragma GCC unroll 8
   for (int r = 0; r < R; r += together) {
 #if defined(__aarch64__)
@@ -87,13 +87,13 @@ PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout
   } \
   if (rows - r == 1) last;
 #define Q8(R, V, small, rule) \
-  tile_q8(R, V, small, rule, left, n, layout, part, panel, row ? row + r : NULL, &f, y + r * ldy, ldy)
+  tile_q8(R, V, small, rule, left, n, layout, part, panel, terms ? terms + r : NULL, &f, y + r * ldy, ldy)
 #define S32(R, V) tile_s32(R, V, left, n, layout, part, panel, acc + r * lda, lda)
 #define HYBRID(R, V, small, usual) \
   tile_hybrid(R, V, small, usual, left, n, layout, part, panel, f, r, y + r * ldy, ldy)
 
 #define Q8_ARGUMENTS \
-  int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, const int32_t *row, \
+  int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, const int32_t *terms, \
     const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy
 #define S32_ARGUMENTS \
   int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, int32_t *acc, ptrdiff_t lda
@@ -108,7 +108,7 @@ PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout
     (void)rows; \
     do { \
       const finishing f = finishing_of(V, rule, q, j); \
-      tile_q8(1, V, is_small, rule, 1, n < 4 * V ? n : 4 * V, layout, a_panel, panel, row, &f, y, ldy); \
+      tile_q8(1, V, is_small, rule, 1, n < 4 * V ? n : 4 * V, layout, a_panel, panel, terms, &f, y, ldy); \
       n -= 4 * V, j += 4 * V, y += 4 * V; \
       NEXT_PANEL; \
     } while (V == NR / 4 && n > NR - 8 && (!is_small || q->small[j / NR])); \
@@ -116,8 +116,8 @@ PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout
   } \
   static __attribute__((noinline)) void name(Q8_ARGUMENTS) { \
     const finishing f = finishing_of(V, rule, q, j); \
-    PARTS(Q8, name##_row(1, n, layout, (const int8_t *)a_panel + r * layout->step, panel, row ? row + r : NULL, q, j, \
-                         y + r * ldy, ldy), most, V, is_small, rule) \
+    PARTS(Q8, name##_row(1, n, layout, (const int8_t *)a_panel + r * layout->step, panel, terms ? terms + r : NULL, q, \
+                         j, y + r * ldy, ldy), most, V, is_small, rule) \
   }
 #define S32_KERNEL(name, most, V) \
   static __attribute__((noinline)) int name##_row(S32_ARGUMENTS) { \
@@ -193,10 +193,10 @@ Q8_KERNEL(q8_narrow_real, NARROW, 2, 0, REAL)
 static void gemm_q8(Q8_ARGUMENTS) {
 #define CALL(name) \
   if (rows == 1) { \
-    const int done = name##_row(1, n, layout, a_panel, panel, row, q, j, y, ldy); \
-    if (done < n) gemm_q8(1, n - done, layout, a_panel, REST, row, q, j + done, y + done, ldy); \
+    const int done = name##_row(1, n, layout, a_panel, panel, terms, q, j, y, ldy); \
+    if (done < n) gemm_q8(1, n - done, layout, a_panel, REST, terms, q, j + done, y + done, ldy); \
   } else { \
-    name(rows, n, layout, a_panel, panel, row, q, j, y, ldy); \
+    name(rows, n, layout, a_panel, panel, terms, q, j, y, ldy); \
   }
 #if defined(__aarch64__)
   if (q->real) {

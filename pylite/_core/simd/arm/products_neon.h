@@ -93,15 +93,15 @@ PL_INLINE void four_by_four(int small, const pl_a_layout *layout, const int8_t *
 #undef OPERANDS
 
 /* The terms of four rows; those from `rows` on are not used. */
-PL_INLINE int32x4_t row_terms(const int32_t *row, int rows) {
+PL_INLINE int32x4_t four_terms(const int32_t *terms, int rows) {
   int32_t some[4];
-  if (__builtin_expect(rows >= 4, 1)) return vld1q_s32(row);
+  if (__builtin_expect(rows >= 4, 1)) return vld1q_s32(terms);
 #pragma GCC unroll 4
-  for (int r = 0; r < 4; r++) some[r] = row[r < rows ? r : 0];
+  for (int r = 0; r < 4; r++) some[r] = terms[r < rows ? r : 0];
   return vld1q_s32(some);
 }
 PL_INLINE void four_rows(int small, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
-                         const int32_t *bias, const int32_t *row, int32x4_t acc[][4]) {
+                         const int32_t *bias, const int32_t *terms, int32x4_t acc[][4]) {
   const int8_t *x[4];
 #define EACH _Pragma("GCC unroll 4") for (int r = 0; r < 4; r++) _Pragma("GCC unroll 2") for (int v = 0; v < 2; v++)
 #pragma GCC unroll 4
@@ -114,9 +114,9 @@ PL_INLINE void four_rows(int small, int rows, const pl_a_layout *layout, const i
   }
   EACH __asm__("" : "+w"(acc[r][v])); /* gcc would add to sums of the first half where they lie, on the stack */
   if (bias) EACH acc[r][v] = vaddq_s32(acc[r][v], vld1q_s32(bias + 4 * v));
-  if (row) {
-    const int32x4_t terms = row_terms(row, rows);
-    EACH acc[r][v] = vaddq_s32(acc[r][v], vdupq_n_s32(terms[r]));
+  if (terms) {
+    const int32x4_t four = four_terms(terms, rows);
+    EACH acc[r][v] = vaddq_s32(acc[r][v], vdupq_n_s32(four[r]));
   }
 #undef EACH
 }

@@ -134,9 +134,9 @@ static void quantize_rows(ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t
 }
 
 PL_LOOSE_BEGIN
-static void finish_hybrid(int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale, float row,
-                          int column_first, const float *bias, float low, float high, float *y) {
-  const float first = column_first ? 1 : row, then = column_first ? row : 1; /* multiplying by 1 is exact */
+static void finish_hybrid(int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale,
+                          float row_scale, int column_first, const float *bias, float low, float high, float *y) {
+  const float first = column_first ? 1 : row_scale, then = column_first ? row_scale : 1; /* multiplying by 1 is exact */
   PL_INDEPENDENT /* y may be the bias */
   for (int j = 0; j < n; j++) {
     float v = (float)(int32_t)((uint32_t)acc[j] - (uint32_t)term * (uint32_t)sums[j]) * (first * scale[j]) * then;
@@ -224,20 +224,20 @@ typedef struct { /* of scaled_sums */
   int count, first, last;
   const float *a;
   const int32_t *places;
-  float row, low, high;
+  float row_scale, low, high;
   ptrdiff_t ldw;
 } scaled_row;
 
 /* scaled_sums for N columns, a constant, of which n are in use; sums stay in registers. */
 PL_INLINE void scaled_columns(int N, int n, const scaled_row *c, const float *w, const float *scale, const float *bias,
                               float *y) {
-  const float row = c->row, low = c->low, high = c->high;
+  const float row_scale = c->row_scale, low = c->low, high = c->high;
   float s[2 * PL_SCALED], sum[2 * PL_SCALED] = {0};
   for (int j = 0; j < N; j++) s[j] = scale[j];
   if (!c->first) memcpy(sum, y, n * sizeof *y);
   for (int i = 0; i < c->count; i++) {
     const float a = c->a[i], *v = w + c->places[i] * c->ldw;
-    for (int j = 0; j < N; j++) sum[j] += a * v[j] * s[j] * row;
+    for (int j = 0; j < N; j++) sum[j] += a * v[j] * s[j] * row_scale;
   }
   if (c->last)
     for (int j = 0; j < N; j++) sum[j] = pl_clampf(sum[j] + bias[j], low, high);
@@ -247,12 +247,12 @@ PL_INLINE void scaled_columns(int N, int n, const scaled_row *c, const float *w,
 
 /* Skips elements equal to the zero point: after a RELU these are half of all. */
 static void scaled_sums(int n, int depth, const uint8_t *x, int zero, const float *w, ptrdiff_t ldw,
-                        const float *scale, float row, int first, int last, const float *bias, float low, float high,
-                        float *y) {
+                        const float *scale, float row_scale, int first, int last, const float *bias, float low,
+                        float high, float *y) {
   enum { N = PL_SCALED };
   float a[PL_DEPTH + 16];
   int32_t places[PL_DEPTH + 16];
-  const scaled_row c = {nonzero(depth, x, zero, a, places), first, last, a, places, row, low, high, ldw};
+  const scaled_row c = {nonzero(depth, x, zero, a, places), first, last, a, places, row_scale, low, high, ldw};
   int j = 0;
   for (; n - j > N; j += 2 * N)
     scaled_columns(2 * N, n - j < 2 * N ? n - j : 2 * N, &c, w + j, scale + j, bias + j, y + j);

@@ -1,4 +1,7 @@
-/* Packing, matrix products and depthwise convolutions; included by portable.c alone. */
+/* Packing, matrix products and depthwise convolutions; included by portable.c alone.
+ *
+ * A panels are int16, row after row; panels are packed[k][column], of int8, with 8 columns.  Compilers turn the loops
+ * over these columns into vectors. */
 #include "rounding.h"
 #include <string.h>
 
@@ -92,10 +95,10 @@ static void gemm_s32(int rows, int n, const pl_a_layout *layout, const void *a_p
 }
 
 static void gemm_q8(int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel,
-                    const int32_t *row, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
+                    const int32_t *terms, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   for (int r = 0; r < rows; r++) {
     int32_t sum[GEMM_NR];
-    for (int i = 0; i < GEMM_NR; i++) sum[i] = row ? row[r] : 0;
+    for (int i = 0; i < GEMM_NR; i++) sum[i] = terms ? terms[r] : 0;
     product_row(layout, (const int16_t *)a_panel + r * layout->step, panel, sum);
     requantize_q8(n, sum, q, j, y + r * ldy);
   }

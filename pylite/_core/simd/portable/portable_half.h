@@ -1,4 +1,5 @@
-/* Products in float16 as CPUs with such instructions compute them, to the bit, for CPUs without. */
+/* Products in float16 as CPUs with such instructions compute them (gemm_f16.c), to the bit, for CPUs without; included
+ * by portable.c alone.  Each number is converted to float; products and sums are rounded to float16 again. */
 
 enum { HALF_LANES = 8, HALF_NR = 16 };
 static const pl_tile tile_f16 = {.mr = 8, .nr = HALF_NR, .nv = HALF_LANES, .kr = 1, .ka = 1, .bytes = 2};

@@ -1,4 +1,7 @@
-/* Products with blockwise quantized 4-bit weights, for AVX-512 with VNNI. */
+/* Products with blockwise quantized 4-bit weights, for AVX-512 with VNNI: see pl_blocks.
+ *
+ * Rows hold x + 128 as unsigned bytes.  The sums of a block stay in registers, are scaled there as floats, and added to
+ * the totals of the tile. */
 #include "avx512vnni.h"
 
 /* The portable gemm_blocks, for 8-bit weights. */

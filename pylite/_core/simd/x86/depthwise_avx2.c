@@ -1,5 +1,7 @@
 /* 8-bit depthwise convolutions for AVX2: blocks of 16 channels, taps in pairs, 16-bit weights, zero point subtracted.
- */
+ *
+ * Weights are packed[block][tap / 2][channel][tap % 2], in the order of channels that unpacking gives.  The two taps of
+ * a pair are interleaved, multiplied by their weights, and added up for each channel, in one instruction. */
 #include "avx2.h"
 
 /* The channel at each position of a block after unpacking; the packs of narrow() restore the order. */

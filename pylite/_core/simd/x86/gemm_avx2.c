@@ -1,5 +1,10 @@
 /* 8-bit matrix products for AVX2, which multiplies pairs of 16-bit numbers, and for AVX-VNNI, which multiplies four
- * bytes by four. */
+ * bytes by four.
+ *
+ * A panels, row after row, are int16 for AVX2, and x + 128 as unsigned bytes for AVX-VNNI; panels are
+ * packed[k / KR][column][k % KR], of int8, with 16 columns, or 8 in the last one.  A step broadcasts KR elements of a
+ * row, and multiplies them by those of each column.  The sums of a tile of up to six rows are stored (acc_rows), and then
+ * finished by functions for any number of rows. */
 #include "avx2.h"
 #include "store_floats.h"
 
@@ -110,9 +115,9 @@ static void sums_q8(int rows, const pl_a_layout *layout, ptrdiff_t length, const
 }
 #endif
 
-/* Sets lines (R, NR) to `start` plus R rows of an A panel times V vectors of columns. */
+/* Sets acc_rows (R, NR) to `start` plus R rows of an A panel times V vectors of columns. */
 PL_INLINE void multiply(int R, int V, const pl_a_layout *layout, const element *a, const int8_t *w,
-                        const int32_t *start, int32_t *lines) {
+                        const int32_t *start, int32_t *acc_rows) {
   const ptrdiff_t depth = layout->depth, step = layout->step, pitch = layout->pitch;
   __m256i acc[MR][2];
 #pragma GCC unroll 6
@@ -148,40 +153,40 @@ PL_INLINE void multiply(int R, int V, const pl_a_layout *layout, const element *
 #pragma GCC unroll 6
   for (int r = 0; r < R; r++)
 #pragma GCC unroll 2
-    for (int v = 0; v < V; v++) _mm256_storeu_si256((__m256i *)(lines + r * NR + v * LANES), acc[r][v]);
+    for (int v = 0; v < V; v++) _mm256_storeu_si256((__m256i *)(acc_rows + r * NR + v * LANES), acc[r][v]);
 }
 #define PART(R, V) \
   static __attribute__((noinline)) void part_##R##_##V(const pl_a_layout *layout, const element *a, const int8_t *w, \
-                                                       const int32_t *start, int32_t *lines) { \
-    multiply(R, V, layout, a, w, start, lines); \
+                                                       const int32_t *start, int32_t *acc_rows) { \
+    multiply(R, V, layout, a, w, start, acc_rows); \
   }
 PART(3, 1)
 PART(3, 2)
 PART(6, 1)
 PART(6, 2)
-/* Sets lines to the sums of up to MR rows and n columns; returns the number of rows done. */
+/* Sets acc_rows to the sums of up to MR rows and n columns; returns the number of rows done. */
 static int sums(int rows, int n, const pl_a_layout *layout, const element *a, const int8_t *w, const int32_t *start,
-                int32_t *lines) {
+                int32_t *acc_rows) {
   static void (*const part[])(const pl_a_layout *, const element *, const int8_t *, const int32_t *, int32_t *) = {
     part_3_1, part_3_2, part_6_1, part_6_2};
   const int full = rows <= 3 ? 3 : 6;
-  part[2 * (full > 3) + (n > LANES)](layout, a, w, start, lines);
+  part[2 * (full > 3) + (n > LANES)](layout, a, w, start, acc_rows);
   return rows < full ? rows : full;
 }
 /* sums() for a single row. */
 PL_INLINE void row_sums(int n, const pl_a_layout *layout, const element *a, const int8_t *w, const int32_t *start,
-                        int32_t *line) {
-  if (n > LANES) multiply(1, 2, layout, a, w, start, line);
-  else multiply(1, 1, layout, a, w, start, line);
+                        int32_t *acc_row) {
+  if (n > LANES) multiply(1, 2, layout, a, w, start, acc_row);
+  else multiply(1, 1, layout, a, w, start, acc_row);
 }
 
-/* Requantizes N lines of sums to n bytes each; terms: added to the sums of each row, or NULL. */
-PL_INLINE void finish(int fit, int N, int n, const int32_t *lines, const int32_t *terms, const pl_columns *q,
+/* Requantizes N rows of sums to n bytes each; terms: added to the sums of each row, or NULL. */
+PL_INLINE void finish(int fit, int N, int n, const int32_t *acc_rows, const int32_t *terms, const pl_columns *q,
                       ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   __m256i v[2][2];
 #pragma GCC unroll 2
   for (int i = 0; i < N; i++) {
-    v[i][0] = load(lines + i * NR), v[i][1] = n > LANES ? load(lines + i * NR + LANES) : v[i][0];
+    v[i][0] = load(acc_rows + i * NR), v[i][1] = n > LANES ? load(acc_rows + i * NR + LANES) : v[i][0];
     if (terms)
       for (int k = 0; k < 2; k++) v[i][k] = _mm256_add_epi32(v[i][k], _mm256_set1_epi32(terms[i]));
     v[i][0] = requantize(fit, v[i][0], q, j);
@@ -191,63 +196,63 @@ PL_INLINE void finish(int fit, int N, int n, const int32_t *lines, const int32_t
   const __m256i bytes = narrow(v[0][0], v[N - 1][0], q);
   store_lines(N, y, ldy, _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)), n);
 }
-PL_INLINE void finish_all(int fit, int rows, int n, const int32_t *lines, const int32_t *terms, const pl_columns *q,
+PL_INLINE void finish_all(int fit, int rows, int n, const int32_t *acc_rows, const int32_t *terms, const pl_columns *q,
                           ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   int r = 0;
-  for (; r + 2 <= rows; r += 2) finish(fit, 2, n, lines + r * NR, terms ? terms + r : NULL, q, j, y + r * ldy, ldy);
-  if (r < rows) finish(fit, 1, n, lines + r * NR, terms ? terms + r : NULL, q, j, y + r * ldy, ldy);
+  for (; r + 2 <= rows; r += 2) finish(fit, 2, n, acc_rows + r * NR, terms ? terms + r : NULL, q, j, y + r * ldy, ldy);
+  if (r < rows) finish(fit, 1, n, acc_rows + r * NR, terms ? terms + r : NULL, q, j, y + r * ldy, ldy);
 }
 
-static void row_q8(int n, const pl_a_layout *layout, const element *a, const int8_t *w, const int32_t *term,
+static void row_q8(int n, const pl_a_layout *layout, const element *a, const int8_t *w, const int32_t *terms,
                    const pl_columns *q, ptrdiff_t j, uint8_t *y) {
   const ptrdiff_t panel_depth = layout->lines * layout->depth;
-  int32_t line[NR];
+  int32_t acc_row[NR];
   for (; n > 0; n -= NR, j += NR, y += NR, w += NR * panel_depth) {
-    row_sums(n, layout, a, w, q->bias + j, line);
-    if (q->fit) finish(1, 1, n, line, term, q, j, y, 0);
-    else finish(0, 1, n, line, term, q, j, y, 0);
+    row_sums(n, layout, a, w, q->bias + j, acc_row);
+    if (q->fit) finish(1, 1, n, acc_row, terms, q, j, y, 0);
+    else finish(0, 1, n, acc_row, terms, q, j, y, 0);
   }
 }
 
 static void gemm_q8(int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel,
-                    const int32_t *row, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
-  int32_t lines[MR * NR];
+                    const int32_t *terms, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
+  int32_t acc_rows[MR * NR];
   const pl_columns own = *q; /* a copy, so that the compiler knows that stores to y do not change it */
   if (rows == 1) {
-    row_q8(n, layout, a_panel, panel, row, &own, j, y);
+    row_q8(n, layout, a_panel, panel, terms, &own, j, y);
     return;
   }
   for (int r = 0, m; r < rows; r += m) {
-    m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, panel, own.bias + j, lines);
-    const int32_t *terms = row ? row + r : NULL;
-    if (own.fit) finish_all(1, m, n, lines, terms, &own, j, y + r * ldy, ldy);
-    else finish_all(0, m, n, lines, terms, &own, j, y + r * ldy, ldy);
+    m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, panel, own.bias + j, acc_rows);
+    const int32_t *own_terms = terms ? terms + r : NULL;
+    if (own.fit) finish_all(1, m, n, acc_rows, own_terms, &own, j, y + r * ldy, ldy);
+    else finish_all(0, m, n, acc_rows, own_terms, &own, j, y + r * ldy, ldy);
   }
 }
 
-PL_INLINE void add_line(int n, const int32_t *line, int32_t *acc) {
+PL_INLINE void add_row(int n, const int32_t *acc_row, int32_t *acc) {
   int k = 0;
   for (; k + LANES <= n; k += LANES)
-    _mm256_storeu_si256((__m256i *)(acc + k), _mm256_add_epi32(load(acc + k), load(line + k)));
-  for (; k < n; k++) acc[k] += line[k];
+    _mm256_storeu_si256((__m256i *)(acc + k), _mm256_add_epi32(load(acc + k), load(acc_row + k)));
+  for (; k < n; k++) acc[k] += acc_row[k];
 }
 
 static const int32_t zeros[NR];
 
 static void gemm_s32(int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, int32_t *acc,
                      ptrdiff_t lda) {
-  int32_t lines[MR * NR];
+  int32_t acc_rows[MR * NR];
   if (rows == 1) {
     const int8_t *w = panel;
     for (; n > 0; n -= NR, acc += NR, w += NR * layout->lines * layout->depth) {
-      row_sums(n, layout, a_panel, w, zeros, lines);
-      add_line(n < NR ? n : NR, lines, acc);
+      row_sums(n, layout, a_panel, w, zeros, acc_rows);
+      add_row(n < NR ? n : NR, acc_rows, acc);
     }
     return;
   }
   for (int r = 0, m; r < rows; r += m) {
-    m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, panel, zeros, lines);
-    for (int i = 0; i < m; i++) add_line(n, lines + i * NR, acc + (r + i) * lda);
+    m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, panel, zeros, acc_rows);
+    for (int i = 0; i < m; i++) add_row(n, acc_rows + i * NR, acc + (r + i) * lda);
   }
 }
 
@@ -257,8 +262,8 @@ PL_INLINE __m256i first_lanes(int n) {
   return load(lanes + LANES - (n < LANES ? n : LANES));
 }
 
-/* finish_hybrid for lines of sums. */
-PL_INLINE void finish_floats(int rows, int n, const int32_t *lines, const int32_t *terms, const float *row_scales,
+/* finish_hybrid for rows of sums. */
+PL_INLINE void finish_floats(int rows, int n, const int32_t *acc_rows, const int32_t *terms, const float *row_scales,
                              const pl_hybrid *h, ptrdiff_t j, float *y, ptrdiff_t ldy) {
   const __m256 low = _mm256_set1_ps(h->low), high = _mm256_set1_ps(h->high), one = _mm256_set1_ps(1);
   for (int c = 0; c < n; c += LANES) {
@@ -267,9 +272,10 @@ PL_INLINE void finish_floats(int rows, int n, const int32_t *lines, const int32_
     const __m256 bias = h->bias ? _mm256_maskload_ps(h->bias + j + c, part) : _mm256_setzero_ps();
     for (int r = 0; r < rows; r++) {
       const __m256i term = _mm256_mullo_epi32(_mm256_set1_epi32(terms[r]), sums);
-      const __m256 row = _mm256_set1_ps(row_scales[r]);
-      const __m256 first = _mm256_mul_ps(h->column_first ? one : row, scale), then = h->column_first ? row : one;
-      __m256 x = _mm256_cvtepi32_ps(_mm256_sub_epi32(load(lines + r * NR + c), term));
+      const __m256 row_scale = _mm256_set1_ps(row_scales[r]);
+      const __m256 first = _mm256_mul_ps(h->column_first ? one : row_scale, scale);
+      const __m256 then = h->column_first ? row_scale : one;
+      __m256 x = _mm256_cvtepi32_ps(_mm256_sub_epi32(load(acc_rows + r * NR + c), term));
       x = _mm256_add_ps(_mm256_mul_ps(_mm256_mul_ps(x, first), then), bias);
       x = _mm256_min_ps(high, _mm256_max_ps(low, x));
       store_floats(y + r * ldy + c, x, n - c);
@@ -282,18 +288,18 @@ static void gemm_hybrid(const pl_slots *own, int rows, int n, const pl_a_layout 
                         ptrdiff_t j, float *y, ptrdiff_t ldy) {
   const pl_hybrid results = *h; /* a copy, so that the compiler knows that stores to y do not change it */
   const int8_t *w = panel;
-  int32_t lines[MR * NR];
+  int32_t acc_rows[MR * NR];
   (void)own;
   if (rows == 1) {
     for (; n > 0; n -= NR, j += NR, y += NR, w += NR * layout->lines * layout->depth) {
-      row_sums(n, layout, a_panel, w, zeros, lines);
-      finish_floats(1, n < NR ? n : NR, lines, terms, row_scales, &results, j, y, ldy);
+      row_sums(n, layout, a_panel, w, zeros, acc_rows);
+      finish_floats(1, n < NR ? n : NR, acc_rows, terms, row_scales, &results, j, y, ldy);
     }
     return;
   }
   for (int r = 0, m; r < rows; r += m) {
-    m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, w, zeros, lines);
-    finish_floats(m, n, lines, terms + r, row_scales + r, &results, j, y + r * ldy, ldy);
+    m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, w, zeros, acc_rows);
+    finish_floats(m, n, acc_rows, terms + r, row_scales + r, &results, j, y + r * ldy, ldy);
   }
 }
 
@@ -303,7 +309,7 @@ static void (*portable_blocks)(const pl_slots *own, int rows, int n, const pl_bl
                           const int32_t *terms, const float *row_scales, float *y);
 
 /* Adds the sums of one block, times its scales, to `total`. */
-PL_INLINE void add_block(int rows, int V, const int32_t *lines, const int32_t *terms, const int32_t *sums,
+PL_INLINE void add_block(int rows, int V, const int32_t *acc_rows, const int32_t *terms, const int32_t *sums,
                          const float *scale, float *total) {
 #pragma GCC unroll 2
   for (int v = 0; v < V; v++) {
@@ -312,7 +318,7 @@ PL_INLINE void add_block(int rows, int V, const int32_t *lines, const int32_t *t
     for (int r = 0; r < rows; r++) {
       float *to = total + r * NR + v * LANES;
       const __m256i term = _mm256_mullo_epi32(_mm256_set1_epi32(terms[r]), all);
-      const __m256 sum = _mm256_cvtepi32_ps(_mm256_sub_epi32(load(lines + r * NR + v * LANES), term));
+      const __m256 sum = _mm256_cvtepi32_ps(_mm256_sub_epi32(load(acc_rows + r * NR + v * LANES), term));
       _mm256_storeu_ps(to, _mm256_add_ps(_mm256_loadu_ps(to), _mm256_mul_ps(sum, scales)));
     }
   }
@@ -322,7 +328,7 @@ static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b
                         const int32_t *terms, const float *row_scales, float *y) {
   element packed[PL_BLOCK_ROWS * PL_DEPTH + PL_SLACK];
   const uint8_t *src[PL_BLOCK_ROWS];
-  int32_t lines[MR * NR];
+  int32_t acc_rows[MR * NR];
   float total[PL_BLOCK_ROWS * NR];
   const ptrdiff_t width = b->padded_columns - j < NR ? b->padded_columns - j : NR, size = b->depth / b->blocks;
   const pl_a_layout layout = pl_packed_layout(b->padded_depth);
@@ -337,10 +343,10 @@ static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b
     for (int r = 0; r < rows; r++) src[r] = x + r * b->depth + i * size;
     pack_a_q8(rows, 1, size, src, OFFSET, packed, b->padded_depth);
     for (int r = 0, m; r < rows; r += m) {
-      m = rows == 1 ? 1 : sums(rows - r, n, &layout, packed + r * b->padded_depth, w, zeros, lines);
-      if (rows == 1) row_sums(n, &layout, packed, w, zeros, lines);
-      if (n > LANES) add_block(m, 2, lines, terms + r, b->sums + offset, b->scale + offset, total + r * NR);
-      else add_block(m, 1, lines, terms + r, b->sums + offset, b->scale + offset, total + r * NR);
+      m = rows == 1 ? 1 : sums(rows - r, n, &layout, packed + r * b->padded_depth, w, zeros, acc_rows);
+      if (rows == 1) row_sums(n, &layout, packed, w, zeros, acc_rows);
+      if (n > LANES) add_block(m, 2, acc_rows, terms + r, b->sums + offset, b->scale + offset, total + r * NR);
+      else add_block(m, 1, acc_rows, terms + r, b->sums + offset, b->scale + offset, total + r * NR);
     }
   }
   const __m256 low = _mm256_set1_ps(b->low), high = _mm256_set1_ps(b->high);

@@ -1,4 +1,8 @@
-/* 8-bit matrix products for AVX-512 with VNNI. */
+/* 8-bit matrix products for AVX-512 with VNNI: an instruction multiplies four bytes in each lane, of 16 columns.
+ *
+ * A panels hold x + 128 as unsigned bytes, row after row; panels are packed[k / 4][column][k % 4], of int8, with up to
+ * 64 columns.  A step broadcasts four bytes of a row, and multiplies them by those of each column.  Tiles are as high
+ * as registers suffice for their sums, see PARTS.  Callers subtract the sums of the offset 128 in the bias. */
 #include "avx512vnni.h"
 
 enum { MR = 12 };
@@ -91,26 +95,26 @@ PL_INLINE __m512i broadcast64(const uint8_t *from) {
   return _mm512_set1_epi64(eight);
 }
 
-/* acc[r] += row[r]; `rows` of them are in use; row may be NULL */
-PL_INLINE void add_terms(int R, int V, const int32_t *row, int rows, __m512i acc[12][4]) {
-  if (row)
+/* acc[r] += terms[r]; `rows` of them are in use; terms may be NULL */
+PL_INLINE void add_terms(int R, int V, const int32_t *terms, int rows, __m512i acc[12][4]) {
+  if (terms)
 #pragma GCC unroll 12
     for (int r = 0; r < R; r++) {
-      __m512i term = _mm512_set1_epi32(row[r < rows ? r : 0]);
+      __m512i term = _mm512_set1_epi32(terms[r < rows ? r : 0]);
 #pragma GCC unroll 4
       for (int v = 0; v < V; v++) acc[r][v] = _mm512_add_epi32(acc[r][v], term);
     }
 }
 
-/* acc[r][v] = start[v] + row[r] + R rows of the A panel times V vectors of columns. */
+/* acc[r][v] = start[v] + terms[r] + R rows of the A panel times V vectors of columns. */
 PL_INLINE void multiply(int R, int V, const pl_a_layout *layout, const uint8_t *a, const int8_t *w,
-                        const __m512i start[4], const int32_t *row, int rows, __m512i acc[12][4]) {
+                        const __m512i start[4], const int32_t *terms, int rows, __m512i acc[12][4]) {
   const ptrdiff_t depth = layout->depth, step = layout->step, pitch = layout->pitch;
 #pragma GCC unroll 12
   for (int r = 0; r < R; r++)
 #pragma GCC unroll 4
     for (int v = 0; v < V; v++) acc[r][v] = start[v];
-  add_terms(R, V, row, rows, acc);
+  add_terms(R, V, terms, rows, acc);
   for (int line = layout->lines; line > 0; line--, a += pitch) {
     const uint8_t *base[4] = {a, a + 3 * step, a + 6 * step, a + 9 * step};
     for (ptrdiff_t k = 0; k < depth; k += 4, w += 64 * V) {
@@ -188,14 +192,14 @@ PL_INLINE void multiply_row(int V, const pl_a_layout *layout, const uint8_t *a, 
   for (int v = 0; v < V; v++) acc[v] = _mm512_add_epi32(acc[v], other[v]);
 }
 
-/* acc[r][v] = start[v] + row[r] + R rows of the A panel times V vectors of columns, in the fastest way. */
+/* acc[r][v] = start[v] + terms[r] + R rows of the A panel times V vectors of columns, in the fastest way. */
 PL_INLINE void product(int R, int V, const pl_a_layout *layout, const uint8_t *a, const int8_t *w,
-                       const __m512i start[4], const int32_t *row, int rows, __m512i acc[12][4]) {
+                       const __m512i start[4], const int32_t *terms, int rows, __m512i acc[12][4]) {
   const int pairs = V == 1 && R > 1 && layout->depth % 8 == 0 && layout->depth * layout->lines >= 32;
   if (R == 1) multiply_row(V, layout, a, w, start, acc[0]);
   else if (pairs) multiply_pairs(R, layout, a, w, start[0], acc);
-  else multiply(R, V, layout, a, w, start, row, rows, acc);
-  if (R == 1 || pairs) add_terms(R, V, row, rows, acc);
+  else multiply(R, V, layout, a, w, start, terms, rows, acc);
+  if (R == 1 || pairs) add_terms(R, V, terms, rows, acc);
 }
 
 /* Requantizes sums to bytes, in float32; relu: see requantize(). */
@@ -228,27 +232,27 @@ PL_INLINE void finish(int relu, int R, int V, int rows, int n, __m512i acc[12][4
 }
 
 PL_INLINE void tile_q8(int R, int V, int rows, int n, const pl_a_layout *layout, const uint8_t *a, const int8_t *w,
-                       const int32_t *row, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
+                       const int32_t *terms, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   __m512i acc[12][4], bias[4];
 #pragma GCC unroll 4
   for (int v = 0; v < V; v++) bias[v] = _mm512_loadu_si512(q->bias + j + LANES * v);
-  product(R, V, layout, a, w, bias, row, rows, acc);
+  product(R, V, layout, a, w, bias, terms, rows, acc);
   if (__builtin_expect(!q->fit, 0)) {
-    int32_t lines[12 * NR];
+    int32_t acc_rows[12 * NR];
 #pragma GCC unroll 12
     for (int r = 0; r < R; r++)
 #pragma GCC unroll 4
-      for (int v = 0; v < V; v++) _mm512_storeu_si512(lines + r * NR + v * LANES, acc[r][v]);
-    pl_requantize_lines(R < rows ? R : rows, n, lines, NR, 1, q, j, y, ldy);
+      for (int v = 0; v < V; v++) _mm512_storeu_si512(acc_rows + r * NR + v * LANES, acc[r][v]);
+    pl_requantize_lines(R < rows ? R : rows, n, acc_rows, NR, 1, q, j, y, ldy);
     return;
   }
   if (has_relu(q)) finish(1, R, V, rows, n, acc, q, j, y, ldy);
   else finish(0, R, V, rows, n, acc, q, j, y, ldy);
 }
 
-/* Adds lines of NR sums to y, or finishes them as floats.  Not inlined, because callers are compiled for each tile
+/* Adds rows of NR sums to y, or finishes them as floats.  Not inlined, because callers are compiled for each tile
  * size. */
-static __attribute__((noinline, noclone)) void finish_lines(int rows, int n, const int32_t *acc, const int32_t *terms,
+static __attribute__((noinline, noclone)) void finish_rows(int rows, int n, const int32_t *acc, const int32_t *terms,
                                                    const float *row_scales, const pl_hybrid *h, ptrdiff_t j, float *y,
                                                    ptrdiff_t ldy) {
   for (int c = 0; c < n; c += LANES) {
@@ -267,11 +271,11 @@ static __attribute__((noinline, noclone)) void finish_lines(int rows, int n, con
     const __m512 low = _mm512_set1_ps(h->low), high = _mm512_set1_ps(h->high);
     const __mmask16 column_first = h->column_first ? 0xffff : 0;
     for (int r = 0; r < rows; r++, from += NR, to += ldy) {
-      const __m512 row = _mm512_set1_ps(row_scales[r]);
-      const __m512 first = _mm512_mask_mul_ps(scale, (__mmask16)~column_first, row, scale);
+      const __m512 row_scale = _mm512_set1_ps(row_scales[r]);
+      const __m512 first = _mm512_mask_mul_ps(scale, (__mmask16)~column_first, row_scale, scale);
       __m512 x = _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_loadu_si512(from),
                                                      _mm512_mullo_epi32(_mm512_set1_epi32(terms[r]), sums)));
-      x = _mm512_mul_ps(_mm512_mul_ps(x, first), _mm512_mask_blend_ps(column_first, one, row));
+      x = _mm512_mul_ps(_mm512_mul_ps(x, first), _mm512_mask_blend_ps(column_first, one, row_scale));
       x = _mm512_min_ps(high, _mm512_max_ps(low, _mm512_add_ps(x, bias)));
       _mm512_mask_storeu_ps(to, lanes, x);
     }
@@ -283,13 +287,13 @@ PL_INLINE void tile_sums(int R, int V, int rows, int n, const pl_a_layout *layou
                          ptrdiff_t ldy) {
   const __m512i none = _mm512_setzero_si512(), zeros[4] = {none, none, none, none};
   __m512i acc[12][4];
-  int32_t lines[12 * NR];
+  int32_t acc_rows[12 * NR];
   product(R, V, layout, a, w, zeros, NULL, rows, acc);
 #pragma GCC unroll 12
   for (int r = 0; r < R; r++)
 #pragma GCC unroll 4
-    for (int v = 0; v < V; v++) _mm512_storeu_si512(lines + r * NR + v * LANES, acc[r][v]);
-  finish_lines(R < rows ? R : rows, n, lines, terms, row_scales, h, j, y, ldy);
+    for (int v = 0; v < V; v++) _mm512_storeu_si512(acc_rows + r * NR + v * LANES, acc[r][v]);
+  finish_rows(R < rows ? R : rows, n, acc_rows, terms, row_scales, h, j, y, ldy);
 }
 
 /* Divides rows into tiles whose accumulators fit the registers: of 12, 8, 4 or 1 rows, or of 6, 4 or 1 if V > 2. */
@@ -304,14 +308,14 @@ PL_INLINE void tile_sums(int R, int V, int rows, int n, const pl_a_layout *layou
     else { TILE(12, __VA_ARGS__); r += 12; } \
   }
 
-#define Q8(R, V) tile_q8(R, V, left, n, layout, part, panel, row ? row + r : NULL, q, j, y + r * ldy, ldy)
+#define Q8(R, V) tile_q8(R, V, left, n, layout, part, panel, terms ? terms + r : NULL, q, j, y + r * ldy, ldy)
 #define SUMS(R, V) \
   tile_sums(R, V, left, n, layout, part, panel, h ? terms + r : NULL, h ? row_scales + r : NULL, h, j, y + r * ldy, \
             ldy)
 
 /* One function for each width, so that gcc keeps the accumulators of narrow ones in registers. */
 #define Q8_ARGUMENTS \
-  int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, const int32_t *row, \
+  int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, const int32_t *terms, \
     const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy
 #define SUMS_ARGUMENTS \
   int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, const int32_t *terms, \
@@ -326,7 +330,7 @@ WIDTH(4)
 
 static void gemm_q8(Q8_ARGUMENTS) {
   static void (*const widths[])(Q8_ARGUMENTS) = {q8_1, q8_2, q8_3, q8_4};
-  widths[(n - 1) / LANES](rows, n, layout, a_panel, panel, row, q, j, y, ldy);
+  widths[(n - 1) / LANES](rows, n, layout, a_panel, panel, terms, q, j, y, ldy);
 }
 
 static void (*const sums[])(SUMS_ARGUMENTS) = {sums_1, sums_2, sums_3, sums_4};

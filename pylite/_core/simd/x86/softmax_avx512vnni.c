@@ -1,4 +1,4 @@
-/* Softmax of short rows for AVX-512. */
+/* Softmax of rows of up to 16 elements for AVX-512: a row is one vector.  Others go to the portable function. */
 #include "avx512vnni.h"
 #include <float.h>
 #include <string.h>
