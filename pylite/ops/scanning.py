@@ -35,8 +35,8 @@ def lower_top_k(node):
     x, (values, indices) = node.inputs[0], node.outputs
     k = values.shape[-1]
     numbers = x.dtype, x.shape[-1], k, x.itemsize, indices.itemsize
-    heap = [Scratch((16 * k,), "uint8")] if k > _FEW else []
-    return row_function("top_k", prod(x.shape[:-1]), 0, numbers, x, values, indices, *heap)
+    heap = Scratch((16 * k,), "uint8") if k > _FEW else None
+    return row_function("top_k", prod(x.shape[:-1]), 0, numbers, x, values, indices, heap)
 
 
 register("TOPK_V2", versions=(1, 3), infer=infer_top_k, lower=lower_top_k,

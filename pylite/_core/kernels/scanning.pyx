@@ -11,15 +11,16 @@ import numpy as np
 cdef extern from "scanning.h" nogil:
     ctypedef struct pl_row_arguments:
         const pl_slots *slots
-        void *p[6]
-        int64_t n[8]
-        double f[4]
+        void **p
+        int64_t *n
+        double *f
         int status
     ctypedef void (*pl_row_fn)(pl_row_arguments *t, ptrdiff_t begin, ptrdiff_t end) noexcept nogil
-    ctypedef struct named_row_function:
+    ctypedef struct pl_row_function:
         const char *name
         pl_row_fn run
-    const named_row_function pl_row_functions[]
+        int arrays, numbers, reals
+    const pl_row_function pl_row_functions[]
     const char *const pl_type_names[]
     enum: PL_MOST_RANK
     void pl_write_indices(int64_t rank, const int64_t *shape, const uint8_t *x, int64_t *y)
@@ -38,11 +39,21 @@ cdef int64_t type_number(str dtype) except -1:
     raise ValueError(f"no row function takes {dtype}")
 
 
+cdef const pl_row_function *find(str name) except NULL:
+    cdef bytes wanted = name.encode()
+    cdef const pl_row_function *function = pl_row_functions
+    while function.name != NULL:
+        if not strcmp(function.name, wanted):
+            return function
+        function += 1
+    raise ValueError(f"there is no row function {name!r}")
+
+
 cdef class RowFunction(Kernel):
     """Runs the function `name` of pl_row_functions (scanning.h) over `rows` rows.
 
-    numbers, arrays, reals: the function's n (a type by its name), p (the bytes of arrays) and f, in its order; grain:
-    least number of rows for a thread, 0 if one thread must take all.
+    numbers, arrays, reals: the function's n (a type by its name), p (the bytes of arrays, or None) and f, in its order;
+    grain: least number of rows for a thread, 0 if one thread must take all.
     """
     ERRORS = {1: "a length is negative or longer than the axis that is reversed",
               2: "the two shapes cannot be broadcast together", 3: "a difference is larger than the tolerance"}
@@ -52,24 +63,22 @@ cdef class RowFunction(Kernel):
     cdef tuple arrays
 
     def __init__(self, str name, Py_ssize_t rows, Py_ssize_t grain, numbers, *arrays, reals=()):
+        cdef const pl_row_function *function = find(name)
         cdef const uint8_t[::1] view
-        cdef bytes wanted = name.encode()
-        cdef Py_ssize_t i = 0
+        cdef Py_ssize_t i
+        found, takes = (len(arrays), len(numbers), len(reals)), (function.arrays, function.numbers, function.reals)
+        if found != takes:
+            raise TypeError(f"{found} arrays, numbers and reals for the row function {name!r}, which takes {takes}")
         self.arguments.slots = slots
         self.arrays, self.rows, self.grain = arrays, rows, grain or rows + 1
         for i, view in enumerate(arrays):
-            self.arguments.p[i] = <void *>&view[0] if view.shape[0] else <void *>&empty
+            if view is not None:
+                self.arguments.p[i] = <void *>&view[0] if view.shape[0] else <void *>&empty
         for i, value in enumerate(numbers):
             self.arguments.n[i] = type_number(value) if isinstance(value, str) else value
         for i, value in enumerate(reals):
             self.arguments.f[i] = value
-        i = 0
-        while pl_row_functions[i].name != NULL and strcmp(pl_row_functions[i].name, wanted):
-            i += 1
-        if pl_row_functions[i].name == NULL:
-            raise ValueError(f"there is no row function {name!r}")
-        self.row_function = pl_row_functions[i].run
-        self.fn = <kernel_fn>run
+        self.row_function, self.fn = function.run, <kernel_fn>run
 
 
 cdef int run(RowFunction self, pl_pool *pool) noexcept nogil:

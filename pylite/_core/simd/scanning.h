@@ -1,4 +1,4 @@
-/* The functions of sequential and rare ops, which scanning.pyx runs: each computes rows begin .. end - 1.
+/* The functions of sequential and rare ops: each computes rows begin .. end - 1; included by scanning.pyx alone.
  * The file is longer than others because the list at its end names all of them. */
 #include <math.h>
 #include <stddef.h>
@@ -7,13 +7,14 @@
 #include "rounding.h"
 #include "simd.h"
 
-/* The arguments of a row function.  p: arrays; n: integers; f: reals; the comment above each function lists its own.  status: 0, or
- * an error of scanning.RowFunction.ERRORS. */
+/* The arguments of a row function.  p: arrays; n: integers; f: reals; the comment above each function lists its own, and
+ * pl_row_functions their numbers.  status: 0, or an error of scanning.RowFunction.ERRORS. */
+enum { PL_MOST_ARRAYS = 6, PL_MOST_NUMBERS = 6, PL_MOST_REALS = 3 };
 typedef struct {
   const pl_slots *slots;
-  void *p[6];
-  int64_t n[8];
-  double f[4];
+  void *p[PL_MOST_ARRAYS];
+  int64_t n[PL_MOST_NUMBERS];
+  double f[PL_MOST_REALS];
   int status;
 } pl_row_arguments;
 #define ROWS(name) static void name(pl_row_arguments *t, ptrdiff_t begin, ptrdiff_t end)
@@ -218,33 +219,36 @@ static void pl_normal(uint32_t a, uint32_t b, float out[2]) {
 /* ---- the row functions ---- */
 /* p: x, y; n: type, length, inner, exclusive, reverse, bytes of an element */
 ROWS(cumsum) {
-  const int64_t *n = t->n, inner = n[2], size = n[1] * inner, step = n[4] ? -inner : inner;
-  const ptrdiff_t rows = inner == 1 ? end - begin : inner, apart = inner == 1 ? n[1] : 1;
-  for (; n[1] && begin < end; begin += inner == 1 ? rows : 1) {
-    const ptrdiff_t offset = (begin * size + (n[4] ? size - inner : 0)) * n[5];
+  const int64_t length = t->n[1], inner = t->n[2], exclusive = t->n[3] != 0, reverse = t->n[4], item = t->n[5];
+  const int64_t size = length * inner, step = reverse ? -inner : inner;
+  const ptrdiff_t rows = inner == 1 ? end - begin : inner, apart = inner == 1 ? length : 1;
+  for (; length && begin < end; begin += inner == 1 ? rows : 1) {
+    const ptrdiff_t offset = (begin * size + (reverse ? size - inner : 0)) * item;
     char *const x = P(char, 0) + offset, *y = P(char, 1) + offset;
-    if (n[3]) { /* without x[i]: 0, then the sums of all elements but the last */
-      for (ptrdiff_t r = 0; r < (inner == 1 ? rows : 1); r++) memset(y + r * n[1] * n[5], 0, (size_t)(inner * n[5]));
-      y += step * n[5];
+    if (exclusive) { /* without x[i]: 0, then the sums of all elements but the last */
+      for (ptrdiff_t r = 0; r < (inner == 1 ? rows : 1); r++) memset(y + r * length * item, 0, (size_t)(inner * item));
+      y += step * item;
     }
-    pl_cumsum((int)n[0], (size_t)rows, apart, (size_t)(n[1] - (n[3] != 0)), step, x, y);
+    pl_cumsum((int)t->n[0], (size_t)rows, apart, (size_t)(length - exclusive), step, x, y);
   }
 }
-/* p: x, values, indices, heap of k if it is more than PL_FEW; n: type, length, k, bytes of an element, of an index */
+/* p: x, values, indices, heap of k, or NULL if k is at most PL_FEW; n: type, length, k, bytes of an element, of an
+ * index */
 enum { PL_FEW = 16 };
 ROWS(top_k) {
-  const int64_t *n = t->n, k = n[2];
+  const int type = (int)t->n[0];
+  const int64_t n = t->n[1], k = t->n[2], item = t->n[3], index_item = t->n[4];
   pl_ranked few[PL_FEW], *heap = k <= PL_FEW ? few : P(pl_ranked, 3);
   int64_t *index = (int64_t *)heap;
   for (ptrdiff_t row = begin; row < end; row++) {
-    const char *x = P(char, 0) + row * n[1] * n[3];
-    char *y = P(char, 1) + row * k * n[3];
-    if (n[0] == PL_int64) pl_top_k_64((int)n[0], (size_t)n[1], (size_t)k, x, heap, index);
-    else pl_top_k((int)n[0], (size_t)n[1], (size_t)k, x, index, index);
+    const char *x = P(char, 0) + row * n * item;
+    char *y = P(char, 1) + row * k * item;
+    if (type == PL_int64) pl_top_k_64(type, (size_t)n, (size_t)k, x, heap, index);
+    else pl_top_k(type, (size_t)n, (size_t)k, x, index, index);
     for (ptrdiff_t i = 0; i < k; i++) {
-      if (n[3] == 4) memcpy(y + 4 * i, x + 4 * index[i], 4);
-      else memcpy(y + i * n[3], x + index[i] * n[3], (size_t)n[3]);
-      if (n[4] == 2) P(int16_t, 2)[row * k + i] = (int16_t)index[i];
+      if (item == 4) memcpy(y + 4 * i, x + 4 * index[i], 4);
+      else memcpy(y + i * item, x + index[i] * item, (size_t)item);
+      if (index_item == 2) P(int16_t, 2)[row * k + i] = (int16_t)index[i];
       else P(int32_t, 2)[row * k + i] = (int32_t)index[i];
     }
   }
@@ -285,29 +289,30 @@ ROWS(local_response) {
  * other;
  * p: x, lengths, y; n: sizes of p, m and q, bytes of an element, is p the reversed axis?, bytes of a length */
 ROWS(reverse_sequence) {
-  const int64_t *n = t->n;
+  const int64_t ps = t->n[0], ms = t->n[1], qs = t->n[2], item = t->n[3], along_p = t->n[4], length_item = t->n[5];
   for (ptrdiff_t o = begin; o < end; o++)
-    for (ptrdiff_t p = 0; p < n[0]; p++)
-      for (ptrdiff_t m = 0; m < n[1]; m++)
-        for (ptrdiff_t q = 0; q < n[2]; q++) {
-          const ptrdiff_t b = n[4] ? q : p, along = n[4] ? p : q;
-          const int64_t length = n[5] == 4 ? P(int32_t, 1)[b] : P(int64_t, 1)[b];
-          if (length < 0 || length > n[n[4] ? 0 : 2]) {
+    for (ptrdiff_t p = 0; p < ps; p++)
+      for (ptrdiff_t m = 0; m < ms; m++)
+        for (ptrdiff_t q = 0; q < qs; q++) {
+          const ptrdiff_t b = along_p ? q : p, along = along_p ? p : q;
+          const int64_t length = length_item == 4 ? P(int32_t, 1)[b] : P(int64_t, 1)[b];
+          if (length < 0 || length > (along_p ? ps : qs)) {
             t->status = 1;
             return;
           }
           const ptrdiff_t from = along < length ? length - 1 - along : along;
-          const ptrdiff_t target = ((o * n[0] + p) * n[1] + m) * n[2] + q;
-          const ptrdiff_t source = ((o * n[0] + (n[4] ? from : p)) * n[1] + m) * n[2] + (n[4] ? q : from);
-          memcpy(P(char, 2) + target * n[3], P(char, 0) + source * n[3], (size_t)n[3]);
+          const ptrdiff_t target = ((o * ps + p) * ms + m) * qs + q;
+          const ptrdiff_t source = ((o * ps + (along_p ? from : p)) * ms + m) * qs + (along_p ? q : from);
+          memcpy(P(char, 2) + target * item, P(char, 0) + source * item, (size_t)item);
         }
 }
 /* Broadcasts the shape y with the shape x, in place; p: x, y; n: bytes of a size */
 ROWS(broadcast_sizes) {
+  const int64_t item = t->n[0];
   for (ptrdiff_t i = begin; i < end; i++) {
-    const int64_t a = t->n[0] == 4 ? P(int32_t, 0)[i] : P(int64_t, 0)[i];
-    const int64_t b = t->n[0] == 4 ? P(int32_t, 1)[i] : P(int64_t, 1)[i];
-    if (b == 1) memcpy(P(char, 1) + i * t->n[0], P(char, 0) + i * t->n[0], (size_t)t->n[0]);
+    const int64_t a = item == 4 ? P(int32_t, 0)[i] : P(int64_t, 0)[i];
+    const int64_t b = item == 4 ? P(int32_t, 1)[i] : P(int64_t, 1)[i];
+    if (b == 1) memcpy(P(char, 1) + i * item, P(char, 0) + i * item, (size_t)item);
     else if (a != 1 && a != b) t->status = 2;
   }
 }
@@ -315,12 +320,13 @@ ROWS(broadcast_sizes) {
 ROWS(uniform) {
   uint32_t *state = P(uint32_t, 0), bits[4];
   float *y = P(float, 1), pair[2];
-  for (ptrdiff_t i = 0; i < t->n[0]; i += 4) {
+  const int64_t n = t->n[0], normal = t->n[1];
+  for (ptrdiff_t i = 0; i < n; i += 4) {
     pl_philox(state, state + 2, bits);
     pl_skip(state + 2, 1);
-    for (int j = 0; j < 4 && i + j < t->n[0]; j++) {
-      if (t->n[1] && j % 2 == 0) pl_normal(bits[j], bits[j + 1], pair);
-      y[i + j] = t->n[1] ? pair[j % 2] : pl_unit_f32(bits[j]);
+    for (int j = 0; j < 4 && i + j < n; j++) {
+      if (normal && j % 2 == 0) pl_normal(bits[j], bits[j + 1], pair);
+      y[i + j] = normal ? pair[j % 2] : pl_unit_f32(bits[j]);
     }
   }
 }
@@ -330,11 +336,11 @@ ROWS(multinomial) {
   uint32_t *state = P(uint32_t, 0), counter[4], bits[4];
   const float *logits = P(float, 1);
   double *sums = P(double, 3);
-  const int64_t classes = t->n[1], samples = t->n[2];
+  const int64_t batches = t->n[0], classes = t->n[1], samples = t->n[2], is_int64 = t->n[3];
   int used = 4;
   memcpy(counter, state + 2, sizeof counter);
-  pl_skip(state + 2, (uint64_t)t->n[0] * (uint64_t)((samples + 3) / 4 * 4) * 2 * 256);
-  for (int64_t b = 0; b < t->n[0]; b++, logits += classes) {
+  pl_skip(state + 2, (uint64_t)batches * (uint64_t)((samples + 3) / 4 * 4) * 2 * 256);
+  for (int64_t b = 0; b < batches; b++, logits += classes) {
     double most = -3.4028234663852886e38, total = 0;
     for (int64_t i = 0; i < classes; i++)
       if (isfinite(logits[i]) && logits[i] > most) most = logits[i];
@@ -355,7 +361,7 @@ ROWS(multinomial) {
         if (wanted < sums[middle]) high = middle;
         else low = middle + 1;
       }
-      if (t->n[3]) P(int64_t, 2)[b * samples + i] = low;
+      if (is_int64) P(int64_t, 2)[b * samples + i] = low;
       else P(int32_t, 2)[b * samples + i] = (int32_t)low;
     }
   }
@@ -364,13 +370,14 @@ ROWS(multinomial) {
  * Philox */
 ROWS(random_bits) {
   uint32_t *state = P(uint32_t, 0), *later = P(uint32_t, 1), out[4];
-  const int upper = t->n[0] == 6 ? 4 : 0, width = t->n[2] ? 2 : 4;
+  const int64_t words = t->n[0], n = t->n[1], threefry = t->n[2];
+  const int upper = words == 6 ? 4 : 0, width = threefry ? 2 : 4;
   uint32_t key[2] = {state[0], state[1]}, counter[4] = {state[2], state[3], state[upper], state[upper + 1]};
-  memcpy(later, state, (size_t)t->n[0] * 4);
-  for (int64_t i = 0; i < t->n[1]; i += width) {
-    if (t->n[2]) pl_threefry(key, counter, out);
+  memcpy(later, state, (size_t)words * 4);
+  for (int64_t i = 0; i < n; i += width) {
+    if (threefry) pl_threefry(key, counter, out);
     else pl_philox(key, counter, out);
-    for (int j = 0; j < width && i + j < t->n[1]; j++) P(uint32_t, 2)[i + j] = out[j];
+    for (int j = 0; j < width && i + j < n; j++) P(uint32_t, 2)[i + j] = out[j];
     if (++counter[0] == 0) counter[1]++;
   }
   later[2] = counter[0];
@@ -382,16 +389,16 @@ ROWS(random_bits) {
  * n: elements of x, size of the hash table (a power of two above n[0]), type, bytes of an element, bytes of an index,
  * a random number, so that no input is known to make all searches long */
 ROWS(unique) {
-  const int64_t n = t->n[0], last = t->n[1] - 1;
+  const int64_t n = t->n[0], last = t->n[1] - 1, index_item = t->n[4], random = t->n[5];
   const int type = (int)t->n[2];
-  const size_t size = (size_t)t->n[3];
+  const size_t item = (size_t)t->n[3];
   int32_t *slots = P(int32_t, 1), *places = P(int32_t, 2), count = 0;
   (void)begin, (void)end;
-  memset(slots, 0xFF, (size_t)t->n[1] * 4);
+  memset(slots, 0xFF, (size_t)(last + 1) * 4);
   for (int64_t i = 0; i < n; i++) {
     const int64_t key = pl_key(type, t->p[0], (size_t)i);
     const int nan = type == PL_float32 && P(float, 0)[i] != P(float, 0)[i];
-    uint64_t hash = ((uint64_t)key ^ (uint64_t)t->n[5]) * 0x9E3779B97F4A7C15u;
+    uint64_t hash = ((uint64_t)key ^ (uint64_t)random) * 0x9E3779B97F4A7C15u;
     hash = (hash ^ hash >> 32) * 0xD6E8FEB86659FD93u;
     int64_t slot = (int64_t)(hash >> 32) & last;
     int32_t which = count;
@@ -401,10 +408,10 @@ ROWS(unique) {
       which = slots[slot];
     }
     if (which == count) {
-      memcpy(P(char, 5) + (size_t)count * size, P(char, 0) + (size_t)i * size, size);
+      memcpy(P(char, 5) + (size_t)count * item, P(char, 0) + (size_t)i * item, item);
       places[count++] = (int32_t)i;
     }
-    if (t->n[4] == 8) P(int64_t, 3)[i] = which;
+    if (index_item == 8) P(int64_t, 3)[i] = which;
     else P(int32_t, 3)[i] = which;
   }
   P(int64_t, 4)[0] = count;
@@ -514,9 +521,14 @@ ROWS(require_within) {
     if (fabs(P(float, 0)[i]) > t->f[0]) t->status = 3;
 }
 
-#define NAMED(name) {#name, name}
+/* The functions, and how many arrays, integers and reals each takes. */
+#define COUNTED(n, most) ((n) + 0 * sizeof(char[(n) <= (most) ? 1 : -1])) /* n, which the compiler checks */
+#define NAMED(name, arrays, numbers, reals) \
+  {#name, name, COUNTED(arrays, PL_MOST_ARRAYS), COUNTED(numbers, PL_MOST_NUMBERS), COUNTED(reals, PL_MOST_REALS)}
 typedef void (*pl_row_fn)(pl_row_arguments *t, ptrdiff_t begin, ptrdiff_t end);
-static const struct { const char *name; pl_row_fn run; } pl_row_functions[] = {
-  NAMED(cumsum), NAMED(top_k), NAMED(local_response), NAMED(reverse_sequence), NAMED(broadcast_sizes), NAMED(uniform),
-  NAMED(multinomial), NAMED(random_bits), NAMED(project), NAMED(hadamard), NAMED(one_hot), NAMED(require_within),
-  NAMED(unique), {NULL, NULL}};
+typedef struct { const char *name; pl_row_fn run; int8_t arrays, numbers, reals; } pl_row_function;
+static const pl_row_function pl_row_functions[] = {
+  NAMED(cumsum, 2, 6, 0), NAMED(top_k, 4, 5, 0), NAMED(local_response, 2, 2, 3), NAMED(reverse_sequence, 3, 6, 0),
+  NAMED(broadcast_sizes, 2, 1, 0), NAMED(uniform, 2, 2, 0), NAMED(multinomial, 4, 4, 0), NAMED(random_bits, 3, 3, 0),
+  NAMED(project, 3, 2, 0), NAMED(hadamard, 1, 1, 0), NAMED(one_hot, 4, 4, 0), NAMED(require_within, 1, 0, 1),
+  NAMED(unique, 6, 6, 0), {NULL, NULL, 0, 0, 0}};
