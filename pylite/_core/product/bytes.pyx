@@ -8,7 +8,7 @@ from libc.string cimport memcpy, memset
 from pylite._core.product.division cimport (
     MAX_MR,
     MAX_NR,
-    PARALLEL_THRESHOLD,
+    PARALLEL_PRODUCTS,
     Piece,
     fast_div,
     get_piece,
@@ -33,11 +33,13 @@ from pylite._core.product.window cimport (
     SECTION,
     POINTERS,
     SHORT,
-    Line,
+    Span,
     Window,
     copy_lines,
     copy_row,
+    covered,
     gather,
+    reach,
     short_lines,
 )
 from pylite._core.simd cimport (
@@ -73,9 +75,9 @@ cdef void plan_rows(Product *p):
     if read_in_place(p):
         return
     if p.groups == 1 and plan_lines(&p.rows.lines, w, &p.output, &p.tile, 1, p.groups):
-        p.rows.source, p.tile.mr, p.rows.layout = LINES, p.rows.lines.pixels, p.rows.lines.shape
+        p.rows.source, p.tile.mr, p.rows.layout = LINES, p.rows.lines.pixels, p.rows.lines.layout
         p.padded_depth = p.rows.layout.lines * p.rows.layout.depth
-        p.rows.in_place = w.direct and w.sw == w.length and takes_bytes(p) and p.rows.lines.line % p.tile.ka == 0
+        p.rows.in_place = w.direct and w.sw == w.length and takes_bytes(p) and p.rows.lines.filter_line % p.tile.ka == 0
     else:
         gather_rows(p)
 
@@ -88,19 +90,20 @@ cdef inline bint takes_bytes(const Product *p):
 cdef bint read_in_place(Product *p):
     """Read rows from the image, if no window needs padding and micro-kernels take its bytes unchanged; else False."""
     cdef const Window *w = &p.window
-    cdef ptrdiff_t line = w.fw * w.length, reach = (w.fh - 1) * w.dilation_h + 1
+    cdef ptrdiff_t line = w.fw * w.length, height = reach(w.fh, w.dilation_h)
     cdef bint fills_tiles = p.tile.rows > 0 and p.tile.rows <= w.ow <= MAX_PIXELS
     # A line of a filter covers consecutive bytes, in whole steps of a micro-kernel.
     cdef bint lines_are_runs = w.sw == w.length and line % p.tile.ka == 0 and (w.dilation_w == 1 or w.fw == 1)
-    cdef bint needs_padding = (w.pad_h or w.pad_w or (w.oh - 1) * w.stride_h + reach > w.h
-                               or (w.ow - 1) * w.stride_w + w.fw > w.w)
+    cdef bint needs_padding = (w.pad_h or w.pad_w or covered(w.oh, w.stride_h, height) > w.h
+                               or covered(w.ow, w.stride_w, w.fw) > w.w)
     if (p.groups > 1 or w.direct or p.depth == 0 or needs_padding or not fills_tiles or not lines_are_runs
             or not takes_bytes(p)):
         return False
     p.rows.layout = pl_a_layout(w.fh, line, w.stride_w * w.sw, w.dilation_h * w.sh)
-    p.rows.lines.line, p.rows.lines.pitch, p.rows.lines.passes, p.rows.lines.down = line, w.sh, 1, w.dilation_h
+    p.rows.lines.filter_line, p.rows.lines.line_pitch = line, w.sh
+    p.rows.lines.passes, p.rows.lines.down = 1, w.dilation_h
     # Lines that are multiplied together should stay in the first-level cache, but must suffice to fill a tile.
-    p.rows.lines.ahead = max((CACHED_BYTES // max(w.sh, <ptrdiff_t>1) - reach) // w.stride_h + 1,
+    p.rows.lines.ahead = max((CACHED_BYTES // max(w.sh, <ptrdiff_t>1) - height) // w.stride_h + 1,
                              <ptrdiff_t>(p.tile.rows if w.ow % p.tile.rows else 1))
     p.output.lines = p.output.span * p.output.lines // w.ow
     p.output.span = p.tile.mr = w.ow
@@ -108,12 +111,12 @@ cdef bint read_in_place(Product *p):
     return True
 
 
-cdef inline const uint8_t *line_in_place(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines,
+cdef inline const uint8_t *line_in_place(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t output_lines,
                                          LineBuffer *buffer) noexcept nogil:
     """The row of output pixel `position`, read as read_in_place() planned; sets buffer.ready."""
     cdef const Window *w = &p.window
     cdef ptrdiff_t row = fast_div(position, w.ow), image = fast_div(row, w.oh), y = row - image * w.oh
-    buffer.ready = 1 if pixels < w.ow else min(min(lines, w.oh - y), p.rows.lines.ahead)
+    buffer.ready = 1 if pixels < w.ow else min(min(output_lines, w.oh - y), p.rows.lines.ahead)
     return w.x + image * w.sn + y * w.stride_h * w.sh + (position - row * w.ow) * w.stride_w * w.sw
 
 
@@ -130,7 +133,7 @@ cdef void gather_rows(Product *p):
 cdef void use_single_row(Product *p):
     """If the product has a single row, of consecutive bytes, let run_product() multiply it on its own thread."""
     cdef const Window *w = &p.window
-    cdef bint is_small = p.padded_depth <= ROW and p.depth * p.columns < PARALLEL_THRESHOLD
+    cdef bint is_small = p.padded_depth <= ROW and p.depth * p.columns < PARALLEL_PRODUCTS
     cdef bint line_is_run = w.fw == 1 or (w.dilation_w == 1 and w.sw == w.length and w.fw <= w.w)
     cdef bint lines_adjoin = w.fh == 1 or (w.dilation_h == 1 and w.sh == w.fw * w.length and w.fh <= w.h)
     cdef bint is_padded = w.pad_h or w.pad_w or padded_lines(&p.tile, 1, w.fh, w.fw * w.length)
@@ -165,58 +168,58 @@ cdef uint8_t *pack_pixels(const Product *p, const uint8_t *x, ptrdiff_t step, pt
     return to + n * c * p.tile.bytes
 
 
-cdef const uint8_t *lines_of(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines,
+cdef const uint8_t *lines_of(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t output_lines,
                              uint8_t *a_panel, LineBuffer *buffer) noexcept nogil:
     """The image lines under the windows of `pixels` output pixels from `position` on, packed in a_panel or in place.
 
-    lines: output lines that the piece still has, this one included.
+    output_lines: how many the piece still has, this one included.
     """
     if p.rows.in_place and not p.window.direct:
-        return line_in_place(p, position, pixels, lines, buffer)
+        return line_in_place(p, position, pixels, output_lines, buffer)
     if p.rows.in_place and may_read_in_place(position, pixels, p.rows.total):
         return p.window.x + position * p.window.sw
     if p.window.direct:
         pack_pixels(p, p.window.x + position * p.window.sw, p.window.sw, pixels, a_panel)
         return a_panel
-    return pack_lines(p, position, pixels, lines, a_panel, buffer)
+    return pack_lines(p, position, pixels, output_lines, a_panel, buffer)
 
 
-cdef const uint8_t *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines,
+cdef const uint8_t *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t output_lines,
                                uint8_t *a_panel, LineBuffer *buffer) noexcept nogil:
     """lines_of(), if lines have padding: pack those that the buffer in a_panel lacks."""
     cdef const Lines *plan = &p.rows.lines
-    cdef Line line
+    cdef Span span
     cdef uint8_t *to = a_panel
     cdef const uint8_t *zero
     cdef ptrdiff_t n, first, y, iy, c = p.window.length, step = fast_div(p.window.dilation_h, plan.down)
     cdef int border         # the packed byte of pixels outside the image
     cdef bint outside
-    first = extend_line_buffer(plan, &p.window, position, pixels, lines, buffer)
-    y, iy, line = buffer.begin, buffer.iy, buffer.line
+    first = extend_line_buffer(plan, &p.window, position, pixels, output_lines, buffer)
+    y, iy, span = buffer.begin, buffer.iy, buffer.span
     zero = p.window.zero + buffer.image * p.window.zero_step
     border = zero[0] ^ p.rows.flip ^ p.tile.offset
     while y < buffer.lines:
-        to = a_panel + y * plan.pitch * p.tile.bytes
-        outside = line.x == NULL or not 0 <= iy < p.window.h
+        to = a_panel + y * plan.line_pitch * p.tile.bytes
+        outside = span.x == NULL or not 0 <= iy < p.window.h
         n = 1
         if p.tile.bytes > 1:
-            to = pack_pixels(p, zero, 0, line.before + line.inside + line.after if outside else line.before, to)
+            to = pack_pixels(p, zero, 0, span.before + span.inside + span.after if outside else span.before, to)
             if not outside:
-                to = pack_pixels(p, line.x + iy * p.window.sh, p.window.sw, line.inside, to)
-                pack_pixels(p, zero, 0, line.after, to)
+                to = pack_pixels(p, span.x + iy * p.window.sh, p.window.sw, span.inside, to)
+                pack_pixels(p, zero, 0, span.after, to)
         elif outside:
-            pl_fill(to, border, (line.before + line.inside + line.after) * c)
+            pl_fill(to, border, (span.before + span.inside + span.after) * c)
         elif p.window.sw == c and buffer.lines - y > 1 and step == 1:
             n = min(buffer.lines - y, p.window.h - iy)
-            p.slots.pack_lines_q8(n, line.before * c, line.inside * c, line.after * c, line.x + iy * p.window.sh,
-                                  p.window.sh, p.rows.flip ^ p.tile.offset, border, to, plan.pitch)
+            p.slots.pack_lines_q8(n, span.before * c, span.inside * c, span.after * c, span.x + iy * p.window.sh,
+                                  p.window.sh, p.rows.flip ^ p.tile.offset, border, to, plan.line_pitch)
         else:       # the next line overwrites what pl_fill writes beyond its end
-            pl_fill(to, border, line.before * c)
-            to = pack_pixels(p, line.x + iy * p.window.sh, p.window.sw, line.inside, to + line.before * c)
-            pl_fill(to, border, line.after * c)
+            pl_fill(to, border, span.before * c)
+            to = pack_pixels(p, span.x + iy * p.window.sh, p.window.sw, span.inside, to + span.before * c)
+            pl_fill(to, border, span.after * c)
         iy += n * step
         y += n
-    return a_panel + first * plan.pitch * p.tile.bytes
+    return a_panel + first * plan.line_pitch * p.tile.bytes
 
 
 cdef const uint8_t *pack_taps(const Product *p, const Piece *piece, uint8_t *a_panel) noexcept nogil:
@@ -318,8 +321,8 @@ cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
     cdef float scales[MAX_PIXELS]
     cdef Piece piece
     cdef LineBuffer buffer
-    cdef ptrdiff_t i = begin, packed = -1, lines, step = p.window.stride_h * p.rows.lines.pitch * p.tile.bytes
-    buffer.row = buffer.lines = 0
+    cdef ptrdiff_t i = begin, packed = -1, lines, step = p.window.stride_h * p.rows.lines.line_pitch * p.tile.bytes
+    buffer.output_line = buffer.lines = 0
     buffer.ready = 1
     while i < end:
         get_piece(&p.division, &p.output, p.pairs, p.columns, i, &piece)
@@ -364,8 +367,9 @@ cdef void load_row_scales(const Product *p, const Piece *piece, int offset, int3
 cdef void set_zero_point_terms(const Product *p, const Piece *piece, const uint8_t *rows,
                                int32_t *terms) noexcept nogil:
     """Set terms to -w_zero * (sum of the row): what to add to all sums of each row for the weights' zero point."""
+    cdef ptrdiff_t length = p.rows.lines.filter_line if p.rows.source == LINES else p.depth
     cdef int r
-    p.slots.sums_q8(piece.rows, &p.rows.layout, p.rows.lines.line if p.rows.source == LINES else p.depth, rows, terms)
+    p.slots.sums_q8(piece.rows, &p.rows.layout, length, rows, terms)
     for r in range(piece.rows):
         terms[r] *= -p.w_zero
 
@@ -415,7 +419,7 @@ cdef void multiply_lines(const Product *p, const Piece *piece, const uint8_t *ro
     """
     cdef pl_a_layout vertical = p.rows.layout   # rows of pixels below one another
     cdef ptrdiff_t rest = piece.rows % p.tile.rows, down = lines, j = 0, i
-    vertical.step = p.window.stride_h * p.rows.lines.pitch
+    vertical.step = p.window.stride_h * p.rows.lines.line_pitch
     if lines % p.tile.rows <= rest:         # then the last lines have fewer partial tiles if they include the rest
         down -= lines % p.tile.rows
     for i in range(piece.rows, lines if p.finish == HYBRID else 0):      # all rows of an image share its scale

@@ -3,6 +3,8 @@
 #
 # One patch of the image at a time is repeated, in a buffer on the stack that stays in the first-level cache.
 from libc.stdint cimport uint8_t
+
+from pylite._core.product.window cimport covered, reach
 from pylite._core.simd cimport PL_MAX_TAPS, PL_REPEAT_SLACK, pl_dw_window, pl_slots
 
 cdef enum:
@@ -20,26 +22,20 @@ cdef struct ChannelRepeat:
     ptrdiff_t pixels, lines     # largest output size of a patch
 
 
-cdef inline ptrdiff_t input_extent(ptrdiff_t outputs, ptrdiff_t stride, ptrdiff_t taps,
-                                   ptrdiff_t dilation) noexcept nogil:
-    """Number of input lines (or pixels) that the windows of `outputs` neighbouring outputs cover."""
-    return (outputs - 1) * stride + (taps - 1) * dilation + 1
-
-
 cdef inline int plan_repeat(ChannelRepeat *p, const pl_dw_window *g, ptrdiff_t channels, ptrdiff_t item, int stride,
                             int dilation) except -1:
     """Fill p for the windows g of an image with `channels` channels; stride, dilation: vertical."""
-    cdef ptrdiff_t pixel = g.c * item, line
+    cdef ptrdiff_t pixel = g.c * item, width = reach(g.fw, g.dilation), line
     p.multiplier, p.item, p.stride, p.lines, p.pixels = g.c // channels, item, stride, 1, g.pixels
     if p.multiplier == 1:
         return 0
-    line = input_extent(g.pixels, g.stride, g.fw, g.dilation) * pixel
-    while dilation == 1 and p.lines < REPEAT_LINES and input_extent(p.lines + 1, stride, g.fh, 1) <= min(
+    line = covered(g.pixels, g.stride, width) * pixel
+    while dilation == 1 and p.lines < REPEAT_LINES and covered(p.lines + 1, stride, g.fh) <= min(
             <ptrdiff_t>PL_MAX_TAPS, REPEAT_BYTES // line):
         p.lines += 1
-    while p.pixels > 1 and g.fh * input_extent(p.pixels, g.stride, g.fw, g.dilation) * pixel > REPEAT_BYTES:
+    while p.pixels > 1 and g.fh * covered(p.pixels, g.stride, width) * pixel > REPEAT_BYTES:
         p.pixels = (p.pixels + 1) // 2
-    if g.fh * input_extent(p.pixels, g.stride, g.fw, g.dilation) * pixel > REPEAT_BYTES:
+    if g.fh * covered(p.pixels, g.stride, width) * pixel > REPEAT_BYTES:
         raise ValueError(f"a depthwise filter of {g.fh} x {g.fw} taps and {g.c} channels is too large")
     return 0
 
@@ -82,7 +78,7 @@ cdef inline pl_dw_window repeat_channels(const pl_slots *slots, const ChannelRep
         return w
     w.pixels = min(p.pixels, g.pixels - begin_pixel)
     first = max(begin, <ptrdiff_t>0)
-    last = min(begin + input_extent(w.pixels, g.stride, g.fw, g.dilation), g.width)
+    last = min(begin + covered(w.pixels, g.stride, reach(g.fw, g.dilation)), g.width)
     w.width, w.pad, w.row = max(last - first, <ptrdiff_t>0), <int>(first - begin), row
     for y in range(rows):
         row[y] = NULL
@@ -103,13 +99,13 @@ cdef inline int input_lines(pl_dw_window *g, const uint8_t **row, const uint8_t 
     g gets up to max_lines output lines, but a single one if windows are partly outside the image, unless
     micro-kernels take several of those (`borders`).
     """
-    cdef ptrdiff_t inside = (height - first - <ptrdiff_t>(g.fh - 1) * dilation - 1) // stride + 1, y
+    cdef ptrdiff_t inside = (height - first - reach(g.fh, dilation)) // stride + 1, y
     cdef ptrdiff_t capacity = (PL_MAX_TAPS - g.fh) // stride + 1    # output lines whose input lines fit into `row`
     cdef int i, rows
     g.lines = <int>max_lines if borders else 1
     if first >= 0 and not borders:
         g.lines = <int>max(<ptrdiff_t>1, min(min(max_lines, inside), capacity))
-    rows = g.fh if g.lines == 1 else (g.lines - 1) * stride + g.fh
+    rows = <int>covered(g.lines, stride, g.fh)
     for i in range(rows):
         y = first + <ptrdiff_t>i * dilation
         row[i] = image + y * line if 0 <= y < height else NULL

@@ -16,7 +16,7 @@ cdef extern from *:
 cdef enum:
     MAX_MR = 16             # upper bounds of pl_tile's mr and nr
     MAX_NR = 64
-    PARALLEL_THRESHOLD = 1 << 17    # multiplications; fewer finish before another thread starts
+    PARALLEL_PRODUCTS = 1 << 17     # multiplications; fewer finish before another thread starts
 
 
 cdef inline ptrdiff_t round_up(ptrdiff_t n, ptrdiff_t multiple) noexcept nogil:
@@ -25,7 +25,7 @@ cdef inline ptrdiff_t round_up(ptrdiff_t n, ptrdiff_t multiple) noexcept nogil:
 
 cdef inline pl_pool *parallel_pool(pl_pool *pool, ptrdiff_t products) noexcept nogil:
     """The pool, or NULL (the caller's thread only) if there are too few multiplications to share."""
-    return pool if products >= PARALLEL_THRESHOLD else NULL
+    return pool if products >= PARALLEL_PRODUCTS else NULL
 
 
 cdef inline pl_pool *parallel_pool_q8(pl_pool *pool, const pl_slots *slots, ptrdiff_t products) noexcept nogil:

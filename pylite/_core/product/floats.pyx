@@ -10,7 +10,7 @@ from libc.string cimport memset
 from pylite._core.product.division cimport Piece, divide, fast_div, get_piece, parallel_pool, round_up
 from pylite._core.product.lines cimport LineBuffer, extend_line_buffer, next_lines, pixels_of_piece, plan_lines
 from pylite._core.product.product cimport IN_PLACE, LINES, TAPS, Product
-from pylite._core.product.window cimport A_PANEL_BYTES, POINTERS, Line, Window, copy_row, gather, taps_of
+from pylite._core.product.window cimport A_PANEL_BYTES, POINTERS, Span, Window, copy_row, gather, taps_of
 from pylite._core.simd cimport PL_SLACK, parallel_for, pl_a_layout, pl_fill, pl_packed_layout, pl_pool, pl_tile, slots
 
 cdef enum:
@@ -87,39 +87,39 @@ cdef void pack_panels(const pl_tile *t, const uint8_t *w, ptrdiff_t columns, ptr
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------
-cdef const char *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines, char *a_panel,
-                            LineBuffer *line_buffer) noexcept nogil:
+cdef const char *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t output_lines,
+                            char *a_panel, LineBuffer *line_buffer) noexcept nogil:
     """Pack the image lines under the windows of `pixels` output pixels from `position` on; returns the first one.
 
-    lines: output lines that the piece still has, this one included.
+    output_lines: how many the piece still has, this one included.
     """
     cdef ptrdiff_t c = elements(p.window.length, p.x_item), size = c * p.tile.bytes, i
     cdef ptrdiff_t step = fast_div(p.window.dilation_h, p.rows.lines.down)
-    cdef ptrdiff_t first = extend_line_buffer(&p.rows.lines, &p.window, position, pixels, lines, line_buffer)
+    cdef ptrdiff_t first = extend_line_buffer(&p.rows.lines, &p.window, position, pixels, output_lines, line_buffer)
     cdef ptrdiff_t y = line_buffer.begin, iz = line_buffer.iz, iy = line_buffer.iy
-    cdef Line line = line_buffer.line
+    cdef Span span = line_buffer.span
     cdef char *to
     cdef const uint8_t *x
     while y < line_buffer.lines:
-        to = a_panel + y * p.rows.lines.pitch * p.tile.bytes
-        if line.x == NULL or not 0 <= iy < p.window.h or not 0 <= iz < p.window.d:
-            pl_fill(to, 0, (line.before + line.inside + line.after) * size)
+        to = a_panel + y * p.rows.lines.line_pitch * p.tile.bytes
+        if span.x == NULL or not 0 <= iy < p.window.h or not 0 <= iz < p.window.d:
+            pl_fill(to, 0, (span.before + span.inside + span.after) * size)
         else:       # the next line overwrites what pl_fill writes beyond its end
-            x = line.x + iz * p.window.sd + iy * p.window.sh
-            pl_fill(to, 0, line.before * size)
-            to += line.before * size
+            x = span.x + iz * p.window.sd + iy * p.window.sh
+            pl_fill(to, 0, span.before * size)
+            to += span.before * size
             if p.window.sw == p.window.length:
-                copy_elements(p, to, x, line.inside * c)
+                copy_elements(p, to, x, span.inside * c)
             else:
-                for i in range(line.inside):
+                for i in range(span.inside):
                     copy_elements(p, to + i * size, x + i * p.window.sw, c)
-            pl_fill(to + line.inside * size, 0, line.after * size)
+            pl_fill(to + span.inside * size, 0, span.after * size)
         iy += step
         y += 1
         if p.window.fd > 1 and y % p.window.fh == 0:        # on to the next plane of the volume
             iy -= p.window.fh * step
             iz += p.window.dilation_d
-    return a_panel + first * p.rows.lines.pitch * p.tile.bytes
+    return a_panel + first * p.rows.lines.line_pitch * p.tile.bytes
 
 
 cdef const char *pack_section(const Product *p, const Piece *piece, ptrdiff_t k, ptrdiff_t section, char *a_panel,
@@ -172,7 +172,7 @@ cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
     cdef ptrdiff_t i = begin, k, section, packed = -1
     cdef Piece piece
     cdef LineBuffer line_buffer
-    line_buffer.row = line_buffer.lines = 0
+    line_buffer.output_line = line_buffer.lines = 0
     line_buffer.ready = 1
     while i < end:
         get_piece(&p.division, &p.output, p.pairs, p.columns, i, &piece)
@@ -182,11 +182,11 @@ cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
                 rows = pack_lines(p, piece.position, piece.rows, fast_div(end - i - 1, p.division.splits) + 1, a_panel,
                                   &line_buffer)
             while True:
-                multiply(p, &piece, &p.rows.lines.shape, rows, 0, p.depth)
+                multiply(p, &piece, &p.rows.lines.layout, rows, 0, p.depth)
                 i += 1
                 if not next_lines(&p.division, &p.output, 1, &line_buffer, &piece):
                     break
-                rows += p.window.stride_h * p.rows.lines.pitch * p.tile.bytes
+                rows += p.window.stride_h * p.rows.lines.line_pitch * p.tile.bytes
             continue
         k = 0
         while True:
@@ -216,8 +216,8 @@ cdef void multiply(const Product *p, const Piece *piece, const pl_a_layout *shap
         n, y = <int>min(width, piece.end - j), piece.y + (column + j) * p.y_item
         bias = p.float32.bias + column + j if p.float32.bias != NULL else NULL
         for i in range(passes):
-            a = rows + i * p.rows.lines.down * p.rows.lines.pitch * p.tile.bytes
-            panel = panels + (j * p.depth + (k + i * p.rows.lines.line * p.window.fw) * width) * p.tile.bytes
+            a = rows + i * p.rows.lines.down * p.rows.lines.line_pitch * p.tile.bytes
+            panel = panels + (j * p.depth + (k + i * p.rows.lines.filter_line * p.window.fw) * width) * p.tile.bytes
             first, last = p.rows.single_flag | (k == 0 and i == 0), k + section == p.depth and i == passes - 1
             if p.half:
                 last |= 2 * (p.y_item == 2)

@@ -44,6 +44,16 @@ cdef inline void set_window(Window *g, const Strided *x, const Strided *y, ptrdi
                 and g.sn == g.d * g.sd)
 
 
+cdef inline ptrdiff_t reach(ptrdiff_t taps, ptrdiff_t dilation) noexcept nogil:
+    """Number of inputs along an axis from the first tap of a window to its last one."""
+    return (taps - 1) * dilation + 1
+
+
+cdef inline ptrdiff_t covered(ptrdiff_t outputs, ptrdiff_t stride, ptrdiff_t window) noexcept nogil:
+    """The same from the first tap of the first of `outputs` neighbouring windows; window: reach() of one."""
+    return (outputs - 1) * stride + window
+
+
 cdef inline ptrdiff_t taps_of(const Window *g) noexcept nogil:
     return <ptrdiff_t>g.fd * g.fh * g.fw
 
@@ -74,7 +84,7 @@ cdef inline int gather(const Window *g, ptrdiff_t position, int rows, ptrdiff_t 
     taps are adjacent in memory and no row reaches beyond the sides of the image.  offset: of the group's channels,
     bytes.
     """
-    cdef ptrdiff_t first, last, iz, iy, ix, x0, extent = (g.fw - 1) * g.dilation_w + 1
+    cdef ptrdiff_t first, last, iz, iy, ix, x0
     cdef Pixel o
     cdef const uint8_t *line
     cdef const uint8_t *zero
@@ -89,7 +99,7 @@ cdef inline int gather(const Window *g, ptrdiff_t position, int rows, ptrdiff_t 
     first, last = o.x, o.x + rows - 1
     if last >= g.ow:
         first, last = 0, g.ow - 1
-    whole = first * g.stride_w >= g.pad_w and last * g.stride_w - g.pad_w + extent <= g.w
+    whole = first * g.stride_w >= g.pad_w and last * g.stride_w - g.pad_w + reach(g.fw, g.dilation_w) <= g.w
     whole = whole and (g.fw == 1 or (g.dilation_w == 1 and g.sw == g.length))
     length[0] = g.length * g.fw if whole else g.length
     for r in range(rows):
@@ -146,23 +156,23 @@ cdef inline void copy_lines(const Window *g, ptrdiff_t position, int rows, uint8
             to += size
 
 
-cdef struct Line:           # the part of an image line that windows cover
+cdef struct Span:           # the part of an image line that windows cover
     const uint8_t *x        # its first pixel inside the image, as if it were in line 0; NULL: none is inside
     ptrdiff_t before, inside, after     # number of pixels left of the image, inside, and right of it
 
 
-cdef inline Line input_span(const Window *g, ptrdiff_t n, ptrdiff_t ox, ptrdiff_t pixels) noexcept nogil:
+cdef inline Span input_span(const Window *g, ptrdiff_t n, ptrdiff_t ox, ptrdiff_t pixels) noexcept nogil:
     """The pixels of a line that the windows of output pixels ox to ox + pixels - 1 of image n cover."""
     cdef ptrdiff_t begin = ox * g.stride_w - g.pad_w
-    cdef ptrdiff_t end = begin + (pixels - 1) * g.stride_w + (g.fw - 1) * g.dilation_w + 1
+    cdef ptrdiff_t end = begin + covered(pixels, g.stride_w, reach(g.fw, g.dilation_w))
     cdef ptrdiff_t first = max(begin, <ptrdiff_t>0), last = min(end, g.w)
-    cdef Line line
+    cdef Span span
     if first >= last:
-        line.x, line.before, line.inside, line.after = NULL, end - begin, 0, 0
+        span.x, span.before, span.inside, span.after = NULL, end - begin, 0, 0
     else:
-        line.x = g.x + n * g.sn + first * g.sw
-        line.before, line.inside, line.after = first - begin, last - first, end - last
-    return line
+        span.x = g.x + n * g.sn + first * g.sw
+        span.before, span.inside, span.after = first - begin, last - first, end - last
+    return span
 
 
 cdef inline void copy_row(const Window *g, ptrdiff_t position, ptrdiff_t offset, ptrdiff_t begin, ptrdiff_t end,
