@@ -6,9 +6,9 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
 from pylite._core.run.kernel cimport FLUSH, PRESERVE, Kernel, Strided, copied, describe, kernel_fn, nothing
-cimport pylite._core.product.bytes as product_q8
-cimport pylite._core.product.floats as product_f32
-cimport pylite._core.product.words as product_s16
+cimport pylite._core.product.bytes as byte_product
+cimport pylite._core.product.floats as float_product
+cimport pylite._core.product.words as word_product
 from pylite._core.product.columns cimport PARAMETERS, finish_columns, point_columns, set_column
 from pylite._core.product.division cimport MAX_NR, Output, Pairs, parallel_pool
 from pylite._core.product.product cimport HYBRID, MBQM64, REQUANTIZE, SUMS, Product, WordFinish
@@ -51,23 +51,34 @@ FORMS = tuple((1, 4 if i in (SCRATCH_SUMS, BIAS, ROW_SCALES, ROW_ZEROS) else 1, 
 PACKED_AT_ONCE, STACK_BYTES, STACK_SUMS = ROUND, LOCAL_PANELS, LOCAL_SUMS
 
 
+cdef struct RightMatrices:      # as the caller gives them; steps in elements
+    const char *at
+    ptrdiff_t count
+    ptrdiff_t column, depth     # from one column to the next, and along the depth
+    int item                    # bytes of an element
+
+
+cdef struct Panels:             # of the right matrices
+    const uint8_t *at           # of constant matrices, or scratch in the arena, or NULL if the stack is large enough;
+    const int32_t *sums         # so is this, the sums of columns of bytes,
+    int32_t *bias               # and this, the initial values of their accumulators
+    ptrdiff_t nbytes, count     # of one matrix
+
+
 cdef struct Batch:
     Kind kind
     Product product
     Pairs pairs
-    const char *w           # the right matrices
-    ptrdiff_t w_row, w_k    # elements from one column of w to the next, and along the depth
-    int w_item              # bytes of an element of w
+    RightMatrices right
     bint packs              # are the right matrices packed at run time, up to ROUND at once?
-    const uint8_t *panels   # of constant matrices, or scratch in the arena, or NULL if the stack is large enough;
-    const int32_t *sums     # so is this, the sums of columns of bytes,
-    int32_t *bias           # and this, the initial values of their accumulators
-    ptrdiff_t products, matrices, m, n, k, panel_bytes, panels_each
-    ptrdiff_t splits        # number of strips if columns are not packed
+    Panels panels
+    ptrdiff_t products, m, n, k
+    ptrdiff_t strips        # of each right matrix, if it is not packed
+    ptrdiff_t parameters_for        # number of columns in `parameters`
     int x_zero
     int32_t multiplier, shift       # for BYTES and WORDS
     bint adjoint
-    ptrdiff_t scaled        # number of columns in `parameters`
+    bint given[OPERANDS]    # which operands are there?
 
 
 cdef class BatchMatmul(Kernel):
@@ -98,33 +109,35 @@ cdef class BatchMatmul(Kernel):
         cdef Product *p = &s.product
         cdef Strided operands[OPERANDS]
         cdef const Strided *arrays[OPERANDS]
+        cdef int i
         self.memory, self.owners = (x, y, w, scratch, scratch_sums, bias, q, row_scales, row_zeros), (packed, scales)
         describe(self.memory, FORMS, operands, arrays, contiguous=True)
+        for i in range(OPERANDS):
+            s.given[i] = arrays[i] != NULL
         s.kind = FLOAT if kind == "float32" else WORDS if kind == "int16" else BYTES
         p.finish = HYBRID if kind == "hybrid" else SUMS if kind == "int32" else REQUANTIZE
         s.x_zero, p.w_zero, p.requantize.zero_point = zeros
         s.multiplier, s.shift = multiplier
-        s.adjoint, s.w_item, p.wide, p.rows.quantized.asymmetric = adjoint, w_item, w_item == 2, asymmetric
+        s.adjoint, s.right.item, p.wide, p.rows.quantized.asymmetric = adjoint, w_item, w_item == 2, asymmetric
         p.float32.low, p.float32.high, p.hybrid.low, p.hybrid.high = -INFINITY, INFINITY, -INFINITY, INFINITY
         self.subnormals = FLUSH if s.kind == FLOAT or p.finish == HYBRID else PRESERVE
         s.packs = packed is None
         if not s.packs:
-            panels, sums = packed if type(packed) is tuple else (packed, None)
-            s.panels = <const uint8_t *>memory_of(panels, panels.nbytes)
-            s.sums = <const int32_t *>memory_of(sums, sums.nbytes) if sums is not None else NULL
+            panels, sums = packed if s.kind == BYTES else (packed, None)
+            s.panels.at = <const uint8_t *>memory_of(panels, panels.nbytes)
+            s.panels.sums = <const int32_t *>memory_of(sums, sums.nbytes) if sums is not None else NULL
         if p.finish == HYBRID:
             p.hybrid.scale, p.hybrid.column_first = &scales[0] if scales.shape[0] else NULL, column_first
         self.arrange(arrays, private(which), sizes)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef const Batch *s = &self.state
         cdef BatchMatmul copy
-        if (self.fn == <kernel_fn>nothing or arrays[X] == NULL or arrays[Y] == NULL or arrays[Y].nbytes == 0
-                or (arrays[W] != NULL) != s.packs or (arrays[Q] == NULL) != (s.product.rows.quantized.q == NULL)
-                or (s.packs and ((arrays[SCRATCH] == NULL) != (s.panels == NULL)
-                                 or (arrays[SCRATCH_SUMS] == NULL) != (s.sums == NULL)))
-                or (arrays[BIAS] == NULL) != (s.bias == NULL)):
+        cdef int i
+        if self.fn == <kernel_fn>nothing or arrays[Y] == NULL or arrays[Y].nbytes == 0:
             return None
+        for i in range(OPERANDS):
+            if (arrays[i] != NULL) != self.state.given[i]:
+                return None
         copy = copied(self)
         copy.owners, copy.parameters, copy.state = self.owners, self.parameters, self.state
         copy.arrange(arrays, sizes[0], sizes[1])
@@ -139,28 +152,29 @@ cdef class BatchMatmul(Kernel):
         s.products = self.which.shape[1]
         if arrays[Y].nbytes == 0:
             return 0
-        s.w, s.bias = <const char *>start(arrays[W]), <int32_t *>start(arrays[BIAS])
+        s.right.at, s.panels.bias = <const char *>address_of(arrays[W]), <int32_t *>address_of(arrays[BIAS])
         if s.packs:
-            s.panels, s.sums = <const uint8_t *>start(arrays[SCRATCH]), <const int32_t *>start(arrays[SCRATCH_SUMS])
-        s.w_row, s.w_k = 1, s.n
+            s.panels.at = <const uint8_t *>address_of(arrays[SCRATCH])
+            s.panels.sums = <const int32_t *>address_of(arrays[SCRATCH_SUMS])
+        s.right.column, s.right.depth = 1, s.n
         if s.adjoint:
-            s.w_row, s.w_k = s.k, 1
+            s.right.column, s.right.depth = s.k, 1
         s.pairs.x, s.pairs.w, s.pairs.y = &self.which[0, 0], &self.which[1, 0], &self.which[2, 0]
-        s.matrices = self.which[1, s.products - 1] + 1
+        s.right.count = self.which[1, s.products - 1] + 1
         self.fn, p.pairs = <kernel_fn>batch_matmul, &s.pairs
         if s.kind == FLOAT:
-            product_f32.set_sizes(p, s.n, 1, s.k)
+            float_product.set_sizes(p, s.n, 1, s.k)
             self.set_matrices(arrays, 4, 4)
-            product_f32.plan_rows_in_place(p)
+            float_product.plan_rows_in_place(p)
             p.tile.mr = ROWS // p.tile.mr * p.tile.mr
-            s.panel_bytes = p.padded_columns * s.k * 4
+            s.panels.nbytes = p.padded_columns * s.k * 4
         elif s.kind == WORDS:
-            product_s16.set_sizes(p, s.n, 1, s.k)
+            word_product.set_sizes(p, s.n, 1, s.k)
             self.set_matrices(arrays, 2, 2)
             self.set_parameters()
-            s.panel_bytes = s.n * s.k * 2
+            s.panels.nbytes = s.n * s.k * 2
         else:
-            product_q8.set_sizes(p, s.n, 1, s.k)
+            byte_product.set_sizes(p, s.n, 1, s.k)
             self.set_matrices(arrays, 1, 1 if p.finish == REQUANTIZE else 4)
             if p.finish == REQUANTIZE:
                 self.set_parameters()
@@ -168,18 +182,18 @@ cdef class BatchMatmul(Kernel):
                 set_rows(&p.rows.quantized, arrays[X], arrays[Q], arrays[ROW_SCALES], arrays[ROW_ZEROS],
                          arrays[ROW_SCALES].shape[0], s.k, p.tile.offset)
                 p.window.x, p.rows.total, p.rows.flip = p.rows.quantized.q, p.rows.quantized.count, p.tile.offset
-            product_q8.gather_rows(p)
-            s.panel_bytes = p.padded_columns * p.padded_depth
-        s.panels_each = (s.n + p.tile.nr - 1) // p.tile.nr
+            byte_product.gather_rows(p)
+            s.panels.nbytes = p.padded_columns * p.padded_depth
+        s.panels.count = (s.n + p.tile.nr - 1) // p.tile.nr
         return 0
 
     cdef void set_matrices(self, const Strided **arrays, ptrdiff_t item, ptrdiff_t y_item):
         """Describe x and y, whose elements have as many bytes: each product is one line of m rows."""
         cdef Batch *s = &self.state
         cdef Output *o = &s.product.output
-        set_matrix(&s.product.window, <const uint8_t *>start(arrays[X]), s.k * item)
+        set_matrix(&s.product.window, <const uint8_t *>address_of(arrays[X]), s.k * item)
         s.product.rows.total = arrays[X].nbytes // max(s.k * item, <ptrdiff_t>1)
-        o.y, o.sw, o.od, o.oh, o.span, o.lines = <char *>start(arrays[Y]), s.n * y_item, 1, 1, s.m, s.products
+        o.y, o.sw, o.od, o.oh, o.span, o.lines = <char *>address_of(arrays[Y]), s.n * y_item, 1, 1, s.m, s.products
         o.sn = o.sh = s.m * o.sw
 
     cdef int set_parameters(self) except -1:
@@ -189,9 +203,9 @@ cdef class BatchMatmul(Kernel):
         cdef WordFinish *r = &p.int16
         cdef int32_t *rows
         cdef ptrdiff_t size = s.n if s.kind == WORDS else p.padded_columns, i
-        if s.scaled == s.n:
+        if s.parameters_for == s.n:
             return 0
-        s.scaled, self.parameters = s.n, np.zeros((PARAMETERS, size), np.int32)
+        s.parameters_for, self.parameters = s.n, np.zeros((PARAMETERS, size), np.int32)
         rows = <int32_t *>memory_of(self.parameters, self.parameters.nbytes)
         if s.kind == WORDS:
             self.parameters[0], self.parameters[1] = s.multiplier, s.shift
@@ -205,7 +219,7 @@ cdef class BatchMatmul(Kernel):
         return 0
 
 
-cdef void *start(const Strided *array) noexcept:
+cdef void *address_of(const Strided *array) noexcept:
     """The first byte of an array, or NULL if it is absent or empty."""
     return array.at if array != NULL and array.nbytes else NULL
 
@@ -213,39 +227,39 @@ cdef void *start(const Strided *array) noexcept:
 cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
     cdef Batch *s = &self.state
     cdef Product *p = &s.product
-    cdef ptrdiff_t end, whole = s.matrices
+    cdef ptrdiff_t end, whole = s.right.count
     cdef int64_t panels[LOCAL_SUMS]     # LOCAL_PANELS bytes, aligned
     cdef int32_t sums[LOCAL_SUMS]
     cdef int32_t bias[LOCAL_SUMS]
     pool = parallel_pool(pool, s.products * s.m * s.n * s.k)
-    p.panels = s.panels if s.panels != NULL else <const uint8_t *>panels
-    p.sums = p.hybrid.sums = s.sums if s.sums != NULL else sums
-    p.requantize.bias = s.bias if s.bias != NULL else bias
+    p.panels = s.panels.at if s.panels.at != NULL else <const uint8_t *>panels
+    p.sums = p.hybrid.sums = s.panels.sums if s.panels.sums != NULL else sums
+    p.requantize.bias = s.panels.bias if s.panels.bias != NULL else bias
     if p.finish == HYBRID:
         quantize(&p.rows.quantized, pool)
-    if s.kind == FLOAT and s.packs and s.m <= FEW_ROWS and s.w_k == 1:
-        s.splits = (s.n + STRIP - 1) // STRIP
-        parallel_for(pool, s.products * s.splits, 1 + 16384 // (STRIP * max(s.k, <ptrdiff_t>1)), multiply_strips, s)
+    if s.kind == FLOAT and s.packs and s.m <= FEW_ROWS and s.right.depth == 1:
+        s.strips = (s.n + STRIP - 1) // STRIP
+        parallel_for(pool, s.products * s.strips, 1 + 16384 // (STRIP * max(s.k, <ptrdiff_t>1)), multiply_strips, s)
         return 0
     s.pairs.first = s.pairs.base = 0
     while s.pairs.first < s.products:
         end = s.products
         if s.packs:
             s.pairs.base = s.pairs.w[s.pairs.first]
-            whole = min(<ptrdiff_t>ROUND, s.matrices - s.pairs.base)
+            whole = min(<ptrdiff_t>ROUND, s.right.count - s.pairs.base)
             end = s.pairs.first
             while end < s.products and s.pairs.w[end] < s.pairs.base + whole:
                 end += 1
-            parallel_for(pool, whole * s.panels_each, 1, pack_panels, s)
+            parallel_for(pool, whole * s.panels.count, 1, pack_panels, s)
         p.output.lines = end - s.pairs.first
         if s.kind == FLOAT:
-            product_f32.run_product(p, pool)
+            float_product.run_product(p, pool)
         elif s.kind == WORDS:
-            product_s16.run_product(p, pool)
+            word_product.run_product(p, pool)
         else:
             if p.finish == REQUANTIZE:
                 start_columns(s, whole)
-            product_q8.run_product(p, pool)
+            byte_product.run_product(p, pool)
         s.pairs.first = end
     return 0
 
@@ -256,11 +270,12 @@ cdef void multiply_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread)
     cdef Batch *s = <Batch *>ctx
     cdef ptrdiff_t i, j, row, product
     for i in range(begin, end):
-        product, j = i // s.splits, i % s.splits * STRIP
+        product, j = i // s.strips, i % s.strips * STRIP
         for row in range(s.m):
             slots.dots_f32(min(<ptrdiff_t>STRIP, s.n - j), s.k,
                            <const float *>s.product.window.x + (s.pairs.x[product] * s.m + row) * s.k,
-                           <const float *>s.w + s.pairs.w[product] * s.n * s.k + j * s.w_row, s.w_row,
+                           <const float *>s.right.at + s.pairs.w[product] * s.n * s.k + j * s.right.column,
+                           s.right.column,
                            <float *>s.product.output.y + (s.pairs.y[product] * s.m + row) * s.n + j)
 
 
@@ -268,33 +283,33 @@ cdef void pack_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
     """Pack panels begin to end - 1 of this round's matrices, in the form of the product's panels."""
     cdef Batch *s = <Batch *>ctx
     cdef const Product *p = &s.product
-    cdef ptrdiff_t i, j, k, j0, n, width, matrix, sj = s.w_row, sk = s.w_k
+    cdef ptrdiff_t i, j, k, j0, n, width, matrix, sj = s.right.column, sk = s.right.depth
     cdef const int8_t *bytes
     cdef const int16_t *words
     cdef const uint8_t *w
     cdef uint8_t *panel
     cdef int16_t *words_panel
     for i in range(begin, end):
-        matrix, j0 = i // s.panels_each, i % s.panels_each * p.tile.nr
+        matrix, j0 = i // s.panels.count, i % s.panels.count * p.tile.nr
         n, width = min(<ptrdiff_t>p.tile.nr, s.n - j0), min(<ptrdiff_t>p.tile.nr, p.padded_columns - j0)
         k = (s.pairs.base + matrix) * s.n * s.k + j0 * sj
-        panel = <uint8_t *>p.panels + matrix * s.panel_bytes
+        panel = <uint8_t *>p.panels + matrix * s.panels.nbytes
         if s.kind == FLOAT:
-            w, panel = <const uint8_t *>s.w + k * 4, panel + j0 * s.k * 4
+            w, panel = <const uint8_t *>s.right.at + k * 4, panel + j0 * s.k * 4
             if sk == 1:
-                product_f32.pack_panels(&p.tile, w, n, s.k, panel)
+                float_product.pack_panels(&p.tile, w, n, s.k, panel)
                 continue
             if n < width:
                 memset(panel, 0, width * s.k * 4)
             slots.copy_runs(s.k, n * 4, w, sk * 4, panel, width * 4)
         elif s.kind == WORDS:
             words_panel = <int16_t *>panel + j0 * s.k
-            words, bytes = <const int16_t *>s.w + k, <const int8_t *>s.w + k
+            words, bytes = <const int16_t *>s.right.at + k, <const int8_t *>s.right.at + k
             for j in range(n):
                 for k in range(s.k):
-                    words_panel[j * s.k + k] = bytes[j * sj + k * sk] if s.w_item == 1 else words[j * sj + k * sk]
+                    words_panel[j * s.k + k] = bytes[j * sj + k * sk] if s.right.item == 1 else words[j * sj + k * sk]
         else:
-            pack_bytes(s, <const uint8_t *>s.w + k, n, width, panel + j0 * p.padded_depth,
+            pack_bytes(s, <const uint8_t *>s.right.at + k, n, width, panel + j0 * p.padded_depth,
                        <int32_t *>p.sums + matrix * s.n + j0)
 
 
@@ -305,14 +320,14 @@ cdef void pack_bytes(const Batch *s, const uint8_t *w, ptrdiff_t n, ptrdiff_t wi
     cdef int32_t part[MAX_NR]
     cdef ptrdiff_t j, k = 0, section
     memset(panel, 0, width * s.product.padded_depth)
-    if s.w_k == 1:
+    if s.right.depth == 1:
         slots.pack_b_q8(&s.product.tile, n, s.k, w, 0, panel, sums)
         return
     for j in range(n):
         sums[j] = 0
     while k < s.k:
         section = min(<ptrdiff_t>DEPTH, s.k - k)
-        slots.copy_transposed(1, n, section, w + k * s.w_k, s.w_k, transposed, section)
+        slots.copy_transposed(1, n, section, w + k * s.right.depth, s.right.depth, transposed, section)
         slots.pack_b_q8(&s.product.tile, n, section, transposed, 0, panel + k * width, part)
         for j in range(n):
             sums[j] += part[j]
