@@ -155,8 +155,8 @@ def real_rule(draw):
     real = np.where(draw.rng.random(columns) < 0.5, 0.5 ** draw.rng.integers(1, 16, columns), draw.rng.random(columns))
     term = draw.rng.integers(-999, 999, rows).astype(I) if draw.rng.random() < 0.5 else None
     zero_point, flip = draw.integer(-128, 127), draw.choice(0, 0x80)
-    panels, numbers = using(draw.isa_level, packing.pack_q8, w, bias, *parameters(draw, columns)[1:], 0, 0, 1, None, 1,
-                            (0, 0))
+    panels, numbers, _ = using(draw.isa_level, packing.pack_q8, w, bias, *parameters(draw, columns)[1:], 0, 0, 1, None,
+                               1, (0, 0))
     members = {**members_of(numbers), "real": np.resize(real, numbers.shape[1]), "left": 0, "zero_point": zero_point,
                "low": low, "high": high, "flip": flip}
     v = (x.astype(L) @ w.T.astype(L) + bias + (0 if term is None else term[:, None])) * real
@@ -174,11 +174,11 @@ def gemm_q8(draw):
     # only accumulators without a term are requantized in float32
     term = draw.rng.integers(-999, 999, rows).astype(I) if draw.rng.random() < 0.5 and not draw.bench else None
     clamp = (ends[1] - ends[0], ends[2] - ends[0]) if term is None else None
-    panels, numbers = using(draw.isa_level, packing.pack_q8, w, bias, mult, shift, 0, 0, 1, None, 1, clamp)
+    panels, numbers, _ = using(draw.isa_level, packing.pack_q8, w, bias, mult, shift, 0, 0, 1, None, 1, clamp)
     members, to = columns_of(draw, numbers, depth, ends), output(draw, rows, columns, B)
     want = to.copy()
     acc = x.astype(I) @ w.T.astype(I) + (0 if term is None else term[:, None])
-    _, plain = using(ISA_LEVELS["base"], packing.pack_q8, w, bias, mult, shift, 0, 0)
+    _, plain, _ = using(ISA_LEVELS["base"], packing.pack_q8, w, bias, mult, shift, 0, 0)
     finish = {name: np.tile(array[:columns], rows) for name, array in zip(MEMBERS, plain, strict=True)}
     lines = Call(rows * columns, In(acc), Struct(Columns, **{**members, **finish}), 0, Out((rows, columns), B))
     want[:, :columns] = run(lines, "base", "requantize_q8")[0]
@@ -238,7 +238,7 @@ def find_small(draw):
 @check("requantize_q8", rounds=40)
 def requantize_q8(draw):
     n = draw.size(60, 64, least=1)
-    _, numbers = using(draw.isa_level, packing.pack_q8, np.zeros((n, 1), np.int8), *parameters(draw, n), 0, 0)
+    _, numbers, _ = using(draw.isa_level, packing.pack_q8, np.zeros((n, 1), np.int8), *parameters(draw, n), 0, 0)
     yield Call(n, In(draw.array(I, n)), Struct(Columns, **columns_of(draw, numbers, 1, ends_of(draw))), 0,
                Out(n, B), work=n)
 

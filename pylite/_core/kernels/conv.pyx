@@ -58,7 +58,7 @@ cdef class ConvQ8(ImageProduct):
         self.owners = packed, zero, bias, weights, panels, sums
         if packed is not None:
             p.panels = <const uint8_t *>memory_of(packed[0], packed[0].size)
-            self.pixels = packed[2] if len(packed) > 2 else 1
+            self.pixels = packed[2] if scales is None else 1
             if self.pixels == 0:
                 p.rows.source = WINOGRAD
         self.one_shape = packed is None or self.pixels > 1

@@ -43,8 +43,8 @@ cdef class ConvHybrid(ImageProduct):
     packed: (panels, sums) from packing.pack_weights; scales: (k,) float32; bias: (k,) float32 or None; asymmetric:
     quantize with a zero point; column_first: multiply a sum by the column's scale, then by the image's, instead of by
     the product of both; pixels: the part of q to convolve, by default all; the rest as in ConvQ8.
-    For a phase of a transposed convolution, packed is an array from pack_in_turn, and scales and bias are padded with
-    zeros to as many columns: each product is scaled and added in float32, as in the reference kernel.
+    For a phase of a transposed convolution, packed is from pack_in_turn, and scales and bias are padded with zeros to
+    as many columns: each product is scaled and added in float32, as in the reference kernel.
     Results equal the reference kernels' bit by bit: otherwise the quantization in the next layer would turn small
     differences into whole steps.
     """
@@ -53,7 +53,7 @@ cdef class ConvHybrid(ImageProduct):
     cdef float low[PARTS]       # and the range of values of each
     cdef float high[PARTS]
 
-    def __init__(self, x, y, packed, const float[::1] bias, *, q, row_scales, row_zeros, padding, bint first,
+    def __init__(self, x, y, tuple packed, const float[::1] bias, *, q, row_scales, row_zeros, padding, bint first,
                  const float[::1] scales, filter, ptrdiff_t groups, bint asymmetric, bint column_first, limits,
                  pixels=None):
         cdef pl_hybrid *h = &self.product.hybrid
@@ -69,11 +69,11 @@ cdef class ConvHybrid(ImageProduct):
         h.scale, h.bias = &scales[0], &bias[0] if bias is not None else NULL
         h.column_first = column_first
         h.low, h.high = limits
-        self.one_shape = not isinstance(packed, tuple)
+        panels, sums = packed
+        self.one_shape = sums is None
         if not self.one_shape:
-            packed, sums = packed
             h.sums = &sums[0]
-        self.product.panels = <const uint8_t *>memory_of(packed, packed.nbytes)
+        self.product.panels = <const uint8_t *>memory_of(panels, panels.nbytes)
         self.plan(arrays, filter)
 
     cdef bint suits(self, const Strided **arrays):
@@ -152,7 +152,8 @@ cdef void quantize_parts(ConvHybrid self, ptrdiff_t begin, ptrdiff_t end, int th
 
 
 def pack_in_turn(w, layout):
-    """Weights (columns, ...) for scaled_sums: float32 (depth, columns rounded up to a multiple of PL_SCALED).
+    """(Weights (columns, ...) for scaled_sums, None), the first as float32 (depth, columns rounded up to a multiple of
+    PL_SCALED).
 
     layout: see packing.arranged.
     """
@@ -160,7 +161,7 @@ def pack_in_turn(w, layout):
     columns, depth = w.shape[0], w.size // w.shape[0] if w.size else 0
     rows = np.zeros((depth, round_up(columns, PL_SCALED)), np.float32)
     rows[:, :columns] = w.reshape(columns, depth).T
-    return rows
+    return rows, None
 
 
 cdef void scaled_pieces(ConvHybrid self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:

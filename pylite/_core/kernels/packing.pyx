@@ -238,8 +238,8 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
     (1,) for all; x_zero, w_zero: as of int8; dilation: horizontal; ends: (low, high) of results less their zero point,
     to finish in float32 if that gives the same results, or None; layout: WinogradInteger and PixelPacking
     (product/layouts.py) leave a choice that depends on the ISA level to this function.
-    Returns (panels, parameters), see columns.pxd, which are ready after finish_packing(); a third item tells a choice
-    other than a plain convolution: the number of output pixels to compute as one, or 0 for Winograd.
+    Returns (panels, parameters, pixels): the first two, see columns.pxd, are ready after finish_packing(); pixels: the
+    number of output pixels to compute as one, 1 for a plain convolution, or 0 for Winograd.
     """
     cdef Py_ssize_t pixels
     w, pixels = arranged_q8(w, layout, w_zero + (128 if w.dtype == UINT8 else 0))
@@ -257,8 +257,7 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
         p.scaling = scaling
     p.zero, p.w_zero, p.products = x_zero + slots.q8.offset, w_zero, w.size // count if count else 0
     defer_packing(&p.job, w.size, owners, copied_bytes(owners[4]))
-    parameters = rows.view(np.int32).reshape(PARAMETERS, -1)
-    return (owners[5], parameters) if pixels == 1 else (owners[5], parameters, pixels)
+    return owners[5], rows.view(np.int32).reshape(PARAMETERS, -1), pixels
 
 
 def pack_f32(w, Py_ssize_t groups=1, layout=None):
