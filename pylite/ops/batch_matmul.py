@@ -76,7 +76,7 @@ def lower_batch_matmul(node):
     if kind == "hybrid":
         details = _hybrid(node, x, w, n, rows)
     elif kind == "int8":
-        size = sums * _padded(n)
+        size = sums * products.padded(n)
         details = {**_integer(node, x, w, y), "bias": Scratch((size,), "int32") if size > STACK_SUMS else None}
     elif kind == "int16":
         details = {**_integer(node, x, w, y), "w_item": 1 if w.dtype == "int8" else 2}
@@ -108,10 +108,6 @@ def _as_fully_connected(node, x, w):
                            len(w.scales) > 1)
 
 
-def _padded(n):
-    return (n + 15) // 16 * 16
-
-
 def _packed(kind, w, matrices, layout):
     if kind == "float32":
         return Packed("packing.pack_f32", w, matrices, layout)
@@ -123,7 +119,8 @@ def _packed(kind, w, matrices, layout):
 def _packing_scratch(kind, matrices, n, k):
     """Memory for the panels and column sums of as many matrices (k, n); None for what fits on the stack."""
     itemsize = {"float32": 4, "int16": 2}.get(kind, 1)
-    size, columns = matrices * itemsize * _padded(n) * (_padded(k) if itemsize == 1 else k), matrices * n
+    depth, columns = products.padded(k) if itemsize == 1 else k, matrices * n
+    size = matrices * itemsize * products.padded(n) * depth
     return {"scratch": Scratch((size,), "uint8") if size > STACK_BYTES else None,
             "scratch_sums": Scratch((columns,), "int32") if columns > STACK_SUMS else None}
 

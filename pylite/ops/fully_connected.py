@@ -61,8 +61,8 @@ def lower_fully_connected(node):
 
 
 def _packed_size(columns, depth):
-    """Elements of the largest panels that any ISA level packs weights (columns, depth) to: both padded to 16."""
-    return (columns + 15) // 16 * 16 * ((depth + 15) // 16 * 16)
+    """Elements of the largest panels that any ISA level packs weights (columns, depth) to."""
+    return products.padded(columns) * products.padded(depth)
 
 
 # ---- float32 inputs ------------------------------------------------------------------------------------------

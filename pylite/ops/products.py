@@ -6,6 +6,13 @@ from pylite.ir.values import Call, Packed, Scratch, Temporary
 from pylite.numerics import quantization
 from pylite.ops.convolution_window import Window
 
+PANEL_MULTIPLE = 16     # of columns and depth: a multiple of nv and ka of every ISA level's tiles, and of PL_SCALED
+
+
+def padded(n):
+    """n columns, or a depth of n, as the largest panels of any ISA level pad them."""
+    return (n + PANEL_MULTIPLE - 1) // PANEL_MULTIPLE * PANEL_MULTIPLE
+
 
 def check(node, x, w, b, y, channels, axis):
     """Refuse operands that the reference kernels refuse.  axis: of the weights' output channels."""
@@ -171,7 +178,7 @@ def hybrid(node, images, out, packed, bias, window, asymmetric, column_first=Fal
     pixels = scratch[0].value.view(*window.x_view) if phase else None
     scales = per_channel(packed.value.scales, out.shape[3] // window.pixels)
     if window.transposed:
-        padding = np.zeros(-out.shape[3] % 16, np.float32)
+        padding = np.zeros(padded(out.shape[3]) - out.shape[3], np.float32)
         bias = np.zeros(out.shape[3], np.float32) if bias is None else bias
         scales = np.concatenate((np.tile(scales, window.pixels), padding))
         bias = np.concatenate((bias, padding))

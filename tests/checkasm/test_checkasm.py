@@ -1,6 +1,7 @@
 """Every micro-kernel of every ISA level against plain C: see tests/checkasm."""
 import pytest
 
+from pylite.ops.products import PANEL_MULTIPLE
 from tests.checkasm import CHECKS, ISA_LEVELS, SLOTS, examine, measure
 
 
@@ -12,6 +13,13 @@ def test_every_slot_has_a_check():
 @pytest.mark.parametrize("slot", SLOTS)
 def test_slot(slot, isa_level):
     examine(slot, isa_level)
+
+
+@pytest.mark.parametrize("tile", ["q8", "f32", "f16"])
+@pytest.mark.parametrize("isa_level", ISA_LEVELS)
+def test_panels_are_padded_to_a_divisor_of_what_lowering_reserves(isa_level, tile):
+    numbers = getattr(ISA_LEVELS[isa_level].table, tile)
+    assert PANEL_MULTIPLE % numbers.nv == PANEL_MULTIPLE % numbers.ka == 0
 
 
 def test_timing():
