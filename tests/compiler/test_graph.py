@@ -1,5 +1,7 @@
 """The graph's records and data types."""
 import pickle
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,6 +21,13 @@ def test_numpy_dtypes_are_large_enough():
     for name, bits in graph.DTYPE_BITS.items():
         dtype = graph.NUMPY_DTYPES[name]
         assert dtype.hasobject if bits is None else dtype.itemsize * 8 == max(bits, 8)
+
+
+@pytest.mark.parametrize("record", [graph.Tensor, graph.Operator])
+def test_cython_knows_the_positions_of_fields(record):
+    text = (Path(__file__).parents[2] / "pylite" / "_core" / "graph" / "calls.pxd").read_text()
+    known = {name.lower(): int(place) for name, place in re.findall(rf"{record.__name__.upper()}_(\w+) = (\d+)", text)}
+    assert known and known == {name: record._PLACES[name] for name in known}
 
 
 def test_records_are_frozen():

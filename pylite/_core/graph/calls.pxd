@@ -1,4 +1,4 @@
-cdef enum TensorField:          # positions in a record of a Tensor (ir/graph.py)
+cdef enum TensorField:          # positions in a record of a Tensor (ir/graph.py); tests compare them
     TENSOR_INDEX = 0
     TENSOR_NAME = 1
     TENSOR_DTYPE = 2
