@@ -26,7 +26,7 @@ cdef enum:
     BLOCK = 8192            # in blocks of so many bytes;
     REPEATED = BLOCK // 3   # so are longer rows if an operand is one row that all others repeat,
     REPETITIONS = 8         # at least so many times
-    PARALLEL_THRESHOLD = 16384      # elements; fewer finish before another thread starts
+    PARALLEL_ELEMENTS = 16384       # elements; fewer finish before another thread starts
     GRAIN = 4096            # least number of elements for a thread
     LINES_FROM = 4096       # elements from which on analysing a look-up table for lines8 pays
     CHAIN_ARRAYS = MOST_ARRAYS - 1  # a chain's arrays, besides y, that Kernel.moved() can replace
@@ -104,7 +104,7 @@ cdef class Unary(Kernel):
 
 
 cdef int run_unary(Unary self, pl_pool *pool) noexcept nogil:
-    parallel_for(pool if self.loop.n > PARALLEL_THRESHOLD else NULL, self.loop.n, GRAIN, unary_range, &self.loop)
+    parallel_for(pool if self.loop.n > PARALLEL_ELEMENTS else NULL, self.loop.n, GRAIN, unary_range, &self.loop)
     return 0
 
 
@@ -139,7 +139,7 @@ cdef class UnaryPerAxis(Kernel):
 
 
 cdef int run_unary_per_axis(UnaryPerAxis self, pl_pool *pool) noexcept nogil:
-    if self.loop.n * self.inner <= PARALLEL_THRESHOLD:
+    if self.loop.n * self.inner <= PARALLEL_ELEMENTS:
         pool = NULL
     parallel_for(pool, self.loop.n, 1 + GRAIN // max(self.inner, 1), <pl_range_fn>unary_rows, <void *>self)
     return 0
@@ -270,7 +270,7 @@ cdef bint are_side_by_side(const BinaryLoop *loop) noexcept nogil:
 
 cdef int run_binary(Binary self, pl_pool *pool) noexcept nogil:
     cdef BinaryLoop *loop = &self.loop
-    parallel_for(pool if loop.rows * loop.n > PARALLEL_THRESHOLD else NULL, loop.rows * loop.n, GRAIN,
+    parallel_for(pool if loop.rows * loop.n > PARALLEL_ELEMENTS else NULL, loop.rows * loop.n, GRAIN,
                  binary_blocks if are_side_by_side(loop) else binary_range, loop)
     return 0
 
@@ -498,7 +498,7 @@ cdef class Chain(Kernel):
 
 
 cdef int run_chain(Chain self, pl_pool *pool) noexcept nogil:
-    parallel_for(pool if self.n * self.count > PARALLEL_THRESHOLD else NULL, self.n, GRAIN // self.count,
+    parallel_for(pool if self.n * self.count > PARALLEL_ELEMENTS else NULL, self.n, GRAIN // self.count,
                  <pl_range_fn>chain_range, <void *>self)
     return 0
 

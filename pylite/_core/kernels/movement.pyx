@@ -10,7 +10,7 @@ cdef enum:
     MAX_DIMS = MOST_DIMS
     RUN_GRAIN = 1 << 15     # bytes of a single long run that a thread copies at a time
     FEW = 8                 # with fewer rows than this, a longer dimension becomes the rows
-    PARALLEL_THRESHOLD = 1 << 17    # bytes; fewer are copied before another thread starts
+    PARALLEL_BYTES = 1 << 17    # bytes; fewer are copied before another thread starts
     GRAIN = 1 << 14         # least number of bytes for a thread
     ROW = 64                # advancing to a row takes as long as copying so many bytes
 
@@ -156,9 +156,9 @@ cdef int copy(Copy self, pl_pool *pool) noexcept nogil:
     if self.total == 1 and self.inner == RUNS and row <= RUN_GRAIN:
         memmove(self.y, self.x, row)
     elif self.total == 1 and self.inner == RUNS:
-        parallel_for(pool if row > PARALLEL_THRESHOLD else NULL, (row + RUN_GRAIN - 1) // RUN_GRAIN, 1,
+        parallel_for(pool if row > PARALLEL_BYTES else NULL, (row + RUN_GRAIN - 1) // RUN_GRAIN, 1,
                      <pl_range_fn>copy_run, <void *>self)
-    elif 0 < self.total <= PARALLEL_THRESHOLD // self.cost:
+    elif 0 < self.total <= PARALLEL_BYTES // self.cost:
         copy_rows(self, 0, self.total, 0)
     elif self.total > 0:
         parallel_for(pool, self.total, 1 + GRAIN // self.cost, <pl_range_fn>copy_rows, <void *>self)

@@ -19,7 +19,7 @@ cdef class Kernel:
     OWNED: does the kernel keep objects of one interpreter, such as variables or Python functions?  Then no other
     interpreter may use the calls that construct it.
     PYTHON: does the kernel run a Python function, which may keep references to its arguments?
-    ARRAYS, SIZES: the arguments that moved() takes, by position or name, at most MOST_ARRAYS arrays; empty if the kernel
+    ARRAYS, SIZES: the arguments that moved() takes, by position or name, at most MOST_ARRAYS arrays; empty if a kernel
     must be constructed anew for each set of shapes.
     """
     ERRORS = {}

@@ -176,7 +176,7 @@ cdef class Stored(Part):
 
 
 # ---- Values, Views and Scratches with numbers -------------------------------------------------------------------
-def changed(thing):
+def fields_with_dims(thing):
     """The attributes of a Value, View or Scratch that may have Dims."""
     if type(thing) is View:
         return thing.shape, thing.strides, thing.offset
@@ -235,5 +235,5 @@ def collect(argument, list things, set seen):
             collect(argument.root, things, seen)
     elif type(argument) is not Scratch:
         return
-    if has_dims(changed(argument)):
+    if has_dims(fields_with_dims(argument)):
         things.append(argument)

@@ -47,7 +47,7 @@ cdef class Rebinder(BindingContext):
     cdef dict known             # {key of a Part: the Part}, only during construction
     cdef dict roots, scratches, outside
     cdef object kernel_class, present
-    cdef bint moved             # has the layout changed since the last bind()?
+    cdef bint relaid            # has the layout changed since the last bind()?
     cdef readonly Py_ssize_t rebound        # number of kernels that the last bind() created
     cdef Operands operands_of(self, Call source, Call target)
     cdef Part end(self, view)

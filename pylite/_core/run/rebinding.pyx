@@ -28,7 +28,7 @@ from numpy import empty, uint8
 
 from pylite._core.graph.dimensions import cells_in
 from pylite._core.run import arena as planner
-from pylite._core.run.parts import changed, collect
+from pylite._core.run.parts import collect, fields_with_dims
 
 cdef enum:
     SMALL = 1 << 20         # arenas below this number of bytes get room to grow
@@ -291,7 +291,7 @@ cdef class Rebinder(BindingContext):
             stored = Stored()
             collect(source, things, set())
             stored.target, stored.copies = target, [(thing, self.present.thing(thing)) for thing in things]
-            stored.cells = Cells(cells_in([changed(thing) for thing in things]))
+            stored.cells = Cells(cells_in([fields_with_dims(thing) for thing in things]))
             self.stores = self.stores or stored.cells.count > 0
             part = self.register(key, stored)
         return part
@@ -350,7 +350,7 @@ cdef class Rebinder(BindingContext):
                 self.room[i], self.starts[i] = sizes[i], self.offsets[i]
             self.roots = dict(zip(self.owners[:self.count], self.offsets))
             self.scratches = dict(zip(self.owners[self.count:], self.offsets[self.count:]))
-            self.moved = True
+            self.relaid = True
         return self.total
 
     cdef list bind(self, arena, dict outside, pack, kernel_class):
@@ -364,7 +364,7 @@ cdef class Rebinder(BindingContext):
         cdef bint failed = self.arena is None       # the last bind() failed: kernels may not match their Parts
         cdef list kernels = []
         self.elsewhere = arena is not self.arena
-        self.renamed = self.moved or self.elsewhere or not same(outside, self.outside)
+        self.renamed = self.relaid or self.elsewhere or not same(outside, self.outside)
         self.outside = outside
         if self.renamed or self.stores or failed:
             self.storage = Storage(outside.copy(), arena, self.roots, self.scratches)
@@ -384,7 +384,7 @@ cdef class Rebinder(BindingContext):
             raise
         self.storage = self.pack = self.kernel_class = self.computed = None
         memcpy(self.before, self.tape.numbers, self.tape.size * sizeof(int64_t))
-        self.moved = False
+        self.relaid = False
         return kernels
 
 
