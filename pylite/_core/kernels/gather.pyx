@@ -1,7 +1,8 @@
 """Kernels that gather elements along one axis; compiled for speed."""
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
+from pylite._core.kernels.index cimport load_index
 from pylite._core.run.kernel cimport (
     COPIED_BYTES,
     Kernel,
@@ -63,14 +64,6 @@ cdef class Gather(Kernel):
         self.indices = <const uint8_t *>placed(arrays[1], self.indices)
         self.size, self.count, self.run, self.batches, self.outer = size, count, run, batches, outer
         self.fn = <kernel_fn>gather
-
-
-cdef inline int64_t load_index(const uint8_t *p, Py_ssize_t width) noexcept nogil:
-    if width == 4:
-        return (<const int32_t *>p)[0]
-    if width == 8:
-        return (<const int64_t *>p)[0]
-    return (<const int16_t *>p)[0]
 
 
 cdef bint outside(const uint8_t *indices, Py_ssize_t n, Py_ssize_t width, Py_ssize_t size) noexcept nogil:

@@ -2,9 +2,10 @@
 
 This file is longer than others because all share Walk, and gathering and scattering share boxes and policies.
 """
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from pylite._core.kernels.index cimport load_index
 from pylite._core.run.kernel cimport (
     COPIED_BYTES,
     MOST_DIMS,
@@ -245,14 +246,6 @@ cdef class Boxes(Kernel):
             self.run_b *= item
         set_walk(&self.box, shape[:-1], 2, item, item, 0)
         return 0
-
-
-cdef inline int64_t load_index(const uint8_t *p, Py_ssize_t width) noexcept nogil:
-    if width == 4:
-        return (<const int32_t *>p)[0]
-    if width == 8:
-        return (<const int64_t *>p)[0]
-    return (<const int16_t *>p)[0]
 
 
 cdef Py_ssize_t locate(Boxes self, const uint8_t *vector) noexcept nogil:

@@ -75,7 +75,6 @@ PL_INLINE int32_t pl_mbqm32(int32_t x, int32_t m, int e) {
   return pl_rdbpot(pl_mul_high(pl_shl32(x, left), m), right);
 }
 PL_INLINE int32_t pl_mbqm_small(int32_t x, int32_t m, int e) { return pl_rdbpot(pl_mul_high(x, m), -e); } /* e <= 0 */
-PL_INLINE int32_t pl_mbqm_large(int32_t x, int32_t m, int e) { return pl_mul_high(pl_shl32(x, e), m); }   /* e >= 0 */
 
 /* MBQM64, -31 <= e <= 14: call pl_multiplier16(m) once, then pl_mbqm64 for each accumulator. */
 PL_INLINE int32_t pl_multiplier16(int32_t m) { return m < 0x7FFF0000 ? (m + (1 << 15)) >> 16 : 0x7FFF; }
