@@ -138,7 +138,7 @@ cdef class BatchMatmul(Kernel):
         for i in range(OPERANDS):
             if (arrays[i] != NULL) != self.state.given[i]:
                 return None
-        copy = copied(self)
+        copy = <BatchMatmul>copied(self)
         copy.owners, copy.parameters, copy.state = self.owners, self.parameters, self.state
         copy.arrange(arrays, sizes[0], sizes[1])
         return copy

@@ -110,7 +110,7 @@ cdef class BlockwiseHybrid(Kernel):
         if (self.fn == <kernel_fn>nothing or arrays[0].shape[0] == 0 or arrays[0].shape[1] != b.depth
                 or arrays[1].shape[1] != b.columns):
             return None
-        copy = copied(self)
+        copy = <BlockwiseHybrid>copied(self)
         copy.owners, copy.blocks = self.owners, self.blocks
         copy.arrange(arrays)
         return copy

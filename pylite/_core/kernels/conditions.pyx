@@ -39,7 +39,7 @@ cdef class Require(Kernel):
         cdef Require copy
         if arrays[0] == NULL:
             return None
-        copy = copied(self)
+        copy = <Require>copied(self)
         copy.size, copy.value, copy.failure = self.size, self.value, self.failure
         copy.x, copy.n = <const uint8_t *>arrays[0].at, arrays[0].nbytes // self.size
         return copy

@@ -167,7 +167,7 @@ cdef class DepthwiseKernel(Kernel):
                 or x.shape[3] * s.repeat.multiplier != s.window.c
                 or (s.floats != NULL and (arrays[2] == NULL or arrays[3] == NULL))):
             return None
-        copy = copied(self)
+        copy = <DepthwiseKernel>copied(self)
         copy.owners, copy.state = self.owners, self.state
         if not copy.arrange(x, y, sizes[0], s.lines_at_once):
             return None

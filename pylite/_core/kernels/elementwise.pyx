@@ -97,7 +97,7 @@ cdef class Unary(Kernel):
         if (arrays[0] == NULL or arrays[1] == NULL or n * self.loop.n == 0
                 or (n >= LINES_FROM) != (self.loop.n >= LINES_FROM)):
             return None
-        copy = copied(self)
+        copy = <Unary>copied(self)
         copy.p, copy.loop = self.p, self.loop
         copy.loop.n, copy.loop.x, copy.loop.y = n, <const uint8_t *>arrays[0].at, <uint8_t *>arrays[1].at
         return copy
@@ -203,7 +203,7 @@ cdef class Binary(Kernel):
         cdef Binary copy
         if self.loop.rows * self.loop.n == 0 or arrays[2] == NULL:
             return None
-        copy = copied(self)
+        copy = <Binary>copied(self)
         copy.p, copy.loop = self.p, self.loop
         loop = &copy.loop
         if arrays[0] == NULL:
@@ -472,7 +472,7 @@ cdef class Chain(Kernel):
         cdef list kept
         if arrays[0] == NULL or self.n * <ptrdiff_t>sizes[0] == 0:
             return None
-        copy = copied(self)
+        copy = <Chain>copied(self)
         copy.n, copy.block, copy.count, copy.parameters = sizes[0], self.block, self.count, self.parameters
         copy.y = <uint8_t *>arrays[0].at
         for i in range(self.count):

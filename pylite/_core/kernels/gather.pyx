@@ -52,7 +52,7 @@ cdef class Gather(Kernel):
         size, count, run, batches, outer = sizes
         if arrays[2] == NULL:
             return None
-        copy = copied(self)
+        copy = <Gather>copied(self)
         copy.width, copy.x, copy.indices = self.width, self.x, self.indices
         copy.owners = outside_arena(self.owners, arrays)
         copy.arrange(arrays, size, count, run, 1 if batches is None else batches, 1 if outer is None else outer)

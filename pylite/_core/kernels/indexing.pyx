@@ -120,7 +120,7 @@ cdef class Select(Kernel):
         cdef Select copy
         if self.fn == <kernel_fn>nothing or arrays[3] == NULL or arrays[3].nbytes == 0:
             return None
-        copy = copied(self)
+        copy = <Select>copied(self)
         copy.owners = outside_arena(self.owners, arrays)
         copy.condition, copy.x = <const uint8_t *>placed(arrays[0], self.condition), <const uint8_t *>placed(
             arrays[1], self.x)
@@ -219,7 +219,7 @@ cdef class Boxes(Kernel):
 
     cdef Boxes copy_for(self, const Strided **arrays, list sizes):
         """moved(), without the attributes of subclasses."""
-        cdef Boxes copy = copied(self)
+        cdef Boxes copy = <Boxes>copied(self)
         copy.array, copy.indices, copy.boxes, copy.start = self.array, self.indices, self.boxes, self.start
         copy.array_bytes, copy.boxes_bytes = self.array_bytes, self.boxes_bytes
         copy.owners = outside_arena(self.owners, arrays)
@@ -386,7 +386,7 @@ cdef class ScatterBoxes(Boxes):
         self.finish()
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef ScatterBoxes copy = self.copy_for(arrays, sizes)
+        cdef ScatterBoxes copy = <ScatterBoxes>self.copy_for(arrays, sizes)
         copy.p, copy.sums, copy.combine = self.p, self.sums, self.combine
         copy.finish()
         return copy

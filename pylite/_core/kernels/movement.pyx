@@ -46,7 +46,7 @@ cdef class Copy(Kernel):
         self.memory = x, y
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef Copy result = copied(self)
+        cdef Copy result = <Copy>copied(self)
         if arrays[0] == NULL or arrays[1] == NULL or not arrange(result, arrays[0], arrays[1]):
             return None
         return result

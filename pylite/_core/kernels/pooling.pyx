@@ -50,7 +50,7 @@ cdef class Pool(Kernel):
         cdef Pool copy
         if arrays[0] == NULL or arrays[1] == NULL:
             return None
-        copy = copied(self)
+        copy = <Pool>copied(self)
         copy.kernel, copy.item, copy.window = self.kernel, self.item, self.window
         copy.arrange(arrays[0], arrays[1], sizes[0], sizes[1], sizes[2])
         return copy

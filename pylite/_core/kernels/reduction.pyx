@@ -115,7 +115,7 @@ cdef class Reduce(Reduction):
         cdef Reduce copy
         if arrays[0] == NULL or arrays[1] == NULL:
             return None
-        copy = copied(self)
+        copy = <Reduce>copied(self)
         copy.g, copy.kernel, copy.item = self.g, self.kernel, self.item
         copy.arrange(arrays[0], arrays[1], sizes[0], sizes[1], sizes[2])
         return copy

@@ -66,9 +66,8 @@ cdef class RowFunction(Kernel):
         cdef const pl_row_function *function = find(name)
         cdef const uint8_t[::1] view
         cdef Py_ssize_t i
-        found, takes = (len(arrays), len(numbers), len(reals)), (function.arrays, function.numbers, function.reals)
-        if found != takes:
-            raise TypeError(f"{found} arrays, numbers and reals for the row function {name!r}, which takes {takes}")
+        if len(arrays) != function.arrays or len(numbers) != function.numbers or len(reals) != function.reals:
+            raise TypeError(f"the row function {name!r} takes another number of arrays, numbers or reals")
         self.arguments.slots = slots
         self.arrays, self.rows, self.grain = arrays, rows, grain or rows + 1
         for i, view in enumerate(arrays):

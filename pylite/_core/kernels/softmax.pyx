@@ -43,7 +43,7 @@ cdef class RowKernel(Kernel):
         cdef RowKernel copy
         if arrays[0] == NULL or arrays[1] == NULL:
             return None
-        copy = copied(self)
+        copy = <RowKernel>copied(self)
         copy.compute = self.compute
         copy.set_rows(arrays[0], arrays[1])
         return copy
@@ -70,7 +70,7 @@ cdef class RowsF32(RowKernel):
         self.function = ("softmax", "log_softmax", "l2_normalize").index(function)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef RowsF32 copy = self.copy_for(arrays)
+        cdef RowsF32 copy = <RowsF32>self.copy_for(arrays)
         if copy is not None:
             copy.beta, copy.function = self.beta, self.function
         return copy
@@ -123,7 +123,7 @@ cdef class Softmax8(RowKernel):
             self.function = 2
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef Softmax8 copy = self.copy_for(arrays)
+        cdef Softmax8 copy = <Softmax8>self.copy_for(arrays)
         if copy is not None:
             copy.tables, copy.function = self.tables, self.function
         return copy

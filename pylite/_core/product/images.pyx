@@ -63,7 +63,7 @@ cdef class ImageProduct(Kernel):
         cdef ImageProduct copy
         if self.fn == <kernel_fn>nothing or self.one_shape or not self.suits(arrays) or arrays[1].nbytes == 0:
             return None
-        copy = copied(self)
+        copy = <ImageProduct>copied(self)
         copy.owners, copy.product = self.owners, self.product
         copy.plan(arrays, sizes[0])
         return copy

@@ -106,7 +106,7 @@ cdef class Operands:
         cdef tuple arrays = self.make.ARRAYS, sizes = self.make.SIZES
         cdef Py_ssize_t i
         if len(arrays) > MOST_ARRAYS:
-            raise TypeError(f"{self.name}.ARRAYS has {len(arrays)} arguments; at most {MOST_ARRAYS} are supported")
+            raise TypeError(f"{self.name} has too many ARRAYS")
         self.moves, self.size_keys = len(arrays) > 0, list(sizes)
         if self.entries and not self.named:
             self.first = max([key for key, _, _ in self.entries]) + 1
