@@ -62,6 +62,7 @@ class LiteRT:
         run = self._run
         try:
             feed(run, inputs, allocate=True)
+            run.reset_all_variables()       # each sample begins anew, as in pylite
             run.invoke()
         except (ValueError, RuntimeError) as error:
             raise ComparisonError(f"LiteRT fails on sample {number}: {' '.join(str(error).split())}") from None

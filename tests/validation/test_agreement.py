@@ -10,6 +10,7 @@ from pylite.media import models
 from pylite.schema.builder import ModelBuilder
 from pylite.validation import agreement
 from pylite.validation.litert import LiteRT
+from tests.ops.test_state import accumulator
 from tests.tools import resources
 from tests.validation import planted
 
@@ -117,6 +118,27 @@ def test_litert_agrees(name):
     found = agreement.compare_with(model, planted.samples(model, 2), other.results, "litert")
     assert found.equal, found.lines()
     assert found.tensors == len({i for o in model.graph.subgraphs[0].operators for i in o.outputs})
+
+
+def recurrent():
+    """A recurrent cell, whose state is a variable tensor."""
+    m, rng = ModelBuilder(), np.random.default_rng(0)
+    x, state, y = m.tensor("x", (1, 2)), m.tensor("state", (1, 3), variable=True), m.tensor("y", (1, 3))
+    weights = [m.constant(name, rng.standard_normal(shape).astype(np.float32))
+               for name, shape in (("weights", (3, 2)), ("recurrent", (3, 3)), ("bias", (3,)))]
+    m.operator("RNN", [x, *weights, state], [y], fused_activation_function="TANH")
+    m.inputs([x])
+    m.outputs([y])
+    return m.build()
+
+
+@pytest.mark.parametrize("make", [recurrent, accumulator])
+def test_litert_keeps_no_more_state_between_samples_than_pylite(make):
+    resources.peer()
+    model = Model(make())
+    shape = model.graph.subgraphs[0].tensors[model.graph.subgraphs[0].inputs[0]].shape
+    found = agreement.compare_with(model, [[np.ones(shape, np.float32)]] * 3, LiteRT(make()).results, "litert")
+    assert found.equal, found.lines()
 
 
 def test_on_the_command_line(samples, tmp_path, capsys):
