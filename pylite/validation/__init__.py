@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -31,12 +32,12 @@ from pylite.validation.scoring import Settings, finish
 from pylite.validation.sources import Source
 from pylite.validation.statistics import Grid
 from pylite.validation.tally import Tally
-from pylite.validation.verdict import EXCHANGED
+from pylite.validation.verdict import EXCHANGED, OUTSIDE
 from pylite.validation.widening import quantized, widened
 from pylite.validation.workers import Measurement, Measurer, measured
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from numpy.typing import ArrayLike, NDArray
@@ -117,12 +118,15 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     def taken() -> Iterator[list[NDArray[Any]]]:
         for number, arrays in enumerate(islice(data, samples)):
             yield sample_of(arrays, inputs, number)
+    grids, outside = [Grid.of(tensor) for tensor in inputs], Counter[int]()
     for number, arrays in enumerate(taken()):
+        outside.update(position for position, (array, grid) in enumerate(zip(arrays, grids, strict=True))
+                       if grid is not None and grid.saturates(array))
         comparison.add(arrays, local_samples is None or number < local_samples, number < origins.SAMPLES)
     if not comparison.samples:
         raise ComparisonError("there are no samples")
     report = analyse(comparison, model, reference)
-    report.notes += _unquantized(comparison, reference)
+    report.notes += [*_unquantized(comparison, reference), *_odd(inputs, outside, comparison.samples)]
     if isinstance(data, Sequence):      # it can be read again
         report.notes += nonfinite.notes(comparison, taken, "sample {}".format)
     return report
@@ -309,7 +313,8 @@ def _report(comparison: Comparison | None, total: Partial, model: str | os.PathL
         comparison.take({name: sums for name, sums in total.sums.items() if not isinstance(sums, Tally)}, compared)
         report = analyse(comparison, model, reference or "", found)
         report.notes += _unquantized(comparison, reference)
-    (report.accuracy or report).notes += _odd(inputs, tally, len(total.done))
+    (report.accuracy or report).notes += _odd(
+        inputs, {position: tally.counts["saturated", position] for position in range(len(inputs))}, len(total.done))
     return report
 
 
@@ -331,12 +336,12 @@ def _unquantized(comparison: Comparison, reference: str | os.PathLike[str] | Non
         yield "the model has no quantized tensors; this compares two models of real numbers"
 
 
-def _odd(inputs: Sequence[Tensor], tally: Tally, samples: int) -> Iterator[str]:
-    """A line for each input that the samples often do not fit."""
+def _odd(inputs: Sequence[Tensor], outside: Mapping[int, float], samples: int) -> Iterator[str]:
+    """A line for each input that the samples often do not fit.  outside: how many do not, by position."""
     for position, tensor in enumerate(inputs):
-        share = tally.counts["saturated", position] / samples
+        share = outside[position] / samples
         grid = Grid.of(tensor)
         if share > SATURATED and grid is not None:
-            yield (f"input {tensor.name!r}: in {share:.1%} of the samples, more than 1 % of the numbers are outside "
+            yield (f"input {tensor.name!r}: in {share:.1%} of the samples, {OUTSIDE} "
                    f"{grid.lowest:.4g} to {grid.highest:.4g}, what it can represent; is their normalization right "
                    "(--mean, --std)?")

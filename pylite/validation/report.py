@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pylite.display import notebook, text_table
 from pylite.validation.accuracy_report import counted, finite
+from pylite.validation.causes import NOTABLE_DB, SUSPICIOUS_DB
 from pylite.validation.printed import Printed, pandas
 from pylite.validation.ranking import FLOOR_DB
 from pylite.validation.verdict import verdict
@@ -228,10 +229,13 @@ class Report(Printed):
                                  f"{_decibels(t.sqnr_weights_db)} dB), the rest from activations "
                                  f"({_decibels(t.sqnr_activations_db)} dB).")
         found.append("")
-        if self.first_divergence is None:
+        if self.first_divergence is not None:
+            found.append(f"First divergence: node {self.first_divergence} (marked >).")
+        elif all(t.cause is None and self.suspicion(t) < NOTABLE_DB for t in self.tensors):
             found.append("No node has more noise of its own than rounding explains.")
         else:
-            found.append(f"First divergence: node {self.first_divergence} (marked >).")
+            found.append(f"No node diverges: that takes {SUSPICIOUS_DB:g} dB more noise of its own than rounding "
+                         "explains.")
         return found
 
     def to_html(self) -> str:

@@ -17,6 +17,8 @@ CHANCE = 0.05       # p of McNemar's test from which on a difference may be chan
 LIMITS = {"good": GOOD_DB, "tiny": TINY_DB, "poor": POOR_DB, "notable": NOTABLE_DB, "suspicious": SUSPICIOUS_DB,
           "loss": LOSS}
 GOOD, FAIR, POOR, PLAIN = "good", "fair", "poor", "plain"       # plain: there is nothing to compare with
+INHERITED_DB = 15.0     # a node whose SQNR by itself is better by so much passes on the noise that it reads
+OUTSIDE = "more than 1 % of the numbers are outside"        # in the note about samples that an input cannot represent
 EXCHANGED = "the model has no quantized tensors, and the reference has; are they exchanged?"
 _BEGINNINGS = {GOOD: "Good: ", FAIR: "Look closer: ", POOR: "Poor: ", PLAIN: ""}
 
@@ -31,9 +33,20 @@ def verdict(report: Any) -> dict[str, str]:
     facts = ", and ".join([*_outputs(report, lowest), *_accuracy(report)])
     facts += f", which may be chance on {report.accuracy.samples} samples: take more" if _chance(report) else ""
     hidden = level == FAIR and lowest >= GOOD_DB and _hidden(report)
-    text = (f"{_BEGINNINGS[level]}{facts}. {'The last node has few levels, which hide errors. ' if hidden else ''}"
-            f"{'' if worst is None else _blame(report, worst, level)}")
+    outside = "" if level in (GOOD, PLAIN) else _outside(report)
+    text = (f"{_BEGINNINGS[level]}{outside}{facts}. "
+            f"{'The last node has few levels, which hide errors. ' if hidden else ''}"
+            f"{'' if worst is None or outside else _blame(report, worst, level)}")
     return {"level": level, "text": text.strip()}
+
+
+def _outside(report: Any) -> str:
+    """A sentence if an input cannot represent the samples: then they explain more than any node does."""
+    notes = report.notes + (report.accuracy.notes if report.accuracy else [])
+    unfit = [note.rpartition(": in ")[0] for note in notes if OUTSIDE in note]
+    return "" if not unfit else (
+        f"the samples do not fit {' and '.join(unfit)} (see the note), which costs accuracy before any node runs; "
+        "check --mean and --std first. With these samples ")
 
 
 def _level(report: Any, worst: Any, lowest: float) -> str:
@@ -111,6 +124,11 @@ def _blame(report: Any, worst: Any, level: str) -> str:
             return "No node adds more noise than rounding explains."
         return ("No single node is to blame: each adds what rounding explains, and the errors add up. --sensitivity "
                 "finds the nodes that are worth keeping in float.")
+    if level != GOOD and worst.sqnr_db is not None and worst.sqnr_local_db is not None and (
+            worst.sqnr_local_db >= worst.sqnr_db + INHERITED_DB):
+        return (f"No node is to blame: the worst, {where}, has an SQNR of {worst.sqnr_local_db:.1f} dB by itself, and "
+                f"{worst.sqnr_db:.1f} dB with the noise that it reads. --sensitivity finds the nodes that are worth "
+                "keeping in float.")
     if level == GOOD:
         return f"It could be better still: most noise comes from {where}{f': {worst.cause}' if worst.cause else ''}."
     if worst.cause:

@@ -9,6 +9,7 @@ from pylite.validation import orders
 from pylite.validation.accuracy_report import Accuracy, Metric
 from pylite.validation.report import Report, TensorReport
 from pylite.validation.sensitivity import Node, sensitivity
+from pylite.validation.verdict import OUTSIDE
 
 PICTURES, SCALE = str(models.sample("seven").parent), {"mean": [0], "std": [255]}
 
@@ -65,6 +66,44 @@ def test_remedies_are_said_once_and_fused_names_are_cut():
     assert lines.count("  Calibrate again.") == 1
     assert "node 0 (CONV_2D, a/Relu): range too wide: half of it is used." in lines
     assert "node 1 (MEAN, t1): range too wide: half of it is used." in lines
+
+
+@pytest.mark.parametrize(("excess", "cause", "says"), [
+    (0.0, None, "No node has more noise of its own than rounding explains."),
+    (5.0, "range too wide", "No node diverges: that takes 6 dB more noise of its own than rounding explains."),
+    (5.0, None, "No node diverges: that takes 6 dB more noise of its own than rounding explains."),
+    (0.0, "coarse rule", "No node diverges: that takes 6 dB more noise of its own than rounding explains.")])
+def test_the_line_below_the_causes_does_not_contradict_them(excess, cause, says):
+    assert report(tensor(0, "SOFTMAX", 25.0, excess, True, cause)).lines()[-1] == says
+
+
+@pytest.mark.parametrize(("local", "blamed"), [(38.2, False), (20.0, True)])
+def test_a_node_that_passes_on_noise_is_not_to_blame(local, blamed):
+    found = report(tensor(0, "UNIDIRECTIONAL_SEQUENCE_LSTM", 9.2, 5.0, cause="range too wide"),
+                   tensor(1, "FULLY_CONNECTED", 23.0, 0.0, True))
+    found.tensors[0].sqnr_local_db = local
+    text = found.verdict["text"]
+    assert ("Most noise comes from node 0" in text) == blamed
+    assert ("has an SQNR of 38.2 dB by itself, and 9.2 dB with the noise that it reads" in text) == (not blamed)
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_samples_that_do_not_fit_the_input_are_blamed_first(tmp_path, in_memory):
+    samples = np.random.default_rng(0).standard_normal((8, 8, 8, 1)).astype(np.float32)
+    np.save(tmp_path / "x.npy", samples)
+    data = [[sample[None]] for sample in samples] if in_memory else tmp_path / "x.npy"
+    found = validation.compare("digits", "digits", data)
+    assert found.verdict["text"].startswith("Poor: the samples do not fit input 'image' (see the note)")
+    assert "check --mean and --std first. With these samples the error of the output is" in found.verdict["text"]
+    assert "node" not in found.verdict["text"].partition("before any node runs")[2]
+    note, = found.notes
+    assert note.startswith("input 'image': in 100.0% of the samples, more than 1 % of the numbers are outside 0 to 1")
+
+
+def test_samples_beyond_the_input_are_only_noted_where_the_result_is_good():
+    found = report(tensor(0, "CONV_2D", 45.0, 0.0, True))
+    found.notes.append(f"input 'image': in 100.0% of the samples, {OUTSIDE} 0 to 1, what it can represent")
+    assert found.verdict["text"].startswith("Good: the error of the output is")
 
 
 @pytest.mark.parametrize(("p", "drop", "level"), [(1.0, 10.0, "fair"), (0.001, 10.0, "poor"), (1.0, 0.5, "good")])
