@@ -6,6 +6,7 @@ removes all plans and leaves other files in the folder alone.
 import os
 import sys
 import time
+from typing import NamedTuple
 
 from pylite.cli import _common, _format
 
@@ -22,6 +23,7 @@ def configure(parser):
     parser.add_argument("action", nargs="?", choices=["list", "clear"], default="list",
                         metavar="list|clear", help="list the plans (the default), or remove them")
     _common.add_cache(parser)
+    _common.add_verbose(parser)
 
 
 def run(args):
@@ -37,26 +39,40 @@ def run(args):
             removed = [store.remove(name) for _, _, name in files]
             sys.stdout.write(f"removed {_format.counted(sum(removed), 'file')}, {total}\n")
             return 0 if all(removed) else 1
-        rows = [_row(store, *file) for file in reversed(files) if file[2].endswith(".plan")]
+        plans = [_row(store, *file) for file in reversed(files) if file[2].endswith(".plan")]
+        shown = [row for row in plans if args.verbose or not row.foreign]
         headers = ("model", "inputs", "ISA level", "pylite", "size", "last used")
-        lines = _format.table(headers, rows, ("size", "last used"), ("pylite", "ISA level", "inputs")) if rows else []
-        sys.stdout.write("\n".join([*lines, f"{_format.counted(len(rows), 'plan')}, {total}"]) + "\n")
+        lines = _format.table(headers, [row.cells for row in shown], ("size", "last used"),
+                              ("pylite", "ISA level", "inputs"), args.verbose) if shown else []
+        if len(shown) < len(plans):
+            lines.append(f"{_format.counted(len(plans) - len(shown), 'plan')} of other builds of pylite (--verbose "
+                         "lists them)")
+        count = sum(row.complete for row in plans)
+        none = f" and {_format.counted(len(plans) - count, 'file')} without a plan" if count < len(plans) else ""
+        lines.append(f"{_format.counted(count, 'plan')}{none}, {total}")
+        sys.stdout.write("\n".join(lines) + "\n")
     return 0
 
 
-def _version(build):
-    """The version of pylite that a plan is for; a plan of another build of it is of no use."""
-    from pylite.runtime import plan_cache
-    return build.split(" ", 1)[0] + ("" if build == plan_cache.build() else ", another build")
+class _Row(NamedTuple):
+    """A file of the cache.  foreign: is it of another build of pylite, which alone can use it?  complete: is it a plan,
+    and not the note that a model has none?"""
+    cells: tuple[str, ...]
+    foreign: bool
+    complete: bool
 
 
 def _row(store, used, size, name):
+    from pylite.runtime import plan_cache
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(used))
     found = store.read(name, use=False)
     if found is None:
-        return name, "damaged or not trusted", "", "", _format.nbytes(size), when
+        return _Row((name, "damaged or not trusted", "", "", _format.nbytes(size), when), False, False)
     (build, isa, digest, preserve, precision, shapes), _, _, plan, label = found[0]
+    complete, foreign = plan is not None, build != plan_cache.build()
     inputs = "as in the file" if shapes is None else ", ".join(str(list(shape)) for shape in shapes)
-    kinds = (("preserve", preserve), (precision, precision), ("no plan", plan is None))
+    kinds = (("preserve", preserve), (precision, precision), ("no plan", not complete))
     described = " ".join([inputs, *(f"({kind})" for kind, applies in kinds if applies)])
-    return label or f"model {digest.hex()[:8]}", described, isa, _version(build), _format.nbytes(size), when
+    version = build.split(" ", 1)[0] + (", another build" if foreign else "")
+    return _Row((label or f"model {digest.hex()[:8]}", described, isa, version, _format.nbytes(size), when), foreign,
+                complete)

@@ -7,7 +7,7 @@ import pytest
 import pylite
 from pylite import cli
 from pylite.media import models
-from pylite.runtime import executor
+from pylite.runtime import executor, plan_cache
 from pylite.runtime.cache_files import Store, default_folder
 from tests.tools.plans import assert_same, network, planned, run
 
@@ -70,12 +70,28 @@ def test_list_and_clear(folder, model, capsys):
     assert "[2, 4, 4, 3]" in text
     assert "as in the file (no plan)" in text
     assert "damaged or not trusted" in text
-    assert "3 plans, " in text
+    assert "1 plan and 2 files without a plan, " in text
     assert cli.main(["cache", "clear", "--cache-dir", os.fspath(folder)]) == 0
     assert "removed 3 files" in capsys.readouterr().out
     assert os.listdir(folder) == ["mine.txt"]
     assert cli.main(["cache", "list", "--cache-dir", os.fspath(folder)]) == 0
     assert "0 plans" in capsys.readouterr().out
+
+
+def test_plans_of_other_builds_are_only_counted(folder, model, capsys, monkeypatch):
+    """This build cannot use them."""
+    monkeypatch.setattr(plan_cache, "build", lambda: "0.1 other")
+    cli.main(["compile", model, "digits", "--cache-dir", os.fspath(folder)])
+    monkeypatch.undo()
+    cli.main(["compile", "digits", "--cache-dir", os.fspath(folder)])
+    capsys.readouterr()
+    assert cli.main(["cache", "list", "--cache-dir", os.fspath(folder)]) == 0
+    text = capsys.readouterr().out
+    assert text.count("digits.tflite") == 1 and "model.tflite" not in text
+    assert "2 plans of other builds of pylite (--verbose lists them)\n3 plans, " in text
+    assert cli.main(["cache", "list", "--cache-dir", os.fspath(folder), "--verbose"]) == 0
+    text = capsys.readouterr().out
+    assert text.count("digits.tflite") == 2 and "model.tflite" in text and "0.1, another build" in text
 
 
 @pytest.mark.parametrize("command", [["compile", "digits"], ["cache", "list"], ["cache", "clear"]])

@@ -12,6 +12,7 @@ from pylite.media import models
 from pylite.schema import read, write
 from pylite.validation.agreement import Agreement, Difference
 
+PICTURES = str(models.sample("seven").parent)
 ESCAPE = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
 
 
@@ -40,6 +41,21 @@ def test_narrow_terminals_lose_no_letters(capsys, terminal, monkeypatch):
     lines = [ESCAPE.sub("", line) for line in _format.table(("name", "n"), [("abcdefghij" * 6, 7)], ("n",))]
     assert all(len(line) <= 40 for line in lines)
     assert "".join(lines[1:]).replace(" ", "").replace("7", "") == "abcdefghij" * 6
+
+
+@pytest.mark.parametrize("command", [
+    ["cache", "list"], ["report", "digits", "--seconds", "0.01"], ["bench", "digits", "--seconds", "0.01"],
+    ["inspect", "digits", "--tensors"], ["inspect", "digits"], ["ops"], ["ops", "CONV_2D"],
+    ["run", "digits", "--input", "seven"], ["validate", "digits", "--reference", "digits", "--data", PICTURES]])
+def test_each_command_has_the_option_that_its_tables_name(capsys, monkeypatch, tmp_path, command):
+    monkeypatch.setenv("PYLITE_CACHE_DIR", str(tmp_path / "cache"))
+    cli.main(["compile", "digits"])
+    monkeypatch.setenv("COLUMNS", "30")
+    capsys.readouterr()
+    assert cli.main(command) == 0
+    if "(--verbose" in capsys.readouterr().out or command[0] == "cache":
+        assert cli.main([*command, "--verbose"]) == 0
+        assert "(--verbose" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100])
