@@ -90,12 +90,34 @@ def _delegate(text):
         module = _module(path)
         make = getattr(module, name, None) if name else None
         if make is None:
-            own = ", ".join(key for key, value in vars(module).items() if callable(value) and key[:1] != "_"
-                            and getattr(value, "__module__", None) == module.__name__)
+            own = ", ".join(key for key, value in _defined(module) if callable(value))
             raise UsageError(f"{path}: {f'has no {name}' if name else f'write {path}:NAME'}; it defines "
                              f"{own or 'no class and no function'}")
-        return make()
+        return _made(path, name, make, module)
     from pylite.plugins.delegates import load_delegate
     library, _, options = text.partition("?")
     pairs = [option.partition("=") for option in options.split("&") if option]
     return load_delegate(library, {key: value for key, _, value in pairs})
+
+
+def _made(path, name, make, module):
+    """The delegate that the class or function `make` of a Python file gives."""
+    if not isinstance(make, type) or hasattr(make, "modify"):
+        try:
+            delegate = make()
+        except Exception as error:
+            raise UsageError(f"{path}: {name}() failed: {type(error).__name__}: {error}") from error
+        if hasattr(delegate, "modify") and not isinstance(delegate, type):
+            return delegate
+        what = f"{name}() returned {type(delegate).__name__}, which is not a delegate"
+    else:
+        what = f"{name} is not a delegate"
+    others = ", ".join(key for key, value in _defined(module) if isinstance(value, type) and hasattr(value, "modify"))
+    raise UsageError(f"{path}: {what}; " + (f"it defines the delegate {others}" if others else
+                                            "a delegate is a class derived from pylite.PythonDelegate"))
+
+
+def _defined(module):
+    """(name, value) of all public classes and functions that a module itself defines."""
+    return [(key, value) for key, value in vars(module).items()
+            if key[:1] != "_" and getattr(value, "__module__", None) == module.__name__]

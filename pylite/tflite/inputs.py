@@ -63,24 +63,38 @@ def _reshaped(expected: "Shape", got: "Shape") -> str:
 
 
 def _wrong_type(tensor: "Tensor", value: "NDArray[Any]") -> TensorError:
-    from pylite.numerics.quantization import LIMITS
-    from pylite.tflite.details import reported_dtype
     got = {"S": "STRING", "U": "STRING"}.get(value.dtype.kind, value.dtype.name.upper())
     if value.dtype.hasobject:       # numpy found no common type
         kinds = sorted({type(item).__name__ for item in value.flat})
         got = f"OBJECT (of {', '.join(kinds[:4])})" if {*kinds} - {"str", "bytes"} else "STRING"
-    wanted, steps = reported_dtype(tensor.dtype), tensor.quantization
-    converted = f"astype({wanted.__module__}.{wanted.__name__})"
-    if value.dtype.kind == "f" and steps is not None and steps.scale.size == 1 and tensor.dtype in LIMITS:
-        scale, zero_point = steps.scale[0], steps.zero_point[0] if steps.zero_point.size else 0
-        low, high = LIMITS[tensor.dtype]
-        remedy = f"quantize it with numpy.rint(value / {scale:.9g} + {zero_point}).clip({low}, {high}).{converted}"
-    elif steps is not None and (value.dtype.name, tensor.dtype) in SIGN_FLIPS:      # astype() would wrap
-        remedy = f"{SIGN_FLIPS[value.dtype.name, tensor.dtype]}, if both have one scale"
-    else:
-        remedy = f"convert it with value.{converted}"
     return TensorError(f"Cannot set tensor: Got value of type {got} but expected type {tensor.dtype.upper()} for input "
-                       f"{tensor.index}, name: {tensor.name} : {remedy}")
+                       f"{tensor.index}, name: {tensor.name} : {_converted(tensor, value)}")
+
+
+def _converted(tensor: "Tensor", value: "NDArray[Any]") -> str:
+    """How to convert a value of another type, which may be a list."""
+    from pylite.numerics.quantization import LIMITS
+    from pylite.tflite.details import reported_dtype
+    if tensor.dtype == "string":
+        return "it takes str or bytes"
+    wanted, steps = reported_dtype(tensor.dtype), tensor.quantization
+    name = f"{wanted.__module__}.{wanted.__name__}"
+    low, high = LIMITS.get(tensor.dtype, (0, 0))
+    if value.dtype.kind == "f" and steps is not None and steps.scale.size == 1 and high:
+        scale, zero_point = steps.scale[0], steps.zero_point[0] if steps.zero_point.size else 0
+        return f"quantize it with numpy.rint(value / {scale:.9g} + {zero_point}).clip({low}, {high}).astype({name})"
+    if steps is not None and (value.dtype.name, tensor.dtype) in SIGN_FLIPS:      # a cast would wrap
+        return f"{SIGN_FLIPS[value.dtype.name, tensor.dtype]}, if both have one scale"
+    remedy = f"convert it with numpy.asarray(value, {name})"
+    if value.dtype.kind in "iuf" and high and value.size and not low <= value.min() <= value.max() <= high:
+        return (f"it holds {value.min()} to {value.max()}, and {tensor.dtype.upper()} only {low} to {high}; scale or "
+                f"clip it, then {remedy}")
+    if value.dtype.kind == "f" and high:
+        return f"if its values are whole numbers, {remedy}"
+    if value.dtype == np.uint8 and tensor.dtype.startswith("float"):
+        return (f"{remedy}. A picture also needs the normalization that the model was trained with, often "
+                "(value - 127.5) / 127.5 or value / 255; pylite.tasks takes the picture as it is")
+    return remedy
 
 
 def _byte_strings(tensor: "Tensor", value: "NDArray[Any]") -> "NDArray[Any]":

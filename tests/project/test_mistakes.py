@@ -41,6 +41,10 @@ def folder(tmp_path_factory):
              "lfs.tflite": "version https://git-lfs.github.com/spec/v1\noid sha256:aaaa\nsize 12\n", "bad.json": "{",
              "bad.csv": "a,b\n1,2\n", "bad.jsonl": "3\n", "bad.png": "not a picture", "bad.wav": "RIFFxxxx",
              "empty.tflite": "",
+             "kernel.py": "import pylite\nclass Kernel:\n    def __init__(self, part):\n        pass\n"
+                          "class Mine(pylite.PythonDelegate):\n    pass\n"
+                          "def failing():\n    raise ValueError('no device')\ndef none():\n    pass\n",
+             "plain.py": "class Kernel:\n    pass\n", "noop.py": "",
              "idle.py": "import pylite\nclass Idle(pylite.PythonDelegate):\n    supports = lambda self, node: False\n"}
     for name, text in texts.items():
         (place / name).write_text(text)
@@ -148,6 +152,11 @@ COMMANDS = [
     ("ops nothing_like_it", "no op nothing_like_it", "`pylite ops` lists all"),
     ("ops conv2d", "no op conv2d", "did you mean CONV_2D?"),
     ("completion tcsh", "'tcsh' is not bash, zsh or fish"),
+    ("run digits --zeros --delegate kernel.py:Kernel", "kernel.py: Kernel is not a delegate; it defines the delegate "
+     "Mine"),
+    ("bench digits --delegate kernel.py:failing", "kernel.py: failing() failed: ValueError: no device"),
+    ("inspect digits --delegate kernel.py:none", "kernel.py: none() returned NoneType, which is not a delegate", "Mine"),
+    ("run digits --zeros --delegate plain.py:Kernel", "plain.py: Kernel is not a delegate", "pylite.PythonDelegate"),
     ("cache lst", "'lst' is not list or clear", "did you mean list?"),
     ("resolver digits --output gone/r.py", "gone/r.py: No such file", "there is no folder gone"),
     ("validate digits", "there are no samples", "give --data PATH, or --merge"),
@@ -228,6 +237,12 @@ def interpreter():
     return found
 
 
+def of_type(dtype):
+    found = Interpreter(model_content=small_models.reshape(dtype))
+    found.allocate_tensors()
+    return found
+
+
 def buffer(contents):
     CompiledModel.from_file(DIGITS).create_input_buffers(0)[0].write(contents)
 
@@ -269,7 +284,17 @@ CALLS = [
     (lambda: Interpreter(DIGITS).get_tensor(0), ValueError, "allocate_tensors()"),
     (lambda: interpreter().set_tensor(0, PICTURE.astype(np.float32)), ValueError, "FLOAT32", "INT8",
      "numpy.rint(value / 0.00392156886 + -128).clip(-128, 127).astype(numpy.int8)"),
-    (lambda: interpreter().set_tensor(0, PICTURE.astype(np.int32)), ValueError, "INT32", "value.astype(numpy.int8)"),
+    (lambda: interpreter().set_tensor(0, PICTURE.astype(np.int32)), ValueError, "INT32",
+     "convert it with numpy.asarray(value, numpy.int8)"),
+    (lambda: interpreter().set_tensor(0, PICTURE.astype(np.int32) + 300), ValueError, "INT32",
+     "it holds 300 to 300, and INT8 only -128 to 127; scale or clip it"),
+    (lambda: interpreter().set_tensor(0, PICTURE.tolist()), ValueError, "INT64", "numpy.asarray(value, numpy.int8)"),
+    (lambda: of_type("float32").set_tensor(0, np.zeros((2, 3), np.uint8)), ValueError, "UINT8", "FLOAT32",
+     "numpy.asarray(value, numpy.float32). A picture also needs the normalization", "(value - 127.5) / 127.5"),
+    (lambda: of_type("float32").set_tensor(0, [[1]]), ValueError, "INT64", "with numpy.asarray(value, numpy.float32)"),
+    (lambda: of_type("int32").set_tensor(0, np.zeros((2, 3))), ValueError, "FLOAT64", "if its values are whole"),
+    (lambda: of_type("string").set_tensor(0, np.zeros((2, 3))), ValueError, "expected type STRING",
+     "it takes str or bytes"),
     (lambda: interpreter().set_tensor(0, PICTURE.view(np.uint8)), ValueError, "(value ^ 0x80).view(numpy.int8)"),
     (lambda: interpreter().set_tensor(0, PICTURE[0, :, :, 0]), ValueError, "Got 2 but expected 4",
      "[1, 8, 8, 1], the value [8, 8]", "resize_tensor_input()"),
