@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite.errors import FileFormatError
+from pylite.errors import FileFormatError, TensorError
 from pylite.media.files import opened
 
 if TYPE_CHECKING:
@@ -87,13 +87,31 @@ def _pillow(path: str | os.PathLike[str], plain: bool = False) -> Pixels:
                 return np.asarray(picture.convert("L") if picture.mode == "1" else picture).reshape(
                     picture.height, picture.width, -1)
             upright = ImageOps.exif_transpose(picture)
-            return np.asarray(upright.convert("L" if upright.mode in ("1", "L", "I;16") else "RGB")).reshape(
-                upright.height, upright.width, -1)
+            return in_bytes(upright).reshape(upright.height, upright.width, -1)
     except MemoryError:
         raise
+    except TensorError as error:
+        raise FileFormatError(f"{path}: {error}") from None
     except Exception as error:      # of damaged files Pillow raises many kinds
         raise FileFormatError(f"{path}: {str(error) or type(error).__name__}; expected a picture that Pillow reads, "
                               "such as .png or .jpg") from None
+
+
+def in_bytes(picture: Any) -> NDArray[Any]:
+    """The pixels of a Pillow image of any mode: uint8 (height, width), or (height, width, 3).
+
+    16 bits become 8.  TensorError for numbers of 32 bits, whose range the mode leaves open.
+    """
+    mode = picture.mode
+    if mode.startswith("I;16") or (mode == "I" and picture.format == "PNG"):      # as older Pillow reads 16 bits
+        return (np.asarray(picture).astype(np.float64) * (255 / 65535)).round().astype(np.uint8)
+    if mode in ("I", "F"):
+        raise TensorError(f"a picture of mode {mode!r}, whose pixels are {_NUMBERS[mode]}; expected 8 or 16 bits. "
+                          "Scale the pixels to 0..255, and pass them as a uint8 array")
+    return np.asarray(picture.convert("L" if mode in ("1", "L") else "RGB"))
+
+
+_NUMBERS = {"I": "integers of 32 bits", "F": "real numbers"}
 
 
 def _check_size(width: int, height: int, nbytes: int, data: bytes) -> None:

@@ -39,6 +39,10 @@ def samples_of(sound: Any) -> NDArray[np.float32]:
         raise TensorError(f"sound of shape {list(np.shape(sound))} and type {np.asarray(sound).dtype}; expected "
                           "(samples,) or (samples, channels) of float32 in -1..1 or int16")
     loudest = np.abs(array).max(initial=0)
+    if not np.isfinite(loudest):
+        bad = np.flatnonzero(~np.isfinite(array))
+        raise TensorError(f"the sound has {len(bad)} samples that are NaN or infinite, the first at {bad[0]}; fix the "
+                          "program that made them")
     if not loudest <= LOUDEST:
         raise TensorError(f"sound whose samples reach {loudest:g}; expected float32 in -1..1. For numbers of 16 bits, "
                           "divide by 32768, or pass them as int16")
@@ -110,6 +114,9 @@ class AudioClassifier(Task):
             samples = audio.resample(*audio.read(sound), self.sample_rate)
         else:
             samples = audio.resample(samples_of(sound), sample_rate or self.sample_rate, self.sample_rate)
+        if not len(samples):
+            name = f"{os.fspath(sound)}: has" if isinstance(sound, (str, os.PathLike)) else "the array has"
+            raise TensorError(f"{name} no sound (0 samples); record it again or leave it out")
         size = self.window_size
         samples = np.pad(samples, (0, max(size, -(-len(samples) // size) * size) - len(samples)))
         found = []

@@ -37,7 +37,7 @@ def pixels_of(image: Any, channel_order: str = "RGB") -> images.Pixels:
     if isinstance(image, (str, os.PathLike)):
         return images.read(models.named_sample(image))
     if hasattr(image, "convert"):       # Pillow's, which has modes such as palettes
-        image = image.convert("L" if image.mode in ("1", "L", "I;16") else "RGB")
+        image = images.in_bytes(image)
     pixels = np.asarray(image)
     if not pixels.ndim:
         raise TensorError(f"a picture is a path, a Pillow image or an array, not {type(image).__name__}; expected "

@@ -1,11 +1,13 @@
-"""Reading and resampling of sound."""
+"""Sound: reading, resampling, and what tasks take."""
 import wave
 
 import numpy as np
 import pytest
 
-from pylite.errors import FileFormatError
+from pylite.errors import FileFormatError, TensorError
 from pylite.media import audio
+from pylite.tasks import AudioClassifier, TensorAudio
+from tests.tools import small_models
 
 
 def test_sound_that_resampling_makes_far_longer():
@@ -30,3 +32,45 @@ def test_a_damaged_head_of_a_sound(tmp_path):
     (tmp_path / "a.wav").write_bytes(content)
     with pytest.raises(FileFormatError, match=r"expected an uncompressed \.wav file"):
         audio.read(tmp_path / "a.wav")
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(4, np.int32), np.zeros((2, 2, 2), np.float32), np.zeros((4, 2), np.uint8)])
+def test_other_arrays_are_no_sounds(wrong):
+    with pytest.raises(TensorError, match="expected \\(samples,\\)"):
+        TensorAudio(8).load_from_array(wrong)
+
+
+def test_sounds_of_integers_and_of_several_channels():
+    buffer = TensorAudio(3)
+    buffer.load_from_array(np.array([16384, -32768], np.int16))
+    assert buffer.buffer.tolist() == [0, 0.5, -1]
+    buffer.load_from_array(np.array([[16384, 0], [0, 0]], np.int16))
+    assert buffer.buffer.tolist() == [-1, 0.25, 0]
+    buffer.load_from_array(np.arange(8.0) / 8)
+    assert buffer.buffer.tolist() == [0.625, 0.75, 0.875]
+
+
+@pytest.mark.parametrize(("samples", "words"), [
+    (24000, "reach 24000.*divide by 32768"), (np.nan, "has 9 samples that are NaN or infinite, the first at 0; fix"),
+    (-np.inf, "has 9 samples that are NaN or infinite")])
+def test_floats_far_beyond_1_are_no_sound(samples, words):
+    with pytest.raises(TensorError, match=words):
+        TensorAudio(8).load_from_array(np.full(9, samples, np.float32))
+
+
+def test_no_sound_has_no_classes(tmp_path):
+    """But a block of a microphone may be empty, and silence is a sound."""
+    with wave.open(str(tmp_path / "empty.wav"), "wb") as file:
+        file.setparams((1, 2, 8000, 0, "NONE", ""))
+    classifier = AudioClassifier(small_models.int16_window(), sample_rate=8000)
+    for sound, words in ((tmp_path / "empty.wav", "empty.wav: has no sound"), (np.zeros(0), "the array has no sound")):
+        with pytest.raises(TensorError, match=words):
+            classifier.classify(sound)
+    buffer = classifier.create_input_tensor_audio()
+    buffer.load_from_array(np.zeros(0))
+    assert classifier.classify(buffer).classifications and classifier.classify(np.zeros(4)).classifications
+
+
+def test_windows_of_int16():
+    found = AudioClassifier(small_models.int16_window(), sample_rate=8000).classify(np.array([0.5, -1, 0, 1], np.float32))
+    assert {c.index: c.score for c in found.categories} == {0: 16384, 1: -32768, 2: 0, 3: 32767}

@@ -23,12 +23,12 @@ from pylite.tasks import (
     ImageSegmenter,
     ObjectDetector,
     PoseEstimator,
-    TensorAudio,
     TextEmbedder,
     image_task,
 )
 from tests.tools import resources
 from tests.tools.plans import planned
+from tests.tools.small_models import int16_window
 
 PICTURE = np.random.default_rng(7).integers(0, 256, (60, 80, 3), np.uint8)
 
@@ -232,48 +232,31 @@ def test_kinds_of_pictures(tmp_path):
     np.testing.assert_array_equal(image_task.pixels_of(grey, "BGR"), grey[:, :, None])
 
 
+def test_pictures_of_16_bits_become_8(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    grey = PICTURE[:, :, 0]
+    deep = image.fromarray(grey.astype(np.uint16) * 257)
+    deep.save(tmp_path / "deep.png")
+    for given in deep, tmp_path / "deep.png":
+        np.testing.assert_array_equal(image_task.pixels_of(given), grey[:, :, None])
+
+
+@pytest.mark.parametrize(("mode", "dtype"), [("F", np.float32), ("I", np.int32)])
+def test_pictures_whose_range_is_unknown_are_refused(tmp_path, mode, dtype):
+    image = pytest.importorskip("PIL.Image")
+    picture = image.fromarray(PICTURE[:, :, 0].astype(dtype))
+    picture.save(tmp_path / "wide.tiff")
+    with pytest.raises(TensorError, match=f"a picture of mode '{mode}'.*expected 8 or 16 bits. Scale the pixels"):
+        image_task.pixels_of(picture)
+    with pytest.raises(FileFormatError, match=f"wide.tiff: a picture of mode '{mode}'"):
+        images.read(tmp_path / "wide.tiff")
+
+
 @pytest.mark.parametrize("wrong", [np.zeros((4, 4, 3), np.float32), np.zeros((4, 4, 2), np.uint8),
                                    np.zeros((1, 4, 4, 3), np.uint8), np.zeros((0, 4, 3), np.uint8)])
 def test_other_arrays_are_no_pictures(wrong):
     with pytest.raises(TensorError, match="expected uint8"):
         ImageClassifier(models.path("digits")).classify(wrong)
-
-
-@pytest.mark.parametrize("wrong", [np.zeros(4, np.int32), np.zeros((2, 2, 2), np.float32), np.zeros((4, 2), np.uint8)])
-def test_other_arrays_are_no_sounds(wrong):
-    with pytest.raises(TensorError, match="expected \\(samples,\\)"):
-        TensorAudio(8).load_from_array(wrong)
-
-
-def test_sounds_of_integers_and_of_several_channels():
-    buffer = TensorAudio(3)
-    buffer.load_from_array(np.array([16384, -32768], np.int16))
-    assert buffer.buffer.tolist() == [0, 0.5, -1]
-    buffer.load_from_array(np.array([[16384, 0], [0, 0]], np.int16))
-    assert buffer.buffer.tolist() == [-1, 0.25, 0]
-    buffer.load_from_array(np.arange(8.0) / 8)
-    assert buffer.buffer.tolist() == [0.625, 0.75, 0.875]
-
-
-@pytest.mark.parametrize(("samples", "words"), [(24000, "reach 24000.*divide by 32768"), (np.nan, "reach nan")])
-def test_floats_far_beyond_1_are_no_sound(samples, words):
-    with pytest.raises(TensorError, match=words):
-        TensorAudio(8).load_from_array(np.full(9, samples, np.float32))
-
-
-def int16_window(size=4):
-    """A model whose window is int16 samples, and whose output are these as floats."""
-    m = ModelBuilder()
-    x, y = m.tensor("x", (1, size), "int16"), m.tensor("y", (1, size))
-    m.operator("CAST", [x], [y])
-    m.inputs([x])
-    m.outputs([y])
-    return m.build()
-
-
-def test_windows_of_int16():
-    found = AudioClassifier(int16_window(), sample_rate=8000).classify(np.array([0.5, -1, 0, 1], np.float32))
-    assert {c.index: c.score for c in found.categories} == {0: 16384, 1: -32768, 2: 0, 3: 32767}
 
 
 # ---- errors ----

@@ -88,3 +88,13 @@ def no_ops(dtype, contents, shape, quantization=None):
     m.inputs([x])
     m.outputs([y])
     return m.build()
+
+
+def int16_window(size=4):
+    """A model whose window is int16 samples, and whose output are these as floats."""
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1, size), "int16"), m.tensor("y", (1, size))
+    m.operator("CAST", [x], [y])
+    m.inputs([x])
+    m.outputs([y])
+    return m.build()
