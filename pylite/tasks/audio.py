@@ -83,9 +83,12 @@ class AudioClassifier(Task):
                          precision=precision)
         details = self.interpreter.get_input_details()
         shape = [int(size) for size in details[0]["shape"]]
-        if len(details) != 1 or sum(size != 1 for size in shape) != 1:
-            raise ModelError(f"the model has {len(details)} input{'s' * (len(details) != 1)}, the first of shape "
-                             f"{shape}; expected one input for a window of samples, such as (1, samples)")
+        dtype: np.dtype[Any] = np.dtype(details[0]["dtype"])
+        if len(details) != 1 or sum(size != 1 for size in shape) != 1 or dtype.kind in "OS":
+            raise ModelError(f"the model has {len(details)} input{'s' * (len(details) != 1)}, the first of type "
+                             f"{dtype} and shape {shape}; expected one input for a window of samples, such as "
+                             f"(1, samples){self._hint()}")
+        self._check_numbers(self.interpreter.get_output_details())
         rate = sample_rate or self._inputs[0].sample_rate
         if rate is None:
             raise ValueError("the model has no metadata with a sample rate; give sample_rate")

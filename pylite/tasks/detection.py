@@ -87,7 +87,7 @@ class ObjectDetector(ImageTask):
                 f"the model is not a detector that pylite knows: its outputs have the shapes "
                 f"{', '.join(map(str, shapes))}, and it has neither {DETECTION}, nor metadata that name location, "
                 "category, score and number of detections, nor Ultralytics' metadata. For a YOLO model without "
-                "metadata, give labels with the name of each class")
+                f"metadata, give labels with the name of each class{self._hint()}")
         return head
 
     def detect(self, image: Any, channel_order: str = "RGB") -> Results[Detection]:
@@ -174,7 +174,7 @@ class FaceDetector(ImageTask):
         if anchors is None:
             raise ModelError(f"the model takes {size[0]} x {size[1]} pixels and gives {', '.join(map(str, shapes))}; "
                              f"expected a BlazeFace of {', '.join(map(str, sorted(FACE_ANCHORS)))} pixels that gives a "
-                             "box with six points (16 numbers) and a score for each anchor")
+                             f"box with six points (16 numbers) and a score for each anchor{self._hint()}")
         self._anchors, self._boxes_at = anchors, shapes.index([1, len(anchors), 16])
 
     def detect(self, image: Any, channel_order: str = "RGB") -> Results[Detection]:

@@ -70,7 +70,12 @@ class ImageTask(Task):
         details = self.interpreter.get_input_details()
         if len(details) != 1:
             raise ModelError(f"the model has {len(details)} inputs; this task needs a model with one input, the "
-                             f"picture")
+                             f"picture{self._hint()}")
+        unfit = len(details[0]["shape"]) and not tensors.takes_picture(details[0])
+        if unfit or np.dtype(details[0]["dtype"]).kind in "OS":
+            raise ModelError(f"input {details[0]['name']!r} of type {np.dtype(details[0]['dtype'])} and shape "
+                             f"{list(map(int, details[0]['shape']))} does not take a picture, which has a height, a "
+                             f"width and 1, 3 or 4 channels{self._hint()}")
         self._head = yolo.head_of(self.model)
         own = self._inputs[0]
         if mean is None and std is None:

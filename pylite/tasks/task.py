@@ -97,6 +97,20 @@ class Task:
         subgraph = self.model.graph.subgraphs[0]
         return producer(subgraph, subgraph.outputs[position]) in PROBABILITIES
 
+    def _hint(self) -> str:
+        """The end of an error about a model of another kind: which task takes it."""
+        from pylite.tasks import fitting  # for this message
+        return fitting.hint(self.interpreter, self.model)
+
+    def _check_numbers(self, details: Iterable[Mapping[str, Any]]) -> None:
+        """ModelError if one of these outputs is not of real numbers."""
+        for detail in details:
+            dtype: np.dtype[Any] = np.dtype(detail["dtype"])
+            if dtype.kind not in "fiub":
+                kind = "strings" if dtype.kind in "OSU" else str(dtype)
+                raise ModelError(f"the model's output {detail['name']!r} is of {kind}; expected real numbers"
+                                 f"{self._hint()}")
+
     def _run(self, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
         """Set the inputs, run, and return the outputs as real numbers."""
         run = self.interpreter

@@ -87,7 +87,7 @@ class TextTask(Task):
         if len(details) not in (1, 3) or any(np.dtype(d["dtype"]).kind != "i" or len(d["shape"]) != 2 for d in details):
             names = ", ".join(f"{d['name']!r} ({np.dtype(d['dtype'])} {list(map(int, d['shape']))})" for d in details)
             raise ModelError(f"the model takes {names}; expected a text, or token ids (1, n), alone or with a mask "
-                             f"and segments")
+                             f"and segments{self._hint()}")
         if vocabulary is None:
             vocabulary = next((info.vocabulary for info in self._inputs if info.vocabulary), None)
         elif not isinstance(vocabulary, (list, tuple)):
@@ -141,6 +141,7 @@ class TextEmbedder(TextTask):
                  precision: str | None = None) -> None:
         super().__init__(model, vocabulary=vocabulary, lower_case=lower_case, num_threads=num_threads,
                          experimental_delegates=experimental_delegates, precision=precision)
+        self._check_numbers(self.interpreter.get_output_details()[:1])
         self._normalized, self._quantized = l2_normalize, quantize
 
     def embed(self, text: str) -> Embedding:
@@ -162,6 +163,7 @@ class TextClassifier(TextTask):
                  precision: str | None = None) -> None:
         super().__init__(model, vocabulary=vocabulary, lower_case=lower_case, num_threads=num_threads,
                          experimental_delegates=experimental_delegates, precision=precision)
+        self._check_numbers(self.interpreter.get_output_details())
         counts = [int(np.prod(detail["shape"])) for detail in self.interpreter.get_output_details()]
         self._heads = [ClassFilter(info, labels, max_results, score_threshold, category_allowlist, category_denylist,
                                    display_names_locale, count=count, probabilities=self._likely(position))

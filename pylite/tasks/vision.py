@@ -58,8 +58,9 @@ class ImageClassifier(ImageTask):
         shapes = self._output_shapes()
         for shape in shapes:
             if sum(size != 1 for size in shape) > 1:
-                raise ModelError(f"the model's output has the shape {shape}; a classifier gives (1, classes). "
-                                 "ImageSegmenter, ObjectDetector and PoseEstimator take other models")
+                raise ModelError(f"the model's output has the shape {shape}; a classifier gives (1, classes)"
+                                 f"{self._hint()}")
+        self._check_numbers(self.interpreter.get_output_details())
         return [int(np.prod(shape)) for shape in shapes]
 
     def classify(self, image: Any, channel_order: str = "RGB") -> ClassificationResult:
@@ -95,12 +96,10 @@ class ImageSegmenter(ImageTask):
         detail = self.interpreter.get_output_details()[0]
         self._check(self._output_shapes()[0], np.dtype(detail["dtype"]).kind in "iu" and not detail["quantization"][0])
 
-    @staticmethod
-    def _check(shape: Sequence[int], classes: bool) -> None:
+    def _check(self, shape: Sequence[int], classes: bool) -> None:
         if len(shape) not in (3, 4) or shape[0] != 1 or 0 in shape or (len(shape) == 3 and not classes):
             raise ModelError(f"the model's output has the shape {list(shape)}; expected (1, height, width) of "
-                             "classes or (1, height, width, classes) of their scores. ImageClassifier takes "
-                             "(1, classes)")
+                             f"classes or (1, height, width, classes) of their scores{self._hint()}")
 
     def segment(self, image: Any, channel_order: str = "RGB") -> Segmentation:
         """The classes of a picture's pixels, at the size of the model's output.
@@ -152,7 +151,7 @@ class PoseEstimator(ImageTask):
                                             experimental_delegates=experimental_delegates, precision=precision)
         elif self._output_shapes()[0] != POSE:
             raise ModelError(f"the model's output has the shape {self._output_shapes()[0]}; expected [1, 1, 17, 3], as "
-                             "MoveNet's, or a pose model with the metadata of Ultralytics")
+                             f"MoveNet's, or a pose model with the metadata of Ultralytics{self._hint()}")
 
     def estimate(self, image: Any, channel_order: str = "RGB") -> Pose:
         """The points of the body in a picture, of several the best; no points where there is none."""
@@ -182,6 +181,7 @@ class ImageEmbedder(ImageTask):
                  experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
                          experimental_delegates=experimental_delegates, precision=precision)
+        self._check_numbers(self.interpreter.get_output_details()[:1])
         self._normalized, self._quantized = l2_normalize, quantize
 
     def embed(self, image: Any, channel_order: str = "RGB") -> Embedding:

@@ -72,5 +72,6 @@ def test_no_sound_has_no_classes(tmp_path):
 
 
 def test_windows_of_int16():
-    found = AudioClassifier(small_models.int16_window(), sample_rate=8000).classify(np.array([0.5, -1, 0, 1], np.float32))
+    classifier = AudioClassifier(small_models.int16_window(), sample_rate=8000)
+    found = classifier.classify(np.array([0.5, -1, 0, 1], np.float32))
     assert {c.index: c.score for c in found.categories} == {0: 16384, 1: -32768, 2: 0, 3: 32767}

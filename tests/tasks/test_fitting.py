@@ -1,0 +1,84 @@
+"""A task refuses a model that it cannot run, and names the task that takes it."""
+import numpy as np
+import pytest
+
+from pylite import tasks
+from pylite.errors import ModelError
+from pylite.media import models
+from pylite.schema.builder import ModelBuilder
+from pylite.tasks import fitting
+from tests.tools import resources, small_models
+
+ALL = ["AudioClassifier", "FaceDetector", "ImageClassifier", "ImageEmbedder", "ImageSegmenter", "ObjectDetector",
+       "PoseEstimator", "TextClassifier", "TextEmbedder"]
+OPTIONS = {"AudioClassifier": {"sample_rate": 16000}, "TextClassifier": {"vocabulary": ["[UNK]"]},
+           "TextEmbedder": {"vocabulary": ["[UNK]"]}}
+INPUTS = {"AudioClassifier": np.zeros(16, np.float32), "TextClassifier": "a", "TextEmbedder": "a"}
+CALLS = ("classify", "detect", "segment", "estimate", "embed")
+
+
+def words():
+    return small_models.reshape("string", (1, 3), (1, 3))
+
+
+def picture_of(shape, dtype="float32", out="float32"):
+    """A picture of 8 x 8 pixels, and a constant for an output."""
+    m = ModelBuilder()
+    x = m.tensor("image", (1, 8, 8, 3), dtype)
+    m.inputs([x])
+    m.outputs([m.constant("y", np.zeros(shape, out))])
+    return m.build()
+
+
+@pytest.mark.parametrize(("task", "model", "words"), [
+    ("ImageClassifier", small_models.int16_window(), "'x' of type int16 and shape [1, 4]|; AudioClassifier takes it"),
+    ("ImageEmbedder", small_models.int16_window(), "does not take a picture|; AudioClassifier takes it"),
+    ("TextEmbedder", words(), "the model's output 'output' is of strings; expected real numbers"),
+    ("TextClassifier", words(), "the model's output 'output' is of strings; expected real numbers"),
+    ("AudioClassifier", words(), "expected one input for a window of samples"),
+    ("ImageClassifier", words(), "does not take a picture"),
+    ("ImageClassifier", picture_of((1, 9, 9, 5)), "[1, 9, 9, 5]|; ImageSegmenter takes it"),
+    ("ImageClassifier", picture_of((1, 1, 17, 3)), "; PoseEstimator takes it"),
+    ("ImageClassifier", models.path("digit-detector"), "; ObjectDetector takes it"),
+    ("PoseEstimator", picture_of((1, 9, 9), out="int64"), "; ImageSegmenter takes it"),
+    ("ObjectDetector", models.path("digits"), "; ImageClassifier takes it"),
+    ("FaceDetector", models.path("digits"), "; ImageClassifier takes it"),
+    ("ImageSegmenter", models.path("digits"), "; ImageClassifier takes it"),
+    ("TextEmbedder", models.path("digits"), "; ImageClassifier takes it"),
+    ("AudioClassifier", models.path("digits"), "; ImageClassifier takes it")])
+def test_the_task_that_fits_is_named(task, model, words):
+    with pytest.raises(ModelError) as caught:
+        getattr(tasks, task)(model, **OPTIONS.get(task, {}))
+    for word in words.split("|"):
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["LiteRT/tflite/testdata/string_input_model.bin", "keras/lstm_tfk_28_int8.tflite",
+                                  "test_data/deeplabv3_mnv2_dm05_pascal_quant.tflite",
+                                  "test_data/movenet_single_pose_lightning_ptq.tflite",
+                                  "flutter-tflite/example/audio_classification/assets/models/yamnet.tflite"])
+def test_what_is_refused_could_not_run(name):
+    """And a task that is named takes the model."""
+    path = resources.models() / name
+    picture = np.zeros((9, 9, 3), np.uint8)
+    for task in ALL:
+        try:
+            made = getattr(tasks, task)(path, **OPTIONS.get(task, {}))
+        except ModelError as error:
+            named = str(error).partition("; ")[2].removesuffix(" takes it") if str(error).endswith(" takes it") else ""
+            for other in named.rpartition("; ")[2].split(" or ") if named else ():
+                getattr(tasks, other)(path, **OPTIONS.get(other, {}))
+        else:
+            call = next(getattr(made, call) for call in CALLS if hasattr(made, call))
+            call(INPUTS.get(task, picture))
+
+
+def test_a_model_of_no_task_gets_no_hint():
+    task = tasks.ImageEmbedder(models.path("digits"))
+    assert fitting.hint(task.interpreter, task.model) == "; ImageClassifier takes it"
+    m = ModelBuilder()
+    a, b = m.tensor("a", (2, 3)), m.tensor("b", (2, 3))
+    m.inputs([a, b])
+    m.outputs([a])
+    with pytest.raises(ModelError, match=r"the picture$"):
+        tasks.ImageClassifier(m.build())
