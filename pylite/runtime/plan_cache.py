@@ -12,6 +12,7 @@ state       None, or the record for plan_state.State
 failures    marshalled, for each program: (the number of a text for each call, the texts): the message if a call
             fails, with WHY in place of the reason
 """
+import errno
 import marshal
 import os
 import stat
@@ -44,6 +45,7 @@ WHY = "\0"
 DTYPES = [np.dtype(name) for name in (
     "int8", "uint8", "bool", "int16", "uint16", "float16", "int32", "uint32", "float32", "int64", "uint64", "float64",
     "complex64", "complex128")]
+_warned: "set[tuple[str, str]]" = set()      # folders and reasons of which there was a warning
 
 
 class PlanCache:
@@ -85,19 +87,40 @@ class PlanCache:
                     remember(self, store)
         except FileNotFoundError:       # there is no folder yet
             pass
-        except OSError as error:        # it is not trusted, or cannot be read or written
-            self._warn(error)
+        except OSError as error:        # it is not trusted, or cannot be read or, beside a plan, written
+            if self._first is None:
+                self._warn(error)
         self.has_plan = self._first is not None and not self._refused(None, self._first[0])
         return Model(source, None, (self._contents, _summary(self._first[0][SUMMARY]))) if self.has_plan else None
 
+    @property
+    def problem(self) -> str:
+        """Why there is no plan."""
+        return self._problem
+
+    @problem.setter
+    def problem(self, text: str) -> None:
+        error = sys.exception()         # plan_store handles it: of the folder, and not of the model, if it is an OSError
+        if isinstance(error, OSError) and text == str(error):
+            self._warn(error)
+            text = f"{os.fspath(self.folder)} cannot be written: {error.strerror}" if error.strerror else text
+        self._problem = text
+
     def _warn(self, error: OSError) -> None:
-        """Warn who gave the folder to Interpreter() that it is of no use; the default one may be missing."""
+        """Warn who gave the folder to Interpreter() that it is of no use, once; the default one may be missing."""
         import warnings  # for this message
 
         from pylite.runtime.cache_files import default_folder
-        if os.fspath(self.folder) != default_folder():
-            warnings.warn(f"cache_dir={os.fspath(self.folder)!r} keeps no plans: {error.strerror or error}; give a "
-                          "folder that this user owns and others cannot write", stacklevel=5)
+        folder, reason = os.fspath(self.folder), str(error.strerror or error)
+        if folder != default_folder() and (folder, reason) not in _warned:
+            _warned.add((folder, reason))
+            frame, level = sys._getframe(), 1
+            while frame.f_back is not None and frame.f_code.co_filename.startswith(os.path.dirname(pylite.__file__)):
+                frame, level = frame.f_back, level + 1
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+            remedy = "free some space, or give another folder" if full else (
+                "give a folder that this user owns and others cannot write")
+            warnings.warn(f"cache_dir={folder!r} keeps no plans: {reason}; {remedy}", stacklevel=level)
 
     def adopt(self, model: Model) -> None:
         """Use `model`, which was loaded because model() found no plan.

