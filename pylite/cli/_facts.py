@@ -12,6 +12,7 @@ from pylite.ir.graph import DTYPE_BITS
 from pylite.ir.registry import default
 from pylite.ir.values import Node, Value
 
+LOOPS = ("WHILE", "STABLEHLO_WHILE")
 _FEW = 8        # scales and zero points of blockwise quantization in the facts: there may be millions
 
 
@@ -24,9 +25,28 @@ def model_facts(path, model, subgraphs, delegates=()):
              "metadata": {name: len(data) for name, data in graph.metadata.items()},
              "associated_files": list(model.associated_files),
              "subgraphs": [subgraph_facts(model, graph.subgraphs[i], delegates) for i in subgraphs]}
+    loops = repeated(graph)
+    for subgraph in facts["subgraphs"]:
+        subgraph["repeated"] = subgraph["index"] in loops
     facts["packed_bytes"] = model.packed_bytes
     facts["runs"] = not any(s["missing"] or s["error"] for s in facts["subgraphs"])
     return facts
+
+
+def repeated(graph):
+    """The indices of the subgraphs that a WHILE runs, and of those that these call: their cost is of one iteration."""
+    found, waiting = set(), [(subgraph.index, False) for subgraph in graph.subgraphs]
+    seen = set(waiting)
+    while waiting:
+        index, inside = waiting.pop()
+        found |= {index} if inside else set()
+        for operator in graph.subgraphs[index].operators:
+            for name, other in getattr(operator.options, "__dict__", {}).items():
+                called = other, inside or operator.name in LOOPS
+                if "subgraph" in name and other in range(len(graph.subgraphs)) and called not in seen:
+                    seen.add(called)
+                    waiting.append(called)
+    return found
 
 
 def weight_bytes(subgraphs):

@@ -5,6 +5,8 @@ from pylite.cli.inspect import problems
 from pylite.ir.values import Value
 from pylite.runtime.model import Model
 
+IDLE = "no work at run time"
+
 
 def overview(path, threads=1, seconds=0.0, delegates=()):
     """The model as a dictionary.  seconds: how long to measure, 0 for no times.
@@ -19,6 +21,7 @@ def overview(path, threads=1, seconds=0.0, delegates=()):
     found = {"version": 1, "file": path, "machine": _board.machine(), "bytes": facts["bytes"],
              "weight_bytes": facts["weight_bytes"], "packed_bytes": facts["packed_bytes"],
              "macs": sum(s["macs"] for s in facts["subgraphs"]),
+             "loops": any(s["repeated"] for s in facts["subgraphs"]),
              "instruction_set": simd.current, "threads": threads, "arena": [], "latency": None, "rest": None,
              "doubts": [],
              "problems": [line.strip() for s in facts["subgraphs"] for line in problems(s)]}
@@ -66,7 +69,9 @@ def _node(model, subgraph, node, times, total):
 def _kernels(node):
     if "replaced_by" in node:
         return f"replaced by {node['replaced_by']}"
-    return ", ".join(dict.fromkeys(node["kernels"] or [])) if node["supported"] else "missing"
+    if not node["supported"]:
+        return "missing"
+    return ", ".join(dict.fromkeys(node["kernels"] or [])) or ("" if node["kernels"] is None else IDLE)
 
 
 def _by_op(nodes):

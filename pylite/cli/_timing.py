@@ -17,6 +17,7 @@ from pylite.runtime.model import Model
 LEAST_RUNS = 3          # with timed steps, and as many without before each
 TIMED_RUNS = 2000       # at most, about: they take memory
 BRIEF, REPEATS = 1e-3, 8        # seconds; runs one after another, so that Python's work before them is forgotten
+LEAST_REST = 1e-9       # seconds; below, the rest is what rounding leaves of nodes that are scaled down
 UNSTEADY = 0.1          # a spread, or a slow-down, above which times are unreliable
 PARTS = 8               # of a measurement, whose differences are its noise
 
@@ -85,10 +86,18 @@ def measured(interpreter, seconds):
     for node in nodes:
         node["seconds"] /= 1 + slowed
         node |= recorder.events(node["node"])
-    rest = max(0.0, median - sum(node["seconds"] for node in nodes))
+    rest = median - sum(node["seconds"] for node in nodes)
+    rest = rest if rest >= LEAST_REST else 0.0
     return ({"median": median, "p95": statistics.quantiles(times, n=20, method="inclusive")[-1], "least": min(times),
              "spread": (high - low) / median, "noise": noise(np.array(times)), "runs": len(times), "slowed": slowed},
             nodes, rest)
+
+
+def idle(interpreter, nodes):
+    """[{"node", "name"}] of the nodes that are not among the `nodes` of measured(): they have no work at run time."""
+    timed = {node["node"] for node in nodes}
+    return [{"node": operator.index, "name": operator.name} for operator in interpreter._main.subgraph.operators
+            if operator.index not in timed]
 
 
 def noise(times, middle=np.median):
@@ -100,7 +109,7 @@ def noise(times, middle=np.median):
 def unsteady(times):
     """Reasons to doubt a latency, by its own variation; times: the latency of measured()."""
     if times["spread"] > UNSTEADY:
-        yield f"the times vary by {times['spread']:.0%}: other programs run, or the clock changes"
+        yield f"timings vary by {times['spread']:.0%}: other programs are running, or the CPU clock is changing"
     if times["slowed"] > UNSTEADY:
         yield (f"the runs that timed nodes took {times['slowed']:.0%} longer than the others: other programs ran; the "
                "times of nodes are scaled down, so that they add up to the median")

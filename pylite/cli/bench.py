@@ -88,8 +88,8 @@ def _measured(args):
     times, nodes, rest = _timing.measured(interpreter, args.seconds)
     doubts += [*_board.doubts(before, _board.state(), args.threads), *_timing.unsteady(times)]
     report = {"model": path, "threads": args.threads, "machine": _board.machine(), "start": start, "latency": times,
-              "memory": memory, "nodes": nodes, "rest": rest, "doubts": doubts,
-              "notes": _plugins.unclaimed(interpreter._main, delegates)}
+              "memory": memory, "nodes": nodes, "idle": _timing.idle(interpreter, nodes), "rest": rest,
+              "doubts": doubts, "notes": _plugins.unclaimed(interpreter._main, delegates)}
     if args.trace:
         timed, ranges = _timing.timeline(interpreter)
         trace = _trace.events(timed, ranges, args.threads)
@@ -141,9 +141,14 @@ def _node_lines(report, top, verbose):
     rows.append(_row("", "rest", report["rest"], total))
     lines = _format.table(["node", "op", "kernels", "time", "share", "GMAC/s"], rows,
                           ["node", "time", "share", "GMAC/s"], ("kernels", "GMAC/s"), verbose)
-    delegated = [_format.replacement(node["node"], node["delegate"], node["replaces"])
-                 for node in nodes if "replaces" in node]
-    return [*lines, "", *delegated] if delegated else lines
+    notes = [_format.replacement(node["node"], node["delegate"], node["replaces"])
+             for node in nodes if "replaces" in node]
+    idle = report.get("idle", [])
+    if idle:
+        names = ", ".join(dict.fromkeys(node["name"] for node in idle))
+        notes.append(f"{_format.counted(len(idle), 'node')} {'have' if len(idle) > 1 else 'has'} no work at run time "
+                     f"({names})")
+    return [*lines, "", *notes] if notes else lines
 
 
 def _calls(count):

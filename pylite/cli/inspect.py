@@ -144,7 +144,8 @@ def _file(facts, verbose):
 def _subgraph(facts, everything, verbose):
     name = f" {facts['name']!r}" if facts["name"] else ""
     lines = [f"subgraph {facts['index']}{name}: {_format.counted(len(facts['operators']), 'operator')}, "
-             f"{_format.counted(len(facts['tensors']), 'tensor')}, {_format.scaled(facts['macs'])} MAC"]
+             f"{_format.counted(len(facts['tensors']), 'tensor')}, {_format.scaled(facts['macs'])} MAC"
+             + (" per iteration" if facts["macs"] and facts["repeated"] else "")]
     ends = {"inputs": "input", "outputs": "output"}
     lines += [f"  {word:<6}  {_tensor_line(facts['tensors'][i])}" for side, word in ends.items()
               for i in facts[side] if i >= 0]

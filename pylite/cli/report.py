@@ -48,8 +48,10 @@ def run(args):
 def _lines(found, verbose):
     nbytes = _format.nbytes
     lines = [*(f"warning: {doubt}" for doubt in found["doubts"]),
-             f"{_format.file_name(found['file'], verbose)}: {nbytes(found['bytes'])}, {len(found['nodes'])} nodes, "
-             f"{_format.scaled(found['macs'])} MAC, kernels for {found['instruction_set']}", *found["problems"]]
+             f"{_format.file_name(found['file'], verbose)}: {nbytes(found['bytes'])}, "
+             f"{_format.counted(len(found['nodes']), 'node')}, {_format.scaled(found['macs'])} MAC"
+             f"{' (of each loop one iteration)' if found['loops'] else ''}, kernels for "
+             f"{found['instruction_set']}", *found["problems"]]
     if found["latency"]:
         times, threads = found["latency"], _format.counted(found["threads"], "thread")
         lines.append(f"median {_format.seconds(times['median'])} of {times['runs']} runs, {threads}; "
@@ -68,12 +70,17 @@ def _share(value):
     return "" if value is None else f"{value:.1%}"
 
 
+def _times(node):
+    """The time of a node and its share; a dash where it has no work at run time."""
+    from pylite.cli._overview import IDLE
+    return ("-", "-") if node["kernels"] == IDLE else (_seconds(node["seconds"]), _share(node["share"]))
+
+
 def _graph(nodes, verbose):
     several = any(n["subgraph"] for n in nodes)
     rows = [(*([n["subgraph"]] if several else []), n["node"], n["op"], _format.shortened(n["name"], _nodes.NAME),
              _format.shape(n["shape"]), n["settings"], _format.scaled(n["macs"]) if n["macs"] else "",
-             _format.nbytes(n["weight_bytes"]) if n["weight_bytes"] else "", _seconds(n["seconds"]), _share(n["share"]),
-             n["kernels"]) for n in nodes]
+             _format.nbytes(n["weight_bytes"]) if n["weight_bytes"] else "", *_times(n), n["kernels"]) for n in nodes]
     headers = (*(["subgraph"] if several else []), "node", "op", "result", "shape", "settings", "MAC", "weights",
                "time", "share", "kernels")
     return _format.table(headers, rows, ("subgraph", "node", "MAC", "weights", "time", "share"),

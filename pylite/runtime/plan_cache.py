@@ -100,7 +100,7 @@ class PlanCache:
 
     @problem.setter
     def problem(self, text: str) -> None:
-        error = sys.exception()         # plan_store handles it: of the folder, and not of the model, if it is an OSError
+        error = sys.exception()         # plan_store handles it; an OSError concerns the folder, not the model
         if isinstance(error, OSError) and text == str(error):
             self._warn(error)
             text = f"{os.fspath(self.folder)} cannot be written: {error.strerror}" if error.strerror else text

@@ -56,6 +56,18 @@ def test_table(capsys):
     assert sum(shares) == pytest.approx(100, abs=0.3)
 
 
+def test_nodes_without_work_are_named(capsys):
+    assert json.loads(bench(capsys, "--json"))["idle"] == [{"node": 7, "name": "RESHAPE"}]
+    assert bench(capsys).endswith("\n\n1 node has no work at run time (RESHAPE)\n")
+
+
+def test_what_rounding_leaves_is_no_rest(monkeypatch):
+    """Where the nodes take all of the time, they are scaled down to it."""
+    monkeypatch.setattr(_timing, "_nodes", lambda *_: [{"node": i, "seconds": i / 10} for i in range(1, 4)])
+    interpreter, _, _ = _timing.started(models.path("digits"), 1, {}, 0, [])
+    assert _timing.measured(interpreter, 0.01)[2] == 0
+
+
 def test_a_sleep_is_in_the_time_of_its_node(capsys, tmp_path):
     (tmp_path / "ops.py").write_text("import pylite, time\n@pylite.custom_op('Sleeps')\ndef f(x, y): time.sleep(2e-3)\n"
                                      "@pylite.custom_op('Copies')\ndef g(x, y): y[...] = x\n")

@@ -1,12 +1,17 @@
 """`pylite report`: graph, arena and sizes agree with the model and with each other."""
 import itertools
 import json
+import math
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from pylite import Model, cli
+from pylite.cli import _cost
 from pylite.media import models
 from pylite.schema import read, write
+from pylite.schema.builder import ModelBuilder
 from tests.tools import custom_models, resources
 
 
@@ -28,6 +33,51 @@ def test_json_has_every_node_its_time_and_its_sizes(capsys):
     assert sum(n["weight_bytes"] for n in found["nodes"]) == found["weight_bytes"]
     assert found["macs"] == sum(n["macs"] for n in found["nodes"]) == sum(o["macs"] for o in found["by_op"])
     assert sum(o["count"] for o in found["by_op"]) == len(found["nodes"])
+
+
+@pytest.mark.parametrize(("op", "shapes", "expected"), [
+    ("UNIDIRECTIONAL_SEQUENCE_LSTM", [(2, 5, 3), *[(4, 3)] * 4, *[(4, 4)] * 4], 10 * 4 * 4 * (3 + 4)),
+    ("UNIDIRECTIONAL_SEQUENCE_LSTM", [(2, 5, 3), None, *[(4, 3)] * 3, None, *[(4, 4)] * 3], 10 * 3 * 4 * (3 + 4)),
+    ("LSTM", [(2, 3), *[(4, 3)] * 4, *[(4, 4)] * 4], 2 * 4 * 4 * (3 + 4)),
+    ("LSTM", [(2, 3), (2, 4), (16, 7), (16,), (2, 4)], 2 * 16 * 7),
+    ("UNIDIRECTIONAL_SEQUENCE_RNN", [(2, 5, 3), (4, 3), (4, 4), (4,), (2, 4)], 10 * 4 * 7),
+    ("BIDIRECTIONAL_SEQUENCE_RNN", [(2, 5, 3), *[(4, 3), (4, 4), (4,), (2, 4)] * 2], 10 * 2 * 4 * 7),
+    ("RNN", [(2, 3), (4, 3), (4, 4), (4,), (2, 4)], 2 * 4 * 7), ("SVDF", [(2, 3), (4, 3), (4, 6)], 2 * 4 * (3 + 6)),
+    ("FULLY_CONNECTED", [(2, 3), (4, 3)], 2 * 4 * 3)])
+def test_products_of_recurrent_ops_count(op, shapes, expected):
+    values = [None if shape is None else SimpleNamespace(shape=shape, size=math.prod(shape)) for shape in shapes]
+    node = SimpleNamespace(name=op, inputs=tuple(values), outputs=(SimpleNamespace(shape=(2, 4), size=8),),
+                           input=lambda i: values[i] if i < len(values) else None)
+    assert _cost.macs(node) == expected
+
+
+def loop():
+    """A WHILE whose body multiplies a matrix."""
+    m = ModelBuilder()
+    x, y = m.tensor("x", (2, 3)), m.tensor("y", (2, 3))
+    m.operator("WHILE", [x], [y], cond_subgraph_index=1, body_subgraph_index=2)
+    m.inputs([x])
+    m.outputs([y])
+    m.subgraph("condition")
+    a, b = m.tensor("a", (2, 3)), m.constant("b", np.bool_(False))
+    m.inputs([a])
+    m.outputs([b])
+    m.subgraph("body")
+    c, d = m.tensor("c", (2, 3)), m.tensor("d", (2, 3))
+    m.operator("FULLY_CONNECTED", [c, m.constant("w", np.ones((3, 3), np.float32)), -1], [d])
+    m.inputs([c])
+    m.outputs([d])
+    return m.build()
+
+
+def test_loops_count_as_one_iteration(capsys, tmp_path):
+    (tmp_path / "loop.tflite").write_bytes(loop())
+    assert "2 nodes, 18 MAC (of each loop one iteration)" in report(capsys, tmp_path / "loop.tflite")
+    assert cli.main(["inspect", str(tmp_path / "loop.tflite")]) == 0
+    shown = capsys.readouterr().out
+    assert "subgraph 2 'body': 1 operator, 3 tensors, 18 MAC per iteration\n" in shown
+    assert "subgraph 0 'main': 1 operator, 2 tensors, 0 MAC\n" in shown
+    assert "iteration" not in report(capsys, "digits")
 
 
 @pytest.mark.parametrize("name", ["digits", "keras/lstm_unrolled_k3_10_int8.tflite",
