@@ -1,4 +1,5 @@
 """User-written Cython kernels, built against the published .pxd files and run without the GIL."""
+import contextlib
 import importlib.util
 import re
 import shutil
@@ -95,6 +96,16 @@ def test_a_kernel_class(kernels, threads):
         kernel = kernels.Scale
     x = np.arange(100, dtype=np.float32)
     np.testing.assert_array_equal(run(interpreter(Scale, num_threads=threads), x), x / 2)
+
+
+def test_kernels_leave_the_references_to_their_type_alone(kernels):
+    """Also those whose arrays are refused; the type was freed after some kernels."""
+    kind, counts = kernels.Scale, []
+    for shape in [(3,), (2, 3)] * 20:
+        with contextlib.suppress(ValueError):
+            kind(np.zeros(shape, np.float32), np.zeros(shape, np.float32))
+        counts.append(sys.getrefcount(kind))
+    assert len(set(counts)) == 1
 
 
 def test_a_kernel_method(kernels):

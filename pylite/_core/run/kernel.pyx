@@ -1,11 +1,14 @@
 """The base class of kernels (one computation bound to its memory), and functions on the arguments of calls."""
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.ref cimport Py_INCREF
 
 from pylite._core.simd cimport Pool, memory_of, pl_pool
 
 cdef extern from "Python.h":
     ctypedef object (*newfunc)(type kind, object args, void *keywords)
     int Py_tp_new
+    unsigned long PyType_GetFlags(type kind)
+    unsigned long Py_TPFLAGS_HEAPTYPE
     void *PyType_GetSlot(type kind, int slot)
 
 
@@ -43,6 +46,8 @@ cdef class Kernel:
 
     def __cinit__(self):
         self.fn = <kernel_fn>nothing
+        if PyType_GetFlags(Kernel) & Py_TPFLAGS_HEAPTYPE and not PyType_GetFlags(type(self)) & Py_TPFLAGS_HEAPTYPE:
+            Py_INCREF(type(self))   # Kernel's tp_dealloc() drops a reference, which objects of static types do not have
 
     def explain(self, int status):
         """The message for a status other than 0.  May raise an exception if the kernel itself did not fail."""
