@@ -12,6 +12,7 @@ from pylite.errors import OpError
 from pylite.ir import registry, shapes
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.values import Call, Node, Scratch
+from pylite.plugins import arity
 from pylite.schema import flex
 
 if TYPE_CHECKING:
@@ -112,6 +113,10 @@ class PythonRegistration:
         if isinstance(implementation, type):
             if not runnable(implementation):
                 raise TypeError(f"op {name!r}: {implementation.__name__} has no invoke(), evaluate() or kernel()")
+            if getattr(implementation, "invoke", CustomOp.invoke) is not CustomOp.invoke and callable(
+                    getattr(implementation, "evaluate", None)):
+                raise TypeError(f"op {name!r}: {implementation.__name__} has invoke() and evaluate(), and a node runs "
+                                "one of them: keep evaluate() if the outputs' shapes depend on data, else invoke()")
             if shapes is not None:
                 raise TypeError(f"op {name!r}: `shapes` is for functions; {implementation.__name__} has prepare()")
             self._make: Callable[[Any], Runnable] = implementation
@@ -138,6 +143,11 @@ class PythonRegistration:
         try:
             return PythonNodeOp(where, self._make(options))
         except Exception as error:
+            if isinstance(error, TypeError) and not arity.takes_options(self._make):
+                name = getattr(self._make, "__name__", "its class")
+                raise OpError(f"{where} could not be created: {name} does not take the options of the node; derive it "
+                              f"from pylite.CustomOp, as in class {name}(pylite.CustomOp), or write __init__(self, "
+                              f"options) ({error})") from error
             raise failure(where, "could not be created", error) from error
 
 
@@ -174,6 +184,10 @@ class PythonNodeOp:
         for i, value in enumerate(node.outputs):
             if value is not None:
                 _check_dtype(node, value.dtype, f"output {i}")
+        if self._evaluates():
+            arity.check(node, self.op.evaluate, None)
+        elif getattr(self.op, "kernel", None) is None:
+            arity.check(node, self.op.invoke, len(node.temporaries), getattr(self.op, "options", None))
         return None if result is None and self._evaluates() else output_shapes(node, result)
 
     def _evaluates(self) -> bool:
@@ -195,7 +209,7 @@ class PythonNodeOp:
         arrays = (*node.inputs, *node.outputs, *self._prepared.temporaries)
         kernel = getattr(self.op, "kernel", None)
         if kernel is not None:
-            return Call(_KernelFactory(self.where, kernel), *arrays)
+            return Call(_KernelFactory(self.where, kernel, arrays), *arrays)
         states = [i for i, v in enumerate(node.inputs) if v is not None and v.kind == "variable"]
         invoke = _Filled(node, self.op.evaluate) if self._evaluates() else self.op.invoke
         return Call("python_op.CustomOp", invoke, len(node.inputs), len(node.outputs), states, *arrays)
@@ -252,10 +266,10 @@ class _Filled:
 
 
 class _KernelFactory:
-    """Calls `make` for the Kernel of a node; an error names the node."""
+    """Calls `make` for the Kernel of a node; an error names the node and its operands."""
 
-    def __init__(self, where: str, make: Callable[..., Kernel]) -> None:
-        self._where = where
+    def __init__(self, where: str, make: Callable[..., Kernel], operands: Sequence[Any] = ()) -> None:
+        self._where, self._operands = where, operands
         self._make = make
         self.__name__ = getattr(make, "__name__", "Kernel")
 
@@ -267,7 +281,8 @@ class _KernelFactory:
                 raise TypeError(f"{kernel!r} is not a pylite._core.run.kernel.Kernel")
             return kernel
         except Exception as error:
-            raise failure(self._where, "could not bind its kernel", error) from error
+            raise OpError(f"{self._where} could not bind its kernel: {type(error).__name__}: {error}; it got "
+                          f"{', '.join(map(repr, self._operands)) or 'no arrays'}") from error
 
 
 class _Function(CustomOp):

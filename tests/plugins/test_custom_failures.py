@@ -222,6 +222,65 @@ class TestFailures:
             run(interpreter(model(), ("Atan", CustomOp)), X)
 
 
+class NoBase:
+    def invoke(self, x, y):
+        y[...] = x
+
+
+class TwoArrays(CustomOp):
+    def prepare(self, node):
+        node.temporary((2,))
+        return node.inputs[0].shape
+
+    def invoke(self, x, y):
+        y[...] = x
+
+
+class OnlyOutputs(CustomOp):
+    def evaluate(self):
+        return []
+
+
+def one_array(x):
+    pass
+
+
+def with_factor(x, y, *, factor):
+    pass
+
+
+def three_inputs(a, b, c, y):
+    pass
+
+
+@pytest.mark.parametrize(("op", "words"), [
+    (NoBase, r"node 0 Atan could not be created: NoBase does not take the options of the node; derive it from "
+             r"pylite.CustomOp, as in class NoBase\(pylite.CustomOp\)"),
+    (one_array, r"node 0 Atan: one_array\(x\) does not take the arrays of the node, 1 input and 1 output; write it "
+                r"as def one_array\(x, y\)"),
+    (three_inputs, r"three_inputs\(a, b, c, y\) does not take the arrays of the node, 1 input and 1 output"),
+    (TwoArrays, r"node 0 Atan: TwoArrays.invoke\(x, y\) does not take the arrays of the node, 1 input, 1 output and 1 "
+                r"temporary; write it as def invoke\(self, x, y, t\)"),
+    (OnlyOutputs, r"OnlyOutputs.evaluate\(\) does not take the arrays of the node, 1 input; write it as "
+                  r"def evaluate\(self, x\): return x"),
+    (with_factor, r"node 0 Atan: it has no option 'factor' \(its options: 'number'\), and "
+                  r"with_factor\(x, y, \*, factor\) needs it; give the parameter a default, such as factor=1")])
+def test_what_an_op_does_not_take_is_said_before_it_runs(op, words):
+    with pytest.raises(RuntimeError, match=words):
+        interpreter(model(options={"number": 3}), ("Atan", op)).allocate_tensors()
+
+
+def test_an_op_has_one_way_to_compute():
+    class Both(CustomOp):
+        def invoke(self, x, y):
+            pass
+
+        def evaluate(self, x):
+            return x
+    with pytest.raises(TypeError, match=r"op 'Both': Both has invoke\(\) and evaluate\(\), and a node runs one"):
+        pylite.BuiltinOpResolver().add_custom("Both", Both)
+
+
 @pytest.mark.parametrize(("result", "words"), [
     (lambda x: [x, x], "ValueError: it returned 2 arrays for 1 outputs"), (lambda x: 1 / 0, "ZeroDivisionError"),
     (lambda x: x * 1j, r"TypeError: it returned complex64 for output 0, tensor 1 'y' .*; convert the result")])

@@ -143,6 +143,33 @@ def test_kernels_that_cannot_be_bound_name_the_node(kernels):
         interpreter(Nothing).allocate_tensors()
 
 
+def test_a_kernel_of_one_dimension_for_tensors_of_any_rank(kernels):
+    """The error names the tensors; the document says what to do."""
+    m = ModelBuilder()
+    x, y = m.tensor("x", (2, 3)), m.tensor("y", (2, 3))
+    m.operator("Scale", [x], [y], custom_options=b"")
+    m.inputs([x])
+    m.outputs([y])
+
+    class Narrow(pylite.CustomOp):
+        kernel = kernels.Scale
+
+    class Wide(pylite.CustomOp):
+        def kernel(self, x, y):
+            return kernels.Scale(x.reshape(-1), y.reshape(-1))
+    ops = pylite.BuiltinOpResolver()
+    ops.add_custom("Scale", Narrow)
+    with pytest.raises(RuntimeError, match=r"wrong number of dimensions \(expected 1, got 2\); it got tensor 0 'x' .*, "
+                                           "tensor 1 'y'"):
+        pylite.Interpreter(model_content=m.build(), op_resolver=ops).allocate_tensors()
+    ops.add_custom("Scale", Wide)
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    found = run(pylite.Interpreter(model_content=m.build(), op_resolver=ops), array)
+    assert found.shape == (2, 3) and (found == array / 2).all()
+    page = (Path(__file__).resolve().parents[2] / "docs" / "cython-kernels.md").read_text()
+    assert "        return scaling.Scale(x.reshape(-1), y.reshape(-1))\n" in page
+
+
 def test_a_delegate_with_a_kernel(kernels):
     class D(pylite.PythonDelegate):
         def supports(self, node):
