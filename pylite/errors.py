@@ -109,11 +109,11 @@ class ViewError(PyliteError, RuntimeError):
 
 
 class DelegateError(PyliteError, ValueError):
-    """An object is not a delegate, or the delegate refuses its options."""
+    """A delegate refuses its options; the base of other errors of delegates."""
 
 
 class NoDelegateError(DelegateError, AttributeError):
-    """A shared library lacks the functions of a delegate."""
+    """An object is not a delegate, or a shared library lacks the functions of one."""
 
 
 class DelegationError(DelegateError, RuntimeError):

@@ -7,7 +7,7 @@ import re
 import textwrap
 
 from pylite.cli._terminal import failed, say
-from pylite.errors import clipped, shortened
+from pylite.errors import DelegateError, clipped, shortened
 
 ALIKE = 0.8         # share of letters in common from which on another file may have been meant
 
@@ -122,6 +122,8 @@ LOOKED = "; it was looked for in"
 def sentence(error, files=()):
     """What `error` says, and where a missing file was looked for: its own, or one of the paths `files`."""
     text = str(error) or type(error).__name__
+    if isinstance(error, DelegateError):        # the first line says which library, as in LiteRT
+        text = ": ".join(text.splitlines())
     if isinstance(error, OSError):
         if error.strerror:
             text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror

@@ -208,7 +208,9 @@ class Node(NodeBase):
 
     def failure(self, why: str) -> "errors.ExecutionError":
         """The exception for a node that failed to run; it names the node's tensors."""
-        return errors.ExecutionError(f"{self} failed: {why}; its tensors: "
+        delegation: Any = getattr(self.host, "delegation", None)
+        whose = "" if delegation is None else delegation.described(self.index)
+        return errors.ExecutionError(f"{self}{whose} failed: {why}; its tensors: "
                                      f"{', '.join(repr(v) for v in (*self.inputs, *self.outputs) if v is not None)}")
 
     def check_memory(self, nbytes: int, what: str = "results") -> None:

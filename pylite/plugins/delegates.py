@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from pylite.errors import DelegateError, DelegateLibraryError, NoDelegateError
+from pylite.errors import DelegateLibraryError, NoDelegateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -35,8 +35,7 @@ class Delegate:
         try:
             loaded = libraries.load(library)
         except OSError as error:
-            raise DelegateLibraryError(f"Failed to load delegate from {library}\n{error}; install the library, or give "
-                                       "its full path") from None
+            raise DelegateLibraryError(f"Failed to load delegate from {library}\n{error}") from None
         for name in ENTRY_POINTS:
             if not hasattr(loaded, name):
                 stable = ": it is a stable delegate, which is another protocol and not supported" if hasattr(
@@ -76,14 +75,15 @@ def load_delegate(library: str | os.PathLike[str], options: Mapping[Any, Any] | 
 def apply(executors: Sequence[Executor], delegates: Iterable[Any], greedy: bool = True, fuse: bool = True) -> None:
     """Let `delegates` replace nodes in the subgraphs of `executors`.
 
-    greedy, fuse: see `partition`.  Raises DelegateError for an object that is not a delegate; DelegationError (a
+    greedy, fuse: see `partition`.  Raises NoDelegateError for an object that is not a delegate; DelegationError (a
     RuntimeError) if a delegate fails, and the graphs are as they were before.
     """
     from pylite.plugins.delegation import Delegation
     from pylite.runtime.subgraph_calls import relink
     for delegate in delegates:
         if isinstance(delegate, type) or not hasattr(delegate, "modify"):
-            raise DelegateError(f"delegates come from load_delegate(), or are PythonDelegate objects, not {delegate!r}")
+            raise NoDelegateError("delegates come from load_delegate(), or are PythonDelegate objects, not "
+                                  f"{delegate!r}")
     for executor in executors:
         if executor.plugin_structs is not None and executor.plugin_structs.host.skippable:
             continue        # a delegate has marked it: it runs this subgraph as part of another

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 DELEGATE = "DELEGATE"
 BUILTIN_CODE = 51
+FEW = 4         # replaced nodes that an error names
 
 
 class DelegateFlags(enum.IntFlag):
@@ -120,6 +121,15 @@ class Delegation:
                 failed = failed or error
         if failed is not None:
             raise failed
+
+    def described(self, index: int) -> str:
+        """Whose the node `index` is, and what it replaces, to follow its name; "" for a node of the file."""
+        if index not in self.partitions:
+            return ""
+        delegate, part = self.partitions[index]
+        shown = ", ".join(f"{i} {self.operators[i].name}" for i in part.nodes[:FEW])
+        more = f" and {len(part.nodes) - FEW} more" if len(part.nodes) > FEW else ""
+        return f" ({delegate.name}, for {shown}{more})"
 
     def current_values(self) -> list[Value]:
         """Values of the file's tensors, with their inferred shapes or else those of the file and of resized inputs."""

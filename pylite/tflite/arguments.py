@@ -113,7 +113,8 @@ def model_from(path: "Any", content: "Any", model: "Model | None", options: "dic
         if sources:
             raise ValueError(f"Can't both provide `model` and `{sources[0]}`")
         if not isinstance(model, Model):
-            raise TypeError(f"`model` must be a pylite.Model, not {model!r}")
+            what = errors.shortened(repr(model)) if isinstance(model, (str, os.PathLike)) else type(model).__name__
+            raise TypeError(f"`model` must be a pylite.Model, not {what}; pass model_path=, or pylite.Model(PATH)")
         return _overridden(model, options)
     if not sources:
         raise ValueError("`model_path` or `model_content` must be specified.")
@@ -212,14 +213,14 @@ def _index_of(value: "Any") -> str:
 
 def delegates(value: "Any") -> "list[Any]":
     """`experimental_delegates` as a list."""
-    if value is None:
+    if value is None or (not hasattr(value, "modify") and not value):
         return []
     if isinstance(value, (str, bytes, os.PathLike)):
-        raise errors.DelegateError("experimental_delegates must be a list of delegates from load_delegate(), not the "
+        raise errors.NoDelegateError("experimental_delegates must be a list of delegates from load_delegate(), not the "
                                    "name of a library: pass "
                                    f"[load_delegate({errors.shortened(os.fsdecode(value))!r})]")
     if hasattr(value, "modify") and not isinstance(value, type):
-        raise errors.DelegateError("experimental_delegates must be a list: pass [delegate] instead of the delegate")
+        raise TypeError("experimental_delegates must be a list: pass [delegate] instead of the delegate")
     return list(value)
 
 

@@ -308,6 +308,8 @@ def test_threads_reach_the_delegate(library):
     ("int TFL_TheStableDelegate;", AttributeError,
      "does not export tflite_plugin_create_delegate: it is a stable delegate"),
     ("int other;", AttributeError, "it is not a delegate: it does not export tflite_plugin_create_delegate$"),
+    ("void foo_missing(void); void *use = foo_missing;", OSError,
+     "undefined symbol: foo_missing; link other.so with the library that defines it"),
     ("void TfLiteInterpreterCreate(void); void *use = TfLiteInterpreterCreate;", OSError,
      "undefined symbol: TfLiteInterpreterCreate. pylite hosts plug-ins that keep to"),
     ("void f(void) __asm__(\"_ZN6tflite8Subgraph10AddTensorsEiPi\"); void *use = f;", OSError,

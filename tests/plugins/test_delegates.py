@@ -222,7 +222,8 @@ class TestFailures:
     def test_failure_in_invoke(self):
         d = MyDelegate("NEG", "EXP", fail="invoke")
         i = interpreter(d)
-        with pytest.raises(RuntimeError, match="node 4 DELEGATE failed: ValueError: broken") as caught:
+        with pytest.raises(RuntimeError, match=r"node 4 DELEGATE \(MyDelegate, for 1 NEG, 2 EXP\) failed: "
+                                               "ValueError: broken") as caught:
             run(i)
         assert isinstance(caught.value.__cause__, ValueError)
         d.fail = None

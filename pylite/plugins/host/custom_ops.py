@@ -109,7 +109,8 @@ def _from_function(library, path, name, symbol, kind):
                           f"{'' if kind is None else f' than {kind!r}'}?")
     own_name, version = facts
     if not (name or own_name):
-        raise PluginError(f"the registration that {symbol} of {path} returned has no name; pass {{name: {symbol!r}}}")
+        raise PluginError(f"the registration that {symbol} of {path} returned has no name; name the op: "
+                          f"functions={{\"NAME\": {symbol!r}}}")
     return NativeRegistration(name or own_name, version, references=(library, struct), **{parameter: address})
 
 

@@ -54,7 +54,7 @@ def load(path):
         return _open(path)
     except OSError as error:
         if os.path.basename(path) != path or not os.path.exists(path):
-            raise _explained(error) from None
+            raise _explained(path, error) from None
     return load(os.path.abspath(path))
 
 
@@ -76,12 +76,21 @@ def _open(path):
     return library
 
 
-def _explained(error):
-    """The error of a library that cannot be loaded, with a hint if it imports functions that pylite does not have."""
-    _, _, symbol = str(error).partition("undefined symbol: ")
-    if symbol.startswith("TfLite") or "tflite" in symbol:
-        return OSError(f"{error}. pylite hosts plug-ins that keep to TensorFlow Lite's C interface for ops and "
+def _explained(path, error):
+    """The error of a library that cannot be loaded, with what to do."""
+    text = str(error)
+    _, undefined, symbol = text.partition("undefined symbol: ")
+    if undefined and (symbol.startswith("TfLite") or "tflite" in symbol):
+        return OSError(f"{text}. pylite hosts plug-ins that keep to TensorFlow Lite's C interface for ops and "
                        "delegates; this one needs more of its runtime: link it in, or use another plug-in")
+    if undefined:
+        return OSError(f"{text}; link {os.path.basename(path)} with the library that defines it, as in "
+                       "cc -shared -fPIC ... -lNAME")
+    if "invalid ELF header" in text or "file too short" in text:
+        return OSError(f"{path} is not a shared library ({text.rpartition(': ')[2]}); compile its source with "
+                       "cc -shared -fPIC")
+    if "cannot open shared object file: No such file" in text:
+        return OSError(f"{text}; install the library, or give its full path")
     return error
 
 
@@ -106,4 +115,5 @@ def function(library, name, path):
     try:
         return getattr(library, name)
     except AttributeError:
-        raise PluginError(f"{os.fspath(path)} does not export {name}") from None
+        from pylite.plugins.host.symbols import hint  # for this message
+        raise PluginError(f"{os.fspath(path)} does not export {name}; {hint(path)}") from None

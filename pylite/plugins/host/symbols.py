@@ -19,10 +19,16 @@ def registerers(path):
     found = [name for name in names if _REGISTERER.fullmatch(name)]
     if found:
         return found
+    raise PluginError(f"{os.fspath(path)}: name the functions that return the registrations, and their kind; "
+                      f"{hint(path)}")
+
+
+def hint(path):
+    """The functions of a library that may register ops, as the end of an error."""
+    names = exported(path)
     likely = sorted(word for name in names if _LIKELY.search(word := _plain(name)) and not word.startswith("_Z"))
-    hint = (f"it exports {', '.join(likely[:20])}{', ...' if len(likely) > 20 else ''}" if likely else
-            "it exports none that has such a name" if names else "its exports cannot be read")
-    raise PluginError(f"{os.fspath(path)}: name the functions that return the registrations, and their kind; {hint}")
+    return (f"it exports {', '.join(likely[:20])}{', ...' if len(likely) > 20 else ''}" if likely else
+            "it exports no function whose name says that it registers ops" if names else "its exports cannot be read")
 
 
 def _is_library(path):
