@@ -99,8 +99,9 @@ def _failed(args, error, code):
         raise error
     from pylite.cli._terminal import failed
     text = sentence(error, [getattr(args, name, None) for name in ("model", "reference", "data")])
-    if hasattr(args, "ops") and "with pylite.custom_op(" in text:
-        text += "; in a command, give --ops FILE.py or LIBRARY.so"
+    if hasattr(args, "ops"):
+        from pylite.cli._plugins import in_command
+        text = in_command(text)
     failed(f"pylite {args.command}" if args.command else "pylite", text)
     return code
 

@@ -22,15 +22,25 @@ def add(parser):
 
 def register(names):
     """Register the ops that --ops names."""
+    from pylite.plugins.resolver import registered
     for text in names:
         if text == "flex":
             from pylite import flex
             flex.register()
         elif text.endswith(".py"):
             _module(text)
+            if not registered.names():
+                raise UsageError(f'{text}: registered no op; write @pylite.custom_op("NAME") before its function or '
+                                 "class")
         else:
             library, _, function = text.partition(":")
             _library(library, *_kind(text, function))
+
+
+def in_command(text):
+    """An error about an op that is missing, with the option of a command that loads it."""
+    return text.replace("Register it with pylite.custom_op(", "Load it with --ops FILE.py or --ops LIBRARY.so:"
+                        "FUNCTION; in Python, register it with pylite.custom_op(")
 
 
 def load(args):

@@ -117,7 +117,8 @@ def _compat(facts, verbose):
 
 def problems(subgraph):
     """Lines that say why the subgraph of these facts cannot run; none if it can."""
-    lines = [f"  missing: {m['reason']}; nodes {_format.few(m['nodes'])}" for m in subgraph["missing"]]
+    from pylite.compiler.check import located
+    lines = [f"  missing: {_plugins.in_command(located(m['reason'], m['nodes']))}" for m in subgraph["missing"]]
     return lines + ([f"  cannot be prepared: {subgraph['error']}"] if subgraph["error"] else [])
 
 

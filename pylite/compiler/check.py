@@ -3,8 +3,9 @@ from pylite import errors
 from pylite.ir.registry import default
 from pylite.schema.tables import enum_numbers
 
+UNRESOLVED_CUSTOM = "Encountered unresolved custom op:"
 UNRESOLVED = "Didn't find op for builtin opcode"
-REMEDY = "Register it as a custom op, with pylite.custom_op({name!r}), or convert the model without it"
+REMEDY = "Register it with pylite.custom_op({name!r}), or convert the model without it"
 REMEDIES = {        # for custom ops that only the delegate of one device runs
     "edgetpu-custom-op": "The model was compiled for a Coral Edge TPU: pass "
                          "experimental_delegates=[load_delegate('libedgetpu.so.1')], or use the file without _edgetpu "
@@ -33,10 +34,19 @@ def check(model, subgraphs, unresolved_only=False, find=default.find):
     if unresolved_only and not unresolved:
         return not missing
     if missing:
-        lines = [f"{reason}; node{'s' if len(at) > 1 else ''} {_few(at)}{named[reason]}"
-                 for reason, at in missing.items()]
-        raise errors.UnsupportedOpError("the model needs operators that this runtime lacks: " + " | ".join(lines))
+        lines = [located(reason, at, named[reason]) for reason, at in missing.items()]
+        several = f"the model needs {len(lines)} kinds of operators that this runtime lacks: " if len(lines) > 1 else ""
+        raise errors.UnsupportedOpError(several + " | ".join(lines))
     return True
+
+
+def located(reason, nodes, operands=""):
+    """A reason with its nodes: after the sentence that is tf.lite's, as programs look for it."""
+    where = f"node{'s' if len(nodes) > 1 else ''} {_few(nodes)}"
+    if reason.startswith(UNRESOLVED_CUSTOM):
+        first, dot, remedy = reason.partition(". ")
+        return f"{first} ({where}){dot}{remedy}"
+    return f"{reason}; {where}{operands}"
 
 
 def _is_unresolved(operator, op):
@@ -59,11 +69,11 @@ def unsupported(operands, operator, find=default.find):
     """Why `operator` cannot run, as a sentence, or None.  operands: the Operands of its subgraph."""
     op = find(operator)
     if operator.custom and operator.name in enum_numbers("BuiltinOperator"):
-        return (f"Encountered unresolved custom op: {operator.name}. It has the name of a builtin op, so nothing can "
+        return (f"{UNRESOLVED_CUSTOM} {operator.name}. It has the name of a builtin op, so nothing can "
                 "be registered for it: convert the model with another name")
     if op is None:
         if operator.custom:
-            return f"Encountered unresolved custom op: {operator.name}. {_remedy(operator.name)}{_registered()}"
+            return f"{UNRESOLVED_CUSTOM} {operator.name}. {_remedy(operator.name)}{_registered()}"
         return f"{UNRESOLVED} '{operator.name}' version '{operator.version}'"
     low, high = op.versions
     if operator.version > high or (op.attach and operator.version < low):
@@ -113,7 +123,7 @@ def _unsupported_types(op, operator, inputs, outputs):
 def _unsupported_version(op, operator):
     low, high = op.versions
     if op.attach:
-        return (f"Encountered unresolved custom op: {operator.name} in version {operator.version}. It is registered in "
+        return (f"{UNRESOLVED_CUSTOM} {operator.name} in version {operator.version}. It is registered in "
                 f"versions {low} to {high}")
     return (f"{UNRESOLVED} '{operator.name}' version '{operator.version}' "
             f"(versions {low} to {high} are known; the nearest is {high})")
@@ -128,5 +138,5 @@ def _operands(subgraph, operator):
 
 
 def _few(indices):
-    shown = ", ".join(indices[:8])
+    shown = ", ".join(map(str, indices[:8]))
     return shown if len(indices) <= 8 else f"{shown} and {len(indices) - 8} more"

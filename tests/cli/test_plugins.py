@@ -288,7 +288,14 @@ def write_halved(folder):
 def test_an_unresolved_op_is_reported_with_the_option(tmp_path, capsys):
     write_halved(tmp_path)
     assert cli.main(["run", str(tmp_path / "m.tflite"), "--zeros"]) == 1
-    assert "in a command, give --ops FILE.py or LIBRARY.so" in capsys.readouterr().err
+    assert " ".join(capsys.readouterr().err.split()) == (
+        "pylite run: Encountered unresolved custom op: Halved (node 0). Load it with --ops FILE.py or --ops "
+        "LIBRARY.so:FUNCTION; in Python, register it with pylite.custom_op('Halved'), or convert the model without it")
+    assert cli.main(["inspect", str(tmp_path / "m.tflite")]) == 0
+    assert "missing: Encountered unresolved custom op: Halved (node 0). Load it with --ops" in capsys.readouterr().out
+    (tmp_path / "noop.py").write_text("")
+    assert cli.main(["run", str(tmp_path / "m.tflite"), "--zeros", "--ops", str(tmp_path / "noop.py")]) == 2
+    assert "noop.py: registered no op; write @pylite.custom_op" in " ".join(capsys.readouterr().err.split())
 
 
 def test_ops_of_validate_are_in_each_process(tmp_path):

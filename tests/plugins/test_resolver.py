@@ -66,7 +66,7 @@ def test_a_mutable_resolver_has_only_the_added_ops():
 def test_an_unresolved_op_is_reported_with_those_that_are_registered(monkeypatch):
     monkeypatch.setattr(resolver.registered, "_entries", {})
     pylite.custom_op("Mini")(np.arctan)
-    with pytest.raises(RuntimeError, match=r"unresolved custom op: Mine\..*; registered custom ops: 'Mini'"):
+    with pytest.raises(RuntimeError, match=r"unresolved custom op: Mine \(node 0\)\..*; registered custom ops: 'Mini'"):
         pylite.Interpreter(model_content=model("Mine")).allocate_tensors()
 
 
