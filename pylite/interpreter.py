@@ -123,7 +123,8 @@ class Interpreter(FastPath):
         kind = arguments.resolver_type(experimental_op_resolver_type)
         if experimental_preserve_all_tensors and kind in ("AUTO", "BUILTIN"):
             warnings.warn("experimental_preserve_all_tensors keeps every intermediate tensor in memory of its own: it "
-                          "is meant for debugging (pass OpResolverType.BUILTIN_REF to silence this)", stacklevel=2)
+                          "is meant for debugging. As in LiteRT, OpResolverType.BUILTIN_REF silences this warning; the "
+                          "results are the same", stacklevel=2)
         self._pool = Pool(arguments.thread_count(num_threads))
         plans = arguments.plans(cache_dir, self._options)
         try:
@@ -406,10 +407,12 @@ class Interpreter(FastPath):
         self._ensure_open()
         self._lock.check_idle()
         if self._views and not self._safe_to_run():
+            alive = sorted({view.index for view in [reference() for reference in self._views] if view is not None})
+            names = ", ".join(f"tensor {i} ({self._main.subgraph.tensors[i].name!r})" for i in alive)
             raise errors.ViewError(
                 "There is at least 1 reference to internal data in the interpreter in the form of a numpy array "
                 "or slice. Be sure to only hold the function returned from tensor() if you are using raw data access: "
-                "call it again where the data is needed, or copy the array")
+                f"call it again where the data is needed, or copy the array. Arrays of {names} are alive")
 
     def __reduce__(self) -> "tuple[Any, ...]":
         """Pickle the model (its path or its content), the options and the input shapes, not the tensors' contents."""
@@ -514,7 +517,7 @@ class Interpreter(FastPath):
                 raise errors.TensorError(
                     f"tensor {index} ({self._main.subgraph.tensors[index].name!r}) holds strings, which have no fixed "
                     "memory to look at; use get_tensor() and set_tensor()")
-            view = _MemoryView(array)
+            view = _MemoryView(array, index)
             self._views.add(weakref.ref(view, self._views.discard))
             return np.asarray(view).view(array.dtype)
 
@@ -553,10 +556,10 @@ class InterpreterWithCustomOps(Interpreter):
 
 class _MemoryView:
     """The base object of an array from tensor(), and so alive as long as that array or any slice of it."""
-    __slots__ = ("__array_interface__", "__weakref__", "_array")
+    __slots__ = ("__array_interface__", "__weakref__", "_array", "index")
 
-    def __init__(self, array: "NDArray[Any]") -> None:
-        self._array = array
+    def __init__(self, array: "NDArray[Any]", index: int) -> None:
+        self._array, self.index = array, index      # of the tensor
         self.__array_interface__ = array.__array_interface__
 
 

@@ -282,6 +282,8 @@ CALLS = [
     (lambda: Interpreter(DIGITS, experimental_delegates=[3]), AttributeError, "load_delegate()", "not 3"),
     (lambda: Interpreter(DIGITS, experimental_delegates=3), TypeError, "int"),
     (lambda: Interpreter(DIGITS, experimental_delegates=pylite.PythonDelegate()), TypeError, "pass [delegate]"),
+    (lambda: Interpreter(DIGITS, max_memory=100).allocate_tensors(), RuntimeError, "node 0", "max_memory is 100",
+     "Make the inputs smaller or raise max_memory"),
     (lambda: Interpreter(DIGITS).invoke(), RuntimeError, "not ready"),
     (lambda: Interpreter(DIGITS).get_tensor(0), ValueError, "allocate_tensors()"),
     (lambda: interpreter().set_tensor(0, PICTURE.astype(np.float32)), ValueError, "FLOAT32", "INT8",
