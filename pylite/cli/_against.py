@@ -119,17 +119,18 @@ def _difference(name, ours, theirs):
         return {"name": name, "equal": ours.shape == theirs.shape and bool((ours == theirs).all())}
     wide = np.complex128 if ours.dtype.kind == "c" else np.float64
     equal = bool(np.array_equal(ours, theirs, equal_nan=ours.dtype.kind in "fc"))
-    return {"name": name, "equal": equal,
+    return {"name": name, "equal": equal, "integer": ours.dtype.kind in "iu",
             "largest_difference": 0.0 if equal else float(np.abs(ours.astype(wide) - theirs.astype(wide)).max())}
 
 
 def litert_lines(found, own):
     """The text of with_litert(); own: pylite's median seconds."""
     judged = found["ratio"]
-    outputs = ", ".join(f"{o['name']} " + ("equal" if o["equal"] else f"by up to {o['largest_difference']:.3g}"
-                                           if "largest_difference" in o else "different") for o in found["outputs"])
+    outputs = ", ".join(o["name"] + (" is equal" if o["equal"] else f" differs by up to {o['largest_difference']:.3g}"
+                                     + " steps" * o.get("integer", False) if "largest_difference" in o else " differs")
+                        for o in found["outputs"])
     return [*_format.table(["", "median"], [("pylite", _format.seconds(own)),
                                             (f"LiteRT {found['version']}", _format.seconds(found["median"]))],
                            ["median"]),
             f"in interleaved runs pylite takes {judged:.3f} of LiteRT's time (quartiles "
-            f"{found['quartiles'][0]:.3f} to {found['quartiles'][1]:.3f}); outputs: {outputs}"]
+            f"{found['quartiles'][0]:.3f} to {found['quartiles'][1]:.3f}); {outputs or 'there are no outputs'}"]

@@ -278,7 +278,9 @@ def _tensor_lines(found):
 
 def _values(found, between, most):
     """The first numbers of a tensor, at most so many, and "..." where there are others."""
-    values = ["nan or inf" if v is None else _format.number(v) for v in found["values"][:most]]
+    several = math.prod(found["shape"]) > 1
+    values = ["nan or inf" if v is None else repr(v) if isinstance(v, str) and (several or not v) else _format.number(v)
+              for v in found["values"][:most]]
     return between.join([*values, "..."] if math.prod(found["shape"]) > len(values) else values)
 
 

@@ -133,12 +133,22 @@ def input_names(interpreter):
     return names
 
 
+def unknown_input(name, names):
+    """The UsageError for a name that no input has; names: {name: position of the input}, some of which have several."""
+    known = {}
+    for each, position in names.items():
+        known.setdefault(position, []).append(repr(each))
+    listed = ", ".join(first + (f" (its signature calls it {' or '.join(others)})" if others else "")
+                       for first, *others in known.values())
+    return UsageError(f"no input is called {name!r}; the model has {listed}")
+
+
 def resize(interpreter, shapes):
     """Resize inputs to {input name: shape}; UsageError names an input that the model does not have."""
     details, names = interpreter.get_input_details(), input_names(interpreter)
     for name, shape in shapes.items():
         if name not in names:
-            raise UsageError(f"no input is called {name!r}; the model has {', '.join(map(repr, names))}")
+            raise unknown_input(name, names)
         interpreter.resize_tensor_input(details[names[name]]["index"], shape)
 
 

@@ -35,6 +35,7 @@ class FileModel:
         self.rate = args.rate or next((known["rate"] for known in self.known if "rate" in known), None)
         self.ready = self.fresh = False     # are inputs allocated, and variables to be reset?
         self.outputs, self.found = [], []       # [(details, array)] of the last run, and the objects of a detector
+        self.paths = {}         # {position of an input: the file that it last got, "" where it has none}
         self.pixels = None      # the first picture of the last run
 
     def run(self, files):
@@ -109,8 +110,8 @@ class FileModel:
                                 size, kinds)
         counts = [math.prod(one["shape"]) for one in found if one["kind"] == "classes"]
         if self.args.labels and counts and not any(complete(self.labels[0], count) for count in counts):
-            raise _common.UsageError(f"{self.args.labels}: has {len(self.labels[0])} names, and the model gives "
-                                     f"{max(counts)} classes; give a name for each class, one per line")
+            raise _common.UsageError(f"{self.args.labels}: has {_format.counted(len(self.labels[0]), 'name')}, and the "
+                                     f"model gives {max(counts)} classes; give a name for each class, one per line")
         return found
 
     def _detected(self, pixels):
@@ -131,7 +132,12 @@ class FileModel:
             asked = contents
             if kind == "image" and self.head and takes_picture(details[position]):
                 asked = yolo.cropped(contents, *picture_size(details[position]))
-            arrays[position], note = _inputs.tensor(kind, asked, details[position], *self._scaling(position))
+            try:
+                arrays[position], note = _inputs.tensor(kind, asked, details[position], *self._scaling(position))
+            except _common.UsageError as error:
+                path, many = self.paths.get(position), "samples, and a run takes one" in str(error)
+                raise _common.UsageError(f"{f'{path}: ' if path else ''}{error}"
+                                         f"{'; `pylite validate --data` takes all of them' if many else ''}") from None
             notes += [note] if note else []
             if kind == "image" and size is None:
                 self.pixels, size = contents, contents.shape[:2]
@@ -166,6 +172,7 @@ class FileModel:
             for part, array in _parts(name, path, contents):
                 position = _position(part, self.names, taken, len(self.known))
                 taken.add(position)
+                self.paths[position] = path
                 yield position, kind, array
 
     def _read(self, text, taken):
@@ -193,7 +200,10 @@ class FileModel:
         for i in empty:
             arrays[i] = _inputs.blank(details[i], rng)
         what = "zeros" if rng is None else f"random numbers (seed {seed})"
-        return f"no file for {', '.join(repr(details[i]['name']) for i in empty)}: filled with {what}"
+        texts = [i for i in empty if _inputs.is_text(details[i])]
+        groups = (([i for i in empty if i not in texts], what), (texts, "empty strings"))
+        return "; ".join(f"no file for {', '.join(repr(details[i]['name']) for i in group)}: filled with {filling}"
+                         for group, filling in groups if group)
 
 
 def _alike(results):
@@ -263,4 +273,4 @@ def _position(name, names, taken, count):
         return position
     if name in names:
         return names[name]
-    raise _common.UsageError(f"no input is called {name!r}; the model has {', '.join(map(repr, names))}")
+    raise _common.unknown_input(name, names)

@@ -97,10 +97,13 @@ def tensor(kind, contents, detail, mean=None, std=None):
     if kind == "audio":
         return _sound(contents.samples, detail, shape, signature)
     if kind == "text":
-        if math.prod(shape) != 1:
-            raise UsageError(f"input {described(detail)} takes {math.prod(shape)} strings, and one text was given; "
-                             "give an .npy file with all of them")
-        return np.full(shape, contents.encode(), object), None
+        count = math.prod(shape)
+        lines = [contents] if count == 1 else contents.splitlines()
+        if len(lines) != count:
+            were = "was" if len(lines) == 1 else "were"
+            raise UsageError(f"input {described(detail)} takes {count} strings, and {len(lines)} {were} given; give a "
+                             ".txt file with a line for each, or an .npy file")
+        return np.array([line.encode() for line in lines], object).reshape(shape), None
     try:
         fitted = tensors.reshaped(contents, detail["name"], shape, signature, "the file")
     except TensorError as error:

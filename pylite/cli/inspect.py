@@ -153,7 +153,7 @@ def _subgraph(facts, everything, verbose):
     arena = facts["arena"]
     if arena:
         lines.append(f"  arena   {_format.nbytes(arena['bytes'])} (lower bound {_format.nbytes(arena['bound'])}), "
-                     f"peak at {arena['peak_node']}")
+                     f"peak at {arena['peak_node'] or 'no node'}")
         lines.append(f"  kernels for {facts['instruction_set']}")
     rows = [(c["name"], c["count"], c["version"], c["dtype"], _format.scaled(c["macs"]) if c["macs"] else "",
              "" if c["supported"] else "missing") for c in facts["counts"]]

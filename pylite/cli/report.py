@@ -104,6 +104,7 @@ def _arena(arena, verbose):
         rows.append((b["offset"], _format.nbytes(b["bytes"]), "." * first + "#" * (last - first + 1)
                      + "." * (wide - last - 1), f"{b['first']}-{b['last']}", b["kind"],
                      _format.shortened(b["name"], name)))
-    return [f"arena: {_format.nbytes(arena['bytes'])} (lower bound {_format.nbytes(arena['bound'])}), {steps} steps",
+    return [f"arena: {_format.nbytes(arena['bytes'])} (lower bound {_format.nbytes(arena['bound'])}), "
+            + _format.counted(steps, "step"),
             *_format.table(("offset", "size", "when", "steps", "kind", "tensor"), rows, ("offset", "size"),
                             ("kind", "steps"), verbose)]

@@ -112,6 +112,8 @@ def _lines(result):
     found = [*_answers.window_lines(windows), "mean of all windows:"] if windows else []
     found += [line for one in result["outputs"] for line in _answers.lines(one)]
     runs = _format.counted(len(windows), "window") if windows else "one run"
+    if not result["outputs"]:
+        found.append("the model has no outputs")
     if _answers.unnamed(result["outputs"]):
         found.append("(the model has no names for its classes; --labels FILE gives them)")
     return [*found, f"{runs} took {_format.seconds(result['seconds'])}"]

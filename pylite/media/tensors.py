@@ -146,7 +146,7 @@ def reshaped(array: NDArray[Any], name: str, shape: Shape, signature: Shape, who
         return array.reshape(shape)
     if (shape[:1] == (1,) and array.shape[1:] == shape[1:]) or (array.ndim and array.shape[1:] == shape):
         raise TensorError(f"input {name!r} takes {list(signature)}, and {whose} has {list(array.shape)}: it has "
-                          f"{len(array)} samples; save one for each run")
+                          f"{len(array)} samples, and a run takes one, such as array[0]")
     remedy = ("transpose the array" if sorted(have) == sorted(asked) else
               "reshape the array" if array.size == math.prod(shape) else "give an array of this shape")
     raise TensorError(f"input {name!r} takes {list(signature)}, and {whose} has {list(array.shape)}; {remedy}")

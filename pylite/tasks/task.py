@@ -179,8 +179,8 @@ class ClassFilter:
 def _check_count(names: dict[int, str], count: int, gaps: bool) -> None:
     """ValueError unless the names are those of `count` classes.  gaps: may classes have none?"""
     if not (label_files.fitted if gaps else label_files.complete)(names, count):
-        raise ValueError(f"labels has {len(names)} names, and the model {count} classes; give a name for each "
-                         "class, or for each but the background")
+        has = f"labels has {len(names)} name{'s' * (len(names) != 1)}, and the model {count} class{'es' * (count != 1)}"
+        raise ValueError(f"{has}; give a name for each class, or for each but the background")
 
 
 def _check_most(results: int | None) -> None:

@@ -65,12 +65,12 @@ class Difference:
         if self.elements is None:
             return counted(self.samples, "sample")
         steps = ", ".join(f"{steps:+d}: {count}" for steps, count in sorted((self.histogram or {}).items()))
-        return f"{self.elements} elements, by up to {self.amount}{f' ({steps})' if steps else ''}"
+        return f"{counted(self.elements, 'element')}, by up to {self.amount}{f' ({steps})' if steps else ''}"
 
     @property
     def amount(self) -> str:
         """The largest difference, as text."""
-        return f"{self.largest:g}{' steps' if self.histogram else ''}"
+        return f"{self.largest:g}{' step' + 's' * (self.largest != 1) if self.histogram else ''}"
 
 
 @dataclass(repr=False)

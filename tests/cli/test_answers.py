@@ -223,5 +223,22 @@ def test_texts_are_read_from_files(echo, tmp_path, capsys):
 
 
 def test_wrong_texts_are_refused(echo, capsys):
-    assert "takes 2 strings, and one text was given; give an .npy" in run(capsys, echo((2,)), "-i", "a", code=2).err
+    assert "takes 2 strings, and 1 was given; give a .txt" in run(capsys, echo((2,)), "-i", "a", code=2).err
     assert "no contents for input 'x' (string[1]): give --input TEXT" in run(capsys, echo(), code=2).err
+
+
+def test_several_texts_are_the_lines_of_a_file(echo, tmp_path, capsys):
+    """And they are quoted in the answer."""
+    (tmp_path / "a.txt").write_text("one\ntwo, three\n")
+    assert "\n  'one', 'two, three'\n" in run(capsys, echo((2,)), "--input", tmp_path / "a.txt").out
+    found = run(capsys, echo((2,)), "--random", "1")
+    assert "no file for 'x': filled with empty strings" in found.err and "\n  '', ''\n" in found.out
+
+
+def test_a_model_without_outputs_says_so(tmp_path, capsys):
+    m = ModelBuilder()
+    m.inputs([m.tensor("x", (2,))])
+    (tmp_path / "m.tflite").write_bytes(m.build())
+    assert run(capsys, tmp_path / "m.tflite", "--zeros").out.startswith("the model has no outputs\n")
+    assert cli.main(["inspect", str(tmp_path / "m.tflite")]) == 0
+    assert "None" not in capsys.readouterr().out

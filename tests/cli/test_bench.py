@@ -237,9 +237,10 @@ def test_compare_with_litert(capsys):
     pytest.importorskip("ai_edge_litert")
     found = json.loads(bench(capsys, "--compare", "litert", "--json"))["litert"]
     assert found["ratio"] > 0 and found["quartiles"][0] <= found["ratio"] <= found["quartiles"][1]
-    assert found["outputs"] == [{"name": "probabilities", "equal": True, "largest_difference": 0.0}]
+    assert found["outputs"] == [{"name": "probabilities", "equal": True, "integer": True,
+                                 "largest_difference": 0.0}]
     text = bench(capsys, "--compare", "litert")
-    assert f"LiteRT {found['version']}" in text and "outputs: probabilities equal" in text
+    assert f"LiteRT {found['version']}" in text and "; probabilities is equal" in text
 
 
 def test_compare_names_the_package_that_is_missing(capsys, monkeypatch):

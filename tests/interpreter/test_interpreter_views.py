@@ -34,8 +34,7 @@ def test_references_to_a_view_forbid_invoke(derive):
     derived = derive(view)
     del view
     for call in (interpreter.invoke, interpreter.allocate_tensors, lambda: interpreter.resize_tensor_input(0, (2, 3))):
-        with pytest.raises(RuntimeError, match=r"at least 1 reference to internal data .*Arrays of tensor 0 \('input'\) "
-                                               "are alive$"):
+        with pytest.raises(RuntimeError, match=r"at least 1 reference to internal data .*Arrays of tensor 0 .'input'"):
             call()
     assert not interpreter._safe_to_run()
     interpreter.set_tensor(0, X)        # these two are allowed

@@ -75,7 +75,12 @@ COMMANDS = [
     ("run digits", "input 'image' (int8[1, 8, 8, 1])", "give --input FILE (a picture, .npy or .npz)",
      "--random SEED"),
     ("run words.tflite", "input 'x' (string[1, 3])", "give --input TEXT"),
-    ("run words.tflite --input hello", "takes 3 strings, and one text was given", "give an .npy file"),
+    ("run words.tflite --input hello", "takes 3 strings, and 1 was given", "give a .txt file with a line for each"),
+    ("run digits --input bad.npy", "bad.npy: input 'image' takes [1, 8, 8, 1], and the file has [2, 5]"),
+    ("run digits --input four.npy", "four.npy: input 'image' takes", "it has 4 samples, and a run takes one, such as "
+     "array[0]; `pylite validate --data` takes all of them"),
+    ("run digits --input foo=one.npy", "no input is called 'foo'; the model has 'image' (its signature calls it "
+     "'input')"),
     ("run nowhere.tflite --zeros", "'nowhere.tflite'", "No such file", "it was looked for in /"),
     ("run pag.tflite --zeros", "'pag.tflite'", "No such file", "did you mean page.tflite?"),
     ("run gone/m.tflite --zeros", "'gone/m.tflite'", "there is no folder gone"),
@@ -96,7 +101,6 @@ COMMANDS = [
     ("run digits --input sound.wav", "'image' of shape [1, 8, 8, 1] does not take sound", "give it an .npy"),
     ("run sounds --input sound.wav", "'features' of shape [1, 49, 40, 1] does not take sound", "give it an .npy",
      "the model is described as", "log-mel features"),
-    ("run digits --input four.npy", "takes [1, 8, 8, 1], and the file has [4, 8, 8, 1]: it has 4 samples; save one"),
     ("run digits --input silent.wav", "silent.wav: has no sound (0 samples)"),
     ("run digits --input seven --delegate idle.py", "idle.py: write idle.py:NAME; it defines Idle"),
     ("run digits --input seven --delegate idle.py:M", "idle.py: has no M; it defines Idle"),
