@@ -6,7 +6,7 @@ def macs(node):
     """Multiply-accumulates of one run of `node`; 0 for ops that do not sum products."""
     count = _COUNTERS.get(node.name)
     if count is None or any(value is None for value in node.inputs[:2]) or not node.outputs:
-        return _recurrent(node) if node.name in _RECURRENT and node.inputs[:1] != (None,) and node.outputs else 0
+        return _recurrent(node) if node.name.endswith(("LSTM", "RNN", "SVDF")) and node.input(0) is not None else 0
     try:
         return count(node)
     except (IndexError, ZeroDivisionError):     # the file declares ranks that the op does not take
@@ -36,21 +36,11 @@ def _matrices(node):
 
 
 def _recurrent(node):
-    """Every matrix of weights meets each step of each sequence once; peepholes and the gates' products do not count."""
-    rank, positions = _RECURRENT[node.name]
-    if node.name == "LSTM" and len(node.inputs) == 5:       # the basic cell has one matrix
-        positions = (2,)
-    steps = math.prod(node.inputs[0].shape[:rank - 1])
-    weights = [node.input(position) for position in positions]
-    return steps * sum(value.size for value in weights if value is not None)
+    """Each step of each sequence meets every matrix of weights; the states are matrices, too, but not constant."""
+    weights = [value for value in node.inputs[1:] if value is not None and value.data is not None]
+    return math.prod(node.inputs[0].shape[:-1]) * sum(value.size for value in weights if len(value.shape) == 2)
 
 
-_LSTM = (*range(1, 9), 16)      # positions of the gates' weights for the input and the state, and of the projection's
-# op -> (rank of its input: batches, in sequences also steps, then features; positions of its matrices of weights).
-_RECURRENT = {"UNIDIRECTIONAL_SEQUENCE_LSTM": (3, _LSTM),
-              "BIDIRECTIONAL_SEQUENCE_LSTM": (3, (*_LSTM, *range(18, 26), 33, *range(40, 48))),
-              "LSTM": (2, _LSTM), "UNIDIRECTIONAL_SEQUENCE_RNN": (3, (1, 2)), "RNN": (2, (1, 2)),
-              "BIDIRECTIONAL_SEQUENCE_RNN": (3, (1, 2, 5, 6, 10, 11)), "SVDF": (2, (1, 2))}
 _COUNTERS = {"CONV_2D": _per_output, "CONV_3D": lambda node: node.outputs[0].size * math.prod(node.inputs[1].shape[:4]),
              "FULLY_CONNECTED": _per_output, "DEPTHWISE_CONV_2D": _depthwise, "TRANSPOSE_CONV": _transposed,
              "BATCH_MATMUL": _matrices}

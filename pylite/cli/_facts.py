@@ -35,17 +35,10 @@ def model_facts(path, model, subgraphs, delegates=()):
 
 def repeated(graph):
     """The indices of the subgraphs that a WHILE runs, and of those that these call: their cost is of one iteration."""
-    found, waiting = set(), [(subgraph.index, False) for subgraph in graph.subgraphs]
-    seen = set(waiting)
-    while waiting:
-        index, inside = waiting.pop()
-        found |= {index} if inside else set()
-        for operator in graph.subgraphs[index].operators:
-            for name, other in getattr(operator.options, "__dict__", {}).items():
-                called = other, inside or operator.name in LOOPS
-                if "subgraph" in name and other in range(len(graph.subgraphs)) and called not in seen:
-                    seen.add(called)
-                    waiting.append(called)
+    found = set()
+    for _ in graph.subgraphs:
+        found |= {i for s in graph.subgraphs for o in s.operators if o.name in LOOPS or s.index in found
+                  for name, i in getattr(o.options, "__dict__", {}).items() if name.endswith("subgraph_index")}
     return found
 
 

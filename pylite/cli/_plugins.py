@@ -112,19 +112,17 @@ def _delegate(text):
 
 def _made(path, name, make, module):
     """The delegate that the class or function `make` of a Python file gives."""
+    delegate = None
     if not isinstance(make, type) or hasattr(make, "modify"):
         try:
             delegate = make()
         except Exception as error:
             raise UsageError(f"{path}: {name}() failed: {type(error).__name__}: {error}") from error
-        if hasattr(delegate, "modify") and not isinstance(delegate, type):
-            return delegate
-        what = f"{name}() returned {type(delegate).__name__}, which is not a delegate"
-    else:
-        what = f"{name} is not a delegate"
-    others = ", ".join(key for key, value in _defined(module) if isinstance(value, type) and hasattr(value, "modify"))
-    raise UsageError(f"{path}: {what}; " + (f"it defines the delegate {others}" if others else
-                                            "a delegate is a class derived from pylite.PythonDelegate"))
+    if not hasattr(delegate, "modify"):
+        others = ", ".join(key for key, value in _defined(module) if hasattr(value, "modify"))
+        raise UsageError(f"{path}: {name} is not a delegate; " + (f"it defines the delegate {others}" if others else
+                         "a delegate is a class derived from pylite.PythonDelegate"))
+    return delegate
 
 
 def _defined(module):

@@ -6,7 +6,6 @@ removes all plans and leaves other files in the folder alone.
 import os
 import sys
 import time
-from typing import NamedTuple
 
 from pylite.cli import _common, _format
 
@@ -40,39 +39,32 @@ def run(args):
             sys.stdout.write(f"removed {_format.counted(sum(removed), 'file')}, {total}\n")
             return 0 if all(removed) else 1
         plans = [_row(store, *file) for file in reversed(files) if file[2].endswith(".plan")]
-        shown = [row for row in plans if args.verbose or not row.foreign]
+        shown = [cells for cells, foreign, _ in plans if args.verbose or not foreign]
         headers = ("model", "inputs", "ISA level", "pylite", "size", "last used")
-        lines = _format.table(headers, [row.cells for row in shown], ("size", "last used"),
+        lines = _format.table(headers, shown, ("size", "last used"),
                               ("pylite", "ISA level", "inputs"), args.verbose) if shown else []
         if len(shown) < len(plans):
             lines.append(f"{_format.counted(len(plans) - len(shown), 'plan')} of other builds of pylite (--verbose "
                          "lists them)")
-        count = sum(row.complete for row in plans)
+        count = sum(complete for _, _, complete in plans)
         none = f" and {_format.counted(len(plans) - count, 'file')} without a plan" if count < len(plans) else ""
         lines.append(f"{_format.counted(count, 'plan')}{none}, {total}")
         sys.stdout.write("\n".join(lines) + "\n")
     return 0
 
 
-class _Row(NamedTuple):
-    """A file of the cache.  foreign: is it of another build of pylite, which alone can use it?  complete: is it a plan,
-    and not the note that a model has none?"""
-    cells: tuple[str, ...]
-    foreign: bool
-    complete: bool
-
-
 def _row(store, used, size, name):
+    """(cells, is it of another build of pylite, which alone can use it?, is it a plan?) of a file."""
     from pylite.runtime import plan_cache
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(used))
     found = store.read(name, use=False)
     if found is None:
-        return _Row((name, "damaged or not trusted", "", "", _format.nbytes(size), when), False, False)
+        return (name, "damaged or not trusted", "", "", _format.nbytes(size), when), False, False
     (build, isa, digest, preserve, precision, shapes), _, _, plan, label = found[0]
     complete, foreign = plan is not None, build != plan_cache.build()
     inputs = "as in the file" if shapes is None else ", ".join(str(list(shape)) for shape in shapes)
     kinds = (("preserve", preserve), (precision, precision), ("no plan", not complete))
     described = " ".join([inputs, *(f"({kind})" for kind, applies in kinds if applies)])
     version = build.split(" ", 1)[0] + (", another build" if foreign else "")
-    return _Row((label or f"model {digest.hex()[:8]}", described, isa, version, _format.nbytes(size), when), foreign,
-                complete)
+    cells = label or f"model {digest.hex()[:8]}", described, isa, version, _format.nbytes(size), when
+    return cells, foreign, complete

@@ -106,12 +106,9 @@ def in_bytes(picture: Any) -> NDArray[Any]:
     if mode.startswith("I;16") or (mode == "I" and picture.format == "PNG"):      # as older Pillow reads 16 bits
         return (np.asarray(picture).astype(np.float64) * (255 / 65535)).round().astype(np.uint8)
     if mode in ("I", "F"):
-        raise TensorError(f"a picture of mode {mode!r}, whose pixels are {_NUMBERS[mode]}; expected 8 or 16 bits. "
-                          "Scale the pixels to 0..255, and pass them as a uint8 array")
+        raise TensorError(f"a picture of mode {mode!r}, with pixels of 32 bits; expected 8 or 16 bits. Scale the "
+                          "pixels to 0..255, and pass them as a uint8 array")
     return np.asarray(picture.convert("L" if mode in ("1", "L") else "RGB"))
-
-
-_NUMBERS = {"I": "integers of 32 bits", "F": "real numbers"}
 
 
 def _check_size(width: int, height: int, nbytes: int, data: bytes) -> None:

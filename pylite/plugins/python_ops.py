@@ -12,7 +12,6 @@ from pylite.errors import OpError
 from pylite.ir import registry, shapes
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.values import Call, Node, Scratch
-from pylite.plugins import arity
 from pylite.schema import flex
 
 if TYPE_CHECKING:
@@ -143,12 +142,11 @@ class PythonRegistration:
         try:
             return PythonNodeOp(where, self._make(options))
         except Exception as error:
-            if isinstance(error, TypeError) and not arity.takes_options(self._make):
-                name = getattr(self._make, "__name__", "its class")
-                raise OpError(f"{where} could not be created: {name} does not take the options of the node; derive it "
-                              f"from pylite.CustomOp, as in class {name}(pylite.CustomOp), or write __init__(self, "
-                              f"options) ({error})") from error
-            raise failure(where, "could not be created", error) from error
+            made = failure(where, "could not be created", error)
+            if isinstance(error, TypeError) and error.__traceback__.tb_next is None:  # type: ignore[union-attr]
+                name = getattr(self._make, "__name__", "NAME")      # the call failed, and nothing within it
+                made.args = f"{made}. Derive it from pylite.CustomOp: class {name}(pylite.CustomOp)",
+            raise made from error
 
 
 class PythonNodeOp:
@@ -185,9 +183,9 @@ class PythonNodeOp:
             if value is not None:
                 _check_dtype(node, value.dtype, f"output {i}")
         if self._evaluates():
-            arity.check(node, self.op.evaluate, None)
+            _check_arrays(node, self.op.evaluate)
         elif getattr(self.op, "kernel", None) is None:
-            arity.check(node, self.op.invoke, len(node.temporaries), getattr(self.op, "options", None))
+            _check_arrays(node, self.op.invoke, ("y", len(node.outputs)), ("t", len(node.temporaries)))
         return None if result is None and self._evaluates() else output_shapes(node, result)
 
     def _evaluates(self) -> bool:
@@ -222,6 +220,27 @@ class PythonNodeOp:
                 op.free()
             except Exception as error:
                 raise failure(self.where, "failed to be freed", error) from error
+
+
+def _check_arrays(node: Node, call: Any, *further: tuple[str, int]) -> None:
+    """Raise an OpError unless `call` takes the inputs of the node and further arrays: (a letter for them, how many)."""
+    try:
+        signature = inspect.signature(call)
+    except (TypeError, ValueError):     # of many functions in C
+        return
+    needed = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+    names = [letter + str(i) * (n > 1) for letter, n in (("x", len(node.inputs)), *further) for i in range(n)]
+    own = ["self"] if inspect.ismethod(call) else []
+    name = getattr(getattr(call, "func", call), "__name__", "invoke")
+    try:
+        signature.bind(*names, **dict.fromkeys(needed))
+    except TypeError:
+        raise node.error(f"{name}{signature} does not take the arrays of the node. Write def {name}("
+                         f"{', '.join(own + names)}): its inputs{', outputs and temporaries' if further else ''}"
+                         ) from None
+    if needed:
+        raise node.error(f"{name}{signature} needs {needed[0]!r}, and the node has no such option; give it a "
+                         "default")
 
 
 def _results(node: Node, results: Any) -> list[NDArray[Any] | None]:

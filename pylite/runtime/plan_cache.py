@@ -12,7 +12,6 @@ state       None, or the record for plan_state.State
 failures    marshalled, for each program: (the number of a text for each call, the texts): the message if a call
             fails, with WHY in place of the reason
 """
-import errno
 import marshal
 import os
 import stat
@@ -117,10 +116,8 @@ class PlanCache:
             frame, level = sys._getframe(), 1
             while frame.f_back is not None and frame.f_code.co_filename.startswith(os.path.dirname(pylite.__file__)):
                 frame, level = frame.f_back, level + 1
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-            remedy = "free some space, or give another folder" if full else (
-                "give a folder that this user owns and others cannot write")
-            warnings.warn(f"cache_dir={folder!r} keeps no plans: {reason}; {remedy}", stacklevel=level)
+            warnings.warn(f"cache_dir={folder!r} keeps no plans: {reason}; give a folder that this user owns and "
+                          "others cannot write, with free space", stacklevel=level)
 
     def adopt(self, model: Model) -> None:
         """Use `model`, which was loaded because model() found no plan.

@@ -1,13 +1,15 @@
 """What all tasks share: a model with its metadata, labels, and the choice of classes by score."""
 from __future__ import annotations
 
+import contextlib
 import numbers
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite.errors import ModelError
+from pylite.errors import ModelError, PyliteError
 from pylite.interpreter import Interpreter
 from pylite.media import labels as label_files
 from pylite.media import metadata, models
@@ -49,6 +51,12 @@ ARGUMENTS = {       # of tasks; their docstrings list those that they take
     "experimental_delegates": "delegates, as the Interpreter takes them",
     "precision": 'of float models, as the Interpreter takes it, such as "prefer_float16"',
 }
+
+
+OTHERS: Mapping[str, Mapping[str, Any]] = {     # tasks whose models are of one kind -> what they need
+    "FaceDetector": {}, "ObjectDetector": {}, "PoseEstimator": {}, "ImageClassifier": {}, "ImageSegmenter": {},
+    "AudioClassifier": {"sample_rate": 1}, "TextClassifier": {"vocabulary": ["[UNK]"]}}
+_trying = False
 
 
 class Task:
@@ -98,18 +106,26 @@ class Task:
         return producer(subgraph, subgraph.outputs[position]) in PROBABILITIES
 
     def _hint(self) -> str:
-        """The end of an error about a model of another kind: which task takes it."""
-        from pylite.tasks import fitting  # for this message
-        return fitting.hint(self.interpreter, self.model)
+        """The end of an error about a model of another kind: the task that takes it, which is tried."""
+        global _trying
+        if not _trying:
+            try:
+                _trying = True
+                for name, options in OTHERS.items():
+                    with contextlib.suppress(PyliteError, ValueError):
+                        getattr(sys.modules[__package__], name)(self.model, **options)
+                        return f"; {name} takes it"
+            finally:
+                _trying = False
+        return ""
 
     def _check_numbers(self, details: Iterable[Mapping[str, Any]]) -> None:
         """ModelError if one of these outputs is not of real numbers."""
         for detail in details:
             dtype: np.dtype[Any] = np.dtype(detail["dtype"])
             if dtype.kind not in "fiub":
-                kind = "strings" if dtype.kind in "OSU" else str(dtype)
-                raise ModelError(f"the model's output {detail['name']!r} is of {kind}; expected real numbers"
-                                 f"{self._hint()}")
+                kind = "complex numbers" if dtype.kind == "c" else "strings"
+                raise ModelError(f"the model's output {detail['name']!r} is of {kind}; expected real numbers")
 
     def _run(self, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
         """Set the inputs, run, and return the outputs as real numbers."""
@@ -157,8 +173,6 @@ class ClassFilter:
     def categories(self, scores: NDArray[Any], classes: NDArray[Any] | None = None) -> list[tuple[int, Category]]:
         """[(position in `scores`, Category)], the best first; classes: of each score, by default its position."""
         scores = scores.reshape(-1)
-        if scores.dtype.kind not in "fiub":
-            raise ModelError(f"the model's scores are {scores.dtype}; expected real numbers")
         if scores.dtype.kind != "f":
             scores = scores.astype(np.float64)      # -scores wraps for integers without a sign
         names = self.names if classes is not None else self.fitted(scores.size)

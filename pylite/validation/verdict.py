@@ -43,10 +43,8 @@ def verdict(report: Any) -> dict[str, str]:
 def _outside(report: Any) -> str:
     """A sentence if an input cannot represent the samples: then they explain more than any node does."""
     notes = report.notes + (report.accuracy.notes if report.accuracy else [])
-    unfit = [note.rpartition(": in ")[0] for note in notes if OUTSIDE in note]
-    return "" if not unfit else (
-        f"the samples do not fit {' and '.join(unfit)} (see the note), which costs accuracy before any node runs; "
-        "check --mean and --std first. With these samples ")
+    unfit = " and ".join(note.rpartition(": in ")[0] for note in notes if OUTSIDE in note)
+    return unfit and f"the samples do not fit {unfit} (see the note); check --mean and --std first. With these samples "
 
 
 def _level(report: Any, worst: Any, lowest: float) -> str:
@@ -127,8 +125,7 @@ def _blame(report: Any, worst: Any, level: str) -> str:
     if level != GOOD and worst.sqnr_db is not None and worst.sqnr_local_db is not None and (
             worst.sqnr_local_db >= worst.sqnr_db + INHERITED_DB):
         return (f"No node is to blame: the worst, {where}, has an SQNR of {worst.sqnr_local_db:.1f} dB by itself, and "
-                f"{worst.sqnr_db:.1f} dB with the noise that it reads. --sensitivity finds the nodes that are worth "
-                "keeping in float.")
+                f"{worst.sqnr_db:.1f} dB with the noise that it reads.")
     if level == GOOD:
         return f"It could be better still: most noise comes from {where}{f': {worst.cause}' if worst.cause else ''}."
     if worst.cause:

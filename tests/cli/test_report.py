@@ -35,17 +35,19 @@ def test_json_has_every_node_its_time_and_its_sizes(capsys):
     assert sum(o["count"] for o in found["by_op"]) == len(found["nodes"])
 
 
-@pytest.mark.parametrize(("op", "shapes", "expected"), [
-    ("UNIDIRECTIONAL_SEQUENCE_LSTM", [(2, 5, 3), *[(4, 3)] * 4, *[(4, 4)] * 4], 10 * 4 * 4 * (3 + 4)),
-    ("UNIDIRECTIONAL_SEQUENCE_LSTM", [(2, 5, 3), None, *[(4, 3)] * 3, None, *[(4, 4)] * 3], 10 * 3 * 4 * (3 + 4)),
-    ("LSTM", [(2, 3), *[(4, 3)] * 4, *[(4, 4)] * 4], 2 * 4 * 4 * (3 + 4)),
-    ("LSTM", [(2, 3), (2, 4), (16, 7), (16,), (2, 4)], 2 * 16 * 7),
-    ("UNIDIRECTIONAL_SEQUENCE_RNN", [(2, 5, 3), (4, 3), (4, 4), (4,), (2, 4)], 10 * 4 * 7),
-    ("BIDIRECTIONAL_SEQUENCE_RNN", [(2, 5, 3), *[(4, 3), (4, 4), (4,), (2, 4)] * 2], 10 * 2 * 4 * 7),
-    ("RNN", [(2, 3), (4, 3), (4, 4), (4,), (2, 4)], 2 * 4 * 7), ("SVDF", [(2, 3), (4, 3), (4, 6)], 2 * 4 * (3 + 6)),
-    ("FULLY_CONNECTED", [(2, 3), (4, 3)], 2 * 4 * 3)])
-def test_products_of_recurrent_ops_count(op, shapes, expected):
-    values = [None if shape is None else SimpleNamespace(shape=shape, size=math.prod(shape)) for shape in shapes]
+@pytest.mark.parametrize(("op", "shapes", "states", "expected"), [
+    ("UNIDIRECTIONAL_SEQUENCE_LSTM", [(2, 5, 3), *[(4, 3)] * 4, *[(4, 4)] * 4, (2, 4)], (9,), 10 * 4 * 4 * (3 + 4)),
+    ("UNIDIRECTIONAL_SEQUENCE_LSTM", [(2, 5, 3), None, *[(4, 3)] * 3, None, *[(4, 4)] * 3], (), 10 * 3 * 4 * (3 + 4)),
+    ("LSTM", [(2, 3), *[(4, 3)] * 4, *[(4, 4)] * 4], (), 2 * 4 * 4 * (3 + 4)),
+    ("LSTM", [(2, 3), (2, 4), (16, 7), (16,), (2, 4)], (1, 4), 2 * 16 * 7),
+    ("UNIDIRECTIONAL_SEQUENCE_RNN", [(2, 5, 3), (4, 3), (4, 4), (4,), (2, 4)], (4,), 10 * 4 * 7),
+    ("BIDIRECTIONAL_SEQUENCE_RNN", [(2, 5, 3), *[(4, 3), (4, 4), (4,), (2, 4)] * 2], (4, 8), 10 * 2 * 4 * 7),
+    ("RNN", [(2, 3), (4, 3), (4, 4), (4,), (2, 4)], (4,), 2 * 4 * 7),
+    ("SVDF", [(2, 3), (4, 3), (4, 6), None, (2, 24)], (4,), 2 * 4 * (3 + 6)),
+    ("FULLY_CONNECTED", [(2, 3), (4, 3)], (), 2 * 4 * 3)])
+def test_products_of_recurrent_ops_count(op, shapes, states, expected):
+    values = [None if shape is None else SimpleNamespace(shape=shape, size=math.prod(shape), data=None if i in states
+                                                         else shape) for i, shape in enumerate(shapes)]
     node = SimpleNamespace(name=op, inputs=tuple(values), outputs=(SimpleNamespace(shape=(2, 4), size=8),),
                            input=lambda i: values[i] if i < len(values) else None)
     assert _cost.macs(node) == expected

@@ -254,17 +254,15 @@ def three_inputs(a, b, c, y):
 
 
 @pytest.mark.parametrize(("op", "words"), [
-    (NoBase, r"node 0 Atan could not be created: NoBase does not take the options of the node; derive it from "
-             r"pylite.CustomOp, as in class NoBase\(pylite.CustomOp\)"),
-    (one_array, r"node 0 Atan: one_array\(x\) does not take the arrays of the node, 1 input and 1 output; write it "
-                r"as def one_array\(x, y\)"),
-    (three_inputs, r"three_inputs\(a, b, c, y\) does not take the arrays of the node, 1 input and 1 output"),
-    (TwoArrays, r"node 0 Atan: TwoArrays.invoke\(x, y\) does not take the arrays of the node, 1 input, 1 output and 1 "
-                r"temporary; write it as def invoke\(self, x, y, t\)"),
-    (OnlyOutputs, r"OnlyOutputs.evaluate\(\) does not take the arrays of the node, 1 input; write it as "
-                  r"def evaluate\(self, x\): return x"),
-    (with_factor, r"node 0 Atan: it has no option 'factor' \(its options: 'number'\), and "
-                  r"with_factor\(x, y, \*, factor\) needs it; give the parameter a default, such as factor=1")])
+    (NoBase, r"node 0 Atan could not be created: TypeError: NoBase\(\) takes no arguments. Derive it from "
+             r"pylite.CustomOp: class NoBase\(pylite.CustomOp\)"),
+    (one_array, r"node 0 Atan: one_array\(x\) does not take the arrays of the node. Write def one_array\(x, y\): its "
+                r"inputs, outputs and temporaries"),
+    (three_inputs, r"three_inputs\(a, b, c, y\) does not take the arrays of the node"),
+    (TwoArrays, r"node 0 Atan: invoke\(x, y\) does not take the arrays of the node. Write def invoke\(self, x, y, t\)"),
+    (OnlyOutputs, r"evaluate\(\) does not take the arrays of the node. Write def evaluate\(self, x\): its inputs$"),
+    (with_factor, r"node 0 Atan: with_factor\(x, y, \*, factor\) needs 'factor', and the node has no such option; give "
+                  r"it a default")])
 def test_what_an_op_does_not_take_is_said_before_it_runs(op, words):
     with pytest.raises(RuntimeError, match=words):
         interpreter(model(options={"number": 3}), ("Atan", op)).allocate_tensors()

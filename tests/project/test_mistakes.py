@@ -159,7 +159,7 @@ COMMANDS = [
     ("run digits --zeros --delegate kernel.py:Kernel", "kernel.py: Kernel is not a delegate; it defines the delegate "
      "Mine"),
     ("bench digits --delegate kernel.py:failing", "kernel.py: failing() failed: ValueError: no device"),
-    ("inspect digits --delegate kernel.py:none", "none() returned NoneType, which is not a delegate", "Mine"),
+    ("inspect digits --delegate kernel.py:none", "kernel.py: none is not a delegate", "Mine"),
     ("run digits --zeros --delegate plain.py:Kernel", "plain.py: Kernel is not a delegate", "pylite.PythonDelegate"),
     ("cache lst", "'lst' is not list or clear", "did you mean list?"),
     ("resolver digits --output gone/r.py", "gone/r.py: No such file", "there is no folder gone"),

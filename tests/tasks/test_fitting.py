@@ -6,7 +6,6 @@ from pylite import tasks
 from pylite.errors import ModelError
 from pylite.media import models
 from pylite.schema.builder import ModelBuilder
-from pylite.tasks import fitting
 from tests.tools import resources, small_models
 
 ALL = ["AudioClassifier", "FaceDetector", "ImageClassifier", "ImageEmbedder", "ImageSegmenter", "ObjectDetector",
@@ -65,8 +64,8 @@ def test_what_is_refused_could_not_run(name):
         try:
             made = getattr(tasks, task)(path, **OPTIONS.get(task, {}))
         except ModelError as error:
-            named = str(error).partition("; ")[2].removesuffix(" takes it") if str(error).endswith(" takes it") else ""
-            for other in named.rpartition("; ")[2].split(" or ") if named else ():
+            if str(error).endswith(" takes it"):
+                other = str(error).removesuffix(" takes it").rpartition("; ")[2]
                 getattr(tasks, other)(path, **OPTIONS.get(other, {}))
         else:
             call = next(getattr(made, call) for call in CALLS if hasattr(made, call))
@@ -74,8 +73,6 @@ def test_what_is_refused_could_not_run(name):
 
 
 def test_a_model_of_no_task_gets_no_hint():
-    task = tasks.ImageEmbedder(models.path("digits"))
-    assert fitting.hint(task.interpreter, task.model) == "; ImageClassifier takes it"
     m = ModelBuilder()
     a, b = m.tensor("a", (2, 3)), m.tensor("b", (2, 3))
     m.inputs([a, b])

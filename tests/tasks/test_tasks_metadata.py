@@ -195,7 +195,7 @@ def test_scores_of_every_type_are_ranked(dtype, order):
 
 
 def test_complex_scores_are_refused():
-    with pytest.raises(ModelError, match="output 'y' is of complex64; expected real numbers"):
+    with pytest.raises(ModelError, match="output 'y' is of complex numbers; expected real numbers"):
         ImageClassifier(constant_output([1, 2], (1, 2), "complex64")).classify(PICTURE)
 
 
