@@ -257,6 +257,7 @@ def _arena(program):
         return None
     placement, calls = program.placement, program.lowered.calls
     step, live = placement.peak()
-    return {"bytes": placement.total, "bound": live, "peak_node": str(calls[step].node) if calls else None,
+    return {"bytes": placement.total, "bound": live,
+            "peak_node": str(calls[step].node) if calls else "no node",
             "peak_bytes": live, "blocks": len(placement.blocks),
             "scratch_bytes": sum(b[2] for b in placement.blocks if b[0] in placement.scratch)}

@@ -135,9 +135,7 @@ class FileModel:
             try:
                 arrays[position], note = _inputs.tensor(kind, asked, details[position], *self._scaling(position))
             except _common.UsageError as error:
-                path, many = self.paths.get(position), "samples, and a run takes one" in str(error)
-                raise _common.UsageError(f"{f'{path}: ' if path else ''}{error}"
-                                         f"{'; `pylite validate --data` takes all of them' if many else ''}") from None
+                raise _named(error, self.paths.get(position)) from None
             notes += [note] if note else []
             if kind == "image" and size is None:
                 self.pixels, size = contents, contents.shape[:2]
@@ -200,10 +198,16 @@ class FileModel:
         for i in empty:
             arrays[i] = _inputs.blank(details[i], rng)
         what = "zeros" if rng is None else f"random numbers (seed {seed})"
-        texts = [i for i in empty if _inputs.is_text(details[i])]
-        groups = (([i for i in empty if i not in texts], what), (texts, "empty strings"))
-        return "; ".join(f"no file for {', '.join(repr(details[i]['name']) for i in group)}: filled with {filling}"
-                         for group, filling in groups if group)
+        texts = any(_inputs.is_text(details[i]) for i in empty)
+        return (f"no file for {', '.join(repr(details[i]['name']) for i in empty)}: filled with {what}"
+                + ", strings are empty" * texts)
+
+
+def _named(error, path):
+    """The UsageError about the contents of a file, with its path."""
+    text = f"{path}: {error}" if path else str(error)
+    return _common.UsageError(text + ("; `pylite validate --data` takes all of them" if "such as array[0]" in text
+                                      else ""))
 
 
 def _alike(results):

@@ -39,18 +39,22 @@ def run(args):
             sys.stdout.write(f"removed {_format.counted(sum(removed), 'file')}, {total}\n")
             return 0 if all(removed) else 1
         plans = [_row(store, *file) for file in reversed(files) if file[2].endswith(".plan")]
-        shown = [cells for cells, foreign, _ in plans if args.verbose or not foreign]
-        headers = ("model", "inputs", "ISA level", "pylite", "size", "last used")
-        lines = _format.table(headers, shown, ("size", "last used"),
-                              ("pylite", "ISA level", "inputs"), args.verbose) if shown else []
-        if len(shown) < len(plans):
-            lines.append(f"{_format.counted(len(plans) - len(shown), 'plan')} of other builds of pylite (--verbose "
-                         "lists them)")
-        count = sum(complete for _, _, complete in plans)
-        none = f" and {_format.counted(len(plans) - count, 'file')} without a plan" if count < len(plans) else ""
-        lines.append(f"{_format.counted(count, 'plan')}{none}, {total}")
-        sys.stdout.write("\n".join(lines) + "\n")
+        sys.stdout.write("\n".join(_listed(plans, args.verbose)) + f", {total}\n")
     return 0
+
+
+def _listed(plans, verbose):
+    """The lines about the plans, to which the size of all is added."""
+    shown = [cells for cells, foreign, _ in plans if verbose or not foreign]
+    headers = ("model", "inputs", "ISA level", "pylite", "size", "last used")
+    lines = _format.table(headers, shown, ("size", "last used"), ("pylite", "ISA level", "inputs"),
+                          verbose) if shown else []
+    if len(shown) < len(plans):
+        lines.append(f"{_format.counted(len(plans) - len(shown), 'plan')} of other builds of pylite (--verbose lists "
+                     "them)")
+    count = sum(complete for _, _, complete in plans)
+    none = f" and {_format.counted(len(plans) - count, 'file')} without a plan" if count < len(plans) else ""
+    return [*lines, f"{_format.counted(count, 'plan')}{none}"]
 
 
 def _row(store, used, size, name):

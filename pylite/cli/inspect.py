@@ -146,14 +146,14 @@ def _subgraph(facts, everything, verbose):
     name = f" {facts['name']!r}" if facts["name"] else ""
     lines = [f"subgraph {facts['index']}{name}: {_format.counted(len(facts['operators']), 'operator')}, "
              f"{_format.counted(len(facts['tensors']), 'tensor')}, {_format.scaled(facts['macs'])} MAC"
-             + (" per iteration" if facts["macs"] and facts["repeated"] else "")]
+             + " per iteration" * facts["repeated"]]
     ends = {"inputs": "input", "outputs": "output"}
     lines += [f"  {word:<6}  {_tensor_line(facts['tensors'][i])}" for side, word in ends.items()
               for i in facts[side] if i >= 0]
     arena = facts["arena"]
     if arena:
         lines.append(f"  arena   {_format.nbytes(arena['bytes'])} (lower bound {_format.nbytes(arena['bound'])}), "
-                     f"peak at {arena['peak_node'] or 'no node'}")
+                     f"peak at {arena['peak_node']}")
         lines.append(f"  kernels for {facts['instruction_set']}")
     rows = [(c["name"], c["count"], c["version"], c["dtype"], _format.scaled(c["macs"]) if c["macs"] else "",
              "" if c["supported"] else "missing") for c in facts["counts"]]

@@ -85,7 +85,11 @@ def _converted(tensor: "Tensor", value: "NDArray[Any]") -> str:
         return f"quantize it with numpy.rint(value / {scale:.9g} + {zero_point}).clip({low}, {high}).astype({name})"
     if steps is not None and (value.dtype.name, tensor.dtype) in SIGN_FLIPS:      # a cast would wrap
         return f"{SIGN_FLIPS[value.dtype.name, tensor.dtype]}, if both have one scale"
-    remedy = f"convert it with numpy.asarray(value, {name})"
+    return _cast(tensor, value, f"convert it with numpy.asarray(value, {name})", low, high)
+
+
+def _cast(tensor: "Tensor", value: "NDArray[Any]", remedy: str, low: int, high: int) -> str:
+    """`remedy`, and what it leaves to do.  low, high: of an integer type, else 0."""
     if value.dtype.kind in "iuf" and high and value.size and not low <= value.min() <= value.max() <= high:
         return (f"it holds {value.min()} to {value.max()}, and {tensor.dtype.upper()} only {low} to {high}; scale or "
                 f"clip it, then {remedy}")

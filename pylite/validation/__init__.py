@@ -118,10 +118,9 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     def taken() -> Iterator[list[NDArray[Any]]]:
         for number, arrays in enumerate(islice(data, samples)):
             yield sample_of(arrays, inputs, number)
-    grids, outside = [Grid.of(tensor) for tensor in inputs], Counter[int]()
+    outside = Counter[int]()
     for number, arrays in enumerate(taken()):
-        outside.update(position for position, (array, grid) in enumerate(zip(arrays, grids, strict=True))
-                       if grid is not None and grid.saturates(array))
+        outside.update(_outside(inputs, arrays))
         comparison.add(arrays, local_samples is None or number < local_samples, number < origins.SAMPLES)
     if not comparison.samples:
         raise ComparisonError("there are no samples")
@@ -334,6 +333,12 @@ def _unquantized(comparison: Comparison, reference: str | os.PathLike[str] | Non
         yield EXCHANGED
     else:
         yield "the model has no quantized tensors; this compares two models of real numbers"
+
+
+def _outside(inputs: Sequence[Tensor], arrays: Sequence[NDArray[Any]]) -> list[int]:
+    """The positions of the inputs that one sample does not fit."""
+    grids = enumerate(map(Grid.of, inputs))
+    return [position for position, grid in grids if grid is not None and grid.saturates(arrays[position])]
 
 
 def _odd(inputs: Sequence[Tensor], outside: Mapping[int, float], samples: int) -> Iterator[str]:

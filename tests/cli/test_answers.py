@@ -232,7 +232,8 @@ def test_several_texts_are_the_lines_of_a_file(echo, tmp_path, capsys):
     (tmp_path / "a.txt").write_text("one\ntwo, three\n")
     assert "\n  'one', 'two, three'\n" in run(capsys, echo((2,)), "--input", tmp_path / "a.txt").out
     found = run(capsys, echo((2,)), "--random", "1")
-    assert "no file for 'x': filled with empty strings" in found.err and "\n  '', ''\n" in found.out
+    assert "filled with random numbers (seed 1), strings are empty" in " ".join(found.err.split())
+    assert "\n  '', ''\n" in found.out
 
 
 def test_a_model_without_outputs_says_so(tmp_path, capsys):
