@@ -17,14 +17,14 @@ from tests.tools.plans import run
 lacks_float16 = pytest.mark.skipif(simd.has_float16(), reason="this CPU computes in float16")
 
 
-def network(flag=None):
+def network(flag=None, channels=16):
     """CONV_2D, in float32 by Winograd's algorithm, a strided one, and FULLY_CONNECTED with a row for each image."""
     rng = np.random.default_rng(0)
     m = ModelBuilder()
     x, y, z, flat, out = (m.tensor(name, (1, *shape)) for name, shape in (
-        ("x", (8, 8, 16)), ("y", (8, 8, 32)), ("z", (4, 4, 24)), ("flat", (384,)), ("out", (40,))))
+        ("x", (8, 8, channels)), ("y", (8, 8, 32)), ("z", (4, 4, 24)), ("flat", (384,)), ("out", (40,))))
     w, v, u = (m.constant(name, rng.normal(size=shape).astype(np.float32) / 8) for name, shape in (
-        ("w", (32, 3, 3, 16)), ("v", (24, 3, 3, 32)), ("u", (40, 384))))
+        ("w", (32, 3, 3, channels)), ("v", (24, 3, 3, 32)), ("u", (40, 384))))
     m.operator("CONV_2D", [x, w], [y], padding="SAME", stride_h=1, stride_w=1, fused_activation_function="RELU")
     m.operator("CONV_2D", [y, v], [z], padding="SAME", stride_h=2, stride_w=2)
     m.operator("RESHAPE", [z, m.constant("shape", np.array([-1, 384], np.int32))], [flat])
@@ -191,7 +191,7 @@ def test_other_values_are_refused(wrong):
 
 def test_tasks_compiled_models_and_commands_pass_it_on(tmp_path, capsys, monkeypatch):
     path = tmp_path / "model.tflite"
-    path.write_bytes(network())
+    path.write_bytes(network(channels=3))       # a picture's
     assert ImageEmbedder(str(path), precision="emulate_float16").interpreter._main.half
     assert not ImageEmbedder(str(path)).interpreter._main.half or simd.has_float16()
     forced = Options(HardwareAccelerator.CPU, cpu_options=CpuOptions(xnnpack_flags=FORCE_FP16))

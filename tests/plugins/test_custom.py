@@ -168,7 +168,7 @@ class TestDeclaration:
         content = bytes(model("ABSX")).replace(b"ABSX", b"ABS\0").replace(b"\x04\0\0\0ABS\0", b"\x03\0\0\0ABS\0")
         assert pylite.schema.load(content).subgraphs[0].operators[0].name == "ABS"
         for known in (None, ops):
-            with pytest.raises(RuntimeError, match=r"unresolved custom op: ABS\. It has the name of a builtin op"):
+            with pytest.raises(RuntimeError, match=r"unresolved custom op: ABS \(node 0\)\. It has the name of a"):
                 pylite.Interpreter(model_content=content, op_resolver=known).allocate_tensors()
 
     def test_options_of_a_replaced_builtin_op_are_attributes(self):

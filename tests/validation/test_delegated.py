@@ -92,7 +92,7 @@ def test_a_node_that_differs_is_named_with_its_difference(error):
     assert json.loads(found.to_json())["first_difference"] == pool.index
     text = "\n".join(found.lines())
     assert f"differs: 1 of 3 nodes one at a time, on the CPU's operands; most node {pool.index} (MAX_POOL_2D" in text
-    assert f"by up to {abs(error)} steps" in text
+    assert f"by up to {abs(error)} step{'s' * (abs(error) != 1)}" in text
 
 
 def test_nodes_that_are_only_claimed_together_are_compared_in_the_model():
