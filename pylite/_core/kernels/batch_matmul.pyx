@@ -5,7 +5,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
-from pylite._core.run.kernel cimport FLUSH, PRESERVE, Kernel, Strided, copied, describe, kernel_fn, nothing
+from pylite._core.run.kernel cimport FLUSH, PRESERVE, Kernel, Strided, describe, kernel_fn, nothing
 cimport pylite._core.product.bytes as byte_product
 cimport pylite._core.product.floats as float_product
 cimport pylite._core.product.words as word_product
@@ -138,7 +138,7 @@ cdef class BatchMatmul(Kernel):
         for i in range(OPERANDS):
             if (arrays[i] != NULL) != self.state.given[i]:
                 return None
-        copy = <BatchMatmul>copied(self)
+        copy = <BatchMatmul>self.base_copy()
         copy.owners, copy.parameters, copy.state = self.owners, self.parameters, self.state
         copy.arrange(arrays, sizes[0], sizes[1])
         return copy

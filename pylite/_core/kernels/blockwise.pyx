@@ -3,7 +3,7 @@ import numpy as np
 
 from libc.stdint cimport int32_t, uint8_t
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, copied, describe, kernel_fn, nothing
+from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, describe, kernel_fn, nothing
 from pylite._core.product.division cimport MAX_NR, parallel_pool, round_up
 from pylite._core.product.quantized cimport FloatRows, quantize, set_rows
 from pylite._core.simd cimport (
@@ -110,7 +110,7 @@ cdef class BlockwiseHybrid(Kernel):
         if (self.fn == <kernel_fn>nothing or arrays[0].shape[0] == 0 or arrays[0].shape[1] != b.depth
                 or arrays[1].shape[1] != b.columns):
             return None
-        copy = <BlockwiseHybrid>copied(self)
+        copy = <BlockwiseHybrid>self.base_copy()
         copy.owners, copy.blocks = self.owners, self.blocks
         copy.arrange(arrays)
         return copy

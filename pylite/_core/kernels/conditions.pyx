@@ -1,7 +1,7 @@
 """Checks of the data of a run."""
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 
-from pylite._core.run.kernel cimport Kernel, Strided, copied, kernel_fn
+from pylite._core.run.kernel cimport Kernel, Strided, kernel_fn
 from pylite._core.simd cimport memory_of, pl_pool
 
 ctypedef fused integer:
@@ -39,7 +39,7 @@ cdef class Require(Kernel):
         cdef Require copy
         if arrays[0] == NULL:
             return None
-        copy = <Require>copied(self)
+        copy = <Require>self.base_copy()
         copy.size, copy.value, copy.failure = self.size, self.value, self.failure
         copy.x, copy.n = <const uint8_t *>arrays[0].at, arrays[0].nbytes // self.size
         return copy

@@ -6,7 +6,7 @@ import numpy as np
 
 from libc.stdint cimport int16_t, int64_t, uint8_t, uint16_t
 
-from pylite._core.run.kernel cimport CACHE_LINE, FLUSH, Kernel, Strided, copied, kernel_fn, nothing, set_strided
+from pylite._core.run.kernel cimport CACHE_LINE, FLUSH, Kernel, Strided, kernel_fn, nothing, set_strided
 from pylite._core.kernels.rounding cimport pl_quantization
 from pylite._core.product.channel_repeat cimport (
     COLUMN_BYTES,
@@ -167,7 +167,7 @@ cdef class DepthwiseKernel(Kernel):
                 or x.shape[3] * s.repeat.multiplier != s.window.c
                 or (s.floats != NULL and (arrays[2] == NULL or arrays[3] == NULL))):
             return None
-        copy = <DepthwiseKernel>copied(self)
+        copy = <DepthwiseKernel>self.base_copy()
         copy.owners, copy.state = self.owners, self.state
         if not copy.arrange(x, y, sizes[0], s.lines_at_once):
             return None

@@ -6,7 +6,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyOb
 from libc.stdint cimport uint8_t
 from libc.string cimport memmove, memset
 
-from pylite._core.run.kernel cimport FLUSH, MOST_ARRAYS, Kernel, Strided, copied, kernel_fn
+from pylite._core.run.kernel cimport FLUSH, MOST_ARRAYS, Kernel, Strided, kernel_fn
 from pylite._core.simd cimport (
     PL_REPEAT_SLACK,
     binary_kernel,
@@ -97,7 +97,7 @@ cdef class Unary(Kernel):
         if (arrays[0] == NULL or arrays[1] == NULL or n * self.loop.n == 0
                 or (n >= LINES_FROM) != (self.loop.n >= LINES_FROM)):
             return None
-        copy = <Unary>copied(self)
+        copy = <Unary>self.base_copy()
         copy.p, copy.loop = self.p, self.loop
         copy.loop.n, copy.loop.x, copy.loop.y = n, <const uint8_t *>arrays[0].at, <uint8_t *>arrays[1].at
         return copy
@@ -203,7 +203,7 @@ cdef class Binary(Kernel):
         cdef Binary copy
         if self.loop.rows * self.loop.n == 0 or arrays[2] == NULL:
             return None
-        copy = <Binary>copied(self)
+        copy = <Binary>self.base_copy()
         copy.p, copy.loop = self.p, self.loop
         loop = &copy.loop
         if arrays[0] == NULL:
@@ -472,7 +472,7 @@ cdef class Chain(Kernel):
         cdef list kept
         if arrays[0] == NULL or self.n * <ptrdiff_t>sizes[0] == 0:
             return None
-        copy = <Chain>copied(self)
+        copy = <Chain>self.base_copy()
         copy.n, copy.block, copy.count, copy.parameters = sizes[0], self.block, self.count, self.parameters
         copy.y = <uint8_t *>arrays[0].at
         for i in range(self.count):

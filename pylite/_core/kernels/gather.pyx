@@ -7,7 +7,6 @@ from pylite._core.run.kernel cimport (
     COPIED_BYTES,
     Kernel,
     Strided,
-    copied,
     kernel_fn,
     outside_arena,
     placed,
@@ -52,7 +51,7 @@ cdef class Gather(Kernel):
         size, count, run, batches, outer = sizes
         if arrays[2] == NULL:
             return None
-        copy = <Gather>copied(self)
+        copy = <Gather>self.base_copy()
         copy.width, copy.x, copy.indices = self.width, self.x, self.indices
         copy.owners = outside_arena(self.owners, arrays)
         copy.arrange(arrays, size, count, run, 1 if batches is None else batches, 1 if outer is None else outer)

@@ -11,7 +11,6 @@ from pylite._core.run.kernel cimport (
     MOST_DIMS,
     Kernel,
     Strided,
-    copied,
     kernel_fn,
     nothing,
     outside_arena,
@@ -120,7 +119,7 @@ cdef class Select(Kernel):
         cdef Select copy
         if self.fn == <kernel_fn>nothing or arrays[3] == NULL or arrays[3].nbytes == 0:
             return None
-        copy = <Select>copied(self)
+        copy = <Select>self.base_copy()
         copy.owners = outside_arena(self.owners, arrays)
         copy.condition, copy.x = <const uint8_t *>placed(arrays[0], self.condition), <const uint8_t *>placed(
             arrays[1], self.x)
@@ -219,7 +218,7 @@ cdef class Boxes(Kernel):
 
     cdef Boxes copy_for(self, const Strided **arrays, list sizes):
         """moved(), without the attributes of subclasses."""
-        cdef Boxes copy = <Boxes>copied(self)
+        cdef Boxes copy = <Boxes>self.base_copy()
         copy.array, copy.indices, copy.boxes, copy.start = self.array, self.indices, self.boxes, self.start
         copy.array_bytes, copy.boxes_bytes = self.array_bytes, self.boxes_bytes
         copy.owners = outside_arena(self.owners, arrays)

@@ -3,7 +3,7 @@ from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memmove
 
-from pylite._core.run.kernel cimport IRRELEVANT, MOST_DIMS, Kernel, Strided, copied, kernel_fn, set_strided
+from pylite._core.run.kernel cimport IRRELEVANT, MOST_DIMS, Kernel, Strided, kernel_fn, set_strided
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:
@@ -46,7 +46,7 @@ cdef class Copy(Kernel):
         self.memory = x, y
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef Copy result = <Copy>copied(self)
+        cdef Copy result = <Copy>self.base_copy()
         if arrays[0] == NULL or arrays[1] == NULL or not arrange(result, arrays[0], arrays[1]):
             return None
         return result

@@ -2,7 +2,7 @@
 from libc.stdint cimport uint8_t
 from libc.string cimport memmove
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, copied, kernel_fn, set_strided
+from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided
 from pylite._core.simd cimport parallel_for, pl_pool, pl_pooling_fn, pl_pooling_kernel, pl_range_fn, pl_window, slots
 
 SUFFIXES = {"float32": "f32", "float16": "f16", "int8": "i8", "uint8": "u8", "int16": "i16"}
@@ -50,7 +50,7 @@ cdef class Pool(Kernel):
         cdef Pool copy
         if arrays[0] == NULL or arrays[1] == NULL:
             return None
-        copy = <Pool>copied(self)
+        copy = <Pool>self.base_copy()
         copy.kernel, copy.item, copy.window = self.kernel, self.item, self.window
         copy.arrange(arrays[0], arrays[1], sizes[0], sizes[1], sizes[2])
         return copy

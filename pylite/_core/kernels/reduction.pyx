@@ -1,7 +1,7 @@
 """Sums, means, minima, maxima and products over axes."""
 from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, copied, kernel_fn, set_strided
+from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided
 from pylite._core.simd cimport (
     parallel_for,
     pl_join_fn,
@@ -115,7 +115,7 @@ cdef class Reduce(Reduction):
         cdef Reduce copy
         if arrays[0] == NULL or arrays[1] == NULL:
             return None
-        copy = <Reduce>copied(self)
+        copy = <Reduce>self.base_copy()
         copy.g, copy.kernel, copy.item = self.g, self.kernel, self.item
         copy.arrange(arrays[0], arrays[1], sizes[0], sizes[1], sizes[2])
         return copy

@@ -62,7 +62,7 @@ cdef class RowFunction(Kernel):
     cdef Py_ssize_t rows, grain
     cdef tuple arrays
 
-    def __init__(self, str name, Py_ssize_t rows, Py_ssize_t grain, numbers, *arrays, reals=()):
+    def __init__(self, str name, Py_ssize_t rows, Py_ssize_t grain, tuple numbers, *arrays, tuple reals=()):
         cdef const pl_row_function *function = find(name)
         cdef const uint8_t[::1] view
         cdef Py_ssize_t i

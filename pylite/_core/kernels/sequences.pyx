@@ -1,5 +1,5 @@
 """The base of LSTM and RNN layers over a sequence."""
-from pylite._core.run.kernel cimport copied, describe, kernel_fn, nothing, placed
+from pylite._core.run.kernel cimport describe, kernel_fn, nothing, placed
 
 cdef enum:                  # the arrays in front of the scratch
     X
@@ -66,7 +66,7 @@ cdef class SequenceKernel(Kernel):
                 or (aux != NULL and (aux.nbytes == 0 or aux.shape[2] != self.aux_depth))
                 or y.shape[1] != self.rows):        # another number of rows may need more scratch
             return None
-        copy = <SequenceKernel>copied(self)
+        copy = <SequenceKernel>self.base_copy()
         copy.take_layer(self)
         copy.owners, copy.cells, copy.outputs = self.owners, self.cells, self.outputs
         if arrays[H] == NULL or (arrays[C] == NULL and self.cell_state != NULL):

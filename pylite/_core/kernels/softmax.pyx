@@ -2,7 +2,7 @@
 from libc cimport math
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, copied, kernel_fn, set_strided
+from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided
 from pylite._core.kernels.rounding cimport pl_exp_q, pl_mbqm32, pl_rdbpot
 from pylite._core.simd cimport memory_of, parallel_for, pl_pool, pl_range_fn, pl_softmax16, pl_softmax8, slots
 
@@ -43,7 +43,7 @@ cdef class RowKernel(Kernel):
         cdef RowKernel copy
         if arrays[0] == NULL or arrays[1] == NULL:
             return None
-        copy = <RowKernel>copied(self)
+        copy = <RowKernel>self.base_copy()
         copy.compute = self.compute
         copy.set_rows(arrays[0], arrays[1])
         return copy

@@ -2,7 +2,7 @@
 from pylite._core.product.division cimport set_output
 from pylite._core.product.product cimport IN_PLACE, LINES, TAPS, Product
 from pylite._core.product.window cimport set_window
-from pylite._core.run.kernel cimport copied, kernel_fn, nothing, set_strided
+from pylite._core.run.kernel cimport kernel_fn, nothing, set_strided
 
 
 cdef class ImageProduct(Kernel):
@@ -63,7 +63,7 @@ cdef class ImageProduct(Kernel):
         cdef ImageProduct copy
         if self.fn == <kernel_fn>nothing or self.one_shape or not self.suits(arrays) or arrays[1].nbytes == 0:
             return None
-        copy = <ImageProduct>copied(self)
+        copy = <ImageProduct>self.base_copy()
         copy.owners, copy.product = self.owners, self.product
         copy.plan(arrays, sizes[0])
         return copy

@@ -51,10 +51,6 @@ cdef inline void *placed(const Strided *array, const void *before) noexcept:
     return <void *>before if array == NULL else <void *>array.at
 
 
-# For Kernel.moved(): a new kernel of the same class, with the attributes that Kernel has, except for `memory`.
-cdef Kernel copied(Kernel kernel)
-
-
 # For Kernel.moved(): the owners, with None for those that have moved, because an array in an earlier arena would keep
 # that arena alive.
 cdef tuple outside_arena(tuple owners, const Strided **arrays)
@@ -65,6 +61,7 @@ cdef class Kernel:
     cdef readonly signed char subnormals
     cdef readonly str algorithm     # the one in use if there are several, for `pylite inspect`; or None
     cdef object memory      # keeps its arrays in the arena alive, if the kernel does not do so itself
+    cdef Kernel base_copy(self)
     cdef Kernel moved(self, const Strided **arrays, list sizes)
     cdef Kernel calling(self, list callees, const Bytes *arrays, Py_ssize_t count)
 

@@ -29,6 +29,12 @@ cdef class Kernel:
     OWNED = PYTHON = False
     ARRAYS = SIZES = ()
 
+    cdef Kernel base_copy(self):
+        """For moved(): a new kernel of the same class, with the attributes of this base class, except for `memory`."""
+        cdef Kernel copy = (<newfunc>PyType_GetSlot(type(self), Py_tp_new))(type(self), (), NULL)
+        copy.fn, copy.subnormals, copy.algorithm = self.fn, self.subnormals, self.algorithm
+        return copy
+
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         """A copy of this kernel for other shapes, with the same weights; None if a kernel must be constructed anew.
 
@@ -66,12 +72,6 @@ cdef class Kernel:
         with nogil:
             status = self.fn(<void *>self, p)
         return status
-
-
-cdef Kernel copied(Kernel kernel):
-    cdef Kernel copy = (<newfunc>PyType_GetSlot(type(kernel), Py_tp_new))(type(kernel), (), NULL)
-    copy.fn, copy.subnormals, copy.algorithm = kernel.fn, kernel.subnormals, kernel.algorithm
-    return copy
 
 
 cdef tuple outside_arena(tuple owners, const Strided **arrays):
