@@ -92,18 +92,10 @@ class PlanCache:
         self.has_plan = self._first is not None and not self._refused(None, self._first[0])
         return Model(source, None, (self._contents, _summary(self._first[0][SUMMARY]))) if self.has_plan else None
 
-    @property
-    def problem(self) -> str:
-        """Why there is no plan."""
-        return self._problem
-
-    @problem.setter
-    def problem(self, text: str) -> None:
-        error = sys.exception()         # plan_store handles it; an OSError concerns the folder, not the model
-        if isinstance(error, OSError) and text == str(error):
-            self._warn(error)
-            text = f"{os.fspath(self.folder)} cannot be written: {error.strerror}" if error.strerror else text
-        self._problem = text
+    def could_not_write(self, error: OSError) -> None:
+        """Note that there is no plan because of the folder, and warn who gave it."""
+        self._warn(error)
+        self.problem = f"{os.fspath(self.folder)} cannot be written: {error.strerror}" if error.strerror else str(error)
 
     def _warn(self, error: OSError) -> None:
         """Warn who gave the folder to Interpreter() that it is of no use, once; the default one may be missing."""

@@ -57,8 +57,10 @@ def store(plans: "PlanCache", executor: "Executor", bound: "BoundProgram",
                 folder.write(plan_name(first), (first, facts, "", None, label))      # its summary replaces the graph
             folder.write(plan_name(key), (key, facts, problem, plan, label), data)
             remember(plans, folder)
-    except (NotStorable, OSError) as reason:    # OSError: a full disk, one that is read only, a foreign folder
+    except NotStorable as reason:
         plans.problem = str(reason)
+    except OSError as error:    # a full disk, one that is read only, a foreign folder
+        plans.could_not_write(error)
 
 
 def checked(data: "Sequence[Any]") -> "Sequence[Any]":

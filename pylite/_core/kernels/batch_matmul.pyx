@@ -166,7 +166,7 @@ cdef class BatchMatmul(Kernel):
             float_product.set_sizes(p, s.n, 1, s.k)
             self.set_matrices(arrays, 4, 4)
             float_product.plan_rows_in_place(p)
-            p.tile.mr = ROWS // p.tile.mr * p.tile.mr
+            p.piece_rows = ROWS // p.tile.mr * p.tile.mr
             s.panels.nbytes = p.padded_columns * s.k * 4
         elif s.kind == WORDS:
             word_product.set_sizes(p, s.n, 1, s.k)

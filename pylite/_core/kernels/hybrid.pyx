@@ -97,7 +97,7 @@ cdef class ConvHybrid(ImageProduct):
         self.parts = min(rows.depth // (LARGE // 2), <ptrdiff_t>PARTS) if rows.count == 1 and rows.depth >= LARGE else 0
         self.fn, self.subnormals, p.hybrid.small = <kernel_fn>conv_hybrid, FLUSH, UNKNOWN
         if self.one_shape:
-            p.tile.mr, p.tile.nr = MAX_MR, MAX_NR
+            p.piece_rows, p.tile.nr = MAX_MR, MAX_NR
             self.algorithm = "products scaled one by one"
         else:
             plan_rows(p)
@@ -119,7 +119,7 @@ cdef int conv_hybrid(ConvHybrid self, pl_pool *pool) noexcept nogil:
             memset(<void *>(p.window.zero + i * p.window.zero_step), p.rows.quantized.zeros[i] ^ p.rows.quantized.flip,
                    p.window.zero_step)
     if self.one_shape:
-        parallel_for(pool, divide(&p.division, &p.output, &p.tile, p.columns, 1, pool), 1,
+        parallel_for(pool, divide(&p.division, &p.output, p.piece_rows, p.tile.nr, p.columns, 1, pool), 1,
                      <pl_range_fn>scaled_pieces, <void *>self)
         return 0
     if p.tile.small and p.hybrid.small == UNKNOWN:      # at the first run, because weights must be packed

@@ -115,7 +115,7 @@ cdef class WinogradF32(ImageProduct):
         self.transforms = arrays[SCRATCH] != NULL
         if not self.transforms:
             self.fn = <kernel_fn>run_pieces
-            p.tile.mr = tiles_per_piece(&p.tile, self.tiles.span, p.depth, p.half)
+            p.piece_rows = tiles_per_piece(&p.tile, self.tiles.span, p.depth, p.half)
             return 0
         if arrays[SCRATCH].shape[0] < scratch_size(p.depth, p.columns, self.tiles.span):
             raise ValueError("the scratch is too small")
@@ -237,8 +237,8 @@ cdef int tiles_per_piece(const pl_tile *t, ptrdiff_t tiles, ptrdiff_t c, bint ha
 cdef int run_pieces(WinogradF32 self, pl_pool *pool) noexcept nogil:
     cdef Product *p = &self.product
     pool = parallel_pool(pool, 32 * self.tiles.span * p.depth * p.columns)
-    parallel_for(pool, divide(&p.division, &self.tiles, &p.tile, p.columns, 1, pool), 1, <pl_range_fn>compute_pieces,
-                 <void *>self)
+    parallel_for(pool, divide(&p.division, &self.tiles, p.piece_rows, p.tile.nr, p.columns, 1, pool), 1,
+                 <pl_range_fn>compute_pieces, <void *>self)
     return 0
 
 

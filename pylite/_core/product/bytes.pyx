@@ -61,6 +61,7 @@ cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t d
     """Set the sizes of p, and the layout of packed rows; columns: of all groups."""
     p.slots, p.tile, p.groups, p.columns, p.depth = slots, slots.q8, groups, columns // groups, depth
     p.padded_depth, p.padded_columns = round_up(depth, p.tile.ka), round_up(p.columns, p.tile.nv)
+    p.piece_rows = p.tile.mr
     p.rows.layout = pl_packed_layout(p.padded_depth)
 
 
@@ -70,12 +71,12 @@ cdef void plan_rows(Product *p):
     cdef ptrdiff_t row = p.padded_depth * p.tile.bytes
     cdef int pixels = pixels_of_piece(w, p.output.span, p.groups, row, p.tile.rows)
     if pixels and row * p.tile.mr <= CACHED_BYTES:
-        p.tile.mr, p.rows.source, p.rows.in_place = pixels, TAPS, False
+        p.piece_rows, p.rows.source, p.rows.in_place = pixels, TAPS, False
         return
     if read_in_place(p):
         return
     if p.groups == 1 and plan_lines(&p.rows.lines, w, &p.output, &p.tile, 1, p.groups):
-        p.rows.source, p.tile.mr, p.rows.layout = LINES, p.rows.lines.pixels, p.rows.lines.layout
+        p.rows.source, p.piece_rows, p.rows.layout = LINES, p.rows.lines.pixels, p.rows.lines.layout
         p.padded_depth = p.rows.layout.lines * p.rows.layout.depth
         p.rows.in_place = w.direct and w.sw == w.length and takes_bytes(p) and p.rows.lines.filter_line % p.tile.ka == 0
     else:
@@ -106,7 +107,7 @@ cdef bint read_in_place(Product *p):
     p.rows.lines.ahead = max((CACHED_BYTES // max(w.sh, <ptrdiff_t>1) - height) // w.stride_h + 1,
                              <ptrdiff_t>(p.tile.rows if w.ow % p.tile.rows else 1))
     p.output.lines = p.output.span * p.output.lines // w.ow
-    p.output.span = p.tile.mr = w.ow
+    p.output.span = p.piece_rows = w.ow
     p.rows.source, p.rows.in_place, p.padded_depth = LINES, True, w.fh * line
     return True
 
@@ -291,7 +292,8 @@ cdef int run_product(Product *p, pl_pool *pool) noexcept nogil:
     if p.rows.single != NULL:
         multiply_row(p)
     else:
-        parallel_for(pool, divide(&p.division, &p.output, &p.tile, p.columns, p.groups, pool), 1, run_pieces, p)
+        parallel_for(pool, divide(&p.division, &p.output, p.piece_rows, p.tile.nr, p.columns, p.groups, pool), 1,
+                     run_pieces, p)
     return 0
 
 

@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t
 
 from pylite._core.run.kernel cimport Strided
-from pylite._core.simd cimport pl_pool, pl_slots, pl_tile, pool_threads
+from pylite._core.simd cimport pl_pool, pl_slots, pool_threads
 
 cdef extern from *:
     """
@@ -54,7 +54,7 @@ cdef inline void set_output(Output *o, const Strided *y):
 
 # How a product is divided.  A piece multiplies one A panel by some of the B panels of one group of channels.
 cdef struct Division:
-    ptrdiff_t mr, a_panels  # rows of an A panel; number of A panels in a run of output pixels
+    ptrdiff_t rows, a_panels        # rows of an A panel; number of A panels in a run of output pixels
     ptrdiff_t panels, nr    # number of B panels in a group; columns of each
     ptrdiff_t splits, groups        # pieces that share one A panel; groups of channels
 
@@ -68,20 +68,21 @@ cdef struct Piece:
     char *y                 # the first pixel, at the first column of y
 
 
-cdef inline ptrdiff_t divide(Division *t, const Output *o, const pl_tile *tile, ptrdiff_t columns, ptrdiff_t groups,
-                             pl_pool *pool) noexcept nogil:
+cdef inline ptrdiff_t divide(Division *t, const Output *o, ptrdiff_t rows, ptrdiff_t nr, ptrdiff_t columns,
+                             ptrdiff_t groups, pl_pool *pool) noexcept nogil:
     """Fill t; returns the number of pieces.
 
     One piece multiplies an A panel by all B panels, so that it is packed once.  If that gives too few pieces for the
-    threads, pieces take fewer B panels, and if this is not enough, smaller A panels.  columns: of one group.
+    threads, pieces take fewer B panels, and if this is not enough, smaller A panels.  rows: of a
+    piece, at most; nr: columns of a panel; columns: of one group.
     """
     cdef ptrdiff_t target = 8 * pool_threads(pool) if pool_threads(pool) > 1 else 1
-    t.mr, t.nr, t.groups = tile.mr, tile.nr, groups
+    t.rows, t.nr, t.groups = rows, nr, groups
     t.panels = 1 if columns <= t.nr else (columns + t.nr - 1) // t.nr
     cdef ptrdiff_t count = o.lines * groups, per_run = fast_div(target, 4 * max(count, <ptrdiff_t>1) * t.panels)
-    if per_run > 1 and t.mr > MAX_MR:
-        t.mr = min(t.mr, max(<ptrdiff_t>MAX_MR, round_up((o.span + per_run - 1) // per_run, 4)))
-    t.a_panels = 1 if o.span == 1 else (o.span + t.mr - 1) // t.mr
+    if per_run > 1 and t.rows > MAX_MR:
+        t.rows = min(t.rows, max(<ptrdiff_t>MAX_MR, round_up((o.span + per_run - 1) // per_run, 4)))
+    t.a_panels = 1 if o.span == 1 else (o.span + t.rows - 1) // t.rows
     count *= t.a_panels
     t.splits = 0 if count == 0 else min(t.panels, fast_div(target + count - 1, count))
     return count * t.splits
@@ -101,13 +102,13 @@ cdef inline void get_piece(const Division *t, const Output *o, const Pairs *pair
     """Set `piece` to piece number i; pairs: NULL unless the products are a batch; columns: of one group."""
     cdef ptrdiff_t a_panel = fast_div(i, t.splits)
     cdef ptrdiff_t split = i - a_panel * t.splits
-    cdef ptrdiff_t line = fast_div(a_panel, t.a_panels), pixel = (a_panel - line * t.a_panels) * t.mr, plane, image
+    cdef ptrdiff_t line = fast_div(a_panel, t.a_panels), pixel = (a_panel - line * t.a_panels) * t.rows, plane, image
     piece.group = fast_div(line, o.lines)
     line -= piece.group * o.lines
     plane = fast_div(line, o.oh)
     image = fast_div(plane, o.od)
     piece.position = line * o.span + pixel
-    piece.rows = <int>min(t.mr, o.span - pixel)
+    piece.rows = <int>min(t.rows, o.span - pixel)
     piece.begin = fast_div(split * t.panels, t.splits) * t.nr
     piece.end = min(columns, fast_div((split + 1) * t.panels, t.splits) * t.nr)
     piece.y = o.y + image * o.sn + (plane - image * o.od) * o.sd + (line - plane * o.oh) * o.sh + pixel * o.sw

@@ -30,6 +30,7 @@ cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t d
     """Set the sizes of p, for images and results of float32; columns: of all groups; p.half is set."""
     p.slots, p.groups, p.columns, p.depth = slots, groups, columns // groups, depth
     p.tile = slots.f16 if p.half else slots.f32
+    p.piece_rows = p.tile.mr
     p.padded_columns = round_up(p.columns, p.tile.nv)
     p.x_item = p.y_item = 4
     p.rows.section = HALF_DEPTH if p.half else DEPTH
@@ -45,25 +46,25 @@ cdef void plan_rows(Product *p):
         p.rows.source = TAPS
     pixels = pixels_of_piece(w, p.output.span, p.groups, p.depth * p.tile.bytes, p.tile.mr)
     if pixels:
-        p.tile.mr = pixels
+        p.piece_rows = pixels
         fit_panel(p)
         return
     if ((p.depth <= p.rows.section or not w.direct) and not (converts and w.direct)
             and plan_lines(&p.rows.lines, w, &p.output, &p.tile, p.x_item, p.groups, not p.half)):
-        p.tile.mr = p.rows.lines.pixels
+        p.piece_rows = p.rows.lines.pixels
         if not w.direct:
             p.rows.source, p.rows.single_flag = LINES, 0
         elif p.output.span <= FEW:
-            p.tile.mr = <int>p.output.span
+            p.piece_rows = <int>p.output.span
     elif converts and w.direct:     # one pass over the weights serves as many rows as the first-level cache holds
-        p.tile.mr *= max(1, min(8, HALF_ROWS // (p.tile.mr * max(p.depth, 1))))
+        p.piece_rows *= max(1, min(8, HALF_ROWS // (p.tile.mr * max(p.depth, 1))))
     fit_panel(p)
 
 
 cdef void fit_panel(Product *p):
     """Let the rows of a piece fit into an A panel of float16; a single one may take several."""
     if p.half and p.rows.source == TAPS:
-        p.tile.mr = min(p.tile.mr, <int>(HALF_DEPTH // max(min(p.depth, <ptrdiff_t>HALF_DEPTH), 1)))
+        p.piece_rows = min(p.piece_rows, <int>(HALF_DEPTH // max(min(p.depth, <ptrdiff_t>HALF_DEPTH), 1)))
 
 
 cdef void plan_rows_in_place(Product *p):
@@ -160,7 +161,8 @@ cdef const char *pack_section(const Product *p, const Piece *piece, ptrdiff_t k,
 cdef int run_product(Product *p, pl_pool *pool) noexcept nogil:
     """Compute the planned product."""
     pool = parallel_pool(pool, 2 * p.output.span * p.output.lines * p.depth * p.columns)
-    parallel_for(pool, divide(&p.division, &p.output, &p.tile, p.columns, p.groups, pool), 1, run_pieces, p)
+    cdef ptrdiff_t pieces = divide(&p.division, &p.output, p.piece_rows, p.tile.nr, p.columns, p.groups, pool)
+    parallel_for(pool, pieces, 1, run_pieces, p)
     return 0
 
 

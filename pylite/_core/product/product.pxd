@@ -5,7 +5,7 @@
 # Product, sets what does not depend on shapes, and then, for each set of shapes,
 #   1. sets window and output,
 #   2. calls set_sizes(), which fills the part "sizes",
-#   3. calls plan_rows() or a function for a special case, which fills `rows`, and may change tile.mr and output,
+#   3. calls plan_rows() or a function for a special case, which fills `rows`, and may change piece_rows and output,
 #   4. at each run calls run_product(), which fills `division`.
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
@@ -73,7 +73,8 @@ cdef struct WordFinish:     # of words: rounds 64-bit sums to int16; arrays have
 cdef struct Product:
     # sizes
     const pl_slots *slots   # the dispatch table when the kernel was made
-    pl_tile tile            # of the micro-kernels; mr: rows of a piece, which may be several tiles
+    pl_tile tile            # of the micro-kernels
+    int piece_rows          # rows of a piece, which may be several tiles, at most
     ptrdiff_t columns, groups       # columns: of one group
     ptrdiff_t depth         # elements of a row: the taps of a window times the channels of a group
     ptrdiff_t padded_depth, padded_columns  # of the packed panels of one group; words: not set, as nothing is padded

@@ -38,12 +38,13 @@ cdef object set_finish(WordFinish *f, finish):
 cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth):
     """Set the sizes of p.  columns: of all groups."""
     p.slots, p.groups, p.columns, p.depth = slots, groups, columns // groups, depth
-    p.tile.mr, p.tile.nr = ROWS, COLUMNS
+    p.piece_rows, p.tile.nr = ROWS, COLUMNS
 
 
 cdef int run_product(Product *p, pl_pool *pool) noexcept nogil:
     """Compute the planned product."""
-    parallel_for(pool, divide(&p.division, &p.output, &p.tile, p.columns, p.groups, pool), 1, run_pieces, p)
+    cdef ptrdiff_t pieces = divide(&p.division, &p.output, p.piece_rows, p.tile.nr, p.columns, p.groups, pool)
+    parallel_for(pool, pieces, 1, run_pieces, p)
     return 0
 
 
