@@ -1,7 +1,7 @@
 """Kernels that copy elements of any type."""
 from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.string cimport memmove
+from libc.string cimport memmove, memset
 
 from pylite._core.run.kernel cimport IRRELEVANT, MOST_DIMS, Kernel, Strided, kernel_fn, set_strided
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
@@ -36,6 +36,7 @@ cdef class Copy(Kernel):
     cdef Py_ssize_t cost            # of a row, in bytes
     cdef int n
     cdef Inner inner
+    cdef bint repeats               # is y one run of elements, all equal to the one of x?
 
     def __init__(self, x, y):
         cdef Strided source, target
@@ -69,6 +70,8 @@ cdef bint arrange(Copy self, const Strided *x, const Strided *y) noexcept:
         self.total *= self.shape[i]
     if y.nbytes == 0:
         self.total = 0
+    self.repeats = (self.inner == STRIDED and self.total == 1 and self.xs[self.n - 1] == 0
+                    and self.ys[self.n - 1] == self.item)
     self.cost = max(ROW, self.shape[self.n - 1] * (1 if self.inner == RUNS else self.item))
     self.fn, self.subnormals = <kernel_fn>copy, IRRELEVANT
     return True
@@ -152,8 +155,11 @@ cdef void find_runs(Copy self) noexcept:
 
 
 cdef int copy(Copy self, pl_pool *pool) noexcept nogil:
-    cdef Py_ssize_t row = self.shape[self.n - 1]
-    if self.total == 1 and self.inner == RUNS and row <= RUN_GRAIN:
+    cdef Py_ssize_t row = self.shape[self.n - 1], pieces
+    if self.repeats and all_alike(self.x, self.item):
+        pieces = (row * self.item + RUN_GRAIN - 1) // RUN_GRAIN
+        parallel_for(pool if row * self.item > PARALLEL_BYTES else NULL, pieces, 1, <pl_range_fn>fill_run, <void *>self)
+    elif self.total == 1 and self.inner == RUNS and row <= RUN_GRAIN:
         memmove(self.y, self.x, row)
     elif self.total == 1 and self.inner == RUNS:
         parallel_for(pool if row > PARALLEL_BYTES else NULL, (row + RUN_GRAIN - 1) // RUN_GRAIN, 1,
@@ -163,6 +169,20 @@ cdef int copy(Copy self, pl_pool *pool) noexcept nogil:
     elif self.total > 0:
         parallel_for(pool, self.total, 1 + GRAIN // self.cost, <pl_range_fn>copy_rows, <void *>self)
     return 0
+
+
+cdef inline bint all_alike(const uint8_t *x, Py_ssize_t n) noexcept nogil:
+    """Are all bytes of the element x equal?"""
+    cdef Py_ssize_t i
+    for i in range(1, n):
+        if x[i] != x[0]:
+            return False
+    return True
+
+
+cdef void fill_run(Copy self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Py_ssize_t bytes = min(end * RUN_GRAIN, self.shape[self.n - 1] * self.item) - begin * RUN_GRAIN
+    memset(self.y + begin * RUN_GRAIN, self.x[0], bytes)
 
 
 cdef void copy_run(Copy self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
