@@ -63,7 +63,7 @@ def _row(store, used, size, name):
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(used))
     found = store.read(name, use=False)
     if found is None:
-        return (name, "damaged or not trusted", "", "", _format.nbytes(size), when), False, False
+        return (name, "of another pylite, damaged or not trusted", "", "", _format.nbytes(size), when), False, False
     (build, isa, digest, preserve, precision, shapes), _, _, plan, label = found[0]
     complete, foreign = plan is not None, build != plan_cache.build()
     inputs = "as in the file" if shapes is None else ", ".join(str(list(shape)) for shape in shapes)

@@ -69,7 +69,7 @@ def test_list_and_clear(folder, model, capsys):
     assert "model.tflite" in text
     assert "[2, 4, 4, 3]" in text
     assert "as in the file (no plan)" in text
-    assert "damaged or not trusted" in text
+    assert "of another pylite, damaged or not trusted" in text
     assert "1 plan and 2 files without a plan, " in text
     assert cli.main(["cache", "clear", "--cache-dir", os.fspath(folder)]) == 0
     assert "removed 3 files" in capsys.readouterr().out
