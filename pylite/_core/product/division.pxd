@@ -57,6 +57,7 @@ cdef struct Division:
     ptrdiff_t rows, a_panels        # rows of an A panel; number of A panels in a run of output pixels
     ptrdiff_t panels, nr    # number of B panels in a group; columns of each
     ptrdiff_t splits, groups        # pieces that share one A panel; groups of channels
+    ptrdiff_t first         # the first B panel; set by the caller of divide(), for a part of the columns
 
 
 cdef struct Piece:
@@ -109,8 +110,8 @@ cdef inline void get_piece(const Division *t, const Output *o, const Pairs *pair
     image = fast_div(plane, o.od)
     piece.position = line * o.span + pixel
     piece.rows = <int>min(t.rows, o.span - pixel)
-    piece.begin = fast_div(split * t.panels, t.splits) * t.nr
-    piece.end = min(columns, fast_div((split + 1) * t.panels, t.splits) * t.nr)
+    piece.begin = (t.first + fast_div(split * t.panels, t.splits)) * t.nr
+    piece.end = min(columns, (t.first + fast_div((split + 1) * t.panels, t.splits)) * t.nr)
     piece.y = o.y + image * o.sn + (plane - image * o.od) * o.sd + (line - plane * o.oh) * o.sh + pixel * o.sw
     piece.matrix = piece.group
     if pairs != NULL:
