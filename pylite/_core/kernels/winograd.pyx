@@ -50,7 +50,7 @@ FORMS = (4, 0, False), (4, 0, True), (1, 4, True)       # (ndim, bytes of an ele
 
 
 cdef inline ptrdiff_t tiles_at_once(ptrdiff_t channels) noexcept nogil:
-    """A multiple of 4."""
+    """How many tiles are multiplied by a transformed filter, at most: a multiple of 4."""
     return max(<ptrdiff_t>FEW_TILES, min(<ptrdiff_t>MOST_TILES, OPERAND // channels // 4 * 4))
 
 
@@ -67,7 +67,7 @@ cdef class WinogradF32(ImageProduct):
     x, y, filter: as in ImageProduct; bias: (k,) or None.  Without scratch, panels are from pack_f32 with the layout
     WinogradFloat; or, if `half`, from pack_f16, to compute in float16 with images and results of float16 or float32.
     scratch: float32 (scratch_size(...),), to transform filters at run time; panels are then from pack_f32 with the
-    layout TapsByChannel.
+    layout TapsByChannel.  Raises ValueError if the scratch is smaller.
     """
     ARRAYS = (0, 1, "scratch")
     WIDEST_HALF = CHANNELS      # with `half`, the most channels

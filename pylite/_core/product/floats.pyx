@@ -162,7 +162,7 @@ cdef const char *pack_section(const Product *p, const Piece *piece, ptrdiff_t k,
 cdef int run_product(Product *p, pl_pool *pool) noexcept nogil:
     """Compute the planned product."""
     pool = parallel_pool(pool, 2 * p.output.span * p.output.lines * p.depth * p.columns)
-    cdef ptrdiff_t at_once = columns_at_once(p), begin = 0, pieces
+    cdef ptrdiff_t at_once = columns_per_block(p), begin = 0, pieces
     while begin == 0 or begin < p.columns:
         p.division.first = begin // p.tile.nr
         pieces = divide(&p.division, &p.output, p.piece_rows, p.tile.nr, min(at_once, p.columns - begin), p.groups,
@@ -172,8 +172,8 @@ cdef int run_product(Product *p, pl_pool *pool) noexcept nogil:
     return 0
 
 
-cdef inline ptrdiff_t columns_at_once(const Product *p) noexcept nogil:
-    """How many columns all rows are multiplied by before the next: as many as stay in the second-level cache.
+cdef inline ptrdiff_t columns_per_block(const Product *p) noexcept nogil:
+    """How many columns all rows are multiplied by before the next ones: as many as stay in the second-level cache.
 
     All of them if weights are few, or read only once.
     """
