@@ -12,10 +12,11 @@ from pylite.ir.lowered import ACTIVATIONS, BINARY, BINARY_A, BINARY_Y, FUNCTION,
 from pylite.ir.values import Call, Packed, Temporary, View, known_array, raw
 
 _WINOGRAD = "winograd.WinogradF32"
-PRODUCTS = "conv_float.ConvF32", _WINOGRAD
+_HALF_WEIGHTS = "half_weights.ConvHalfWeights"
+PRODUCTS = "conv_float.ConvF32", _WINOGRAD, _HALF_WEIGHTS
 TO_HALF, FROM_HALF = "float_to_half", "half_to_float"
 _DEPTHWISE = "depthwise.DepthwiseF32"
-_PACK = "packing.pack_f32"
+_PACK = "packing.pack_f32", "packing.pack_halves"
 PANELS = 2             # the position of packed weights among the arguments
 _PLANE = 8              # numbers of a filter in 2 dimensions; others are computed in float32
 _CONVERSION = 16        # products that take as long as the conversion of a number, on a Cortex-A76
@@ -67,7 +68,7 @@ def _cost_of(call):
     if call.kernel not in PRODUCTS:
         return None
     panels, filter = call.args[PANELS], _named(call, "filter")
-    if type(panels) is not Packed or panels.function != _PACK or len(filter) != _PLANE:
+    if type(panels) is not Packed or panels.function not in _PACK or len(filter) != _PLANE:
         return None
     _, _, stride_h, stride_w, *_ = filter
     weights = panels.value
@@ -236,7 +237,10 @@ def _convert_product(call):
     panels = call.args[PANELS]
     named = dict(zip(call.names, call.args[-len(call.names):], strict=True)) | {"half": True}
     layout = panels.args
-    if named.pop("scratch", None) is not None:      # filters of float16 are never transformed at run time
+    scratch = named.pop("scratch", None)
+    if call.kernel == _HALF_WEIGHTS:
+        call.kernel = PRODUCTS[0]
+    elif scratch is not None:       # filters of float16 are never transformed at run time
         few = panels.value.shape[3] <= kernel_class(_WINOGRAD).WIDEST_HALF
         call.kernel, layout = (_WINOGRAD, (16, WinogradFloat())) if few else (PRODUCTS[0], ())
     packed = Packed("packing.pack_f16", panels.value, *layout)

@@ -86,6 +86,12 @@ class Deferred:
         self.shape, self.dtype, self.nbytes = value.shape, NUMPY_DTYPES[value.dtype], value.nbytes
         self.stored, self.kernel, self.args = stored, kernel, args
 
+    @property
+    def halves(self) -> "NDArray[Any] | None":
+        """The float16 numbers of the file, if the contents are these as float32, or None."""
+        same = self.stored.dtype == np.float16 and self.dtype == np.float32
+        return self.stored.reshape(self.shape) if same else None
+
     def array(self) -> "NDArray[Any]":
         """The contents as a new array."""
         result = aligned(self.nbytes).view(self.dtype).reshape(self.shape)      # the C library would keep its memory

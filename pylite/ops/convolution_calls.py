@@ -38,18 +38,19 @@ def lower_window(node, operands, window):
 
 # ---- float32 -------------------------------------------------------------------------------------------------
 def _float(node, operands, window, images, out, bias):
-    named = {"filter": window.filter, "limits": products.float_range(node), "strided": (0, 1)}
+    from pylite.ops import float_products       # models with 8-bit weights do not need it
+    limits = products.float_range(node)
     if not _winograd_pays(images, out, window):
-        return Call("conv_float.ConvF32", images, out,
-                    Packed("packing.pack_f32", operands.w, window.groups, window.layout), bias, groups=window.groups,
-                    **named)
+        return float_products.float_product(images, out, operands.w, window, bias, limits)
+    named = {"filter": window.filter, "limits": limits, "strided": (0, 1)}
     if images.shape[3] <= _FEW_CHANNELS:
         return Call("winograd.WinogradF32", images, out,
                     Packed("packing.pack_f32", operands.w, 16, layouts.WinogradFloat()), bias, **named)
     from pylite._core.kernels.winograd import scratch_size  # few models need it
     size = scratch_size(images.shape[3], out.shape[3], _tiles(out))
-    return Call("winograd.WinogradF32", images, out, Packed("packing.pack_f32", operands.w, 1, layouts.TapsByChannel()),
-                bias, scratch=Scratch((size,), "float32"), **named)
+    pack = "packing.pack_halves" if float_products.stores_halves(operands.w) else "packing.pack_f32"
+    return Call("winograd.WinogradF32", images, out, Packed(pack, operands.w, 1, layouts.TapsByChannel()), bias,
+                scratch=Scratch((size,), "float32"), **named)
 
 
 def _is_plain_3x3(window):

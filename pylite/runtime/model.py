@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pylite.runtime.blueprint import Blueprint
 
 KEPT_BLUEPRINTS = 8     # sets of input shapes
+_PACK_HALVES = "packing.pack_halves"    # takes float16 weights as the file stores them
 
 
 class Model:
@@ -123,7 +124,9 @@ class Model:
                 memory.use_pool(self._pool)
                 data = value.data
                 in_file = data if isinstance(data, np.ndarray) else data.stored     # else Deferred
-                packed.result = function(data if data is in_file else data.array(), *packed.args)
+                if data is not in_file:
+                    data = data.halves if packed.function == _PACK_HALVES else data.array()
+                packed.result = function(data, *packed.args)
                 known.append((packed.args, packed.result))
                 memory.give_back(in_file)
         return packed.result

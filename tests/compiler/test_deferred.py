@@ -19,6 +19,22 @@ OPS = {
     "TRANSPOSE_CONV": (IMAGE, (32, 3, 3, 64), (1, 12, 12, 32), {"padding": "SAME", "stride_h": 2, "stride_w": 2}),
 }
 
+# The same, of 256 kB and more: those of float16 remain float16.
+LARGE = {
+    "1 x 1": ("CONV_2D", (1, 6, 5, 256), (300, 1, 1, 256), (1, 6, 5, 300),
+              {"padding": "SAME", "stride_h": 1, "stride_w": 1}),
+    "3 x 3": ("CONV_2D", (1, 9, 8, 144), (64, 3, 3, 144), (1, 9, 8, 64),
+              {"padding": "SAME", "stride_h": 1, "stride_w": 1}),
+    "strides": ("CONV_2D", (1, 9, 8, 144), (64, 3, 3, 144), (1, 5, 4, 64),
+                {"padding": "SAME", "stride_h": 2, "stride_w": 2}),
+    "dilations": ("CONV_2D", (1, 9, 8, 144), (64, 3, 3, 144), (1, 9, 8, 64),
+                  {"padding": "SAME", "stride_h": 1, "stride_w": 1, "dilation_h_factor": 2, "dilation_w_factor": 2}),
+    "a row": ("FULLY_CONNECTED", (1, 500), (300, 500), (1, 300), {}),
+    "rows": ("FULLY_CONNECTED", (3, 500), (300, 500), (3, 300), {}),
+    "transposed": ("TRANSPOSE_CONV", (1, 6, 6, 144), (64, 3, 3, 144), (1, 12, 12, 64),
+                   {"padding": "SAME", "stride_h": 2, "stride_w": 2}),
+}
+
 STORED = "float16", "int8", "int8 by channel"
 
 
@@ -40,7 +56,7 @@ def model(name, stored, dequantizes=True, extra=None):
     extra: "output", the weights are an output, too; "sum": so is their sum with themselves; "twice": two nodes share
     them.
     """
-    x_shape, w_shape, y_shape, options = OPS[name]
+    name, x_shape, w_shape, y_shape, options = LARGE[name] if name in LARGE else (name, *OPS[name])
     builder = ModelBuilder()
     x = builder.tensor("x", x_shape, shape_signature=(-1, *x_shape[1:]))
     array, scales, reals = weights(w_shape, stored)
@@ -91,6 +107,50 @@ def test_results_are_those_of_float32_weights(name, extra, stored):
     interpreter = Interpreter(model_content=model(name, stored, extra=extra))
     assert results(interpreter) == results(Interpreter(model_content=model(name, stored, False, extra)))
     assert (type(known(interpreter)) is Deferred) == (extra in (None, "twice"))
+
+
+def kernels(interpreter):
+    return {call.kernel for call in interpreter._main.current.lowered.calls}
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("name", LARGE)
+def test_many_weights_of_float16_remain_so(name, threads):
+    interpreter = Interpreter(model_content=model(name, "float16"), num_threads=threads)
+    wanted = Interpreter(model_content=model(name, "float16", False))
+    batches = None, 2, 1, 5, None, 3
+    for batch in batches if LARGE[name][0] != "TRANSPOSE_CONV" else batches[:1]:    # whose output shape is a constant
+        got, want = results(interpreter, batch)[0], results(wanted, batch)[0]
+        if (name, batch) not in (("a row", None), ("a row", 1), ("rows", 1)):       # a single row is summed in sections
+            assert got == want
+        np.testing.assert_allclose(np.frombuffer(got, np.float32), np.frombuffer(want, np.float32), atol=1e-5)
+    stored, whole = (i._main.model.packed_bytes for i in (interpreter, wanted))
+    assert stored <= .51 * whole + 1000
+    assert kernels(interpreter) == {"winograd.WinogradF32" if name == "3 x 3" else "half_weights.ConvHalfWeights"}
+
+
+def test_weights_of_float16_beside_those_of_float32():
+    """The second node repeats the first one, but for how the file stores its weights."""
+    builder, rng = ModelBuilder(), np.random.default_rng(0)
+    x = last = builder.tensor("x", (3, 300))
+    arrays = [rng.normal(0, .1, (300, 300)).astype(dtype) for dtype in ("float16", "float32", "float16", "float32")]
+    want = np.ones((3, 300), np.float32)
+    for i, array in enumerate(arrays):
+        w = builder.constant(f"w{i}", array)
+        if array.dtype == np.float16:
+            w, half = builder.tensor(f"floats{i}", array.shape), w
+            builder.operator("DEQUANTIZE", [half], [w])
+        y = builder.tensor(f"y{i}", (3, 300))
+        builder.operator("FULLY_CONNECTED", [last, w, -1], [y])
+        last, want = y, want @ array.astype(np.float32).T
+    builder.inputs([x])
+    builder.outputs([last])
+    interpreter = Interpreter(model_content=builder.build())
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(x, np.ones((3, 300), np.float32))
+    interpreter.invoke()
+    np.testing.assert_allclose(interpreter.get_tensor(last), want, rtol=1e-3, atol=1e-3)
+    assert kernels(interpreter) == {"half_weights.ConvHalfWeights", "conv_float.ConvF32"}
 
 
 @pytest.mark.parametrize("stored", STORED)

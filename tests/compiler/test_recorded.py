@@ -257,6 +257,17 @@ def functions_in_sequence():
     return m.build()
 
 
+def stored_as_float16():
+    """A model with many weights of float16."""
+    m = ModelBuilder()
+    x, w, y = m.tensor("x", (2, 512)), m.tensor("w", (200, 512)), m.tensor("y", (2, 200))
+    m.operator("DEQUANTIZE", [m.constant("half", np.ones((200, 512), np.float16))], [w])
+    m.operator("FULLY_CONNECTED", [x, w, -1], [y])
+    m.inputs([x])
+    m.outputs([y])
+    return m.build()
+
+
 def test_every_class_that_has_moved_uses_it(monkeypatch):
     """moved() may refuse by mistake, which costs time but changes no result."""
     constructors, moved = Constructors(), set()
@@ -270,6 +281,7 @@ def test_every_class_that_has_moved_uses_it(monkeypatch):
                     except (errors.PyliteError, ValueError, IndexError):
                         continue
     moved |= moved_classes(functions_in_sequence(), constructors)
+    moved |= moved_classes(stored_as_float16(), constructors)
     moved |= moved_classes(mobile(), constructors, "emulate_float16")
     every = {kind for kind in subclasses(Kernel) if kind.ARRAYS and not subclasses(kind)}
     assert {kind.__name__ for kind in every - moved} == set()

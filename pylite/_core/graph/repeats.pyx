@@ -3,6 +3,8 @@
 Large graphs repeat a few blocks many times.  Operators with quantized outputs are lowered one by one, because two of
 them hardly ever have equal scales.
 """
+import numpy as np
+
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t
 from libc.stdlib cimport calloc, free
@@ -224,8 +226,8 @@ cdef class Repeats:
             return 0
         if data is None:
             data = False
-        elif not contents:
-            data = True
+        elif not contents:      # those that are Deferred are packed as the file stores them
+            data = True if isinstance(data, np.ndarray) else data.stored.dtype
         elif data.nbytes > COMPARED or data.dtype.hasobject:
             return 0
         else:

@@ -53,7 +53,7 @@ def multipliers(scales):
 
 cdef struct Packing:            # a deferred job
     pl_packing_job job
-    const pl_tile *tile
+    pl_tile tile
     const uint8_t *w            # (groups * columns, depth)
     uint8_t *panels
     ptrdiff_t groups, columns, depth
@@ -71,7 +71,7 @@ cdef struct Packing:            # a deferred job
 
 cdef void run_packing(pl_packing_job *job) noexcept nogil:
     cdef Packing *p = <Packing *>job
-    cdef ptrdiff_t g, j, columns, step = columns_at_once(p.tile, p.row)
+    cdef ptrdiff_t g, j, columns, step = columns_at_once(&p.tile, p.row)
     cdef const uint8_t *w
     cdef uint8_t *to
     if p.sums != NULL:
@@ -84,9 +84,9 @@ cdef void run_packing(pl_packing_job *job) noexcept nogil:
             columns, w = min(step, p.columns - j), p.w + (g * p.columns + j) * p.row
             to = p.panels + g * p.group_bytes + j * p.padded_row
             if p.sums != NULL:
-                job.slots.pack_b_q8(p.tile, columns, p.depth, w, p.flip, to, p.sums + g * p.columns + j)
+                job.slots.pack_b_q8(&p.tile, columns, p.depth, w, p.flip, to, p.sums + g * p.columns + j)
             else:
-                pack_panels(p.tile, w, columns, p.depth, to)
+                pack_panels(&p.tile, w, columns, p.depth, to)
             pl_give_back(w, columns * p.row)
             j += step
     if p.scaling.parameters != NULL:
@@ -129,7 +129,7 @@ cdef Packing *new_packing(const pl_tile *t, ptrdiff_t groups, ptrdiff_t columns,
     cdef Packing *p = <Packing *>calloc(1, sizeof(Packing))
     if p == NULL:
         raise MemoryError("no memory to pack weights")
-    p.job.run, p.tile, p.groups, p.columns, p.depth = run_packing, t, groups, columns, depth
+    p.job.run, p.tile, p.groups, p.columns, p.depth = run_packing, t[0], groups, columns, depth
     p.row, p.padded_row, p.padded_columns = depth * item, round_up(depth, t.ka) * item, round_up(columns, t.nv)
     p.group_bytes = p.padded_columns * p.padded_row
     return p
@@ -271,6 +271,13 @@ def pack_f32(w, Py_ssize_t groups=1, layout=None):
 def pack_f16(w, Py_ssize_t groups=1, layout=None):
     """The same in float16, for products in float16; weights beyond its range become infinite."""
     return packed_panels(w, groups, layout, np.float16, &slots.f16)
+
+
+def pack_halves(w, Py_ssize_t groups=1, layout=None):
+    """Panels for products in float32, of float16 weights, which kernels convert at each run."""
+    cdef pl_tile t = slots.f32
+    t.bytes = 2
+    return packed_panels(w, groups, layout, np.float16, &t)
 
 
 cdef converted(weights, dtype):

@@ -6,7 +6,10 @@ operands, and the products become tiles of 2 x 2 output pixels.  There are two w
 - Few channels: packing has transformed the filters.  A thread takes some tiles through all steps on its stack.
 - Many channels: packed filters keep their 9 taps, since the 16 operands would take 16/9 of the memory.  They are
   transformed a few channels at a time and multiplied by as many tiles as possible, whose operands are in the arena.
+  They may be float16, and are converted before they are transformed.
 """
+import numpy as np
+
 from libc.stdint cimport uint8_t, uint16_t
 from libc.string cimport memset
 
@@ -66,8 +69,8 @@ cdef class WinogradF32(ImageProduct):
 
     x, y, filter: as in ImageProduct; bias: (k,) or None.  Without scratch, panels are from pack_f32 with the layout
     WinogradFloat; or, if `half`, from pack_f16, to compute in float16 with images and results of float16 or float32.
-    scratch: float32 (scratch_size(...),), to transform filters at run time; panels are then from pack_f32 with the
-    layout TapsByChannel.  Raises ValueError if the scratch is smaller.
+    scratch: float32 (scratch_size(...),), to transform filters at run time; panels are then from pack_f32 or
+    pack_halves with the layout TapsByChannel.  Raises ValueError if the scratch is smaller.
     """
     ARRAYS = (0, 1, "scratch")
     WIDEST_HALF = CHANNELS      # with `half`, the most channels
@@ -95,6 +98,8 @@ cdef class WinogradF32(ImageProduct):
         p.float32.low, p.float32.high = limits
         p.float32.bias = &bias[0] if bias is not None else NULL
         p.panels = <const uint8_t *>memory_of(panels, panels.nbytes)
+        if panels.dtype == np.float16 and not half:
+            p.halves = <const uint16_t *>p.panels
         p.half, p.groups, p.rows.source = half, 1, WINOGRAD
         self.plan(arrays, filter)
 
@@ -105,7 +110,8 @@ cdef class WinogradF32(ImageProduct):
         cdef Product *p = &self.product
         cdef const Strided *y = arrays[Y]
         self.subnormals = FLUSH
-        self.algorithm = "Winograd's 16 products for each 2 x 2 pixels" + (", in float16" if p.half else "")
+        self.algorithm = "Winograd's 16 products for each 2 x 2 pixels" + (
+            ", in float16" if p.half else ", weights of float16" if p.halves != NULL else "")
         self.set_images(arrays[X], y, filter)
         set_sizes(p, y.shape[3], 1, p.window.length // arrays[X].item)
         p.x_item, p.y_item = <int>arrays[X].item, <int>y.item
@@ -341,11 +347,28 @@ cdef void multiply_chunk(WinogradF32 self, ptrdiff_t begin, ptrdiff_t end, int t
             multiply_panel(self, &piece, panel * p.tile.nr, m)
 
 
+cdef void convert(const Product *p, const uint16_t *halves, ptrdiff_t depth, ptrdiff_t width, float *taps) noexcept nogil:
+    """Convert the filters of `width` columns and `depth` channels to float32, middle line and column halved."""
+    cdef ptrdiff_t k, i
+    cdef float *tap
+    p.slots.half_to_float(9 * depth * width, halves, taps, NULL)
+    for k in range(depth):
+        tap = taps + 9 * k * width
+        for i in range(width):
+            tap[width + i] *= .5
+            tap[3 * width + i] *= .5
+            tap[4 * width + i] *= .25
+            tap[5 * width + i] *= .5
+            tap[7 * width + i] *= .5
+
+
 cdef void multiply_panel(WinogradF32 self, const Piece *piece, ptrdiff_t j, float *m) noexcept nogil:
     """Compute the results of the panel at column j for a piece of the chunk; m: scratch for the products."""
     cdef const Product *p = &self.product
     cdef float space[16 * (BLOCK * PANEL + GAP) + 16]
     cdef float *u = <float *>(<size_t>(space + 15) & ~<size_t>63)       # aligned to cache lines
+    cdef float converted[9 * BLOCK * PANEL]
+    cdef const float *taps
     cdef const float *v
     cdef ptrdiff_t b, k, depth, part, c = p.depth, first = piece.position - self.chunk.position, nr = p.tile.nr
     cdef int n = <int>min(nr, p.columns - j), width = <int>round_up(n, p.tile.nv)
@@ -354,8 +377,12 @@ cdef void multiply_panel(WinogradF32 self, const Piece *piece, ptrdiff_t j, floa
         k = block_start(c, b)
         depth = block_start(c, b + 1) - k
         layout = pl_packed_layout(depth)
-        p.slots.winograd_filter(depth, width, <const float *>p.panels + 9 * (j * c + k * width), u,
-                                apart(depth * width))
+        if p.halves == NULL:
+            taps = <const float *>p.panels + 9 * (j * c + k * width)
+        else:
+            convert(p, p.halves + 9 * (j * c + k * width), depth, width, converted)
+            taps = converted
+        p.slots.winograd_filter(depth, width, taps, u, apart(depth * width))
         v = left_operands(self, b) + first * depth
         for part in range(16):
             p.slots.gemm_f32(piece.rows, width, &layout, v + part * apart(self.chunk.rows * depth),

@@ -163,16 +163,20 @@ class WinogradFloat(FilterLayout):
 
 
 class TapsByChannel(FilterLayout):
-    """float32 3 x 3 filters as (columns, channels, 9 taps), which Winograd's algorithm transforms at run time.
+    """3 x 3 filters as (columns, channels, 9 taps), which Winograd's algorithm transforms at run time.
 
-    The middle line and column are halved, which saves the transform a step.
+    The middle line and column of float32 are halved, which saves the transform a step.  Those of float16, which might
+    be rounded, are halved once they are float32.
     """
     __slots__ = ()
     by_columns = True
 
     def arrange(self, w):
-        halved = np.array([1, .5, 1], np.float32)
-        return (np.moveaxis(w, 3, 1) * halved * halved[:, np.newaxis]).reshape(w.shape[0], w.shape[3], 9)
+        taps = np.moveaxis(w, 3, 1)
+        if w.dtype == np.float32:
+            halved = np.array([1, .5, 1], np.float32)
+            taps = taps * halved * halved[:, np.newaxis]
+        return taps.reshape(w.shape[0], w.shape[3], 9)
 
 
 class WinogradInteger(FilterLayout):

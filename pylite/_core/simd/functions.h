@@ -169,12 +169,12 @@ PL_INLINE float pl_sin_shifted(float x, int quarter) {
 }
 #endif
 
-/* IEEE half precision, rounding to nearest even */
+/* IEEE half precision, rounding to nearest even.  No step has a subnormal float, which some kernels flush to 0. */
 PL_INLINE float pl_from_half(uint16_t h) {
-  uint32_t magnitude = (uint32_t)(h & 0x7FFF) << 13;
-  uint32_t bits = pl_bits_of(pl_float_of(magnitude) * 0x1p112f);
-  bits |= magnitude >= 0x0F800000u ? 0x7F800000u : 0;
-  return pl_float_of(bits | (uint32_t)(h & 0x8000) << 16);
+  const uint32_t magnitude = (uint32_t)(h & 0x7FFF) << 13;
+  const float normal = pl_float_of(magnitude + (magnitude >= 0x0F800000u ? 224u << 23 : 112u << 23));
+  const float subnormal = pl_float_of(magnitude + (113u << 23)) - 0x1p-14f;
+  return pl_float_of(pl_bits_of(magnitude < 0x00800000u ? subnormal : normal) | (uint32_t)(h & 0x8000) << 16);
 }
 PL_INLINE uint16_t pl_to_half(float f) {
   uint32_t bits = pl_bits_of(f), sign = bits & 0x80000000u, u = bits ^ sign;

@@ -34,7 +34,7 @@ static void read_cpuid(void) {
 
 PROBE has_avx2(void) {
   if (!cpu.c1) read_cpuid();
-  return cpu.c1 >> 12 & cpu.b7 >> 5 & 1; /* FMA */
+  return cpu.c1 >> 12 & cpu.c1 >> 29 & cpu.b7 >> 5 & 1; /* FMA, F16C */
 }
 PROBE has_avxvnni(void) { return has_avx2() && (cpu.a71 >> 4 & 1); }
 PROBE has_avx512vnni(void) {

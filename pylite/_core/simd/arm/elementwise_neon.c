@@ -285,7 +285,32 @@ static void mul_q8(size_t n, const void *a, int a_step, const void *b, int b_ste
 }
 QUANTIZED_KERNEL(mul_q16, 16, int16_t, product_q_p, multiplying, multiplying_of, multiply_16)
 
+static void float_to_half(size_t n, const void *x, void *y, const void *p) {
+  const float *from = x;
+  uint16_t *to = y;
+  size_t i = 0;
+  (void)p;
+  for (; i + 8 <= n; i += 8)
+    vst1q_u16(to + i, vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(vld1q_f32(from + i)), vld1q_f32(from + i + 4))));
+  for (; i < n; i++) vst1_lane_u16(to + i, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_dup_f32(from + i))), 0);
+}
+
+static void half_to_float(size_t n, const void *x, void *y, const void *p) {
+  const uint16_t *from = x;
+  float *to = y;
+  size_t i = 0;
+  (void)p;
+  for (; i + 8 <= n; i += 8) {
+    const float16x8_t v = vreinterpretq_f16_u16(vld1q_u16(from + i));
+    vst1q_f32(to + i, vcvt_f32_f16(vget_low_f16(v)));
+    vst1q_f32(to + i + 4, vcvt_high_f32_f16(v));
+  }
+  for (; i < n; i++) vst1q_lane_f32(to + i, vcvt_f32_f16(vreinterpret_f16_u16(vld1_dup_u16(from + i))), 0);
+}
+
 PL_FILL(elementwise_neon, s) {
+  s->float_to_half = float_to_half;
+  s->half_to_float = half_to_float;
   s->add_f32 = add_f32;
   s->sub_f32 = sub_f32;
   s->mul_f32 = mul_f32;

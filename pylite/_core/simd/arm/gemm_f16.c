@@ -262,34 +262,9 @@ static __attribute__((noinline)) void store_first(uint16_t *p, float16x8_t v, pt
 #define MAX vmaxq_f16
 #include "winograd_f32.h"
 
-static void float_to_half(size_t n, const void *x, void *y, const void *p) {
-  const float *from = x;
-  uint16_t *to = y;
-  size_t i = 0;
-  (void)p;
-  for (; i + LANES <= n; i += LANES)
-    vst1q_u16(to + i, vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(vld1q_f32(from + i)), vld1q_f32(from + i + 4))));
-  for (; i < n; i++) vst1_lane_u16(to + i, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_dup_f32(from + i))), 0);
-}
-
-static void half_to_float(size_t n, const void *x, void *y, const void *p) {
-  const uint16_t *from = x;
-  float *to = y;
-  size_t i = 0;
-  (void)p;
-  for (; i + LANES <= n; i += LANES) {
-    const float16x8_t v = load_half(from + i);
-    vst1q_f32(to + i, vcvt_f32_f16(vget_low_f16(v)));
-    vst1q_f32(to + i + 4, vcvt_high_f32_f16(v));
-  }
-  for (; i < n; i++) vst1q_lane_f32(to + i, vcvt_f32_f16(vreinterpret_f16_u16(vld1_dup_u16(from + i))), 0);
-}
-
 PL_FILL(gemm_f16, s) {
   s->gemm_f16 = gemm_f16;
   s->winograd_in_f16 = winograd_in;
   s->winograd_out_f16 = winograd_out;
-  s->float_to_half = float_to_half;
-  s->half_to_float = half_to_float;
   s->has_f16 = 1;
 }

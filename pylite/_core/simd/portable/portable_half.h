@@ -4,14 +4,6 @@
 enum { HALF_LANES = 8, HALF_NR = 16 };
 static const pl_tile tile_f16 = {.mr = 8, .nr = HALF_NR, .nv = HALF_LANES, .kr = 1, .ka = 1, .bytes = 2};
 
-/* A float16 as float.  pl_from_half would read a subnormal one as 0 in kernels that flush subnormal floats to 0. */
-PL_INLINE float half_value(uint16_t h) {
-  const uint32_t magnitude = h & 0x7FFF;
-  const float normal = pl_float_of((magnitude << 13) + (magnitude >= 0x7C00 ? 224u << 23 : 112u << 23));
-  const float value = magnitude < 0x400 ? (float)(int32_t)magnitude * 0x1p-24f : normal;
-  return h & 0x8000 ? -value : value;
-}
-
 /* The float16 nearest to a sum of one float16 and the product of two others, which a double holds exactly wherever it
  * lies close enough to the middle of two float16 for its own rounding to matter. */
 PL_INLINE float nearest_half(double sum) {
@@ -32,8 +24,8 @@ static void add_products(int width, ptrdiff_t depth, const uint16_t *a, const ui
   const ptrdiff_t in_turn = sums == 1 ? 0 : depth / HALF_LANES * HALF_LANES;
   for (ptrdiff_t k = 0; k < depth; k++, w += width) {
     float *s = sum[k < in_turn ? k % sums : 0], products[HALF_NR];
-    const float x = half_value(a[k]);
-    for (int j = 0; j < width; j++) products[j] = x * half_value(w[j]);
+    const float x = pl_from_half(a[k]);
+    for (int j = 0; j < width; j++) products[j] = x * pl_from_half(w[j]);
     for (int j = 0; j < width; j++) s[j] = nearest_half((double)s[j] + (double)products[j]);
   }
 }
@@ -84,14 +76,14 @@ static void depthwise_f16(const pl_dw_window *g, const uint16_t *w, const uint16
       for (ptrdiff_t c = 0, n; c < g->c; c += n) {
         float sum[HALF_NR];
         n = g->c - c < HALF_NR ? g->c - c : HALF_NR;
-        for (ptrdiff_t j = 0; j < n; j++) sum[j] = bias ? half_value(bias[c + j]) : 0;
+        for (ptrdiff_t j = 0; j < n; j++) sum[j] = bias ? pl_from_half(bias[c + j]) : 0;
         for (int t = 0; t < g->fh * g->fw; t++) {
           const uint16_t *row = (const uint16_t *)g->row[line * g->stride + t / g->fw], *taps = w + t * g->c + c;
           const ptrdiff_t x = pixel * g->stride - g->pad + (ptrdiff_t)(t % g->fw) * g->dilation;
           if (!row || x < 0 || x >= g->width) continue;
           row += x * g->c + c;
           for (ptrdiff_t j = 0; j < n; j++)
-            sum[j] = nearest_half((double)sum[j] + (double)(half_value(row[j]) * half_value(taps[j])));
+            sum[j] = nearest_half((double)sum[j] + (double)(pl_from_half(row[j]) * pl_from_half(taps[j])));
         }
         for (ptrdiff_t j = 0; j < n; j++)
           y[line * g->y_line + pixel * g->c + c + j] = pl_to_half(up_to_high(from_low(sum[j], low), high));
@@ -102,10 +94,10 @@ static void depthwise_f16(const pl_dw_window *g, const uint16_t *w, const uint16
 static void hard_swish_f16(size_t n, const void *vx, void *vy, const void *p) {
   const uint16_t *x = vx;
   uint16_t *y = vy;
-  const double sixth = half_value(0x3155);
+  const double sixth = pl_from_half(0x3155);
   (void)p;
   for (size_t i = 0; i < n; i++) {
-    const float v = half_value(x[i]), gate = up_to_high(from_low(nearest_half((double)v + 3), 0), 6);
+    const float v = pl_from_half(x[i]), gate = up_to_high(from_low(nearest_half((double)v + 3), 0), 6);
     y[i] = pl_to_half(nearest_half((double)v * (double)nearest_half((double)gate * sixth)));
   }
 }
@@ -115,9 +107,9 @@ static void leaky_relu_f16(size_t n, const void *vx, void *vy, const void *p) {
   uint16_t *y = vy;
   float alpha;
   memcpy(&alpha, p, sizeof alpha);
-  alpha = half_value(pl_to_half(alpha));
+  alpha = pl_from_half(pl_to_half(alpha));
   for (size_t i = 0; i < n; i++) {
-    const float v = half_value(x[i]);
+    const float v = pl_from_half(x[i]);
     y[i] = v > 0 ? x[i] : pl_to_half(nearest_half((double)v * (double)alpha));
   }
 }
@@ -126,14 +118,14 @@ static void prelu_f16(size_t n, const void *va, int a_step, const void *vb, int 
   uint16_t *y = vy;
   (void)p;
   for (size_t i = 0; i < n; i++, a += a_step, b += b_step) {
-    const float v = half_value(*a);
-    y[i] = v >= 0 ? *a : pl_to_half(nearest_half((double)v * (double)half_value(*b)));
+    const float v = pl_from_half(*a);
+    y[i] = v >= 0 ? *a : pl_to_half(nearest_half((double)v * (double)pl_from_half(*b)));
   }
 }
 
 /* Not inlined, because the transforms have dozens of each, and are slow anyway. */
 static __attribute__((noinline)) float sum_of_halves(float a, float b) { return nearest_half((double)a + (double)b); }
-static __attribute__((noinline)) float loaded_half(const uint16_t *p) { return half_value(*p); }
+static __attribute__((noinline)) float loaded_half(const uint16_t *p) { return pl_from_half(*p); }
 static __attribute__((noinline)) void store_half(uint16_t *p, float v) { *p = pl_to_half(v); }
 #define VECTOR float
 #define LANES 1

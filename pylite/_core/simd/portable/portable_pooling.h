@@ -193,7 +193,7 @@ POOL(pool_average_i16, int16_t, int32_t, 0, POOL_ADD, POOL_ADD)
 PL_LOOSE_BEGIN
 POOL(pool_max_f32_any, float, float, -FLT_MAX, JOIN_MAX_F32, JOIN_MAX_F32)
 PL_LOOSE_END
-#define POOL_MAX_HALF(a, v) JOIN_MAX_F32(a, half_value(v))
+#define POOL_MAX_HALF(a, v) JOIN_MAX_F32(a, pl_from_half(v))
 POOL(pool_max_f16, uint16_t, float, -INFINITY, POOL_MAX_HALF, JOIN_MAX_F32)
 POOL(pool_max_i8_any, int8_t, int8_t, INT8_MIN, JOIN_MAX, JOIN_MAX)
 POOL(pool_max_u8_any, uint8_t, uint8_t, 0, JOIN_MAX, JOIN_MAX)

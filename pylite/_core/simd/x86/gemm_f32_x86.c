@@ -1,4 +1,4 @@
-/* The float matrix product and depthwise convolution for AVX2 with FMA, and for AVX-512. */
+/* The float matrix product, depthwise convolution and conversion from float16 for AVX2 with FMA, and for AVX-512. */
 #include "rounding.h"
 #include <immintrin.h>
 
@@ -21,6 +21,7 @@ enum { LANES = 8, MR = 6, NV = 2 };
 #define STORE_MASKED(p, v, m) _mm512_mask_storeu_ps(p, m, v)
 #define STORE_FIRST(p, v, n) STORE_MASKED(p, v, FIRST(n))
 #define WHOLE 0
+#define LOAD_HALVES(p) _mm256_loadu_si256((const __m256i *)(p))
 #else
 #define MASK __m256i
 PL_INLINE MASK FIRST(ptrdiff_t n) {
@@ -31,6 +32,7 @@ PL_INLINE MASK FIRST(ptrdiff_t n) {
 #define STORE_MASKED(p, v, m) _mm256_maskstore_ps(p, m, v)
 #define STORE_FIRST store_floats
 #define WHOLE 1
+#define LOAD_HALVES(p) _mm_loadu_si128((const __m128i *)(p))
 #endif
 #define LOAD_FIRST(p, n) LOAD_MASKED(p, FIRST(n))
 #define STORE OF(storeu_ps)
@@ -45,7 +47,17 @@ PL_INLINE MASK FIRST(ptrdiff_t n) {
 #include "depthwise_f32.h"
 #include "winograd_f32.h"
 
+static void half_to_float(size_t n, const void *x, void *y, const void *p) {
+  const uint16_t *from = x;
+  float *to = y;
+  size_t i = 0;
+  (void)p;
+  for (; i + LANES <= n; i += LANES) STORE(to + i, OF(cvtph_ps)(LOAD_HALVES(from + i)));
+  for (; i < n; i++) to[i] = _cvtsh_ss(from[i]);
+}
+
 PL_FILL(gemm_f32_x86, s) {
+  s->half_to_float = half_to_float;
   s->gemm_f32 = gemm_f32;
   s->depthwise_f32 = depthwise_f32;
   s->dw_f32_lines = 0;
