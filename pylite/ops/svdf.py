@@ -59,7 +59,7 @@ def _lower_integer(node, x, features, time, bias, state, y):
         raise node.error("an SVDF of integers needs the fused activation RELU, not "
                          f"{node.options.fused_activation_function}")
     filters = features.shape[0]
-    multipliers = [quantize_multiplier(float(a.scale) * float(b.scale) / float(c.scale))
+    multipliers = [quantize_multiplier(a.scale * b.scale / c.scale)     # F: docs/numerics.md section 10
                    for a, b, c in ((x, features, state), (state, time, y))]
 
     def layer(state, steps, **details):

@@ -54,7 +54,8 @@ class Operands:
 def gates(add, choice, depth, cells, outputs):
     """(weights, recurrent weights, peepholes, biases, scales of the normalization) of all gates: -1 where absent"""
     w, r = [add.weights(cells, depth) for _ in range(4)], [add.weights(cells, outputs) for _ in range(4)]
-    p = [add.vector(cells, float(add.rng.random() * 1e-4)) if choice["peephole"] else -1 for _ in range(3)]
+    p = [add.vector(cells, float(add.rng.random() * choice.get("peephole_scale", 1e-4))) if choice["peephole"] else -1
+         for _ in range(3)]
     b = [add.bias(cells, 30000 if choice["norm"] else 3000) for _ in range(4)]
     norm = [add.vector(cells, float(add.rng.random() * 1e-4 + 1e-6), 0) if choice["norm"] else -1 for _ in range(4)]
     if choice["cifg"]:
@@ -82,6 +83,13 @@ def test_integer_lstm(m, rng, kind):
     return layer(m, rng, choices(rng), 2.0 ** -int(rng.integers(9, 16)))
 
 
+@differential("int8", count=40, runs=12)
+def test_halves_of_peepholes(m, rng, kind):
+    """Scales with which many products of cells and peepholes end in a half."""
+    choice = choices(rng) | {"peephole": True, "peephole_scale": .2, "cells": int(rng.integers(1, 68))}
+    return layer(m, rng, choice, 2.0**-11)
+
+
 @differential("int8", count=24, runs=2)
 def test_cells_of_a_smaller_scale(m, rng, kind):
     """Below 2^-15 the reference has no tanh: it multiplies by the contents of its scratch memory, the input gate."""
@@ -91,6 +99,7 @@ def test_cells_of_a_smaller_scale(m, rng, kind):
 def layer(m, rng, choice, cell_scale):
     """Adds a layer to the model m; returns the values of its input."""
     steps, rows, depth, cells = sizes(rng)
+    cells = choice.get("cells", cells)
     add = Operands(m, rng)
     one_step = rng.random() < 0.2
     major = bool(rng.integers(2)) or one_step

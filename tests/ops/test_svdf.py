@@ -50,6 +50,22 @@ def test_integer_svdf(m, rng, kind):
     return integer_svdf(m, rng, -32768, {"dtype": "int16"})
 
 
+@differential("int8", count=20, runs=2)
+def test_the_state_of_integers(m, rng, kind):
+    """Large features, whose rounding depends on the last bit of the multiplier.  The state is an output."""
+    filters, depth = 700, 40
+    scale = {word: float(rng.random() * 0.01 + 1e-3) for word in ("x", "w", "time", "y")}
+    memory_scale = scale["x"] * scale["w"] * float(rng.uniform(5, 20))
+    x, y = m.tensor("x", (1, depth), "int8", scale["x"], 3), m.tensor("y", (1, filters), "int8", scale["y"], -3)
+    w = m.constant("w", rng.integers(-127, 128, (filters, depth)).astype(np.int8), scale["w"])
+    time = m.constant("time", rng.integers(-300, 301, (filters, 2)).astype(np.int16), scale["time"])
+    memory = m.tensor("memory", (1, filters * 2), "int16", memory_scale, variable=True)
+    m.operator("SVDF", [x, w, time, -1, memory], [y], rank=1, fused_activation_function="RELU")
+    m.inputs([x])
+    m.outputs([y, memory])
+    return [rng.integers(-128, 128, (1, depth)).astype(np.int8)]
+
+
 def svdf_of_bytes(inputs, contents):
     """Three runs of a layer with int8 state, by the rules of TensorFlow Lite for Microcontrollers."""
     model = Model(contents)
@@ -58,7 +74,7 @@ def svdf_of_bytes(inputs, contents):
     x, w, time, bias, memory = [subgraph.tensors[i] if i >= 0 else None for i in operator.inputs]
     y = subgraph.tensors[operator.outputs[0]]
     (sx, zx), (sw, _), (st, _), (sm, zm), (sy, zy) = [
-        (float(t.quantization.scale[0]), int(t.quantization.zero_point[0])) for t in (x, w, time, memory, y)]
+        (t.quantization.scale[0], int(t.quantization.zero_point[0])) for t in (x, w, time, memory, y)]
     weights, steps = (model.constant(t).astype(np.int64) for t in (w, time))
     rows, rank = x.shape[0], operator.options.rank
     state, results = np.zeros((rows, *steps.shape), np.int64), []

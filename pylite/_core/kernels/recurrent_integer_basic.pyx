@@ -9,10 +9,9 @@ from pylite._core.kernels.recurring_integer cimport Matrix, max_columns, multipl
 from pylite._core.kernels.rounding cimport (
     pl_clamp32,
     pl_fx_shl,
-    pl_mul_high,
     pl_rdbpot,
+    pl_ruy,
     pl_sat16,
-    pl_shl32,
     pl_srdhm16,
 )
 from pylite._core.product.division cimport MAX_NR
@@ -49,21 +48,18 @@ cdef class BasicLstm(Kernel):
 
 cdef int basic_lstm(BasicLstm s, pl_pool *pool) noexcept nogil:
     cdef int32_t acc[MAX_NR]
-    cdef int32_t sum, term, v
+    cdef int32_t sum, term
     cdef const Matrix *w = &s.w
     cdef ptrdiff_t r, j, depth = w.product.depth, size = s.y.shape[0] * s.y.shape[1]
-    cdef int n, k, left = w.e if w.e > 0 else 0, right = -w.e if w.e < 0 else 0
+    cdef int n, k
     for r in range(s.y.shape[0]):
         j = 0
         while j < w.product.columns:
             n = <int>min(max_columns(s.slots), w.product.columns - j)
             multiply(w, <const int8_t *>&s.x[r, 0], depth, 1, j, n, acc, &sum)
             term = s.w_zero * (sum - s.slots.q8.offset * <int32_t>depth)
-            for k in range(n):      # rounds twice, as the reference; halves go up in the second step
-                v = pl_mul_high(pl_shl32(acc[k] + w.bias[j + k] - term, left), w.m)
-                if right > 0:
-                    v = (v + (1 << (right - 1))) >> right
-                s.gates[r, j + k] = <int16_t>pl_sat16(v)
+            for k in range(n):
+                s.gates[r, j + k] = <int16_t>pl_sat16(pl_ruy(acc[k] + w.bias[j + k] - term, w.m, w.e))
             j += n
         basic_cells(s.slots, s.y.shape[1], &s.gates[r, 0], &s.c[r, 0], &s.h[r, 0])
     memcpy(&s.y[0, 0], &s.h[0, 0], size)

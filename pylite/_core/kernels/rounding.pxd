@@ -7,6 +7,7 @@ cdef extern from "rounding.h" nogil:
     int32_t pl_shl32(int32_t x, int left)
     int32_t pl_mul_high(int32_t x, int32_t m)
     int32_t pl_mbqm32(int32_t x, int32_t m, int e)
+    int32_t pl_ruy(int32_t x, int32_t m, int e)
     int32_t pl_mbqm64(int64_t x, int32_t m16, int e)
     int32_t pl_multiplier16(int32_t m)
     int32_t pl_rdbpot(int32_t x, int k)

@@ -52,6 +52,9 @@ PL_INLINE int32_t pl_rdbpot_any(int32_t x, int k) {
   return (x >> (k & 31)) + ((x & mask) > (mask >> 1) + (x < 0));
 }
 
+/* A shift that rounds halves up, 0 <= k <= 31. */
+PL_INLINE int32_t pl_shift_up(int32_t x, int k) { return k ? (x >> k) + (x >> (k - 1) & 1) : x; }
+
 /* QuantizeMultiplier: (m, e) with d ~ m * 2^(e - 31); returns 0 if d is infinite or NaN. */
 PL_INLINE int pl_quantize_multiplier(double d, int32_t *m, int32_t *e) {
   int exponent;
@@ -73,6 +76,10 @@ PL_INLINE int pl_quantize_multiplier(double d, int32_t *m, int32_t *e) {
 PL_INLINE int32_t pl_mbqm32(int32_t x, int32_t m, int e) {
   int left = e > 0 ? e : 0, right = e < 0 ? -e : 0;
   return pl_rdbpot(pl_mul_high(pl_shl32(x, left), m), right);
+}
+/* RUY: MBQM32, but for halves, which it rounds up */
+PL_INLINE int32_t pl_ruy(int32_t x, int32_t m, int e) {
+  return pl_shift_up(pl_mul_high(pl_shl32(x, e > 0 ? e : 0), m), e < 0 ? -e : 0);
 }
 PL_INLINE int32_t pl_mbqm_small(int32_t x, int32_t m, int e) { return pl_rdbpot(pl_mul_high(x, m), -e); } /* e <= 0 */
 

@@ -10,7 +10,9 @@ static void gate_s16(int n, const int32_t *acc, const int32_t *bias, int32_t m, 
 }
 
 static void peephole_s16(int n, const int16_t *a, const int16_t *b, int32_t m, int e, int16_t *g) {
-  for (int i = 0; i < n; i++) g[i] = (int16_t)pl_sat16(pl_mbqm32(a[i] * b[i], m, e) + g[i]);
+  const int whole = n - n % PL_PEEPHOLE;
+  for (int i = 0; i < whole; i++) g[i] = (int16_t)pl_sat16(pl_ruy(a[i] * b[i], m, e) + g[i]);
+  for (int i = whole; i < n; i++) g[i] = (int16_t)pl_sat16(pl_mbqm32(a[i] * b[i], m, e) + g[i]);
 }
 
 static void norm_s16(int n, const int16_t *scale, const int32_t *bias, int32_t m, int e, int32_t guard, int16_t *g) {
