@@ -54,12 +54,18 @@ def infer_dynamic_update(node):
 
 
 def lower_dynamic_update(node):
-    """x with the update at `start`, which is clamped so that the update lies inside; in place where possible."""
+    """x with the update at `start`, which is clamped so that the update lies inside; in place where possible.
+
+    The write of a TensorArray's element (compiler/passes/tensor_array_writes.py) has one index, which is not clamped.
+    """
     (x, update, start), (y,) = node.inputs, node.outputs
     strides = contiguous_strides(x.shape)
     where = [(i, n - m, s, -1) for i, (n, m, s) in enumerate(zip(x.shape, update.shape, strides, strict=True))]
+    policy = "clamp"
+    if getattr(node.options, "is_element", False):
+        where, policy = where[:1], "refuse"
     return scatter(y, start, update, [], where, box_axes(update.shape, strides, contiguous_strides(update.shape)),
-                   "clamp", start=x.bytes, inplace=(y, x))
+                   policy, start=x.bytes, inplace=(y, x))
 
 
 register("DYNAMIC_UPDATE_SLICE", versions=(1, 6), types=movable(f"T T {INDICES} -> T"), infer=infer_dynamic_update,

@@ -112,6 +112,7 @@ class Table:
         self.entries = None
         self.reserved = 0
         self.number = kernel_class("variables.Variable")()
+        self.number.assign(np.zeros(1, np.int64))
 
     def fill(self, keys, values):
         if self.entries is None:

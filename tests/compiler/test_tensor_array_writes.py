@@ -74,6 +74,17 @@ def test_writes(rank, options):
     assert ours._executors[1].current.boundary is None
 
 
+@pytest.mark.parametrize("i", [-1, 5, 6])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_an_index_outside_the_array_is_refused(rank, i):
+    interpreter = pylite.Interpreter(model_content=writer(rank))
+    interpreter.allocate_tensors()
+    for detail in interpreter.get_input_details():
+        interpreter.set_tensor(detail["index"], np.full(detail["shape"], i, detail["dtype"]))
+    with pytest.raises(RuntimeError, match="an index lies outside the tensor"):
+        interpreter.invoke()
+
+
 @pytest.mark.parametrize("options", [{"step": 2}, {"flag": "RELU"}])
 def test_other_concatenations_are_not_replaced(options):
     assert "DYNAMIC_UPDATE_SLICE" not in names(writer(2, **options))

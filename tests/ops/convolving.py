@@ -8,7 +8,7 @@ from tests.ops.draw import activation, values
 KINDS = {"float32": ("float32", "float32", "float32"), "int8": ("int8", "int8", "int32"),
          "int8 per tensor": ("int8", "int8", "int32"), "int4": ("int8", "int4", "int32"),
          "uint8": ("uint8", "uint8", "int32"), "int16": ("int16", "int8", "int64"),
-         "int16 int32": ("int16", "int8", "int32"),
+         "int16 int32": ("int16", "int8", "int32"), "int16 int4": ("int16", "int4", "int64"),
          "hybrid": ("float32", "int8", "float32"), "hybrid per tensor": ("float32", "int8", "float32"),
          "hybrid int4": ("float32", "int4", "float32")}
 

@@ -218,6 +218,19 @@ def test_reading_an_empty_hash_table_is_refused():
         interpreter.invoke()
 
 
+def test_the_size_of_an_empty_hash_table():
+    m = ModelBuilder()
+    h, size = m.tensor("handle", (1,), "resource"), m.tensor("size", (1,), "int64")
+    m.operator("HASHTABLE", [], [h], table_id=5, key_dtype="string", value_dtype="int64")
+    m.operator("HASHTABLE_SIZE", [h], [size])
+    m.inputs([])
+    m.outputs([size])
+    interpreter = pylite.Interpreter(model_content=m.build())
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    assert interpreter.get_tensor(size).tolist() == [0]
+
+
 def test_subgraphs_share_weights():
     """A buffer shared by constants of two subgraphs is decoded and packed once."""
     m = ModelBuilder()

@@ -1,14 +1,26 @@
 """Replaces the write of one TensorArray element in a loop body by one operator whose shapes are known.
 
 TensorFlow's converter writes element i as the concatenation of x[:i], the element and x[i + 1:], whose shapes depend on
-data in each iteration.  DYNAMIC_UPDATE_SLICE has the same result, and its shapes are known.
+data in each iteration.  DYNAMIC_UPDATE_SLICE has the same result, and its shapes are known.  An index outside of the
+array is an error, as it is for the SLICE; but -1, with which the reference joins x, the element and x, is one, too.
 """
+from types import SimpleNamespace
+
 import numpy as np
 
 from pylite.ir.graph import Operator, replace
 
 WRITE = "DYNAMIC_UPDATE_SLICE"
 WRITE_CODE = 151
+
+
+class ElementOptions:
+    """The options of a write, whose lowering then does not clamp the index."""
+    TABLE = SimpleNamespace(name="element of a TensorArray")
+    is_element = True
+
+
+_OPTIONS = ElementOptions()
 
 
 def run(subgraph):
@@ -57,7 +69,7 @@ def _write(tensors, concat, producers):
     if (_is_along_outer_axis(concat, len(x.shape)) and _is_element(tensors[item], x) and _is_alike(y, x)
             and _are_rest(tensors, x, head, tail, producers)):
         operands = x.index, item, head.inputs[2]
-        return Operator(concat.index, WRITE, WRITE_CODE, False, 1, operands, concat.outputs, None)
+        return Operator(concat.index, WRITE, WRITE_CODE, False, 1, operands, concat.outputs, _OPTIONS)
     return None
 
 
