@@ -87,8 +87,8 @@ def reference_conv(x, w, b, o):
     return y if b is None else y + b
 
 
-register("CONV_2D", versions=(1, 8), types=[*TYPES, "int16 int4 int32|int64? -> int16"], infer=infer_conv, lower=lower_conv, reference=reference_conv,
-         fuses_activation=True, opaque=(1, 2), packs=1)
+register("CONV_2D", versions=(1, 8), types=[*TYPES, "int16 int4 int32|int64? -> int16"], infer=infer_conv,
+         lower=lower_conv, reference=reference_conv, fuses_activation=True, opaque=(1, 2), packs=1)
 
 
 # ---- DEPTHWISE_CONV_2D ---------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def lower_window(node, operands, window):
 
 # ---- float32 -------------------------------------------------------------------------------------------------
 def _float(node, operands, window, images, out, bias):
-    from pylite.ops import float_products       # models with 8-bit weights do not need it
+    from pylite.ops import float_products  # models with 8-bit weights do not need it
     limits = products.float_range(node)
     if not _winograd_pays(images, out, window):
         return float_products.float_product(images, out, operands.w, window, bias, limits)

@@ -4,21 +4,21 @@ import math
 from pylite.ir.values import Call, Deferred, Packed, Scratch
 from pylite.ops.convolution_window import Window
 
-_LEAST_HALVES = 1 << 18  # bytes of float32 weights; fewer are packed as float32, even if the file stores float16
+_LEAST_HALVES = 1 << 18     # bytes of float32 weights; fewer are packed as float32, even if the file stores float16
 
 
 def float_product(images, out, w, window, bias, limits):
     """The Call for `images` of float32 and constant weights w of float32; images, out: Views of 4 dimensions."""
     named = {"filter": window.filter, "limits": limits, "strided": (0, 1)}
     if window.groups > 1 or not stores_halves(w):
-        return Call("conv_float.ConvF32", images, out, Packed("packing.pack_f32", w, window.groups, window.layout), bias,
-                    groups=window.groups, **named)
+        packed = Packed("packing.pack_f32", w, window.groups, window.layout)
+        return Call("conv_float.ConvF32", images, out, packed, bias, groups=window.groups, **named)
     if not _is_single_row(images, out, window):
-        from pylite._core.kernels.half_weights import scratch_size      # few models need it
+        from pylite._core.kernels.half_weights import scratch_size  # few models need it
         size = scratch_size(out.shape[3], window.fh * window.fw * images.shape[3])
         named["scratch"] = Scratch((size,), "float32")
-    return Call("half_weights.ConvHalfWeights", images, out, Packed("packing.pack_halves", w, 1, window.layout), bias,
-                **named)
+    packed = Packed("packing.pack_halves", w, 1, window.layout)
+    return Call("half_weights.ConvHalfWeights", images, out, packed, bias, **named)
 
 
 def stores_halves(w):

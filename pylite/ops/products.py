@@ -157,7 +157,7 @@ def rows_of_floats(node, x, w, bias, y, limits, asymmetric):
     window = Window(1, 1)
     images, out = x.view((rows, 1, 1, depth)), y.view((rows, 1, 1, columns))
     if w.dtype == "float32":
-        from pylite.ops.float_products import float_product     # few models need it
+        from pylite.ops.float_products import float_product  # few models need it
         return float_product(images, out, w, window, bias, limits)
     contents(node, w, "weights")
     check_scales(node, w, columns, 0)
