@@ -26,9 +26,9 @@ def scratch_size(Py_ssize_t columns, Py_ssize_t depth):
 cdef class ConvHalfWeights(ImageProduct):
     """float32 convolution: y = sum w x + b, clamped to limits, (low, high).
 
-    x, y, filter: as in ImageProduct; panels: from pack_halves; bias: (k,) or None; scratch: float32 (scratch_size(...),)
-    for the columns that are multiplied at the time, or None if x is a single pixel and the filter, too.
-    Raises ValueError if the scratch is missing or smaller.
+    x, y, filter: as in ImageProduct; panels: from pack_halves; bias: (k,) or None; scratch: float32
+    (scratch_size(...),) for the columns that are multiplied at the time, or None if x is a single pixel and the filter,
+    too.  Raises ValueError if the scratch is missing or smaller.
     """
     ARRAYS = (0, 1, "scratch")
 

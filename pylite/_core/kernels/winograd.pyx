@@ -347,7 +347,8 @@ cdef void multiply_chunk(WinogradF32 self, ptrdiff_t begin, ptrdiff_t end, int t
             multiply_panel(self, &piece, panel * p.tile.nr, m)
 
 
-cdef void convert(const Product *p, const uint16_t *halves, ptrdiff_t depth, ptrdiff_t width, float *taps) noexcept nogil:
+cdef void convert(const Product *p, const uint16_t *halves, ptrdiff_t depth, ptrdiff_t width,
+                  float *taps) noexcept nogil:
     """Convert the filters of `width` columns and `depth` channels to float32, middle line and column halved."""
     cdef ptrdiff_t k, i
     cdef float *tap

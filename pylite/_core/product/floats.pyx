@@ -176,8 +176,9 @@ cdef void multiply_columns(Product *p, ptrdiff_t begin, ptrdiff_t columns, pl_po
 
 
 cdef inline ptrdiff_t columns_per_block(const Product *p) noexcept nogil:
-    """How many columns all rows are multiplied by before the next ones: columns_at_once(), or all of them if weights are
-    few, or read only once.
+    """How many columns all rows are multiplied by before the next ones.
+
+    columns_at_once(), or all of them if weights are few, or read only once.
     """
     if (p.groups > 1 or p.pairs != NULL or p.output.span * p.output.lines <= p.piece_rows
             or p.padded_columns * p.depth * p.tile.bytes <= 2 * SHARED_BYTES):
