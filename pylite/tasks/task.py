@@ -65,7 +65,11 @@ class Task:
     model: a pylite.Model, to share it, or what makes one: a path, the name of a bundled model such as "digits", or a
     file's bytes, whose plan is kept in the user's cache folder (PYLITE_CACHE_DIR names another one, or "" for none);
     num_threads: of one run; experimental_delegates, precision: as the Interpreter takes them.
+
+    Several threads may share a task: their calls take turns.  `with` closes it at its end.
     """
+
+    _detector: Task | None = None       # of those that leave their work to another task
 
     def __init__(self, model: ModelSource, *, num_threads: int = 1,
                  experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
@@ -94,6 +98,18 @@ class Task:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.interpreter!r}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free the memory of the tensors; nothing can run afterwards."""
+        self.interpreter.close()
+        if self._detector is not None:
+            self._detector.close()
 
     @classmethod
     def create_from_file(cls, file_path: str | os.PathLike[str], **options: Any) -> Self:
@@ -128,11 +144,13 @@ class Task:
                 raise ModelError(f"the model's output {detail['name']!r} is of {kind}; expected real numbers")
 
     def _run(self, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
-        """Set the inputs, run, and return the outputs as real numbers."""
+        """Set the inputs, run, and return the outputs as real numbers; calls of several threads take turns."""
         run = self.interpreter
-        feed(run, arrays)
-        run.invoke()
-        return [dequantize(run.get_tensor(detail["index"]), detail) for detail in run.get_output_details()]
+        with run._lock:     # until the outputs are read: another thread's call would replace inputs, shapes and outputs
+            feed(run, arrays)
+            run.invoke()
+            outputs = [(run.get_tensor(detail["index"]), detail) for detail in run.get_output_details()]
+        return [dequantize(*output) for output in outputs]
 
 
 class ClassFilter:

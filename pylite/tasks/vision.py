@@ -78,6 +78,8 @@ class ImageSegmenter(ImageTask):
     arguments are those of ImageTask and Task.  ModelError if the output is not one that segment() describes.
     """
 
+    _detector: ObjectDetector | None = None
+
     def __init__(self, model: ModelSource, *, labels: Labels | None = None, score_threshold: float | None = None,
                  mean: Numbers | None = None, std: Numbers | None = None, num_threads: int = 1,
                  experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
@@ -85,7 +87,6 @@ class ImageSegmenter(ImageTask):
                          experimental_delegates=experimental_delegates, precision=precision)
         check_threshold(score_threshold)
         info: TensorInfo = self._outputs[0]
-        self._detector = None
         if self._head is not None and self._head.task == "segment":
             self._detector = ObjectDetector(model, labels=labels, score_threshold=score_threshold, mean=mean, std=std,
                                             num_threads=num_threads, experimental_delegates=experimental_delegates,
@@ -138,6 +139,8 @@ class PoseEstimator(ImageTask):
     score_threshold: the least score of a point.  The other arguments are those of ImageTask and Task.
     """
 
+    _detector: ObjectDetector | None = None
+
     def __init__(self, model: ModelSource, *, score_threshold: float = 0.0, mean: Numbers | None = None,
                  std: Numbers | None = None, num_threads: int = 1,
                  experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
@@ -145,7 +148,6 @@ class PoseEstimator(ImageTask):
                          experimental_delegates=experimental_delegates, precision=precision)
         check_threshold(score_threshold)
         self._least = score_threshold
-        self._detector = None
         if self._head is not None and self._head.task == "pose":
             self._detector = ObjectDetector(model, mean=mean, std=std, num_threads=num_threads,
                                             experimental_delegates=experimental_delegates, precision=precision)
