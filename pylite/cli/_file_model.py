@@ -8,7 +8,7 @@ import numpy as np
 from pylite.cli import _answers, _common, _format, _inputs, _plugins
 from pylite.interpreter import Interpreter
 from pylite.media import metadata, yolo
-from pylite.media.labels import attached, complete, read
+from pylite.media.labels import REMEDY, attached, complete, read
 from pylite.media.tensors import dequantize, feed, picture_size, takes_picture
 from pylite.runtime.cache_files import default_folder
 
@@ -108,10 +108,11 @@ class FileModel:
         kinds = {"image" if takes_picture(details[position]) else kind for position, kind, _ in assigned}
         found = _answers.answer(self.model.graph.subgraphs[0], outputs, self.labels, self.args.top, self.args.threshold,
                                 size, kinds)
-        counts = [math.prod(one["shape"]) for one in found if one["kind"] == "classes"]
+        counts = [one["shape"][3] if one["kind"] == "areas" else math.prod(one["shape"]) for one in found
+                  if one["kind"] == "classes" or (one["kind"] == "areas" and len(one["shape"]) == 4)]
         if self.args.labels and counts and not any(complete(self.labels[0], count) for count in counts):
             raise _common.UsageError(f"{self.args.labels}: has {_format.counted(len(self.labels[0]), 'name')}, and the "
-                                     f"model gives {max(counts)} classes; give a name for each class, one per line")
+                                     f"model gives {max(counts)} classes; {REMEDY}")
         return found
 
     def _detected(self, pixels):

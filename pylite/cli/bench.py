@@ -28,8 +28,7 @@ USAGE = "pylite bench MODEL [options]"
 def configure(parser):
     parser.add_argument("model", metavar="MODEL",
                         help="a .tflite file, the name of a bundled model, or a report (.json) for --against")
-    parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
-                        help="number of threads for invoke() (default: 1)")
+    _common.add_threads(parser)
     _common.add_precision(parser)
     parser.add_argument("--seconds", type=duration, default=2.0, metavar="S", help="how long to measure (default: 2)")
     parser.add_argument("--shape", action="append", default=[], metavar="INPUT=N,N,...",

@@ -20,8 +20,7 @@ NUMBERS = 24                # columns of its offsets and sizes
 
 def configure(parser):
     _common.add_model(parser)
-    parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
-                        help="number of threads for invoke() (default: 1)")
+    _common.add_threads(parser)
     parser.add_argument("--seconds", type=bench.duration, default=0.5, metavar="S",
                         help="how long to measure (default: 0.5)")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -30,20 +30,19 @@ def configure(parser):
     _common.add_model(parser)
     parser.add_argument("files", metavar="FILE", nargs="*", default=[],
                         help="files, folders, or patterns such as 'photos/*.jpg'; the model runs once for each file")
-    parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
-                        help="number of threads for invoke() (default: 1)")
+    _common.add_threads(parser)
     _common.add_precision(parser)
     _plugins.add(parser)
     inputs = parser.add_argument_group("inputs")
     inputs.add_argument("--input", "-i", action="append", default=[], metavar="[NAME=]FILE|TEXT",
                         help="a picture, .wav, .npy or .npz file; for a model that reads text, the text or a .txt "
                              "file. Files without NAME= go to the inputs in order")
-    inputs.add_argument("--mean", type=_common.channels, metavar="M[,M,M]",
+    inputs.add_argument("--mean", type=_common.means, metavar="M[,M,M]",
                         help="mean of the pixels: one number, or one per channel (default for a float input: the "
                              "metadata's, or 127.5)")
-    inputs.add_argument("--std", type=_common.channels, metavar="S[,S,S]",
+    inputs.add_argument("--std", type=_common.deviations, metavar="S[,S,S]",
                         help="standard deviation of the pixels (default for a float input: the metadata's, or 127.5)")
-    inputs.add_argument("--rate", type=_common.positive, metavar="R",
+    inputs.add_argument("--rate", type=_common.rate, metavar="R",
                         help="sample rate of the model's sound input, in Hz (default: the metadata's)")
     source = inputs.add_mutually_exclusive_group()
     source.add_argument("--camera", type=_common.not_negative, nargs="?", const=0, metavar="N",
@@ -122,8 +121,6 @@ def _lines(result):
 def _check(args, source, form):
     """UsageError for options that contradict each other."""
     many = source or args.files
-    if 0 in (args.std or ()):
-        raise _common.UsageError("--std must not be 0")
     if source and args.files:
         raise _common.UsageError(f"FILE ... and {source} exclude each other; give one of them")
     if args.frames and not source:

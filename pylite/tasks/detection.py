@@ -8,9 +8,10 @@ import numpy as np
 from pylite.errors import ModelError
 from pylite.media import tensors, yolo
 from pylite.media.outputs import DETECTION, POINTS, objects
+from pylite.tasks import checks
 from pylite.tasks.image_task import ImageTask
 from pylite.tasks.results import BoundingBox, Category, Detection, Keypoint, Results
-from pylite.tasks.task import ClassFilter, check_threshold, named
+from pylite.tasks.task import ClassFilter, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,8 +46,7 @@ class ObjectDetector(ImageTask):
                  precision: str | None = None) -> None:
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
                          experimental_delegates=experimental_delegates, precision=precision)
-        if not 0 <= iou_threshold <= 1:
-            raise ValueError(f"iou_threshold is {iou_threshold}; expected 0 to 1")
+        checks.fraction("iou_threshold", iou_threshold)
         self._overlap = iou_threshold
         self._order = self._positions()
         if not self._order:
@@ -163,11 +163,9 @@ class FaceDetector(ImageTask):
                  precision: str | None = None) -> None:
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
                          experimental_delegates=experimental_delegates, precision=precision)
-        check_threshold(score_threshold)
-        if not 0 <= iou_threshold <= 1:
-            raise ValueError(f"iou_threshold is {iou_threshold}; expected 0 to 1")
-        if max_results is not None and max_results < 1:
-            raise ValueError(f"max_results is {max_results}; it must be at least 1, or None for all")
+        checks.threshold(score_threshold)
+        checks.fraction("iou_threshold", iou_threshold)
+        checks.most_results(max_results)
         self._least, self._overlap, self._most = score_threshold, iou_threshold, max_results or MOST
         size, shapes = self._size(), self._output_shapes()
         anchors = _fitting_anchors(size, shapes)

@@ -7,6 +7,7 @@ import numpy as np
 
 from pylite.errors import ModelError
 from pylite.media.outputs import POSE, key_points
+from pylite.tasks import checks
 from pylite.tasks.detection import ObjectDetector
 from pylite.tasks.image_task import ImageTask, pixels_of
 from pylite.tasks.results import (
@@ -18,7 +19,7 @@ from pylite.tasks.results import (
     Results,
     Segmentation,
 )
-from pylite.tasks.task import ClassFilter, check_threshold, named
+from pylite.tasks.task import ClassFilter, fitting, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -85,7 +86,7 @@ class ImageSegmenter(ImageTask):
                  experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
                          experimental_delegates=experimental_delegates, precision=precision)
-        check_threshold(score_threshold)
+        checks.threshold(score_threshold)
         info: TensorInfo = self._outputs[0]
         if self._head is not None and self._head.task == "segment":
             self._detector = ObjectDetector(model, labels=labels, score_threshold=score_threshold, mean=mean, std=std,
@@ -95,7 +96,10 @@ class ImageSegmenter(ImageTask):
             return
         self._labels = info.labels.get("", {}) if labels is None else named(labels)
         detail = self.interpreter.get_output_details()[0]
-        self._check(self._output_shapes()[0], np.dtype(detail["dtype"]).kind in "iu" and not detail["quantization"][0])
+        shape = self._output_shapes()[0]
+        self._check(shape, np.dtype(detail["dtype"]).kind in "iu" and not detail["quantization"][0])
+        if labels is not None and len(shape) == 4:
+            self._labels = fitting(labels, shape[3])
 
     def _check(self, shape: Sequence[int], classes: bool) -> None:
         if len(shape) not in (3, 4) or shape[0] != 1 or 0 in shape or (len(shape) == 3 and not classes):
@@ -146,7 +150,7 @@ class PoseEstimator(ImageTask):
                  experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
                          experimental_delegates=experimental_delegates, precision=precision)
-        check_threshold(score_threshold)
+        checks.threshold(score_threshold)
         self._least = score_threshold
         if self._head is not None and self._head.task == "pose":
             self._detector = ObjectDetector(model, mean=mean, std=std, num_threads=num_threads,
@@ -177,6 +181,8 @@ class ImageEmbedder(ImageTask):
     l2_normalize: scale vectors to the length 1; quantize: return int8, 127 for 1 (of the normalized vector).  The other
     arguments are those of ImageTask and Task.
     """
+
+    cosine_similarity = staticmethod(Embedding.cosine_similarity)
 
     def __init__(self, model: ModelSource, *, l2_normalize: bool = False, quantize: bool = False,
                  mean: Numbers | None = None, std: Numbers | None = None, num_threads: int = 1,
