@@ -141,7 +141,7 @@ def _many(args, form, source):
         return _batch.run(FileModel(args), _batch.expanded(args.files), args.input, form)
     model = FileModel(args)
     try:
-        return _batch.live(model, source[2:], islice(_captured(args, model), args.frames), args.input, form)
+        return _batch.live(model, source[2:], islice(_captured(args, model), args.frames and min(args.frames, sys.maxsize)), args.input, form)
     except KeyboardInterrupt:       # how it ends
         return 0
     except ImportError as error:
