@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pylite.tasks.task import Labels, ModelSource
+    from pylite.tflite.types import Precision
 
 
 MOST_CHANNELS = 64
@@ -63,6 +64,9 @@ class TensorAudio:
             raise ValueError(f"size is {size!r}; it must be a number of samples, at least 1")
         self.buffer: NDArray[np.float32] = np.zeros(int(size), np.float32)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self.buffer)} samples>"
+
     def load_from_array(self, samples: Any) -> None:
         """Append samples, as samples_of() takes them, at the model's rate; the oldest ones leave."""
         new = samples_of(samples)[-len(self.buffer):]
@@ -84,7 +88,7 @@ class AudioClassifier(Task):
                  score_threshold: float | None = None, category_allowlist: Iterable[str] = (),
                  category_denylist: Iterable[str] = (), display_names_locale: str | None = None,
                  labels: Labels | None = None, num_threads: int = 1,
-                 experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
+                 experimental_delegates: Sequence[Any] | None = None, precision: Precision | None = None) -> None:
         super().__init__(model, num_threads=num_threads, experimental_delegates=experimental_delegates,
                          precision=precision)
         details = self.interpreter.get_input_details()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pylite.interpreter import Interpreter
     from pylite.tasks.image_task import Numbers
     from pylite.tasks.task import Labels, ModelSource
+    from pylite.tflite.types import Precision
 
 LEAST, OVERLAP, MOST = 0.25, 0.7, 300       # defaults of Ultralytics' models
 
@@ -43,7 +44,7 @@ class ObjectDetector(ImageTask):
                  display_names_locale: str | None = None, labels: Labels | None = None,
                  iou_threshold: float = OVERLAP, mean: Numbers | None = None, std: Numbers | None = None,
                  num_threads: int = 1, experimental_delegates: Sequence[Any] | None = None,
-                 precision: str | None = None) -> None:
+                 precision: Precision | None = None) -> None:
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
                          experimental_delegates=experimental_delegates, precision=precision)
         checks.fraction("iou_threshold", iou_threshold)
@@ -160,7 +161,7 @@ class FaceDetector(ImageTask):
     def __init__(self, model: ModelSource, *, score_threshold: float = 0.5, iou_threshold: float = 0.3,
                  max_results: int | None = None, mean: Numbers | None = None, std: Numbers | None = None,
                  num_threads: int = 1, experimental_delegates: Sequence[Any] | None = None,
-                 precision: str | None = None) -> None:
+                 precision: Precision | None = None) -> None:
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
                          experimental_delegates=experimental_delegates, precision=precision)
         checks.threshold(score_threshold)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pylite.tasks.task import ModelSource
+    from pylite.tflite.types import Precision
 
     Numbers = float | Sequence[float]       # one, or one for each channel
 
@@ -79,7 +80,7 @@ class ImageTask(Task):
 
     def __init__(self, model: ModelSource, *, mean: Numbers | None = None, std: Numbers | None = None,
                  num_threads: int = 1, experimental_delegates: Sequence[Any] | None = None,
-                 precision: str | None = None) -> None:
+                 precision: Precision | None = None) -> None:
         super().__init__(model, num_threads=num_threads, experimental_delegates=experimental_delegates,
                          precision=precision)
         details = self.interpreter.get_input_details()

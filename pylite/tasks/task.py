@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pylite.media.metadata import TensorInfo
+    from pylite.tflite.types import ModelContents, Precision
 
-    ModelSource = Model | str | os.PathLike[str] | bytes
+    ModelSource = Model | str | os.PathLike[str] | ModelContents
     Labels = str | os.PathLike[str] | Mapping[int, str] | Sequence[str]
 
 
@@ -73,15 +74,16 @@ class Task:
     _detector: Task | None = None       # of those that leave their work to another task
 
     def __init__(self, model: ModelSource, *, num_threads: int = 1,
-                 experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
+                 experimental_delegates: Sequence[Any] | None = None, precision: Precision | None = None) -> None:
         options: Any = {"num_threads": num_threads, "experimental_delegates": experimental_delegates,
                         "precision": precision}
         if isinstance(model, Model):
             options["model"] = model
         else:
-            contents = isinstance(model, (bytes, bytearray, memoryview))
-            options["model_content" if contents else "model_path"] = (
-                models.named(model) if isinstance(model, (str, os.PathLike)) else model)
+            if isinstance(model, (str, os.PathLike)):
+                options["model_path"] = models.named(model)
+            else:
+                options["model_content"] = model
             options["cache_dir"] = default_folder()
         self.interpreter = Interpreter(**options)
         self.model = self.interpreter._model

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pylite.media.metadata import TensorInfo
     from pylite.tasks.image_task import Numbers
     from pylite.tasks.task import Labels, ModelSource
+    from pylite.tflite.types import Precision
 
 
 class ImageClassifier(ImageTask):
@@ -44,7 +45,7 @@ class ImageClassifier(ImageTask):
                  category_allowlist: Iterable[str] = (), category_denylist: Iterable[str] = (),
                  display_names_locale: str | None = None, labels: Labels | None = None, mean: Numbers | None = None,
                  std: Numbers | None = None, num_threads: int = 1,
-                 experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
+                 experimental_delegates: Sequence[Any] | None = None, precision: Precision | None = None) -> None:
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
                          experimental_delegates=experimental_delegates, precision=precision)
         if self._head is not None and self._head.task == "classify" and labels is None:
@@ -83,7 +84,7 @@ class ImageSegmenter(ImageTask):
 
     def __init__(self, model: ModelSource, *, labels: Labels | None = None, score_threshold: float | None = None,
                  mean: Numbers | None = None, std: Numbers | None = None, num_threads: int = 1,
-                 experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
+                 experimental_delegates: Sequence[Any] | None = None, precision: Precision | None = None) -> None:
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
                          experimental_delegates=experimental_delegates, precision=precision)
         checks.threshold(score_threshold)
@@ -147,7 +148,7 @@ class PoseEstimator(ImageTask):
 
     def __init__(self, model: ModelSource, *, score_threshold: float = 0.0, mean: Numbers | None = None,
                  std: Numbers | None = None, num_threads: int = 1,
-                 experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
+                 experimental_delegates: Sequence[Any] | None = None, precision: Precision | None = None) -> None:
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
                          experimental_delegates=experimental_delegates, precision=precision)
         checks.threshold(score_threshold)
@@ -186,7 +187,7 @@ class ImageEmbedder(ImageTask):
 
     def __init__(self, model: ModelSource, *, l2_normalize: bool = False, quantize: bool = False,
                  mean: Numbers | None = None, std: Numbers | None = None, num_threads: int = 1,
-                 experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
+                 experimental_delegates: Sequence[Any] | None = None, precision: Precision | None = None) -> None:
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
                          experimental_delegates=experimental_delegates, precision=precision)
         self._check_numbers(self.interpreter.get_output_details()[:1])
