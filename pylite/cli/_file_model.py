@@ -45,6 +45,7 @@ class FileModel:
         model's window also gives "windows": [{"begin", "end": seconds, "outputs"}]; "outputs" is then of their means.
         """
         assigned = list(self._words(files) or self._assigned(files))
+        self._check_options({kind for _, kind, _ in assigned})
         if self.detector and [kind for _, kind, _ in assigned] == ["image"]:
             return self._detected(assigned[0][2])
         rounds = self._rounds(assigned)
@@ -61,6 +62,14 @@ class FileModel:
         return {"seconds": sum(seconds for seconds, *_ in runs), "notes": runs[0][1],
                 "windows": _dated(rounds, [answers for *_, answers in runs]),
                 "outputs": self._answered(_means(self.outputs, list(map(_length, rounds))), assigned, size)}
+
+    def _check_options(self, kinds):
+        """UsageError for options that say how to convert contents of which there are none among these kinds."""
+        for options, kind, what in ((("rate",), "audio", "sound"), (("mean", "std"), "image", "pictures")):
+            given = [f"--{option}" for option in options if getattr(self.args, option) is not None]
+            if given and kind not in kinds:
+                raise _common.UsageError(f"{' and '.join(given)} {'is' if len(given) == 1 else 'are'} for {what}, and "
+                                         f"no input got {what}; leave {'it' if len(given) == 1 else 'them'} out")
 
     def _words(self, files):
         """As _assigned(), for one text for a model that takes the numbers of its words; else None."""
@@ -170,6 +179,9 @@ class FileModel:
             name, path, (kind, contents) = (None, "", given) if isinstance(given, tuple) else self._read(given, taken)
             for part, array in _parts(name, path, contents):
                 position = _position(part, self.names, taken, len(self.known))
+                if position in taken:
+                    called = " or ".join(repr(each) for each in self.names if self.names[each] == position)
+                    raise _common.UsageError(f"the input {called} is given twice; give one file for each input")
                 taken.add(position)
                 self.paths[position] = path
                 yield position, kind, array

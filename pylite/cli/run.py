@@ -51,9 +51,10 @@ def configure(parser):
                         help="run on live sound from the microphone; needs sounddevice or arecord")
     inputs.add_argument("--frames", type=_common.positive, metavar="N",
                         help="stop after N pictures or windows of sound (default: until Ctrl-C)")
-    inputs.add_argument("--random", type=_common.not_negative, metavar="SEED",
-                        help="fill inputs that got no file with random numbers")
-    inputs.add_argument("--zeros", action="store_true", help="fill inputs that got no file with zeros")
+    blank = inputs.add_mutually_exclusive_group()
+    blank.add_argument("--random", type=_common.not_negative, metavar="SEED",
+                       help="fill inputs that got no file with random numbers")
+    blank.add_argument("--zeros", action="store_true", help="fill inputs that got no file with zeros")
     answers = parser.add_argument_group("answers")
     answers.add_argument("--labels", metavar="FILE",
                          help="class names, one per line (default: the names in the model)")
@@ -141,7 +142,8 @@ def _many(args, form, source):
         return _batch.run(FileModel(args), _batch.expanded(args.files), args.input, form)
     model = FileModel(args)
     try:
-        return _batch.live(model, source[2:], islice(_captured(args, model), args.frames and min(args.frames, sys.maxsize)), args.input, form)
+        captured = islice(_captured(args, model), args.frames and min(args.frames, sys.maxsize))
+        return _batch.live(model, source[2:], captured, args.input, form)
     except KeyboardInterrupt:       # how it ends
         return 0
     except ImportError as error:
