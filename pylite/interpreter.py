@@ -149,7 +149,6 @@ class Interpreter(FastPath):
         self._main = self._executors[0]
         if model_content is not None:
             self._model_content = model_content
-        self._wrapper: Any = None
         self._custom_op_registerers: Sequence[Any] = []
         self._use_fast_path(self._lock, self._main, self._views)
         self._delegates = arguments.delegates(experimental_delegates)
@@ -360,10 +359,8 @@ class Interpreter(FastPath):
 
     @property
     def _interpreter(self) -> "Any":
-        if self._wrapper is None:
-            from pylite.tflite.wrapper import Wrapper
-            self._wrapper = Wrapper(weakref.proxy(self))
-        return self._wrapper
+        from pylite.tflite.wrapper import Wrapper
+        return Wrapper(self)
 
     def _get_full_signature_list(self) -> "dict[str, SignatureIndices]":
         return {key: {"inputs": dict(sorted(s.inputs.items())), "outputs": dict(sorted(s.outputs.items()))}
