@@ -171,12 +171,12 @@ def shapes(given):
 
 
 def input_names(interpreter):
-    """{name: position of the input}, for tensor names and the names in signatures of subgraph 0."""
+    """{name: position of the input}, for tensor names and the names in signatures of the subgraph that runs."""
     details = interpreter.get_input_details()
     names = {detail["name"]: i for i, detail in enumerate(details)}
     positions = {detail["index"]: i for i, detail in enumerate(details)}
     for signature in interpreter._model.graph.signatures:
-        if signature.subgraph == 0:
+        if signature.subgraph == interpreter._main.subgraph.index:
             names |= {name: positions[index] for name, index in signature.inputs.items() if index in positions}
     return names
 
@@ -198,6 +198,12 @@ def resize(interpreter, shapes):
         if name not in names:
             raise unknown_input(name, names)
         interpreter.resize_tensor_input(details[names[name]]["index"], shape)
+
+
+def add_signature(parser):
+    """The option --signature of commands that run one model."""
+    parser.add_argument("--signature", metavar="NAME",
+                        help="run this signature of the model (default: the model's first subgraph)")
 
 
 def add_precision(parser):

@@ -55,7 +55,9 @@ def _lines(found, verbose):
         times, threads = found["latency"], _format.counted(found["threads"], "thread")
         lines.append(f"median {_format.seconds(times['median'])} of {times['runs']} runs, {threads}; "
                      f"{_format.seconds(found['rest'])} outside the nodes")
-    lines += ["", *_graph(found["nodes"], verbose), "", *_by_op(found["by_op"], verbose)]
+    lines += (["", *_graph(found["nodes"], verbose), "", *_by_op(found["by_op"], verbose)] if found["nodes"] else
+              ["the model has no operators"])
+    lines += ["", *(f"note: {note}" for note in found["notes"])] if found["notes"] else []
     for arena in found["arena"]:
         lines += ["", *_arena(arena, verbose)]
     return _terminal.shown(lines)

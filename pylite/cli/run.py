@@ -32,6 +32,7 @@ def configure(parser):
                         help="files, folders, or patterns such as 'photos/*.jpg'; the model runs once for each file")
     _common.add_threads(parser)
     _common.add_precision(parser)
+    _common.add_signature(parser)
     _plugins.add(parser)
     inputs = parser.add_argument_group("inputs")
     inputs.add_argument("--input", "-i", action="append", default=[], metavar="[NAME=]FILE|TEXT",

@@ -165,6 +165,8 @@ def run(args):
 def _compared(args):
     """With the float model, or with labels."""
     from pylite import validation
+    from pylite.cli import _signature
+    from pylite.runtime.model import Model
     _limits.check(args)
     if args.golden:
         _golden.check(args)
@@ -193,8 +195,9 @@ def _compared(args):
             raise
     _limits.note(report, args)
     with _outputs.Attempts() as attempt:
-        measured = [f"{speed} samples a second"] if speed is not None and str(speed) else []
-        attempt(lambda: _outputs.show_found(report, args, args.top, more=measured))
+        more = [f"{speed} samples a second"] if speed is not None and str(speed) else []
+        more += [f"note: {note}" for note in _signature.notes(Model(model))]
+        attempt(lambda: _outputs.show_found(report, args, args.top, more=more))
         if args.html:
             attempt(_page, report, args, model, speed)
         if args.explorer:
