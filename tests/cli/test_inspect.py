@@ -252,15 +252,3 @@ def test_a_node_shows_few_of_many_scales(capsys):
     out = capsys.readouterr().out
     assert "0.00476747 and 24 more\n      zero points 0\n" in out and "int8[1, 4, 4, 32], 512 B\n      0.0473842" in out
     assert max(map(len, out.splitlines())) <= 160
-
-
-@pytest.mark.parametrize(("options", "words"), [
-    ("--compat --node 1", "--compat and --node exclude each other"),
-    ("--node 0 --graph g.svg", "--node and --graph exclude each other"),
-    ("--diff digits --compat", "--compat and --diff exclude each other"),
-    ("--node 1 --json", "--node and --json exclude each other; --json alone prints every node"),
-    ("--graph g.svg --json", "--graph and --json exclude each other"),
-    ("--graph g.svg --tensors", "--tensors and --graph exclude each other")])
-def test_options_that_ask_for_different_things(capsys, options, words):
-    assert cli.main(["inspect", "digits", *options.split()]) == 2
-    assert words in capsys.readouterr().err

@@ -384,27 +384,3 @@ def test_strings_have_the_type_of_the_model(capsys, tmp_path):
     (tmp_path / "words.tflite").write_bytes(m.build())
     assert run(capsys, tmp_path / "words.tflite", "--input", "It rains.").out.startswith(
         "y  [1, 1] string\n  It rains.\n")
-
-
-@pytest.mark.parametrize(("options", "words"), [
-    ("-i seven --rate 16000", "--rate is for sound, and no input got sound; leave it out"),
-    ("--zeros --mean 1 --std 2", "--mean and --std are for pictures, and no input got pictures; leave them out"),
-    ("-i image=seven -i input=zero", "the input 'image' or 'input' is given twice; give one file for each input")])
-def test_options_that_would_do_nothing(capsys, options, words):
-    assert words in run(capsys, "digits", *options.split(), code=2).err
-
-
-def test_inputs_are_blank_in_one_way(capsys):
-    with pytest.raises(SystemExit):
-        cli.main(["run", "digits", "--zeros", "--random", "1"])
-    assert "--random and --zeros exclude each other" in capsys.readouterr().err
-
-
-def test_options_before_the_command(model, capsys):
-    with pytest.raises(UsageError):
-        cli.main(["--debug", "run", model((1, 4)), "--frames", "1"])
-    run(capsys, model((1, 4)), "--frames", "1", code=2)
-    for first in "-h", "--help", "help":
-        with pytest.raises(SystemExit):
-            cli.main([first, "run"])
-        assert "pylite run MODEL --input FILE" in capsys.readouterr().out
