@@ -28,6 +28,8 @@ def looked_for(path: str) -> str:
         return "; only a shell replaces ~, so pass os.path.expanduser(path)"
     folder = os.path.dirname(path)
     if folder and not os.path.isdir(folder):
+        while (above := os.path.dirname(folder)) not in ("", folder) and not os.path.isdir(above):
+            folder = above      # the first one that is missing
         return f"; there is no folder {shortened(folder)}"
     if os.path.isabs(path):
         return ""
