@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from pylite.ir.graph import Signature, Subgraph
+    from pylite.tflite.types import ModelContents, Precision
 
 __all__ = ["CompiledModel", "CpuKernelMode", "CpuOptions", "Environment", "EnvironmentOptions", "GpuOptions",
            "HardwareAccelerator", "IntelOpenVinoOptions", "Options", "QualcommOptions", "TensorBuffer"]
@@ -78,11 +79,12 @@ class CompiledModel:
         return cls._made({"model_path": model_path}, hardware_accel, environment, options)
 
     @classmethod
-    def from_buffer(cls, model_data: bytes | bytearray | memoryview, hardware_accel: HardwareAccelerator | None = None,
+    def from_buffer(cls, model_data: ModelContents, hardware_accel: HardwareAccelerator | None = None,
                     environment: Environment | None = None, options: Options | None = None) -> Self:
         """A CompiledModel of a file's bytes; the other arguments and errors are from_file()'s."""
         try:
-            content = model_data if isinstance(model_data, (bytes, bytearray)) else memoryview(model_data)
+            given: Any = model_data
+            content = given if isinstance(given, (bytes, bytearray)) else memoryview(given)
         except TypeError:
             raise TypeError(f"model_data must be the bytes of a model, not {type(model_data).__name__}; from_file() "
                             "takes a path") from None
@@ -104,7 +106,7 @@ class CompiledModel:
         if mode > max(CpuKernelMode):
             known = ", ".join(f"{m.name} ({m.value})" for m in CpuKernelMode)
             raise errors.AcceleratorError(f"there is no CPU kernel mode {mode}; the modes are {known}")
-        precision = "prefer_float16" if operator.index(cpu.xnnpack_flags or 0) & FORCE_FP16 else None
+        precision: Precision | None = "prefer_float16" if operator.index(cpu.xnnpack_flags or 0) & FORCE_FP16 else None
         content = next(iter(source.values()))
         if not isinstance(content, os.PathLike) and not len(content):
             raise errors.CompiledModelError(f"Failed to load model: {next(iter(source))} is empty")

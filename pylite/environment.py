@@ -26,6 +26,9 @@ class Environment:
         self._capsule = capsule
         self._options = options
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}{', closed' if self._capsule is None else ''}: {self._options}>"
+
     def __enter__(self) -> Self:
         return self
 

@@ -20,14 +20,23 @@ def clipped(text: str) -> str:
 
 
 def looked_for(path: str) -> str:
-    """What to append to an error about the missing file `path`: the folder that a relative one was looked for in."""
+    """What to append to an error about the missing file `path`: where it was looked for, or why it cannot be there."""
     import os  # for this message
+    if "://" in path:
+        return "; pylite downloads nothing: save the file, and give its path"
+    if path[:1] == "~":
+        return "; only a shell replaces ~, so pass os.path.expanduser(path)"
+    folder = os.path.dirname(path)
+    if folder and not os.path.isdir(folder):
+        while (above := os.path.dirname(folder)) not in ("", folder) and not os.path.isdir(above):
+            folder = above      # the first one that is missing
+        return f"; there is no folder {shortened(folder)}"
     if os.path.isabs(path):
         return ""
     try:
-        return f"; it was looked for in {shortened(os.getcwd())}"
-    except OSError:     # another program has removed the working folder
-        return ""
+        return f"; it was looked for in {shortened(os.path.abspath(folder))}"
+    except OSError:
+        return "; the working folder has been removed"
 
 
 class PyliteError(Exception):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pylite.runtime.model import Model
     from pylite.tflite.resolver_type import OpResolverType
     from pylite.tflite.signature import SignatureRunner
-    from pylite.tflite.types import OpDetails, SignatureIndices, SignatureList, TensorDetails
+    from pylite.tflite.types import ModelContents, OpDetails, Precision, SignatureIndices, SignatureList, TensorDetails
 
 __all__ = ["Delegate", "Interpreter", "InterpreterWithCustomOps", "OpResolverType", "SignatureRunner", "load_delegate"]
 OBJECTS = np.dtype(object)      # the dtype of string tensors
@@ -54,7 +54,7 @@ def __dir__() -> list[str]:
 
 
 class Interpreter(FastPath):
-    """Runs a `.tflite` model with numpy arrays in and out; every argument and method is tf.lite's.
+    """Runs a `.tflite` model with numpy arrays in and out, with the arguments and methods of tf.lite, and further ones.
 
     model_path: str or os.PathLike.
     model_content: the file's bytes instead.
@@ -63,7 +63,7 @@ class Interpreter(FastPath):
     experimental_preserve_all_tensors: keep every intermediate tensor readable, at the cost of memory.
     The other experimental arguments are accepted and do not change results.
 
-    pylite's own arguments:
+    Arguments that tf.lite lacks:
     guard_bands: find kernels that write out of bounds (slow).
     max_memory: the most bytes that all tensors may take; the file and its packed weights do not count.
     model: a pylite.Model to share with other interpreters.
@@ -90,7 +90,7 @@ class Interpreter(FastPath):
     _finalizer: "Any" = None
 
     def __init__(self, model_path: "str | bytes | os.PathLike[str] | None" = None,
-                 model_content: "bytes | bytearray | memoryview | None" = None,
+                 model_content: "ModelContents | None" = None,
                  experimental_delegates: "Sequence[Delegate | PythonDelegate] | None" = None,
                  num_threads: "SupportsIndex | None" = None,
                  experimental_op_resolver_type: "OpResolverType | Literal['AUTO']" = "AUTO",
@@ -104,7 +104,7 @@ class Interpreter(FastPath):
                  op_resolver: "OpResolver | None" = None,
                  cache_dir: "str | os.PathLike[str] | None" = None, member: "str | None" = None,
                  overrides: "Mapping[int | str, ArrayLike] | None" = None, cached_shapes: "SupportsIndex" = 8,
-                 precision: "str | None" = None) -> None:
+                 precision: "Precision | None" = None) -> None:
         self._lock = Lock()
         self._shared = InterpreterState()
         self._executors = self._shared.executors
@@ -149,7 +149,6 @@ class Interpreter(FastPath):
         self._main = self._executors[0]
         if model_content is not None:
             self._model_content = model_content
-        self._wrapper: Any = None
         self._custom_op_registerers: Sequence[Any] = []
         self._use_fast_path(self._lock, self._main, self._views)
         self._delegates = arguments.delegates(experimental_delegates)
@@ -320,11 +319,10 @@ class Interpreter(FastPath):
     def __repr__(self) -> str:
         if not self._executors:
             return f"<{type(self).__name__}, closed>"
-        main, source = self._main, self._model._source
-        name = os.path.basename(source) if isinstance(source, (str, os.PathLike)) else "of bytes"
+        main = self._main
         ends = [", ".join(f"{main.subgraph.tensors[i].name} {main.dtype(i)} {list(main.shape(i))}" for i in indices)
                 for indices in (main.subgraph.inputs, main.subgraph.outputs)]
-        return f"<{type(self).__name__} {name}: {' -> '.join(ends)}>"
+        return f"<{type(self).__name__} {self._model._file_name}: {' -> '.join(ends)}>"
 
     def _repr_html_(self) -> str:
         from pylite.display import notebook
@@ -361,10 +359,8 @@ class Interpreter(FastPath):
 
     @property
     def _interpreter(self) -> "Any":
-        if self._wrapper is None:
-            from pylite.tflite.wrapper import Wrapper
-            self._wrapper = Wrapper(weakref.proxy(self))
-        return self._wrapper
+        from pylite.tflite.wrapper import Wrapper
+        return Wrapper(self)
 
     def _get_full_signature_list(self) -> "dict[str, SignatureIndices]":
         return {key: {"inputs": dict(sorted(s.inputs.items())), "outputs": dict(sorted(s.outputs.items()))}

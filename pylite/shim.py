@@ -10,6 +10,7 @@ import argparse
 import os
 import runpy
 import sys
+import types
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,18 @@ def install_as(*names: str) -> None:
     sys.path[:] = folders + [p for p in sys.path if p not in folders]
 
 
+def _run(program: str) -> None:
+    """Run the file as the main module; a pipe, too, which runpy would read twice, and find empty."""
+    if os.path.isfile(program) or os.path.isdir(program):
+        runpy.run_path(program, run_name="__main__")
+        return
+    with open(program, "rb") as file:
+        code = compile(file.read(), program, "exec")
+    module = sys.modules["__main__"] = types.ModuleType("__main__")
+    vars(module)["__file__"] = program
+    exec(code, vars(module))
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Run an unchanged Python program with pylite as its TensorFlow Lite interpreter."""
     parser = argparse.ArgumentParser(prog="python -m pylite.shim", description=main.__doc__)
@@ -77,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             runpy.run_module(args.program, run_name="__main__", alter_sys=True)
         else:
             sys.path.insert(0, str(Path(args.program).resolve().parent))
-            runpy.run_path(args.program, run_name="__main__")
+            _run(args.program)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == NAMES[2] and NAMES[2] not in args.names:
             error.add_note("pylite stands in for tensorflow.lite only if it is asked to: python -m pylite.shim "

@@ -1,8 +1,8 @@
 """Types for annotations in programs that use pylite.
 
 The dictionaries of an Interpreter: TensorDetails, QuantizationParameters, SparsityParameters, DimensionMetadata,
-OpDetails, SignatureList, SignatureNames.  What custom ops and delegates in Python see and give: CustomNode,
-DelegateGraph, DelegatePart, TensorInfo, NodeInfo, OpNode, OutputShapes, Shape, Runnable.
+OpDetails, SignatureList, SignatureNames; its argument Precision.  What custom ops and delegates in Python see and give:
+CustomNode, DelegateGraph, DelegatePart, TensorInfo, NodeInfo, OpNode, OutputShapes, Shape, Runnable.
 """
 from pylite.plugins.protocols import NodeInfo, OpNode, OutputShapes, Runnable, Shape, TensorInfo
 from pylite.plugins.python_delegates import DelegateGraph, DelegatePart
@@ -10,6 +10,7 @@ from pylite.plugins.python_ops import CustomNode
 from pylite.tflite.types import (
     DimensionMetadata,
     OpDetails,
+    Precision,
     QuantizationParameters,
     SignatureList,
     SignatureNames,
@@ -18,5 +19,5 @@ from pylite.tflite.types import (
 )
 
 __all__ = ["CustomNode", "DelegateGraph", "DelegatePart", "DimensionMetadata", "NodeInfo", "OpDetails", "OpNode",
-           "OutputShapes", "QuantizationParameters", "Runnable", "Shape", "SignatureList", "SignatureNames",
-           "SparsityParameters", "TensorDetails", "TensorInfo"]
+           "OutputShapes", "Precision", "QuantizationParameters", "Runnable", "Shape", "SignatureList",
+           "SignatureNames", "SparsityParameters", "TensorDetails", "TensorInfo"]

@@ -3,6 +3,7 @@
 Each module of this package without a leading underscore is a command, with `configure(parser)` and `run(args)`; its
 docstring's first line is its help.
 """
+import argparse
 import errno
 import importlib
 import os
@@ -33,13 +34,13 @@ def _main(argv):
             sys.stderr.write("pylite: the standard output is closed\n")
         return 2
     _prepare_streams()
-    if argv[:1] == ["help"]:
+    if argv[:1] in (["help"], ["-h"], ["--help"]):
         argv = [*argv[1:2], "--help"]
     parser = parser_of(argv)
     args = parser.parse_args(_with_merge(argv))
     args.argv = argv
     if args.version or args.command is None:
-        args.debug, args.command = False, None
+        args.command = None
         args.run = _version if args.version else lambda _: parser.print_help()
     try:
         if args.command:
@@ -112,6 +113,7 @@ def parser_of(argv):
                     epilog="`pylite help COMMAND` explains a command.", formatter_class=HelpFormatter)
     parser._positionals.title = "commands"
     parser.add_argument("--version", action="store_true", help="show the version")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(dest="command", prog="pylite")
     names = sorted((module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")),
                    key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
@@ -125,7 +127,8 @@ def parser_of(argv):
         command = commands.add_parser(name, help=summary, description=summary, usage=getattr(module, "USAGE", None),
                                       formatter_class=HelpFormatter,
                                       epilog=getattr(module, "EPILOG", None))
-        command.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS,
+                             help="show the traceback of an error")
         module.configure(command)
         command.set_defaults(run=module.run)
     return parser

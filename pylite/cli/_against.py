@@ -10,6 +10,7 @@ from pylite.cli._common import UsageError
 from pylite.media.tensors import feed
 
 PAIRS = 5           # least number of turns of each
+LEAST_NOISE = 0.03  # of two measurements, which also differ by what none of them sees, such as where memory lies
 
 
 def load(path):
@@ -26,42 +27,47 @@ def load(path):
 
 
 def compared(new, old):
-    """{"ratio", "noise", "verdict", "nodes", "differences"} of two reports.
+    """{"ratio", "noise", "verdict", "nodes", "differences", "doubts"} of two reports.
 
     A ratio is new / old, and its noise that of both; "nodes": [{"node", "name", "old", "new", "ratio", "noise",
-    "verdict"}], where "old" or "new" is None for a node that only one has; "differences": what else differs.
+    "verdict"}], where "old" or "new" is None for a node that only one has; "differences": what else differs; "doubts":
+    what makes the times of either doubtful.  A verdict is "same", "slower" or "faster", or, with doubts, None.
     """
+    doubts = [f"{when}: {doubt}" for when, report in (("before", old), ("now", new))
+              for doubt in report.get("doubts", ()) if not doubt.startswith(_timing.ZEROS)]
     found = _judged(new["latency"]["median"], old["latency"]["median"],
-                    new["latency"]["noise"] + old["latency"]["noise"])
+                    new["latency"]["noise"] + old["latency"]["noise"], doubts)
     earlier = {(node["node"], node["name"]): node for node in old["nodes"]}
     rows = []
     for node in new["nodes"]:
         other = earlier.pop((node["node"], node["name"]), None)
         rows.append({"node": node["node"], "name": node["name"], "new": node["seconds"],
                      "old": other and other["seconds"]}
-                    | (_judged(node["seconds"], other["seconds"], node["noise"] + other["noise"]) if other else {}))
+                    | (_judged(node["seconds"], other["seconds"], node["noise"] + other["noise"], doubts)
+                       if other else {}))
     rows += [{"node": index, "name": name, "new": None, "old": node["seconds"]}
              for (index, name), node in earlier.items()]
     differences = [f"{key}: {old.get(key)} before, {new.get(key)} now" for key in ("model", "threads")
                    if old.get(key) != new.get(key)]
     differences += [f"{key.replace('_', ' ')}: {old['machine'].get(key)} before, {value} now"
                     for key, value in new["machine"].items() if old["machine"].get(key) != value]
-    return found | {"nodes": rows, "differences": differences}
+    return found | {"nodes": rows, "differences": differences, "doubts": doubts}
 
 
-def _judged(new, old, noise):
+def _judged(new, old, noise, doubts):
+    noise = max(noise, LEAST_NOISE)
     if not old:
         return {"ratio": None, "noise": noise, "verdict": "same"}
     ratio = new / old
-    return {"ratio": ratio, "noise": noise,
-            "verdict": "same" if abs(ratio - 1) <= noise else "slower" if ratio > 1 else "faster"}
+    return {"ratio": ratio, "noise": noise, "verdict": None if doubts else
+            "same" if abs(ratio - 1) <= noise else "slower" if ratio > 1 else "faster"}
 
 
 def lines(found):
     """The text of a comparison."""
     rows = [(row["node"], row["name"], *("" if row[key] is None else _format.seconds(row[key])
                                          for key in ("old", "new")),
-             *((f"{row['ratio']:.2f}", f"{row['noise']:.2f}", "" if row["verdict"] == "same" else row["verdict"])
+             *((f"{row['ratio']:.2f}", f"{row['noise']:.2f}", "" if row["verdict"] == "same" else row["verdict"] or "")
                if row.get("ratio") is not None else ("", "", "only before" if row["new"] is None else "only now"
                                                      if row["old"] is None else "")))
             for row in found["nodes"]]
@@ -72,6 +78,9 @@ def lines(found):
 
 def verdict(found):
     """The verdict of a comparison as a sentence."""
+    if found["verdict"] is None:
+        return (f"no verdict, since times are in doubt ({'; '.join(found['doubts'])}): {found['ratio']:.3f} of the "
+                f"time before, noise {found['noise']:.3f}. Measure both again when the machine is idle")
     if found["verdict"] == "same":
         return f"no difference beyond the noise: ratio {found['ratio']:.3f}, noise {found['noise']:.3f}"
     return (f"{found['verdict']}: {found['ratio']:.3f} of the time before, noise {found['noise']:.3f}")

@@ -2,6 +2,8 @@
 import argparse
 import os
 
+from pylite.tflite import MOST_THREADS
+
 
 class UsageError(Exception):
     """An argument or a file is wrong; the message says which and why."""
@@ -57,16 +59,24 @@ def not_negative(text):
     return value
 
 
+def number(text):
+    """`text` as a float; ValueError for another word, and for NaN, which no comparison would find."""
+    value = float(text)
+    if value != value:
+        raise ValueError
+    return value
+
+
 @written_as("a number")
 def real(text):
     """`text` as a float; for argparse."""
-    return float(text)
+    return number(text)
 
 
 @written_as("a score from 0 to 1")
 def score(text):
     """`text` as a float from 0 to 1; for argparse."""
-    value = float(text)
+    value = number(text)
     if not 0 <= value <= 1:
         raise ValueError
     return value
@@ -78,10 +88,48 @@ def whole(text):
     return int(text)
 
 
-@written_as("a number, or one for each channel between commas")
-def channels(text):
+@written_as("a whole number of samples per second, 1 to 1e9")
+def rate(text):
+    """`text` as an integer, a sample rate; for argparse."""
+    from pylite.media.audio import HIGHEST_RATE  # few give the option
+    value = int(text)
+    if not 1 <= value <= HIGHEST_RATE:
+        raise ValueError
+    return value
+
+
+@written_as("a finite number, or one for each channel between commas")
+def means(text):
     """`text` as a list of floats; for argparse."""
-    return [float(part) for part in text.split(",")]
+    return _scaling(text, False)
+
+
+@written_as("a finite number other than 0, or one for each channel between commas")
+def deviations(text):
+    """`text` as a list of floats, none of them 0; for argparse."""
+    return _scaling(text, True)
+
+
+def _scaling(text, divides):
+    from pylite.media.tensors import check_scaling  # few give the options
+    found = list(map(float, text.split(",")))
+    check_scaling("", found, divides)
+    return found
+
+
+def add_threads(parser, what="invoke()"):
+    """The option --threads."""
+    parser.add_argument("--threads", type=threads, default=1, metavar="N",
+                        help=f"number of threads for {what} (default: 1)")
+
+
+@written_as(f"a whole number from 1 to {MOST_THREADS}")
+def threads(text):
+    """`text` as a number of threads; for argparse."""
+    value = int(text)
+    if not 1 <= value <= MOST_THREADS:
+        raise ValueError
+    return value
 
 
 def add_cache(parser):
@@ -123,12 +171,12 @@ def shapes(given):
 
 
 def input_names(interpreter):
-    """{name: position of the input}, for tensor names and the names in signatures of subgraph 0."""
+    """{name: position of the input}, for tensor names and the names in signatures of the subgraph that runs."""
     details = interpreter.get_input_details()
     names = {detail["name"]: i for i, detail in enumerate(details)}
     positions = {detail["index"]: i for i, detail in enumerate(details)}
     for signature in interpreter._model.graph.signatures:
-        if signature.subgraph == 0:
+        if signature.subgraph == interpreter._main.subgraph.index:
             names |= {name: positions[index] for name, index in signature.inputs.items() if index in positions}
     return names
 
@@ -150,6 +198,12 @@ def resize(interpreter, shapes):
         if name not in names:
             raise unknown_input(name, names)
         interpreter.resize_tensor_input(details[names[name]]["index"], shape)
+
+
+def add_signature(parser):
+    """The option --signature of commands that run one model."""
+    parser.add_argument("--signature", metavar="NAME",
+                        help="run this signature of the model (default: the model's first subgraph)")
 
 
 def add_precision(parser):

@@ -5,10 +5,9 @@ import time
 
 import numpy as np
 
-from pylite.cli import _answers, _common, _format, _inputs, _plugins
-from pylite.interpreter import Interpreter
+from pylite.cli import _answers, _common, _format, _inputs, _plugins, _signature
 from pylite.media import metadata, yolo
-from pylite.media.labels import attached, complete, read
+from pylite.media.labels import REMEDY, attached, complete, read
 from pylite.media.tensors import dequantize, feed, picture_size, takes_picture
 from pylite.runtime.cache_files import default_folder
 
@@ -21,17 +20,20 @@ class FileModel:
         self.args = args
         given = [read(args.labels)] if args.labels else []
         self.delegates = _plugins.load(args)
-        self.interpreter = Interpreter(self.path, num_threads=args.threads, experimental_delegates=self.delegates,
-                                       cache_dir=default_folder(), precision=args.precision)
+        self.interpreter = _signature.opened(
+            args.signature, model_path=self.path, num_threads=args.threads, experimental_delegates=self.delegates,
+            cache_dir=default_folder(), precision=args.precision)
         self.model = self.interpreter._model
-        self.head = yolo.head_of(self.model)
-        self.detector = _detector(self.interpreter, self.head, args)
+        self.subgraph = self.interpreter._main.subgraph.index
+        first = self.subgraph == 0      # metadata, and what else a file says of its inputs, are about this one
+        self.head = yolo.head_of(self.model) if first else None
+        self.detector = _detector(self.interpreter, self.head, args) if first else None
         if self.detector:
             self.interpreter = self.detector.interpreter
         self.labels = given or ([self.head.names] if self.head else attached(self.model))
         details = self.interpreter.get_input_details()
         self.names = _common.input_names(self.interpreter)
-        self.known = [metadata.of_input(self.model.graph.metadata, i) for i in range(len(details))]
+        self.known = [metadata.of_input(self.model.graph.metadata, i) if first else {} for i in range(len(details))]
         self.rate = args.rate or next((known["rate"] for known in self.known if "rate" in known), None)
         self.ready = self.fresh = False     # are inputs allocated, and variables to be reset?
         self.outputs, self.found = [], []       # [(details, array)] of the last run, and the objects of a detector
@@ -45,6 +47,7 @@ class FileModel:
         model's window also gives "windows": [{"begin", "end": seconds, "outputs"}]; "outputs" is then of their means.
         """
         assigned = list(self._words(files) or self._assigned(files))
+        self._check_options({kind for _, kind, _ in assigned})
         if self.detector and [kind for _, kind, _ in assigned] == ["image"]:
             return self._detected(assigned[0][2])
         rounds = self._rounds(assigned)
@@ -61,6 +64,14 @@ class FileModel:
         return {"seconds": sum(seconds for seconds, *_ in runs), "notes": runs[0][1],
                 "windows": _dated(rounds, [answers for *_, answers in runs]),
                 "outputs": self._answered(_means(self.outputs, list(map(_length, rounds))), assigned, size)}
+
+    def _check_options(self, kinds):
+        """UsageError for options that say how to convert contents of which there are none among these kinds."""
+        for options, kind, what in ((("rate",), "audio", "sound"), (("mean", "std"), "image", "pictures")):
+            given = [f"--{option}" for option in options if getattr(self.args, option) is not None]
+            if given and kind not in kinds:
+                raise _common.UsageError(f"{' and '.join(given)} {'is' if len(given) == 1 else 'are'} for {what}, and "
+                                         f"no input got {what}; leave {'it' if len(given) == 1 else 'them'} out")
 
     def _words(self, files):
         """As _assigned(), for one text for a model that takes the numbers of its words; else None."""
@@ -90,6 +101,7 @@ class FileModel:
         """(seconds of one run, notes, (height, width) of the first picture or None); `outputs` are the results."""
         interpreter = self.interpreter
         arrays, notes, size = self._contents(assigned)
+        notes += _signature.notes(self.model, self.subgraph)
         allocate, self.ready = not self.ready, False     # an error leaves it so
         feed(interpreter, arrays, allocate)
         self.ready = True
@@ -106,12 +118,13 @@ class FileModel:
     def _answered(self, outputs, assigned, size):
         details = self.interpreter.get_input_details()
         kinds = {"image" if takes_picture(details[position]) else kind for position, kind, _ in assigned}
-        found = _answers.answer(self.model.graph.subgraphs[0], outputs, self.labels, self.args.top, self.args.threshold,
-                                size, kinds)
-        counts = [math.prod(one["shape"]) for one in found if one["kind"] == "classes"]
+        found = _answers.answer(self.model.graph.subgraphs[self.subgraph], outputs, self.labels, self.args.top,
+                                self.args.threshold, size, kinds)
+        counts = [one["shape"][3] if one["kind"] == "areas" else math.prod(one["shape"]) for one in found
+                  if one["kind"] == "classes" or (one["kind"] == "areas" and len(one["shape"]) == 4)]
         if self.args.labels and counts and not any(complete(self.labels[0], count) for count in counts):
             raise _common.UsageError(f"{self.args.labels}: has {_format.counted(len(self.labels[0]), 'name')}, and the "
-                                     f"model gives {max(counts)} classes; give a name for each class, one per line")
+                                     f"model gives {max(counts)} classes; {REMEDY}")
         return found
 
     def _detected(self, pixels):
@@ -169,6 +182,9 @@ class FileModel:
             name, path, (kind, contents) = (None, "", given) if isinstance(given, tuple) else self._read(given, taken)
             for part, array in _parts(name, path, contents):
                 position = _position(part, self.names, taken, len(self.known))
+                if position in taken:
+                    called = " or ".join(repr(each) for each in self.names if self.names[each] == position)
+                    raise _common.UsageError(f"the input {called} is given twice; give one file for each input")
                 taken.add(position)
                 self.paths[position] = path
                 yield position, kind, array

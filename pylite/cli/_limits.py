@@ -27,14 +27,14 @@ def add(parser):
 
 @_common.written_as("a number of percentage points, as 1 or 1%")
 def _points(text):
-    return float(text.removesuffix("%"))
+    return _common.number(text.removesuffix("%"))
 
 
 @_common.written_as("saturation=5%, excess=DB, rmse=STEPS, cause, cause=NAME or divergence")
 def _limit(text):
     what, given, limit = text.partition("=")
     if what in MEASURES and given:
-        return what, float(limit[:-1]) / 100 if limit.endswith("%") else float(limit)
+        return what, _common.number(limit[:-1]) / 100 if limit.endswith("%") else _common.number(limit)
     if (what == "cause" and (limit or not given)) or text == "divergence":
         return what, limit
     raise ValueError

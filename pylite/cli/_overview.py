@@ -1,6 +1,6 @@
 """What `pylite report` knows of a model without data: the facts of `inspect`, the times of `bench`, and the arena."""
 from pylite._core import simd
-from pylite.cli import _board, _facts, _nodes, _timing
+from pylite.cli import _board, _facts, _nodes, _signature, _timing
 from pylite.cli.inspect import problems
 from pylite.ir.values import Value
 from pylite.runtime.model import Model
@@ -11,10 +11,10 @@ IDLE = "no work at run time"
 def overview(path, threads=1, seconds=0.0, delegates=()):
     """The model as a dictionary.  seconds: how long to measure, 0 for no times.
 
-    "nodes": a dictionary for each, in order; "ends": inputs and outputs of each subgraph; "by_op": sums over
-    the nodes of an op; "arena": a map for each segment,
-    {"bytes", "bound", "steps": node of each step, "blocks"}; "rest": seconds of a run that no node takes; "problems":
-    why it cannot run, as lines.
+    "nodes": a dictionary for each, in order; "ends": inputs and outputs of each subgraph; "by_op": sums over the nodes
+    of an op, whose time is None unless each of them is timed; "notes": what the times leave out; "arena": a map for
+    each segment, {"bytes", "bound", "steps": node of each step, "blocks"}; "rest": seconds of a run that no node takes;
+    "problems": why it cannot run, as lines.
     """
     model = Model(path)
     facts = _facts.model_facts(path, model, range(len(model.graph.subgraphs)), delegates)
@@ -23,7 +23,7 @@ def overview(path, threads=1, seconds=0.0, delegates=()):
              "macs": sum(s["macs"] for s in facts["subgraphs"]),
              "loops": any(s["repeated"] for s in facts["subgraphs"]),
              "instruction_set": simd.current, "threads": threads, "arena": [], "latency": None, "rest": None,
-             "doubts": [],
+             "doubts": [], "notes": [],
              "problems": [line.strip() for s in facts["subgraphs"] for line in problems(s)]}
     times = {}
     if not facts["subgraphs"][0]["missing"] and facts["subgraphs"][0]["error"] is None:
@@ -34,6 +34,7 @@ def overview(path, threads=1, seconds=0.0, delegates=()):
             times = {node["node"]: node["seconds"] for node in nodes}
             found["doubts"] = [*doubts, *_board.doubts(before, _board.state(), threads),
                                *_timing.unsteady(found["latency"])]
+            found["notes"] = _notes(model, facts["subgraphs"])
         found["arena"] = [_arena(segment) for segment in interpreter._main.segments]
     total = found["latency"]["median"] if times else 0
     found["nodes"] = [_node(model, subgraph, node, times if subgraph["index"] == 0 else {}, total)
@@ -41,6 +42,17 @@ def overview(path, threads=1, seconds=0.0, delegates=()):
     found["ends"] = list(map(_ends, facts["subgraphs"]))
     found["by_op"] = _by_op(found["nodes"])
     return found
+
+
+def _notes(model, subgraphs):
+    """What the times of subgraph 0 leave out: nodes of called subgraphs, and other signatures."""
+    entered = {signature.subgraph for signature in model.signatures} | {0}
+    called = [str(s["index"]) for s in subgraphs if s["index"] not in entered and s["operators"]]
+    callers = [f"{o['index']} ({o['name']})" for o in subgraphs[0]["operators"] if _timing.calls(o["kernels"] or ())]
+    found = _signature.notes(model)
+    return [f"the nodes of subgraph{'s' * (len(called) > 1)} {', '.join(called)} are not timed one by one: their time "
+            f"is that of the node{'s' * (len(callers) > 1)} that call{'s' * (len(callers) < 2)} them, "
+            f"{', '.join(callers)}", *found] if called and callers else found
 
 
 def _ends(subgraph):
@@ -80,7 +92,12 @@ def _by_op(nodes):
         entry = found.setdefault(node["op"], {"op": node["op"], "count": 0})
         entry["count"] += 1
         for key in ("macs", "weight_bytes", "result_bytes", "seconds", "share"):
-            entry[key] = entry[key] + (node[key] or 0) if key in entry and entry[key] is not None else node[key]
+            known = entry.setdefault(key, None)
+            entry[key] = known if node[key] is None else node[key] + (known or 0)
+        entry["timed"] = entry.get("timed", True) and (node["seconds"] is not None or node["kernels"] == IDLE)
+    for entry in found.values():
+        if not entry.pop("timed"):      # the time of some nodes would look as that of all
+            entry["seconds"] = entry["share"] = None
     return sorted(found.values(), key=lambda entry: (-(entry["seconds"] or 0), -entry["macs"], -entry["result_bytes"]))
 
 

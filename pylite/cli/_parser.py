@@ -7,7 +7,7 @@ import re
 import textwrap
 
 from pylite.cli._terminal import failed, say
-from pylite.errors import DelegateError, clipped, shortened
+from pylite.errors import DelegateError, clipped, looked_for
 
 ALIKE = 0.8         # share of letters in common from which on another file may have been meant
 
@@ -116,9 +116,6 @@ def meant(word, known, least=0.6):
     return f"; did you mean {folded[close[0]]}?" if close else ""
 
 
-LOOKED = "; it was looked for in"
-
-
 def sentence(error, files=()):
     """What `error` says, and where a missing file was looked for: its own, or one of the paths `files`."""
     text = str(error) or type(error).__name__
@@ -129,7 +126,7 @@ def sentence(error, files=()):
             text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
         files = [error.filename] if error.errno == errno.ENOENT else []
     added = next(filter(None, map(missing, files)), "")
-    return clipped(text) + ("" if added.startswith(LOOKED) and LOOKED in text else added)
+    return clipped(text) + ("" if added in text else added)
 
 
 def missing(path):
@@ -142,8 +139,8 @@ def missing(path):
     folder = os.path.dirname(path)
     if os.path.isfile(folder):
         return ""       # a bundle; the text lists its models
-    if folder and not os.path.isdir(folder):
-        return f"; there is no folder {shortened(folder)}"
-    with os.scandir(folder or ".") as entries:
-        hint = meant(os.path.basename(path), [entry.name for entry in entries], ALIKE)
-    return hint or f"{LOOKED} {shortened(os.path.abspath(folder))}"
+    hint = ""
+    if os.path.isdir(folder or "."):
+        with os.scandir(folder or ".") as entries:
+            hint = meant(os.path.basename(path), [entry.name for entry in entries], ALIKE)
+    return hint or looked_for(path)

@@ -26,7 +26,7 @@ def add(parser):
 def _target(text):
     """(number, is it decibels?)"""
     number = text[:-2] if text.lower().endswith("db") else text
-    return float(number), number != text
+    return _common.number(number), number != text
 
 
 def wanted(args):

@@ -17,7 +17,8 @@ COLOURED = {"warning:": "yellow", "faster": "green", "slower": "red",
 WIDTH = 100         # columns of a table that is written to a file or a pipe
 NARROW = 6          # characters of a line, of a terminal that has fewer, too
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_COLOUR_OR_CONTROL = re.compile(rf"(\x1b\[[\d;]*m)|{_CONTROL.pattern}")
+# Other styles are not pylite's own, but a name's in a model: it could hide the rest of the text.
+_COLOUR_OR_CONTROL = re.compile(rf"(\x1b\[(?:0|{'|'.join(map(str, STYLES.values()))})m)|{_CONTROL.pattern}")
 
 
 def printable(text):

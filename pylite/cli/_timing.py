@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pylite.cli import _cost, _inputs
+from pylite.cli import _cost, _inputs, _signature
 from pylite.cli._common import resize
 from pylite.cli._facts import kernel_name
 from pylite.errors import ExecutionError
-from pylite.interpreter import Interpreter
 from pylite.media.tensors import feed
 from pylite.runtime.model import Model
 
@@ -18,11 +17,12 @@ LEAST_RUNS = 3          # with timed steps, and as many without before each
 TIMED_RUNS = 2000       # at most, about: they take memory
 BRIEF, REPEATS = 1e-3, 8        # seconds; runs one after another, so that Python's work before them is forgotten
 LEAST_REST = 1e-9       # seconds; below, the rest is what rounding leaves of nodes that are scaled down
+ZEROS = "the inputs are zeros"      # begins the only doubt that is none about the times
 UNSTEADY = 0.1          # a spread, or a slow-down, above which times are unreliable
 PARTS = 8               # of a measurement, whose differences are its noise
 
 
-def started(path, threads, shapes, seed, delegates, precision=None):
+def started(path, threads, shapes, seed, delegates, precision=None, signature=None):
     """(Interpreter with random contents in its inputs, {"load", "allocate", "first": seconds}, doubts)
 
     Where random contents are outside what the model takes, such as the numbers of words, the inputs are zeros, and
@@ -31,8 +31,8 @@ def started(path, threads, shapes, seed, delegates, precision=None):
     """
     clock = time.perf_counter
     begin = clock()
-    interpreter = Interpreter(model=Model(path), num_threads=threads, experimental_delegates=delegates,
-                              precision=precision)
+    interpreter = _signature.opened(signature, model=Model(path), num_threads=threads, precision=precision,
+                                    experimental_delegates=delegates)
     loaded = clock()
     if interpreter._main.plugin_structs:
         interpreter._main.plugin_structs.host.add_profiler()        # for what plug-ins report of their own parts
@@ -45,7 +45,7 @@ def started(path, threads, shapes, seed, delegates, precision=None):
         first = _first(interpreter, np.random.default_rng(seed))
     except ExecutionError as error:
         first = _first(interpreter, None)
-        doubts.append(f"the inputs are zeros: with random numbers, {str(error).partition(';')[0]}")
+        doubts.append(f"{ZEROS}: with random numbers, {str(error).partition(';')[0]}")
     return interpreter, {"load": loaded - begin, "allocate": allocated - begun, "first": first}, doubts
 
 
@@ -91,6 +91,11 @@ def measured(interpreter, seconds):
     return ({"median": median, "p95": statistics.quantiles(times, n=20, method="inclusive")[-1], "least": min(times),
              "spread": (high - low) / median, "noise": noise(np.array(times)), "runs": len(times), "slowed": slowed},
             nodes, rest)
+
+
+def calls(kernels):
+    """Are these the kernels of a node that calls other subgraphs?"""
+    return any(name.startswith("control.") for name in kernels)
 
 
 def idle(interpreter, nodes):

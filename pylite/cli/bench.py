@@ -11,7 +11,7 @@ from pylite.cli import _common, _format, _outputs, _plugins, _terminal
 EPILOG = __doc__.split("\n\n", 1)[1] + """
 The spread is the interquartile range divided by the median.  Open a --trace file in ui.perfetto.dev or
 chrome://tracing: it shows one run on all its threads.  --against compares with an earlier report; ignore a ratio within
-the noise, which is how much parts of one measurement differ.
+the noise, which is how much parts of one measurement differ, and at least 0.03.
 
 examples:
   pylite bench digits
@@ -28,9 +28,9 @@ USAGE = "pylite bench MODEL [options]"
 def configure(parser):
     parser.add_argument("model", metavar="MODEL",
                         help="a .tflite file, the name of a bundled model, or a report (.json) for --against")
-    parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
-                        help="number of threads for invoke() (default: 1)")
+    _common.add_threads(parser)
     _common.add_precision(parser)
+    _common.add_signature(parser)
     parser.add_argument("--seconds", type=duration, default=2.0, metavar="S", help="how long to measure (default: 2)")
     parser.add_argument("--shape", action="append", default=[], metavar="INPUT=N,N,...",
                         help="resize an input before measuring")
@@ -76,20 +76,23 @@ def run(args):
 
 def _measured(args):
     """The report of a model."""
-    from pylite.cli import _against, _board, _timing, _trace
+    from pylite.cli import _against, _board, _signature, _timing, _trace
     path = _common.model_path(args.model)
     if args.trace:
         _outputs.check_writable(args.trace)     # before the measurement
+    if args.compare and args.signature:
+        raise _common.UsageError("--compare and --signature exclude each other; LiteRT runs the model's first subgraph")
     before = _board.state()
     delegates = _plugins.load(args)
     interpreter, start, doubts = _timing.started(path, args.threads, _common.shapes(args.shape), args.seed,
-                                                 delegates, args.precision)
+                                                 delegates, args.precision, args.signature)
     memory = _timing.memory(interpreter)        # before measured() fills memory with times
     times, nodes, rest = _timing.measured(interpreter, args.seconds)
     doubts += [*_board.doubts(before, _board.state(), args.threads), *_timing.unsteady(times)]
     report = {"model": path, "threads": args.threads, "machine": _board.machine(), "start": start, "latency": times,
               "memory": memory, "nodes": nodes, "idle": _timing.idle(interpreter, nodes), "rest": rest,
-              "doubts": doubts, "notes": _plugins.unclaimed(interpreter._main, delegates)}
+              "doubts": doubts, "notes": [*_plugins.unclaimed(interpreter._main, delegates),
+                                        *_signature.notes(interpreter._model, interpreter._main.subgraph.index)]}
     if args.trace:
         timed, ranges = _timing.timeline(interpreter)
         trace = _trace.events(timed, ranges, args.threads)
@@ -103,7 +106,8 @@ def _measured(args):
 def _lines(report, top, verbose):
     from pylite.cli import _against
     lines = [*(f"warning: {doubt}" for doubt in report["doubts"]),
-             *(f"note: {note}" for note in report.get("notes", ())), *_facts(report, verbose), "",
+             *(f"note: {note}" for note in report.get("notes", ())), *_facts(report, verbose),
+             *([] if report["nodes"] or report.get("idle") else ["the model has no operators"]), "",
              *_node_lines(report, top, verbose)]
     if "litert" in report:
         lines += ["", *_against.litert_lines(report["litert"], report["latency"]["median"])]
@@ -127,6 +131,7 @@ def _facts(report, verbose):
 
 def _node_lines(report, top, verbose):
     """The table of nodes, whose times add up to the median; top: only so many of the slowest."""
+    from pylite.cli import _timing
     nodes, total = report["nodes"], report["latency"]["median"]
     shown = nodes if top is None else sorted(nodes, key=lambda node: -node["seconds"])[:top]
     rows = []
@@ -143,6 +148,8 @@ def _node_lines(report, top, verbose):
                           ["node", "time", "share", "GMAC/s"], ("kernels", "GMAC/s"), verbose)
     notes = [_format.replacement(node["node"], node["delegate"], node["replaces"])
              for node in nodes if "replaces" in node]
+    notes += [f"the time of node {node['node']} ({node['name']}) includes the nodes of the subgraphs that it calls; "
+              "`pylite report` lists them" for node in nodes if _timing.calls(node["kernels"])]
     idle = report.get("idle", [])
     if idle:
         names = ", ".join(dict.fromkeys(node["name"] for node in idle))

@@ -44,7 +44,20 @@ def _picture(text):
     return text
 
 
+def _check(args):
+    """UsageError for options that ask for different things."""
+    given = {"--compat": args.compat, "--node": args.node is not None, "--diff": args.diff, "--graph": args.graph}
+    asked = [option for option, value in given.items() if value]
+    if len(asked) > 1:
+        raise _common.UsageError(f"{' and '.join(asked)} exclude each other; give one of them")
+    if args.json and asked in (["--node"], ["--graph"]):
+        raise _common.UsageError(f"{asked[0]} and --json exclude each other; --json alone prints every node")
+    if args.tensors and asked:
+        raise _common.UsageError(f"--tensors and {asked[0]} exclude each other; give one of them")
+
+
 def run(args):
+    _check(args)
     listed = _bundle(args.model)
     if listed:
         sys.stdout.write("\n".join(listed) + "\n")

@@ -20,8 +20,7 @@ NUMBERS = 24                # columns of its offsets and sizes
 
 def configure(parser):
     _common.add_model(parser)
-    parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
-                        help="number of threads for invoke() (default: 1)")
+    _common.add_threads(parser)
     parser.add_argument("--seconds", type=bench.duration, default=0.5, metavar="S",
                         help="how long to measure (default: 0.5)")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -56,7 +55,9 @@ def _lines(found, verbose):
         times, threads = found["latency"], _format.counted(found["threads"], "thread")
         lines.append(f"median {_format.seconds(times['median'])} of {times['runs']} runs, {threads}; "
                      f"{_format.seconds(found['rest'])} outside the nodes")
-    lines += ["", *_graph(found["nodes"], verbose), "", *_by_op(found["by_op"], verbose)]
+    lines += (["", *_graph(found["nodes"], verbose), "", *_by_op(found["by_op"], verbose)] if found["nodes"] else
+              ["the model has no operators"])
+    lines += ["", *(f"note: {note}" for note in found["notes"])] if found["notes"] else []
     for arena in found["arena"]:
         lines += ["", *_arena(arena, verbose)]
     return _terminal.shown(lines)

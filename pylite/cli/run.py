@@ -30,20 +30,20 @@ def configure(parser):
     _common.add_model(parser)
     parser.add_argument("files", metavar="FILE", nargs="*", default=[],
                         help="files, folders, or patterns such as 'photos/*.jpg'; the model runs once for each file")
-    parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
-                        help="number of threads for invoke() (default: 1)")
+    _common.add_threads(parser)
     _common.add_precision(parser)
+    _common.add_signature(parser)
     _plugins.add(parser)
     inputs = parser.add_argument_group("inputs")
     inputs.add_argument("--input", "-i", action="append", default=[], metavar="[NAME=]FILE|TEXT",
                         help="a picture, .wav, .npy or .npz file; for a model that reads text, the text or a .txt "
                              "file. Files without NAME= go to the inputs in order")
-    inputs.add_argument("--mean", type=_common.channels, metavar="M[,M,M]",
+    inputs.add_argument("--mean", type=_common.means, metavar="M[,M,M]",
                         help="mean of the pixels: one number, or one per channel (default for a float input: the "
                              "metadata's, or 127.5)")
-    inputs.add_argument("--std", type=_common.channels, metavar="S[,S,S]",
+    inputs.add_argument("--std", type=_common.deviations, metavar="S[,S,S]",
                         help="standard deviation of the pixels (default for a float input: the metadata's, or 127.5)")
-    inputs.add_argument("--rate", type=_common.positive, metavar="R",
+    inputs.add_argument("--rate", type=_common.rate, metavar="R",
                         help="sample rate of the model's sound input, in Hz (default: the metadata's)")
     source = inputs.add_mutually_exclusive_group()
     source.add_argument("--camera", type=_common.not_negative, nargs="?", const=0, metavar="N",
@@ -52,9 +52,10 @@ def configure(parser):
                         help="run on live sound from the microphone; needs sounddevice or arecord")
     inputs.add_argument("--frames", type=_common.positive, metavar="N",
                         help="stop after N pictures or windows of sound (default: until Ctrl-C)")
-    inputs.add_argument("--random", type=_common.not_negative, metavar="SEED",
-                        help="fill inputs that got no file with random numbers")
-    inputs.add_argument("--zeros", action="store_true", help="fill inputs that got no file with zeros")
+    blank = inputs.add_mutually_exclusive_group()
+    blank.add_argument("--random", type=_common.not_negative, metavar="SEED",
+                       help="fill inputs that got no file with random numbers")
+    blank.add_argument("--zeros", action="store_true", help="fill inputs that got no file with zeros")
     answers = parser.add_argument_group("answers")
     answers.add_argument("--labels", metavar="FILE",
                          help="class names, one per line (default: the names in the model)")
@@ -122,8 +123,6 @@ def _lines(result):
 def _check(args, source, form):
     """UsageError for options that contradict each other."""
     many = source or args.files
-    if 0 in (args.std or ()):
-        raise _common.UsageError("--std must not be 0")
     if source and args.files:
         raise _common.UsageError(f"FILE ... and {source} exclude each other; give one of them")
     if args.frames and not source:
@@ -144,7 +143,8 @@ def _many(args, form, source):
         return _batch.run(FileModel(args), _batch.expanded(args.files), args.input, form)
     model = FileModel(args)
     try:
-        return _batch.live(model, source[2:], islice(_captured(args, model), args.frames), args.input, form)
+        captured = islice(_captured(args, model), args.frames and min(args.frames, sys.maxsize))
+        return _batch.live(model, source[2:], captured, args.input, form)
     except KeyboardInterrupt:       # how it ends
         return 0
     except ImportError as error:

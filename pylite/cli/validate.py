@@ -87,12 +87,12 @@ def configure(parser):
                               "cumulative error, which takes less than half of the time but names no causes")
     samples.add_argument("--tensors", type=_common.not_negative, metavar="N",
                          help="with --reference: compare tensors on the first N samples (default: all)")
-    samples.add_argument("--mean", type=_common.channels, metavar="M[,M,M]",
+    samples.add_argument("--mean", type=_common.means, metavar="M[,M,M]",
                          help="mean of the pixels (default: the metadata's; an 8-bit input gets pixels unchanged; "
                               "otherwise 127.5)")
-    samples.add_argument("--std", type=_common.channels, metavar="S[,S,S]",
+    samples.add_argument("--std", type=_common.deviations, metavar="S[,S,S]",
                          help="standard deviation of the pixels, by default as for --mean")
-    samples.add_argument("--rate", type=_common.real, metavar="HZ",
+    samples.add_argument("--rate", type=_common.rate, metavar="HZ",
                          help="sample rate of the model's sound input (default: the metadata's)")
     samples.add_argument("--images", metavar="FOLDER", help="folder of the pictures of COCO's annotations")
     accuracy = parser.add_argument_group("accuracy")
@@ -120,8 +120,7 @@ def configure(parser):
     _outputs.add(results, "with --reference: the excess of each node, or what it regains,")
     _limits.add(parser.add_argument_group("limits"))
     many = parser.add_argument_group("many samples")
-    many.add_argument("--threads", type=_common.positive, default=1, metavar="N",
-                      help="number of threads for each run (default: 1)")
+    _common.add_threads(many, "each run")
     many.add_argument("--workers", type=_common.positive, default=1, metavar="N",
                       help="number of processes that share the samples (default: 1)")
     many.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N",
@@ -166,6 +165,8 @@ def run(args):
 def _compared(args):
     """With the float model, or with labels."""
     from pylite import validation
+    from pylite.cli import _signature
+    from pylite.runtime.model import Model
     _limits.check(args)
     if args.golden:
         _golden.check(args)
@@ -194,8 +195,9 @@ def _compared(args):
             raise
     _limits.note(report, args)
     with _outputs.Attempts() as attempt:
-        measured = [f"{speed} samples a second"] if speed is not None and str(speed) else []
-        attempt(lambda: _outputs.show_found(report, args, args.top, more=measured))
+        more = [f"{speed} samples a second"] if speed is not None and str(speed) else []
+        more += [f"note: {note}" for note in _signature.notes(Model(model))]
+        attempt(lambda: _outputs.show_found(report, args, args.top, more=more))
         if args.html:
             attempt(_page, report, args, model, speed)
         if args.explorer:

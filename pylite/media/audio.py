@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 MOST_SAMPLES = 1 << 27      # that resampling makes of a sound that is less than a hundredth as long
+HIGHEST_RATE = 10**9    # samples per second; beyond what any device has, so that their counts stay small
 BLOCK = 1 << 16         # samples that are computed at a time, in float64
 
 

@@ -77,7 +77,7 @@ def write(path: str | os.PathLike[str], pixels: Pixels) -> None:
 def _pillow(path: str | os.PathLike[str], plain: bool = False) -> Pixels:
     """The pixels; plain: as the file has them, in a palette's numbers and without its orientation."""
     try:
-        from PIL import Image, ImageOps
+        from PIL import Image
     except ImportError:
         raise FileFormatError(f"{path}: this kind of picture needs Pillow: pip install "
                               "'pylite-runtime[image]'; .ppm, .pgm and .bmp are read without it") from None
@@ -86,8 +86,8 @@ def _pillow(path: str | os.PathLike[str], plain: bool = False) -> Pixels:
             if plain:
                 return np.asarray(picture.convert("L") if picture.mode == "1" else picture).reshape(
                     picture.height, picture.width, -1)
-            upright = ImageOps.exif_transpose(picture)
-            return in_bytes(upright).reshape(upright.height, upright.width, -1)
+            turned = upright(picture)
+            return in_bytes(turned).reshape(turned.height, turned.width, -1)
     except MemoryError:
         raise
     except TensorError as error:
@@ -95,6 +95,12 @@ def _pillow(path: str | os.PathLike[str], plain: bool = False) -> Pixels:
     except Exception as error:      # of damaged files Pillow raises many kinds
         raise FileFormatError(f"{path}: {str(error) or type(error).__name__}; expected a picture that Pillow reads, "
                               "such as .png or .jpg") from None
+
+
+def upright(picture: Any) -> Any:
+    """A Pillow image turned as its EXIF orientation says, as photos of phones need it."""
+    from PIL import ImageOps
+    return ImageOps.exif_transpose(picture)
 
 
 def in_bytes(picture: Any) -> NDArray[Any]:

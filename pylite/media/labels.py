@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 LARGEST = 16 << 20      # bytes of the texts in an archive: compressed ones may be a thousand times as long as the file
 MOST_LINES = 1 << 20    # of a text; each takes a hundred bytes
+WITHOUT_BACKGROUND = 20, 80, 90, 1000       # classes of Pascal VOC, COCO (with and without gaps) and ImageNet
+REMEDY = "give a name for each class, the first one for class 0, which may be the background"
 _NUMBERED = re.compile(r"\s*(\d{1,6})[\s:,]+(.+)")      # results have a list of the names up to the greatest number
 
 
@@ -95,7 +97,7 @@ def listed(model: Model) -> list[str]:
 def fitted(labels: Labels | None, count: int) -> Labels | None:
     """`labels` for `count` classes, or None if they do not fit.
 
-    A list with one name less has no name for the background, class 0.
+    A list with one name less is taken to have none for the background, class 0; complete() tells whether it is one.
     """
     if not labels:
         return None
@@ -105,6 +107,9 @@ def fitted(labels: Labels | None, count: int) -> Labels | None:
 
 
 def complete(labels: Labels, count: int) -> bool:
-    """Do these names fit `count` classes, and is no list too short?  Numbered ones may have gaps."""
-    listed = len(labels) < count - 1 and sorted(labels) == [*range(len(labels))]
-    return fitted(labels, count) is not None and not listed
+    """Do these names fit `count` classes, and is no list too short?  Numbered ones may have gaps.
+
+    Only lists of well-known classes may lack the background: any other one has lost a line.
+    """
+    short = sorted(labels) == [*range(len(labels))] and len(labels) < count - (len(labels) in WITHOUT_BACKGROUND)
+    return fitted(labels, count) is not None and not short

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Shape = tuple[int, ...]
 
 MEAN = STD = 127.5      # normalize the pixels of a float input: 0..255 -> -1..1
+LARGEST = float(np.finfo(np.float32).max)
 
 
 def quantize(real: NDArray[Any], detail: TensorDetails) -> NDArray[Any]:
@@ -118,6 +119,15 @@ def _layout(shape: Shape, signature: Shape) -> tuple[Shape, Shape, bool]:
 
 def _has_channels(dims: Shape) -> bool:
     return len(dims) == 3 and dims[2] in (1, 3, 4)
+
+
+def check_scaling(name: str, numbers: Sequence[float], divides: bool) -> None:
+    """ValueError unless these means or deviations of pixels are finite as float32 and, if it divides, none is 0."""
+    for number in numbers:
+        if not abs(number) <= LARGEST:
+            raise ValueError(f"{name} is {number:g}; expected a finite number")
+        if divides and not np.float32(number):
+            raise ValueError(f"{name} is {number:g}; pixels are divided by it")
 
 
 def normalized(image: images.Pixels, name: str, mean: Sequence[float] | None = None,

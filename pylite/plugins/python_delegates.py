@@ -27,6 +27,9 @@ class PythonDelegate:
     """
     flags: int = DelegateFlags.NONE
 
+    def __repr__(self) -> str:
+        return f"<PythonDelegate {self.name}>"
+
     @property
     def name(self) -> str:
         """The delegate's name in errors and in `pylite inspect`."""

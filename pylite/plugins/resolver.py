@@ -28,6 +28,10 @@ class OpResolver:
     def __init__(self) -> None:
         self._entries: dict[str, list[Any]] = {}    # name -> list of ops, the latest last
 
+    def __repr__(self) -> str:
+        count = len(self._entries)
+        return f"<{type(self).__name__} of {count} op{'s' * (count != 1)}>"
+
     def find_op(self, name: str, version: int = 1) -> Any:
         """The op registered for `name` and `version`, or None."""
         for op in reversed(self._entries.get(name, ())):

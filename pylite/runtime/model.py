@@ -87,7 +87,11 @@ class Model:
 
     def __repr__(self) -> str:
         count = len(self.graph.subgraphs)
-        return f"<pylite.Model {self.graph.description!r}, {count} subgraph{'s' * (count != 1)}>"
+        return f"<pylite.Model {self._file_name}, {count} subgraph{'s' * (count != 1)}>"
+
+    @property
+    def _file_name(self) -> str:
+        return os.path.basename(self._source) if isinstance(self._source, (str, os.PathLike)) else "of bytes"
 
     def _repr_html_(self) -> str:
         from pylite.display import notebook

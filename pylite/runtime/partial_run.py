@@ -40,7 +40,9 @@ def check_written(executor: "Any", index: int) -> None:
         return
     node = next((operator for operator in executor.operators if index in operator.outputs), None)
     if node is not None and not subgraph.tensors[index].is_variable:
+        cure = ("To run the nodes after it, make the interpreter with experimental_preserve_all_tensors=True, set the "
+                f"tensor, and call invoke_nodes({node.index + 1})" if node is not executor.operators[-1] else
+                "No node comes after it: set the inputs of the model instead")
         raise errors.TensorError(
             f"Cannot set tensor: tensor {index} ({subgraph.tensors[index].name!r}) is a result of node {node.index} "
-            f"{node.name}, and invoke() computes it again. To run the nodes after it, make the interpreter with "
-            f"experimental_preserve_all_tensors=True, set the tensor, and call invoke_nodes({node.index + 1})")
+            f"{node.name}, and invoke() computes it again. {cure}")

@@ -40,8 +40,8 @@ def read(source: Any, member: str | None = None) -> bytes:
     listed = ", ".join(map(repr, known)) or "no model"
     if member is None and len(known) != 1:
         raise errors.ModelError(f"'{errors.shortened(name)}' is a zip archive that holds {listed}; " + (
-            f"open one of them by its path, such as '{errors.shortened(name)}/{next(iter(known))}', or, in Python, "
-            f"with member={next(iter(known))!r}"
+            f"open one of them by its path, such as '{errors.shortened(name)}/{next(iter(known))}'; Interpreter and "
+            f"Model also take member={next(iter(known))!r}"
             if known else _expected(source)))
     if member is not None and member not in known:
         raise errors.ModelError(f"'{errors.shortened(name)}' holds no model {errors.shortened(member)!r}; " + (

@@ -68,21 +68,14 @@ def contents_of(source: "Source") -> "Any":
             if member is not None:
                 return bundle.read(*member)
         raise errors.ModelError(f"Could not open '{errors.shortened(path)}'. "
-                                f"{getattr(error, 'strerror', None) or error}{_place(path)}") from None
+                                f"{getattr(error, 'strerror', None) or error}{errors.looked_for(os.fsdecode(path))}"
+                                ) from None
 
 
 def _folder(path: "str | bytes") -> str:
     if os.path.isfile(os.path.join(os.fsdecode(path), "saved_model.pb")):
         return "a TensorFlow SavedModel; convert it with tf.lite.TFLiteConverter.from_saved_model()"
     return "a folder; give the path of a model in it"
-
-
-def _place(path: "str | bytes") -> str:
-    """What to add about a file that could not be opened: what a shell does, or the folder that it was looked for in."""
-    text = os.fsdecode(path)
-    if text[:1] == "~":
-        return "; only a shell replaces ~, so pass os.path.expanduser(path)"
-    return errors.looked_for(text)
 
 
 def aligned(data, dtype):

@@ -9,6 +9,7 @@ import numpy as np
 
 from pylite.errors import ModelError, TensorError
 from pylite.media import audio, tensors
+from pylite.tasks import checks
 from pylite.tasks.results import ClassificationResult, Classifications
 from pylite.tasks.task import ClassFilter, Task
 
@@ -19,17 +20,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pylite.tasks.task import Labels, ModelSource
+    from pylite.tflite.types import Precision
 
 
+MOST_CHANNELS = 64
+LEAST_WINDOW = 1000     # samples; models of shorter rows of numbers were made for something else than sound
 LOUDEST = 8     # magnitude of floats: a little more than 1 is a sound that was clipped, much more are integers
 
 
 def samples_of(sound: Any) -> NDArray[np.float32]:
     """Mono float32 samples in -1..1 of an array: (samples,) or (samples, channels) of float or int16.
 
-    TensorError for another array, and for floats that are NaN or far beyond 1.
+    TensorError for another array, such as one of (channels, samples), and for floats that are NaN or far beyond 1.
     """
     array = np.asarray(sound)
+    if array.ndim == 2 and (0 < len(array) < array.shape[1] or array.shape[1] > MOST_CHANNELS):
+        raise TensorError(f"sound of shape {list(array.shape)} would be {len(array)} samples of {array.shape[1]} "
+                          "channels; expected (samples,) or (samples, channels): transpose it, as sound.T")
     if array.ndim == 2:
         array = array.mean(1, dtype=np.float32) if array.dtype.kind == "f" else array.astype(np.float32).mean(1) / 32768
     elif array.dtype == np.int16:
@@ -57,6 +64,9 @@ class TensorAudio:
             raise ValueError(f"size is {size!r}; it must be a number of samples, at least 1")
         self.buffer: NDArray[np.float32] = np.zeros(int(size), np.float32)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self.buffer)} samples>"
+
     def load_from_array(self, samples: Any) -> None:
         """Append samples, as samples_of() takes them, at the model's rate; the oldest ones leave."""
         new = samples_of(samples)[-len(self.buffer):]
@@ -78,7 +88,7 @@ class AudioClassifier(Task):
                  score_threshold: float | None = None, category_allowlist: Iterable[str] = (),
                  category_denylist: Iterable[str] = (), display_names_locale: str | None = None,
                  labels: Labels | None = None, num_threads: int = 1,
-                 experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
+                 experimental_delegates: Sequence[Any] | None = None, precision: Precision | None = None) -> None:
         super().__init__(model, num_threads=num_threads, experimental_delegates=experimental_delegates,
                          precision=precision)
         details = self.interpreter.get_input_details()
@@ -89,17 +99,22 @@ class AudioClassifier(Task):
                              f"{dtype} and shape {shape}; expected one input for a window of samples, such as "
                              f"(1, samples){self._hint()}")
         self._check_numbers(self.interpreter.get_output_details())
-        rate = sample_rate or self._inputs[0].sample_rate
+        rate = self._inputs[0].sample_rate if sample_rate is None else sample_rate
         if rate is None:
             raise ValueError("the model has no metadata with a sample rate; give sample_rate")
+        checks.rate(rate)
         self.sample_rate = rate
         self.window_size = max(shape)
-        if rate < 1:
-            raise ValueError(f"sample_rate is {rate}; expected samples per second")
         counts = [int(np.prod(detail["shape"])) for detail in self.interpreter.get_output_details()]
         self._heads = [ClassFilter(info, labels, max_results, score_threshold, category_allowlist, category_denylist,
                                    display_names_locale, count=count, probabilities=self._likely(position))
                        for position, (info, count) in enumerate(zip(self._outputs, counts, strict=True))]
+
+    def _plausible(self) -> bool:
+        """Any row of numbers has the shape of a window of sound."""
+        name = self.interpreter.get_input_details()[0]["name"].lower()
+        return self._inputs[0].sample_rate is not None or (
+            self.window_size >= LEAST_WINDOW and "embedding" not in name)
 
     def create_input_tensor_audio(self) -> TensorAudio:
         """A buffer of the model's window, for a microphone."""
@@ -109,14 +124,16 @@ class AudioClassifier(Task):
         """The classes of each window of a sound, one window after another, the last one padded with silence.
 
         sound: the path of a .wav file, an array as samples_of() takes it, or a TensorAudio, which is one window;
-        sample_rate: of an array, if it is not the model's.
+        sample_rate: of an array, if it is not the model's.  ValueError for a rate that is none.
         """
+        rate = self.sample_rate if sample_rate is None else sample_rate
+        checks.rate(rate)
         if isinstance(sound, TensorAudio):
             samples = sound.buffer
         elif isinstance(sound, (str, os.PathLike)):
             samples = audio.resample(*audio.read(sound), self.sample_rate)
         else:
-            samples = audio.resample(samples_of(sound), sample_rate or self.sample_rate, self.sample_rate)
+            samples = audio.resample(samples_of(sound), rate, self.sample_rate)
         if not len(samples):
             name = f"{os.fspath(sound)}: has" if isinstance(sound, (str, os.PathLike)) else "the array has"
             raise TensorError(f"{name} no sound (0 samples); record it again or leave it out")

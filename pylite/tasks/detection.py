@@ -8,9 +8,10 @@ import numpy as np
 from pylite.errors import ModelError
 from pylite.media import tensors, yolo
 from pylite.media.outputs import DETECTION, POINTS, objects
+from pylite.tasks import checks
 from pylite.tasks.image_task import ImageTask
 from pylite.tasks.results import BoundingBox, Category, Detection, Keypoint, Results
-from pylite.tasks.task import ClassFilter, check_threshold, named
+from pylite.tasks.task import ClassFilter, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pylite.interpreter import Interpreter
     from pylite.tasks.image_task import Numbers
     from pylite.tasks.task import Labels, ModelSource
+    from pylite.tflite.types import Precision
 
 LEAST, OVERLAP, MOST = 0.25, 0.7, 300       # defaults of Ultralytics' models
 
@@ -42,11 +44,10 @@ class ObjectDetector(ImageTask):
                  display_names_locale: str | None = None, labels: Labels | None = None,
                  iou_threshold: float = OVERLAP, mean: Numbers | None = None, std: Numbers | None = None,
                  num_threads: int = 1, experimental_delegates: Sequence[Any] | None = None,
-                 precision: str | None = None) -> None:
+                 precision: Precision | None = None) -> None:
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
                          experimental_delegates=experimental_delegates, precision=precision)
-        if not 0 <= iou_threshold <= 1:
-            raise ValueError(f"iou_threshold is {iou_threshold}; expected 0 to 1")
+        checks.fraction("iou_threshold", iou_threshold)
         self._overlap = iou_threshold
         self._order = self._positions()
         if not self._order:
@@ -160,14 +161,12 @@ class FaceDetector(ImageTask):
     def __init__(self, model: ModelSource, *, score_threshold: float = 0.5, iou_threshold: float = 0.3,
                  max_results: int | None = None, mean: Numbers | None = None, std: Numbers | None = None,
                  num_threads: int = 1, experimental_delegates: Sequence[Any] | None = None,
-                 precision: str | None = None) -> None:
+                 precision: Precision | None = None) -> None:
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
                          experimental_delegates=experimental_delegates, precision=precision)
-        check_threshold(score_threshold)
-        if not 0 <= iou_threshold <= 1:
-            raise ValueError(f"iou_threshold is {iou_threshold}; expected 0 to 1")
-        if max_results is not None and max_results < 1:
-            raise ValueError(f"max_results is {max_results}; it must be at least 1, or None for all")
+        checks.threshold(score_threshold)
+        checks.fraction("iou_threshold", iou_threshold)
+        checks.most_results(max_results)
         self._least, self._overlap, self._most = score_threshold, iou_threshold, max_results or MOST
         size, shapes = self._size(), self._output_shapes()
         anchors = _fitting_anchors(size, shapes)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pylite.tasks.task import ModelSource
+    from pylite.tflite.types import Precision
 
     Numbers = float | Sequence[float]       # one, or one for each channel
 
@@ -37,7 +38,7 @@ def pixels_of(image: Any, channel_order: str = "RGB") -> images.Pixels:
     if isinstance(image, (str, os.PathLike)):
         return images.read(models.named_sample(image))
     if hasattr(image, "convert"):       # Pillow's, which has modes such as palettes
-        image = images.in_bytes(image)
+        image = images.in_bytes(images.upright(image))
     pixels = np.asarray(image)
     if not pixels.ndim:
         raise TensorError(f"a picture is a path, a Pillow image or an array, not {type(image).__name__}; expected "
@@ -49,10 +50,25 @@ def pixels_of(image: Any, channel_order: str = "RGB") -> images.Pixels:
         pixels = pixels[:, :, None]
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in (1, 3, 4) or not pixels.size:
         raise TensorError(f"a picture of shape {list(np.shape(image))} and type {pixels.dtype}; expected uint8 "
-                          "(height, width) or (height, width, 1, 3 or 4)")
+                          f"(height, width) or (height, width, 1, 3 or 4){_cure(pixels)}")
     if channel_order == "BGR" and pixels.shape[2] > 1:
         pixels = pixels[:, :, [2, 1, 0, 3][:pixels.shape[2]]]
     return pixels
+
+
+def _cure(array: NDArray[Any]) -> str:
+    """How to make a picture of an array that is none, where its shape and numbers tell; the end of a message."""
+    steps, shape = "", array.shape
+    if len(shape) == 4 and shape[-1] in (1, 3, 4) and shape[0]:
+        steps, shape = "[0]", shape[1:]
+        if len(array) > 1:
+            return f"; a call takes one picture, such as picture{steps}"
+    if len(shape) == 3 and shape[2] not in (1, 3, 4) and shape[0] in (1, 3, 4):
+        steps += ".transpose(1, 2, 0)"
+    cure = f"picture{steps}"
+    if array.dtype.kind in "fb" and array.size and 0 <= array.min() <= array.max() <= 1:
+        cure = f"(255 * {cure}).astype(numpy.uint8)"
+    return "" if cure == "picture" else f"; give {cure}"
 
 
 class ImageTask(Task):
@@ -64,7 +80,7 @@ class ImageTask(Task):
 
     def __init__(self, model: ModelSource, *, mean: Numbers | None = None, std: Numbers | None = None,
                  num_threads: int = 1, experimental_delegates: Sequence[Any] | None = None,
-                 precision: str | None = None) -> None:
+                 precision: Precision | None = None) -> None:
         super().__init__(model, num_threads=num_threads, experimental_delegates=experimental_delegates,
                          precision=precision)
         details = self.interpreter.get_input_details()
@@ -85,8 +101,6 @@ class ImageTask(Task):
                 mean, std = own.mean, own.std
         channels = tensors.picture_channels(details[0])
         self._mean, self._std = _numbers("mean", mean, channels), _numbers("std", std, channels)
-        if self._std and 0 in self._std:
-            raise ValueError("std is 0; pixels are divided by it")
 
     def _outputs_of(self, image: Any, channel_order: str) -> tuple[list[NDArray[Any]], tuple[int, int]]:
         """(outputs, (height, width) of the picture), which is stretched."""
@@ -122,4 +136,5 @@ def _numbers(name: str, given: Numbers | None, channels: int | None) -> list[flo
     if channels is not None and len(found) not in (1, channels):
         raise ValueError(f"{name} has {len(found)} numbers; expected one, or one for each of the {channels} channels "
                          "of the model's input")
+    tensors.check_scaling(name, found, name == "std")
     return found

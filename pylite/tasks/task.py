@@ -17,6 +17,7 @@ from pylite.media.outputs import PROBABILITIES, producer
 from pylite.media.tensors import dequantize, feed
 from pylite.runtime.cache_files import default_folder
 from pylite.runtime.model import Model
+from pylite.tasks import checks
 from pylite.tasks.results import Category
 
 if TYPE_CHECKING:
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pylite.media.metadata import TensorInfo
+    from pylite.tflite.types import ModelContents, Precision
 
-    ModelSource = Model | str | os.PathLike[str] | bytes
+    ModelSource = Model | str | os.PathLike[str] | ModelContents
     Labels = str | os.PathLike[str] | Mapping[int, str] | Sequence[str]
 
 
@@ -65,18 +67,23 @@ class Task:
     model: a pylite.Model, to share it, or what makes one: a path, the name of a bundled model such as "digits", or a
     file's bytes, whose plan is kept in the user's cache folder (PYLITE_CACHE_DIR names another one, or "" for none);
     num_threads: of one run; experimental_delegates, precision: as the Interpreter takes them.
+
+    Several threads may share a task: their calls take turns.  `with` closes it at its end.
     """
 
+    _detector: Task | None = None       # of those that leave their work to another task
+
     def __init__(self, model: ModelSource, *, num_threads: int = 1,
-                 experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
+                 experimental_delegates: Sequence[Any] | None = None, precision: Precision | None = None) -> None:
         options: Any = {"num_threads": num_threads, "experimental_delegates": experimental_delegates,
                         "precision": precision}
         if isinstance(model, Model):
             options["model"] = model
         else:
-            contents = isinstance(model, (bytes, bytearray, memoryview))
-            options["model_content" if contents else "model_path"] = (
-                models.named(model) if isinstance(model, (str, os.PathLike)) else model)
+            if isinstance(model, (str, os.PathLike)):
+                options["model_path"] = models.named(model)
+            else:
+                options["model_content"] = model
             options["cache_dir"] = default_folder()
         self.interpreter = Interpreter(**options)
         self.model = self.interpreter._model
@@ -95,6 +102,18 @@ class Task:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.interpreter!r}>"
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free the memory of the tensors; nothing can run afterwards."""
+        self.interpreter.close()
+        if self._detector is not None:
+            self._detector.close()
+
     @classmethod
     def create_from_file(cls, file_path: str | os.PathLike[str], **options: Any) -> Self:
         """The task of a file; the same as calling the class."""
@@ -105,6 +124,10 @@ class Task:
         subgraph = self.model.graph.subgraphs[0]
         return producer(subgraph, subgraph.outputs[position]) in PROBABILITIES
 
+    def _plausible(self) -> bool:
+        """May the model be meant for this task, which takes its shapes?"""
+        return True
+
     def _hint(self) -> str:
         """The end of an error about a model of another kind: the task that takes it, which is tried."""
         global _trying
@@ -113,8 +136,8 @@ class Task:
                 _trying = True
                 for name, options in OTHERS.items():
                     with contextlib.suppress(PyliteError, ValueError):
-                        getattr(sys.modules[__package__], name)(self.model, **options)
-                        return f"; {name} takes it"
+                        if getattr(sys.modules[__package__], name)(self.model, **options)._plausible():
+                            return f"; {name} takes it"
             finally:
                 _trying = False
         return ""
@@ -128,11 +151,13 @@ class Task:
                 raise ModelError(f"the model's output {detail['name']!r} is of {kind}; expected real numbers")
 
     def _run(self, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
-        """Set the inputs, run, and return the outputs as real numbers."""
+        """Set the inputs, run, and return the outputs as real numbers; calls of several threads take turns."""
         run = self.interpreter
-        feed(run, arrays)
-        run.invoke()
-        return [dequantize(run.get_tensor(detail["index"]), detail) for detail in run.get_output_details()]
+        with run._lock:     # until the outputs are read: another thread's call would replace inputs, shapes and outputs
+            feed(run, arrays)
+            run.invoke()
+            outputs = [(run.get_tensor(detail["index"]), detail) for detail in run.get_output_details()]
+        return [dequantize(*output) for output in outputs]
 
 
 class ClassFilter:
@@ -149,16 +174,15 @@ class ClassFilter:
                  score_threshold: float | None = None, category_allowlist: Iterable[str] = (),
                  category_denylist: Iterable[str] = (), display_names_locale: str | None = None, *,
                  count: int | None = None, probabilities: bool = True) -> None:
-        _check_most(max_results)
-        check_threshold(score_threshold, probabilities)
+        checks.most_results(max_results)
+        checks.threshold(score_threshold, probabilities)
         self.allowed, self.denied = _class_names("allow", category_allowlist), _class_names("deny", category_denylist)
         if self.allowed and self.denied:
             raise ValueError("category_allowlist and category_denylist exclude each other; give one of them")
         self.info, self.most = info, max_results
         self.least = info.score_threshold if score_threshold is None else score_threshold
-        self.names = named(labels) if labels is not None else info.labels.get("", {})
-        if labels is not None and count is not None:
-            _check_count(self.names, count, isinstance(labels, dict))
+        self._given = labels is not None
+        self.names = info.labels.get("", {}) if labels is None else fitting(labels, count)
         self.shown = info.labels.get(display_names_locale or "", {}) if display_names_locale else {}
         unknown = (self.allowed | self.denied) - set(self.names.values())
         if unknown:
@@ -167,8 +191,8 @@ class ClassFilter:
                              f"{', ...' if len(self.names) > 10 else ''}")
 
     def fitted(self, count: int) -> dict[int, str]:
-        """The names for `count` classes; a list with one less has none for the background, class 0."""
-        return label_files.fitted(self.names, count) or self.names
+        """The names for `count` classes; a list in the file with one less has none for the background, class 0."""
+        return self.names if self._given else label_files.fitted(self.names, count) or self.names
 
     def categories(self, scores: NDArray[Any], classes: NDArray[Any] | None = None) -> list[tuple[int, Category]]:
         """[(position in `scores`, Category)], the best first; classes: of each score, by default its position."""
@@ -190,18 +214,19 @@ class ClassFilter:
         return found
 
 
-def _check_count(names: dict[int, str], count: int, gaps: bool) -> None:
-    """ValueError unless the names are those of `count` classes.  gaps: may classes have none?"""
-    if not (label_files.fitted if gaps else label_files.complete)(names, count):
+def fitting(labels: Labels, count: int | None) -> dict[int, str]:
+    """Labels as {class: name}; ValueError unless they are those of `count` classes, if it is known.
+
+    A dictionary may leave classes out.
+    """
+    names, numbered = named(labels), isinstance(labels, dict)
+    if count is None:
+        return names
+    fitted = names if numbered and max(names, default=0) < count else label_files.fitted(names, count)
+    if fitted is None or not (numbered or label_files.complete(names, count)):
         has = f"labels has {len(names)} name{'s' * (len(names) != 1)}, and the model {count} class{'es' * (count != 1)}"
-        raise ValueError(f"{has}; give a name for each class, or for each but the background")
-
-
-def _check_most(results: int | None) -> None:
-    if results is not None and not isinstance(results, numbers.Integral):
-        raise TypeError(f"max_results is {results!r}; it must be a whole number, or None for all")
-    if results is not None and results < 1:
-        raise ValueError(f"max_results is {results}; it must be at least 1, or None for all")
+        raise ValueError(f"{has}; {label_files.REMEDY}")
+    return fitted
 
 
 def _class_names(kind: str, classes: Iterable[str]) -> frozenset[str]:
@@ -210,23 +235,17 @@ def _class_names(kind: str, classes: Iterable[str]) -> frozenset[str]:
     return frozenset(classes)
 
 
-def check_threshold(threshold: float | None, probabilities: bool = True) -> None:
-    """ValueError for a score that no result can have, TypeError for what is no number."""
-    if threshold is not None and not isinstance(threshold, numbers.Real):
-        raise TypeError(f"score_threshold is {threshold!r}; it must be a number")
-    if threshold is not None and not (0 <= threshold <= 1 if probabilities else np.isfinite(threshold)):
-        raise ValueError(f"score_threshold is {threshold}; expected {'0 to 1' if probabilities else 'a finite number'}")
-
-
 def named(labels: Labels) -> dict[int, str]:
     """Labels as {class: name}."""
-    if isinstance(labels, (dict,)):
-        return labels
     if isinstance(labels, (list, tuple)):
-        for name in labels:
+        labels = dict(enumerate(labels))
+    if isinstance(labels, dict):
+        for number, name in labels.items():
+            if not isinstance(number, numbers.Integral):
+                raise TypeError(f"the keys of labels are numbers of classes, such as 7, not {number!r}")
             if not isinstance(name, str):
                 raise TypeError(f"labels holds {name!r}; names must be strings")
-        return dict(enumerate(labels))
+        return labels
     if not isinstance(labels, (str, bytes, os.PathLike)):
         raise TypeError(f"labels is {labels!r}; expected a file, a list of names, or a dictionary {{class: name}}")
     return label_files.read(labels)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pylite.tasks.task import Labels, ModelSource
+    from pylite.tflite.types import Precision
 
 UNKNOWN, BEGIN, END, PADDING = "[UNK]", "[CLS]", "[SEP]", "[PAD]"
 LONGEST = 100       # letters of a word that is taken apart
@@ -77,7 +78,7 @@ class TextTask(Task):
 
     def __init__(self, model: ModelSource, *, vocabulary: Sequence[str] | str | os.PathLike[str] | None = None,
                  lower_case: bool = True, num_threads: int = 1,
-                 experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
+                 experimental_delegates: Sequence[Any] | None = None, precision: Precision | None = None) -> None:
         super().__init__(model, num_threads=num_threads, experimental_delegates=experimental_delegates,
                          precision=precision)
         details = self.interpreter.get_input_details()
@@ -138,7 +139,7 @@ class TextEmbedder(TextTask):
     def __init__(self, model: ModelSource, *, l2_normalize: bool = False, quantize: bool = False,
                  vocabulary: Sequence[str] | str | os.PathLike[str] | None = None, lower_case: bool = True,
                  num_threads: int = 1, experimental_delegates: Sequence[Any] | None = None,
-                 precision: str | None = None) -> None:
+                 precision: Precision | None = None) -> None:
         super().__init__(model, vocabulary=vocabulary, lower_case=lower_case, num_threads=num_threads,
                          experimental_delegates=experimental_delegates, precision=precision)
         self._check_numbers(self.interpreter.get_output_details()[:1])
@@ -160,7 +161,7 @@ class TextClassifier(TextTask):
                  display_names_locale: str | None = None, labels: Labels | None = None,
                  vocabulary: Sequence[str] | str | os.PathLike[str] | None = None, lower_case: bool = True,
                  num_threads: int = 1, experimental_delegates: Sequence[Any] | None = None,
-                 precision: str | None = None) -> None:
+                 precision: Precision | None = None) -> None:
         super().__init__(model, vocabulary=vocabulary, lower_case=lower_case, num_threads=num_threads,
                          experimental_delegates=experimental_delegates, precision=precision)
         self._check_numbers(self.interpreter.get_output_details())

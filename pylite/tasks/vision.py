@@ -7,6 +7,7 @@ import numpy as np
 
 from pylite.errors import ModelError
 from pylite.media.outputs import POSE, key_points
+from pylite.tasks import checks
 from pylite.tasks.detection import ObjectDetector
 from pylite.tasks.image_task import ImageTask, pixels_of
 from pylite.tasks.results import (
@@ -18,7 +19,7 @@ from pylite.tasks.results import (
     Results,
     Segmentation,
 )
-from pylite.tasks.task import ClassFilter, check_threshold, named
+from pylite.tasks.task import ClassFilter, fitting, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pylite.media.metadata import TensorInfo
     from pylite.tasks.image_task import Numbers
     from pylite.tasks.task import Labels, ModelSource
+    from pylite.tflite.types import Precision
 
 
 class ImageClassifier(ImageTask):
@@ -43,7 +45,7 @@ class ImageClassifier(ImageTask):
                  category_allowlist: Iterable[str] = (), category_denylist: Iterable[str] = (),
                  display_names_locale: str | None = None, labels: Labels | None = None, mean: Numbers | None = None,
                  std: Numbers | None = None, num_threads: int = 1,
-                 experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
+                 experimental_delegates: Sequence[Any] | None = None, precision: Precision | None = None) -> None:
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
                          experimental_delegates=experimental_delegates, precision=precision)
         if self._head is not None and self._head.task == "classify" and labels is None:
@@ -78,14 +80,15 @@ class ImageSegmenter(ImageTask):
     arguments are those of ImageTask and Task.  ModelError if the output is not one that segment() describes.
     """
 
+    _detector: ObjectDetector | None = None
+
     def __init__(self, model: ModelSource, *, labels: Labels | None = None, score_threshold: float | None = None,
                  mean: Numbers | None = None, std: Numbers | None = None, num_threads: int = 1,
-                 experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
+                 experimental_delegates: Sequence[Any] | None = None, precision: Precision | None = None) -> None:
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
                          experimental_delegates=experimental_delegates, precision=precision)
-        check_threshold(score_threshold)
+        checks.threshold(score_threshold)
         info: TensorInfo = self._outputs[0]
-        self._detector = None
         if self._head is not None and self._head.task == "segment":
             self._detector = ObjectDetector(model, labels=labels, score_threshold=score_threshold, mean=mean, std=std,
                                             num_threads=num_threads, experimental_delegates=experimental_delegates,
@@ -94,7 +97,10 @@ class ImageSegmenter(ImageTask):
             return
         self._labels = info.labels.get("", {}) if labels is None else named(labels)
         detail = self.interpreter.get_output_details()[0]
-        self._check(self._output_shapes()[0], np.dtype(detail["dtype"]).kind in "iu" and not detail["quantization"][0])
+        shape = self._output_shapes()[0]
+        self._check(shape, np.dtype(detail["dtype"]).kind in "iu" and not detail["quantization"][0])
+        if labels is not None and len(shape) == 4:
+            self._labels = fitting(labels, shape[3])
 
     def _check(self, shape: Sequence[int], classes: bool) -> None:
         if len(shape) not in (3, 4) or shape[0] != 1 or 0 in shape or (len(shape) == 3 and not classes):
@@ -138,14 +144,15 @@ class PoseEstimator(ImageTask):
     score_threshold: the least score of a point.  The other arguments are those of ImageTask and Task.
     """
 
+    _detector: ObjectDetector | None = None
+
     def __init__(self, model: ModelSource, *, score_threshold: float = 0.0, mean: Numbers | None = None,
                  std: Numbers | None = None, num_threads: int = 1,
-                 experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
+                 experimental_delegates: Sequence[Any] | None = None, precision: Precision | None = None) -> None:
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
                          experimental_delegates=experimental_delegates, precision=precision)
-        check_threshold(score_threshold)
+        checks.threshold(score_threshold)
         self._least = score_threshold
-        self._detector = None
         if self._head is not None and self._head.task == "pose":
             self._detector = ObjectDetector(model, mean=mean, std=std, num_threads=num_threads,
                                             experimental_delegates=experimental_delegates, precision=precision)
@@ -176,9 +183,11 @@ class ImageEmbedder(ImageTask):
     arguments are those of ImageTask and Task.
     """
 
+    cosine_similarity = staticmethod(Embedding.cosine_similarity)
+
     def __init__(self, model: ModelSource, *, l2_normalize: bool = False, quantize: bool = False,
                  mean: Numbers | None = None, std: Numbers | None = None, num_threads: int = 1,
-                 experimental_delegates: Sequence[Any] | None = None, precision: str | None = None) -> None:
+                 experimental_delegates: Sequence[Any] | None = None, precision: Precision | None = None) -> None:
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
                          experimental_delegates=experimental_delegates, precision=precision)
         self._check_numbers(self.interpreter.get_output_details()[:1])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pylite import errors
 from pylite._core import simd
 from pylite.runtime.model import Model
+from pylite.tflite import MOST_THREADS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from pylite.runtime.plan_cache import PlanCache
 
 
-MOST_THREADS = 1024
 PRECISIONS = ("float32", "float16", "prefer_float16", "emulate_float16")
 
 

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from pylite.tflite.types import InterpreterParts, TensorDetails
 
@@ -39,7 +39,7 @@ class SignatureRunner:
         return (f"<{type(self).__name__} {self._signature_key!r}: {', '.join(self._inputs)} -> "
                 f"{', '.join(name for name, _ in self._outputs)}>")
 
-    def __call__(self, *args: "Any", **kwargs: "NDArray[Any]") -> "dict[str, NDArray[Any]]":
+    def __call__(self, *args: "Any", **kwargs: "ArrayLike") -> "dict[str, NDArray[Any]]":
         """Run once.  Each input is an array, or a list, of its tensor's type; an input of another shape is resized.
 
         Returns {output name: array}, with copies.  ValueError when names, number, types or shapes do not fit.

@@ -1,13 +1,15 @@
 """The types of tf.lite's dictionaries, for annotations; running a model never imports this module."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from typing_extensions import Buffer
 
     from pylite.ir.graph import Signature
     from pylite.runtime.executor import Executor
@@ -66,19 +68,16 @@ class OpDetails(TypedDict):
     result_types: list[type[np.generic]]
 
 
-class SignatureNames(TypedDict):
-    """The names of a signature's inputs and outputs."""
-    inputs: list[str]
-    outputs: list[str]
+SignatureNames = dict[str, list[str]]       # the names of a signature's "inputs" and "outputs"
+SignatureList = dict[str, SignatureNames]       # by signature key
+ModelContents = Union["Buffer", NDArray[Any]]      # before Python 3.12 checkers do not know that an array is a buffer
+Precision = Literal["float32", "float16", "prefer_float16", "emulate_float16"]
 
 
 class SignatureIndices(TypedDict):
     """The tensor indices of a signature's inputs and outputs, by name."""
     inputs: dict[str, int]
     outputs: dict[str, int]
-
-
-SignatureList = dict[str, SignatureNames]       # by signature key
 
 
 class InterpreterParts(Protocol):

@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
 
 class Wrapper:
-    """Has the methods of tf.lite's wrapper under the same names.
-
-    interpreter: a weakref.proxy of the Interpreter, to avoid a reference cycle.
-    """
+    """Has the methods of tf.lite's wrapper under the same names, and keeps the Interpreter, which does not keep it."""
     __slots__ = ("_interpreter",)
 
     def __init__(self, interpreter: InterpreterParts) -> None:

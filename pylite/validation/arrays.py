@@ -58,7 +58,12 @@ def load(path: str) -> Any:
     """
     try:
         with open(path, "rb") as file:
-            if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
+            begin = file.read(len(np.lib.format.MAGIC_PREFIX))
+            if not begin.startswith((np.lib.format.MAGIC_PREFIX, b"PK")):
+                kind, writer = (".npz", "savez") if path.lower().endswith(".npz") else (".npy", "save")
+                raise ComparisonError(f"{path}: is not an {kind} file: it begins with {begin!r}; numpy.{writer}() "
+                                      "writes one")
+            if begin == np.lib.format.MAGIC_PREFIX:
                 file.seek(0)
                 rows = _rows(path, file, 0, os.fstat(file.fileno()).st_size)
                 return np.load(path, allow_pickle=False) if rows is None else rows
@@ -67,7 +72,11 @@ def load(path: str) -> Any:
     except Exception as error:      # of damaged files numpy raises many kinds
         if isinstance(error, ComparisonError) or (isinstance(error, OSError) and error.filename is not None):
             raise
-        text = "holds Python objects, not numbers" if "allow_pickle" in str(error) else error
+        text = str(error)
+        if "allow_pickle" in text:
+            text = "holds Python objects, not numbers"
+        elif text.startswith(("EOF", "Failed to read all data")):
+            text = f"the file is cut off: {text}"
         raise ComparisonError(f"{path}: {text}") from None
 
 

@@ -196,6 +196,7 @@ def test_against_a_report(capsys, tmp_path):
     old.write_text(bench(capsys, "--json"))
     report = json.loads(old.read_text())
     report["latency"] |= {"median": 1.0, "noise": 0.02}
+    report["doubts"] = ["the inputs are zeros: no doubt about the times"]
     for node in report["nodes"]:
         node |= {"seconds": 0.1, "noise": 0.02}
     old.write_text(json.dumps(report))
@@ -218,6 +219,22 @@ def test_against_a_report(capsys, tmp_path):
     assert "only now" in text and "only before" in text and "not the same threads: 1 before, 4 now" in text
     assert cli.main(["bench", str(old), "--against", str(old)]) == 0
     assert "no difference beyond the noise: ratio 1.000" in capsys.readouterr().out
+
+
+def test_times_in_doubt_give_no_verdict(capsys, tmp_path):
+    quiet = json.loads(bench(capsys, "--json")) | {"doubts": []}
+    quiet["latency"] |= {"median": 1.0, "noise": 0.0}
+    busy = quiet | {"doubts": ["timings vary by 30%"], "latency": quiet["latency"] | {"median": 1.5}}
+    alike = quiet | {"latency": quiet["latency"] | {"median": 1.02}}
+    for name, report in (("quiet", quiet), ("busy", busy), ("alike", alike)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(report))
+    for one, other, when, ratio in (("busy", "quiet", "now", "1.500"), ("quiet", "busy", "before", "0.667")):
+        assert cli.main(["bench", str(tmp_path / f"{one}.json"), "--against", str(tmp_path / f"{other}.json")]) == 0
+        text = capsys.readouterr().out
+        assert f"no verdict, since times are in doubt ({when}: timings vary by 30%): {ratio} of the time before" in text
+        assert "slower" not in text and "faster" not in text
+    assert cli.main(["bench", str(tmp_path / "alike.json"), "--against", str(tmp_path / "quiet.json")]) == 0
+    assert "no difference beyond the noise: ratio 1.020, noise 0.030" in capsys.readouterr().out
 
 
 def test_a_measurement_against_a_report(capsys, tmp_path):

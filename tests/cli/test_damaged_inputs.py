@@ -1,5 +1,6 @@
 """`pylite run` with damaged pictures, sound, arrays and labels: one line that names the file, no other exception."""
 import io
+import os
 import re
 import struct
 import zipfile
@@ -128,3 +129,31 @@ def test_a_model_whose_labels_are_damaged_runs_without_them(tmp_path, capsys, da
     np.save(tmp_path / "x.npy", np.zeros((1, 1, 1, 4), np.float32))
     assert cli.main(["run", str(tmp_path / "m.tflite"), "--input", str(tmp_path / "x.npy")]) == 0
     assert "cat" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.npz"])
+@pytest.mark.parametrize("contents", [b"hi\n", bytes(1000), b"\x93NUMP"])
+def test_another_kind_of_file_than_its_name_says(tmp_path, capsys, name, contents):
+    (tmp_path / name).write_bytes(contents)
+    assert cli.main(["run", "digits", "-i", str(tmp_path / name)]) == 2
+    assert f"{name}: is not an {name[1:]} file: it begins with {contents[:6]!r}; " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("size", [20, 90, 130])
+def test_an_array_that_is_cut_off(tmp_path, capsys, size):
+    np.save(tmp_path / "x.npy", np.zeros((1, 8, 8, 1), np.float32))
+    (tmp_path / "x.npy").write_bytes((tmp_path / "x.npy").read_bytes()[:size])
+    assert cli.main(["run", "digits", "-i", str(tmp_path / "x.npy")]) == 2
+    assert "x.npy: the file is cut off: " in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows keeps the working folder")
+@pytest.mark.parametrize("command", ["inspect gone.tflite", "run digits -i gone.png", "run digits gone.png",
+                                     "bench digits --against gone.json"])
+def test_a_working_folder_that_is_gone(tmp_path, monkeypatch, capsys, command):
+    """Words an error, and makes none of its own."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    (tmp_path / "here").rmdir()
+    assert cli.main(command.split()) in (1, 2)
+    assert "No such file or directory; the working folder has been removed\n" in capsys.readouterr().err

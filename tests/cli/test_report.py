@@ -53,13 +53,17 @@ def test_products_of_recurrent_ops_count(op, shapes, states, expected):
     assert _cost.macs(node) == expected
 
 
-def loop():
+def loop(outside=False):
     """A WHILE whose body multiplies a matrix."""
     m = ModelBuilder()
     x, y = m.tensor("x", (2, 3)), m.tensor("y", (2, 3))
     m.operator("WHILE", [x], [y], cond_subgraph_index=1, body_subgraph_index=2)
+    last = y
+    if outside:
+        last = m.tensor("z", (2, 3))
+        m.operator("FULLY_CONNECTED", [y, m.constant("v", np.ones((3, 3), np.float32)), -1], [last])
     m.inputs([x])
-    m.outputs([y])
+    m.outputs([last])
     m.subgraph("condition")
     a, b = m.tensor("a", (2, 3)), m.constant("b", np.bool_(False))
     m.inputs([a])
@@ -70,6 +74,32 @@ def loop():
     m.inputs([c])
     m.outputs([d])
     return m.build()
+
+
+def test_times_of_called_nodes_are_not_those_of_their_op(capsys, tmp_path):
+    """One FULLY_CONNECTED is timed, and one runs in the loop: the time of one is not that of both."""
+    (tmp_path / "loop.tflite").write_bytes(loop(outside=True))
+    found = json.loads(report(capsys, tmp_path / "loop.tflite", "--json"))
+    by_op = {entry["op"]: entry for entry in found["by_op"]}
+    assert by_op["FULLY_CONNECTED"]["count"] == 2 and by_op["FULLY_CONNECTED"]["seconds"] is None
+    assert by_op["FULLY_CONNECTED"]["share"] is None and by_op["WHILE"]["seconds"] > 0
+    assert found["notes"] == ["the nodes of subgraph 2 are not timed one by one: their time is that of the node that "
+                              "calls them, 0 (WHILE)"]
+    assert f"\nnote: {found['notes'][0]}\n" in report(capsys, tmp_path / "loop.tflite")
+    assert cli.main(["bench", str(tmp_path / "loop.tflite"), "--seconds", "0.02"]) == 0
+    assert "\nthe time of node 0 (WHILE) includes the nodes of the subgraphs that it calls;" in capsys.readouterr().out
+
+
+def test_a_model_without_operators(capsys, tmp_path):
+    m = ModelBuilder()
+    x = m.tensor("x", (2, 3))
+    m.inputs([x])
+    m.outputs([x])
+    (tmp_path / "none.tflite").write_bytes(m.build())
+    out = report(capsys, tmp_path / "none.tflite")
+    assert "\nthe model has no operators\n" in out and "kernels" not in out.replace("kernels for", "")
+    assert cli.main(["bench", str(tmp_path / "none.tflite"), "--seconds", "0.02"]) == 0
+    assert "\nthe model has no operators\n" in capsys.readouterr().out
 
 
 def test_loops_count_as_one_iteration(capsys, tmp_path):

@@ -260,3 +260,10 @@ def test_help_has_an_order(capsys, arguments, order):
     options = capsys.readouterr().out.partition("\noptions:" if len(arguments) > 1 else "commands")[2]
     places = [options.index(f"  {word}" if word[0] == "-" or word[-1] == " " else f"\n{word}") for word in order]
     assert places == sorted(places)
+
+
+def test_styles_of_a_name_do_not_hide_the_rest(capsys):
+    """Concealed text, or black on black: only pylite's own colours pass."""
+    guarded = _terminal.Guarded(sys.stdout)
+    guarded.write("a\x1b[8mb\x1b[30;40mc \x1b[31md\x1b[0m\n")
+    assert capsys.readouterr().out == "a\\x1b[8mb\\x1b[30;40mc \x1b[31md\x1b[0m\n"

@@ -106,3 +106,18 @@ def test_the_text_of_an_interpreter():
 def test_modules_are_imported_when_asked_for():
     assert pylite.tasks.ImageClassifier is not None
     assert "tasks" in dir(pylite)
+
+
+def test_objects_say_what_they_are():
+    from pylite.environment import Environment
+    from pylite.tasks import TensorAudio
+    environment, resolver = Environment.create(runtime_path="/opt"), pylite.MutableOpResolver()
+    resolver.add_builtin("ADD")
+    assert repr(pylite.Model(models.path("digits"))) == "<pylite.Model digits.tflite, 1 subgraph>"
+    assert repr(TensorAudio(5)) == "<TensorAudio of 5 samples>"
+    assert repr(resolver) == "<MutableOpResolver of 1 op>"
+    assert repr(pylite.BuiltinOpResolver()).startswith("<BuiltinOpResolver of 1")
+    assert repr(pylite.PythonDelegate()) == "<PythonDelegate PythonDelegate>"
+    assert repr(environment).startswith("<Environment: EnvironmentOptions(runtime_path='/opt'")
+    environment.close()
+    assert repr(environment).startswith("<Environment, closed: ")

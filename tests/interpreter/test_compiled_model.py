@@ -733,5 +733,6 @@ def test_a_model_shows_its_inputs_and_outputs():
     model = pylite_module.CompiledModel.from_buffer(binary())
     assert repr(model) == ("<CompiledModel of <Interpreter of bytes: a float32 [2, 3], b float32 [2, 3] -> "
                            "c float32 [2, 3]>>")
+    assert repr(pylite.Model(binary())) == "<pylite.Model of bytes, 1 subgraph>"
     runner = pylite.Interpreter(model_content=binary()).get_signature_runner()
     assert repr(runner) == f"<SignatureRunner '{KEY}': x, y -> z>"

@@ -1,6 +1,7 @@
 """Parts of a graph run from given tensors; constants are replaced in memory."""
 import os
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -135,3 +136,21 @@ def test_integers_that_the_type_holds(value, good):
 def test_overrides_of_another_kind():
     with pytest.raises(TypeError, match=r"overrides is a dictionary.*not list"):
         ready(overrides=[np.zeros(4)])
+
+
+def test_the_result_of_the_last_node_has_no_later_nodes_to_run():
+    interpreter = pylite.Interpreter(models.path("digits"))
+    interpreter.allocate_tensors()
+    last = interpreter.get_output_details()[0]
+    with pytest.raises(ValueError, match=r"computes it again\. No node comes after it: set the inputs of the model"):
+        interpreter.set_tensor(last["index"], np.zeros(last["shape"], last["dtype"]))
+
+
+def test_the_wrapper_keeps_its_interpreter():
+    """`Interpreter(path)._interpreter.InputIndices()` in one expression; and no cycle keeps both."""
+    assert pylite.Interpreter(models.path("digits"))._interpreter.InputIndices().tolist() == [0]
+    interpreter = pylite.Interpreter(models.path("digits"))
+    assert interpreter._interpreter.NumSubgraphs() == 1
+    reference = weakref.ref(interpreter)
+    del interpreter
+    assert reference() is None

@@ -121,6 +121,24 @@ def test_a_program_for_tensorflow_is_told_the_option(tmp_path):
     assert f"python -m pylite.shim --as tensorflow {tmp_path / 'program.py'}" in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no /dev/stdin")
+def test_a_program_in_a_pipe_runs():
+    """As `python /dev/stdin`, and `<(...)` of a shell: it can be read only once."""
+    program = ("import sys, pickle, tflite_runtime.interpreter as t\nclass A: pass\n"
+               "print(t.__name__, __name__, __file__, sys.argv, type(pickle.loads(pickle.dumps(A()))) is A)")
+    done = subprocess.run([sys.executable, "-m", "pylite.shim", "/dev/stdin", "x"], input=program, text=True,
+                          capture_output=True, check=True)
+    assert done.stdout == "pylite.interpreter __main__ /dev/stdin ['/dev/stdin', 'x'] True\n"
+
+
+@pytest.mark.parametrize("statement", ["import tensorflow.keras", "from tensorflow.keras.models import load_model"])
+def test_modules_that_the_stand_in_for_tensorflow_lacks_are_named(statement):
+    code = (f"import pylite; pylite.install_as('tensorflow')\ntry: {statement}\n"
+            "except ModuleNotFoundError as error: print(error.name, error)\nimport tensorflow.lite.python.interpreter")
+    assert run("-c", code) == ("tensorflow.keras No module named 'tensorflow.keras': pylite's stand-in for tensorflow "
+                               "has only tensorflow.lite")
+
+
 def test_what_the_stand_in_for_tensorflow_lacks_is_named():
     code = ("import pylite; pylite.install_as('tensorflow'); import tensorflow as tf\n"
             "lite = tf.lite\n"

@@ -198,7 +198,7 @@ def test_tasks_compiled_models_and_commands_pass_it_on(tmp_path, capsys, monkeyp
     model = CompiledModel.from_file(str(path), options=forced)
     assert model._interpreter._main.half == simd.has_float16()
     given = []
-    monkeypatch.setattr("pylite.cli._file_model.Interpreter", lambda *args, **options: given.append(options) or
+    monkeypatch.setattr("pylite.cli._signature.Interpreter", lambda *args, **options: given.append(options) or
                         Interpreter(*args, **options))
     assert main(["run", str(path), "--zeros", "--precision", "emulate_float16"]) == 0
     assert given[0]["precision"] == "emulate_float16"

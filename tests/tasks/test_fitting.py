@@ -30,8 +30,9 @@ def picture_of(shape, dtype="float32", out="float32"):
 
 
 @pytest.mark.parametrize(("task", "model", "words"), [
-    ("ImageClassifier", small_models.int16_window(), "'x' of type int16 and shape [1, 4]|; AudioClassifier takes it"),
-    ("ImageEmbedder", small_models.int16_window(), "does not take a picture|; AudioClassifier takes it"),
+    ("ImageClassifier", small_models.int16_window(1000),
+     "'x' of type int16 and shape [1, 1000]|; AudioClassifier takes it"),
+    ("ImageEmbedder", small_models.int16_window(1000), "does not take a picture|; AudioClassifier takes it"),
     ("TextEmbedder", words(), "the model's output 'output' is of strings; expected real numbers"),
     ("TextClassifier", words(), "the model's output 'output' is of strings; expected real numbers"),
     ("AudioClassifier", words(), "expected one input for a window of samples"),
@@ -70,6 +71,21 @@ def test_what_is_refused_could_not_run(name):
         else:
             call = next(getattr(made, call) for call in CALLS if hasattr(made, call))
             call(INPUTS.get(task, picture))
+
+
+@pytest.mark.parametrize(("name", "size"), [("dense", 16), ("embedding_input", 2000)])
+def test_a_row_of_numbers_is_no_window_of_sound(name, size):
+    """As hands' landmarks, or the numbers of a text's words: AudioClassifier itself takes them, if asked."""
+    m = ModelBuilder()
+    x, y = m.tensor(name, (1, size)), m.tensor("y", (1, size))
+    m.operator("ABS", [x], [y])
+    m.inputs([x])
+    m.outputs([y])
+    for task in tasks.ImageClassifier, tasks.TextClassifier:
+        with pytest.raises(ModelError) as caught:
+            task(m.build())
+        assert "takes it" not in str(caught.value)
+    assert tasks.AudioClassifier(m.build(), sample_rate=16000).window_size == size
 
 
 def test_a_model_of_no_task_gets_no_hint():

@@ -7,6 +7,7 @@ import pytest
 from pylite.errors import FileFormatError, TensorError
 from pylite.media import audio
 from pylite.tasks import AudioClassifier, TensorAudio
+from pylite.tasks.audio import samples_of
 from tests.tools import small_models
 
 
@@ -38,6 +39,31 @@ def test_a_damaged_head_of_a_sound(tmp_path):
 def test_other_arrays_are_no_sounds(wrong):
     with pytest.raises(TensorError, match="expected \\(samples,\\)"):
         TensorAudio(8).load_from_array(wrong)
+
+
+@pytest.mark.parametrize("shape", [(1, 32000), (2, 32000), (400, 65)])
+def test_channels_come_last(shape):
+    """As torchaudio and librosa do not have them: the mean over the channels would be of the samples."""
+    words = f"would be {shape[0]} samples of {shape[1]} channels; .*transpose it, as sound.T"
+    with pytest.raises(TensorError, match=words):
+        samples_of(np.ones(shape, np.float32))
+    with pytest.raises(TensorError, match=words):
+        TensorAudio(8).load_from_array(np.ones(shape, np.int16))
+    assert samples_of(np.ones((32000, 2), np.float32)).shape == (32000,)
+    assert samples_of(np.ones((0, 2), np.float32)).shape == (0,)
+
+
+@pytest.mark.parametrize(("rate", "kind", "words"), [
+    (0, ValueError, "is 0; expected samples per second"), (-1, ValueError, "is -1; expected"),
+    (np.nan, ValueError, "is nan; expected"), (np.inf, ValueError, "is inf; expected"),
+    (1e300, ValueError, r"is 1e\+300; expected samples per second, 1 to 1e9"),
+    ("16k", TypeError, "is '16k'; expected")])
+def test_rates_that_no_sound_has(rate, kind, words):
+    with pytest.raises(kind, match=f"sample_rate {words}"):
+        AudioClassifier(small_models.int16_window(), sample_rate=rate)
+    classifier = AudioClassifier(small_models.int16_window(), sample_rate=8000)
+    with pytest.raises(kind, match=f"sample_rate {words}"):
+        classifier.classify(np.zeros(4), sample_rate=rate)
 
 
 def test_sounds_of_integers_and_of_several_channels():

@@ -20,6 +20,7 @@ from pylite.tasks import (
     BoundingBox,
     Embedding,
     ImageClassifier,
+    ImageEmbedder,
     ImageSegmenter,
     ObjectDetector,
     PoseEstimator,
@@ -271,7 +272,7 @@ def test_errors_say_what_to_do(tmp_path):
         (lambda: ImageClassifier(digits).classify(PICTURE, channel_order="GRB"), ValueError, "'RGB' or 'BGR'"),
         (lambda: ImageClassifier(digits).classify(tmp_path / "no.ppm"), OSError, "no.ppm"),
         (lambda: ImageClassifier(digits, mean=[1, 2]), ValueError, "mean has 2 numbers"),
-        (lambda: ImageClassifier(int16_window()), ModelError, "does not take a picture.*; AudioClassifier takes it"),
+        (lambda: ImageClassifier(int16_window(1000)), ModelError, "a picture.*; AudioClassifier takes it"),
 
         (lambda: ObjectDetector(digits), ModelError, "TFLite_Detection_PostProcess"),
         (lambda: ImageSegmenter(digits).segment(PICTURE), ModelError, "expected \\(1, height, width\\)"),
@@ -284,7 +285,7 @@ def test_errors_say_what_to_do(tmp_path):
         (lambda: TextEmbedder(int16_window(2), vocabulary=["[UNK]", "[CLS]", "[SEP]"]).embed("a"), ModelError,
          r"no room for a piece of the text between \[CLS\] and \[SEP\]"),
         (lambda: TextEmbedder.cosine_similarity(Embedding(np.ones(3)), Embedding(np.ones(2))), ValueError, "3 and 2"),
-        (lambda: TextEmbedder.cosine_similarity(Embedding(np.ones(2)), Embedding(np.zeros(2))), ValueError, "zeros"),
+        (lambda: ImageEmbedder.cosine_similarity(Embedding(np.ones(2)), Embedding(np.zeros(2))), ValueError, "zeros"),
     ]
     for run, kind, says in cases:
         with pytest.raises(kind, match=says):

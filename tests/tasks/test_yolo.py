@@ -145,9 +145,9 @@ def test_choices():
     assert len(ObjectDetector(file, max_results=2).detect(PICTURE)) == 2
     cats = ObjectDetector(file, category_allowlist=["cat"]).detect(PICTURE)
     assert {detection.categories[0].category_name for detection in cats} == {"cat"}
-    with pytest.raises(ValueError, match=r"iou_threshold is 7; expected 0 to 1"):
+    with pytest.raises(ValueError, match=r"iou_threshold is 7; expected a number from 0 to 1"):
         ObjectDetector(file, iou_threshold=7)
-    with pytest.raises(ValueError, match=r"score_threshold is 7; expected 0 to 1"):
+    with pytest.raises(ValueError, match=r"score_threshold is 7; expected a number from 0 to 1"):
         ObjectDetector(file, score_threshold=7)
     with pytest.raises(ValueError, match=r"5 names, and the model 3 classes"):
         ObjectDetector(file, labels=list("abcde"))

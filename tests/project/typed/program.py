@@ -3,6 +3,7 @@
 Each error that a comment ignores must be found by mypy.
 """
 import contextlib
+import mmap
 import sys
 from collections.abc import Sequence
 
@@ -13,6 +14,7 @@ import pylite
 from pylite.interpreter import Interpreter, OpResolverType, load_delegate
 from pylite.media import models
 from pylite.schema.builder import ModelBuilder
+from pylite.tasks import ImageClassifier
 from pylite.typing import (
     CustomNode,
     DelegateGraph,
@@ -53,6 +55,8 @@ def examine(interpreter: Interpreter) -> list[str]:
         details["scale"]  # type: ignore[typeddict-item]
     nodes: list[OpDetails] = interpreter._get_ops_details()
     signatures: SignatureList = interpreter.get_signature_list()
+    plain: dict[str, dict[str, list[str]]] = interpreter.get_signature_list()
+    assert plain == signatures
     for key, names in signatures.items():
         runner = interpreter.get_signature_runner(key)
         by_name: dict[str, TensorDetails] = runner.get_input_details()
@@ -63,8 +67,21 @@ def examine(interpreter: Interpreter) -> list[str]:
 
 def options(model: pylite.Model) -> Interpreter:
     Interpreter(nun_threads=1)  # type: ignore[call-arg]
+    pylite.Interpreter("model.tflite", precision="foo")  # type: ignore[arg-type]
     return pylite.Interpreter(model=model, experimental_op_resolver_type=OpResolverType.BUILTIN_REF, max_memory=1 << 20,
                               op_resolver=pylite.BuiltinOpResolver())
+
+
+def contents(path: str) -> None:
+    """A model from any buffer of bytes; lists as inputs of signatures."""
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as pages:
+        buffers = bytes(pages), bytearray(pages), memoryview(bytes(pages)), np.frombuffer(bytes(pages), np.uint8)
+        for buffer in (*buffers, pages):
+            pylite.Interpreter(model_content=buffer, precision="prefer_float16").close()
+    pylite.CompiledModel.from_buffer(buffers[3])
+    ImageClassifier(buffers[3])
+    with contextlib.suppress(RuntimeError):
+        pylite.Interpreter(path).get_signature_runner()(input=[1.0])
 
 
 # ---- custom ops --------------------------------------------------------------------------------------------------
@@ -158,6 +175,7 @@ def model() -> bytes:
 
 def main() -> None:
     run(str(models.path("digits")))
+    contents(str(models.path("digits")))
     interpreter = pylite.InterpreterWithCustomOps([register], model_content=model(), experimental_delegates=[Doubler()])
     interpreter.resize_tensor_input(0, [3])
     interpreter.allocate_tensors()

@@ -1,4 +1,6 @@
 """Stands in for the package tensorflow, of which it has only `lite`: pylite under that name."""
+import sys
+
 from pylite import __version__ as __version__
 
 
@@ -6,4 +8,18 @@ def __getattr__(name):
     if name == "lite":
         import tensorflow.lite
         return tensorflow.lite
-    raise AttributeError(f"pylite's stand-in for tensorflow has only tensorflow.lite, and no {name!r}")
+    raise AttributeError(f"{_ONLY}, and no {name!r}")
+
+
+class _Missing:
+    """The last finder of modules: for those that only tensorflow itself has, where users would reinstall it."""
+
+    @staticmethod
+    def find_spec(name, *_):
+        if name.startswith("tensorflow.") and sys.modules.get("tensorflow") is _self:
+            raise ModuleNotFoundError(f"No module named {name!r}: {_ONLY}", name=name)
+
+
+_self = sys.modules[__name__]
+_ONLY = "pylite's stand-in for tensorflow has only tensorflow.lite"
+sys.meta_path.append(_Missing)

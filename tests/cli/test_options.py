@@ -1,0 +1,42 @@
+"""Options that would do nothing, or ask for different things, are refused; options before the command."""
+import pytest
+
+from pylite import cli
+from pylite.cli._common import UsageError
+from tests.cli.running import run
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    ("-i seven --rate 16000", "--rate is for sound, and no input got sound; leave it out"),
+    ("--zeros --mean 1 --std 2", "--mean and --std are for pictures, and no input got pictures; leave them out"),
+    ("-i image=seven -i input=zero", "the input 'image' or 'input' is given twice; give one file for each input")])
+def test_options_that_would_do_nothing(capsys, options, words):
+    assert words in run(capsys, "digits", *options.split(), code=2).err
+
+
+def test_inputs_are_blank_in_one_way(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["run", "digits", "--zeros", "--random", "1"])
+    assert "--random and --zeros exclude each other" in capsys.readouterr().err
+
+
+def test_options_before_the_command(model, capsys):
+    with pytest.raises(UsageError):
+        cli.main(["--debug", "run", model((1, 4)), "--frames", "1"])
+    run(capsys, model((1, 4)), "--frames", "1", code=2)
+    for first in "-h", "--help", "help":
+        with pytest.raises(SystemExit):
+            cli.main([first, "run"])
+        assert "pylite run MODEL --input FILE" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    ("--compat --node 1", "--compat and --node exclude each other"),
+    ("--node 0 --graph g.svg", "--node and --graph exclude each other"),
+    ("--diff digits --compat", "--compat and --diff exclude each other"),
+    ("--node 1 --json", "--node and --json exclude each other; --json alone prints every node"),
+    ("--graph g.svg --json", "--graph and --json exclude each other"),
+    ("--graph g.svg --tensors", "--tensors and --graph exclude each other")])
+def test_options_that_ask_for_different_things(capsys, options, words):
+    assert cli.main(["inspect", "digits", *options.split()]) == 2
+    assert words in capsys.readouterr().err
