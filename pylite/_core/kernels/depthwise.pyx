@@ -1,4 +1,5 @@
-"""Depthwise convolutions: 8-bit, int16, float32 and hybrid; compiled for speed.
+# build: -O2
+"""Depthwise convolutions: 8-bit, int16, float32 and hybrid.
 
 The file is longer than others because all types share the loop over output lines.
 """

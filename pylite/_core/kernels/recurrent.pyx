@@ -1,4 +1,5 @@
-"""float32 LSTM and RNN layers over a full sequence, with float or integer weights; compiled for speed."""
+# build: -O2
+"""float32 LSTM and RNN layers over a full sequence, with float or integer weights."""
 import numpy as np
 
 from libc.stdint cimport int32_t, uint8_t
