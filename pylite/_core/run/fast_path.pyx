@@ -32,7 +32,7 @@ cdef class Lock:
 
     cdef void acquire(self) noexcept:
         cdef unsigned long thread = <unsigned long>PyThread_get_thread_ident()
-        if self.owner != thread:
+        if self.owner != thread:        # read without the lock: no other thread stores this one's number
             if not PyThread_acquire_lock(self.lock, NOWAIT_LOCK):
                 with nogil:
                     PyThread_acquire_lock(self.lock, WAIT_LOCK)

@@ -79,11 +79,11 @@ cdef class ReshaperBase:
 cdef class ShapeCache:
     cdef public Py_ssize_t capacity
     cdef public ReshaperBase reshaper
-    cdef dict programs
+    cdef dict segments
     cdef dict arenas            # {id of an arena: [its bytes, programs in it]}
     cdef int64_t nbytes         # of all arenas
     cdef Segment find(self, key)
-    cdef int keep(self, key, Segment program) except -1
+    cdef int keep(self, key, Segment segment) except -1
     cdef Segment pop(self, key)
 
 
