@@ -126,6 +126,12 @@ class Report(Printed):
     notes: list[str] = field(default_factory=list)
     called: list[Called] = field(default_factory=list)
 
+    @classmethod
+    def of_accuracy(cls, model: str, reference: str | None, samples: int, accuracy: Accuracy | None) -> Report:
+        """A report without tensors: of accuracy alone."""
+        return cls(model, reference, samples, local_samples=0, tensors=[], ranking=[], first_divergence=None,
+                   unmatched=[], accuracy=accuracy)
+
     def to_dict(self) -> dict[str, Any]:
         """The report as docs/validation.schema.json describes it; what is infinite or no number is None."""
         accuracy = self.accuracy.to_dict() if self.accuracy else {}
