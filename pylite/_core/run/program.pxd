@@ -91,5 +91,14 @@ cdef class ShapeCache:
 cdef int run_steps(Program program, pl_pool *pool, Py_ssize_t *position, Py_ssize_t stop) noexcept nogil
 
 
+cdef inline int run_without_gil(Program program, Py_ssize_t *position, Py_ssize_t stop) noexcept:
+    """run_steps() with the Program's own threads, for callers with the GIL."""
+    cdef pl_pool *pool = NULL if program.pool is None else program.pool.ptr
+    cdef int status
+    with nogil:
+        status = run_steps(program, pool, position, stop)
+    return status
+
+
 # The time of CLOCK_MONOTONIC.
 cdef int64_t nanoseconds() noexcept nogil

@@ -50,21 +50,14 @@ cdef class Program:
 
         Returns (index, status) of the kernel that failed, or None.
         """
-        cdef Py_ssize_t i
-        cdef int status = 0
-        cdef pl_pool *pool = NULL
+        cdef Py_ssize_t position = start
+        cdef int status
         if stop < 0:
             stop = self.size
         if not 0 <= start <= stop <= self.size:
             raise IndexError(f"steps {start}:{stop} of a program of {self.size}")
-        if self.pool is not None:
-            pool = self.pool.ptr
-        i = start
-        with nogil:
-            status = run_steps(self, pool, &i, stop)
-        if status != 0:
-            return i, status
-        return None
+        status = run_without_gil(self, &position, stop)
+        return (position, status) if status else None
 
     def profile(self, int64_t[:, ::1] clock):
         """Run all kernels, as run() does, once for each row of `clock`.
@@ -265,9 +258,8 @@ cdef class ExecutorBase:
 
 cdef int run_segment(ExecutorBase executor, segment) except -1:
     cdef Program program
-    cdef Py_ssize_t i = 0
+    cdef Py_ssize_t position = 0
     cdef int status
-    cdef pl_pool *pool
     runs = (<Segment>segment).program
     if executor.guard or type(runs) is not Program:
         failed = segment.run_guarded() if executor.guard else runs.run()
@@ -275,11 +267,9 @@ cdef int run_segment(ExecutorBase executor, segment) except -1:
             raise segment.failure(*failed)
         return 0
     program = runs
-    pool = NULL if program.pool is None else program.pool.ptr
-    with nogil:
-        status = run_steps(program, pool, &i, program.size)
+    status = run_without_gil(program, &position, program.size)
     if status != 0:
-        raise segment.failure(i, status)
+        raise segment.failure(position, status)
     return 0
 
 
