@@ -20,7 +20,7 @@ Gate = namedtuple("Gate", "x aux h peephole bias norm", defaults=(None, None, No
 
 
 class Layer:
-    """One direction of a recurrent layer: its operands as Values, None where absent.
+    """One direction of a recurrent layer: its operands as Values, None if absent.
 
     gates: a Gate for each, input, forget, cell and output gate of an LSTM or the only one of an RNN; projection:
     (weights, bias); h, c: the state; cells, outputs: numbers of elements of c and of h in a row.
@@ -132,7 +132,7 @@ def activation(node):
 
 
 def scratch(size, dtype):
-    """Scratch of the recurrent kernels, or None where that much fits their stack."""
+    """Scratch of the recurrent kernels, or None if that much fits their stack."""
     return Scratch((size,), dtype) if size > STACK_ELEMENTS else None
 
 
