@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite import errors
-from pylite._core.graph.calls import Call as Call
 from pylite._core.graph.calls import TEMPORARIES, NodeBase, ValueBase, enter_types
+from pylite._core.graph.calls import Call as Call
 from pylite._core.graph.calls import Packed as Packed
 from pylite._core.graph.calls import Scratch as Scratch
 from pylite._core.graph.calls import View as View

@@ -9,7 +9,6 @@ from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.registry import register
 from pylite.ir.values import Call, Constant
 
-
 VARIABLE, TABLE = "variable", "hash table"      # kinds of resources
 
 

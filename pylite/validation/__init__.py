@@ -152,8 +152,7 @@ def accuracy(model: str | os.PathLike[str], data: str | os.PathLike[str] | Label
     output: the name of the output that counts.
     All else is as for `compare`.
 
-    Raises ComparisonError (a ValueError) if the models and the data do not fit each other, or if the task cannot be told
-    from them.
+    Raises ComparisonError (a ValueError) if the models and the data do not fit each other, or do not tell the task.
     """
     _check_workers(workers)
     settings = Settings(task, _path(labels), label_offset, output, metric)

@@ -19,8 +19,8 @@ from pylite.validation.accuracy_report import counted, finite
 from pylite.validation.called import parts_of
 from pylite.validation.data import Samples, source_of
 from pylite.validation.floating import keep_in_float
-from pylite.validation.repair_steps import Repairer
 from pylite.validation.printed import Printed
+from pylite.validation.repair_steps import Repairer
 from pylite.validation.resuming import Journal
 from pylite.validation.scoring import Settings, scored
 from pylite.validation.sources import Source

@@ -15,8 +15,8 @@ from pylite.schema.builder import ModelBuilder
 from pylite.validation import agreement
 from pylite.validation.calibration import Observed, grid_for
 from pylite.validation.litert import LiteRT
-from pylite.validation.repair_steps import Repairer
 from pylite.validation.repair import repair
+from pylite.validation.repair_steps import Repairer
 from pylite.validation.requantizing import Numbers, Requantized, Weights
 from pylite.validation.widening import widened
 from tests.tools import resources
