@@ -122,7 +122,7 @@ cdef class Lstm(SequenceKernel):
                 continue
             set_integer_matrix(&g.input, self.owners, w, bias, self.cells, self.depth, x_zero, multipliers[0])
             set_integer_matrix(&g.recurrent, self.owners, r, None, self.cells, self.outputs, self.layer.h_zero,
-                       multipliers[1])
+                               multipliers[1])
             g.peephole, g.norm = <const int16_t *>kept(self.owners, peephole), <const int16_t *>kept(self.owners, norm)
             g.norm_bias = <const int32_t *>kept(self.owners, norm_bias)
             set_multipliers(g, multipliers[2:], None if gates8 is None else gates8[i])
@@ -131,7 +131,7 @@ cdef class Lstm(SequenceKernel):
             projection_bias = None
         # `hidden` has its zero point subtracted, which the bias adds again.
         set_integer_matrix(&self.layer.projection, self.owners, projection, projection_bias, self.outputs, self.cells,
-                   -self.layer.hidden_zero, projection_multiplier)
+                           -self.layer.hidden_zero, projection_multiplier)
         check_scratch(scratch, 4 * self.rows * self.cells)
         if self.layer.projection.panels != NULL:
             check_scratch(hidden, self.rows * self.cells << self.layer.gates8)

@@ -86,8 +86,8 @@ cdef class CalledProgram:
     """Stands for the Callee of a subgraph in the args of a recorded Call.
 
     executor: the subgraph's; shapes: of its inputs, with Dims; known_inputs, whole: as for Host.entry(); lowered: with
-    Dims; absent: the inputs that callers do not copy.  bound, entry: the BoundProgram and Callee for the current shapes,
-    set by renew().
+    Dims; absent: the inputs that callers do not copy.  bound, entry: the BoundProgram and the Callee for the current
+    shapes, set by renew().
     """
     cdef readonly object executor, shapes, known_inputs, lowered, bound, entry
     cdef readonly bint whole
