@@ -361,7 +361,7 @@ class _Delegate:
 
 
 def _resolver(ops: Iterable[_Op], selected: bool) -> Any:
-    """The OpResolver with `ops`, which the program has added; None where pylite's own is all that there is."""
+    """The OpResolver with `ops`, which the program has added; None if pylite's own is all that there is."""
     ops = list(ops)
     if not ops and not selected:
         return None

@@ -154,7 +154,7 @@ class Interpreter(FastPath):
         self._delegates = arguments.delegates(experimental_delegates)
         if self._delegates:
             self._delegate(self._delegates)
-        self._signature_defs = self.get_signature_list()
+        self._signature_defs = self.get_signature_list()    # these two: as in tf.lite's Interpreter
         self._metrics = None
         _living.add(self)
 

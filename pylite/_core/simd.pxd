@@ -3,7 +3,10 @@
 include "simd_declarations.pxi"
 
 
-cdef const pl_slots *slots          # the dispatch table of the ISA level in use
+# The dispatch table of the ISA level in use, which use() changes.  Packed weights have the form of one level, so a
+# kernel that has some calls the table that it was made for (Product.slots, Layer.slots and others).  Through `slots`,
+# kernels that run only call micro-kernels on plain rows.
+cdef const pl_slots *slots
 cdef pl_unary_fn unary_kernel(str name) except NULL
 cdef pl_binary_fn binary_kernel(str name) except NULL
 cpdef kernel_parameters(str name, p)

@@ -224,7 +224,7 @@ def _span(begin, end):
 
 
 def score_text(score):
-    """A score of an answer, None where it is not finite."""
+    """A score of an answer, None if it is not finite."""
     return "nan or inf" if score is None else f"{score:.4f}"
 
 

@@ -49,7 +49,7 @@ def live(model, name, captured, constant, form):
 
 
 def _each(model, items, constant, form, total):
-    """Run each of (name, given); total: their number, or None where nobody knows."""
+    """Run each of (name, given); total: their number, or None if nobody knows."""
     write = _FORMS[form](sys.stdout)
     failed = 0
     with Progress("files", beside=False) as progress:

@@ -78,7 +78,7 @@ def _module(path):
 
 
 def _kind(text, function):
-    """(function, kind) of FUNCTION?kind=KIND; the kind is None where it is left out."""
+    """(function, kind) of FUNCTION?kind=KIND; the kind is None if it is left out."""
     function, _, option = function.partition("?")
     key, _, kind = option.partition("=")
     if option and key != "kind":

@@ -49,7 +49,7 @@ def interactive(stream):
 
 
 def width(stream):
-    """The columns of a terminal; None where the stream is none."""
+    """The columns of a terminal; None if the stream is not a terminal."""
     return shutil.get_terminal_size().columns if stream.isatty() else None
 
 

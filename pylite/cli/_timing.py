@@ -61,7 +61,7 @@ def measured(interpreter, seconds):
     """(latency, nodes, rest): of invoke(), of each node, and the seconds of invoke() that no node takes.
 
     latency: median, p95 and least seconds, the spread (interquartile range divided by the median), the noise (below),
-    the number of runs; slowed: by how much the nodes of the timed runs took more than the median, 0 where they did not.
+    the number of runs; slowed: by how much the nodes of the timed runs took more than the median, 0 if they did not.
     All nodes are scaled down by that, so that nodes and rest add up to the median, and the rest is not negative.
     nodes: one dictionary for each node that runs, in order: its seconds, noise, kernels, MACs, and the "events"
     that its plug-in reported, if any: the name of each, its calls and its seconds in a run.

@@ -247,7 +247,7 @@ def _measured(args, model, reference, progress):
                                   histograms=args.html is not None, precision=args.precision,
                                   accuracy=validation.Settings(*settings) if wanted else None, **common)
     found = validation.accuracy(model, args.data, None, **dict(zip(SETTINGS, settings, strict=True)), **common)
-    return validation.Report(model, None, found.samples, 0, [], [], None, [], found)
+    return validation.Report.of_accuracy(model, None, found.samples, found)
 
 
 def _page(report, args, model, speed):

@@ -9,7 +9,7 @@ from pylite._core.kernels import kernel_class
 from pylite._core.product.layouts import WinogradFloat
 from pylite._core.run.kernel import of_types
 from pylite.ir.lowered import ACTIVATIONS, BINARY, BINARY_A, BINARY_Y, FUNCTION, UNARY, UNARY_X, UNARY_Y
-from pylite.ir.values import Call, Packed, Temporary, View, known_array, raw
+from pylite.ir.values import HALF_RESULT, HALVES, Call, Packed, Temporary, View, known_array, raw
 
 _WINOGRAD = "winograd.WinogradF32"
 _HALF_WEIGHTS = "half_weights.ConvHalfWeights"
@@ -217,13 +217,13 @@ def rounded(array):
 
 def _converted(values, node):
     """(the calls that convert `values` to float16, their results)."""
-    halves = [Temporary(node, value.shape, "float16", 4 + i) for i, value in enumerate(values)]
+    halves = [Temporary(node, value.shape, "float16", HALVES + i) for i, value in enumerate(values)]
     return [_unary(TO_HALF, value, half, node) for value, half in zip(values, halves, strict=True)], halves
 
 
 def _converted_back(value, node):
     """(the call that makes `value` from its float16 numbers, which another call computes; these)."""
-    half = Temporary(node, value.shape, "float16", 6)
+    half = Temporary(node, value.shape, "float16", HALF_RESULT)
     return _unary(FROM_HALF, half, value, node), half
 
 

@@ -16,7 +16,7 @@ from pylite.ir.conditions import check as check_conditions
 from pylite.ir.graph import NUMPY_DTYPES, replace
 from pylite.ir.lowered import COPY, Lowered
 from pylite.ir.registry import Op, default
-from pylite.ir.values import Call, Constant, FoldablePad, Node, Packed, Value
+from pylite.ir.values import Call, Constant, FoldablePad, Node, Packed, Value, as_list
 
 if TYPE_CHECKING:
     from pylite.ir.host import Host
@@ -272,11 +272,6 @@ class _Lowering:
         else:
             y.root, y.byte_offset = x.root, x.byte_offset
             self.lowered.notes[node.index] = f"alias of tensor {x.index}"
-
-
-def as_list(emitted):
-    """The result of an op's lower(), as a list."""
-    return emitted if isinstance(emitted, list) else [emitted]
 
 
 def _are_known(inputs):

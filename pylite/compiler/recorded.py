@@ -58,10 +58,10 @@ def _blocks(lifetimes):
 
 # ---- recording -----------------------------------------------------------------------------------------------
 def record(model, subgraph, shapes, varying, preserve, find, host, is_called):
-    """The RecordedProgram of `subgraph` in which the dimensions `varying`, [(input, axis)], change; shapes: the
-    current.
+    """The RecordedProgram of `subgraph` in which the dimensions `varying`, [(input, axis)], change.
 
-    Raises UnrecordableError, or an error of lowering, if the subgraph must be lowered anew for each set of shapes.
+    shapes: the current ones.  Raises UnrecordableError, or an error of lowering, if the subgraph must be lowered anew
+    for each set of shapes.
     """
     recording = Recording()
     dims = [list(shape) for shape in shapes]

@@ -8,7 +8,7 @@ from pylite._core.graph.settling import give_numbers, has_sizes
 from pylite.compiler import constant_folding
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.lowered import COPY
-from pylite.ir.values import Alias, Call, Value, known_array
+from pylite.ir.values import Alias, Call, Value, as_list, known_array
 
 _SMALL = 64             # bytes of contents that are compared
 _LIMITS = {"int32": 2**31, "int64": 2**62}      # for int64 the limit of a tape, which is lower
@@ -192,7 +192,7 @@ def _lowered(op, node, *contents):
     for value, shape in zip(copy.outputs, op.infer(copy), strict=True):
         value.shape = shape
     emitted = op.lower(copy)
-    return copy, emitted if isinstance(emitted, list) else [emitted]
+    return copy, as_list(emitted)
 
 
 def _copy(value, shape, contents):

@@ -8,7 +8,7 @@ import numpy as np
 from pylite.compiler import binding
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.lowered import COPY
-from pylite.ir.values import Alias, Call, Constant, Value, runs_python
+from pylite.ir.values import Alias, Call, Constant, Value, as_list, runs_python
 
 OBJECTS = frozenset(name for name, dtype in NUMPY_DTYPES.items() if dtype.hasobject)
 NUMBERS = "int64"       # the type of the numbers that stand for strings
@@ -51,7 +51,7 @@ def _by_numbers(op, node):
     inputs, outputs = ([value and numbers.get(value.index, value) for value in values]
                        for values in (node.inputs, node.outputs))
     emitted = op.lower(node.with_operands(inputs, outputs))
-    run = _OnNumbers(node, emitted if isinstance(emitted, list) else [emitted], inputs, outputs, words)
+    run = _OnNumbers(node, as_list(emitted), inputs, outputs, words)
     return Call("python_op.PythonOp", run, len(inputs), len(outputs), *node.inputs, *node.outputs)
 
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite import errors
+from pylite._core.graph.calls import TEMPORARIES, NodeBase, ValueBase, enter_types
 from pylite._core.graph.calls import Call as Call
-from pylite._core.graph.calls import NodeBase, ValueBase, enter_types
 from pylite._core.graph.calls import Packed as Packed
 from pylite._core.graph.calls import Scratch as Scratch
 from pylite._core.graph.calls import View as View
@@ -158,15 +158,20 @@ class FoldablePad:
         self.folded: list[Node] = []
 
 
+# Numbers of a node's Temporaries, below TEMPORARIES: its op has those before HALVES.
+HALVES = 4          # copies of up to two operands as float16 (compiler/float16.py),
+HALF_RESULT = 6     # and of the result
+
+
 class Temporary(Value):
-    """Arena memory that several calls of a node share.  number: up to 7, distinguishes the node's Temporaries."""
+    """Arena memory that several calls of a node share.  number: distinguishes the node's Temporaries."""
     __slots__ = ()
 
     def __init__(self, node: "Node", shape: "Sequence[int]", dtype: str, number: int = 0) -> None:
         self.tensor = None  # type: ignore[assignment]
         self.data, self.fixed, self.quantization, self.quantized = None, False, None, False
         self.scale, self.zero_point = _NO_SCALE, 0
-        self.index = -1 - 8 * node.index - number       # no tensor has a negative index
+        self.index = -1 - TEMPORARIES * node.index - number     # no tensor has a negative index
         self.name, self.kind = "temporary", "temporary"
         self.shape, self.dtype, self.root, self.byte_offset, self.pad = tuple(shape), dtype, self, 0, None
 
@@ -240,6 +245,11 @@ class Node(NodeBase):
         if value.data is None:
             raise errors.DataDependentError(f"{self}: {value!r}: its {what} is computed at run time", value)
         return known_array(value)
+
+
+def as_list(emitted: "Any") -> "list[Any]":
+    """The result of an op's lower(), as a list."""
+    return emitted if isinstance(emitted, list) else [emitted]
 
 
 def sizes(numbers: "Sequence[int]", dtype: str) -> "NDArray[Any]":

@@ -138,7 +138,7 @@ def _order(given: Any, name: str) -> tuple[int, ...]:
 
 
 def _normalization(options: Any, name: str) -> tuple[Any, Any]:
-    """(mean, std) of the pixels, None where they are missing."""
+    """(mean, std) of the pixels, None if they are missing."""
     if not np.isfinite([*(options.mean or ()), *(options.std or ())]).all() or 0 in (options.std or ()):
         raise ModelError(f"the model's metadata normalize input {name!r} by the mean {options.mean} and the deviation "
                          f"{options.std}; expected finite numbers, and no deviation of 0")

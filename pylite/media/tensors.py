@@ -98,7 +98,7 @@ def picture_size(detail: TensorDetails) -> tuple[int, int]:
 
 
 def picture_channels(detail: TensorDetails) -> int | None:
-    """The channels of the pictures that the input takes; None where it takes none."""
+    """The channels of the pictures that the input takes; None if it takes none."""
     shape = tuple(map(int, detail["shape"]))
     dims, _, _ = _layout(shape, shape)
     return dims[2] if _has_channels(dims) else None

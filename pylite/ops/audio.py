@@ -72,7 +72,7 @@ def mel(frequency):
 
 @lru_cache(8)
 def mel_filters(bins, rate, low, high, channels):
-    """(channels, bins): triangles that overlap by half, evenly spaced on the mel scale; None where `high` is too high.
+    """(channels, bins): triangles that overlap by half, evenly spaced on the mel scale; None if `high` is too high.
 
     bins: frequencies of the spectrogram; rate: samples a second; low, high: limits in Hz.
     """

@@ -50,7 +50,7 @@ def vectors_of(node, indices, array_shape):
 
 # ---- STABLEHLO: any axis holds the vectors -------------------------------------------------------------------
 def option_list(numbers):
-    """An option that is a vector of integers, None where it is absent, as a list of int."""
+    """An option that is a vector of integers, None if it is absent, as a list of int."""
     return integers(np.asarray(numbers if numbers is not None else (), np.int64))
 
 

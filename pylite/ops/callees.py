@@ -29,7 +29,7 @@ def constants(inputs):
 
 
 def result_shapes(host, shapes, given):
-    """The shapes of a callee's outputs for inputs of these `shapes`, or None where they depend on data.
+    """The shapes of a callee's outputs for inputs of these `shapes`, or None if they depend on data.
 
     given: {position: contents} of inputs that are constant.
     """
@@ -65,5 +65,5 @@ def lower_call(node, hosts, make, evaluate, shapes, given):
 
 
 def byte_views(values):
-    """The values' bytes, None where one is absent."""
+    """The values' bytes, None if one is absent."""
     return [None if value is None else value.bytes for value in values]

@@ -11,7 +11,7 @@ PHASES = 8                  # the largest dilation that is lowered to plain conv
 
 
 class Operands:
-    """The images x, weights w, bias b (None where absent) and output y of a convolution, Values."""
+    """The images x, weights w, bias b (None without a bias) and output y of a convolution, Values."""
     __slots__ = ("x", "w", "b", "y")
 
     def __init__(self, x, w, b, y):

@@ -158,7 +158,7 @@ def _divisor(rows, n):
 def row_function(name, rows, grain, numbers, *arrays, reals=()):
     """The Call that runs a row function of simd/scanning.h on `rows` rows.
 
-    grain: rows for which a thread pays, 0 where one thread does all; numbers, reals: its integer and real
+    grain: rows for which a thread pays, 0 if one thread does all; numbers, reals: its integer and real
     parameters; arrays: Values, Scratch or numpy arrays.
     """
     arrays = [a.bytes if isinstance(a, Value) else a.reshape(-1).view("uint8") if isinstance(a, ndarray) else a

@@ -2,10 +2,11 @@
 
 Two forms, by the intermediate tensors: 5, with gates of 16 bits, or 12, with gates that pass through 8 bits.
 """
+from pylite._core.kernels.sequences import GATE_NAMES
 from pylite.ir.values import Call, Packed
 from pylite.numerics.quantization import f32, power_of_two, quantize_multiplier
 from pylite.ops import products
-from pylite.ops.recurrent_layer import GATES, scratch
+from pylite.ops.recurrent_layer import scratch
 
 _NO_MULTIPLIER = (0, 0)
 
@@ -29,14 +30,14 @@ def lower_layer(node, layer, x, y):
     if len({gate.norm is None for gate in layer.gates if gate.x is not None}) > 1:
         raise node.error("has the coefficients of layer normalization for some of its gates; give all of them or none")
     operands = {}
-    for name, gate, intermediate in zip(GATES, layer.gates, middle[:4], strict=True):
+    for name, gate, intermediate in zip(GATE_NAMES, layer.gates, middle[:4], strict=True):
         operands |= _gate(node, layer, name, gate, intermediate, cell_log2)
     w = layer.projection[0]
     operands |= _projection(node, layer, None if w is None else w.scale * hidden.scale / h.scale)
     clips = _clip(o.cell_clip, c.scale, 32767), _clip(o.proj_clip, y_value.scale, 127)
     return _call(layer, x, y, 0 if w is None else 1, zeros=(x_value.zero_point, h.zero_point, hidden.zero_point),
                  hidden_multiplier=quantize_multiplier(f32(2.0**-15 / float(hidden.scale) * 2.0**-15)),
-                 cell_log2=cell_log2, clips=clips, flat=getattr(o, "time_major", True), **operands)
+                 cell_log2=cell_log2, clips=clips, flat_peepholes=getattr(o, "time_major", True), **operands)
 
 
 def _cell_exponent(node, c, layer):
@@ -91,8 +92,8 @@ def _lower_8bit_gates(node, layer, x, y):
     o, middle = node.options, node.intermediates
     x_value, y_value, h, c, w = node.inputs[0], node.outputs[0], layer.h, layer.c, layer.projection[0]
     _check_scales(node, x_value, h, c, y_value, w, *middle[3:])
-    operands, rescaling, exponents = {}, [None], []
-    for k, (name, gate) in enumerate(zip(GATES[1:], layer.gates[1:], strict=True), 1):
+    operands, gates8, exponents = {}, [None], []
+    for k, (name, gate) in enumerate(zip(GATE_NAMES[1:], layer.gates[1:], strict=True), 1):
         _check_scales(node, gate.x, gate.h, gate.norm)
         total, with_x, with_h = middle[3 * k:3 * k + 3]
         m_h, e_h = quantize_multiplier(with_h.scale / total.scale)
@@ -101,7 +102,7 @@ def _lower_8bit_gates(node, layer, x, y):
         if k == 3:
             zero_h, m_h = middle[7].zero_point, exponents[0]
         m, e = quantize_multiplier(gate.norm.scale)
-        rescaling.append(((_int8(with_x.zero_point), *quantize_multiplier(with_x.scale / total.scale)),
+        gates8.append(((_int8(with_x.zero_point), *quantize_multiplier(with_x.scale / total.scale)),
                           (_int8(zero_h), m_h, e_h), m * 2.0**(e - 31)))
         operands |= {f"{name}_x": _packed(node, gate.x), f"{name}_h": _packed(node, gate.h),
                      f"{name}_norm": _vector(node, gate.norm),
@@ -116,7 +117,7 @@ def _lower_8bit_gates(node, layer, x, y):
     if c.scale == 2.0**-15:                 # with another scale, which nothing else depends on, nothing is clipped
         clips = _clip(o.cell_clip, c.scale, 32767) if o.cell_clip < 1 else 0, _clip(o.proj_clip, y_value.scale, 127)
     return _call(layer, x, y, 2, zeros=(x_value.zero_point, h.zero_point, 0), hidden_multiplier=_NO_MULTIPLIER,
-                 cell_log2=-15, clips=clips, flat=True, narrow=rescaling, **operands)
+                 cell_log2=-15, clips=clips, flat_peepholes=True, gates8=gates8, **operands)
 
 
 def _int8(zero_point):

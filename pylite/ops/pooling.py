@@ -48,7 +48,7 @@ def lower_pool(operation):
             x, pad = fold_pad(node, x, least, (o.filter_height - 1, o.filter_width - 1), pad, (below, right))
         # Floats are added in another order where pixels lie apart.
         strided = (0, 1) if operation == "max" or x.dtype != "float32" else ()
-        return Call("pooling.Pool", pixels(x), pixels(y), operation, x.dtype,
+        return Call("pooling.Pooling", pixels(x), pixels(y), operation, x.dtype,
                     window=(o.filter_height, o.filter_width), stride=(o.stride_h, o.stride_w), before=pad,
                     limits=clamp(node), strided=strided)
     return lower

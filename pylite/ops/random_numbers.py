@@ -17,7 +17,7 @@ def generator(node):
     """The state of the node's generator, uint32 (key and counter), which persists when the graph is lowered again.
 
     It is made from the low 32 bits of the two seeds; where both are 0, from the system's entropy.  `generators` also
-    keeps the initial state, None where it is random: allocate() restores it after a change of shapes.
+    keeps the initial state, None if it is random: allocate() restores it after a change of shapes.
     """
     kept = node.host.shared.generators if node.host is not None else {}
     key = node.host.subgraph.index if node.host is not None else 0, node.index

@@ -5,6 +5,7 @@ from collections import namedtuple
 import numpy as np
 
 from pylite._core.kernels.recurrent import STACK_ELEMENTS
+from pylite._core.kernels.sequences import GATE_NAMES
 from pylite.ir.values import Call, Packed, Scratch
 from pylite.numerics import quantization
 from pylite.ops import products
@@ -16,11 +17,10 @@ _TYPES = {"float32": ("float32", "float32", "float32", "float32"), "int8": ("int
 # The operands of one gate, Values or None: the weights of the input, of the auxiliary input and of the output of the
 # step before, the peephole, the bias and the coefficients of layer normalization.
 Gate = namedtuple("Gate", "x aux h peephole bias norm", defaults=(None, None, None, None, None, None))
-GATES = ("input", "forget", "cell", "output")       # of an LSTM, in the order of Layer.gates
 
 
 class Layer:
-    """One direction of a recurrent layer: its operands as Values, None where absent.
+    """One direction of a recurrent layer: its operands as Values, None if absent.
 
     gates: a Gate for each, input, forget, cell and output gate of an LSTM or the only one of an RNN; projection:
     (weights, bias); h, c: the state; cells, outputs: numbers of elements of c and of h in a row.
@@ -91,7 +91,7 @@ class Layer:
 
     def _check_presence(self, node):
         first = 1 if self.gates[0].x is None else 0     # the input gate may be left out
-        for name, gate in list(zip(GATES[-len(self.gates):], self.gates, strict=True))[first:]:
+        for name, gate in list(zip(GATE_NAMES[-len(self.gates):], self.gates, strict=True))[first:]:
             if gate.x is None or gate.h is None:
                 raise node.error(f"lacks weights of its {name} gate")
             if len(self.gates) > 1 and gate.bias is None:
@@ -132,7 +132,7 @@ def activation(node):
 
 
 def scratch(size, dtype):
-    """Scratch of the recurrent kernels, or None where that much fits their stack."""
+    """Scratch of the recurrent kernels, or None if that much fits their stack."""
     return Scratch((size,), dtype) if size > STACK_ELEMENTS else None
 
 
@@ -169,7 +169,7 @@ def lower_layer(node, layer, x, aux, y, backward=False):
     depths = (x.shape[2], 0 if aux is None else aux.shape[2], layer.outputs,
               layer.cells if layer.projection[0] is not None else 0)
     hybrid = layer.hybrid
-    operands, names = {}, ("cell",) if layer.c is None else GATES
+    operands, names = {}, ("cell",) if layer.c is None else GATE_NAMES
     for name, gate in zip(names, layer.gates, strict=True):
         operands |= {f"{name}_x": packed(node, gate.x),
                      f"{name}_aux": packed(node, gate.aux) if aux is not None else None,

@@ -9,6 +9,8 @@ from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.registry import register
 from pylite.ir.values import Call, Constant
 
+VARIABLE, TABLE = "variable", "hash table"      # kinds of resources
+
 
 def numbered(node, kind, key, make):
     """The number of the resource `key`; it is made on first use."""
@@ -26,7 +28,7 @@ def resource(node, kind):
     number = node.constant(0, "resource").reshape(-1)[:1].tolist()
     resources = node.host.shared.resources
     found = resources[number[0]] if number and 0 <= number[0] < len(resources) else None
-    if type(found).__name__ != kind:
+    if found is None or kind != found.KIND:
         raise node.error(f"is not a {kind}: it does not come from a handle op", node.inputs[0])
     return found
 
@@ -55,7 +57,7 @@ def expect(node, variable, shape):
 
 def infer_read(node):
     """The shape that the model declares, or else what is known to be assigned, unless something else is, too."""
-    variable, y = resource(node, "Variable"), node.outputs[0]
+    variable, y = resource(node, VARIABLE), node.outputs[0]
     tensor = y.tensor
     if -1 in tensor.shape_signature or not (tensor.shape or tensor.has_rank):
         shape = variable.expected
@@ -68,7 +70,7 @@ def infer_read(node):
 
 
 def evaluate_read(node, handle):
-    variable, y = resource(node, "Variable"), node.outputs[0]
+    variable, y = resource(node, VARIABLE), node.outputs[0]
     if variable.array is None:
         raise node.error("the variable is read before anything was assigned to it")
     if variable.array.dtype != NUMPY_DTYPES[y.dtype]:
@@ -77,12 +79,12 @@ def evaluate_read(node, handle):
 
 
 def infer_assign(node):
-    expect(node, resource(node, "Variable"), node.inputs[1].shape)
+    expect(node, resource(node, VARIABLE), node.inputs[1].shape)
     return []
 
 
 def lower_assign(node):
-    variable, x = resource(node, "Variable"), node.inputs[1]
+    variable, x = resource(node, VARIABLE), node.inputs[1]
     variable.reserved = max(variable.reserved, x.nbytes)
     if x.dtype == "string":
         return Call("python_op.PythonOp", variable.assign, 1, 0, x)
@@ -90,10 +92,10 @@ def lower_assign(node):
 
 
 register("VAR_HANDLE", types=["-> resource"], infer=infer_handle, stateful=True,
-         lower=handle("variables", lambda node: (node.options.container, node.options.shared_name),
+         lower=handle(VARIABLE, lambda node: (node.options.container, node.options.shared_name),
                       lambda: kernel_class("variables.Variable")()))
 register("READ_VARIABLE", types=["resource -> any"], infer=infer_read, evaluate=evaluate_read, stateful=True,
-         lower=lambda node: Call("variables.Read", resource(node, "Variable"), node.outputs[0]))
+         lower=lambda node: Call("variables.Read", resource(node, VARIABLE), node.outputs[0]))
 register("ASSIGN_VARIABLE", types=["resource any ->"], infer=infer_assign, lower=lower_assign, stateful=True)
 
 
@@ -102,11 +104,13 @@ _ENTRY = 200        # bytes of an entry, as the dict of a table has it
 _BLOCK = 4096       # keys that are looked for at a time
 
 
-class Table:
+class HashTable:
     """A hash table, which is filled once.
 
     number: a Variable with the number of its entries, for kernels; reserved: bytes that they may take.
     """
+
+    KIND = TABLE
 
     def __init__(self):
         self.entries = None
@@ -131,7 +135,7 @@ class Table:
 
 
 def table_of(node):
-    return resource(node, "Table")
+    return resource(node, TABLE)
 
 
 def infer_find(node):
@@ -165,7 +169,7 @@ def lower_size(node):
 PAIRS = (("int64", "string"), ("string", "int64"))
 
 register("HASHTABLE", types=["-> resource"], infer=infer_handle, stateful=True,
-         lower=handle("tables", lambda node: node.options.table_id, Table))
+         lower=handle(TABLE, lambda node: node.options.table_id, HashTable))
 register("HASHTABLE_FIND", types=[f"resource {k} {v} -> {v}" for k, v in PAIRS], infer=infer_find, lower=lower_find,
          stateful=True)
 register("HASHTABLE_IMPORT", types=[f"resource {k} {v} ->" for k, v in PAIRS], infer=infer_import, lower=lower_import,

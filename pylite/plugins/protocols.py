@@ -98,7 +98,7 @@ class NodeInfo(Protocol):
     def outputs(self) -> Sequence[TensorInfo]: ...
 
     def input(self, i: int) -> TensorInfo | None:
-        """Input i, or None where it is absent or left out."""
+        """Input i, or None if it is absent or left out."""
         ...
 
     def constant(self, i: int, what: str = "input") -> NDArray[Any]:

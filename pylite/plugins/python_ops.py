@@ -55,7 +55,7 @@ class CustomOp:
         return None if hasattr(self, "evaluate") else broadcast(node)
 
     def invoke(self, *arrays: Any, **_: Any) -> Any:      # typed so that a subclass may take any number of arrays
-        """Compute the outputs: read the inputs (None where absent), write the outputs, and use the temporaries freely.
+        """Compute the outputs: read the inputs (None if absent), write the outputs, and use the temporaries freely.
 
         Each is a numpy array on the tensor's own memory, with the shape and type that it was prepared with.
         """
@@ -66,7 +66,7 @@ class CustomOp:
 
 
 class CustomNode(Node):
-    """The node that an op prepares: `inputs` and `outputs` (Values, None where absent), `options`, `error()`, ...
+    """The node that an op prepares: `inputs` and `outputs` (Values, None if absent), `options`, `error()`, ...
 
     An op may set the `dtype` of an output to the name of another type.
     """

@@ -133,8 +133,8 @@ class ProgramCache(ShapeCache):
         return (tuple([len(shape) for shape in shapes]),
                 tuple([(i, id(data)) for i, data in known_inputs.items()]) if known_inputs else (), simd.current)
 
-    def seen(self, shapes: "Sequence[tuple[int, ...]]", known_inputs: "Mapping[int, Any]") -> "Any":
-        """history_key() of these input shapes; None for the first shapes with this key, which are then recorded."""
+    def note(self, shapes: "Sequence[tuple[int, ...]]", known_inputs: "Mapping[int, Any]") -> "Any":
+        """Note these input shapes; returns their history_key(), or None for the first shapes with that key."""
         key = self.history_key(shapes, known_inputs)
         if key in self.histories:
             return key

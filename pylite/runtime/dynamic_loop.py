@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite._core.kernels import kernel_class
+from pylite._core.run.memory import ALIGNMENT
 from pylite.errors import ExecutionError, OpError
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.values import raw
@@ -82,7 +83,7 @@ def _variables(host: "Executor", node: "Node", body: "Executor", shapes: "Sequen
     dtypes = [NUMPY_DTYPES[body.subgraph.tensors[i].dtype] for i in body.subgraph.inputs]
     offsets = [0]
     for shape, dtype in zip(shapes, dtypes, strict=True):
-        offsets.append(offsets[-1] + -(-prod(shape) * dtype.itemsize // 64) * 64)
+        offsets.append(offsets[-1] + -(-prod(shape) * dtype.itemsize // ALIGNMENT) * ALIGNMENT)
     arena = host.memory.loop_arenas.get(node.index)
     if arena is None or arena.nbytes < offsets[-1]:
         host.memory.loop_arenas.pop(node.index, None)

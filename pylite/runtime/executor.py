@@ -1,8 +1,8 @@
 """Makes one subgraph runnable: takes shapes, obtains a program for them, runs it.
 
 Modules imported on demand hold what only some graphs need: compiling, planned_program, recorded_program,
-dynamic_shapes, dynamic_loop, subgraph_calls, partial_run.  This file is longer than others because it holds a single
-class.
+dynamic_shapes, dynamic_loop, subgraph_calls, partial_run.  This file is longer than others because all of its methods
+share the state of one object.
 """
 from typing import TYPE_CHECKING
 
@@ -378,41 +378,42 @@ class Executor(TensorAccess, ExecutorBase):
             self.cache.clear()
         bound = self.cache.get(key)
         if bound is None:
-            seen = self.cache.seen(self.shapes, self.known_inputs)
-            bound = self._recorded(seen, False) or self._planned(seen) or self._recorded(seen, True)
+            history_key = self.cache.note(self.shapes, self.known_inputs)
+            bound = (self._recorded(history_key, record_if_needed=False) or self._planned(history_key)
+                     or self._recorded(history_key, record_if_needed=True))
             if bound is None:
                 from pylite.runtime import compiling
                 bound = compiling.program(self)
             self.cache.add(key, bound)
         self.enter(bound)
 
-    def _planned(self, seen: "Any") -> BoundProgram | None:
+    def _planned(self, history_key: "Any") -> BoundProgram | None:
         """The plan cache's program for the current input shapes, or None; decides if it gets the next program.
 
-        seen: what ProgramCache.seen() returned for the shapes.
+        history_key: what ProgramCache.note() returned for the shapes.
         """
         if self.plans is None:
             return None
         from pylite.runtime import planned_program
         bound = planned_program.bind(self)
-        if bound is None and self.plans.decide(seen):
+        if bound is None and self.plans.decide(history_key):
             from pylite.runtime import subgraph_calls
             for other in subgraph_calls.called(self):   # a plan needs the operands of their programs
                 other.outdate()
         return bound
 
-    def _recorded(self, seen: "Any", record_if_needed: bool) -> BoundProgram | None:
+    def _recorded(self, history_key: "Any", record_if_needed: bool) -> BoundProgram | None:
         """A program for the current input shapes from a recording, or None.
 
-        seen: as for _planned(); record_if_needed: record, if no recording serves the shapes.
+        history_key: as for _planned(); record_if_needed: record, if no recording serves the shapes.
         """
-        if seen is None or (self.plans and self.plans.writing):
+        if history_key is None or (self.plans and self.plans.writing):
             return None
-        if not (record_if_needed or self.cache.has_recorded(seen)):
+        if not (record_if_needed or self.cache.has_recorded(history_key)):
             return None
         self.use_graph()
         from pylite.runtime import recorded_program
-        return recorded_program.bind(self, seen, record_if_needed)
+        return recorded_program.bind(self, history_key, record_if_needed)
 
     def use_graph(self) -> None:
         """Replace a plan's summary of the subgraph by the graph's record."""

@@ -23,14 +23,14 @@ def run(executor: "Executor", start: int, stop: "int | None") -> None:
     last = count - 1 if stop is None else stop
     if not 0 <= start <= last < count:
         raise ValueError(f"nodes {start} to {last} are not nodes of the model, which has nodes 0 to {count - 1}")
-    program = executor.current
-    if program.boundary is not None:
+    bound = executor.current
+    if bound.boundary is not None:
         raise errors.ExecutionError("invoke_nodes cannot run a model whose shapes depend on data; use invoke()")
-    for step, call in enumerate(program.lowered.calls):
+    for step, call in enumerate(bound.lowered.calls):
         if start <= call.node.index <= last:
-            failed = program.program.run(step, step + 1)
+            failed = bound.program.run(step, step + 1)
             if failed is not None:
-                raise program.failure(*failed)
+                raise bound.failure(*failed)
 
 
 def check_written(executor: "Any", index: int) -> None:

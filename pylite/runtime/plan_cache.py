@@ -146,15 +146,15 @@ class PlanCache:
         record, data, pages = stored
         return None if self._refused(key[-1], record) or record[PLAN] is None else (record[PLAN], data, pages)
 
-    def decide(self, seen: "Any") -> bool:
+    def decide(self, history_key: "Any") -> bool:
         """Set `writing` for input shapes that have no plan.
 
         The first shapes with their ranks get one, and one further set of shapes per process; a recording serves the
-        others, which takes less than reading a plan.  seen: what ProgramCache.seen() returned for the shapes.
+        others, which takes less than reading a plan.  history_key: what ProgramCache.note() returned for the shapes.
         """
-        self.writing = seen is None or seen not in self._further
-        if self.writing and seen is not None:
-            self._further.add(seen)
+        self.writing = history_key is None or history_key not in self._further
+        if self.writing and history_key is not None:
+            self._further.add(history_key)
         return self.writing
 
     def _refused(self, shapes: "Any", record: "Any") -> bool:

@@ -86,7 +86,7 @@ class Writer:
         kinds_and_keys = {number: kind_and_key for kind_and_key, number in shared.resource_numbers.items()}
         resources = []
         for number, resource in enumerate(shared.resources):
-            variable = type(resource).__name__ == "Variable"
+            variable = resource.KIND == "variable"
             resources.append((*kinds_and_keys[number], resource.expected if variable else None,
                               variable and resource.varying, resource.reserved))
         arenas = [(subgraph, region, size) for subgraph, (region, size) in self._arenas.items()]

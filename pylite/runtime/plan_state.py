@@ -96,7 +96,7 @@ class State:
         if numbers.get((kind, key)) != number:
             raise ValueError(f"the resource {key} has another number")
         expected, varying, reserved = details
-        if kind == "variables":
+        if kind == "variable":
             if resource.expected is not None and (resource.expected, resource.varying) != (expected, varying):
                 raise ValueError(f"the variable {key} has had other shapes")
             resource.expected, resource.varying = expected, varying
@@ -132,10 +132,10 @@ def _generator(start: "bytes | None") -> "Any":
 
 
 def _made(kind: str) -> "Any":
-    if kind == "variables":
+    if kind == "variable":
         return kernel_class("variables.Variable")()
-    from pylite.ops.state import Table  # few models have any
-    return Table()
+    from pylite.ops.state import HashTable  # few models have any
+    return HashTable()
 
 
 def reset_generators(kept: "Iterable[Any]") -> None:

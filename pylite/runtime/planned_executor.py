@@ -141,7 +141,7 @@ class PlannedExecutor(ExecutorBase):
             program.executor, program.readable, program.writable = cast("Executor", self), self.readable, self.writable
             executor.memory.arenas[:] = [bound.arena]
             executor.cache.add(tuple(bound.shapes), program)
-            executor.cache.seen(bound.shapes, {})
+            executor.cache.note(bound.shapes, {})
             executor.current = program
             segments = [program]
         ExecutorBase.segments.__set__(self, segments)  # type: ignore[attr-defined]

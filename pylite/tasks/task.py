@@ -167,7 +167,7 @@ class ClassFilter:
     score_threshold: by default the model's.  labels: of the classes, a file's path, {class: name} or names in order;
     by default the model's.  display_names_locale: the language of `display_name`, such as "de".
 
-    count: of the model's classes, None where it is not known; probabilities: are scores between 0 and 1?
+    count: of the model's classes, None if it is not known; probabilities: are scores between 0 and 1?
     """
 
     def __init__(self, info: TensorInfo, labels: Labels | None = None, max_results: int | None = None,

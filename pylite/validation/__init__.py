@@ -103,8 +103,9 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
         accuracy = replace(accuracy or Settings(), metric=metric)
     if isinstance(data, (str, os.PathLike)) or metric is not None:
         source = os.fspath(data) if isinstance(data, (str, os.PathLike)) else _unlabelled(data, workers, save, dask)
-        measurement = Measurement(model, reference, source, samples, mean, std, local_samples, threads,
-                                  histograms, tensors, rate, _path(pictures), accuracy, prepare, precision)
+        measurement = Measurement(model, reference, source, samples, mean, std, local_samples=local_samples,
+                                  threads=threads, histograms=histograms, tensors=tensors, rate=rate,
+                                  pictures=_path(pictures), accuracy=accuracy, prepare=prepare, precision=precision)
         return _measured(measurement, workers, shard, save, progress, dask)
     if not hasattr(data, "__iter__"):
         kind = "None" if data is None else f"of type {type(data).__name__}"
@@ -112,7 +113,7 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
                               "each input")
     opened = Model(model)
     opened.half = precision == "float16"
-    comparison = Comparison(opened, widened(reference), threads, histograms, local_samples != 0, True)
+    comparison = Comparison(opened, widened(reference), threads, histograms, alone=local_samples != 0, origins=True)
     inputs = [comparison.subgraph.tensors[i] for i in comparison.subgraph.inputs]
 
     def taken() -> Iterator[list[NDArray[Any]]]:
@@ -151,7 +152,7 @@ def accuracy(model: str | os.PathLike[str], data: str | os.PathLike[str] | Label
     output: the name of the output that counts.
     All else is as for `compare`.
 
-    Raises ComparisonError (a ValueError) where models and data do not fit, or leave open what is meant.
+    Raises ComparisonError (a ValueError) if the models and the data do not fit each other, or do not tell the task.
     """
     _check_workers(workers)
     settings = Settings(task, _path(labels), label_offset, output, metric)
@@ -305,7 +306,7 @@ def _report(comparison: Comparison | None, total: Partial, model: str | os.PathL
     compared = sum(limit is None or i < limit for i in total.done)
     found = finish(settings["accuracy"], tally, len(total.done), metric) if "accuracy" in settings else None
     if comparison is None or not compared:
-        report = Report(os.fspath(model), _path(reference), len(total.done), 0, [], [], None, [], found)
+        report = Report.of_accuracy(os.fspath(model), _path(reference), len(total.done), found)
     else:
         if not comparison.grids:
             comparison.prepare([np.zeros(shape, np.float32) for shape in total.shapes])

@@ -55,7 +55,7 @@ class Metric:
 class Flip:
     """A sample on which the two models differ, or that a model gets wrong.
 
-    sample: its number; path: its file, or None; label, reference, model: classes, or None where the task has none
+    sample: its number; path: its file, or None; label, reference, model: classes, or None if the task has none
     scores: {"model", "reference"}: of the class that each names; for other tasks the sample's own measure
     drop: by how much the model's score of the right class, or its measure, is below the reference's
     """

@@ -135,7 +135,7 @@ def _member(path: str, archive: Any, name: str) -> NDArray[Any] | Rows:
 def _rows(path: str, file: IO[bytes], start: int, size: int) -> Rows | None:
     """The Rows of the .npy file of `size` bytes that `file` reads from its begin, and `path` has at byte `start`.
 
-    None where it is small, or is not stored row by row.
+    None if it is small, or is not stored row by row.
     """
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     reader = readers.get(np.lib.format.read_magic(file))

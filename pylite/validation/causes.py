@@ -60,7 +60,7 @@ UNEXPLAINED = None, "unknown", "range too wide"     # of a node that may suffer 
 
 def find(op: str, errors: Errors, grid: Grid, weights: Weights | None, excess: float,
          operands: Mapping[str, float]) -> Cause | None:
-    """The Cause of a node's local error, or None where the error is what rounding makes.
+    """The Cause of a node's local error, or None if the error is what rounding makes.
 
     operands: {name: largest magnitude} of what is joined under one scale.
     """

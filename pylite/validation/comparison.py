@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,16 @@ if TYPE_CHECKING:
 
 
 CUMULATIVE, LOCAL, ORIGINS = range(3)       # how much a sample is measured for
+
+
+class Separate(NamedTuple):
+    """A model whose nodes run by themselves."""
+    executor: Executor
+    graph: Isolated
+
+    @classmethod
+    def of(cls, model: Model, graph: Isolated, pool: Pool) -> Separate:
+        return cls(Executor(model, graph.subgraph, pool), graph)
 
 
 class Comparison:
@@ -64,7 +74,7 @@ class Comparison:
         self._full = exposed(model, self.subgraph, self.measured, pool)
         self._full_reference = exposed(reference, self.other, wanted, pool)
         self._pool = pool
-        self._isolated: tuple[Executor, Executor, Isolated, Isolated] | None = None
+        self._separate: tuple[Separate, Separate] | None = None     # of the model, of the reference
         self._varying: Varying | None = None
         self._changed: Origins | None = None    # nodes with the model's constants, in interleaved programs
         self.origins: OriginSums | None = None
@@ -105,7 +115,7 @@ class Comparison:
         if not self.grids:
             self._choose(sized=False)
             self.origins = OriginSums() if self._with_origins else None
-        self.programs, self._isolated, self._changed = {}, None, None
+        self.programs, self._separate, self._changed = {}, None, None
         wanted = [self.matching.matches[i].reference for i in (*self.subgraph.inputs, *self.measured)
                   if i in self.matching.matches]
         self._full = exposed(self.model, self.subgraph, self.measured, self._pool)
@@ -194,10 +204,8 @@ class Comparison:
             ours.add(group)
         for _, group in others:
             theirs.add(group)
-        one, other = ours.finished(), theirs.finished()
-        executors = [Executor(model, isolated.subgraph, self._pool) for model, isolated in (
-            (self.model, one), (self.reference, other))]
-        self._isolated = executors[0], executors[1], one, other
+        self._separate = (Separate.of(self.model, ours.finished(), self._pool),
+                          Separate.of(self.reference, theirs.finished(), self._pool))
         if self._with_origins:
             self._changed = Origins(self.model, self.reference, others, shapes, self._pool)
             self._changed.prepare(self.grids, {i: sums for i, sums in self.local.items() if i not in self._casts})
@@ -211,8 +219,9 @@ class Comparison:
         """
         keys: dict[int, int] = {}
         if local:
-            assert self._isolated is not None
-            keys = {**self._isolated[2].cuts, **self._isolated[3].cuts}
+            assert self._separate is not None
+            ours, theirs = self._separate
+            keys = {**ours.graph.cuts, **theirs.graph.cuts}
         waiting = deque((index, self._read(index)) for index in (self.measured if local else ()))
         given: set[int] = set()
         for key in (*self.subgraph.inputs, *self.measured):
@@ -227,7 +236,7 @@ class Comparison:
 
     def _share_memory(self) -> None:
         """Allocate all graphs so that each tensor keeps its memory no longer than a run needs it."""
-        executors = [self._full_reference, self._full, *(self._isolated[:2] if self._isolated else ()),
+        executors = [self._full_reference, self._full, *[side.executor for side in self._separate or ()],
                      *([self._changed.executor] if self._changed else [])]
         reference, full, *single = usages = [Usage(executor.subgraph) for executor in executors]
         for what, index in self._order(self.alone):
@@ -235,11 +244,11 @@ class Comparison:
             if what == "observe":
                 reference.compute(matched)
                 full.compute(index)
-                if self._changed is not None and index in self._changed.activations and self._isolated is not None:
-                    single[1].read_after_writing(self._isolated[3].results[matched])
+                if self._changed is not None and index in self._changed.activations and self._separate is not None:
+                    single[1].read_after_writing(self._separate[1].graph.results[matched])
                 continue
-            assert self._isolated is not None
-            (alone, counterpart, *more), (ours, theirs) = single, self._isolated[2:]
+            assert self._separate is not None
+            (alone, counterpart, *more), (ours, theirs) = single, [side.graph for side in self._separate]
             if what == "give":
                 reference.read(matched)
                 alone.write(ours.cuts.get(index))
@@ -259,7 +268,7 @@ class Comparison:
         """Both models run side by side, each tensor observed when it is computed; then the nodes by themselves that
         read it."""
         program, full, reference = Interleaved(self._pool), Track(self._full), Track(self._full_reference)
-        single = list(map(Track, self._isolated[:2])) if level >= LOCAL and self._isolated else []
+        single = [Track(side.executor) for side in self._separate or ()] if level >= LOCAL else []
         origins = self._changed if level == ORIGINS else None
         if origins is not None:
             single.append(Track(origins.executor))
@@ -270,8 +279,9 @@ class Comparison:
                 program.advance(full, index)
                 program.add(self.cumulative[index].observer(self.grids[index], self._full.array(index),
                                                             self._expected(index)))
-                if origins is not None and index in origins.activations and self._isolated is not None:
-                    computed = self._isolated[1].array(self._isolated[3].results[matched])
+                if origins is not None and index in origins.activations and self._separate is not None:
+                    theirs = self._separate[1]
+                    computed = theirs.executor.array(theirs.graph.results[matched])
                     program.add(*origins.watch_activations(index, self.grids[index], computed, self._expected(index)))
             elif what == "give":
                 program.add(*self._give(index, origins))
@@ -285,16 +295,17 @@ class Comparison:
 
     def _watch(self, program: Interleaved, index: int, alone: Track, counterpart: Track) -> NDArray[Any]:
         """Run a node by itself, observe its result, and count it and its reference in histograms; the latter."""
-        assert self._isolated is not None
-        single, other, ours, theirs = self._isolated
-        program.advance(alone, ours.results[index])
+        assert self._separate is not None
+        ours, theirs = self._separate
+        program.advance(alone, ours.graph.results[index])
         if index in self._casts:
             expected = self._represented[self._casts[index]]
         else:
-            result = theirs.results[self.matching.matches[index].reference]
+            result = theirs.graph.results[self.matching.matches[index].reference]
             program.advance(counterpart, result)
-            expected = other.array(result)
-        observer = self.local[index].observer(self.grids[index], single.array(ours.results[index]), expected)
+            expected = theirs.executor.array(result)
+        computed = ours.executor.array(ours.graph.results[index])
+        observer = self.local[index].observer(self.grids[index], computed, expected)
         program.add(observer)
         if index in self.histograms:
             program.add(self.histograms[index].counter(observer))
@@ -302,28 +313,28 @@ class Comparison:
 
     def _read(self, index: int) -> set[int]:
         """The tensors whose activations the node of `index` and its counterpart are given."""
-        assert self._isolated is not None
-        found: set[int] = set()
-        sides = [(self._isolated[2], index)]
+        assert self._separate is not None
+        activations: set[int] = set()
+        sides = [(self._separate[0].graph, index)]
         if index not in self._casts:
-            sides.append((self._isolated[3], self.matching.matches[index].reference))
+            sides.append((self._separate[1].graph, self.matching.matches[index].reference))
         for isolated, result in sides:
             names = {place: key for key, place in isolated.cuts.items()}
-            found |= {names[i] for i in closure(isolated.subgraph, (isolated.results[result],), set(names))[1]}
-        return found
+            activations |= {names[i] for i in closure(isolated.subgraph, (isolated.results[result],), set(names))[1]}
+        return activations
 
     def _give(self, key: int, origins: Origins | None) -> list[Kernel]:
         """Kernels that give the reference's activation, as the model's tensor `key` can represent it, to the nodes that
         read it."""
-        assert self._isolated is not None
-        executor, reference, ours, theirs = self._isolated
+        assert self._separate is not None
+        ours, theirs = self._separate
         real = self._full_reference.array(self.matching.matches[key].reference)
-        represented = [reference.array(theirs.cuts[key])] if key in theirs.cuts else []
+        represented = [theirs.executor.array(theirs.graph.cuts[key])] if key in theirs.graph.cuts else []
         if origins is not None and key in origins.isolated.cuts:
             represented.append(origins.executor.array(origins.isolated.cuts[key]))
         if key in self._casts.values():     # its reader has it as its reference
             represented.append(self._represented.setdefault(key, np.empty(real.shape, np.float32)))
-        quantized = executor.array(ours.cuts[key]) if key in ours.cuts else None
+        quantized = ours.executor.array(ours.graph.cuts[key]) if key in ours.graph.cuts else None
         return quantizing_kernels(self.grids[key], real, quantized, represented)
 
     def add(self, inputs: Sequence[NDArray[Any]], local: bool = True, origins: bool = False) -> None:
@@ -367,12 +378,12 @@ class Comparison:
         """Give all graphs one sample."""
         for full in (self._full_reference, self._full):
             feed(full, inputs)
-        if self._isolated:
-            single, other, ours, theirs = self._isolated
-            isolated_graphs = [(self._full_reference, other, theirs), (self._full, single, ours)]
+        if self._separate:
+            ours, theirs = self._separate
+            sides = [(self._full_reference, theirs), (self._full, ours)]
             if self._changed is not None:
-                isolated_graphs.append((self._full_reference, self._changed.executor, self._changed.isolated))
-            for full, alone, isolated in isolated_graphs:
+                sides.append((self._full_reference, Separate(self._changed.executor, self._changed.isolated)))
+            for full, (alone, isolated) in sides:
                 alone.reset_variables()
                 for original, index in isolated.inputs.items():
                     alone.array(index)[...] = full.array(original)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pylite.ir.graph import Subgraph
-    from pylite.validation.mending import Mender
+    from pylite.validation.repair_steps import Repairer
 
     Nodes = frozenset[int]
 
@@ -23,15 +23,15 @@ TRIED = 3               # of the parts that gain most alone, before one is chose
 NAME = "nodes in float"
 
 
-def keep_in_float(mender: Mender, reference: Model, target: float | None = None,
+def keep_in_float(repairer: Repairer, reference: Model, target: float | None = None,
                   progress: Callable[[int, int], object] | None = None) -> tuple[Step, bytes, list[int]] | None:
-    """(the step, the file with these nodes in float, the nodes) after a Mender's other steps; None where no node helps.
+    """(the step, the file with these nodes in float, the nodes) after a Repairer's other steps; None if no node helps.
 
     The set is the smallest one found that brings the SQNR of the fitted samples to `target`, in decibels; without a
     target, nodes are added while each gains LEAST_DB. It is kept only if the held-out samples gain, too.
     progress: called with the numbers of nodes, and pairs of these, that were tried and of all.
     """
-    contents = mender.written()
+    contents = repairer.written()
     model = Model(contents)
     mixture = Mixture(model, reference)
 
@@ -39,8 +39,8 @@ def keep_in_float(mender: Mender, reference: Model, target: float | None = None,
 
     @cache
     def value(nodes: Nodes) -> float:
-        return mender.journal.number(f"float {sorted(nodes)} {file}",
-                                     lambda: mender.fit.measure(mixture.of(nodes), mixture.places(nodes)))
+        return repairer.journal.number(f"float {sorted(nodes)} {file}",
+                                     lambda: repairer.fit.measure(mixture.of(nodes), mixture.places(nodes)))
     parts = [frozenset({node}) for node in mixture.candidates]
     parts += _neighbours(model.graph.subgraphs[0], frozenset(mixture.candidates))
     for number, part in enumerate(parts):
@@ -51,9 +51,9 @@ def keep_in_float(mender: Mender, reference: Model, target: float | None = None,
     if not chosen:
         return None
     fitted = value(chosen) - value(frozenset())
-    held = mender.held.measure(mixture.of(chosen), mixture.places(chosen)) - mender.held_value
+    held = repairer.held.measure(mixture.of(chosen), mixture.places(chosen)) - repairer.held_value
     step = Step(NAME, len(chosen), held, fitted, False, ", ".join(map(str, sorted(chosen))))
-    mender.decide(step, partial(mixture.of, chosen))
+    repairer.decide(step, partial(mixture.of, chosen))
     return step, mixture.written(chosen) if step.kept else contents, sorted(chosen) if step.kept else []
 
 

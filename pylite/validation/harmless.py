@@ -22,7 +22,7 @@ UNCHANGED_DB = 40.0     # SQNR from which on, an error of 1 %, a result counts a
 def excuse(comparison: Comparison | Golden, tensors: list[TensorReport], accuracy: Accuracy | None) -> Iterator[str]:
     """Take away the causes of tensors whose saturation changes no result, and say so in a line for each.
 
-    accuracy: of a classifier, whose logits may saturate where no sample changes its class; None where it is not known.
+    accuracy: of a classifier, whose logits may saturate where no sample changes its class; None if it is not known.
     """
     for t in tensors:
         if t.cause not in CAUSES or t.excess_db is None:

@@ -27,8 +27,8 @@ EXACT_DB = 150.0        # taken for a tensor without any error
 def judged(model: Model, reference: Model, matches: Mapping[int, int], ties: Sequence[Tied]) -> list[tuple[int, int]]:
     """Pairs of tensors, of the model and of the reference, that tell how good the model is.
 
-    They are the outputs, and what a node at the end reads whose result has a grid by rule: little shows in the result
-    of a softmax of 8 bits.  matches: {tensor: the reference's}.
+    They are the outputs; if the last node has a fixed output scale, such as softmax, its input as well, because 8 bits
+    of probabilities hide most errors.  matches: {tensor: the reference's}.
     """
     graph, other_graph = model.graph.subgraphs[0], reference.graph.subgraphs[0]
     producer = {i: o for o in graph.operators for i in o.outputs}

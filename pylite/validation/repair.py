@@ -19,8 +19,8 @@ from pylite.validation.accuracy_report import counted, finite
 from pylite.validation.called import parts_of
 from pylite.validation.data import Samples, source_of
 from pylite.validation.floating import keep_in_float
-from pylite.validation.mending import Mender
 from pylite.validation.printed import Printed
+from pylite.validation.repair_steps import Repairer
 from pylite.validation.resuming import Journal
 from pylite.validation.scoring import Settings, scored
 from pylite.validation.sources import Source
@@ -147,16 +147,16 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     journal = Journal.of(state, original, other, *halves, threads)
     notes += [] if journal.note is None else [journal.note]
     with journal:
-        mender = Mender(original, other, *halves, threads, measured, journal)
-        before = mender.metric
-        mender.run(progress)
-        contents, in_float = mender.written(), list[int]()
-        found_in_float = keep_in_float(mender, mender.reference, target, progress) if allow_float else None
+        repairer = Repairer(original, other, *halves, threads, measured, journal)
+        before = repairer.metric
+        repairer.run(progress)
+        contents, in_float = repairer.written(), list[int]()
+        found_in_float = keep_in_float(repairer, repairer.reference, target, progress) if allow_float else None
         if found_in_float is not None:
             step, contents, in_float = found_in_float
-            mender.enter(step)
-    figures = None if measured is None else Figures(measured.name, before, mender.metric)
-    return Repair(model, reference, len(fit), len(held), mender.before, mender.held_value, mender.steps, in_float,
+            repairer.enter(step)
+    figures = None if measured is None else Figures(measured.name, before, repairer.metric)
+    return Repair(model, reference, len(fit), len(held), repairer.before, repairer.held_value, repairer.steps, in_float,
                   notes, contents, figures)
 
 

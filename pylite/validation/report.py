@@ -34,7 +34,7 @@ class TensorReport:
     node, op: which computes it; tensor: its index; matched: how its counterpart was found; output: is it the model's?
     sqnr_db: of both models run from their inputs; cumulative_excess_db: the noise there above what the node's operands
     bring along and a good quantization of the node adds
-    All else is of the node by itself, and None where that was not measured:
+    All else is of the node by itself, and None if that was not measured:
     sqnr_local_db; sqnr_weights_db, sqnr_activations_db: of the node with real numbers but for its weights and biases,
     and but for the activations that it reads and writes, on the first samples; None without the one or the other;
     from_weights: the weights' share of both noises; excess_db: noise above that of a good quantization of the same node
@@ -42,7 +42,7 @@ class TensorReport:
     for tensors of real numbers
     saturated_low, saturated_high: shares of the values at an end of the range whose reference is beyond it
     range_used: what the reference's values span of the range, above 1 where they go beyond; None without a range
-    cause, detail, remedy: None where the error is what rounding makes
+    cause, detail, remedy: None if the error is what rounding makes
     channels: {"sqnr_db", "sqnr_local_db", "rmse_over_scale", "mean_error_steps", "max_error_steps", "saturated_low",
     "saturated_high", "range_used"}: lists
     weights: {"sqnr_db", "gain": lists by output channel, "spread", "scales", "scale_spread"}, or None
@@ -111,7 +111,7 @@ class Report(Printed):
 
     ranking: nodes, worst first, by `ranked_by`; first_divergence: the first node, in the order of execution, whose own
     noise is `causes.SUSPICIOUS_DB` above the expected, or None; unmatched: results that were not compared, and why;
-    accuracy: None where it was not measured; notes: what is odd about the samples; called: the subgraphs that nodes
+    accuracy: None if it was not measured; notes: what is odd about the samples; called: the subgraphs that nodes
     call, in order
     """
     model: str
@@ -125,6 +125,12 @@ class Report(Printed):
     accuracy: Accuracy | None = None
     notes: list[str] = field(default_factory=list)
     called: list[Called] = field(default_factory=list)
+
+    @classmethod
+    def of_accuracy(cls, model: str, reference: str | None, samples: int, accuracy: Accuracy | None) -> Report:
+        """A report without tensors: of accuracy alone."""
+        return cls(model, reference, samples, local_samples=0, tensors=[], ranking=[], first_divergence=None,
+                   unmatched=[], accuracy=accuracy)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as docs/validation.schema.json describes it; what is infinite or no number is None."""

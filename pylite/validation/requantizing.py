@@ -109,7 +109,7 @@ class Requantized:
             self._kept |= {i for k, i in enumerate(operator.inputs) if k not in own}
 
     def bias(self, node: int) -> NDArray[Any] | None:
-        """The real numbers of a node's bias in the file; None where it has none that is constant."""
+        """The real numbers of a node's bias in the file; None if it has none that is constant."""
         tensor = self._operand(self._graph.operators[node], self.nodes[node][2])
         return None if tensor is None or tensor.data is None else dequantized(self._model, tensor)
 

@@ -66,7 +66,7 @@ class Journal:
     """Measurements by key, which a file keeps.  Use it in a `with` block, whose end writes what is new.
 
     path: of the file, or None to keep nothing; about: an identity().  A file about something else, or a damaged one,
-    is not used.  note: what was made of the file, or None where there was none.
+    is not used.  note: what was made of the file, or None if there was none.
     """
 
     def __init__(self, path: str | None = None, about: Mapping[str, str] | None = None) -> None:

@@ -34,7 +34,7 @@ class File(str):
 
 
 class Objects(NamedTuple):
-    """What is to be found in a picture: rows (count, BOX), and the size that the boxes refer to, None where unknown."""
+    """What is to be found in a picture: rows (count, BOX), and the size that the boxes refer to, None if unknown."""
     rows: NDArray[Any]
     height: float | None
     width: float | None

@@ -48,7 +48,7 @@ class Grid:
 
     @classmethod
     def of(cls, tensor: Tensor) -> Grid | None:
-        """The grid of an activation; None where validation cannot measure it: types other than 8, 16 bits and float."""
+        """The grid of an activation; None if validation cannot measure it: types other than 8, 16 bits and float."""
         if tensor.dtype == "float32":
             return cls("float32")
         q = tensor.quantization

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Step:
     """One step: gained_db, fitted_db: on the held-out samples, and on those that it was chosen on; kept: is it in the
     file?  changed: how many nodes or ranges; detail: by which methods; metric: the accuracy of the held-out samples
-    with it, None where it was not measured."""
+    with it, None if it was not measured."""
     name: str
     changed: int
     gained_db: float

@@ -107,7 +107,7 @@ class _Probe:
         self._magnitude = max((max(grid.highest, -grid.lowest) for grid in grids if grid), default=1.0)
 
     def run(self, scaled: Iterable[int], factor: float = 1.0) -> list[bytes] | None:
-        """The results with the scales of these tensors times `factor`; None where the node cannot run so."""
+        """The results with the scales of these tensors times `factor`; None if the node cannot run so."""
         tensors = list(self._graph.tensors)
         for i in scaled:
             q = tensors[i].quantization

@@ -130,7 +130,7 @@ def _blame(report: Any, worst: Any, level: str) -> str:
         return f"It could be better still: most noise comes from {where}{f': {worst.cause}' if worst.cause else ''}."
     if worst.cause:
         return f"Most noise comes from {where}: {worst.cause}, {worst.detail}. {worst.remedy}"
-    advice = (" No single fault explains it: --repair may mend it, and --sensitivity finds the nodes that are worth "
+    advice = (" No single fault explains it: --repair may help, and --sensitivity finds the nodes that are worth "
               "keeping in float." if report.local_samples else
               " Measure nodes by themselves (--local-samples 64) for the cause.")
     return f"Most noise comes from {where}, {excess:.1f} dB above that of a good quantization.{advice}"

@@ -55,7 +55,7 @@ class Weights:
 
 
 def compare(model: Model, operator: Operator, reference: Model, candidates: Sequence[Operator]) -> Weights | None:
-    """The Weights of a node; candidates: the reference's nodes that compute the same.  None where there are none."""
+    """The Weights of a node; candidates: the reference's nodes that compute the same.  None if there are none."""
     layout = LAYOUTS.get(operator.name)
     if layout is None:
         return None

@@ -66,7 +66,7 @@ def real(model: Model, tensor: Tensor) -> Tensor:
 
 
 def dequantized(model: Model, tensor: Tensor) -> NDArray[Any] | None:
-    """A constant's real numbers, float64; None where it is no constant, holds no numbers, or has blocks over several
+    """A constant's real numbers, float64; None if it is no constant, holds no numbers, or has blocks over several
     axes."""
     values = model.constant(tensor)
     if values is None or values.dtype == object:
@@ -83,7 +83,7 @@ def dequantized(model: Model, tensor: Tensor) -> NDArray[Any] | None:
 
 
 def _of_blocks(values: NDArray[Any], q: Quantization) -> NDArray[Any] | None:
-    """Real numbers of which `block_size` in a row share a scale; None where the scales do not fit."""
+    """Real numbers of which `block_size` in a row share a scale; None if the scales do not fit."""
     if q.scale.size * q.block_size != values.size:
         return None
     zero_point = q.zero_point.astype(np.float64).reshape(-1, 1) if q.zero_point.size == q.scale.size else 0.0

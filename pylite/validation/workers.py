@@ -78,7 +78,7 @@ class Measurer:
             check_inputs(*(model.graph.subgraphs[0] for model in models))
         self.comparison = None if measurement.reference is None or measurement.tensors == 0 else Comparison(
             models[0], widened(measurement.reference), measurement.threads, measurement.histograms,
-            measurement.local_samples != 0, True)
+            alone=measurement.local_samples != 0, origins=True)
         self._shown = sys.maxsize if measurement.local_samples is None else measurement.local_samples
         metadata = {name: data for model in reversed(models) for name, data in model.graph.metadata.items()}
         self.samples = Samples(measurement.data, models[0].graph.subgraphs[0], measurement.mean, measurement.std,

@@ -1,27 +1,6 @@
 """Calls: arguments by position and by name."""
-import ast
-from pathlib import Path
-
-import pytest
-
-import pylite
 from pylite._core.run.kernel import construct
 from pylite.ir.values import Call, Scratch
-
-SOURCES = sorted(Path(pylite.__file__).parent.rglob("*.py"))
-MOST = 6            # values that a Call may take by position
-
-
-def calls_of(tree):
-    return [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-            and node.func.id == "Call"]
-
-
-@pytest.mark.parametrize("path", [path for path in SOURCES if "Call(" in path.read_text()], ids=lambda path: path.stem)
-def test_few_positional_arguments(path):
-    """Readers cannot tell the meaning of a long row of values: beyond six, arguments have names."""
-    long = [f"{path.name}:{call.lineno}" for call in calls_of(ast.parse(path.read_text())) if len(call.args) - 1 > MOST]
-    assert not long
 
 
 def test_named_arguments():

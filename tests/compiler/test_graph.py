@@ -23,7 +23,7 @@ def test_numpy_dtypes_are_large_enough():
         assert dtype.hasobject if bits is None else dtype.itemsize * 8 == max(bits, 8)
 
 
-@pytest.mark.parametrize("record", [graph.Tensor, graph.Operator])
+@pytest.mark.parametrize("record", [graph.Tensor, graph.Operator, graph.Quantization])
 def test_cython_knows_the_positions_of_fields(record):
     text = (Path(__file__).parents[2] / "pylite" / "_core" / "graph" / "calls.pxd").read_text()
     known = {name.lower(): int(place) for name, place in re.findall(rf"{record.__name__.upper()}_(\w+) = (\d+)", text)}

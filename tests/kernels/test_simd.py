@@ -305,8 +305,8 @@ def test_pooling_of_strided_pixels(isa_level, operation, seed):
     x = rng.integers(-128, 128, (2, h, w, c)).astype(dtype)
     arguments = operation, dtype, window, stride, before, (-100, 100)
     want, y = np.zeros((2, *size, c), dtype), Guarded((2, *size, c), dtype, 5)
-    assert pooling.Pool(x.view(np.uint8), want.view(np.uint8), *arguments).run() == 0
-    assert pooling.Pool(strided(x, 3).view(np.uint8), y.array.view(np.uint8), *arguments).run(simd.Pool(2)) == 0
+    assert pooling.Pooling(x.view(np.uint8), want.view(np.uint8), *arguments).run() == 0
+    assert pooling.Pooling(strided(x, 3).view(np.uint8), y.array.view(np.uint8), *arguments).run(simd.Pool(2)) == 0
     y.check()
     np.testing.assert_array_equal(y.array, want)
 

@@ -21,7 +21,14 @@ def drawn():
                     yield pytest.param(test.drawn[0], id=name)
 
 
-@pytest.mark.parametrize("function", list(drawn()))
+FUNCTIONS = list(drawn())
+
+
+def test_functions_are_found():
+    assert len(FUNCTIONS) > 25
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
 def test_reference(function):
     for case in range(CASES):
         data, inputs = draw(function, "float32", case)

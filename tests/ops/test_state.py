@@ -131,7 +131,7 @@ def test_a_tensor_that_is_no_resource_is_refused():
     h, y = m.constant("h", np.array(3, np.int32), dtype="resource"), m.tensor("y", (2,))
     m.operator("READ_VARIABLE", [h], [y])
     m.outputs([y])
-    with pytest.raises(RuntimeError, match=r"READ_VARIABLE.*is not a Variable"):
+    with pytest.raises(RuntimeError, match=r"READ_VARIABLE.*is not a variable"):
         pylite.Interpreter(model_content=m.build()).allocate_tensors()
 
 

@@ -86,9 +86,13 @@ def test_truncated_while_it_is_loaded(path, monkeypatch):
 
 def test_a_file_that_another_one_replaces(path):
     interpreter = opened(path)
+    output = interpreter.get_output_details()[0]["index"]
+    interpreter.invoke()
+    before = interpreter.get_tensor(output)
     (path.parent / "new").write_bytes(b"")
     os.rename(path.parent / "new", path)
     interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(output), before)
 
 
 def test_other_faults_are_not_caught(path):

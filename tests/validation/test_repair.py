@@ -15,8 +15,8 @@ from pylite.schema.builder import ModelBuilder
 from pylite.validation import agreement
 from pylite.validation.calibration import Observed, grid_for
 from pylite.validation.litert import LiteRT
-from pylite.validation.mending import Mender
 from pylite.validation.repair import repair
+from pylite.validation.repair_steps import Repairer
 from pylite.validation.requantizing import Numbers, Requantized, Weights
 from pylite.validation.widening import widened
 from tests.tools import resources
@@ -106,8 +106,8 @@ def test_what_is_said_to_be_gained_is_gained(spoiled):
     gained = sum(step.gained_db for step in found.steps if step.kept)
     assert found.after_db == pytest.approx(found.before_db + gained)
     assert all(step.gained_db > 0 for step in found.steps if step.kept)
-    mender = Mender(Model(found.contents), widened(reference), samples[::2], samples[1::2], 1)
-    assert mender.before == found.after_db
+    repairer = Repairer(Model(found.contents), widened(reference), samples[::2], samples[1::2], 1)
+    assert repairer.before == found.after_db
     path.write_bytes(found.contents)
     again = repair(path, reference, samples)
     assert again.before_db == found.after_db and again.after_db >= again.before_db
@@ -117,7 +117,7 @@ def test_steps_that_held_out_samples_do_not_confirm_are_refused(spoiled):
     """The samples to fit on are of another kind than those that judge: every range for them would be too narrow."""
     _, reference, samples = spoiled
     narrow = [[array * np.float32(0.02)] for array, in samples]
-    found = Mender(Model(reference), widened(reference), narrow[::2], samples[1::2], 1)
+    found = Repairer(Model(reference), widened(reference), narrow[::2], samples[1::2], 1)
     found.run()
     assert any(not step.kept and step.fitted_db > 0 > step.gained_db for step in found.steps)
     assert found.held_value >= found.before

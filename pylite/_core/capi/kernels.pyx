@@ -76,6 +76,7 @@ cdef class Plugin(Kernel):
         lists[0] = self.node.node.outputs
         lists[1] = self.node.node.temporaries
         lists[2] = self.node.node.inputs
+        # Inputs come first: for a tensor that is also an output or a temporary, that counts.
         is_input_of = {lists[k].data[i]: k == 2
                        for k in (2, 1, 0) for i in range(lists[k].size) if lists[k].data[i] >= 0}
         self.watched = <pl_watched *>calloc(max(1, len(is_input_of)), sizeof(pl_watched))

@@ -17,6 +17,15 @@ cdef enum OperatorField:        # and of an Operator
     OPERATOR_OPTIONS = 7
     OPERATOR_INTERMEDIATES = 8
 
+cdef enum QuantizationField:    # and of a Quantization
+    QUANTIZATION_SCALE = 0
+    QUANTIZATION_ZERO_POINT = 1
+    QUANTIZATION_AXIS = 2
+    QUANTIZATION_MIN = 8
+
+cdef enum:
+    MOST_TEMPORARIES = 8        # of a node
+
 cdef dict element_types, element_sizes
 cdef frozenset PLAIN
 cdef object product(numbers)

@@ -3,6 +3,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+TEMPORARIES: int
+
 def enter_types(types: Mapping[str, Any]) -> None: ...
 
 class ValueBase:

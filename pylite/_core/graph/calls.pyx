@@ -12,6 +12,7 @@ from pylite._core.graph.dimensions cimport MAX_FACTOR, Dim
 
 from numpy import float32
 
+TEMPORARIES = MOST_TEMPORARIES
 cdef object NO_SCALE = float32(0)
 cdef dict element_types = {}        # {data type: numpy's type of an element, unpacked}
 cdef dict element_sizes = {}        # {data type: bytes of an element}
@@ -99,7 +100,7 @@ cdef class ValueBase:
         self.scale, self.zero_point, self.quantized = NO_SCALE, 0, False
         self.quantization = q = tensor[TENSOR_QUANTIZATION]
         if q is not None:
-            scale, zero_point = (<tuple>q)[0], (<tuple>q)[1]        # the first fields of a Quantization
+            scale, zero_point = (<tuple>q)[QUANTIZATION_SCALE], (<tuple>q)[QUANTIZATION_ZERO_POINT]
             if len(scale):
                 self.scale, self.quantized = scale[0], True
             if len(zero_point):

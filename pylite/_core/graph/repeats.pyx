@@ -15,6 +15,10 @@ from pylite._core.graph.calls cimport (
     OPERATOR_INTERMEDIATES,
     OPERATOR_OPTIONS,
     OPERATOR_OUTPUTS,
+    QUANTIZATION_AXIS,
+    QUANTIZATION_MIN,
+    QUANTIZATION_SCALE,
+    QUANTIZATION_ZERO_POINT,
     NodeBase,
     ValueBase,
 )
@@ -210,7 +214,10 @@ cdef class Repeats:
         return self.remember(options, number)
 
     cdef int32_t quantization_number(self, q) except -1:
-        return self.known_number(q) or self.remember(q, self.new_number((q[0].tobytes(), q[1].tobytes(), *q[2:8])))
+        """The number of a Quantization by what kernels use: all but min, max and custom."""
+        return self.known_number(q) or self.remember(q, self.new_number((
+            q[QUANTIZATION_SCALE].tobytes(), q[QUANTIZATION_ZERO_POINT].tobytes(),
+            *q[QUANTIZATION_AXIS:QUANTIZATION_MIN])))
 
     cdef int32_t input_number(self, Py_ssize_t index, bint contents) except -1:
         """The number of an input; 0 if it is unique.  contents: compare the contents of constants?"""

@@ -42,7 +42,8 @@ cdef enum:
     ROWS = 64               # rows of floats in a piece, rounded down to whole tiles
     STRIP = 32              # columns of w that a thread multiplies at a time without packing them
     LOCAL_SUMS = 2048       # column sums, or elements of the bias, that fit on the caller's stack,
-    LOCAL_PANELS = 16384    # and bytes of panels
+    LOCAL_PANELS = 16384    # and bytes of panels,
+    PANEL_WORDS = LOCAL_PANELS // 8     # kept in an array of int64, which is aligned
 
 FORMS = tuple((1, 4 if i in (SCRATCH_SUMS, BIAS, ROW_SCALES, ROW_ZEROS) else 1, i not in (X, W))
               for i in range(OPERANDS))
@@ -228,7 +229,7 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
     cdef Batch *s = &self.state
     cdef Product *p = &s.product
     cdef ptrdiff_t end, whole = s.right.count
-    cdef int64_t panels[LOCAL_SUMS]     # LOCAL_PANELS bytes, aligned
+    cdef int64_t panels[PANEL_WORDS]
     cdef int32_t sums[LOCAL_SUMS]
     cdef int32_t bias[LOCAL_SUMS]
     pool = parallel_pool(pool, s.products * s.m * s.n * s.k)
@@ -321,14 +322,14 @@ cdef void pack_bytes(const Batch *s, const uint8_t *w, ptrdiff_t n, ptrdiff_t wi
     cdef ptrdiff_t j, k = 0, section
     memset(panel, 0, width * s.product.padded_depth)
     if s.right.depth == 1:
-        slots.pack_b_q8(&s.product.tile, n, s.k, w, 0, panel, sums)
+        s.product.slots.pack_b_q8(&s.product.tile, n, s.k, w, 0, panel, sums)
         return
     for j in range(n):
         sums[j] = 0
     while k < s.k:
         section = min(<ptrdiff_t>DEPTH, s.k - k)
         slots.copy_transposed(1, n, section, w + k * s.right.depth, s.right.depth, transposed, section)
-        slots.pack_b_q8(&s.product.tile, n, section, transposed, 0, panel + k * width, part)
+        s.product.slots.pack_b_q8(&s.product.tile, n, section, transposed, 0, panel + k * width, part)
         for j in range(n):
             sums[j] += part[j]
         k += section

@@ -130,7 +130,7 @@ cdef int blockwise_hybrid(BlockwiseHybrid self, pl_pool *pool) noexcept nogil:
     cdef ptrdiff_t splits = (self.blocks.columns + self.slots.q8.nr - 1) // self.slots.q8.nr, r
     pool = parallel_pool(pool, rows.count * rows.depth * self.blocks.columns)
     quantize(&self.rows, pool)
-    for r in range(rows.count):
+    for r in range(rows.count):         # flip is 0 or 128, and adds as much to int8 values and so to their zero points
         rows.zeros[r] += rows.flip
     parallel_for(pool, (rows.count + PL_BLOCK_ROWS - 1) // PL_BLOCK_ROWS * splits, 1, <pl_range_fn>blockwise_pieces,
                  <void *>self)

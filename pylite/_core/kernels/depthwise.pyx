@@ -1,4 +1,5 @@
-"""Depthwise convolutions: 8-bit, int16, float32 and hybrid; compiled for speed.
+# build: -O2
+"""Depthwise convolutions: 8-bit, int16, float32 and hybrid.
 
 The file is longer than others because all types share the loop over output lines.
 """
@@ -22,7 +23,7 @@ from pylite._core.product.channel_repeat cimport (
 )
 from pylite._core.product.columns cimport set_columns
 from pylite._core.product.division cimport fast_div, parallel_pool
-from pylite._core.product.product cimport WordFinish
+from pylite._core.product.product cimport FloatFinish, WordFinish
 from pylite._core.product.words cimport finish_row, set_finish
 from pylite._core.simd cimport (
     PL_HALF_LINES,
@@ -69,8 +70,7 @@ cdef struct Depthwise:
     int w_zero, flip        # for bytes
     pl_columns columns
     WordFinish int16        # for int16
-    float low, high         # for float32 and hybrid
-    const float *bias       # of float16 for float16
+    FloatFinish float32     # for float32, hybrid and float16, whose bias is of float16
     const float *column_scales      # for hybrid
     const float *floats     # for hybrid: the images; x holds their quantized values
     float *image_scales     # (n, c): those of images times those of columns
@@ -153,9 +153,9 @@ cdef class DepthwiseKernel(Kernel):
         """Set what finishes sums of floats."""
         self.owners.append(bias)
         self.subnormals, self.state.cost = FLUSH, 2
-        self.state.low, self.state.high = limits
+        self.state.float32.low, self.state.float32.high = limits
         if bias is not None:
-            self.state.bias = <const float *>memory_of(bias, bias.nbytes)
+            self.state.float32.bias = <const float *>memory_of(bias, bias.nbytes)
         return 0
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
@@ -255,7 +255,7 @@ cdef void multiply_s16(const Depthwise *s, const pl_dw_window *g, uint8_t *y) no
         while c < g.c:
             n = <int>min(<ptrdiff_t>CHANNELS, g.c - c)
             s.slots.depthwise_s64(g, pixel, c, n, <const int16_t *>s.w, acc)
-            finish_row(&s.int16, n, acc, c, <int16_t *>y + pixel * g.c + c)
+            finish_row(s.slots, &s.int16, n, acc, c, <int16_t *>y + pixel * g.c + c)
             c += n
 
 
@@ -271,7 +271,8 @@ cdef class DepthwiseF32(DepthwiseKernel):
 
 
 cdef void multiply_f32(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil:
-    s.slots.depthwise_f32(g, <const float *>s.w, s.bias, s.low, s.high, <float *>y)
+    s.slots.depthwise_f32(g, <const float *>s.w, s.float32.bias, s.float32.low, s.float32.high,
+                          <float *>y)
 
 
 cdef class DepthwiseF16(DepthwiseKernel):
@@ -289,7 +290,8 @@ cdef class DepthwiseF16(DepthwiseKernel):
 
 
 cdef void multiply_f16(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil:
-    s.slots.depthwise_f16(g, <const uint16_t *>s.w, <const uint16_t *>s.bias, s.low, s.high, <uint16_t *>y)
+    s.slots.depthwise_f16(g, <const uint16_t *>s.w, <const uint16_t *>s.float32.bias, s.float32.low, s.float32.high,
+                          <uint16_t *>y)
 
 
 # ---- float32 times integers ----------------------------------------------------------------------------------

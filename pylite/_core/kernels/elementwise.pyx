@@ -6,7 +6,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyOb
 from libc.stdint cimport uint8_t
 from libc.string cimport memmove, memset
 
-from pylite._core.run.kernel cimport FLUSH, MOST_ARRAYS, Kernel, Strided, kernel_fn
+from pylite._core.run.kernel cimport FLUSH, MOST_ARRAYS, Kernel, Strided, kernel_fn, outside_arena
 from pylite._core.simd cimport (
     PL_REPEAT_SLACK,
     binary_kernel,
@@ -31,7 +31,7 @@ cdef enum:
     LINES_FROM = 4096       # elements from which on analysing a look-up table for lines8 pays
     CHAIN_ARRAYS = MOST_ARRAYS - 1  # a chain's arrays, besides y, that Kernel.moved() can replace
     MAX_CHAIN = 16          # most functions of a chain; passes read it as CHAIN_LENGTH
-cdef uint8_t nothing = 0
+cdef uint8_t no_bytes = 0       # the address of empty arrays
 CHAIN_LENGTH = MAX_CHAIN
 # float32 functions that flush subnormal numbers; a chain of them and of SIMPLE functions does so, too.
 ARITHMETIC = frozenset(name + "_f32" for name in (
@@ -40,7 +40,7 @@ ARITHMETIC = frozenset(name + "_f32" for name in (
 SIMPLE = frozenset(("abs_f32", "clamp_f32", "maximum_f32", "minimum_f32", "neg_f32"))
 
 
-cdef uint8_t *bytes_of(array, Py_ssize_t *size, int flags=PyBUF_SIMPLE) except NULL:
+cdef uint8_t *first_byte(array, Py_ssize_t *size, int flags=PyBUF_SIMPLE) except NULL:
     """The first byte of a contiguous array; size: gets its bytes.  Not NULL even for an empty array.
 
     The kernel keeps the array alive.  A memoryview would take six times as long.
@@ -50,12 +50,12 @@ cdef uint8_t *bytes_of(array, Py_ssize_t *size, int flags=PyBUF_SIMPLE) except N
     cdef uint8_t *first = <uint8_t *>view.buf
     size[0] = view.len
     PyBuffer_Release(&view)
-    return first if size[0] else &nothing
+    return first if size[0] else &no_bytes
 
 
 cdef const void *pointer(const uint8_t[::1] array) noexcept:
     """The first byte of an array; not NULL even for an empty one."""
-    return <const void *>&array[0] if array.shape[0] else <const void *>&nothing
+    return <const void *>&array[0] if array.shape[0] else <const void *>&no_bytes
 
 
 # ---- one operand -------------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ cdef class Unary(Kernel):
         self.memory, self.p = (x, y), kernel_parameters(name, p)
         self.loop.kernel = unary_kernel(name)
         self.loop.n, self.loop.p = n, pointer(self.p)
-        self.loop.x, self.loop.y = bytes_of(x, &x_bytes), bytes_of(y, &y_bytes, PyBUF_WRITABLE)
+        self.loop.x, self.loop.y = first_byte(x, &x_bytes), first_byte(y, &y_bytes, PyBUF_WRITABLE)
         self.loop.x_size, self.loop.y_size = x_bytes // max(n, 1), y_bytes // max(n, 1)
         self.fn = <kernel_fn>run_unary
         if name in ARITHMETIC:
@@ -188,8 +188,8 @@ cdef class Binary(Kernel):
         cdef Py_ssize_t a_bytes, b_bytes, y_bytes
         self.memory, self.a, self.b, self.p = y, a, b, kernel_parameters(name, p)
         loop.kernel, loop.p = binary_kernel(name), pointer(self.p)
-        loop.a, loop.b = bytes_of(a, &a_bytes), bytes_of(b, &b_bytes)
-        loop.y = bytes_of(y, &y_bytes, PyBUF_WRITABLE)
+        loop.a, loop.b = first_byte(a, &a_bytes), first_byte(b, &b_bytes)
+        loop.y = first_byte(y, &y_bytes, PyBUF_WRITABLE)
         loop.a_size, loop.b_size = item_size(a_bytes, shape, a_strides), item_size(b_bytes, shape, b_strides)
         self.broadcast(shape, a_strides, b_strides)
         loop.y_size = y_bytes // max(loop.rows * loop.n, 1)
@@ -406,7 +406,7 @@ def repeat(row, k):
 
 
 # ---- several functions in sequence ----------------------------------------------------------------------------
-cdef struct Step:               # one function of a chain
+cdef struct ChainStep:          # one function of a chain
     pl_unary_fn unary           # either this or
     pl_binary_fn binary         # this is not NULL
     const uint8_t *a            # operands; NULL: the result of the previous step
@@ -433,7 +433,7 @@ cdef class Chain(Kernel):
     parameters in `arrays`; size: bytes of an element of the result.
     """
     ARRAYS, SIZES = tuple(range(2, 3 + CHAIN_ARRAYS)), (0,)
-    cdef Step steps[MAX_CHAIN]
+    cdef ChainStep steps[MAX_CHAIN]
     cdef ptrdiff_t n, block
     cdef int count
     cdef list parameters
@@ -441,11 +441,11 @@ cdef class Chain(Kernel):
     cdef uint8_t *y
 
     def __init__(self, ptrdiff_t n, tuple steps, y, *arrays):
-        cdef Step *step
+        cdef ChainStep *step
         cdef ptrdiff_t largest = 1
         cdef Py_ssize_t nbytes
         self.parameters, self.owners, self.memory, self.n = [], arrays, y, n
-        self.y = bytes_of(y, &nbytes, PyBUF_WRITABLE)
+        self.y = first_byte(y, &nbytes, PyBUF_WRITABLE)
         if len(steps) > MAX_CHAIN:
             raise ValueError(f"a chain of {len(steps)} functions; at most {MAX_CHAIN} can follow one another")
         for name, operands, p, size in steps:
@@ -469,7 +469,6 @@ cdef class Chain(Kernel):
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef Chain copy
         cdef int i
-        cdef list kept
         if arrays[0] == NULL or self.n * <ptrdiff_t>sizes[0] == 0:
             return None
         copy = <Chain>self.base_copy()
@@ -480,16 +479,12 @@ cdef class Chain(Kernel):
             copy.steps[i].a = operand_at(&self.steps[i].a_index, arrays, self.steps[i].a)
             if self.steps[i].binary != NULL:
                 copy.steps[i].b = operand_at(&self.steps[i].b_index, arrays, self.steps[i].b)
-        kept = list(self.owners)
-        for i in range(min(len(kept), CHAIN_ARRAYS)):
-            if arrays[1 + i] != NULL:
-                kept[i] = None
-        copy.owners = tuple(kept)
+        copy.owners = outside_arena(self.owners[:CHAIN_ARRAYS], arrays + 1) + self.owners[CHAIN_ARRAYS:]
         return copy
 
     cdef const uint8_t *operand(self, tuple arrays, ptrdiff_t i) except? NULL:
         cdef Py_ssize_t nbytes
-        return NULL if i < 0 else bytes_of(arrays[i], &nbytes)
+        return NULL if i < 0 else first_byte(arrays[i], &nbytes)
 
     cdef const void *parameter(self, array) except NULL:
         cdef const uint8_t[::1] view = array
@@ -510,7 +505,7 @@ cdef void chain_range(Chain self, ptrdiff_t begin, ptrdiff_t end, int thread) no
     cdef const uint8_t *b
     cdef const uint8_t *before = NULL
     cdef uint8_t *y
-    cdef const Step *step
+    cdef const ChainStep *step
     cdef ptrdiff_t n, size = 0
     cdef int i, current = 0
     while begin < end:

@@ -1,4 +1,5 @@
-"""Fourier transforms of real numbers, and magnitudes of complex numbers (compiled for speed)."""
+# build: -O2
+"""Fourier transforms of real numbers, and magnitudes of complex numbers."""
 import numpy as np
 
 from libc.math cimport hypot

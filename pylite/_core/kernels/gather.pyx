@@ -1,4 +1,5 @@
-"""Kernels that gather elements along one axis; compiled for speed."""
+# build: -O2
+"""Kernels that gather elements along one axis."""
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 

@@ -49,6 +49,7 @@ cdef class ConvHybrid(ImageProduct):
     differences into whole steps.
     """
     ARRAYS = ("q", 1, 0, "row_scales", "row_zeros", "padding", "pixels")
+    cdef bint in_turn           # are products scaled one by one, with weights from pack_in_turn()?
     cdef ptrdiff_t parts        # number of slices of a single, large image, else 0,
     cdef float low[PARTS]       # and the range of values of each
     cdef float high[PARTS]
@@ -71,7 +72,7 @@ cdef class ConvHybrid(ImageProduct):
         h.low, h.high = limits
         panels, sums = packed
         self.one_shape = sums is None
-        if not self.one_shape:
+        if sums is not None:
             h.sums = &sums[0]
         self.product.panels = <const uint8_t *>memory_of(panels, panels.nbytes)
         self.plan(arrays, filter)
@@ -87,16 +88,17 @@ cdef class ConvHybrid(ImageProduct):
         cdef Product *p = &self.product
         cdef FloatRows *rows = &p.rows.quantized
         cdef const Strided *x = arrays[X]
+        self.in_turn = p.hybrid.sums == NULL
         self.set_images(arrays[Q] if arrays[PIXELS] == NULL else arrays[PIXELS], arrays[Y], filter)
         p.window.zero, p.window.zero_step = <const uint8_t *>arrays[PADDING].at, arrays[PADDING].shape[1]
         set_sizes(p, arrays[Y].shape[3], p.groups, p.window.fh * p.window.fw * p.window.length)
         p.rows.flip, p.finish = p.tile.offset, HYBRID   # q has the form of A panels
         p.rows.total = p.output.span * p.output.lines
         set_rows(rows, x, arrays[Q], arrays[ROW_SCALES], arrays[ROW_ZEROS], x.shape[0],
-                 x.shape[1] * x.shape[2] * x.shape[3], 0 if self.one_shape else p.rows.flip)
+                 x.shape[1] * x.shape[2] * x.shape[3], 0 if self.in_turn else p.rows.flip)
         self.parts = min(rows.depth // (LARGE // 2), <ptrdiff_t>PARTS) if rows.count == 1 and rows.depth >= LARGE else 0
         self.fn, self.subnormals, p.hybrid.small = <kernel_fn>conv_hybrid, FLUSH, UNKNOWN
-        if self.one_shape:
+        if self.in_turn:
             p.piece_rows, p.tile.nr = MAX_MR, MAX_NR
             self.algorithm = "products scaled one by one"
         else:
@@ -118,7 +120,7 @@ cdef int conv_hybrid(ConvHybrid self, pl_pool *pool) noexcept nogil:
         for i in range(0 if p.window.direct else p.rows.quantized.count):
             memset(<void *>(p.window.zero + i * p.window.zero_step), p.rows.quantized.zeros[i] ^ p.rows.quantized.flip,
                    p.window.zero_step)
-    if self.one_shape:
+    if self.in_turn:
         parallel_for(pool, divide(&p.division, &p.output, p.piece_rows, p.tile.nr, p.columns, 1, pool), 1,
                      <pl_range_fn>scaled_pieces, <void *>self)
         return 0

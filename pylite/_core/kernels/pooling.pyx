@@ -11,7 +11,7 @@ cdef enum:
     GRAIN = 32768       # least number of input elements for a thread
 
 
-cdef class Pool(Kernel):
+cdef class Pooling(Kernel):
     """y = the average, maximum or root mean square of the taps of each window that are inside the image.
 
     x: (n, h, w, bytes) and y: (n, oh, ow, bytes), the pixels of `dtype`; any strides, but contiguous channels; window,
@@ -47,10 +47,10 @@ cdef class Pool(Kernel):
             self.subnormals = FLUSH
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        cdef Pool copy
+        cdef Pooling copy
         if arrays[0] == NULL or arrays[1] == NULL:
             return None
-        copy = <Pool>self.base_copy()
+        copy = <Pooling>self.base_copy()
         copy.kernel, copy.item, copy.window = self.kernel, self.item, self.window
         copy.arrange(arrays[0], arrays[1], sizes[0], sizes[1], sizes[2])
         return copy
@@ -80,7 +80,7 @@ cdef class Pool(Kernel):
         return 0
 
 
-cdef void pool_rows(Pool self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void pool_rows(Pooling self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Compute output lines begin to end - 1, counted over the batch."""
     cdef pl_window window
     cdef ptrdiff_t image = begin // self.out_h if begin else 0, row = begin - image * self.out_h, top, first
@@ -98,7 +98,7 @@ cdef void pool_rows(Pool self, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
             image += 1
 
 
-cdef int pool(Pool self, pl_pool *threads) noexcept nogil:
+cdef int pool(Pooling self, pl_pool *threads) noexcept nogil:
     if self.lines:
         parallel_for(threads, self.lines, self.grain, <pl_range_fn>pool_rows, <void *>self)
     return 0

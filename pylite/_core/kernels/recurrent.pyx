@@ -1,4 +1,5 @@
-"""float32 LSTM and RNN layers over a full sequence, with float or integer weights; compiled for speed."""
+# build: -O2
+"""float32 LSTM and RNN layers over a full sequence, with float or integer weights."""
 import numpy as np
 
 from libc.stdint cimport int32_t, uint8_t
@@ -6,20 +7,31 @@ from libc.string cimport memcpy, memset
 
 from pylite._core.kernels.recurring cimport (
     Activation,
-    Matrix,
+    FloatMatrix,
     activate,
     add_product,
     normalize,
     quantize_operand,
     set_activation,
-    set_matrix,
+    set_float_matrix,
 )
-from pylite._core.kernels.sequences cimport GATES, LOCAL, SequenceKernel, check_scratch, kept
+from pylite._core.kernels.sequences cimport (
+    CELL,
+    FORGET,
+    GATES,
+    INPUT,
+    LOCAL,
+    OUTPUT,
+    SequenceKernel,
+    check_scratch,
+    kept,
+)
 from pylite._core.product.quantized cimport FloatRows
 from pylite._core.run.kernel cimport FLUSH, kernel_fn
-from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
+from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_tile, slots
 
 from pylite._core.kernels import packing
+from pylite._core.kernels.sequences import GATE_NAMES
 
 cdef enum:
     WORK = 1 << 16          # least number of products for a thread
@@ -38,7 +50,6 @@ cdef enum:                  # the scratch arrays, in the order of ARRAYS
     ROW_ZEROS
 
 STACK_ELEMENTS = LOCAL      # for lowering, which reserves scratch beyond this size
-GATE_NAMES = "input", "forget", "cell", "output"
 GATE_OPERANDS = "x", "aux", "h", "peephole", "bias", "norm"
 
 
@@ -54,7 +65,7 @@ def pack(w, scales=None):
 
 
 cdef struct Gate:
-    Matrix input, aux, recurrent
+    FloatMatrix input, aux, recurrent
     const float *peephole
     const float *bias
     const float *norm
@@ -62,13 +73,13 @@ cdef struct Gate:
 
 cdef struct Layer:          # what does not depend on shapes
     Gate gates[GATES]
-    Matrix projection
+    FloatMatrix projection
     const float *projection_bias
-    int count, first            # number of gates, 1 for an RNN (the cell gate); first one in use, 1 without input gate
+    int count, first            # number of gates, 1 for an RNN; first one in use, FORGET without an input gate
     bint backward, hybrid
     Activation activation
     float cell_clip, projection_clip
-    ptrdiff_t nr, panels        # columns of a panel; panels of a gate
+    ptrdiff_t mr, nr, panels    # rows of an A panel; columns of a panel; panels of a gate
     FloatRows operands[OPERANDS]
 
 
@@ -97,6 +108,7 @@ cdef class Recurrent(SequenceKernel):
     def __init__(self, x, aux, y, h, c, *, scratch, q, row_scales, row_zeros, sizes, bint backward, int asymmetric,
                  activation, float cell_clip, float projection_clip, projection, projection_bias, **gates):
         cdef Gate *g
+        cdef const pl_tile *tile
         cdef int i
         cdef ptrdiff_t at = 0
         if not self.start((x, aux, y, h, c, scratch, q, row_scales, row_zeros), sizes, 4):
@@ -108,18 +120,19 @@ cdef class Recurrent(SequenceKernel):
             g = &self.layer.gates[i]
             w, a, r, peephole, bias, norm = [gates.get(f"{name}_{operand}") for operand in GATE_OPERANDS]
             if i == 0 and w is None and self.layer.count > 1:
-                self.layer.first = 1
-            set_matrix(&g.input, self.owners, w, self.cells, self.depth)
-            set_matrix(&g.aux, self.owners, a, self.cells, self.aux_depth)
-            set_matrix(&g.recurrent, self.owners, r, self.cells, self.outputs)
+                self.layer.first = FORGET
+            set_float_matrix(&g.input, self.owners, w, self.cells, self.depth)
+            set_float_matrix(&g.aux, self.owners, a, self.cells, self.aux_depth)
+            set_float_matrix(&g.recurrent, self.owners, r, self.cells, self.outputs)
             g.peephole, g.bias = <const float *>kept(self.owners, peephole), <const float *>kept(self.owners, bias)
             g.norm = <const float *>kept(self.owners, norm)
-        set_matrix(&self.layer.projection, self.owners, projection, self.outputs, self.cells)
+        set_float_matrix(&self.layer.projection, self.owners, projection, self.outputs, self.cells)
         self.layer.projection_bias = <const float *>kept(self.owners, projection_bias)
         g = &self.layer.gates[self.layer.count - 1]
         self.layer.hybrid = (g.input.sums != NULL or g.recurrent.sums != NULL       # NULL of no columns and a diagonal
                              or self.layer.projection.sums != NULL)
-        self.layer.nr = slots.q8.nr if self.layer.hybrid else slots.f32.nr
+        tile = &slots.q8 if self.layer.hybrid else &slots.f32
+        self.layer.mr, self.layer.nr = tile.mr, tile.nr
         self.layer.panels = (self.cells + self.layer.nr - 1) // self.layer.nr
         depths = self.depth, self.aux_depth, self.outputs, self.cells if self.layer.projection.panels != NULL else 0
         for i in range(OPERANDS):
@@ -156,7 +169,7 @@ cdef ptrdiff_t steps_ahead(Recurrent s) noexcept nogil:
     cdef ptrdiff_t inputs = s.layer.operands[X].depth + s.layer.operands[AUX].depth
     if s.rows > 1 or s.reserved[QUANTIZED] != NULL:      # rows suffice, or there is no room for more
         return 1
-    most = min(most, <ptrdiff_t>(slots.q8.mr if s.layer.hybrid else slots.f32.mr))
+    most = min(most, s.layer.mr)
     if s.layer.hybrid and inputs:
         most = min(most, (LOCAL - s.layer.operands[STATE].depth - s.layer.operands[HIDDEN].depth) // inputs)
     return max(<ptrdiff_t>1, most)
@@ -257,7 +270,7 @@ cdef void activate_gate(Recurrent s, int which, ptrdiff_t row, const float *cell
             x[j] += g.peephole[j] * cell[j]
     if g.norm != NULL:
         normalize(s.cells, g.norm, g.bias, x)
-    if which == 2:
+    if which == CELL:
         activate(&s.layer.activation, s.cells, x, x)
     else:
         slots.logistic_f32(s.cells, x, x, s.layer.activation.bounds)
@@ -275,11 +288,11 @@ cdef void lstm_cells(Recurrent s) noexcept nogil:
         i = s.current + r * n
         f, g, o = i + gate_step, i + 2 * gate_step, i + 3 * gate_step
         c = s.c + r * n
-        if s.layer.first == 0:
-            activate_gate(s, 0, r, c, i)
-        activate_gate(s, 1, r, c, f)
-        activate_gate(s, 2, r, c, g)
-        if s.layer.first == 0:
+        if s.layer.first == INPUT:
+            activate_gate(s, INPUT, r, c, i)
+        activate_gate(s, FORGET, r, c, f)
+        activate_gate(s, CELL, r, c, g)
+        if s.layer.first == INPUT:
             for j in range(n):
                 c[j] = f[j] * c[j] + i[j] * g[j]
         else:
@@ -287,7 +300,7 @@ cdef void lstm_cells(Recurrent s) noexcept nogil:
                 c[j] = f[j] * c[j] + (1 - f[j]) * g[j]
         if s.layer.cell_clip > 0:
             clip(n, s.layer.cell_clip, c)
-        activate_gate(s, 3, r, c, o)
+        activate_gate(s, OUTPUT, r, c, o)
         activate(&s.layer.activation, n, c, g)
         for j in range(n):
             g[j] *= o[j]

@@ -14,11 +14,23 @@ from pylite._core.kernels.rounding cimport (
     pl_sat16,
     pl_tanh_scaled,
 )
-from pylite._core.kernels.recurring_integer cimport Matrix, max_columns, multiply, set_matrix
-from pylite._core.kernels.sequences cimport GATES, LOCAL, SequenceKernel, check_scratch, kept
+from pylite._core.kernels.recurring_integer cimport IntegerMatrix, max_columns, multiply, set_integer_matrix
+from pylite._core.kernels.sequences cimport (
+    CELL,
+    FORGET,
+    GATES,
+    INPUT,
+    LOCAL,
+    OUTPUT,
+    SequenceKernel,
+    check_scratch,
+    kept,
+)
 from pylite._core.product.division cimport MAX_MR, MAX_NR
 from pylite._core.run.kernel cimport kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_slots, slots
+
+from pylite._core.kernels.sequences import GATE_NAMES
 
 cdef enum:
     WORK = 1 << 17          # least number of products for a thread
@@ -26,14 +38,14 @@ cdef enum:
 GATE_OPERANDS = "x", "bias", "h", "peephole", "norm", "norm_bias", "multipliers"
 
 
-cdef struct Intermediate:   # of an 8-bit gate: sums of a Matrix are first requantized to 8 bits
+cdef struct Intermediate:   # of an 8-bit gate: sums of a matrix are first requantized to 8 bits
     int32_t zero            # zero point of these
     int32_t m               # multiplier (m, e) from there to the gate
     int e
 
 
 cdef struct Gate:
-    Matrix input, recurrent
+    IntegerMatrix input, recurrent
     Intermediate from_input, from_recurrent
     float norm_scale        # of 8-bit gates
     const int16_t *peephole
@@ -46,10 +58,10 @@ cdef struct Gate:
 cdef struct Layer:          # what does not depend on shapes
     const pl_slots *slots
     Gate gates[GATES]
-    Matrix projection
+    IntegerMatrix projection
     const int32_t *projection_bias      # with gates8; else part of `projection`
     ptrdiff_t pieces            # that the columns of a gate are divided into
-    int first                   # first gate in use: 1 without an input gate
+    int first                   # first gate in use: FORGET without an input gate
     int flat_peepholes          # as in the reference: rows of the gate and of c are `outputs` apart, not `cells`
     int gates8                  # are gates 8-bit?
     int cell_log2, cell_clip, projection_clip
@@ -57,11 +69,11 @@ cdef struct Layer:          # what does not depend on shapes
     int hidden_e
 
 
-cdef int set_multipliers(Gate *g, multipliers, narrow) except -1:
-    """multipliers: (m, e) of the peephole and of the normalization, and the guard; narrow: None, or as in Lstm."""
+cdef int set_multipliers(Gate *g, multipliers, gate8) except -1:
+    """multipliers: (m, e) of the peephole and of the normalization, and the guard; gate8: None, or as in Lstm."""
     (g.peephole_m, g.peephole_e), (g.norm_m, g.norm_e), g.guard = multipliers
-    if narrow is not None:
-        of_input, of_recurrent, g.norm_scale = narrow
+    if gate8 is not None:
+        of_input, of_recurrent, g.norm_scale = gate8
         g.from_input.zero, g.from_input.m, g.from_input.e = of_input
         g.from_recurrent.zero, g.from_recurrent.m, g.from_recurrent.e = of_recurrent
     return 0
@@ -74,10 +86,10 @@ cdef class Lstm(SequenceKernel):
     Scratch: scratch, (4 * rows * cells,) int16; hidden, for a projection, (rows * cells,) int8, or twice as much with
     8-bit gates.
     sizes: (cells, outputs); zeros: zero points of (x, h, hidden); hidden_multiplier: (m, e); cell_log2: log2 of the
-    scale of c; clips: (cell, projection), 0 for none; flat: Layer.flat_peepholes; narrow: None, or for each
-    8-bit gate (zero point, m, e) of the sums of the input, the same of the state, and the normalization's scale.
+    scale of c; clips: (cell, projection), 0 for none; flat_peepholes: see Layer; gates8: None, or for each 8-bit gate
+    (zero point, m, e) of the sums of the input, the same of the state, and the normalization's scale.
     projection, projection_bias, projection_multiplier: weights from packing.pack_weights, int32 and (m, e), or None.
-    gates: the operands of each gate (input, forget, cell, output) as {gate}_{operand}; a gate lacks those left out.
+    gates: the operands of each gate as {gate}_{operand}, GATE_NAMES by GATE_OPERANDS; a gate lacks those left out.
     x, h: weights for these inputs from packing.pack_weights; bias: int32; peephole, norm: int16; norm_bias: int32;
     multipliers: (m, e) of x, of h, of the peephole and of the normalization, and the guard of norm_s16.
     """
@@ -89,8 +101,9 @@ cdef class Lstm(SequenceKernel):
     cdef int16_t *scratch       # (gates, rows, cells)
     cdef int8_t *hidden         # (rows, cells), input of the projection; with gates8 all high bytes, then all low bytes
 
-    def __init__(self, x, y, h, c, *, scratch, hidden, sizes, zeros, hidden_multiplier, int cell_log2, clips, bint flat,
-                 narrow=None, projection=None, projection_bias=None, projection_multiplier=(0, 0), **gates):
+    def __init__(self, x, y, h, c, *, scratch, hidden, sizes, zeros, hidden_multiplier, int cell_log2, clips,
+                 bint flat_peepholes, gates8=None, projection=None, projection_bias=None,
+                 projection_multiplier=(0, 0), **gates):
         cdef Gate *g
         cdef int i, x_zero
         if not self.start((x, None, y, h, c, scratch, hidden), sizes, 1):
@@ -99,26 +112,26 @@ cdef class Lstm(SequenceKernel):
         self.layer.pieces = (self.cells + max_columns(slots) - 1) // max_columns(slots)
         x_zero, self.layer.h_zero, self.layer.hidden_zero = zeros
         self.layer.hidden_m, self.layer.hidden_e = hidden_multiplier
-        self.layer.cell_log2, self.layer.flat_peepholes = cell_log2, flat
+        self.layer.cell_log2, self.layer.flat_peepholes = cell_log2, flat_peepholes
         self.layer.cell_clip, self.layer.projection_clip = clips
-        for i, name in enumerate(("input", "forget", "cell", "output")):
+        for i, name in enumerate(GATE_NAMES):
             g = &self.layer.gates[i]
             w, bias, r, peephole, norm, norm_bias, multipliers = [gates.get(f"{name}_{o}") for o in GATE_OPERANDS]
             if w is None:
-                self.layer.first = 1
+                self.layer.first = FORGET
                 continue
-            set_matrix(&g.input, self.owners, w, bias, self.cells, self.depth, x_zero, multipliers[0])
-            set_matrix(&g.recurrent, self.owners, r, None, self.cells, self.outputs, self.layer.h_zero,
-                       multipliers[1])
+            set_integer_matrix(&g.input, self.owners, w, bias, self.cells, self.depth, x_zero, multipliers[0])
+            set_integer_matrix(&g.recurrent, self.owners, r, None, self.cells, self.outputs, self.layer.h_zero,
+                               multipliers[1])
             g.peephole, g.norm = <const int16_t *>kept(self.owners, peephole), <const int16_t *>kept(self.owners, norm)
             g.norm_bias = <const int32_t *>kept(self.owners, norm_bias)
-            set_multipliers(g, multipliers[2:], None if narrow is None else narrow[i])
-        if narrow is not None:
+            set_multipliers(g, multipliers[2:], None if gates8 is None else gates8[i])
+        if gates8 is not None:
             self.layer.gates8, self.layer.projection_bias = 1, <const int32_t *>kept(self.owners, projection_bias)
             projection_bias = None
         # `hidden` has its zero point subtracted, which the bias adds again.
-        set_matrix(&self.layer.projection, self.owners, projection, projection_bias, self.outputs, self.cells,
-                   -self.layer.hidden_zero, projection_multiplier)
+        set_integer_matrix(&self.layer.projection, self.owners, projection, projection_bias, self.outputs, self.cells,
+                           -self.layer.hidden_zero, projection_multiplier)
         check_scratch(scratch, 4 * self.rows * self.cells)
         if self.layer.projection.panels != NULL:
             check_scratch(hidden, self.rows * self.cells << self.layer.gates8)
@@ -132,7 +145,7 @@ cdef int lstm(Lstm s, pl_pool *pool) noexcept nogil:
     cdef int16_t scratch[LOCAL]
     cdef int8_t hidden[LOCAL]
     cdef ptrdiff_t t, r
-    cdef ptrdiff_t depth = s.layer.gates[1].input.product.depth + s.outputs
+    cdef ptrdiff_t depth = s.layer.gates[FORGET].input.product.depth + s.outputs
     cdef ptrdiff_t grain = 1 + WORK // (s.rows * max_columns(s.layer.slots) * depth)
     s.h, s.c = <int8_t *>s.state, <int16_t *>s.cell_state
     s.scratch = <int16_t *>s.reserved[0] if s.reserved[0] != NULL else scratch
@@ -192,7 +205,7 @@ cdef int16_t *activate_gate(Lstm s, int which) noexcept nogil:
     if g.norm != NULL:
         for r in range(s.rows):
             s.layer.slots.norm_s16(<int>s.cells, g.norm, g.norm_bias, g.norm_m, g.norm_e, g.guard, x + r * s.cells)
-    if which == 2:
+    if which == CELL:
         s.layer.slots.tanh_qm(<int>(s.rows * s.cells), 3, x, x)
     else:
         s.layer.slots.logistic_q3(<int>(s.rows * s.cells), x, x)
@@ -201,9 +214,9 @@ cdef int16_t *activate_gate(Lstm s, int which) noexcept nogil:
 
 cdef void update_cells(Lstm s) noexcept nogil:
     """Update the state c from the input, forget and cell gates."""
-    cdef int16_t *i = activate_gate(s, 0) if s.layer.first == 0 else NULL
-    cdef int16_t *f = activate_gate(s, 1)
-    cdef int16_t *g = activate_gate(s, 2)
+    cdef int16_t *i = activate_gate(s, INPUT) if s.layer.first == INPUT else NULL
+    cdef int16_t *f = activate_gate(s, FORGET)
+    cdef int16_t *g = activate_gate(s, CELL)
     cdef int16_t *c = s.c
     cdef ptrdiff_t j, n = s.rows * s.cells
     cdef int limit = s.layer.cell_clip
@@ -215,8 +228,8 @@ cdef void update_cells(Lstm s) noexcept nogil:
 
 cdef void update_state(Lstm s) noexcept nogil:
     """Set the state h to the outputs of the cells, or to their projection."""
-    cdef int16_t *o = activate_gate(s, 3)
-    cdef int16_t *t = s.scratch + 2 * s.rows * s.cells
+    cdef int16_t *o = activate_gate(s, OUTPUT)
+    cdef int16_t *t = s.scratch + CELL * s.rows * s.cells
     cdef int n = <int>(s.rows * s.cells)
     if s.layer.gates8:
         split_outputs(s, o)
@@ -236,7 +249,7 @@ cdef void project(Lstm s) noexcept nogil:
     """h = the projection of s.hidden."""
     cdef int32_t acc[MAX_MR * MAX_NR]
     cdef int32_t low[MAX_MR * MAX_NR]       # gates8: products of the low bytes
-    cdef const Matrix *w = &s.layer.projection
+    cdef const IntegerMatrix *w = &s.layer.projection
     cdef ptrdiff_t row = 0, j, i
     cdef int32_t v
     cdef int64_t sum
@@ -282,8 +295,8 @@ cdef void sum_gates8(Lstm s, const Gate *g, ptrdiff_t row, int rows, ptrdiff_t j
             y[r * s.cells + k] = <int16_t>pl_sat16(sums[r * MAX_NR + k])
 
 
-cdef void add_intermediate(const Matrix *w, const Intermediate *m, int rows, ptrdiff_t j, int n, const int32_t *acc,
-                           int32_t *sums) noexcept nogil:
+cdef void add_intermediate(const IntegerMatrix *w, const Intermediate *m, int rows, ptrdiff_t j, int n,
+                           const int32_t *acc, int32_t *sums) noexcept nogil:
     """sums += acc, requantized to 8 bits, then to the scale of the gate."""
     cdef int r, k
     cdef int32_t v
@@ -300,7 +313,7 @@ cdef void activate_gate8(Lstm s, const Gate *g, int which, int16_t *x) noexcept 
     for r in range(s.rows):
         normalize(s.cells, g, x + r * s.cells)
     for r in range(s.rows * s.cells):
-        x[r] = <int16_t>(pl_tanh_scaled(x[r], 1.0 / 4096) if which == 2 else pl_logistic_q12(x[r]))
+        x[r] = <int16_t>(pl_tanh_scaled(x[r], 1.0 / 4096) if which == CELL else pl_logistic_q12(x[r]))
 
 
 cdef void normalize(ptrdiff_t n, const Gate *g, int16_t *x) noexcept nogil:

@@ -5,7 +5,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from pylite._core.kernels.sequences cimport LOCAL, check_scratch
-from pylite._core.kernels.recurring_integer cimport Matrix, max_columns, multiply, set_matrix
+from pylite._core.kernels.recurring_integer cimport IntegerMatrix, max_columns, multiply, set_integer_matrix
 from pylite._core.kernels.rounding cimport (
     pl_clamp32,
     pl_fx_shl,
@@ -32,7 +32,7 @@ cdef class BasicLstm(Kernel):
     cdef int16_t[:, ::1] c, c_out, gates
     cdef list owners
     cdef const pl_slots *slots
-    cdef Matrix w
+    cdef IntegerMatrix w
     cdef int w_zero
 
     def __init__(self, const uint8_t[:, ::1] x, uint8_t[:, ::1] h, int16_t[:, ::1] c, *, uint8_t[:, ::1] y,
@@ -42,14 +42,14 @@ cdef class BasicLstm(Kernel):
             return
         self.slots, self.w_zero = slots, w_zero
         self.owners = []
-        set_matrix(&self.w, self.owners, packed, bias, gates.shape[1], x.shape[1], 0, multiplier, 0x80)
+        set_integer_matrix(&self.w, self.owners, packed, bias, gates.shape[1], x.shape[1], 0, multiplier, 0x80)
         self.fn = <kernel_fn>basic_lstm
 
 
 cdef int basic_lstm(BasicLstm s, pl_pool *pool) noexcept nogil:
     cdef int32_t acc[MAX_NR]
     cdef int32_t sum, term
-    cdef const Matrix *w = &s.w
+    cdef const IntegerMatrix *w = &s.w
     cdef ptrdiff_t r, j, depth = w.product.depth, size = s.y.shape[0] * s.y.shape[1]
     cdef int n, k
     for r in range(s.y.shape[0]):
@@ -107,7 +107,7 @@ cdef class Svdf(Kernel):
     cdef const int32_t[::1] bias
     cdef list owners
     cdef const pl_slots *slots
-    cdef Matrix features
+    cdef IntegerMatrix features
     cdef int32_t m
     cdef int e, bytes_zero
     cdef int16_t zero
@@ -122,7 +122,8 @@ cdef class Svdf(Kernel):
         if 0 in y.shape[:2] or time.shape[1] == 0:
             return
         self.owners = []
-        set_matrix(&self.features, self.owners, features, None, time.shape[0], x.shape[1], zeros[0], multipliers[0])
+        set_integer_matrix(&self.features, self.owners, features, None, time.shape[0], x.shape[1], zeros[0],
+                           multipliers[0])
         self.m, self.e = multipliers[1]
         self.zero = zeros[1]
         if bias is None:
@@ -138,7 +139,7 @@ cdef int svdf(Svdf s, pl_pool *pool) noexcept nogil:
     cdef int32_t acc[MAX_NR]
     cdef int16_t *newest = &s.newest[0] if s.newest is not None else local_newest
     cdef int32_t *sums = &s.sums[0] if s.sums is not None else local_sums
-    cdef const Matrix *w = &s.features
+    cdef const IntegerMatrix *w = &s.features
     cdef ptrdiff_t filters = s.time.shape[0], steps = s.time.shape[1], units = s.y.shape[1], r, j, i
     cdef ptrdiff_t rank = filters // units
     cdef int32_t v

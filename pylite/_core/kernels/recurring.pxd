@@ -24,7 +24,7 @@ cdef struct Activation:
     float bounds[2]         # of CLAMP
 
 
-cdef struct Matrix:         # weights (columns, depth)
+cdef struct FloatMatrix:    # weights (columns, depth)
     const char *panels      # NULL: no weights, or a diagonal
     const int32_t *sums     # integer weights: sum of each column; float weights: NULL
     const float *scales     # integer weights: of each column
@@ -38,8 +38,8 @@ cdef inline void quantize_operand(FloatRows *x, ptrdiff_t rows) noexcept nogil:
         quantize_range(x, 0, rows, 0)
 
 
-cdef inline void add_bytes(const Matrix *w, const FloatRows *x, ptrdiff_t row, int rows, ptrdiff_t j, int n, float *y,
-                           ptrdiff_t step) noexcept nogil:
+cdef inline void add_bytes(const FloatMatrix *w, const FloatRows *x, ptrdiff_t row, int rows, ptrdiff_t j, int n,
+                           float *y, ptrdiff_t step) noexcept nogil:
     """add_product() with integer weights, for at most MAX_MR rows from `row` on."""
     cdef int32_t acc[MAX_MR * MAX_NR]
     cdef int r
@@ -50,8 +50,8 @@ cdef inline void add_bytes(const Matrix *w, const FloatRows *x, ptrdiff_t row, i
                                       INFINITY, y + (row + r) * step + j)
 
 
-cdef inline void add_product(const Matrix *w, const FloatRows *x, ptrdiff_t rows, ptrdiff_t j, ptrdiff_t nr, float *y,
-                             ptrdiff_t step) noexcept nogil:
+cdef inline void add_product(const FloatMatrix *w, const FloatRows *x, ptrdiff_t rows, ptrdiff_t j, ptrdiff_t nr,
+                             float *y, ptrdiff_t step) noexcept nogil:
     """y[r][j to j + nr - 1] += x[r] times these columns of w; y: rows `step` floats apart."""
     cdef ptrdiff_t r = 0, count, i
     cdef int n = <int>min(nr, w.product.columns - j)
@@ -114,7 +114,7 @@ cdef inline void normalize(ptrdiff_t n, const float *scale, const float *bias, f
         x[i] = (x[i] - mean) * inverse * scale[i] + bias[i]
 
 
-cdef inline int set_matrix(Matrix *m, list owners, weights, ptrdiff_t columns, ptrdiff_t depth) except -1:
+cdef inline int set_float_matrix(FloatMatrix *m, list owners, weights, ptrdiff_t columns, ptrdiff_t depth) except -1:
     """Fill m; `owners` gets those of its memory.  weights: from recurrent.pack(), a float32 diagonal, or None."""
     m.panels, m.sums, m.scales, m.diagonal = NULL, NULL, NULL, NULL
     set_sizes(&m.product, columns, 1, depth)

@@ -8,7 +8,7 @@ from pylite._core.product.product cimport Product
 from pylite._core.simd cimport pl_slots, slots
 
 
-cdef struct Matrix:         # weights (columns, depth)
+cdef struct IntegerMatrix:  # weights (columns, depth)
     const uint8_t *panels   # NULL: no weights
     const int32_t *bias     # of each column, zero point of the rows included
     Product product         # the sizes
@@ -16,8 +16,8 @@ cdef struct Matrix:         # weights (columns, depth)
     int e
 
 
-cdef inline int set_matrix(Matrix *w, list owners, packed, bias, ptrdiff_t columns, ptrdiff_t depth, int zero,
-                           multiplier, int flip=0) except -1:
+cdef inline int set_integer_matrix(IntegerMatrix *w, list owners, packed, bias, ptrdiff_t columns, ptrdiff_t depth,
+                                   int zero, multiplier, int flip=0) except -1:
     """Fill w; `owners` gets those of its memory.
 
     packed: from packing.pack_weights, or None; bias: int32 (columns,) or None; zero, flip: of the rows that w
@@ -41,7 +41,7 @@ cdef inline ptrdiff_t max_columns(const pl_slots *table) noexcept nogil:
     return MAX_NR // table.q8.nr * table.q8.nr
 
 
-cdef inline void multiply(const Matrix *w, const int8_t *x, ptrdiff_t step, int rows, ptrdiff_t j, int n, int32_t *acc,
-                          int32_t *sums) noexcept nogil:
+cdef inline void multiply(const IntegerMatrix *w, const int8_t *x, ptrdiff_t step, int rows, ptrdiff_t j, int n,
+                          int32_t *acc, int32_t *sums) noexcept nogil:
     """acc (rows, MAX_NR) = rows of x, `step` bytes apart, times columns j to j + n - 1; sums: see add_sums()."""
     add_sums(&w.product, <const uint8_t *>x, step, 0, 0, rows, w.panels, j, n, acc, sums)

@@ -2,8 +2,14 @@
 from pylite._core.run.kernel cimport Kernel, Strided
 from pylite._core.simd cimport memory_of
 
+cdef enum:                  # the gates of an LSTM; an RNN has the cell gate alone
+    INPUT
+    FORGET
+    CELL
+    OUTPUT
+    GATES
+
 cdef enum:
-    GATES = 4               # input, forget, cell, output
     LOCAL = 4096            # elements of each scratch array that fit on the stack
     SCRATCHES = 4           # most scratch arrays
 

@@ -10,6 +10,7 @@ cdef enum:                  # the arrays in front of the scratch
     SCRATCH
 
 
+GATE_NAMES = "input", "forget", "cell", "output"
 FLAT = ((1, 0, True),) * (SCRATCH + SCRATCHES - H)      # the forms of h, c and the scratch
 
 
@@ -17,7 +18,7 @@ cdef class SequenceKernel(Kernel):
     """A layer over a sequence.
 
     x, aux (a second input, or None) and y: (time, rows, depth); any strides, but contiguous rows.
-    h (rows * outputs,), c (rows * cells,; None for an RNN): the state, read and written.
+    h (rows * outputs,), c (rows * cells,), or None for an RNN: the state, read and written.
     Scratch: each array is None if LOCAL elements suffice.
     """
 

@@ -6,6 +6,18 @@ from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_stri
 from pylite._core.kernels.rounding cimport pl_exp_q, pl_mbqm32, pl_rdbpot
 from pylite._core.simd cimport memory_of, parallel_for, pl_pool, pl_range_fn, pl_softmax16, pl_softmax8, slots
 
+cdef enum:                  # functions of float32 and of int16
+    SOFTMAX
+    LOG_SOFTMAX
+    L2_NORMALIZE
+
+cdef enum:                  # functions of bytes
+    SOFTMAX_8
+    SOFTMAX_8_TO_16
+    LOG_SOFTMAX_8
+
+cdef dict FUNCTIONS = {"softmax": SOFTMAX, "log_softmax": LOG_SOFTMAX, "l2_normalize": L2_NORMALIZE}
+
 
 cdef ptrdiff_t grain(ptrdiff_t n) noexcept nogil:
     """The least number of rows of n elements for a thread."""
@@ -67,7 +79,7 @@ cdef class RowsF32(RowKernel):
     def __init__(self, x, y, str function, float beta=1.0):
         self.read(x, y, 4, <pl_range_fn>range_f32)
         self.beta, self.subnormals = beta, FLUSH
-        self.function = ("softmax", "log_softmax", "l2_normalize").index(function)
+        self.function = FUNCTIONS[function]
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef RowsF32 copy = <RowsF32>self.copy_for(arrays)
@@ -80,9 +92,9 @@ cdef void range_f32(RowsF32 self, ptrdiff_t begin, ptrdiff_t end, int thread) no
     cdef ptrdiff_t n = self.rows.n
     cdef const float *x = <const float *>self.rows.x + begin * n
     cdef float *y = <float *>self.rows.y + begin * n
-    if self.function == 0:
+    if self.function == SOFTMAX:
         slots.softmax_f32(end - begin, n, self.beta, x, y)
-    elif self.function == 1:
+    elif self.function == LOG_SOFTMAX:
         slots.log_softmax_f32(end - begin, n, x, y)
     else:
         slots.l2_normalize_f32(end - begin, n, x, y)
@@ -117,10 +129,10 @@ cdef class Softmax8(RowKernel):
                     t.value[d] = e
         t.flip = flip
         t.least = least - 1
-        self.function = 0 if bits == 8 else 1
+        self.function = SOFTMAX_8 if bits == 8 else SOFTMAX_8_TO_16
         if reverse is not None:
             t.multiplier, t.exponent = reverse
-            self.function = 2
+            self.function = LOG_SOFTMAX_8
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef Softmax8 copy = <Softmax8>self.copy_for(arrays)
@@ -133,9 +145,9 @@ cdef void range_8(Softmax8 self, ptrdiff_t begin, ptrdiff_t end, int thread) noe
     cdef ptrdiff_t n = self.rows.n
     cdef const uint8_t *x = <const uint8_t *>self.rows.x + begin * n
     cdef uint8_t *y = <uint8_t *>self.rows.y + begin * self.rows.y_row
-    if self.function == 0:
+    if self.function == SOFTMAX_8:
         slots.softmax_8(end - begin, n, &self.tables, x, y)
-    elif self.function == 1:
+    elif self.function == SOFTMAX_8_TO_16:
         slots.softmax_8_to_16(end - begin, n, &self.tables, x, y)
     else:
         slots.log_softmax_8(end - begin, n, &self.tables, x, y)
@@ -191,7 +203,7 @@ cdef class DefinedRows16(RowKernel):
 
     def __init__(self, x, y, str function, x_quantization, y_quantization):
         self.read(x, y, 2, <pl_range_fn>range_defined_16)
-        self.is_norm = ("log_softmax", "l2_normalize").index(function)
+        self.is_norm = FUNCTIONS[function] == L2_NORMALIZE
         self.x_scale, self.x_zero = x_quantization
         self.y_scale, self.y_zero = y_quantization
 

@@ -36,6 +36,7 @@ cdef class Variable:
     array: its contents, None before the first assignment; expected: the shape that lowering assumed, or None; varying:
     were several shapes assigned?  Then readers check it in each run; reserved: bytes that it may take.
     """
+    KIND = "variable"
     cdef readonly object array
     cdef public object expected
     cdef public bint varying

@@ -1,6 +1,6 @@
 """Products of 8-bit rows: where rows come from, the loop over pieces, and how sums are finished.
 
-The file is longer than others because all of these belong together.
+The file is longer than others because gcc inlines only what is in the same file.
 """
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset

@@ -74,8 +74,8 @@ cdef inline ptrdiff_t divide(Division *t, const Output *o, ptrdiff_t rows, ptrdi
     """Fill t; returns the number of pieces.
 
     One piece multiplies an A panel by all B panels, so that it is packed once.  If that gives too few pieces for the
-    threads, pieces take fewer B panels, and if this is not enough, smaller A panels.  rows: of a
-    piece, at most; nr: columns of a panel; columns: of one group.
+    threads, pieces take fewer B panels, and if this is not enough, smaller A panels.  rows: of a piece, at most; nr:
+    columns of a panel; columns: of one group.
     """
     cdef ptrdiff_t target = 8 * pool_threads(pool) if pool_threads(pool) > 1 else 1
     t.rows, t.nr, t.groups = rows, nr, groups

@@ -2,10 +2,11 @@
 from libc.stdint cimport int16_t, int64_t
 
 from pylite._core.product.product cimport Product, WordFinish
-from pylite._core.simd cimport pl_pool
+from pylite._core.simd cimport pl_pool, pl_slots
 
 
 cdef object set_finish(WordFinish *f, finish)
 cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth)
 cdef int run_product(Product *p, pl_pool *pool) noexcept nogil
-cdef void finish_row(const WordFinish *f, int n, const int64_t *acc, ptrdiff_t j, int16_t *y) noexcept nogil
+cdef void finish_row(const pl_slots *table, const WordFinish *f, int n, const int64_t *acc, ptrdiff_t j,
+                     int16_t *y) noexcept nogil

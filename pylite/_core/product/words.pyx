@@ -5,7 +5,7 @@ from libc.string cimport memset
 from pylite._core.product.division cimport Piece, divide, get_piece
 from pylite._core.product.product cimport MBQM32, MBQM64, RULE64, RULE64_OF_32, Product, WordFinish
 from pylite._core.product.window cimport copy_row
-from pylite._core.simd cimport parallel_for, pl_pool, slots
+from pylite._core.simd cimport parallel_for, pl_pool, pl_slots, slots
 
 cdef enum:
     ROWS = 8                # of an A panel
@@ -75,16 +75,18 @@ cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
                 k += section
             column = piece.group * p.columns + j
             for r in range(piece.rows):
-                finish_row(&p.int16, n, acc + r * COLUMNS, column, <int16_t *>(piece.y + r * p.output.sw) + column)
+                finish_row(p.slots, &p.int16, n, acc + r * COLUMNS, column,
+                           <int16_t *>(piece.y + r * p.output.sw) + column)
             j += COLUMNS
 
 
-cdef void finish_row(const WordFinish *f, int n, const int64_t *acc, ptrdiff_t j, int16_t *y) noexcept nogil:
+cdef void finish_row(const pl_slots *table, const WordFinish *f, int n, const int64_t *acc, ptrdiff_t j,
+                     int16_t *y) noexcept nogil:
     """Round the sums of columns j to j + n - 1 of one row to int16."""
     cdef const int64_t *bias = f.bias + j if f.bias != NULL else NULL
     if f.rule >= RULE64:
-        slots.finish_f64(n, acc, bias, f.rule == RULE64_OF_32, f.scales + j, 0, f.low, f.high, y)
+        table.finish_f64(n, acc, bias, f.rule == RULE64_OF_32, f.scales + j, 0, f.low, f.high, y)
     elif f.rule == MBQM32:
-        slots.finish_mbqm32(n, acc, bias, f.multipliers + j, f.shifts + j, f.low, f.high, y)
+        table.finish_mbqm32(n, acc, bias, f.multipliers + j, f.shifts + j, f.low, f.high, y)
     else:
-        slots.finish_mbqm64(n, acc, bias, f.multipliers + j, f.shifts + j, f.low, f.high, y)
+        table.finish_mbqm64(n, acc, bias, f.multipliers + j, f.shifts + j, f.low, f.high, y)

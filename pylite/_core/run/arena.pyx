@@ -2,9 +2,9 @@
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, qsort
 
-ALIGNMENT = 64
-cdef enum:
-    ALIGN = 64
+from pylite._core.run.kernel cimport CACHE_LINE
+
+ALIGNMENT = CACHE_LINE
 
 
 cdef struct Block:
@@ -54,7 +54,7 @@ def plan(sizes, firsts, lasts):
         steps = _read(blocks, n, sizes, firsts, lasts)
         bound = _live(blocks, n, steps)         # of unrounded sizes
         for i in range(n):
-            blocks[i].rounded = (blocks[i].size + (ALIGN - 1)) // ALIGN * ALIGN
+            blocks[i].rounded = (blocks[i].size + (CACHE_LINE - 1)) // CACHE_LINE * CACHE_LINE
         tight = _live(blocks, n, steps)
         if bound < 0 or tight < 0:
             raise MemoryError(f"no memory to plan {n} blocks")

@@ -25,7 +25,7 @@ cdef class Port:
     cdef readonly tuple shape
     cdef readonly Py_ssize_t nbytes
     cdef bint lendable
-    cdef object owner           # a weak reference to the Buffer that uses this memory, or None
+    cdef object weak_user       # a weak reference to the Buffer that uses this memory, or None
     cdef object bytes           # of `array`; None if it is not contiguous
     cdef Py_buffer view
 
@@ -43,12 +43,12 @@ cdef class Port:
 
     cdef Buffer user(self):
         """The Buffer that uses this memory, or None."""
-        return None if self.owner is None else self.owner()
+        return None if self.weak_user is None else self.weak_user()
 
     def evict(self):
         """Move the Buffer that uses this memory to memory of its own, with the same contents."""
         cdef Buffer user = self.user()
-        self.owner = None
+        self.weak_user = None
         if user is not None:
             user.leave(self)
 
@@ -61,7 +61,7 @@ cdef class Port:
             memmove(self.view.buf, buffer.view.buf, min(self.nbytes, buffer.nbytes))
             if self.lendable and buffer.port is None and not buffer.shared and buffer.nbytes == self.nbytes:
                 buffer.hold(self.bytes, True)
-                buffer.port, self.owner = self, ref(buffer)
+                buffer.port, self.weak_user = self, ref(buffer)
         return 0
 
     cdef int store(self, Buffer buffer) except -1:
@@ -104,7 +104,7 @@ cdef class Buffer:
         self.type_name, self.elastic = port.type_name, elastic
         if port.lendable and port.user() is None:
             self.hold(port.bytes, True)
-            self.port, port.owner = port, ref(self)
+            self.port, port.weak_user = port, ref(self)
         else:
             self.hold(self.memory(self.nbytes), True)
         return self
@@ -173,7 +173,7 @@ cdef class Buffer:
         """Release the memory; the buffer can neither be read nor written afterwards."""
         with cython.critical_section(self):
             if self.port is not None:
-                self.port.owner = None
+                self.port.weak_user = None
                 self.port = None
             PyBuffer_Release(&self.view)
             self.view.buf, self.bytes, self.last = NULL, None, None
@@ -331,7 +331,7 @@ cdef class BufferRun:
         cdef Port port
         for i in range(len(outputs)):       # the run overwrites these Ports
             port = <Port>self.outputs[i]
-            if port.owner is not None and (outputs[i] is None or (<Buffer>outputs[i]).port is not port):
+            if port.weak_user is not None and (outputs[i] is None or (<Buffer>outputs[i]).port is not port):
                 port.evict()
         for i in range(len(inputs)):
             if inputs[i] is None:

@@ -11,8 +11,7 @@ from cpython.pythread cimport (
     WAIT_LOCK,
 )
 
-from pylite._core.run.program cimport ExecutorBase, Memory, Program, run_steps
-from pylite._core.simd cimport pl_pool
+from pylite._core.run.program cimport ExecutorBase, Memory, Program, run_without_gil
 
 from pylite import errors
 from pylite._core.run.memory import lost_pages
@@ -32,7 +31,7 @@ cdef class Lock:
 
     cdef void acquire(self) noexcept:
         cdef unsigned long thread = <unsigned long>PyThread_get_thread_ident()
-        if self.owner != thread:
+        if self.owner != thread:        # read without the lock: no other thread stores this one's number
             if not PyThread_acquire_lock(self.lock, NOWAIT_LOCK):
                 with nogil:
                     PyThread_acquire_lock(self.lock, WAIT_LOCK)
@@ -79,17 +78,14 @@ cdef class Lock:
 cdef int run_bound(ExecutorBase executor) except -1:
     """Run the Executor's bound program.  The caller holds its lock, marked as busy."""
     cdef Program program = executor.fast_program
-    cdef Py_ssize_t i = 0
+    cdef Py_ssize_t position = 0
     cdef int status
-    cdef pl_pool *pool
     if program is None:
         executor.run(executor.first_segment)
     else:
-        pool = NULL if program.pool is None else program.pool.ptr
-        with nogil:
-            status = run_steps(program, pool, &i, program.size)
+        status = run_without_gil(program, &position, program.size)
         if status != 0:
-            raise (<object>executor).current.failure(i, status)
+            raise (<object>executor).current.failure(position, status)
     if lost[0]:
         (<object>executor).check_file()
     return 0

@@ -16,6 +16,7 @@ cdef enum:
     MOST_ARRAYS = 10        # arguments in a class's ARRAYS
     CACHE_LINE = 64         # bytes
     COPIED_BYTES = 1 << 17  # least number of bytes that a thread moves
+    LARGE_ARENA_BYTES = 1 << 28     # larger ones are checked against the machine's memory
 
 
 cdef struct Strided:    # an array in memory

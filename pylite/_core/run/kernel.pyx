@@ -16,8 +16,10 @@ cdef class Kernel:
     """One computation bound to its arrays.
 
     A subclass takes its arrays and parameters in `__init__`, keeps them as typed memoryviews, and sets `fn` to its
-    nogil function.  That function neither allocates memory nor takes the GIL nor raises: it returns 0, or a status that
-    the class attribute ERRORS explains.  A subclass with nothing to compute does not set `fn`.
+    nogil function.  A subclass with nothing to compute does not set `fn`.  The function does not raise: it returns 0,
+    or a status for which explain() has the message, by default that of ERRORS, {status: message}.  It neither allocates
+    memory nor takes the GIL, with four exceptions, which turn Python's exceptions into a status: ops in Python,
+    plug-ins in C, variables that get a new shape, and WHILE, which looks for signals.
 
     OWNED: does the kernel keep objects of one interpreter, such as variables or Python functions?  Then no other
     interpreter may use the calls that construct it.
@@ -135,17 +137,6 @@ def of_types(tuple args, types):
         if type(arg) in types:
             selected.append(arg)
     return selected
-
-
-def substituted(tuple args, dict makers):
-    """The args, each replaced by makers[type](arg) if its type is in `makers`, {type: function}."""
-    cdef list result = list(args)
-    cdef Py_ssize_t i
-    for i in range(len(result)):
-        maker = makers.get(type(result[i]))
-        if maker is not None:
-            result[i] = maker(result[i])
-    return result
 
 
 def construct(make, args, names):

@@ -10,7 +10,7 @@ from libc.stdint cimport uint8_t, uint64_t
 
 import numpy as np
 
-from pylite._core.run.kernel cimport CACHE_LINE
+from pylite._core.run.kernel cimport CACHE_LINE, LARGE_ARENA_BYTES
 from pylite._core.simd cimport memory_of
 
 cdef extern from "threads/platform.h":
@@ -50,11 +50,11 @@ cdef extern from *:
 
 cdef enum:
     HUGE_BYTES = 2 << 20        # of a huge page
-    LEAST = HUGE_BYTES // 8     # extra bytes of a pool's block; unused pages cost nothing
+    SPARE = HUGE_BYTES // 8     # extra bytes of a pool's block; unused pages cost nothing
 
 ALIGNMENT = CACHE_LINE
 HUGE = HUGE_BYTES
-LARGE_ARENA = 1 << 28       # bytes; larger arenas are checked against the machine's memory
+LARGE_ARENA = LARGE_ARENA_BYTES
 
 _limit = None
 
@@ -183,14 +183,14 @@ cdef class MemoryPool:
         self.expected, self.limit = expected, limit
 
     cdef take(self, Py_ssize_t nbytes):
-        cdef Py_ssize_t start
+        cdef Py_ssize_t wanted, start
         if 0 <= self.limit < self.taken + nbytes:
             raise MemoryError(f"packing takes {self.taken + nbytes} bytes, where max_memory leaves {self.limit}")
         self.taken += nbytes
         if self.block is None or self.used + nbytes > self.nbytes:
-            start = max(self.expected, nbytes)
-            self.nbytes, self.used, self.expected = start + start // 4 + LEAST, 0, HUGE_BYTES
-            self.block = aligned(self.nbytes, start)
+            wanted = max(self.expected, nbytes)
+            self.nbytes, self.used, self.expected = wanted + wanted // 4 + SPARE, 0, HUGE_BYTES
+            self.block = aligned(self.nbytes, wanted)
         start = self.used
         self.used += (nbytes + CACHE_LINE - 1) // CACHE_LINE * CACHE_LINE
         return self.block[start:start + nbytes]

@@ -14,8 +14,8 @@ cdef class BindingContext:
     cdef Strided bytes          # of the arena
     cdef Storage storage
     cdef dict computed          # {id of a Computed: its result}, during bind()
-    cdef bint elsewhere         # has the arena been replaced since the last bind()?
-    cdef bint renamed           # may an array outside the arena, or an offset, have changed?
+    cdef bint arena_replaced    # since the last bind()
+    cdef bint may_differ        # may an array outside the arena, or an offset, have changed since then?
 
 
 cdef class Cells:
@@ -63,7 +63,7 @@ cdef class ArenaArray(Part):
     cdef object dtype, arena
     cdef bint set_up(self, shape, sizes, strides, begin, offset) except -1
     cdef Py_ssize_t address     # in the arena
-    cdef bint check(self, BindingContext context) except -1
+    cdef int check(self, BindingContext context) except -1
     cdef tuple dimensions(self)
 
 

@@ -127,7 +127,7 @@ cdef class ArenaArray(Part):
         cdef int i
         return tuple([self.span.shape[i] for i in range(self.span.ndim)])
 
-    cdef bint check(self, BindingContext context) except -1:
+    cdef int check(self, BindingContext context) except -1:
         """Raise ValueError if the array is not inside the arena."""
         cdef const Strided *span = &self.span
         cdef Py_ssize_t first = self.address, end = first + span.item
@@ -139,7 +139,7 @@ cdef class ArenaArray(Part):
                 first += (span.shape[i] - 1) * span.strides[i]
         if span.nbytes and not 0 <= first <= end <= context.bytes.nbytes:
             raise ValueError(f"bytes {first} to {end} of an arena of {context.bytes.nbytes}")
-        return True
+        return 0
 
     cdef Bytes bytes(self, list owners) except *:
         if self.detached or self.strided:
@@ -166,7 +166,7 @@ cdef class Stored(Part):
     """
     cdef int renew(self, BindingContext context) except -1:
         self.changed = False
-        if self.argument is None or context.renamed or self.cells.differ(context):
+        if self.argument is None or context.may_differ or self.cells.differ(context):
             for source, target in self.copies:
                 fill(context, source, target)
             argument = context.storage.operand(self.target, context.pack, no_others)

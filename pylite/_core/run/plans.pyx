@@ -14,6 +14,8 @@ from numpy import ndarray
 from pylite._core.run.program cimport Callee, Program
 from pylite._core.simd cimport Pool
 
+from pylite._core.run.kernel import construct
+
 # The first byte of an item.
 cdef enum:
     NONE, TRUE, FALSE, INTEGER, FLOAT, TEXT, BYTES, ARRAY, TUPLE, LIST, CALLEE, RESOURCE, FUNCTION
@@ -160,8 +162,7 @@ def bind(bytes body, list regions, list dtypes, list resources, kernel_class, Po
     """
     cdef _Reader reader = _Reader(body)
     cdef uint64_t _i, count
-    cdef list classes, kernels, args
-    cdef Py_ssize_t named
+    cdef list classes, kernels
     reader.resources, reader.failure_of = resources, failure_of
     classes = [(kernel_class(name), names) for name, names in reader.items()]
     reader.read_arrays(regions, dtypes)
@@ -169,11 +170,6 @@ def bind(bytes body, list regions, list dtypes, list resources, kernel_class, Po
         count, kernels = reader.number(), []
         for _i in range(count):
             make, names = reader.entry(classes)
-            args = reader.items()
-            if names is None:
-                kernels.append(make(*args))
-            else:
-                named = len(args) - len(names)
-                kernels.append(make(*args[:named], **dict(zip(names, args[named:]))))
+            kernels.append(construct(make, reader.items(), names))
         reader.programs.append(Program(kernels, pool))
     return reader.arrays, reader.programs

@@ -79,16 +79,25 @@ cdef class ReshaperBase:
 cdef class ShapeCache:
     cdef public Py_ssize_t capacity
     cdef public ReshaperBase reshaper
-    cdef dict programs
+    cdef dict segments
     cdef dict arenas            # {id of an arena: [its bytes, programs in it]}
     cdef int64_t nbytes         # of all arenas
     cdef Segment find(self, key)
-    cdef int keep(self, key, Segment program) except -1
+    cdef int keep(self, key, Segment segment) except -1
     cdef Segment pop(self, key)
 
 
 # Run steps *position..stop-1.  Returns 0, or the status of the step that failed and its number in *position.
 cdef int run_steps(Program program, pl_pool *pool, Py_ssize_t *position, Py_ssize_t stop) noexcept nogil
+
+
+cdef inline int run_without_gil(Program program, Py_ssize_t *position, Py_ssize_t stop) noexcept:
+    """run_steps() with the Program's own threads, for callers with the GIL."""
+    cdef pl_pool *pool = NULL if program.pool is None else program.pool.ptr
+    cdef int status
+    with nogil:
+        status = run_steps(program, pool, position, stop)
+    return status
 
 
 # The time of CLOCK_MONOTONIC.

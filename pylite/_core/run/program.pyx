@@ -50,21 +50,14 @@ cdef class Program:
 
         Returns (index, status) of the kernel that failed, or None.
         """
-        cdef Py_ssize_t i
-        cdef int status = 0
-        cdef pl_pool *pool = NULL
+        cdef Py_ssize_t position = start
+        cdef int status
         if stop < 0:
             stop = self.size
         if not 0 <= start <= stop <= self.size:
             raise IndexError(f"steps {start}:{stop} of a program of {self.size}")
-        if self.pool is not None:
-            pool = self.pool.ptr
-        i = start
-        with nogil:
-            status = run_steps(self, pool, &i, stop)
-        if status != 0:
-            return i, status
-        return None
+        status = run_without_gil(self, &position, stop)
+        return (position, status) if status else None
 
     def profile(self, int64_t[:, ::1] clock):
         """Run all kernels, as run() does, once for each row of `clock`.
@@ -265,9 +258,8 @@ cdef class ExecutorBase:
 
 cdef int run_segment(ExecutorBase executor, segment) except -1:
     cdef Program program
-    cdef Py_ssize_t i = 0
+    cdef Py_ssize_t position = 0
     cdef int status
-    cdef pl_pool *pool
     runs = (<Segment>segment).program
     if executor.guard or type(runs) is not Program:
         failed = segment.run_guarded() if executor.guard else runs.run()
@@ -275,11 +267,9 @@ cdef int run_segment(ExecutorBase executor, segment) except -1:
             raise segment.failure(*failed)
         return 0
     program = runs
-    pool = NULL if program.pool is None else program.pool.ptr
-    with nogil:
-        status = run_steps(program, pool, &i, program.size)
+    status = run_without_gil(program, &position, program.size)
     if status != 0:
-        raise segment.failure(i, status)
+        raise segment.failure(position, status)
     return 0
 
 
@@ -295,60 +285,60 @@ cdef class ReshaperBase:
 
 
 cdef class ShapeCache:
-    """The programs of an Executor by input shapes, the most recently used last.
+    """The programs of an Executor, bound as Segments, by input shapes, the most recently used last.
 
     capacity: number of programs to keep; reshaper: the Reshaper that served last, or None.  Its module, reshaping.pyx,
     is not imported before the second set of shapes.  ProgramCache adds drop(), which frees what programs have.
     """
     def __init__(self, Py_ssize_t capacity):
-        self.capacity, self.programs, self.arenas = capacity, {}, {}
+        self.capacity, self.segments, self.arenas = capacity, {}, {}
 
     def clear(self):
         """Drop all programs, and break the reference cycles of their loops."""
-        cdef Segment program
-        for program in self.programs.values():
-            program.iterations.clear()
-        self.programs, self.arenas, self.nbytes, self.reshaper = {}, {}, 0, None
+        cdef Segment segment
+        for segment in self.segments.values():
+            segment.iterations.clear()
+        self.segments, self.arenas, self.nbytes, self.reshaper = {}, {}, 0, None
 
     def get(self, key):
         """The program for a set of input shapes, or None."""
         return self.find(key)
 
     cdef Segment find(self, key):
-        program = self.programs.pop(key, None)
-        if program is not None:
-            self.programs[key] = program
-        return program
+        segment = self.segments.pop(key, None)
+        if segment is not None:
+            self.segments[key] = segment
+        return segment
 
-    def add(self, key, Segment program not None):
-        """Keep `program`.
+    def add(self, key, Segment segment not None):
+        """Keep a program.
 
         Drops the least recently used programs beyond the capacity, or while outgrown arenas take more than the current
         one.
         """
-        if key in self.programs:
+        if key in self.segments:
             self.pop(key)
-        self.keep(key, program)
+        self.keep(key, segment)
 
-    cdef int keep(self, key, Segment program) except -1:
+    cdef int keep(self, key, Segment segment) except -1:
         """add() of a key that is not in the cache."""
         cdef list usage             # of the program's arena: [its bytes, number of programs in it]
-        self.programs[key] = program
-        cdef int64_t nbytes = program.arena.nbytes
-        usage = self.arenas.get(id(program.arena))
+        self.segments[key] = segment
+        cdef int64_t nbytes = segment.arena.nbytes
+        usage = self.arenas.get(id(segment.arena))
         if usage is None:
-            usage = self.arenas[id(program.arena)] = [nbytes, 0]
+            usage = self.arenas[id(segment.arena)] = [nbytes, 0]
             self.nbytes += nbytes
         usage[1] += 1
-        while len(self.programs) > 1 and (len(self.programs) > self.capacity or self.nbytes > 2 * nbytes):
-            old = self.pop(next(iter(self.programs)))
+        while len(self.segments) > 1 and (len(self.segments) > self.capacity or self.nbytes > 2 * nbytes):
+            old = self.pop(next(iter(self.segments)))
             if old.boundary is not None:        # segments follow
                 self.drop([old])
         return 0
 
     cdef Segment pop(self, key):
         """Remove a program."""
-        cdef Segment old = self.programs.pop(key)
+        cdef Segment old = self.segments.pop(key)
         cdef list usage = self.arenas[id(old.arena)]
         usage[1] -= 1
         if not usage[1]:

@@ -363,12 +363,12 @@ cdef class Rebinder(BindingContext):
         cdef Py_ssize_t i
         cdef bint failed = self.arena is None       # the last bind() failed: kernels may not match their Parts
         cdef list kernels = []
-        self.elsewhere = arena is not self.arena
-        self.renamed = self.relaid or self.elsewhere or not same(outside, self.outside)
+        self.arena_replaced = arena is not self.arena
+        self.may_differ = self.relaid or self.arena_replaced or not same(outside, self.outside)
         self.outside = outside
-        if self.renamed or self.stores or failed:
+        if self.may_differ or self.stores or failed:
             self.storage = Storage(outside.copy(), arena, self.roots, self.scratches)
-        if self.elsewhere:
+        if self.arena_replaced:
             set_strided(&self.bytes, arena)
         self.pack, self.kernel_class, self.arena = pack, kernel_class, arena
         self.rebound, self.computed = 0, {}

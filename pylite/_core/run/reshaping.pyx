@@ -5,14 +5,12 @@ Compiled, because this is most of the time that a small model takes to allocate 
 from libc.stdint cimport int64_t
 
 from pylite._core.graph.tapes cimport ShapeTape, Tape, filled
+from pylite._core.run.kernel cimport LARGE_ARENA_BYTES
 from pylite._core.run.program cimport Ends, ExecutorBase, Program, ReshaperBase, Segment, ShapeCache
 from pylite._core.run.rebinding cimport Rebinder
 from pylite._core.simd cimport pl_slots, slots
 
 from pylite._core.graph.dimensions import UnrecordableError
-
-cdef enum:
-    LARGE = 1 << 28         # larger arenas are checked against the machine's memory, which the caller does
 
 
 cdef class Reshaper(ReshaperBase):
@@ -43,7 +41,7 @@ cdef class Reshaper(ReshaperBase):
     cdef Segment bound(self, ExecutorBase executor, arena):
         cdef Rebinder rebinder = self.rebinder
         cdef dict outside = {}
-        cdef Segment program
+        cdef Segment segment
         if self.variables:
             outside = {value.index: executor.memory.variable(value)
                        for value in self.recorded.variable_values(self.tape)}
@@ -52,35 +50,35 @@ cdef class Reshaper(ReshaperBase):
         shaped.origin = (self.recorded, self.tape.numbers_now(), rebinder.offsets, rebinder.total,
                          (outside.copy(), arena, rebinder.roots, rebinder.scratches))
         shaped.ends = rebinder.current_ends()
-        program = shaped
-        program.begin(Program(kernels, executor.pool), arena)
-        return program
+        segment = shaped
+        segment.begin(Program(kernels, executor.pool), arena)
+        return segment
 
     cdef bint activate(self, ExecutorBase executor, ShapeCache cache) except -1:
         return not executor.known_inputs and bool(self.is_plain()) and self.serve(executor, cache)
 
     cdef bint serve(self, ExecutorBase executor, ShapeCache cache) except -1:
-        cdef Segment program
+        cdef Segment segment
         if slots != self.slots:
             return False
         cdef tuple key = tuple(executor.shapes)
-        program = cache.find(key)
-        if program is None:
+        segment = cache.find(key)
+        if segment is None:
             if not self.tape.serve(key):
                 return False
             arena = executor.memory.arenas[0]
-            if self.rebinder.place() > min(<int64_t>arena.nbytes, LARGE):
+            if self.rebinder.place() > min(<int64_t>arena.nbytes, LARGE_ARENA_BYTES):
                 return False
             try:
-                program = self.bound(executor, arena)
+                segment = self.bound(executor, arena)
             except Exception:       # a kernel refused its operands; lowering anew raises the error with its context
                 cache.reshaper = None
                 return False
             if not self.has_served:
                 self.has_served = True
                 self.history.note_served()
-            cache.keep(key, program)
-        executor.use(program)
+            cache.keep(key, segment)
+        executor.use(segment)
         return True
 
 
@@ -88,8 +86,8 @@ cdef class CalledProgram:
     """Stands for the Callee of a subgraph in the args of a recorded Call.
 
     executor: the subgraph's; shapes: of its inputs, with Dims; known_inputs, whole: as for Host.entry(); lowered: with
-    Dims; absent: the inputs that callers do not copy.  bound, entry: the BoundProgram
-    and Callee for the current shapes, set by renew().
+    Dims; absent: the inputs that callers do not copy.  bound, entry: the BoundProgram and the Callee for the current
+    shapes, set by renew().
     """
     cdef readonly object executor, shapes, known_inputs, lowered, bound, entry
     cdef readonly bint whole

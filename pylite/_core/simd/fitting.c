@@ -211,8 +211,8 @@ void pl_fit_sum(pl_fitted_sum *p) {
 /* Are the results of p those of the rule, for products of magnitude up to `reach`?  s: the exact scale. */
 static int product_agrees(const pl_fitted_product *p, double s, int32_t reach) {
   const int32_t up = p->high - p->y_zero, down = p->y_zero - p->low, steps = up > down ? up : down;
-  pl_fitted_product own = *p;
-  own.a_zero = own.b_zero = 0;
+  pl_fitted_product local = *p;
+  local.a_zero = local.b_zero = 0;
   for (int32_t u = 1; u <= steps; u++) {
     const int32_t middle = (int32_t)((u - 0.5) / s);
     if (middle - 2 > reach) break;
@@ -220,7 +220,7 @@ static int product_agrees(const pl_fitted_product *p, double s, int32_t reach) {
       for (int sign = -1; sign <= 1; sign += 2) {
         const int32_t v = sign * pl_min32(pl_max32(x, 0), reach);
         const int32_t r = pl_clamp32(pl_mbqm32(v, p->m, p->e) + p->y_zero, p->low, p->high);
-        if (r != pl_product_fitted(v, 1, &own)) return 0;
+        if (r != pl_product_fitted(v, 1, &local)) return 0;
       }
   }
   return 1;

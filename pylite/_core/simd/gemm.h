@@ -276,8 +276,8 @@ struct pl_slots;
   X(quantize_rows, (ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t step, int asymmetric, int flip, \
                     uint8_t *y, float *scales, int32_t *zeros)) \
   /* one A panel times one panel as in gemm_q8, finished as by finish_hybrid with columns j .. j + n - 1 of `h` and \
-   * a term and scale for each row; own: this dispatch table */ \
-  X(gemm_hybrid, (const struct pl_slots *own, int rows, int n, const pl_a_layout *layout, const void *a_panel, \
+   * a term and scale for each row; table: this dispatch table */ \
+  X(gemm_hybrid, (const struct pl_slots *table, int rows, int n, const pl_a_layout *layout, const void *a_panel, \
                   const void *panel, const int32_t *terms, const float *row_scales, const pl_hybrid *h, ptrdiff_t j, \
                   float *y, ptrdiff_t ldy)) \
   /* v = acc - term sums[j]; y = clamp(v (row_scale scale[j]) + bias[j]), or (v scale[j]) row_scale + bias[j] with \
@@ -286,7 +286,7 @@ struct pl_slots;
                     float row_scale, int column_first, const float *bias, float low, float high, float *y)) \
   /* up to PL_BLOCK_ROWS rows of x (bytes as in A panels of 1 byte, else int8) times n columns of the panel at column \
    * j: y = clamp(row_scales[r] (sum over blocks of (sum of products - terms[r] sums[j]) scale[j]) + bias[j]) */ \
-  X(gemm_blocks, (const struct pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x, \
+  X(gemm_blocks, (const struct pl_slots *table, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x, \
                   const int32_t *terms, const float *row_scales, float *y)) \
   /* y[j] += (((x[k] - zero) w[k][j]) scale[j]) row_scale for each k in order; x: int8, at most PL_DEPTH of them; \
    * ldw: elements from one row of w to the next; first: overwrite y instead; last: y = clamp(y + bias).  Columns of \

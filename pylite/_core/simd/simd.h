@@ -1,4 +1,5 @@
-/* The dispatch table: every micro-kernel has a slot in it, which is listed once. */
+/* The dispatch table.  PL_SLOTS lists each micro-kernel that all levels have, once; winograd_q8 and winograd_pack,
+ * which some levels lack, are members beside them. */
 #ifndef PYLITE_SIMD_H
 #define PYLITE_SIMD_H
 #include <stddef.h>

@@ -1,13 +1,14 @@
 """Stores tensors as float16 that kernels in float16 write and read."""
 import numpy as np
 
+from pylite._core.graph.calls import TEMPORARIES
 from pylite._core.kernels import kernel_class
 from pylite.compiler.float16 import FROM_HALF, PANELS, PRODUCTS, TO_HALF, rounded
 from pylite.ir.dtypes import HALF
 from pylite.ir.lowered import COPY, FUNCTION, UNARY, UNARY_X, UNARY_Y
 from pylite.ir.values import Banded, Call, Temporary, Value, View
 
-_POOL = "pooling.Pool"
+_POOLING = "pooling.Pooling"
 
 
 def run(lowered):
@@ -134,8 +135,8 @@ def _writes(call, position):
 
 def _moves(call):
     """Does the call move float32, or take the largest, so that it can do the same with float16?"""
-    x, y = call.args[:2] if call.kernel in (COPY, _POOL) else (None, None)
-    if call.kernel == _POOL:
+    x, y = call.args[:2] if call.kernel in (COPY, _POOLING) else (None, None)
+    if call.kernel == _POOLING:
         return call.args[2:4] == ("max", "float32")
     return (isinstance(y, (Value, View)) and y.dtype == "float32"
             and (type(x) is np.ndarray or (isinstance(x, (Value, View)) and x.dtype == "float32")))
@@ -197,7 +198,7 @@ def _replace(call, replaced):
 def _convert_for(lowered, readers):
     """Let calls in float32 read copies of tensors that are stored as float16.  readers: {root: these calls}."""
     before = {}         # {the first reader: the conversions before it}
-    index = min([-8 * (call.node.index + 1) for call in lowered.calls], default=0)      # the Temporaries' last one
+    index = min([-TEMPORARIES * (call.node.index + 1) for call in lowered.calls], default=0)  # the last one
     for root, calls in readers.items():
         first = min(calls, key=lowered.calls.index)
         copy = Temporary(first.node, root.shape, "float32")

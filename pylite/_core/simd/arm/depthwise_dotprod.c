@@ -296,8 +296,8 @@ PL_INLINE int load_block(int stride, int flip, int w_zero, const void *weights, 
 
 
 static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
-  const pl_columns own = *q; /* y may not be taken to overlap it */
-  if (!pairs_q8(g, flip, w_zero, w, &own, y)) lines_q8(g, flip, w_zero, w, &own, y);
+  const pl_columns local = *q; /* y may not be taken to overlap it */
+  if (!pairs_q8(g, flip, w_zero, w, &local, y)) lines_q8(g, flip, w_zero, w, &local, y);
 }
 
 PL_FILL(depthwise_dotprod, s) {

@@ -155,7 +155,7 @@ PL_INLINE void outputs3x3(int N, int stride, int scaled, int inside, const pl_dw
 /* rest: may lines have other than whole fours of outputs?  Without, gcc keeps more in registers. */
 PL_INLINE void filter3x3(int stride, int rest, int scaled, const pl_dw_window *window, const parameters *p,
                          element *y) {
-  const pl_dw_window own = *window, *const g = &own;
+  const pl_dw_window local = *window, *const g = &local;
   const ptrdiff_t every = g->dilation;
   filter f;
   for (ptrdiff_t b = 0; b * NR < g->c; b++) {

@@ -125,32 +125,33 @@ PL_INLINE ptrdiff_t next_pair(const pl_dw_window *g, ptrdiff_t *first, ptrdiff_t
 /* Returns 0 where some block cannot be computed.  dilated: has the window a dilation? */
 PL_INLINE int filter3x3(int stride, int dilated, int relu, const pl_dw_window *g, int flip, int w_zero, const void *w,
                         const pl_columns *q, uint8_t *y, const part *p) {
-  pl_dw_window own = *g;
-  if (!dilated) own.dilation = 1; /* a constant takes fewer registers */
+  pl_dw_window local = *g;
+  if (!dilated) local.dilation = 1; /* a constant takes fewer registers */
   const ptrdiff_t end_block = p->end_block, begin = p->begin, end = p->end;
   uint8_t spare[NR];
   block3x3 block;
   for (ptrdiff_t b = p->first_block; b < end_block; b++) {
-    const ptrdiff_t c = pl_block_start(b, NR, own.c);
+    const ptrdiff_t c = pl_block_start(b, NR, local.c);
     const int simple = load_block(stride, flip, w_zero, w, q, b, &block);
     if (simple < 0) return 0;
     const sums none[2] = {block.bias, block.bias}; /* before the first outputs: they go to `spare` */
     pending before = pending_of(none, spare, spare);
-    for (ptrdiff_t first = begin, pixel = first; pixel < end; pixel = next_pair(&own, &first, pixel, begin, end)) {
-      const ptrdiff_t column = pixel * stride - own.pad, every = own.dilation;
-      const int inside = column >= 0 && column + (2 + stride) * every < own.width, last = pixel + every >= own.pixels;
-      uint8_t *const y0 = y + pixel * own.c + c, *const y1 = last ? spare : y0 + every * own.c;
-      const ptrdiff_t next1 = last ? 0 : own.y_line;
+    for (ptrdiff_t first = begin, pixel = first; pixel < end; pixel = next_pair(&local, &first, pixel, begin, end)) {
+      const ptrdiff_t column = pixel * stride - local.pad, every = local.dilation;
+      const int inside = column >= 0 && column + (2 + stride) * every < local.width;
+      const int last = pixel + every >= local.pixels;
+      uint8_t *const y0 = y + pixel * local.c + c, *const y1 = last ? spare : y0 + every * local.c;
+      const ptrdiff_t next1 = last ? 0 : local.y_line;
 #ifdef SINGLE_COLUMNS
-      if (last && own.lines > 1) {
-        const int its_inside = column >= 0 && column + 2 * every < own.width;
-        if (simple) column3x3(stride, 1, its_inside, relu, &own, c, column, &block, y0, spare, &before);
-        else column3x3(stride, 0, its_inside, relu, &own, c, column, &block, y0, spare, &before);
+      if (last && local.lines > 1) {
+        const int its_inside = column >= 0 && column + 2 * every < local.width;
+        if (simple) column3x3(stride, 1, its_inside, relu, &local, c, column, &block, y0, spare, &before);
+        else column3x3(stride, 0, its_inside, relu, &local, c, column, &block, y0, spare, &before);
         continue;
       }
 #endif
 #define COLUMNS(simple, inside) \
-  columns3x3(stride, simple, inside, relu, &own, c, column, &block, y0, y1, next1, &before)
+  columns3x3(stride, simple, inside, relu, &local, c, column, &block, y0, y1, next1, &before)
       if (simple && inside) COLUMNS(1, 1);
       else if (simple) COLUMNS(1, 0);
       else if (inside) COLUMNS(0, 1);

@@ -228,7 +228,7 @@ static void gemm_s32(S32_ARGUMENTS) {
   CALL(s32_narrow);
 #undef CALL
 }
-static void gemm_hybrid(const pl_slots *own, int rows, int n, const pl_a_layout *layout, const void *a_panel,
+static void gemm_hybrid(const pl_slots *table, int rows, int n, const pl_a_layout *layout, const void *a_panel,
                         const void *panel, const int32_t *terms, const float *row_scales, const pl_hybrid *h,
                         ptrdiff_t j, float *y, ptrdiff_t ldy) {
   columns_copy copy;
@@ -236,7 +236,8 @@ static void gemm_hybrid(const pl_slots *own, int rows, int n, const pl_a_layout 
 #define CALL(name) \
   if (rows == 1) { \
     const int done = name##_row(1, n, layout, a_panel, panel, &f, y, ldy, 0); \
-    if (done < n) gemm_hybrid(own, 1, n - done, layout, a_panel, REST, terms, row_scales, h, j + done, y + done, ldy); \
+    if (done < n) \
+      gemm_hybrid(table, 1, n - done, layout, a_panel, REST, terms, row_scales, h, j + done, y + done, ldy); \
   } else { \
     name(rows, n, layout, a_panel, panel, &f, y, ldy); \
   }

@@ -178,8 +178,8 @@ COSTLY(sum_by_rule_q8, uint8_t, sum_q_p, sum_one(BYTE(a), BYTE(b), p) ^ p.flip)
 #if !defined(__AVX2__)
 enum { PAIR_BLOCK = 256 };
 static void sum_pairs(size_t n, const uint8_t *a, int a_step, const uint8_t *b, int b_step, const uint8_t *correction,
-                      uint8_t *y, const pl_fitted_sum *own) {
-  const pl_fitted_sum f = *own;
+                      uint8_t *y, const pl_fitted_sum *sum) {
+  const pl_fitted_sum f = *sum;
   const sum_q_p p = f.rule;
 #if !defined(__aarch64__)
   if (f.short_form) {

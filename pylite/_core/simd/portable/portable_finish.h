@@ -146,30 +146,30 @@ static void finish_hybrid(int n, const int32_t *acc, int32_t term, const int32_t
 }
 
 /* Computes sums on the stack, then finishes them row by row. */
-static void gemm_hybrid(const pl_slots *own, int rows, int n, const pl_a_layout *layout, const void *a_panel,
+static void gemm_hybrid(const pl_slots *table, int rows, int n, const pl_a_layout *layout, const void *a_panel,
                         const void *panel, const int32_t *terms, const float *row_scales, const pl_hybrid *h,
                         ptrdiff_t j, float *y, ptrdiff_t ldy) {
   enum { MOST = 16, WIDE = 64 };
   int32_t acc[MOST * WIDE];
-  const int together = MOST / own->q8.mr * own->q8.mr;
+  const int together = MOST / table->q8.mr * table->q8.mr;
   for (; n > WIDE; n -= WIDE, j += WIDE, y += WIDE) { /* only a single row has so many columns */
-    gemm_hybrid(own, 1, WIDE, layout, a_panel, panel, terms, row_scales, h, j, y, ldy);
+    gemm_hybrid(table, 1, WIDE, layout, a_panel, panel, terms, row_scales, h, j, y, ldy);
     panel = (const char *)panel + WIDE * layout->lines * layout->depth;
   }
   for (int r = 0; r < rows; r += together) {
     const int m = rows - r < together ? rows - r : together;
     memset(acc, 0, m * WIDE * sizeof *acc);
-    own->gemm_s32(m, n, layout, (const char *)a_panel + r * layout->step * own->q8.bytes, panel, acc, WIDE);
+    table->gemm_s32(m, n, layout, (const char *)a_panel + r * layout->step * table->q8.bytes, panel, acc, WIDE);
     for (int i = r; i < r + m; i++)
       finish_hybrid(n, acc + (i - r) * WIDE, terms[i], h->sums + j, h->scale + j, row_scales[i], h->column_first,
                     h->bias ? h->bias + j : NULL, h->low, h->high, y + i * ldy);
   }
 }
 
-static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
+static void gemm_blocks(const pl_slots *table, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
                         const int32_t *terms, const float *row_scales, float *y) {
   enum { WIDE = 64, MORE = 15 }; /* MORE: rows beyond the last one that products may read */
-  const pl_tile *t = &own->q8;
+  const pl_tile *t = &table->q8;
   int32_t acc[PL_BLOCK_ROWS * WIDE];
   float total[PL_BLOCK_ROWS * WIDE] = {0};
   uint8_t a_panel[2 * (PL_BLOCK_ROWS + MORE) * PL_DEPTH + 2 * PL_SLACK];
@@ -182,8 +182,8 @@ static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b
       const ptrdiff_t piece = size - k < PL_DEPTH ? size - k : PL_DEPTH;
       const pl_a_layout layout = pl_packed_layout((piece + t->ka - 1) / t->ka * t->ka);
       for (int r = 0; r < rows; r++) src[r] = x + r * b->depth + i * size + k;
-      own->pack_a_q8(rows, 1, piece, src, t->offset, a_panel, layout.depth);
-      own->gemm_s32(rows, n, &layout, a_panel, b->panels + offset * b->padded_depth + k * width, acc, WIDE);
+      table->pack_a_q8(rows, 1, piece, src, t->offset, a_panel, layout.depth);
+      table->gemm_s32(rows, n, &layout, a_panel, b->panels + offset * b->padded_depth + k * width, acc, WIDE);
     }
     for (int r = 0; r < rows; r++)
       finish_hybrid(n, acc + r * WIDE, terms[r], b->sums + offset, b->scale + offset, 1, 0, total + r * WIDE, -INFINITY,

@@ -6,7 +6,7 @@
 
 /* The portable gemm_blocks, for 8-bit weights. */
 void pl_fill_portable_avx512vnni(pl_slots *s);
-static void (*portable_blocks)(const struct pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j,
+static void (*portable_blocks)(const struct pl_slots *table, int rows, int n, const pl_blocks *b, ptrdiff_t j,
                                const uint8_t *x, const int32_t *terms, const float *row_scales, float *y);
 
 /* Multiplies R rows, of which `rows` are in use, by V vectors of columns of a panel with `width` columns.  A byte holds
@@ -68,10 +68,10 @@ PL_INLINE void tile(int R, int V, int rows, int n, const pl_blocks *b, ptrdiff_t
   }
 }
 
-static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
+static void gemm_blocks(const pl_slots *table, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
                         const int32_t *terms, const float *row_scales, float *y) {
   const ptrdiff_t width = b->padded_columns - j < NR ? b->padded_columns - j : NR;
-  if (!b->nibbles) portable_blocks(own, rows, n, b, j, x, terms, row_scales, y);
+  if (!b->nibbles) portable_blocks(table, rows, n, b, j, x, terms, row_scales, y);
   else if (rows == 1 && width == NR) tile(1, 4, 1, n, b, j, NR, 0, x, terms, row_scales, y);
   else
     for (int r = 0; r < rows; r += 8)

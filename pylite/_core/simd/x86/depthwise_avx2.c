@@ -202,15 +202,15 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
                          uint8_t *y) {
   const uint8_t *p[PL_MAX_TAPS + 1];
   const tap_list s = {(g->fh * g->fw + 1) / 2, p, _mm_set1_epi8((char)flip)};
-  const pl_columns own = *q; /* a copy, so that the compiler knows that stores to y do not change it */
+  const pl_columns local = *q; /* a copy, so that the compiler knows that stores to y do not change it */
   const ptrdiff_t blocks = pl_wraps(&tile, g->c, g->fh, g->fw, g->stride, g->dilation);
   (void)w_zero;
   if (blocks && (g->c % NR || copied(g, 4, 1) <= PL_DW_BYTES)) { /* both functions read the same packed weights */
-    wrapped(g, blocks, &s, w, &own, y);
+    wrapped(g, blocks, &s, w, &local, y);
     return;
   }
   pl_dw_window one = *g;
-  for (int i = 0; i < g->lines; i++, one.row += g->stride, y += g->y_line) any_filter(&one, &s, w, &own, y);
+  for (int i = 0; i < g->lines; i++, one.row += g->stride, y += g->y_line) any_filter(&one, &s, w, &local, y);
 }
 
 PL_FILL(depthwise_avx2, s) {

@@ -47,7 +47,7 @@ static void any_filter(const pl_dw_window *g, int flip, int w_zero, const int8_t
   const __mmask64 m = first_bytes(n);
   const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80)), ones = _mm512_set1_epi8(1);
   const __m512i zero = _mm512_set1_epi32(w_zero), padding = _mm512_set1_epi8((char)(0));
-  const pl_columns own = *q;
+  const pl_columns local = *q; /* a copy, so that the compiler knows that stores to y do not change it */
   const ends e = ends_of(q);
   for (ptrdiff_t pixel = 0; pixel < g->pixels; pixel++, y += g->c) {
     pl_taps(g, pixel, 1, p);
@@ -76,7 +76,7 @@ static void any_filter(const pl_dw_window *g, int flip, int w_zero, const int8_t
       if (w_zero)
 #pragma GCC unroll 4
         for (int i = 0; i < 4; i++) acc[i] = _mm512_sub_epi32(acc[i], _mm512_mullo_epi32(sum[i], zero));
-      finish(acc, scales, &own, j, &e, n, y + c);
+      finish(acc, scales, &local, j, &e, n, y + c);
     }
   }
 }
@@ -180,7 +180,7 @@ PL_INLINE void two_lines(int relu, int stride, int w_zero, const uint8_t *x, con
                              scaling_of(q, j + 3 * LANES)};
   const ptrdiff_t n = places->n, step = places->step, y_step = places->y_step, tap[3] = {taps[0], taps[1], taps[2]};
   const int tail = places->tail;
-  const ends own = *e;
+  const ends local = *e;
   const int32_t *bias = q->bias + j;
   for (ptrdiff_t i = 0; i < n; i++, x += step, y += y_step) {
     const uint8_t *a = x + tap[0], *b = x + tap[1], *c = x + tap[2];
@@ -224,7 +224,7 @@ PL_INLINE void two_lines(int relu, int stride, int w_zero, const uint8_t *x, con
     for (int line = 0; line < 2; line++) {
 #pragma GCC unroll 4
       for (int k = 0; k < 4; k++) v[k] = requantize(relu, acc[line][k], &scales[k]);
-      store(4, y + line * y_line, narrow(relu, v[0], v[1], v[2], v[3], &own), i == n - 1 ? tail : 64);
+      store(4, y + line * y_line, narrow(relu, v[0], v[1], v[2], v[3], &local), i == n - 1 ? tail : 64);
     }
   }
 }
@@ -302,7 +302,7 @@ static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w
   uint8_t buffers[PL_DW_BYTES + 64] __attribute__((aligned(64)));
   int16_t taps[4 * PL_MOST_WRAPPED];
   ptrdiff_t tap[4 * PL_MOST_WRAPPED];
-  const pl_columns own = *q;
+  const pl_columns local = *q; /* a copy, so that the compiler knows that stores to y do not change it */
   const ends e = ends_of(q);
   const ptrdiff_t s = g->stride;
   chunk k = new_chunk(g, pl_tap_order(&tile, g->fh, g->fw, taps) / 4, w_zero, q);
@@ -335,7 +335,7 @@ static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w
           places.y_step = whole ? g->c : period;
           const ptrdiff_t j = c_begin + b * NR, left = bytes - b * NR - (places.n - 1) * period;
           places.tail = left < NR ? (int)left : NR;
-          block_lines(&k, buffers + b * NR, tap, &places, w + j * 4 * k.groups, &own, j, &e,
+          block_lines(&k, buffers + b * NR, tap, &places, w + j * 4 * k.groups, &local, j, &e,
                       y + line * g->y_line + pixel * g->c + j, g->y_line);
         }
       }

@@ -217,16 +217,16 @@ static void row_q8(int n, const pl_a_layout *layout, const element *a, const int
 static void gemm_q8(int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel,
                     const int32_t *terms, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   int32_t acc_rows[MR * NR];
-  const pl_columns own = *q; /* a copy, so that the compiler knows that stores to y do not change it */
+  const pl_columns local = *q; /* a copy, so that the compiler knows that stores to y do not change it */
   if (rows == 1) {
-    row_q8(n, layout, a_panel, panel, terms, &own, j, y);
+    row_q8(n, layout, a_panel, panel, terms, &local, j, y);
     return;
   }
   for (int r = 0, m; r < rows; r += m) {
-    m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, panel, own.bias + j, acc_rows);
+    m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, panel, local.bias + j, acc_rows);
     const int32_t *own_terms = terms ? terms + r : NULL;
-    if (own.fit) finish_all(1, m, n, acc_rows, own_terms, &own, j, y + r * ldy, ldy);
-    else finish_all(0, m, n, acc_rows, own_terms, &own, j, y + r * ldy, ldy);
+    if (local.fit) finish_all(1, m, n, acc_rows, own_terms, &local, j, y + r * ldy, ldy);
+    else finish_all(0, m, n, acc_rows, own_terms, &local, j, y + r * ldy, ldy);
   }
 }
 
@@ -283,13 +283,13 @@ PL_INLINE void finish_floats(int rows, int n, const int32_t *acc_rows, const int
   }
 }
 
-static void gemm_hybrid(const pl_slots *own, int rows, int n, const pl_a_layout *layout, const void *a_panel,
+static void gemm_hybrid(const pl_slots *table, int rows, int n, const pl_a_layout *layout, const void *a_panel,
                         const void *panel, const int32_t *terms, const float *row_scales, const pl_hybrid *h,
                         ptrdiff_t j, float *y, ptrdiff_t ldy) {
   const pl_hybrid results = *h; /* a copy, so that the compiler knows that stores to y do not change it */
   const int8_t *w = panel;
   int32_t acc_rows[MR * NR];
-  (void)own;
+  (void)table;
   if (rows == 1) {
     for (; n > 0; n -= NR, j += NR, y += NR, w += NR * layout->lines * layout->depth) {
       row_sums(n, layout, a_panel, w, zeros, acc_rows);
@@ -305,8 +305,8 @@ static void gemm_hybrid(const pl_slots *own, int rows, int n, const pl_a_layout 
 
 /* The portable gemm_blocks, for blocks of any depth. */
 void pl_fill_portable_avx2(pl_slots *s);
-static void (*portable_blocks)(const pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
-                          const int32_t *terms, const float *row_scales, float *y);
+static void (*portable_blocks)(const pl_slots *table, int rows, int n, const pl_blocks *b, ptrdiff_t j,
+                               const uint8_t *x, const int32_t *terms, const float *row_scales, float *y);
 
 /* Adds the sums of one block, times its scales, to `total`. */
 PL_INLINE void add_block(int rows, int V, const int32_t *acc_rows, const int32_t *terms, const int32_t *sums,
@@ -324,7 +324,7 @@ PL_INLINE void add_block(int rows, int V, const int32_t *acc_rows, const int32_t
   }
 }
 
-static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
+static void gemm_blocks(const pl_slots *table, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
                         const int32_t *terms, const float *row_scales, float *y) {
   element packed[PL_BLOCK_ROWS * PL_DEPTH + PL_SLACK];
   const uint8_t *src[PL_BLOCK_ROWS];
@@ -333,7 +333,7 @@ static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b
   const ptrdiff_t width = b->padded_columns - j < NR ? b->padded_columns - j : NR, size = b->depth / b->blocks;
   const pl_a_layout layout = pl_packed_layout(b->padded_depth);
   if (b->padded_depth > PL_DEPTH) {
-    portable_blocks(own, rows, n, b, j, x, terms, row_scales, y);
+    portable_blocks(table, rows, n, b, j, x, terms, row_scales, y);
     return;
   }
   for (int k = 0; k < rows * NR; k++) total[k] = 0;

@@ -96,7 +96,7 @@ PL_INLINE __m512i broadcast64(const uint8_t *from) {
 }
 
 /* acc[r] += terms[r]; `rows` of them are in use; terms may be NULL */
-PL_INLINE void add_terms(int R, int V, const int32_t *terms, int rows, __m512i acc[12][4]) {
+PL_INLINE void add_terms(int R, int V, const int32_t *terms, int rows, __m512i acc[MR][4]) {
   if (terms)
 #pragma GCC unroll 12
     for (int r = 0; r < R; r++) {
@@ -108,7 +108,7 @@ PL_INLINE void add_terms(int R, int V, const int32_t *terms, int rows, __m512i a
 
 /* acc[r][v] = start[v] + terms[r] + R rows of the A panel times V vectors of columns. */
 PL_INLINE void multiply(int R, int V, const pl_a_layout *layout, const uint8_t *a, const int8_t *w,
-                        const __m512i start[4], const int32_t *terms, int rows, __m512i acc[12][4]) {
+                        const __m512i start[4], const int32_t *terms, int rows, __m512i acc[MR][4]) {
   const ptrdiff_t depth = layout->depth, step = layout->step, pitch = layout->pitch;
 #pragma GCC unroll 12
   for (int r = 0; r < R; r++)
@@ -134,9 +134,9 @@ PL_INLINE void multiply(int R, int V, const pl_a_layout *layout, const uint8_t *
 /* multiply() for one vector of columns, with eight elements of the depth at once: when each broadcast serves one
  * product only, loads are the bottleneck.  Even lanes sum the first four elements, odd lanes the last four. */
 PL_INLINE void multiply_pairs(int R, const pl_a_layout *layout, const uint8_t *a, const int8_t *w, __m512i start,
-                              __m512i acc[12][4]) {
+                              __m512i acc[MR][4]) {
   const ptrdiff_t depth = layout->depth, step = layout->step, pitch = layout->pitch;
-  __m512i low[12], high[12];
+  __m512i low[MR], high[MR];
 #pragma GCC unroll 12
   for (int r = 0; r < R; r++) low[r] = high[r] = _mm512_setzero_si512();
   for (int line = layout->lines; line > 0; line--, a += pitch) {
@@ -194,7 +194,7 @@ PL_INLINE void multiply_row(int V, const pl_a_layout *layout, const uint8_t *a, 
 
 /* acc[r][v] = start[v] + terms[r] + R rows of the A panel times V vectors of columns, in the fastest way. */
 PL_INLINE void product(int R, int V, const pl_a_layout *layout, const uint8_t *a, const int8_t *w,
-                       const __m512i start[4], const int32_t *terms, int rows, __m512i acc[12][4]) {
+                       const __m512i start[4], const int32_t *terms, int rows, __m512i acc[MR][4]) {
   const int pairs = V == 1 && R > 1 && layout->depth % 8 == 0 && layout->depth * layout->lines >= 32;
   if (R == 1) multiply_row(V, layout, a, w, start, acc[0]);
   else if (pairs) multiply_pairs(R, layout, a, w, start[0], acc);
@@ -203,7 +203,7 @@ PL_INLINE void product(int R, int V, const pl_a_layout *layout, const uint8_t *a
 }
 
 /* Requantizes sums to bytes, in float32; relu: see requantize(). */
-PL_INLINE void finish(int relu, int R, int V, int rows, int n, __m512i acc[12][4], const pl_columns *q, ptrdiff_t j,
+PL_INLINE void finish(int relu, int R, int V, int rows, int n, __m512i acc[MR][4], const pl_columns *q, ptrdiff_t j,
                       uint8_t *y, ptrdiff_t ldy) {
 #pragma GCC unroll 4
   for (int v = 0; v < V; v++) {
@@ -233,7 +233,7 @@ PL_INLINE void finish(int relu, int R, int V, int rows, int n, __m512i acc[12][4
 
 PL_INLINE void tile_q8(int R, int V, int rows, int n, const pl_a_layout *layout, const uint8_t *a, const int8_t *w,
                        const int32_t *terms, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
-  __m512i acc[12][4], bias[4];
+  __m512i acc[MR][4], bias[4];
 #pragma GCC unroll 4
   for (int v = 0; v < V; v++) bias[v] = _mm512_loadu_si512(q->bias + j + LANES * v);
   product(R, V, layout, a, w, bias, terms, rows, acc);
@@ -286,7 +286,7 @@ PL_INLINE void tile_sums(int R, int V, int rows, int n, const pl_a_layout *layou
                          const int32_t *terms, const float *row_scales, const pl_hybrid *h, ptrdiff_t j, float *y,
                          ptrdiff_t ldy) {
   const __m512i none = _mm512_setzero_si512(), zeros[4] = {none, none, none, none};
-  __m512i acc[12][4];
+  __m512i acc[MR][4];
   int32_t acc_rows[12 * NR];
   product(R, V, layout, a, w, zeros, NULL, rows, acc);
 #pragma GCC unroll 12
@@ -340,8 +340,8 @@ static void gemm_s32(int rows, int n, const pl_a_layout *layout, const void *a_p
   sums[(n - 1) / LANES](rows, n, layout, a_panel, panel, NULL, NULL, NULL, 0, (float *)acc, lda);
 }
 
-static void gemm_hybrid(const pl_slots *own, SUMS_ARGUMENTS) {
-  (void)own;
+static void gemm_hybrid(const pl_slots *table, SUMS_ARGUMENTS) {
+  (void)table;
   sums[(n - 1) / LANES](rows, n, layout, a_panel, panel, terms, row_scales, h, j, y, ldy);
 }
 

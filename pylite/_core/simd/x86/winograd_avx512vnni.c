@@ -83,7 +83,7 @@ static __attribute__((noinline)) void tile_out(const int32_t *m, ptrdiff_t next,
                                                ptrdiff_t right, ptrdiff_t rows, ptrdiff_t pixels) {
   static const int8_t powers[4] = {6, 5, 4, 4};
   const __m512i ninth = _mm512_set1_epi32(0x38E38E39), bias = _mm512_loadu_si512(q->bias + j);
-  const scaling own = scaling_of(q, j);
+  const scaling local = scaling_of(q, j);
   const __mmask16 used = (__mmask16)first_bytes(n);
   __m512i s[4][6];
 #pragma GCC unroll 1
@@ -112,7 +112,7 @@ static __attribute__((noinline)) void tile_out(const int32_t *m, ptrdiff_t next,
       continue;
     }
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; k++) r[k] = requantize(0, r[k], &own);
+    for (int k = 0; k < 4; k++) r[k] = requantize(0, r[k], &local);
     const __m512i bytes = in_order(narrow(0, r[0], r[1], r[2], r[3], e));
     _mm_mask_storeu_epi8(y, used, _mm512_castsi512_si128(bytes));
     if (pixels > 1) _mm_mask_storeu_epi8(y + right, used, _mm512_extracti32x4_epi32(bytes, 1));

@@ -1,4 +1,4 @@
-"""The steps that mend a quantized model, each chosen on some samples and kept only if it helps on others."""
+"""The steps that repair a quantized model, each chosen on some samples and kept only if it helps on others."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -48,7 +48,7 @@ ROUNDS = 3              # of all steps, while they gain
 AGAIN_DB = 0.1          # gained in a round: with less there is no other one
 
 
-class Mender:
+class Repairer:
     """A model under repair.
 
     fit, held: Judges, of the samples that steps are chosen on, and of the others; numbers: what was kept so far; steps:
@@ -173,11 +173,11 @@ class Mender:
                 self._adopt(proposal.reference)
                 self._observe()
 
-    def decide(self, step: Step, mended: Callable[[], Model]) -> None:
-        """Keep a step that gains on all samples, unless its model, which `mended` makes, has a worse accuracy."""
+    def decide(self, step: Step, repaired: Callable[[], Model]) -> None:
+        """Keep a step that gains on all samples, unless its model, which `repaired` makes, has a worse accuracy."""
         step.kept = step.gained_db > 0 and step.fitted_db > 0
         if step.kept and self._accuracy is not None and self.metric is not None:
-            step.metric = self._accuracy(mended())
+            step.metric = self._accuracy(repaired())
             step.kept = not step.metric.worse_than(self.metric)
 
     def enter(self, step: Step) -> None:
