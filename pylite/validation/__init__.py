@@ -20,7 +20,7 @@ import numpy as np
 from pylite.errors import ComparisonError, shortened
 from pylite.media import models
 from pylite.runtime.model import Model
-from pylite.validation import nonfinite, origins
+from pylite.validation import nonfinite, origins, trials
 from pylite.validation.accuracy_report import TASKS, Accuracy
 from pylite.validation.analysis import analyse
 from pylite.validation.comparison import Comparison
@@ -119,14 +119,16 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     def taken() -> Iterator[list[NDArray[Any]]]:
         for number, arrays in enumerate(islice(data, samples)):
             yield sample_of(arrays, inputs, number)
-    outside = Counter[int]()
+    outside, first = Counter[int](), []
     for number, arrays in enumerate(taken()):
+        first += [arrays] if number < trials.SAMPLES else []
         outside.update(_outside(inputs, arrays))
         comparison.add(arrays, local_samples is None or number < local_samples, number < origins.SAMPLES)
     if not comparison.samples:
         raise ComparisonError("there are no samples")
     report = analyse(comparison, model, reference)
     report.notes += [*_unquantized(comparison, reference), *_odd(inputs, outside, comparison.samples)]
+    report.regained = trials.regained(comparison, report, first, threads)
     if isinstance(data, Sequence):      # it can be read again
         report.notes += nonfinite.notes(comparison, taken, "sample {}".format)
     return report
@@ -223,6 +225,8 @@ def _measured(measurement: Measurement, workers: int, shard: tuple[int, int], sa
     report = _report(measurer.comparison, total, measurement.model, measurement.reference, measurer.samples.tensors,
                      function)
     if measurer.comparison is not None:
+        first = [measurer.samples[i] for i in numbers[:trials.SAMPLES]]
+        report.regained = trials.regained(measurer.comparison, report, first, measurement.threads)
         report.notes += nonfinite.notes(measurer.comparison, lambda: (measurer.samples[i] for i in numbers),
                                         lambda i: measurer.samples.source.where(numbers[i]))
     if report.accuracy is None:     # which has these lines otherwise
@@ -281,6 +285,7 @@ def merge(model: str | os.PathLike[str], reference: str | os.PathLike[str] | Non
           files: Sequence[str | os.PathLike[str]]) -> Report:
     """The Report of the sums in files that were saved for parts of the samples, perhaps on other machines.
 
+    Without samples, no node is tried as the reference computes it: `regained` is empty, and the verdict goes by noise.
     reference: None if there was none.  Raises ComparisonError where they are of other models, or overlap.
     """
     model, reference = models.named(model), None if reference is None else models.named(reference)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.media.outputs import DETECTION
-from pylite.validation import causes, harmless, ranking, weights
+from pylite.validation import causes, differences, harmless, ranking, weights
 from pylite.validation.causes import CALLED, NOTABLE_DB, SUSPICIOUS_DB
 from pylite.validation.isolation import closure
 from pylite.validation.measures import TINY, Errors
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pylite.validation.golden_comparison import Golden
     from pylite.validation.origins import OriginSums
     from pylite.validation.statistics import ErrorSums, Grid
-    from pylite.validation.weights import Weights
 
+WEIGHTY = 0.25      # share of a node's noise from which on its constants may be the cause
 UNSEEN = "its shape depends on data: in no sample did it have elements, and as many as its counterpart"
 
 
@@ -50,7 +50,7 @@ def analyse(comparison: Comparison | Golden, model: str | os.PathLike[str] = "",
     for t in tensors:
         worst[t.node] = max(worst.get(t.node, -np.inf), report.suspicion(t))
     report.ranking = ranking.causes_first(sorted(worst, key=lambda node: (-worst[node], node)),
-                                          lambda node: _blamed(comparison, report, node))
+                                          lambda node: blamed(comparison, report, node))
     if local:
         report.first_divergence = min((node for node in worst if worst[node] >= SUSPICIOUS_DB), default=None)
     return report
@@ -100,13 +100,13 @@ def _judged(comparison: Comparison | Golden) -> set[int]:
     return {read for index in comparison.subgraph.outputs for read in boxes.get(index, (index,))}
 
 
-def _blamed(comparison: Comparison | Golden, report: Report, node: int) -> list[int]:
-    """The nodes that a node reads whose ranges are wrong, where nothing of its own explains its noise.
+def blamed(comparison: Comparison | Golden, report: Report, node: int) -> list[int]:
+    """The nodes that a node reads whose ranges are wrong, where its own fault is that it expects others.
 
     A changed scale of a tensor is an error of the node that reads it, too: its bias is in the old scale, or it copies
     numbers to a tensor that has the old one.
     """
-    if report.by_node(node).cause not in causes.UNEXPLAINED:
+    if report.by_node(node).cause not in causes.STALE:
         return []
     measured = set(comparison.measured)
     results = tuple(i for i in comparison.subgraph.operators[node].outputs if i in measured)
@@ -118,7 +118,9 @@ def _blamed(comparison: Comparison | Golden, report: Report, node: int) -> list[
 
 def _tensor(comparison: Comparison | Golden, operator: Operator, index: int) -> TensorReport:
     grid, found = comparison.grids[index], comparison.matching.matches[index]
-    cumulative, constants = Errors.of(comparison.cumulative[index]), _weights(comparison, operator, index)
+    others = _counterparts(comparison, index)
+    cumulative = Errors.of(comparison.cumulative[index])
+    constants = weights.compare(comparison.model, operator, comparison.reference, others)
     power = _data_power(comparison, operator)
     report = TensorReport(
         operator.index, operator.name, index, comparison.subgraph.tensors[index].name,
@@ -135,10 +137,14 @@ def _tensor(comparison: Comparison | Golden, operator: Operator, index: int) -> 
         local = Errors.of(comparison.local[index])
         excess = ranking.excess_db(operator.name, local, grid, constants, power,
                                    _inherited(comparison, index, comparison.given))
-        _of_its_own(report, local, grid, excess, causes.find(
-            operator.name, local, grid, constants, excess, _operands(comparison, operator)))
         if comparison.origins is not None:
             _from(report, comparison.origins)
+        alike = next((o for o in others if o.name == operator.name), None)
+        different = differences.find(
+            comparison.model, operator, comparison.reference, alike, comparison.matching.matches,
+            report.from_weights is None or report.from_weights >= WEIGHTY)
+        _of_its_own(report, local, grid, excess, causes.find(
+            operator.name, local, grid, constants, excess, _operands(comparison, operator), different))
         if index in comparison.histograms:
             report.histograms = comparison.histograms[index].to_dict()
     return report
@@ -188,15 +194,12 @@ def _inherited(comparison: Comparison | Golden, index: int, known: Mapping[int, 
     return max((e.mean(e.noise) / max(e.mean(e.signal), TINY) for e in errors), default=0.0)
 
 
-def _weights(comparison: Comparison | Golden, operator: Operator, index: int) -> Weights | None:
-    """The constants of a node beside those of the reference's nodes that compute the same."""
-    if operator.name not in weights.LAYOUTS:
-        return None
+def _counterparts(comparison: Comparison | Golden, index: int) -> list[Operator]:
+    """The reference's nodes that compute what the node of `index` does."""
     matches = comparison.matching.matches
     counterpart = matches[index].reference
     cuts = {matches[i].reference for i in (*comparison.measured, *comparison.subgraph.inputs) if i in matches}
-    operators, _ = closure(comparison.other, (counterpart,), cuts - {counterpart})
-    return weights.compare(comparison.model, operator, comparison.reference, operators)
+    return closure(comparison.other, (counterpart,), cuts - {counterpart})[0]
 
 
 def _operands(comparison: Comparison | Golden, operator: Operator) -> dict[str, float]:

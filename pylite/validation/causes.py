@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.validation.ranking import FIXED_GRIDS
+from pylite.validation.weights import GAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from numpy.typing import NDArray
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 NOTABLE_DB = 3.0        # excess from which on a cause is looked for: twice the expected noise
 SUSPICIOUS_DB = 6.0     # excess from which on a node counts as diverging: four times the expected noise
 COARSE_DB = 20.0        # local SQNR below which a node whose grid is fixed is called coarse
-GAIN = 1.15             # weights larger or smaller than the reference's by this factor are wrong, not rounded
-ALIKE = 0.7             # correlation from which on two channels of weights are the same ones
 MOST = 0.6              # share of the channels from which on a fault is the whole layer's
 BESIDE_DB = 10.0        # noise that something else may add before unused levels are no longer the cause
 USED = 0.75             # share of the range below which levels are wasted
@@ -42,6 +41,7 @@ REMEDIES = {
     "weight scale": "Convert the model again; if it was edited, compare its weight scales with the float weights.",
     "channel scale": "Convert the model again with per-channel scales taken from the float weights.",
     "bias": "Quantize the bias again: its scale must be the input's scale times that of the weights.",
+    "bias scale": "Quantize the bias again: kernels take the input's scale times that of the weights, not the file's.",
     "bias overflow": "Widen the range of the input or of the weights: their product is the step of the bias.",
     "zero point": "Calibrate the result again: its range is wide enough, but lies beside the values.",
     "range too narrow": "Calibrate with data that resemble these, or with more of them.",
@@ -50,26 +50,41 @@ REMEDIES = {
     "one scale for all operands": "Split the output, or normalize its parts to similar ranges before they are "
                                   "concatenated, such as boxes to 0 to 1 for scores; calibrating cannot help.",
     "coarse rule": "Keep this node in float: its integer rule fixes the step of the result.",
+    "wrong constant": "Convert the model again. Rounding moves a number by no more than half a step: the file is "
+                      "damaged, or these numbers are another layer's.",
+    "wrong option": "Convert the model again, with this option as the reference has it.",
+    "wrong operand": "Let the node read what the reference's reads: an edit or a converter exchanged tensors.",
+    "scales differ": "Give operand and result one scale and zero point: this op copies integers as they are.",
     "weights too coarse": "Use more bits or smaller blocks for these weights, or keep the node in float.",
 }
 CALLED = "called subgraph"      # the noise is that of a node of a subgraph that this one calls
 NAMES = (*REMEDIES, CALLED, "unknown")
-RANGES = "range too narrow", "range too wide", "zero point"     # causes that concern the readers of a result, too
-UNEXPLAINED = None, "unknown", "range too wide"     # of a node that may suffer from the range of what it reads
+# Causes that concern the readers of a result, too, and those of a reader that expects another scale of what it reads
+RANGES = "range too narrow", "range too wide", "zero point", "scales differ"
+STALE = "bias scale", "scales differ"
+# Those that the two graphs show, without running them
+SHOWN = ("weight scale", "channel scale", "bias", "bias scale", "bias overflow", "wrong constant", "wrong option",
+         "wrong operand", "scales differ")
 
 
 def find(op: str, errors: Errors, grid: Grid, weights: Weights | None, excess: float,
-         operands: Mapping[str, float]) -> Cause | None:
+         operands: Mapping[str, float], differences: Iterator[tuple[str, str]]) -> Cause | None:
     """The Cause of a node's local error, or None if the error is what rounding makes.
 
-    operands: {name: largest magnitude} of what is joined under one scale.
+    operands: {name: largest magnitude} of what is joined under one scale; differences: (name, detail) of Causes that
+    the graphs show, the surest first.
     """
     joined = _joined(grid, operands)
     if joined is not None:
         return joined
     if excess < NOTABLE_DB:
         return _by_nature(op, errors, grid, weights)
-    for rule in (_weights, _bias, _range):
+    scaled = _weights(errors, grid, weights)
+    if scaled is not None:
+        return scaled
+    for name, detail in differences:
+        return _cause(name, detail)
+    for rule in (_bias, _range):
         found = rule(errors, grid, weights)
         if found is not None and not (found.name == "range too wide" and excess > _wasted(errors, grid) + BESIDE_DB):
             return found
@@ -81,7 +96,8 @@ def find(op: str, errors: Errors, grid: Grid, weights: Weights | None, excess: f
     if excess < SUSPICIOUS_DB:
         return None
     return Cause("unknown", f"{excess:.1f} dB more noise than rounding makes",
-                 "Compare this node's constants and options with the reference's.")
+                 "Its constants, options and operands could not be told from the reference's: compare its version and "
+                 "custom options, or keep it in float.")
 
 
 def _cause(name: str, detail: str) -> Cause:
@@ -104,13 +120,10 @@ def _weights(errors: Errors, grid: Grid, weights: Weights | None) -> Cause | Non
     """Weights of another size than the reference's, in all channels or in some."""
     if weights is None:
         return None
-    alike = weights.correlation > ALIKE
-    if not alike.any():
-        return None
-    off = alike & (np.maximum(weights.gain, 1 / np.maximum(weights.gain, 1e-9)) > GAIN)
+    off = weights.scaled & (np.maximum(weights.gain, 1 / np.maximum(weights.gain, 1e-9)) > GAIN)
     if not off.any():
         return None
-    if off.sum() >= MOST * alike.sum():
+    if off.sum() >= MOST * weights.scaled.sum():
         return _cause("weight scale", f"the weights are {np.median(weights.gain[off]):.3g} times the reference's")
     worst = int(np.argmax(np.where(off, np.abs(np.log(np.maximum(weights.gain, 1e-9))), -1)))
     if off.sum() == 1:

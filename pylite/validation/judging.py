@@ -67,7 +67,15 @@ class Judge:
             self._expected.append([activations.array(index).reshape(-1).copy() for _, index in pairs])
 
     def measure(self, model: Model, places: Mapping[int, int] | None = None) -> float:
-        """The SQNR in decibels, a mean over the tensors; minus infinity where the model cannot run.
+        """The mean of each(), within what counts as exact; minus infinity where the model cannot run."""
+        found = [value for value in self.each(model, places) if not math.isnan(value)]
+        if not found:
+            raise ComparisonError("the reference's outputs are 0 on all samples, so no error can be related to them")
+        return float(np.mean(found)) if min(found) > -math.inf else -math.inf
+
+    def each(self, model: Model, places: Mapping[int, int] | None = None) -> list[float]:
+        """The SQNR of each tensor in decibels, up to EXACT_DB; NaN where the reference is 0, minus infinity where the
+        model cannot run.
 
         places: {tensor: where the model has it instead}.
         """
@@ -84,8 +92,6 @@ class Judge:
                     power[k] += np.square(y, dtype=np.float64).sum()
                     noise[k] += np.square(difference).sum()
         except (PyliteError, ValueError, RuntimeError):
-            return float("-inf")
-        found = [decibels(p, n) for p, n in zip(power.tolist(), noise.tolist(), strict=True) if p]
-        if not found:
-            raise ComparisonError("the reference's outputs are 0 on all samples, so no error can be related to them")
-        return float(np.mean(np.clip(found, -EXACT_DB, EXACT_DB)))
+            return [-math.inf] * len(grids)
+        return [float(np.clip(decibels(p, n), -EXACT_DB, EXACT_DB)) if p else math.nan
+                for p, n in zip(power.tolist(), noise.tolist(), strict=True)]

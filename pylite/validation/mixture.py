@@ -13,20 +13,18 @@ import numpy as np
 from pylite.ir.graph import Operator, replace
 from pylite.schema import read, write
 from pylite.schema.tables import enum_numbers, table
+from pylite.validation.differences import MOVING, order
 from pylite.validation.files import with_attached
-from pylite.validation.matching import CASTS, match
+from pylite.validation.matching import ACTIVATIONS, CASTS, match
 from pylite.validation.widening import quantized, real
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from pylite.runtime.model import Model
 
 CAST_VERSION = 2
-# Nodes that only move values: they are in float where all that they read is.
-MOVING = ("RESHAPE", "TRANSPOSE", "MAX_POOL_2D", "PAD", "SPLIT", "SPLIT_V", "UNPACK", "PACK", "SQUEEZE", "EXPAND_DIMS",
-          "STRIDED_SLICE", "SLICE", "RESIZE_NEAREST_NEIGHBOR", "GATHER", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "TILE")
 
 
 class Mixture:
@@ -35,7 +33,8 @@ class Mixture:
     candidates: the nodes that can; names: {node: names of its counterpart's results, or of its own}.
     """
 
-    def __init__(self, model: Model, reference: Model) -> None:
+    def __init__(self, model: Model, reference: Model, faithful: bool = False) -> None:
+        """faithful: do nodes in float have the reference's options and order of operands, too?"""
         self._model = model
         graph = self._graph = model.graph.subgraphs[0]
         # Every tensor, and once more as real numbers; those that are not quantized serve both kinds of nodes.
@@ -46,7 +45,15 @@ class Mixture:
             if quantized(tensor):
                 self._real[tensor.index] = len(self._tensors)
                 self._tensors.append(replace(real(model, tensor), index=len(self._tensors), buffer=0))
-        self.names = {o.index: self._paired(o, other, reference) for o, other in _counterparts(model, reference)}
+        matches = match(graph, reference.graph.subgraphs[0]).matches
+        producer = {i: o for o in reference.graph.subgraphs[0].operators for i in o.outputs}
+        self.names, self._faithful = dict[int, list[str]](), dict[int, Operator]()
+        for operator in graph.operators:
+            other = next((producer.get(matches[i].reference) for i in operator.outputs if i in matches), None)
+            self.names[operator.index] = self._paired(operator, other, producer, reference)
+            if faithful and other is not None and other.name == operator.name:
+                self._faithful[operator.index] = replace(
+                    operator, options=other.options, inputs=order(operator, other, matches) or operator.inputs)
         self.candidates = [o.index for o in graph.operators if o.name not in CASTS + MOVING
                            and any(map(self._quantized, (*o.inputs, *o.outputs)))]
 
@@ -56,11 +63,15 @@ class Mixture:
     def _in_float(self, indices: Sequence[int]) -> tuple[int, ...]:
         return tuple(self._real[i] for i in indices)
 
-    def _paired(self, operator: Operator, other: Operator | None, reference: Model) -> list[str]:
+    def _paired(self, operator: Operator, other: Operator | None, producer: Mapping[int, Operator],
+                reference: Model) -> list[str]:
         """Have a node compute with its counterpart's weights when it is in float; names of the results."""
         if other is None:
             return [self._tensors[i].name for i in operator.outputs]
         tensors = reference.graph.subgraphs[0].tensors
+        names = [tensors[i].name for i in other.outputs]
+        if other.name in ACTIVATIONS.values() and other.name != operator.name:      # which is fused here
+            other = producer.get(other.inputs[0], other)
         if other.name == operator.name and len(other.inputs) == len(operator.inputs):
             for mine, index in zip(operator.inputs, other.inputs, strict=True):
                 if index >= 0 and self._quantized(mine):
@@ -68,7 +79,7 @@ class Mixture:
                     if own.data is not None and theirs.data is not None and (own.shape, own.dtype) == (
                             theirs.shape, theirs.dtype):
                         self._tensors[own.index] = replace(own, data=theirs.data)
-        return [tensors[i].name for i in other.outputs]
+        return names
 
     def floating(self, chosen: frozenset[int]) -> set[int]:
         """These nodes, and those that only move their results."""
@@ -98,6 +109,7 @@ class Mixture:
             if operator.index not in floating:
                 operators.append(operator)
                 continue
+            operator = self._faithful.get(operator.index, operator)
             read = [i for i in dict.fromkeys(operator.inputs)
                     if self._quantized(i) and i not in known and graph.tensors[i].data is None]
             written = list(filter(self._quantized, operator.outputs))
@@ -161,12 +173,3 @@ class Mixture:
 
 def _cast(name: str, source: int, target: int) -> Operator:
     return Operator(-1, name, enum_numbers("BuiltinOperator")[name], False, CAST_VERSION, (source,), (target,), None)
-
-
-def _counterparts(model: Model, reference: Model) -> list[tuple[Operator, Operator | None]]:
-    """Each node of the model, and the reference's node that computes its first matched result."""
-    mine, others = model.graph.subgraphs[0], reference.graph.subgraphs[0]
-    matches = match(mine, others).matches
-    producer = {i: o for o in others.operators for i in o.outputs}
-    return [(o, next((producer.get(matches[i].reference) for i in o.outputs if i in matches), None))
-            for o in mine.operators]

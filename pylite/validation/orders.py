@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pylite.runtime.model import Model
     from pylite.validation.report import Report
 
+KEPT = "wrong option", "wrong operand"      # causes that a node in float has as well
+
 
 def noise(model: Model, reference: Model, samples: Iterable[Sequence[Any]], threads: int) -> Report:
     """The Report on the noise of each node by itself, of which the ranking counts here."""
@@ -32,6 +34,9 @@ def explained(report: Report, ranking: Sequence[Any], form: Callable[[float], st
         return ""
     first, most = report.by_node(report.ranking[0]), ranking[0]
     if most.regained <= 0 or form(most.regained) == form(0.0):
+        if first.cause in KEPT:
+            return (f"No single node regains anything: node {first.node} ({first.op}) keeps its fault in float: "
+                    f"{first.cause}, {first.detail}.")
         return ("No single node regains anything: the error comes from the inputs, the weights or the output's own "
                 "scale.")
     if first.node in most.nodes:

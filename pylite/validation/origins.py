@@ -14,6 +14,7 @@ from pylite.runtime.executor import Executor
 from pylite.validation.interleaving import Step, Track, quantizing_kernels
 from pylite.validation.isolation import Isolation, closure
 from pylite.validation.statistics import ErrorSums, Grid
+from pylite.validation.weights import LAYOUTS, bias_as_read
 from pylite.validation.widening import dequantized, folded, real
 
 if TYPE_CHECKING:
@@ -108,10 +109,13 @@ def constants_of(model: Model, group: Group, reference: Model, counterpart: Grou
         if node is None:
             continue
         waiting.remove(node)
-        for mine, index in zip(node.inputs, theirs.inputs, strict=True):
+        bias = LAYOUTS[node.name][2] if node.name in LAYOUTS else -1
+        for position, (mine, index) in enumerate(zip(node.inputs, theirs.inputs, strict=True)):
             if min(mine, index) < 0:
                 continue
             own, constant = tensors[behind.get(mine, mine)], other.tensors[index]
+            if position == bias:
+                own = bias_as_read(subgraph, node)[0] or own
             if (own.dtype != "float32" and constant.data is not None and constant.dtype == "float32"
                     and constant.shape == own.shape and dequantized(model, own) is not None):
                 found[index] = real(model, own)

@@ -112,7 +112,8 @@ class Report(Printed):
     ranking: nodes, worst first, by `ranked_by`; first_divergence: the first node, in the order of execution, whose own
     noise is `causes.SUSPICIOUS_DB` above the expected, or None; unmatched: results that were not compared, and why;
     accuracy: None if it was not measured; notes: what is odd about the samples; called: the subgraphs that nodes
-    call, in order
+    call, in order; regained: {node: decibels that the outputs gain if it computes as the reference's node does}, of the
+    few that were tried because the model is not good
     """
     model: str
     reference: str | None
@@ -125,6 +126,7 @@ class Report(Printed):
     accuracy: Accuracy | None = None
     notes: list[str] = field(default_factory=list)
     called: list[Called] = field(default_factory=list)
+    regained: dict[int, float] = field(default_factory=dict)
 
     @classmethod
     def of_accuracy(cls, model: str, reference: str | None, samples: int, accuracy: Accuracy | None) -> Report:
@@ -230,10 +232,7 @@ class Report(Printed):
                 found += ["", f"node {node} ({t.op}, {first}): {t.cause}: {t.detail}."]
                 found += [f"  {t.remedy}"] if t.remedy and t.remedy not in remedies else []
                 remedies.add(t.remedy or "")
-                if t.from_weights is not None:
-                    found.append(f"  {t.from_weights:.0%} of its noise comes from its weights (SQNR "
-                                 f"{_decibels(t.sqnr_weights_db)} dB), the rest from activations "
-                                 f"({_decibels(t.sqnr_activations_db)} dB).")
+                found += _origins(t)
         found.append("")
         if self.first_divergence is not None:
             found.append(f"First divergence: node {self.first_divergence} (marked >).")
@@ -261,6 +260,19 @@ class Report(Printed):
         return (f"<p><b>{escape(self.verdict['text'])}</b></p>"
                 + notebook.table(("node", "op", "SQNR, dB", "local, dB", "excess, dB", "cause"), rows)
                 + (f"<p>and {more} more; to_pandas() has all</p>" if more > 0 else ""))
+
+
+def _origins(t: TensorReport) -> list[str]:
+    """Where a node's noise comes from, as lines."""
+    if t.from_weights is None or t.sqnr_weights_db is None or t.sqnr_activations_db is None:
+        return []
+    parts = t.sqnr_weights_db, t.sqnr_activations_db
+    weights, activations = ("exact" if part == math.inf else f"{part:.1f} dB" for part in parts)
+    explained = -10 * math.log10(sum(10 ** (-part / 10) for part in parts))
+    if t.sqnr_local_db is not None and explained > t.sqnr_local_db + SUSPICIOUS_DB:
+        return [f"  Neither its weights (SQNR: {weights}) nor activations ({activations}) explain its noise."]
+    return [f"  {t.from_weights:.0%} of its noise comes from its weights ({'SQNR ' * (parts[0] < math.inf)}{weights}), "
+            f"the rest from activations ({activations})."]
 
 
 def _decibels(value: float | None) -> str:

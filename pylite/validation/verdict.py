@@ -6,7 +6,7 @@ from typing import Any
 
 from pylite.media.outputs import PASS_THROUGH
 from pylite.validation.accuracy_report import OWN
-from pylite.validation.causes import NOTABLE_DB, SUSPICIOUS_DB
+from pylite.validation.causes import NOTABLE_DB, SHOWN, STALE, SUSPICIOUS_DB
 from pylite.validation.ranking import FIXED_GRIDS
 
 GOOD_DB = 30.0      # SQNR of an output from which on its error, 3 % of its root mean square, rarely changes an answer
@@ -18,6 +18,10 @@ LIMITS = {"good": GOOD_DB, "tiny": TINY_DB, "poor": POOR_DB, "notable": NOTABLE_
           "loss": LOSS}
 GOOD, FAIR, POOR, PLAIN = "good", "fair", "poor", "plain"       # plain: there is nothing to compare with
 INHERITED_DB = 15.0     # a node whose SQNR by itself is better by so much passes on the noise that it reads
+LEAST_DB = 1.0      # that outputs must gain without a node's noise, a fifth of theirs, for it to be to blame
+MOST_DB = 3.0       # and half of it
+SOME_DB = 0.1       # less is chance
+NAMED = 3           # other nodes with a fault
 OUTSIDE = "more than 1 % of the numbers are outside"        # in the note about samples that an input cannot represent
 EXCHANGED = "the model has no quantized tensors, and the reference has; are they exchanged?"
 _BEGINNINGS = {GOOD: "Good: ", FAIR: "Look closer: ", POOR: "Poor: ", PLAIN: ""}
@@ -27,7 +31,8 @@ def verdict(report: Any) -> dict[str, str]:
     """{"level": "good", "fair", "poor" or "plain", "text": sentences} for a Report, which has this as `verdict`."""
     if EXCHANGED in report.notes:
         return {"level": POOR, "text": f"Poor: {EXCHANGED} The results below would mean little."}
-    lowest = min((t.sqnr_db for t in _judged(report) if t.sqnr_db is not None), default=math.inf)
+    least = worst_output(report)
+    lowest = math.inf if least is None else float(least.sqnr_db)
     worst = report.by_node(report.ranking[0]) if report.ranking else None
     level = _level(report, worst, lowest)
     facts = ", and ".join([*_outputs(report, lowest), *_accuracy(report)])
@@ -60,6 +65,11 @@ def _level(report: Any, worst: Any, lowest: float) -> str:
 
 def _judged(report: Any) -> list[Any]:
     return [t for t in report.tensors if t.judged]
+
+
+def worst_output(report: Any) -> Any:
+    """The TensorReport of the output with the most error, or None."""
+    return min((t for t in _judged(report) if t.sqnr_db is not None), key=lambda t: t.sqnr_db, default=None)
 
 
 def _hidden(report: Any) -> bool:
@@ -108,10 +118,8 @@ def _accuracy(report: Any) -> list[str]:
 
 
 def _blame(report: Any, worst: Any, level: str) -> str:
-    """Which node adds the most noise, why, and what to do."""
-    excess = report.suspicion(worst)
-    where = f"node {worst.node} ({worst.op})"
-    if excess < NOTABLE_DB:
+    """Which node costs the outputs most, why, and what to do."""
+    if report.suspicion(worst) < NOTABLE_DB:
         coarse = [t for t in map(report.by_node, report.ranking) if t.cause]
         if coarse:
             first = coarse[0]
@@ -122,15 +130,69 @@ def _blame(report: Any, worst: Any, level: str) -> str:
             return "No node adds more noise than rounding explains."
         return ("No single node is to blame: each adds what rounding explains, and the errors add up. --sensitivity "
                 "finds the nodes that are worth keeping in float.")
-    if level != GOOD and worst.sqnr_db is not None and worst.sqnr_local_db is not None and (
-            worst.sqnr_local_db >= worst.sqnr_db + INHERITED_DB):
-        return (f"No node is to blame: the worst, {where}, has an SQNR of {worst.sqnr_local_db:.1f} dB by itself, and "
-                f"{worst.sqnr_db:.1f} dB with the noise that it reads.")
     if level == GOOD:
-        return f"It could be better still: most noise comes from {where}{f': {worst.cause}' if worst.cause else ''}."
-    if worst.cause:
-        return f"Most noise comes from {where}: {worst.cause}, {worst.detail}. {worst.remedy}"
-    advice = (" No single fault explains it: --repair may help, and --sensitivity finds the nodes that are worth "
+        return (f"It could be better still: {_where(worst)} has the most noise of its own"
+                f"{f': {worst.cause}' if worst.cause else ''}.")
+    blamed, begin = _costliest(report)
+    if blamed is None:
+        return f"{begin}{_others(report, None)}"
+    if blamed.cause:
+        return f"{begin}: {blamed.cause}, {blamed.detail}. {blamed.remedy}{_others(report, blamed)}"
+    advice = (" No single fault explains it: --repair may mend it, and --sensitivity finds the nodes that are worth "
               "keeping in float." if report.local_samples else
               " Measure nodes by themselves (--local-samples 64) for the cause.")
-    return f"Most noise comes from {where}, {excess:.1f} dB above that of a good quantization.{advice}"
+    return (f"{begin}, {report.suspicion(blamed):.1f} dB above that of a good quantization.{advice}"
+            f"{_others(report, blamed)}")
+
+
+def _where(t: Any) -> str:
+    return f"node {t.node} ({t.op})"
+
+
+def _costliest(report: Any) -> tuple[Any, str]:
+    """(the TensorReport to blame, or None; how the sentence begins, or all of it)"""
+    noisy = [t for t in map(report.by_node, report.ranking) if report.suspicion(t) >= NOTABLE_DB]
+    tried = [(report.by_node(node), gain) for node, gain in report.regained.items()]
+    # Few samples may err about what a node costs.  A fault that the graphs show is one, so it counts double.
+    most, gain = max(tried, key=lambda pair: pair[1] * (1 + (pair[0].cause in SHOWN and pair[1] >= LEAST_DB)),
+                     default=(None, 0.0))
+    if gain >= LEAST_DB:
+        part = "Most" if gain >= MOST_DB else "The largest part of the"
+        return most, (f"{part} noise comes from {_where(most)}, without which the SQNR {_end(report)}is {gain:.1f} dB "
+                      "higher")
+    own = [t for t in noisy if not _inherits(t)]
+    if own and noisy[0].node not in report.regained:
+        return own[0], f"Most noise comes from {_where(own[0])}"
+    if not tried:
+        t = noisy[0]
+        return None, (f"No node is to blame: the worst, {_where(t)}, has an SQNR of {t.sqnr_local_db:.1f} dB by "
+                      f"itself, and {t.sqnr_db:.1f} dB with the noise that it reads.")
+    first, word = (most, "costs") if most is not None and gain >= SOME_DB else (noisy[0], "has")
+    return None, (f"No single node is to blame: of {len(tried)} that have much noise of their own, none costs the "
+                  f"outputs {LEAST_DB:g} dB.{'' if _faults(report, None) else _advice(first, word)}")
+
+
+def _advice(t: Any, word: str) -> str:
+    return f" Node {t.node} ({t.op}) {word} most: {t.cause}. {t.remedy}" if t.cause else ""
+
+
+def _end(report: Any) -> str:
+    """Of what the SQNR rises, where that is not clear: trials.py looks behind a good output that hides errors."""
+    good = worst_output(report) is not None and worst_output(report).sqnr_db >= GOOD_DB
+    return "of the last node or of what it reads " if good and _hidden(report) else ""
+
+
+def _inherits(t: Any) -> bool:
+    return (t.sqnr_db is not None and t.sqnr_local_db is not None
+            and bool(t.sqnr_local_db >= t.sqnr_db + INHERITED_DB))
+
+
+def _faults(report: Any, blamed: Any) -> list[Any]:
+    """Other nodes with faults that the graphs show; a small effect does not excuse them."""
+    return [t for t in map(report.by_node, report.ranking) if t is not blamed and t.cause in SHOWN
+            and t.cause not in STALE and report.suspicion(t) >= SUSPICIOUS_DB][:NAMED]
+
+
+def _others(report: Any, blamed: Any) -> str:
+    too = ", too" if blamed else ""
+    return "".join(f" Node {t.node} ({t.op}) has a fault{too}: {t.cause}, {t.detail}." for t in _faults(report, blamed))

@@ -1,12 +1,14 @@
 """The constants of a node beside those of the reference: weights channel by channel, and biases."""
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite.validation.widening import dequantized, folded
+from pylite.ir.graph import replace
+from pylite.validation.widening import dequantized, folded, steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 # Ops with weights: the operands that are the data, the weights and the bias, and the axis of the output channels.
 LAYOUTS = {"CONV_2D": (0, 1, 2, 0), "DEPTHWISE_CONV_2D": (0, 1, 2, 3), "FULLY_CONNECTED": (0, 1, 2, 0),
            "TRANSPOSE_CONV": (2, 1, 3, 0), "CONV_3D": (0, 1, 2, 4)}
+GAIN = 1.15             # weights larger or smaller than the reference's by this factor are wrong, not rounded
 
 
 @dataclass(frozen=True)
@@ -27,16 +30,17 @@ class Weights:
     """A node's constants and the reference's; every array has an element for each output channel.
 
     gain: the weights over the reference's, as fitted by least squares; 1 where they agree
-    correlation: between the two, 0 to 1
+    scaled: are they the reference's but for the gain, and large enough to tell it?
     sqnr_db: the reference's power over that of the difference
     magnitude: the largest weight of the reference
     noise: the expected squared difference of a weight that is rounded well, with the granularity of the model's scales
     fan_in: products for each result
-    bias, reference_bias: real numbers, or None; bias_ends: where the bias stands at an end of its type
+    bias, reference_bias: real numbers, as kernels read them, or None; bias_ends: where the bias stands at an end of its
+    type
     scales: how many the weights have, 0 in float16; scale_spread: the largest of them over the smallest
     """
     gain: NDArray[Any]
-    correlation: NDArray[Any]
+    scaled: NDArray[Any]
     sqnr_db: NDArray[Any]
     magnitude: NDArray[Any]
     noise: NDArray[Any]
@@ -70,7 +74,7 @@ def compare(model: Model, operator: Operator, reference: Model, candidates: Sequ
             continue
         values, wanted = dequantized(model, tensor), dequantized(reference, expected)
         if values is not None and wanted is not None:
-            biases = _bias(model, ours, operator, bias_position), _bias(reference, theirs, other, bias_position)
+            biases = _bias(model, ours, operator), _bias(reference, theirs, other)
             raw = _operand(ours, operator, bias_position)
             return _compared(values, wanted, axis, tensor, biases, _at_ends(model, raw, expected.shape[axis]))
     return None
@@ -81,7 +85,7 @@ def _compared(values: NDArray[Any], wanted: NDArray[Any], axis: int, tensor: Ten
     channels, q = wanted.shape[axis], tensor.quantization
     a = np.moveaxis(values, axis, 0).reshape(channels, -1).astype(np.float64)
     b = np.moveaxis(wanted, axis, 0).reshape(channels, -1).astype(np.float64)
-    power, product, own = (b * b).sum(1), (a * b).sum(1), (a * a).sum(1)
+    power, product = (b * b).sum(1), (a * b).sum(1)
     magnitude = np.abs(b).max(1, initial=0)
     scale = np.zeros(0) if q is None else q.scale
     levels = {"int4": 7, "int16": 32767, "float16": 1 << 10}.get(tensor.dtype, 127)
@@ -91,14 +95,17 @@ def _compared(values: NDArray[Any], wanted: NDArray[Any], axis: int, tensor: Ten
         step = np.sqrt(np.square(blocks).mean(1))
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = np.where(power > 0, product / power, 1.0)
-        correlation = np.where((power > 0) & (own > 0), product / np.sqrt(power * own), 0.0)
         sqnr = 10 * np.log10(power / ((a - b) ** 2).sum(1))
+    own = np.moveaxis(steps(tensor, values), axis, 0).reshape(channels, -1)
+    # Rounding alone changes the gain of weights of a few steps.
+    told = np.maximum(np.abs(gain - 1), GAIN - 1) * magnitude > own.max(1, initial=0)
+    scaled = told & (np.abs(a - gain[:, None] * b) <= own).all(1)
     bias, expected = biases
     if bias is not None and expected is None:
         expected = np.zeros_like(bias)
     used = scale[scale > 0]
     spread = float(used.max()) / float(used.min()) if used.size else 1.0
-    return Weights(gain, correlation, sqnr, magnitude, step * step / 12, b.shape[1], bias, expected, ends, scale.size,
+    return Weights(gain, scaled, sqnr, magnitude, step * step / 12, b.shape[1], bias, expected, ends, scale.size,
                    spread)
 
 
@@ -110,8 +117,25 @@ def _operand(subgraph: Subgraph, operator: Operator, position: int) -> Tensor | 
     return subgraph.tensors[folded(subgraph).get(index, index)]
 
 
-def _bias(model: Model, subgraph: Subgraph, operator: Operator, position: int) -> NDArray[Any] | None:
-    tensor = _operand(subgraph, operator, position)
+def bias_as_read(subgraph: Subgraph, operator: Operator) -> tuple[Tensor | None, float]:
+    """(a node's bias with the scale that kernels take, the data's times the weights'; the file's scale over that)"""
+    source, position, bias_position, _ = LAYOUTS[operator.name]
+    operands = [_operand(subgraph, operator, p) for p in (source, position, bias_position)]
+    bias, grids = operands[2], [t.quantization for t in operands if t is not None and t.quantization is not None]
+    if bias is None or bias.dtype not in ("int32", "int64") or len(grids) < 3:
+        return bias, 1.0
+    data, weights, own = grids
+    scale = data.scale * weights.scale if data.scale.size == 1 else np.zeros(0, np.float32)
+    if scale.size not in (1, math.prod(bias.shape)) or own.scale.size not in (1, scale.size) or not (
+            scale.all() and own.scale.all()):
+        return bias, 1.0
+    ratios = own.scale / scale
+    return (replace(bias, quantization=replace(own, scale=scale, axis=0)),
+            float(ratios[np.argmax(np.abs(np.log(ratios)))]))
+
+
+def _bias(model: Model, subgraph: Subgraph, operator: Operator) -> NDArray[Any] | None:
+    tensor, _ = bias_as_read(subgraph, operator)
     return None if tensor is None else dequantized(model, tensor)
 
 

@@ -91,6 +91,16 @@ def _of_blocks(values: NDArray[Any], q: Quantization) -> NDArray[Any] | None:
     return ((blocks - zero_point) * q.scale.astype(np.float64).reshape(-1, 1)).reshape(values.shape)
 
 
+def steps(tensor: Tensor, values: NDArray[Any]) -> NDArray[Any]:
+    """The step of each of a constant's real numbers: of floats, float16's of the largest; 0 for integers as such."""
+    q = tensor.quantization
+    if q is None or not q.scale.size:
+        return np.full(values.shape, np.abs(values).max(initial=0) / 1024 if tensor.dtype.startswith("float") else 0.0)
+    if q.block_size:
+        return np.repeat(q.scale.astype(np.float64), q.block_size).reshape(values.shape)
+    return np.broadcast_to(_along(q.scale, values.ndim, q.axis), values.shape)
+
+
 def folded(subgraph: Subgraph) -> dict[int, int]:
     """{result of a DEQUANTIZE of a constant: this constant}: files keep weights so that are only stored in few bits."""
     return {o.outputs[0]: o.inputs[0] for o in subgraph.operators

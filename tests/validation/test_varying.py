@@ -179,6 +179,8 @@ def test_shapes_that_depend_on_data(tmp_path):
     assert whole.ranking == report.ranking and whole == validation.compare(*paths, tmp_path / "d.npz", workers=2)
     for part in (1, 2):
         validation.compare(*paths, tmp_path / "d.npz", shard=(part, 2), save=tmp_path / f"{part}.npz")
+    assert whole.regained
+    whole.regained = {}     # for which samples are needed
     assert validation.merge(*paths, [tmp_path / "1.npz", tmp_path / "2.npz"]) == whole
 
 

@@ -87,6 +87,39 @@ def test_a_node_that_passes_on_noise_is_not_to_blame(local, blamed):
     assert ("has an SQNR of 38.2 dB by itself, and 9.2 dB with the noise that it reads" in text) == (not blamed)
 
 
+@pytest.mark.parametrize(("regained", "cause", "says"), [
+    ({0: 0.2, 1: 9.04}, None, "Most noise comes from node 1 (CONV_2D), without which the SQNR is 9.0 dB higher, 20.0"),
+    ({0: 2.1, 1: 1.0}, None, "The largest part of the noise comes from node 0 (CONV_2D), without which the SQNR is"),
+    ({0: 5.0, 1: 3.0}, "wrong constant", "Most noise comes from node 1 (CONV_2D), without which the SQNR is 3.0 dB "
+     "higher: wrong constant"),
+    ({0: 5.0, 1: 0.9}, "wrong constant", "node 1 (CONV_2D) has a fault, too: wrong constant, half of it is used."),
+    ({0: 0.2, 1: 0.4}, "wrong constant", "of 2 that have much noise of their own, none costs the outputs 1 dB. Node 1 "
+     "(CONV_2D) has a fault: wrong constant"),
+    ({0: 0.2, 1: 0.4}, "range too wide", "Node 1 (CONV_2D) costs most: range too wide. Calibrate"),
+    ({0: 0.0, 1: 0.0}, None, "No single node is to blame: of 2")])
+def test_what_nodes_cost_decides(regained, cause, says):
+    found = report(tensor(0, "CONV_2D", 10.0, 30.0), tensor(1, "CONV_2D", 10.0, 20.0, True, cause))
+    found.regained = regained
+    assert says.lower() in found.verdict["text"].lower()
+
+
+def test_a_node_behind_one_that_passes_on_noise_is_blamed():
+    found = report(tensor(0, "MEAN", 2.5, 26.0, cause="zero point"), tensor(1, "CONV_2D", 19.0, 23.0, True, "bias"))
+    found.tensors[0].sqnr_local_db = 22.3
+    assert "Most noise comes from node 1 (CONV_2D): bias" in found.verdict["text"]
+
+
+@pytest.mark.parametrize(("weights", "local", "says"), [
+    (44.0, -8.6, "Neither its weights (SQNR: 44.0 dB) nor activations (29.5 dB) explain its noise."),
+    (44.0, 29.0, "3% of its noise comes from its weights (SQNR 44.0 dB), the rest from activations (29.5 dB)."),
+    (np.inf, 29.5, "3% of its noise comes from its weights (exact), the rest from activations (29.5 dB).")])
+def test_the_account_of_a_nodes_noise_adds_up_or_says_so(weights, local, says):
+    found = report(tensor(0, "CONV_2D", local, 30.0, True, "unknown"))
+    t = found.tensors[0]
+    t.sqnr_local_db, t.sqnr_weights_db, t.sqnr_activations_db, t.from_weights = local, weights, 29.5, 0.03
+    assert f"  {says}" in found.lines()
+
+
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_samples_that_do_not_fit_the_input_are_blamed_first(tmp_path, in_memory):
     samples = np.random.default_rng(0).standard_normal((8, 8, 8, 1)).astype(np.float32)
@@ -133,6 +166,13 @@ def test_why_two_orders_differ(excess, regained, says):
     found = report(*(tensor(node, "CONV_2D", 30.0, value) for node, value in enumerate(excess)))
     ranking = [Node(node, [node], "CONV_2D", [f"t{node}"], 30.0 + gain, gain, 30.0) for node, gain in regained]
     assert says in orders.explained(found, ranking, "{:.1f} dB".format)
+
+
+def test_a_fault_that_floats_keep_explains_why_no_node_regains_anything():
+    found = report(tensor(0, "CONCATENATION", 14.0, 41.8, True, "wrong operand"))
+    ranking = [Node(0, [0], "CONCATENATION", ["t0"], 14.0, 0.0, 14.0)]
+    assert "node 0 (CONCATENATION) keeps its fault in float: wrong operand, half of it is used." in orders.explained(
+        found, ranking, "{:.1f} dB".format)
 
 
 def test_bundled_models_are_known_by_name_everywhere(tmp_path):
