@@ -43,7 +43,7 @@ def closure(subgraph: Subgraph, results: tuple[int, ...], cuts: set[int]) -> tup
     producer = {i: o for o in subgraph.operators for i in o.outputs}
     found: dict[int, Operator] = {}
     read: set[int] = set()
-    waiting = [producer[i] for i in results]
+    waiting = [producer[i] for i in results if i in producer]       # an input has none
     while waiting:
         operator = waiting.pop()
         if operator.index in found:
