@@ -12,7 +12,7 @@ from pylite.ir.lowered import ACTIVATIONS, BINARY, BINARY_A, BINARY_Y, FUNCTION,
 from pylite.ir.values import HALF_RESULT, HALVES, Call, Packed, Temporary, View, known_array, raw
 
 _WINOGRAD = "winograd.WinogradF32"
-_HALF_WEIGHTS = "half_weights.ConvHalfWeights"
+_HALF_WEIGHTS = "half_weights.HalfWeights"
 PRODUCTS = "conv_float.ConvF32", _WINOGRAD, _HALF_WEIGHTS
 TO_HALF, FROM_HALF = "float_to_half", "half_to_float"
 _DEPTHWISE = "depthwise.DepthwiseF32"

@@ -47,7 +47,7 @@ cdef enum:
     MOST_TILES = 64         # that are multiplied by a transformed filter, at most; more gain little
     OPERAND = 1 << 14       # tiles times channels, unless there are too few tiles to make up for the transforms:
     FEW_TILES = 16
-    TASKS = 8               # for threads, at most; each has memory for its products
+    PIECES = 8              # for threads, at most; each has memory for its products
 
 FORMS = (4, 0, False), (4, 0, True), (1, 4, True)       # (ndim, bytes of an element or 0, is it written?)
 
@@ -59,9 +59,9 @@ cdef inline ptrdiff_t tiles_at_once(ptrdiff_t channels) noexcept nogil:
 
 def scratch_size(Py_ssize_t channels, Py_ssize_t columns, tiles):
     """The floats of scratch that WinogradF32 needs to transform filters at run time.  tiles: may be a Dim."""
-    cdef ptrdiff_t nr = slots.f32.nr, tasks = min(<ptrdiff_t>TASKS, (columns + nr - 1) // nr)
+    cdef ptrdiff_t nr = slots.f32.nr, pieces = min(<ptrdiff_t>PIECES, (columns + nr - 1) // nr)
     at_once = tiles if tiles < tiles_at_once(channels) else tiles_at_once(channels)
-    return at_once * (16 * (channels + tasks * nr)) + 16 * GAP * (block_count(channels) + TASKS)
+    return at_once * (16 * (channels + pieces * nr)) + 16 * GAP * (block_count(channels) + PIECES)
 
 
 cdef class WinogradF32(ImageProduct):
@@ -76,11 +76,12 @@ cdef class WinogradF32(ImageProduct):
     WIDEST_HALF = CHANNELS      # with `half`, the most channels
 
     cdef bint transforms        # filters at run time?
+    cdef bint halves            # are panels float16, and products float32?
     cdef float *scratch         # then; else NULL
     cdef Output tiles           # as if they were output pixels
     cdef ptrdiff_t tiles_down, tiles_across     # tiles in an image
     cdef Piece chunk            # of all tiles, which is multiplied at the time
-    cdef ptrdiff_t column_tasks, row_tasks     # parts of the columns, and of the chunk, for threads
+    cdef ptrdiff_t column_pieces, row_pieces     # parts of the columns, and of the chunk, for threads
 
     def __init__(self, x, y, panels, const float[::1] bias, *, filter, limits, scratch=None, bint half=False):
         cdef Product *p = &self.product
@@ -98,8 +99,6 @@ cdef class WinogradF32(ImageProduct):
         p.float32.low, p.float32.high = limits
         p.float32.bias = &bias[0] if bias is not None else NULL
         p.panels = <const uint8_t *>memory_of(panels, panels.nbytes)
-        if panels.dtype == np.float16 and not half:
-            p.halves = <const uint16_t *>p.panels
         p.half, p.groups, p.rows.source = half, 1, WINOGRAD
         self.plan(arrays, filter)
 
@@ -110,8 +109,9 @@ cdef class WinogradF32(ImageProduct):
         cdef Product *p = &self.product
         cdef const Strided *y = arrays[Y]
         self.subnormals = FLUSH
+        self.halves = self.owners[0].dtype == np.float16 and not p.half
         self.algorithm = "Winograd's 16 products for each 2 x 2 pixels" + (
-            ", in float16" if p.half else ", weights of float16" if p.halves != NULL else "")
+            ", in float16" if p.half else ", weights of float16" if self.halves else "")
         self.set_images(arrays[X], y, filter)
         set_sizes(p, y.shape[3], 1, p.window.length // arrays[X].item)
         p.x_item, p.y_item = <int>arrays[X].item, <int>y.item
@@ -309,14 +309,14 @@ cdef int run_chunks(WinogradF32 self, pl_pool *pool) noexcept nogil:
     cdef ptrdiff_t tiles = self.tiles.span, most = tiles_at_once(p.depth), chunks = (tiles + most - 1) // most
     cdef int rows = <int>min(tiles, round_up((tiles + chunks - 1) // chunks, 4))
     pool = parallel_pool(pool, 32 * tiles * p.depth * p.columns)
-    self.column_tasks, self.row_tasks = min(<ptrdiff_t>TASKS, (p.columns + p.tile.nr - 1) // p.tile.nr), 1
+    self.column_pieces, self.row_pieces = min(<ptrdiff_t>PIECES, (p.columns + p.tile.nr - 1) // p.tile.nr), 1
     if pool_threads(pool) > 1:
-        self.row_tasks = max(<ptrdiff_t>1, min(TASKS // self.column_tasks, <ptrdiff_t>(rows // FEW_TILES)))
+        self.row_pieces = max(<ptrdiff_t>1, min(PIECES // self.column_pieces, <ptrdiff_t>(rows // FEW_TILES)))
     chunk.position = 0
     while chunk.position < tiles:
         chunk.rows = <int>min(<ptrdiff_t>rows, tiles - chunk.position)
         parallel_for(pool, block_count(p.depth), 1, <pl_range_fn>transform_blocks, <void *>self)
-        parallel_for(pool, self.column_tasks * self.row_tasks, 1, <pl_range_fn>multiply_chunk, <void *>self)
+        parallel_for(pool, self.column_pieces * self.row_pieces, 1, <pl_range_fn>multiply_chunk, <void *>self)
         chunk.position += chunk.rows
     return 0
 
@@ -339,28 +339,12 @@ cdef void multiply_chunk(WinogradF32 self, ptrdiff_t begin, ptrdiff_t end, int t
     cdef float *m
     cdef Piece piece
     for i in range(begin, end):
-        column, row = i // self.row_tasks, i % self.row_tasks
-        first = rows * row // self.row_tasks
-        piece.position, piece.rows = self.chunk.position + first, <int>(rows * (row + 1) // self.row_tasks - first)
+        column, row = i // self.row_pieces, i % self.row_pieces
+        first = rows * row // self.row_pieces
+        piece.position, piece.rows = self.chunk.position + first, <int>(rows * (row + 1) // self.row_pieces - first)
         m = products + 16 * (p.tile.nr * (rows * column + first) + GAP * i)
-        for panel in range(panels * column // self.column_tasks, panels * (column + 1) // self.column_tasks):
+        for panel in range(panels * column // self.column_pieces, panels * (column + 1) // self.column_pieces):
             multiply_panel(self, &piece, panel * p.tile.nr, m)
-
-
-cdef void convert(const Product *p, const uint16_t *halves, ptrdiff_t depth, ptrdiff_t width,
-                  float *taps) noexcept nogil:
-    """Convert the filters of `width` columns and `depth` channels to float32, middle line and column halved."""
-    cdef ptrdiff_t k, i
-    cdef float *tap
-    p.slots.half_to_float(9 * depth * width, halves, taps, NULL)
-    for k in range(depth):
-        tap = taps + 9 * k * width
-        for i in range(width):
-            tap[width + i] *= .5
-            tap[3 * width + i] *= .5
-            tap[4 * width + i] *= .25
-            tap[5 * width + i] *= .5
-            tap[7 * width + i] *= .5
 
 
 cdef void multiply_panel(WinogradF32 self, const Piece *piece, ptrdiff_t j, float *m) noexcept nogil:
@@ -378,11 +362,12 @@ cdef void multiply_panel(WinogradF32 self, const Piece *piece, ptrdiff_t j, floa
         k = block_start(c, b)
         depth = block_start(c, b + 1) - k
         layout = pl_packed_layout(depth)
-        if p.halves == NULL:
-            taps = <const float *>p.panels + 9 * (j * c + k * width)
-        else:
-            convert(p, p.halves + 9 * (j * c + k * width), depth, width, converted)
+        if self.halves:
             taps = converted
+            p.slots.half_to_float(9 * depth * width, <const uint16_t *>p.panels + 9 * (j * c + k * width), converted,
+                                  NULL)
+        else:
+            taps = <const float *>p.panels + 9 * (j * c + k * width)
         p.slots.winograd_filter(depth, width, taps, u, apart(depth * width))
         v = left_operands(self, b) + first * depth
         for part in range(16):

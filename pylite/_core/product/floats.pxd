@@ -8,14 +8,12 @@ from pylite._core.simd cimport pl_pool, pl_tile
 
 cdef enum:
     HALF_DEPTH = A_PANEL_BYTES // 2     # of an A panel of float16: four sums of PL_HALF_SUM products divide it
-    SHARED_BYTES = 1 << 19  # of panels that all pieces read one after the other
 
 
 cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth)
 cdef void plan_rows(Product *p)
 cdef void plan_rows_in_place(Product *p)
 cdef int run_product(Product *p, pl_pool *pool) noexcept nogil
-cdef void multiply_columns(Product *p, ptrdiff_t begin, ptrdiff_t columns, pl_pool *pool) noexcept nogil
 cdef void pack_panels(const pl_tile *t, const uint8_t *w, ptrdiff_t columns, ptrdiff_t depth,
                       uint8_t *panels) noexcept nogil
 cdef rounded(numbers)
@@ -32,8 +30,3 @@ cdef inline void copy_elements(const Product *p, char *to, const uint8_t *x, ptr
         memmove(to, x, n * p.x_item)
     else:
         p.slots.float_to_half(n, x, to, x)
-
-
-cdef inline ptrdiff_t columns_at_once(const pl_tile *t, ptrdiff_t depth) noexcept nogil:
-    """Columns of whole panels, as many as stay in the second-level cache while all rows are multiplied by them."""
-    return max(<ptrdiff_t>1, SHARED_BYTES // max(<ptrdiff_t>1, t.nr * depth * t.bytes)) * t.nr

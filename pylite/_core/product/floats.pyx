@@ -15,6 +15,7 @@ from pylite._core.simd cimport PL_SLACK, parallel_for, pl_a_layout, pl_fill, pl_
 
 cdef enum:
     DEPTH = 768             # of a section: MAX_MR rows of it stay in the first-level cache
+    SHARED_BYTES = 1 << 19  # of panels that all pieces read one after the other
     FEW = 64                # up to so many pixels are one piece, so that weights are read once
     HALF_ROWS = 8192        # elements of the rows that a piece converts to float16 at once
 
@@ -161,29 +162,26 @@ cdef const char *pack_section(const Product *p, const Piece *piece, ptrdiff_t k,
 cdef int run_product(Product *p, pl_pool *pool) noexcept nogil:
     """Compute the planned product."""
     pool = parallel_pool(pool, 2 * p.output.span * p.output.lines * p.depth * p.columns)
-    cdef ptrdiff_t at_once = columns_per_block(p), begin = 0
+    cdef ptrdiff_t at_once = columns_per_block(p), begin = 0, pieces
     while begin == 0 or begin < p.columns:
-        multiply_columns(p, begin, min(at_once, p.columns - begin), pool)
+        p.division.first = begin // p.tile.nr
+        pieces = divide(&p.division, &p.output, p.piece_rows, p.tile.nr, min(at_once, p.columns - begin), p.groups,
+                        pool)
+        parallel_for(pool, pieces, 1, run_pieces, p)
         begin += at_once
     return 0
 
 
-cdef void multiply_columns(Product *p, ptrdiff_t begin, ptrdiff_t columns, pl_pool *pool) noexcept nogil:
-    """Compute `columns` columns of each group from `begin` on, the first of a panel."""
-    p.division.first = begin // p.tile.nr
-    parallel_for(pool, divide(&p.division, &p.output, p.piece_rows, p.tile.nr, columns, p.groups, pool), 1, run_pieces,
-                 p)
-
-
 cdef inline ptrdiff_t columns_per_block(const Product *p) noexcept nogil:
-    """How many columns all rows are multiplied by before the next ones.
+    """How many columns all rows are multiplied by before the next ones: as many as stay in the second-level cache.
 
-    columns_at_once(), or all of them if weights are few, or read only once.
+    All of them if weights are few, or read only once.
     """
+    cdef ptrdiff_t panel = p.tile.nr * p.depth * p.tile.bytes
     if (p.groups > 1 or p.pairs != NULL or p.output.span * p.output.lines <= p.piece_rows
             or p.padded_columns * p.depth * p.tile.bytes <= 2 * SHARED_BYTES):
         return max(<ptrdiff_t>1, p.columns)
-    return columns_at_once(&p.tile, p.depth)
+    return max(<ptrdiff_t>1, SHARED_BYTES // panel) * p.tile.nr
 
 
 cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:

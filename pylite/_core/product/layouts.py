@@ -163,20 +163,12 @@ class WinogradFloat(FilterLayout):
 
 
 class TapsByChannel(FilterLayout):
-    """3 x 3 filters as (columns, channels, 9 taps), which Winograd's algorithm transforms at run time.
-
-    The middle line and column of float32 are halved, which saves the transform a step.  Those of float16, which might
-    be rounded, are halved once they are float32.
-    """
+    """3 x 3 filters as (columns, channels, 9 taps), which Winograd's algorithm transforms at run time."""
     __slots__ = ()
     by_columns = True
 
     def arrange(self, w):
-        taps = np.moveaxis(w, 3, 1)
-        if w.dtype == np.float32:
-            halved = np.array([1, .5, 1], np.float32)
-            taps = taps * halved * halved[:, np.newaxis]
-        return taps.reshape(w.shape[0], w.shape[3], 9)
+        return np.moveaxis(w, 3, 1).reshape(w.shape[0], w.shape[3], 9)
 
 
 class WinogradInteger(FilterLayout):

@@ -7,7 +7,7 @@
 #   2. calls set_sizes(), which fills the part "sizes",
 #   3. calls plan_rows() or a function for a special case, which fills `rows`, and may change piece_rows and output,
 #   4. at each run calls run_product(), which fills `division`.
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from pylite._core.product.division cimport Division, Output, Pairs
 from pylite._core.product.lines cimport Lines
@@ -84,7 +84,6 @@ cdef struct Product:
     Rows rows
     # right operand
     const uint8_t *panels   # packed, group after group; words: int16 (columns, depth), not packed
-    const uint16_t *halves  # floats: float16 panels, converted to float32 before they are multiplied, or NULL
     const Pairs *pairs      # the matrices of a batch, or NULL
     int w_zero              # bytes: zero point of the weights in the panels
     bint half               # floats: are panels float16, and rows multiplied in it?  Set before set_sizes()

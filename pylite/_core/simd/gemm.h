@@ -237,8 +237,8 @@ struct pl_slots;
    * `next` apart.  line[y]: line y of the first tile; its pixels are step[y] apart, neighbouring tiles two pixels */ \
   X(winograd_in, (ptrdiff_t tiles, ptrdiff_t c, const float *const *line, const ptrdiff_t *step, float *v, \
                   ptrdiff_t next)) \
-  /* transforms the taps of `depth` channels, (depth, 3, 3, width), with the middle line and column halved, to the right \
-   * operands (depth, width) of these products, `next` apart */ \
+  /* transforms the taps of `depth` channels, (depth, 3, 3, width), to the right operands (depth, width) of these \
+   * products, `next` apart */ \
   X(winograd_filter, (ptrdiff_t depth, ptrdiff_t width, const float *taps, float *u, ptrdiff_t next)) \
   /* transforms n columns of these products m (tiles, width) to pixels of y, `step` apart, and of the next line, \
    * `down` behind, with bias (may be NULL), clamped; down or step is 0 if tiles have only one line or pixel */ \

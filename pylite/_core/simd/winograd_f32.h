@@ -49,11 +49,11 @@ static void winograd_in(ptrdiff_t tiles, ptrdiff_t c, const ELEMENT *const *line
   }
 }
 
-#ifdef MULTIPLY_ADD /* only for float32 */
-/* Three taps, the middle one halved, to four numbers. */
+#ifdef MULTIPLY /* only for float32 */
+/* Three taps to four numbers. */
 #define SPREAD(p0, p1, p2, d) \
   do { \
-    const VECTOR first = p0, last = p2, sum = ADD(first, last), half = MULTIPLY_ADD(p1, sum, SPLAT(0.5f)); \
+    const VECTOR first = p0, last = p2, sum = ADD(first, last), half = MULTIPLY(ADD(sum, p1), SPLAT(0.5f)); \
     d[0] = first, d[1] = half, d[2] = SUBTRACT(sum, half), d[3] = last; \
   } while (0)
 

@@ -281,6 +281,7 @@ enum { LANES = 4, MR = 4, NV = 2 };
 #define STORE vst1q_f32
 #define SPLAT vdupq_n_f32
 #define MULTIPLY_ADD(acc, a, b) vfmaq_f32(acc, a, b)
+#define MULTIPLY vmulq_f32
 #define ADD vaddq_f32
 #define SUBTRACT vsubq_f32
 #define MIN vminq_f32

@@ -137,7 +137,7 @@ static void gemm_f32(int rows, int n, const pl_a_layout *layout, const float *a,
 #define SPLAT(v) (v)
 #define ADD(a, b) ((a) + (b))
 #define SUBTRACT(a, b) ((a) - (b))
-#define MULTIPLY_ADD(acc, a, b) ((acc) + (a) * (b))
+#define MULTIPLY(a, b) ((a) * (b))
 #define MIN(bound, v) ((v) > (bound) ? (bound) : (v))
 #define MAX(bound, v) ((v) < (bound) ? (bound) : (v))
 #include "winograd_f32.h"
@@ -150,7 +150,7 @@ static void gemm_f32(int rows, int n, const pl_a_layout *layout, const float *a,
 #undef SPLAT
 #undef ADD
 #undef SUBTRACT
-#undef MULTIPLY_ADD
+#undef MULTIPLY
 #undef MIN
 #undef MAX
 
