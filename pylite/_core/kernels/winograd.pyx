@@ -331,7 +331,7 @@ cdef void transform_blocks(WinogradF32 self, ptrdiff_t begin, ptrdiff_t end, int
 
 
 cdef void multiply_chunk(WinogradF32 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Tasks begin to end - 1 of the chunk: some panels times some tiles."""
+    """Pieces begin to end - 1 of the chunk: some panels times some tiles."""
     cdef const Product *p = &self.product
     cdef ptrdiff_t i, panel, first, column, row, rows = self.chunk.rows
     cdef ptrdiff_t panels = (p.columns + p.tile.nr - 1) // p.tile.nr
