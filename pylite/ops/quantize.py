@@ -92,13 +92,6 @@ _FAST_CASTS = {("float16", "float32"): ("half_to_float",), ("float32", "float16"
                **{("bool", dtype): (f"cast_bool_i{bits}",) for dtype, bits in _BITS.items()},
                **{(dtype, "bool"): (f"cast_i{bits}_bool" if bits > 8 else "cast_bool_i8",)
                   for dtype, bits in _BITS.items()}}
-_CASTS = {("float16", "float32"): ("half_to_float",), ("float32", "float16"): ("float_to_half",),
-               ("uint8", "float32"): ("dequantize_u8", _ONE), ("int8", "float32"): ("dequantize_i8", _ONE),
-               ("int16", "float32"): ("dequantize_i16", _ONE), ("float32", "uint8"): ("cast_f32_u8",),
-               ("float32", "int8"): ("cast_f32_i8",), ("float32", "int32"): ("cast_f32_i32",),
-               ("int32", "float32"): ("cast_i32_f32",), ("int32", "int64"): ("cast_i32_i64",),
-               ("int64", "int32"): ("cast_i64_i32",), ("int64", "float32"): ("cast_i64_f32",),
-               ("bool", "float32"): ("cast_bool_f32",), ("float32", "bool"): ("cast_f32_bool",)}
 _CASTS = "float32|float16|bfloat16|float64|int8|uint8|int16|uint16|int32|uint32|int64|bool|complex64"
 
 register("QUANTIZE", versions=(1, 6), infer=infer_same, lower=lower_quantize, conditions=("quantized: x one scale",),
