@@ -269,7 +269,7 @@ def gemm_f32(draw):
 
 B_T = np.array([[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]], F)
 A_T = np.array([[1, 1, 1, 0], [0, 1, -1, -1]], F)
-G = np.array([[1, 0, 0], [.5, 1, .5], [.5, -1, .5], [0, 0, 1]], F)        # for taps whose middle ones are halved
+G = np.array([[1, 0, 0], [.5, .5, .5], [.5, -.5, .5], [0, 0, 1]], F)
 
 
 @check("winograd_in", rounds=40)
