@@ -103,7 +103,7 @@ def _lower_8bit_gates(node, layer, x, y):
             zero_h, m_h = middle[7].zero_point, exponents[0]
         m, e = quantize_multiplier(gate.norm.scale)
         gates8.append(((_int8(with_x.zero_point), *quantize_multiplier(with_x.scale / total.scale)),
-                          (_int8(zero_h), m_h, e_h), m * 2.0**(e - 31)))
+                       (_int8(zero_h), m_h, e_h), m * 2.0**(e - 31)))
         operands |= {f"{name}_x": _packed(node, gate.x), f"{name}_h": _packed(node, gate.h),
                      f"{name}_norm": _vector(node, gate.norm),
                      f"{name}_norm_bias": products.contents(node, gate.bias, "bias"),

@@ -43,6 +43,7 @@ cdef enum:
     # filters that are transformed at run time:
     BLOCK = 32              # channels that are transformed at once, at most
     LEAST = BLOCK // 2      # and at least; winograd_in requires 16
+    CONVERTED_CHANNELS = 8  # whose taps of float16 are converted at once, for little of the stack
     PANEL = 32              # columns of a panel of float32, at most
     MOST_TILES = 64         # that are multiplied by a transformed filter, at most; more gain little
     OPERAND = 1 << 14       # tiles times channels, unless there are too few tiles to make up for the transforms:
@@ -347,13 +348,27 @@ cdef void multiply_chunk(WinogradF32 self, ptrdiff_t begin, ptrdiff_t end, int t
             multiply_panel(self, &piece, panel * p.tile.nr, m)
 
 
+cdef void transform_filters(WinogradF32 self, ptrdiff_t first, ptrdiff_t depth, ptrdiff_t width,
+                            float *u) noexcept nogil:
+    """Transform the taps (depth, 9, width) from number `first` on to right operands u (16, depth, width)."""
+    cdef const Product *p = &self.product
+    cdef float taps[9 * CONVERTED_CHANNELS * PANEL]
+    cdef ptrdiff_t k = 0, n, next = apart(depth * width)
+    if not self.halves:
+        p.slots.winograd_filter(depth, width, <const float *>p.panels + first, u, next)
+        return
+    while k < depth:
+        n = min(depth - k, <ptrdiff_t>CONVERTED_CHANNELS)
+        p.slots.half_to_float(9 * n * width, <const uint16_t *>p.panels + first + 9 * k * width, taps, NULL)
+        p.slots.winograd_filter(n, width, taps, u + k * width, next)
+        k += n
+
+
 cdef void multiply_panel(WinogradF32 self, const Piece *piece, ptrdiff_t j, float *m) noexcept nogil:
     """Compute the results of the panel at column j for a piece of the chunk; m: scratch for the products."""
     cdef const Product *p = &self.product
     cdef float space[16 * (BLOCK * PANEL + GAP) + 16]
     cdef float *u = <float *>(<size_t>(space + 15) & ~<size_t>63)       # aligned to cache lines
-    cdef float converted[9 * BLOCK * PANEL]
-    cdef const float *taps
     cdef const float *v
     cdef ptrdiff_t b, k, depth, part, c = p.depth, first = piece.position - self.chunk.position, nr = p.tile.nr
     cdef int n = <int>min(nr, p.columns - j), width = <int>round_up(n, p.tile.nv)
@@ -362,13 +377,7 @@ cdef void multiply_panel(WinogradF32 self, const Piece *piece, ptrdiff_t j, floa
         k = block_start(c, b)
         depth = block_start(c, b + 1) - k
         layout = pl_packed_layout(depth)
-        if self.halves:
-            taps = converted
-            p.slots.half_to_float(9 * depth * width, <const uint16_t *>p.panels + 9 * (j * c + k * width), converted,
-                                  NULL)
-        else:
-            taps = <const float *>p.panels + 9 * (j * c + k * width)
-        p.slots.winograd_filter(depth, width, taps, u, apart(depth * width))
+        transform_filters(self, 9 * (j * c + k * width), depth, width, u)
         v = left_operands(self, b) + first * depth
         for part in range(16):
             p.slots.gemm_f32(piece.rows, width, &layout, v + part * apart(self.chunk.rows * depth),
