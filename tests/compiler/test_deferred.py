@@ -131,6 +131,15 @@ def test_many_weights_of_float16_remain_so(name, threads):
     assert kernels(interpreter) == {kernel}
 
 
+@pytest.mark.parametrize("name", LARGE)
+def test_products_in_float16(name):
+    """How the file stores the weights makes no difference then."""
+    stored, whole = (Interpreter(model_content=model(name, "float16", dequantizes), precision="emulate_float16")
+                     for dequantizes in (True, False))
+    assert results(stored) == results(whole)
+    assert kernels(stored) == kernels(whole)
+
+
 def test_weights_of_float16_beside_those_of_float32():
     """The second node repeats the first one, but for how the file stores its weights."""
     builder, rng = ModelBuilder(), np.random.default_rng(0)
