@@ -142,7 +142,7 @@ HALF = {"LOGISTIC": lambda x: 1 / (1 + np.exp(-x)), "TANH": np.tanh, "NEG": np.n
 
 
 @pytest.mark.parametrize("name", HALF)
-def test_float16_results_are_rounded_once(name):
+def test_float16_results_are_rounded_once(isa_level, name):
     x = np.arange(0, 65536, 7, dtype=np.uint16).view(np.float16)
     x = x[np.isfinite(x)]
     m = ModelBuilder()
@@ -158,7 +158,7 @@ EXACT = {"LOGISTIC": lambda x: np.where(x < -9, np.exp(x), 1 / (1 + np.exp(-x)))
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_float_results_are_within_a_millionth(name):
+def test_float_results_are_within_a_millionth(isa_level, name):
     x = np.concatenate([np.linspace(-85, 85, 20001), np.linspace(-1, 1, 20001), 10.0 ** np.arange(-30, 1)])
     x = x.astype(np.float32)
     if name == "SQRT":

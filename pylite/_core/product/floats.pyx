@@ -16,6 +16,7 @@ from pylite._core.simd cimport PL_SLACK, parallel_for, pl_a_layout, pl_fill, pl_
 cdef enum:
     DEPTH = 768             # of a section: MAX_MR rows of it stay in the first-level cache
     SHARED_BYTES = 1 << 19  # of panels that all pieces read one after the other
+    PANEL_BYTES = 16384     # of a panel that stays in the first-level cache, beside a tile's rows
     FEW = 64                # up to so many pixels are one piece, so that weights are read once
     HALF_ROWS = 8192        # elements of the rows that a piece converts to float16 at once
 
@@ -50,6 +51,10 @@ cdef void plan_rows(Product *p):
         p.piece_rows = pixels
         fit_panel(p)
         return
+    if gathers_sections(p):
+        p.rows.section = PANEL_BYTES // (p.tile.nr * p.tile.bytes)
+        p.piece_rows = <int>min(<ptrdiff_t>(A_PANEL_BYTES // (p.rows.section * p.tile.bytes)), p.output.span)
+        return
     if ((p.depth <= p.rows.section or not w.direct) and not (converts and w.direct)
             and plan_lines(&p.rows.lines, w, &p.output, &p.tile, p.x_item, p.groups, not p.half)):
         p.piece_rows = p.rows.lines.pixels
@@ -60,6 +65,16 @@ cdef void plan_rows(Product *p):
     elif converts and w.direct:     # one pass over the weights serves as many rows as the first-level cache holds
         p.piece_rows *= max(1, min(8, HALF_ROWS // (p.tile.mr * max(p.depth, 1))))
     fit_panel(p)
+
+
+cdef bint gathers_sections(const Product *p) noexcept:
+    """Gather the rows of many pixels a section at a time, so that the panel's part stays in the first-level cache?
+
+    It is faster where a line of the output is more than one tile, but fills two badly, and panels are deep: each piece
+    of lines would read whole panels from the second-level cache.
+    """
+    return (not p.window.direct and not p.half and p.groups == 1 and p.tile.mr < p.window.ow < 2 * p.tile.mr
+            and p.depth * p.tile.nr * p.tile.bytes > 2 * PANEL_BYTES)
 
 
 cdef void fit_panel(Product *p):

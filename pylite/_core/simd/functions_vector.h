@@ -39,7 +39,7 @@ PL_INLINE vf v_bell(vf b) {
   p = V_FMA1(p, r, 0.16667639f / -8);
   p = V_FMA1(p, r, 0.49999148f / 4);
   p = V_FMA1(p, r, 0.9999997f / -2);
-  return V_FMA(p, V(mul_ps)(r, power), power);
+  return V(mul_ps)(V_FMA1(p, r, 1.0f), power); /* not p (r power) + power, whose first product may be subnormal */
 }
 /* exp(x) for x <= 0, by the steps of softmax_neon.c, with results below the normal range as in v_bell(). */
 PL_INLINE vf v_exp_negative(vf x) {
@@ -52,7 +52,7 @@ PL_INLINE vf v_exp_negative(vf x) {
   p = V_FMA1(p, r, 0.16667639f);
   p = V_FMA1(p, r, 0.49999148f);
   p = V_FMA1(p, r, 0.9999997f);
-  return V_FMA(p, V(mul_ps)(r, power), power);
+  return V(mul_ps)(V_FMA1(p, r, 1.0f), power);
 }
 /* exp(r) - 1 for |r| <= log(2) / 2 */
 PL_INLINE vf v_expm1_reduced(vf r) {

@@ -194,21 +194,27 @@ static __attribute__((noinline)) void one_row_f32(int n, const pl_a_layout *layo
 }
 #undef ONE_ROW
 
-/* The rows of the next tile, by the number of remaining rows.  Fewer than four sums would wait for one another, so 25
- * rows are split into 12, 8 and 5.  Up to 8 remaining rows form one tile, unless PARTED is set. */
+/* The rows of the next tile, by the number of remaining rows: those of full panels, and of panels of one vector.  Fewer
+ * than four sums would wait for one another, so 25 rows are split into 12, 8 and 5.  Up to 8 remaining rows form one
+ * tile, unless PARTED is set. */
 #ifndef NEXT_ROWS
 #define NEXT_ROWS {0, 1, 2, 2, 4, 5, 4, 5, 8, 5, 5, 5, 12, 8, 5, 5, 12, 12, 8, 5, 12, 12, 12, 8}
+#endif
+#ifndef PARTED
 #define PARTED (MR > 8)
 #endif
-static const uint8_t next_rows[] = NEXT_ROWS;
+#ifndef WIDE_ROWS
+#define WIDE_ROWS NEXT_ROWS
+#endif
 
 /* A function for each width: gcc then keeps the accumulators of the smaller ones in registers. */
 #define TILE_F32(R, V, whole) \
   tile_f32(R, V, whole, n, layout, a + r * layout->step, panel, first, last, bias, low, high, y + r * ldy, ldy), r += R
-#define ROWS_F32(name, V, whole) \
+#define ROWS_F32(name, V, whole, ...) \
   static __attribute__((noinline)) void name(int rows, int n, const pl_a_layout *layout, const float *a, \
                                              const float *panel, int first, int last, const float *bias, float low, \
                                              float high, float *y, ptrdiff_t ldy) { \
+    static const uint8_t next_rows[] = __VA_ARGS__; \
     enum { mr = V == 1 ? NARROW_MR : MR, parted = PARTED || mr > 8 }; \
     for (int r = 0; r < rows;) { \
       const int next = !parted || rows - r >= (int)sizeof next_rows ? mr : next_rows[rows - r]; \
@@ -218,12 +224,13 @@ static const uint8_t next_rows[] = NEXT_ROWS;
       else if (parted && next == 5) TILE_F32(5, V, whole); \
       else if (mr > 8 && next == 8) TILE_F32(8, V, whole); \
       else if (rows - r >= 4) TILE_F32(4, V, whole); \
+      else if (parted && mr == 6 && next == 3) TILE_F32(3, V, whole); \
       else if (rows - r >= 2) TILE_F32(2, V, whole); \
       else TILE_F32(1, V, whole); \
     } \
   }
-ROWS_F32(rows_wide, NV, WHOLE)
-ROWS_F32(rows_narrow, 1, WHOLE)
+ROWS_F32(rows_wide, NV, WHOLE, WIDE_ROWS)
+ROWS_F32(rows_narrow, 1, WHOLE, NEXT_ROWS)
 
 #if WHOLE
 /* Rows of fewer columns than vectors hold: full vectors, from which results are copied.  Panels have zeros there.

@@ -8,6 +8,12 @@
 #else
 #define PL_INDEPENDENT _Pragma("GCC ivdep")
 #endif
+/* The same for a loop of few instructions, which the jump back may outlast: two iterations for each jump. */
+#if defined(__AVX2__) && !defined(__clang__)
+#define PL_TIGHT PL_INDEPENDENT _Pragma("GCC unroll 2")
+#else
+#define PL_TIGHT PL_INDEPENDENT
+#endif
 
 /* Unrolls the next loop, so that the array it walks over stays in registers. */
 #define PL_UNROLL _Pragma("GCC unroll 64")

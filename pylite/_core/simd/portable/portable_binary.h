@@ -5,7 +5,7 @@
 #include "x86/pairs_x86.h"
 #endif
 
-#define BINARY_KERNEL(name, A_TYPE, B_TYPE, Y_TYPE, P_TYPE, expression) \
+#define BINARY_LOOP(LOOP, name, A_TYPE, B_TYPE, Y_TYPE, P_TYPE, expression) \
   static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
     const A_TYPE *pa = va; \
     const B_TYPE *pb = vb; \
@@ -13,7 +13,7 @@
     P_TYPE p; \
     memcpy(&p, vp, sizeof p); \
     if (a_step && b_step) { \
-      PL_INDEPENDENT \
+      LOOP \
       for (size_t i = 0; i < n; i++) { \
         A_TYPE a = pa[i]; \
         B_TYPE b = pb[i]; \
@@ -21,20 +21,21 @@
       } \
     } else if (a_step) { \
       const B_TYPE b = *pb; \
-      PL_INDEPENDENT \
+      LOOP \
       for (size_t i = 0; i < n; i++) { \
         A_TYPE a = pa[i]; \
         py[i] = (Y_TYPE)(expression); \
       } \
     } else { \
       const A_TYPE a = *pa; \
-      PL_INDEPENDENT \
+      LOOP \
       for (size_t i = 0; i < n; i++) { \
         B_TYPE b = pb[i]; \
         py[i] = (Y_TYPE)(expression); \
       } \
     } \
   }
+#define BINARY_KERNEL(...) BINARY_LOOP(PL_INDEPENDENT, __VA_ARGS__)
 /* BINARY_KERNEL in a third of the code, for operations that are expensive or rare: a scalar operand is first expanded to
  * an array, which takes little time beside the operation. */
 enum { EXPANDED = 256 };
@@ -64,16 +65,17 @@ enum { EXPANDED = 256 };
   }
 #define COSTLY(name, TYPE, P_TYPE, expression) COSTLY_KERNEL(name, TYPE, TYPE, TYPE, P_TYPE, expression)
 #define ARITHMETIC(name, TYPE, P_TYPE, expression) BINARY_KERNEL(name, TYPE, TYPE, TYPE, P_TYPE, expression)
+#define BINARY_SHORT(name, P_TYPE, expression) BINARY_LOOP(PL_TIGHT, name, float, float, float, P_TYPE, expression)
 
 /* ---- float32, clamped to the fused activation ---- */
 PL_LOOSE_BEGIN
-ARITHMETIC(add_f32, float, range_f_p, pl_clampf(a + b, p.low, p.high))
-ARITHMETIC(sub_f32, float, range_f_p, pl_clampf(a - b, p.low, p.high))
-ARITHMETIC(mul_f32, float, range_f_p, pl_clampf(a *b, p.low, p.high))
-ARITHMETIC(maximum_f32, float, none_p, a > b ? a : b)
-ARITHMETIC(minimum_f32, float, none_p, a < b ? a : b)
-ARITHMETIC(prelu_f32, float, none_p, a >= 0.0f ? a : a * b)
-ARITHMETIC(squared_difference_f32, float, none_p, (a - b) * (a - b))
+BINARY_SHORT(add_f32, range_f_p, pl_clampf(a + b, p.low, p.high))
+BINARY_SHORT(sub_f32, range_f_p, pl_clampf(a - b, p.low, p.high))
+BINARY_SHORT(mul_f32, range_f_p, pl_clampf(a *b, p.low, p.high))
+BINARY_SHORT(maximum_f32, none_p, a > b ? a : b)
+BINARY_SHORT(minimum_f32, none_p, a < b ? a : b)
+BINARY_SHORT(prelu_f32, none_p, a >= 0.0f ? a : a * b)
+BINARY_SHORT(squared_difference_f32, none_p, (a - b) * (a - b))
 PL_LOOSE_END
 ARITHMETIC(div_f32, float, range_f_p, pl_clampf(a / b, p.low, p.high))
 /* in float64, because float32 would round quotients just below a whole number up to it */

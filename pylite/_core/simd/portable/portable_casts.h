@@ -5,12 +5,12 @@
 UNARY_KERNEL(cast_f32_u8, float, uint8_t, none_p, (int32_t)pl_clampf(x != x ? 255.0f : x, 0.0f, 255.0f))
 UNARY_KERNEL(cast_f32_i8, float, int8_t, none_p, (int32_t)pl_clampf(x != x ? 127.0f : x, -128.0f, 127.0f))
 UNARY_KERNEL(cast_f32_i16, float, int16_t, none_p, (int32_t)pl_clampf(x != x ? 32767.0f : x, -32768.0f, 32767.0f))
-UNARY_KERNEL(cast_f32_i32, float, int32_t, none_p,
+UNARY_TIGHT(cast_f32_i32, float, int32_t, none_p,
              x >= 2147483648.0f || x != x ? INT32_MAX : x < -2147483648.0f ? INT32_MIN : (int32_t)x)
-UNARY_KERNEL(cast_f32_bool, float, uint8_t, none_p, x != 0.0f)
-UNARY_KERNEL(cast_i32_f32, int32_t, float, none_p, (float)x)
+UNARY_TIGHT(cast_f32_bool, float, uint8_t, none_p, x != 0.0f)
+UNARY_TIGHT(cast_i32_f32, int32_t, float, none_p, (float)x)
 UNARY_KERNEL(cast_i64_f32, int64_t, float, none_p, (float)x)
-UNARY_KERNEL(cast_bool_f32, uint8_t, float, none_p, x != 0 ? 1.0f : 0.0f)
+UNARY_TIGHT(cast_bool_f32, uint8_t, float, none_p, x != 0 ? 1.0f : 0.0f)
 #define INTEGER_CAST(name, X_TYPE, Y_TYPE) UNARY_KERNEL(name, X_TYPE, Y_TYPE, none_p, x)
 INTEGER_CAST(cast_i8_i16, int8_t, int16_t)
 INTEGER_CAST(cast_i8_i32, int8_t, int32_t)

@@ -7,19 +7,22 @@
 #endif
 
 /* vp: the parameters, packed by lowering in the layout of P_TYPE. */
-#define UNARY_KERNEL(name, X_TYPE, Y_TYPE, P_TYPE, expression) \
+#define UNARY_LOOP(LOOP, name, X_TYPE, Y_TYPE, P_TYPE, expression) \
   static void name(size_t n, const void *vx, void *vy, const void *vp) { \
     const X_TYPE *px = vx; \
     Y_TYPE *py = vy; \
     P_TYPE p; \
     memcpy(&p, vp, sizeof p); \
-    PL_INDEPENDENT \
+    LOOP \
     for (size_t i = 0; i < n; i++) { \
       X_TYPE x = px[i]; \
       py[i] = (Y_TYPE)(expression); \
     } \
   }
+#define UNARY_KERNEL(...) UNARY_LOOP(PL_INDEPENDENT, __VA_ARGS__)
+#define UNARY_TIGHT(...) UNARY_LOOP(PL_TIGHT, __VA_ARGS__) /* for few instructions */
 #define UNARY_FLOAT(name, expression) UNARY_KERNEL(name, float, float, none_p, expression)
+#define UNARY_SHORT(name, expression) UNARY_TIGHT(name, float, float, none_p, expression)
 
 typedef struct { char none; } none_p; /* no parameters */
 typedef struct { float low, high; } range_f_p;
@@ -27,8 +30,8 @@ typedef struct { float alpha; } alpha_f_p;
 
 /* ---- float32 ---- */
 PL_LOOSE_BEGIN
-UNARY_KERNEL(clamp_f32, float, float, range_f_p, pl_clampf(x, p.low, p.high))
-UNARY_KERNEL(leaky_relu_f32, float, float, alpha_f_p, x > 0.0f ? x : x * p.alpha)
+UNARY_TIGHT(clamp_f32, float, float, range_f_p, pl_clampf(x, p.low, p.high))
+UNARY_TIGHT(leaky_relu_f32, float, float, alpha_f_p, x > 0.0f ? x : x * p.alpha)
 #if (defined(__FMA__) && defined(__AVX2__)) || (defined(__ARM_NEON) && defined(__ARM_FEATURE_FMA))
 #include "functions_vector.h"
 #else
@@ -46,12 +49,12 @@ UNARY_FLOAT(rsqrt_f32, 1.0f / sqrtf(x))
 #if !(defined(__FMA__) && defined(__AVX2__))
 UNARY_FLOAT(sqrt_f32, sqrtf(x))
 #endif
-UNARY_FLOAT(abs_f32, fabsf(x))
-UNARY_FLOAT(neg_f32, -x)
-UNARY_FLOAT(square_f32, x *x)
-UNARY_FLOAT(floor_f32, floorf(x))
-UNARY_FLOAT(ceil_f32, ceilf(x))
-UNARY_FLOAT(round_f32, rintf(x)) /* halves to even */
+UNARY_SHORT(abs_f32, fabsf(x))
+UNARY_SHORT(neg_f32, -x)
+UNARY_SHORT(square_f32, x *x)
+UNARY_SHORT(floor_f32, floorf(x))
+UNARY_SHORT(ceil_f32, ceilf(x))
+UNARY_SHORT(round_f32, rintf(x)) /* halves to even */
 UNARY_FLOAT(sign_f32, x == x ? (float)((x > 0.0f) - (x < 0.0f)) : x)
 PL_LOOSE_END
 /* sin(x + quarter pi / 2).  Below PL_TURNS_MAX, x is reduced to a quarter turn in float32 or float64. */
@@ -387,7 +390,7 @@ UNARY_KERNEL(quantize_f32_i16, float, int16_t, pl_quantize_p, pl_quantize(x, p))
 /* s (q - z) in float32: both factors are exact, so the product is rounded once, as it would be from float64. */
 typedef struct { float scale; int32_t zero; } dequantize_p;
 PL_LOOSE_BEGIN
-UNARY_KERNEL(dequantize_i8, int8_t, float, dequantize_p, p.scale * (float)(x - p.zero))
-UNARY_KERNEL(dequantize_u8, uint8_t, float, dequantize_p, p.scale * (float)(x - p.zero))
-UNARY_KERNEL(dequantize_i16, int16_t, float, dequantize_p, p.scale * (float)(x - p.zero))
+UNARY_TIGHT(dequantize_i8, int8_t, float, dequantize_p, p.scale * (float)(x - p.zero))
+UNARY_TIGHT(dequantize_u8, uint8_t, float, dequantize_p, p.scale * (float)(x - p.zero))
+UNARY_TIGHT(dequantize_i16, int16_t, float, dequantize_p, p.scale * (float)(x - p.zero))
 PL_LOOSE_END
