@@ -24,7 +24,8 @@ def window(draw, pixels_of, most=1):
     c = 64 if draw.bench else draw.choice(1, 3, 8, 16, 17, 24, 40, 64, 65, 72, 96, 130)
     width = 28 if draw.bench else draw.integer(1, 40)
     if not draw.bench and draw.rng.random() < 0.2:      # pixels that evict each other from the first-level cache
-        c, width = draw.choice(64, 128), draw.integer(40, 150)
+        c, width = draw.choice((64, 150), (128, 90), (512, 20), (1024, 9))
+        width = draw.integer(width // 2, width)
         if draw.rng.random() < 0.7:
             fh = fw = draw.choice(3, 5)
             stride, dilation, pad = draw.integer(1, 2), 1, draw.integer(0, fw - 1)

@@ -95,25 +95,25 @@ PIXELS(pixels_any, 0, LANES)
 PIXELS(pixels_few, 0, c)
 
 /* Four neighbouring outputs of filters that are T taps wide, with stride S: each input pixel is loaded once for all
- * four.  The taps must be whole lines of the filter. */
-PL_INLINE void four_outputs(int T, int S, const tap_list *s, ptrdiff_t j, ptrdiff_t from, const limits *m, float *y,
-                            ptrdiff_t c) {
+ * four.  The taps must be whole lines of the filter.  pixel: from one input pixel to the next; to: of the outputs. */
+PL_INLINE void four_outputs(int T, int S, const tap_list *s, ptrdiff_t j, ptrdiff_t from, ptrdiff_t pixel,
+                            const limits *m, float *y, ptrdiff_t to) {
   VECTOR acc[4] = {m->start, m->start, m->start, m->start};
   for (int t = 0; t < s->taps; t += T) {
-    const float *x = s->input[t] + from, *w = s->w[t] + j;
+    const float *x = s->input[t] + from;
     VECTOR v[5];
 #pragma GCC unroll 5
-    for (int i = 0; i < T; i++) v[i] = LOAD(w + i * c);
+    for (int i = 0; i < T; i++) v[i] = LOAD(s->w[t + i] + j);
 #pragma GCC unroll 11
     for (int i = 0; i < 3 * S + T; i++) {
-      const VECTOR p = LOAD(x + i * c);
+      const VECTOR p = LOAD(x + i * pixel);
 #pragma GCC unroll 4
       for (int k = 0; k < 4; k++)
         if (i >= k * S && i < k * S + T) acc[k] = MULTIPLY_ADD(acc[k], p, v[i - k * S]);
     }
   }
 #pragma GCC unroll 4
-  for (int k = 0; k < 4; k++) finish_f32(acc[k], m, LANES, y + k * c);
+  for (int k = 0; k < 4; k++) finish_f32(acc[k], m, LANES, y + k * to);
 }
 
 /* Computes channels chunk .. chunk_end - 1 of a grid, four pixels at a time and then down the lines, so that input
@@ -125,7 +125,8 @@ PL_INLINE void fours(int T, int S, const tap_list *s, ptrdiff_t chunk, ptrdiff_t
       for (ptrdiff_t b = chunk; b < chunk_end; b += LANES) {
         const ptrdiff_t j = pl_block_start(b / LANES, LANES, c);
         const limits m = {bias ? LOAD(bias + j) : SPLAT(0.0f), SPLAT(low), SPLAT(high)};
-        four_outputs(T, S, s, j, j + i * S * c + line * f->next, &m, y + j + i * c + line * f->down, c);
+        four_outputs(T, S, s, j, j + i * f->step + line * f->next, f->step / S, &m, y + j + i * f->to + line * f->down,
+                     f->to);
       }
 }
 #define FOURS(T, S) \
@@ -140,6 +141,10 @@ FOURS(5, 1)
 FOURS(5, 2)
 #undef FOURS
 
+enum {
+  BLOCK = 16,                /* channels of a cache line */
+  HALF_LINES = LANES < BLOCK /* does a vector leave a part of its line for later, when the line may be evicted? */
+};
 /* Do pixels evict each other from the first-level cache, when one vector of channels is read from each?  If their
  * distance is a multiple of a large power of two, they share few of its sets. */
 PL_INLINE int crowded(const pl_dw_window *g) {
@@ -148,21 +153,21 @@ PL_INLINE int crowded(const pl_dw_window *g) {
   return g->fh * g->width * (same < PAGE ? same : PAGE) > WAYS * PAGE && same >= LINE;
 }
 
-/* Computes the pixels of a grid four at a time, if that is possible and faster; returns the pixels that remain. */
+/* Computes the pixels of a grid four at a time, for filters of which that is possible; returns those that remain. */
 static pixel_grid by_fours(const pl_dw_window *g, const tap_list *s, ptrdiff_t chunk, ptrdiff_t chunk_end, pixel_grid f,
-                      const float *bias, float low, float high, float *y) {
+                           const float *bias, float low, float high, float *y, ptrdiff_t c) {
   const int five = g->fw == 5, stride = g->stride == 2;
-  if (!crowded(g) || f.n < 6 || g->c < LANES || g->dilation != 1 || g->stride > 2 || (!five && g->fw != 3)) return f;
+  if (f.n < 4 || g->dilation != 1 || g->stride > 2 || (!five && g->fw != 3)) return f;
   (five     ? stride ? fours_5_2 : fours_5_1
    : stride ? fours_3_2
-            : fours_3_1)(s, chunk, chunk_end, &f, bias, low, high, y, g->c);
+            : fours_3_1)(s, chunk, chunk_end, &f, bias, low, high, y, c);
   f.first = f.n - f.n % 4, f.n %= 4;
   return f;
 }
 
 /* Computes pixels one by one, for any number of taps: four vectors of channels at a time, with independent sums. */
-static void four_vectors(const tap_list *s, ptrdiff_t j, const pixel_grid *f, const float *bias, float low, float high,
-                         float *y) {
+static __attribute__((noinline)) void four_vectors(const tap_list *s, ptrdiff_t j, const pixel_grid *f,
+                                                   const float *bias, float low, float high, float *y) {
   for (ptrdiff_t i = f->first; i < f->first + f->n; i++) {
     VECTOR acc[4];
 #pragma GCC unroll 4
@@ -175,6 +180,39 @@ static void four_vectors(const tap_list *s, ptrdiff_t j, const pixel_grid *f, co
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) STORE(y + j + i * f->to + k * LANES, MIN(SPLAT(high), MAX(SPLAT(low), acc[k])));
   }
+}
+
+/* Computes channels chunk .. chunk_end - 1 of n pixels, one pixel after the other: its taps are read in order, for the
+ * prefetcher, and each cache line once. */
+enum { MOST_PACKED = 25 };
+static __attribute__((noinline)) void along_channels(const pl_dw_window *g, const tap_list *s, ptrdiff_t n,
+                                                     ptrdiff_t chunk, ptrdiff_t chunk_end, const float *bias, float low,
+                                                     float high, float *y) {
+  enum { WIDE = 4 * LANES };
+  float weights[MOST_PACKED * 4 * WIDE], *packed = weights;
+  const ptrdiff_t last = g->c - WIDE;
+  for (ptrdiff_t b = chunk; b < chunk_end; b += WIDE)
+    for (int t = 0; t < s->taps; t++, packed += WIDE)
+      memcpy(packed, s->w[t] + (b < last ? b : last), WIDE * sizeof *packed);
+  for (int line = 0; line < g->lines; line++)
+    for (ptrdiff_t i = 0; i < n; i++) {
+      const ptrdiff_t from = line * g->next / (ptrdiff_t)sizeof(float) + i * g->stride * g->c;
+      float *to = y + line * g->y_line + i * g->c;
+      packed = weights;
+      for (ptrdiff_t b = chunk; b < chunk_end; b += WIDE) {
+        const ptrdiff_t j = b < last ? b : last;
+        VECTOR acc[4];
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++) acc[k] = bias ? LOAD(bias + j + k * LANES) : SPLAT(0.0f);
+        for (int t = 0; t < s->taps; t++, packed += WIDE) {
+          const float *x = s->input[t] + from + j;
+#pragma GCC unroll 4
+          for (int k = 0; k < 4; k++) acc[k] = MULTIPLY_ADD(acc[k], LOAD(x + k * LANES), LOAD(packed + k * LANES));
+        }
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++) STORE(to + j + k * LANES, MIN(SPLAT(high), MAX(SPLAT(low), acc[k])));
+      }
+    }
 }
 
 /* For fewer channels than lanes, and stride 1: sets `packed` to the taps of vectors that hold as many neighbouring
@@ -195,14 +233,20 @@ static __attribute__((noinline, cold)) ptrdiff_t compute_pixels(const pl_dw_wind
                                                              ptrdiff_t chunk, ptrdiff_t chunk_end, const float *bias,
                                                              float low, float high, float *y) {
   const ptrdiff_t c = g->c, next = g->next / (ptrdiff_t)sizeof(float), down = g->y_line;
-  const pixel_grid all = {0, n, g->stride * c, c, g->lines, next, down};
-  const pixel_grid rest = by_fours(g, s, chunk, chunk_end, all, bias, low, high, y);
-  if (rest.first > 0) {
-    for (ptrdiff_t j = chunk; j < chunk_end && rest.n; j += LANES)
-      (s->taps == 9   ? pixels_9
-       : s->taps == 6 ? pixels_6
-                      : pixels_any)(s, pl_block_start(j / LANES, LANES, c), &rest, bias, low, high, y, c);
+  if (HALF_LINES && g->stride > 1 && c % 512 == 0 && s->taps <= MOST_PACKED) { /* pixels share a set of the cache */
+    along_channels(g, s, n, chunk, chunk_end, bias, low, high, y);
     return n;
+  }
+  if (n >= 6 && crowded(g)) {
+    const pixel_grid all = {0, n, g->stride * c, c, g->lines, next, down};
+    const pixel_grid rest = by_fours(g, s, chunk, chunk_end, all, bias, low, high, y, c);
+    if (rest.first > 0) {
+      for (ptrdiff_t j = chunk; j < chunk_end && rest.n; j += LANES)
+        (s->taps == 9   ? pixels_9
+         : s->taps == 6 ? pixels_6
+                        : pixels_any)(s, pl_block_start(j / LANES, LANES, c), &rest, bias, low, high, y, c);
+      return n;
+    }
   }
   const int any = c < LANES || (s->taps != 9 && s->taps != 6);
   if (any && n % 4 && n > 1) n = n < 4 ? 1 : n - n % 4; /* others: in columns, four lines at a time */
@@ -222,6 +266,82 @@ static __attribute__((noinline, cold)) ptrdiff_t compute_pixels(const pl_dw_wind
   return n;
 }
 
+/* ---- copied images ---- */
+enum {
+  MOST_COPIED = 6144, /* numbers of a copy, which stays in the first-level cache */
+  COPIED_TAPS = 49    /* of a filter, at most */
+};
+
+/* The input under some output pixels: `columns` pixels of lines, of which filters read `used` from line `top` of the
+ * filter on.  Successive output lines are `down` input lines apart; 0: the input cannot be copied. */
+typedef struct {
+  int top, used;
+  ptrdiff_t columns, down;
+} input_area;
+
+static input_area area_under(const pl_dw_window *g, ptrdiff_t pixels) {
+  input_area a = {0, g->fh, (pixels - 1) * g->stride + (ptrdiff_t)(g->fw - 1) * g->dilation + 1, 0};
+  while (a.used && !g->row[a.top]) a.top++, a.used--;
+  while (a.used && !g->row[a.top + a.used - 1]) a.used--;
+  const ptrdiff_t inside = g->width - (ptrdiff_t)(g->fw - 1) * g->dilation; /* windows inside the line */
+  if (!HALF_LINES || !a.used || g->c < BLOCK || g->stride > 1 || g->fh * g->fw > COPIED_TAPS) return a;
+  if (2 * inside > pixels && !crowded(g)) return a;
+  for (int i = 0; i < a.used; i++)
+    if (!g->row[a.top + i]) return a;
+  const ptrdiff_t line = a.used > 1 ? g->row[a.top + 1] - g->row[a.top] : g->next;
+  if (g->lines == 1) a.down = 1;
+  else if (g->next % line == 0) a.down = g->next / line;
+  const ptrdiff_t some = g->lines < 8 ? g->lines : 8;
+  if (((some - 1) * a.down + a.used) * a.columns * BLOCK > MOST_COPIED) a.down = 0;
+  return a;
+}
+
+/* Copies channels j .. j + BLOCK - 1 of `columns` input pixels, those outside the image as 0. */
+static void copy_line(const pl_dw_window *g, const float *x, ptrdiff_t j, ptrdiff_t columns, float *to) {
+  for (ptrdiff_t ix = -g->pad; ix < columns - g->pad; ix++, to += BLOCK) {
+    const int inside = ix >= 0 && ix < g->width;
+#pragma GCC unroll 2
+    for (int k = 0; k < BLOCK; k += LANES) STORE(to + k, inside ? LOAD(x + ix * g->c + j + k) : SPLAT(0.0f));
+  }
+}
+
+/* Computes all pixels from copies of the input, a block of channels at a time: their pixels lie side by side, with a
+ * border. */
+static __attribute__((noinline)) void by_copies(const pl_dw_window *g, const input_area *a, const float *w,
+                                                const float *bias, float low, float high, float *y) {
+  float copy[MOST_COPIED], taps[COPIED_TAPS][BLOCK];
+  const ptrdiff_t c = g->c, pitch = a->columns * BLOCK;
+  const ptrdiff_t at_once = (MOST_COPIED / pitch - a->used) / a->down + 1;    /* output lines */
+  tap_list s;
+  s.taps = 0;
+  for (int i = 0; i < a->used; i++)
+    for (int x = 0; x < g->fw; x++) {
+      s.input[s.taps] = copy + i * pitch + (ptrdiff_t)x * g->dilation * BLOCK;
+      s.w[s.taps] = taps[s.taps];
+      s.taps++;
+    }
+  for (ptrdiff_t b = 0; b < c; b += BLOCK) {
+    const ptrdiff_t j = pl_block_start(b / BLOCK, BLOCK, c);
+    for (int t = 0; t < s.taps; t++) memcpy(taps[t], w + (a->top * g->fw + t) * c + j, sizeof taps[t]);
+    for (ptrdiff_t line = 0, lines; line < g->lines; line += lines) {
+      lines = g->lines - line < at_once ? g->lines - line : at_once;
+      for (ptrdiff_t i = 0; i < (lines - 1) * a->down + a->used; i++) {
+        const ptrdiff_t under = i < a->used ? 0 : (i - a->used) / a->down + 1; /* the first output line that reads it */
+        const uint8_t *row = g->row[a->top + i - under * a->down] + (line + under) * g->next;
+        copy_line(g, (const float *)row, j, a->columns, copy + i * pitch);
+      }
+      float *const to = y + line * g->y_line + j;
+      const pixel_grid all = {0, g->pixels, g->stride * BLOCK, c, lines, a->down * pitch, g->y_line};
+      const pixel_grid f = by_fours(g, &s, 0, BLOCK, all, bias ? bias + j : NULL, low, high, to, BLOCK);
+      for (ptrdiff_t k = 0; k < BLOCK && f.n; k += LANES)
+        (s.taps == 9   ? pixels_9
+         : s.taps == 6 ? pixels_6
+                       : pixels_any)(&s, k, &f, bias ? bias + j : NULL, low, high, to, c);
+    }
+  }
+}
+
+/* ---- all images ---- */
 enum { CHUNK = 16 * LANES }; /* channels that all pixels are computed for before the next ones */
 
 /* Multiplies sums by the scales of channels, then adds the bias, in two rounding steps. */
@@ -264,11 +384,11 @@ static __attribute__((cold)) void sums_of_products(const pl_dw_window *g, const 
   }
 }
 static void depthwise_f32(const pl_dw_window *g, const float *w, const float *bias, float low, float high, float *y) {
-  if (!g->scale) {
-    sums_of_products(g, w, bias, low, high, y);
-    return;
-  }
-  sums_of_products(g, w, NULL, -INFINITY, INFINITY, y);
-  scale_lines(g, bias, low, high, y);
+  const input_area area = area_under(g, g->pixels);
+  const float *const start = g->scale ? NULL : bias;
+  const float least = g->scale ? -INFINITY : low, most = g->scale ? INFINITY : high;
+  if (area.down) by_copies(g, &area, w, start, least, most, y);
+  else sums_of_products(g, w, start, least, most, y);
+  if (g->scale) scale_lines(g, bias, low, high, y);
 }
 #undef PIXELS
