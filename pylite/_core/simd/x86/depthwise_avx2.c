@@ -196,6 +196,8 @@ static void wrapped(const pl_dw_window *g, ptrdiff_t blocks, const tap_list *s, 
   }
 }
 
+#include "depthwise_pairs_avx2.h"
+
 static const pl_tile tile = {.mr = 16, .nr = NR, .nv = NR, .kr = 2, .ka = 2, .bytes = 2, .order = order, .wrap = 16};
 
 static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q,
@@ -204,7 +206,12 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
   const tap_list s = {(g->fh * g->fw + 1) / 2, p, _mm_set1_epi8((char)flip)};
   const pl_columns local = *q; /* a copy, so that the compiler knows that stores to y do not change it */
   const ptrdiff_t blocks = pl_wraps(&tile, g->c, g->fh, g->fw, g->stride, g->dilation);
+  const pair_plan plan = plan_pairs(g);
   (void)w_zero;
+  if (plan.lines) {
+    by_pairs(g, &plan, blocks != 0, flip, w, &local, y);
+    return;
+  }
   if (blocks && (g->c % NR || copied(g, 4, 1) <= PL_DW_BYTES)) { /* both functions read the same packed weights */
     wrapped(g, blocks, &s, w, &local, y);
     return;

@@ -1,0 +1,219 @@
+/* 8-bit depthwise convolutions with strides of 1 and 2, for AVX2; included by depthwise_avx2.c alone.
+ *
+ * The input under some output lines is copied, a block of 16 channels at a time, with its border: two lines of a pair
+ * are interleaved as 16-bit numbers, [pair][pixel][half of the block].  So each number is widened once, and one
+ * instruction multiplies it and the one below by their weights, and adds the products.  With a stride of 1, two output
+ * lines read the same pairs; the upper one begins at the first number of a pair, the lower one at the second. */
+enum {
+  MOST_PAIRED = 20480, /* bytes of a copy, which stays in the first-level cache beside weights and results */
+  PAIRED_TAPS = 64,    /* pairs of weights of two lines, at most */
+  AT_ONCE = 4          /* output pixels */
+};
+
+/* The weights of one block for up to two output lines, [line][pair][column][half]. */
+typedef struct { __m256i w[PAIRED_TAPS][2]; } paired_weights;
+
+/* What requantizes a block. */
+typedef struct {
+  __m256i zero_point, low, high, flip;
+  const pl_columns *q;
+  ptrdiff_t j;
+} block_finish;
+
+/* Weight `t` of each channel of a half, as the first or the second number of a pair; 0 if there is no such line. */
+PL_INLINE __m256i weight_of(const int32_t *w, int half, int fw, int fh, int y, int x, int second) {
+  if (y < 0 || y >= fh) return _mm256_setzero_si256();
+  const int t = y * fw + x;
+  const __m256i two = load(w + t / 2 * NR + half * LANES);
+  if (second) return t % 2 ? _mm256_slli_epi32(_mm256_srli_epi32(two, 16), 16) : _mm256_slli_epi32(two, 16);
+  return t % 2 ? _mm256_srli_epi32(two, 16) : _mm256_srli_epi32(_mm256_slli_epi32(two, 16), 16);
+}
+static void pair_weights(const pl_dw_window *g, const int32_t *w, int lines, int pairs, paired_weights *to) {
+  int i = 0;
+  for (int line = 0; line < lines; line++)
+    for (int p = 0; p < pairs; p++)
+      for (int x = 0; x < g->fw; x++, i++)
+        for (int half = 0; half < 2; half++)
+          to->w[i][half] = _mm256_or_si256(weight_of(w, half, g->fw, g->fh, 2 * p - line, x, 0),
+                                           weight_of(w, half, g->fw, g->fh, 2 * p + 1 - line, x, 1));
+}
+
+/* n channels of a pixel as 16-bit numbers; fewer than 16 are the last ones, and the first of what is read. */
+PL_INLINE __m256i widened(const uint8_t *x, ptrdiff_t n, __m128i mask) {
+  const __m128i lanes = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  __m128i v = _mm_loadu_si128((const __m128i *)(x - (NR - n))); /* so that nothing behind the pixel is read */
+  if (n < NR) v = _mm_shuffle_epi8(v, _mm_add_epi8(lanes, _mm_set1_epi8((char)(NR - n))));
+  return _mm256_cvtepi8_epi16(_mm_xor_si128(v, mask));
+}
+PL_INLINE int16_t *store_pair(__m256i upper, __m256i lower, int16_t *to) {
+  _mm256_storeu_si256((__m256i *)to, _mm256_unpacklo_epi16(upper, lower));
+  _mm256_storeu_si256((__m256i *)(to + NR), _mm256_unpackhi_epi16(upper, lower));
+  return to + 2 * NR;
+}
+/* Copies n channels from `from` on of pixels first .. first + columns - 1 of two lines, NULL outside the image. */
+PL_INLINE void copy_pixels_of_pair(const pl_dw_window *g, const uint8_t *upper, const uint8_t *lower, ptrdiff_t first,
+                                   ptrdiff_t columns, ptrdiff_t from, ptrdiff_t n, __m128i mask, int16_t *to) {
+  const ptrdiff_t c = g->c, end = first + columns, inside = end < g->width ? end : g->width;
+  const __m256i zero = _mm256_cvtepi8_epi16(_mm_xor_si128(_mm_set1_epi8((char)g->zero[0]), mask));
+  ptrdiff_t ix = first;
+  for (; ix < 0 && ix < end; ix++) to = store_pair(zero, zero, to);
+  const uint8_t *a = upper ? upper + ix * c + from : NULL, *b = lower ? lower + ix * c + from : NULL;
+  if (a && b)
+    for (; ix < inside; ix++, a += c, b += c) to = store_pair(widened(a, n, mask), widened(b, n, mask), to);
+  else if (a)
+    for (; ix < inside; ix++, a += c) to = store_pair(widened(a, n, mask), zero, to);
+  else if (b)
+    for (; ix < inside; ix++, b += c) to = store_pair(zero, widened(b, n, mask), to);
+  for (; ix < end; ix++) to = store_pair(zero, zero, to);
+}
+static __attribute__((noinline)) void copy_pair(const pl_dw_window *g, const uint8_t *upper, const uint8_t *lower,
+                                                ptrdiff_t first, ptrdiff_t columns, ptrdiff_t from, ptrdiff_t n,
+                                                __m128i mask, int16_t *to) {
+  if (n == NR) copy_pixels_of_pair(g, upper, lower, first, columns, from, NR, mask, to);
+  else copy_pixels_of_pair(g, upper, lower, first, columns, from, n, mask, to);
+}
+
+/* Computes `kept` channels of N neighbouring pixels of L lines.  x: the first pair under them; pixels are `step` apart,
+ * taps `tap`, and pairs `pitch`, in 16-bit numbers. */
+PL_INLINE void paired(int fit, int L, int N, int fw, int pairs, const int16_t *x, ptrdiff_t step, ptrdiff_t tap,
+                      ptrdiff_t pitch, const paired_weights *weights, const block_finish *f, ptrdiff_t kept, uint8_t *y,
+                      ptrdiff_t to, ptrdiff_t next) {
+  __m256i half[2][2][AT_ONCE];
+#pragma GCC unroll 2
+  for (int h = 0; h < 2; h++) {
+    const __m256i bias = load(f->q->bias + f->j + h * LANES);
+    __m256i acc[2][AT_ONCE];
+#pragma GCC unroll 2
+    for (int l = 0; l < L; l++)
+#pragma GCC unroll 4
+      for (int i = 0; i < N; i++) acc[l][i] = bias;
+    const __m256i(*w)[2] = weights->w;
+    for (int p = 0; p < pairs; p++)
+      for (int k = 0; k < fw; k++, w++) {
+        const int16_t *from = x + p * pitch + k * tap + h * NR;
+        __m256i v[2];
+        __asm__("" : "+r"(w)); /* loaded here: registers hold sums */
+#pragma GCC unroll 2
+        for (int l = 0; l < L; l++) v[l] = w[l * pairs * fw][h];
+#pragma GCC unroll 4
+        for (int i = 0; i < N; i++) {
+          const __m256i two = _mm256_loadu_si256((const __m256i *)(from + i * step));
+#pragma GCC unroll 2
+          for (int l = 0; l < L; l++) {
+            acc[l][i] = _mm256_add_epi32(acc[l][i], _mm256_madd_epi16(two, v[l]));
+            __asm__("" : "+x"(acc[l][i])); /* else gcc adds the products in pairs first, and lacks registers */
+          }
+        }
+      }
+#pragma GCC unroll 2
+    for (int l = 0; l < L; l++)
+#pragma GCC unroll 4
+      for (int i = 0; i < N; i++) half[h][l][i] = requantize(fit, acc[l][i], f->q, f->j + h * LANES);
+  }
+#pragma GCC unroll 2
+  for (int l = 0; l < L; l++)
+#pragma GCC unroll 2
+    for (int i = 0; i < N; i += 2) {
+      const int last = i + 1 < N ? i + 1 : i;
+      const __m256i a = _mm256_packs_epi32(half[0][l][i], half[1][l][i]);
+      const __m256i b = _mm256_packs_epi32(half[0][l][last], half[1][l][last]);
+      __m256i v = _mm256_packs_epi16(_mm256_adds_epi16(a, f->zero_point), _mm256_adds_epi16(b, f->zero_point));
+      v = _mm256_xor_si256(_mm256_max_epi8(_mm256_min_epi8(v, f->high), f->low), f->flip);
+      store_lines(last - i + 1, y + l * next + i * to, to, _mm256_permute4x64_epi64(v, 0xD8), kept);
+    }
+}
+
+/* All pixels of L lines, several at a time; the last ones may be computed twice. */
+PL_INLINE void paired_lines(int fit, int L, int fw, int pairs, ptrdiff_t pixels, const int16_t *x, ptrdiff_t step,
+                            ptrdiff_t tap, ptrdiff_t pitch, const paired_weights *w, const block_finish *f,
+                            ptrdiff_t kept, uint8_t *y, ptrdiff_t to, ptrdiff_t next) {
+  for (ptrdiff_t i = 0; i < pixels;) {
+    if (pixels >= AT_ONCE) {
+      if (i > pixels - AT_ONCE) i = pixels - AT_ONCE;
+      paired(fit, L, AT_ONCE, fw, pairs, x + i * step, step, tap, pitch, w, f, kept, y + i * to, to, next);
+      i += AT_ONCE;
+    } else {
+      paired(fit, L, 1, fw, pairs, x + i * step, step, tap, pitch, w, f, kept, y + i * to, to, next);
+      i++;
+    }
+  }
+}
+#define PAIRED(name, fit, L, fw, pairs) \
+  static __attribute__((noinline)) void name(const pl_dw_window *g, ptrdiff_t pixels, const int16_t *x, \
+                                             ptrdiff_t pitch, const paired_weights *w, const block_finish *f, \
+                                             ptrdiff_t kept, uint8_t *y) { \
+    paired_lines(fit, L, fw, pairs, pixels, x, g->stride * 2 * NR, g->dilation * 2 * NR, pitch, w, f, kept, y, g->c, \
+                 g->y_line); \
+  }
+PAIRED(two_lines_3, 1, 2, 3, 2)
+PAIRED(two_lines_5, 1, 2, 5, 3)
+PAIRED(two_lines, 1, 2, g->fw, (g->fh + 2) / 2)
+PAIRED(two_lines_by_rule, 0, 2, g->fw, (g->fh + 2) / 2)
+PAIRED(one_line, 1, 1, g->fw, (g->fh + 1) / 2)
+PAIRED(one_line_by_rule, 0, 1, g->fw, (g->fh + 1) / 2)
+#undef PAIRED
+typedef void lines_fn(const pl_dw_window *, ptrdiff_t, const int16_t *, ptrdiff_t, const paired_weights *,
+                      const block_finish *, ptrdiff_t, uint8_t *);
+
+/* How a window is computed in pairs: `pixels` of `lines` at once; lines is 0 if it cannot be. */
+typedef struct {
+  int pairs; /* under an output line, or under two */
+  ptrdiff_t pixels, lines;
+} pair_plan;
+
+static ptrdiff_t paired_columns(const pl_dw_window *g, ptrdiff_t pixels) {
+  return (pixels - 1) * g->stride + (ptrdiff_t)(g->fw - 1) * g->dilation + 1;
+}
+static pair_plan plan_pairs(const pl_dw_window *g) {
+  const int both = g->stride == 1;
+  pair_plan plan = {(g->fh + 1 + both) / 2, g->pixels, 0};
+  const ptrdiff_t unused = -g->c & (NR - 1); /* channels of the last block */
+  if (g->stride > 2 || g->c < NR || g->pixels < AT_ONCE || (1 + both) * plan.pairs * g->fw > PAIRED_TAPS) return plan;
+  /* A stride of 2 reads few lines twice, so copies pay only for many taps; lines cut into blocks leave none unused. */
+  if ((g->stride == 2 && g->fh * g->fw < 12) || 3 * unused > g->c) return plan;
+  const ptrdiff_t bytes = 2 * NR * (ptrdiff_t)sizeof(int16_t); /* of a pair */
+  ptrdiff_t held = MOST_PAIRED / (paired_columns(g, plan.pixels) * bytes);
+  while (held < plan.pairs + 2 && plan.pixels >= 2 * AT_ONCE) {
+    plan.pixels = (plan.pixels + 1) / 2;
+    held = MOST_PAIRED / (paired_columns(g, plan.pixels) * bytes);
+  }
+  if (held >= plan.pairs) plan.lines = (held - plan.pairs + 1) * (1 + both);
+  return plan;
+}
+
+/* wraps: are blocks packed as those of a line, so that the last one of a pixel may be a part? */
+static void by_pairs(const pl_dw_window *g, const pair_plan *plan, int wraps, int flip, const int32_t *w,
+                     const pl_columns *q, uint8_t *y) {
+  int16_t copy[MOST_PAIRED / sizeof(int16_t)];
+  paired_weights weights;
+  const int both = g->stride == 1, three = g->fw == 3 && g->fh == 3, five = g->fw == 5 && g->fh == 5;
+  lines_fn *const one = q->fit ? one_line : one_line_by_rule;
+  lines_fn *const two = !q->fit ? two_lines_by_rule : three ? two_lines_3 : five ? two_lines_5 : two_lines;
+  const ptrdiff_t c = g->c, rows = (g->lines - 1) * g->stride + g->fh, packed = (g->fh * g->fw + 1) / 2 * NR;
+  block_finish f = {_mm256_set1_epi16((short)q->zero_point), _mm256_set1_epi8((char)q->low),
+                    _mm256_set1_epi8((char)q->high), _mm256_set1_epi8((char)q->flip), q, 0};
+  for (ptrdiff_t b = 0; b * NR < c; b++) {
+    const ptrdiff_t from = wraps ? b * NR : pl_block_start(b, NR, c), kept = c - from < NR ? c - from : NR;
+    f.j = b * NR;
+    pair_weights(g, w + b * packed, 1 + both, plan->pairs, &weights);
+    for (ptrdiff_t line = 0, lines; line < g->lines; line += lines) {
+      lines = g->lines - line < plan->lines ? g->lines - line : plan->lines;
+      for (ptrdiff_t pixel = 0, n; pixel < g->pixels; pixel += n) {
+        n = g->pixels - pixel < plan->pixels ? g->pixels - pixel : plan->pixels;
+        const ptrdiff_t columns = paired_columns(g, n), pitch = columns * 2 * NR, first = line * g->stride;
+        const ptrdiff_t pairs = (both ? (lines + 1) / 2 : lines) - 1 + plan->pairs;
+        for (ptrdiff_t p = 0; p < pairs; p++) {
+          const ptrdiff_t r = first + 2 * p;
+          copy_pair(g, r < rows ? g->row[r] : NULL, r + 1 < rows ? g->row[r + 1] : NULL, pixel * g->stride - g->pad,
+                    columns, from, kept, _mm_set1_epi8((char)flip), copy + p * pitch);
+        }
+        uint8_t *to = y + line * g->y_line + pixel * c + from;
+        const int16_t *x = copy;
+        ptrdiff_t left = lines;
+        for (; both && left >= 2; left -= 2, x += pitch, to += 2 * g->y_line)
+          two(g, n, x, pitch, &weights, &f, kept, to);
+        for (; left; left--, x += pitch, to += g->y_line) one(g, n, x, pitch, &weights, &f, kept, to);
+      }
+    }
+  }
+}
