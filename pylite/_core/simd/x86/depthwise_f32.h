@@ -116,14 +116,14 @@ PL_INLINE void four_outputs(int T, int S, const tap_list *s, ptrdiff_t j, ptrdif
   for (int k = 0; k < 4; k++) finish_f32(acc[k], m, LANES, y + k * to);
 }
 
-/* Computes channels chunk .. chunk_end - 1 of a grid, four pixels at a time and then down the lines, so that input
- * stays in the first-level cache.  The last n % 4 pixels are not computed. */
+/* Computes channels chunk .. chunk_end - 1 of a grid of four pixels or more, four at a time and then down the lines, so
+ * that input stays in the first-level cache.  The last ones may be computed twice. */
 PL_INLINE void fours(int T, int S, const tap_list *s, ptrdiff_t chunk, ptrdiff_t chunk_end, const pixel_grid *f,
                      const float *bias, float low, float high, float *y, ptrdiff_t c) {
-  for (ptrdiff_t i = 0; i + 4 <= f->n; i += 4)
+  for (ptrdiff_t next = 0; next < f->n; next += 4)
     for (ptrdiff_t line = 0; line < f->lines; line++)
       for (ptrdiff_t b = chunk; b < chunk_end; b += LANES) {
-        const ptrdiff_t j = pl_block_start(b / LANES, LANES, c);
+        const ptrdiff_t j = pl_block_start(b / LANES, LANES, c), i = next < f->n - 4 ? next : f->n - 4;
         const limits m = {bias ? LOAD(bias + j) : SPLAT(0.0f), SPLAT(low), SPLAT(high)};
         four_outputs(T, S, s, j, j + i * f->step + line * f->next, f->step / S, &m, y + j + i * f->to + line * f->down,
                      f->to);
@@ -153,16 +153,15 @@ PL_INLINE int crowded(const pl_dw_window *g) {
   return g->fh * g->width * (same < PAGE ? same : PAGE) > WAYS * PAGE && same >= LINE;
 }
 
-/* Computes the pixels of a grid four at a time, for filters of which that is possible; returns those that remain. */
-static pixel_grid by_fours(const pl_dw_window *g, const tap_list *s, ptrdiff_t chunk, ptrdiff_t chunk_end, pixel_grid f,
-                           const float *bias, float low, float high, float *y, ptrdiff_t c) {
+/* Computes the pixels of a grid four at a time, for filters of which that is possible; returns whether it did. */
+static int by_fours(const pl_dw_window *g, const tap_list *s, ptrdiff_t chunk, ptrdiff_t chunk_end,
+                    const pixel_grid *f, const float *bias, float low, float high, float *y, ptrdiff_t c) {
   const int five = g->fw == 5, stride = g->stride == 2;
-  if (f.n < 4 || g->dilation != 1 || g->stride > 2 || (!five && g->fw != 3)) return f;
+  if (f->n < 4 || g->dilation != 1 || g->stride > 2 || (!five && g->fw != 3)) return 0;
   (five     ? stride ? fours_5_2 : fours_5_1
    : stride ? fours_3_2
-            : fours_3_1)(s, chunk, chunk_end, &f, bias, low, high, y, c);
-  f.first = f.n - f.n % 4, f.n %= 4;
-  return f;
+            : fours_3_1)(s, chunk, chunk_end, f, bias, low, high, y, c);
+  return 1;
 }
 
 /* Computes pixels one by one, for any number of taps: four vectors of channels at a time, with independent sums. */
@@ -237,17 +236,8 @@ static __attribute__((noinline, cold)) ptrdiff_t compute_pixels(const pl_dw_wind
     along_channels(g, s, n, chunk, chunk_end, bias, low, high, y);
     return n;
   }
-  if (n >= 6 && crowded(g)) {
-    const pixel_grid all = {0, n, g->stride * c, c, g->lines, next, down};
-    const pixel_grid rest = by_fours(g, s, chunk, chunk_end, all, bias, low, high, y, c);
-    if (rest.first > 0) {
-      for (ptrdiff_t j = chunk; j < chunk_end && rest.n; j += LANES)
-        (s->taps == 9   ? pixels_9
-         : s->taps == 6 ? pixels_6
-                        : pixels_any)(s, pl_block_start(j / LANES, LANES, c), &rest, bias, low, high, y, c);
-      return n;
-    }
-  }
+  const pixel_grid all = {0, n, g->stride * c, c, g->lines, next, down};
+  if (n >= 6 && c >= LANES && crowded(g) && by_fours(g, s, chunk, chunk_end, &all, bias, low, high, y, c)) return n;
   const int any = c < LANES || (s->taps != 9 && s->taps != 6);
   if (any && n % 4 && n > 1) n = n < 4 ? 1 : n - n % 4; /* others: in columns, four lines at a time */
   pixel_grid f = {0, n, g->stride * c, c, g->lines, next, down};
@@ -332,11 +322,11 @@ static __attribute__((noinline)) void by_copies(const pl_dw_window *g, const inp
       }
       float *const to = y + line * g->y_line + j;
       const pixel_grid all = {0, g->pixels, g->stride * BLOCK, c, lines, a->down * pitch, g->y_line};
-      const pixel_grid f = by_fours(g, &s, 0, BLOCK, all, bias ? bias + j : NULL, low, high, to, BLOCK);
-      for (ptrdiff_t k = 0; k < BLOCK && f.n; k += LANES)
+      if (by_fours(g, &s, 0, BLOCK, &all, bias ? bias + j : NULL, low, high, to, BLOCK)) continue;
+      for (ptrdiff_t k = 0; k < BLOCK; k += LANES)
         (s.taps == 9   ? pixels_9
          : s.taps == 6 ? pixels_6
-                       : pixels_any)(&s, k, &f, bias ? bias + j : NULL, low, high, to, c);
+                       : pixels_any)(&s, k, &all, bias ? bias + j : NULL, low, high, to, c);
     }
   }
 }
