@@ -5,7 +5,7 @@ A product that is computed in float16 converts rows of float32 while it packs th
 import numpy as np
 
 from libc.stdint cimport uint8_t, uint16_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from pylite._core.product.division cimport Piece, divide, fast_div, get_piece, parallel_pool, round_up
 from pylite._core.product.lines cimport LineBuffer, extend_line_buffer, next_lines, pixels_of_piece, plan_lines
@@ -51,6 +51,8 @@ cdef void plan_rows(Product *p):
         p.piece_rows = pixels
         fit_panel(p)
         return
+    if not w.direct and p.columns <= p.tile.nv:     # tiles of one vector have more rows
+        p.piece_rows = 2 * p.tile.mr
     if gathers_sections(p):
         p.rows.section = PANEL_BYTES // (p.tile.nr * p.tile.bytes)
         p.piece_rows = <int>min(<ptrdiff_t>(A_PANEL_BYTES // (p.rows.section * p.tile.bytes)), p.output.span)
@@ -141,6 +143,15 @@ cdef const char *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixe
     return a_panel + first * p.rows.lines.line_pitch * p.tile.bytes
 
 
+cdef inline void copy_few(char *to, const uint8_t *x, ptrdiff_t size) noexcept nogil:
+    """Copy 4, 8, 12 or 16 bytes; a call of memcpy takes longer."""
+    if size == 4:
+        memcpy(to, x, 4)
+    else:
+        memcpy(to, x, 8)
+        memcpy(to + size - 8, x + size - 8, 8)
+
+
 cdef const char *pack_section(const Product *p, const Piece *piece, ptrdiff_t k, ptrdiff_t section, char *a_panel,
                               pl_a_layout *shape) noexcept nogil:
     """Elements k to k + section - 1 of a piece's rows, packed in a_panel or in place; sets their layout."""
@@ -158,8 +169,12 @@ cdef const char *pack_section(const Product *p, const Piece *piece, ptrdiff_t k,
     elif section == p.depth and taps_of(&p.window) * piece.rows <= POINTERS:
         segments = gather(&p.window, piece.position, piece.rows, offset, src, &length)
         part = elements(length, p.x_item)
+        size = part * p.tile.bytes
         for r in range(piece.rows * segments):
-            copy_elements(p, a_panel + r * (part * p.tile.bytes), src[r], part)
+            if size <= 16 and size == length:
+                copy_few(a_panel + r * size, src[r], size)
+            else:
+                copy_elements(p, a_panel + r * size, src[r], part)
     elif p.x_item != p.tile.bytes:
         for r in range(piece.rows):
             done = 0

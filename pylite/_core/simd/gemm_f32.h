@@ -206,6 +206,8 @@ static __attribute__((noinline)) void one_row_f32(int n, const pl_a_layout *layo
 #ifndef WIDE_ROWS
 #define WIDE_ROWS NEXT_ROWS
 #endif
+/* Are there tiles of seven and six rows beside those of `mr`? */
+#define HAS_SEVEN(mr) ((mr) == 8 || (mr) > MR)
 
 /* A function for each width: gcc then keeps the accumulators of the smaller ones in registers. */
 #define TILE_F32(R, V, whole) \
@@ -219,8 +221,8 @@ static __attribute__((noinline)) void one_row_f32(int n, const pl_a_layout *layo
     for (int r = 0; r < rows;) { \
       const int next = !parted || rows - r >= (int)sizeof next_rows ? mr : next_rows[rows - r]; \
       if (next == mr && rows - r >= mr) TILE_F32(mr, V, whole); \
-      else if (parted && mr == 8 && next == 7) TILE_F32(7, V, whole); \
-      else if (parted && mr == 8 && next == 6) TILE_F32(6, V, whole); \
+      else if (parted && HAS_SEVEN(mr) && next == 7) TILE_F32(7, V, whole); \
+      else if (parted && HAS_SEVEN(mr) && next == 6) TILE_F32(6, V, whole); \
       else if (parted && next == 5) TILE_F32(5, V, whole); \
       else if (mr > 8 && next == 8) TILE_F32(8, V, whole); \
       else if (rows - r >= 4) TILE_F32(4, V, whole); \

@@ -12,6 +12,7 @@ enum { LANES = 16, MR = 12, NV = 2 };
 #define OF(name) _mm256_##name
 enum { LANES = 8, MR = 6, NV = 2 };
 #define NARROW_MR 12
+#define NEXT_ROWS {0, 1, 2, 2, 4, 5, 6, 7, 8, 5, 5, 6, 12, 7, 7, 8, 8}
 #define WIDE_ROWS {0, 1, 2, 3, 4, 5, 6, 4, 4, 5, 5, 6, 6, 5, 5}
 #define PARTED 1
 #endif
