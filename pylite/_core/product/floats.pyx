@@ -51,8 +51,8 @@ cdef void plan_rows(Product *p):
         p.piece_rows = pixels
         fit_panel(p)
         return
-    if not w.direct and p.columns <= p.tile.nv:     # tiles of one vector have more rows
-        p.piece_rows = 2 * p.tile.mr
+    if not (w.direct or p.half) and p.columns <= p.tile.nv:     # tiles of one vector may have more rows
+        p.piece_rows = <int>min(<ptrdiff_t>(2 * p.tile.mr), A_PANEL_BYTES // (p.rows.section * p.tile.bytes))
     if gathers_sections(p):
         p.rows.section = PANEL_BYTES // (p.tile.nr * p.tile.bytes)
         p.piece_rows = <int>min(<ptrdiff_t>(A_PANEL_BYTES // (p.rows.section * p.tile.bytes)), p.output.span)
