@@ -10,13 +10,18 @@ enum { NR = 16, LANES = 8 };
 
 PL_INLINE __m256i load(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 
-/* 8 accumulators to results, by MBQM32, or in float32 (fit).  The second rounding of MBQM32 is (v + half - (v < 0)) >>
+/* How results are rounded: by MBQM32; in float32; or in float32 with a clamp that makes negative ones zero_point. */
+enum { BY_RULE, FIT, FIT_RELU };
+PL_INLINE int rounding_of(const pl_columns *q) { return !q->fit ? BY_RULE : q->low == q->zero_point ? FIT_RELU : FIT; }
+
+/* 8 accumulators to results.  The second rounding of MBQM32 is (v + half - (v < 0)) >>
  * right; if v is not negative, the sum may reach 2^31: it is unsigned. */
-PL_INLINE __m256i requantize(int fit, __m256i acc, const pl_columns *q, ptrdiff_t j) {
-  if (fit) {
-    const __m256 x = _mm256_cvtepi32_ps(acc), sign = _mm256_and_ps(x, _mm256_set1_ps(-0.0f));
-    return _mm256_cvttps_epi32(_mm256_fmadd_ps(x, _mm256_loadu_ps(q->scale + j),
-                                               _mm256_or_ps(sign, _mm256_loadu_ps(q->start + j))));
+PL_INLINE __m256i requantize(int rounding, __m256i acc, const pl_columns *q, ptrdiff_t j) {
+  if (rounding != BY_RULE) {
+    const __m256 x = _mm256_cvtepi32_ps(acc);
+    __m256 start = _mm256_loadu_ps(q->start + j);
+    if (rounding == FIT) start = _mm256_or_ps(_mm256_and_ps(x, _mm256_set1_ps(-0.0f)), start);
+    return _mm256_cvttps_epi32(_mm256_fmadd_ps(x, _mm256_loadu_ps(q->scale + j), start));
   }
   const __m256i nudge = _mm256_set1_epi64x(1 << 30);
   if (q->left) acc = _mm256_sllv_epi32(acc, load(q->left + j));

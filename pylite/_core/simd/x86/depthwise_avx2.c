@@ -42,7 +42,7 @@ typedef struct {
 /* Computes n channels, with parameters from j on, of N output pixels, and stores the first `kept` of them; pixels are
  * `to` bytes apart.  The taps of the first pixel are c bytes behind those of s, and those of the next one `step`
  * further. */
-PL_INLINE void pixels(int fit, int N, ptrdiff_t n, ptrdiff_t kept, const tap_list *s, ptrdiff_t c, ptrdiff_t step,
+PL_INLINE void pixels(int rounding, int N, ptrdiff_t n, ptrdiff_t kept, const tap_list *s, ptrdiff_t c, ptrdiff_t step,
                       const int32_t *w, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
   const __m256i bias0 = load(q->bias + j), bias1 = load(q->bias + j + LANES);
   __m256i acc[2][2] = {{bias0, bias1}, {bias0, bias1}};
@@ -60,26 +60,30 @@ PL_INLINE void pixels(int fit, int N, ptrdiff_t n, ptrdiff_t kept, const tap_lis
   }
 #pragma GCC unroll 2
   for (int i = 0; i < N; i++)
-    acc[i][0] = _mm256_packs_epi32(requantize(fit, acc[i][0], q, j), requantize(fit, acc[i][1], q, j + LANES));
+    acc[i][0] = _mm256_packs_epi32(requantize(rounding, acc[i][0], q, j),
+                                   requantize(rounding, acc[i][1], q, j + LANES));
   const __m256i bytes = narrow(acc[0][0], acc[N - 1][0], q);
   store_lines(N, y, to, _mm256_permute4x64_epi64(bytes, 0xD8), kept);
 }
 
 /* pixels() for `count` output pixels (or blocks of channels), then for `tail` channels of one more. */
-PL_INLINE void row_of_blocks(int fit, ptrdiff_t count, ptrdiff_t tail, const tap_list *s, ptrdiff_t c, ptrdiff_t step,
-                             const int32_t *w, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
-  for (; count >= 2; count -= 2, c += 2 * step, y += 2 * to) pixels(fit, 2, NR, NR, s, c, step, w, q, j, y, to);
+PL_INLINE void row_of_blocks(int rounding, ptrdiff_t count, ptrdiff_t tail, const tap_list *s, ptrdiff_t c,
+                             ptrdiff_t step, const int32_t *w, const pl_columns *q, ptrdiff_t j, uint8_t *y,
+                             ptrdiff_t to) {
+  for (; count >= 2; count -= 2, c += 2 * step, y += 2 * to) pixels(rounding, 2, NR, NR, s, c, step, w, q, j, y, to);
   if (count) {
-    pixels(fit, 1, NR, NR, s, c, step, w, q, j, y, to);
+    pixels(rounding, 1, NR, NR, s, c, step, w, q, j, y, to);
     c += step, y += to;
   }
-  if (tail) pixels(fit, 1, NR, tail, s, c, step, w, q, j, y, to);
+  if (tail) pixels(rounding, 1, NR, tail, s, c, step, w, q, j, y, to);
 }
 static __attribute__((noinline)) void blocks_of_row(ptrdiff_t count, ptrdiff_t tail, const tap_list *s, ptrdiff_t c,
                                                     ptrdiff_t step, const int32_t *w, const pl_columns *q,
                                                     ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
-  if (q->fit) row_of_blocks(1, count, tail, s, c, step, w, q, j, y, to);
-  else row_of_blocks(0, count, tail, s, c, step, w, q, j, y, to);
+  const int rounding = rounding_of(q);
+  if (rounding == FIT_RELU) row_of_blocks(FIT_RELU, count, tail, s, c, step, w, q, j, y, to);
+  else if (rounding == FIT) row_of_blocks(FIT, count, tail, s, c, step, w, q, j, y, to);
+  else row_of_blocks(BY_RULE, count, tail, s, c, step, w, q, j, y, to);
 }
 
 /* Any filter; each block of channels lies within a pixel.  Output pixels at the borders are computed one by one. */
@@ -94,7 +98,8 @@ static void any_filter(const pl_dw_window *g, const tap_list *s, const int32_t *
     pl_taps(g, pixel, 1, s->p);
     s->p[g->fh * g->fw] = s->p[0]; /* the weights of the odd tap are zero */
     if (c < NR)
-      for (ptrdiff_t i = 0; i < n; i++) pixels(0, 1, c, c, s, i * g->stride * c, 0, w, q, 0, y + (pixel + i) * c, 0);
+      for (ptrdiff_t i = 0; i < n; i++)
+        pixels(BY_RULE, 1, c, c, s, i * g->stride * c, 0, w, q, 0, y + (pixel + i) * c, 0);
     else
       for (ptrdiff_t b = 0; b * NR < c; b++) {
         const ptrdiff_t from = pl_block_start(b, NR, c);

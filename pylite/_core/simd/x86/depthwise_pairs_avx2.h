@@ -75,7 +75,7 @@ static __attribute__((noinline)) void copy_pair(const pl_dw_window *g, const uin
 
 /* Computes `kept` channels of N neighbouring pixels of L lines.  x: the first pair under them; pixels are `step` apart,
  * taps `tap`, and pairs `pitch`, in 16-bit numbers. */
-PL_INLINE void paired(int fit, int L, int N, int fw, int pairs, const int16_t *x, ptrdiff_t step, ptrdiff_t tap,
+PL_INLINE void paired(int rounding, int L, int N, int fw, int pairs, const int16_t *x, ptrdiff_t step, ptrdiff_t tap,
                       ptrdiff_t pitch, const paired_weights *weights, const block_finish *f, ptrdiff_t kept, uint8_t *y,
                       ptrdiff_t to, ptrdiff_t next) {
   __m256i half[2][2][AT_ONCE];
@@ -108,7 +108,7 @@ PL_INLINE void paired(int fit, int L, int N, int fw, int pairs, const int16_t *x
 #pragma GCC unroll 2
     for (int l = 0; l < L; l++)
 #pragma GCC unroll 4
-      for (int i = 0; i < N; i++) half[h][l][i] = requantize(fit, acc[l][i], f->q, f->j + h * LANES);
+      for (int i = 0; i < N; i++) half[h][l][i] = requantize(rounding, acc[l][i], f->q, f->j + h * LANES);
   }
 #pragma GCC unroll 2
   for (int l = 0; l < L; l++)
@@ -124,33 +124,34 @@ PL_INLINE void paired(int fit, int L, int N, int fw, int pairs, const int16_t *x
 }
 
 /* All pixels of L lines, several at a time; the last ones may be computed twice. */
-PL_INLINE void paired_lines(int fit, int L, int fw, int pairs, ptrdiff_t pixels, const int16_t *x, ptrdiff_t step,
+PL_INLINE void paired_lines(int rounding, int L, int fw, int pairs, ptrdiff_t pixels, const int16_t *x, ptrdiff_t step,
                             ptrdiff_t tap, ptrdiff_t pitch, const paired_weights *w, const block_finish *f,
                             ptrdiff_t kept, uint8_t *y, ptrdiff_t to, ptrdiff_t next) {
   for (ptrdiff_t i = 0; i < pixels;) {
     if (pixels >= AT_ONCE) {
       if (i > pixels - AT_ONCE) i = pixels - AT_ONCE;
-      paired(fit, L, AT_ONCE, fw, pairs, x + i * step, step, tap, pitch, w, f, kept, y + i * to, to, next);
+      paired(rounding, L, AT_ONCE, fw, pairs, x + i * step, step, tap, pitch, w, f, kept, y + i * to, to, next);
       i += AT_ONCE;
     } else {
-      paired(fit, L, 1, fw, pairs, x + i * step, step, tap, pitch, w, f, kept, y + i * to, to, next);
+      paired(rounding, L, 1, fw, pairs, x + i * step, step, tap, pitch, w, f, kept, y + i * to, to, next);
       i++;
     }
   }
 }
-#define PAIRED(name, fit, L, fw, pairs) \
+#define PAIRED(name, rounding, L, fw, pairs) \
   static __attribute__((noinline)) void name(const pl_dw_window *g, ptrdiff_t pixels, const int16_t *x, \
                                              ptrdiff_t pitch, const paired_weights *w, const block_finish *f, \
                                              ptrdiff_t kept, uint8_t *y) { \
-    paired_lines(fit, L, fw, pairs, pixels, x, g->stride * 2 * NR, g->dilation * 2 * NR, pitch, w, f, kept, y, g->c, \
-                 g->y_line); \
+    paired_lines(rounding, L, fw, pairs, pixels, x, g->stride * 2 * NR, g->dilation * 2 * NR, pitch, w, f, kept, y, \
+                 g->c, g->y_line); \
   }
-PAIRED(two_lines_3, 1, 2, 3, 2)
-PAIRED(two_lines_5, 1, 2, 5, 3)
-PAIRED(two_lines, 1, 2, g->fw, (g->fh + 2) / 2)
-PAIRED(two_lines_by_rule, 0, 2, g->fw, (g->fh + 2) / 2)
-PAIRED(one_line, 1, 1, g->fw, (g->fh + 1) / 2)
-PAIRED(one_line_by_rule, 0, 1, g->fw, (g->fh + 1) / 2)
+PAIRED(two_lines_3, FIT, 2, 3, 2)
+PAIRED(two_lines_3_relu, FIT_RELU, 2, 3, 2)
+PAIRED(two_lines_5, FIT, 2, 5, 3)
+PAIRED(two_lines, FIT, 2, g->fw, (g->fh + 2) / 2)
+PAIRED(two_lines_by_rule, BY_RULE, 2, g->fw, (g->fh + 2) / 2)
+PAIRED(one_line, FIT, 1, g->fw, (g->fh + 1) / 2)
+PAIRED(one_line_by_rule, BY_RULE, 1, g->fw, (g->fh + 1) / 2)
 #undef PAIRED
 typedef void lines_fn(const pl_dw_window *, ptrdiff_t, const int16_t *, ptrdiff_t, const paired_weights *,
                       const block_finish *, ptrdiff_t, uint8_t *);
@@ -188,7 +189,11 @@ static void by_pairs(const pl_dw_window *g, const pair_plan *plan, int wraps, in
   paired_weights weights;
   const int both = g->stride == 1, three = g->fw == 3 && g->fh == 3, five = g->fw == 5 && g->fh == 5;
   lines_fn *const one = q->fit ? one_line : one_line_by_rule;
-  lines_fn *const two = !q->fit ? two_lines_by_rule : three ? two_lines_3 : five ? two_lines_5 : two_lines;
+  lines_fn *const two = !q->fit                             ? two_lines_by_rule
+                        : three && rounding_of(q) == FIT_RELU ? two_lines_3_relu
+                        : three                               ? two_lines_3
+                        : five                                ? two_lines_5
+                                                              : two_lines;
   const ptrdiff_t c = g->c, rows = (g->lines - 1) * g->stride + g->fh, packed = (g->fh * g->fw + 1) / 2 * NR;
   block_finish f = {_mm256_set1_epi16((short)q->zero_point), _mm256_set1_epi8((char)q->low),
                     _mm256_set1_epi8((char)q->high), _mm256_set1_epi8((char)q->flip), q, 0};

@@ -181,26 +181,27 @@ PL_INLINE void row_sums(int n, const pl_a_layout *layout, const element *a, cons
 }
 
 /* Requantizes N rows of sums to n bytes each; terms: added to the sums of each row, or NULL. */
-PL_INLINE void finish(int fit, int N, int n, const int32_t *acc_rows, const int32_t *terms, const pl_columns *q,
-                      ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
+PL_INLINE void finish(int rounding, int N, int n, const int32_t *acc_rows, const int32_t *terms,
+                      const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   __m256i v[2][2];
 #pragma GCC unroll 2
   for (int i = 0; i < N; i++) {
     v[i][0] = load(acc_rows + i * NR), v[i][1] = n > LANES ? load(acc_rows + i * NR + LANES) : v[i][0];
     if (terms)
       for (int k = 0; k < 2; k++) v[i][k] = _mm256_add_epi32(v[i][k], _mm256_set1_epi32(terms[i]));
-    v[i][0] = requantize(fit, v[i][0], q, j);
-    v[i][1] = n > LANES ? requantize(fit, v[i][1], q, j + LANES) : v[i][0]; /* may have no parameters */
+    v[i][0] = requantize(rounding, v[i][0], q, j);
+    v[i][1] = n > LANES ? requantize(rounding, v[i][1], q, j + LANES) : v[i][0]; /* may have no parameters */
     v[i][0] = _mm256_packs_epi32(v[i][0], v[i][1]);
   }
   const __m256i bytes = narrow(v[0][0], v[N - 1][0], q);
   store_lines(N, y, ldy, _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)), n);
 }
-PL_INLINE void finish_all(int fit, int rows, int n, const int32_t *acc_rows, const int32_t *terms, const pl_columns *q,
-                          ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
+PL_INLINE void finish_all(int rounding, int rows, int n, const int32_t *acc_rows, const int32_t *terms,
+                          const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   int r = 0;
-  for (; r + 2 <= rows; r += 2) finish(fit, 2, n, acc_rows + r * NR, terms ? terms + r : NULL, q, j, y + r * ldy, ldy);
-  if (r < rows) finish(fit, 1, n, acc_rows + r * NR, terms ? terms + r : NULL, q, j, y + r * ldy, ldy);
+  for (; r + 2 <= rows; r += 2)
+    finish(rounding, 2, n, acc_rows + r * NR, terms ? terms + r : NULL, q, j, y + r * ldy, ldy);
+  if (r < rows) finish(rounding, 1, n, acc_rows + r * NR, terms ? terms + r : NULL, q, j, y + r * ldy, ldy);
 }
 
 static void row_q8(int n, const pl_a_layout *layout, const element *a, const int8_t *w, const int32_t *terms,
@@ -209,8 +210,8 @@ static void row_q8(int n, const pl_a_layout *layout, const element *a, const int
   int32_t acc_row[NR];
   for (; n > 0; n -= NR, j += NR, y += NR, w += NR * panel_depth) {
     row_sums(n, layout, a, w, q->bias + j, acc_row);
-    if (q->fit) finish(1, 1, n, acc_row, terms, q, j, y, 0);
-    else finish(0, 1, n, acc_row, terms, q, j, y, 0);
+    if (q->fit) finish(FIT, 1, n, acc_row, terms, q, j, y, 0);
+    else finish(BY_RULE, 1, n, acc_row, terms, q, j, y, 0);
   }
 }
 
@@ -218,6 +219,7 @@ static void gemm_q8(int rows, int n, const pl_a_layout *layout, const void *a_pa
                     const int32_t *terms, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   int32_t acc_rows[MR * NR];
   const pl_columns local = *q; /* a copy, so that the compiler knows that stores to y do not change it */
+  const int rounding = rounding_of(&local);
   if (rows == 1) {
     row_q8(n, layout, a_panel, panel, terms, &local, j, y);
     return;
@@ -225,8 +227,9 @@ static void gemm_q8(int rows, int n, const pl_a_layout *layout, const void *a_pa
   for (int r = 0, m; r < rows; r += m) {
     m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, panel, local.bias + j, acc_rows);
     const int32_t *own_terms = terms ? terms + r : NULL;
-    if (local.fit) finish_all(1, m, n, acc_rows, own_terms, &local, j, y + r * ldy, ldy);
-    else finish_all(0, m, n, acc_rows, own_terms, &local, j, y + r * ldy, ldy);
+    if (rounding == FIT_RELU) finish_all(FIT_RELU, m, n, acc_rows, own_terms, &local, j, y + r * ldy, ldy);
+    else if (rounding == FIT) finish_all(FIT, m, n, acc_rows, own_terms, &local, j, y + r * ldy, ldy);
+    else finish_all(BY_RULE, m, n, acc_rows, own_terms, &local, j, y + r * ldy, ldy);
   }
 }
 
