@@ -164,54 +164,46 @@ static int by_fours(const pl_dw_window *g, const tap_list *s, ptrdiff_t chunk, p
   return 1;
 }
 
-/* Computes pixels one by one, for any number of taps: four vectors of channels at a time, with independent sums. */
+/* Computes four vectors of channels of a pixel, with independent sums, for any number of taps.  from: of inputs; at: of
+ * weights. */
+PL_INLINE void vectors_of_pixel(const tap_list *s, ptrdiff_t from, ptrdiff_t at, const float *bias, float low,
+                                float high, float *y) {
+  VECTOR acc[4];
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; k++) acc[k] = bias ? LOAD(bias + k * LANES) : SPLAT(0.0f);
+  for (int t = 0; t < s->taps; t++) {
+    const float *x = s->input[t] + from, *w = s->w[t] + at;
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) acc[k] = MULTIPLY_ADD(acc[k], LOAD(x + k * LANES), LOAD(w + k * LANES));
+  }
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; k++) STORE(y + k * LANES, MIN(SPLAT(high), MAX(SPLAT(low), acc[k])));
+}
+/* Computes channels j .. j + 4 LANES - 1 of the pixels of a line of a grid, one by one. */
 static __attribute__((noinline)) void four_vectors(const tap_list *s, ptrdiff_t j, const pixel_grid *f,
                                                    const float *bias, float low, float high, float *y) {
-  for (ptrdiff_t i = f->first; i < f->first + f->n; i++) {
-    VECTOR acc[4];
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; k++) acc[k] = bias ? LOAD(bias + j + k * LANES) : SPLAT(0.0f);
-    for (int t = 0; t < s->taps; t++) {
-      const float *x = s->input[t] + j + i * f->step, *w = s->w[t] + j;
-#pragma GCC unroll 4
-      for (int k = 0; k < 4; k++) acc[k] = MULTIPLY_ADD(acc[k], LOAD(x + k * LANES), LOAD(w + k * LANES));
-    }
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; k++) STORE(y + j + i * f->to + k * LANES, MIN(SPLAT(high), MAX(SPLAT(low), acc[k])));
-  }
+  for (ptrdiff_t i = f->first; i < f->first + f->n; i++)
+    vectors_of_pixel(s, j + i * f->step, j, bias ? bias + j : NULL, low, high, y + j + i * f->to);
 }
-
-/* Computes channels chunk .. chunk_end - 1 of n pixels, one pixel after the other: its taps are read in order, for the
- * prefetcher, and each cache line once. */
-enum { MOST_PACKED = 25 };
-static __attribute__((noinline)) void along_channels(const pl_dw_window *g, const tap_list *s, ptrdiff_t n,
-                                                     ptrdiff_t chunk, ptrdiff_t chunk_end, const float *bias, float low,
-                                                     float high, float *y) {
-  enum { WIDE = 4 * LANES };
-  float weights[MOST_PACKED * 4 * WIDE], *packed = weights;
-  const ptrdiff_t last = g->c - WIDE;
-  for (ptrdiff_t b = chunk; b < chunk_end; b += WIDE)
-    for (int t = 0; t < s->taps; t++, packed += WIDE)
-      memcpy(packed, s->w[t] + (b < last ? b : last), WIDE * sizeof *packed);
-  for (int line = 0; line < g->lines; line++)
-    for (ptrdiff_t i = 0; i < n; i++) {
-      const ptrdiff_t from = line * g->next / (ptrdiff_t)sizeof(float) + i * g->stride * g->c;
-      float *to = y + line * g->y_line + i * g->c;
-      packed = weights;
-      for (ptrdiff_t b = chunk; b < chunk_end; b += WIDE) {
-        const ptrdiff_t j = b < last ? b : last;
-        VECTOR acc[4];
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; k++) acc[k] = bias ? LOAD(bias + j + k * LANES) : SPLAT(0.0f);
-        for (int t = 0; t < s->taps; t++, packed += WIDE) {
-          const float *x = s->input[t] + from + j;
-#pragma GCC unroll 4
-          for (int k = 0; k < 4; k++) acc[k] = MULTIPLY_ADD(acc[k], LOAD(x + k * LANES), LOAD(packed + k * LANES));
-        }
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; k++) STORE(to + j + k * LANES, MIN(SPLAT(high), MAX(SPLAT(low), acc[k])));
-      }
-    }
+/* Computes channels chunk .. chunk_end - 1 of a grid, one pixel after the other: its taps are read in order, for the
+ * prefetcher, and each cache line once.  Packed weights do not evict each other. */
+enum { MOST_PACKED = 25, WIDE = 4 * LANES };
+static __attribute__((noinline)) void along_channels(const tap_list *s, ptrdiff_t chunk, ptrdiff_t chunk_end,
+                                                     const pixel_grid *f, const float *bias, float low, float high,
+                                                     float *y) {
+  float weights[MOST_PACKED * 4 * WIDE];
+  tap_list packed;
+  packed.taps = s->taps;
+  for (int t = 0; t < s->taps; t++) {
+    packed.input[t] = s->input[t], packed.w[t] = weights + t * WIDE;
+    for (ptrdiff_t j = chunk; j < chunk_end; j += WIDE)
+      memcpy(weights + (j - chunk) * s->taps + t * WIDE, s->w[t] + j, WIDE * sizeof *weights);
+  }
+  for (ptrdiff_t line = 0; line < f->lines; line++)
+    for (ptrdiff_t i = 0; i < f->n; i++)
+      for (ptrdiff_t j = chunk; j < chunk_end; j += WIDE)
+        vectors_of_pixel(&packed, j + i * f->step + line * f->next, (j - chunk) * s->taps, bias ? bias + j : NULL, low,
+                         high, y + j + i * f->to + line * f->down);
 }
 
 /* For fewer channels than lanes, and stride 1: sets `packed` to the taps of vectors that hold as many neighbouring
@@ -232,11 +224,11 @@ static __attribute__((noinline, cold)) ptrdiff_t compute_pixels(const pl_dw_wind
                                                              ptrdiff_t chunk, ptrdiff_t chunk_end, const float *bias,
                                                              float low, float high, float *y) {
   const ptrdiff_t c = g->c, next = g->next / (ptrdiff_t)sizeof(float), down = g->y_line;
+  const pixel_grid all = {0, n, g->stride * c, c, g->lines, next, down};
   if (HALF_LINES && g->stride > 1 && c % 512 == 0 && s->taps <= MOST_PACKED) { /* pixels share a set of the cache */
-    along_channels(g, s, n, chunk, chunk_end, bias, low, high, y);
+    along_channels(s, chunk, chunk_end, &all, bias, low, high, y);
     return n;
   }
-  const pixel_grid all = {0, n, g->stride * c, c, g->lines, next, down};
   if (n >= 6 && c >= LANES && crowded(g) && by_fours(g, s, chunk, chunk_end, &all, bias, low, high, y, c)) return n;
   const int any = c < LANES || (s->taps != 9 && s->taps != 6);
   if (any && n % 4 && n > 1) n = n < 4 ? 1 : n - n % 4; /* others: in columns, four lines at a time */
