@@ -207,7 +207,7 @@ static __attribute__((noinline)) void one_row_f32(int n, const pl_a_layout *layo
 #define WIDE_ROWS NEXT_ROWS
 #endif
 /* Are there tiles of seven and six rows beside those of `mr`? */
-#define HAS_SEVEN(mr) ((mr) == 8 || (mr) > MR)
+#define HAS_SEVEN(mr) ((mr) == 8 || (int)(mr) > (int)MR)
 
 /* A function for each width: gcc then keeps the accumulators of the smaller ones in registers. */
 #define TILE_F32(R, V, whole) \

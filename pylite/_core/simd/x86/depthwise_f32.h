@@ -164,26 +164,26 @@ static int by_fours(const pl_dw_window *g, const tap_list *s, ptrdiff_t chunk, p
   return 1;
 }
 
-/* Computes four vectors of channels of a pixel, with independent sums, for any number of taps.  from: of inputs; at: of
- * weights. */
-PL_INLINE void vectors_of_pixel(const tap_list *s, ptrdiff_t from, ptrdiff_t at, const float *bias, float low,
-                                float high, float *y) {
+/* Computes four vectors of channels of a pixel, from j on, with independent sums, for any number of taps.  from: of
+ * inputs; packed: weights of these channels, tap after tap, or NULL for those of the list. */
+PL_INLINE void vectors_of_pixel(const tap_list *s, ptrdiff_t j, ptrdiff_t from, const float *packed, const float *bias,
+                                float low, float high, float *y) {
   VECTOR acc[4];
 #pragma GCC unroll 4
-  for (int k = 0; k < 4; k++) acc[k] = bias ? LOAD(bias + k * LANES) : SPLAT(0.0f);
+  for (int k = 0; k < 4; k++) acc[k] = bias ? LOAD(bias + j + k * LANES) : SPLAT(0.0f);
   for (int t = 0; t < s->taps; t++) {
-    const float *x = s->input[t] + from, *w = s->w[t] + at;
+    const float *x = s->input[t] + from, *w = packed ? packed + t * 4 * LANES : s->w[t] + j;
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) acc[k] = MULTIPLY_ADD(acc[k], LOAD(x + k * LANES), LOAD(w + k * LANES));
   }
 #pragma GCC unroll 4
-  for (int k = 0; k < 4; k++) STORE(y + k * LANES, MIN(SPLAT(high), MAX(SPLAT(low), acc[k])));
+  for (int k = 0; k < 4; k++) STORE(y + j + k * LANES, MIN(SPLAT(high), MAX(SPLAT(low), acc[k])));
 }
 /* Computes channels j .. j + 4 LANES - 1 of the pixels of a line of a grid, one by one. */
 static __attribute__((noinline)) void four_vectors(const tap_list *s, ptrdiff_t j, const pixel_grid *f,
                                                    const float *bias, float low, float high, float *y) {
   for (ptrdiff_t i = f->first; i < f->first + f->n; i++)
-    vectors_of_pixel(s, j + i * f->step, j, bias ? bias + j : NULL, low, high, y + j + i * f->to);
+    vectors_of_pixel(s, j, j + i * f->step, NULL, bias, low, high, y + i * f->to);
 }
 /* Computes channels chunk .. chunk_end - 1 of a grid, one pixel after the other: its taps are read in order, for the
  * prefetcher, and each cache line once.  Packed weights do not evict each other. */
@@ -191,19 +191,15 @@ enum { MOST_PACKED = 25, WIDE = 4 * LANES };
 static __attribute__((noinline)) void along_channels(const tap_list *s, ptrdiff_t chunk, ptrdiff_t chunk_end,
                                                      const pixel_grid *f, const float *bias, float low, float high,
                                                      float *y) {
-  float weights[MOST_PACKED * 4 * WIDE];
-  tap_list packed;
-  packed.taps = s->taps;
-  for (int t = 0; t < s->taps; t++) {
-    packed.input[t] = s->input[t], packed.w[t] = weights + t * WIDE;
-    for (ptrdiff_t j = chunk; j < chunk_end; j += WIDE)
+  float weights[MOST_PACKED * 4 * WIDE] __attribute__((aligned(64)));
+  for (ptrdiff_t j = chunk; j < chunk_end; j += WIDE)
+    for (int t = 0; t < s->taps; t++)
       memcpy(weights + (j - chunk) * s->taps + t * WIDE, s->w[t] + j, WIDE * sizeof *weights);
-  }
   for (ptrdiff_t line = 0; line < f->lines; line++)
     for (ptrdiff_t i = 0; i < f->n; i++)
       for (ptrdiff_t j = chunk; j < chunk_end; j += WIDE)
-        vectors_of_pixel(&packed, j + i * f->step + line * f->next, (j - chunk) * s->taps, bias ? bias + j : NULL, low,
-                         high, y + j + i * f->to + line * f->down);
+        vectors_of_pixel(s, j, j + i * f->step + line * f->next, weights + (j - chunk) * s->taps, bias, low, high,
+                         y + i * f->to + line * f->down);
 }
 
 /* For fewer channels than lanes, and stride 1: sets `packed` to the taps of vectors that hold as many neighbouring
