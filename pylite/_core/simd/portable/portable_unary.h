@@ -211,14 +211,19 @@ static void lut8(size_t n, const void *vx, void *vy, const void *table) {
     t[k] = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table + k));
     if (k % 8 < 7) t[k + 1] = _mm256_xor_si256(t[k + 1], t[k]);
   }
-  for (; i + 32 <= n; i += 32) {
-    __m256i low = _mm256_loadu_si256((const __m256i *)(x + i)), high = _mm256_xor_si256(low, flip);
-    __m256i r = _mm256_xor_si256(_mm256_shuffle_epi8(t[0], low), _mm256_shuffle_epi8(t[8], high));
-    PL_UNROLL for (int k = 1; k < 8; k++) {
-      low = _mm256_subs_epi8(low, sixteen), high = _mm256_subs_epi8(high, sixteen);
-      r = _mm256_xor_si256(r, _mm256_xor_si256(_mm256_shuffle_epi8(t[k], low), _mm256_shuffle_epi8(t[k + 8], high)));
+  for (; i + 64 <= n; i += 64) { /* two vectors, for which entries are loaded once */
+    __m256i low[2], high[2], r[2];
+    for (int j = 0; j < 2; j++) {
+      low[j] = _mm256_loadu_si256((const __m256i *)(x + i + 32 * j)), high[j] = _mm256_xor_si256(low[j], flip);
+      r[j] = _mm256_xor_si256(_mm256_shuffle_epi8(t[0], low[j]), _mm256_shuffle_epi8(t[8], high[j]));
     }
-    _mm256_storeu_si256((__m256i *)(y + i), r);
+    PL_UNROLL for (int k = 1; k < 8; k++)
+      for (int j = 0; j < 2; j++) {
+        low[j] = _mm256_subs_epi8(low[j], sixteen), high[j] = _mm256_subs_epi8(high[j], sixteen);
+        const __m256i both = _mm256_xor_si256(_mm256_shuffle_epi8(t[k], low[j]), _mm256_shuffle_epi8(t[k + 8], high[j]));
+        r[j] = _mm256_xor_si256(r[j], both);
+      }
+    for (int j = 0; j < 2; j++) _mm256_storeu_si256((__m256i *)(y + i + 32 * j), r[j]);
   }
   lut8_plain(n - i, x + i, y + i, table);
 }
