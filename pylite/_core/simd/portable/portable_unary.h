@@ -220,8 +220,8 @@ static void lut8(size_t n, const void *vx, void *vy, const void *table) {
     PL_UNROLL for (int k = 1; k < 8; k++)
       for (int j = 0; j < 2; j++) {
         low[j] = _mm256_subs_epi8(low[j], sixteen), high[j] = _mm256_subs_epi8(high[j], sixteen);
-        const __m256i both = _mm256_xor_si256(_mm256_shuffle_epi8(t[k], low[j]), _mm256_shuffle_epi8(t[k + 8], high[j]));
-        r[j] = _mm256_xor_si256(r[j], both);
+        r[j] = _mm256_xor_si256(r[j], _mm256_shuffle_epi8(t[k], low[j]));
+        r[j] = _mm256_xor_si256(r[j], _mm256_shuffle_epi8(t[k + 8], high[j]));
       }
     for (int j = 0; j < 2; j++) _mm256_storeu_si256((__m256i *)(y + i + 32 * j), r[j]);
   }
