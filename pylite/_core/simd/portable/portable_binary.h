@@ -136,6 +136,34 @@ PL_INLINE int32_t floor_mod(int32_t a, int32_t b) {
 ARITHMETIC(floor_div_i32, int32_t, none_p, floor_div(a, b))
 ARITHMETIC(floor_mod_i32, int32_t, none_p, floor_mod(a, b))
 
+/* POW, b >= 0, as float64 gives it; out of range it is -2^31, as x86-64 converts it.  From 32 on only the parity of b
+ * counts: the powers of 0, 1 and -1 alone are in range. */
+PL_INLINE int32_t whole_power(int32_t a, int32_t b) {
+  const int32_t least = b < 32 ? b : 32 + (b & 1);
+  double r = 1, square = a;
+  for (int k = 0; k < 6; k++) {
+    r = least >> k & 1 ? r * square : r;
+    square *= square;
+  }
+  return r > -2147483649.0 && r < 2147483648.0 ? (int32_t)r : INT32_MIN;
+}
+COSTLY(pow_i32, int32_t, none_p, whole_power(a, b))
+/* POW with one exponent for all elements, which the reference computes by multiplication in 32 bits */
+static void pow_modulo_i32(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
+  const uint32_t *a = va, exponent = *(const uint32_t *)vb;
+  uint32_t *y = vy, square[EXPANDED];
+  (void)b_step, (void)vp;
+  for (size_t m; n; n -= m, a += m * (size_t)a_step, y += m) {
+    m = n < EXPANDED ? n : EXPANDED;
+    for (size_t i = 0; i < m; i++) square[i] = a[i * (size_t)a_step];
+    for (size_t i = 0; i < m; i++) y[i] = exponent & 1 ? square[i] : 1;
+    for (uint32_t b = exponent >> 1; b; b >>= 1) {
+      for (size_t i = 0; i < m; i++) square[i] *= square[i];
+      for (size_t i = 0; i < m && b & 1; i++) y[i] *= square[i];
+    }
+  }
+}
+
 #define EXTREMES(suffix, TYPE) \
   ARITHMETIC(maximum_##suffix, TYPE, none_p, a > b ? a : b) \
   ARITHMETIC(minimum_##suffix, TYPE, none_p, a < b ? a : b)
@@ -161,6 +189,12 @@ COMPARISON(equal_f32, float, ==)
 COMPARISON(equal_i16, int16_t, ==)
 COMPARISON(equal_i32, int32_t, ==)
 COMPARISON(equal_i64, int64_t, ==)
+typedef struct { int32_t inverted, a_zero, a_m, a_e, b_zero, b_m, b_e; } equal_q16_p; /* on the common scale */
+PL_INLINE int32_t common_16(int32_t v, int32_t zero, int32_t m, int32_t e) {
+  return pl_rdbpot_any(pl_mul_high(pl_shl32(v - zero, 8), m), -e);
+}
+COSTLY_KERNEL(equal_q16, int16_t, int16_t, uint8_t, equal_q16_p,
+              p.inverted ^ (common_16(a, p.a_zero, p.a_m, p.a_e) == common_16(b, p.b_zero, p.b_m, p.b_e)))
 COSTLY(and_bool, uint8_t, none_p, (a != 0) & (b != 0))
 COSTLY(or_bool, uint8_t, none_p, (a != 0) | (b != 0))
 
