@@ -189,6 +189,7 @@ cdef class Boxes(Kernel):
     cdef Py_ssize_t step[MOST_DIMS]
     cdef int axis[MOST_DIMS]
     cdef int components
+    cdef bint runs          # contiguous boxes at a row of vectors
     cdef Policy policy
 
     cdef int place(self, const Strided **arrays) except -1:
@@ -244,6 +245,8 @@ cdef class Boxes(Kernel):
             self.run_a *= item
             self.run_b *= item
         set_walk(&self.box, shape[:-1], 2, item, item, 0)
+        self.runs = (self.box.n == 0 and self.vectors.n == 1 and self.vectors.c[0] == 0 and policy != CLIP
+                     and self.run_a == item and self.run_b == item)
         return 0
 
 
@@ -337,6 +340,16 @@ cdef void gather_range(GatherBoxes self, ptrdiff_t begin, ptrdiff_t end, int thr
     cdef const uint8_t *x
     cdef uint8_t *y
     cdef bint consecutive = self.run_a == self.item and self.run_b == self.item
+    offset[0], offset[1] = begin * self.vectors.a[0], begin * self.vectors.b[0]
+    while self.runs and begin < end:
+        first = locate(self, self.indices + offset[0])
+        if first < 0:
+            self.refused = True
+            return
+        copy_small(self.run * self.item, self.array + first, self.boxes + offset[1])
+        offset[0] += self.vectors.a[0]
+        offset[1] += self.vectors.b[0]
+        begin += 1
     seek(&self.vectors, begin, index, offset)
     while begin < end:
         first = locate(self, self.indices + offset[0])
@@ -345,11 +358,6 @@ cdef void gather_range(GatherBoxes self, ptrdiff_t begin, ptrdiff_t end, int thr
             return
         x = self.array + offset[2] + first
         y = self.boxes + offset[1]
-        if consecutive and self.box.n == 0:
-            copy_small(self.run * self.item, x, y)
-            advance(&self.vectors, index, offset)
-            begin += 1
-            continue
         seek(&self.box, 0, inner, at)
         for _i in range(self.box.total):
             if not consecutive:
@@ -391,9 +399,7 @@ cdef class ScatterBoxes(Boxes):
         return copy
 
     cdef void finish(self) noexcept:
-        self.adds = self.sums
-        if self.run != 1 or self.box.n or self.vectors.n != 1 or self.vectors.c[0] or self.policy == CLIP:
-            self.adds = 0
+        self.adds = self.sums if self.runs and self.run == 1 else 0
 
 
 cdef inline void add_one(int kind, uint8_t *y, const uint8_t *x) noexcept nogil:
@@ -422,8 +428,8 @@ cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
         memcpy(self.array, self.start, self.array_bytes)
     if self.boxes_bytes == 0:
         return 0
-    if self.adds:
-        return scatter_numbers(self)
+    if self.runs:
+        return scatter_runs(self)
     seek(&self.vectors, 0, index, offset)
     for _i in range(self.vectors.total):
         first[0] = first[1] = 0
@@ -440,15 +446,26 @@ cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
     return 0
 
 
-cdef int scatter_numbers(ScatterBoxes self) noexcept nogil:
-    """scatter() of sums of single elements."""
-    cdef Py_ssize_t k, first
-    for k in range(self.vectors.total):
-        first = locate(self, self.indices + k * self.vectors.a[0])
+cdef int scatter_runs(ScatterBoxes self) noexcept nogil:
+    """scatter() of contiguous boxes at a row of vectors."""
+    cdef const uint8_t *vector = self.indices
+    cdef const uint8_t *x = self.boxes
+    cdef uint8_t *y
+    cdef Py_ssize_t _i, first
+    for _i in range(self.vectors.total):
+        first = locate(self, vector)
         if first == -2:
             return 1
+        y = self.array + first
         if first >= 0:
-            add_one(self.adds, self.array + first, self.boxes + k * self.vectors.b[0])
+            if self.adds:
+                add_one(self.adds, y, x)
+            elif self.combine != NULL:
+                self.combine(self.run, y, 1, x, 1, y, &self.p[0])
+            else:
+                copy_small(self.run * self.item, x, y)
+        vector += self.vectors.a[0]
+        x += self.vectors.b[0]
     return 0
 
 
