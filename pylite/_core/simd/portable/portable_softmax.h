@@ -76,9 +76,19 @@ static void log_softmax_f32(size_t rows, size_t n, const float *x, float *y) {
   }
 }
 static void l2_normalize_f32(size_t rows, size_t n, const float *x, float *y) {
-  for (; rows; rows--, x += n, y += n) {
-    const float norm = sqrtf(row_squares_f32(n, 1, x)), reciprocal = 1.0f / (norm < 1e-6f ? 1e-6f : norm);
-    EACH(n) y[i] = x[i] * reciprocal;
+  enum { MOST = 32 }; /* rows, whose roots and quotients are computed as vectors */
+  float factor[MOST];
+  for (size_t m; rows; rows -= m, x += m * n, y += m * n) {
+    m = rows < MOST ? rows : MOST;
+    for (size_t r = 0; r < m; r++) factor[r] = row_squares_f32(n, 1, x + r * n);
+    for (size_t r = 0; r < m; r++) {
+      const float norm = sqrtf(factor[r]);
+      factor[r] = 1.0f / (norm < 1e-6f ? 1e-6f : norm);
+    }
+    for (size_t r = 0; r < m; r++) {
+      const float reciprocal = factor[r];
+      EACH(n) y[r * n + i] = x[r * n + i] * reciprocal;
+    }
   }
 }
 
