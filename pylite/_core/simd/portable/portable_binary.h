@@ -189,12 +189,28 @@ COMPARISON(equal_f32, float, ==)
 COMPARISON(equal_i16, int16_t, ==)
 COMPARISON(equal_i32, int32_t, ==)
 COMPARISON(equal_i64, int64_t, ==)
-typedef struct { int32_t inverted, a_zero, a_m, a_e, b_zero, b_m, b_e; } equal_q16_p; /* on the common scale */
-PL_INLINE int32_t common_16(int32_t v, int32_t zero, int32_t m, int32_t e) {
-  return pl_rdbpot_any(pl_mul_high(pl_shl32(v - zero, 8), m), -e);
+/* EQUAL of int16: both on the common scale, a block at a time; a single operand is computed once. */
+static void common_16(size_t n, const int16_t *x, int step, const int32_t p[3], int32_t *y) {
+  const int32_t zero = p[0], m = p[1], e = p[2];
+  for (size_t i = 0; i < (step ? n : 1); i++) y[i] = pl_rdbpot_any(pl_mul_high(pl_shl32(x[i] - zero, 8), m), -e);
+  for (size_t i = 1; i < n && !step; i++) y[i] = y[0];
 }
-COSTLY_KERNEL(equal_q16, int16_t, int16_t, uint8_t, equal_q16_p,
-              p.inverted ^ (common_16(a, p.a_zero, p.a_m, p.a_e) == common_16(b, p.b_zero, p.b_m, p.b_e)))
+static void equal_q16(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
+  const int16_t *a = va, *b = vb;
+  int32_t p[7], left[EXPANDED], right[EXPANDED]; /* p: inverted; zero point, multiplier, exponent of a, then of b */
+  memcpy(p, vp, sizeof p);
+  const uint8_t inverted = (uint8_t)p[0];
+  uint8_t *y = vy;
+  size_t m = n < EXPANDED ? n : EXPANDED;
+  if (!a_step) common_16(m, a, 0, p + 1, left);
+  if (!b_step) common_16(m, b, 0, p + 4, right);
+  for (; n; n -= m, a += m, b += m, y += m) {
+    m = n < EXPANDED ? n : EXPANDED;
+    if (a_step) common_16(m, a, 1, p + 1, left);
+    if (b_step) common_16(m, b, 1, p + 4, right);
+    for (size_t i = 0; i < m; i++) y[i] = (left[i] == right[i]) ^ inverted;
+  }
+}
 COSTLY(and_bool, uint8_t, none_p, (a != 0) & (b != 0))
 COSTLY(or_bool, uint8_t, none_p, (a != 0) | (b != 0))
 
