@@ -146,12 +146,6 @@ def softmax_parameters(beta, scale):
     return m, left, -math.floor(31 * 2.0**26 / 2.0**left)
 
 
-def log_softmax_parameters(scale):
-    """8-bit LOG_SOFTMAX: (softmax_parameters(), the multiplier (m, e) of the reverse scaling).  Section 7."""
-    m, left, diff_min = softmax_parameters(1.0, scale)
-    return (m, left, diff_min), quantize_multiplier(2.0 ** (31 - left) / m)
-
-
 def softmax16_multiplier(beta, scale):
     """int16 SOFTMAX: (m, e) that takes differences to the domain of the exponential's table.  Section 7."""
     return quantize_multiplier(float(f32(scale) * f32(beta)) / (10.0 / 65535.0))

@@ -88,7 +88,7 @@ def lower_pow(node):
         return _whole_power(node, a, exponent)
     if b.dtype == "int32":
         return [*_required(node, "at least", 0, "holds a negative exponent, which no power of integers has"),
-                wide_binary(node, "pow_modulo" if b.size == 1 and a.shape != b.shape else "pow")]
+                binary(node, "pow_modulo_i32" if b.size == 1 and a.shape != b.shape else "pow_i32")]
     if exponent in _POWERS:
         return unary(node, _POWERS[exponent])
     return binary(node, "pow_f32")

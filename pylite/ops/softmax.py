@@ -82,7 +82,7 @@ def lower_log_softmax(node):
     require(node, 16 / 256, 127 if y.dtype == "int8" else 255)
     check_scale(node, 1)
     return Call("softmax.Softmax8", byte_rows(x), byte_rows(y), 8, 0x80 if x.dtype == "int8" else 0,
-                *quantization.log_softmax_parameters(x.scale), inplace=(y, x))
+                quantization.softmax_parameters(1.0, x.scale), logarithm=True, inplace=(y, x))
 
 
 def reference_softmax(x, o):

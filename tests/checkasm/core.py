@@ -1,4 +1,5 @@
 """Registers, runs and times checks; see the package."""
+import ctypes
 import time
 
 import numpy as np
@@ -182,7 +183,8 @@ class Frame:
         if isinstance(a, Struct):
             assert a.members.keys() <= {field for field, _ in a.kind._fields_}, a.members.keys()
             members = {key: self.value(member, f"{name}.{key}") for key, member in a.members.items()}
-            return self.place(np.frombuffer(bytes(a.kind(**members)), np.uintp), name).array.ctypes.data
+            words = np.frombuffer(bytes(a.kind(**members)), f"u{ctypes.alignment(a.kind)}")
+            return self.place(words, name).array.ctypes.data
         return a
 
     def check(self):

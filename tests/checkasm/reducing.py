@@ -102,10 +102,9 @@ def tables(draw, logarithm):
     scale = draw.rng.random() * 0.3 + 0.01
     below = np.exp(-scale * np.arange(256))
     value = np.rint(-scale * np.arange(256) * 2**26) if logarithm else below * (2**31 - 1)
-    value, scaled = (v.clip(-2**31, 2**31 - 1).astype(I) for v in (value, below * 2**19))
+    value, scaled = (v.clip(-2**30, 2**31 - 1).astype(I) for v in (value, below * 2**19))
     numbers = Softmax8._fields_[0][1]
-    return Struct(Softmax8, value=numbers(*value), scaled=numbers(*scaled), multiplier=draw.multiplier(),
-                  exponent=draw.integer(-20, -8), least=-draw.integer(1, 256), flip=draw.choice(0, 0x80))
+    return Struct(Softmax8, value=numbers(*value), scaled=numbers(*scaled), flip=draw.choice(0, 0x80))
 
 
 @check("softmax_8", "softmax_8_to_16")

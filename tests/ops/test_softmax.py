@@ -91,15 +91,23 @@ def test_many_equal_values_give_zeros(n, dtype):
     assert (got == OUTPUT[dtype][1]).all()
 
 
-@oneop.differential("float32", "int8", "uint8", count=40)
-def test_log_softmax(m, rng, dtype):
-    shape = (int(rng.integers(1, 5)), int(rng.choice([1, 2, 3, 10, 17, 100, 257, 1001])))
+def log_softmax(m, rng, dtype, shape):
     x = m.tensor("x", shape, dtype, **draw.quantization(rng, dtype))
     y = m.tensor("y", shape, dtype, *{"int8": (16 / 256, 127), "uint8": (16 / 256, 255)}.get(dtype, ()))
     m.operator("LOG_SOFTMAX", [x], [y])
     m.inputs([x])
     m.outputs([y])
     return [draw.values(rng, shape, dtype)]
+
+
+@oneop.differential("float32", "int8", "uint8", count=40)
+def test_log_softmax(m, rng, dtype):
+    return log_softmax(m, rng, dtype, (int(rng.integers(1, 5)), int(rng.choice([1, 2, 3, 10, 17, 100, 257, 1001]))))
+
+
+@oneop.differential("int8", "uint8", count=15)
+def test_log_softmax_of_many_rows(m, rng, dtype):
+    return log_softmax(m, rng, dtype, (int(rng.integers(20, 80)), int(rng.choice([1, 2, 5, 16, 63, 65, 255, 256]))))
 
 
 @oneop.differential("int8", "uint8", count=1)

@@ -17,11 +17,21 @@ from pylite._core.run.kernel cimport (
     placed,
     set_strided,
 )
-from pylite._core.simd cimport binary_kernel, kernel_parameters, parallel_for, pl_binary_fn, pl_pool, pl_range_fn, slots
+from pylite._core.simd cimport (
+    PL_REPEAT_SLACK,
+    binary_kernel,
+    kernel_parameters,
+    parallel_for,
+    pl_binary_fn,
+    pl_pool,
+    pl_range_fn,
+    slots,
+)
 
 
 cdef enum:
     BLOCK = 4096            # bytes of strided elements that are gathered for one call of a micro-kernel
+    SHORT = 256             # bytes; shorter rows are selected from side by side
     FLOAT = -1
 _ADDS = {"add_f32": FLOAT, "add_i8": 1, "add_i16": 2, "add_i32": 4, "add_i64": 8}     # kinds of elements
 
@@ -107,6 +117,7 @@ cdef class Select(Kernel):
     cdef uint8_t *out
     cdef Walk walk
     cdef Py_ssize_t item, n, cs, xs, ys     # the last axis: its size, and the operands' steps, 0 or 1
+    cdef Py_ssize_t rows, c_row, x_row, y_row       # the axis before: its size, and the operands' steps in bytes
 
     def __init__(self, const uint8_t[::1] condition, const uint8_t[::1] x, const uint8_t[::1] y, uint8_t[::1] out,
                  axes, Py_ssize_t item):
@@ -128,38 +139,67 @@ cdef class Select(Kernel):
         return copy
 
     cdef int arrange(self, axes) except -1:
-        """Set the loops: `walk` over all axes but the last one."""
+        """Set the loops: `walk` over all axes but the last two."""
         self.n, self.cs, self.xs, self.ys = axes[-1] if axes else (1, 0, 0, 0)
-        set_walk(&self.walk, axes[:-1], 3, 1, self.item, self.item)
+        self.rows, self.c_row, self.x_row, self.y_row = axes[-2] if len(axes) > 1 else (1, 0, 0, 0)
+        self.x_row *= self.item
+        self.y_row *= self.item
+        set_walk(&self.walk, axes[:-2], 3, 1, self.item, self.item)
         self.fn = <kernel_fn>select
         return 0
 
 
 cdef int select(Select self, pl_pool *pool) noexcept nogil:
-    parallel_for(pool, self.walk.total, 1 + COPIED_BYTES // (self.n * self.item), <pl_range_fn>select_rows,
+    parallel_for(pool, self.walk.total * self.rows, 1 + COPIED_BYTES // (self.n * self.item), <pl_range_fn>select_rows,
                  <void *>self)
     return 0
+
+
+cdef const uint8_t *side_by_side(const uint8_t *x, Py_ssize_t step, Py_ssize_t row, Py_ssize_t item, Py_ssize_t rows,
+                                 Py_ssize_t n, uint8_t *block) noexcept nogil:
+    """All elements of `rows` rows of n, `row` bytes apart: in x itself, or in `block`.  step: as of the last axis."""
+    if step == 0:
+        slots.repeat_items(item, rows if row else 1, n if row else rows * n, x, block)
+    elif row == 0 and rows > 1:
+        slots.copy_runs(rows, n * item, x, 0, block, n * item)
+    else:
+        return x
+    return block
 
 
 cdef void select_rows(Select self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Py_ssize_t index[MOST_DIMS]
     cdef Py_ssize_t offset[3]
+    cdef uint8_t blocks[3][BLOCK + PL_REPEAT_SLACK]
+    cdef Py_ssize_t rows, row = begin % self.rows, item = self.item, n = self.n, most = 1
     cdef const uint8_t *c
     cdef const uint8_t *x
     cdef const uint8_t *y
-    cdef uint8_t *out
-    seek(&self.walk, begin, index, offset)
+    cdef uint8_t *out = self.out + begin * n * item
+    if n * item < SHORT and item <= 8:
+        most = BLOCK // (n * item)
+    seek(&self.walk, begin // self.rows, index, offset)
     while begin < end:
-        c, x, y = self.condition + offset[0], self.x + offset[1], self.y + offset[2]
-        out = self.out + begin * self.n * self.item
-        if self.cs:
-            slots.choose(self.item, self.n, c, x, self.xs, y, self.ys, out)
+        rows = min(min(self.rows - row, end - begin), most)
+        c, x = self.condition + offset[0] + row * self.c_row, self.x + offset[1] + row * self.x_row
+        y = self.y + offset[2] + row * self.y_row
+        if rows > 1:
+            c = side_by_side(c, self.cs, self.c_row, 1, rows, n, blocks[0])
+            x = side_by_side(x, self.xs, self.x_row, item, rows, n, blocks[1])
+            y = side_by_side(y, self.ys, self.y_row, item, rows, n, blocks[2])
+            slots.choose(item, rows * n, c, x, 1, y, 1, out)
+        elif self.cs:
+            slots.choose(item, n, c, x, self.xs, y, self.ys, out)
         elif self.xs if c[0] else self.ys:
-            slots.copy_runs(1, self.n * self.item, x if c[0] else y, 0, out, 0)
+            slots.copy_runs(1, n * item, x if c[0] else y, 0, out, 0)
         else:
-            slots.copy_strided(self.item, 1, self.n, x if c[0] else y, 0, 0, out, 0, self.item)
-        advance(&self.walk, index, offset)
-        begin += 1
+            slots.copy_strided(item, 1, n, x if c[0] else y, 0, 0, out, 0, item)
+        begin += rows
+        out += rows * n * item
+        row += rows
+        if row == self.rows:
+            row = 0
+            advance(&self.walk, index, offset)
 
 
 # ---- gather and scatter ------------------------------------------------------------------------------------
@@ -189,6 +229,7 @@ cdef class Boxes(Kernel):
     cdef Py_ssize_t step[MOST_DIMS]
     cdef int axis[MOST_DIMS]
     cdef int components
+    cdef bint runs          # contiguous boxes at a row of vectors
     cdef Policy policy
 
     cdef int place(self, const Strided **arrays) except -1:
@@ -244,6 +285,8 @@ cdef class Boxes(Kernel):
             self.run_a *= item
             self.run_b *= item
         set_walk(&self.box, shape[:-1], 2, item, item, 0)
+        self.runs = (self.box.n == 0 and self.vectors.n == 1 and self.vectors.c[0] == 0 and policy != CLIP
+                     and self.run_a == item and self.run_b == item)
         return 0
 
 
@@ -337,6 +380,16 @@ cdef void gather_range(GatherBoxes self, ptrdiff_t begin, ptrdiff_t end, int thr
     cdef const uint8_t *x
     cdef uint8_t *y
     cdef bint consecutive = self.run_a == self.item and self.run_b == self.item
+    offset[0], offset[1] = begin * self.vectors.a[0], begin * self.vectors.b[0]
+    while self.runs and begin < end:
+        first = locate(self, self.indices + offset[0])
+        if first < 0:
+            self.refused = True
+            return
+        copy_small(self.run * self.item, self.array + first, self.boxes + offset[1])
+        offset[0] += self.vectors.a[0]
+        offset[1] += self.vectors.b[0]
+        begin += 1
     seek(&self.vectors, begin, index, offset)
     while begin < end:
         first = locate(self, self.indices + offset[0])
@@ -345,11 +398,6 @@ cdef void gather_range(GatherBoxes self, ptrdiff_t begin, ptrdiff_t end, int thr
             return
         x = self.array + offset[2] + first
         y = self.boxes + offset[1]
-        if consecutive and self.box.n == 0:
-            copy_small(self.run * self.item, x, y)
-            advance(&self.vectors, index, offset)
-            begin += 1
-            continue
         seek(&self.box, 0, inner, at)
         for _i in range(self.box.total):
             if not consecutive:
@@ -391,9 +439,7 @@ cdef class ScatterBoxes(Boxes):
         return copy
 
     cdef void finish(self) noexcept:
-        self.adds = self.sums
-        if self.run != 1 or self.box.n or self.vectors.n != 1 or self.vectors.c[0] or self.policy == CLIP:
-            self.adds = 0
+        self.adds = self.sums if self.runs and self.run == 1 else 0
 
 
 cdef inline void add_one(int kind, uint8_t *y, const uint8_t *x) noexcept nogil:
@@ -422,8 +468,8 @@ cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
         memcpy(self.array, self.start, self.array_bytes)
     if self.boxes_bytes == 0:
         return 0
-    if self.adds:
-        return scatter_numbers(self)
+    if self.runs:
+        return scatter_runs(self)
     seek(&self.vectors, 0, index, offset)
     for _i in range(self.vectors.total):
         first[0] = first[1] = 0
@@ -440,15 +486,26 @@ cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
     return 0
 
 
-cdef int scatter_numbers(ScatterBoxes self) noexcept nogil:
-    """scatter() of sums of single elements."""
-    cdef Py_ssize_t k, first
-    for k in range(self.vectors.total):
-        first = locate(self, self.indices + k * self.vectors.a[0])
+cdef int scatter_runs(ScatterBoxes self) noexcept nogil:
+    """scatter() of contiguous boxes at a row of vectors."""
+    cdef const uint8_t *vector = self.indices
+    cdef const uint8_t *x = self.boxes
+    cdef uint8_t *y
+    cdef Py_ssize_t _i, first
+    for _i in range(self.vectors.total):
+        first = locate(self, vector)
         if first == -2:
             return 1
+        y = self.array + first
         if first >= 0:
-            add_one(self.adds, self.array + first, self.boxes + k * self.vectors.b[0])
+            if self.adds:
+                add_one(self.adds, y, x)
+            elif self.combine != NULL:
+                self.combine(self.run, y, 1, x, 1, y, &self.p[0])
+            else:
+                copy_small(self.run * self.item, x, y)
+        vector += self.vectors.a[0]
+        x += self.vectors.b[0]
     return 0
 
 

@@ -1,5 +1,5 @@
 """Sums, means, minima, maxima and products over axes."""
-from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
+from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int64_t, uint8_t
 
 from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided
 from pylite._core.simd cimport (
@@ -156,6 +156,8 @@ cdef class ReduceWide(Reduction):
             self.identity = INT32_MAX if dtype == "int32" else INT64_MAX
         else:
             self.identity = operation == "product"
+        if self.real:
+            self.identity = 0x3F800000              # the bits of 1, in the first half
         self.fn = <kernel_fn>reduce_wide
 
 
@@ -174,7 +176,7 @@ cdef void join_all(ReduceWide self, ptrdiff_t count, const uint8_t *x, int64_t *
 cdef void reduce_wide_blocks(ReduceWide self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef int64_t sums[BLOCK]
     cdef int64_t *acc
-    cdef ptrdiff_t block, outer, column, count, i
+    cdef ptrdiff_t block, outer, column, count, i, size
     cdef const uint8_t *x
     cdef uint8_t *y
     for block in range(begin, end):
@@ -183,18 +185,14 @@ cdef void reduce_wide_blocks(ReduceWide self, ptrdiff_t begin, ptrdiff_t end, in
         x = self.x + (offset_of(self, outer) + column * self.g.step) * self.item
         y = self.y + (outer * self.inner + column) * self.item
         acc = <int64_t *>y if self.real or self.item == 8 else sums
-        for i in range(count):
-            if self.real:
-                (<float *>y)[i] = 1
-            else:
-                acc[i] = self.identity
+        size = 4 if self.real else 8
+        slots.copy_strided(size, 1, count, <const uint8_t *>&self.identity, 0, 0, <uint8_t *>acc, 0, size)
         join_all(self, count, x, acc)
         if self.divisor != 1:
             for i in range(count):
                 acc[i] //= self.divisor
         if acc == sums:
-            for i in range(count):
-                (<int32_t *>y)[i] = <int32_t>sums[i]
+            slots.cast_i64_i32(count, sums, y, sums)
 
 
 cdef int reduce_wide(ReduceWide self, pl_pool *pool) noexcept nogil:

@@ -15,6 +15,7 @@ cdef enum:                  # functions of bytes
     SOFTMAX_8
     SOFTMAX_8_TO_16
     LOG_SOFTMAX_8
+    ZERO = -(1 << 30)       # -16 in fixed point: what is not above becomes 0, the smallest result
 
 cdef dict FUNCTIONS = {"softmax": SOFTMAX, "log_softmax": LOG_SOFTMAX, "l2_normalize": L2_NORMALIZE}
 
@@ -105,34 +106,29 @@ cdef class Softmax8(RowKernel):
 
     x: (rows, n) bytes; y: (rows, bytes of n results); bits: of a result, 8 or 16; flip: 0x80 if x is int8, 0 if it is
     uint8; an 8-bit y has the type of x.  scaling: (multiplier, shift) from a difference to fixed point, and the
-    smallest difference that counts.  reverse: for log-softmax, (multiplier, exponent) from fixed point to y; else None.
+    smallest difference that counts.  logarithm: log-softmax.
     """
     ARRAYS = (0, 1)
     cdef pl_softmax8 tables
     cdef int function
 
-    def __init__(self, x, y, int bits, uint8_t flip, scaling, reverse=None):
+    def __init__(self, x, y, int bits, uint8_t flip, scaling, bint logarithm=False):
         cdef int32_t multiplier, least
         cdef int shift
         multiplier, shift, least = scaling
         self.read(x, y, 1, <pl_range_fn>range_8)
         cdef pl_softmax8 *t = &self.tables
-        cdef int32_t e
+        cdef int32_t e, difference
         cdef int d
         for d in range(256):
-            t.value[d] = t.scaled[d] = 0
+            difference, e = ZERO, 0
             if -d >= least:
-                t.value[d] = pl_mbqm32(-d, multiplier, shift)
-                e = pl_exp_q(t.value[d], 5, 32)
-                t.scaled[d] = pl_rdbpot(e, 12)
-                if reverse is None:
-                    t.value[d] = e
+                difference = pl_mbqm32(-d, multiplier, shift)
+                e = pl_exp_q(difference, 5, 32)
+            t.scaled[d] = pl_rdbpot(e, 12)
+            t.value[d] = max(difference, ZERO) if logarithm else e
         t.flip = flip
-        t.least = least - 1
-        self.function = SOFTMAX_8 if bits == 8 else SOFTMAX_8_TO_16
-        if reverse is not None:
-            t.multiplier, t.exponent = reverse
-            self.function = LOG_SOFTMAX_8
+        self.function = LOG_SOFTMAX_8 if logarithm else SOFTMAX_8 if bits == 8 else SOFTMAX_8_TO_16
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef Softmax8 copy = <Softmax8>self.copy_for(arrays)

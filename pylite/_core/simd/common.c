@@ -40,17 +40,6 @@ typedef struct { int32_t inverted, a[256], b[256]; } compare_q8_p; /* each opera
 COMPARE_Q8(less_q8, <)
 COMPARE_Q8(equal_q8, ==)
 
-typedef struct { int32_t inverted, a_zero, a_m, a_e, b_zero, b_m, b_e; } equal_q16_p;
-void equal_q16(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
-  const int16_t *a = va, *b = vb;
-  uint8_t *y = vy;
-  equal_q16_p p;
-  memcpy(&p, vp, sizeof p);
-  for (size_t i = 0; i < n; i++, a += a_step, b += b_step)
-    y[i] = (uint8_t)(p.inverted ^ (pl_rdbpot_any(pl_mul_high(pl_shl32(*a - p.a_zero, 8), p.a_m), -p.a_e) ==
-                                   pl_rdbpot_any(pl_mul_high(pl_shl32(*b - p.b_zero, 8), p.b_m), -p.b_e)));
-}
-
 typedef struct { int32_t m, e, y_zero, a[256], b[256]; } difference_q8_p;
 void squared_difference_q8(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy,
                            const void *vp) {

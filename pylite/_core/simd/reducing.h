@@ -26,12 +26,10 @@ typedef struct pl_reduction {
 } pl_reduction;
 
 /* 8-bit softmax.  Tables are indexed by d, the difference between the maximum of a row and an element.
- * value: exp(-d) in Q0 for softmax, -d in Q5 for its logarithm; scaled: exp(-d) in Q12, 0 where it is left out; flip:
- * bytes ^ flip are unsigned.  multiplier, exponent: the reverse scaling of the logarithm; least: the smallest
- * difference that it keeps. */
+ * value: exp(-d) in Q0 for softmax, -d in Q5 for its logarithm, at least -16; scaled: exp(-d) in Q12, 0 where it is left
+ * out; flip: bytes ^ flip are unsigned. */
 typedef struct pl_softmax8 {
   int32_t value[256], scaled[256];
-  int32_t multiplier, exponent, least;
   uint8_t flip;
 } pl_softmax8;
 

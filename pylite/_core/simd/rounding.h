@@ -151,9 +151,10 @@ PL_INLINE int32_t pl_fx_shl(int32_t x, int k, int bits) {
   int32_t limit = pl_fx_max(bits) >> k;
   return x > limit ? pl_fx_max(bits) : x < -limit ? -pl_fx_max(bits) - 1 : (int32_t)((uint32_t)x << k);
 }
+/* (a + b) / 2, halves away from zero */
 PL_INLINE int32_t pl_half_sum(int32_t a, int32_t b) {
-  int64_t s = (int64_t)a + b;
-  return (int32_t)((s + (s >= 0 ? 1 : -1)) / 2);
+  const int32_t below = (a & b) + ((a ^ b) >> 1);
+  return below + ((a ^ b) & ~(below >> 31) & 1);
 }
 
 /* exp(a), a <= 0 in Qm, result in Q0 */
@@ -240,31 +241,37 @@ PL_INLINE int32_t pl_inv_sqrt(int32_t v, int *e) {
   return m;
 }
 
-PL_INLINE int32_t pl_sat_add32(int64_t a, int64_t b) {
-  int64_t s = a + b;
-  return s > INT32_MAX ? INT32_MAX : s < INT32_MIN ? INT32_MIN : (int32_t)s;
+/* ln(v), v >= 1 in Q12, result in Q5: k ln(2), and a function of r.  It is in steps, each of which vectorises. */
+PL_INLINE int32_t pl_times_root_half(int32_t v) { return pl_mul_high(v, 1518500250); }
+/* head, root_head: leading zeros of v and of v sqrt(1/2), at least 1; returns r */
+PL_INLINE int32_t pl_log_split(int32_t v, int head, int root_head, int32_t *k) {
+  const int32_t quarter = 1 << 23;
+  int32_t ra = pl_fx_shl(pl_times_root_half(pl_shl32(v, head - 1)), 1, 32);
+  int32_t rb = pl_fx_shl(v, root_head - 1, 32);
+  *k = pl_max32(pl_shl32(12 - head, 25) + quarter, pl_shl32(13 - root_head, 25) - quarter);
+  return pl_min32(ra, rb);
 }
-/* ln(v), v >= 1 in Q12, result in Q5 */
-PL_INLINE int32_t pl_log_q(int32_t v) {
-  const int32_t root_half = 1518500250, fourth_root_half = 1805811301, ln2 = 1488522236;
+PL_INLINE int32_t pl_log_ratio(int32_t r, int32_t *denominator) {
+  const int32_t fourth_root_half = 1805811301;
   const int32_t an = 117049297, ad = 127690142, ai = 1057819769, af = 638450708;
-  const int32_t quarter = pl_rdbpot(1 << 29, 6);
-  int ha = pl_max32(pl_clz32((uint32_t)v), 1);
-  int32_t ra = pl_fx_shl(pl_srdhm(pl_fx_shl(v, ha - 1, 32), root_half), 1, 32);
-  int32_t ka = pl_sat_add32(pl_fx_shl(12 - ha, 25, 32), quarter);
-  int hb = pl_max32(pl_clz32((uint32_t)pl_srdhm(v, root_half)), 1) - 1;
-  int32_t rb = pl_fx_shl(v, hb, 32);
-  int32_t kb = pl_sat_add32(pl_fx_shl(12 - hb, 25, 32), -(int64_t)quarter);
-  int32_t r = pl_min32(ra, rb), k = pl_max32(ka, kb);
   int32_t p = pl_half_sum(r, fourth_root_half);
   int32_t q = pl_fx_sub(r, fourth_root_half, 32);
   q = pl_fx_add(q, q, 32);
   int32_t c = pl_srdhm(q, q);
   int32_t num = pl_fx_add(pl_srdhm(q, r), pl_srdhm(pl_srdhm(q, c), an), 32);
   int32_t sum = pl_fx_add(pl_fx_add(ai, q, 32), pl_srdhm(ad, c), 32);
-  int32_t den = pl_fx_add(pl_srdhm(p, sum), pl_srdhm(af, q), 32);
-  int32_t s = pl_srdhm(pl_rdbpot(num, 6), pl_recip1p(den, 32));
-  return pl_fx_shl(pl_fx_add(pl_srdhm(k, ln2), s, 32), 1, 32);
+  *denominator = pl_fx_add(pl_srdhm(p, sum), pl_srdhm(af, q), 32);
+  return pl_rdbpot(num, 6);
+}
+/* reciprocal: 1 / (1 + denominator) */
+PL_INLINE int32_t pl_log_joined(int32_t k, int32_t numerator, int32_t reciprocal) {
+  return pl_fx_shl(pl_fx_add(pl_srdhm(k, 1488522236), pl_srdhm(numerator, reciprocal), 32), 1, 32); /* k ln(2) */
+}
+PL_INLINE int32_t pl_log_q(int32_t v) {
+  const int head = pl_clz32((uint32_t)v), root_head = pl_clz32((uint32_t)pl_times_root_half(v));
+  int32_t k, denominator, r = pl_log_split(v, pl_max32(head, 1), pl_max32(root_head, 1), &k);
+  int32_t numerator = pl_log_ratio(r, &denominator);
+  return pl_log_joined(k, numerator, pl_recip1p(denominator, 32));
 }
 
 /* ---- section 5: DIV of a by b, both less their zero points; b != 0; (m, e) the multiplier ---- */

@@ -75,7 +75,7 @@ static void pl_cumsum(int type, size_t rows, ptrdiff_t apart, size_t n, ptrdiff_
 }
 
 /* A key for element i: keys compare as the elements do, and equal elements have equal keys.  NaN is lowest. */
-PL_FAST static int64_t pl_key(int type, const void *x, size_t i) {
+PL_FAST PL_INLINE int64_t pl_key(int type, const void *x, size_t i) {
   switch (type) {
     case PL_float32: {
       float f = ((const float *)x)[i] + 0.0f; /* -0 becomes 0 */
@@ -158,6 +158,32 @@ PL_FAST static size_t pl_next_above(int type, size_t n, size_t i, size_t least, 
   }
 TOP_K(pl_top_k, int64_t, pl_rank, RANK_LOWER, RANK_INDEX)
 TOP_K(pl_top_k_64, pl_ranked, pl_rank_64, RANK_LOWER_64, RANK_INDEX_64)
+/* order = the indices of n elements in descending order, for short rows: an element's place is the number of those above
+ * it, which takes no branches.  Not for int64. */
+enum { PL_COUNTED = 64 };
+PL_FAST static void pl_order(int type, size_t n, const void *x, int64_t *order) {
+  int32_t key[PL_COUNTED], above[PL_COUNTED];
+  switch (type) {
+#define X(name, T) \
+  case PL_##name: \
+    for (size_t i = 0; i < n; i++) { \
+      const int64_t wide = pl_key(PL_##name, x, i); \
+      key[i] = (int32_t)(wide < INT32_MIN ? INT32_MIN : wide), above[i] = 0; \
+    } \
+    break;
+    PL_TYPES(X)
+#undef X
+  }
+  for (size_t i = 0; i < n; i++) {
+    int32_t higher = above[i];
+    for (size_t j = i + 1; j < n; j++) {
+      const int32_t rises = key[j] > key[i];
+      higher += rises;
+      above[j] += 1 - rises;
+    }
+    order[higher] = (int64_t)i;
+  }
+}
 
 /* ---- random bits: Philox 4x32 with 10 rounds, Threefry 2x32 with 20 (Salmon et al., 2011) ---- */
 static void pl_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]) {
@@ -239,14 +265,17 @@ ROWS(top_k) {
   const int type = (int)t->n[0];
   const int64_t n = t->n[1], k = t->n[2], item = t->n[3], index_item = t->n[4];
   pl_ranked few[PL_FEW], *heap = k <= PL_FEW ? few : P(pl_ranked, 3);
-  int64_t *index = (int64_t *)heap;
+  const int counted = n <= PL_COUNTED && n <= 4 * k && type != PL_int64;
+  int64_t order[PL_COUNTED], *index = counted ? order : (int64_t *)heap;
   for (ptrdiff_t row = begin; row < end; row++) {
     const char *x = P(char, 0) + row * n * item;
     char *y = P(char, 1) + row * k * item;
-    if (type == PL_int64) pl_top_k_64(type, (size_t)n, (size_t)k, x, heap, index);
+    if (counted) pl_order(type, (size_t)n, x, index);
+    else if (type == PL_int64) pl_top_k_64(type, (size_t)n, (size_t)k, x, heap, index);
     else pl_top_k(type, (size_t)n, (size_t)k, x, index, index);
     for (ptrdiff_t i = 0; i < k; i++) {
       if (item == 4) memcpy(y + 4 * i, x + 4 * index[i], 4);
+      else if (item == 1) y[i] = x[index[i]];
       else memcpy(y + i * item, x + index[i] * item, (size_t)item);
       if (index_item == 2) P(int16_t, 2)[row * k + i] = (int16_t)index[i];
       else P(int32_t, 2)[row * k + i] = (int32_t)index[i];

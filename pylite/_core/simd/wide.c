@@ -104,12 +104,6 @@ static double floor_mod_f(double a, double b) {
   double r = fmod(a, b);
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
-/* POW of int32, computed in float64 as in the reference; out of range it is -2^31, as x86-64 converts it */
-static int64_t power(double a, double b) {
-  double r = pow(a, b);
-  return r > -2147483649.0 && r < 2147483648.0 ? (int64_t)r : INT32_MIN;
-}
-
 #define BINARY(name, T, Y, expression) \
   static void name(size_t n, int bits, const void *va, size_t a_step, const void *vb, size_t b_step, void *vy) { \
     const T *pa = va, *pb = vb; \
@@ -137,7 +131,6 @@ OF_INT(shift_left, b < 0 || b >= bits ? 0 : (int64_t)((uint64_t)a << b))
 /* -128 / -1 saturates in 8 and 16 bits; wider types wrap */
 OF_INT(floor_div, floor_div(a, b) - (bits < 32 && b == -1 && a == -((int64_t)1 << (bits - 1))))
 OF_INT(floor_mod, floor_mod(a, b))
-OF_INT(pow, power((double)a, (double)b))
 OF_INT(squared_difference, (a - b) * (a - b))
 OF_REAL(add, a + b)
 OF_REAL(sub, a - b)
@@ -148,24 +141,6 @@ OF_REAL(floor_div, floor(a / b))
 OF_REAL(floor_mod, floor_mod_f(a, b))
 OF_REAL(atan2, atan2(a, b))
 OF_REAL(squared_difference, (double)(float)(a - b) * (float)(a - b))
-
-/* POW of int32 with one exponent for all elements, which the reference computes by multiplication in 32 bits. */
-static void pow_modulo_int(size_t n, int bits, const void *va, size_t a_step, const void *vb, size_t b_step, void *vy) {
-  const int64_t *a = va, *exponent = vb;
-  int64_t *y = vy;
-  uint32_t result[BLOCK], square[BLOCK];
-  (void)bits, (void)b_step;
-  for (size_t m; n; n -= m, a += m * a_step, y += m) {
-    m = n < BLOCK ? n : BLOCK;
-    for (size_t i = 0; i < m; i++) result[i] = 1, square[i] = (uint32_t)a[i * a_step];
-    for (int64_t b = *exponent; b > 0; b >>= 1) {
-      if (b & 1)
-        for (size_t i = 0; i < m; i++) result[i] *= square[i];
-      for (size_t i = 0; i < m && b > 1; i++) square[i] *= square[i];
-    }
-    for (size_t i = 0; i < m; i++) y[i] = (int32_t)result[i];
-  }
-}
 
 #define COMPARISON(op, expression) \
   BINARY(op##_int, int64_t, int64_t, expression) \
@@ -190,7 +165,7 @@ static void xor_bytes(size_t n, const uint8_t *a, const uint8_t *b, uint8_t *y) 
 #define COMPARES(op) {#op, 1, op##_int, op##_real}
 static const binary_op binary_ops[] = {
   BOTH(add), BOTH(sub), BOTH(mul), BOTH(maximum), BOTH(minimum), INT(maximum_unsigned), INT(minimum_unsigned),
-  INT(and), INT(or), INT(xor), INT(shift_right), INT(shift_left), BOTH(floor_div), BOTH(floor_mod), INT(pow), INT(pow_modulo),
+  INT(and), INT(or), INT(xor), INT(shift_right), INT(shift_left), BOTH(floor_div), BOTH(floor_mod),
   REAL(atan2), BOTH(squared_difference), COMPARES(less), COMPARES(less_equal), COMPARES(equal), COMPARES(not_equal)};
 
 void wide_binary(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {

@@ -280,7 +280,7 @@ static void binary(size_t slot, size_t a_item, size_t b_item, size_t y_item, boo
   X(maximum_i64, 8, 8, 8, nothing) X(minimum_i64, 8, 8, 8, nothing) X(sum_q8, 1, 1, 1, sum8) \
   X(sum_q16, 2, 2, 2, sum16) X(add_pot16, 2, 2, 2, shifts) X(sub_pot16, 2, 2, 2, shifts) \
   X(mul_q8, 1, 1, 1, fitted_product) X(mul_q16, 2, 2, 2, product16) X(mul_q16_q8, 2, 2, 1, product8) \
-  X(prelu_q8, 1, 1, 1, prelu8) X(prelu_q16, 2, 1, 2, prelu16) X(less_q8, 1, 1, 1, compared) \
+  X(prelu_q8, 1, 1, 1, prelu8) X(prelu_q16, 2, 1, 2, prelu16) X(less_q8, 1, 1, 1, compared) X(pow_i32, 4, 4, 4, nothing) X(pow_modulo_i32, 4, 4, 4, nothing) \
   X(equal_q8, 1, 1, 1, compared) X(equal_q16, 2, 2, 1, compared16) X(squared_difference_q8, 1, 1, 1, differences) \
   X(real_q, 2, 2, 2, on_reals) X(product_q8, 8, 1, 8, factors) X(product_q16, 8, 2, 8, factors) \
   X(squared_difference_i32, 4, 4, 4, nothing) X(less_i16, 2, 2, 1, inverted) X(less_i32, 4, 4, 1, inverted) X(less_i64, 8, 8, 1, inverted) \
@@ -340,8 +340,8 @@ static void wide_binary(void) {
   enum { COMPARISONS = 4, BOOL = 11 };
   static const char *const ops[] = {
       "less", "less_equal", "equal", "not_equal", "add", "sub", "mul", "maximum", "minimum", "maximum_unsigned",
-      "minimum_unsigned", "and", "or", "xor", "shift_right", "shift_left", "floor_div", "floor_mod", "pow",
-      "pow_modulo", "squared_difference", "atan2"};
+      "minimum_unsigned", "and", "or", "xor", "shift_right", "shift_left", "floor_div", "floor_mod",
+      "squared_difference", "atan2"};
   int32_t p[3];
   size_t x_item, y_item;
   const int op = between(0, sizeof ops / sizeof *ops - 1);

@@ -139,10 +139,9 @@ static const pl_softmax8 *tables(bool logarithm) {
   for (int i = 0; i < 256 && !t->value[0]; i++) {
     const double below = exp(-scale * i), value = logarithm ? -scale * i * 0x1p26 : below * INT32_MAX;
     t->scaled[i] = (int32_t)(below * 0x1p19);
-    if (i) t->value[i] = (int32_t)fmax(value, INT32_MIN);
+    if (i) t->value[i] = (int32_t)fmax(value, -0x1p30);
   }
   t->value[0] = logarithm ? 0 : INT32_MAX;
-  t->multiplier = multiplier(), t->exponent = between(-20, -8), t->least = -between(1, 256);
   t->flip = (uint8_t)(0x80 * between(0, 1));
   return copied(t, sizeof *t / 4, 4);
 }

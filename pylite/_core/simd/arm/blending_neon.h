@@ -19,10 +19,10 @@ typedef int8x16_t blended_s8;
     _Pragma("GCC unroll 4") for (int k = 0; k < V; k++) vst1q_f32(to + i + 4 * k, v[k]); \
   }
 static size_t fused_f32(size_t n, size_t c, const float *top, const float *bottom, const int32_t *low,
-                        const int32_t *high, const float *fraction, float dy, float *y, size_t step) {
+                        const int32_t *high, const float *fraction, size_t by, float dy, float *y, size_t step) {
   if (c < 4) return 0;
   for (size_t j = 0; j < n; j++) {
-    const float dx = fraction[j], ex = 1 - dx, ey = 1 - dy, w[4] = {ey * ex, dy * ex, ey * dx, dy * dx};
+    const float dx = fraction[j * by], ex = 1 - dx, ey = 1 - dy, w[4] = {ey * ex, dy * ex, ey * dx, dy * dx};
     const size_t left = (size_t)low[j] * c, right = (size_t)high[j] * c;
     const float *const from[4] = {top + left, bottom + left, top + right, bottom + right};
     float *to = y + j * step;

@@ -34,7 +34,9 @@ static inline int8_t pl_load_s8(const int8_t *p, uint32_t flip) { return (int8_t
     int32_t argmax = 0; \
     for (size_t i = 1; i < n; i++) { \
       T v = LOAD(x + (ptrdiff_t)i * stride, flip); \
-      if (v > best || (best != best && v == v)) best = v, argmax = (int32_t)i; \
+      const int better = (v > best) | ((best != best) & (v == v)); \
+      best = better ? v : best; \
+      argmax = better ? (int32_t)i : argmax; \
     } \
     return argmax; \
   } \
@@ -91,8 +93,9 @@ static int32_t arg_max_s8_long(size_t n, const int8_t *x, uint32_t flip) {
   max_8_run(&g, 1, 0, (ptrdiff_t)n, x, &top);
   return (int32_t)((const int8_t *)memchr(x, top ^ g.flip, n) - x);
 }
-/* IS_LONG: does each of `cols` columns, contiguous runs of n elements, go to name_long? */
-#define PL_ARG_MAX(name, T, IS_LONG) \
+/* IS_LONG: does each of `cols` columns, contiguous runs of n elements, go to name_long?  Runs of up to TINY elements take
+ * less time one by one than transposed. */
+#define PL_ARG_MAX(name, T, IS_LONG, TINY) \
   static void name(size_t n, size_t cols, ptrdiff_t stride, ptrdiff_t next, const void *data, uint32_t flip, \
                    int32_t *argmax) { \
     const T *x = data; \
@@ -104,7 +107,7 @@ static int32_t arg_max_s8_long(size_t n, const int8_t *x, uint32_t flip) {
     } \
     if (next == 1 && cols == 16) { \
       name##_16(n, stride, x, flip, best, block_argmax); \
-    } else if (stride == 1 && cols > 1 && n <= 128) { \
+    } else if (stride == 1 && cols > 1 && n <= 128 && n > TINY) { \
       if (cols < 16) memset(block, 0, n * 16 * sizeof(T)); \
       copy_transposed(sizeof(T), n, cols, data, next * (ptrdiff_t)sizeof(T), (uint8_t *)block, 16 * sizeof(T)); \
       name##_16(n, 16, block, flip, best, block_argmax); \
@@ -120,6 +123,6 @@ PL_ARG_MAX_COLUMNS(arg_max_s32, int32_t, int32_t, PL_VECTOR, INT_MAX, pl_load_s3
 PL_ARG_MAX_COLUMNS(arg_max_s8, int8_t, int8_t, 16, 127, pl_load_s8, INT8_MIN)
 PL_ARG_MAX_LONG(arg_max_f32, float, pl_load_f32, -INFINITY)
 PL_ARG_MAX_LONG(arg_max_s32, int32_t, pl_load_s32, INT32_MIN)
-PL_ARG_MAX(arg_max_f32, float, n > 128 || (cols == 1 && n >= 64))
-PL_ARG_MAX(arg_max_s32, int32_t, n > 128 || (cols == 1 && n >= 64))
-PL_ARG_MAX(arg_max_s8, int8_t, n >= 32)
+PL_ARG_MAX(arg_max_f32, float, n > 128 || (cols == 1 && n >= 64), 3)
+PL_ARG_MAX(arg_max_s32, int32_t, n > 128 || (cols == 1 && n >= 64), 4)
+PL_ARG_MAX(arg_max_s8, int8_t, n > 80 || (cols == 1 && n >= 32), 7)

@@ -138,6 +138,34 @@ PL_INLINE int32_t floor_mod(int32_t a, int32_t b) {
 ARITHMETIC(floor_div_i32, int32_t, none_p, floor_div(a, b))
 ARITHMETIC(floor_mod_i32, int32_t, none_p, floor_mod(a, b))
 
+/* POW, b >= 0, as float64 gives it; out of range it is -2^31, as x86-64 converts it.  From 32 on only the parity of b
+ * counts: the powers of 0, 1 and -1 alone are in range. */
+PL_INLINE int32_t whole_power(int32_t a, int32_t b) {
+  const int32_t least = b < 32 ? b : 32 + (b & 1);
+  double r = 1, square = a;
+  for (int k = 0; k < 6; k++) {
+    r = least >> k & 1 ? r * square : r;
+    square *= square;
+  }
+  return r > -2147483649.0 && r < 2147483648.0 ? (int32_t)r : INT32_MIN;
+}
+COSTLY(pow_i32, int32_t, none_p, whole_power(a, b))
+/* POW with one exponent for all elements, which the reference computes by multiplication in 32 bits */
+static void pow_modulo_i32(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
+  const uint32_t *a = va, exponent = *(const uint32_t *)vb;
+  uint32_t *y = vy, square[EXPANDED];
+  (void)b_step, (void)vp;
+  for (size_t m; n; n -= m, a += m * (size_t)a_step, y += m) {
+    m = n < EXPANDED ? n : EXPANDED;
+    for (size_t i = 0; i < m; i++) square[i] = a[i * (size_t)a_step];
+    for (size_t i = 0; i < m; i++) y[i] = exponent & 1 ? square[i] : 1;
+    for (uint32_t b = exponent >> 1; b; b >>= 1) {
+      for (size_t i = 0; i < m; i++) square[i] *= square[i];
+      for (size_t i = 0; i < m && b & 1; i++) y[i] *= square[i];
+    }
+  }
+}
+
 #define EXTREMES(suffix, TYPE) \
   ARITHMETIC(maximum_##suffix, TYPE, none_p, a > b ? a : b) \
   ARITHMETIC(minimum_##suffix, TYPE, none_p, a < b ? a : b)
@@ -163,6 +191,28 @@ COMPARISON(equal_f32, float, ==)
 COMPARISON(equal_i16, int16_t, ==)
 COMPARISON(equal_i32, int32_t, ==)
 COMPARISON(equal_i64, int64_t, ==)
+/* EQUAL of int16: both on the common scale, a block at a time; a single operand is computed once. */
+static void common_16(size_t n, const int16_t *x, int step, const int32_t p[3], int32_t *y) {
+  const int32_t zero = p[0], m = p[1], e = p[2];
+  for (size_t i = 0; i < (step ? n : 1); i++) y[i] = pl_rdbpot_any(pl_mul_high(pl_shl32(x[i] - zero, 8), m), -e);
+  for (size_t i = 1; i < n && !step; i++) y[i] = y[0];
+}
+static void equal_q16(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
+  const int16_t *a = va, *b = vb;
+  int32_t p[7], left[EXPANDED], right[EXPANDED]; /* p: inverted; zero point, multiplier, exponent of a, then of b */
+  memcpy(p, vp, sizeof p);
+  const uint8_t inverted = (uint8_t)p[0];
+  uint8_t *y = vy;
+  size_t m = n < EXPANDED ? n : EXPANDED;
+  if (!a_step) common_16(m, a, 0, p + 1, left);
+  if (!b_step) common_16(m, b, 0, p + 4, right);
+  for (; n; n -= m, a += m, b += m, y += m) {
+    m = n < EXPANDED ? n : EXPANDED;
+    if (a_step) common_16(m, a, 1, p + 1, left);
+    if (b_step) common_16(m, b, 1, p + 4, right);
+    for (size_t i = 0; i < m; i++) y[i] = (left[i] == right[i]) ^ inverted;
+  }
+}
 COSTLY(and_bool, uint8_t, none_p, (a != 0) & (b != 0))
 COSTLY(or_bool, uint8_t, none_p, (a != 0) | (b != 0))
 

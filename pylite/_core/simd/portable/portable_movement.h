@@ -44,8 +44,43 @@ static void copy_runs(size_t rows, size_t bytes, const uint8_t *x, ptrdiff_t xro
       for (size_t c = 0; c < cols; c++, from += xcol, to += ycol) memcpy(to, from, sizeof(T));                 \
     }                                                                                                          \
   }
+/* The 8 bytes of v, items of 1, 2, 4 or 8 bytes, in reverse order. */
+PL_INLINE uint64_t reversed_word(size_t item, uint64_t v) {
+  if (item == 8) return v;
+  if (item == 4) return v << 32 | v >> 32;
+  v = __builtin_bswap64(v);
+  return item == 1 ? v : (v & 0x00FF00FF00FF00FF) << 8 | (v >> 8 & 0x00FF00FF00FF00FF);
+}
+/* Copies rows of 4 to 63 bytes, whose items it reverses; x: their last items.  Longer rows are faster as vectors. */
+static void copy_reversed(size_t item, size_t rows, size_t bytes, const uint8_t *x, ptrdiff_t xrow, uint8_t *y,
+                          ptrdiff_t yrow) {
+  x -= bytes - item;
+  if (bytes < 8) {
+    for (; rows; rows--, x += xrow, y += yrow) {
+      uint32_t ends[2];
+      memcpy(ends, x, 4);
+      memcpy(ends + 1, x + bytes - 4, 4);
+      for (int i = 0; i < 2; i++) ends[i] = (uint32_t)(reversed_word(item, ends[i]) >> 32);
+      memcpy(y, ends + 1, 4);
+      memcpy(y + bytes - 4, ends, 4);
+    }
+    return;
+  }
+  for (; rows; rows--, x += xrow, y += yrow)
+    for (size_t i = 0; i < bytes; i += 8) { /* the last word overlaps the one before */
+      const size_t at = i + 8 <= bytes ? i : bytes - 8;
+      uint64_t v;
+      memcpy(&v, x + at, 8);
+      v = reversed_word(item, v);
+      memcpy(y + bytes - 8 - at, &v, 8);
+    }
+}
 static void copy_strided(size_t item, size_t rows, size_t cols, const uint8_t *x, ptrdiff_t xrow, ptrdiff_t xcol,
                          uint8_t *y, ptrdiff_t yrow, ptrdiff_t ycol) {
+  if (ycol == (ptrdiff_t)item && xcol == -ycol && item <= 8 && item * cols >= 4 && item * cols < 64) {
+    copy_reversed(item, rows, item * cols, x, xrow, y, yrow);
+    return;
+  }
   switch (item) {
     case 1: PL_COPY_STRIDED(uint8_t) break;
     case 2: PL_COPY_STRIDED(uint16_t) break;
@@ -225,6 +260,14 @@ static inline void transpose_tile_64(const uint8_t *x, ptrdiff_t xcol, uint8_t *
     for (; r + n <= rows && (r + n - 1) * yrow + n * item <= rows * yrow; r += n)                              \
       tile(x + r * item, xcol, y + r * yrow, yrow, n, cols);                                                   \
     x += r * item, y += r * yrow, rows -= r;                                                                   \
+  } else if (cols < n && rows >= n && item < 4) { /* what a tile writes behind a row would be another row's */ \
+    uint8_t block[16 * n];                                                                                     \
+    for (size_t i = 0; i < rows; i += n) {                                                                     \
+      const size_t row = i + n <= rows ? i : rows - n;                                                         \
+      tile(x + row * item, xcol, block, 16, n, cols);                                                          \
+      copy_runs(n, cols * item, block, 16, y + row * yrow, yrow);                                              \
+    }                                                                                                          \
+    return;                                                                                                    \
   }
 /* Transposes in tiles that fit the registers: y[r][c] = x[c][r]; rows of y and of x are contiguous. */
 static void copy_transposed(size_t item, size_t rows, size_t cols, const uint8_t *x, ptrdiff_t xcol, uint8_t *y,

@@ -46,8 +46,8 @@ enum { BLEND_LINE = 512 };
     const type *top = top0, *bottom = bottom0; \
     const weight *fraction = fraction0, dy = *(const weight *)dy0; \
     type *y = y0; \
+    const size_t done = !gather || c >= 8 ? lines : 0; \
     if (!gather) { \
-      const size_t done = lines; \
       for (size_t j = done; j < n; j++) { \
         const size_t left = (size_t)low[j] * c, right = (size_t)high[j] * c; \
         if (c == 8) /* a vector of floats, without loops */ \
@@ -57,7 +57,7 @@ enum { BLEND_LINE = 512 };
       } \
       return; \
     } \
-    if (pixels) return; \
+    if (done || (pixels)) return; \
     type a[BLEND_LINE], b[BLEND_LINE], p[BLEND_LINE], q[BLEND_LINE]; \
     for (size_t m; n; n -= m, low += m, high += m, fraction += m * c, y += m * c) { \
       m = n < BLEND_LINE / c ? n : BLEND_LINE / c; \
@@ -70,8 +70,8 @@ enum { BLEND_LINE = 512 };
   }
 
 /* For images that become wider, whose pixels are read more than once: blends the rows first, into one line or two, then
- * the columns, by blocks of channels, the last of which overlaps the one before.  Returns the number of finished
- * columns. */
+ * the columns, by blocks of channels, the last of which overlaps the one before.  by: the step between the weights of
+ * two columns.  Returns the number of finished columns, all or none. */
 #if defined(__AVX512F__)
 enum { BLEND_ROW = 2048, BLEND_BLOCK = 16 };
 #elif defined(__AVX2__)
@@ -91,7 +91,7 @@ typedef uint8_t blend_u8 __attribute__((vector_size(BLEND_BLOCK)));
 #endif
 #define LINES(name, block, type, line, weight, one, count, down, vector, out, across) \
   static size_t name(size_t n, size_t c, const type *top, const type *bottom, const int32_t *low, \
-                     const int32_t *high, const weight *fraction, weight dy, type *y, size_t step) { \
+                     const int32_t *high, const weight *fraction, size_t by, weight dy, type *y, size_t step) { \
     const weight ey = one - dy; \
     size_t done = 0, columns = BLEND_ROW / c; \
     (void)ey; \
@@ -105,7 +105,7 @@ typedef uint8_t blend_u8 __attribute__((vector_size(BLEND_BLOCK)));
         for (size_t i = 0; i < (size_t)(end - first) * c; i++) s[k][i] = down; \
       } \
       for (; done < n && high[done] < end; done++) { \
-        const weight dx = fraction[done], ex = one - dx; \
+        const weight dx = fraction[done * by], ex = one - dx; \
         const line *l = s[0] + (size_t)(low[done] - first) * c, *r = s[0] + (size_t)(high[done] - first) * c; \
         type *to = y + done * step; \
         (void)ex; \
@@ -138,44 +138,46 @@ PL_INLINE blended_u8 across_u8(const blend_f32 *left, const blend_f32 *right, fl
 }
 #endif
 LINES_F32(lines_u8, uint8_t, blended_u8, across_u8(left, right, ex, dx))
-#define WITH_LINES(name) name(n, c, top, bottom, low, high, fraction, dy, y, step)
+#define WITH_LINES(name) name(n, c, top, bottom, low, high, fraction, gather ? c : 1, dy, y, step)
 
-/* Wider images of three channels: a pixel is a vector of four, whose last element is overwritten by the next pixel.
- * Returns 0 if this is impossible. */
-static int pixels_f32(size_t n, const float *top, const float *bottom, const int32_t *low, const int32_t *high,
+/* Wider images of three or four channels: a pixel is a vector of four, whose last element is overwritten by the next
+ * pixel if there are three.  Returns 0 if this is impossible. */
+static int pixels_f32(size_t n, size_t c, const float *top, const float *bottom, const int32_t *low, const int32_t *high,
                       const float *fraction, float dy, float *y) {
   typedef float four __attribute__((vector_size(16)));
   const float ey = 1 - dy;
   const int32_t first = low[0];
   const size_t columns = (size_t)(high[n - 1] + 1 - first);
   float s[2][BLEND_ROW + 1];
-  if (columns > n || columns * 3 > BLEND_ROW) return 0;
+  if (columns > n || columns * c > BLEND_ROW) return 0;
   for (int k = 0; k < 2; k++) {
-    const float *a = top + 3 * (size_t)first, *b = bottom + 3 * (size_t)first;
-    for (size_t i = 0; i < columns * 3; i++) s[k][i] = k ? b[i] * dy : a[i] * ey;
-    s[k][columns * 3] = 0;
+    const float *a = top + c * (size_t)first, *b = bottom + c * (size_t)first;
+    for (size_t i = 0; i < columns * c; i++) s[k][i] = k ? b[i] * dy : a[i] * ey;
+    s[k][columns * c] = 0;
   }
   for (size_t j = 0; j < n; j++) {
-    const float dx = fraction[3 * j], ex = 1 - dx;
+    const float dx = fraction[c * j], ex = 1 - dx;
     four left[2], right[2];
     for (int k = 0; k < 2; k++) {
-      memcpy(&left[k], s[k] + 3 * (low[j] - first), sizeof left[k]);
-      memcpy(&right[k], s[k] + 3 * (high[j] - first), sizeof right[k]);
+      memcpy(&left[k], s[k] + c * (size_t)(low[j] - first), sizeof left[k]);
+      memcpy(&right[k], s[k] + c * (size_t)(high[j] - first), sizeof right[k]);
     }
     const four v = ACROSS_F32;
-    memcpy(y + 3 * j, &v, j + 1 < n ? sizeof v : 3 * sizeof *y);
+    memcpy(y + c * j, &v, j + 1 < n ? sizeof v : c * sizeof *y);
   }
   return 1;
 }
 #if defined(__aarch64__) /* in four operations instead of eleven; results may differ in the last bit */
 #define BLEND_FUSED PL_FMA(q[i], dy * dx, PL_FMA(p[i], ey * dx, PL_FMA(b[i], dy * ex, a[i] * (ey * ex))))
 #define COLUMNS_F32 WITH_LINES(fused_f32)
+#define PIXELS_F32 (c == 3)
 #else
 #define BLEND_FUSED BLEND_F32
+#define PIXELS_F32 (c == 3 || c == 4)
 #define COLUMNS_F32 (c % 8 ? WITH_LINES(lines_f32) : 0) /* else lines are slower */
 #endif
 BILINEAR(bilinear_f32, float, float, 1.0f, BLEND_FUSED, COLUMNS_F32,
-         c == 3 && pixels_f32(n, top, bottom, low, high, fraction, dy, y))
+         PIXELS_F32 && pixels_f32(n, c, top, bottom, low, high, fraction, dy, y))
 BILINEAR(bilinear_u8, uint8_t, float, 1.0f, (int32_t)(BLEND_F32 + 0.5f), WITH_LINES(lines_u8), 0)
 
 /* Integers need one product instead of two: v (1024 - d) + w d = 1024 v + (w - v) d, exactly.  So rows may be blended

@@ -76,9 +76,19 @@ static void log_softmax_f32(size_t rows, size_t n, const float *x, float *y) {
   }
 }
 static void l2_normalize_f32(size_t rows, size_t n, const float *x, float *y) {
-  for (; rows; rows--, x += n, y += n) {
-    const float norm = sqrtf(row_squares_f32(n, 1, x)), reciprocal = 1.0f / (norm < 1e-6f ? 1e-6f : norm);
-    EACH(n) y[i] = x[i] * reciprocal;
+  enum { MOST = 32 }; /* rows, whose roots and quotients are computed as vectors */
+  float factor[MOST];
+  for (size_t m; rows; rows -= m, x += m * n, y += m * n) {
+    m = rows < MOST ? rows : MOST;
+    for (size_t r = 0; r < m; r++) factor[r] = row_squares_f32(n, 1, x + r * n);
+    for (size_t r = 0; r < m; r++) {
+      const float norm = sqrtf(factor[r]);
+      factor[r] = 1.0f / (norm < 1e-6f ? 1e-6f : norm);
+    }
+    for (size_t r = 0; r < m; r++) {
+      const float reciprocal = factor[r];
+      EACH(n) y[r * n + i] = x[r * n + i] * reciprocal;
+    }
   }
 }
 
@@ -92,13 +102,13 @@ static uint8_t row_max_8(size_t n, const uint8_t *x, uint8_t flip) {
   }
   return top;
 }
-/* The index of byte v in tables.  The empty asm keeps gcc from vectorising loops with look-ups, which it would turn
- * into many kilobytes of slow code. */
-PL_INLINE size_t table_index(uint8_t v, uint8_t flip, uint8_t top) {
-  size_t d = (size_t)(top - (v ^ flip));
+/* An index into a table.  The empty asm keeps gcc from vectorising loops with look-ups, which it would turn into many
+ * kilobytes of slow code. */
+PL_INLINE size_t entry_of(size_t d) {
   __asm__("" : "+r"(d));
   return d;
 }
+PL_INLINE size_t table_index(uint8_t v, uint8_t flip, uint8_t top) { return entry_of((size_t)(top - (v ^ flip))); }
 /* The sum of table[top - x], which wraps; in four independent chains. */
 static int32_t row_sum_8(size_t n, const uint8_t *x, uint8_t flip, uint8_t top, const int32_t *table) {
   uint32_t a = 0, b = 0, c = 0, d = 0;
@@ -129,17 +139,16 @@ PL_INLINE void products_8(const int32_t *a, const int32_t *b, int32_t *y) {
   for (int i = 0; i < ROWS_8; i++) y[i] = pl_mul_high(a[i], b[i]);
 #endif
 }
-/* pl_reciprocal of each sum, in Q12, as vectors.  Sums are positive and below 2^26. */
-static void reciprocals_8(const int32_t *sum, int32_t *r, int32_t *over) {
-  int32_t h[ROWS_8], x[ROWS_8], d[ROWS_8];
-  for (int i = 0; i < ROWS_8; i++) {
-    const float f = (float)(sum[i] >> 2); /* exact */
-    int32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    const int head = 31 - 2 + 127 - (bits >> 23);
-    over[i] = 12 - head;
-    h[i] = (int32_t)((uint32_t)sum[i] << head >> 1);
-  }
+/* The leading zeros of v, from 4 to 255 * 2^19, for vectors. */
+PL_INLINE int head_of(int32_t v) {
+  const float f = (float)(v >> 2); /* not rounded to the next power of 2 */
+  int32_t bits;
+  memcpy(&bits, &f, sizeof bits);
+  return 31 - 2 + 127 - (bits >> 23);
+}
+/* r = 1 / (2 h) in Q0, as pl_recip1p gives it for a number a with h = (a + 1) / 2 */
+static void inverses_8(const int32_t *h, int32_t *r) {
+  int32_t x[ROWS_8], d[ROWS_8];
   for (int i = 0; i < ROWS_8; i++) x[i] = -1010580540;
   products_8(h, x, x);
   for (int i = 0; i < ROWS_8; i++) x[i] += 1515870810;
@@ -151,28 +160,53 @@ static void reciprocals_8(const int32_t *sum, int32_t *r, int32_t *over) {
   }
   for (int i = 0; i < ROWS_8; i++) r[i] = pl_fx_shl(x[i], 1, 32);
 }
-/* Sets e to exp(d) of each element of ROWS_8 consecutive rows, and r and shift to those of its row; bits: of a result.
- */
-static void exponents_8(size_t n, const pl_softmax8 *s, const uint8_t *x, int bits, int32_t *e, int32_t *r,
-                        int32_t *shift) {
-  enum { MOST = ROWS_8 * SHORT_8 };
-  const size_t m = ROWS_8 * n;
-  const uint8_t flip = s->flip ^ 0xff; /* reverses the order: the maximum becomes the minimum */
-  uint8_t v[MOST], least[MOST + SHORT_8];
-  int32_t sum[ROWS_8], reciprocal[ROWS_8], shifts[ROWS_8];
+/* pl_reciprocal of each sum, in Q12, as vectors.  Sums are positive and below 2^26. */
+static void reciprocals_8(const int32_t *sum, int32_t *r, int32_t *over) {
+  int32_t h[ROWS_8];
+  for (int i = 0; i < ROWS_8; i++) {
+    const int head = head_of(sum[i]);
+    over[i] = 12 - head;
+    h[i] = (int32_t)((uint32_t)sum[i] << head >> 1);
+  }
+  inverses_8(h, r);
+}
+/* pl_log_q of each sum, as vectors */
+static void logarithms_8(const int32_t *sum, int32_t *log) {
+  int32_t k[ROWS_8], r[ROWS_8], h[ROWS_8];
+  for (int i = 0; i < ROWS_8; i++)
+    r[i] = pl_log_split(sum[i], head_of(sum[i]), head_of(pl_times_root_half(sum[i])), k + i);
+  for (int i = 0; i < ROWS_8; i++) {
+    int32_t denominator;
+    r[i] = pl_log_ratio(r[i], &denominator);
+    h[i] = pl_half_sum(denominator, INT32_MAX);
+  }
+  inverses_8(h, log);
+  for (int i = 0; i < ROWS_8; i++) log[i] = pl_log_joined(k[i], r[i], log[i]);
+}
+/* v = the elements of `rows` rows of n, in reverse order; least[row * n]: the least of a row, which was the largest.
+ * least: (rows + 1) * n bytes. */
+static void minima_8(size_t rows, size_t n, uint8_t flip, const uint8_t *x, uint8_t *v, uint8_t *least) {
+  const size_t m = rows * n;
+  flip ^= 0xff;
   for (size_t i = 0; i < m; i++) least[i] = v[i] = x[i] ^ flip;
   for (size_t i = m; i < m + n; i++) least[i] = 0;
   for (size_t done = 1, step; done < n; done += step) { /* the minimum of the next `done` elements */
     step = done < n - done ? done : n - done;
     for (size_t i = 0; i < m; i++) least[i] = least[i] < least[i + step] ? least[i] : least[i + step];
   }
+}
+/* Sets e to exp(d) of each element of ROWS_8 consecutive rows, and r and shift to those of its row; bits: of a result.
+ */
+static void exponents_8(size_t n, const pl_softmax8 *s, const uint8_t *x, int bits, int32_t *e, int32_t *r,
+                        int32_t *shift) {
+  uint8_t v[ROWS_8 * SHORT_8], least[(ROWS_8 + 1) * SHORT_8];
+  int32_t sum[ROWS_8], reciprocal[ROWS_8], shifts[ROWS_8];
+  minima_8(ROWS_8, n, s->flip, x, v, least);
   for (size_t row = 0; row < ROWS_8; row++) {
     const int32_t *value = s->value - least[row * n];
     uint32_t total = 0;
     for (size_t i = row * n; i < row * n + n; i++) {
-      size_t entry = v[i];
-      __asm__("" : "+r"(entry)); /* as in table_index() */
-      e[i] = value[entry];
+      e[i] = value[entry_of(v[i])];
       total += ((uint32_t)e[i] + (1 << 11)) >> 12; /* as in `scaled` */
     }
     sum[row] = (int32_t)total;
@@ -227,6 +261,11 @@ static void exponents_8(size_t n, const pl_softmax8 *s, const uint8_t *x, int bi
   } \
   static void name(size_t rows, size_t n, const pl_softmax8 *s, const uint8_t *x, void *y0) { \
     type *y = y0; \
+    if (n == 1 && rows) { /* one element is the maximum and the sum */ \
+      name##_row(1, s, x, y); \
+      for (size_t i = 1; i < rows; i++) y[i] = *y; \
+      return; \
+    } \
     for (; n <= SHORT_8 && rows >= ROWS_8; rows -= ROWS_8, x += ROWS_8 * n, y += ROWS_8 * n) \
       name##_short(n, s, x, y); \
     for (; rows > 0; rows--, x += n, y += n) name##_row(n, s, x, y); \
@@ -234,32 +273,48 @@ static void exponents_8(size_t n, const pl_softmax8 *s, const uint8_t *x, int bi
 SOFTMAX_8(softmax_8, uint8_t, 8, flip)
 SOFTMAX_8(softmax_8_to_16, int16_t, 16, 0x8000)
 
-PL_INLINE uint8_t log_softmax_8_result(int32_t value, int32_t log_sum, uint8_t flip) {
-  const int32_t v = pl_rdbpot((int32_t)((uint32_t)value - (uint32_t)log_sum), 22);
-  return (uint8_t)(pl_clamp32(v + 255, 0, 255) ^ flip);
+PL_INLINE uint8_t log_softmax_8_result(int32_t value, uint8_t flip) {
+  return (uint8_t)(pl_clamp32(pl_rdbpot(value, 22) + 255, 0, 255) ^ flip);
+}
+/* Up to ROWS_8 rows, in all up to MANY_8 elements; sum: that of missing rows, overwritten */
+enum { MANY_8 = 2048, LONG_8 = 256 };
+static void log_softmax_8_rows(size_t rows, size_t n, const pl_softmax8 *s, const uint8_t *x, int32_t *sum,
+                               uint8_t *y) {
+  const uint8_t flip = s->flip;
+  uint8_t v[MANY_8], least[MANY_8 + LONG_8];
+  int32_t e[MANY_8], log[ROWS_8];
+  minima_8(rows, n, flip, x, v, least);
+  for (size_t row = 0; row < rows; row++)
+    sum[row] = row_sum_8(n, x + row * n, flip, least[row * n] ^ 0xff, s->scaled);
+  logarithms_8(sum, log);
+  for (size_t row = 0; row < rows; row++) {
+    const int32_t *value = s->value - least[row * n], l = log[row];
+    for (size_t i = row * n; i < row * n + n; i++) e[i] = value[entry_of(v[i])] - l;
+  }
+  for (size_t i = 0; i < rows * n; i++) y[i] = log_softmax_8_result(e[i], flip);
 }
 static void log_softmax_8_row(size_t n, const pl_softmax8 *s, const uint8_t *x, uint8_t *y) {
   const uint8_t flip = s->flip, top = row_max_8(n, x, flip);
   const int32_t log_sum = pl_log_q(row_sum_8(n, x, flip, top, s->scaled));
-  int32_t least = pl_mbqm32((int32_t)((uint32_t)log_sum + 0x80000000u), s->multiplier, s->exponent);
-  if (least < s->least) least = s->least;
-  /* the last entry of the table for a distance above `least` */
-  const int32_t last = least < -256 ? 255 : -least - 1;
-  if (n < 64) { /* as long as a table takes */
-    for (size_t i = 0; i < n; i++) {
-      const int32_t d = (int32_t)table_index(x[i], flip, top);
-      y[i] = d <= last ? log_softmax_8_result(s->value[d], log_sum, flip) : flip;
-    }
-    return;
-  }
   uint8_t table[256];
-  for (int32_t d = 0; d < 256; d++) table[d] = flip;
-  for (int32_t d = 0; d <= last; d++) table[d] = log_softmax_8_result(s->value[d], log_sum, flip);
+  for (int32_t d = 0; d < 256; d++) table[d] = log_softmax_8_result(s->value[d] - log_sum, flip);
   for (size_t i = 0; i < n; i++) y[i] = table[table_index(x[i], flip, top)];
 }
 static void log_softmax_8(size_t rows, size_t n, const pl_softmax8 *s, const uint8_t *x, void *y0) {
+  const size_t most = n < LONG_8 ? (size_t)pl_min32(MANY_8 / (int32_t)n, ROWS_8) : 1;
   uint8_t *y = y0;
-  for (; rows; rows--, x += n, y += n) log_softmax_8_row(n, s, x, y);
+  int32_t sum[ROWS_8];
+  for (int i = 0; i < ROWS_8; i++) sum[i] = s->scaled[0];
+  if (n == 1 && rows) {
+    log_softmax_8_row(1, s, x, y);
+    memset(y + 1, *y, rows - 1);
+    return;
+  }
+  for (size_t m; rows; rows -= m, x += m * n, y += m * n) {
+    m = rows < most ? rows : most;
+    if (n < LONG_8) log_softmax_8_rows(m, n, s, x, sum, y);
+    else log_softmax_8_row(n, s, x, y);
+  }
 }
 
 PL_INLINE int32_t interpolate_16(const int16_t *table, int32_t q) {
