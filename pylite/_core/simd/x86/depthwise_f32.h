@@ -93,6 +93,9 @@ PIXELS(pixels_9, 9, LANES)
 PIXELS(pixels_6, 6, LANES)
 PIXELS(pixels_any, 0, LANES)
 PIXELS(pixels_few, 0, c)
+typedef void pixels_fn(const tap_list *, ptrdiff_t, const pixel_grid *, const float *, float, float, float *,
+                       ptrdiff_t);
+PL_INLINE pixels_fn *pixels_of(int taps) { return taps == 9 ? pixels_9 : taps == 6 ? pixels_6 : pixels_any; }
 
 /* Four neighbouring outputs of filters that are T taps wide, with stride S: each input pixel is loaded once for all
  * four.  The taps must be whole lines of the filter.  pixel: from one input pixel to the next; to: of the outputs. */
@@ -237,10 +240,7 @@ static __attribute__((noinline, cold)) ptrdiff_t compute_pixels(const pl_dw_wind
     f.n = rest.first;
   }
   for (ptrdiff_t j = chunk; j < chunk_end && f.n; j += LANES)
-    (c < LANES      ? pixels_few
-     : s->taps == 9 ? pixels_9
-     : s->taps == 6 ? pixels_6
-                    : pixels_any)(s, pl_block_start(j / LANES, LANES, c), &f, bias, low, high, y, c);
+    (c < LANES ? pixels_few : pixels_of(s->taps))(s, pl_block_start(j / LANES, LANES, c), &f, bias, low, high, y, c);
   return n;
 }
 
@@ -312,9 +312,7 @@ static __attribute__((noinline)) void by_copies(const pl_dw_window *g, const inp
       const pixel_grid all = {0, g->pixels, g->stride * BLOCK, c, lines, a->down * pitch, g->y_line};
       if (by_fours(g, &s, 0, BLOCK, &all, bias ? bias + j : NULL, low, high, to, BLOCK)) continue;
       for (ptrdiff_t k = 0; k < BLOCK; k += LANES)
-        (s.taps == 9   ? pixels_9
-         : s.taps == 6 ? pixels_6
-                       : pixels_any)(&s, k, &all, bias ? bias + j : NULL, low, high, to, c);
+        pixels_of(s.taps)(&s, k, &all, bias ? bias + j : NULL, low, high, to, c);
     }
   }
 }

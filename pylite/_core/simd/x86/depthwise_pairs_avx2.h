@@ -145,9 +145,7 @@ PL_INLINE void paired_lines(int rounding, int L, int fw, int pairs, ptrdiff_t pi
     paired_lines(rounding, L, fw, pairs, pixels, x, g->stride * 2 * NR, g->dilation * 2 * NR, pitch, w, f, kept, y, \
                  g->c, g->y_line); \
   }
-PAIRED(two_lines_3, FIT, 2, 3, 2)
-PAIRED(two_lines_3_relu, FIT_RELU, 2, 3, 2)
-PAIRED(two_lines_5, FIT, 2, 5, 3)
+PAIRED(two_lines_3_relu, FIT_RELU, 2, 3, 2) /* the most frequent ones */
 PAIRED(two_lines, FIT, 2, g->fw, (g->fh + 2) / 2)
 PAIRED(two_lines_by_rule, BY_RULE, 2, g->fw, (g->fh + 2) / 2)
 PAIRED(one_line, FIT, 1, g->fw, (g->fh + 1) / 2)
@@ -187,13 +185,10 @@ static void by_pairs(const pl_dw_window *g, const pair_plan *plan, int wraps, in
                      const pl_columns *q, uint8_t *y) {
   int16_t copy[MOST_PAIRED / sizeof(int16_t)];
   paired_weights weights;
-  const int both = g->stride == 1, three = g->fw == 3 && g->fh == 3, five = g->fw == 5 && g->fh == 5;
+  const int both = g->stride == 1;
   lines_fn *const one = q->fit ? one_line : one_line_by_rule;
-  lines_fn *const two = !q->fit                             ? two_lines_by_rule
-                        : three && rounding_of(q) == FIT_RELU ? two_lines_3_relu
-                        : three                               ? two_lines_3
-                        : five                                ? two_lines_5
-                                                              : two_lines;
+  const int frequent = g->fw == 3 && g->fh == 3 && rounding_of(q) == FIT_RELU;
+  lines_fn *const two = frequent ? two_lines_3_relu : q->fit ? two_lines : two_lines_by_rule;
   const ptrdiff_t c = g->c, rows = (g->lines - 1) * g->stride + g->fh, packed = (g->fh * g->fw + 1) / 2 * NR;
   block_finish f = {_mm256_set1_epi16((short)q->zero_point), _mm256_set1_epi8((char)q->low),
                     _mm256_set1_epi8((char)q->high), _mm256_set1_epi8((char)q->flip), q, 0};
