@@ -100,6 +100,8 @@ class CompiledModel:
             options = Options(HardwareAccelerator.CPU if hardware_accel is None else hardware_accel)
         elif hardware_accel is not None:
             raise ValueError("Pass either options or hardware_accel, not both.")
+        elif not isinstance(options, Options):
+            raise errors.BufferTypeError(f"options must be Options, not {type(options).__name__}")
         accelerated = _check_accelerators(options.hardware_accelerators)
         cpu = options._cpu_options or CpuOptions()
         threads, mode = operator.index(cpu.num_threads), -1 if cpu.kernel_mode is None else int(cpu.kernel_mode)
@@ -250,6 +252,8 @@ class CompiledModel:
             outputs = [output_map[name] for name in signature.outputs]
         except KeyError:
             inputs, outputs = self._incomplete(signature, input_map, output_map)
+            signature.run.run(inputs, outputs, True)
+            return
         signature.run.run(inputs, outputs)
 
     @staticmethod
