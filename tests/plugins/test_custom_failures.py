@@ -179,6 +179,27 @@ class TestFailures:
         assert e.value.__cause__.__traceback__ is not None
         assert run(i, np.full((2, 3), 4, np.float32))[0, 0] == 4
 
+    def test_errors_of_nodes_with_many_operands_name_a_few(self):
+        m = ModelBuilder()
+        x = [m.tensor(f"x{i}", (1,)) for i in range(6)]
+        y = m.tensor("y", (1,))
+        m.operator("Many", [*x, m.constant("c", np.ones(1, np.float32))], [y], custom_options=b"")
+        m.inputs(x)
+        m.outputs([y])
+
+        def fail(*arrays):
+            raise OSError("NPU hung")
+
+        def few(x, y):
+            pass
+        i = interpreter(m.build(), ("Many", fail))
+        i.allocate_tensors()
+        with pytest.raises(RuntimeError, match="NPU hung; its tensors: .*'x0'.*'x3'.* and 4 more$") as caught:
+            i.invoke()
+        assert "'c'" not in str(caught.value)
+        with pytest.raises(RuntimeError, match=r"Write def few\(\*arrays\): its inputs, outputs"):
+            interpreter(m.build(), ("Many", few)).allocate_tensors()
+
     @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
     def test_interrupts_are_passed_on(self, error):
         def interrupt(x, y):
@@ -219,7 +240,7 @@ class TestFailures:
 
     def test_an_op_without_invoke_is_refused(self):
         with pytest.raises(RuntimeError, match=r"CustomOp has no invoke\(\)"):
-            run(interpreter(model(), ("Atan", CustomOp)), X)
+            interpreter(model(), ("Atan", CustomOp)).allocate_tensors()
 
 
 class NoBase:
@@ -280,7 +301,7 @@ def test_an_op_has_one_way_to_compute():
 
 
 @pytest.mark.parametrize(("result", "words"), [
-    (lambda x: [x, x], "ValueError: it returned 2 arrays for 1 outputs"), (lambda x: 1 / 0, "ZeroDivisionError"),
+    (lambda x: [x, x], "ValueError: it returned 2 arrays for 1 output"), (lambda x: 1 / 0, "ZeroDivisionError"),
     (lambda x: x * 1j, r"TypeError: it returned complex64 for output 0, tensor 1 'y' .*; convert the result")])
 def test_failures_in_evaluate(result, words):
     class Wrong:
