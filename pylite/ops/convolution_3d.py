@@ -3,6 +3,7 @@ import itertools
 import math
 
 from pylite._core.product.layouts import VolumePhaseTaps, Volumes
+from pylite.errors import counted
 from pylite.ir import shapes
 from pylite.ir.registry import register
 from pylite.ir.values import Call, Packed
@@ -60,8 +61,8 @@ def infer_transpose(node):
     _check(node, x, w, node.input(3), 4)
     shape = tuple(int(n) for n in node.constant(0, "output shape").ravel())
     if len(shape) != 5 or min(shape) < 0 or shape[0] != x.shape[0] or shape[4] != w.shape[3]:
-        raise node.error(f"asks for the shape {list(shape)}, where {x.shape[0]} volumes of {w.shape[3]} channels come "
-                         "out", wanted)
+        raise node.error(f"requests the output shape {list(shape)}, but the input gives "
+                         f"{counted(x.shape[0], 'volume')} of {counted(w.shape[3], 'channel')}", wanted)
     return [shape]
 
 
