@@ -67,7 +67,7 @@ def subgraph_facts(model, subgraph, delegates=()):
         find, operators = executor.find, executor.operators
         if executor.delegation is not None:
             partitions = executor.delegation.partitions
-    unclaimed = [] if executor is None else _plugins.unclaimed(executor, delegates)
+    unclaimed = [] if executor is None or error is not None else _plugins.unclaimed(executor, delegates)
     replaced_by = {i: index for index, (_, partition) in partitions.items() for i in partition.nodes}
     operands = Operands(subgraph)
     reasons = [None if o.index in replaced_by else unsupported(operands, o, find) for o in operators]

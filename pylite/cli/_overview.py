@@ -12,9 +12,9 @@ def overview(path, threads=1, seconds=0.0, delegates=()):
     """The model as a dictionary.  seconds: how long to measure, 0 for no times.
 
     "nodes": a dictionary for each, in order; "ends": inputs and outputs of each subgraph; "by_op": sums over the nodes
-    of an op, whose time is None unless each of them is timed; "notes": what the times leave out; "arena": a map for
-    each segment, {"bytes", "bound", "steps": node of each step, "blocks"}; "rest": seconds of a run that no node takes;
-    "problems": why it cannot run, as lines.
+    of an op, with the time of those "timed", None if there are none; "notes": what the times leave out; "arena": a map
+    for each segment, {"bytes", "bound", "steps": node of each step, "blocks"}; "rest": seconds of a run that no node
+    takes; "problems": why it cannot run, as lines.
     """
     model = Model(path)
     facts = _facts.model_facts(path, model, range(len(model.graph.subgraphs)), delegates)
@@ -94,10 +94,7 @@ def _by_op(nodes):
         for key in ("macs", "weight_bytes", "result_bytes", "seconds", "share"):
             known = entry.setdefault(key, None)
             entry[key] = known if node[key] is None else node[key] + (known or 0)
-        entry["timed"] = entry.get("timed", True) and (node["seconds"] is not None or node["kernels"] == IDLE)
-    for entry in found.values():
-        if not entry.pop("timed"):      # the time of some nodes would look as that of all
-            entry["seconds"] = entry["share"] = None
+        entry["timed"] = entry.get("timed", 0) + (node["seconds"] is not None or node["kernels"] == IDLE)
     return sorted(found.values(), key=lambda entry: (-(entry["seconds"] or 0), -entry["macs"], -entry["result_bytes"]))
 
 

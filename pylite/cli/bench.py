@@ -7,6 +7,7 @@ import json
 import sys
 
 from pylite.cli import _common, _format, _outputs, _plugins, _terminal
+from pylite.errors import ComparisonError
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
 The spread is the interquartile range divided by the median.  Open a --trace file in ui.perfetto.dev or
@@ -72,6 +73,8 @@ def run(args):
             raise _common.UsageError(f"{args.model}: not a report of pylite bench --json") from None
         raise
     sys.stdout.write(text + "\n")
+    if "problem" in report.get("litert", ()):
+        raise ComparisonError(report["litert"]["problem"])
 
 
 def _measured(args):
@@ -82,6 +85,9 @@ def _measured(args):
         _outputs.check_writable(args.trace)     # before the measurement
     if args.compare and args.signature:
         raise _common.UsageError("--compare and --signature exclude each other; LiteRT runs the model's first subgraph")
+    if args.compare:
+        from pylite.validation import litert
+        litert.module()         # where it is missing, that is said before the measurement
     before = _board.state()
     delegates = _plugins.load(args)
     interpreter, start, doubts = _timing.started(path, args.threads, _common.shapes(args.shape), args.seed,
@@ -99,7 +105,10 @@ def _measured(args):
         about = {"model": path, "threads": args.threads, **report["machine"]}
         _outputs.write(args.trace, json.dumps(trace | {"otherData": about}))
     if args.compare:
-        report["litert"] = _against.with_litert(path, interpreter, args.threads, args.seconds)
+        try:
+            report["litert"] = _against.with_litert(path, interpreter, args.threads, args.seconds)
+        except ComparisonError as error:        # pylite's own measurement is shown before it
+            report["litert"] = {"problem": str(error)}
     return report
 
 
@@ -109,7 +118,7 @@ def _lines(report, top, verbose):
              *(f"note: {note}" for note in report.get("notes", ())), *_facts(report, verbose),
              *([] if report["nodes"] or report.get("idle") else ["the model has no operators"]), "",
              *_node_lines(report, top, verbose)]
-    if "litert" in report:
+    if "problem" not in report.get("litert", {"problem": None}):
         lines += ["", *_against.litert_lines(report["litert"], report["latency"]["median"])]
     if "against" in report:
         lines += ["", *_against.lines(report["against"])]

@@ -81,7 +81,7 @@ def run(args):
         for subgraph in facts["subgraphs"]:
             text += ["", *_subgraph(subgraph, args.tensors, args.verbose)]
     sys.stdout.write("\n".join(text if args.json else _terminal.shown(text)) + "\n")
-    return int(args.compat and not facts["runs"])
+    return int(bool(args.compat or args.delegate) and not facts["runs"])
 
 
 def _facts_of(args, name):

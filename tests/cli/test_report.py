@@ -77,12 +77,13 @@ def loop(outside=False):
 
 
 def test_times_of_called_nodes_are_not_those_of_their_op(capsys, tmp_path):
-    """One FULLY_CONNECTED is timed, and one runs in the loop: the time of one is not that of both."""
+    """One FULLY_CONNECTED is timed, and one runs in the loop: how many were timed stands beside the time."""
     (tmp_path / "loop.tflite").write_bytes(loop(outside=True))
     found = json.loads(report(capsys, tmp_path / "loop.tflite", "--json"))
     by_op = {entry["op"]: entry for entry in found["by_op"]}
-    assert by_op["FULLY_CONNECTED"]["count"] == 2 and by_op["FULLY_CONNECTED"]["seconds"] is None
-    assert by_op["FULLY_CONNECTED"]["share"] is None and by_op["WHILE"]["seconds"] > 0
+    assert by_op["FULLY_CONNECTED"]["count"] == 2 and by_op["FULLY_CONNECTED"]["timed"] == 1
+    assert by_op["FULLY_CONNECTED"]["seconds"] > 0 and by_op["WHILE"]["seconds"] > 0
+    assert "s (1 of 2 timed)" in report(capsys, tmp_path / "loop.tflite")
     assert found["notes"] == ["the nodes of subgraph 2 are not timed one by one: their time is that of the node that "
                               "calls them, 0 (WHILE)"]
     assert f"\nnote: {found['notes'][0]}\n" in report(capsys, tmp_path / "loop.tflite")
