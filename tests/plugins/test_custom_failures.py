@@ -194,7 +194,7 @@ class TestFailures:
             pass
         i = interpreter(m.build(), ("Many", fail))
         i.allocate_tensors()
-        with pytest.raises(RuntimeError, match="NPU hung; its tensors: .*'x0'.*'x3'.* and 4 more$") as caught:
+        with pytest.raises(RuntimeError, match=r"NPU hung; its tensors: .*'x0'.*'x3'.* and 4 more$") as caught:
             i.invoke()
         assert "'c'" not in str(caught.value)
         with pytest.raises(RuntimeError, match=r"Write def few\(\*arrays\): its inputs, outputs"):
