@@ -53,8 +53,8 @@ _HOMES = {
         "pylite.runtime.model": "Model",
         "pylite.shim": "install_as",
         "pylite.errors": "AcceleratorError BufferTypeError ComparisonError CompiledModelError DataDependentError "
-                         "DelegateError DelegateLibraryError DelegationError ExecutionError FileFormatError MemoryLimitError "
-                         "ModelError NoDelegateError NotAllocatedError OpError PluginError PyliteError ResizeError "
+                         "DelegateError DelegateLibraryError DelegationError ExecutionError FileFormatError "
+                         "MemoryLimitError ModelError NoDelegateError NotAllocatedError OpError PluginError PyliteError ResizeError "
                          "SignatureError TensorBufferError TensorError UnsupportedOpError ViewError",
     }.items() for name in names.split()
 }

@@ -148,8 +148,7 @@ def cache_folder(args):
 
 def add_verbose(parser):
     parser.add_argument("--verbose", "-v", action="store_true",
-                        help="show all details of tables, below each row where there is no room in it, and the "
-                             "folders of files")
+                        help="show every column (below its row if it does not fit), and full paths")
 
 
 def add_model(parser):

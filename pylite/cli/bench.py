@@ -11,8 +11,8 @@ from pylite.errors import ComparisonError
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
 The spread is the interquartile range divided by the median.  Open a --trace file in ui.perfetto.dev or
-chrome://tracing: it shows one run on all its threads.  --against compares with an earlier report; ignore a ratio within
-the noise, which is how much parts of one measurement differ, and at least 0.03.
+chrome://tracing: it shows one run on all its threads.  --against compares with an earlier report; ignore ratios
+within the noise: the spread between parts of one measurement, but at least 0.03.
 
 examples:
   pylite bench digits

@@ -84,7 +84,7 @@ def configure(parser):
     samples.add_argument("--samples", type=_common.positive, metavar="N", help="use the first N samples (default: all)")
     samples.add_argument("--local-samples", type=_common.not_negative, metavar="N",
                          help="measure single nodes on the first N samples (default: all). 0 ranks nodes by their "
-                              "cumulative error, which takes less than half of the time but names no causes")
+                              "cumulative error, which takes less than half the time but names no causes")
     samples.add_argument("--tensors", type=_common.not_negative, metavar="N",
                          help="with --reference: compare tensors on the first N samples (default: all)")
     samples.add_argument("--mean", type=_common.means, metavar="M[,M,M]",

@@ -295,7 +295,7 @@ CALLS = [
     (lambda: Interpreter(DIGITS).invoke(), RuntimeError, "not ready"),
     (lambda: Interpreter(DIGITS).get_tensor(0), ValueError, "allocate_tensors()"),
     (lambda: interpreter().set_tensor(0, PICTURE.astype(np.float32)), ValueError, "FLOAT32", "INT8",
-     "numpy.rint(value / 0.00392156886 + -128).clip(-128, 127).astype(numpy.int8)"),
+     "numpy.rint(value / 0.00392156886 - 128).clip(-128, 127).astype(numpy.int8)"),
     (lambda: interpreter().set_tensor(0, PICTURE.astype(np.int32)), ValueError, "INT32",
      "convert it with numpy.asarray(value, numpy.int8)"),
     (lambda: interpreter().set_tensor(0, PICTURE.astype(np.int32) + 300), ValueError, "INT32",
