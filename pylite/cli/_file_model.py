@@ -6,6 +6,7 @@ import time
 import numpy as np
 
 from pylite.cli import _answers, _common, _format, _inputs, _plugins, _signature
+from pylite.errors import ExecutionError
 from pylite.media import metadata, yolo
 from pylite.media.labels import REMEDY, attached, complete, read
 from pylite.media.tensors import dequantize, feed, picture_size, takes_picture
@@ -26,7 +27,9 @@ class FileModel:
         self.model = self.interpreter._model
         self.subgraph = self.interpreter._main.subgraph.index
         first = self.subgraph == 0      # metadata, and what else a file says of its inputs, are about this one
-        self.head = yolo.head_of(self.model) if first else None
+        details = self.interpreter.get_input_details()
+        picture = len(details) == 1 and takes_picture(details[0])       # a part of a model keeps the metadata of all
+        self.head = yolo.head_of(self.model) if first and picture else None
         self.detector = _detector(self.interpreter, self.head, args) if first else None
         if self.detector:
             self.interpreter = self.detector.interpreter
@@ -101,6 +104,7 @@ class FileModel:
         """(seconds of one run, notes, (height, width) of the first picture or None); `outputs` are the results."""
         interpreter = self.interpreter
         arrays, notes, size = self._contents(assigned)
+        given = list(arrays)
         notes += _signature.notes(self.model, self.subgraph)
         self._allocate(arrays)          # before inputs are filled, which a model that cannot run need not be
         notes += self._filled(arrays)
@@ -110,7 +114,13 @@ class FileModel:
         self.fresh = False
         notes += _plugins.unclaimed(interpreter._main, self.delegates) if self.delegates else []
         start = time.perf_counter()
-        interpreter.invoke()
+        try:
+            interpreter.invoke()
+        except ExecutionError as error:
+            if any(array is None for array in given) and self.args.random is not None:
+                raise ExecutionError(f"{error}. Random numbers may be what the model cannot take: give it --zeros or "
+                                     "a file") from error
+            raise
         seconds = time.perf_counter() - start
         self.outputs = [(d, interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()]
         return seconds, notes, size

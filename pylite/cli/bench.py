@@ -33,8 +33,7 @@ def configure(parser):
     _common.add_precision(parser)
     _common.add_signature(parser)
     parser.add_argument("--seconds", type=duration, default=2.0, metavar="S", help="how long to measure (default: 2)")
-    parser.add_argument("--shape", action="append", default=[], metavar="INPUT=N,N,...",
-                        help="resize an input before measuring")
+    _common.add_shape(parser)
     parser.add_argument("--seed", type=_common.not_negative, default=0, metavar="N",
                         help="seed of the random inputs (default: 0)")
     parser.add_argument("--top", type=_common.positive, metavar="N", help="list only the N slowest nodes")

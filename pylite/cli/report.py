@@ -21,6 +21,8 @@ NUMBERS = 24                # columns of its offsets and sizes
 def configure(parser):
     _common.add_model(parser)
     _common.add_threads(parser)
+    _common.add_signature(parser)
+    _common.add_shape(parser)
     parser.add_argument("--seconds", type=bench.duration, default=0.5, metavar="S",
                         help="how long to measure (default: 0.5)")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -32,7 +34,8 @@ def configure(parser):
 def run(args):
     from pylite.cli import _overview
     _outputs.check(args)
-    found = _overview.overview(_common.model_path(args.model), args.threads, args.seconds, _plugins.load(args))
+    found = _overview.overview(_common.model_path(args.model), args.threads, args.seconds, _plugins.load(args),
+                               args.signature, _common.shapes(args.shape))
     with _outputs.Attempts() as attempt:
         text = json.dumps(found, indent=2) if args.json else "\n".join(_lines(found, args.verbose))
         attempt(_outputs.show, text + "\n")

@@ -65,8 +65,10 @@ def configure(parser):
     task.add_argument("--against", choices=AGAINST, metavar="litert[:ref|:opt|:default]",
                       help="compare every result with LiteRT's: from its reference kernels (the default), its "
                            "optimized kernels, or the kernels it uses by default")
-    task.add_argument("--record", metavar="FILE", help="write a digest of every result to this .npz file, for --check")
-    task.add_argument("--record-values", metavar="FILE", help="write every result to this .npz file, for --check")
+    task.add_argument("--record", type=_common.output_file(".npz"), metavar="FILE",
+                      help="write a digest of every result to this .npz file, for --check")
+    task.add_argument("--record-values", type=_common.output_file(".npz"), metavar="FILE",
+                      help="write every result to this .npz file, for --check")
     task.add_argument("--check", metavar="FILE", help="compare every result with a recorded file, bit for bit")
     task.add_argument("--delegate", action="append", default=[], metavar="WHAT",
                       help="compare a delegate with pylite's own kernels, node by node; exit with 1 if a result "

@@ -91,6 +91,30 @@ def test_times_of_called_nodes_are_not_those_of_their_op(capsys, tmp_path):
     assert "\nthe time of node 0 (WHILE) includes the nodes of the subgraphs that it calls;" in capsys.readouterr().out
 
 
+def test_a_signature_and_shapes(capsys, tmp_path):
+    """Times, shapes and the arena are those of the signature, and of the shapes, that were asked for."""
+    m = ModelBuilder()
+    for name, op in ("first", "NEG"), ("second", "ABS"):
+        if name == "second":
+            m.subgraph(name)
+        x, y = (m.tensor(f"{name}_{side}", (1, 1), shape_signature=(-1, -1)) for side in "xy")
+        m.operator(op, [x], [y])
+        m.inputs([x])
+        m.outputs([y])
+        m.signature(name, {"x": x}, {"y": y})
+    path = tmp_path / "two.tflite"
+    path.write_bytes(m.build())
+    found = json.loads(report(capsys, path, "--json", "--signature", "second", "--shape", "x=3,5"))
+    first, second = found["nodes"]
+    assert first["seconds"] is None and first["shape"] == [1, 1] and second["seconds"] > 0
+    assert second["shape"] == [3, 5] and found["by_op"][0]["result_bytes"] == 60
+    assert found["notes"] == ["only signature 'second' ran; the model also has 'first'"]
+    assert cli.main(["report", str(path), "--shape", "z=3,5"]) == 2
+    assert "no input is called 'z'; the model has 'first_x' (its signature calls it 'x')" in capsys.readouterr().err
+    assert cli.main(["inspect", str(path), "--subgraph", "1", "--shape", "x=3,5", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["subgraphs"][0]["operators"][0]["shapes"] == {"0": [3, 5], "1": [3, 5]}
+
+
 def test_a_model_without_operators(capsys, tmp_path):
     m = ModelBuilder()
     x = m.tensor("x", (2, 3))

@@ -44,11 +44,14 @@ def folder(tmp_path_factory):
              "kernel.py": "import pylite\nclass Kernel:\n    def __init__(self, part):\n        pass\n"
                           "class Mine(pylite.PythonDelegate):\n    pass\n"
                           "def failing():\n    raise ValueError('no device')\ndef none():\n    pass\n",
+             "several.py": "import pylite\nclass A(pylite.PythonDelegate):\n    pass\nclass B(A):\n    pass\nx = 1\n",
              "plain.py": "class Kernel:\n    pass\n", "noop.py": "",
              "idle.py": "import pylite\nclass Idle(pylite.PythonDelegate):\n    supports = lambda self, node: False\n"}
     for name, text in texts.items():
         (place / name).write_text(text)
     (place / "empty").mkdir()
+    (place / "pictures" / "cat").mkdir(parents=True)
+    np.save(place / "pictures" / "cat" / "a.npy", arrays["one"])
     (place / "cut.tflite").write_bytes(models.path("digits").read_bytes()[:3000])
     for name, count in ("sound", 1600), ("silent", 0):
         with wave.open(str(place / f"{name}.wav"), "wb") as file:
@@ -62,6 +65,12 @@ def folder(tmp_path_factory):
     m.inputs([x])
     m.outputs([y])
     (place / "words.tflite").write_bytes(m.build())
+    m = ModelBuilder()
+    x, y = m.tensor("x", (40,), "int32"), m.tensor("y", (40, 2))
+    m.operator("GATHER", [m.constant("table", np.zeros((1, 2), np.float32)), x], [y])
+    m.inputs([x])
+    m.outputs([y])
+    (place / "gather.tflite").write_bytes(m.build())
     return place
 
 
@@ -165,6 +174,17 @@ COMMANDS = [
     ("bench digits --delegate kernel.py:failing", "kernel.py: failing() failed: ValueError: no device"),
     ("inspect digits --delegate kernel.py:none", "kernel.py: none is not a delegate", "Mine"),
     ("run digits --zeros --delegate plain.py:Kernel", "plain.py: Kernel is not a delegate", "pylite.PythonDelegate"),
+    ("inspect digits --delegate kernel.py", "write kernel.py:NAME; it defines Mine, failing, none"),
+    ("run digits --zeros --delegate several.py:x", "several.py: x is not a delegate; it defines the delegates A, B"),
+    ("run digits --zeros --ops flx", "--ops flx: expected FILE.py, LIBRARY.so:FUNCTION or flex", "did you mean flex?"),
+    ("run digits --zeros --precision bf16", "--precision: 'bf16' is not float32, float16, prefer_float16 or emulate_"),
+    ("bench digits --shape image=-1,8,8,1", "--shape image=-1,8,8,1: expected INPUT=N,N,..."),
+    ("inspect digits --shape y=1", "no input is called 'y'"),
+    ("run gather.tflite --random 1", "GATHER failed", "give it --zeros or a file"),
+    ("run digits pictures", "pictures: the folder has no file of a known kind, but its subfolders have: "
+     "'pictures/*/*.npy' names them"),
+    (f"{VALIDATE} --repair better.foo", "'better.foo' is not the name of a .tflite file"),
+    ("validate digits --data x.npy --record desk.csv", "'desk.csv' is not the name of an .npz file"),
     ("cache lst", "'lst' is not list or clear", "did you mean list?"),
     ("resolver digits --output gone/r.py", "gone/r.py: No such file", "there is no folder gone"),
     ("validate digits", "there are no samples", "give --data PATH, or --merge"),
@@ -218,6 +238,13 @@ def test_the_command_line(command, folder, monkeypatch, capsys):
     assert more in ([], [f"`pylite {arguments.split()[0]} --help` shows how to use it"],
                     ["`pylite --help` shows how to use it"])
     says(sentence, *pieces)
+
+
+@pytest.mark.parametrize("command", ["run digits --foo", "bench digits --verify"])
+def test_nothing_is_suggested_for_a_word_like_no_other(command, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(command.split())
+    assert "did you mean" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("module", "name", "meant"), [
