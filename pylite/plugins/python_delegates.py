@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pylite.ir.values import Value
     from pylite.plugins.delegation import Delegation
     from pylite.plugins.partition import Partition
-    from pylite.plugins.protocols import NodeInfo, Runnable, TensorInfo
+    from pylite.plugins.protocols import DelegateKernel, NodeInfo, TensorInfo
     from pylite.plugins.python_ops import CustomNode
 
 
@@ -43,7 +43,7 @@ class PythonDelegate:
         """True if the delegate can run this Node; pylite.typing.NodeInfo lists what it offers."""
         raise NotImplementedError(f"{self.name} has neither supports() nor prepare()")
 
-    def compile(self, part: DelegatePart) -> Runnable:
+    def compile(self, part: DelegatePart) -> DelegateKernel:
         """The kernel for `part`, a DelegatePart: an object with invoke(*inputs, *outputs, *temporaries).
 
         It may have `kernel` instead, as a CustomOp may.  It may also have prepare(node), which returns the outputs'

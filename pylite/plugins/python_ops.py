@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pylite._core.run.kernel import Kernel
     from pylite.ir.graph import Operator
-    from pylite.plugins.protocols import OutputShapes, Runnable, Shape
+    from pylite.plugins.protocols import DelegateKernel, OutputShapes, Shape
     from pylite.runtime.executor import Executor
 
 
@@ -121,7 +121,7 @@ class PythonRegistration:
                                 "one of them: keep evaluate() if the outputs' shapes depend on data, else invoke()")
             if shapes is not None:
                 raise TypeError(f"op {name!r}: `shapes` is for functions; {implementation.__name__} has prepare()")
-            self._make: Callable[[Any], Runnable] = implementation
+            self._make: Callable[[Any], DelegateKernel] = implementation
             self._raw = getattr(implementation, "raw_options", False)
         else:
             self._make = functools.partial(_Function, implementation, shapes, keywords(implementation))
@@ -216,6 +216,13 @@ class PythonNodeOp:
         states = [i for i, v in enumerate(node.inputs) if v is not None and v.kind == "variable"]
         invoke = _Filled(node, self.op.evaluate) if self._evaluates() else self.op.invoke
         return Call("python_op.CustomOp", invoke, len(node.inputs), len(node.outputs), states, *arrays)
+
+    def reset(self) -> None:
+        """Let the object begin anew, if it has a reset()."""
+        try:
+            getattr(self.op, "reset", bool)()
+        except Exception as error:
+            raise failure(self.where, "failed to be reset", error) from error
 
     def close(self) -> None:
         """Free the object, at most once."""

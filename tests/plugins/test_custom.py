@@ -290,3 +290,21 @@ def test_known_shapes_of_evaluated_results(wrong):
     i.set_tensor(x, given)
     i.invoke()
     assert i.get_tensor(z).tolist() == (-given.sum(1)).tolist()
+
+
+def test_a_state_lasts_until_all_variables_are_reset():
+    class Counting(CustomOp):
+        count = 0
+
+        def invoke(self, x, y):
+            self.count += 1
+            y[...] = self.count
+
+        def reset(self):
+            self.count = 0
+    i = interpreter(model(), ("Atan", Counting))
+    assert [run(i, X).flat[0] for _ in range(3)] == [1, 2, 3]
+    i.reset_all_variables()
+    assert run(i, X).flat[0] == 1
+    i.allocate_tensors()
+    assert run(i, X).flat[0] == 2
