@@ -118,6 +118,9 @@ class CompiledModel:
             raise errors.CompiledModelError(f"Failed to load model: {error}") from error
         return cls(interpreter, environment, accelerated and mode <= CpuKernelMode.DELEGATE)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a CompiledModel cannot be pickled: make one in each process, with from_file()")
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._interpreter!r}>"
 

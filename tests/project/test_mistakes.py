@@ -4,6 +4,7 @@ The tables of mistakes are read as one, so the file is longer than others.
 """
 import ctypes
 import os
+import pickle
 import wave
 
 import numpy as np
@@ -389,14 +390,14 @@ CALLS = [
     (lambda: classify(np.zeros((1, 8, 8, 1), np.uint8)), ValueError, "[1, 8, 8, 1]", "expected uint8 (height, width)"),
     (lambda: classify(SEVEN, channel_order="rgb"), ValueError, "'rgb'", "'RGB' or 'BGR'"),
     (lambda: classify(["a.png", "b.png"]), ValueError, "not a list of 2", "one picture, so call it for each"),
-    (lambda: classify("gone/a.png"), OSError, "No such file or directory; there is no folder gone:"),
-    (lambda: images.read("gone/b/c/a.pgm"), OSError, "No such file or directory; there is no folder gone:"),
+    (lambda: classify("gone/a.png"), OSError, "No such file or directory: \'", "; there is no folder gone"),
+    (lambda: images.read("gone/b/c/a.pgm"), OSError, "No such file or directory: \'", "; there is no folder gone"),
     (lambda: classify("https://x.org/a.png"), OSError, "pylite downloads nothing: save the file, and give its path"),
     (lambda: Interpreter("https://x.org/m.tflite"), ValueError, "pylite downloads nothing: save the file"),
-    (lambda: classify("gone.png"), OSError, "No such file or directory; it was looked for in /"),
-    (lambda: images.read("gone.pgm"), OSError, "No such file or directory; it was looked for in /", "gone.pgm"),
-    (lambda: audio.read("gone.wav"), OSError, "No such file or directory; it was looked for in /", "gone.wav"),
-    (lambda: labels.read("gone.txt"), OSError, "No such file or directory; it was looked for in /", "gone.txt"),
+    (lambda: classify("gone.png"), OSError, "No such file or directory: \'", "; it was looked for in /"),
+    (lambda: images.read("gone.pgm"), OSError, "No such file or directory: \'", "; it was looked for in /"),
+    (lambda: audio.read("gone.wav"), OSError, "No such file or directory: \'", "; it was looked for in /"),
+    (lambda: labels.read("gone.txt"), OSError, "No such file or directory: \'", "; it was looked for in /"),
     (lambda: classify("text.txt"), ValueError, "text.txt", "expected a picture"),
     (lambda: images.read("bad.png"), ValueError, "bad.png", "expected a picture"),
     (lambda: audio.read("bad.wav"), ValueError, "bad.wav", "expected an uncompressed .wav"),
@@ -456,6 +457,18 @@ CALLS = [
     (lambda: CompiledModel.from_file(DIGITS).run_by_index(0, [PICTURE], [PICTURE]), TypeError,
      "Input buffers must be TensorBuffers, as create_input_buffers() makes them, not ndarray"),
     (lambda: CompiledModel.from_file(DIGITS).run_by_index(0, [], []), RuntimeError, "inputs: 1 vs buffers: 0"),
+    (lambda: CompiledModel.from_file(DIGITS).run_by_index(0, 3, []), TypeError,
+     "Input buffers must be a list of Tensor"),
+    (lambda: CompiledModel.from_file(DIGITS, options="x"), AttributeError, "options must be Options, not str"),
+    (lambda: pickle.dumps(CompiledModel.from_file(DIGITS)), TypeError, "make one in each process, with from_file()"),
+    (lambda: images.write("y.png", np.zeros((4, 4, 3), np.float32)), ValueError,
+     "uint8 array (height, width, channels)",
+     "not float32 [4, 4, 3]"),
+    (lambda: images.resize(np.zeros((4, 4), np.uint8), 2, 2), ValueError, "not uint8 [4, 4]"),
+    (lambda: images.read(b"P5"), TypeError, "expected the path of a file, not bytes"),
+    (lambda: pylite.unregister("Nothing"), KeyError, "no op 'Nothing' is registered"),
+    (lambda: Interpreter(DIGITS, overrides={np.int32(23): PICTURE}), ValueError, "tensor 23 is computed"),
+    (lambda: interpreter().set_tensor(0, PICTURE.view(np.uint8)), ValueError, "zero point 128 higher"),
     (lambda: CompiledModel.from_buffer("x"), TypeError, "bytes of a model, not str", "from_file()"),
     (lambda: tasks.ImageClassifier(DIGITS, mean=(1, 2, 3)), ValueError, "mean has 3 numbers", "each of the 1 channels"),
     (lambda: validation.compare(DIGITS, DIGITS, "x.npy", workers=0), ValueError, "workers is 0", "at least 1"),
@@ -473,7 +486,7 @@ CALLS = [
     (lambda: tasks.ImageClassifier(DIGITS, num_threads=0), ValueError, "num_threads"),
     (lambda: classify(None), ValueError, "a path, a Pillow image or an array, not NoneType"),
     (lambda: classify(b"abc"), ValueError, "a path, a Pillow image or an array, not bytes"),
-    (lambda: classify("gone/a.png"), OSError, "No such file or directory; there is no folder gone"),
+    (lambda: classify("gone/a.png"), OSError, "No such file or directory: \'", "; there is no folder gone"),
     (lambda: classify("https://x.org/a.png"), OSError, "pylite downloads nothing: save the file, and give its path"),
     (lambda: Interpreter("https://x.org/m.tflite"), ValueError, "pylite downloads nothing: save the file"),
     (lambda: classify("gone.png"), FileNotFoundError, "gone.png"),
