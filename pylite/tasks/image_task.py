@@ -103,7 +103,8 @@ class ImageTask(Task):
         self._mean, self._std = _numbers("mean", mean, channels), _numbers("std", std, channels)
 
     def _plausible(self) -> bool:
-        shape = self.interpreter.get_input_details()[0]["shape"]        # one grey channel, not square: features of sound
+        """One channel that is not square may be features of a sound."""
+        shape = self.interpreter.get_input_details()[0]["shape"]
         return len(shape) != 4 or shape[3] > 1 or shape[1] == shape[2]
 
     def _outputs_of(self, image: Any, channel_order: str) -> tuple[list[NDArray[Any]], tuple[int, int]]:
