@@ -54,8 +54,9 @@ _HOMES = {
         "pylite.shim": "install_as",
         "pylite.errors": "AcceleratorError BufferTypeError ComparisonError CompiledModelError DataDependentError "
                          "DelegateError DelegateLibraryError DelegationError ExecutionError FileFormatError "
-                         "MemoryLimitError ModelError NoDelegateError NotAllocatedError OpError PluginError PyliteError "
-                         "ResizeError SignatureError TensorBufferError TensorError UnsupportedOpError ViewError",
+                         "MemoryLimitError ModelError NoDelegateError NotAllocatedError OpError PluginError "
+                         "PyliteError ResizeError SignatureError TensorBufferError TensorError "
+                         "UnsupportedOpError ViewError",
     }.items() for name in names.split()
 }
 _MODULES = "compiled_model", "errors", "flex", "interpreter", "media", "schema", "tasks", "typing", "validation"
