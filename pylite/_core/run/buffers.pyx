@@ -258,8 +258,9 @@ cdef list listed(str side, buffers, bint partial):
         raise TypeError(f"{side} buffers must be a list of TensorBuffers, not {type(buffers).__name__}") from None
     for buffer in found:
         if not isinstance(buffer, Buffer) and not (partial and buffer is None):
-            raise errors.BufferTypeError(f"{side} buffers must be TensorBuffers, as create_{side.lower()}_buffers() makes "
-                                         f"them, not {type(buffer).__name__}")
+            raise errors.BufferTypeError(
+                f"{side} buffers must be TensorBuffers, as create_{side.lower()}_buffers() makes them, not "
+                f"{type(buffer).__name__}")
     return found
 
 
