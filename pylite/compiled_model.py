@@ -96,12 +96,7 @@ class CompiledModel:
         if environment is None:
             environment = Environment.create()
         _ = environment.capsule     # ValueError if it is closed
-        if options is None:
-            options = Options(HardwareAccelerator.CPU if hardware_accel is None else hardware_accel)
-        elif hardware_accel is not None:
-            raise ValueError("Pass either options or hardware_accel, not both.")
-        elif not isinstance(options, Options):
-            raise errors.BufferTypeError(f"options must be Options, not {type(options).__name__}")
+        options = _options(hardware_accel, options)
         accelerated = _check_accelerators(options.hardware_accelerators)
         cpu = options._cpu_options or CpuOptions()
         threads, mode = operator.index(cpu.num_threads), -1 if cpu.kernel_mode is None else int(cpu.kernel_mode)
@@ -301,6 +296,17 @@ class CompiledModel:
             raise errors.SignatureError(f"Signature not found: {key}. The model has "
                                         f"{_list(self._keys)}")
         return self._signatures[index]
+
+
+def _options(hardware_accel: Any, options: Any) -> Options:
+    """The Options that the arguments of from_file() stand for."""
+    if options is None:
+        return Options(HardwareAccelerator.CPU if hardware_accel is None else hardware_accel)
+    if hardware_accel is not None:
+        raise ValueError("Pass either options or hardware_accel, not both.")
+    if not isinstance(options, Options):
+        raise errors.BufferTypeError(f"options must be Options, not {type(options).__name__}")
+    return options
 
 
 class _Signature:

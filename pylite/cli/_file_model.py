@@ -165,13 +165,16 @@ class FileModel:
             if kind == "audio" and self.rate is None:
                 notes.append(f"the model does not give its sample rate, so the file's is used, {contents.rate:g} Hz; "
                              "--rate sets another")
-        empty = [details[i] for i, array in enumerate(arrays) if array is None]
+        self._check_filled([detail for detail, array in zip(details, arrays, strict=True) if array is None])
+        return arrays, notes, size
+
+    def _check_filled(self, empty):
+        """UsageError for inputs without a file, which `empty` describes, that no option fills."""
         if empty and self.args.random is None and not self.args.zeros:
             missing = ", ".join(map(_inputs.described, empty))
             what = "TEXT (or an .npy or .npz file)" if all(map(_inputs.is_text, empty)) else (
                 f"FILE ({_inputs.kinds_of_files(empty)})")
             raise _common.UsageError(f"no contents for input {missing}: give --input {what}, --random SEED, or --zeros")
-        return arrays, notes, size
 
     def _allocate(self, arrays):
         """Allocate for the shapes of `arrays`, where None stands for an input that has no contents yet."""
