@@ -1,4 +1,4 @@
-"""Models of one random op: shapes, axes, types and broadcasts that no other list has.  random_ops.py runs them."""
+"""Random single-op models: shapes, axes, types and broadcasts that no other list has.  random_ops.py runs them."""
 import math
 
 import _spots

@@ -8,7 +8,6 @@ means.  WORD: only layers whose names contain one of them.
 """
 import argparse
 import collections
-import itertools
 import statistics
 
 import _common
@@ -57,7 +56,7 @@ def main():
             if ours / theirs >= args.above:
                 rows.append((f"{group} {name}", f"{ours:.1f}", f"{theirs:.1f}", f"{ours / theirs:.2f}"))
         _common.print_table((dtype, "pylite us", "LiteRT us", "ratio"), rows, right=("pylite us", "LiteRT us", "ratio"))
-        for group, some in [*ratios.items(), ("all", [*itertools.chain(*ratios.values())])]:
+        for group, some in [*ratios.items(), ("all", [ratio for each in ratios.values() for ratio in each])]:
             _common.say(f"{group:25s} {len(some):4d} layers, geometric mean {statistics.geometric_mean(some):.2f}, "
                         f"{sum(ratio > 1 for ratio in some)} above 1")
 

@@ -1,4 +1,4 @@
-"""Models of one random op beside the peer, on one thread: shapes, axes, types and broadcasts that no other list has.
+"""Random single-op models beside the peer, on one thread: shapes, axes, types and broadcasts that no other list has.
 
     python benchmarks/random_ops.py [OP ...] [--seed N] [--seconds S] [--above RATIO]
 

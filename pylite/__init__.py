@@ -52,10 +52,11 @@ _HOMES = {
         "pylite.plugins.capi": "get_include load_custom_ops",
         "pylite.runtime.model": "Model",
         "pylite.shim": "install_as",
-        "pylite.errors": "AcceleratorError ComparisonError CompiledModelError DataDependentError DelegateError "
-                         "DelegateLibraryError DelegationError ExecutionError FileFormatError MemoryLimitError "
-                         "ModelError NoDelegateError NotAllocatedError OpError PluginError PyliteError ResizeError "
-                         "SignatureError TensorBufferError TensorError UnsupportedOpError ViewError",
+        "pylite.errors": "AcceleratorError BufferTypeError ComparisonError CompiledModelError DataDependentError "
+                         "DelegateError DelegateLibraryError DelegationError ExecutionError FileFormatError "
+                         "MemoryLimitError ModelError NoDelegateError NotAllocatedError OpError PluginError "
+                         "PyliteError ResizeError SignatureError TensorBufferError TensorError "
+                         "UnsupportedOpError ViewError",
     }.items() for name in names.split()
 }
 _MODULES = "compiled_model", "errors", "flex", "interpreter", "media", "schema", "tasks", "typing", "validation"

@@ -12,6 +12,7 @@ from pylite import validation as validation
 from pylite.compiled_model import CompiledModel
 from pylite.errors import (
     AcceleratorError,
+    BufferTypeError,
     ComparisonError,
     CompiledModelError,
     DataDependentError,
@@ -53,6 +54,7 @@ __distribution__: Final[str]
 __version__: Final[str]
 __all__ = [
     "AcceleratorError",
+    "BufferTypeError",
     "BuiltinOpResolver",
     "ComparisonError",
     "CompiledModel",

@@ -96,10 +96,7 @@ class CompiledModel:
         if environment is None:
             environment = Environment.create()
         _ = environment.capsule     # ValueError if it is closed
-        if options is None:
-            options = Options(HardwareAccelerator.CPU if hardware_accel is None else hardware_accel)
-        elif hardware_accel is not None:
-            raise ValueError("Pass either options or hardware_accel, not both.")
+        options = _options(hardware_accel, options)
         accelerated = _check_accelerators(options.hardware_accelerators)
         cpu = options._cpu_options or CpuOptions()
         threads, mode = operator.index(cpu.num_threads), -1 if cpu.kernel_mode is None else int(cpu.kernel_mode)
@@ -115,6 +112,9 @@ class CompiledModel:
         except errors.ModelError as error:
             raise errors.CompiledModelError(f"Failed to load model: {error}") from error
         return cls(interpreter, environment, accelerated and mode <= CpuKernelMode.DELEGATE)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a CompiledModel cannot be pickled: make one in each process, with from_file()")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._interpreter!r}>"
@@ -250,6 +250,8 @@ class CompiledModel:
             outputs = [output_map[name] for name in signature.outputs]
         except KeyError:
             inputs, outputs = self._incomplete(signature, input_map, output_map)
+            signature.run.run(inputs, outputs, True)
+            return
         signature.run.run(inputs, outputs)
 
     @staticmethod
@@ -294,6 +296,17 @@ class CompiledModel:
             raise errors.SignatureError(f"Signature not found: {key}. The model has "
                                         f"{_list(self._keys)}")
         return self._signatures[index]
+
+
+def _options(hardware_accel: Any, options: Any) -> Options:
+    """The Options that the arguments of from_file() stand for."""
+    if options is None:
+        return Options(HardwareAccelerator.CPU if hardware_accel is None else hardware_accel)
+    if hardware_accel is not None:
+        raise ValueError("Pass either options or hardware_accel, not both.")
+    if not isinstance(options, Options):
+        raise errors.BufferTypeError(f"options must be Options, not {type(options).__name__}")
+    return options
 
 
 class _Signature:

@@ -19,6 +19,11 @@ def clipped(text: str) -> str:
     return text if all(len(word) <= LONGEST + MARKS for word in words) else " ".join(map(shortened, words))
 
 
+def counted(count: int, noun: str) -> str:
+    """1 -> "1 thread", 2 -> "2 threads"; a noun in -s has its plural."""
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
 def looked_for(path: str) -> str:
     """What to append to an error about the missing file `path`: where it was looked for, or why it cannot be there."""
     import os  # for this message
@@ -103,6 +108,10 @@ class SignatureError(PyliteError, RuntimeError):
 
 class TensorBufferError(PyliteError, RuntimeError):
     """A TensorBuffer does not fit a tensor or an array, or it was destroyed."""
+
+
+class BufferTypeError(PyliteError, AttributeError, TypeError):
+    """An object is not a TensorBuffer, or not the Options of a CompiledModel."""
 
 
 class AcceleratorError(PyliteError, RuntimeError):

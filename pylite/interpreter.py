@@ -254,11 +254,15 @@ class Interpreter(FastPath):
                    or options["experimental_preserve_all_tensors"]))
 
     def reset_all_variables(self) -> None:
-        """Set all variable tensors to zero; they otherwise keep their contents between calls of invoke()."""
+        """Set all variable tensors to zero, and call reset() of the ops in Python that have one.
+
+        They otherwise keep their state between calls of invoke().  As in tf.lite, resource variables (VAR_HANDLE) keep
+        theirs as long as the interpreter lives: make another one of the same pylite.Model to begin anew.
+        """
         with self._lock:
             self._lock.check_idle()
             for executor in self._executors.values():
-                executor.reset_variables()
+                executor.begin_anew()
 
     def close(self) -> None:
         """Free the memory of the tensors, and close plug-ins, now rather than with the last reference to this object.

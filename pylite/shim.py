@@ -7,6 +7,7 @@ By environment alone:                                PYTHONPATH=$(python -m pyli
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import runpy
 import sys
@@ -61,6 +62,17 @@ def _run(program: str) -> None:
     exec(code, vars(module))
 
 
+def _is_program(name: str) -> bool:
+    """Is there a module of this name, or a package with __main__?  The packages above are imported, as by runpy."""
+    try:
+        spec = importlib.util.find_spec(name)
+        return spec is not None and (spec.submodule_search_locations is None or _is_program(f"{name}.__main__"))
+    except ModuleNotFoundError as error:        # of a package above, or of what that package imports
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            return False
+        raise
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Run an unchanged Python program with pylite as its TensorFlow Lite interpreter."""
     parser = argparse.ArgumentParser(prog="python -m pylite.shim", description=main.__doc__)
@@ -87,6 +99,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         if args.module:
             sys.path.insert(0, os.getcwd())
+            if not _is_program(args.program):
+                parser.error(f"there is no module {args.program!r} that can be run")
             runpy.run_module(args.program, run_name="__main__", alter_sys=True)
         else:
             sys.path.insert(0, str(Path(args.program).resolve().parent))

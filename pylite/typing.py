@@ -2,9 +2,9 @@
 
 The dictionaries of an Interpreter: TensorDetails, QuantizationParameters, SparsityParameters, DimensionMetadata,
 OpDetails, SignatureList, SignatureNames; its argument Precision.  What custom ops and delegates in Python see and give:
-CustomNode, DelegateGraph, DelegatePart, TensorInfo, NodeInfo, OpNode, OutputShapes, Shape, Runnable.
+CustomNode, DelegateGraph, DelegatePart, TensorInfo, NodeInfo, OpNode, OutputShapes, Shape, DelegateKernel.
 """
-from pylite.plugins.protocols import NodeInfo, OpNode, OutputShapes, Runnable, Shape, TensorInfo
+from pylite.plugins.protocols import DelegateKernel, NodeInfo, OpNode, OutputShapes, Shape, TensorInfo
 from pylite.plugins.python_delegates import DelegateGraph, DelegatePart
 from pylite.plugins.python_ops import CustomNode
 from pylite.tflite.types import (
@@ -18,6 +18,22 @@ from pylite.tflite.types import (
     TensorDetails,
 )
 
-__all__ = ["CustomNode", "DelegateGraph", "DelegatePart", "DimensionMetadata", "NodeInfo", "OpDetails", "OpNode",
-           "OutputShapes", "Precision", "QuantizationParameters", "Runnable", "Shape", "SignatureList",
-           "SignatureNames", "SparsityParameters", "TensorDetails", "TensorInfo"]
+__all__ = [
+    "CustomNode",
+    "DelegateGraph",
+    "DelegateKernel",
+    "DelegatePart",
+    "DimensionMetadata",
+    "NodeInfo",
+    "OpDetails",
+    "OpNode",
+    "OutputShapes",
+    "Precision",
+    "QuantizationParameters",
+    "Shape",
+    "SignatureList",
+    "SignatureNames",
+    "SparsityParameters",
+    "TensorDetails",
+    "TensorInfo",
+]

@@ -20,7 +20,7 @@ from pylite.tasks import ImageClassifier
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     common.add_arguments(parser, model="digits")
-    parser.add_argument("--simulate", type=int, metavar="N", help="N presses without hardware")
+    parser.add_argument("--simulate", type=common.positive(int), metavar="N", help="N presses without hardware")
     parser.add_argument("--image", metavar="FILE", help="a picture instead of the camera's")
     parser.add_argument("--paper", action="store_true", help="cut one dark digit on bright paper out of the picture")
     parser.add_argument("--wanted", default="seven", help="the class for which the LED is lit (default: %(default)s)")

@@ -28,8 +28,10 @@ def main():
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--camera", action="store_true", help="use the Raspberry Pi's camera")
     source.add_argument("--source", metavar="PATH", help="a picture, or a folder of them, by their names")
-    parser.add_argument("--rate", type=float, default=30, help="pictures per second (default: %(default)s)")
-    parser.add_argument("--frames", type=int, help="end after so many (default: with the source, or on Ctrl-C)")
+    parser.add_argument("--rate", type=common.positive(float), default=30,
+                        help="pictures per second (default: %(default)s)")
+    parser.add_argument("--frames", type=common.positive(int),
+                        help="end after so many (default: with the source, or on Ctrl-C)")
     parser.add_argument("--invert", action="store_true", help="invert the pictures, for dark digits on paper")
     parser.add_argument("--threshold", type=float, default=0.5, help="minimum score of a box (default: %(default)s)")
     args = parser.parse_args()

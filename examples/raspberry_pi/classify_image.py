@@ -25,7 +25,8 @@ def main():
     source.add_argument("--camera", action="store_true", help="use the Raspberry Pi's camera, until Ctrl-C")
     parser.add_argument("--paper", action="store_true",
                         help="the picture is one dark digit on bright paper: cut out the digit for `digits`")
-    parser.add_argument("--top", type=int, default=3, help="number of answers to print (default: %(default)s)")
+    parser.add_argument("--top", type=common.positive(int), default=3,
+                        help="number of answers to print (default: %(default)s)")
     args = parser.parse_args()
     try:
         classifier = common.make(ImageClassifier, args, max_results=args.top)

@@ -1,4 +1,5 @@
 """Shared by the examples: arguments, making a task of a model, the camera."""
+import argparse
 import os
 import sys
 
@@ -11,12 +12,24 @@ def stop(text):
     raise SystemExit(2)
 
 
+def positive(kind):
+    """A type of arguments: numbers of `kind`, int or float, above 0."""
+    def parse(text):
+        number = kind(text)
+        if not number > 0:
+            raise argparse.ArgumentTypeError(f"{text} is not above 0")
+        return number
+    parse.__name__ = kind.__name__      # argparse names it for other text
+    return parse
+
+
 def add_arguments(parser, model):
     parser.add_argument("--model", default=model, metavar="MODEL",
                         help="a .tflite file, or a model that is bundled with pylite (default: %(default)s)")
     parser.add_argument("--labels", metavar="FILE",
                         help="names of the classes, one per line (default: those inside the model)")
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="(default: %(default)s, all cores)")
+    parser.add_argument("--threads", type=positive(int), default=os.cpu_count(),
+                        help="(default: %(default)s, all cores)")
 
 
 def make(task, args, **options):

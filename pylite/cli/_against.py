@@ -90,19 +90,20 @@ def with_litert(path, interpreter, threads, seconds):
     """{"version", "median", "ratio", "noise", "outputs"}: LiteRT on the interpreter's inputs, alternately with it.
 
     ratio: pylite's time divided by LiteRT's; outputs: the largest difference of each from LiteRT's.
-    ComparisonError where LiteRT is not installed, or refuses the model.
+    ComparisonError where LiteRT is not installed, or refuses the model, or fails.
     """
     from pylite.validation import litert
     inputs = [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_input_details()]
     other = litert.prepared(path, inputs, threads)
-    turns = _turns(interpreter.invoke, other.invoke, seconds)
+    with litert.failures("LiteRT fails"):
+        turns = _turns(interpreter.invoke, other.invoke, seconds)
+        interpreter.reset_all_variables()
+        other.reset_all_variables()
+        feed(interpreter, inputs)
+        interpreter.invoke()
+        other.invoke()
     ratios = turns[:, 0] / turns[:, 1]
     low, _, high = statistics.quantiles(ratios.tolist(), n=4, method="inclusive")
-    interpreter.reset_all_variables()
-    other.reset_all_variables()
-    feed(interpreter, inputs)
-    interpreter.invoke()
-    other.invoke()
     outputs = [_difference(detail["name"], interpreter.get_tensor(detail["index"]), other.get_tensor(theirs["index"]))
                for detail, theirs in zip(interpreter.get_output_details(), other.get_output_details(), strict=True)]
     return {"version": litert.version(), "median": float(np.median(turns[:, 1])), "ratio": float(np.median(ratios)),

@@ -19,8 +19,9 @@ def answer(subgraph, outputs, labels, top, threshold, size, kinds=frozenset(("ar
     """The answers: a list of dictionaries, each with a "kind".
 
     outputs: [(details, array)]; labels: [{class: name}], the caller's first; size: (height, width) of the input
-    picture, or None; kinds: of the contents of inputs, "image" also where an array is a picture; without any, classes
-    would mean nothing.
+    picture, or None; kinds: of the contents of inputs, "image" also where an array is a picture.  Any kind allows
+    ranked classes, "image" poses and areas; with "image" or "audio", enough scores in a row are classes even if they
+    have no names.
     """
     if len(outputs) == 4 and all(producer(subgraph, d["index"]) == DETECTION for d, _ in outputs):
         return [_detections([dequantize(a, d) for d, a in outputs], labels, top, threshold, size)]

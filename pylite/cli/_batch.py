@@ -31,10 +31,19 @@ def expanded(given):
             input_path(text)        # an error, where there is neither a file nor a sample of this name
             found = [text]
         if not found:
-            raise UsageError(f"{text}: " + (f"the folder has no file of a known kind ({', '.join(kinds)})"
-                                            if os.path.isdir(text) else "no file matches"))
+            raise UsageError(f"{text}: {_nothing(text, kinds) if os.path.isdir(text) else 'no file matches'}")
         files += found
     return files
+
+
+def _nothing(folder, kinds):
+    """Why there is nothing to run in a folder."""
+    deeper = next((path for path in glob.iglob(os.path.join(glob.escape(folder), "*", "*"))
+                   if path.lower().endswith(kinds)), None)
+    if deeper:
+        pattern = os.path.join(folder, "*", "*" + os.path.splitext(deeper)[1])
+        return f"the folder has no file of a known kind, but its subfolders have: '{pattern}' names them"
+    return f"the folder has no file of a known kind ({', '.join(kinds)})"
 
 
 def run(model, files, constant, form):

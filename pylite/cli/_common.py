@@ -41,6 +41,18 @@ def written_as(form):
     return decorated
 
 
+def output_file(suffix):
+    """A function for argparse: the name of a file that is written, with `suffix` or none."""
+    article = "an" if suffix == ".npz" else "a"
+
+    @written_as(f"the name of {article} {suffix} file, which is what it writes")
+    def named(text):
+        if os.path.splitext(text)[1].lower() not in ("", suffix):
+            raise ValueError
+        return text
+    return named
+
+
 @written_as("a whole number of at least 1")
 def positive(text):
     """`text` as an integer of at least 1; for argparse."""
@@ -148,8 +160,7 @@ def cache_folder(args):
 
 def add_verbose(parser):
     parser.add_argument("--verbose", "-v", action="store_true",
-                        help="show all details of tables, below each row where there is no room in it, and the "
-                             "folders of files")
+                        help="show every column (below its row if it does not fit), and full paths")
 
 
 def add_model(parser):
@@ -163,6 +174,8 @@ def shapes(given):
         name, equals, sizes = text.rpartition("=")
         try:
             found[name] = [int(size) for size in sizes.split(",")]
+            if min(found[name]) < 0:
+                raise ValueError
         except ValueError:
             equals = ""
         if not equals:
@@ -172,11 +185,15 @@ def shapes(given):
 
 def input_names(interpreter):
     """{name: position of the input}, for tensor names and the names in signatures of the subgraph that runs."""
-    details = interpreter.get_input_details()
-    names = {detail["name"]: i for i, detail in enumerate(details)}
-    positions = {detail["index"]: i for i, detail in enumerate(details)}
-    for signature in interpreter._model.graph.signatures:
-        if signature.subgraph == interpreter._main.subgraph.index:
+    return names_of(interpreter._model.graph, interpreter._main.subgraph)
+
+
+def names_of(graph, subgraph):
+    """input_names() of a subgraph of a Model's graph."""
+    positions = {index: i for i, index in enumerate(subgraph.inputs)}
+    names = {subgraph.tensors[index].name: i for index, i in positions.items()}
+    for signature in graph.signatures:
+        if signature.subgraph == subgraph.index:
             names |= {name: positions[index] for name, index in signature.inputs.items() if index in positions}
     return names
 
@@ -195,9 +212,20 @@ def resize(interpreter, shapes):
     """Resize inputs to {input name: shape}; UsageError names an input that the model does not have."""
     details, names = interpreter.get_input_details(), input_names(interpreter)
     for name, shape in shapes.items():
-        if name not in names:
-            raise unknown_input(name, names)
-        interpreter.resize_tensor_input(details[names[name]]["index"], shape)
+        interpreter.resize_tensor_input(details[position_of(name, names)]["index"], shape)
+
+
+def position_of(name, names):
+    """The position of the input that is called so; UsageError where there is none."""
+    if name not in names:
+        raise unknown_input(name, names)
+    return names[name]
+
+
+def add_shape(parser):
+    """The option --shape of commands that run one model."""
+    parser.add_argument("--shape", action="append", default=[], metavar="INPUT=N,N,...",
+                        help="resize an input first")
 
 
 def add_signature(parser):
@@ -216,6 +244,9 @@ def add_precision(parser):
 
 def _precision(text):
     from pylite.tflite import arguments
+    *others, last = arguments.PRECISIONS
+    if text not in arguments.PRECISIONS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {', '.join(others)} or {last}")
     try:
         return arguments.precision(text)
     except ValueError as error:

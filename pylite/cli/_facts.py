@@ -1,11 +1,12 @@
 """The facts of a model as plain dictionaries, which `inspect` prints as text or JSON."""
 import hashlib
+import math
 from collections import Counter
 
 import numpy as np
 
 from pylite._core import simd
-from pylite.cli import _cost, _plugins
+from pylite.cli import _common, _cost, _plugins
 from pylite.compiler.check import Operands, unsupported
 from pylite.errors import PyliteError
 from pylite.ir.graph import DTYPE_BITS
@@ -16,15 +17,19 @@ LOOPS = ("WHILE", "STABLEHLO_WHILE")
 _FEW = 8        # scales and zero points of blockwise quantization in the facts: there may be millions
 
 
-def model_facts(path, model, subgraphs, delegates=()):
-    """Facts of the file and of the subgraphs with the indices `subgraphs`, after applying `delegates`."""
+def model_facts(path, model, subgraphs, delegates=(), resized=(0, {})):
+    """Facts of the file and of the subgraphs with the indices `subgraphs`, after applying `delegates`.
+
+    resized: (index of a subgraph, {name of an input: its shape}).
+    """
     graph = model.graph
     facts = {"file": path, "bytes": graph.size, "version": graph.version, "description": graph.description,
              "subgraph_count": len(graph.subgraphs), "weight_bytes": weight_bytes(graph.subgraphs),
              "signatures": [signature_facts(graph, s) for s in graph.signatures],
              "metadata": {name: len(data) for name, data in graph.metadata.items()},
              "associated_files": list(model.associated_files),
-             "subgraphs": [subgraph_facts(model, graph.subgraphs[i], delegates) for i in subgraphs]}
+             "subgraphs": [subgraph_facts(model, graph.subgraphs[i], delegates, resized[1] if i == resized[0] else {})
+                           for i in subgraphs]}
     loops = repeated(graph)
     for subgraph in facts["subgraphs"]:
         subgraph["repeated"] = subgraph["index"] in loops
@@ -59,15 +64,15 @@ def signature_facts(graph, signature):
                       for name, i in getattr(signature, side).items()} for side in ("inputs", "outputs")}}
 
 
-def subgraph_facts(model, subgraph, delegates=()):
-    """Tensors and operators, and kernels and memory if pylite can run the subgraph."""
-    executor, error = _executor(model, subgraph, delegates)
+def subgraph_facts(model, subgraph, delegates, shapes):
+    """Tensors and operators, and kernels and memory if pylite can run the subgraph, with inputs of these `shapes`."""
+    executor, error = _executor(model, subgraph, delegates, shapes)
     find, operators, partitions = default.find, subgraph.operators, {}
     if executor is not None:
         find, operators = executor.find, executor.operators
         if executor.delegation is not None:
             partitions = executor.delegation.partitions
-    unclaimed = [] if executor is None else _plugins.unclaimed(executor, delegates)
+    unclaimed = [] if executor is None or error is not None else _plugins.unclaimed(executor, delegates)
     replaced_by = {i: index for index, (_, partition) in partitions.items() for i in partition.nodes}
     operands = Operands(subgraph)
     reasons = [None if o.index in replaced_by else unsupported(operands, o, find) for o in operators]
@@ -185,18 +190,26 @@ def _stored_bytes(tensor):
         return tensor.data.nbytes
     if tensor.external is not None:
         return tensor.external.size
-    bits = DTYPE_BITS[tensor.dtype]
-    return None if bits is None else Value(tensor).size * max(bits, 8) // 8
+    return bytes_of(tensor.dtype, Value(tensor).shape)
 
 
-def _executor(model, subgraph, delegates):
-    """(Executor, None), or (Executor or None, why it or a delegate refuses the subgraph)."""
+def bytes_of(dtype, shape):
+    """Bytes of a tensor that is no constant, None if unknown."""
+    bits = DTYPE_BITS[dtype]
+    return None if bits is None else math.prod(shape) * max(bits, 8) // 8
+
+
+def _executor(model, subgraph, delegates, shapes):
+    """(Executor, None), or (Executor or None, why it or a delegate refuses the subgraph or the shapes)."""
     from pylite._core.simd import Pool
     from pylite.plugins.delegates import apply
     from pylite.runtime.executor import Executor
-    executor = None
+    executor, names = None, _common.names_of(model.graph, subgraph)
+    positions = {_common.position_of(name, names): tuple(shape) for name, shape in shapes.items()}
     try:
         executor = Executor(model, subgraph, Pool(1))
+        for position, shape in positions.items():
+            executor.resize(position, shape)
         if delegates:
             apply([executor], delegates)
     except PyliteError as problem:

@@ -6,6 +6,7 @@ import time
 import numpy as np
 
 from pylite.cli import _answers, _common, _format, _inputs, _plugins, _signature
+from pylite.errors import ExecutionError
 from pylite.media import metadata, yolo
 from pylite.media.labels import REMEDY, attached, complete, read
 from pylite.media.tensors import dequantize, feed, picture_size, takes_picture
@@ -26,7 +27,9 @@ class FileModel:
         self.model = self.interpreter._model
         self.subgraph = self.interpreter._main.subgraph.index
         first = self.subgraph == 0      # metadata, and what else a file says of its inputs, are about this one
-        self.head = yolo.head_of(self.model) if first else None
+        details = self.interpreter.get_input_details()
+        picture = len(details) == 1 and takes_picture(details[0])       # a part of a model keeps the metadata of all
+        self.head = yolo.head_of(self.model) if first and picture else None
         self.detector = _detector(self.interpreter, self.head, args) if first else None
         if self.detector:
             self.interpreter = self.detector.interpreter
@@ -101,16 +104,23 @@ class FileModel:
         """(seconds of one run, notes, (height, width) of the first picture or None); `outputs` are the results."""
         interpreter = self.interpreter
         arrays, notes, size = self._contents(assigned)
+        given = list(arrays)
         notes += _signature.notes(self.model, self.subgraph)
-        allocate, self.ready = not self.ready, False     # an error leaves it so
-        feed(interpreter, arrays, allocate)
-        self.ready = True
+        self._allocate(arrays)          # before inputs are filled, which a model that cannot run need not be
+        notes += self._filled(arrays)
+        feed(interpreter, arrays)
         if self.fresh:                  # variables last from window to window
             interpreter.reset_all_variables()
         self.fresh = False
         notes += _plugins.unclaimed(interpreter._main, self.delegates) if self.delegates else []
         start = time.perf_counter()
-        interpreter.invoke()
+        try:
+            interpreter.invoke()
+        except ExecutionError as error:
+            if any(array is None for array in given) and self.args.random is not None:
+                raise ExecutionError(f"{error}. Random numbers may be what the model cannot take: give it --zeros or "
+                                     "a file") from error
+            raise
         seconds = time.perf_counter() - start
         self.outputs = [(d, interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()]
         return seconds, notes, size
@@ -155,10 +165,26 @@ class FileModel:
             if kind == "audio" and self.rate is None:
                 notes.append(f"the model does not give its sample rate, so the file's is used, {contents.rate:g} Hz; "
                              "--rate sets another")
-        empty = [i for i, array in enumerate(arrays) if array is None]
-        if empty:
-            notes.append(self._fill(arrays, details, empty))
+        self._check_filled([detail for detail, array in zip(details, arrays, strict=True) if array is None])
         return arrays, notes, size
+
+    def _check_filled(self, empty):
+        """UsageError for inputs without a file, which `empty` describes, that no option fills."""
+        if empty and self.args.random is None and not self.args.zeros:
+            missing = ", ".join(map(_inputs.described, empty))
+            what = "TEXT (or an .npy or .npz file)" if all(map(_inputs.is_text, empty)) else (
+                f"FILE ({_inputs.kinds_of_files(empty)})")
+            raise _common.UsageError(f"no contents for input {missing}: give --input {what}, --random SEED, or --zeros")
+
+    def _allocate(self, arrays):
+        """Allocate for the shapes of `arrays`, where None stands for an input that has no contents yet."""
+        for detail, array in zip(self.interpreter.get_input_details(), arrays, strict=True):
+            if array is not None and tuple(detail["shape"]) != array.shape:
+                self.ready = False      # an error leaves it so
+                self.interpreter.resize_tensor_input(detail["index"], array.shape)
+        if not self.ready:
+            self.interpreter.allocate_tensors()
+        self.ready = True
 
     def _scaling(self, position):
         """(mean, std) of the pixels for an input: those given, or what the metadata say of a float input's."""
@@ -202,21 +228,17 @@ class FileModel:
             return name, path, ("text", _inputs.text(path))
         return name, path, _inputs.read(path, self.rate)
 
-    def _fill(self, arrays, details, empty):
-        """Fill the inputs without a file as the options say; returns a note."""
-        seed = self.args.random
-        if seed is None and not self.args.zeros:
-            missing = ", ".join(_inputs.described(details[i]) for i in empty)
-            what = "TEXT (or an .npy or .npz file)" if all(_inputs.is_text(details[i]) for i in empty) else (
-                f"FILE ({_inputs.kinds_of_files([details[i] for i in empty])})")
-            raise _common.UsageError(f"no contents for input {missing}: give --input {what}, --random SEED, or --zeros")
+    def _filled(self, arrays):
+        """[a note], where inputs without a file were filled as the options say, or []."""
+        seed, details = self.args.random, self.interpreter.get_input_details()
         rng = None if seed is None else np.random.default_rng(seed)
+        empty = [i for i, array in enumerate(arrays) if array is None]
         for i in empty:
             arrays[i] = _inputs.blank(details[i], rng)
         what = "zeros" if rng is None else f"random numbers (seed {seed})"
         texts = any(_inputs.is_text(details[i]) for i in empty)
-        return (f"no file for {', '.join(repr(details[i]['name']) for i in empty)}: filled with {what}"
-                + ", strings are empty" * texts)
+        return [f"no file for {', '.join(repr(details[i]['name']) for i in empty)}: filled with {what}"
+                + ", strings are empty" * texts] if empty else []
 
 
 def _named(error, path):

@@ -8,6 +8,7 @@ import textwrap
 
 from pylite.cli import _terminal
 from pylite.display import text_table
+from pylite.errors import counted as counted
 
 LEAST = 3       # characters of a column that is made narrower
 BETWEEN = 3     # spaces between cells below a row
@@ -118,11 +119,6 @@ def rounded(value):
     """A positive number with three significant digits, and all of them before the point: 0.123, 12.3, 1230."""
     text = f"{value:.3g}"
     return f"{float(text):.0f}" if value >= 1 and "e" in text else text
-
-
-def counted(count, noun):
-    """1 -> "1 thread", 2 -> "2 threads"; a noun in -s has its plural."""
-    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def shape(dims):

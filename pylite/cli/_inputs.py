@@ -162,7 +162,7 @@ def blank(detail, rng):
     if dtype.kind in "OS":
         return np.full(shape, b"", object)
     if rng is None:
-        return tensors.quantize(np.zeros(shape, np.float32), detail)
+        return np.full(shape, tensors.quantize(np.zeros(1, np.float32), detail)[0])
     if dtype.kind in "fc":
         return rng.standard_normal(shape).astype(dtype)
     if dtype.kind == "b":

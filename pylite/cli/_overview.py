@@ -8,16 +8,18 @@ from pylite.runtime.model import Model
 IDLE = "no work at run time"
 
 
-def overview(path, threads=1, seconds=0.0, delegates=()):
-    """The model as a dictionary.  seconds: how long to measure, 0 for no times.
+def overview(path, threads=1, seconds=0.0, delegates=(), signature=None, shapes=()):
+    """The model as a dictionary.  seconds: how long to measure, 0 for no times; signature: the key of the one that
+    runs, by default the first subgraph; shapes: {name of an input of that: shape}.
 
     "nodes": a dictionary for each, in order; "ends": inputs and outputs of each subgraph; "by_op": sums over the nodes
-    of an op, whose time is None unless each of them is timed; "notes": what the times leave out; "arena": a map for
-    each segment, {"bytes", "bound", "steps": node of each step, "blocks"}; "rest": seconds of a run that no node takes;
-    "problems": why it cannot run, as lines.
+    of an op, with the time of those "timed", None if there are none; "notes": what the times leave out; "arena": a map
+    for each segment, {"bytes", "bound", "steps": node of each step, "blocks"}; "rest": seconds of a run that no node
+    takes; "problems": why it cannot run, as lines.
     """
     model = Model(path)
-    facts = _facts.model_facts(path, model, range(len(model.graph.subgraphs)), delegates)
+    main = _signature.subgraph_of(model, signature)
+    facts = _facts.model_facts(path, model, range(len(model.graph.subgraphs)), delegates, (main, dict(shapes)))
     found = {"version": 1, "file": path, "machine": _board.machine(), "bytes": facts["bytes"],
              "weight_bytes": facts["weight_bytes"], "packed_bytes": facts["packed_bytes"],
              "macs": sum(s["macs"] for s in facts["subgraphs"]),
@@ -26,30 +28,30 @@ def overview(path, threads=1, seconds=0.0, delegates=()):
              "doubts": [], "notes": [],
              "problems": [line.strip() for s in facts["subgraphs"] for line in problems(s)]}
     times = {}
-    if not facts["subgraphs"][0]["missing"] and facts["subgraphs"][0]["error"] is None:
+    if not facts["subgraphs"][main]["missing"] and facts["subgraphs"][main]["error"] is None:
         before = _board.state()
-        interpreter, _, doubts = _timing.started(path, threads, {}, 0, delegates)
+        interpreter, _, doubts = _timing.started(path, threads, dict(shapes), 0, delegates, signature=signature)
         if seconds:
             found["latency"], nodes, found["rest"] = _timing.measured(interpreter, seconds)
             times = {node["node"]: node["seconds"] for node in nodes}
             found["doubts"] = [*doubts, *_board.doubts(before, _board.state(), threads),
                                *_timing.unsteady(found["latency"])]
-            found["notes"] = _notes(model, facts["subgraphs"])
+            found["notes"] = _notes(model, facts["subgraphs"], main)
         found["arena"] = [_arena(segment) for segment in interpreter._main.segments]
     total = found["latency"]["median"] if times else 0
-    found["nodes"] = [_node(model, subgraph, node, times if subgraph["index"] == 0 else {}, total)
+    found["nodes"] = [_node(model, subgraph, node, times if subgraph["index"] == main else {}, total)
                       for subgraph in facts["subgraphs"] for node in subgraph["operators"]]
     found["ends"] = list(map(_ends, facts["subgraphs"]))
     found["by_op"] = _by_op(found["nodes"])
     return found
 
 
-def _notes(model, subgraphs):
-    """What the times of subgraph 0 leave out: nodes of called subgraphs, and other signatures."""
-    entered = {signature.subgraph for signature in model.signatures} | {0}
+def _notes(model, subgraphs, main):
+    """What the times of the subgraph that ran, `main`, leave out: nodes of called subgraphs, and other signatures."""
+    entered = {signature.subgraph for signature in model.signatures} | {main, 0}
     called = [str(s["index"]) for s in subgraphs if s["index"] not in entered and s["operators"]]
-    callers = [f"{o['index']} ({o['name']})" for o in subgraphs[0]["operators"] if _timing.calls(o["kernels"] or ())]
-    found = _signature.notes(model)
+    callers = [f"{o['index']} ({o['name']})" for o in subgraphs[main]["operators"] if _timing.calls(o["kernels"] or ())]
+    found = _signature.notes(model, main)
     return [f"the nodes of subgraph{'s' * (len(called) > 1)} {', '.join(called)} are not timed one by one: their time "
             f"is that of the node{'s' * (len(callers) > 1)} that call{'s' * (len(callers) < 2)} them, "
             f"{', '.join(callers)}", *found] if called and callers else found
@@ -75,7 +77,8 @@ def _node(model, subgraph, node, times, total):
             "share": taken / total if taken is not None and total else None,
             "weight_bytes": sum(tensors[i].data.nbytes for i in set(node["inputs"]) - {-1}
                                 if tensors[i].data is not None),
-            "result_bytes": sum(result["bytes"] or 0 for result in results), "kernels": _kernels(node)}
+            "result_bytes": sum(_facts.bytes_of(result["dtype"], node["shapes"][result["index"]]) or 0
+                                for result in results), "kernels": _kernels(node)}
 
 
 def _kernels(node):
@@ -94,10 +97,7 @@ def _by_op(nodes):
         for key in ("macs", "weight_bytes", "result_bytes", "seconds", "share"):
             known = entry.setdefault(key, None)
             entry[key] = known if node[key] is None else node[key] + (known or 0)
-        entry["timed"] = entry.get("timed", True) and (node["seconds"] is not None or node["kernels"] == IDLE)
-    for entry in found.values():
-        if not entry.pop("timed"):      # the time of some nodes would look as that of all
-            entry["seconds"] = entry["share"] = None
+        entry["timed"] = entry.get("timed", 0) + (node["seconds"] is not None or node["kernels"] == IDLE)
     return sorted(found.values(), key=lambda entry: (-(entry["seconds"] or 0), -entry["macs"], -entry["result_bytes"]))
 
 

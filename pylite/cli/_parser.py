@@ -109,10 +109,10 @@ class Parser(argparse.ArgumentParser):
 def meant(word, known, least=0.6):
     """What to append to an error about `word`: the known word that is most like it, or nothing.
 
-    least: how much of them is the same, of 1.
+    least: how much of them is the same, of 1; the dashes of options do not count.
     """
-    folded = {each.lower(): each for each in known}
-    close = difflib.get_close_matches(word.partition("=")[0].lower(), folded, 1, least)
+    folded = {each.lower().removeprefix("--"): each for each in known}
+    close = difflib.get_close_matches(word.partition("=")[0].lower().removeprefix("--"), folded, 1, least)
     return f"; did you mean {folded[close[0]]}?" if close else ""
 
 

@@ -3,7 +3,8 @@ import importlib.util
 import os
 
 from pylite.cli._common import UsageError
-from pylite.cli._format import counted
+from pylite.cli._parser import meant
+from pylite.errors import PluginError, counted
 
 DELEGATE = "FILE.py:NAME for a class or function in Python, or LIBRARY.so[?KEY=VALUE&...]"
 
@@ -34,6 +35,8 @@ def register(names):
                                  "class")
         else:
             library, _, function = text.partition(":")
+            if ".so" not in library and not os.path.exists(library):
+                raise UsageError(f"--ops {text}: expected FILE.py, LIBRARY.so:FUNCTION or flex{meant(text, ['flex'])}")
             _library(library, *_kind(text, function))
 
 
@@ -91,7 +94,8 @@ def _library(path, function, kind):
     try:
         load_custom_ops(path, function or None, kind)
     except (OSError, ValueError) as error:
-        raise UsageError(str(error)) from error
+        form = "" if function or not isinstance(error, PluginError) else f"; write --ops {path}:FUNCTION"
+        raise UsageError(f"{error}{form}") from error
 
 
 def _delegate(text):
@@ -100,9 +104,10 @@ def _delegate(text):
         module = _module(path)
         make = getattr(module, name, None) if name else None
         if make is None:
-            own = ", ".join(key for key, value in _defined(module) if callable(value))
+            own = ", ".join(key for key, value in _defined(module) if hasattr(value, "modify")
+                            or (callable(value) and not isinstance(value, type)))
             raise UsageError(f"{path}: {f'has no {name}' if name else f'write {path}:NAME'}; it defines "
-                             f"{own or 'no class and no function'}")
+                             f"{own or 'no delegate and no function'}")
         return _made(path, name, make, module)
     from pylite.plugins.delegates import load_delegate
     library, _, options = text.partition("?")
@@ -113,15 +118,16 @@ def _delegate(text):
 def _made(path, name, make, module):
     """The delegate that the class or function `make` of a Python file gives."""
     delegate = None
-    if not isinstance(make, type) or hasattr(make, "modify"):
+    if hasattr(make, "modify") if isinstance(make, type) else callable(make):
         try:
             delegate = make()
         except Exception as error:
             raise UsageError(f"{path}: {name}() failed: {type(error).__name__}: {error}") from error
     if not hasattr(delegate, "modify"):
-        others = ", ".join(key for key, value in _defined(module) if hasattr(value, "modify"))
-        raise UsageError(f"{path}: {name} is not a delegate; " + (f"it defines the delegate {others}" if others else
-                         "a delegate is a class derived from pylite.PythonDelegate"))
+        others = [key for key, value in _defined(module) if hasattr(value, "modify")]
+        raise UsageError(f"{path}: {name} is not a delegate; " + (
+            f"it defines the delegate{'s' * (len(others) > 1)} {', '.join(others)}" if others else
+            "a delegate is a class derived from pylite.PythonDelegate"))
     return delegate
 
 

@@ -7,7 +7,7 @@ from pylite.cli._terminal import Progress
 
 
 def add(parser):
-    parser.add_argument("--repair", metavar="FILE",
+    parser.add_argument("--repair", type=_common.output_file(".tflite"), metavar="FILE",
                         help="with --reference: repair weights, ranges and biases, and write the model to this .tflite "
                              "file; half of the samples fit each step, the other half check it (default: 64 samples, "
                              "spread evenly over the data)")

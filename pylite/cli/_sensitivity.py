@@ -14,7 +14,7 @@ def add(parser):
                              "the task's first metric) if the data have labels")
     parser.add_argument("--blocks", action="store_true",
                         help="with --sensitivity: try whole blocks (residual, attention, ...) instead of nodes")
-    parser.add_argument("--mixed", metavar="FILE",
+    parser.add_argument("--mixed", type=_common.output_file(".tflite"), metavar="FILE",
                         help="with --sensitivity: write MODEL with the set in float to this .tflite file")
     parser.add_argument("--recipe", metavar="FILE",
                         help="with --sensitivity: write the set as a recipe for ai-edge-quantizer")

@@ -9,15 +9,22 @@ class OfSignature(Interpreter):
 
     def __init__(self, key, **options):
         super().__init__(**options)
-        if key not in self._signatures:
-            known = [*self._signatures]
-            listed = f"; its signatures are {', '.join(map(repr, known))}" if known else "; it has none"
-            raise UsageError(f"the model has no signature {key!r}{meant(key, known) or listed}")
-        self._main = self._executor(self._signatures[key].subgraph)
+        self._main = self._executor(subgraph_of(self._model, key))
         self._use_fast_path(self._lock, self._main, self._views)
 
     def _details(self, indices, subgraph_index=None):
         return super()._details(indices, self._main.subgraph.index if subgraph_index is None else subgraph_index)
+
+
+def subgraph_of(model, key):
+    """The index of the subgraph that a signature of a Model runs, of the first for None; UsageError for another key."""
+    if key is None:
+        return 0
+    known = {signature.key: signature.subgraph for signature in model.signatures}
+    if key not in known:
+        listed = f"; its signatures are {', '.join(map(repr, known))}" if known else "; it has none"
+        raise UsageError(f"the model has no signature {key!r}{meant(key, known) or listed}")
+    return known[key]
 
 
 def opened(key, **options):

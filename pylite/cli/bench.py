@@ -7,11 +7,12 @@ import json
 import sys
 
 from pylite.cli import _common, _format, _outputs, _plugins, _terminal
+from pylite.errors import ComparisonError
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
 The spread is the interquartile range divided by the median.  Open a --trace file in ui.perfetto.dev or
-chrome://tracing: it shows one run on all its threads.  --against compares with an earlier report; ignore a ratio within
-the noise, which is how much parts of one measurement differ, and at least 0.03.
+chrome://tracing: it shows one run on all its threads.  --against compares with an earlier report; ignore ratios
+within the noise: the spread between parts of one measurement, but at least 0.03.
 
 examples:
   pylite bench digits
@@ -32,8 +33,7 @@ def configure(parser):
     _common.add_precision(parser)
     _common.add_signature(parser)
     parser.add_argument("--seconds", type=duration, default=2.0, metavar="S", help="how long to measure (default: 2)")
-    parser.add_argument("--shape", action="append", default=[], metavar="INPUT=N,N,...",
-                        help="resize an input before measuring")
+    _common.add_shape(parser)
     parser.add_argument("--seed", type=_common.not_negative, default=0, metavar="N",
                         help="seed of the random inputs (default: 0)")
     parser.add_argument("--top", type=_common.positive, metavar="N", help="list only the N slowest nodes")
@@ -72,6 +72,8 @@ def run(args):
             raise _common.UsageError(f"{args.model}: not a report of pylite bench --json") from None
         raise
     sys.stdout.write(text + "\n")
+    if "problem" in report.get("litert", ()):
+        raise ComparisonError(report["litert"]["problem"])
 
 
 def _measured(args):
@@ -82,6 +84,9 @@ def _measured(args):
         _outputs.check_writable(args.trace)     # before the measurement
     if args.compare and args.signature:
         raise _common.UsageError("--compare and --signature exclude each other; LiteRT runs the model's first subgraph")
+    if args.compare:
+        from pylite.validation import litert
+        litert.module()         # where it is missing, that is said before the measurement
     before = _board.state()
     delegates = _plugins.load(args)
     interpreter, start, doubts = _timing.started(path, args.threads, _common.shapes(args.shape), args.seed,
@@ -99,7 +104,10 @@ def _measured(args):
         about = {"model": path, "threads": args.threads, **report["machine"]}
         _outputs.write(args.trace, json.dumps(trace | {"otherData": about}))
     if args.compare:
-        report["litert"] = _against.with_litert(path, interpreter, args.threads, args.seconds)
+        try:
+            report["litert"] = _against.with_litert(path, interpreter, args.threads, args.seconds)
+        except ComparisonError as error:        # pylite's own measurement is shown before it
+            report["litert"] = {"problem": str(error)}
     return report
 
 
@@ -109,7 +117,7 @@ def _lines(report, top, verbose):
              *(f"note: {note}" for note in report.get("notes", ())), *_facts(report, verbose),
              *([] if report["nodes"] or report.get("idle") else ["the model has no operators"]), "",
              *_node_lines(report, top, verbose)]
-    if "litert" in report:
+    if "problem" not in report.get("litert", {"problem": None}):
         lines += ["", *_against.litert_lines(report["litert"], report["latency"]["median"])]
     if "against" in report:
         lines += ["", *_against.lines(report["against"])]

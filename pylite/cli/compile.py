@@ -32,7 +32,7 @@ def run(args):
 
     from pylite.interpreter import Interpreter
     from pylite.runtime.cache_files import Store
-    from pylite.runtime.plan_cache import PROBLEM, plan_name
+    from pylite.runtime.plan_cache import NOT_PLAIN, PROBLEM, plan_name
     warnings.simplefilter("ignore")         # preserving tensors is for debugging
     folder, delegates, failed = _common.cache_folder(args), _plugins.load(args) or None, 0
     with Store(folder, create=True) as store:
@@ -43,10 +43,12 @@ def run(args):
                 _common.resize(interpreter, _common.shapes(args.shape))
                 interpreter.allocate_tensors()
                 main = interpreter._main
-                plan = plan_name(main.plans.key(main.plans.shapes(main)))
-            found = store.read(plan)
+                plans = main.plans
+                plan = None if plans is None else plan_name(plans.key(plans.shapes(main)))
+            found = None if plan is None else store.read(plan)
             if found is None or found[0][PROBLEM]:
-                sys.stderr.write(f"{path}: it has no plan, since {main.plans.problem}\n")
+                why = plans.problem if plans else NOT_PLAIN if delegates else "pylite keeps no plans on this system"
+                sys.stderr.write(f"{path}: it has no plan, since {why}\n")
                 failed = 1
             else:
                 sys.stdout.write(f"{path}: {os.path.join(folder, plan)}, {_format.nbytes(len(memoryview(found[2])))}\n")

@@ -31,6 +31,7 @@ def configure(parser):
     parser.add_argument("--diff", metavar="OTHER", help="show which nodes differ in another model, and how")
     parser.add_argument("--graph", metavar="OUT.svg", type=_picture,
                         help="draw the graph to an .svg file, or an .mmd file for Mermaid")
+    _common.add_shape(parser)
     parser.add_argument("--compat", action="store_true",
                         help="only check whether pylite can run the model")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
@@ -81,7 +82,7 @@ def run(args):
         for subgraph in facts["subgraphs"]:
             text += ["", *_subgraph(subgraph, args.tensors, args.verbose)]
     sys.stdout.write("\n".join(text if args.json else _terminal.shown(text)) + "\n")
-    return int(args.compat and not facts["runs"])
+    return int(bool(args.compat or args.delegate) and not facts["runs"])
 
 
 def _facts_of(args, name):
@@ -94,7 +95,7 @@ def _facts_of(args, name):
     if args.subgraph is not None and not 0 <= args.subgraph < count:
         raise _common.UsageError(f"{path}: has {_format.counted(count, 'subgraph')}, and no subgraph {args.subgraph}")
     wanted = range(count) if args.subgraph is None else [args.subgraph]
-    facts = _facts.model_facts(path, model, wanted, _plugins.load(args))
+    facts = _facts.model_facts(path, model, wanted, _plugins.load(args), (wanted[0], _common.shapes(args.shape)))
     if args.json or args.diff:
         _facts.add_digests(facts, model)
     return facts

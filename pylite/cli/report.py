@@ -21,6 +21,8 @@ NUMBERS = 24                # columns of its offsets and sizes
 def configure(parser):
     _common.add_model(parser)
     _common.add_threads(parser)
+    _common.add_signature(parser)
+    _common.add_shape(parser)
     parser.add_argument("--seconds", type=bench.duration, default=0.5, metavar="S",
                         help="how long to measure (default: 0.5)")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -32,7 +34,8 @@ def configure(parser):
 def run(args):
     from pylite.cli import _overview
     _outputs.check(args)
-    found = _overview.overview(_common.model_path(args.model), args.threads, args.seconds, _plugins.load(args))
+    found = _overview.overview(_common.model_path(args.model), args.threads, args.seconds, _plugins.load(args),
+                               args.signature, _common.shapes(args.shape))
     with _outputs.Attempts() as attempt:
         text = json.dumps(found, indent=2) if args.json else "\n".join(_lines(found, args.verbose))
         attempt(_outputs.show, text + "\n")
@@ -42,6 +45,7 @@ def run(args):
             times = {n["node"]: n["seconds"] * 1e6 for n in found["nodes"] if n["seconds"] is not None}
             attempt(lambda: _outputs.write_overlay(args.explorer, found["file"], "microseconds", times,
                                                    gradient=_outputs.GRADIENT))
+    return int(bool(args.delegate and found["problems"]))
 
 
 def _lines(found, verbose):
@@ -90,9 +94,15 @@ def _graph(nodes, verbose):
 
 def _by_op(entries, verbose):
     rows = [(e["op"], e["count"], _format.scaled(e["macs"]) if e["macs"] else "", _format.nbytes(e["weight_bytes"]),
-             _format.nbytes(e["result_bytes"]), _seconds(e["seconds"]), _share(e["share"])) for e in entries]
+             _format.nbytes(e["result_bytes"]), _time_of(e), _share(e["share"])) for e in entries]
     headers = ("op", "nodes", "MAC", "weights", "results", "time", "share")
     return _format.table(headers, rows, headers[1:], ("results", "weights", "MAC"), verbose)
+
+
+def _time_of(entry):
+    """The time of an op's nodes, and how many of them have one, if not all."""
+    some = f" ({entry['timed']} of {entry['count']} timed)" if entry["timed"] < entry["count"] else ""
+    return "" if entry["seconds"] is None else _seconds(entry["seconds"]) + some
 
 
 def _arena(arena, verbose):

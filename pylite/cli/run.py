@@ -6,7 +6,6 @@ unchanged unless you pass --mean or --std.  Sound is resampled to --rate or the 
 model's window runs window by window.  Inputs are quantized and outputs dequantized where the model needs it.
 """
 import json
-import os
 import sys
 from itertools import islice
 
@@ -64,7 +63,7 @@ def configure(parser):
                               "files)")
     answers.add_argument("--threshold", type=_common.score, default=0.3, metavar="SCORE",
                          help="print only boxes and key points with at least this score (default: 0.3)")
-    answers.add_argument("--output", "-o", type=_npz, metavar="OUT.npz",
+    answers.add_argument("--output", "-o", type=_common.output_file(".npz"), metavar="OUT.npz",
                          help="write the outputs to this file, dequantized")
     answers.add_argument("--save", metavar="OUT.png", help="write the picture with the boxes and key points in it")
     answers.add_argument("--json", action="store_true", help="print JSON")
@@ -73,14 +72,6 @@ def configure(parser):
                       help="with FILE ..., --camera or --microphone: print CSV, one row per class, box or point")
     many.add_argument("--jsonl", action="store_true",
                       help="with FILE ..., --camera or --microphone: print JSON lines, one object per file")
-
-
-@_common.written_as("the name of an .npz file, which is what it writes")
-def _npz(text):
-    """`text`, unless it has the suffix of another kind of file; for argparse."""
-    if os.path.splitext(text)[1].lower() not in ("", ".npz"):
-        raise ValueError
-    return text
 
 
 def run(args):

@@ -65,8 +65,10 @@ def configure(parser):
     task.add_argument("--against", choices=AGAINST, metavar="litert[:ref|:opt|:default]",
                       help="compare every result with LiteRT's: from its reference kernels (the default), its "
                            "optimized kernels, or the kernels it uses by default")
-    task.add_argument("--record", metavar="FILE", help="write a digest of every result to this .npz file, for --check")
-    task.add_argument("--record-values", metavar="FILE", help="write every result to this .npz file, for --check")
+    task.add_argument("--record", type=_common.output_file(".npz"), metavar="FILE",
+                      help="write a digest of every result to this .npz file, for --check")
+    task.add_argument("--record-values", type=_common.output_file(".npz"), metavar="FILE",
+                      help="write every result to this .npz file, for --check")
     task.add_argument("--check", metavar="FILE", help="compare every result with a recorded file, bit for bit")
     task.add_argument("--delegate", action="append", default=[], metavar="WHAT",
                       help="compare a delegate with pylite's own kernels, node by node; exit with 1 if a result "
@@ -84,7 +86,7 @@ def configure(parser):
     samples.add_argument("--samples", type=_common.positive, metavar="N", help="use the first N samples (default: all)")
     samples.add_argument("--local-samples", type=_common.not_negative, metavar="N",
                          help="measure single nodes on the first N samples (default: all). 0 ranks nodes by their "
-                              "cumulative error, which takes less than half of the time but names no causes")
+                              "cumulative error, which takes less than half the time but names no causes")
     samples.add_argument("--tensors", type=_common.not_negative, metavar="N",
                          help="with --reference: compare tensors on the first N samples (default: all)")
     samples.add_argument("--mean", type=_common.means, metavar="M[,M,M]",

@@ -1,7 +1,7 @@
 """Decides which nodes compute in float16, for interpreters whose `precision` asks for it, and converts their calls.
 
 The pass half_storage then stores tensors between such nodes as float16.  docs/numerics.md section 4 describes the sums.
-Results do not depend on the storage: a node rounds its operands to float16 first, and its results at last.
+Results do not depend on the storage: a node rounds its operands to float16 before computing, and its results after.
 """
 import numpy as np
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pylite.ir.graph import Quantization, Tensor
 
 enter_types(NUMPY_DTYPES)
+FEW = 4         # tensors that an error names
 _NO_SCALE = np.float32(0)
 _EMPTY_F32 = np.empty(0, np.float32)
 _EMPTY_I64 = np.empty(0, np.int64)
@@ -221,8 +222,10 @@ class Node(NodeBase):
         """The exception for a node that failed to run; it names the node's tensors."""
         delegation: Any = getattr(self.host, "delegation", None)
         whose = "" if delegation is None else delegation.described(self.index)
-        return errors.ExecutionError(f"{self}{whose} failed: {why}; its tensors: "
-                                     f"{', '.join(repr(v) for v in (*self.inputs, *self.outputs) if v is not None)}")
+        tensors = [v for v in (*self.inputs, *self.outputs) if v is not None]
+        shown = tensors if len(tensors) <= FEW else [v for v in tensors if v.data is None][:FEW]
+        more = f" and {len(tensors) - len(shown)} more" if len(shown) < len(tensors) else ""
+        return errors.ExecutionError(f"{self}{whose} failed: {why}; its tensors: {', '.join(map(repr, shown))}{more}")
 
     def check_memory(self, nbytes: int, what: str = "results") -> None:
         """Raise MemoryLimitError if `nbytes` outside of the arena exceed the interpreter's max_memory, or the machine's

@@ -14,4 +14,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_MODULES])
+    return [*_MODULES]

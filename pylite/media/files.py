@@ -10,10 +10,22 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
 
+class _Missing(FileNotFoundError):
+    """A missing file: the text says where it was looked for, behind its name."""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}{looked_for(self.filename)}"
+
+
 def opened(path: str | os.PathLike[str], mode: str = "rb", encoding: str | None = None) -> IO[Any]:
-    """As open(): FileNotFoundError also names the folder in which a relative path was looked for."""
+    """As open(): FileNotFoundError also names the folder in which a relative path was looked for.
+
+    TypeError for the contents of a file, which bytes are.
+    """
     text = os.fspath(path)
+    if not isinstance(text, str):
+        raise TypeError(f"expected the path of a file, not {type(text).__name__}: save the contents to a file")
     try:
         return open(text, mode, encoding=encoding)
     except FileNotFoundError as error:
-        raise FileNotFoundError(error.errno, f"{error.strerror}{looked_for(text)}", text) from None
+        raise _Missing(error.errno, error.strerror, text) from None

@@ -58,6 +58,7 @@ def write(path: str | os.PathLike[str], pixels: Pixels) -> None:
 
     Raises OSError, or FileFormatError (a ValueError) if the format cannot be written.
     """
+    _check_pixels(pixels)
     height, width, count = pixels.shape
     if str(path).lower().endswith((".pgm", ".ppm", ".pnm")):
         with open(path, "wb") as file:
@@ -72,6 +73,13 @@ def write(path: str | os.PathLike[str], pixels: Pixels) -> None:
         Image.fromarray(pixels[:, :, 0] if count == 1 else pixels).save(path)
     except ValueError as error:
         raise FileFormatError(f"{path}: {error}; give a name that ends in .png, .jpg or .ppm") from None
+
+
+def _check_pixels(pixels: Pixels) -> None:
+    """TensorError unless these are pixels as read() returns them, perhaps with four channels."""
+    if np.ndim(pixels) != 3 or pixels.dtype != np.uint8 or pixels.shape[2] not in (1, 3, 4):
+        raise TensorError("pixels are a uint8 array (height, width, channels), with 1, 3 or 4 channels, not "
+                          f"{getattr(pixels, 'dtype', type(pixels).__name__)} {list(np.shape(pixels))}")
 
 
 def _pillow(path: str | os.PathLike[str], plain: bool = False) -> Pixels:
@@ -191,6 +199,7 @@ def channels(pixels: Pixels, count: int) -> Pixels:
 
 def resize(pixels: Pixels, height: int, width: int) -> Pixels:
     """Resize uint8 `pixels` to (height, width): bilinear between pixel centres, after averaging blocks to shrink."""
+    _check_pixels(pixels)
     if pixels.shape[:2] == (height, width):
         return pixels
     down, across = max(1, pixels.shape[0] // height), max(1, pixels.shape[1] // width)

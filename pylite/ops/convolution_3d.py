@@ -3,6 +3,7 @@ import itertools
 import math
 
 from pylite._core.product.layouts import VolumePhaseTaps, Volumes
+from pylite.errors import counted
 from pylite.ir import shapes
 from pylite.ir.registry import register
 from pylite.ir.values import Call, Packed
@@ -25,11 +26,11 @@ def _effective(node, w, sizes):
             for taps, (stride, dilation), size in zip(w.shape[:3], _options(node), sizes, strict=True)]
 
 
-def _check(node, x, w, b, channel_axis):
+def _check(node, x, w, b, channel_axis, filter_axis):
     for value in (x, w):
         if len(value.shape) != 5:
             raise node.error("a volume and its filter must have 5 dimensions", value)
-    channels, filters = w.shape[channel_axis], w.shape[7 - channel_axis]
+    channels, filters = w.shape[channel_axis], w.shape[filter_axis]
     if x.shape[4] != channels:
         raise node.error(f"has {x.shape[4]} channels and the filter {channels}", x)
     if b is not None and b.size != filters:
@@ -38,7 +39,7 @@ def _check(node, x, w, b, channel_axis):
 
 def infer_conv(node):
     x, w = node.inputs[:2]
-    _check(node, x, w, node.input(2), 3)
+    _check(node, x, w, node.input(2), channel_axis=3, filter_axis=4)
     size = [shapes.window_output(n, taps, stride, dilation, node.options.padding) for n, taps, (stride, dilation)
             in zip(x.shape[1:4], w.shape[:3], _options(node), strict=True)]
     if min(size) < 0:
@@ -57,11 +58,11 @@ def lower_conv(node):
 
 def infer_transpose(node):
     wanted, w, x = node.inputs[:3]
-    _check(node, x, w, node.input(3), 4)
+    _check(node, x, w, node.input(3), channel_axis=4, filter_axis=3)
     shape = tuple(int(n) for n in node.constant(0, "output shape").ravel())
     if len(shape) != 5 or min(shape) < 0 or shape[0] != x.shape[0] or shape[4] != w.shape[3]:
-        raise node.error(f"asks for the shape {list(shape)}, where {x.shape[0]} volumes of {w.shape[3]} channels come "
-                         "out", wanted)
+        raise node.error(f"requests the output shape {list(shape)}, but the input gives "
+                         f"{counted(x.shape[0], 'volume')} of {counted(w.shape[3], 'channel')}", wanted)
     return [shape]
 
 
@@ -75,12 +76,12 @@ def lower_transpose(node):
         pad = shapes.window_padding(size, taps, stride, dilation, seen)[0]
         phases.append([_phase(i, size, taps, stride, dilation, pad) for i in range(min(stride, size))])
     strides, calls = _strides(y), []
-    for phase in itertools.product(*phases):
-        slices, axes, firsts, steps, sizes = zip(*phase, strict=True)
-        out = y.view((y.shape[0], *sizes, y.shape[4]),
-                     (strides[0], *(a * b for a, b in zip(strides[1:], steps, strict=True)), 1),
-                     sum(a * b for a, b in zip(strides[1:], firsts, strict=True)))
-        calls.append(_call(node, (x, w, node.input(3)), out, axes, VolumePhaseTaps(slices)))
+    for along in itertools.product(*phases):        # a phase of each axis
+        out = y.view((y.shape[0], *(phase.count for phase in along), y.shape[4]),
+                     (strides[0], *(n * phase.step for n, phase in zip(strides[1:], along, strict=True)), 1),
+                     sum(n * phase.first for n, phase in zip(strides[1:], along, strict=True)))
+        layout = VolumePhaseTaps(tuple(phase.taps for phase in along))
+        calls.append(_call(node, (x, w, node.input(3)), out, [phase.axis for phase in along], layout))
     return calls
 
 
@@ -89,8 +90,19 @@ def _strides(y):
     return [math.prod(y.shape[i:]) for i in range(1, 5)]
 
 
+class _Phase:
+    """The outputs first, first + step, ... of an axis.
+
+    taps: a slice of the filter's; axis: for _call(); count: the number of outputs.
+    """
+    __slots__ = ("taps", "axis", "first", "step", "count")
+
+    def __init__(self, taps, axis, first, step, count):
+        self.taps, self.axis, self.first, self.step, self.count = taps, axis, first, step, count
+
+
 def _phase(first, size, taps, stride, dilation, pad):
-    """Of the outputs first, first + stride, ...: (slice of their taps, the kernel's axis, first, stride, number).
+    """The _Phase of the outputs first, first + stride, ...
 
     Output o sees input (o + pad - tap * dilation) / stride where that is an integer; the slice is in descending order.
     """
@@ -98,10 +110,10 @@ def _phase(first, size, taps, stride, dilation, pad):
     met = [tap for tap in range(taps) if (first + pad - tap * dilation) % stride == 0]
     count = -(-(size - first) // stride)
     if not met:
-        return slice(0, 0, 1), (0, 1, 1, 0), first, stride, count
+        return _Phase(slice(0, 0, 1), (0, 1, 1, 0), first, stride, count)
     last = (first + pad - met[-1] * dilation) // stride
-    return (slice(met[-1], met[0] - 1 if met[0] else None, -(stride // common)),
-            (len(met), 1, dilation // common, -last), first, stride, count)
+    return _Phase(slice(met[-1], met[0] - 1 if met[0] else None, -(stride // common)),
+                  (len(met), 1, dilation // common, -last), first, stride, count)
 
 
 def _call(node, operands, out, axes, layout):

@@ -22,8 +22,8 @@ def infer(node):
     if shape[3] != w.shape[0]:
         raise node.error(f"asks for {shape[3]} channels of {w.shape[0]} filters", shape_input)
     if shape[0] != x.shape[0]:
-        raise node.error(f"asks for {shape[0]} images of {x.shape[0]}. If the input was resized, the shape was fixed "
-                         "when the model was converted", shape_input)
+        raise node.error(f"is for a batch of {shape[0]}, but the input has a batch of {x.shape[0]}. If the input was "
+                         "resized, the shape was fixed when the model was converted", shape_input)
     return [shape]
 
 

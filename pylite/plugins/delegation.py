@@ -32,6 +32,14 @@ class DelegateFlags(enum.IntFlag):
     HINT_FULLY_DELEGATED = 8            # it intends to take whole graphs
 
 
+class FailedStep(OpError):
+    """A method of a delegate failed; the message says which, and for which nodes, and the cause is what it raised."""
+
+    def __init__(self, method: str, nodes: object, error: Exception) -> None:
+        super().__init__(f"{method}() failed for {nodes}: {type(error).__name__}: {error}")
+        self.__cause__ = error
+
+
 class Delegation:
     """The delegates of one Executor, and the nodes that they have replaced in its subgraph.
 
@@ -89,8 +97,10 @@ class Delegation:
             self.restore()
             self.delegates = []
             if isinstance(error, Exception):
-                raise DelegationError(f"delegate {delegate.name} failed: {type(error).__name__}: {error}. Restored "
-                                      "original execution plan after delegate application failure.") from error
+                step = isinstance(error, FailedStep)
+                why = error if step else f"{type(error).__name__}: {error}"
+                raise DelegationError(f"delegate {delegate.name} failed: {why}. Restored original execution plan after "
+                                      "delegate application failure.") from (error.__cause__ if step else error)
             raise
 
     def reallocate(self) -> None:
@@ -127,9 +137,12 @@ class Delegation:
         if index not in self.partitions:
             return ""
         delegate, part = self.partitions[index]
+        return f" ({delegate.name}, for {self.named(part)})"
+
+    def named(self, part: Partition) -> str:
+        """The first nodes of a Partition, and how many more it has."""
         shown = ", ".join(f"{i} {self.operators[i].name}" for i in part.nodes[:FEW])
-        more = f" and {len(part.nodes) - FEW} more" if len(part.nodes) > FEW else ""
-        return f" ({delegate.name}, for {shown}{more})"
+        return shown + (f" and {len(part.nodes) - FEW} more" if len(part.nodes) > FEW else "")
 
     def current_values(self) -> list[Value]:
         """Values of the file's tensors, with their inferred shapes or else those of the file and of resized inputs."""

@@ -139,4 +139,5 @@ class _HasKernel(Protocol):
         ...
 
 
-Runnable = _HasInvoke | _HasEvaluate | _HasKernel      # what runs a node; it may also have prepare(node) and free()
+# What runs a node; it may also have prepare(node), reset() and free().
+DelegateKernel = _HasInvoke | _HasEvaluate | _HasKernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pylite.ir.values import Node
-from pylite.plugins.delegation import DELEGATE, DelegateFlags
+from pylite.plugins.delegation import DELEGATE, DelegateFlags, FailedStep
 from pylite.plugins.python_ops import PythonNodeOp, runnable
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pylite.ir.values import Value
     from pylite.plugins.delegation import Delegation
     from pylite.plugins.partition import Partition
-    from pylite.plugins.protocols import NodeInfo, Runnable, TensorInfo
+    from pylite.plugins.protocols import DelegateKernel, NodeInfo, TensorInfo
     from pylite.plugins.python_ops import CustomNode
 
 
@@ -37,13 +37,13 @@ class PythonDelegate:
 
     def prepare(self, graph: DelegateGraph) -> None:
         """Take nodes of `graph`, a DelegateGraph: by default all those for which supports() is true."""
-        graph.replace([node.index for node in graph.nodes if node.name != DELEGATE and self.supports(node)])
+        graph.replace([node.index for node in graph.nodes if node.name != DELEGATE and _supports(self, node)])
 
     def supports(self, node: NodeInfo) -> bool:
         """True if the delegate can run this Node; pylite.typing.NodeInfo lists what it offers."""
         raise NotImplementedError(f"{self.name} has neither supports() nor prepare()")
 
-    def compile(self, part: DelegatePart) -> Runnable:
+    def compile(self, part: DelegatePart) -> DelegateKernel:
         """The kernel for `part`, a DelegatePart: an object with invoke(*inputs, *outputs, *temporaries).
 
         It may have `kernel` instead, as a CustomOp may.  It may also have prepare(node), which returns the outputs'
@@ -93,7 +93,13 @@ class DelegateGraph:
         delegation, delegate = self._delegation, self._delegate
 
         def make(operator: Operator, part: Partition) -> _PartitionOp:
-            kernel = delegate.compile(DelegatePart(operator.index, delegation, part, self._values))
+            try:
+                kernel = delegate.compile(DelegatePart(operator.index, delegation, part, self._values))
+            except NotImplementedError:     # PythonDelegate's own says what is missing
+                raise
+            except Exception as error:
+                nodes = f"node{'s' * (len(part.nodes) != 1)} {delegation.named(part)}"
+                raise FailedStep("compile", nodes, error) from error
             if not runnable(kernel):
                 raise TypeError(f"compile() returned {kernel!r}; it must return an object with invoke(), evaluate() or "
                                 "the attribute kernel")
@@ -115,6 +121,15 @@ class DelegatePart:
         self.outputs: Sequence[TensorInfo] = [values[i] for i in part.outputs]
 
 
+def _supports(delegate: PythonDelegate, node: NodeInfo) -> bool:
+    try:
+        return delegate.supports(node)
+    except NotImplementedError:     # PythonDelegate's own says what is missing
+        raise
+    except Exception as error:
+        raise FailedStep("supports", node, error) from error
+
+
 class _PartitionOp(PythonNodeOp):
     """The Op of a node that runs a partition."""
 
@@ -123,7 +138,15 @@ class _PartitionOp(PythonNodeOp):
         self.delegation = delegation
 
     def default_prepare(self, node: CustomNode) -> None:
-        return None
+        delegation = self.delegation
+        if delegation.values is None and not self._evaluates():
+            given = delegation.original.tensors
+            changed = next((v for v in node.inputs if v is not None and v.shape != given[v.index].shape), None)
+            if changed is not None:
+                raise node.error(f"its shape was {list(given[changed.index].shape)}, and nothing gives the outputs' "
+                                 "shapes now: the kernels of a delegate with ALLOW_DYNAMIC_TENSORS define "
+                                 "prepare(node), which returns them, or the delegate adds the flag "
+                                 "REQUIRE_PROPAGATED_SHAPES", changed)
 
     def infer(self, node: Node) -> list[tuple[int, ...]] | None:
         self.delegation.infer_inner(node.index, node.values)

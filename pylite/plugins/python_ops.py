@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite.errors import OpError
+from pylite.errors import OpError, counted
 from pylite.ir import registry, shapes
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.values import Call, Node, Scratch
@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
     from pylite._core.run.kernel import Kernel
     from pylite.ir.graph import Operator
-    from pylite.plugins.protocols import OutputShapes, Runnable, Shape
+    from pylite.plugins.protocols import DelegateKernel, OutputShapes, Shape
     from pylite.runtime.executor import Executor
+
+
+MANY = 6        # operands, from which on an error does not name each
 
 
 class CustomOp:
@@ -118,7 +121,7 @@ class PythonRegistration:
                                 "one of them: keep evaluate() if the outputs' shapes depend on data, else invoke()")
             if shapes is not None:
                 raise TypeError(f"op {name!r}: `shapes` is for functions; {implementation.__name__} has prepare()")
-            self._make: Callable[[Any], Runnable] = implementation
+            self._make: Callable[[Any], DelegateKernel] = implementation
             self._raw = getattr(implementation, "raw_options", False)
         else:
             self._make = functools.partial(_Function, implementation, shapes, keywords(implementation))
@@ -208,9 +211,18 @@ class PythonNodeOp:
         kernel = getattr(self.op, "kernel", None)
         if kernel is not None:
             return Call(_KernelFactory(self.where, kernel, arrays), *arrays)
+        if not self._evaluates() and getattr(self.op.invoke, "__func__", None) is CustomOp.invoke:
+            raise node.error(f"{type(self.op).__name__} has no invoke(), evaluate() or kernel()")
         states = [i for i, v in enumerate(node.inputs) if v is not None and v.kind == "variable"]
         invoke = _Filled(node, self.op.evaluate) if self._evaluates() else self.op.invoke
         return Call("python_op.CustomOp", invoke, len(node.inputs), len(node.outputs), states, *arrays)
+
+    def reset(self) -> None:
+        """Let the object begin anew, if it has a reset()."""
+        try:
+            getattr(self.op, "reset", bool)()
+        except Exception as error:
+            raise failure(self.where, "failed to be reset", error) from error
 
     def close(self) -> None:
         """Free the object, at most once."""
@@ -230,13 +242,14 @@ def _check_arrays(node: Node, call: Any, *further: tuple[str, int]) -> None:
         return
     needed = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
     names = [letter + str(i) * (n > 1) for letter, n in (("x", len(node.inputs)), *further) for i in range(n)]
+    written = names if len(names) < MANY else ["*arrays"]
     own = ["self"] if inspect.ismethod(call) else []
     name = getattr(getattr(call, "func", call), "__name__", "invoke")
     try:
         signature.bind(*names, **dict.fromkeys(needed))
     except TypeError:
         raise node.error(f"{name}{signature} does not take the arrays of the node. Write def {name}("
-                         f"{', '.join(own + names)}): its inputs{', outputs and temporaries' if further else ''}"
+                         f"{', '.join(own + written)}): its inputs{', outputs and temporaries' if further else ''}"
                          ) from None
     if needed:
         raise node.error(f"{name}{signature} needs {needed[0]!r}, and the node has no such option; give it a "
@@ -247,7 +260,7 @@ def _results(node: Node, results: Any) -> list[NDArray[Any] | None]:
     """What an evaluate() returned, as an array of its type for each output."""
     results = list(results) if isinstance(results, list | tuple) else [results]
     if len(results) != len(node.outputs):
-        raise ValueError(f"it returned {len(results)} arrays for {len(node.outputs)} outputs")
+        raise ValueError(f"it returned {counted(len(results), 'array')} for {counted(len(node.outputs), 'output')}")
     if any(v is not None and result is None for v, result in zip(node.outputs, results, strict=True)):
         raise TypeError("it returned None; evaluate() must return the outputs")
     return [None if v is None else _converted(result, NUMPY_DTYPES[v.dtype], f"output {i}, {v!r}")
@@ -361,8 +374,8 @@ def output_shapes(node: Node, result: Any) -> list[Any]:
     if isinstance(result, tuple) and all(hasattr(n, "__index__") for n in result):
         result = [result]
     if not isinstance(result, list | tuple) or len(result) != len(node.outputs):
-        raise node.error(f"{result!r}, from prepare() or shapes=, are not the shapes of {len(node.outputs)} "
-                         f"output{'s' * (len(node.outputs) != 1)}; a shape is a tuple of int")
+        raise node.error(f"{result!r}, from prepare() or shapes=, are not the shapes of "
+                         f"{counted(len(node.outputs), 'output')}; a shape is a tuple of int")
     return [_shape(node, shape, f"output {i}") for i, shape in enumerate(result)]
 
 

@@ -92,6 +92,8 @@ class MutableOpResolver(OpResolver):
 
     def remove(self, name: str) -> None:
         """Remove all versions of `name`; KeyError if there is none."""
+        if name not in self._entries:
+            raise KeyError(f"no op {name!r} is registered")
         del self._entries[name]
 
     def _add(self, name: str, registration: Any, low: int | None, high: int | None,

@@ -182,6 +182,13 @@ class Executor(TensorAccess, ExecutorBase):
             for memory in self.shared.planned.values():      # of subgraphs that only a plan has called
                 memory.reset()
 
+    def begin_anew(self) -> None:
+        """reset_variables(), and let the ops of plug-ins that keep a state reset it."""
+        self.reset_variables()
+        for op in self.plugins.values():
+            if hasattr(op, "reset"):
+                op.reset()
+
     def invoke(self) -> None:
         """Run every node once.  ExecutionError names the node that failed."""
         if not self.ready:

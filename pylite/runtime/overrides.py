@@ -36,6 +36,7 @@ def overridden(model: Model, overrides: "Mapping[int | str, Any]") -> Model:
 
 def _index(subgraph: "Subgraph", key: "Any") -> int:
     """The index of the constant that `key` names."""
+    key = key.item() if isinstance(key, np.generic) else key
     matches = [t.index for t in subgraph.tensors if key in (t.index, t.name) and not isinstance(key, bool)]
     constants = [i for i in matches if subgraph.tensors[i].data is not None]
     if len(constants) == 1:

@@ -44,6 +44,7 @@ WHY = "\0"
 DTYPES = [np.dtype(name) for name in (
     "int8", "uint8", "bool", "int16", "uint16", "float16", "int32", "uint32", "float32", "int64", "uint64", "float64",
     "complex64", "complex128")]
+NOT_PLAIN = "plug-ins or delegates take part"    # why there is no plan
 _warned: "set[tuple[str, str]]" = set()      # folders and reasons of which there was a warning
 
 
@@ -98,17 +99,18 @@ class PlanCache:
         self.problem = f"{os.fspath(self.folder)} cannot be written: {error.strerror}" if error.strerror else str(error)
 
     def _warn(self, error: OSError) -> None:
-        """Warn who gave the folder to Interpreter() that it is of no use, once; the default one may be missing."""
+        """Warn who named the folder that it is of no use, once; the user's cache folder, which nobody named, may be."""
         import warnings  # for this message
 
         from pylite.runtime.cache_files import default_folder
         folder, reason = os.fspath(self.folder), str(error.strerror or error)
-        if folder != default_folder() and (folder, reason) not in _warned:
+        name = "PYLITE_CACHE_DIR" if os.environ.get("PYLITE_CACHE_DIR") == folder else "cache_dir"
+        if (name == "PYLITE_CACHE_DIR" or folder != default_folder()) and (folder, reason) not in _warned:
             _warned.add((folder, reason))
             frame, level = sys._getframe(), 1
             while frame.f_back is not None and frame.f_code.co_filename.startswith(os.path.dirname(pylite.__file__)):
                 frame, level = frame.f_back, level + 1
-            warnings.warn(f"cache_dir={folder!r} keeps no plans: {reason}; give a folder that this user owns and "
+            warnings.warn(f"{name}={folder!r} keeps no plans: {reason}; give a folder that this user owns and "
                           "others cannot write, with free space", stacklevel=level)
 
     def adopt(self, model: Model) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from pylite.ir.graph import Frozen, replace
 from pylite.runtime import cache_files
 from pylite.runtime.cache_files import Store, remember
-from pylite.runtime.plan_cache import plan_name
+from pylite.runtime.plan_cache import NOT_PLAIN, plan_name
 from pylite.runtime.plan_record import NotStorable, Writer
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def store(plans: "PlanCache", executor: "Executor", bound: "BoundProgram",
     the model itself, later processes do not try again.
     """
     if not plans.usable(executor):
-        plans.problem = plans.problem or "plug-ins or delegates take part"
+        plans.problem = plans.problem or NOT_PLAIN
         return
     shapes = plans.shapes(executor)
     if shapes in plans.refused:

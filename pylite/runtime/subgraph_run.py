@@ -95,7 +95,7 @@ class SubgraphRun(BufferRun):
 
     def _check_outputs(self, outputs: "list[Any]") -> None:
         for position, (buffer, port) in enumerate(zip(outputs, self.outputs, strict=True)):
-            if buffer is not None and buffer.nbytes < port.nbytes:
+            if buffer.nbytes < port.nbytes:
                 raise self._mismatch("output", self.executor.subgraph.outputs[position], buffer, port)
 
     def _nbytes(self, position: int) -> int:
@@ -132,8 +132,7 @@ class SubgraphRun(BufferRun):
         executor = self.executor
         self.outputs = [Port(self._result(i), executor.dtype(i), False) for i in executor.subgraph.outputs]
         for buffer, port in zip(outputs, self.outputs, strict=True):
-            if buffer is not None:
-                buffer.fit_to(port)
+            buffer.fit_to(port)
         self._check_outputs(outputs)
 
     def _result(self, index: int) -> "NDArray[Any]":
@@ -141,12 +140,8 @@ class SubgraphRun(BufferRun):
 
 
 def _check_buffers(side: str, buffers: "list[Any]", expected: int) -> None:
-    """Raise TensorBufferError for another number of buffers, TypeError for other objects."""
+    """Raise TensorBufferError for another number of buffers."""
     if len(buffers) != expected:
         raise errors.TensorBufferError(
             f"Failed to invoke the compiled model: {side} buffer size mismatch: number of {side.lower()}s: "
             f"{expected} vs buffers: {len(buffers)}")
-    for buffer in buffers:
-        if buffer is not None and not hasattr(buffer, "shared"):
-            raise TypeError(f"{side} buffers must be TensorBuffers, as create_{side.lower()}_buffers() makes them, not "
-                            f"{type(buffer).__name__}")

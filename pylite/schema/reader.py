@@ -33,7 +33,7 @@ def read(source, share=False):
     contents = memoryview(source).cast("B").toreadonly()
     size = len(contents)
     if size < 8:
-        raise errors.ModelError(f"{INVALID}: it has {size} bytes, too few for a model")
+        raise errors.ModelError(f"{INVALID}: it has {errors.counted(size, 'byte')}, too few for a model")
     _identify(contents)
     contents = np.frombuffer(contents, np.uint8)
     try:

@@ -102,6 +102,11 @@ class ImageTask(Task):
         channels = tensors.picture_channels(details[0])
         self._mean, self._std = _numbers("mean", mean, channels), _numbers("std", std, channels)
 
+    def _plausible(self) -> bool:
+        """One channel that is not square may be features of a sound."""
+        shape = self.interpreter.get_input_details()[0]["shape"]
+        return len(shape) != 4 or shape[3] > 1 or shape[1] == shape[2]
+
     def _outputs_of(self, image: Any, channel_order: str) -> tuple[list[NDArray[Any]], tuple[int, int]]:
         """(outputs, (height, width) of the picture), which is stretched."""
         pixels = pixels_of(image, channel_order)

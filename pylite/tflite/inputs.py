@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     Shape = tuple[int, ...]
 
 
-SIGN_FLIPS = {("uint8", "int8"): "shift it with (value ^ 0x80).view(numpy.int8)",
-              ("int8", "uint8"): "shift it with value.view(numpy.uint8) ^ 0x80"}
+SIGN_FLIPS = {("uint8", "int8"): ("higher", "(value ^ 0x80).view(numpy.int8)"),
+              ("int8", "uint8"): ("lower", "value.view(numpy.uint8) ^ 0x80")}
 
 
 def checked_value(tensor: "Tensor", array: "NDArray[Any]", value: "Any") -> "NDArray[Any]":
@@ -82,9 +82,11 @@ def _converted(tensor: "Tensor", value: "NDArray[Any]") -> str:
     low, high = LIMITS.get(tensor.dtype, (0, 0))
     if value.dtype.kind == "f" and steps is not None and steps.scale.size == 1 and high:
         scale, zero_point = steps.scale[0], steps.zero_point[0] if steps.zero_point.size else 0
-        return f"quantize it with numpy.rint(value / {scale:.9g} + {zero_point}).clip({low}, {high}).astype({name})"
+        offset = f" {'-' if zero_point < 0 else '+'} {abs(int(zero_point))}" * bool(zero_point)
+        return f"quantize it with numpy.rint(value / {scale:.9g}{offset}).clip({low}, {high}).astype({name})"
     if steps is not None and (value.dtype.name, tensor.dtype) in SIGN_FLIPS:      # a cast would wrap
-        return f"{SIGN_FLIPS[value.dtype.name, tensor.dtype]}, if both have one scale"
+        side, flipped = SIGN_FLIPS[value.dtype.name, tensor.dtype]
+        return f"if it has the same scale and a zero point 128 {side}, convert it with {flipped}"
     return _cast(tensor, value, f"convert it with numpy.asarray(value, {name})", low, high)
 
 

@@ -33,7 +33,7 @@ from pylite.validation.sources import Source
 from pylite.validation.statistics import Grid
 from pylite.validation.tally import Tally
 from pylite.validation.verdict import EXCHANGED, OUTSIDE
-from pylite.validation.widening import quantized, widened
+from pylite.validation.widening import quantized, reference_of
 from pylite.validation.workers import Measurement, Measurer, measured
 
 if TYPE_CHECKING:
@@ -71,13 +71,13 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     samples: use the first N samples; None: all.
     mean, std: for pictures, one number or one per channel; pixels become (pixel - mean) / std.
     local_samples: measure single nodes on the first N samples; None: all.  0 skips that and ranks the nodes by their
-    cumulative error, which takes less than half of the time.
+    cumulative error, which takes less than half the time.
     threads: threads of one run.
     metric: a function metric(outputs, labels) or metric(outputs, labels, reference), or its name "module:function",
     which returns one number for the outputs of all samples (docs/validation-data.md).  Samples in memory must then be a
     sequence, and have no labels; accuracy() takes pairs of samples and labels.
     precision: "float16" computes the model as Interpreter(precision="float16") does; the reference stays in float32 and
-    may be the same file.  CPUs that lack float16 emulate it.
+    may be the same file, whose integers then stay integers.  CPUs that lack float16 emulate it.
     histograms: count the values of each tensor, its reference and its error, for TensorReport.histograms.
 
     Only if `data` is a path:
@@ -113,7 +113,8 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
                               "each input")
     opened = Model(model)
     opened.half = precision == "float16"
-    comparison = Comparison(opened, widened(reference), threads, histograms, alone=local_samples != 0, origins=True)
+    comparison = Comparison(opened, reference_of(reference, model, precision), threads, histograms,
+                            alone=local_samples != 0, origins=True)
     inputs = [comparison.subgraph.tensors[i] for i in comparison.subgraph.inputs]
 
     def taken() -> Iterator[list[NDArray[Any]]]:
@@ -295,9 +296,11 @@ def merge(model: str | os.PathLike[str], reference: str | os.PathLike[str] | Non
     settings, opened = total.header["settings"], [Model(path) for path in (model, reference) if path is not None]
     if total.header != identity(opened, total.header["samples"], settings):
         raise ComparisonError(f"{files[0]}: holds sums of other models than {model} and {reference}")
+    precision = settings.get("precision")
+    opened[0].half = precision == "float16"
     comparison = None if reference is None or settings["tensors"] == 0 else Comparison(
-        opened[0], widened(reference), histograms=settings["histograms"], alone=settings["local_samples"] != 0,
-        origins=True)
+        opened[0], reference_of(reference, model, precision), histograms=settings["histograms"],
+        alone=settings["local_samples"] != 0, origins=True)
     graph = opened[0].graph.subgraphs[0]
     return _report(comparison, total, model, reference, [graph.tensors[i] for i in graph.inputs])
 

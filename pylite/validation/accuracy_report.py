@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from pylite.display import text_table
+from pylite.errors import counted
 from pylite.validation.printed import Printed, pandas
 
 if TYPE_CHECKING:
@@ -163,8 +164,3 @@ def finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
-
-
-def counted(count: int, what: str) -> str:
-    """As 1 sample, 2 samples."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

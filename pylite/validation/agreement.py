@@ -15,10 +15,9 @@ import numpy as np
 
 from pylite._core.simd import Pool
 from pylite.display import text_table
-from pylite.errors import ComparisonError
+from pylite.errors import ComparisonError, counted
 from pylite.ir.graph import replace
 from pylite.runtime.executor import Executor
-from pylite.validation.accuracy_report import counted
 from pylite.validation.feeding import feed
 from pylite.validation.files import replacing
 from pylite.validation.printed import Printed

@@ -43,7 +43,7 @@ def analyse(comparison: Comparison | Golden, model: str | os.PathLike[str] = "",
         t.judged = t.tensor in _judged(comparison)
     local = max((sums.samples for sums in comparison.local.values()), default=0)
     report = Report(os.fspath(model), os.fspath(reference), comparison.samples, local, tensors, [], None,
-                    _unmatched(comparison), accuracy)
+                    _unmatched(comparison), accuracy, "float16" if comparison.model.half else None)
     _add_calls(comparison, report)
     report.notes += harmless.excuse(comparison, tensors, accuracy)
     worst: dict[int, float] = {}

@@ -143,7 +143,7 @@ def _bias(errors: Errors, grid: Grid, weights: Weights | None) -> Cause | None:
         return None
     worst = int(difference.argmax())
     if weights.bias_ends[worst]:
-        return _cause("bias overflow", f"the bias of channel {worst} stands at the end of its type")
+        return _cause("bias overflow", f"the bias of channel {worst} has saturated at the limit of its type")
     return _cause("bias", f"the bias of channel {worst} is {weights.bias[worst]:.4g}, and the reference's "
                           f"{weights.reference_bias[worst]:.4g}")
 

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 
 from pylite._core.simd import Pool
 from pylite.display import text_table
-from pylite.errors import ComparisonError, PyliteError
+from pylite.errors import ComparisonError, PyliteError, counted
 from pylite.ir.graph import replace
 from pylite.media import models
 from pylite.plugins.delegates import apply
 from pylite.runtime.executor import Executor
 from pylite.runtime.model import Model
-from pylite.validation.accuracy_report import counted
 from pylite.validation.agreement import COMPARABLE, VERSION, Agreement, Difference, ExposedModel, compare_results
 from pylite.validation.data import Samples, source_of
 from pylite.validation.feeding import feed

@@ -37,9 +37,9 @@ class Graph:
         self._executor.resize(self._executor.subgraph.inputs.index(index), shape)
 
     def allocate_tensors(self) -> None:
-        """Allocate, and reset the variables."""
+        """Allocate, and reset the state."""
         self._executor.allocate()
-        self._executor.reset_variables()
+        self._executor.begin_anew()
 
     def set_tensor(self, index: int, values: NDArray[Any]) -> None:
         target, grid = self._executor.array(index), Grid.of(self._executor.subgraph.tensors[index])

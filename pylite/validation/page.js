@@ -383,7 +383,8 @@ const {level, text: sentence} = verdict(), colon = level === "plain" ? 0 : sente
 document.querySelector(".verdict").classList.add(level);
 document.querySelector(".verdict").append(el("strong", {}, sentence.slice(0, colon)), sentence.slice(colon));
 document.querySelector("header p.soft").textContent = !pair ? `${bytes(graph.bytes)}, ${graph.nodes.length} nodes, ${count(graph.macs)} MAC`
-  : pair.reference ? `against ${base(pair.reference)}` : "";
+  : !pair.reference ? "" : pair.precision ? `in ${pair.precision}, against ${base(pair.reference)} in float32`
+  : `against ${base(pair.reference)}`;
 if (!pair) costs();
 if (sensitivity) regained(sensitivity);
 if (tensors.length) comparison();

@@ -58,7 +58,8 @@ function model() {
       ["arena", graph.arena.length ? bytes(graph.arena.reduce((sum, a) => sum + a.bytes, 0)) : ""]]),
     table("Sizes by op", [["op", o => o.op], ["nodes", o => o.count, number(0)], ["MAC", o => o.macs || null, count],
       ["weights", o => o.weight_bytes || null, bytes], ["results", o => o.result_bytes, bytes],
-      ...timed.length ? [["time", o => o.seconds, seconds], ["share", o => o.share, share]] : []], graph.by_op));
+      ...timed.length ? [["timed", o => o.timed, number(0)], ["time", o => o.seconds, seconds], ["share", o => o.share, share]] : []],
+      graph.by_op));
   if (graph.problems.length) section("problems", "Cannot run", el("ul", {}, ...graph.problems.map(p => el("li", {}, p))));
 }
 

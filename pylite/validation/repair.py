@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pylite.display import text_table
-from pylite.errors import ComparisonError
+from pylite.errors import ComparisonError, counted
 from pylite.media import models
 from pylite.runtime.model import Model
-from pylite.validation.accuracy_report import counted, finite
+from pylite.validation.accuracy_report import finite
 from pylite.validation.called import parts_of
 from pylite.validation.data import Samples, source_of
 from pylite.validation.floating import keep_in_float

@@ -9,7 +9,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from pylite.display import notebook, text_table
-from pylite.validation.accuracy_report import counted, finite
+from pylite.errors import counted
+from pylite.validation.accuracy_report import finite
 from pylite.validation.causes import NOTABLE_DB, SUSPICIOUS_DB
 from pylite.validation.printed import Printed, pandas
 from pylite.validation.ranking import FLOOR_DB
@@ -111,9 +112,9 @@ class Report(Printed):
 
     ranking: nodes, worst first, by `ranked_by`; first_divergence: the first node, in the order of execution, whose own
     noise is `causes.SUSPICIOUS_DB` above the expected, or None; unmatched: results that were not compared, and why;
-    accuracy: None if it was not measured; notes: what is odd about the samples; called: the subgraphs that nodes
-    call, in order; regained: {node: decibels that the outputs gain if it computes as the reference's node does}, of the
-    few that were tried because the model is not good
+    accuracy: None if it was not measured; precision: "float16" if the model was computed in it; notes: what is odd
+    about the samples; called: the subgraphs that nodes call, in order; regained: {node: decibels that the outputs gain
+    if it computes as the reference's node does}, of the few that were tried because the model is not good
     """
     model: str
     reference: str | None
@@ -124,6 +125,7 @@ class Report(Printed):
     first_divergence: int | None
     unmatched: list[dict[str, Any]]
     accuracy: Accuracy | None = None
+    precision: str | None = None
     notes: list[str] = field(default_factory=list)
     called: list[Called] = field(default_factory=list)
     regained: dict[int, float] = field(default_factory=dict)
@@ -188,8 +190,9 @@ class Report(Printed):
 
         table: makes the lines of tables.
         """
-        against = f" against {os.path.basename(self.reference)}" if self.reference else ""
-        found = [f"{os.path.basename(self.model)}{against}: {counted(self.samples, 'sample')}"
+        own, other = (f" in {self.precision}", " in float32") if self.precision else ("", "")
+        against = f" against {os.path.basename(self.reference)}{other}" if self.reference else ""
+        found = [f"{os.path.basename(self.model)}{own}{against}: {counted(self.samples, 'sample')}"
                  + (f", {counted(len(self.tensors), 'tensor')}" if self.tensors else "")]
         if self.reference is not None:
             found += [self.verdict["text"], ""]

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.display import text_table
-from pylite.errors import ComparisonError, PyliteError
+from pylite.errors import ComparisonError, PyliteError, counted
 from pylite.media import models
 from pylite.runtime.model import Model
 from pylite.validation import orders
-from pylite.validation.accuracy_report import counted, finite
+from pylite.validation.accuracy_report import finite
 from pylite.validation.blocks import blocks as blocks_of
 from pylite.validation.data import Samples
 from pylite.validation.measures import decibels

@@ -5,16 +5,17 @@ compared with.
 """
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pylite.errors import ComparisonError
 from pylite.ir.graph import replace
 from pylite.runtime.model import Model
 from pylite.validation.matching import CASTS
 
 if TYPE_CHECKING:
-    import os
     from typing import Any
 
     from numpy.typing import NDArray
@@ -22,6 +23,17 @@ if TYPE_CHECKING:
     from pylite.ir.graph import Operator, Quantization, Subgraph, Tensor
 
 INTEGERS = ("int8", "uint8", "int16", "int32", "int4")
+
+
+def reference_of(reference: str | os.PathLike[str], model: str | os.PathLike[str], precision: str | None) -> Model:
+    """The Model that a model is compared with: of real numbers, or the same file where float16 is all that differs."""
+    if precision != "float16" or not os.path.samefile(reference, model):
+        return widened(reference)
+    found = Model(reference)
+    if not any(graph.tensors[i].dtype == "float32" for graph in found.graph.subgraphs for operator in graph.operators
+               if operator.name not in CASTS for i in operator.outputs if i >= 0):
+        raise ComparisonError(f"{os.fspath(model)} computes nothing in float32, so float16 changes nothing")
+    return found
 
 
 def widened(source: str | os.PathLike[str] | bytes) -> Model:

@@ -24,7 +24,7 @@ from pylite.validation.partial import TALLY, Partial, identity
 from pylite.validation.scoring import Scorer
 from pylite.validation.statistics import Grid
 from pylite.validation.tally import Tally
-from pylite.validation.widening import widened
+from pylite.validation.widening import reference_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -77,7 +77,8 @@ class Measurer:
         if len(models) == 2:
             check_inputs(*(model.graph.subgraphs[0] for model in models))
         self.comparison = None if measurement.reference is None or measurement.tensors == 0 else Comparison(
-            models[0], widened(measurement.reference), measurement.threads, measurement.histograms,
+            models[0], reference_of(measurement.reference, measurement.model, measurement.precision),
+            measurement.threads, measurement.histograms,
             alone=measurement.local_samples != 0, origins=True)
         self._shown = sys.maxsize if measurement.local_samples is None else measurement.local_samples
         metadata = {name: data for model in reversed(models) for name, data in model.graph.metadata.items()}

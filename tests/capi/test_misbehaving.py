@@ -24,7 +24,7 @@ def library(tmp_path_factory):
     return build(PLUGINS / "misbehaves.c", tmp_path_factory.mktemp("misbehaves") / "misbehaves.so", "-lpthread")
 
 
-def interpreter(library, what, constant=False):
+def interpreter(library, what, constant=False, function="Register_FAULTY"):
     """A model x -> Faulty -> NEG, where x may be a constant."""
     m = ModelBuilder()
     x = m.constant("x", np.ones((1, 4), np.float32)) if constant else m.tensor("x", (1, 4))
@@ -34,7 +34,7 @@ def interpreter(library, what, constant=False):
     m.inputs([] if constant else [x])
     m.outputs([z])
     ops = resolver.BuiltinOpResolver()
-    ops.add_custom("Faulty", pylite.load_custom_ops(library, ["Register_FAULTY"], register=False)[0])
+    ops.add_custom("Faulty", pylite.load_custom_ops(library, [function], register=False)[0])
     return pylite.Interpreter(model_content=m.build(), op_resolver=ops)
 
 
@@ -74,6 +74,11 @@ def test_ops_that_change_a_constant(library, what, words):
     for _ in range(2):
         with pytest.raises(RuntimeError, match=f"changed the {words} of tensor 0"):
             run(i)
+
+
+def test_an_op_without_invoke(library):
+    with pytest.raises(RuntimeError, match=r"(?s)its registration has no invoke\(\).*node 0 Faulty"):
+        interpreter(library, "z", function="Register_IDLE").allocate_tensors()
 
 
 @pytest.mark.parametrize("constant", [False, True])

@@ -1,11 +1,14 @@
 """`pylite run`: useful answers for segmenters and for classifiers without names; inputs without meaning are refused."""
+import io
 import json
 import wave
+import zipfile
 
 import numpy as np
 import pytest
 
 from pylite import cli
+from pylite.cli import _inputs
 from pylite.media import metadata, models
 from pylite.schema.builder import ModelBuilder
 from tests.cli.running import report, run
@@ -243,3 +246,37 @@ def test_a_model_without_outputs_says_so(tmp_path, capsys):
     assert run(capsys, tmp_path / "m.tflite", "--zeros").out.startswith("the model has no outputs\n")
     assert cli.main(["inspect", str(tmp_path / "m.tflite")]) == 0
     assert "None" not in capsys.readouterr().out
+
+
+def test_inputs_are_filled_once_the_model_can_run(tmp_path, capsys, monkeypatch):
+    """A damaged shape took all memory for numbers that nothing would read."""
+    monkeypatch.setattr(_inputs, "blank", None)
+    m = ModelBuilder()
+    a, b, y = (m.tensor(name, shape, "int8", scale=1.0) for name, shape in (
+        ("a", (1, 16, 1 << 30, 1)), ("b", (1, 16, 16, 1)), ("y", (1, 16, 16, 1))))
+    m.operator("SUB", [a, b], [y])
+    m.inputs([a, b])
+    m.outputs([y])
+    (tmp_path / "big.tflite").write_bytes(m.build())
+    for option in ["--zeros"], ["--random", "1"]:
+        assert cli.main(["run", str(tmp_path / "big.tflite"), *option]) == 1
+        assert "cannot be broadcast together" in capsys.readouterr().err
+
+
+def test_zeros_are_the_inputs_own(tmp_path):
+    detail = {"dtype": np.uint8, "shape": (2, 3), "quantization": (0.5, 7)}
+    np.testing.assert_array_equal(_inputs.blank(detail, None), np.full((2, 3), 7, np.uint8), strict=True)
+
+
+def test_a_part_of_a_yolo_model_runs(tmp_path, capsys):
+    """It keeps the metadata of the whole, and takes no picture."""
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1, 7, 20)), m.tensor("y", (1, 7, 20))
+    m.operator("NEG", [x], [y])
+    m.inputs([x])
+    m.outputs([y])
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("metadata.json", json.dumps({"names": ["a", "b", "c"], "task": "detect"}))
+    (tmp_path / "part.tflite").write_bytes(m.build() + archive.getvalue())
+    assert report(capsys, tmp_path / "part.tflite", "--zeros")["outputs"][0]["kind"] == "tensor"

@@ -261,9 +261,29 @@ def test_compare_with_litert(capsys):
 
 
 def test_compare_names_the_package_that_is_missing(capsys, monkeypatch):
+    """Before the measurement, and without a word about the model."""
     monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
+    monkeypatch.setattr(_timing, "started", None)
     assert cli.main(["bench", "digits", "--seconds", "0.02", "--compare", "litert"]) == 2
-    assert "pip install ai-edge-litert" in capsys.readouterr().err
+    assert "pylite bench: LiteRT is not installed" in (said := capsys.readouterr().err)
+    assert "pip install ai-edge-litert" in said
+
+
+def test_a_model_that_litert_cannot_run_is_measured(capsys, tmp_path):
+    pytest.importorskip("ai_edge_litert")
+    m = ModelBuilder()
+    a, b, y = (m.tensor(name, (4,), "int16", scale=1.0) for name in "aby")
+    m.operator("SQUARED_DIFFERENCE", [a, b], [y])
+    m.inputs([a, b])
+    m.outputs([y])
+    (tmp_path / "m.tflite").write_bytes(m.build())
+    command = ["bench", str(tmp_path / "m.tflite"), "--seconds", "0.02", "--compare", "litert"]
+    assert cli.main(command) == 2
+    out, err = capsys.readouterr()
+    assert "median" in out and "LiteRT" not in out
+    assert "pylite bench: LiteRT fails: SquaredDifference only supports" in err
+    assert cli.main([*command, "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["litert"]["problem"].startswith("LiteRT fails")
 
 
 def test_differences_of_outputs():

@@ -7,6 +7,7 @@ import pytest
 import pylite
 from pylite import cli
 from pylite.media import models
+from pylite.plugins import resolver
 from pylite.runtime import executor, plan_cache
 from pylite.runtime.cache_files import Store, default_folder
 from tests.tools.plans import assert_same, network, planned, run
@@ -57,6 +58,25 @@ def test_compile_says_why_a_model_has_no_plan(folder, tmp_path, capsys):
         assert "it has no plan, since it has tensors of strings" in capsys.readouterr().err
     assert cli.main(["cache", "list", "--cache-dir", os.fspath(folder)]) == 0
     assert "as in the file (no plan)" in capsys.readouterr().out
+
+
+DELEGATE = """
+import pylite
+class Mine(pylite.PythonDelegate):
+    def supports(self, node):
+        return False
+"""
+
+
+def test_compile_with_plugins_says_that_there_is_no_plan(folder, model, tmp_path, capsys):
+    (tmp_path / "mine.py").write_text(DELEGATE)
+    for options in (["--delegate", f"{tmp_path / 'mine.py'}:Mine"], ["--ops", os.fspath(tmp_path / "op.py")]):
+        (tmp_path / "op.py").write_text("import numpy, pylite\npylite.custom_op('Atan')(numpy.arctan)")
+        try:
+            assert cli.main(["compile", model, "--cache-dir", os.fspath(folder), *options]) == 1
+        finally:
+            resolver.registered._entries.clear()
+        assert "it has no plan, since plug-ins or delegates take part" in capsys.readouterr().err
 
 
 def test_list_and_clear(folder, model, capsys):

@@ -119,6 +119,17 @@ def test_inspect(folder, capsys):
     assert operators[3]["name"] == "DELEGATE" and operators[3]["replaces"] == [0, 1]
 
 
+def test_a_delegate_that_fails(folder, capsys):
+    """`inspect` and `report` say so, not that it claims nothing, and exit with 1."""
+    (folder / "bad.py").write_text("import pylite\nclass Bad(pylite.PythonDelegate):\n"
+                                   "    def supports(self, node):\n        raise KeyError('boo')\n")
+    for command in "inspect", "report":
+        assert run(folder, command, "--ops", folder / "ops.py", "--delegate", f"{folder / 'bad.py'}:Bad") == 1
+        text = capsys.readouterr().out
+        assert "delegate Bad failed: supports() failed for node 0 ABS: KeyError: 'boo'" in text
+        assert "claims none" not in text
+
+
 def test_bench(folder, capsys):
     plugins = "--ops", folder / "ops.py", "--delegate", f"{folder / 'mine.py'}:MyDelegate"
     assert run(folder, "bench", "--seconds", "0.05", *plugins) == 0

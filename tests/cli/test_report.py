@@ -77,17 +77,42 @@ def loop(outside=False):
 
 
 def test_times_of_called_nodes_are_not_those_of_their_op(capsys, tmp_path):
-    """One FULLY_CONNECTED is timed, and one runs in the loop: the time of one is not that of both."""
+    """One FULLY_CONNECTED is timed, and one runs in the loop: how many were timed stands beside the time."""
     (tmp_path / "loop.tflite").write_bytes(loop(outside=True))
     found = json.loads(report(capsys, tmp_path / "loop.tflite", "--json"))
     by_op = {entry["op"]: entry for entry in found["by_op"]}
-    assert by_op["FULLY_CONNECTED"]["count"] == 2 and by_op["FULLY_CONNECTED"]["seconds"] is None
-    assert by_op["FULLY_CONNECTED"]["share"] is None and by_op["WHILE"]["seconds"] > 0
+    assert by_op["FULLY_CONNECTED"]["count"] == 2 and by_op["FULLY_CONNECTED"]["timed"] == 1
+    assert by_op["FULLY_CONNECTED"]["seconds"] > 0 and by_op["WHILE"]["seconds"] > 0
+    assert "s (1 of 2 timed)" in report(capsys, tmp_path / "loop.tflite")
     assert found["notes"] == ["the nodes of subgraph 2 are not timed one by one: their time is that of the node that "
                               "calls them, 0 (WHILE)"]
     assert f"\nnote: {found['notes'][0]}\n" in report(capsys, tmp_path / "loop.tflite")
     assert cli.main(["bench", str(tmp_path / "loop.tflite"), "--seconds", "0.02"]) == 0
     assert "\nthe time of node 0 (WHILE) includes the nodes of the subgraphs that it calls;" in capsys.readouterr().out
+
+
+def test_a_signature_and_shapes(capsys, tmp_path):
+    """Times, shapes and the arena are those of the signature, and of the shapes, that were asked for."""
+    m = ModelBuilder()
+    for name, op in ("first", "NEG"), ("second", "ABS"):
+        if name == "second":
+            m.subgraph(name)
+        x, y = (m.tensor(f"{name}_{side}", (1, 1), shape_signature=(-1, -1)) for side in "xy")
+        m.operator(op, [x], [y])
+        m.inputs([x])
+        m.outputs([y])
+        m.signature(name, {"x": x}, {"y": y})
+    path = tmp_path / "two.tflite"
+    path.write_bytes(m.build())
+    found = json.loads(report(capsys, path, "--json", "--signature", "second", "--shape", "x=3,5"))
+    first, second = found["nodes"]
+    assert first["seconds"] is None and first["shape"] == [1, 1] and second["seconds"] > 0
+    assert second["shape"] == [3, 5] and found["by_op"][0]["result_bytes"] == 60
+    assert found["notes"] == ["only signature 'second' ran; the model also has 'first'"]
+    assert cli.main(["report", str(path), "--shape", "z=3,5"]) == 2
+    assert "no input is called 'z'; the model has 'first_x' (its signature calls it 'x')" in capsys.readouterr().err
+    assert cli.main(["inspect", str(path), "--subgraph", "1", "--shape", "x=3,5", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["subgraphs"][0]["operators"][0]["shapes"] == {"0": [3, 5], "1": [3, 5]}
 
 
 def test_a_model_without_operators(capsys, tmp_path):

@@ -129,7 +129,7 @@ def result(scenario, module):
     try:
         return scenario(module)
     except (RuntimeError, ValueError, TypeError, AttributeError) as error:
-        return next(t for t in (RuntimeError, ValueError, TypeError, AttributeError) if isinstance(error, t))
+        return next(t for t in (RuntimeError, ValueError, AttributeError, TypeError) if isinstance(error, t))
 
 
 def same(a, b):
@@ -304,7 +304,11 @@ SCENARIOS = {
         lambda m: (lambda s: s.run([s.inputs[0]] * 2))(Session(m).fill()),
         lambda m: (lambda s: (s.run(None, [s.inputs[0]]), s.run(None, [s.inputs[0]])))(Session(m).fill()),
         lambda m: (lambda s: s.run(s.inputs[:1], s.outputs, 2))(Session(m, TWO).fill()), auto_resized,
-        lambda m: (lambda s: s.model.run_by_index(0, None, s.outputs))(Session(m))],
+        lambda m: (lambda s: s.model.run_by_index(0, None, s.outputs))(Session(m)),
+        lambda m: (lambda s: s.model.run_by_index(0, s.inputs[0], s.outputs))(Session(m)),
+        lambda m: (lambda s: s.run([None, s.inputs[1]]))(Session(m).fill()),
+        lambda m: (lambda s: (s.run(), s.run(None, [None])))(Session(m).fill()),
+        lambda m: (lambda s: (s.run(), s.run(["x", s.inputs[1]])))(Session(m).fill())],
     "run_by_name": [
         lambda m, names=names: named_run(m, *names) for names in (
             ("xy", "z"), ("yx", "z"), ("xyw", "z"), ("xy", "zw"), ("xy", ""), ("xy", "w"))] + [

@@ -112,6 +112,23 @@ def test_run_a_module_and_its_children(model, tmp_path):
                before=[str(tmp_path)]) == ANSWER
 
 
+@pytest.mark.parametrize("name", ["nomod", "json.nomod", "xml"])
+def test_a_module_that_cannot_be_run_gets_a_sentence(name):
+    done = subprocess.run([sys.executable, "-m", "pylite.shim", "-m", name], capture_output=True, text=True)
+    assert done.returncode == 2 and f"there is no module {name!r} that can be run" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_versions_are_those_of_the_interface():
+    """Programs compare them; pylite's own would look like one of the earliest releases."""
+    found = run("-c", "import pylite; pylite.install_as('tensorflow', 'ai_edge_litert', 'tflite_runtime')\n"
+                "import tensorflow, ai_edge_litert, tflite_runtime\n"
+                "print(tensorflow.__version__, ai_edge_litert.__version__, tflite_runtime.__version__)")
+    assert found == "2.21.0 2.3.0 2.21.0"
+    clib = (Path(pylite.__file__).parent / "_core" / "clib" / "models.c").read_text()
+    assert '#define VERSION "2.21.0"' in clib
+
+
 def test_a_program_for_tensorflow_is_told_the_option(tmp_path):
     """With its own traceback, as the program may have meant all of TensorFlow."""
     (tmp_path / "program.py").write_text("import sys; sys.modules['tensorflow'] = None; import tensorflow.lite")

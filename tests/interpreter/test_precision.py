@@ -206,4 +206,4 @@ def test_tasks_compiled_models_and_commands_pass_it_on(tmp_path, capsys, monkeyp
     capsys.readouterr()
     with pytest.raises(SystemExit):
         main(["bench", str(path), "--precision", "float17"])
-    assert "precision must be one of 'float32'" in capsys.readouterr().err
+    assert "'float17' is not float32" in capsys.readouterr().err

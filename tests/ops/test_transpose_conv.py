@@ -40,5 +40,5 @@ def test_a_batch_other_than_the_constant_shapes_is_refused():
     interpreter = Interpreter(model_content=m.build())
     for batch in (0, 2):
         interpreter.resize_tensor_input(x, [batch, 4, 4, 2])
-        with pytest.raises(RuntimeError, match=f"TRANSPOSE_CONV.*asks for 1 images of {batch}"):
+        with pytest.raises(RuntimeError, match=f"TRANSPOSE_CONV.*for a batch of 1, but .* a batch of {batch}"):
             interpreter.allocate_tensors()

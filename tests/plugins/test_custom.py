@@ -290,3 +290,43 @@ def test_known_shapes_of_evaluated_results(wrong):
     i.set_tensor(x, given)
     i.invoke()
     assert i.get_tensor(z).tolist() == (-given.sum(1)).tolist()
+
+
+def test_a_state_lasts_until_all_variables_are_reset():
+    class Counting(CustomOp):
+        count = 0
+
+        def invoke(self, x, y):
+            self.count += 1
+            y[...] = self.count
+
+        def reset(self):
+            self.count = 0
+    i = interpreter(model(), ("Atan", Counting))
+    assert [run(i, X).flat[0] for _ in range(3)] == [1, 2, 3]
+    i.reset_all_variables()
+    assert run(i, X).flat[0] == 1
+    i.allocate_tensors()
+    assert run(i, X).flat[0] == 2
+
+
+def test_errors_of_nodes_with_many_operands_name_a_few():
+    m = ModelBuilder()
+    x = [m.tensor(f"x{i}", (1,)) for i in range(6)]
+    y = m.tensor("y", (1,))
+    m.operator("Many", [*x, m.constant("c", np.ones(1, np.float32))], [y], custom_options=b"")
+    m.inputs(x)
+    m.outputs([y])
+
+    def fail(*arrays):
+        raise OSError("NPU hung")
+
+    def few(x, y):
+        pass
+    i = interpreter(m.build(), ("Many", fail))
+    i.allocate_tensors()
+    with pytest.raises(RuntimeError, match=r"NPU hung; its tensors: .*'x0'.*'x3'.* and 4 more$") as caught:
+        i.invoke()
+    assert "'c'" not in str(caught.value)
+    with pytest.raises(RuntimeError, match=r"Write def few\(\*arrays\): its inputs, outputs"):
+        interpreter(m.build(), ("Many", few)).allocate_tensors()

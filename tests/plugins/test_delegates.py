@@ -186,6 +186,37 @@ class TestGraph:
         i.invoke()
         np.testing.assert_array_equal(i.get_tensor(1), X * 7)
 
+    @pytest.mark.parametrize("flag", [DelegateFlags.NONE, DelegateFlags.REQUIRE_PROPAGATED_SHAPES])
+    def test_a_kernel_without_prepare_cannot_be_resized(self, flag):
+        """Unless pylite infers the shapes: its output kept the file's, and its results were cut off."""
+        m = ModelBuilder()
+        x, y = (m.tensor(name, (1, 4), shape_signature=(-1, 4)) for name in "xy")
+        m.operator("RELU", [x], [y])
+        m.inputs([x])
+        m.outputs([y])
+
+        class D(PythonDelegate):
+            flags = DelegateFlags.ALLOW_DYNAMIC_TENSORS | flag
+
+            def supports(self, node):
+                return True
+
+            def compile(self, part):
+                class K:
+                    def invoke(self, x, y):
+                        y[...] = np.maximum(x, 0)[:len(y)]
+                return K()
+        i = pylite.Interpreter(model_content=m.build(), experimental_delegates=[D()])
+        i.allocate_tensors()
+        i.resize_tensor_input(0, (5, 4))
+        if flag:
+            i.allocate_tensors()
+            i.invoke()
+            assert i.get_tensor(y).shape == (5, 4)
+        else:
+            with pytest.raises(pylite.OpError, match=r"'x'.*its shape was \[1, 4\].*prepare\(node\)"):
+                i.allocate_tensors()
+
     def test_delegated_nodes_between_custom_ops(self):
         known = pylite.BuiltinOpResolver()
         known.add_builtin("ABS", lambda x, y: np.add(x, 100, out=y))

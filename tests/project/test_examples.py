@@ -97,6 +97,8 @@ def test_a_missing_camera_package_is_named(tmp_path, script):
     ("detect_objects.py", ["--model", "digits"], "TFLite_Detection_PostProcess"),
     ("spot_keywords.py", ["--wav", "nowhere.wav"], "nowhere.wav"),
     ("spot_keywords.py", ["--model", "digits"], "features of logmel.py"),
+    ("camera_loop.py", ["--rate", "0"], "--rate: 0 is not above 0"),
+    ("camera_loop.py", ["--rate", "x"], "--rate: invalid float value: 'x'"),
 ])
 def test_errors_name_their_cause(tmp_path, script, args, says):
     assert says in run(script, *args, cwd=tmp_path, code=2)

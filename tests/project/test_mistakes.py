@@ -4,6 +4,7 @@ The tables of mistakes are read as one, so the file is longer than others.
 """
 import ctypes
 import os
+import pickle
 import wave
 
 import numpy as np
@@ -44,11 +45,14 @@ def folder(tmp_path_factory):
              "kernel.py": "import pylite\nclass Kernel:\n    def __init__(self, part):\n        pass\n"
                           "class Mine(pylite.PythonDelegate):\n    pass\n"
                           "def failing():\n    raise ValueError('no device')\ndef none():\n    pass\n",
+             "several.py": "import pylite\nclass A(pylite.PythonDelegate):\n    pass\nclass B(A):\n    pass\nx = 1\n",
              "plain.py": "class Kernel:\n    pass\n", "noop.py": "",
              "idle.py": "import pylite\nclass Idle(pylite.PythonDelegate):\n    supports = lambda self, node: False\n"}
     for name, text in texts.items():
         (place / name).write_text(text)
     (place / "empty").mkdir()
+    (place / "pictures" / "cat").mkdir(parents=True)
+    np.save(place / "pictures" / "cat" / "a.npy", arrays["one"])
     (place / "cut.tflite").write_bytes(models.path("digits").read_bytes()[:3000])
     for name, count in ("sound", 1600), ("silent", 0):
         with wave.open(str(place / f"{name}.wav"), "wb") as file:
@@ -62,6 +66,12 @@ def folder(tmp_path_factory):
     m.inputs([x])
     m.outputs([y])
     (place / "words.tflite").write_bytes(m.build())
+    m = ModelBuilder()
+    x, y = m.tensor("x", (40,), "int32"), m.tensor("y", (40, 2))
+    m.operator("GATHER", [m.constant("table", np.zeros((1, 2), np.float32)), x], [y])
+    m.inputs([x])
+    m.outputs([y])
+    (place / "gather.tflite").write_bytes(m.build())
     return place
 
 
@@ -165,6 +175,17 @@ COMMANDS = [
     ("bench digits --delegate kernel.py:failing", "kernel.py: failing() failed: ValueError: no device"),
     ("inspect digits --delegate kernel.py:none", "kernel.py: none is not a delegate", "Mine"),
     ("run digits --zeros --delegate plain.py:Kernel", "plain.py: Kernel is not a delegate", "pylite.PythonDelegate"),
+    ("inspect digits --delegate kernel.py", "write kernel.py:NAME; it defines Mine, failing, none"),
+    ("run digits --zeros --delegate several.py:x", "several.py: x is not a delegate; it defines the delegates A, B"),
+    ("run digits --zeros --ops flx", "--ops flx: expected FILE.py, LIBRARY.so:FUNCTION or flex", "did you mean flex?"),
+    ("run digits --zeros --precision bf16", "--precision: 'bf16' is not float32, float16, prefer_float16 or emulate_"),
+    ("bench digits --shape image=-1,8,8,1", "--shape image=-1,8,8,1: expected INPUT=N,N,..."),
+    ("inspect digits --shape y=1", "no input is called 'y'"),
+    ("run gather.tflite --random 1", "GATHER failed", "give it --zeros or a file"),
+    ("run digits pictures", "pictures: the folder has no file of a known kind, but its subfolders have: "
+     "'pictures/*/*.npy' names them"),
+    (f"{VALIDATE} --repair better.foo", "'better.foo' is not the name of a .tflite file"),
+    ("validate digits --data x.npy --record desk.csv", "'desk.csv' is not the name of an .npz file"),
     ("cache lst", "'lst' is not list or clear", "did you mean list?"),
     ("resolver digits --output gone/r.py", "gone/r.py: No such file", "there is no folder gone"),
     ("validate digits", "there are no samples", "give --data PATH, or --merge"),
@@ -218,6 +239,13 @@ def test_the_command_line(command, folder, monkeypatch, capsys):
     assert more in ([], [f"`pylite {arguments.split()[0]} --help` shows how to use it"],
                     ["`pylite --help` shows how to use it"])
     says(sentence, *pieces)
+
+
+@pytest.mark.parametrize("command", ["run digits --foo", "bench digits --verify"])
+def test_nothing_is_suggested_for_a_word_like_no_other(command, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(command.split())
+    assert "did you mean" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("module", "name", "meant"), [
@@ -295,7 +323,7 @@ CALLS = [
     (lambda: Interpreter(DIGITS).invoke(), RuntimeError, "not ready"),
     (lambda: Interpreter(DIGITS).get_tensor(0), ValueError, "allocate_tensors()"),
     (lambda: interpreter().set_tensor(0, PICTURE.astype(np.float32)), ValueError, "FLOAT32", "INT8",
-     "numpy.rint(value / 0.00392156886 + -128).clip(-128, 127).astype(numpy.int8)"),
+     "numpy.rint(value / 0.00392156886 - 128).clip(-128, 127).astype(numpy.int8)"),
     (lambda: interpreter().set_tensor(0, PICTURE.astype(np.int32)), ValueError, "INT32",
      "convert it with numpy.asarray(value, numpy.int8)"),
     (lambda: interpreter().set_tensor(0, PICTURE.astype(np.int32) + 300), ValueError, "INT32",
@@ -362,14 +390,14 @@ CALLS = [
     (lambda: classify(np.zeros((1, 8, 8, 1), np.uint8)), ValueError, "[1, 8, 8, 1]", "expected uint8 (height, width)"),
     (lambda: classify(SEVEN, channel_order="rgb"), ValueError, "'rgb'", "'RGB' or 'BGR'"),
     (lambda: classify(["a.png", "b.png"]), ValueError, "not a list of 2", "one picture, so call it for each"),
-    (lambda: classify("gone/a.png"), OSError, "No such file or directory; there is no folder gone:"),
-    (lambda: images.read("gone/b/c/a.pgm"), OSError, "No such file or directory; there is no folder gone:"),
+    (lambda: classify("gone/a.png"), OSError, "No such file or directory: \'", "; there is no folder gone"),
+    (lambda: images.read("gone/b/c/a.pgm"), OSError, "No such file or directory: \'", "; there is no folder gone"),
     (lambda: classify("https://x.org/a.png"), OSError, "pylite downloads nothing: save the file, and give its path"),
     (lambda: Interpreter("https://x.org/m.tflite"), ValueError, "pylite downloads nothing: save the file"),
-    (lambda: classify("gone.png"), OSError, "No such file or directory; it was looked for in /"),
-    (lambda: images.read("gone.pgm"), OSError, "No such file or directory; it was looked for in /", "gone.pgm"),
-    (lambda: audio.read("gone.wav"), OSError, "No such file or directory; it was looked for in /", "gone.wav"),
-    (lambda: labels.read("gone.txt"), OSError, "No such file or directory; it was looked for in /", "gone.txt"),
+    (lambda: classify("gone.png"), OSError, "No such file or directory: \'", "; it was looked for in /"),
+    (lambda: images.read("gone.pgm"), OSError, "No such file or directory: \'", "; it was looked for in /"),
+    (lambda: audio.read("gone.wav"), OSError, "No such file or directory: \'", "; it was looked for in /"),
+    (lambda: labels.read("gone.txt"), OSError, "No such file or directory: \'", "; it was looked for in /"),
     (lambda: classify("text.txt"), ValueError, "text.txt", "expected a picture"),
     (lambda: images.read("bad.png"), ValueError, "bad.png", "expected a picture"),
     (lambda: audio.read("bad.wav"), ValueError, "bad.wav", "expected an uncompressed .wav"),
@@ -429,6 +457,18 @@ CALLS = [
     (lambda: CompiledModel.from_file(DIGITS).run_by_index(0, [PICTURE], [PICTURE]), TypeError,
      "Input buffers must be TensorBuffers, as create_input_buffers() makes them, not ndarray"),
     (lambda: CompiledModel.from_file(DIGITS).run_by_index(0, [], []), RuntimeError, "inputs: 1 vs buffers: 0"),
+    (lambda: CompiledModel.from_file(DIGITS).run_by_index(0, 3, []), TypeError,
+     "Input buffers must be a list of Tensor"),
+    (lambda: CompiledModel.from_file(DIGITS, options="x"), AttributeError, "options must be Options, not str"),
+    (lambda: pickle.dumps(CompiledModel.from_file(DIGITS)), TypeError, "make one in each process, with from_file()"),
+    (lambda: images.write("y.png", np.zeros((4, 4, 3), np.float32)), ValueError,
+     "uint8 array (height, width, channels)",
+     "not float32 [4, 4, 3]"),
+    (lambda: images.resize(np.zeros((4, 4), np.uint8), 2, 2), ValueError, "not uint8 [4, 4]"),
+    (lambda: images.read(b"P5"), TypeError, "expected the path of a file, not bytes"),
+    (lambda: pylite.unregister("Nothing"), KeyError, "no op 'Nothing' is registered"),
+    (lambda: Interpreter(DIGITS, overrides={np.int32(23): PICTURE}), ValueError, "tensor 23 is computed"),
+    (lambda: interpreter().set_tensor(0, PICTURE.view(np.uint8)), ValueError, "zero point 128 higher"),
     (lambda: CompiledModel.from_buffer("x"), TypeError, "bytes of a model, not str", "from_file()"),
     (lambda: tasks.ImageClassifier(DIGITS, mean=(1, 2, 3)), ValueError, "mean has 3 numbers", "each of the 1 channels"),
     (lambda: validation.compare(DIGITS, DIGITS, "x.npy", workers=0), ValueError, "workers is 0", "at least 1"),
@@ -446,7 +486,7 @@ CALLS = [
     (lambda: tasks.ImageClassifier(DIGITS, num_threads=0), ValueError, "num_threads"),
     (lambda: classify(None), ValueError, "a path, a Pillow image or an array, not NoneType"),
     (lambda: classify(b"abc"), ValueError, "a path, a Pillow image or an array, not bytes"),
-    (lambda: classify("gone/a.png"), OSError, "No such file or directory; there is no folder gone"),
+    (lambda: classify("gone/a.png"), OSError, "No such file or directory: \'", "; there is no folder gone"),
     (lambda: classify("https://x.org/a.png"), OSError, "pylite downloads nothing: save the file, and give its path"),
     (lambda: Interpreter("https://x.org/m.tflite"), ValueError, "pylite downloads nothing: save the file"),
     (lambda: classify("gone.png"), FileNotFoundError, "gone.png"),

@@ -5,6 +5,7 @@ import warnings
 import pytest
 
 import pylite
+from pylite.runtime.cache_files import default_folder
 from tests.tools.plans import network
 
 
@@ -55,5 +56,10 @@ def test_a_folder_of_no_use_is_warned_of(tmp_path, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pylite.Interpreter(model_content=network(), cache_dir=tmp_path / "new")
-        monkeypatch.setenv("PYLITE_CACHE_DIR", str(tmp_path / "file"))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+        monkeypatch.delenv("PYLITE_CACHE_DIR")
+        pylite.Interpreter(model_content=network(), cache_dir=default_folder())
+    (tmp_path / "other").write_text("")
+    monkeypatch.setenv("PYLITE_CACHE_DIR", str(tmp_path / "other"))
+    with pytest.warns(UserWarning, match="PYLITE_CACHE_DIR='.*other' keeps no plans: Not a directory; give a folder"):
         pylite.Interpreter(model_content=network())

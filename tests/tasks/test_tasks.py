@@ -365,3 +365,14 @@ def test_help_describes_each_argument(name):
     described = inspect.getdoc(task).partition("\nArguments:\n")[2].splitlines()
     assert [line.split(":")[0].strip() for line in described] == list(inspect.signature(task).parameters)
     assert all(line.split(":", 1)[1].strip() for line in described)
+
+
+def test_the_sounds_of_the_bundled_model_are_not_called_a_picture():
+    with pytest.raises(ModelError) as caught:
+        AudioClassifier("sounds")
+    assert "ImageClassifier" not in str(caught.value)
+
+
+def test_modules_of_media_are_listed_once():
+    assert "images" in dir(pylite.media) and len(dir(pylite.media)) == len({*dir(pylite.media)})
+    assert not [name for name in dir(pylite.media) if name.startswith("_") or name == "importlib"]

@@ -121,7 +121,7 @@ def test_several_delegates_and_failing_ones():
     my = runpy.run_path(str(EXAMPLE / "my_delegate.py"))["MyDelegate"]()
     found = delegated.compare(MODEL, [Moving(), my], pictures())
     assert {claim.delegate for claim in found.claims} == {"MyDelegate"} and found.other == "Moving, MyDelegate"
-    with pytest.raises(DelegationError, match="Broken failed: ValueError: no memory"):
+    with pytest.raises(DelegationError, match=r"Broken failed: compile\(\) failed for node 3 MAX_POOL_2D: .*no memory"):
         delegated.compare("digits", Broken(), digits())
     with pytest.raises(ComparisonError, match="sample 0 has 2 arrays"):
         delegated.compare("digits", Moving(), [[1, 2]])

@@ -4,6 +4,7 @@ import pytest
 
 from pylite import errors, validation
 from pylite.cli import main
+from pylite.schema.builder import ModelBuilder
 from tests.interpreter.test_precision import network
 
 
@@ -40,6 +41,39 @@ def test_without_it_nothing_differs(model, data, precision):
 def test_other_precisions_are_refused(model, data):
     with pytest.raises(errors.ComparisonError, match="precision must be 'float16' or 'float32', not 'half'"):
         validation.compare(model, model, data, precision="half")
+
+
+def mixed(tmp_path, floats):
+    """A quantized network, with a convolution of real numbers behind it or none."""
+    rng, m = np.random.default_rng(1), ModelBuilder()
+    x, y = (m.tensor(name, (1, 8, 8, 16), "int8", scale=1 / 16) for name in "xy")
+    w = m.constant("w", rng.integers(-127, 128, (16, 1, 1, 16), np.int8), scale=1 / 256)
+    m.operator("CONV_2D", [x, w], [y], padding="SAME", stride_w=1, stride_h=1)
+    result = y
+    if floats:
+        real, result = m.tensor("real", (1, 8, 8, 16)), m.tensor("result", (1, 8, 8, 64))
+        v = m.constant("v", rng.normal(size=(64, 3, 3, 16)).astype(np.float32))
+        m.operator("DEQUANTIZE", [y], [real])
+        m.operator("CONV_2D", [real, v], [result], padding="SAME", stride_w=1, stride_h=1)
+    m.inputs([x])
+    m.outputs([result])
+    (tmp_path / "mixed.tflite").write_bytes(m.build())
+    return str(tmp_path / "mixed.tflite")
+
+
+def test_integers_stay_as_they_are(tmp_path, data):
+    """Not the cost of quantizing them: what float16 changes is measured, and nothing else."""
+    path = mixed(tmp_path, floats=True)
+    report = validation.compare(path, path, data, precision="float16")
+    assert report.precision == "float16" and "mixed.tflite in float16 against mixed.tflite in float32: 3" in str(report)
+    assert [(t.name, t.sqnr_db > 50) for t in report.tensors] == [("real", True), ("result", True)]
+    assert report.tensors[0].sqnr_db == float("inf") > report.tensors[1].sqnr_db
+
+
+def test_a_model_of_integers_is_refused(tmp_path, data):
+    path = mixed(tmp_path, floats=False)
+    with pytest.raises(errors.ComparisonError, match="computes nothing in float32, so float16 changes nothing"):
+        validation.compare(path, path, data, precision="float16")
 
 
 def test_the_command_compares_a_model_with_itself(model, data, capsys):

@@ -89,6 +89,10 @@ TfLiteStatus pl_node_prepare(pl_host *host, pl_node *node) {
                          node->reg.custom_name != NULL ? node->reg.custom_name : "UnknownOp");
     return kTfLiteUnresolvedOps;
   }
+  if (node->reg.invoke == NULL) {     // the first run could say no more
+    context->ReportError(context, "its registration has no invoke()");
+    return kTfLiteError;
+  }
   node_call c = {.host = host, .node = node};
   pl_operands before;
   pl_remember_operands(node, &before);
@@ -116,7 +120,6 @@ static __attribute__((noinline)) TfLiteStatus trapped_invoke(pl_host *host, pl_n
 }
 
 static TfLiteStatus invoke(pl_host *host, pl_node *node) {
-  if (node->reg.invoke == NULL) return kTfLiteError;
   if (node->trap_invoke) return trapped_invoke(host, node);
   return pl_guard.node(node->reg.invoke, &host->context, &node->node);
 }

@@ -150,7 +150,7 @@ cdef class Repeats:
         cdef Template template
         if kind.node is not None:
             template = Template(self.classes)
-            if template.take(op.opaque, kind.node, kind.emitted):
+            if template.build_from(op.opaque, kind.node, kind.emitted):
                 template.numbers = [0 if value is None else self.number(value, True) for value in kind.node.outputs]
                 kind.template = template
             else:

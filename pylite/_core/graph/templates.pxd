@@ -15,10 +15,10 @@ cdef class Template:
     cdef list constants         # (number, data) of the constant operands
     cdef bint opaque            # does it have constants whose contents are not compared?
     cdef Py_ssize_t count
-    cdef bint take(self, opaque, node, list emitted) except -1
-    cdef Py_ssize_t enter(self, thing, Maker maker) except -1
-    cdef Py_ssize_t emit(self, item) except -1
+    cdef bint build_from(self, opaque_inputs, node, list emitted) except -1
+    cdef Py_ssize_t add_maker(self, thing, Maker maker, Role role) except -1
+    cdef Py_ssize_t record(self, item) except -1
     cdef tuple arguments(self, tuple args)
-    cdef Py_ssize_t operand(self, value) except -1
-    cdef Py_ssize_t number(self, thing) except -2
+    cdef Py_ssize_t number_of_value(self, value) except -1
+    cdef Py_ssize_t number_of(self, thing) except -2
     cdef object contents_maker(self, array)

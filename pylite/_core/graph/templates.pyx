@@ -13,7 +13,10 @@ class Unrepeatable(Exception):
 
 
 cdef class Maker:
-    """Creates one object for a node, from the node's operands and the objects created before."""
+    """Creates one object for a node, from the node's operands and the objects created before.
+
+    role: a CALL joins the node's calls, an OTHER (Alias, Packed) is finished for the node, a PART is only an argument.
+    """
     cdef object make(self, list objects, node):
         raise NotImplementedError
 
@@ -109,8 +112,9 @@ cdef class Template:
         self.classes = classes
         self.makers, self.places, self.constants = [], {}, []
 
-    cdef bint take(self, opaque, node, list emitted) except -1:
-        """Build from the calls of a node; False if they cannot be copied."""
+    cdef bint build_from(self, opaque_inputs, node, list emitted) except -1:
+        """Build from the calls of a node; False if they cannot be copied.  opaque_inputs: positions of operands whose
+        contents Repeats does not compare."""
         cdef list operands = node.inputs + node.outputs
         self.shapes = [None if value is None else value.shape for value in node.outputs]
         self.count = len(operands)
@@ -120,67 +124,67 @@ cdef class Template:
                 if value.data is not None:
                     if isinstance(value.data, np.ndarray):     # else Deferred, of which nothing is a view
                         self.constants.append((i, value.data))
-                    self.opaque |= i in opaque
+                    self.opaque |= i in opaque_inputs
         try:
             for item in emitted:
-                self.emit(item)
+                self.record(item)
         except Unrepeatable:
             return False
         self.places = self.constants = None
         return True
 
-    cdef Py_ssize_t enter(self, thing, Maker maker) except -1:
+    cdef Py_ssize_t add_maker(self, thing, Maker maker, Role role) except -1:
         """Add `maker`, which creates copies of `thing`; returns the number of the object."""
         cdef Py_ssize_t number = self.count
+        maker.role = role
         self.makers.append(maker)
         self.places[id(thing)] = number
         self.count += 1
         return number
 
-    cdef Py_ssize_t emit(self, item) except -1:
-        """Add makers for a Call or Alias and for the objects that it refers to; returns its number."""
+    cdef Py_ssize_t record(self, item) except -1:
+        """Record the makers of a Call or Alias and of the objects that it refers to; returns its number."""
         cdef AliasMaker alias
         cdef CallMaker maker
         if type(item) is self.classes.Alias:
             alias = AliasMaker()
-            alias.role = OTHER
-            alias.kind, alias.y, alias.x = type(item), self.operand(item.y), self.operand(item.x)
-            return self.enter(item, alias)
+            alias.kind, alias.y, alias.x = type(item), self.number_of_value(item.y), self.number_of_value(item.x)
+            return self.add_maker(item, alias, OTHER)
         if type(item) is not Call or self.classes.is_owned(item.kernel):
             raise Unrepeatable
         maker = CallMaker()
-        maker.role = CALL
         maker.prototype = Call.__new__(Call)
         maker.prototype.kernel, maker.prototype.note, maker.prototype.strided = item.kernel, item.note, item.strided
         maker.prototype.names = item.names
         maker.prototype.args, maker.places = self.arguments(item.args)
         maker.y = maker.x = -1
         if item.inplace is not None:
-            maker.y, maker.x = self.operand(item.inplace[0]), self.operand(item.inplace[1])
-        return self.enter(item, maker)
+            maker.y, maker.x = self.number_of_value(item.inplace[0]), self.number_of_value(item.inplace[1])
+        return self.add_maker(item, maker, CALL)
 
     cdef tuple arguments(self, tuple args):
         """(the args that all nodes share, [position, number, ...] of the args that differ)"""
         cdef list shared = [], places = []
         cdef Py_ssize_t number
         for i, argument in enumerate(args):
-            number = self.number(argument)
+            number = self.number_of(argument)
             if number >= 0:
                 places += [i, number]
                 argument = None
             shared.append(argument)
         return tuple(shared), places
 
-    cdef Py_ssize_t operand(self, value) except -1:
+    cdef Py_ssize_t number_of_value(self, value) except -1:
         """The number of a Value."""
-        cdef Py_ssize_t number = self.number(value)
+        cdef Py_ssize_t number = self.number_of(value)
         if number < 0:
             raise Unrepeatable
         return number
 
-    cdef Py_ssize_t number(self, thing) except -2:
+    cdef Py_ssize_t number_of(self, thing) except -2:
         """The number of an object that differs between nodes; -1 for an object that all nodes share."""
         cdef Maker maker
+        cdef Role role = PART
         kind = type(thing)
         if kind in PLAIN:
             return -1
@@ -193,12 +197,11 @@ cdef class Template:
                 return -1
         elif kind is View:
             maker = ViewMaker()
-            (<ViewMaker>maker).value = self.operand(thing.value)
+            (<ViewMaker>maker).value = self.number_of_value(thing.value)
             (<ViewMaker>maker).prototype = View(None, thing.shape, thing.strides, thing.offset, thing.dtype)
         elif kind is Packed:
-            maker = PackedMaker()
-            maker.role = OTHER
-            (<PackedMaker>maker).value = self.operand(thing.value)
+            maker, role = PackedMaker(), OTHER
+            (<PackedMaker>maker).value = self.number_of_value(thing.value)
             args, (<PackedMaker>maker).places = self.arguments(thing.args)
             (<PackedMaker>maker).prototype = Packed(thing.function, None, *args)
         elif kind is Scratch:
@@ -210,7 +213,7 @@ cdef class Template:
         else:
             check_shared(thing)
             return -1
-        return self.enter(thing, maker)
+        return self.add_maker(thing, maker, role)
 
     cdef object contents_maker(self, array):
         """The maker of an array that views a constant operand; None for an array that all nodes share."""

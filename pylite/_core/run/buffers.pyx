@@ -249,6 +249,21 @@ cdef class Buffer:
                 raise self.without_memory("a copy of ", self.last.nbytes) from None
 
 
+cdef list listed(str side, buffers, bint partial):
+    """A copy of the caller's list of Buffers, which other threads may change.  partial: may it have a None?"""
+    cdef list found
+    try:
+        found = list(buffers)
+    except TypeError:
+        raise TypeError(f"{side} buffers must be a list of TensorBuffers, not {type(buffers).__name__}") from None
+    for buffer in found:
+        if not isinstance(buffer, Buffer) and not (partial and buffer is None):
+            raise errors.BufferTypeError(
+                f"{side} buffers must be TensorBuffers, as create_{side.lower()}_buffers() makes them, not "
+                f"{type(buffer).__name__}")
+    return found
+
+
 cdef class BufferRun:
     """Runs a subgraph on Buffers.  If anything differs from the run before, the derived class's `prepare` and `fetch`
     handle it.
@@ -260,10 +275,10 @@ cdef class BufferRun:
     cdef public list inputs, outputs
     cdef public Program program
 
-    def run(self, input_buffers, output_buffers):
-        """Run once.  A None among the inputs keeps the input as it is; a None among the outputs skips the output."""
-        cdef list inputs = list(input_buffers)      # copies, because other threads may change the caller's lists
-        cdef list outputs = list(output_buffers)
+    def run(self, input_buffers, output_buffers, bint partial=False):
+        """Run once.  partial: a None among the inputs keeps the input as it is."""
+        cdef list inputs = listed("Input", input_buffers, partial)
+        cdef list outputs = listed("Output", output_buffers, False)
         self.lock.acquire()
         try:
             self.lock.check_idle()
@@ -293,7 +308,7 @@ cdef class BufferRun:
         for i in range(len(inputs)):
             if inputs[i] is None:
                 continue
-            buffer, port = <Buffer?>inputs[i], <Port>self.inputs[i]
+            buffer, port = <Buffer>inputs[i], <Port>self.inputs[i]
             if buffer.port is port:
                 continue
             if buffer.view.buf == NULL:
@@ -312,9 +327,7 @@ cdef class BufferRun:
         cdef Buffer buffer
         cdef Port port
         for i in range(len(outputs)):
-            if outputs[i] is None:
-                continue
-            buffer, port = <Buffer?>outputs[i], <Port>self.outputs[i]
+            buffer, port = <Buffer>outputs[i], <Port>self.outputs[i]
             if buffer.port is port:
                 continue
             if buffer.view.buf == NULL:
@@ -331,7 +344,7 @@ cdef class BufferRun:
         cdef Port port
         for i in range(len(outputs)):       # the run overwrites these Ports
             port = <Port>self.outputs[i]
-            if port.weak_user is not None and (outputs[i] is None or (<Buffer>outputs[i]).port is not port):
+            if port.weak_user is not None and (<Buffer>outputs[i]).port is not port:
                 port.evict()
         for i in range(len(inputs)):
             if inputs[i] is None:
@@ -344,6 +357,6 @@ cdef class BufferRun:
     cdef int store(self, list outputs) except -1:
         cdef Py_ssize_t i
         for i in range(len(outputs)):
-            if outputs[i] is not None and (<Buffer>outputs[i]).port is not <Port>self.outputs[i]:
+            if (<Buffer>outputs[i]).port is not <Port>self.outputs[i]:
                 (<Port>self.outputs[i]).store(<Buffer>outputs[i])
         return 0

@@ -1,4 +1,9 @@
-"""Stores tensors as float16 that kernels in float16 write and read."""
+"""Stores tensors as float16 that kernels in float16 write and read.
+
+Say that, in conv -> max pooling -> conv, an addition in float32 reads the first result, too.  A product in float16
+writes it (convertible), the pooling moves it (a moving call), the addition reads it (a float reader).  So it is stored
+as float16, the pooling compares float16, and one conversion before the addition serves all float readers.
+"""
 import numpy as np
 
 from pylite._core.graph.calls import TEMPORARIES
@@ -18,13 +23,13 @@ def run(lowered):
     for value in lowered.values:
         if value.root in stored:
             value.dtype = HALF
-    for call in uses.movers:
+    for call in uses.moving_calls:
         if uses.is_half(call, stored):
             _move_halves(call)
     replaced = {}       # {Temporary of float16: the value that holds its numbers}
     for root in stored:
         root.dtype = HALF
-        for call, position in uses.ends.get(root, ()):
+        for call, position in uses.convertible.get(root, ()):
             if call.kernel == UNARY:
                 replaced[_half_of(call, position)] = call.args[position].value
             else:
@@ -41,34 +46,34 @@ def run(lowered):
 class _Uses:
     """What calls do with the memory of tensors.
 
-    ends: {root: the (call, position) of arguments that may be float16}; movers: the calls that move or compare numbers,
-    float16 as well as float32; moves: {root: those that read or write it}; reads: {root: the calls that need float32};
-    others: the roots with other uses.
+    convertible: {root: the (call, position) of arguments that may be float16}; moving_calls: those that move or compare
+    numbers, float16 as well as float32; movers_of: {root: those that read or write it}; float_readers_of: {root: the
+    calls that need float32}; excluded: the roots with other uses.
     """
 
     def __init__(self, lowered):
-        self.ends, self.movers, self.moves, self.reads = {}, [], {}, {}
-        self.others = {lowered.values[i].root for i in (*lowered.subgraph.inputs, *lowered.subgraph.outputs)}
+        self.convertible, self.moving_calls, self.movers_of, self.float_readers_of = {}, [], {}, {}
+        self.excluded = {lowered.values[i].root for i in (*lowered.subgraph.inputs, *lowered.subgraph.outputs)}
         for call in lowered.calls:
             positions, moves = _positions(call), _moves(call)
             if moves:
-                self.movers.append(call)
+                self.moving_calls.append(call)
                 for root in _roots_of(call):
-                    self.moves.setdefault(root, []).append(call)
+                    self.movers_of.setdefault(root, []).append(call)
             for position, item in enumerate(call.args):
                 if isinstance(item, (Value, View, Banded)) and not moves:
                     value = item if isinstance(item, Value) else item.value
                     if position in positions and value.dtype == "float32":
-                        self.ends.setdefault(value.root, []).append((call, position))
+                        self.convertible.setdefault(value.root, []).append((call, position))
                     elif type(item) is View and _only_reads(call, value.root):
-                        self.reads.setdefault(value.root, []).append(call)
+                        self.float_readers_of.setdefault(value.root, []).append(call)
                     else:
-                        self.others.add(value.root)
-        self.others.update([value.root for value in lowered.values if not _may_be_half(value)])
+                        self.excluded.add(value.root)
+        self.excluded.update([value.root for value in lowered.values if not _may_be_half(value)])
 
     def stored(self):
         """The roots to store as float16."""
-        stored = (self.ends.keys() | self.moves.keys()) - self.others
+        stored = (self.convertible.keys() | self.movers_of.keys()) - self.excluded
         while True:
             lost = {root for root in stored if not self._pays(root, stored)}
             if not lost:
@@ -81,13 +86,14 @@ class _Uses:
 
     def float_readers(self, root, stored):
         """The calls that read `root` as float32."""
-        return [*self.reads.get(root, ()), *[call for call in self.moves.get(root, ())
-                                             if _target(call) is not root and not self.is_half(call, stored)]]
+        return [*self.float_readers_of.get(root, ()), *[
+            call for call in self.movers_of.get(root, ())
+            if _target(call) is not root and not self.is_half(call, stored)]]
 
     def _pays(self, root, stored):
-        """Is `root` written as float16, and read so once?  Then one conversion serves all its readers of float32."""
-        writes = [_writes(call, position) for call, position in self.ends.get(root, ())]
-        for call in self.moves.get(root, ()):
+        """Has `root` a writer and a reader in float16, and no mover that writes it as float32?"""
+        writes = [_writes(call, position) for call, position in self.convertible.get(root, ())]
+        for call in self.movers_of.get(root, ()):
             if self.is_half(call, stored):
                 writes.append(_target(call) is root)
             elif _target(call) is root:
@@ -198,15 +204,20 @@ def _replace(call, replaced):
 def _convert_for(lowered, readers):
     """Let calls in float32 read copies of tensors that are stored as float16.  readers: {root: these calls}."""
     before = {}         # {the first reader: the conversions before it}
+    order, sharing = {call: i for i, call in enumerate(lowered.calls)}, {root: [] for root in readers}
+    for value in lowered.values:
+        if value.root in sharing:
+            sharing[value.root].append(value)
     index = min([-TEMPORARIES * (call.node.index + 1) for call in lowered.calls], default=0)  # the last one
     for root, calls in readers.items():
-        first = min(calls, key=lowered.calls.index)
+        first = min(calls, key=order.__getitem__)
         copy = Temporary(first.node, root.shape, "float32")
         copy.index = index = index - 1      # a node may read more tensors than it has numbers for Temporaries
         conversion = Call(UNARY, FROM_HALF, root.size, root.bytes, copy.bytes, b"")
         conversion.node = first.node
         before.setdefault(first, []).append(conversion)
+        replaced = dict.fromkeys(sharing[root], copy)
         for call in calls:
-            _replace(call, {value: copy for value in lowered.values if value.root is root})
+            _replace(call, replaced)
     if before:
         lowered.calls = [each for call in lowered.calls for each in (*before.get(call, ()), call)]

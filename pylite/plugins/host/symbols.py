@@ -19,8 +19,7 @@ def registerers(path):
     found = [name for name in names if _REGISTERER.fullmatch(name)]
     if found:
         return found
-    raise PluginError(f"{os.fspath(path)}: name the functions that return the registrations, and their kind; "
-                      f"{hint(path)}")
+    raise PluginError(f"{os.fspath(path)}: name the functions that return the registrations; {hint(path)}")
 
 
 def hint(path):

@@ -159,6 +159,11 @@ TFL_CAPI_EXPORT const TfLiteRegistration* Register_FAULTY(void) {
   return &r;
 }
 
+TFL_CAPI_EXPORT const TfLiteRegistration* Register_IDLE(void) {
+  static const TfLiteRegistration r = {.prepare = Prepare, .custom_name = "Faulty", .version = 1};
+  return &r;
+}
+
 static TfLiteStatus Known(TfLiteContext* context, TfLiteNode* node) {
   (void)context, (void)node;
   return kTfLiteOk;

@@ -7,8 +7,7 @@ import pkgutil
 import sys
 from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder
 
-from pylite import __version__ as __version__
-
+__version__ = "2.3.0"       # whose interface it has; programs compare it
 __path__ = pkgutil.extend_path(__path__, __name__)
 _REMEDY = ("pylite stands in for ai_edge_litert here. Without pylite.install_as() or pylite.shim, and without pylite's "
            "folder `shims` on PYTHONPATH, ai_edge_litert is LiteRT itself")

@@ -1,7 +1,7 @@
 """Stands in for the package tensorflow, of which it has only `lite`: pylite under that name."""
 import sys
 
-from pylite import __version__ as __version__
+__version__ = "2.21.0"      # whose interface it has; programs compare it
 
 
 def __getattr__(name):

@@ -1,2 +1,2 @@
 """Stands in for the package tflite_runtime: pylite under its name."""
-from pylite import __version__ as __version__
+__version__ = "2.21.0"      # TensorFlow's, whose interface it has; programs compare it
