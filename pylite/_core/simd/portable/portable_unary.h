@@ -388,15 +388,13 @@ UNARY_KERNEL(quantize_by_division, float, uint8_t, pl_quantize_p, pl_quantize(x,
 UNARY_KERNEL(quantize_f32_i16, float, int16_t, pl_quantize_p, pl_quantize(x, p))
 /* s (q - z) in float32: both factors are exact, so the product is rounded once, as it would be from float64. */
 typedef struct { float scale; int32_t zero; } dequantize_p;
+PL_LOOSE_BEGIN
 #if defined(__AVX2__)
 #include "x86/quantizing_x86.h"
 #else
 static void quantize_f32_i8(size_t n, const void *x, void *y, const void *p) { quantize_by_division(n, x, y, p); }
-PL_LOOSE_BEGIN
 UNARY_KERNEL(dequantize_i8, int8_t, float, dequantize_p, p.scale * (float)(x - p.zero))
 UNARY_KERNEL(dequantize_u8, uint8_t, float, dequantize_p, p.scale * (float)(x - p.zero))
-PL_LOOSE_END
 #endif
-PL_LOOSE_BEGIN
 UNARY_TIGHT(dequantize_i16, int16_t, float, dequantize_p, p.scale * (float)(x - p.zero))
 PL_LOOSE_END
