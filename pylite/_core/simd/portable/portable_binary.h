@@ -152,7 +152,7 @@ PL_INLINE int32_t whole_power(int32_t a, int32_t b) {
 COSTLY(pow_i32, int32_t, none_p, whole_power(a, b))
 /* POW with one exponent for all elements, which the reference computes by multiplication in 32 bits */
 static void pow_modulo_i32(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
-  const uint32_t *a = va, exponent = *(const uint32_t *)vb;
+  const uint32_t *a = va, exponent = n ? *(const uint32_t *)vb : 0;
   uint32_t *y = vy, square[EXPANDED];
   (void)b_step, (void)vp;
   for (size_t m; n; n -= m, a += m * (size_t)a_step, y += m) {
