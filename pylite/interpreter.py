@@ -262,7 +262,7 @@ class Interpreter(FastPath):
         with self._lock:
             self._lock.check_idle()
             for executor in self._executors.values():
-                executor.begin_anew()
+                executor.reset_variables_and_ops()
 
     def close(self) -> None:
         """Free the memory of the tensors, and close plug-ins, now rather than with the last reference to this object.

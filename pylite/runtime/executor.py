@@ -182,7 +182,7 @@ class Executor(TensorAccess, ExecutorBase):
             for memory in self.shared.planned.values():      # of subgraphs that only a plan has called
                 memory.reset()
 
-    def begin_anew(self) -> None:
+    def reset_variables_and_ops(self) -> None:
         """reset_variables(), and let the ops of plug-ins that keep a state reset it."""
         self.reset_variables()
         for op in self.plugins.values():

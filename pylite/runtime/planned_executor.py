@@ -94,7 +94,7 @@ class PlannedExecutor(ExecutorBase):
         for memory in self.shared.planned.values():
             memory.reset()
 
-    begin_anew = reset_variables        # there are no plug-ins
+    reset_variables_and_ops = reset_variables        # there are no plug-ins
 
     def check_file(self) -> None:
         if self.model.lost_pages or (self._bound is not None and self._bound.pages.lost):

@@ -384,7 +384,7 @@ class Comparison:
             if self._changed is not None:
                 sides.append((self._full_reference, Separate(self._changed.executor, self._changed.isolated)))
             for full, (alone, isolated) in sides:
-                alone.reset_variables()
+                alone.reset_variables_and_ops()
                 for original, index in isolated.inputs.items():
                     alone.array(index)[...] = full.array(original)
 

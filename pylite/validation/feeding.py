@@ -39,7 +39,7 @@ class Graph:
     def allocate_tensors(self) -> None:
         """Allocate, and reset the state."""
         self._executor.allocate()
-        self._executor.begin_anew()
+        self._executor.reset_variables_and_ops()
 
     def set_tensor(self, index: int, values: NDArray[Any]) -> None:
         target, grid = self._executor.array(index), Grid.of(self._executor.subgraph.tensors[index])

@@ -106,7 +106,7 @@ class Golden:
         arrays = {i: self._array(i, number) for i in self._source if i in self.grids}
         for index in self.measured:
             self.cumulative[index].add(self.grids[index], self._full.array(index), arrays[index])
-        self._single.reset_variables()
+        self._single.reset_variables_and_ops()
         for original, place in self._isolated.inputs.items():
             self._single.array(place)[...] = self._full.array(original)
         for key, place in self._isolated.cuts.items():

@@ -46,7 +46,7 @@ class _Node:
     def run(self, activations: Mapping[int, Array], full: Executor) -> dict[int, Array]:
         """{result of the group: its contents}.  activations: by key of a cut; full: has the inputs of the original."""
         arrays = [*(activations[key] for key in self._graph.cuts), *map(full.array, self._graph.inputs)]
-        self._executor.reset_variables()
+        self._executor.reset_variables_and_ops()
         return dict(zip(self._graph.results, subgraph_calls.call(self._executor, arrays), strict=True))
 
 

@@ -4,7 +4,8 @@ import json
 import numpy as np
 import pytest
 
-from pylite import Model, cli, validation
+import pylite
+from pylite import CustomOp, Model, cli, validation
 from pylite.errors import ComparisonError
 from pylite.schema.builder import ModelBuilder
 from pylite.validation.agreement import ExposedModel
@@ -237,3 +238,27 @@ def test_unused_levels_are_no_cause_of_noise_that_they_cannot_make(folder, tmp_p
     saved(folder, arrays)
     worst = compare(model, folder).by_node(1)
     assert worst.range_used < 0.75 and worst.cause == "unknown"
+
+
+def test_ops_with_a_state_reset_it_before_each_sample(registered, tmp_path, folder):
+    class Counting(CustomOp):
+        count = 0
+
+        def invoke(self, x, y):
+            self.count += 1
+            y[...] = x * self.count
+
+        def reset(self):
+            self.count = 0
+    pylite.custom_op("Counting")(Counting)
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1, 4)), m.tensor("y", (1, 4))
+    m.operator("Counting", [x], [y], custom_options=b"")
+    m.inputs([x])
+    m.outputs([y])
+    path = tmp_path / "model.tflite"
+    path.write_bytes(m.build())
+    samples = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    saved(folder, {"x": samples, "y": samples})
+    tensor, = compare(path, folder).tensors
+    assert tensor.sqnr_db == tensor.sqnr_local_db == float("inf")

@@ -65,17 +65,17 @@ enum { EXPANDED = 256 };
   }
 #define COSTLY(name, TYPE, P_TYPE, expression) COSTLY_KERNEL(name, TYPE, TYPE, TYPE, P_TYPE, expression)
 #define ARITHMETIC(name, TYPE, P_TYPE, expression) BINARY_KERNEL(name, TYPE, TYPE, TYPE, P_TYPE, expression)
-#define BINARY_SHORT(name, P_TYPE, expression) BINARY_LOOP(PL_TIGHT, name, float, float, float, P_TYPE, expression)
+#define BINARY_TIGHT_FLOAT(name, P_TYPE, expression) BINARY_LOOP(PL_TIGHT, name, float, float, float, P_TYPE, expression)
 
 /* ---- float32, clamped to the fused activation ---- */
 PL_LOOSE_BEGIN
-BINARY_SHORT(add_f32, range_f_p, pl_clampf(a + b, p.low, p.high))
-BINARY_SHORT(sub_f32, range_f_p, pl_clampf(a - b, p.low, p.high))
-BINARY_SHORT(mul_f32, range_f_p, pl_clampf(a *b, p.low, p.high))
-BINARY_SHORT(maximum_f32, none_p, a > b ? a : b)
-BINARY_SHORT(minimum_f32, none_p, a < b ? a : b)
-BINARY_SHORT(prelu_f32, none_p, a >= 0.0f ? a : a * b)
-BINARY_SHORT(squared_difference_f32, none_p, (a - b) * (a - b))
+BINARY_TIGHT_FLOAT(add_f32, range_f_p, pl_clampf(a + b, p.low, p.high))
+BINARY_TIGHT_FLOAT(sub_f32, range_f_p, pl_clampf(a - b, p.low, p.high))
+BINARY_TIGHT_FLOAT(mul_f32, range_f_p, pl_clampf(a *b, p.low, p.high))
+BINARY_TIGHT_FLOAT(maximum_f32, none_p, a > b ? a : b)
+BINARY_TIGHT_FLOAT(minimum_f32, none_p, a < b ? a : b)
+BINARY_TIGHT_FLOAT(prelu_f32, none_p, a >= 0.0f ? a : a * b)
+BINARY_TIGHT_FLOAT(squared_difference_f32, none_p, (a - b) * (a - b))
 PL_LOOSE_END
 ARITHMETIC(div_f32, float, range_f_p, pl_clampf(a / b, p.low, p.high))
 /* in float64, because float32 would round quotients just below a whole number up to it */

@@ -22,7 +22,7 @@
 #define UNARY_KERNEL(...) UNARY_LOOP(PL_INDEPENDENT, __VA_ARGS__)
 #define UNARY_TIGHT(...) UNARY_LOOP(PL_TIGHT, __VA_ARGS__) /* for few instructions */
 #define UNARY_FLOAT(name, expression) UNARY_KERNEL(name, float, float, none_p, expression)
-#define UNARY_SHORT(name, expression) UNARY_TIGHT(name, float, float, none_p, expression)
+#define UNARY_TIGHT_FLOAT(name, expression) UNARY_TIGHT(name, float, float, none_p, expression)
 
 typedef struct { char none; } none_p; /* no parameters */
 typedef struct { float low, high; } range_f_p;
@@ -49,12 +49,12 @@ UNARY_FLOAT(rsqrt_f32, 1.0f / sqrtf(x))
 #if !(defined(__FMA__) && defined(__AVX2__))
 UNARY_FLOAT(sqrt_f32, sqrtf(x))
 #endif
-UNARY_SHORT(abs_f32, fabsf(x))
-UNARY_SHORT(neg_f32, -x)
-UNARY_SHORT(square_f32, x *x)
-UNARY_SHORT(floor_f32, floorf(x))
-UNARY_SHORT(ceil_f32, ceilf(x))
-UNARY_SHORT(round_f32, rintf(x)) /* halves to even */
+UNARY_TIGHT_FLOAT(abs_f32, fabsf(x))
+UNARY_TIGHT_FLOAT(neg_f32, -x)
+UNARY_TIGHT_FLOAT(square_f32, x *x)
+UNARY_TIGHT_FLOAT(floor_f32, floorf(x))
+UNARY_TIGHT_FLOAT(ceil_f32, ceilf(x))
+UNARY_TIGHT_FLOAT(round_f32, rintf(x)) /* halves to even */
 UNARY_FLOAT(sign_f32, x == x ? (float)((x > 0.0f) - (x < 0.0f)) : x)
 PL_LOOSE_END
 /* sin(x + quarter pi / 2).  Below PL_TURNS_MAX, x is reduced to a quarter turn in float32 or float64. */
