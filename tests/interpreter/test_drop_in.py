@@ -125,8 +125,9 @@ def test_versions_are_those_of_the_interface():
                 "import tensorflow, ai_edge_litert, tflite_runtime\n"
                 "print(tensorflow.__version__, ai_edge_litert.__version__, tflite_runtime.__version__)")
     assert found == "2.21.0 2.3.0 2.21.0"
-    clib = (Path(pylite.__file__).parent / "_core" / "clib" / "models.c").read_text()
-    assert '#define VERSION "2.21.0"' in clib
+    found = run("-c", "import ctypes; from pylite import clib; version = ctypes.CDLL(clib.library_path()).TfLiteVersion\n"
+                "version.restype = ctypes.c_char_p; print(version().decode())")
+    assert found == "2.21.0"
 
 
 def test_a_program_for_tensorflow_is_told_the_option(tmp_path):
