@@ -21,6 +21,7 @@ typedef struct pl_tile {
   int offset;  /* A panels hold x + offset: 128 where the ISA level multiplies unsigned by signed bytes */
   const uint8_t *order; /* depthwise: the channel at each position of a block of nr; NULL: in order */
   int wrap;    /* depthwise: the largest period of pl_wraps; 0: blocks never go on into the next pixel */
+  int strided; /* depthwise: with strides above 1, do blocks stay within a pixel where few of its lanes are unused? */
   int nibbles; /* gemm_blocks takes 4-bit weights: a byte has those of two steps of kr, the first in its lower half */
   int real;    /* gemm_q8 implements the float64 rule, see pl_columns */
   int any_n;   /* for one row, gemm_q8, gemm_s32 and gemm_hybrid take any number of columns */
@@ -115,7 +116,8 @@ static inline ptrdiff_t pl_block_start(ptrdiff_t b, ptrdiff_t nr, ptrdiff_t c) {
 }
 
 /* A depthwise line may be treated as one long row of channels, and cut into blocks of nr that span pixels.  Returns the
- * period: the number of blocks after which channels repeat; 0 if it is too large, or if taps or lines would not fit. */
+ * period: the number of blocks after which channels repeat; 0 if it is too large, if taps or lines would not fit, or for
+ * t->strided. */
 #define PL_MOST_WRAPPED 256 /* taps, at most */
 #define PL_DW_BYTES 49152   /* of line buffers, at most */
 static inline ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, ptrdiff_t fw, ptrdiff_t stride,
@@ -129,6 +131,7 @@ static inline ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, pt
   if (stride > 64 || dilation > 64 || fh * fw > PL_MOST_WRAPPED ||
       fh * (fw * dilation + 2 * stride) > PL_DW_BYTES / least)
     return 0;
+  if (t->strided && stride > 1 && c >= t->nr && 3 * (t->nr - 1 - (c - 1) % t->nr) <= c) return 0;
   return c % t->nr && c / a > t->wrap ? 0 : c / a;
 }
 

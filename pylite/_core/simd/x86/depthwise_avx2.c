@@ -26,24 +26,23 @@ static __attribute__((noinline)) __m128i load_part(const uint8_t *p, ptrdiff_t n
   }
   return _mm_set_epi64x((int64_t)high, (int64_t)low);
 }
-/* n channels of a tap, ^ mask, as 16-bit numbers. */
-PL_INLINE __m256i tap(const uint8_t *p, __m128i mask, ptrdiff_t n) {
-  const __m128i v = n == NR ? _mm_loadu_si128((const __m128i *)p) : load_part(p, n);
-  return _mm256_cvtepi8_epi16(_mm_xor_si128(v, mask));
-}
-
-/* The taps that output pixels read, in pairs, as bytes ^ mask. */
+/* The taps that output pixels read, in pairs, as bytes ^ flip. */
 typedef struct {
-  int pairs;
+  int pairs, flip;
   const uint8_t **p;
-  __m128i mask;
 } tap_list;
+
+/* n channels of a tap, ^ flip, as 16-bit numbers. */
+PL_INLINE __m256i tap(const uint8_t *p, int flip, ptrdiff_t n) {
+  const __m128i v = n == NR ? _mm_loadu_si128((const __m128i *)p) : load_part(p, n);
+  return _mm256_cvtepi8_epi16(flip ? _mm_xor_si128(v, _mm_set1_epi8((char)flip)) : v);
+}
 
 /* Computes n channels, with parameters from j on, of N output pixels, and stores the first `kept` of them; pixels are
  * `to` bytes apart.  The taps of the first pixel are c bytes behind those of s, and those of the next one `step`
  * further. */
-PL_INLINE void pixels(int rounding, int N, ptrdiff_t n, ptrdiff_t kept, const tap_list *s, ptrdiff_t c, ptrdiff_t step,
-                      const int32_t *w, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
+PL_INLINE void pixels(int rounding, int flip, int N, ptrdiff_t n, ptrdiff_t kept, const tap_list *s, ptrdiff_t c,
+                      ptrdiff_t step, const int32_t *w, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
   const __m256i bias0 = load(q->bias + j), bias1 = load(q->bias + j + LANES);
   __m256i acc[2][2] = {{bias0, bias1}, {bias0, bias1}};
   const ptrdiff_t offset[2] = {c, c + step};
@@ -53,7 +52,7 @@ PL_INLINE void pixels(int rounding, int N, ptrdiff_t n, ptrdiff_t kept, const ta
     const __m256i w0 = load(w), w1 = load(w + LANES);
 #pragma GCC unroll 2
     for (int i = 0; i < N; i++) {
-      const __m256i a = tap(p0 + offset[i], s->mask, n), d = tap(p1 + offset[i], s->mask, n);
+      const __m256i a = tap(p0 + offset[i], flip, n), d = tap(p1 + offset[i], flip, n);
       acc[i][0] = _mm256_add_epi32(acc[i][0], _mm256_madd_epi16(_mm256_unpacklo_epi16(a, d), w0));
       acc[i][1] = _mm256_add_epi32(acc[i][1], _mm256_madd_epi16(_mm256_unpackhi_epi16(a, d), w1));
     }
@@ -67,23 +66,26 @@ PL_INLINE void pixels(int rounding, int N, ptrdiff_t n, ptrdiff_t kept, const ta
 }
 
 /* pixels() for `count` output pixels (or blocks of channels), then for `tail` channels of one more. */
-PL_INLINE void row_of_blocks(int rounding, ptrdiff_t count, ptrdiff_t tail, const tap_list *s, ptrdiff_t c,
+PL_INLINE void row_of_blocks(int rounding, int flip, ptrdiff_t count, ptrdiff_t tail, const tap_list *s, ptrdiff_t c,
                              ptrdiff_t step, const int32_t *w, const pl_columns *q, ptrdiff_t j, uint8_t *y,
                              ptrdiff_t to) {
-  for (; count >= 2; count -= 2, c += 2 * step, y += 2 * to) pixels(rounding, 2, NR, NR, s, c, step, w, q, j, y, to);
+  for (; count >= 2; count -= 2, c += 2 * step, y += 2 * to)
+    pixels(rounding, flip, 2, NR, NR, s, c, step, w, q, j, y, to);
   if (count) {
-    pixels(rounding, 1, NR, NR, s, c, step, w, q, j, y, to);
+    pixels(rounding, flip, 1, NR, NR, s, c, step, w, q, j, y, to);
     c += step, y += to;
   }
-  if (tail) pixels(rounding, 1, NR, tail, s, c, step, w, q, j, y, to);
+  if (tail) pixels(rounding, flip, 1, NR, tail, s, c, step, w, q, j, y, to);
 }
 static __attribute__((noinline)) void blocks_of_row(ptrdiff_t count, ptrdiff_t tail, const tap_list *s, ptrdiff_t c,
                                                     ptrdiff_t step, const int32_t *w, const pl_columns *q,
                                                     ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
   const int rounding = rounding_of(q);
-  if (rounding == FIT_RELU) row_of_blocks(FIT_RELU, count, tail, s, c, step, w, q, j, y, to);
-  else if (rounding == FIT) row_of_blocks(FIT, count, tail, s, c, step, w, q, j, y, to);
-  else row_of_blocks(BY_RULE, count, tail, s, c, step, w, q, j, y, to);
+  if (s->flip && rounding == FIT_RELU) row_of_blocks(FIT_RELU, s->flip, count, tail, s, c, step, w, q, j, y, to);
+  else if (s->flip) row_of_blocks(BY_RULE, s->flip, count, tail, s, c, step, w, q, j, y, to); /* seldom */
+  else if (rounding == FIT_RELU) row_of_blocks(FIT_RELU, 0, count, tail, s, c, step, w, q, j, y, to);
+  else if (rounding == FIT) row_of_blocks(FIT, 0, count, tail, s, c, step, w, q, j, y, to);
+  else row_of_blocks(BY_RULE, 0, count, tail, s, c, step, w, q, j, y, to);
 }
 
 /* Any filter; each block of channels lies within a pixel.  Output pixels at the borders are computed one by one. */
@@ -99,7 +101,7 @@ static void any_filter(const pl_dw_window *g, const tap_list *s, const int32_t *
     s->p[g->fh * g->fw] = s->p[0]; /* the weights of the odd tap are zero */
     if (c < NR)
       for (ptrdiff_t i = 0; i < n; i++)
-        pixels(BY_RULE, 1, c, c, s, i * g->stride * c, 0, w, q, 0, y + (pixel + i) * c, 0);
+        pixels(BY_RULE, s->flip, 1, c, c, s, i * g->stride * c, 0, w, q, 0, y + (pixel + i) * c, 0);
     else
       for (ptrdiff_t b = 0; b * NR < c; b++) {
         const ptrdiff_t from = pl_block_start(b, NR, c);
@@ -135,11 +137,19 @@ static void copy_pixels(const uint8_t *from, ptrdiff_t n, ptrdiff_t c, ptrdiff_t
     }
 }
 
-/* Copies `rows` input lines, phase by phase.  Pixel i of phase p is the input's pixel first + i * s + p, so that
- * consecutive outputs read consecutive pixels of a phase. */
-static void copy_lines(const pl_dw_window *g, ptrdiff_t s, const uint8_t *const *row, ptrdiff_t rows, ptrdiff_t first,
-                       ptrdiff_t pixels, uint8_t *to) {
+/* n bytes ^ flip; up to 15 behind them change, too. */
+static void flip_bytes(uint8_t *p, ptrdiff_t n, int flip) {
+  const __m128i mask = _mm_set1_epi8((char)flip);
+  for (ptrdiff_t i = 0; i < n; i += NR)
+    _mm_storeu_si128((__m128i *)(p + i), _mm_xor_si128(_mm_loadu_si128((const __m128i *)(p + i)), mask));
+}
+
+/* Copies `rows` input lines, phase by phase, as bytes ^ flip.  Pixel i of phase p is the input's pixel
+ * first + i * s + p, so that consecutive outputs read consecutive pixels of a phase. */
+static void copy_lines(const pl_dw_window *g, int flip, ptrdiff_t s, const uint8_t *const *row, ptrdiff_t rows,
+                       ptrdiff_t first, ptrdiff_t pixels, uint8_t *to) {
   const ptrdiff_t c = g->c, line = pixels * c;
+  const int zero = g->zero[0] ^ flip;
   for (ptrdiff_t phase = 0; phase < s; phase++) {
     const ptrdiff_t x = first + phase;
     /* pixels begin .. end - 1 are in the image */
@@ -148,14 +158,15 @@ static void copy_lines(const pl_dw_window *g, ptrdiff_t s, const uint8_t *const 
     if (begin > end) begin = end;
     for (ptrdiff_t y = 0; y < rows; y++, to += line) {
       if (!row[y] || begin == end) {
-        memset(to, g->zero[0], line);
+        memset(to, zero, line);
         continue;
       }
       const uint8_t *const from = row[y] + (x + begin * s) * c;
-      memset(to, g->zero[0], begin * c);
+      memset(to, zero, begin * c);
       if (s == 1) memcpy(to + begin * c, from, (end - begin) * c);
       else copy_pixels(from, end - begin, c, s * c, row[y] + g->width * c - from, to + begin * c);
-      memset(to + end * c, g->zero[0], line - end * c);
+      if (flip) flip_bytes(to + begin * c, (end - begin) * c, flip);
+      memset(to + end * c, zero, line - end * c);
     }
   }
 }
@@ -173,6 +184,7 @@ static void wrapped(const pl_dw_window *g, ptrdiff_t blocks, const tap_list *s, 
   const ptrdiff_t c = g->c, whole = c % NR == 0, phases = whole ? 1 : g->stride, skip = whole ? g->stride : 1;
   const ptrdiff_t reach = (g->fw - 1) * g->dilation / phases + 1; /* additional pixels of a phase under the filter */
   const ptrdiff_t period = blocks * NR;                            /* until blocks repeat */
+  const tap_list taps = {s->pairs, 0, s->p};
   ptrdiff_t block = g->lines;
   ptrdiff_t most = g->pixels;
   while (block > 1 && copied(g, most < 16 ? most : 16, block) > CACHED) block = (block + 1) / 2;
@@ -183,7 +195,7 @@ static void wrapped(const pl_dw_window *g, ptrdiff_t blocks, const tap_list *s, 
     for (ptrdiff_t pixel = 0, n; pixel < g->pixels; pixel += n) {
       n = g->pixels - pixel < most ? g->pixels - pixel : most;
       const ptrdiff_t width = n * skip + reach, pitch = width * c, bytes = n * c;
-      copy_lines(g, phases, g->row + line * g->stride, rows, pixel * g->stride - g->pad, width, copies);
+      copy_lines(g, s->flip, phases, g->row + line * g->stride, rows, pixel * g->stride - g->pad, width, copies);
       const uint8_t **p = s->p;
       for (int i = 0; i < g->fh; i++)
         for (int k = 0; k < g->fw; k++) {
@@ -194,7 +206,7 @@ static void wrapped(const pl_dw_window *g, ptrdiff_t blocks, const tap_list *s, 
       for (ptrdiff_t b = 0; b < blocks && b * NR < bytes; b++)
         for (ptrdiff_t i = 0; i < lines; i++) {
           const ptrdiff_t left = bytes - b * NR, count = (left + period - NR) / period, tail = left - count * period;
-          blocks_of_row(count, at_least(tail, 0), s, i * g->stride * pitch + b * NR, period * skip,
+          blocks_of_row(count, at_least(tail, 0), &taps, i * g->stride * pitch + b * NR, period * skip,
                         w + b * s->pairs * NR, q, b * NR, y + (line + i) * g->y_line + pixel * c + b * NR, period);
         }
     }
@@ -203,12 +215,13 @@ static void wrapped(const pl_dw_window *g, ptrdiff_t blocks, const tap_list *s, 
 
 #include "depthwise_pairs_avx2.h"
 
-static const pl_tile tile = {.mr = 16, .nr = NR, .nv = NR, .kr = 2, .ka = 2, .bytes = 2, .order = order, .wrap = 16};
+static const pl_tile tile = {.mr = 16, .nr = NR, .nv = NR, .kr = 2, .ka = 2, .bytes = 2, .order = order, .wrap = 16,
+                             .strided = 1};
 
 static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q,
                          uint8_t *y) {
   const uint8_t *p[PL_MAX_TAPS + 1];
-  const tap_list s = {(g->fh * g->fw + 1) / 2, p, _mm_set1_epi8((char)flip)};
+  const tap_list s = {(g->fh * g->fw + 1) / 2, flip, p};
   const pl_columns local = *q; /* a copy, so that the compiler knows that stores to y do not change it */
   const ptrdiff_t blocks = pl_wraps(&tile, g->c, g->fh, g->fw, g->stride, g->dilation);
   const pair_plan plan = plan_pairs(g);
