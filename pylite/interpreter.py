@@ -549,7 +549,8 @@ class InterpreterWithCustomOps(Interpreter):
                  **kwargs: "Any") -> None:
         registerers = list(custom_op_registerers or ())
         if registerers:
-            kwargs["op_resolver"] = arguments.filled_by(registerers, kwargs.get("op_resolver"))
+            from pylite.tflite.registerers import filled_by  # on demand: few programs have them
+            kwargs["op_resolver"] = filled_by(registerers, kwargs.get("op_resolver"))
         super().__init__(**kwargs)
         self._custom_op_registerers = registerers
 
@@ -592,7 +593,7 @@ def _after_fork() -> None:
     """Create new locks in a forked child, where a thread that held one of them does not exist."""
     for interpreter in list(_living):
         interpreter._lock.reset()
-        interpreter._model._lock = RLock()
+        interpreter._model.renew_locks()
     for name, module in list(sys.modules.items()):
         if name.startswith("pylite.runtime.") and hasattr(module, "lock"):
             module.lock = RLock()       # type: ignore[attr-defined]

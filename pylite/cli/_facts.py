@@ -33,7 +33,7 @@ def model_facts(path, model, subgraphs, delegates=(), resized=(0, {})):
     loops = repeated(graph)
     for subgraph in facts["subgraphs"]:
         subgraph["repeated"] = subgraph["index"] in loops
-    facts["packed_bytes"] = model.packed_bytes
+    facts["packed_bytes"] = model.weights.packed_bytes
     facts["runs"] = not any(s["missing"] or s["error"] for s in facts["subgraphs"])
     return facts
 

@@ -273,5 +273,5 @@ def memory(interpreter):
     except ImportError:
         peak = None
     return {"arena": sum(segment.placement.total for segment in interpreter._main.segments),
-            "packed": interpreter._model.packed_bytes,
+            "packed": interpreter._model.weights.packed_bytes,
             "peak_rss": peak}

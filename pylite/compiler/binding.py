@@ -24,7 +24,7 @@ def operands(calls, storage, model, pool=None):
     """
     def pack(packed):
         if model is not None:
-            return model.pack(packed, pool)
+            return model.weights.pack(packed, pool)
         use_pool(MemoryPool())
         return kernel_class(packed.function)(packed.value.data, *packed.args)
 

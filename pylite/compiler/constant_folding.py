@@ -31,7 +31,7 @@ def fold(model, subgraph, node, emitted, pool):
     fixed = all(value is None or value.fixed for value in node.inputs)
     if fixed:
         for value in outputs:
-            known = model.folded.get((subgraph.index, value.index))
+            known = model.weights.folded.get((subgraph.index, value.index))
             if known is not None:
                 value.data, value.fixed = known, True
     if all(value.data is not None for value in outputs):
@@ -41,7 +41,7 @@ def fold(model, subgraph, node, emitted, pool):
         value.data.flags.writeable = False
         if fixed:
             value.fixed = True
-            model.folded[subgraph.index, value.index] = value.data
+            model.weights.folded[subgraph.index, value.index] = value.data
     _give_back(node.inputs)
 
 

@@ -43,7 +43,7 @@ def convert(lowered):
     for call in lowered.calls:
         for packed in of_types(call.args, frozenset((Packed,))):
             if packed.value.fixed:
-                lowered.model.pack(packed)
+                lowered.model.weights.pack(packed)
     lowered.half = True
 
 

@@ -41,7 +41,7 @@ def lower(model, subgraph, shapes, preserve=False, find=default.find, dynamic=Fa
         subgraph, fused = pipeline.rewrite_graph(subgraph, find)
     if host is not None and host.max_memory is not None:
         _check_sparse(subgraph, host.max_memory)
-    values = values_of(Value, subgraph.tensors, model.constant)
+    values = values_of(Value, subgraph.tensors, model.weights.constant)
     if host is not None:
         for position, data in host.known_inputs.items():
             values[subgraph.inputs[position]].data = data
@@ -189,7 +189,7 @@ class _Lowering:
             if type(item) is not Packed:
                 self._alias(node, item.y, item.x)
             elif item.value.fixed and not self.half:
-                self.lowered.model.pack(item)
+                self.lowered.model.weights.pack(item)
         except errors.PyliteError:
             raise
         except Exception as problem:
@@ -262,7 +262,7 @@ class _Lowering:
             settle(call)
         for packed in of_types(call.args, _PACKED):
             if packed.value.fixed and not self.half:        # convert() knows which form
-                self.lowered.model.pack(packed)     # another thread packs while lowering goes on
+                self.lowered.model.weights.pack(packed)     # another thread packs while lowering goes on
 
     def _alias(self, node, y, x):
         """Make y share the memory of x, or copy x if the caller could see or change one through the other."""

@@ -149,7 +149,7 @@ class Delegation:
         if self.values is not None:
             return self.values
         model, executor = self.executor.model, self.executor
-        values = [Value(tensor, model.constant(tensor)) for tensor in self.original.tensors]
+        values = [Value(tensor, model.weights.constant(tensor)) for tensor in self.original.tensors]
         for index, shape in zip(self.original.inputs, executor.shapes, strict=True):
             values[index].shape = shape
         return values

@@ -48,6 +48,33 @@ class Blueprint:
             value.root = value.pad = None
 
 
+class Blueprints:
+    """The Blueprints that a Model keeps for all its interpreters, up to `capacity`, by key_of(), the newest last."""
+    __slots__ = ("kept", "capacity")
+
+    def __init__(self, capacity: int = 8) -> None:
+        self.kept: dict[Any, Blueprint] = {}
+        self.capacity = capacity
+
+    def __del__(self, ending: "Callable[[], bool]" = sys.is_finalizing) -> None:
+        if not ending():        # when Python shuts down, modules may be empty
+            for blueprint in self.kept.values():
+                blueprint.release()
+
+    def find(self, key: "Any") -> "Blueprint | None":
+        """The Blueprint kept for `key`, acquired, or None."""
+        with lock:
+            entry = self.kept.get(key)
+            return None if entry is None else entry.acquire()
+
+    def keep(self, key: "Any", blueprint: Blueprint) -> None:
+        """Keep a Blueprint, in place of the one for `key` or of the oldest."""
+        with lock:
+            if key in self.kept or len(self.kept) == self.capacity:
+                self.kept.pop(key if key in self.kept else next(iter(self.kept))).release()
+            self.kept[key] = blueprint.acquire()
+
+
 class Share:
     """Owns a Blueprint until it is deleted."""
     __slots__ = ("blueprint",)

@@ -29,7 +29,7 @@ def program(executor: "Executor") -> BoundProgram:
     begin_packing()     # another thread packs weights during lowering
     try:
         key = blueprints.key_of(executor)
-        blueprint = executor.model.blueprint(key) or _new_blueprint(executor, key)
+        blueprint = executor.model.blueprints.find(key) or _new_blueprint(executor, key)
         try:
             return bind(executor, blueprint)
         finally:
@@ -49,7 +49,7 @@ def _new_blueprint(executor: "Executor", key: "Any") -> Blueprint:
         executor.cache.capacity = max(executor.cache.capacity, CACHED_DYNAMIC)
     new = blueprint_of(executor, result).acquire()
     if key is not None and blueprints.is_shared(executor, new):
-        executor.model.keep(key, new)
+        executor.model.blueprints.keep(key, new)
     return new
 
 

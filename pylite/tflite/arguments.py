@@ -11,10 +11,9 @@ from pylite.runtime.model import Model
 from pylite.tflite import MOST_THREADS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
 
-    from pylite.plugins.resolver import MutableOpResolver, OpResolver
+    from pylite.plugins.resolver import OpResolver
     from pylite.runtime.executor import Executor
     from pylite.runtime.plan_cache import PlanCache
 
@@ -222,27 +221,3 @@ def delegates(value: "Any") -> "list[Any]":
     if hasattr(value, "modify") and not isinstance(value, type):
         raise TypeError("experimental_delegates must be a list: pass [delegate] instead of the delegate")
     return list(value)
-
-
-def filled_by(registerers: "Iterable[Any]", op_resolver: "OpResolver | None") -> "MutableOpResolver":
-    """A copy of `op_resolver` (by default a BuiltinOpResolver) to which the functions `registerers` added their ops."""
-    from pylite.plugins.host.custom_ops import RegistererResolver, global_function
-    from pylite.plugins.resolver import BuiltinOpResolver, MutableOpResolver
-    filled = RegistererResolver()
-    filled.add_all(BuiltinOpResolver() if op_resolver is None else resolver(op_resolver))
-    for registerer in registerers:
-        if isinstance(registerer, str):
-            try:
-                registerer = global_function(registerer)
-            except AttributeError as error:
-                raise ValueError(f"custom_op_registerers: no library that is loaded with RTLD_GLOBAL has a function "
-                                 f"{registerer!r} ({error}). {_IN_A_LIBRARY}") from None
-        if not callable(registerer):
-            raise ValueError(f"custom_op_registerers holds {registerer!r}, which is not a function. {_IN_A_LIBRARY}")
-        filled.call(registerer)
-    plain = MutableOpResolver()
-    plain.add_all(filled)
-    return plain
-
-
-_IN_A_LIBRARY = "pylite.load_custom_ops(LIBRARY, [NAME, ...], 'registerer') loads the ops of a library"

@@ -83,7 +83,7 @@ def _blockwise(model: "Model", tensor: "Tensor", index: int, dtype: "type[np.gen
     if index < 0:
         return np.empty(0, dtype)
     subgraph = next(s for s in model.graph.subgraphs if tensor in s.tensors)
-    content = model.constant(subgraph.tensors[index])
+    content = model.weights.constant(subgraph.tensors[index])
     return np.empty(0, dtype) if content is None else content.reshape(-1).copy()
 
 

@@ -104,7 +104,7 @@ class _Tracer:
         return self._graph.tensors[index].shape
 
     def _constant(self, index: int) -> NDArray[Any]:
-        values = self._model.constant(self._graph.tensors[index])
+        values = self._model.weights.constant(self._graph.tensors[index])
         if values is None:
             raise _BlockedError
         return values

@@ -85,7 +85,7 @@ def _constants(model: Model, operator: Operator) -> Iterator[str]:
     """Names of the constants of a node that are not finite."""
     for index in operator.inputs:
         tensor = model.graph.subgraphs[0].tensors[index] if index >= 0 else None
-        values = None if tensor is None or tensor.data is None else model.constant(tensor)
+        values = None if tensor is None or tensor.data is None else model.weights.constant(tensor)
         if tensor is not None and values is not None and values.dtype.kind in "fc" and not np.isfinite(values).all():
             yield tensor.name
 

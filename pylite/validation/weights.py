@@ -141,7 +141,7 @@ def _bias(model: Model, subgraph: Subgraph, operator: Operator) -> NDArray[Any] 
 
 def _at_ends(model: Model, tensor: Tensor | None, channels: int) -> NDArray[Any]:
     """Where the values of an integer bias are the least or the largest of their type."""
-    values = None if tensor is None else model.constant(tensor)
+    values = None if tensor is None else model.weights.constant(tensor)
     if values is None or values.size != channels or values.dtype.kind != "i":
         return np.zeros(channels, bool)
     limits = np.iinfo(values.dtype)

@@ -80,7 +80,7 @@ def real(model: Model, tensor: Tensor) -> Tensor:
 def dequantized(model: Model, tensor: Tensor) -> NDArray[Any] | None:
     """A constant's real numbers, float64; None if it is no constant, holds no numbers, or has blocks over several
     axes."""
-    values = model.constant(tensor)
+    values = model.weights.constant(tensor)
     if values is None or values.dtype == object:
         return None
     q = tensor.quantization

@@ -125,7 +125,7 @@ def test_many_weights_of_float16_remain_so(name, threads):
     for batch in batches if LARGE[name][0] != "TRANSPOSE_CONV" else batches[:1]:    # whose output shape is a constant
         got, want = results(interpreter, batch)[0], results(wanted, batch)[0]
         np.testing.assert_allclose(np.frombuffer(got, np.float32), np.frombuffer(want, np.float32), atol=1e-5)
-    stored, whole = (i._main.model.packed_bytes for i in (interpreter, wanted))
+    stored, whole = (i._main.model.weights.packed_bytes for i in (interpreter, wanted))
     kernel = KEPT.get(name, "conv_float.ConvF32")
     assert stored <= (.51 if name in KEPT else 1) * whole + 1000
     assert kernels(interpreter) == {kernel}

@@ -146,7 +146,7 @@ def test_models_are_shared_beyond_one_interpreter():
     for _ in range(2):
         with Interpreter(model=model) as interpreter:
             interpreter.allocate_tensors()
-            packed.append(model.packed_bytes)
+            packed.append(model.weights.packed_bytes)
             interpreter.invoke()
             results.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]).tolist())
     assert packed[0] == packed[1] > 0       # the second one packs nothing

@@ -62,7 +62,7 @@ def meet_in_float(inputs, contents):
     model = Model(contents)
     subgraph = model.graph.subgraphs[0]
     operator, feeds = subgraph.operators[0], dict(zip(subgraph.inputs, inputs, strict=True))
-    operands = [real(feeds[i] if i in feeds else model.constant(subgraph.tensors[i]), subgraph.tensors[i])
+    operands = [real(feeds[i] if i in feeds else model.weights.constant(subgraph.tensors[i]), subgraph.tensors[i])
                 for i in operator.inputs]
     with np.errstate(all="ignore"):
         y = registry.find(operator.name).reference(*operands)

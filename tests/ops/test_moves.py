@@ -36,7 +36,7 @@ def test_reference(function):
         subgraph = model.graph.subgraphs[0]
         operator, = subgraph.operators
         given = dict(zip(subgraph.inputs, inputs, strict=True))
-        operands = [given.get(i, model.constant(subgraph.tensors[i])) for i in operator.inputs]
+        operands = [given.get(i, model.weights.constant(subgraph.tensors[i])) for i in operator.inputs]
         want = registry.find(operator.name).reference(*operands, operator.options)
         got = run_pylite(data, inputs)
         for g, w in zip(got, want if isinstance(want, list) else [want], strict=True):

@@ -247,7 +247,7 @@ def test_subgraphs_share_weights():
     x, sizes = np.ones((3, 8), np.float32), []
     for key in ("run 0", "run 1"):
         np.testing.assert_array_equal(interpreter.get_signature_runner(key)(x=x)["y"], x @ weights.T)
-        sizes.append(interpreter._model.packed_bytes)
+        sizes.append(interpreter._model.weights.packed_bytes)
     assert sizes[0] == sizes[1] > 0
 
 

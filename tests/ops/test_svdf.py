@@ -75,14 +75,14 @@ def svdf_of_bytes(inputs, contents):
     y = subgraph.tensors[operator.outputs[0]]
     (sx, zx), (sw, _), (st, _), (sm, zm), (sy, zy) = [
         (t.quantization.scale[0], int(t.quantization.zero_point[0])) for t in (x, w, time, memory, y)]
-    weights, steps = (model.constant(t).astype(np.int64) for t in (w, time))
+    weights, steps = (model.weights.constant(t).astype(np.int64) for t in (w, time))
     rows, rank = x.shape[0], operator.options.rank
     state, results = np.zeros((rows, *steps.shape), np.int64), []
     for _ in range(3):
         newest = mbqm32((inputs[0].astype(np.int64) - zx) @ weights.T, *quantize_multiplier(sx * sw / sm))
         newest = (np.clip(newest, -128, 127) + zm).astype(np.int8).astype(np.int64) - zm
         state = np.concatenate([state[:, :, 1:], newest[:, :, None]], 2)
-        sums = (state * steps).sum(2).reshape(rows, -1, rank).sum(2) + (0 if bias is None else model.constant(bias))
+        sums = (state * steps).sum(2).reshape(rows, -1, rank).sum(2) + (0 if bias is None else model.weights.constant(bias))
         got = mbqm32(sums, *quantize_multiplier(sm * st / sy)) + zy
         results.append(np.clip(got, -128, 127).astype(np.int8))
     return results

@@ -18,7 +18,6 @@ from pylite._core import simd
 from pylite.interpreter import Interpreter
 from pylite.ir.graph import replace
 from pylite.runtime import model_cache
-from pylite.runtime.model import KEPT_BLUEPRINTS
 from pylite.schema.builder import ModelBuilder
 from tests.tools import small_models
 from tests.tools.resources import MODELS, models
@@ -184,7 +183,7 @@ def test_constants_of_tensors_that_are_gone_are_not_those_of_later_ones():
     tensor = next(t for t in model.graph.subgraphs[0].tensors if t.data is not None)
     for number in range(100):
         data = np.full(len(tensor.data), number, np.uint8)
-        assert (model.constant(replace(tensor, buffer=0, data=data)).view(np.uint8) == number).all()
+        assert (model.weights.constant(replace(tensor, buffer=0, data=data)).view(np.uint8) == number).all()
 
 
 def test_nothing_is_kept_of_a_model_that_is_freed():
@@ -313,7 +312,7 @@ def test_more_shapes_than_are_kept():
         want = outputs(Interpreter(model=Model(content)), (size, 4))
         assert outputs(one, (size, 4)) == want == outputs(other, (size, 4))
         assert outputs(Interpreter(model_content=content), (size, 4)) == want       # its first shapes
-    assert len(one._model.blueprints) == KEPT_BLUEPRINTS
+    assert len(one._model.blueprints.kept) == one._model.blueprints.capacity
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

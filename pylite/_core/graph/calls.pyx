@@ -186,7 +186,7 @@ cdef class Scratch:
 cdef class Packed:
     """`pylite._core.kernels.<function>(array of value, *args)`, computed once per model and shared.
 
-    result: the packed array, set by the first Model.pack().
+    result: the packed array, set by the first Weights.pack().
     """
     def __init__(self, function, value, *args):
         self.function, self.value, self.args = function, value, args

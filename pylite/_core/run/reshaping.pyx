@@ -45,7 +45,7 @@ cdef class Reshaper(ReshaperBase):
         if self.variables:
             outside = {value.index: executor.memory.variable(value)
                        for value in self.recorded.variable_values(self.tape)}
-        kernels = rebinder.bind(arena, outside, executor.model.pack, self.kernel_class)
+        kernels = rebinder.bind(arena, outside, executor.model.weights.pack, self.kernel_class)
         shaped = self.make.__new__(self.make)
         shaped.origin = (self.recorded, self.tape.numbers_now(), rebinder.offsets, rebinder.total,
                          (outside.copy(), arena, rebinder.roots, rebinder.scratches))

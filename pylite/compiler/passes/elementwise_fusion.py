@@ -68,7 +68,7 @@ def _as_table(lowered, chain):
     for call in fused:
         name, n, _, y, p = call.args
         x, table = table, np.empty(256 * (y.value.nbytes // n), np.uint8)
-        kernel_class(UNARY)(name, 256, x, table, lowered.model.pack(p) if type(p) is Packed else p).run()
+        kernel_class(UNARY)(name, 256, x, table, lowered.model.weights.pack(p) if type(p) is Packed else p).run()
         lowered.notes[call.node.index] = Folded(last.node.index)
     lowered.notes.pop(last.node.index)
     x, y = fused[0].args[UNARY_X], last.args[UNARY_Y]
