@@ -15,6 +15,13 @@
 #define PL_TIGHT PL_INDEPENDENT
 #endif
 
+/* Compiled for its size: kernels of float16, which on x86 only emulates other CPUs. */
+#if defined(__x86_64__)
+#define PL_EMULATES __attribute__((cold))
+#else
+#define PL_EMULATES
+#endif
+
 /* Unrolls the next loop, so that the array it walks over stays in registers. */
 #define PL_UNROLL _Pragma("GCC unroll 64")
 

@@ -69,8 +69,8 @@ static void gemm_f16(int rows, int n, const pl_a_layout *layout, const uint16_t 
   }
 }
 
-static void depthwise_f16(const pl_dw_window *g, const uint16_t *w, const uint16_t *bias, float low, float high,
-                          uint16_t *y) {
+PL_EMULATES static void depthwise_f16(const pl_dw_window *g, const uint16_t *w, const uint16_t *bias, float low,
+                                      float high, uint16_t *y) {
   for (int line = 0; line < g->lines; line++)
     for (ptrdiff_t pixel = 0; pixel < g->pixels; pixel++)
       for (ptrdiff_t c = 0, n; c < g->c; c += n) {
@@ -91,7 +91,7 @@ static void depthwise_f16(const pl_dw_window *g, const uint16_t *w, const uint16
 }
 
 /* x min(max(x + 3, 0), 6) / 6, each step rounded to float16 */
-static void hard_swish_f16(size_t n, const void *vx, void *vy, const void *p) {
+PL_EMULATES static void hard_swish_f16(size_t n, const void *vx, void *vy, const void *p) {
   const uint16_t *x = vx;
   uint16_t *y = vy;
   const double sixth = pl_from_half(0x3155);
@@ -102,7 +102,7 @@ static void hard_swish_f16(size_t n, const void *vx, void *vy, const void *p) {
   }
 }
 
-static void leaky_relu_f16(size_t n, const void *vx, void *vy, const void *p) {
+PL_EMULATES static void leaky_relu_f16(size_t n, const void *vx, void *vy, const void *p) {
   const uint16_t *x = vx;
   uint16_t *y = vy;
   float alpha;
@@ -113,7 +113,8 @@ static void leaky_relu_f16(size_t n, const void *vx, void *vy, const void *p) {
     y[i] = v > 0 ? x[i] : pl_to_half(nearest_half((double)v * (double)alpha));
   }
 }
-static void prelu_f16(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *p) {
+PL_EMULATES static void prelu_f16(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy,
+                                  const void *p) {
   const uint16_t *a = va, *b = vb;
   uint16_t *y = vy;
   (void)p;

@@ -194,6 +194,8 @@ PL_LOOSE_BEGIN
 POOL(pool_max_f32_any, float, float, -FLT_MAX, JOIN_MAX_F32, JOIN_MAX_F32)
 PL_LOOSE_END
 #define POOL_MAX_HALF(a, v) JOIN_MAX_F32(a, pl_from_half(v))
+PL_EMULATES static void pool_max_f16_stretch(const pl_window *, const uint16_t *, ptrdiff_t, ptrdiff_t, uint16_t *);
+PL_EMULATES static void pool_max_f16(const pl_window *, const void *, ptrdiff_t, ptrdiff_t, void *);
 POOL(pool_max_f16, uint16_t, float, -INFINITY, POOL_MAX_HALF, JOIN_MAX_F32)
 POOL(pool_max_i8_any, int8_t, int8_t, INT8_MIN, JOIN_MAX, JOIN_MAX)
 POOL(pool_max_u8_any, uint8_t, uint8_t, 0, JOIN_MAX, JOIN_MAX)
