@@ -104,7 +104,7 @@ def activation_bounds(activation, dtype="float32"):
     low, high = (-largest, largest) if dtype.startswith("float") else LIMITS[dtype]
     lo, hi = _BOUNDS.get(activation, (None, None))
     number = float if dtype.startswith("float") else int
-    return low if lo is None else number(lo), high if hi is None else number(hi)
+    return low if lo is None else max(low, number(lo)), high if hi is None else number(hi)
 
 
 # ---- sections 5 to 9: what ops need besides a multiplier ----------------------------------------------------

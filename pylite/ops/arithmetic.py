@@ -16,7 +16,7 @@ from pylite.ops.elementwise import binary, by_definition, flip, infer_broadcast,
 
 SUFFIX = {"float32": "f32", "float16": "f16", "int8": "i8", "uint8": "u8", "int16": "i16", "int32": "i32",
           "int64": "i64", "uint32": "u32"}
-_LAYOUT = {"float32": "2f", "float16": "2f", "int16": "2i", "int32": "2i", "int64": "2q"}
+_LAYOUT = {"float32": "2f", "float16": "2f", "int16": "2i", "int32": "2i", "int64": "2q", "uint32": "2I"}
 
 
 def output_range(node):
@@ -80,8 +80,8 @@ def _sum(node, name, sign):
 
 def lower_mul(node):
     a, b, y = node.inputs[0], node.inputs[1], node.outputs[0]
-    if y.dtype in ("uint32", "complex64"):
-        return binary(node, "mul_u32" if y.dtype == "uint32" else "mul_c64")
+    if y.dtype == "complex64":
+        return binary(node, "mul_c64")
     if not is_quantized(node):
         return plain(node, "mul")
     m, e = quantize_multiplier(a.scale * b.scale / y.scale)

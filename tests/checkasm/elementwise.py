@@ -181,7 +181,7 @@ BINARY = {
     **{f"{name}_f32": (F, F, F, float_range) for name in ("add", "sub", "mul", "div")},
     **{f"{name}_f16": (H, H, H, float_range) for name in ("add", "mul", "maximum", "minimum")},
     **{f"{name}_{suffix}": (t, t, t, p) for name in ("add", "sub", "mul") for suffix, t, p in PLAIN},
-    "div_i32": (I, I, I, int_range),
+    "div_i32": (I, I, I, int_range), "mul_u32": (np.uint32, np.uint32, np.uint32, int_range),
     "sum_q8": (B, B, B, quantized_sum(8)), "sum_q16": (S, S, S, quantized_sum(16)),
     "add_pot16": (S, S, S, shifts), "sub_pot16": (S, S, S, shifts),
     "mul_q8": (B, B, B, fitted_product), "mul_q16": (S, S, S, product), "mul_q16_q8": (S, S, B, product),

@@ -307,3 +307,13 @@ def test_extreme_scales(name, scales):
     except RuntimeError as error:
         complaint = str(error)
     assert name in complaint
+
+
+@pytest.mark.parametrize(("activation", "want"), [("NONE", [0, 6, 4294967294]), ("RELU6", [0, 6, 6]),
+                                                  ("RELU_N1_TO_1", [0, 1, 1])])
+def test_activation_of_uint32(activation, want):
+    """Was ignored."""
+    m = ModelBuilder()
+    arrays = one_op_on(m, "MUL", [np.array(x, np.uint32) for x in ([0, 2, 2147483647], [5, 3, 2])], "uint32",
+                       fused_activation_function=activation)
+    check(m.build(), arrays, [np.array(want, np.uint32)], activation)

@@ -274,7 +274,7 @@ static void binary(size_t slot, size_t a_item, size_t b_item, size_t y_item, boo
   X(add_i16, 2, 2, 2, int_range) X(sub_i16, 2, 2, 2, int_range) X(mul_i16, 2, 2, 2, int_range) \
   X(add_i32, 4, 4, 4, int_range) X(sub_i32, 4, 4, 4, int_range) X(mul_i32, 4, 4, 4, int_range) \
   X(add_i64, 8, 8, 8, long_range) X(sub_i64, 8, 8, 8, long_range) X(mul_i64, 8, 8, 8, long_range) \
-  X(mul_u32, 4, 4, 4, nothing) X(maximum_i8, 1, 1, 1, nothing) X(minimum_i8, 1, 1, 1, nothing) \
+  X(mul_u32, 4, 4, 4, int_range) X(maximum_i8, 1, 1, 1, nothing) X(minimum_i8, 1, 1, 1, nothing) \
   X(maximum_u8, 1, 1, 1, nothing) X(minimum_u8, 1, 1, 1, nothing) X(maximum_i16, 2, 2, 2, nothing) \
   X(minimum_i16, 2, 2, 2, nothing) X(maximum_i32, 4, 4, 4, nothing) X(minimum_i32, 4, 4, 4, nothing) \
   X(maximum_i64, 8, 8, 8, nothing) X(minimum_i64, 8, 8, 8, nothing) X(sum_q8, 1, 1, 1, sum8) \

@@ -102,6 +102,7 @@ BINARY_HALF(minimum_f16, minimum_f32)
 
 /* ---- plain integers; they wrap, and are clamped to the fused activation ---- */
 typedef struct { int32_t low, high; } range_i32_p;
+typedef struct { uint32_t low, high; } range_u32_p;
 typedef struct { int64_t low, high; } range_i64_p;
 PL_INLINE int64_t clamp64(int64_t v, int64_t low, int64_t high) {
   v = v < low ? low : v;
@@ -114,7 +115,11 @@ PL_INLINE int64_t clamp64(int64_t v, int64_t low, int64_t high) {
 INTEGER_KERNELS(i16, int16_t, uint32_t, range_i32_p, pl_clamp32)
 INTEGER_KERNELS(i32, int32_t, uint32_t, range_i32_p, pl_clamp32)
 INTEGER_KERNELS(i64, int64_t, uint64_t, range_i64_p, clamp64)
-ARITHMETIC(mul_u32, uint32_t, none_p, a *b)
+PL_INLINE uint32_t clamp_u32(uint32_t v, uint32_t low, uint32_t high) {
+  v = v < low ? low : v;
+  return v > high ? high : v;
+}
+ARITHMETIC(mul_u32, uint32_t, range_u32_p, clamp_u32(a *b, p.low, p.high))
 /* b is not 0, which another kernel has checked; -2^31 / -1 saturates. */
 PL_INLINE int32_t quotient(int32_t a, int32_t b) {
   if (b == -1) return a == INT32_MIN ? INT32_MAX : -a;
