@@ -326,3 +326,14 @@ def test_depthwise_dilated(m, rng, kind):
     (x, w, b, y), data = operands(m, rng, kind, (n, *size, c), (1, *taps, c), 3, (n, *size, c))
     return finish(m, "DEPTHWISE_CONV_2D", [x, w, b], y, x, data, depth_multiplier=1, stride_h=1, stride_w=1,
                   padding="SAME", dilation_h_factor=down, dilation_w_factor=right)
+
+
+@differential("float32", "int8", "hybrid", count=16)
+def test_depthwise_skips_lines(m, rng, kind):
+    """Filters lower than their strides: in float32, AVX2 read the line before the first one, wherever that pointed."""
+    taps, size = [int(v) for v in rng.integers(1, 4, 2)], [int(v) for v in (rng.integers(4, 20), rng.integers(1, 5))]
+    down, c = taps[0] + int(rng.integers(1, 4)), int(rng.choice([16, 17, 40]))
+    out = [-(-size[0] // down), size[1]]
+    (x, w, b, y), data = operands(m, rng, kind, (1, *size, c), (1, *taps, c), 3, (1, *out, c))
+    return finish(m, "DEPTHWISE_CONV_2D", [x, w, b], y, x, data, depth_multiplier=1, stride_h=down, stride_w=1,
+                  padding="SAME")

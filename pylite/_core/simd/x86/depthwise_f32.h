@@ -305,7 +305,9 @@ static __attribute__((noinline)) void by_copies(const pl_dw_window *g, const inp
       lines = g->lines - line < at_once ? g->lines - line : at_once;
       for (ptrdiff_t i = 0; i < (lines - 1) * a->down + a->used; i++) {
         const ptrdiff_t under = i < a->used ? 0 : (i - a->used) / a->down + 1; /* the first output line that reads it */
-        const uint8_t *row = g->row[a->top + i - under * a->down] + (line + under) * g->next;
+        const ptrdiff_t at = i - under * a->down;       /* below 0 if strides skip it */
+        if (at < 0) continue;
+        const uint8_t *row = g->row[a->top + at] + (line + under) * g->next;
         copy_line(g, (const float *)row, j, a->columns, copy + i * pitch);
       }
       float *const to = y + line * g->y_line + j;
