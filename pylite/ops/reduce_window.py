@@ -33,7 +33,7 @@ def reduced_windows(node, x, shape, op, start, window, strides, dilations):
 
 
 # ---- REDUCE_WINDOW -------------------------------------------------------------------------------------------
-_FUNCTIONS = {"ADD": "add", "MUL": "mul", "MINIMUM": "minimum", "MAXIMUM": "maximum", "ALL": "and", "ANY": "or"}
+_FUNCTIONS = {"ADD": "add", "MUL": "mul", "MINIMUM": "minimum", "MAXIMUM": "maximum", "ALL": "all", "ANY": "any"}
 
 
 def window_operands(node):

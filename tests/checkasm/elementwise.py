@@ -173,8 +173,8 @@ def values(count, head):
     return lambda draw: np.concatenate([np.array(head(draw), I), draw.rng.integers(-9000, 9000, 2 * count).astype(I)])
 
 
-WIDE_OPS = (b"add", b"sub", b"mul", b"maximum", b"minimum", b"less", b"less_equal", b"equal", b"not_equal", b"and",
-            b"or", b"xor")
+WIDE_OPS = (b"add", b"sub", b"mul", b"maximum", b"minimum", b"less", b"less_equal", b"equal", b"not_equal", b"all",
+            b"any", b"and", b"or", b"xor")
 PLAIN = [("i16", S, int_range), ("i32", I, int_range), ("i64", L, long_range)]
 # name: a, b, y, parameters
 BINARY = {

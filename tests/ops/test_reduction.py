@@ -153,6 +153,21 @@ def test_reduce_window(m, rng, dtype):
     return [np.asarray(x, dtype)]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint16", "int32", "int64", "bool"])
+@pytest.mark.parametrize(("function", "want"), [("ALL", [0, 1, 0, 1]), ("ANY", [1, 1, 0, 1])])
+def test_reduce_window_of_truth_values(dtype, function, want):
+    """Numbers count as true unless they are 0; their bits were combined, and floats were refused."""
+    m = ModelBuilder()
+    x, y = m.tensor("x", (4, 2), dtype), m.tensor("y", (4, 1), dtype)
+    operands = [m.constant("start", np.array(function == "ALL", dtype))]
+    operands += [m.constant("window", np.array(n, np.int64)) for n in ((1, 2), (1, 1), (1, 1))]
+    m.operator("REDUCE_WINDOW", [x, *operands], [y], reduce_function=function)
+    m.inputs([x])
+    m.outputs([y])
+    values = np.array([[0, 3], [2, 1], [0, 0], [4, 3]]).astype(dtype)
+    oneop.check(m.build(), [values], [np.array(want, dtype).reshape(4, 1)], function)
+
+
 STABLEHLO = {"ADD": "STABLEHLO_ADD", "MUL": "STABLEHLO_MULTIPLY", "MAXIMUM": "STABLEHLO_MAXIMUM",
              "MINIMUM": "STABLEHLO_MINIMUM"}
 

@@ -149,6 +149,8 @@ COMPARISON(less, a < b)
 COMPARISON(less_equal, a <= b)
 COMPARISON(equal, a == b)
 COMPARISON(not_equal, a != b)
+COMPARISON(all, (a != 0) & (b != 0))
+COMPARISON(any, (a != 0) | (b != 0))
 
 /* XOR of integers of any size, as bytes; y may be an operand. */
 #if defined(__GNUC__) && !defined(__clang__)
@@ -166,7 +168,8 @@ static void xor_bytes(size_t n, const uint8_t *a, const uint8_t *b, uint8_t *y) 
 static const binary_op binary_ops[] = {
   BOTH(add), BOTH(sub), BOTH(mul), BOTH(maximum), BOTH(minimum), INT(maximum_unsigned), INT(minimum_unsigned),
   INT(and), INT(or), INT(xor), INT(shift_right), INT(shift_left), BOTH(floor_div), BOTH(floor_mod),
-  REAL(atan2), BOTH(squared_difference), COMPARES(less), COMPARES(less_equal), COMPARES(equal), COMPARES(not_equal)};
+  REAL(atan2), BOTH(squared_difference), COMPARES(less), COMPARES(less_equal), COMPARES(equal), COMPARES(not_equal),
+  COMPARES(all), COMPARES(any)};
 
 void wide_binary(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
   parameters p;

@@ -337,11 +337,11 @@ static void wide_unary(void) {
   EACH_LEVEL(s) s->wide_unary(n, x, results(n, y_item, EXACT), at);
 }
 static void wide_binary(void) {
-  enum { COMPARISONS = 4, BOOL = 11 };
+  enum { COMPARISONS = 6, BOOL = 11 };
   static const char *const ops[] = {
-      "less", "less_equal", "equal", "not_equal", "add", "sub", "mul", "maximum", "minimum", "maximum_unsigned",
-      "minimum_unsigned", "and", "or", "xor", "shift_right", "shift_left", "floor_div", "floor_mod",
-      "squared_difference", "atan2"};
+      "less", "less_equal", "equal", "not_equal", "all", "any", "add", "sub", "mul", "maximum", "minimum",
+      "maximum_unsigned", "minimum_unsigned", "and", "or", "xor", "shift_right", "shift_left", "floor_div",
+      "floor_mod", "squared_difference", "atan2"};
   int32_t p[3];
   size_t x_item, y_item;
   const int op = between(0, sizeof ops / sizeof *ops - 1);
