@@ -49,7 +49,7 @@ def lower_fully_connected(node):
         raise node.error("is an output for shuffled inputs, which only shuffled weights need; leave it out",
                          node.outputs[1])
     if x.dtype == "float32":
-        return _lower_float(node, x, w, b, y, rows)
+        return _activated(node, w, y, _lower_float(node, x, w, b, y, rows))
     if w.block_size:
         raise node.error(f"has a scale for each block of {w.block_size}, which an input of {x.dtype} cannot be "
                          "multiplied by", w)
@@ -77,6 +77,22 @@ def _lower_float(node, x, w, b, y, rows):
         return _lower_blockwise(node, x, w, y, bias, rows)
     return products.rows_of_floats(node, x, w, bias, y, products.float_range(node),
                                    node.options.asymmetric_quantize_inputs)
+
+
+def _activated(node, w, y, call):
+    """The call, and one that applies an activation other than a clamp, which only weights of few bits may have."""
+    activation = node.options.fused_activation_function
+    if activation not in ("TANH", "SIGN_BIT"):
+        return call
+    if w.dtype == "float32":
+        raise node.error(f"cannot have the fused activation {activation}, only NONE or one of the RELU family; convert "
+                         "the model with an operator for it", y)
+    if activation == "TANH":
+        return [call, Call("elementwise.Unary", "tanh_f32", y.size, y.bytes, y.bytes)]
+    zero = Temporary(node, (), "float32")
+    zero.data = np.zeros((), np.float32)
+    return [call, Call("elementwise.Binary", "wide_binary", (y.size,), y.bytes, zero.bytes, y.bytes, a_strides=(1,),
+                       b_strides=(0,), p=b"less float32 float32")]
 
 
 def _lower_blockwise(node, x, w, y, bias, rows):

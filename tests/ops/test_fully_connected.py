@@ -1,10 +1,13 @@
 """FULLY_CONNECTED."""
 import numpy as np
+import pytest
 
+from pylite.errors import OpError
 from pylite.numerics.quantization import LIMITS
+from pylite.schema.builder import ModelBuilder
 from pylite.schema.tables import table
 from tests.ops.draw import activation, values
-from tests.tools.oneop import differential
+from tests.tools.oneop import check, differential, run_pylite
 from tests.tools.resources import peer
 
 # kind of model: types of input, weights, bias and output
@@ -189,3 +192,25 @@ def test_rows_without_elements(m, rng, dtype):
     m.inputs([x])
     m.outputs([y])
     return [np.zeros((*lead, 0), dtype)]
+
+
+def activated(activation, dtype):
+    """A layer of floats with weights of a type and a fused activation."""
+    m, w = ModelBuilder(), np.arange(-7, 8).reshape(5, 3)
+    x, y = m.tensor("x", (None, 3)), m.tensor("y", (None, 5))
+    w = m.constant("w", w, scale=0.1, dtype=dtype) if "int" in dtype else m.constant("w", w.astype(dtype))
+    m.operator("FULLY_CONNECTED", [x, w, -1], [y], fused_activation_function=activation)
+    m.inputs([x])
+    m.outputs([y])
+    return m.build()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int4"])
+@pytest.mark.parametrize(("activation", "function"), [("TANH", np.tanh), ("SIGN_BIT", np.signbit)])
+def test_activation_that_is_no_clamp(activation, function, dtype):
+    """Was ignored.  Only weights of few bits take it in the reference, too."""
+    x = [np.array([[0.5, -1, 2]], np.float32)]
+    want = [function(y).astype(np.float32) for y in run_pylite(activated("NONE", dtype), x)]
+    check(activated(activation, dtype), x, want, activation)
+    with pytest.raises(OpError, match=f"FULLY_CONNECTED: tensor . 'y'.*{activation}, only NONE"):
+        run_pylite(activated(activation, "float32"), x)
