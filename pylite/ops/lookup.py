@@ -7,6 +7,7 @@ from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.registry import register
 from pylite.ir.values import Call, Temporary
 from pylite.numerics.lookup_tables import defined16
+from pylite.ops.elementwise import require_quantized
 from pylite.ops.moves import integers, movable
 
 _PACKED = "int8|uint8|int4|int2"
@@ -32,6 +33,7 @@ def lower_embedding(node):
         return Call("gather.Gather", table.bytes, ids.bytes, y.bytes, width=4, size=rows, count=ids.size,
                     run=run * NUMPY_DTYPES[y.dtype].itemsize)
     if y.dtype == "int16":
+        require_quantized(node, y)
         found = Temporary(node, y.shape, table.dtype)
         entries = defined16(np.positive, table.dtype, table.scale, table.zero_point, y.scale, y.zero_point, True)
         return [Call("gather.Gather", table.bytes, ids.bytes, found.bytes, width=4, size=rows, count=ids.size, run=run),
@@ -59,8 +61,7 @@ def _strings(ids, table, y):
 register("EMBEDDING_LOOKUP", versions=(1, 5), infer=infer_embedding, lower=lower_embedding, blockwise=True,
          types=[*movable("int32 T -> T"), "int32 string -> string", "int32 int8|uint8 -> int16",
                 f"int32 {_PACKED} -> float32|float16"],
-         reference=lambda ids, table, o: table[ids.astype(int)],
-         conditions=("int16: y scale > 0",))
+         reference=lambda ids, table, o: table[ids.astype(int)])
 
 
 # ---- EMBEDDING_LOOKUP_SPARSE --------------------------------------------------------------------------------

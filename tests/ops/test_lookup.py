@@ -12,7 +12,7 @@ from tests.tools.oneop import differential, run_pylite
 HYBRID = ("int8", "int4", "int2", "uint8")
 
 
-@differential("float32", "int8", "int64", "bool", "float16", count=6)
+@differential("float32", "int8", "int16", "int64", "bool", "float16", count=6)
 def test_rows(m, rng, dtype):
     shape = tuple(int(n) for n in rng.integers(1, 6, int(rng.integers(2, 5))))
     ids, y = m.tensor("ids", (int(rng.integers(1, 9)),), "int32"), m.tensor("y", (1, 1), dtype)
