@@ -8,6 +8,7 @@ from pylite.ir import shapes
 from pylite.ir.registry import register
 from pylite.ir.values import Call, Temporary
 from pylite.numerics import fixed_point, quantization
+from pylite.ops.elementwise import require_quantized
 from pylite.ops.moves import filled
 from pylite.ops.reduction import (
     BOOL,
@@ -52,6 +53,7 @@ def _lower_quantized(node, n, loops):
     x, y = node.inputs[0], node.outputs[0]
     if x.dtype == "uint8":
         raise node.error("is quantized uint8, for which no product is defined; use int8", x)
+    require_quantized(node, y)
     if n == 0:
         low, high = quantization.LIMITS[y.dtype]
         return filled(y, min(max(quantization.quantize_value(1.0, y.scale, y.zero_point), low), high))

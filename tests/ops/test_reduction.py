@@ -2,6 +2,7 @@
 import numpy as np
 import pytest
 
+from pylite.errors import OpError
 from pylite.interpreter import Interpreter
 from pylite.numerics import fixed_point, quantization
 from pylite.schema.builder import ModelBuilder
@@ -128,6 +129,17 @@ def test_eight_alternating_axes():
     x = np.random.default_rng(0).integers(-9, 9, shape, np.int32)
     got, = oneop.run_pylite(one("SUM", shape, [1, 3, 5, 7], "int32"), [x])
     np.testing.assert_array_equal(got, x.sum((1, 3, 5, 7)))
+
+
+def test_a_product_without_a_scale_is_named():
+    """Was "float division by zero"."""
+    m = ModelBuilder()
+    x, y = m.tensor("x", (2,), "int8", scale=0.5), m.tensor("y", (), "int8")
+    m.operator("REDUCE_PROD", [x, m.constant("axis", np.array([0], np.int32))], [y])
+    m.inputs([x])
+    m.outputs([y])
+    with pytest.raises(OpError, match=r"REDUCE_PROD: tensor . 'y'.*has no scale"):
+        Interpreter(model_content=m.build()).allocate_tensors()
 
 
 @oneop.differential("float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool")
