@@ -58,7 +58,7 @@ def emulated(model, weights):
     for operator in graph.operators:
         inputs = [back[i] for i in operator.inputs]
         if operator.index in weights:
-            position = LAYOUTS[operator.name][1]
+            position = LAYOUTS[operator.name].weights
             own = real(model, graph.tensors[operator.inputs[position]])
             inputs[position] = added(tensors, replace(
                 own, data=weights[operator.index].astype("f4").reshape(-1).view("u1")))

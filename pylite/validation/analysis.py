@@ -218,7 +218,7 @@ def _data_power(comparison: Comparison | Golden, operator: Operator) -> float:
     layout = weights.LAYOUTS.get(operator.name)
     if layout is None:
         return 0.0
-    index = operator.inputs[layout[0]]
+    index = operator.inputs[layout.data]
     sums: Any = comparison.cumulative.get(index) or comparison.input_sums.get(index)
     if sums is None:
         return 0.0

@@ -88,7 +88,7 @@ def _names(subgraph: Subgraph, operator: Operator) -> str:
 
 def _constants(model: Model, operator: Operator, reference: Model, other: Operator) -> Iterator[tuple[str, str]]:
     ours, theirs = model.graph.subgraphs[0], reference.graph.subgraphs[0]
-    bias = LAYOUTS.get(operator.name, (0, 0, -1))[2]    # for which there are causes of its own
+    bias = LAYOUTS[operator.name].bias if operator.name in LAYOUTS else -1     # causes.py looks at it
     for position, (i, j) in enumerate(zip(operator.inputs, other.inputs, strict=True)):
         if min(i, j) >= 0 and position != bias:
             one, two = (graph.tensors[folded(graph).get(k, k)] for graph, k in ((ours, i), (theirs, j)))
