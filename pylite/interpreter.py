@@ -450,9 +450,9 @@ class Interpreter(FastPath):
             from pylite.runtime.executor import Executor
             options = self._options
             executor = Executor(self._model, subgraphs[subgraph_index], self._pool,
-                             options["experimental_preserve_all_tensors"], options["guard_bands"],
-                             options["max_memory"], arguments.resolver(options["op_resolver"]), self._shared,
-                             half=self._model.computes_half(options["precision"]))
+                                preserve=options["experimental_preserve_all_tensors"], guard=options["guard_bands"],
+                                max_memory=options["max_memory"], resolver=arguments.resolver(options["op_resolver"]),
+                                shared=self._shared, half=self._model.computes_half(options["precision"]))
             executor.cache.capacity = options["cached_shapes"]
             executor.checked = self._checked and not executor.plugins
             self._executors[int(subgraph_index)] = executor
