@@ -3,8 +3,8 @@ TYPE_CHECKING = False       # typing takes longer to import than this module
 if TYPE_CHECKING:
     from typing import Any
 
-LONGEST = 200       # characters of a path or a value in a message
-MARKS = 10          # characters that may stand around it in the same word, such as quotes
+LONGEST = 200       # most characters of a path or a value in a message
+MARKS = 10          # characters beside it in the same word, such as quotes
 
 
 def shortened(value: "Any", most: int = LONGEST) -> str:

@@ -10,7 +10,7 @@ from pylite.media.labels import fitted
 from pylite.media.outputs import DETECTION, POINTS, POSE, PROBABILITIES, key_points, objects, producer
 from pylite.media.tensors import dequantize
 
-LEAST_CLASSES = 10       # scores in a row that are those of classes, where a picture or a sound was given
+LEAST_CLASSES = 10       # a row of so many numbers for a picture or a sound has the scores of classes
 SHOWN, BRIEF = 8, 4      # values of a tensor, and of one among many
 LEAST_PIXELS, MOST_CLASSES = 8, 512         # of an output that gives the class of each pixel
 

@@ -5,7 +5,7 @@ from xml.sax.saxutils import quoteattr
 from pylite.cli import _common, _outputs
 from pylite.cli._terminal import printable
 
-MEASURES = {     # what --fail-on takes a number for
+MEASURES = {     # the measures that --fail-on can limit
     "saturation": lambda t: None if t.saturated_low is None else t.saturated_low + t.saturated_high,
     "excess": lambda t: t.excess_db,
     "rmse": lambda t: t.rmse_over_scale,

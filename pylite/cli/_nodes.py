@@ -6,7 +6,7 @@ import json
 from pylite.cli import _format
 from pylite.cli._common import UsageError
 
-NAME = 32       # characters of a tensor's name in a table
+NAME = 32       # most characters of a tensor's name in a table
 
 
 def settings(node):

@@ -9,7 +9,7 @@ import textwrap
 from pylite.cli._terminal import failed, say
 from pylite.errors import DelegateError, clipped, looked_for
 
-ALIKE = 0.8         # share of letters in common from which on another file may have been meant
+ALIKE = 0.8         # a file whose name shares at least this part of its letters may be meant
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):

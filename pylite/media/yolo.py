@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 FILES = "metadata.json", "temp_meta.txt"        # the second: of exporters up to 2024, a dictionary of Python
 TASKS = "detect", "segment", "pose", "obb", "classify"
-MEAN_STD = [0.0], [255.0]       # of the pixels: the models take 0..1
-GREY = 114              # of the border that keeps a picture's proportions, as in training
-FRACTIONS = 2.0         # no fraction is as large; pixels are
+MEAN_STD = [0.0], [255.0]       # for pixels: the models take 0..1
+GREY = 114              # colour of the border that keeps a picture's proportions, as in training
+FRACTIONS = 2.0         # coordinates below are fractions of the picture, others are pixels
 PROTOTYPES = 32
 
 

@@ -34,7 +34,7 @@ def _length(node):
     return height, width
 
 
-TABLE_BYTES = 64    # for each number of a transform, while fourier.turns() makes its tables
+TABLE_BYTES = 64    # memory for each number of a transform, while fourier.turns() makes its tables
 
 
 def transform_scratch(n, height, width):

@@ -5,7 +5,7 @@ docs/numerics.md section 3 has the windows and paddings.
 from pylite._core.product import layouts
 from pylite.ir import shapes
 
-SHORT_LINE = 4              # pixels of a line up to which it may count as one pixel
+SHORT_LINE = 4              # most pixels of a line that may count as one pixel
 LARGEST_EXTENT = 1 << 28    # most pixels that a dilated filter spans
 PHASES = 8                  # the largest dilation that is lowered to plain convolutions
 

@@ -19,7 +19,7 @@ def movable(signature):
 
 
 # ---- axes and operands that must be known while lowering -----------------------------------------------------
-_MOST = 1 << 16     # integers in a list of sizes or axes
+_MOST = 1 << 16     # most integers in a list of sizes or axes
 
 
 def axis_of(node, axis, rank, value=None):

@@ -101,7 +101,7 @@ register("ASSIGN_VARIABLE", types=["resource any ->"], infer=infer_assign, lower
 
 # ---- hash tables ---------------------------------------------------------------------------------------------
 _ENTRY = 200        # bytes of an entry, as the dict of a table has it
-_BLOCK = 4096       # keys that are looked for at a time
+_BLOCK = 4096       # keys that are looked up at a time
 
 
 class HashTable:

@@ -7,7 +7,7 @@ from pylite.ops.convolution import TYPES
 from pylite.ops.convolution_calls import lower_window
 from pylite.ops.convolution_window import Operands, Window, check_images, strides_of
 
-MOST_PHASES = 1 << 14       # kernels for a node
+MOST_PHASES = 1 << 14       # each becomes a kernel
 
 
 def infer(node):

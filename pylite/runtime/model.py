@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pylite.ir.values import Packed
     from pylite.runtime.blueprint import Blueprint
 
-KEPT_BLUEPRINTS = 8     # sets of input shapes
+KEPT_BLUEPRINTS = 8     # one for each set of input shapes and options
 _PACK_HALVES = "packing.pack_halves"    # takes float16 weights as the file stores them
 
 
