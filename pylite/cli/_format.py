@@ -138,7 +138,7 @@ def shortened(text, width):
 
 
 def file_name(path, verbose=False):
-    """What a heading calls a file: its name without the folder, "..." in its middle if it is long; all on --verbose."""
+    """A file's name for a heading: without the folder, and shortened in its middle; verbose: the whole path."""
     name = os.path.basename(os.path.normpath(path))
     if verbose or len(name) <= NAME:
         return path if verbose else name

@@ -124,7 +124,7 @@ def _failures(report, args):
 
 
 def _passed(t, what, limit, first):
-    """What is wrong with a tensor, or None."""
+    """How tensor `t` exceeds the limit on measure `what`, or None.  first: the node of the first divergence."""
     if what == "cause":
         return f"{t.cause}: {t.detail}" if t.cause and limit in ("", t.cause) else None
     if what == "divergence":

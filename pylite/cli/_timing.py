@@ -189,7 +189,10 @@ class _Recorder:
         return {"events": found} if found else {}
 
     def run(self, repeats=1):
-        """The Run of one invoke(); `repeats`: of which to take the last, where one follows on another by itself."""
+        """The Run of one invoke().
+
+    repeats: invoke this number of times in a row and take the last one, if the interpreter's fast path allows that.
+    """
         segments = self.executor.segments
         programs = [_Profiled(segment.program, repeats if self.executor.fast_program else 1) for segment in segments]
         evaluated = [segment.evaluate and _Evaluated(segment.evaluate) for segment in segments]
