@@ -25,7 +25,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def looked_for(path: str) -> str:
-    """What to append to an error about the missing file `path`: where it was looked for, or why it cannot be there."""
+    """The end of an error about the missing file `path`: where it was looked for, or why it cannot be there."""
     import os  # for this message
     if "://" in path:
         return "; pylite downloads nothing: save the file, and give its path"

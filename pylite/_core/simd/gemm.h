@@ -12,7 +12,7 @@
 #define PL_HALF_SUM 256 /* most products that are added up in float16 */
 
 typedef struct pl_tile {
-  int mr;      /* rows of an A panel, at most; depthwise: output lines in one call, at most */
+  int mr;      /* most rows of an A panel; depthwise: most output lines in one call */
   int nr;      /* columns of a panel */
   int nv;      /* the last panel of a matrix has only the columns in use, rounded up to a multiple of nv */
   int kr;      /* a panel is packed[k / kr][column][k % kr] */
@@ -171,7 +171,7 @@ typedef struct pl_winograd {
 #define PL_WINOGRAD_SCRATCH 92160  /* bytes of stack that winograd_q8 uses */
 #define PL_WINOGRAD_DEEPEST 128 /* largest c */
 #define PL_WINOGRAD_WIDE 32     /* columns of a panel */
-/* Tiles of one call of winograd_q8, at most: more would not stay in the first-level cache. */
+/* Most tiles in one call of winograd_q8: more would not stay in the first-level cache. */
 static inline int pl_winograd_tiles(ptrdiff_t c) { return c <= 32 ? 12 : 6; }
 
 /* Writes n bytes of `value`, and up to 15 more. */
