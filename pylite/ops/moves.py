@@ -93,7 +93,7 @@ def region(value, first, shape):
 
 
 def repeated(value, shape):
-    """One element, a Value or a numpy array, read as an array of `shape`."""
+    """`value`, a Value or a numpy array of one element, repeated in an array of `shape`; a Value is not copied."""
     strides = (0,) * len(shape)
     if isinstance(value, np.ndarray):
         return computed(_spread, value, shape)
