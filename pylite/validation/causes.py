@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pylite.validation.measures import Errors
     from pylite.validation.statistics import Grid
-    from pylite.validation.weights import Weights
+    from pylite.validation.weights import ComparedWeights
 
 NOTABLE_DB = 3.0        # least excess for which a cause is sought: twice the expected noise
 SUSPICIOUS_DB = 6.0     # least excess of a diverging node: four times the expected noise
@@ -66,7 +66,7 @@ SHOWN = ("weight scale", "channel scale", "bias", "bias scale", "bias overflow",
          "wrong operand", "scales differ")
 
 
-def find(op: str, errors: Errors, grid: Grid, weights: Weights | None, excess: float,
+def find(op: str, errors: Errors, grid: Grid, weights: ComparedWeights | None, excess: float,
          operands: Mapping[str, float], differences: Iterator[tuple[str, str]]) -> Cause | None:
     """The Cause of a node's local error, or None if rounding alone explains the error.
 
@@ -116,7 +116,7 @@ def _joined(grid: Grid, operands: Mapping[str, float]) -> Cause | None:
                                                 f"which has {used[least] / grid.step:.0f} steps")
 
 
-def _weights(errors: Errors, grid: Grid, weights: Weights | None) -> Cause | None:
+def _weights(errors: Errors, grid: Grid, weights: ComparedWeights | None) -> Cause | None:
     """Weights that are a multiple of the reference's, in all channels or in some."""
     if weights is None:
         return None
@@ -133,7 +133,7 @@ def _weights(errors: Errors, grid: Grid, weights: Weights | None) -> Cause | Non
                                    f"{worst} are {weights.gain[worst]:.3g} times as large")
 
 
-def _bias(errors: Errors, grid: Grid, weights: Weights | None) -> Cause | None:
+def _bias(errors: Errors, grid: Grid, weights: ComparedWeights | None) -> Cause | None:
     if weights is None or weights.bias is None or weights.reference_bias is None or (
             weights.bias.shape != weights.reference_bias.shape):
         return None
@@ -148,7 +148,7 @@ def _bias(errors: Errors, grid: Grid, weights: Weights | None) -> Cause | None:
                           f"{weights.reference_bias[worst]:.4g}")
 
 
-def _range(errors: Errors, grid: Grid, weights: Weights | None) -> Cause | None:
+def _range(errors: Errors, grid: Grid, weights: ComparedWeights | None) -> Cause | None:
     """A range that the values exceed, or that they do not fill."""
     if not grid.step:
         return None
@@ -170,7 +170,7 @@ def _wasted(errors: Errors, grid: Grid) -> float:
     return -20 * math.log10(max(errors.range_used(grid), 1e-9))
 
 
-def _by_nature(op: str, errors: Errors, grid: Grid, weights: Weights | None) -> Cause | None:
+def _by_nature(op: str, errors: Errors, grid: Grid, weights: ComparedWeights | None) -> Cause | None:
     """Errors inherent in the scheme of this model's quantization."""
     if weights is not None and weights.scales == 1 and weights.spread > SPREAD:
         return _cause("one scale for all channels",

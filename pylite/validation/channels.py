@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite.validation.weights import LAYOUTS
+from pylite.validation.weights import WEIGHT_OPS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -132,8 +132,8 @@ class _Tracer:
         """Follow the channels to the results of a node that reads them."""
         labels, name = self.group.tensors[index], operator.name
         output = operator.outputs[0]
-        if name in LAYOUTS:
-            self._require(operator.index in self._nodes and position == LAYOUTS[name].data)
+        if name in WEIGHT_OPS:
+            self._require(operator.index in self._nodes and position == WEIGHT_OPS[name].data)
             self._read(operator, labels)
         elif name in RESHAPING and position == 0:
             self._label(output, labels.reshape(self._shape(output)))
@@ -158,7 +158,7 @@ class _Tracer:
             raise _BlockedError
 
     def _read(self, operator: Operator, labels: Labels) -> None:
-        shape, axis = self._shape(operator.inputs[LAYOUTS[operator.name].weights]), INPUT_AXES[operator.name]
+        shape, axis = self._shape(operator.inputs[WEIGHT_OPS[operator.name].weights]), INPUT_AXES[operator.name]
         if operator.name == "FULLY_CONNECTED":
             row = self._rows(labels, shape[axis])
         else:
@@ -172,7 +172,7 @@ class _Tracer:
         """Follow the channels to the operands of the node that writes them."""
         labels, name = self.group.tensors[index], operator.name
         self._require(len(operator.outputs) == 1)
-        if name in LAYOUTS:
+        if name in WEIGHT_OPS:
             self._require(operator.index in self._nodes)
             self._activation(operator)
             self.group.writers[operator.index] = self._rows(labels, labels.shape[-1])

@@ -12,7 +12,7 @@ from pylite.ir.graph import replace
 from pylite.runtime.model import Model
 from pylite.validation.calibration import Activations
 from pylite.validation.channels import INPUT_AXES, Group, shared
-from pylite.validation.weights import LAYOUTS
+from pylite.validation.weights import WEIGHT_OPS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,10 +54,10 @@ class Equalizer:
         reads = [i for o in graph.operators for i in o.inputs] + list(graph.outputs)
         found = set()
         for node, other in self._counterparts.items():
-            layout, inputs = LAYOUTS[other.operator.name], other.operator.inputs
-            constants = [inputs[k] for k in (layout.weights, layout.bias) if k < len(inputs) and inputs[k] >= 0]
+            op, inputs = WEIGHT_OPS[other.operator.name], other.operator.inputs
+            constants = [inputs[k] for k in (op.weights, op.bias) if k < len(inputs) and inputs[k] >= 0]
             own = self._graph.operators[node].inputs
-            fed = len(own) > layout.bias and own[layout.bias] >= 0
+            fed = len(own) > op.bias and own[op.bias] >= 0
             biased = other.bias is not None
             if biased == (fed or len(constants) > 1) and all(
                     reads.count(i) == 1 and graph.tensors[i].dtype == "float32" for i in constants):
@@ -110,10 +110,10 @@ class Equalizer:
         for node, labels in nodes.items():
             name, weights = self._graph.operators[node].name, np.abs(self._counterparts[node].weights)
             if inputs and name != "DEPTHWISE_CONV_2D":
-                output = LAYOUTS[name].axis
+                output = WEIGHT_OPS[name].axis
                 top = weights.max(tuple(a for a in range(weights.ndim) if a != output), keepdims=True, initial=0)
                 weights = weights / np.where(top > 0, top, 1)
-            axis = INPUT_AXES[name] if inputs else LAYOUTS[name].axis
+            axis = INPUT_AXES[name] if inputs else WEIGHT_OPS[name].axis
             np.maximum.at(found, labels, np.moveaxis(weights, axis, 0).reshape(weights.shape[axis], -1).max(1))
         return found
 
@@ -124,7 +124,7 @@ class Equalizer:
             group = self.groups[number]
             for node, labels in group.writers.items():
                 weights, bias = found.get(node, (np.ones(1), np.ones(1)))
-                axis = LAYOUTS[self._graph.operators[node].name].axis
+                axis = WEIGHT_OPS[self._graph.operators[node].name].axis
                 found[node] = weights * self._along(node, axis, 1 / scale[labels]), bias / scale[labels]
             for node, labels in group.readers.items():
                 weights, bias = found.get(node, (np.ones(1), np.ones(1)))
@@ -141,9 +141,9 @@ class Equalizer:
         tensors = list(graph.tensors)
         for node, (weights, bias) in self.factors(chosen).items():
             other = self._counterparts[node]
-            layout, inputs = LAYOUTS[other.operator.name], other.operator.inputs
-            _store(tensors, inputs[layout.weights], other.weights * weights)
-            index = inputs[layout.bias] if layout.bias < len(inputs) else -1
+            op, inputs = WEIGHT_OPS[other.operator.name], other.operator.inputs
+            _store(tensors, inputs[op.weights], other.weights * weights)
+            index = inputs[op.bias] if op.bias < len(inputs) else -1
             if index >= 0 and other.bias is not None:
                 _store(tensors, index, other.bias * bias)
         others = self._reference.graph.subgraphs[1:]

@@ -14,7 +14,7 @@ from pylite.runtime.executor import Executor
 from pylite.validation.interleaving import Step, Track, quantizing_kernels
 from pylite.validation.isolation import Isolation, closure
 from pylite.validation.statistics import ErrorSums, Grid
-from pylite.validation.weights import LAYOUTS, bias_as_read
+from pylite.validation.weights import WEIGHT_OPS, bias_as_read
 from pylite.validation.widening import dequantized, folded, real
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def constants_of(model: Model, group: Group, reference: Model, counterpart: Grou
         if node is None:
             continue
         waiting.remove(node)
-        bias = LAYOUTS[node.name].bias if node.name in LAYOUTS else -1
+        bias = WEIGHT_OPS[node.name].bias if node.name in WEIGHT_OPS else -1
         for position, (mine, index) in enumerate(zip(node.inputs, theirs.inputs, strict=True)):
             if min(mine, index) < 0:
                 continue

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pylite.validation.measures import Errors
     from pylite.validation.statistics import Grid
-    from pylite.validation.weights import Weights
+    from pylite.validation.weights import ComparedWeights
 
 FLOOR_DB = -60.0    # the excess of a node without noise
 PRIOR = 30          # ideal values that are added to each channel; see excess_db()
@@ -46,7 +46,7 @@ def causes_first(order: Sequence[int], blamed: Callable[[int], Sequence[int]]) -
     return list(placed)
 
 
-def excess_db(op: str, errors: Errors, grid: Grid, weights: Weights | None, data_power: float,
+def excess_db(op: str, errors: Errors, grid: Grid, weights: ComparedWeights | None, data_power: float,
               inherited: float = 0.0) -> float:
     """The node's noise over its expected noise, in decibels; FLOOR_DB if there is no noise.
 
@@ -63,7 +63,8 @@ def excess_db(op: str, errors: Errors, grid: Grid, weights: Weights | None, data
     return max(FLOOR_DB, float(5 * np.log10(max(np.mean(ratios * ratios), TINY))))
 
 
-def expected_noise(op: str, errors: Errors, grid: Grid, weights: Weights | None, data_power: float) -> NDArray[Any]:
+def expected_noise(op: str, errors: Errors, grid: Grid, weights: ComparedWeights | None,
+                   data_power: float) -> NDArray[Any]:
     """The mean squared error of a good quantization of the node, by channel."""
     ideal = grid.step * grid.step / 12 if op in FIXED_GRIDS + SHARED_GRIDS and grid.step else errors.ideal_noise(grid)
     noise = np.full(errors.noise.shape, ideal)

@@ -232,16 +232,16 @@ class Repairer:
     def _by_channel(self) -> Iterator[Proposal]:
         """A scale for each channel, where weights of int8 have one for all."""
         parts = []
-        for node, layout in self._maker.nodes.items():
+        for node, op in self._maker.nodes.items():
             tensor, known = self._maker.weights(node), self.numbers.weights.get(node)
-            if tensor is None or tensor.dtype != "int8" or tensor.shape[layout.axis] < 2:
+            if tensor is None or tensor.dtype != "int8" or tensor.shape[op.axis] < 2:
                 continue
             assert tensor.quantization is not None
             if (tensor.quantization if known is None else known).scale.size > 1:
                 continue
             real = self._reals[node].weights if node in self._reals else dequantized(self._model, tensor)
             if real is not None:
-                parts.append(Numbers(weights={node: Weights.fitted(real, layout.axis, "int8", True)}))
+                parts.append(Numbers(weights={node: Weights.fitted(real, op.axis, "int8", True)}))
         yield self._helping(parts)
 
     def _equalized(self) -> Iterator[Proposal]:

@@ -19,7 +19,7 @@ from pylite.runtime.model import Model
 from pylite.schema import read, write
 from pylite.schema.tables import table
 from pylite.validation.files import with_attached
-from pylite.validation.weights import LAYOUTS
+from pylite.validation.weights import WEIGHT_OPS
 from pylite.validation.widening import dequantized
 
 if TYPE_CHECKING:
@@ -103,17 +103,17 @@ class Numbers:
 class Requantized:
     """Applies Numbers to a model.
 
-    nodes: {node with weights: the Layout of its operands}
+    nodes: {node with weights: the WeightOp of its operands}
     """
 
     def __init__(self, model: Model) -> None:
         self._model = model
         self._graph = graph = model.graph.subgraphs[0]
-        self.nodes = {o.index: LAYOUTS[o.name] for o in graph.operators if o.name in LAYOUTS}
+        self.nodes = {o.index: WEIGHT_OPS[o.name] for o in graph.operators if o.name in WEIGHT_OPS}
         self._kept: set[int] = set(graph.outputs)      # constants that something else reads as they are
         for operator in graph.operators:
-            layout = self.nodes.get(operator.index)
-            own = () if layout is None else (layout.weights, layout.bias)
+            op = self.nodes.get(operator.index)
+            own = () if op is None else (op.weights, op.bias)
             self._kept |= {i for k, i in enumerate(operator.inputs) if k not in own}
 
     def bias(self, node: int) -> NDArray[Any] | None:
@@ -180,16 +180,16 @@ class Requantized:
 
         tensors: those of the graph, with the new grids.
         """
-        operator, layout = self._graph.operators[node], self.nodes[node]
-        source, weights = tensors[operator.inputs[layout.data]], tensors[operator.inputs[layout.weights]]
-        bias, real = self._operand(operator, layout.bias), numbers.biases.get(node, self.bias(node))
+        operator, op = self._graph.operators[node], self.nodes[node]
+        source, weights = tensors[operator.inputs[op.data]], tensors[operator.inputs[op.weights]]
+        bias, real = self._operand(operator, op.bias), numbers.biases.get(node, self.bias(node))
         if node in numbers.weights:
             weights = self._rounded(node, numbers.weights[node], source, bias, real)
         if weights.data is not None:
-            yield layout.weights, weights
+            yield op.weights, weights
         if bias is None or bias.data is None or real is None:
             return
-        moved = any(operator.inputs[k] in numbers.grids for k in (layout.data, layout.weights))
+        moved = any(operator.inputs[k] in numbers.grids for k in (op.data, op.weights))
         if bias.dtype == "float32" and node in numbers.biases:
             bias = _with_data(bias, real.astype(np.float32))
         elif bias.dtype != "float32" and (node in numbers.biases or node in numbers.weights or moved):
@@ -197,7 +197,7 @@ class Requantized:
             step = source.quantization.scale * weights.quantization.scale
             bias = _with_values(_with_grid(bias, step, np.zeros(step.size, np.int64)),
                                 real.reshape(bias.shape) / step.astype(np.float64))
-        yield layout.bias, bias
+        yield op.bias, bias
 
     def _rounded(self, node: int, new: Weights, source: Tensor, bias: Tensor | None,
                  real: NDArray[Any] | None) -> Tensor:

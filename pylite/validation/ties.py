@@ -17,7 +17,7 @@ from pylite.ir.graph import replace
 from pylite.runtime.executor import Executor
 from pylite.runtime.model import Model
 from pylite.validation.statistics import Grid
-from pylite.validation.weights import LAYOUTS
+from pylite.validation.weights import WEIGHT_OPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -74,7 +74,7 @@ def _asked(model: Model, operator: Operator) -> tuple[list[int], list[int]]:
     """(tensors that the node ties, tensors whose grids it fixes)"""
     graph = model.graph.subgraphs[0]
     operands = [i for i in dict.fromkeys((*operator.inputs, *operator.outputs)) if grid_of(graph, i)]
-    if operator.name in LAYOUTS:
+    if operator.name in WEIGHT_OPS:
         return [], []       # these take any grids, and their bias follows
     probe = _Probe(model, operator)
     plain = None if _has_biases(graph, operator) else probe.run(())

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pylite.runtime.model import Model
 
 
-class Layout(NamedTuple):
+class WeightOp(NamedTuple):
     """The operands of an op with weights.
 
     data, weights, bias: their positions among the inputs; axis: that of the output channels in the weights
@@ -31,14 +31,14 @@ class Layout(NamedTuple):
     axis: int
 
 
-LAYOUTS = {"CONV_2D": Layout(0, 1, 2, axis=0), "DEPTHWISE_CONV_2D": Layout(0, 1, 2, axis=3),
-           "FULLY_CONNECTED": Layout(0, 1, 2, axis=0), "TRANSPOSE_CONV": Layout(2, 1, 3, axis=0),
-           "CONV_3D": Layout(0, 1, 2, axis=4)}
+WEIGHT_OPS = {"CONV_2D": WeightOp(0, 1, 2, axis=0), "DEPTHWISE_CONV_2D": WeightOp(0, 1, 2, axis=3),
+              "FULLY_CONNECTED": WeightOp(0, 1, 2, axis=0), "TRANSPOSE_CONV": WeightOp(2, 1, 3, axis=0),
+              "CONV_3D": WeightOp(0, 1, 2, axis=4)}
 GAIN = 1.15             # weights larger or smaller than the reference's by this factor are wrong, not rounded
 
 
 @dataclass(frozen=True)
-class Weights:
+class ComparedWeights:
     """A node's constants beside the reference's; every array has one element for each output channel.
 
     gain: least-squares ratio of the weights to the reference's; 1 where they agree
@@ -70,30 +70,31 @@ class Weights:
         return float(used.max() / used.min()) if used.size else 1.0
 
 
-def compare(model: Model, operator: Operator, reference: Model, candidates: Sequence[Operator]) -> Weights | None:
-    """The Weights of a node; candidates: the reference's nodes that compute the same.  None if there are none."""
-    layout = LAYOUTS.get(operator.name)
-    if layout is None:
+def compare(model: Model, operator: Operator, reference: Model,
+            candidates: Sequence[Operator]) -> ComparedWeights | None:
+    """The ComparedWeights of a node, or None.  candidates: the reference's nodes that compute the same."""
+    op = WEIGHT_OPS.get(operator.name)
+    if op is None:
         return None
     ours, theirs = model.graph.subgraphs[0], reference.graph.subgraphs[0]
-    tensor = _operand(ours, operator, layout.weights)
+    tensor = _operand(ours, operator, op.weights)
     if tensor is None or tensor.data is None or tensor.dtype not in ("int8", "uint8", "int4", "int16", "float16"):
         return None
     for other in candidates:
-        expected = _operand(theirs, other, layout.weights)
+        expected = _operand(theirs, other, op.weights)
         if other.name != operator.name or expected is None or expected.shape != tensor.shape:
             continue
         values, wanted = dequantized(model, tensor), dequantized(reference, expected)
         if values is not None and wanted is not None:
             biases = _bias(model, ours, operator), _bias(reference, theirs, other)
-            raw = _operand(ours, operator, layout.bias)
-            ends = _at_ends(model, raw, expected.shape[layout.axis])
-            return _compared(values, wanted, layout.axis, tensor, biases, ends)
+            raw = _operand(ours, operator, op.bias)
+            ends = _at_ends(model, raw, expected.shape[op.axis])
+            return _compared(values, wanted, op.axis, tensor, biases, ends)
     return None
 
 
 def _compared(values: NDArray[Any], wanted: NDArray[Any], axis: int, tensor: Tensor, biases: Any,
-              ends: NDArray[Any]) -> Weights:
+              ends: NDArray[Any]) -> ComparedWeights:
     channels, q = wanted.shape[axis], tensor.quantization
     a = np.moveaxis(values, axis, 0).reshape(channels, -1).astype(np.float64)
     b = np.moveaxis(wanted, axis, 0).reshape(channels, -1).astype(np.float64)
@@ -117,8 +118,8 @@ def _compared(values: NDArray[Any], wanted: NDArray[Any], axis: int, tensor: Ten
         expected = np.zeros_like(bias)
     used = scale[scale > 0]
     spread = float(used.max()) / float(used.min()) if used.size else 1.0
-    return Weights(gain, scaled, sqnr, magnitude, step * step / 12, b.shape[1], bias, expected, ends, scale.size,
-                   spread)
+    return ComparedWeights(gain, scaled, sqnr, magnitude, step * step / 12, b.shape[1], bias, expected, ends,
+                           scale.size, spread)
 
 
 def _operand(subgraph: Subgraph, operator: Operator, position: int) -> Tensor | None:
@@ -131,8 +132,8 @@ def _operand(subgraph: Subgraph, operator: Operator, position: int) -> Tensor | 
 
 def bias_as_read(subgraph: Subgraph, operator: Operator) -> tuple[Tensor | None, float]:
     """(a node's bias with the scale that kernels use: the data's times the weights', the file's scale over that one)"""
-    layout = LAYOUTS[operator.name]
-    operands = [_operand(subgraph, operator, p) for p in (layout.data, layout.weights, layout.bias)]
+    op = WEIGHT_OPS[operator.name]
+    operands = [_operand(subgraph, operator, p) for p in (op.data, op.weights, op.bias)]
     bias, grids = operands[2], [t.quantization for t in operands if t is not None and t.quantization is not None]
     if bias is None or bias.dtype not in ("int32", "int64") or len(grids) < 3:
         return bias, 1.0
