@@ -106,7 +106,7 @@ class Accuracy(Printed):
         return (main.reference - main.model) * (POINTS if main.better == "higher" else -POINTS)
 
     def to_dict(self) -> dict[str, Any]:
-        """As `accuracy` in docs/validation.schema.json; what is infinite or no number is None."""
+        """`accuracy` in docs/validation.schema.json; infinities and NaN are None."""
         return {**finite(asdict(self)), "drop": finite(self.drop)}
 
     def to_json(self) -> str:

@@ -72,7 +72,7 @@ class Repair(Printed):
     accuracy: Figures | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As `repair` in docs/validation.schema.json."""
+        """`repair` in docs/validation.schema.json."""
         found = asdict(self)
         del found["contents"]
         return {"version": VERSION, **finite(found)}

@@ -94,7 +94,7 @@ class Sensitivity(Printed):
         return self.reached >= self.target
 
     def to_dict(self) -> dict[str, Any]:
-        """As `sensitivity` in docs/validation.schema.json; what is infinite is None."""
+        """`sensitivity` in docs/validation.schema.json; infinities are None."""
         found = asdict(self)
         del found["config"], found["in_float"], found["contents"]
         return {"version": VERSION, **finite(found)}
