@@ -1,4 +1,4 @@
-"""Models of one op that were slower than the peer's once, or whose time could depend on their values."""
+"""Single-op models that were once slower than with the peer, or whose time could depend on their values."""
 from typing import NamedTuple
 
 import numpy as np

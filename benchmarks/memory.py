@@ -1,4 +1,4 @@
-"""Memory: peak resident size of new processes that load a model and run it once, beyond numpy's.
+"""Memory: peak resident size of new processes that load a model and run it once, excluding numpy's.
 
     python benchmarks/memory.py [MODEL.tflite ...] [--runs N]
 

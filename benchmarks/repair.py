@@ -1,4 +1,4 @@
-"""What `pylite validate --repair` makes of int8 models, beside what other quantizers make of their float models.
+"""The quality of int8 models after `pylite validate --repair`, beside other quantizers' results on the float models.
 
     pip install ai-edge-quantizer nncf openvino
     python benchmarks/repair.py [PAIR ...]      pairs of tests/validation/planted.py, and outliers

@@ -1,4 +1,4 @@
-"""Startup: time and memory of `import pylite` beyond numpy's, and of import + load + first invoke of a model.
+"""Startup: time and memory of `import pylite` excluding numpy's, and of import + load + first invoke of a model.
 
     python benchmarks/start.py [MODEL.tflite ...] [--runs N]
 

@@ -19,7 +19,7 @@ from pylite.validation.judging import Judge, judged
 from pylite.validation.mixture import CAST_VERSION
 from pylite.validation.requantizing import Requantized
 from pylite.validation.ties import tied
-from pylite.validation.weights import LAYOUTS
+from pylite.validation.weights import WEIGHT_OPS
 from pylite.validation.widening import quantized, real
 from tests.validation.planted import PAIRS, Pair, samples
 
@@ -58,7 +58,7 @@ def emulated(model, weights):
     for operator in graph.operators:
         inputs = [back[i] for i in operator.inputs]
         if operator.index in weights:
-            position = LAYOUTS[operator.name][1]
+            position = WEIGHT_OPS[operator.name].weights
             own = real(model, graph.tensors[operator.inputs[position]])
             inputs[position] = added(tensors, replace(
                 own, data=weights[operator.index].astype("f4").reshape(-1).view("u1")))

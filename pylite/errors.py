@@ -3,8 +3,8 @@ TYPE_CHECKING = False       # typing takes longer to import than this module
 if TYPE_CHECKING:
     from typing import Any
 
-LONGEST = 200       # characters of a path or a value in a message
-MARKS = 10          # characters that may stand around it in the same word, such as quotes
+LONGEST = 200       # most characters of a path or a value in a message
+MARKS = 10          # characters beside it in the same word, such as quotes
 
 
 def shortened(value: "Any", most: int = LONGEST) -> str:
@@ -25,7 +25,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def looked_for(path: str) -> str:
-    """What to append to an error about the missing file `path`: where it was looked for, or why it cannot be there."""
+    """The end of an error about the missing file `path`: where it was looked for, or why it cannot be there."""
     import os  # for this message
     if "://" in path:
         return "; pylite downloads nothing: save the file, and give its path"

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pylite.plugins.resolver import OpResolver
     from pylite.runtime.executor import Executor
     from pylite.runtime.model import Model
+    from pylite.runtime.plan_cache import PlanCache
     from pylite.tflite.resolver_type import OpResolverType
     from pylite.tflite.signature import SignatureRunner
     from pylite.tflite.types import ModelContents, OpDetails, Precision, SignatureIndices, SignatureList, TensorDetails
@@ -127,26 +128,11 @@ class Interpreter(FastPath):
                           "results are the same", stacklevel=2)
         self._pool = Pool(arguments.thread_count(num_threads))
         plans = arguments.plans(cache_dir, self._options)
-        try:
-            self._model = arguments.model_from(model_path, model_content, model, self._options, plans)
-        except errors.ModelError as error:
-            from pylite.media import models
-            hint = models.hint(model_path)
-            if not hint:
-                raise
-            raise errors.ModelError(f"{error}{hint}") from None
+        self._model = _opened(model_path, model_content, model, self._options, plans)
         self._signatures: dict[str, Any] = {}
         for signature in self._model.signatures:
             self._signatures.setdefault(signature.key, signature)       # of equal keys the first one counts
-        self._checked = True
-        if plans is not None and plans.has_plan:       # its operators were checked when the plan was made
-            from pylite.runtime.planned_executor import PlannedExecutor
-            planned: Any = PlannedExecutor(self._model, self._pool, self._shared, plans, self._options["cached_shapes"])
-            self._executors[0] = planned
-        else:
-            self._check()
-            self._executor(0).plans = plans
-        self._main = self._executors[0]
+        self._main = self._main_executor(plans)
         if model_content is not None:
             self._model_content = model_content
         self._custom_op_registerers: Sequence[Any] = []
@@ -437,6 +423,18 @@ class Interpreter(FastPath):
         if resolver.plugs():
             self._executors_of_all()
 
+    def _main_executor(self, plans: "PlanCache | None") -> "Executor":
+        """The Executor of the main subgraph: it runs the plan if there is one, else the graph, which is checked."""
+        self._checked = True
+        if plans is not None and plans.has_plan:       # its operators were checked when the plan was made
+            from pylite.runtime.planned_executor import PlannedExecutor
+            planned: Any = PlannedExecutor(self._model, self._pool, self._shared, plans, self._options["cached_shapes"])
+            self._executors[0] = planned
+        else:
+            self._check()
+            self._executor(0).plans = plans
+        return self._executors[0]
+
     def _executor(self, subgraph_index: int) -> "Executor":
         executor = self._executors.get(subgraph_index)
         if executor is None and self._shared.planned:
@@ -450,9 +448,9 @@ class Interpreter(FastPath):
             from pylite.runtime.executor import Executor
             options = self._options
             executor = Executor(self._model, subgraphs[subgraph_index], self._pool,
-                             options["experimental_preserve_all_tensors"], options["guard_bands"],
-                             options["max_memory"], arguments.resolver(options["op_resolver"]), self._shared,
-                             half=self._model.computes_half(options["precision"]))
+                                preserve=options["experimental_preserve_all_tensors"], guard=options["guard_bands"],
+                                max_memory=options["max_memory"], resolver=arguments.resolver(options["op_resolver"]),
+                                shared=self._shared, half=self._model.computes_half(options["precision"]))
             executor.cache.capacity = options["cached_shapes"]
             executor.checked = self._checked and not executor.plugins
             self._executors[int(subgraph_index)] = executor
@@ -562,6 +560,19 @@ class _MemoryView:
     def __init__(self, array: "NDArray[Any]", index: int) -> None:
         self._array, self.index = array, index      # of the tensor
         self.__array_interface__ = array.__array_interface__
+
+
+def _opened(model_path: "Any", model_content: "Any", model: "Model | None", options: "dict[str, Any]",
+            plans: "PlanCache | None") -> "Model":
+    """The Model that the arguments name.  The error for a missing file suggests a bundled model of a similar name."""
+    try:
+        return arguments.model_from(model_path, model_content, model, options, plans)
+    except errors.ModelError as error:
+        from pylite.media import models
+        hint = models.hint(model_path)
+        if not hint:
+            raise
+        raise errors.ModelError(f"{error}{hint}") from None
 
 
 def _close(executors: "dict[int, Executor]") -> None:

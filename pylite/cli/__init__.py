@@ -16,7 +16,7 @@ from pylite.cli._common import UsageError
 from pylite.cli._parser import HelpFormatter, Parser, meant, sentence
 from pylite.errors import ComparisonError, FileFormatError, ModelError, PyliteError
 
-FIRST = ["run", "inspect", "bench", "report", "validate"]       # of the commands in the help
+FIRST = ["run", "inspect", "bench", "report", "validate"]       # the commands that the help lists first
 
 
 def main(argv=None):

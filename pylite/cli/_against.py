@@ -9,8 +9,8 @@ from pylite.cli import _format, _timing
 from pylite.cli._common import UsageError
 from pylite.media.tensors import feed
 
-PAIRS = 5           # least number of turns of each
-LEAST_NOISE = 0.03  # of two measurements, which also differ by what none of them sees, such as where memory lies
+PAIRS = 5           # least number of turns for each runtime
+LEAST_NOISE = 0.03  # least noise of two measurements, which also differ in ways that neither shows, such as addresses
 
 
 def load(path):

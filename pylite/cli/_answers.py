@@ -10,7 +10,7 @@ from pylite.media.labels import fitted
 from pylite.media.outputs import DETECTION, POINTS, POSE, PROBABILITIES, key_points, objects, producer
 from pylite.media.tensors import dequantize
 
-LEAST_CLASSES = 10       # scores in a row that are those of classes, where a picture or a sound was given
+LEAST_CLASSES = 10       # a row of so many numbers for a picture or a sound has the scores of classes
 SHOWN, BRIEF = 8, 4      # values of a tensor, and of one among many
 LEAST_PIXELS, MOST_CLASSES = 8, 512         # of an output that gives the class of each pixel
 
@@ -174,7 +174,7 @@ def lines(found):
 
 
 def brief(found):
-    """One answer in a few words."""
+    """An answer in a few words."""
     if found["kind"] == "tensor":
         return f"{found['name']} {_values(found, ' ', BRIEF)}"
     entries = found[found["kind"]]
@@ -184,7 +184,7 @@ def brief(found):
 
 
 def window_lines(windows):
-    """What the windows of a sound gave, as lines: of each output, which class was the best from when to when."""
+    """The answers for the windows of a sound, as lines: for each output, which class was the best and when."""
     found = []
     for answers in zip(*(window["outputs"] for window in windows), strict=True):
         spans = [(window["begin"], window["end"], one) for window, one in zip(windows, answers, strict=True)]

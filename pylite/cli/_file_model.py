@@ -69,7 +69,7 @@ class FileModel:
                 "outputs": self._answered(_means(self.outputs, list(map(_length, rounds))), assigned, size)}
 
     def _check_options(self, kinds):
-        """UsageError for options that say how to convert contents of which there are none among these kinds."""
+        """UsageError for options that convert sounds or pictures, if there are none among these kinds of contents."""
         for options, kind, what in ((("rate",), "audio", "sound"), (("mean", "std"), "image", "pictures")):
             given = [f"--{option}" for option in options if getattr(self.args, option) is not None]
             if given and kind not in kinds:
@@ -77,7 +77,7 @@ class FileModel:
                                          f"no input got {what}; leave {'it' if len(given) == 1 else 'them'} out")
 
     def _words(self, files):
-        """As _assigned(), for one text for a model that takes the numbers of its words; else None."""
+        """_assigned() for a single text and a model that takes the numbers of its words; None in all other cases."""
         given = files[0] if len(files) == 1 and isinstance(files[0], str) else ""
         details = self.interpreter.get_input_details()
         if (not _inputs.looks_like_text(given) or given.partition("=")[0] in self.names

@@ -10,10 +10,10 @@ from pylite.cli import _terminal
 from pylite.display import text_table
 from pylite.errors import counted as counted
 
-LEAST = 3       # characters of a column that is made narrower
+LEAST = 3       # least number of characters in a column that is made narrower
 BETWEEN = 3     # spaces between cells below a row
-WORD = re.compile(r"\[[^]]*\]|\S+")      # a shape is one
-NAME = 50       # characters of a file's name in a heading
+WORD = re.compile(r"\[[^]]*\]|\S+")      # a shape such as [1, 8] is one word
+NAME = 50       # most characters of a file's name in a heading
 
 
 def table(headers, rows, right=(), optional=(), verbose=False):
@@ -138,7 +138,7 @@ def shortened(text, width):
 
 
 def file_name(path, verbose=False):
-    """What a heading calls a file: its name without the folder, "..." in its middle if it is long; all on --verbose."""
+    """A file's name for a heading: without the folder, and shortened in its middle; verbose: the whole path."""
     name = os.path.basename(os.path.normpath(path))
     if verbose or len(name) <= NAME:
         return path if verbose else name

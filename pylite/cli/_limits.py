@@ -5,7 +5,7 @@ from xml.sax.saxutils import quoteattr
 from pylite.cli import _common, _outputs
 from pylite.cli._terminal import printable
 
-MEASURES = {     # what --fail-on takes a number for
+MEASURES = {     # the measures that --fail-on can limit
     "saturation": lambda t: None if t.saturated_low is None else t.saturated_low + t.saturated_high,
     "excess": lambda t: t.excess_db,
     "rmse": lambda t: t.rmse_over_scale,
@@ -124,7 +124,7 @@ def _failures(report, args):
 
 
 def _passed(t, what, limit, first):
-    """What is wrong with a tensor, or None."""
+    """How tensor `t` exceeds the limit on measure `what`, or None.  first: the node of the first divergence."""
     if what == "cause":
         return f"{t.cause}: {t.detail}" if t.cause and limit in ("", t.cause) else None
     if what == "divergence":

@@ -6,7 +6,7 @@ import json
 from pylite.cli import _format
 from pylite.cli._common import UsageError
 
-NAME = 32       # characters of a tensor's name in a table
+NAME = 32       # most characters of a tensor's name in a table
 
 
 def settings(node):
@@ -40,7 +40,7 @@ def quantization(tensor):
 
 
 def _numbers(subgraph):
-    """Which nodes a subgraph has."""
+    """A clause that says which nodes a subgraph has."""
     last = len(subgraph["operators"]) - 1
     return f"its nodes are 0 to {last}" if last > 0 else "its only node is 0" if last == 0 else "it has no nodes"
 
@@ -83,7 +83,7 @@ def _plain(value):
 
 
 def difference(one, other):
-    """What differs between the facts of two models: a list of {"change", "subgraph", "node", ...}.
+    """The differences between the facts of two models: a list of {"change", "subgraph", "node", ...}.
 
     Nodes are matched in their order by operator; "change" is "removed", "added" or "changed", the last with
     {property: [before, after]}.

@@ -47,7 +47,7 @@ def overview(path, threads=1, seconds=0.0, delegates=(), signature=None, shapes=
 
 
 def _notes(model, subgraphs, main):
-    """What the times of the subgraph that ran, `main`, leave out: nodes of called subgraphs, and other signatures."""
+    """Notes on what the times of subgraph `main` do not show: nodes of called subgraphs, and other signatures."""
     entered = {signature.subgraph for signature in model.signatures} | {main, 0}
     called = [str(s["index"]) for s in subgraphs if s["index"] not in entered and s["operators"]]
     callers = [f"{o['index']} ({o['name']})" for o in subgraphs[main]["operators"] if _timing.calls(o["kernels"] or ())]

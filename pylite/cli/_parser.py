@@ -9,7 +9,7 @@ import textwrap
 from pylite.cli._terminal import failed, say
 from pylite.errors import DelegateError, clipped, looked_for
 
-ALIKE = 0.8         # share of letters in common from which on another file may have been meant
+ALIKE = 0.8         # a file whose name shares at least this part of its letters may be meant
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -64,7 +64,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2)
 
     def _in_words(self, message):
-        """What argparse's `message` says, as a sentence about the option or the argument."""
+        """argparse's `message` as a sentence about the option or the argument."""
         missing = re.fullmatch(r"the following arguments are required: (.*)", message)
         if missing:
             return f"{missing[1]} is missing; the usage is {self.format_usage().split(': ', 1)[1].splitlines()[0]}"
@@ -107,9 +107,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def meant(word, known, least=0.6):
-    """What to append to an error about `word`: the known word that is most like it, or nothing.
+    """The end of an error about `word`: "; did you mean ...?" with the known word most like it, or "".
 
-    least: how much of them is the same, of 1; the dashes of options do not count.
+    least: the share of letters, 0 to 1, that they must have in common, without the dashes of options.
     """
     folded = {each.lower().removeprefix("--"): each for each in known}
     close = difflib.get_close_matches(word.partition("=")[0].lower().removeprefix("--"), folded, 1, least)
@@ -117,7 +117,7 @@ def meant(word, known, least=0.6):
 
 
 def sentence(error, files=()):
-    """What `error` says, and where a missing file was looked for: its own, or one of the paths `files`."""
+    """The message of `error`; if a file is missing, the error's own or one of `files`, also where it was looked for."""
     text = str(error) or type(error).__name__
     if isinstance(error, DelegateError):        # the first line says which library, as in LiteRT
         text = ": ".join(text.splitlines())
@@ -130,9 +130,9 @@ def sentence(error, files=()):
 
 
 def missing(path):
-    """What to append to an error about the file `path`: where it was looked for, and what is called almost the same.
+    """The end of an error about the file `path`: where it was looked for, and a file with a similar name.
 
-    Nothing where there is such a file, or where the text names no file, as that of a bundled model.
+    "" if the file exists, or if the text cannot be a path, such as the name of a bundled model.
     """
     if not isinstance(path, str) or os.path.exists(path) or not (os.sep in path or "." in path):
         return ""

@@ -14,8 +14,8 @@ STYLES = {"bold": 1, "red": 31, "green": 32, "yellow": 33}
 # Words and phrases that begin a line or cell.
 COLOURED = {"warning:": "yellow", "faster": "green", "slower": "red",
             "Good:": "green", "Look closer:": "yellow", "Poor:": "red"}
-WIDTH = 100         # columns of a table that is written to a file or a pipe
-NARROW = 6          # characters of a line, of a terminal that has fewer, too
+WIDTH = 100         # characters of a table's lines in a file or a pipe
+NARROW = 6          # least number of characters in a line, even if the terminal has fewer
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 # Other styles are not pylite's own, but a name's in a model: it could hide the rest of the text.
 _COLOUR_OR_CONTROL = re.compile(rf"(\x1b\[(?:0|{'|'.join(map(str, STYLES.values()))})m)|{_CONTROL.pattern}")

@@ -13,13 +13,13 @@ from pylite.errors import ExecutionError
 from pylite.media.tensors import feed
 from pylite.runtime.model import Model
 
-LEAST_RUNS = 3          # with timed steps, and as many without before each
-TIMED_RUNS = 2000       # at most, about: they take memory
+LEAST_RUNS = 3          # least number of runs with timed steps; as many without precede each
+TIMED_RUNS = 2000       # about the most runs with timed steps, since they take memory
 BRIEF, REPEATS = 1e-3, 8        # seconds; runs one after another, so that Python's work before them is forgotten
-LEAST_REST = 1e-9       # seconds; below, the rest is what rounding leaves of nodes that are scaled down
-ZEROS = "the inputs are zeros"      # begins the only doubt that is none about the times
+LEAST_REST = 1e-9       # seconds; a smaller rest is a rounding error of the scaled times of nodes
+ZEROS = "the inputs are zeros"      # begins the only doubt that does not concern the times
 UNSTEADY = 0.1          # a spread, or a slow-down, above which times are unreliable
-PARTS = 8               # of a measurement, whose differences are its noise
+PARTS = 8               # a measurement is divided into as many; their differences are its noise
 
 
 def started(path, threads, shapes, seed, delegates, precision=None, signature=None):
@@ -189,7 +189,10 @@ class _Recorder:
         return {"events": found} if found else {}
 
     def run(self, repeats=1):
-        """The Run of one invoke(); `repeats`: of which to take the last, where one follows on another by itself."""
+        """The Run of one invoke().
+
+    repeats: invoke this number of times in a row and take the last one, if the interpreter's fast path allows that.
+    """
         segments = self.executor.segments
         programs = [_Profiled(segment.program, repeats if self.executor.fast_program else 1) for segment in segments]
         evaluated = [segment.evaluate and _Evaluated(segment.evaluate) for segment in segments]

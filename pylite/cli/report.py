@@ -14,8 +14,8 @@ examples:
 """
 USAGE = "pylite report MODEL [options]"
 LEAST, WIDEST = 10, 60      # columns of the arena's map
-BESIDE = 70                 # columns of the rest of its table
-NUMBERS = 24                # columns of its offsets and sizes
+BESIDE = 70                 # characters of the other columns of its table
+NUMBERS = 24                # characters of its offsets and sizes
 
 
 def configure(parser):

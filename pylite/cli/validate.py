@@ -165,7 +165,7 @@ def run(args):
 
 
 def _compared(args):
-    """With the float model, or with labels."""
+    """Compare with the float model, measure accuracy with labels, or repair; returns the exit code."""
     from pylite import validation
     from pylite.cli import _signature
     from pylite.runtime.model import Model
@@ -351,7 +351,7 @@ def _nonfinite(args):
 
 
 def _delegated(args):
-    """With delegates, node by node."""
+    """Compare delegates with pylite's own kernels, node by node; returns the exit code."""
     _check_live(args, "--delegate", pages=False)
     from pylite.validation import delegated
     path, delegates = _common.model_path(args.model), _plugins.delegates(args.delegate)
@@ -363,7 +363,7 @@ def _delegated(args):
 
 
 def _elsewhere(args):
-    """With a recording or another runtime; or write a recording."""
+    """Write a recording, or compare with a recording or with another runtime; returns the exit code."""
     _check_live(args, "--record, --check and --against", pages=False)
     from pylite.validation import agreement
     path, model, samples = _alone(args)

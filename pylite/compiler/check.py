@@ -6,7 +6,7 @@ from pylite.schema.tables import enum_numbers
 UNRESOLVED_CUSTOM = "Encountered unresolved custom op:"
 UNRESOLVED = "Didn't find op for builtin opcode"
 REMEDY = "Register it with pylite.custom_op({name!r}), or convert the model without it"
-REMEDIES = {        # for custom ops that only the delegate of one device runs
+REMEDIES = {        # for custom ops that only a device's delegate runs
     "edgetpu-custom-op": "The model was compiled for a Coral Edge TPU: pass "
                          "experimental_delegates=[load_delegate('libedgetpu.so.1')], or use the file without _edgetpu "
                          "in its name",
@@ -99,7 +99,7 @@ def _remedy(name):
             "without SELECT_TF_OPS")
 
 
-_MOST_NAMES = 8                 # of ops, that a message lists
+_MOST_NAMES = 8                 # names of ops that a message lists
 
 
 def _registered():

@@ -8,7 +8,7 @@ from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.lowered import UNARY
 from pylite.ir.values import Alias, Call, Constant, Deferred, View, known_array, raw
 
-LEAST_DEFERRED = 1 << 16    # bytes of the result; shorter ones are computed at once
+LEAST_DEFERRED = 1 << 16    # bytes of a result; smaller ones are computed at once
 _CONVERSIONS = UNARY, "elementwise.UnaryPerAxis"
 
 

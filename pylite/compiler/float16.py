@@ -18,19 +18,20 @@ TO_HALF, FROM_HALF = "float_to_half", "half_to_float"
 _DEPTHWISE = "depthwise.DepthwiseF32"
 _PACK = "packing.pack_f32", "packing.pack_halves"
 PANELS = 2             # the position of packed weights among the arguments
-_PLANE = 8              # numbers of a filter in 2 dimensions; others are computed in float32
-_CONVERSION = 16        # products that take as long as the conversion of a number, on a Cortex-A76
-_TAP = 2                # and those that a product of a depthwise filter takes
-_STEP = 17              # an element-wise operation pays with a conversion at one end, but not at both
+_PLANE = 8              # length of `filter` in two dimensions; others are computed in float32
+# Costs in products of a convolution, on a Cortex-A76:
+_CONVERSION = 16        # of the conversion of a number
+_TAP = 2                # of a product in a depthwise convolution
+_STEP = 17              # gained by an element-wise operation: more than one conversion, less than two
 _ELEMENTWISE = {f"{name}_f32": f"{name}_f16" for name in ("add", "mul", "prelu", "hard_swish", "leaky_relu")}   # slots
 _REPEAT = "elementwise.repeat"      # packs a constant operand
-_SMALL = 8              # an operand with so many times fewer numbers than the result costs nothing to convert
+_SMALL = 8              # converting an operand costs nothing if the result has at least this many times its numbers
 _TRANSPARENT = ACTIVATIONS | {"RESHAPE", "PAD", "MAX_POOL_2D"}      # results are float16 numbers if operands are
 
 
 def convert(lowered):
     """Let the calls of `lowered` compute in float16 where this pays, and have weights packed."""
-    costs, others = {}, set()       # of nodes by their index; those with a call that has no float16
+    costs, others = {}, set()       # {node index: its _Cost}; indices of nodes with a call that cannot use float16
     for call in lowered.calls:
         index, cost = call.node.index, _cost_of(call)
         if cost is None:
@@ -48,14 +49,14 @@ def convert(lowered):
 
 
 class _Cost:
-    """The products of an output pixel, the inputs that it adds, and its results."""
+    """What one output pixel of a node takes: products, numbers that it reads for the first time, and results."""
     __slots__ = ("products", "inputs", "results")
 
     def __init__(self, products, inputs, results):
         self.products, self.inputs, self.results = products, inputs, results
 
     def plus(self, other):
-        """That of a node with another call."""
+        """The _Cost of a node with two calls."""
         return _Cost(self.products + other.products, self.inputs + other.inputs, self.results + other.results)
 
 
@@ -76,7 +77,7 @@ def _cost_of(call):
 
 
 def _named(call, name):
-    """A named argument of a call."""
+    """The argument of `call` with this name."""
     return call.args[call.names.index(name) - len(call.names)]
 
 
@@ -88,7 +89,7 @@ def _depthwise_cost(call):
 
 
 def _elementwise_cost(call):
-    """Of an operation on tensors, or on one with a small constant, else None."""
+    """The _Cost of an operation on tensors, or on a tensor and a small constant; None for all others."""
     operands, y = _operands(call)
     large = [x for x in operands if not _is_small(x.value, y.value)]
     known = call.args[FUNCTION] in _ELEMENTWISE and all(
@@ -97,14 +98,14 @@ def _elementwise_cost(call):
 
 
 def _operands(call):
-    """(the operands of an element-wise call, its result): Views, but for constants that are Packed."""
+    """(the operands of an element-wise call, its result): Views, except for Packed constants."""
     if call.kernel == UNARY:
         return call.args[UNARY_X:UNARY_Y], call.args[UNARY_Y]
     return call.args[BINARY_A:BINARY_Y], call.args[BINARY_Y]
 
 
 def _is_small(x, y):
-    """Has one operand so few numbers that their conversion does not count?"""
+    """Has operand x so few numbers beside result y that their conversion does not count?"""
     return x.size * _SMALL <= y.size
 
 
@@ -121,14 +122,15 @@ def _chosen(lowered, costs):
 
 
 def _pays(cost, reads_half, writes_half):
-    """Does a node gain, if its input or its result is stored as float16 or not?"""
+    """Does a node gain from float16?  reads_half, writes_half: are its inputs, its result, stored as float16?"""
     return cost.products > _CONVERSION * (cost.inputs * (not reads_half) + cost.results * (not writes_half))
 
 
 class _Edges:
-    """The tensors that nodes write and read at run time; those with a transparent operator between them count as one.
+    """The tensors that nodes write and read at run time.
 
-    Operators are those of the file or of a graph with fused activations; the edges between others are the same.
+    The input and the result of a transparent operator count as one tensor.  Activations may have been fused into
+    operators before; that does not change the edges between the others.
     """
 
     def __init__(self, lowered):
@@ -150,21 +152,21 @@ class _Edges:
         self.visible = {self.same.get(i, i) for i in (*subgraph.inputs, *subgraph.outputs)}
 
     def half(self, chosen):
-        """The tensors that a node in `chosen` writes, and only this program sees."""
+        """The tensors that may be stored as float16: a node in `chosen` writes them, and no caller sees them."""
         return {i for i, writer in self.writers.items() if writer in chosen and i not in self.visible
                 and i in self.readers}
 
     def of_node(self, index, half, chosen):
-        """(are all of the node's inputs in `half`? is its result, and read by nodes in `chosen` alone?)
+        """(are all of the node's inputs in `half`?  is its result, and do only nodes in `chosen` read it?)
 
-        So the writer pays for the conversion that others need.
+        A result that others read, too, counts as not stored as float16, so its writer pays for their conversion.
         """
         reads, writes = self.ends[index]
         return half.issuperset(reads), writes[0] in half and self.readers[writes[0]] <= chosen
 
 
 def _computed_inputs(operator, values):
-    """The tensors that an operator reads at run time; of several, those that are not small."""
+    """The tensors that an operator reads at run time, without small ones beside others."""
     reads = [i for i in operator.inputs if i >= 0 and values[i].data is None]
     results = [values[i] for i in operator.outputs if i >= 0]
     if len(reads) < 2 or not results:
@@ -222,7 +224,7 @@ def _converted(values, node):
 
 
 def _converted_back(value, node):
-    """(the call that makes `value` from its float16 numbers, which another call computes; these)."""
+    """(the call that converts the Temporary to `value`, a Temporary of float16 for another call to write)."""
     half = Temporary(node, value.shape, "float16", HALF_RESULT)
     return _unary(FROM_HALF, half, value, node), half
 

@@ -22,19 +22,20 @@ if TYPE_CHECKING:
     from pylite.ir.host import Host
 
 _PACKED = frozenset((Packed,))
-_LARGEST = 2**31 - 1    # dimension: the file and the API have 32 bits for it
-_MOST_DIMENSIONS = 32 if np.__version__.startswith("1.") else 64     # of a numpy array
+_LARGEST = 2**31 - 1    # largest dimension: it has 32 bits in the file and in the API
+_MOST_DIMENSIONS = 32 if np.__version__.startswith("1.") else 64     # most dimensions of a numpy array
 _MANY = 2**26           # results with more elements are checked against the machine's memory
 
 
 @np.errstate(all="ignore")
-def lower(model, subgraph, shapes, preserve=False, find=default.find, dynamic=False, host: "Host | None" = None):
-    """Lower `subgraph` for the input `shapes` (one tuple per graph input).
+def lower(model, subgraph, shapes, *, preserve=False, find=default.find, dynamic=False, host: "Host | None" = None):
+    """The Lowered of `subgraph` for the input `shapes`, one tuple per graph input.
 
     model: the runtime's Model, which keeps folded constants and packed weights; preserve: give every tensor its own
     memory; find(operator): returns its Op; dynamic: if a shape depends on data, stop at a boundary instead of raising;
     host: the host.Host, for ops that call other subgraphs or keep state.
-    Raises OpError (a RuntimeError) that names the node and the tensor that cannot be prepared.
+    Raises OpError (a RuntimeError) that names the node and the tensor that cannot be prepared, and, without `dynamic`,
+    DataDependentError.
     """
     fused = ()
     if not preserve:
@@ -49,7 +50,7 @@ def lower(model, subgraph, shapes, preserve=False, find=default.find, dynamic=Fa
         values[index].shape = shape
         if values[index].data is None and values[index].kind != "variable":
             values[index].kind = "input"
-    lowered = lower_values(model, subgraph, values, preserve, find, dynamic, host)
+    lowered = lower_values(model, subgraph, values, preserve=preserve, find=find, dynamic=dynamic, host=host)
     lowered.record(fused)
     return lowered
 
@@ -64,8 +65,8 @@ def _check_sparse(subgraph, max_memory):
             f"max_memory is {max_memory}")
 
 
-def lower_values(model, subgraph, values, preserve, find, dynamic, host):
-    """The second half of lower(): the Lowered of `subgraph`, whose `values` have all contents known beforehand."""
+def lower_values(model, subgraph, values, *, preserve, find, dynamic, host):
+    """The second half of lower(): the Lowered of `subgraph`.  values: its Values, with the contents known so far."""
     ops = [find(operator) for operator in subgraph.operators]
     lowering = _Lowering(model, subgraph, values, preserve, host, ops)
     lowered = lowering.lowered

@@ -57,17 +57,18 @@ def _blocks(lifetimes):
 
 
 # ---- recording -----------------------------------------------------------------------------------------------
-def record(model, subgraph, shapes, varying, preserve, find, host, is_called):
+def record(model, subgraph, shapes, varying, *, preserve, find, host, is_called):
     """The RecordedProgram of `subgraph` in which the dimensions `varying`, [(input, axis)], change.
 
-    shapes: the current ones.  Raises UnrecordableError, or an error of lowering, if the subgraph must be lowered anew
-    for each set of shapes.
+    shapes: of the inputs now; preserve, find, host: as for lowering.lower(); is_called: do other subgraphs call it?
+    Raises UnrecordableError, or an error of lowering, if the subgraph must be lowered anew for each set of shapes.
     """
     recording = Recording()
     dims = [list(shape) for shape in shapes]
     for position, axis in varying:
         dims[position][axis] = recording.add_input(dims[position][axis])
-    lowered = lowering.lower(model, subgraph, [tuple(shape) for shape in dims], preserve, find, True, host)
+    lowered = lowering.lower(model, subgraph, [tuple(shape) for shape in dims], preserve=preserve, find=find,
+                             dynamic=True, host=host)
     if lowered.boundary is not None:
         raise UnrecordableError("shapes depend on data")
     lifetimes = memory_planner.lifetimes(lowered, preserve)

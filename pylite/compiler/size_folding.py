@@ -10,7 +10,7 @@ from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.lowered import COPY
 from pylite.ir.values import Alias, Call, Value, as_list, known_array
 
-_SMALL = 64             # bytes of contents that are compared
+_SMALL = 64             # most bytes of contents that are compared
 _LIMITS = {"int32": 2**31, "int64": 2**62}      # for int64 the limit of a tape, which is lower
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _FLOATS = ("float32", "float64", "float16")
 _PARTS = {"complex64": "float32", "complex128": "float64"}
 _SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
-_STEPS = 256        # intervals between two integers of the table of Erf
-_ERF_END = 6        # beyond, Erf is 1 in float64
+_STEPS = 256        # intervals of Erf's table between two integers
+_ERF_END = 6        # for larger arguments, Erf is 1 in float64
 
 
 def _each(function: Callable[[float], float]) -> Callable[[_Array], _Array]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     _Array = NDArray[Any]
 
 _COMPLEX = ("complex64 -> complex64", "complex128 -> complex128")
-_FLOOR = 1e-12      # of the energy in a band, before its logarithm
+_FLOOR = 1e-12      # least energy of a band before its logarithm is taken
 
 
 def _fitted(x: _Array, length: _Array, last: int) -> _Array:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _ITEMS = ("float32|float64|float16|int32|int64|int16|int8|uint64|uint32|uint16|uint8|bool|complex64|"
           "complex128")
 _SHAPE = "int32|int64"
-MOST_ITEMS = 1 << 24        # of a list, whose empty items take memory, too
+MOST_ITEMS = 1 << 24        # empty items of a list take memory, too
 
 
 class TensorList:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pylite.ir.graph import Quantization, Tensor
 
 enter_types(NUMPY_DTYPES)
-FEW = 4         # tensors that an error names
+FEW = 4         # most tensors that an error names
 _NO_SCALE = np.float32(0)
 _EMPTY_F32 = np.empty(0, np.float32)
 _EMPTY_I64 = np.empty(0, np.int64)
@@ -36,13 +36,14 @@ _EMPTY_I64 = np.empty(0, np.int64)
 class Value(ValueBase):
     """A tensor during lowering: the file's declaration, and all that is known about it so far.
 
-    shape: tuple of int, current after infer; data: typed read-only array if the contents are known, else None; for
-    some weights Deferred, see known_array(); fixed:
-    do the contents depend only on the file, not on the input shapes?  pad: the FoldablePad that computes it, for
-    readers that add the border themselves; root, byte_offset: the value whose memory this one shares, and the offset
-    in it; kind: "temporary", "input", "variable" or "carried" (computed by an earlier segment).
-    quantization: the file's, or None; quantized: does it have scales?  scale, zero_point: the (first) scale as
-    np.float32, 0 if there is none, and the (first) zero point as int.
+    shape: tuple of int, final once infer() of its node has run
+    data: the contents as a read-only array of its dtype, or Deferred for some weights (see known_array()); None if they
+    are not known; fixed: do they depend only on the file, not on the input shapes?
+    pad: the FoldablePad that computes it, for readers that add the border themselves
+    root, byte_offset: the Value whose memory this one shares, and the offset there
+    kind: "temporary", "input", "variable" or "carried" (an earlier segment computed it)
+    quantization: the file's Quantization, or None; quantized: does it have scales?  scale: the first scale as
+    np.float32, 0 if there is none; zero_point: the first zero point as int
     """
     __slots__ = ()
     if TYPE_CHECKING:
@@ -77,9 +78,9 @@ class Value(ValueBase):
 
 
 class Deferred:
-    """The contents of a constant, in place of an array: a kernel converts them from the file's each time.
+    """Takes the place of a constant's array: a kernel converts the contents from the file's array at each use.
 
-    stored: the file's array; kernel, args: the kernel's name and arguments, None in place of the result's bytes.
+    stored: the file's array; kernel: the kernel's name; args: its arguments, with None for the bytes of the result.
     """
     __slots__ = ("shape", "dtype", "nbytes", "stored", "kernel", "args")
 
@@ -159,9 +160,9 @@ class FoldablePad:
         self.folded: list[Node] = []
 
 
-# Numbers of a node's Temporaries, below TEMPORARIES: its op has those before HALVES.
-HALVES = 4          # copies of up to two operands as float16 (compiler/float16.py),
-HALF_RESULT = 6     # and of the result
+# Numbers of a node's Temporaries, below TEMPORARIES.  Its op uses 0 to HALVES - 1; compiler/float16.py uses
+HALVES = 4          # and 5 for the operands as float16,
+HALF_RESULT = 6     # and this for the result as float16
 
 
 class Temporary(Value):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-MOST_SAMPLES = 1 << 27      # that resampling makes of a sound that is less than a hundredth as long
+MOST_SAMPLES = 1 << 27      # most samples after resampling, if the sound has less than a hundredth of them
 HIGHEST_RATE = 10**9    # samples per second; beyond what any device has, so that their counts stay small
 BLOCK = 1 << 16         # samples that are computed at a time, in float64
 

@@ -18,9 +18,9 @@ class _Missing(FileNotFoundError):
 
 
 def opened(path: str | os.PathLike[str], mode: str = "rb", encoding: str | None = None) -> IO[Any]:
-    """As open(): FileNotFoundError also names the folder in which a relative path was looked for.
+    """open(), whose FileNotFoundError also names the folder in which a relative path was looked for.
 
-    TypeError for the contents of a file, which bytes are.
+    TypeError for bytes, which may be the contents of a file.
     """
     text = os.fspath(path)
     if not isinstance(text, str):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Labels = dict[int, str]
 
 LARGEST = 16 << 20      # bytes of the texts in an archive: compressed ones may be a thousand times as long as the file
-MOST_LINES = 1 << 20    # of a text; each takes a hundred bytes
+MOST_LINES = 1 << 20    # each takes a hundred bytes
 WITHOUT_BACKGROUND = 20, 80, 90, 1000       # classes of Pascal VOC, COCO (with and without gaps) and ImageNet
 REMEDY = "give a name for each class, the first one for class 0, which may be the background"
 _NUMBERED = re.compile(r"\s*(\d{1,6})[\s:,]+(.+)")      # results have a list of the names up to the greatest number

@@ -178,7 +178,7 @@ def sound_axis(name: str, shape: Shape, signature: Shape) -> tuple[int, int | No
 
 
 def fitted_sound(samples: NDArray[np.float32], name: str, shape: Shape, signature: Shape) -> NDArray[np.float32]:
-    """As many samples of sound as an input takes, in its shape: cut, or padded with silence."""
+    """The samples, cut or padded with silence to the input's length, in the input's shape."""
     axis, length = sound_axis(name, shape, signature)
     if length is not None:
         samples = np.pad(samples[:length], (0, max(0, length - len(samples))))
@@ -186,7 +186,7 @@ def fitted_sound(samples: NDArray[np.float32], name: str, shape: Shape, signatur
 
 
 def quantized_sound(samples: NDArray[np.float32], detail: TensorDetails) -> NDArray[Any]:
-    """Samples of -1..1 as values of the tensor's type: those of .wav files for int16 without a scale."""
+    """Samples of -1..1 as values of the tensor's type; int16 without a scale gets the integers of a .wav file."""
     if np.dtype(detail["dtype"]) == np.int16 and not detail["quantization"][0]:
         return (samples * 32768).clip(-32768, 32767).astype(np.int16)
     return quantize(samples, detail)

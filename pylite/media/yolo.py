@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 
 FILES = "metadata.json", "temp_meta.txt"        # the second: of exporters up to 2024, a dictionary of Python
 TASKS = "detect", "segment", "pose", "obb", "classify"
-MEAN_STD = [0.0], [255.0]       # of the pixels: the models take 0..1
-GREY = 114              # of the border that keeps a picture's proportions, as in training
-FRACTIONS = 2.0         # no fraction is as large; pixels are
+MEAN_STD = [0.0], [255.0]       # for pixels: the models take 0..1
+GREY = 114              # colour of the border that keeps a picture's proportions, as in training
+FRACTIONS = 2.0         # coordinates below are fractions of the picture, others are pixels
 PROTOTYPES = 32
 
 
 @dataclass(frozen=True)
 class Head:
-    """What a file's metadata say.
+    """The metadata of an Ultralytics model.
 
-    points: (number of key points, numbers of each); end_to_end: does the model suppress boxes itself?
+    points: (number of key points, numbers for each); end_to_end: does the model suppress boxes itself?
     """
     task: str
     names: dict[int, str]
@@ -84,9 +84,9 @@ class Found:
 
 
 def head_of(model: Model) -> Head | None:
-    """What the metadata of an Ultralytics model say, or None for another model.
+    """The Head of an Ultralytics model, or None for another model.
 
-    Raises ModelError where they are damaged, or name a task that is not one of TASKS.
+    Raises ModelError if the metadata are damaged, or name a task that is not one of TASKS.
     """
     name = next((name for name in model.associated_files if name in FILES), None)
     if name is None:
@@ -218,9 +218,9 @@ def corners(boxes: Floats, angles: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a picture of `height` x `width` pixels lies in the input: scaled, and with a border at left and top.
+    """The place of a picture of `height` x `width` pixels in the input, scaled, with a border around it.
 
-    rows, columns: of the input; taken: (rows, columns) that the picture takes.
+    rows, columns: size of the input; taken: (rows, columns) that the picture takes; top, left: where it begins.
     """
     height: int
     width: int

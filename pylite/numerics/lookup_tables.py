@@ -93,7 +93,7 @@ def lut8(f, x_scale, x_zero_point, y_scale, y_zero_point, dtype):
 
 
 # ---- by definition: one entry for each integer ---------------------------------------------------------------
-_NEAR_HALF = 1e-6       # of a step: far more than float64 can be off
+_NEAR_HALF = 1e-6       # distance from a half, in steps; far more than the error of float64
 
 
 @lru_cache(maxsize=32)

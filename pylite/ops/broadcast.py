@@ -12,7 +12,7 @@ from pylite.ir.values import Alias, Constant
 from pylite.ops.elementwise import row_function
 from pylite.ops.moves import INDICES, copy, integers, movable, shape_operand
 
-_LONG_BLOCK = 128               # bytes that are copied as fast, each, as more
+_LONG_BLOCK = 128               # bytes; longer blocks are copied no faster per byte
 
 
 # ---- TILE ----------------------------------------------------------------------------------------------------

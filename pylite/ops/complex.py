@@ -34,11 +34,11 @@ def _length(node):
     return height, width
 
 
-TABLE_BYTES = 64    # for each number of a transform, while fourier.turns() makes its tables
+TABLE_BYTES = 64    # memory for each number of a transform, while fourier.turns() makes its tables
 
 
 def transform_scratch(n, height, width):
-    """What fourier.Rfft2d needs to transform n images."""
+    """The Scratch with which fourier.Rfft2d transforms n images; None if its stack suffices."""
     shape = (height + max(height, 2), width + 2)
     return Scratch((min(n, 4), *shape), "float64") if math.prod(shape) > STACK_NUMBERS else None
 

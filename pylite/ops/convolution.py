@@ -16,7 +16,7 @@ TYPES = ["float32 float32 float32? -> float32",
          "uint8 uint8 int32? -> uint8",
          "int8 int8|int4 int32? -> int8",
          "int16 int8 int32|int64? -> int16"]
-MAX_TAPS = 1024             # of the filters that the depthwise kernels take
+MAX_TAPS = 1024             # largest filter that the depthwise kernels take
 MAX_HYBRID_TAPS = 512       # the same for float images and integer weights: float32 has the sums exactly
 
 

@@ -67,7 +67,7 @@ def infer_transpose(node):
 
 
 def lower_transpose(node):
-    """One plain convolution for each phase of the output, the positions that see the input through the same taps."""
+    """A plain convolution for each phase of the output; a phase has the positions that the same taps contribute to."""
     w, x = node.inputs[1:3]
     y = node.outputs[0]
     phases = []

@@ -73,7 +73,10 @@ def _tiles(out):
 
 # ---- float32 images and integer weights ----------------------------------------------------------------------
 def _hybrid(node, operands, window, images, out, bias):
-    """As in the reference, images are quantized with a zero point where filters are depthwise or scales differ."""
+    """The Call for float32 images and integer weights.
+
+    As in the reference, images get a zero point if filters are depthwise or scales differ.
+    """
     x, w = operands.x, operands.w
     depthwise = isinstance(window.layout, layouts.Depthwise)
     varied = window.transposed or products.varied(w.scales)

@@ -5,7 +5,7 @@ docs/numerics.md section 3 has the windows and paddings.
 from pylite._core.product import layouts
 from pylite.ir import shapes
 
-SHORT_LINE = 4              # pixels of a line up to which it may count as one pixel
+SHORT_LINE = 4              # most pixels of a line that may count as one pixel
 LARGEST_EXTENT = 1 << 28    # most pixels that a dilated filter spans
 PHASES = 8                  # the largest dilation that is lowered to plain convolutions
 
@@ -22,14 +22,14 @@ class Operands:
 
 
 class Window:
-    """Which pixels the filters of one kernel see.
+    """The input pixels that each output pixel of a kernel reads, and how the kernel sees its operands.
 
-    fh, fw: taps; stride, dilation, pad: (vertical, horizontal), pad being that before the image; groups: of channels;
-    layout: FilterLayout of the weights, or None; note: what is special, for users, or None.
+    fh, fw: taps; stride, dilation, pad: (vertical, horizontal), pad: before the image; groups: number of groups of
+    channels; layout: FilterLayout of the weights, or None; note: the choice that was made, for users, or None
     x_view, y_view: the arguments of Value.view() with which the kernel sees the images and the output; pixels: output
-    pixels that count as one there, with the columns of all of them.
-    For phases of a convolution: shared, the scratch that they have in common (products.shared_scratch), or None; first:
-    is it the phase that runs first?  transposed: are they those of a transposed convolution?
+    pixels that count as one there, with the columns of all of them
+    For phases of a convolution: shared: the scratch that they have in common (products.shared_scratch), or None; first:
+    is it the phase that runs first?  transposed: do they belong to a transposed convolution?
     """
     __slots__ = ("fh", "fw", "stride", "dilation", "pad", "groups", "layout", "note", "x_view", "y_view", "pixels",
                  "shared", "first", "transposed")

@@ -63,12 +63,12 @@ def lower_detection(node):
 
 
 def box_table(value):
-    """What each 8-bit code is worth in an encoding or an anchor: in float32 throughout."""
+    """The real number of each 8-bit code in an encoding or an anchor, (256,) float32, computed in float32."""
     return (CODES[value.dtype].astype(np.float32) - np.float32(value.zero_point)) * value.scale
 
 
 def score_table(value):
-    """What each 8-bit code is worth as a score: as DEQUANTIZE has it."""
+    """The real number of each 8-bit code as a score, (256,) float32, computed as DEQUANTIZE does."""
     return (float(value.scale) * (CODES[value.dtype].astype(np.int64) - value.zero_point)).astype(np.float32)
 
 

@@ -19,7 +19,7 @@ def movable(signature):
 
 
 # ---- axes and operands that must be known while lowering -----------------------------------------------------
-_MOST = 1 << 16     # integers in a list of sizes or axes
+_MOST = 1 << 16     # most integers in a list of sizes or axes
 
 
 def axis_of(node, axis, rank, value=None):
@@ -93,7 +93,7 @@ def region(value, first, shape):
 
 
 def repeated(value, shape):
-    """One element, a Value or a numpy array, read as an array of `shape`."""
+    """`value`, a Value or a numpy array of one element, repeated in an array of `shape`; a Value is not copied."""
     strides = (0,) * len(shape)
     if isinstance(value, np.ndarray):
         return computed(_spread, value, shape)

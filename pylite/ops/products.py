@@ -142,7 +142,7 @@ def varied(scales):
 
 
 def per_channel(scales, channels):
-    """One scale for each channel, repeated where there is only one."""
+    """(channels,) scales; a single one is repeated."""
     return scales if len(scales) == channels else scales[:1].repeat(channels)
 
 

@@ -22,8 +22,8 @@ Gate = namedtuple("Gate", "x aux h peephole bias norm", defaults=(None, None, No
 class Layer:
     """One direction of a recurrent layer: its operands as Values, None if absent.
 
-    gates: a Gate for each, input, forget, cell and output gate of an LSTM or the only one of an RNN; projection:
-    (weights, bias); h, c: the state; cells, outputs: numbers of elements of c and of h in a row.
+    gates: [Gate], the input, forget, cell and output gate of an LSTM, or the only gate of an RNN; projection:
+    (weights, bias); h, c: the state; cells, outputs: number of elements in a row of c and of h.
     """
     __slots__ = ("gates", "projection", "h", "c", "cells", "outputs")
 

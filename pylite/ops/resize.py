@@ -9,7 +9,7 @@ from pylite.ir.values import Call
 from pylite.ops.moves import pixels
 
 f32 = np.float32
-_MANY = 1 << 14         # pixels of an axis from which its tables are not kept
+_MANY = 1 << 14         # the tables of an axis with this many pixels are not kept
 
 
 def _cached(make):

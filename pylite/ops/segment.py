@@ -11,7 +11,7 @@ from pylite.ops.wide import combining
 
 
 def infer_segment_sum(node):
-    """As many segments as the largest number requires; the numbers are sorted."""
+    """The output has a row for each segment number up to the largest.  OpError unless the numbers are sorted."""
     x, ids = node.inputs
     numbers = node.constant(1, "segment numbers")
     if numbers.ndim != 1 or numbers.shape != x.shape[:1] or (np.diff(numbers) < 0).any() or (numbers[:1] < 0).any():

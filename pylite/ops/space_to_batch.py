@@ -12,7 +12,7 @@ from pylite.ir.registry import register
 from pylite.ir.shapes import contiguous_strides
 from pylite.ops.moves import STORED_INTEGERS, check_same_parameters, copy, integers, movable, repeated
 
-MOST_AXES = 8       # each one in between may be cut in three
+MOST_AXES = 8       # of the input: each axis between the first and the last may become three
 
 
 def blocks_and_edges(node):

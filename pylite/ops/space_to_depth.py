@@ -21,7 +21,7 @@ def infer_depth_to_space(node):
 
 
 def depth_and_space(depth, space, block):
-    """Both values as arrays of (n, h, w, block row, block column, channel)."""
+    """Views of both values with the axes (n, h, w, block row, block column, channel)."""
     n, h, w, _ = depth.shape
     sn, sh, sw, sc = contiguous_strides(space.shape)
     shape = (n, h, w, block, block, space.shape[3])

@@ -24,7 +24,7 @@ def numbered(node, kind, key, make):
 
 
 def resource(node, kind):
-    """What the first input, a resource tensor, stands for."""
+    """The resource to which the first input, a resource tensor, refers; OpError if it is not of this kind."""
     number = node.constant(0, "resource").reshape(-1)[:1].tolist()
     resources = node.host.shared.resources
     found = resources[number[0]] if number and 0 <= number[0] < len(resources) else None
@@ -101,7 +101,7 @@ register("ASSIGN_VARIABLE", types=["resource any ->"], infer=infer_assign, lower
 
 # ---- hash tables ---------------------------------------------------------------------------------------------
 _ENTRY = 200        # bytes of an entry, as the dict of a table has it
-_BLOCK = 4096       # keys that are looked for at a time
+_BLOCK = 4096       # keys that are looked up at a time
 
 
 class HashTable:

@@ -7,7 +7,7 @@ from pylite.ops.convolution import TYPES
 from pylite.ops.convolution_calls import lower_window
 from pylite.ops.convolution_window import Operands, Window, check_images, strides_of
 
-MOST_PHASES = 1 << 14       # kernels for a node
+MOST_PHASES = 1 << 14       # each becomes a kernel
 
 
 def infer(node):
@@ -45,10 +45,10 @@ class Phase:
 
 
 def lower(node):
-    """One plain convolution for each phase of the output.
+    """A plain convolution for each phase of the output.
 
-    Where all phases of a line see the same pixels, as with filters as wide as the stride, they are one phase, of which
-    a pixel has the columns of all.
+    If all phases of a line read the same pixels, for example with filters as wide as the stride, they are joined into
+    one, whose pixels have the columns of all.
     """
     w, x = node.inputs[1:3]
     y = node.outputs[0]

@@ -54,8 +54,7 @@ class Delegation:
         self.executor = executor
         self.delegates = list(delegates)
         self.original = executor.subgraph
-        # Of the file's tensors as last inferred, where a delegate needs their shapes.
-        self.values: list[Value] | None = None
+        self.values: list[Value] | None = None      # of the file's tensors as last inferred, if a delegate needs them
         self._greedy = greedy
         self._fuse = fuse
         self._ordered = side_effects(self.original, self.original.operators)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pylite.runtime.executor import Executor
 
 
-MANY = 6        # operands, from which on an error does not name each
+MANY = 6        # an error does not name each of so many operands
 
 
 class CustomOp:

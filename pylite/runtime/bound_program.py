@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 GUARD_BYTE = 0xA5
 CACHED_SHAPES = 8       # sets of input shapes whose programs are kept
-KEPT_HISTORIES = 16     # combinations of input ranks and known inputs for which shapes are tracked
-CACHED_SEGMENTS = 512   # segments that depend on run-time data, which are kept
+KEPT_HISTORIES = 16     # most combinations of input ranks and known inputs whose shapes are tracked
+CACHED_SEGMENTS = 512   # segments to keep whose shapes depend on data
 ATTEMPTS = 4            # successive recordings that may fail to serve a second set of shapes
 
 

@@ -59,8 +59,8 @@ def lowered(executor: "Executor", shapes: "Sequence[Shape]") -> "Lowered":
     while result is None or executor.stale:
         if executor.stale:
             executor.forget()
-        result = lowering.lower(executor.model, executor.subgraph, shapes, executor.preserve, executor.find, True,
-                                executor)
+        result = lowering.lower(executor.model, executor.subgraph, shapes, preserve=executor.preserve,
+                                find=executor.find, dynamic=True, host=executor)
     return result
 
 

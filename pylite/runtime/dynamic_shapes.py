@@ -29,8 +29,8 @@ def resume(model: "Model", before: "Lowered", contents: "Any", preserve: bool, f
            host: "Host") -> "Lowered":
     """Lower the operators after the boundary of `before`.
 
-    contents: of the Value at the boundary, or the output shapes of the Node that was evaluated there; other arguments:
-    as in lower().
+    contents: the contents of the Value at the boundary, or the output shapes of the Node that was evaluated there;
+    other arguments: as for lowering.lower().
     """
     values = []
     for old in before.values:
@@ -49,7 +49,7 @@ def resume(model: "Model", before: "Lowered", contents: "Any", preserve: bool, f
         for old in before.values:       # reshaped aliases of the known value are known, too
             if old.root is boundary.root and old.dtype == boundary.dtype and old.data is None:
                 values[old.index].data = contents.reshape(old.shape)
-    lowered = lowering.lower_values(model, before.tail, values, preserve, find, True, host)
+    lowered = lowering.lower_values(model, before.tail, values, preserve=preserve, find=find, dynamic=True, host=host)
     lowered.evaluated = evaluated
     lowered.record(before.fused)
     return lowered

@@ -81,8 +81,8 @@ class Executor(TensorAccess, ExecutorBase):
     Further ones, for the fast path and for shapes that depend on data, are in ExecutorBase (_core/run/program.pyx).
     """
 
-    def __init__(self, model: "Model", subgraph: "Subgraph", pool: "Pool", preserve: bool = False, guard: bool = False,
-                 max_memory: "int | None" = None, resolver: "Any" = default,
+    def __init__(self, model: "Model", subgraph: "Subgraph", pool: "Pool", preserve: bool = False,
+                 guard: bool = False, max_memory: "int | None" = None, resolver: "Any" = default,
                  shared: "InterpreterState | None" = None, attach: bool = True,
                  half: "bool | None" = None) -> None:
         """attach: attach the resolver's plug-ins."""
@@ -310,8 +310,9 @@ class Executor(TensorAccess, ExecutorBase):
     # ---- ir.host.Host: the methods that ops reach through node.host ------------------------------------------
     def sibling(self, index: int) -> "Executor":
         """An Executor of another subgraph of the model, for the same interpreter."""
-        return type(self)(self.model, self.model.graph.subgraphs[index], self.pool, self.preserve, self.guard,
-                          self.max_memory, self.resolver, self.shared, half=self.half)
+        return type(self)(self.model, self.model.graph.subgraphs[index], self.pool, preserve=self.preserve,
+                          guard=self.guard, max_memory=self.max_memory, resolver=self.resolver, shared=self.shared,
+                          half=self.half)
 
     def callee(self, index: int) -> "Executor":
         """The Executor of another subgraph, which an operator of this one calls."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Source = str | bytes | bytearray | memoryview
 
-AGED = 2_000_000_000     # nanoseconds after which a change of a file changes its times: FAT's have 2 seconds
+AGED = 2_000_000_000    # nanoseconds after which a further change is sure to change a file's times: FAT counts 2 s
 _living: "weakref.WeakValueDictionary[Any, Model]" = weakref.WeakValueDictionary()
 lock = RLock()         # a forked child creates a new one
 

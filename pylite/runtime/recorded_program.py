@@ -62,7 +62,8 @@ def _new(executor: "Executor", history: ShapeHistory) -> "Any":
     executor.shared.recording = {}
     try:
         program = recorded.record(executor.model, executor.subgraph, shapes, sorted(history.varying),
-                                  executor.preserve, executor.find, executor, bool(executor.subgraph.index))
+                                  preserve=executor.preserve, find=executor.find, host=executor,
+                                  is_called=bool(executor.subgraph.index))
     except Exception:       # lowering anew works for every shape, or raises a proper error
         return None
     finally:
@@ -135,10 +136,8 @@ class ShapedProgram(BoundProgram):
 # ---- subgraphs that a recorded one calls -------------------------------------------------------------------------
 def called(executor: "Executor", shapes: "Sequence[Shape]",
            known_inputs: "Mapping[int, NDArray[Any]]") -> CalledProgram:
-    """prepared() for shapes with Dims.
-
-    Inference and lowering both call this; without `known`, a chain of n subgraphs would be lowered 2^n times.
-    """
+    """subgraph_calls.prepared() for shapes with Dims."""
+    # Inference and lowering both call this; without `known`, a chain of n subgraphs would be lowered 2^n times.
     known = executor.shared.recording.setdefault(executor, [])
     for program in known:
         if _are_same(program.shapes, shapes) and program.known_inputs.keys() == known_inputs.keys() \
@@ -150,8 +149,8 @@ def called(executor: "Executor", shapes: "Sequence[Shape]",
     executor.check()
     before, executor.known_inputs = executor.known_inputs, known_inputs
     try:
-        lowered = lowering.lower(executor.model, executor.subgraph, shapes, executor.preserve, executor.find, True,
-                                 executor)
+        lowered = lowering.lower(executor.model, executor.subgraph, shapes, preserve=executor.preserve,
+                                 find=executor.find, dynamic=True, host=executor)
     finally:
         executor.known_inputs = before
     if lowered.boundary is not None or executor.stale:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAGIC = b"PK\3\4"
-MOST = 1 << 31          # bytes of a member: flatbuffers are smaller
+MOST = 1 << 31          # most bytes of a member: flatbuffers are smaller
 
 
 def members(source: Any) -> dict[str, int]:

@@ -11,7 +11,7 @@ from pylite.schema import tables
 INVALID = "The model is not a valid Flatbuffer buffer"
 IDENTIFIER = b"TFL3"
 _MAX_TABLES = 1 << 19       # far more than any graph has; limits a hostile file to 200 MB of memory
-_MAX_BYTES = 1 << 25        # of strings and tuples; arrays are views, which take no memory
+_MAX_BYTES = 1 << 25        # most bytes of strings and tuples; arrays are views, which take no memory
 _MAX_VTABLES = 10_000
 _KNOWN_FILES = ((b"version https://git-lfs", "a Git LFS pointer; fetch the file itself with `git lfs pull`"),
                 (b"\x89HDF", "an HDF5 file, as of Keras; convert it with tf.lite.TFLiteConverter.from_keras_model()"),
@@ -20,7 +20,7 @@ _KNOWN_FILES = ((b"version https://git-lfs", "a Git LFS pointer; fetch the file 
                 *((bytes((8, version, 0x12)), "an ONNX model; convert it to a .tflite file, for example with onnx2tf")
                   for version in range(3, 16)),     # its IR version, then its producer's name
                 (b"\x1f\x8b", "compressed with gzip"), (b"<", "a web page or XML"))
-_FROZEN_OPS = b"Placeholder", b"Const", b"VarHandleOp"      # one of which begins a frozen graph of TensorFlow
+_FROZEN_OPS = b"Placeholder", b"Const", b"VarHandleOp"      # a frozen graph of TensorFlow begins with one of these
 
 
 def read(source, share=False):

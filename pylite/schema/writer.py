@@ -9,7 +9,7 @@ from flatbuffers import number_types
 from pylite.schema.reader import IDENTIFIER
 from pylite.schema.tables import NUMBERS, enum_numbers, union
 
-ALIGNMENT = 16      # of constants in the file
+ALIGNMENT = 16      # bytes, for constants in the file
 _FLAGS = {"bool": number_types.BoolFlags, "i8": number_types.Int8Flags, "u8": number_types.Uint8Flags,
           "i16": number_types.Int16Flags, "u16": number_types.Uint16Flags, "i32": number_types.Int32Flags,
           "u32": number_types.Uint32Flags, "i64": number_types.Int64Flags, "u64": number_types.Uint64Flags,

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 MOST_CHANNELS = 64
-LEAST_WINDOW = 1000     # samples; models of shorter rows of numbers were made for something else than sound
-LOUDEST = 8     # magnitude of floats: a little more than 1 is a sound that was clipped, much more are integers
+LEAST_WINDOW = 1000     # samples; a model that takes a shorter row of numbers is not for sound
+LOUDEST = 8     # largest magnitude of float samples: a little above 1 is clipped sound, far above it are integers
 
 
 def samples_of(sound: Any) -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""Checks of the numbers that tasks are given."""
+"""Checks of the numbers that tasks get as arguments."""
 from __future__ import annotations
 
 import math
@@ -20,12 +20,12 @@ def number(name: str, value: Any, expected: str = "a finite number", least: floa
 
 
 def fraction(name: str, value: Any) -> None:
-    """As number(), from 0 to 1."""
+    """number() for a number from 0 to 1."""
     number(name, value, "a number from 0 to 1", 0, 1)
 
 
 def threshold(value: Any, probabilities: bool = True) -> None:
-    """As number(), for a `score_threshold` that a result can reach."""
+    """number() for a `score_threshold`, or None; with `probabilities`, from 0 to 1."""
     if value is not None and probabilities:
         fraction("score_threshold", value)
     elif value is not None:
@@ -41,5 +41,5 @@ def most_results(value: Any) -> None:
 
 
 def rate(value: Any) -> None:
-    """As number(), for a `sample_rate`."""
+    """number() for a `sample_rate`, in Hz."""
     number("sample_rate", value, "samples per second, 1 to 1e9", 1, HIGHEST_RATE)

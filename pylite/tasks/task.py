@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Labels = str | os.PathLike[str] | Mapping[int, str] | Sequence[str]
 
 
-ARGUMENTS = {       # of tasks; their docstrings list those that they take
+ARGUMENTS = {       # the descriptions from which docstrings of tasks list their arguments
     "model": 'path of a .tflite file, name of a bundled model such as "digits", bytes of a file, or a pylite.Model',
     "max_results": "the most classes or objects to return; None: all",
     "score_threshold": "the least score of a result; by default the metadata's or the task's",

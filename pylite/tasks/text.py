@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pylite.tflite.types import Precision
 
 UNKNOWN, BEGIN, END, PADDING = "[UNK]", "[CLS]", "[SEP]", "[PAD]"
-LONGEST = 100       # letters of a word that is taken apart
+LONGEST = 100       # most letters of a word that is split into pieces
 
 
 class WordPieces:

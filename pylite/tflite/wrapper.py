@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Wrapper:
-    """Has the methods of tf.lite's wrapper under the same names, and keeps the Interpreter, which does not keep it."""
+    """The methods of tf.lite's wrapper, under its names.  It refers to the Interpreter, which does not refer to it."""
     __slots__ = ("_interpreter",)
 
     def __init__(self, interpreter: InterpreterParts) -> None:

@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     Labelled = Sequence[tuple[Any, Any]]
 
 __all__ = ["TASKS", "Accuracy", "Report", "Settings", "TensorReport", "accuracy", "compare", "merge"]
-SATURATED = 0.01        # of the samples: where more are outside the range of an input, that is noted
+SATURATED = 0.01        # a note says so if a larger share of the samples is outside the range of an input
 STORED = ("float16", "int4")        # types of constants in few bits, which nodes may read through DEQUANTIZE
-SAVE_SECONDS = 10       # between two times that sums are saved
+SAVE_SECONDS = 10       # interval at which sums are saved
 
 
 def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
@@ -115,6 +115,12 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     opened.half = precision == "float16"
     comparison = Comparison(opened, reference_of(reference, model, precision), threads, histograms,
                             alone=local_samples != 0, origins=True)
+    return _compared_in_memory(comparison, model, reference, data, samples, local_samples, threads)
+
+
+def _compared_in_memory(comparison: Comparison, model: str, reference: str, data: Iterable[Sequence[ArrayLike]],
+                        samples: int | None, local_samples: int | None, threads: int) -> Report:
+    """compare() for an iterable of samples.  model, reference: the names of the two for the Report."""
     inputs = [comparison.subgraph.tensors[i] for i in comparison.subgraph.inputs]
 
     def taken() -> Iterator[list[NDArray[Any]]]:

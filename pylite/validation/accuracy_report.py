@@ -23,10 +23,10 @@ POINTS = 100        # a metric's whole range in percentage points
 
 @dataclass
 class Metric:
-    """One measure of the model and of the reference (None without one), and what it is most likely to be elsewhere.
+    """One metric of the model and of the reference (None without one), with 95 % intervals.
 
-    interval, reference_interval: of 95 % by `method` ("Wilson", "normal", "bootstrap"), or None; better: "higher" or
-    "lower"
+    interval, reference_interval: (low, high) by `method` ("Wilson", "normal", "bootstrap"), or None; better: "higher"
+    or "lower"
     """
     model: float | None
     reference: float | None = None
@@ -42,7 +42,8 @@ class Metric:
         return cls(values[0], values[1], intervals[0], intervals[1], method, better)
 
     def worse_than(self, other: Metric) -> bool:
-        """Is the model of this one worse than that of another?  One that is not known is."""
+        """Is this metric's value for the model worse than that of `other`?  An unknown value is worse than a known one.
+        """
         if self.model is None or other.model is None:
             return self.model is None and other.model is not None
         return self.model < other.model if self.better == "higher" else self.model > other.model
@@ -105,7 +106,7 @@ class Accuracy(Printed):
         return (main.reference - main.model) * (POINTS if main.better == "higher" else -POINTS)
 
     def to_dict(self) -> dict[str, Any]:
-        """As `accuracy` in docs/validation.schema.json; what is infinite or no number is None."""
+        """`accuracy` in docs/validation.schema.json; infinities and NaN are None."""
         return {**finite(asdict(self)), "drop": finite(self.drop)}
 
     def to_json(self) -> str:

@@ -215,10 +215,10 @@ def _operands(comparison: Comparison | Golden, operator: Operator) -> dict[str, 
 
 def _data_power(comparison: Comparison | Golden, operator: Operator) -> float:
     """The mean square of the activations that a node's weights meet."""
-    layout = weights.LAYOUTS.get(operator.name)
-    if layout is None:
+    op = weights.WEIGHT_OPS.get(operator.name)
+    if op is None:
         return 0.0
-    index = operator.inputs[layout[0]]
+    index = operator.inputs[op.data]
     sums: Any = comparison.cumulative.get(index) or comparison.input_sums.get(index)
     if sums is None:
         return 0.0

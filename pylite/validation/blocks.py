@@ -1,7 +1,7 @@
-"""The blocks of a graph: what lies between a tensor that several nodes read and the node where these paths meet again.
+"""The blocks of a graph: the nodes between a tensor that several nodes read and the node where these paths meet again.
 
-So a residual block is one, an attention block with its skip connection, the gate of squeeze and excitation.  Nodes of a
-chain are no block.
+A residual block is one, and so are an attention block with its skip connection and the gate of squeeze and excitation.
+Nodes of a plain chain form no block.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LARGEST = 32        # candidates in a block: larger ones, such as all of a U-Net
 
 
 def blocks(subgraph: Subgraph, candidates: Collection[int]) -> list[tuple[int, ...]]:
-    """The candidates (nodes) in groups that do not overlap: the largest blocks, and each of the others by itself."""
+    """The candidates (nodes) in disjoint groups: the largest blocks, and each remaining node as its own group."""
     found: list[tuple[int, ...]] = []
     taken: set[int] = set()
     inside = [tuple(n for n in nodes if n in candidates) for nodes in _regions(subgraph)]

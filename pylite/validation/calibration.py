@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 BINS = 4096         # between the least and the largest value
 CLIPPED = {"99.99 %": 1e-4, "99.9 %": 1e-3}         # method -> share of the values that may lie outside
 METHODS = ("min / max", *CLIPPED, "least error")
-CUTS = np.linspace(1, 0.1, 37).tolist()     # parts of either end of the range that "least error" tries
+CUTS = np.linspace(1, 0.1, 37).tolist()     # factors of an end of the range that "least error" tries
 
 
 class Activations:
@@ -51,13 +51,13 @@ class Activations:
 
 @dataclass
 class Observed:
-    """The values that a tensor takes.  low, high: their range, with 0; counts: of BINS parts of it."""
+    """The values that a tensor takes.  low, high: their range, extended to 0; counts: int64 (BINS,) over that range."""
     low: float = 0.0
     high: float = 0.0
     counts: NDArray[Any] | None = None
 
     def extend(self, values: NDArray[Any]) -> None:
-        """Widen the range to these values; what is not finite does not count."""
+        """Widen the range to these values; numbers that are not finite are left out."""
         if values.size:
             with np.errstate(invalid="ignore"):
                 low, high = values.min(), values.max()
@@ -77,7 +77,7 @@ class Observed:
             self.counts += np.bincount(np.minimum(places, BINS - 1), minlength=BINS)
 
     def range(self, method: str) -> tuple[float, float]:
-        """The range, with 0, that a method gives; "least error" is `least_error`."""
+        """The range by a method of METHODS, extended to 0.  For "least error" call least_error()."""
         assert self.counts is not None
         total = self.counts.sum()
         if method not in CLIPPED or not total:
@@ -89,7 +89,7 @@ class Observed:
         return min(0.0, float(low)), max(0.0, float(high))
 
     def noise(self, grid: Grid, dtype: str) -> float:
-        """The mean squared error of these values on a grid: rounding inside, the distance to the end outside."""
+        """The mean squared error of these values on a grid: of rounding inside its range, of clipping outside."""
         assert self.counts is not None
         scale, zero_point = grid
         limits = np.iinfo(dtype)
@@ -101,7 +101,7 @@ class Observed:
         return float((self.counts * outside).sum() / total) if total else 0.0
 
     def least_error(self, dtype: str) -> Grid:
-        """The grid of the least noise that a search finds: one end after the other moves towards 0."""
+        """The grid with the least noise in a search that moves one end after the other towards 0."""
         ends = [self.low, self.high]
         for place in (1, 0, 1, 0):
             tried = [[*ends[:place], end * part, *ends[place + 1:]]
@@ -110,12 +110,12 @@ class Observed:
         return grid_for(ends[0], ends[1], dtype)
 
     def grid(self, method: str, dtype: str) -> Grid:
-        """The grid that a method gives."""
+        """The grid for type `dtype` by a method of METHODS."""
         return self.least_error(dtype) if method == "least error" else grid_for(*self.range(method), dtype)
 
 
 def grid_for(low: float, high: float, dtype: str) -> Grid:
-    """The grid of a type over a range that holds 0, which is one of its values; int16 is symmetric."""
+    """The grid of a type over a range that contains 0; 0 is one of its values.  int16 is symmetric."""
     if dtype == "int16":
         return float(np.float32(max(-low, high) / 32767 or 1.0)), 0
     limits = np.iinfo(dtype)
@@ -125,9 +125,9 @@ def grid_for(low: float, high: float, dtype: str) -> Grid:
 
 def observed(model: Model, groups: Mapping[int, Iterable[int]], samples: Sequence[Sequence[NDArray[Any]]],
              threads: int, constants: Mapping[int, Iterable[NDArray[Any]]]) -> dict[int, Observed]:
-    """{key: what the tensors of a group take over the samples}.
+    """{key: the Observed values of a group's tensors over the samples}.
 
-    groups: {key: tensors of the model}; constants: {key: arrays that the group holds, too}.
+    groups: {key: tensors of the model}; constants: {key: arrays whose values belong to the group, too}.
     """
     found = {key: Observed() for key in groups}
     for key, arrays in constants.items():

@@ -29,16 +29,18 @@ if TYPE_CHECKING:
     Arrays = Sequence[NDArray[Any]]
     Comparison = Any        # it imports this module
 
-DEEPEST = 4     # calls in calls: with several in each subgraph, their number multiplies
-BASE = 16       # of each power of this many calls in a sample, as many are measured
+DEEPEST = 4     # levels of nested calls that are followed: their number multiplies with each level
+BASE = 16       # calls of a sample that are measured between one power of BASE and the next; see _chosen()
 
 
 class Call:
-    """A part of a node that calls, such as the body of a loop.
+    """A subgraph that a node calls, such as the body of a loop, beside the reference's.
 
-    node: the model's Operator; part: as parts_of() names it; subgraphs: indices of the model's and the reference's;
-    comparison: of the two, or None, then `reason` says why, unless there is nothing to compare; same_grids: do the
-    model's tensors on both sides of the call have the same grids?  Calls copy integers as they are.
+    node: the model's Operator; part: the name that parts_of() gives to the subgraph
+    subgraphs: its index in the model and in the reference; comparison: the Comparison of the two, or None
+    reason: why there is no Comparison; "" if there is nothing to compare
+    same_grids: do the caller's tensors have the grids of the subgraph's?  If not, the call changes values, because it
+    copies integers as they are.
     """
 
     def __init__(self, node: Operator, part: str, subgraphs: tuple[int, int]) -> None:
@@ -56,8 +58,8 @@ class Call:
 class Calls:
     """The Calls of a graph's nodes, ready to take samples.
 
-    depth: how many calls lead to the graph; compared: makes a Comparison of two Models, each with a called subgraph as
-    its main one.
+    depth: number of calls between the main subgraph and this one; compared(model, reference): makes the Comparison of
+    two Models whose main subgraphs are the called ones.
     """
 
     def __init__(self, model: Model, reference: Model, matching: Matching, pool: Pool, depth: int,
@@ -198,7 +200,7 @@ def _call(model: Model, node: Operator, part: str, called: int, reference: Model
 
 
 def _have_same_grids(model: Model, node: Operator, called: int, results: bool) -> bool:
-    """Have a call's operands the grids of the subgraph's inputs, and, with `results`, its results its outputs'?"""
+    """Do a call's operands have the grids of the subgraph's inputs?  results: and its results those of the outputs?"""
     own, inner = model.graph.subgraphs[0].tensors, model.graph.subgraphs[called]
     given = node.inputs[len(node.inputs) - len(inner.inputs):]      # the first of IF says which branch it takes
     pairs = [*zip(given, inner.inputs, strict=False),
@@ -209,7 +211,7 @@ def _have_same_grids(model: Model, node: Operator, called: int, results: bool) -
 
 
 def _pairs(model: Model, reference: Model, matching: Matching) -> list[tuple[Operator, Operator]]:
-    """(node of the model, node of the reference) that call alike: by their results, else by their order."""
+    """(node of the model, its counterpart in the reference), of nodes that call: by their results, else by order."""
     ours, theirs = (list(filter(parts_of, m.graph.subgraphs[0].operators)) for m in (model, reference))
     found = _by_results(ours, theirs, matching)
     taken = {other.index for other in found.values()}

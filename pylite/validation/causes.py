@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
     from pylite.validation.measures import Errors
     from pylite.validation.statistics import Grid
-    from pylite.validation.weights import Weights
+    from pylite.validation.weights import ComparedWeights
 
-NOTABLE_DB = 3.0        # excess from which on a cause is looked for: twice the expected noise
-SUSPICIOUS_DB = 6.0     # excess from which on a node counts as diverging: four times the expected noise
-COARSE_DB = 20.0        # local SQNR below which a node whose grid is fixed is called coarse
-MOST = 0.6              # share of the channels from which on a fault is the whole layer's
-BESIDE_DB = 10.0        # noise that something else may add before unused levels are no longer the cause
-USED = 0.75             # share of the range below which levels are wasted
-OPERANDS = 30           # times the magnitude of one operand of a concatenation, from which on another loses 5 bits
-SPREAD = 100            # of the channels' weights under one scale
+NOTABLE_DB = 3.0        # least excess for which a cause is sought: twice the expected noise
+SUSPICIOUS_DB = 6.0     # least excess of a diverging node: four times the expected noise
+COARSE_DB = 20.0        # a node whose grid is fixed is called coarse if its local SQNR is below
+MOST = 0.6              # a fault in at least this share of the channels is a fault of the whole layer
+BESIDE_DB = 10.0        # unused levels are not the cause if other noise exceeds theirs by more
+USED = 0.75             # levels are wasted if less than this share of the range is used
+OPERANDS = 30           # a concatenation's operand loses 5 bits if another one is this many times as large
+SPREAD = 100            # one scale does not suit channels if the largest weights are this many times the smallest
 
 @dataclass(frozen=True)
 class Cause:
@@ -59,20 +59,20 @@ REMEDIES = {
 }
 CALLED = "called subgraph"      # the noise is that of a node of a subgraph that this one calls
 NAMES = (*REMEDIES, CALLED, "unknown")
-# Causes that concern the readers of a result, too, and those of a reader that expects another scale of what it reads
-RANGES = "range too narrow", "range too wide", "zero point", "scales differ"
-STALE = "bias scale", "scales differ"
-# Those that the two graphs show, without running them
+RANGES = "range too narrow", "range too wide", "zero point", "scales differ"    # they concern the result's readers, too
+STALE = "bias scale", "scales differ"       # causes in a node that expects another scale of what it reads
+# Causes that the two graphs show, without running them
 SHOWN = ("weight scale", "channel scale", "bias", "bias scale", "bias overflow", "wrong constant", "wrong option",
          "wrong operand", "scales differ")
 
 
-def find(op: str, errors: Errors, grid: Grid, weights: Weights | None, excess: float,
+def find(op: str, errors: Errors, grid: Grid, weights: ComparedWeights | None, excess: float,
          operands: Mapping[str, float], differences: Iterator[tuple[str, str]]) -> Cause | None:
-    """The Cause of a node's local error, or None if the error is what rounding makes.
+    """The Cause of a node's local error, or None if rounding alone explains the error.
 
-    operands: {name: largest magnitude} of what is joined under one scale; differences: (name, detail) of Causes that
-    the graphs show, the surest first.
+    grid: of the node's result; excess: its noise over that of a good quantization, in dB
+    operands: {name: largest magnitude} of the operands that a CONCATENATION joins under one scale
+    differences: (name, detail) of Causes that the graphs show, the surest first
     """
     joined = _joined(grid, operands)
     if joined is not None:
@@ -116,8 +116,8 @@ def _joined(grid: Grid, operands: Mapping[str, float]) -> Cause | None:
                                                 f"which has {used[least] / grid.step:.0f} steps")
 
 
-def _weights(errors: Errors, grid: Grid, weights: Weights | None) -> Cause | None:
-    """Weights of another size than the reference's, in all channels or in some."""
+def _weights(errors: Errors, grid: Grid, weights: ComparedWeights | None) -> Cause | None:
+    """Weights that are a multiple of the reference's, in all channels or in some."""
     if weights is None:
         return None
     off = weights.scaled & (np.maximum(weights.gain, 1 / np.maximum(weights.gain, 1e-9)) > GAIN)
@@ -133,7 +133,7 @@ def _weights(errors: Errors, grid: Grid, weights: Weights | None) -> Cause | Non
                                    f"{worst} are {weights.gain[worst]:.3g} times as large")
 
 
-def _bias(errors: Errors, grid: Grid, weights: Weights | None) -> Cause | None:
+def _bias(errors: Errors, grid: Grid, weights: ComparedWeights | None) -> Cause | None:
     if weights is None or weights.bias is None or weights.reference_bias is None or (
             weights.bias.shape != weights.reference_bias.shape):
         return None
@@ -148,8 +148,8 @@ def _bias(errors: Errors, grid: Grid, weights: Weights | None) -> Cause | None:
                           f"{weights.reference_bias[worst]:.4g}")
 
 
-def _range(errors: Errors, grid: Grid, weights: Weights | None) -> Cause | None:
-    """Values beyond the range, or a range beyond the values."""
+def _range(errors: Errors, grid: Grid, weights: ComparedWeights | None) -> Cause | None:
+    """A range that the values exceed, or that they do not fill."""
     if not grid.step:
         return None
     low, high = errors.needed()
@@ -170,7 +170,7 @@ def _wasted(errors: Errors, grid: Grid) -> float:
     return -20 * math.log10(max(errors.range_used(grid), 1e-9))
 
 
-def _by_nature(op: str, errors: Errors, grid: Grid, weights: Weights | None) -> Cause | None:
+def _by_nature(op: str, errors: Errors, grid: Grid, weights: ComparedWeights | None) -> Cause | None:
     """Errors inherent in the scheme of this model's quantization."""
     if weights is not None and weights.scales == 1 and weights.spread > SPREAD:
         return _cause("one scale for all channels",

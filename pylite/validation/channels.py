@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite.validation.weights import LAYOUTS
+from pylite.validation.weights import WEIGHT_OPS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -33,15 +33,15 @@ LINEAR, CAPPED = ("NONE", "RELU"), "RELU6"
 
 
 class _BlockedError(Exception):
-    """A channel reaches something that does not follow its scale."""
+    """A channel reaches an operand that does not follow its scale."""
 
 
 @dataclass
 class Group:
-    """Nodes that share channels, which have numbers.
+    """Nodes that share channels, numbered from 0.
 
-    tensors: {activation: the channel of each element}; writers, readers: {node with weights: the channel that each of
-    its outputs, or inputs, is}; channels: how many; capped: does a RELU6 stop them at 6?
+    channels: their number; tensors: {activation: the channel number of each element}; writers, readers: {node with
+    weights: the channel number of each of its outputs, or inputs}; capped: does a RELU6 limit the channels to 6?
     """
     channels: int
     tensors: dict[int, Labels] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class _Tracer:
             raise _BlockedError
 
     def _label(self, index: int, labels: Labels) -> None:
-        """Say which channel each element of a tensor is."""
+        """Set the channel number of each element of a tensor; they must agree with those known before."""
         known = self.group.tensors.get(index)
         if known is not None:
             self._require(np.array_equal(known, labels))
@@ -110,7 +110,7 @@ class _Tracer:
         return values
 
     def _rows(self, labels: Labels, size: int) -> Labels:
-        """The channels of each row of `size` elements, which all are the same."""
+        """The channel numbers of a row of `size` elements; all rows must have the same."""
         self._require(size > 0 and labels.size % size == 0 and labels.size > 0)
         rows = labels.reshape(-1, size)
         self._require(bool((rows == rows[0]).all()))
@@ -122,7 +122,7 @@ class _Tracer:
         self._require(name == CAPPED or name in LINEAR)
 
     def _axes(self, operator: Operator) -> None:
-        """A mean must be over the same channel."""
+        """Require that a MEAN does not reduce the axis of the channels; note a RELU6."""
         if operator.name == "MEAN":
             rank = len(self._shape(operator.inputs[0]))
             self._require(rank - 1 not in self._constant(operator.inputs[1]) % rank)
@@ -132,8 +132,8 @@ class _Tracer:
         """Follow the channels to the results of a node that reads them."""
         labels, name = self.group.tensors[index], operator.name
         output = operator.outputs[0]
-        if name in LAYOUTS:
-            self._require(operator.index in self._nodes and position == LAYOUTS[name][0])
+        if name in WEIGHT_OPS:
+            self._require(operator.index in self._nodes and position == WEIGHT_OPS[name].data)
             self._read(operator, labels)
         elif name in RESHAPING and position == 0:
             self._label(output, labels.reshape(self._shape(output)))
@@ -158,7 +158,7 @@ class _Tracer:
             raise _BlockedError
 
     def _read(self, operator: Operator, labels: Labels) -> None:
-        shape, axis = self._shape(operator.inputs[LAYOUTS[operator.name][1]]), INPUT_AXES[operator.name]
+        shape, axis = self._shape(operator.inputs[WEIGHT_OPS[operator.name].weights]), INPUT_AXES[operator.name]
         if operator.name == "FULLY_CONNECTED":
             row = self._rows(labels, shape[axis])
         else:
@@ -172,7 +172,7 @@ class _Tracer:
         """Follow the channels to the operands of the node that writes them."""
         labels, name = self.group.tensors[index], operator.name
         self._require(len(operator.outputs) == 1)
-        if name in LAYOUTS:
+        if name in WEIGHT_OPS:
             self._require(operator.index in self._nodes)
             self._activation(operator)
             self.group.writers[operator.index] = self._rows(labels, labels.shape[-1])

@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from pylite.runtime.model import Model
 
 
-CUMULATIVE, LOCAL, ORIGINS = range(3)       # how much a sample is measured for
+# What is measured: both models from their inputs; each node by itself, too; and where a node's error comes from.
+CUMULATIVE, LOCAL, ORIGINS = range(3)
 
 
 class Separate(NamedTuple):
-    """A model whose nodes run by themselves."""
+    """A graph whose nodes run by themselves, and the Executor that runs it."""
     executor: Executor
     graph: Isolated
 
@@ -49,20 +50,18 @@ class Comparison:
 
     Samples of equal shapes run as one interleaved program; once shapes differ, or depend on data, a Varying runs them.
 
-    matching: the Matching; measured: the tensors that are compared, in order; grids: {tensor: Grid}; unmeasured:
-    {tensor: why a matched one is not compared}; calls: the Calls of WHILE and the like
-    cumulative, local: {tensor: ErrorSums}, of both models run from their inputs, and of each node by itself;
-    input_sums: {input: ErrorSums} of what quantizing the samples does; given: {tensor: ErrorSums} of rounding that a
-    node by itself suffers and its reference does not: none; histograms: {tensor: Histograms} of each node by itself,
-    empty unless they are asked for; origins: the OriginSums of these nodes' errors
-    programs: {CUMULATIVE: both models run from their inputs, LOCAL: and each node by itself, ORIGINS: and where its
-    error comes from}
-    Without `alone`, nodes are never run by themselves: nothing is prepared for that, and `local` and `histograms` are
-    empty; without `origins`, there are none.  depth: how many calls lead here.
+    matching: the Matching; measured: the tensors that are compared, in order; grids: {tensor: Grid}
+    unmeasured: {matched tensor that is not compared: why}; calls: the Calls of WHILE and similar ops
+    cumulative: {tensor: ErrorSums} of both models run from their inputs; local: {tensor: ErrorSums} of each node by
+    itself; input_sums: {input: ErrorSums} of the error that quantizing the samples makes; given: empty, see Golden
+    histograms: {tensor: Histograms} of each node by itself; origins: the OriginSums of these nodes' errors
+    programs: {CUMULATIVE, LOCAL or ORIGINS: the Interleaved that measures as much}
     """
 
     def __init__(self, model: Model, reference: Model, threads: int = 1, histograms: bool = False,
                  alone: bool = True, origins: bool = False, depth: int = 0) -> None:
+        """alone: run nodes by themselves, else `local`, `histograms` and `origins` stay empty; histograms, origins:
+        measure these, too; depth: number of calls between the main subgraph and this one."""
         self.model, self.reference = model, reference
         self.subgraph, self.other = model.graph.subgraphs[0], reference.graph.subgraphs[0]
         self.matching: Matching = match(self.subgraph, self.other)
@@ -79,7 +78,7 @@ class Comparison:
         self._changed: Origins | None = None    # nodes with the model's constants, in interleaved programs
         self.origins: OriginSums | None = None
         self._casts: dict[int, int] = {}                # result of a cast -> the matched tensor that it reads
-        self._represented: dict[int, NDArray[Any]] = {}     # such a tensor -> the activation that is given to the cast
+        self._represented: dict[int, NDArray[Any]] = {}     # such a tensor -> the activation that the cast reads
         self.programs: dict[int, Interleaved] = {}
         self.grids: dict[int, Grid] = {}
         self.cumulative: dict[int, ErrorSums] = {}
@@ -123,7 +122,7 @@ class Comparison:
         self._varying = Varying(self, self._full, self._full_reference, self._pool)
 
     def _choose(self, sized: bool = True) -> None:
-        """Leave in `measured` what can be compared, and find the grids.  sized: by the shapes of this sample, too."""
+        """Remove tensors that cannot be compared from `measured` (sized: those of other sizes, too); find the grids."""
         kept = []
         for index in self.measured:
             tensor, expected = self.subgraph.tensors[index], self.other.tensors[self.matching.matches[index].reference]
@@ -212,10 +211,11 @@ class Comparison:
             self.origins = self._changed
 
     def _order(self, local: bool) -> Iterator[tuple[str, int]]:
-        """What happens to tensors in one run, in order.
+        """The steps of one run, in order, as (step, tensor).
 
-        "observe": both models compute it; "give": the reference's activation is given to the nodes by themselves that
-        read it; "alone": its node runs by itself, which is before it is observed.
+        "observe": both models have computed the tensor; add its error to `cumulative`
+        "give": copy the reference's activation to the nodes by themselves that read it
+        "alone": run the tensor's node by itself, and add its error to `local`
         """
         keys: dict[int, int] = {}
         if local:
@@ -265,8 +265,8 @@ class Comparison:
             executor.allocate()
 
     def _interleaved(self, level: int) -> Interleaved:
-        """Both models run side by side, each tensor observed when it is computed; then the nodes by themselves that
-        read it."""
+        """A program that runs both models, observes each tensor once both have computed it, and then runs the nodes by
+        themselves that read it.  level: CUMULATIVE, LOCAL or ORIGINS."""
         program, full, reference = Interleaved(self._pool), Track(self._full), Track(self._full_reference)
         single = [Track(side.executor) for side in self._separate or ()] if level >= LOCAL else []
         origins = self._changed if level == ORIGINS else None
@@ -294,7 +294,7 @@ class Comparison:
         return program
 
     def _watch(self, program: Interleaved, index: int, alone: Track, counterpart: Track) -> NDArray[Any]:
-        """Run a node by itself, observe its result, and count it and its reference in histograms; the latter."""
+        """Append steps that run the node of `index` by itself and observe its result; returns the expected result."""
         assert self._separate is not None
         ours, theirs = self._separate
         program.advance(alone, ours.graph.results[index])
@@ -312,7 +312,7 @@ class Comparison:
         return expected
 
     def _read(self, index: int) -> set[int]:
-        """The tensors whose activations the node of `index` and its counterpart are given."""
+        """The tensors that the node of `index` and its counterpart read when they run by themselves."""
         assert self._separate is not None
         activations: set[int] = set()
         sides = [(self._separate[0].graph, index)]
@@ -324,15 +324,15 @@ class Comparison:
         return activations
 
     def _give(self, key: int, origins: Origins | None) -> list[Kernel]:
-        """Kernels that give the reference's activation, as the model's tensor `key` can represent it, to the nodes that
-        read it."""
+        """Kernels that round the reference's activation to the grid of the model's tensor `key`, and write it to the
+        nodes by themselves that read it."""
         assert self._separate is not None
         ours, theirs = self._separate
         real = self._full_reference.array(self.matching.matches[key].reference)
         represented = [theirs.executor.array(theirs.graph.cuts[key])] if key in theirs.graph.cuts else []
         if origins is not None and key in origins.isolated.cuts:
             represented.append(origins.executor.array(origins.isolated.cuts[key]))
-        if key in self._casts.values():     # its reader has it as its reference
+        if key in self._casts.values():     # for the cast that reads it, this is the expected result
             represented.append(self._represented.setdefault(key, np.empty(real.shape, np.float32)))
         quantized = ours.executor.array(ours.graph.cuts[key]) if key in ours.graph.cuts else None
         return quantizing_kernels(self.grids[key], real, quantized, represented)
@@ -357,7 +357,7 @@ class Comparison:
         self.calls.add(inputs, local, origins)
 
     def _add(self, inputs: Sequence[NDArray[Any]], level: int) -> None:
-        """add() for a sample of the shapes that the programs are for."""
+        """add() for a sample whose shapes the programs were made for."""
         self._fill(inputs)
         self.add_inputs(self._full, inputs)
         self.programs[level].run()
@@ -369,13 +369,13 @@ class Comparison:
                 sums.counted()
 
     def add_inputs(self, executor: Executor, inputs: Sequence[NDArray[Any]]) -> None:
-        """Add what quantizing a sample does, which the inputs of `executor` hold."""
+        """Add the error that quantizing a sample makes; the inputs of `executor` hold the quantized sample."""
         for index, array in zip(self.subgraph.inputs, inputs, strict=True):
             if index in self.input_sums and array.dtype == np.float32:
                 add_sample(self.input_sums, index, self.grids[index], executor.array(index), array)
 
     def _fill(self, inputs: Sequence[NDArray[Any]]) -> None:
-        """Give all graphs one sample."""
+        """Set the inputs of all graphs to one sample."""
         for full in (self._full_reference, self._full):
             feed(full, inputs)
         if self._separate:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-MOST = 100          # detections of one picture, as COCO counts them
-OVERLAP = 0.5       # intersection over union, and the score, of an object that counts as found
-SCORE = 0.5
+MOST = 100          # most detections of one picture, as in COCO's metrics
+OVERLAP = 0.5       # an object counts as found with at least this intersection over union,
+SCORE = 0.5         # and this score
 STATISTICS = {"mean_ap": 0, "ap50": 1, "ap75": 2, "ar100": 8}     # places in COCOeval.stats
 
 
@@ -90,7 +90,7 @@ class Detection(Task):
 
 
 def _found(truth: Array, rows: Array) -> Array:
-    """Which objects (crowds apart) are found: each by the best detection that is left, at OVERLAP and SCORE."""
+    """For each object that is not a crowd: is it found?  The best detections choose their objects first."""
     single = truth[truth[:, 5] == 0]
     seen = np.zeros(len(single), bool)
     for left, top, width, height, category, score in rows:
@@ -106,7 +106,7 @@ def _found(truth: Array, rows: Array) -> Array:
 
 
 def _evaluated(tally: Tally, side: str) -> Any:
-    """pycocotools' COCOeval of the boxes of one side, which prints, though this does not."""
+    """pycocotools' COCOeval of one side's boxes, without the text that it prints."""
     try:
         from pycocotools.coco import COCO  # type: ignore[import-untyped,import-not-found,unused-ignore] # an extra
         from pycocotools.cocoeval import COCOeval  # type: ignore[import-untyped,import-not-found,unused-ignore]

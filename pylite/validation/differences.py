@@ -8,7 +8,7 @@ import numpy as np
 from pylite.validation.matching import QUANTIZED
 from pylite.validation.ranking import SHARED_GRIDS
 from pylite.validation.statistics import Grid
-from pylite.validation.weights import LAYOUTS, bias_as_read
+from pylite.validation.weights import WEIGHT_OPS, bias_as_read
 from pylite.validation.widening import dequantized, folded, steps
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def find(model: Model, operator: Operator, reference: Model, other: Operator | N
 
 def _scales(subgraph: Subgraph, operator: Operator) -> Iterator[tuple[str, str]]:
     """Scales that kernels do not take, since they follow from others."""
-    if operator.name in LAYOUTS:
+    if operator.name in WEIGHT_OPS:
         ratio = bias_as_read(subgraph, operator)[1]
         if abs(ratio - 1) > 0.02:
             yield "bias scale", f"the bias's scale is {ratio:.3g} times the input's times that of the weights"
@@ -88,7 +88,7 @@ def _names(subgraph: Subgraph, operator: Operator) -> str:
 
 def _constants(model: Model, operator: Operator, reference: Model, other: Operator) -> Iterator[tuple[str, str]]:
     ours, theirs = model.graph.subgraphs[0], reference.graph.subgraphs[0]
-    bias = LAYOUTS.get(operator.name, (0, 0, -1))[2]    # for which there are causes of its own
+    bias = WEIGHT_OPS[operator.name].bias if operator.name in WEIGHT_OPS else -1     # causes.py looks at it
     for position, (i, j) in enumerate(zip(operator.inputs, other.inputs, strict=True)):
         if min(i, j) >= 0 and position != bias:
             one, two = (graph.tensors[folded(graph).get(k, k)] for graph, k in ((ours, i), (theirs, j)))

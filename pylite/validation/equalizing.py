@@ -12,7 +12,7 @@ from pylite.ir.graph import replace
 from pylite.runtime.model import Model
 from pylite.validation.calibration import Activations
 from pylite.validation.channels import INPUT_AXES, Group, shared
-from pylite.validation.weights import LAYOUTS
+from pylite.validation.weights import WEIGHT_OPS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,18 +26,19 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
     Scales = Mapping[int, Array]        # {number of a group: what its channels are divided by}
 
-# Activations get like magnitudes at the cost of the weights that read them, or weights of writers and of readers do.
-# Activations get only half of the way, since all channels would leave their ranges where only the largest do.
+# ACTIVATIONS makes the activations' magnitudes more alike, at the cost of the weights that read them; WEIGHTS balances
+# the weights that write and read a channel.  Activations go only half of the way: fully scaled, all channels would
+# saturate where now only the largest do.
 METHODS = ACTIVATIONS, WEIGHTS = "activations", "weights"
-CAP = 6.0                   # of RELU6
-LIMIT = 1e4                 # of scales
-SAME = 1e-4                 # relative error of float models that compute the same
+CAP = 6.0                   # RELU6's limit
+LIMIT = 1e4                 # largest ratio between the scales of a group
+SAME = 1e-4                 # relative difference between float models that count as the same
 
 
 class Equalizer:
-    """Scales channels of a quantized model and of its reference.  groups: of nodes that share channels.
+    """Scales channels of a quantized model and of its reference.
 
-    counterparts: {node: its Counterpart}; ties: which tensors of the model share a grid
+    groups: the Groups whose channels can be scaled; counterparts: {node: its Counterpart}; ties: the Tied tensors
     """
 
     def __init__(self, model: Model, reference: Model, matches: Mapping[int, int],
@@ -48,15 +49,15 @@ class Equalizer:
         self.groups = [group for group in shared(model, self._able()) if self._fits(group, free)]
 
     def _able(self) -> set[int]:
-        """Nodes whose constants in the reference nothing else reads."""
+        """The nodes whose weights and biases can change: in the reference, nothing else reads them."""
         graph = self._reference.graph.subgraphs[0]
         reads = [i for o in graph.operators for i in o.inputs] + list(graph.outputs)
         found = set()
         for node, other in self._counterparts.items():
-            constants = [other.operator.inputs[k] for k in LAYOUTS[other.operator.name][1:3]
-                         if k < len(other.operator.inputs) and other.operator.inputs[k] >= 0]
-            own, bias = self._graph.operators[node].inputs, LAYOUTS[other.operator.name][2]
-            fed = len(own) > bias and own[bias] >= 0
+            op, inputs = WEIGHT_OPS[other.operator.name], other.operator.inputs
+            constants = [inputs[k] for k in (op.weights, op.bias) if k < len(inputs) and inputs[k] >= 0]
+            own = self._graph.operators[node].inputs
+            fed = len(own) > op.bias and own[op.bias] >= 0
             biased = other.bias is not None
             if biased == (fed or len(constants) > 1) and all(
                     reads.count(i) == 1 and graph.tensors[i].dtype == "float32" for i in constants):
@@ -64,13 +65,14 @@ class Equalizer:
         return found
 
     def _fits(self, group: Group, free: Sequence[set[int]]) -> bool:
-        """May the grids of all tensors change, and are their values known?"""
+        """Can the grids of all the group's tensors change, and do all have a counterpart?  free: sets of tied tensors.
+        """
         mine = set(group.tensors)
         whole = set().union(*(tensors for tensors in free if tensors <= mine))
         return whole == mine and all(i in self._matches for i in mine)
 
     def scales(self, samples: Sequence[Sequence[Array]], threads: int) -> dict[str, dict[int, Array]]:
-        """{method: {number of a group: its scales}} for the values that the reference's activations take."""
+        """{method: {number of a group: its scales}} from the reference's activations over the samples."""
         seen = self._magnitudes(samples, threads)
         return {method: {k: self._scale(group, seen[k], method) for k, group in enumerate(self.groups)}
                 for method in METHODS}
@@ -99,30 +101,30 @@ class Equalizer:
         scale = np.where((scale > 0) & (seen > 0), scale, 0)
         top = scale.max(initial=0)
         scale = np.where(scale > 0, np.clip(scale / top if top else scale, 1 / LIMIT, 1.0), 1.0)
-        # What is stored stays below the cap, so that RELU6 stops what has not been seen, as a range does.
+        # Scaled values stay below the cap, so RELU6 still limits values that the samples do not contain.
         return np.minimum(np.maximum(scale, seen / CAP), 1.0) if group.capped else scale
 
     def _largest(self, group: Group, nodes: Mapping[int, Array], inputs: bool) -> Array:
-        """The largest weight of each channel; of inputs, beside the others that the same output reads."""
+        """The largest absolute weight of each channel; inputs: relative to the largest weight of the same output."""
         found = np.zeros(group.channels)
         for node, labels in nodes.items():
             name, weights = self._graph.operators[node].name, np.abs(self._counterparts[node].weights)
             if inputs and name != "DEPTHWISE_CONV_2D":
-                output = LAYOUTS[name][3]
+                output = WEIGHT_OPS[name].axis
                 top = weights.max(tuple(a for a in range(weights.ndim) if a != output), keepdims=True, initial=0)
                 weights = weights / np.where(top > 0, top, 1)
-            axis = INPUT_AXES[name] if inputs else LAYOUTS[name][3]
+            axis = INPUT_AXES[name] if inputs else WEIGHT_OPS[name].axis
             np.maximum.at(found, labels, np.moveaxis(weights, axis, 0).reshape(weights.shape[axis], -1).max(1))
         return found
 
     def factors(self, chosen: Scales) -> dict[int, tuple[Array, Array]]:
-        """{node: (what its weights are multiplied by, what its bias is)}"""
+        """{node: (factor of its weights, factor of its bias)}, arrays that broadcast with them."""
         found: dict[int, tuple[Array, Array]] = {}
         for number, scale in chosen.items():
             group = self.groups[number]
             for node, labels in group.writers.items():
                 weights, bias = found.get(node, (np.ones(1), np.ones(1)))
-                axis = LAYOUTS[self._graph.operators[node].name][3]
+                axis = WEIGHT_OPS[self._graph.operators[node].name].axis
                 found[node] = weights * self._along(node, axis, 1 / scale[labels]), bias / scale[labels]
             for node, labels in group.readers.items():
                 weights, bias = found.get(node, (np.ones(1), np.ones(1)))
@@ -139,9 +141,9 @@ class Equalizer:
         tensors = list(graph.tensors)
         for node, (weights, bias) in self.factors(chosen).items():
             other = self._counterparts[node]
-            _, position, bias_position, _ = LAYOUTS[other.operator.name]
-            _store(tensors, other.operator.inputs[position], other.weights * weights)
-            index = other.operator.inputs[bias_position] if bias_position < len(other.operator.inputs) else -1
+            op, inputs = WEIGHT_OPS[other.operator.name], other.operator.inputs
+            _store(tensors, inputs[op.weights], other.weights * weights)
+            index = inputs[op.bias] if op.bias < len(inputs) else -1
             if index >= 0 and other.bias is not None:
                 _store(tensors, index, other.bias * bias)
         others = self._reference.graph.subgraphs[1:]
@@ -150,7 +152,7 @@ class Equalizer:
 
 
 def same(model: Model, other: Model, tensors: Sequence[int], samples: Sequence[Sequence[Array]], threads: int) -> bool:
-    """Do two float models compute the same tensors?"""
+    """Do two float models compute the same values of `tensors` on the samples, within SAME?"""
     runs = [Activations(m, tensors, threads) for m in (model, other)]
     for inputs in samples:
         for run in runs:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     Nodes = frozenset[int]
 
-LEAST_DB = 1.0          # that a node in float gains, where no target says when it is enough
-TRIED = 3               # of the parts that gain most alone, before one is chosen
+LEAST_DB = 1.0          # least gain of each node in float, if there is no target
+TRIED = 3               # candidates, those that gain most alone, that are tried before one is chosen
 NAME = "nodes in float"
 
 
@@ -29,7 +29,7 @@ def keep_in_float(repairer: Repairer, reference: Model, target: float | None = N
 
     The set is the smallest one found that brings the SQNR of the fitted samples to `target`, in decibels; without a
     target, nodes are added while each gains LEAST_DB. It is kept only if the held-out samples gain, too.
-    progress: called with the numbers of nodes, and pairs of these, that were tried and of all.
+    progress: called with the number of nodes and pairs of nodes tried, and of all.
     """
     contents = repairer.written()
     model = Model(contents)

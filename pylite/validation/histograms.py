@@ -23,9 +23,10 @@ ERROR_FINEST = -6       # of errors in steps: 1/64 step
 
 
 class Histograms:
-    """The counts of three histograms, (3, BINS) in the order of KINDS, and the exponents of their bins' widths.
+    """Three histograms of a tensor, in the order of KINDS.
 
-    A tensor with a step: the unit is the step, and bins of one step have its levels in their middle.  Others: 1.
+    counts: int64 (3, BINS); exponents: int32 (3,): a bin of histogram k is 2**exponents[k] units wide.  The unit is
+    the step of a quantized tensor, whose levels are in the middle of bins of one step; otherwise it is 1.
     """
 
     def __init__(self, grid: Grid) -> None:
@@ -35,11 +36,12 @@ class Histograms:
         self.clear()
 
     def counter(self, observer: statistics.Observe) -> statistics.Count:
-        """A kernel that counts the sample that an `ErrorSums.observer` adds; what is not finite does not count."""
+        """A kernel that counts the sample that `observer`, of ErrorSums, adds; it skips numbers that are not finite.
+        """
         return statistics.Count(observer, 1 / (self.step or 1.0), self._offset(0), self.counts, self.exponents)
 
     def _offset(self, kind: int) -> float:
-        """What is added to a value in units before its bin is taken."""
+        """The number, in units, that is added to a value to find its bin."""
         return 0.5 if self.step and kind < 2 else 0.0
 
     def clear(self) -> None:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 class Usage:
     """Notes when a caller uses the tensors of one executor, in the order of the run.
 
-    access: what was noted.  It has inputs that are written, and tensors that operators compute and the caller reads.
+    access: the Access noted so far: inputs that the caller writes, and tensors that operators compute and it reads.
     Reading any other tensor needs no note, because its memory is never used again.
     """
 
@@ -76,14 +76,14 @@ class Usage:
 
 
 class Step(NamedTuple):
-    """A kernel to run.  program, number: the program that it is a step of, to explain its failure; else None and -1."""
+    """A kernel to run.  program, number: the program and step that it belongs to, to explain a failure; or None, -1."""
     kernel: Kernel
     program: BoundProgram | None = None
     number: int = -1
 
 
 class Track:
-    """The steps of an allocated Executor, which are taken in their order, each once."""
+    """The steps of an allocated Executor, to be taken in order, each once."""
 
     def __init__(self, executor: Executor) -> None:
         self._bound = executor.current
@@ -119,7 +119,7 @@ class Interleaved:
         self._steps += steps
 
     def advance(self, track: Track, tensor: int | None = None) -> None:
-        """Append what lets the executor of `track` compute a tensor, or run to its end."""
+        """Append the steps of `track` up to the one that computes `tensor`; None: all that are left."""
         self._steps += track.until(tensor)
 
     @cached_property

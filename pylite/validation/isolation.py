@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Group:
-    """A node whose results are measured.  results: these; cuts: {tensor of this graph: key of what is read instead}."""
+    """A node whose results are measured.
+
+    results: its results; cuts: {tensor of this graph: the key of the activation that is read in its place}.
+    """
     results: tuple[int, ...]
     cuts: Mapping[int, int]
 
@@ -29,8 +32,8 @@ class Group:
 class Isolated:
     """A graph of nodes by themselves.
 
-    cuts: {key: the graph's input}; inputs: {input of the original graph: of this one}; results: {tensor of the original
-    graph: of this one}.
+    cuts: {key of an activation: the input that takes it}; inputs: {input of the original graph: the same in this one};
+    results: {tensor of the original graph: the same in this one}.
     """
     subgraph: Subgraph
     cuts: dict[int, int]
@@ -58,10 +61,10 @@ def closure(subgraph: Subgraph, results: tuple[int, ...], cuts: set[int]) -> tup
 
 
 def grouped(subgraph: Subgraph, cuts: Mapping[int, int]) -> tuple[list[tuple[Group, Group | None]], dict[int, int]]:
-    """([(Group of a model, that of its reference)], {result of a cast that only the model has: what it reads}).
+    """([(Group of the model, its counterpart in the reference)], {result of a cast without one: the tensor it reads}).
 
-    A cast that only the model has is a Group with None.
-    cuts: {tensor of the model: its counterpart}; the keys of both models' cuts are tensors of the model.
+    The counterpart is None for a cast that only the model has.
+    cuts: {tensor of the model: its counterpart}; in both models, the keys of cuts are tensors of the model.
     """
     found: list[tuple[Group, Group | None]] = []
     casts: dict[int, int] = {}
@@ -84,7 +87,7 @@ def grouped(subgraph: Subgraph, cuts: Mapping[int, int]) -> tuple[list[tuple[Gro
 
 
 class Isolation:
-    """Builds an Isolated from one Group after another; shapes: those that the tensors have now."""
+    """Builds an Isolated from Groups.  shapes: {tensor: its present shape}, by default the file's."""
 
     def __init__(self, subgraph: Subgraph, shapes: Mapping[int, tuple[int, ...]]) -> None:
         self._subgraph = subgraph
@@ -96,7 +99,7 @@ class Isolation:
         self._results: dict[int, int] = {}
 
     def add(self, group: Group, constants: Mapping[int, Tensor] | None = None) -> None:
-        """Add the nodes of a group, each with tensors of its own; constants: {tensor: what is read in its place}."""
+        """Add copies of a group's nodes, with tensors of their own; constants: {constant: the tensor in its place}."""
         operators, _ = closure(self._subgraph, group.results, set(group.cuts))
         renamed: dict[int, int] = {}
         for index, tensor in (constants or {}).items():

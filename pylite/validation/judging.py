@@ -1,4 +1,4 @@
-"""How near a model's results are to its reference's, on a set of samples."""
+"""Measures the SQNR of a model's results beside its reference's, on a set of samples."""
 from __future__ import annotations
 
 import math
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pylite.runtime.model import Model
     from pylite.validation.ties import Tied
 
-EXACT_DB = 150.0        # taken for a tensor without any error
+EXACT_DB = 150.0        # the SQNR of a tensor without any error
 
 
 def judged(model: Model, reference: Model, matches: Mapping[int, int], ties: Sequence[Tied]) -> list[tuple[int, int]]:
@@ -54,7 +54,7 @@ def _comparable(tensor: Tensor, other: Tensor) -> bool:
 
 
 class Judge:
-    """Measures models on samples beside the reference.  pairs: [(tensor of the model, of the reference)]."""
+    """Measures models on samples beside the reference.  pairs: [(tensor of the model, its counterpart)]."""
 
     def __init__(self, reference: Model, pairs: Sequence[tuple[int, int]], samples: Sequence[Sequence[NDArray[Any]]],
                  threads: int) -> None:
@@ -67,7 +67,7 @@ class Judge:
             self._expected.append([activations.array(index).reshape(-1).copy() for _, index in pairs])
 
     def measure(self, model: Model, places: Mapping[int, int] | None = None) -> float:
-        """The mean of each(), within what counts as exact; minus infinity where the model cannot run."""
+        """The mean of each(), in dB; minus infinity if the model cannot run."""
         found = [value for value in self.each(model, places) if not math.isnan(value)]
         if not found:
             raise ComparisonError("the reference's outputs are 0 on all samples, so no error can be related to them")

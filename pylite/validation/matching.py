@@ -34,14 +34,19 @@ class Match:
 
 @dataclass(frozen=True)
 class Matching:
-    """The Matches by tensor of the model, and results of nodes that have none: tensor indices of either model."""
+    """matches: {tensor of the model: its Match}; the rest: results of nodes without one, of the model and of the
+    reference."""
     matches: dict[int, Match]
     unmatched: list[int]
     unmatched_reference: list[int]
 
 
 class _Side:
-    """One of the two graphs: its candidates, who writes and who reads a tensor."""
+    """One of the two graphs.
+
+    producer, readers: {tensor: the Operator that writes it, those that read it}; results: the tensors to match, those
+    that an operator writes and that can be measured
+    """
 
     def __init__(self, subgraph: Subgraph) -> None:
         self.subgraph = subgraph
@@ -56,11 +61,11 @@ class _Side:
         self.results = [i for o in subgraph.operators for i in o.outputs if _measured(self.tensors[i])]
 
     def by_name(self) -> dict[str, int]:
-        """{name: result that alone has it}"""
+        """{name: the result of this name}, without names that several results share."""
         names: dict[str, list[int]] = {}
         for index in self.results:
             names.setdefault(self.tensors[index].name, []).append(index)
-        return {name: found[0] for name, found in names.items() if len(found) == 1}
+        return {name: indices[0] for name, indices in names.items() if len(indices) == 1}
 
 
 def _measured(tensor: Tensor) -> bool:
@@ -70,7 +75,7 @@ def _measured(tensor: Tensor) -> bool:
 
 
 def _same_size(a: Tensor, b: Tensor) -> bool:
-    """Of as many elements, in as many channels; sizes that are unknown yet may differ later."""
+    """Have a and b equally many elements and channels?  Dimensions of -1 count as 1 here and may differ later."""
     return math.prod(a.shape) == math.prod(b.shape) and (a.shape[-1:] == b.shape[-1:] or not (a.shape and b.shape))
 
 
@@ -89,7 +94,7 @@ def check_inputs(subgraph: Subgraph, other: Subgraph) -> None:
 
 
 def match(model: Subgraph, reference: Subgraph) -> Matching:
-    """The Matching of two graphs; those of inputs are by their order."""
+    """The Matching of two graphs.  Inputs are matched by their order.  ComparisonError: see check_inputs()."""
     check_inputs(model, reference)
     ours, theirs = _Side(model), _Side(reference)
     matches: dict[int, Match] = {}
@@ -132,13 +137,14 @@ def _fused(ours: _Side, index: int, theirs: _Side, other: int) -> int:
 
 
 def _plausible(ours: _Side, index: int, theirs: _Side, other: int) -> bool:
-    """Can these be the same, as names say?  The nodes that compute them are casts on both sides or on none."""
+    """May two tensors of the same name be counterparts?  They have the same size, and both or neither come from a cast.
+    """
     return _same_size(ours.tensors[index], theirs.tensors[other]) and (
         (ours.producer[index].name in CASTS) == (theirs.producer[other].name in CASTS))
 
 
 def _match_positions(ours: _Side, theirs: _Side, matches: dict[int, Match]) -> None:
-    """Align the two sequences of nodes; those matched by name hold them together."""
+    """Match by position: align the two sequences of nodes, in which matched nodes are fixed points."""
     theirs_by_reference = {m.reference: m.tensor for m in matches.values()}
     mine, other = list(_nodes(ours, matches)), list(_nodes(theirs, theirs_by_reference))
     aligner = SequenceMatcher(None, [key for _, key in mine], [key for _, key in other], autojunk=False)
@@ -154,19 +160,22 @@ def _match_positions(ours: _Side, theirs: _Side, matches: dict[int, Match]) -> N
 
 
 def _nodes(side: _Side, matched: dict[int, Match] | dict[int, int]) -> Iterator[tuple[Operator, object]]:
-    """(node, what must agree) in order, without casts: the match, else the kind of node and its results' shapes."""
+    """(node, the key by which it is aligned) in order, without casts.
+
+    The key is the match, or else the op and the shapes of the results.
+    """
     for operator in side.subgraph.operators:
         if operator.name in CASTS:
             continue
-        found = [matched[i] for i in operator.outputs if i in matched]
-        if found:
-            yield operator, ("matched", found[0].tensor if isinstance(found[0], Match) else found[0])
+        known = next((matched[i] for i in operator.outputs if i in matched), None)
+        if known is not None:
+            yield operator, ("matched", known.tensor if isinstance(known, Match) else known)
         else:
             yield operator, (operator.name, *(side.tensors[i].shape for i in operator.outputs))
 
 
 def _match_casts(ours: _Side, theirs: _Side, matches: dict[int, Match]) -> None:
-    """What a cast makes of a matched tensor stands for the same; so does what it is made of."""
+    """Match the input and the output of each cast with the same tensor, since a cast changes no value."""
     for operators, source, target in ((ours.subgraph.operators, 0, 1), (ours.subgraph.operators[::-1], 1, 0)):
         for operator in operators:
             if operator.name not in CASTS:

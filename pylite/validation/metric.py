@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     Function = Callable[..., Any]
 
 BETTER = "higher", "lower"
-RESAMPLES = 200     # for an interval, unless the function has an attribute `resamples`
-FEWEST = 20         # samples of which an interval is worth something
+RESAMPLES = 200     # draws for an interval, unless the function has an attribute `resamples`
+FEWEST = 20         # least number of samples for an interval
 CALL = "metric(outputs, labels) or metric(outputs, labels, reference)"
 
 
@@ -112,9 +112,10 @@ def wants_reference(function: Function) -> bool:
 
 
 class Own(Task):
-    """Results: the outputs, as real numbers where they are quantized; label: an array, or None.
+    """The task of a metric of the user's own.
 
-    facts: also {"metric": its name}; function: the metric, found by this name unless it is given.
+    results: the outputs, dequantized; label: an array or None; facts: also {"metric": its name, MODULE:FUNCTION};
+    function: the metric, by default imported by that name
     """
     name = OWN
 
@@ -146,14 +147,14 @@ class Own(Task):
         method = "bootstrap" if any(ends is not None for ends in intervals) else None
         found = self.accuracy(tally, samples,
                               {self.main: Metric.of(list(values.values()), intervals, method, better=better)})
-        found.mcnemar = None        # which takes samples that are right or wrong
+        found.mcnemar = None        # that test needs samples that are right or wrong
         return found
 
     def _intervals(self, outputs: dict[str, list[Any]], labels: Any) -> list[tuple[float, float] | None]:
-        """The interval of 95 % of each side: percentiles of the metric of samples that are drawn with replacement.
+        """The 95 % interval of each side, by the bootstrap: percentiles of the metric on resampled samples.
 
-        Both sides get the same draws, and each run draws the same.  None without enough samples, or where the function
-        fails on some of the draws, for example because a class is missing.
+        Both sides get the same draws, in every run.  None with fewer than FEWEST samples, or if the function fails on a
+        draw, for example because a class is missing.
         """
         count = len(outputs["model"][0]) if outputs["model"] else 0
         resamples = getattr(self._function, "resamples", RESAMPLES)
@@ -171,7 +172,7 @@ class Own(Task):
         return list(self.each(lambda side: _percentiles(found.get(side))).values())
 
     def _value(self, side: str, outputs: dict[str, list[Any]], labels: Any) -> float:
-        """What the function makes of the outputs of one side.  ComparisonError where that is no finite number."""
+        """The metric of one side's outputs.  ComparisonError if the function fails or returns no finite number."""
         name = self.facts["metric"]
         more = {"reference": outputs["reference"]} if wants_reference(self._function) else {}
         try:
@@ -192,7 +193,7 @@ class Own(Task):
 
 
 def _together(arrays: Sequence[Array]) -> Any:
-    """One array with a first axis of samples; a list where their shapes differ."""
+    """The arrays of all samples, stacked along a first axis; a list if their shapes differ."""
     same = len({array.shape for array in arrays}) == 1
     return np.stack(arrays) if same else list(arrays)
 

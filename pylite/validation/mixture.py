@@ -31,13 +31,15 @@ class Mixture:
     """A quantized model some of whose nodes compute with real numbers.
 
     candidates: the nodes that can; names: {node: names of its counterpart's results, or of its own}.
+
+    A set of nodes, `chosen`, is an argument of the methods, so one Mixture makes many models.
     """
 
     def __init__(self, model: Model, reference: Model, faithful: bool = False) -> None:
-        """faithful: do nodes in float have the reference's options and order of operands, too?"""
+        """faithful: nodes in float also get the reference's options and its order of operands."""
         self._model = model
         graph = self._graph = model.graph.subgraphs[0]
-        # Every tensor, and once more as real numbers; those that are not quantized serve both kinds of nodes.
+        # All tensors, then a copy in real numbers of each quantized one: `_real` maps a tensor to its copy, or itself.
         self._tensors = list(graph.tensors)
         self._real = {-1: -1}
         for tensor in graph.tensors:
@@ -65,7 +67,7 @@ class Mixture:
 
     def _paired(self, operator: Operator, other: Operator | None, producer: Mapping[int, Operator],
                 reference: Model) -> list[str]:
-        """Have a node compute with its counterpart's weights when it is in float; names of the results."""
+        """Give a node in float its counterpart's weights; returns the names of the counterpart's results."""
         if other is None:
             return [self._tensors[i].name for i in operator.outputs]
         tensors = reference.graph.subgraphs[0].tensors
@@ -82,7 +84,7 @@ class Mixture:
         return names
 
     def floating(self, chosen: frozenset[int]) -> set[int]:
-        """These nodes, and those that only move their results."""
+        """The nodes that run in float if `chosen` do: these, and nodes that only move their results."""
         producer = {i: o.index for o in self._graph.operators for i in o.outputs}
         floating = set(chosen)
         for operator in self._graph.operators:
@@ -100,7 +102,10 @@ class Mixture:
         return mixed
 
     def _operators(self, chosen: frozenset[int]) -> list[Operator]:
-        """The nodes with these in float, and casts; each has the index of the node that it was, a cast has -1."""
+        """All nodes in order, with `chosen` in float and the casts that they need.
+
+        Each keeps its index in the original graph; a cast has -1.
+        """
         graph, floating = self._graph, self.floating(chosen)
         operators: list[Operator] = []
         known: set[int] = set()         # tensors whose real numbers are computed
@@ -121,11 +126,11 @@ class Mixture:
         return operators
 
     def _narrow(self, floating: set[int]) -> set[int]:
-        """The tensors that are computed although these nodes are in float: outputs, and what other nodes read."""
+        """The tensors that stay quantized if these nodes are in float: outputs, and what other nodes read."""
         return set(self._graph.outputs).union(*(o.inputs for o in self._graph.operators if o.index not in floating))
 
     def places(self, chosen: frozenset[int]) -> dict[int, int]:
-        """{tensor that is not computed with these nodes in float: that of its real numbers}"""
+        """{quantized tensor that nothing computes if `chosen` are in float: its copy in real numbers}"""
         floating = self.floating(chosen)
         narrow = self._narrow(floating)
         return {i: self._real[i] for o in self._graph.operators if o.index in floating for i in o.outputs

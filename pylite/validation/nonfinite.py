@@ -47,7 +47,7 @@ class NonFinite:
     constants: list[str] = field(default_factory=list)
 
     def line(self, where: str = "") -> str:
-        """What was found; where: the sample, by default its number."""
+        """This finding in one line; where: a name for the sample, by default its number."""
         constant = f"; its constant {self.constants[0]!r} holds such numbers" if self.constants else ""
         more = f" and {self.samples - 1} more" if self.samples > 1 else ""
         return (f"{self.kind} in {where or f'sample {self.sample}'}{more}: node {self.node} ({self.op}, {self.name!r}) "
@@ -92,9 +92,9 @@ def _constants(model: Model, operator: Operator) -> Iterator[str]:
 
 def notes(comparison: Comparison, samples: Callable[[], Iterable[Sequence[NDArray[Any]]]],
           where: Callable[[int], str]) -> Iterator[str]:
-    """Lines on what is not finite in a comparison, if anything is.
+    """Lines for numbers in a comparison that are not finite, if there are any.
 
-    samples: gives those that it has taken once more; where: what to call the sample with this number.
+    samples(): the comparison's samples once more; where(i): the name of sample i.
     """
     if not comparison.finite:
         for what, model in (("the model", comparison.model), ("the reference", comparison.reference)):

@@ -14,7 +14,7 @@ from pylite.runtime.executor import Executor
 from pylite.validation.interleaving import Step, Track, quantizing_kernels
 from pylite.validation.isolation import Isolation, closure
 from pylite.validation.statistics import ErrorSums, Grid
-from pylite.validation.weights import LAYOUTS, bias_as_read
+from pylite.validation.weights import WEIGHT_OPS, bias_as_read
 from pylite.validation.widening import dequantized, folded, real
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-SAMPLES = 8         # the first ones, which show the shares well enough
+SAMPLES = 8         # origins are measured on the first samples only, which show the shares well enough
 REAL = Grid("float32")
 
 
@@ -45,14 +45,14 @@ class OriginSums:
 
 
 class Origins(OriginSums):
-    """The reference's nodes with the model's constants, each by itself, and OriginSums.
+    """The reference's nodes, each by itself, with the model's constants; and the OriginSums that they are for.
 
-    executor: of these nodes; isolated: their graph, whose cuts and results have the keys of the reference's own.
+    isolated: the graph of these nodes, with the keys of the reference's own Isolated; executor: runs it.
     """
 
     def __init__(self, model: Model, reference: Model, pairs: Sequence[tuple[Group, Group]],
                  shapes: Mapping[int, tuple[int, ...]], pool: Pool) -> None:
-        """pairs: Groups of the model and of the reference that compute the same; shapes: of the reference's tensors."""
+        """pairs: (Group of the model, its counterpart in the reference); shapes: {tensor of the reference: shape}."""
         super().__init__()
         isolation = Isolation(reference.graph.subgraphs[0], shapes)
         self._with_constants: set[int] = set()
@@ -66,29 +66,35 @@ class Origins(OriginSums):
         self._rounded: dict[int, Array] = {}
 
     def prepare(self, grids: Mapping[int, Grid], sums: Mapping[int, ErrorSums]) -> None:
-        """Make sums for the tensors that have them in `sums`."""
+        """Make empty sums for the tensors of `sums`, with as many channels."""
         self.constants = {i: ErrorSums(s.channels) for i, s in sums.items() if i in self._with_constants}
         self.activations = {i: ErrorSums(s.channels) for i, s in sums.items() if grids[i].step}
 
     def plan(self, what: str, index: int, result: int, usage: Usage) -> None:
-        """Note in the executor's Usage what happens to a tensor, as Comparison orders it; result: the reference's."""
+        """Note step `what` of Comparison._order() in `usage`, the Usage of `executor`.
+
+        index: the model's tensor; result: its counterpart.
+        """
         if what == "give":
             usage.write(self.isolated.cuts.get(index))
         elif index in self.constants:
             usage.compute(self.isolated.results[result])
 
     def watch_constants(self, index: int, track: Track, result: int, expected: Array) -> list[Step]:
-        """Steps that run a node with the model's constants and observe it.
+        """Steps that run the reference's node with the model's constants, and observe its result.
 
-        result: the reference's tensor that it computes; expected: what its own node makes of the same operands.
+        index: the model's tensor; result: its counterpart; expected: the counterpart, computed with the reference's
+        constants from the same operands.
         """
         place = self.isolated.results[result]
         observer = self.constants[index].observer(REAL, self.executor.array(place), expected)
         return [*track.until(place), Step(observer)]
 
     def watch_activations(self, index: int, grid: Grid, computed: Array, expected: Array) -> list[Kernel]:
-        """Kernels that quantize what the reference's node makes of quantized operands, and observe it beside the
-        reference's own activation."""
+        """Kernels that quantize a result, and observe it.
+
+        computed: the result of the reference's node on quantized operands; expected: the reference's activation.
+        """
         rounded = self._rounded.setdefault(index, np.empty(computed.shape, grid.dtype))
         return [*quantizing_kernels(grid, computed, rounded), self.activations[index].observer(grid, rounded, expected)]
 
@@ -98,7 +104,8 @@ def _nodes(subgraph: Subgraph, group: Group) -> list[Operator]:
 
 
 def constants_of(model: Model, group: Group, reference: Model, counterpart: Group) -> dict[int, Tensor]:
-    """{constant of the reference: the real numbers of the model's}, for operands of nodes that do the same."""
+    """{constant of the reference: a tensor with the real numbers of the model's}, for nodes of the same op and arity.
+    """
     subgraph, other = model.graph.subgraphs[0], reference.graph.subgraphs[0]
     waiting = _nodes(subgraph, group)
     tensors, behind = subgraph.tensors, folded(subgraph)
@@ -109,7 +116,7 @@ def constants_of(model: Model, group: Group, reference: Model, counterpart: Grou
         if node is None:
             continue
         waiting.remove(node)
-        bias = LAYOUTS[node.name][2] if node.name in LAYOUTS else -1
+        bias = WEIGHT_OPS[node.name].bias if node.name in WEIGHT_OPS else -1
         for position, (mine, index) in enumerate(zip(node.inputs, theirs.inputs, strict=True)):
             if min(mine, index) < 0:
                 continue

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Ranges:
-    """What is known of the grids that can change.  groups: {first tensor: its Tied}."""
+    """The grids that can change, and the values that their tensors take.  groups: {first tensor: its Tied}."""
 
     def __init__(self, graph: Any, ties: Sequence[Tied]) -> None:
         self._tensors = graph.tensors
@@ -31,7 +31,7 @@ class Ranges:
 
     def observe(self, model: Model, reference: Model, matches: Mapping[int, int], samples: Sequence[Sequence[Array]],
                 threads: int) -> None:
-        """See what the float model's tensors take; groups without any are left out."""
+        """Record the values of the float model's tensors over the samples; drop groups without a matched tensor."""
         wanted = {key: [matches[i] for i in group.tensors if i in matches] for key, group in self.groups.items()}
         wanted = {key: others for key, others in wanted.items() if others}
         self.groups = {key: self.groups[key] for key in wanted}
@@ -41,7 +41,7 @@ class Ranges:
         self._seen = observed(reference, wanted, samples, threads, constants)
 
     def present(self, numbers: Numbers) -> dict[int, tuple[float, int]]:
-        """{group: its grid}, of the numbers or the file."""
+        """{group: its present grid}: that of `numbers`, or else the file's."""
         found = {}
         for key in self.groups:
             grid = Grid.of(self._tensors[key])
@@ -50,16 +50,16 @@ class Ranges:
         return found
 
     def grid(self, key: int, method: str) -> tuple[float, int]:
-        """The grid that a method gives to a group."""
+        """The grid of group `key` by one of METHODS."""
         if (key, method) not in self._fits:
             self._fits[key, method] = self._seen[key].grid(method, self._tensors[key].dtype)
         return self._fits[key, method]
 
     def noise(self, key: int, grid: tuple[float, int]) -> float:
-        """The mean squared error of a group's values on a grid."""
+        """The mean squared error of the group's values, rounded to `grid`."""
         return self._seen[key].noise(grid, self._tensors[key].dtype)
 
     def promise(self, key: int, grid: tuple[float, int]) -> float:
-        """The part of a group's noise that the best range leaves: the less, the more another one may help."""
+        """The share of the group's noise on `grid` that remains with the best range: the less, the more it may gain."""
         noise = self.noise(key, grid)
         return min(self.noise(key, self.grid(key, method)) for method in METHODS) / noise if noise else 1.0

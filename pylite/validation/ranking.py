@@ -20,17 +20,20 @@ if TYPE_CHECKING:
 
     from pylite.validation.measures import Errors
     from pylite.validation.statistics import Grid
-    from pylite.validation.weights import Weights
+    from pylite.validation.weights import ComparedWeights
 
-FLOOR_DB = -60.0
-PRIOR = 30
+FLOOR_DB = -60.0    # the excess of a node without noise
+PRIOR = 30          # ideal values that are added to each channel; see excess_db()
 # Ops whose integer rule fixes the grid of the result, or makes it the operand's: no other could have been chosen.
 FIXED_GRIDS = ("SOFTMAX", "LOGISTIC", "TANH", "LOG_SOFTMAX", "L2_NORMALIZATION")
 SHARED_GRIDS = ("AVERAGE_POOL_2D", "RESIZE_BILINEAR")
 
 
 def causes_first(order: Sequence[int], blamed: Callable[[int], Sequence[int]]) -> list[int]:
-    """Nodes in this order, but each after those that are to blame for its noise; these may have others in turn."""
+    """The nodes in this order, except that each follows the nodes to blame for its noise, directly or indirectly.
+
+    blamed(node): the nodes to blame for the noise of `node`.
+    """
     placed: dict[int, None] = {}
 
     def place(node: int) -> None:
@@ -43,14 +46,14 @@ def causes_first(order: Sequence[int], blamed: Callable[[int], Sequence[int]]) -
     return list(placed)
 
 
-def excess_db(op: str, errors: Errors, grid: Grid, weights: Weights | None, data_power: float,
+def excess_db(op: str, errors: Errors, grid: Grid, weights: ComparedWeights | None, data_power: float,
               inherited: float = 0.0) -> float:
-    """The noise over the expected one, in decibels; FLOOR_DB where there is none.
+    """The node's noise over its expected noise, in decibels; FLOOR_DB if there is no noise.
 
-    The ratios of the channels are averaged as root mean squares, so that one bad channel in a hundred still counts; so
-    that one bad value does not, each channel has as many ideal values more as PRIOR says.
-    data_power: the mean square of the activations that the weights meet; inherited: the noise over the signal that
-    they bring along, where both models run from their inputs.
+    The ratios of the channels are averaged as root mean squares, so that one bad channel in a hundred still counts.
+    PRIOR ideal values are added to each channel, so that one bad value does not count.
+    data_power: the mean square of the activations that the weights multiply; inherited: noise over signal of the
+    node's operands, if both models run from their inputs.
     """
     if not errors.count.sum() or not errors.noise.max(initial=0) > 0:
         return FLOOR_DB
@@ -60,7 +63,8 @@ def excess_db(op: str, errors: Errors, grid: Grid, weights: Weights | None, data
     return max(FLOOR_DB, float(5 * np.log10(max(np.mean(ratios * ratios), TINY))))
 
 
-def expected_noise(op: str, errors: Errors, grid: Grid, weights: Weights | None, data_power: float) -> NDArray[Any]:
+def expected_noise(op: str, errors: Errors, grid: Grid, weights: ComparedWeights | None,
+                   data_power: float) -> NDArray[Any]:
     """The mean squared error of a good quantization of the node, by channel."""
     ideal = grid.step * grid.step / 12 if op in FIXED_GRIDS + SHARED_GRIDS and grid.step else errors.ideal_noise(grid)
     noise = np.full(errors.noise.shape, ideal)

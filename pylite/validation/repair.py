@@ -72,7 +72,7 @@ class Repair(Printed):
     accuracy: Figures | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As `repair` in docs/validation.schema.json."""
+        """`repair` in docs/validation.schema.json."""
         found = asdict(self)
         del found["contents"]
         return {"version": VERSION, **finite(found)}
@@ -169,7 +169,7 @@ def _untouched(graph: Subgraph) -> Iterator[str]:
 
 
 class _Measured:
-    """Gives the Metric of a model on the samples with these numbers.  name: of the metric, once it was measured."""
+    """A function from a model to its Metric on some of the samples.  name: the metric's, after the first call."""
 
     def __init__(self, samples: Samples, numbers: Sequence[int], settings: Settings, threads: int,
                  reference: Model) -> None:

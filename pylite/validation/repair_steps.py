@@ -34,27 +34,28 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LEAST_DB = 0.01         # gained on the fitted samples: with less, the present numbers stay
-WORSE = 1.2             # times the squared error of weights that are rounded well: these are not
-ROUNDED = 0.01          # of a bias: differences below are its rounding
-FAULTY = 1.5, 4.0, 16.0     # times the least noise of a range, beyond which it is replaced: limits to try
-NOTABLE = 0.95          # of a tensor's noise: a range that leaves more is not tried alone
+MIN_GAIN_DB = 0.01      # a change that gains less on the fitted samples is not adopted
+BADLY_ROUNDED = 1.2     # weights are replaced if their squared error exceeds that of good rounding by this factor
+BIAS_TOLERANCE = 0.01   # relative difference of a bias that its own rounding explains
+FAULTY = 1.5, 4.0, 16.0     # limits to try: a range is replaced if its noise exceeds the least possible by this factor
+NOTABLE = 0.95          # a range is tried on its own only if it leaves less than this share of the tensor's noise
 EQUALIZED = "channels equalized"
-EQUALIZED_BY = "min / max"      # ranges of equalized activations, until the next step chooses
-EQUALIZED_DB = 0.25     # that scaled channels must gain in all, since each one is fitted to few samples
-TOGETHER = 8            # parts of a model whose channels are scaled or not: each costs a run of all samples
-CHECKED = 2             # samples on which float models with scaled channels must compute the same
-ROUNDS = 3              # of all steps, while they gain
-AGAIN_DB = 0.1          # gained in a round: with less there is no other one
+EQUALIZED_BY = "min / max"      # the method for ranges of equalized activations, until the next step chooses another
+EQUALIZED_DB = 0.25     # least gain of scaled channels in all, because each one is fitted to few samples
+MOST_PARTS = 8          # parts into which groups of channels are divided at most: trying one runs all samples
+CHECKED = 2             # samples on which a float model with scaled channels must compute what the reference does
+ROUNDS = 3              # most repetitions of all steps
+AGAIN_DB = 0.1          # least gain of a round after which another one is worth its time
 
 
 class Repairer:
     """A model under repair.
 
-    fit, held: Judges, of the samples that steps are chosen on, and of the others; numbers: what was kept so far; steps:
-    what was tried; before, held_value: the SQNR on the held-out samples, of the model as it was and with the numbers;
-    accuracy: gives the Metric of a model on these samples, which no step may make worse; metric: what it is now;
-    journal: what was measured.
+    fit: the Judge of the samples that steps are chosen on; held: the Judge of the held-out samples
+    numbers: the Numbers kept so far; steps: the Steps tried so far
+    before, held_value: the SQNR on the held-out samples, in dB, of the original model and of the model with `numbers`
+    accuracy: a function from a model to its Metric on the held-out samples, which no step may make worse
+    metric: the Metric of the model with `numbers`; journal: the measurements of an interrupted repair
     """
 
     def __init__(self, model: Model, reference: Model, fit: Sequence[Sequence[Array]],
@@ -77,29 +78,29 @@ class Repairer:
         self._adopt(reference)
 
     def _adopt(self, reference: Model) -> None:
-        """Take a float model that computes the same as the reference for it."""
+        """Use `reference`, a float model that computes what the original reference does, from here on."""
         self.reference = reference
         self._ranges = Ranges(self._graph, self._ties)
         self._reals = dict(counterparts(self._model, self._maker, reference, self._matches))
         self._means: dict[int, Array] = {}
 
     def _observe(self) -> None:
-        """See the values that the reference takes."""
+        """Record the values of the reference's activations on the fitted samples."""
         self._ranges.observe(self._model, self.reference, self._matches, self.fit.samples, self._threads)
 
     def _fitted(self, numbers: Numbers) -> float:
-        """The SQNR on the samples that steps are chosen on."""
+        """The SQNR in dB of the model with `numbers` on the samples that steps are chosen on."""
         return self.journal.number(f"fit {numbers.digest()}", lambda: self.fit.measure(self._maker.model(numbers)))
 
     def _held(self, numbers: Numbers) -> float:
-        """The same on the held-out samples."""
+        """The SQNR in dB of the model with `numbers` on the held-out samples."""
         return self.journal.number(f"held {numbers.digest()}", lambda: self.held.measure(self._maker.model(numbers)))
 
     def run(self, progress: Callable[[int, int], object] | None = None) -> None:
-        """Take all steps, again while they help: one may help only after another.
+        """Run all steps, and repeat them while they help, because a step may help only after another.
 
-        Scaled channels change what all other steps can gain.  So all steps are taken twice, without and with them, and
-        the better result is kept.
+        Scaled channels change what all other steps can gain.  So all steps run twice, once without scaled channels and
+        once with them, and the better result is kept.
         """
         self._observe()
         steps = {"weights from the float model": self._from_float, "ranges with a fault": self._faulty,
@@ -126,7 +127,7 @@ class Repairer:
         self.steps += refused
 
     def _rounds(self, steps: Mapping[str, Callable[[], Iterator[Proposal]]], show: Callable[[int], object]) -> None:
-        """Take these steps, again while they help; if they shall scale channels, only after that has helped."""
+        """Run these steps up to ROUNDS times, while they help; stop at EQUALIZED if it scales no channel."""
         reference = self.reference
         for number in range(ROUNDS):
             before = self.held_value
@@ -149,9 +150,9 @@ class Repairer:
             self._observe()
 
     def _take(self, name: str, proposals: Iterator[Proposal], again: bool) -> None:
-        """Keep the proposal that helps most on the held-out samples, if one does and helps on the others, too.
+        """Adopt the proposal that gains most on the held-out samples, if it also gains on the fitted ones.
 
-        A refused one is listed, unless the step is tried again.
+        again: the step has been tried before; then it is listed only if a proposal is adopted.
         """
         tried: list[tuple[Proposal, Step]] = []
         for proposal in proposals:
@@ -174,7 +175,7 @@ class Repairer:
                 self._observe()
 
     def decide(self, step: Step, repaired: Callable[[], Model]) -> None:
-        """Keep a step that gains on all samples, unless its model, which `repaired` makes, has a worse accuracy."""
+        """Set step.kept: it gains on both halves of the samples, and the model repaired() is no less accurate."""
         step.kept = step.gained_db > 0 and step.fitted_db > 0
         if step.kept and self._accuracy is not None and self.metric is not None:
             step.metric = self._accuracy(repaired())
@@ -188,19 +189,19 @@ class Repairer:
             self.metric = step.metric
 
     def _helping(self, parts: Sequence[Numbers]) -> Proposal:
-        """The parts that help."""
+        """The Proposal of those parts that gain."""
         chosen = self._chosen(parts, lambda chosen: self.numbers.merged(*chosen))
         return Proposal(self.numbers.merged(*chosen) if chosen else self.numbers, len(chosen))
 
     def _chosen(self, parts: Sequence[T], made: Callable[[list[T]], Numbers], least: int = 1) -> list[T]:
-        """The parts of which `made` makes better numbers: all at once, or else those of either half.
+        """The parts that gain, found by bisection: all of them if they gain together, else those of each half.
 
-        least: how many parts are not divided any more.
+        made(parts): the Numbers with these parts; least: sets of so few parts are not divided further.
         """
         def tried(parts: Sequence[T], base: list[T], value: float) -> tuple[list[T], float]:
             chosen = [*base, *parts]
             found = self._fitted(made(chosen))
-            if found >= value + LEAST_DB:
+            if found >= value + MIN_GAIN_DB:
                 return chosen, found
             if len(parts) <= least:
                 return base, value
@@ -209,20 +210,20 @@ class Repairer:
         return tried(parts, [], self._value)[0] if parts else []
 
     def _from_float(self) -> Iterator[Proposal]:
-        """Weights and biases of the float model, where those of the file are not as good as rounding leaves them."""
+        """Weights and biases of the float model, where those of the file are worse than rounding would make them."""
         parts = []
         for node, counterpart in self._reals.items():
             real, bias = counterpart.weights, counterpart.bias
-            own, axis, now = self._maker.weights(node), self._maker.nodes[node][3], self._maker.bias(node)
+            own, axis, now = self._maker.weights(node), self._maker.nodes[node].axis, self._maker.bias(node)
             assert own is not None and own.quantization is not None
             part = Numbers()
             if node not in self.numbers.weights:
                 weights = Weights.fitted(real, axis, own.dtype, own.quantization.scale.size > 1)
-                values = dequantized(self._model, own)
-                if values is not None and _squares(values - real) > WORSE * _squares(weights.rounded(axis) - real):
+                values, rounding = dequantized(self._model, own), weights.rounded(axis) - real
+                if values is not None and _squares(values - real) > BADLY_ROUNDED * _squares(rounding):
                     part = Numbers(weights={node: weights})
             if bias is not None and now is not None and node not in self.numbers.biases and (
-                    _squares(bias - now.reshape(-1)) > ROUNDED ** 2 * _squares(bias)):
+                    _squares(bias - now.reshape(-1)) > BIAS_TOLERANCE ** 2 * _squares(bias)):
                 part = part.merged(Numbers(biases={node: bias}))
             if part.weights or part.biases:
                 parts.append(part)
@@ -231,20 +232,20 @@ class Repairer:
     def _by_channel(self) -> Iterator[Proposal]:
         """A scale for each channel, where weights of int8 have one for all."""
         parts = []
-        for node, (_, _, _, axis) in self._maker.nodes.items():
+        for node, op in self._maker.nodes.items():
             tensor, known = self._maker.weights(node), self.numbers.weights.get(node)
-            if tensor is None or tensor.dtype != "int8" or tensor.shape[axis] < 2:
+            if tensor is None or tensor.dtype != "int8" or tensor.shape[op.axis] < 2:
                 continue
             assert tensor.quantization is not None
             if (tensor.quantization if known is None else known).scale.size > 1:
                 continue
             real = self._reals[node].weights if node in self._reals else dequantized(self._model, tensor)
             if real is not None:
-                parts.append(Numbers(weights={node: Weights.fitted(real, axis, "int8", True)}))
+                parts.append(Numbers(weights={node: Weights.fitted(real, op.axis, "int8", True)}))
         yield self._helping(parts)
 
     def _equalized(self) -> Iterator[Proposal]:
-        """Channels of activations scaled to like magnitudes, and the weights that write and read them likewise."""
+        """Channels of activations scaled to similar magnitudes, and the weights that write and read them to match."""
         equalizer = Equalizer(self._model, self.reference, self._matches, self._reals, self._ties)
         tensors, few = [index for _, index in self._pairs], self.fit.samples[:CHECKED]
         for method, scales in equalizer.scales(self.fit.samples, self._threads).items():
@@ -263,13 +264,13 @@ class Repairer:
                          for key in ranges.groups if any(key in equalizer.groups[k].tensors for k in chosen)]
                 factors = equalizer.factors({k: scales[k] for k in chosen})
                 return self.numbers.merged(*grids, *(self._scaled(node, *both) for node, both in factors.items()))
-            chosen = self._chosen(list(good), made, 1 + len(good) // TOGETHER)
+            chosen = self._chosen(list(good), made, 1 + len(good) // MOST_PARTS)
             if chosen:
                 yield Proposal(made(chosen), len(chosen), method, equalizer.scaled({k: scales[k] for k in chosen}))
 
     def _scaled(self, node: int, weights: Array, bias: Array) -> Numbers:
-        """A node's weights and bias times these factors."""
-        own, known, axis = self._maker.weights(node), self.numbers.weights.get(node), self._maker.nodes[node][3]
+        """Numbers with a node's weights and bias multiplied by the factors `weights` and `bias`."""
+        own, known, axis = self._maker.weights(node), self.numbers.weights.get(node), self._maker.nodes[node].axis
         assert own is not None and own.quantization is not None
         real = self._reals[node].weights if known is None else known.values
         many = (own.quantization if known is None else known).scale.size > 1
@@ -286,13 +287,13 @@ class Repairer:
             q = own.quantization
             scale, zero = (q.scale.astype(np.float64), int(q.zero_point[0])) if known is None else (
                 known.scale, known.zero_point)
-            nodes[node] = Weights(counterpart.weights, scale, zero), self._maker.nodes[node][3], own.dtype
+            nodes[node] = Weights(counterpart.weights, scale, zero), self._maker.nodes[node].axis, own.dtype
         model = self._maker.model(self.numbers)
         yield self._helping([Numbers(weights={node: weights}) for node, weights in weight_rounding.together(
             model, nodes, self.fit.samples, self._threads)])
 
     def _grid(self, key: int, grid: tuple[float, int]) -> Numbers:
-        """A grid for tied tensors, with the constants among them."""
+        """Numbers with `grid`, a (scale, zero point), for the tied tensors of group `key`, constants included."""
         tensors = self._ranges.groups[key].tensors
         constants = {i: dequantized(self._model, self._graph.tensors[i]) for i in tensors
                      if self._graph.tensors[i].data is not None}
@@ -300,7 +301,7 @@ class Repairer:
                        constants={i: values for i, values in constants.items() if values is not None})
 
     def _faulty(self) -> Iterator[Proposal]:
-        """Other ranges only where the present ones are far from the best."""
+        """New ranges for tensors whose present ranges are far from the best."""
         ranges, now = self._ranges, self._ranges.present(self.numbers)
         known: set[tuple[int, ...]] = set()
         for limit in FAULTY:
@@ -311,21 +312,23 @@ class Repairer:
             known.add(faulty)
 
     def _recalibrated(self) -> Iterator[Proposal]:
-        """Ranges by the method that serves all best, and then others for single tensors where they help; and these
-        alone."""
+        """Ranges by the best method for all tensors, refined for single tensors; then the present ranges, refined."""
         groups, start = self._ranges.groups, (self.numbers, self._value, "")
         best = start
         for method in METHODS:
             numbers = self.numbers.merged(*(self._grid(key, self._ranges.grid(key, method)) for key in groups))
             found = self._fitted(numbers)
-            if found >= best[1] + LEAST_DB:
+            if found >= best[1] + MIN_GAIN_DB:
                 best = numbers, found, method
         yield self._refined(*best)
         if best is not start:
             yield self._refined(*start)
 
     def _refined(self, base: Numbers, value: float, common: str) -> Proposal:
-        """Numbers with other ranges where they help; common: the method of their ranges."""
+        """`base` with other ranges for single tensors where they gain.
+
+        value: the SQNR of `base`; common: the method that its ranges come from.
+        """
         ranges, now = self._ranges, self._ranges.present(base)
         chosen = dict.fromkeys(ranges.groups, common)
         for key in sorted(ranges.groups, key=lambda key: (ranges.promise(key, now[key]), key)):
@@ -337,13 +340,13 @@ class Repairer:
                 tested.add(grid)
                 numbers = base.merged(self._grid(key, grid))
                 found = self._fitted(numbers)
-                if found >= value + LEAST_DB:
+                if found >= value + MIN_GAIN_DB:
                     base, value, chosen[key] = numbers, found, method
         counts = {method: list(chosen.values()).count(method) for method in METHODS}
         return Proposal(base, sum(counts.values()), ", ".join(f"{n} {method}" for method, n in counts.items() if n))
 
     def _corrected(self) -> Iterator[Proposal]:
-        """Biases less the mean error of each channel, from the first node to the last."""
+        """Biases minus the mean error of each channel, node by node."""
         nodes = {}
         for node in self._maker.nodes:
             index, bias = self._graph.operators[node].outputs[0], self._maker.bias(node)

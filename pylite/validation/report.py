@@ -32,23 +32,25 @@ SHOWN = 10      # nodes of the table in notebooks
 class TensorReport:
     """The errors of one tensor of the model.
 
-    node, op: which computes it; tensor: its index; matched: how its counterpart was found; output: is it the model's?
-    sqnr_db: of both models run from their inputs; cumulative_excess_db: the noise there above what the node's operands
-    bring along and a good quantization of the node adds
-    All else is of the node by itself, and None if that was not measured:
-    sqnr_local_db; sqnr_weights_db, sqnr_activations_db: of the node with real numbers but for its weights and biases,
-    and but for the activations that it reads and writes, on the first samples; None without the one or the other;
-    from_weights: the weights' share of both noises; excess_db: noise above that of a good quantization of the same node
-    rmse_over_scale: root mean square error in steps, 0.289 for ideal rounding; mean_error_steps; max_error_steps: None
-    for tensors of real numbers
+    node, op: the node that computes it; tensor: its index; matched: how its counterpart was found; output: is it an
+    output of the model?
+    sqnr_db: of both models run from their inputs; cumulative_excess_db: the noise then, over the noise of the node's
+    operands plus that of a good quantization
+    All others are of the node by itself, and None if that was not measured:
+    sqnr_local_db; excess_db: noise over that of a good quantization of the node
+    sqnr_weights_db, sqnr_activations_db: with only the weights and bias quantized, and with only the activations, on
+    the first samples; from_weights: the weights' share of these two noises
+    rmse_over_scale, mean_error_steps, max_error_steps: root mean square (0.289 for ideal rounding), mean and largest
+    error, in steps; None for tensors of real numbers
     saturated_low, saturated_high: shares of the values at an end of the range whose reference is beyond it
-    range_used: what the reference's values span of the range, above 1 where they go beyond; None without a range
-    cause, detail, remedy: None if the error is what rounding makes
+    range_used: share of the range that the reference's values span, above 1 if they exceed it; None without a range
+    cause, detail, remedy: None if rounding explains the error
     channels: {"sqnr_db", "sqnr_local_db", "rmse_over_scale", "mean_error_steps", "max_error_steps", "saturated_low",
     "saturated_high", "range_used"}: lists
     weights: {"sqnr_db", "gain": lists by output channel, "spread", "scales", "scale_spread"}, or None
-    histograms: {"values", "reference", "error": {"start", "width", "counts"}} where they were asked for, else None
-    judged: does its SQNR say how good the model is?  Outputs do, but of a detector's boxes what they are chosen from
+    histograms: {"values", "reference", "error": {"start", "width", "counts"}} if they were requested
+    judged: does its SQNR tell how good the model is?  It does for outputs; for a detector, for the boxes and scores
+    that its post-processing reads
     """
     node: int
     op: str
@@ -82,10 +84,10 @@ class TensorReport:
 
 @dataclass
 class Called:
-    """A subgraph that a node calls, compared on what the reference's calls are given.
+    """A subgraph that a node calls, compared on the inputs of the reference's calls.
 
-    node, op: which calls it; part: "condition", "body", "then", "else", "branch 0", ... or "decomposition"; subgraph:
-    its index; calls: how many were measured; report: of its nodes.
+    node, op: the node that calls it; part: "condition", "body", "then", "else", "branch 0", ... or "decomposition";
+    subgraph: its index; calls: number of calls measured; report: the Report of its nodes.
     """
     node: int
     op: str
@@ -95,14 +97,14 @@ class Called:
     report: Report
 
     def to_dict(self) -> dict[str, Any]:
-        """As `called` in docs/validation.schema.json."""
+        """An entry of `called` in docs/validation.schema.json."""
         report = self.report.to_dict()
         return {**{name: getattr(self, name) for name in ("node", "op", "part", "subgraph", "calls")},
                 **{name: report[name] for name in INNER}}
 
     @property
     def title(self) -> str:
-        """Which subgraph it is, as text."""
+        """A heading for the subgraph."""
         return f"{self.part} of node {self.node} ({self.op}), subgraph {self.subgraph}"
 
 
@@ -110,11 +112,12 @@ class Called:
 class Report(Printed):
     """A model compared with its reference.
 
-    ranking: nodes, worst first, by `ranked_by`; first_divergence: the first node, in the order of execution, whose own
-    noise is `causes.SUSPICIOUS_DB` above the expected, or None; unmatched: results that were not compared, and why;
-    accuracy: None if it was not measured; precision: "float16" if the model was computed in it; notes: what is odd
-    about the samples; called: the subgraphs that nodes call, in order; regained: {node: decibels that the outputs gain
-    if it computes as the reference's node does}, of the few that were tried because the model is not good
+    ranking: nodes by `ranked_by`, the worst first; first_divergence: the first node in the order of execution whose own
+    noise exceeds the expected by `causes.SUSPICIOUS_DB`, or None
+    unmatched: results that were not compared, and why; accuracy: None if it was not measured; precision: "float16" if
+    the model ran in float16; notes: remarks on the samples; called: the subgraphs that nodes call, in order
+    regained: {node: decibels that the outputs gain if it computes as the reference's node does}, for the few nodes that
+    were tried because the model is not good
     """
     model: str
     reference: str | None
@@ -137,7 +140,7 @@ class Report(Printed):
                    unmatched=[], accuracy=accuracy)
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as docs/validation.schema.json describes it; what is infinite or no number is None."""
+        """The report as docs/validation.schema.json describes it; infinities and NaN are None."""
         accuracy = self.accuracy.to_dict() if self.accuracy else {}
         own = {name: value for name, value in vars(self).items() if name not in ("tensors", "accuracy", "called")}
         return {"version": VERSION, **finite({**own, "tensors": [asdict(t) for t in self.tensors]}),
@@ -159,13 +162,13 @@ class Report(Printed):
         return "excess_db" if self.local_samples else "cumulative_excess_db"
 
     def suspicion(self, tensor: TensorReport) -> float:
-        """The tensor's measure that the ranking is by; the lowest where its node could not run by itself."""
+        """The tensor's value of the measure `ranked_by`; FLOOR_DB if its node could not run by itself."""
         value = getattr(tensor, self.ranked_by)
         return FLOOR_DB if value is None else float(value)
 
     @property
     def outputs(self) -> list[TensorReport]:
-        """Those of the model's outputs."""
+        """The TensorReports of the model's outputs."""
         return [t for t in self.tensors if t.output]
 
     def parts(self) -> Iterator[tuple[str, Report]]:
@@ -266,7 +269,7 @@ class Report(Printed):
 
 
 def _origins(t: TensorReport) -> list[str]:
-    """Where a node's noise comes from, as lines."""
+    """Lines on where a node's noise comes from; none if that was not measured."""
     if t.from_weights is None or t.sqnr_weights_db is None or t.sqnr_activations_db is None:
         return []
     parts = t.sqnr_weights_db, t.sqnr_activations_db

@@ -19,7 +19,7 @@ from pylite.runtime.model import Model
 from pylite.schema import read, write
 from pylite.schema.tables import table
 from pylite.validation.files import with_attached
-from pylite.validation.weights import LAYOUTS
+from pylite.validation.weights import WEIGHT_OPS
 from pylite.validation.widening import dequantized
 
 if TYPE_CHECKING:
@@ -30,15 +30,16 @@ if TYPE_CHECKING:
 
     from pylite.ir.graph import Operator, Tensor
 
-BIAS_LIMIT = 0.5            # of the bias's type: sums of products come on top
-PER_CHANNEL = {"FULLY_CONNECTED": 12}       # version of an operator from which on its weights may have many scales
+BIAS_LIMIT = 0.5            # share of its type's range that a bias may take: the sums of products need the rest
+PER_CHANNEL = {"FULLY_CONNECTED": 12}       # first version of an operator that takes a scale for each channel
 
 
 @dataclass(frozen=True)
 class Weights:
-    """A node's weights: real numbers, float64, with one scale for each channel or one for all (`scale`, float64).
+    """A node's weights as real numbers, and how to quantize them.
 
-    zero_point: of all; 0 but for uint8.
+    values: float64, in the shape of the file's tensor; scale: float64, one for each channel or a single one;
+    zero_point: for all channels, 0 unless the type is uint8.
     """
     values: NDArray[Any]
     scale: NDArray[Any]
@@ -46,7 +47,10 @@ class Weights:
 
     @classmethod
     def fitted(cls, values: NDArray[Any], axis: int, dtype: str, channels: bool) -> Weights:
-        """The Weights whose scales just hold the values; channels: one for each channel (int8 only)."""
+        """The Weights with the smallest scales that represent the values.
+
+        axis: of the output channels; channels: make a scale for each channel (int8 only).
+        """
         if dtype == "uint8":
             low, high = min(0.0, values.min(initial=0)), max(0.0, values.max(initial=0))
             scale = (high - low) / 255 or 1.0
@@ -58,25 +62,25 @@ class Weights:
         return cls(values, magnitude / np.iinfo(dtype).max)
 
     def along(self, axis: int) -> NDArray[Any]:
-        """The scale in the shape that goes with the values."""
+        """The scale, in a shape that broadcasts with `values`; axis: of the channels."""
         return self.scale.reshape([-1 if i == axis and self.scale.size > 1 else 1 for i in range(self.values.ndim)])
 
     def rounded(self, axis: int) -> NDArray[Any]:
-        """The real numbers that the scales leave of the values."""
+        """The real numbers that the quantized weights represent."""
         return np.rint(self.values / self.along(axis)) * self.along(axis)
 
     @cached_property
     def digest(self) -> str:
-        """A name of these weights, the same in every process."""
+        """A digest of these weights, the same in every process."""
         return _named(self.values, self.scale, self.zero_point)
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """What differs from the model's file, in real numbers.
+    """Changes to a quantized model, in real numbers.
 
-    grids: {tensor: (scale, zero point)}; weights: {node: Weights}; biases: {node: real numbers by channel}; constants:
-    {tensor that shares the grid of activations: real numbers}
+    grids: {tensor: (scale, zero point)}; weights: {node: Weights}; biases: {node: real numbers by channel}
+    constants: {constant that shares the grid of activations: real numbers}
     """
     grids: Mapping[int, tuple[float, int]] = field(default_factory=dict)
     weights: Mapping[int, Weights] = field(default_factory=dict)
@@ -84,42 +88,49 @@ class Numbers:
     constants: Mapping[int, NDArray[Any]] = field(default_factory=dict)
 
     def merged(self, *others: Numbers) -> Numbers:
-        """These numbers, with those of the others in their place."""
+        """These numbers, replaced by those of `others` where they have the same keys; the last one wins."""
         names = "grids", "weights", "biases", "constants"
         return Numbers(*({key: value for part in (self, *others) for key, value in getattr(part, name).items()}
                          for name in names))
 
     def digest(self) -> str:
-        """A name of these numbers, the same in every process."""
+        """A digest of these numbers, the same in every process."""
         return _named(*sorted(self.grids.items()), *((node, w.digest) for node, w in sorted(self.weights.items())),
                       *(part for arrays in (self.biases, self.constants) for part in ("", *(
                           field for item in sorted(arrays.items(), key=lambda item: item[0]) for field in item))))
 
 
 class Requantized:
-    """Makes models of Numbers.  nodes: {node with weights: (operands of data, weights and bias, axis of channels)}."""
+    """Applies Numbers to a model.
+
+    nodes: {node with weights: the WeightOp of its operands}
+    """
 
     def __init__(self, model: Model) -> None:
         self._model = model
         self._graph = graph = model.graph.subgraphs[0]
-        self.nodes = {o.index: LAYOUTS[o.name] for o in graph.operators if o.name in LAYOUTS}
+        self.nodes = {o.index: WEIGHT_OPS[o.name] for o in graph.operators if o.name in WEIGHT_OPS}
         self._kept: set[int] = set(graph.outputs)      # constants that something else reads as they are
         for operator in graph.operators:
-            own = self.nodes.get(operator.index, ())[1:3]
+            op = self.nodes.get(operator.index)
+            own = () if op is None else (op.weights, op.bias)
             self._kept |= {i for k, i in enumerate(operator.inputs) if k not in own}
 
     def bias(self, node: int) -> NDArray[Any] | None:
-        """The real numbers of a node's bias in the file; None if it has none that is constant."""
-        tensor = self._operand(self._graph.operators[node], self.nodes[node][2])
+        """The real numbers of a node's bias in the file; None if there is no constant bias."""
+        tensor = self._operand(self._graph.operators[node], self.nodes[node].bias)
         return None if tensor is None or tensor.data is None else dequantized(self._model, tensor)
 
     def weights(self, node: int) -> Tensor | None:
-        """A node's constant weights of 8 bits and their quantization in the file."""
-        tensor = self._operand(self._graph.operators[node], self.nodes[node][1])
+        """The tensor of a node's constant 8-bit weights in the file.
+
+        None for other weights, and for those that are sparse, or quantized in blocks or along another axis.
+        """
+        tensor = self._operand(self._graph.operators[node], self.nodes[node].weights)
         if tensor is None or tensor.data is None or tensor.dtype not in ("int8", "uint8"):
             return None
         q = tensor.quantization
-        axis = self.nodes[node][3]
+        axis = self.nodes[node].axis
         plain = q is not None and not q.block_size and not q.block_shape and not q.axes and tensor.sparsity is None
         return tensor if plain and q is not None and (
             q.scale.size == 1 or (q.axis == axis and q.scale.size == tensor.shape[axis])) else None
@@ -137,7 +148,7 @@ class Requantized:
         return Model(self._model.graph.contents, replace(self._model.graph, subgraphs=(graph, *others)))
 
     def _changed(self, numbers: Numbers) -> tuple[list[Tensor], list[Operator], dict[int, int]]:
-        """(tensors, operators, {tensor that is new: tensor of the file that it is a copy of})"""
+        """(tensors, operators, {new tensor: the tensor of the file that it replaces for some readers})"""
         tensors, operators = list(self._graph.tensors), list(self._graph.operators)
         for index, (scale, zero_point) in numbers.grids.items():
             tensors[index] = _with_grid(tensors[index], [scale], [zero_point])
@@ -165,20 +176,20 @@ class Requantized:
         return tensors, operators, copies
 
     def _constants(self, node: int, numbers: Numbers, tensors: list[Tensor]) -> Iterator[tuple[int, Tensor]]:
-        """(operand, tensor) of a node's weights and bias with the numbers; unchanged ones as they are.
+        """(position of the operand, its tensor) for a node's weights and bias with `numbers`.
 
-        tensors: those of the graph, with their grids.
+        tensors: those of the graph, with the new grids.
         """
-        operator, (data, position, bias_position, _) = self._graph.operators[node], self.nodes[node]
-        source, weights = tensors[operator.inputs[data]], tensors[operator.inputs[position]]
-        bias, real = self._operand(operator, bias_position), numbers.biases.get(node, self.bias(node))
+        operator, op = self._graph.operators[node], self.nodes[node]
+        source, weights = tensors[operator.inputs[op.data]], tensors[operator.inputs[op.weights]]
+        bias, real = self._operand(operator, op.bias), numbers.biases.get(node, self.bias(node))
         if node in numbers.weights:
             weights = self._rounded(node, numbers.weights[node], source, bias, real)
         if weights.data is not None:
-            yield position, weights
+            yield op.weights, weights
         if bias is None or bias.data is None or real is None:
             return
-        moved = any(operator.inputs[k] in numbers.grids for k in (data, position))
+        moved = any(operator.inputs[k] in numbers.grids for k in (op.data, op.weights))
         if bias.dtype == "float32" and node in numbers.biases:
             bias = _with_data(bias, real.astype(np.float32))
         elif bias.dtype != "float32" and (node in numbers.biases or node in numbers.weights or moved):
@@ -186,12 +197,15 @@ class Requantized:
             step = source.quantization.scale * weights.quantization.scale
             bias = _with_values(_with_grid(bias, step, np.zeros(step.size, np.int64)),
                                 real.reshape(bias.shape) / step.astype(np.float64))
-        yield bias_position, bias
+        yield op.bias, bias
 
     def _rounded(self, node: int, new: Weights, source: Tensor, bias: Tensor | None,
                  real: NDArray[Any] | None) -> Tensor:
-        """The tensor of a node's new weights.  source: what the node reads; real: the numbers of its bias."""
-        tensor, axis = self.weights(node), self.nodes[node][3]
+        """The tensor of a node's new weights.
+
+        source: the tensor that the node multiplies them with; bias, real: its bias, and the bias's real numbers.
+        """
+        tensor, axis = self.weights(node), self.nodes[node].axis
         assert tensor is not None and tensor.quantization is not None
         scale = np.asarray(new.scale, np.float32)
         if real is not None and bias is not None and bias.dtype != "float32" and source.quantization is not None:
@@ -230,7 +244,7 @@ class Requantized:
 
 
 def _named(*parts: Any) -> str:
-    """A digest of arrays and of things that repr() tells apart."""
+    """A digest of arrays and of objects that repr() tells apart."""
     found = hashlib.sha256()
     for part in parts:
         if isinstance(part, np.ndarray):
@@ -242,7 +256,10 @@ def _named(*parts: Any) -> str:
 
 
 def _holding(scale: NDArray[Any], bias: NDArray[Any], data: NDArray[Any], dtype: str) -> NDArray[Any]:
-    """The scales of weights, widened where the bias would not fit its type."""
+    """The scales of weights, enlarged where the bias would otherwise exceed BIAS_LIMIT of its type `dtype`.
+
+    bias: real numbers; data: the scale of the data.
+    """
     least = np.abs(bias.reshape(-1)) / (float(data[0]) * BIAS_LIMIT * np.iinfo(dtype).max)
     return np.maximum(scale, least if scale.size > 1 else least.max(initial=0)).astype(np.float32)
 
@@ -255,27 +272,27 @@ def _with_grid(tensor: Tensor, scale: Any, zero_point: Any) -> Tensor:
 
 
 def _with_values(tensor: Tensor, steps: NDArray[Any], narrow: bool = False) -> Tensor:
-    """A constant with these values, rounded to its type; narrow: without the least of them, as weights are."""
+    """A constant with these values, rounded to its type; narrow: the type's least value is not used."""
     limits = np.iinfo(NUMPY_DTYPES[tensor.dtype])
     values = np.clip(np.rint(steps), limits.min + narrow, limits.max).astype(NUMPY_DTYPES[tensor.dtype])
     return _with_data(tensor, values)
 
 
 def _with_data(tensor: Tensor, values: NDArray[Any]) -> Tensor:
-    """A constant with this array, which is not that of its buffer in the file."""
+    """`tensor` with `values` as its contents, instead of a buffer of the file."""
     data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
     data.flags.writeable = False
     return replace(tensor, data=data, buffer=0, external=None, sparsity=None)
 
 
 def _contents(tensor: Tensor) -> tuple[bytes, bytes]:
-    """What makes a constant differ from another one of its kind."""
+    """A key by which copies of one constant differ: its bytes and its scales."""
     q = tensor.quantization
     return b"" if tensor.data is None else tensor.data.tobytes(), b"" if q is None else q.scale.tobytes()
 
 
 def _record_grid(record: Any, tensor: Tensor) -> None:
-    """Give the record of a tensor its scales; the range that a converter has noted goes, since it holds no longer."""
+    """Write a tensor's grid to its record, and drop the range that a converter noted there, which no longer holds."""
     q = tensor.quantization
     assert q is not None
     record.quantization = table("QuantizationParameters")(scale=q.scale, zero_point=q.zero_point,
@@ -283,7 +300,7 @@ def _record_grid(record: Any, tensor: Tensor) -> None:
 
 
 def _versioned(file: Any, index: int, version: int) -> int:
-    """The index of an operator code like this one, of at least this version."""
+    """The index of an operator code that is `index` with at least this version; added to the file if there is none."""
     if file.operator_codes[index].version >= version:
         return index
     code = copy.copy(file.operator_codes[index])

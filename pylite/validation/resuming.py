@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 FORMAT = "pylite repair state"
 VERSION = 1         # changes with the meaning of a measurement
-EVERY = 1.0         # seconds from one writing of the file to the next, at least
-SHARE = 0.05        # of the time may go into writing
+EVERY = 1.0         # least interval in seconds between two writes of the file
+SHARE = 0.05        # largest share of the time spent on writing
 
 
 def identity(model: Model, reference: Model, fit: Sequence[Sequence[Array]], held: Sequence[Sequence[Array]],
              threads: int) -> dict[str, str]:
-    """What all measurements depend on: with another one of these, they are thrown away."""
+    """All that measurements depend on; if an entry changes, they are discarded."""
     return {"model": _of_model(model), "reference": _of_model(reference), "samples": _of_samples(fit, held),
             "version of pylite or numpy, or the CPU": f"{VERSION} {build()} {simd.current}",
             "number of threads": str(threads)}
@@ -63,10 +63,10 @@ def _of_samples(*halves: Sequence[Sequence[Array]]) -> str:
 
 
 class Journal:
-    """Measurements by key, which a file keeps.  Use it in a `with` block, whose end writes what is new.
+    """Measurements by key, kept in a file.  Use it in a `with` block, at whose end it writes new measurements.
 
-    path: of the file, or None to keep nothing; about: an identity().  A file about something else, or a damaged one,
-    is not used.  note: what was made of the file, or None if there was none.
+    path: of the file, or None to keep nothing; about: an identity().  A file with another identity, or a damaged one,
+    is ignored.  note: a line for the user on what became of the file, or None if there was none.
     """
 
     def __init__(self, path: str | None = None, about: Mapping[str, str] | None = None) -> None:
@@ -134,7 +134,7 @@ class Journal:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
-        if not isinstance(error, OSError):      # of a full disk, which would hide behind another one
+        if not isinstance(error, OSError):      # after a full disk, a second error would hide the first
             self.write()
 
 

@@ -36,16 +36,16 @@ KINDS: dict[str, type[Task]] = {"classification": Classification, "detection": D
                                 "regression": Vectors, "embedding": Vectors}
 FOLDERS = "sorted"      # instead of a file of labels: the labels that occur, in alphabetical order
 BACKGROUND = ("background", "???")
-EXTENT = 1000           # of pixels: a mask's classes are below
+EXTENT = 1000           # a mask's classes are below, if the output does not tell their number
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How accuracy is measured; None: by what the model and the data show.
+    """How to measure accuracy; None: as the model and the data suggest.
 
-    task: one of TASKS; labels: a file with the classes' names, or FOLDERS; offset: what is added to a label that is a
-    number; output: the name of the one that counts; metric: a function of the user's own or its name, MODULE:FUNCTION,
-    instead of a task's
+    task: one of TASKS; labels: a file with the classes' names, or FOLDERS; offset: added to labels that are numbers
+    output: the name of the output to score; metric: a function of the user's own or its name, MODULE:FUNCTION, in place
+    of the task's metrics
     """
     task: str | None = None
     labels: str | None = None
@@ -58,7 +58,10 @@ class Settings:
 
 
 class Predictor:
-    """A model that is run for its outputs.  detects: are they boxes, classes, scores and their number?"""
+    """Runs a model for its outputs.
+
+    detects: are they boxes, classes, scores and their number?  likely: are they probabilities?
+    """
 
     def __init__(self, model: Model, output: str | None, threads: int = 1) -> None:
         self.subgraph = model.graph.subgraphs[0]
@@ -78,7 +81,7 @@ class Predictor:
         self.likely = producer(self.subgraph, self.outputs[0]) in PROBABILITIES if self.outputs else False
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """The outputs, as real numbers where they are quantized; they are the caller's."""
+        """The outputs, dequantized; the arrays belong to the caller."""
         executor = self._executor
         feed(executor, inputs)
         executor.invoke()
@@ -97,9 +100,9 @@ def _unlabelled(samples: Samples, task: str, compared: bool) -> ComparisonError:
 
 
 class Scorer:
-    """Counts the samples of a task, which is chosen by what the model gives and the labels are.
+    """Runs models on samples and counts the results.  Outputs and labels determine the task.
 
-    models: one, or it and its reference; named: others, whose names of the classes will do.
+    models: the model, and its reference if there is one; named: other models to take class names from.
     """
 
     def __init__(self, models: Sequence[Model], samples: Samples, settings: Settings, threads: int = 1,
@@ -159,7 +162,7 @@ class Scorer:
                               f"leave the task open; give --task ({', '.join(TASKS)}){which}")
 
     def _fits(self, label: Any) -> dict[str, bool]:
-        """Which tasks a label and the only output fit."""
+        """{task: do this label and the only output fit it?}"""
         if isinstance(label, Objects):
             return {}
         vector = self._size > 1 and self._size == max(self._shape, default=1)
@@ -329,7 +332,7 @@ def scored(model: Model, samples: Samples, numbers: Sequence[int], settings: Set
 
 
 def _plain(name: str) -> str:
-    """A name without what spellings differ in."""
+    """A name in lower case, with single spaces in place of underscores and hyphens, so that spellings agree."""
     return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
 
 
@@ -347,7 +350,7 @@ def _numbers(label: Any) -> bool:
 
 
 def _scores(row: Array, likely: bool) -> tuple[Array, Array]:
-    """(scores, probabilities) of the classes; of two where the model gives one number, that of class 1."""
+    """(scores, probabilities) of the classes.  A model with one number has two classes; the number is for class 1."""
     real = row.astype(np.float64)
     if real.size == 1:
         shown = real if likely else 1 / (1 + np.exp(-real))

@@ -37,18 +37,19 @@ if TYPE_CHECKING:
 
 
 VERSION = 1
-SAMPLES = 64            # unless told: they are kept in memory
-NOISE_SAMPLES = 16      # on which the noise of single nodes is measured
-TRIED = 3               # candidates of each of the two orders before one is chosen
+SAMPLES = 64            # used by default; all are kept in memory
+NOISE_SAMPLES = 16      # used to measure the noise of single nodes
+TRIED = 3               # candidates of each of the two orders that are tried before one is chosen
 
 
 @dataclass
 class Node:
-    """A quantized node, or a block: value: the measure with it alone in float; regained: its gain over the quantized
-    model.
+    """A quantized node or block of nodes that could run in float.
 
-    node: of a block the last one; nodes: all of them; quantized_alone: the measure with all others in float; names: of
-    the results of the reference's node, or of its own.
+    node: its index, or that of a block's last node; nodes: the indices of all its nodes
+    names: names of the results of the reference's node, or else of its own
+    value: the measure with only this node in float; regained: the gain of that over the quantized model
+    quantized_alone: the measure with all other nodes in float
     """
     node: int
     nodes: list[int]
@@ -61,14 +62,15 @@ class Node:
 
 @dataclass(repr=False)
 class Sensitivity(Printed):
-    """Which nodes to run in float.
+    """The nodes that gain most in float, and a small set of them that reaches a target.
 
-    measure: "sqnr_db", of the worst output, or the metric of the accuracy; quantized, real: with no node in float, and
-    with all that can be; ranking: Nodes, by what is regained; proposed: the smallest set of nodes found that reaches
-    `target`, and `reached`: the measure with just these in float; left_out: [{"node", "reason"}]: what cannot be tried;
-    order: sentences that say whether the ranking by noise begins with the same node, and if not, why.
-    config, in_float: for the files: how the model is quantized; names of the results of the proposed nodes, and of
-    those that only move values between them; contents: the .tflite file of the model with these in float.
+    measure: "sqnr_db", that of the worst output, or the name of the accuracy's metric
+    quantized, real: the measure with no node in float, and with all that can run in float
+    ranking: Nodes, the largest gain first; left_out: [{"node", "reason"}]: nodes that cannot be tried
+    proposed: the smallest set of nodes found that reaches `target`; reached: the measure with only these in float
+    order: sentences that compare the ranking with the one by noise
+    For the files: config: how the model is quantized, as in ai-edge-quantizer; in_float: names of the results of the
+    proposed nodes and of nodes that only move values between them; contents: the .tflite file with these in float.
     """
     model: str
     reference: str
@@ -92,7 +94,7 @@ class Sensitivity(Printed):
         return self.reached >= self.target
 
     def to_dict(self) -> dict[str, Any]:
-        """As `sensitivity` in docs/validation.schema.json; what is infinite is None."""
+        """`sensitivity` in docs/validation.schema.json; infinities are None."""
         found = asdict(self)
         del found["config"], found["in_float"], found["contents"]
         return {"version": VERSION, **finite(found)}
@@ -141,12 +143,15 @@ class Sensitivity(Printed):
 
 
 def _form(measure: str) -> Callable[[float], str]:
-    """What makes text of values of a measure."""
+    """A function that formats values of `measure`."""
     return "{:.1f} dB".format if measure == "sqnr_db" else "{:.4f}".format
 
 
 class _Search:
-    """Measures sets of parts in float, each set once.  parts: {key: nodes}; sets are of keys."""
+    """Measures models with sets of parts in float, each set once.
+
+    parts: {key: nodes}, where a part is a node or a block; sets contain keys.
+    """
 
     def __init__(self, mixture: Mixture, parts: Mapping[int, tuple[int, ...]],
                  measure: Callable[[Model], float]) -> None:
@@ -230,7 +235,7 @@ def sensitivity(model: str | os.PathLike[str], reference: str | os.PathLike[str]
 
 
 def _sqnr(reference: Model, samples: Samples, threads: int) -> Callable[[Model], float]:
-    """A function that gives a model's SQNR, of its worst output."""
+    """A function from a model to the SQNR of its worst output, in dB."""
     inputs = [samples[i] for i in range(len(samples))]
     predictor = Predictor(reference, None, threads)
     expected = [predictor.run(arrays) for arrays in inputs]
@@ -252,7 +257,7 @@ def _sqnr(reference: Model, samples: Samples, threads: int) -> Callable[[Model],
 
 def _accuracy(path: str, samples: Samples, settings: Settings, threads: int,
               reference: Model) -> tuple[Callable[[Model], float], str]:
-    """(a function that gives a model's first metric, the metric's name)"""
+    """(a function from a model to its first metric, the metric's name)"""
     def measured(model: Model) -> tuple[float, str]:
         found = scored(model, samples, range(len(samples)), settings, threads, reference)
         first = found.metrics[found.main]

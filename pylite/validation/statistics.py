@@ -71,10 +71,10 @@ class Grid:
 
 
 class ErrorSums:
-    """What is known of a tensor's errors: counts, exact sums and extremes for each channel, the last axis.
+    """A tensor's errors over samples: counts, exact sums and extremes for each channel, that is, along the last axis.
 
-    samples: how many were added; elements: of these together, finite or not.  Sums of samples whose last axes differ
-    have one channel.
+    samples: number of samples added; elements: number of their elements, finite or not.  If the last axes of samples
+    differ in size, the sums have one channel.
     """
 
     def __init__(self, channels: int) -> None:
@@ -83,7 +83,7 @@ class ErrorSums:
         self._set_channels(channels)
 
     def _set_channels(self, channels: int) -> None:
-        """Have so many channels, without any sample."""
+        """Start over, without samples, for this number of channels."""
         self.counts = np.zeros((statistics.COUNTS, channels), np.int64)
         self.limbs = np.zeros((statistics.LIMBS, statistics.SUMS * channels), np.int64)
         self.extremes = np.repeat(NEUTRAL[:, None], channels, axis=1)
@@ -93,10 +93,10 @@ class ErrorSums:
         return self.counts.shape[1]
 
     def observer(self, grid: Grid, values: NDArray[Any], reference: NDArray[Any]) -> statistics.Observe:
-        """A kernel that adds one sample: a tensor's contents as it stores them, and the reference, float32 of as many
-        elements.  Both are contiguous.  `samples` is for the caller to count.
+        """A kernel that adds one sample each time it runs; call counted() afterwards.
 
-        A value saturates where its reference is more than a step beyond the range: a probability of 1 that is stored as
+        values: the tensor's contents as stored; reference: float32 of as many elements; both contiguous.  A value
+        counts as saturated if its reference is more than a step beyond the range: a probability of 1 that is stored as
         255/256 does not.
         """
         self._elements = reference.size
@@ -111,17 +111,14 @@ class ErrorSums:
         self.counted()
 
     def counted(self) -> None:
-        """A sample was added."""
+        """Count the sample that the last observer() has added."""
         self.samples += 1
         self.elements += self._elements
         if self.samples % _CARRY_AFTER == 0:
             self._carry()
 
     def merge(self, other: ErrorSums) -> None:
-        """Add the samples of `other`, which are other ones than this one's.
-
-        Where the numbers of channels differ, both have one afterwards.
-        """
+        """Add the samples of `other`.  If the numbers of channels differ, both have one channel afterwards."""
         if not other.samples:
             return
         self._carry()
@@ -147,7 +144,7 @@ class ErrorSums:
         self.extremes[...] = NEUTRAL[:, None]
 
     def _join_channels(self) -> None:
-        """Make one channel of all."""
+        """Join all channels into one."""
         self.counts = self.counts.sum(1, keepdims=True)
         self.limbs = self.limbs.reshape(statistics.LIMBS, statistics.SUMS, -1).sum(2)
         self.extremes = np.stack([self.extremes[row].max(keepdims=True, initial=NEUTRAL[row]) if row != MIN_REFERENCE

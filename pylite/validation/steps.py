@@ -12,9 +12,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class Step:
-    """One step: gained_db, fitted_db: on the held-out samples, and on those that it was chosen on; kept: is it in the
-    file?  changed: how many nodes or ranges; detail: by which methods; metric: the accuracy of the held-out samples
-    with it, None if it was not measured."""
+    """One step of a repair, and its result.
+
+    changed: number of nodes or ranges; gained_db, fitted_db: gain in SQNR on the held-out and on the fitted samples
+    kept: is it in the repaired file?  detail: the methods that it used; metric: the accuracy with it on the held-out
+    samples, None if it was not measured
+    """
     name: str
     changed: int
     gained_db: float
@@ -26,10 +29,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a step would change: the numbers with it, how many nodes or ranges, and by which methods.
+    """A change that a step proposes: the Numbers with it, how many nodes or ranges it changes, and by which methods.
 
-    reference: a float model that computes the same as the reference, and whose weights and ranges go with the numbers;
-    None for the reference.
+    reference: the float model with which the Numbers belong, if they scale channels; it computes what the reference
+    does.  None for the reference itself.
     """
     numbers: Numbers
     changed: int
@@ -38,7 +41,10 @@ class Proposal:
 
 
 class State(NamedTuple):
-    """What steps have reached."""
+    """A Repairer's state between two steps, to which it can return.
+
+    value, held_value: the SQNR in dB on the fitted and on the held-out samples; metric: the accuracy on the latter
+    """
     numbers: Numbers
     steps: list[Step]
     value: float

@@ -27,9 +27,9 @@ VOID = 255          # in masks: a pixel that does not count
 
 
 class Task:
-    """Counts samples; the models' results come as a list: the model's, and the reference's if there is one.
+    """Counts samples in a Tally.  The results of a sample are a list: the model's, and the reference's if there is one.
 
-    facts: {"labels": names of the classes, "labelled": have the samples labels, "paired": is there a reference}
+    facts: {"labels": names of the classes, "labelled": have the samples labels? "paired": is there a reference?}
     """
     name = main = ""
 
@@ -45,11 +45,11 @@ class Task:
         raise NotImplementedError
 
     def pair(self, tally: Tally, *names: Any) -> list[Any]:
-        """The counts of this name of both sides, None for one that there is not."""
+        """[the model's count of this name, the reference's or None]"""
         return list(self.each(lambda side: tally.counts[(side, *names)]).values())
 
     def each(self, function: Callable[[str], Any]) -> dict[str, Any]:
-        """What a function gives for each side, None for one that there is not."""
+        """{side: function(side)}, with None for the reference if there is none."""
         return {side: function(side) if side in self.sides else None for side in SIDES}
 
     def accuracy(self, tally: Tally, samples: int, metrics: dict[str, Metric], **more: Any) -> Accuracy:
@@ -63,7 +63,7 @@ class Task:
                         notes=[*self.facts["notes"], *notes], **more)
 
     def compared(self, tally: Tally, flip: Flip, values: Sequence[float], higher: bool = True) -> None:
-        """Count a sample by the models' own measures of it."""
+        """Count a sample by its measure for each model.  values: these; higher: is a larger one better?"""
         scores = dict(zip(self.sides, map(float, values), strict=True))
         sign = 1 if higher else -1
         flip.scores = scores
@@ -167,7 +167,7 @@ def confused(tally: Tally, side: str) -> list[list[int]]:
 
 
 def by_class(confusion: dict[str, list[list[int]] | None]) -> dict[str, Metric]:
-    """The metrics of scikit-learn that treat all classes alike; none where it is not installed."""
+    """scikit-learn's metrics that weigh all classes equally; empty if scikit-learn is not installed."""
     try:
         from sklearn import metrics  # type: ignore[import-untyped,import-not-found,unused-ignore] # an extra
     except ImportError:
@@ -241,7 +241,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def means(tally: Tally, sides: Sequence[str], *names: str, better: str = "higher", root: bool = False) -> Metric:
-    """The Metric of means of numbers over samples; root: of their square roots."""
+    """The Metric of a number's means over samples; root: the square roots of the means."""
     found = [tally.mean(side, *names) if side in sides else None for side in SIDES]
     values: list[Any] = [f and f[0] for f in found]
     ends: list[Any] = [f and f[1] for f in found]

@@ -17,7 +17,7 @@ from pylite.ir.graph import replace
 from pylite.runtime.executor import Executor
 from pylite.runtime.model import Model
 from pylite.validation.statistics import Grid
-from pylite.validation.weights import LAYOUTS
+from pylite.validation.weights import WEIGHT_OPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -63,7 +63,7 @@ def tied(model: Model) -> list[Tied]:
 
 
 def _join(group: dict[int, Tied], one: int, other: int) -> None:
-    """Make one Tied of those of two tensors."""
+    """Merge the Tied of two tensors."""
     first, second = group[one], group[other]
     if first is not second:
         first.tensors, first.fixed = sorted(first.tensors + second.tensors), first.fixed or second.fixed
@@ -74,7 +74,7 @@ def _asked(model: Model, operator: Operator) -> tuple[list[int], list[int]]:
     """(tensors that the node ties, tensors whose grids it fixes)"""
     graph = model.graph.subgraphs[0]
     operands = [i for i in dict.fromkeys((*operator.inputs, *operator.outputs)) if grid_of(graph, i)]
-    if operator.name in LAYOUTS:
+    if operator.name in WEIGHT_OPS:
         return [], []       # these take any grids, and their bias follows
     probe = _Probe(model, operator)
     plain = None if _has_biases(graph, operator) else probe.run(())
@@ -89,14 +89,14 @@ def _asked(model: Model, operator: Operator) -> tuple[list[int], list[int]]:
 
 
 def _has_biases(graph: Subgraph, operator: Operator) -> bool:
-    """Does a node have constants whose scale depends on those of other operands by a rule of its op?"""
+    """Does a node have constants, such as a bias, whose scale must follow from the scales of other operands?"""
     constants = [graph.tensors[i] for i in operator.inputs if i >= 0 and graph.tensors[i].data is not None]
     return any(t.dtype in ("int32", "int64") and t.quantization is not None and t.quantization.scale.size > 0
                for t in constants)
 
 
 class _Probe:
-    """A node by itself, on drawn integers."""
+    """A node by itself, on random integers."""
 
     def __init__(self, model: Model, operator: Operator) -> None:
         self._model, self._graph = model, model.graph.subgraphs[0]
@@ -107,7 +107,7 @@ class _Probe:
         self._magnitude = max((max(grid.highest, -grid.lowest) for grid in grids if grid), default=1.0)
 
     def run(self, scaled: Iterable[int], factor: float = 1.0) -> list[bytes] | None:
-        """The results with the scales of these tensors times `factor`; None if the node cannot run so."""
+        """The bytes of the results with the scales of these tensors times `factor`; None if the node refuses them."""
         tensors = list(self._graph.tensors)
         for i in scaled:
             q = tensors[i].quantization
@@ -132,7 +132,7 @@ class _Probe:
         return found
 
     def _draw(self, rng: np.random.Generator, array: NDArray[Any], grid: Grid | None, lowest: int) -> None:
-        """Numbers of all magnitudes, so that some neither saturate nor vanish; 0 where they may be indices."""
+        """Fill `array` with numbers of all magnitudes, some of which neither saturate nor vanish; indices become 0."""
         drawn = rng.uniform(lowest, 1, array.shape) * 2.0 ** rng.uniform(-7, 0, array.shape)
         if grid is not None:
             limits = np.iinfo(array.dtype)

@@ -1,6 +1,6 @@
-"""What single nodes cost the outputs: the few with the most noise of their own compute as the reference does, in turn.
+"""Measures what single nodes cost the outputs: each of a few noisy nodes in turn computes as the reference's does.
 
-A node's own noise says nothing of what later nodes make of it: logits may saturate, and their softmax stays the same.
+A node's own noise does not tell how it affects the outputs: logits may saturate, and their softmax stays the same.
 """
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from pylite.validation.report import Report
 
 SAMPLES = 8
-NODES = 3       # with the most noise, and as many with faults that the graphs show
-ENOUGH_DB = 6.0     # three quarters of the noise: then no other node can have as much
+NODES = 3       # nodes to try: those with the most noise, and as many with faults that the graphs show
+ENOUGH_DB = 6.0     # a node that costs as much has three quarters of the noise, so the others need no trial
 
 
 def regained(comparison: Comparison, report: Report, samples: Sequence[Sequence[Any]], threads: int
              ) -> dict[int, float]:
-    """{node: decibels that the outputs gain if it alone computes as the reference's node does}, of a few nodes.
+    """{node: decibels that the outputs gain if it alone computes as the reference's node does}, for a few nodes.
 
-    Those whose noise is the fault of such a node compute so together with it.  Empty where the model is good, nodes by
-    themselves were not measured, or nothing can be tried.
+    Nodes whose noise is the fault of the tried node compute so together with it.  Empty if the model is good, if nodes
+    by themselves were not measured, or if nothing can be tried.
     """
     if report.verdict["level"] not in (FAIR, POOR) or not (report.local_samples and worst_output(report)):
         return {}
@@ -59,9 +59,9 @@ def regained(comparison: Comparison, report: Report, samples: Sequence[Sequence[
 
 
 def _groups(comparison: Comparison, report: Report) -> Iterator[tuple[int, frozenset[int], frozenset[int]]]:
-    """(node to try, it and those that go with it, those of them whose noise is not its fault)
+    """(node to try, all nodes that compute in real numbers with it, those among them whose noise is not its fault)
 
-    A result whose range is wrong is right only where its readers take it as real numbers.
+    If the range of the node's result is wrong, its readers belong to them: otherwise they would read the wrong range.
     """
     noisy = [n for n in report.ranking if report.suspicion(report.by_node(n)) >= NOTABLE_DB
              and not parts_of(comparison.subgraph.operators[n])]
@@ -75,7 +75,7 @@ def _groups(comparison: Comparison, report: Report) -> Iterator[tuple[int, froze
 
 
 def _chosen(report: Report, noisy: list[int]) -> list[int]:
-    """The nodes to try.  What sound nodes cost is no reason to blame them instead of one that is at fault."""
+    """The nodes to try: suspicious ones if there are any, because a sound node that costs much is not to blame."""
     suspects = [n for n in noisy if report.suspicion(report.by_node(n)) >= SUSPICIOUS_DB] or noisy
     shown = [n for n in suspects if report.by_node(n).cause in SHOWN]
     return list(dict.fromkeys([*suspects[:NODES], *shown[:NODES]]))
@@ -92,8 +92,8 @@ def _readers(subgraph: Subgraph, node: int) -> set[int]:
 
 
 def _outputs(comparison: Comparison, report: Report) -> list[tuple[int, int]]:
-    """The tensor of the worst output, and the reference's; if it is good, also what a softmax there reads, whose few
-    levels hide errors."""
+    """[(tensor, its counterpart)]: the worst output; if it is good, also the tensor that a softmax there reads, since
+    the few levels of the softmax hide errors."""
     producer = {i: o for o in comparison.subgraph.operators for i in o.outputs}
     worst, found = worst_output(report), list[int]()
     index = worst.tensor

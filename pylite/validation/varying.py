@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class _Node:
-    """The nodes of a Group as a graph that takes activations of any shape."""
+    """The nodes of a Group, as a graph that takes activations of any shape."""
 
     def __init__(self, model: Model, subgraph: Subgraph, group: Group, pool: Pool,
                  constants: Mapping[int, Tensor] | None = None) -> None:
@@ -44,7 +44,10 @@ class _Node:
         self._executor = Executor(model, self._graph.subgraph, pool)
 
     def run(self, activations: Mapping[int, Array], full: Executor) -> dict[int, Array]:
-        """{result of the group: its contents}.  activations: by key of a cut; full: has the inputs of the original."""
+        """{result of the group: its contents}.
+
+        activations: {key of a cut: the array to read there}; full: the Executor whose inputs hold the sample.
+        """
         arrays = [*(activations[key] for key in self._graph.cuts), *map(full.array, self._graph.inputs)]
         self._executor.reset_variables_and_ops()
         return dict(zip(self._graph.results, subgraph_calls.call(self._executor, arrays), strict=True))
@@ -111,7 +114,11 @@ class Varying:
                     self._add_origins(index, one, expected[index], changed.get(counterpart))
 
     def _add_origins(self, index: int, computed: Array, expected: Array, changed: Array | None) -> None:
-        """computed, changed: by the reference's node on quantized operands, with its constants and the model's."""
+        """Add where the error of tensor `index` comes from.
+
+        computed: the result of the reference's node on quantized operands; changed: the same with the model's
+        constants, or None; expected: the reference's activation.
+        """
         origins, grid = self._comparison.origins, self._comparison.grids[index]
         assert origins is not None
         if changed is not None:

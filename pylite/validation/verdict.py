@@ -9,19 +9,21 @@ from pylite.validation.accuracy_report import OWN
 from pylite.validation.causes import NOTABLE_DB, SHOWN, STALE, SUSPICIOUS_DB
 from pylite.validation.ranking import FIXED_GRIDS
 
-GOOD_DB = 30.0      # SQNR of an output from which on its error, 3 % of its root mean square, rarely changes an answer
-TINY_DB = 40.0      # SQNR from which on, 1 %, no node needs a closer look
-POOR_DB = 20.0      # SQNR below which the error, 10 %, often does
+# SQNR of an output, and the error at this SQNR as a share of the output's root mean square:
+GOOD_DB = 30.0      # from here on (3 %) the error rarely changes an answer
+TINY_DB = 40.0      # from here on (1 %) no node needs a closer look
+POOR_DB = 20.0      # below (10 %) the error often changes an answer
 LOSS = 1.0          # percentage points of the main metric that a good quantization may lose
-CHANCE = 0.05       # p of McNemar's test from which on a difference may be chance
+CHANCE = 0.05       # p of McNemar's test; with a larger one a difference may be chance
 LIMITS = {"good": GOOD_DB, "tiny": TINY_DB, "poor": POOR_DB, "notable": NOTABLE_DB, "suspicious": SUSPICIOUS_DB,
           "loss": LOSS}
 GOOD, FAIR, POOR, PLAIN = "good", "fair", "poor", "plain"       # plain: there is nothing to compare with
-INHERITED_DB = 15.0     # a node whose SQNR by itself is better by so much passes on the noise that it reads
-LEAST_DB = 1.0      # that outputs must gain without a node's noise, a fifth of theirs, for it to be to blame
-MOST_DB = 3.0       # and half of it
-SOME_DB = 0.1       # less is chance
-NAMED = 3           # other nodes with a fault
+INHERITED_DB = 15.0     # a node passes on the noise that it reads if its SQNR by itself is this much better
+# Gains in the SQNR of the outputs without the noise of one node:
+LEAST_DB = 1.0      # the node causes a fifth of the noise: it is to blame
+MOST_DB = 3.0       # it causes half of the noise
+SOME_DB = 0.1       # smaller gains are chance
+NAMED = 3           # most other faulty nodes that the verdict names
 OUTSIDE = "more than 1 % of the numbers are outside"        # in the note about samples that an input cannot represent
 EXCHANGED = "the model has no quantized tensors, and the reference has; are they exchanged?"
 _BEGINNINGS = {GOOD: "Good: ", FAIR: "Look closer: ", POOR: "Poor: ", PLAIN: ""}
@@ -150,10 +152,10 @@ def _where(t: Any) -> str:
 
 
 def _costliest(report: Any) -> tuple[Any, str]:
-    """(the TensorReport to blame, or None; how the sentence begins, or all of it)"""
+    """(the TensorReport to blame, the beginning of the sentence), or (None, the whole sentence) if none is."""
     noisy = [t for t in map(report.by_node, report.ranking) if report.suspicion(t) >= NOTABLE_DB]
     tried = [(report.by_node(node), gain) for node, gain in report.regained.items()]
-    # Few samples may err about what a node costs.  A fault that the graphs show is one, so it counts double.
+    # A few samples may mislead about what a node costs.  A fault that the graphs show is certain, so it counts double.
     most, gain = max(tried, key=lambda pair: pair[1] * (1 + (pair[0].cause in SHOWN and pair[1] >= LEAST_DB)),
                      default=(None, 0.0))
     if gain >= LEAST_DB:
@@ -177,7 +179,10 @@ def _advice(t: Any, word: str) -> str:
 
 
 def _end(report: Any) -> str:
-    """Of what the SQNR rises, where that is not clear: trials.py looks behind a good output that hides errors."""
+    """The tensor whose SQNR rises, as words for the sentence; "" if it is the output.
+
+    If the output is good but hides errors, trials.py measures the tensor before it.
+    """
     good = worst_output(report) is not None and worst_output(report).sqnr_db >= GOOD_DB
     return "of the last node or of what it reads " if good and _hidden(report) else ""
 

@@ -26,16 +26,18 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-DEEPEST = 2560          # products of a result: the work grows with their third power
-ROOM = 1 << 25          # float64 of moments that are kept at the same time
-ROWS = 256              # of a sample at most, spread evenly
-DAMPING = 0.01          # of the mean moment: rows may be fewer than weights
+DEEPEST = 2560          # most products in a result: the work grows with the third power of their number
+ROOM = 1 << 25          # most moments, float64, in memory at a time
+ROWS = 256              # most rows of a sample that are used, spread evenly
+DAMPING = 0.01          # share of the mean moment added to the diagonal, since rows may be fewer than weights
 
 
 def together(model: Model, nodes: Mapping[int, tuple[Weights, int, str]], samples: Sequence[Sequence[Array]],
              threads: int) -> Iterator[tuple[int, Weights]]:
-    """(node, its weights rounded together) for {node: (weights, axis of their channels, type)}, as far as it can be
-    done: for nodes of moments()."""
+    """(node, its weights rounded together), for those of `nodes` that size() and their grids allow.
+
+    nodes: {node: (Weights, axis of the output channels, integer type)}
+    """
     graph = model.graph.subgraphs[0]
     shapes: dict[int, Sequence[int]] = {}
     for node, (weights, _, _) in nodes.items():
@@ -52,7 +54,7 @@ def together(model: Model, nodes: Mapping[int, tuple[Weights, int, str]], sample
 
 
 def size(operator: Operator, shape: Sequence[int]) -> int:
-    """The number of moments of a node with weights of this shape; 0 if its weights are not rounded here.
+    """The number of second moments of a node whose weights have this shape; 0 if its op or its depth is not supported.
 
     CONV_2D must have one group.
     """
@@ -70,9 +72,9 @@ def size(operator: Operator, shape: Sequence[int]) -> int:
 
 def moments(model: Model, nodes: Mapping[int, Sequence[int]], samples: Sequence[Sequence[Array]],
             threads: int) -> Iterator[tuple[int, Array]]:
-    """(node, second moments of its inputs over the samples: (groups, depth, depth)) for {node: shape of its weights}.
+    """(node, second moments of its inputs over the samples, float64 (groups, depth, depth)), for each of `nodes`.
 
-    The inputs are real numbers, as the model computes them.  CONV_2D has one group, DEPTHWISE_CONV_2D one for each
+    nodes: {node: shape of its weights}.  Inputs are dequantized.  CONV_2D has one group, DEPTHWISE_CONV_2D one for each
     channel of its input.
     """
     graph = model.graph.subgraphs[0]
@@ -104,7 +106,7 @@ def _moments(model: Model, nodes: Mapping[int, Sequence[int]], samples: Sequence
 
 
 def _rows(operator: Operator, shape: Sequence[int], x: Array) -> Array:
-    """What the weights of a node are multiplied with: (groups, up to ROWS rows, depth)."""
+    """The rows of the node's input x that its weights multiply: (groups, up to ROWS rows, depth)."""
     if operator.name == "FULLY_CONNECTED":
         return _some(x.reshape(-1, shape[1]))[None]
     taps, options = shape[1:3], operator.options
@@ -126,12 +128,12 @@ def _rows(operator: Operator, shape: Sequence[int], x: Array) -> Array:
 
 
 def _some(rows: Array) -> Array:
-    """Up to ROWS of these, spread evenly."""
+    """Up to ROWS of the rows, spread evenly."""
     return rows[::-(-len(rows) // ROWS)] if len(rows) > ROWS else rows
 
 
 def rounded(operator: Operator, weights: Weights, axis: int, second: Array, limits: tuple[int, int]) -> Weights:
-    """The weights on the steps of their scales, between `limits` steps.  second: moments() of the node."""
+    """The weights, rounded to whole steps of their scales between `limits`; second: the node's moments()."""
     scale = np.broadcast_to(weights.along(axis), weights.values.shape)
     groups, depth = second.shape[:2]
     if operator.name == "DEPTHWISE_CONV_2D":        # (1, down, right, channels): a group's channels are neighbours
@@ -152,7 +154,7 @@ def rounded(operator: Operator, weights: Weights, axis: int, second: Array, limi
 
 
 def _cancelled(values: Array, scale: Array, second: Array, limits: tuple[int, int]) -> Array:
-    """Rows of weights, rounded column by column: columns that follow take up the error."""
+    """Rows of weights, rounded column by column; the columns that follow compensate for the error of each."""
     diagonal = np.diag(second)
     damped = second + np.diag(np.full(len(second), DAMPING * float(diagonal.mean()) or 1.0))
     upper = np.linalg.cholesky(np.linalg.inv(damped)).T

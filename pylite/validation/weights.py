@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,25 +19,37 @@ if TYPE_CHECKING:
     from pylite.ir.graph import Operator, Subgraph, Tensor
     from pylite.runtime.model import Model
 
-# Ops with weights: the operands that are the data, the weights and the bias, and the axis of the output channels.
-LAYOUTS = {"CONV_2D": (0, 1, 2, 0), "DEPTHWISE_CONV_2D": (0, 1, 2, 3), "FULLY_CONNECTED": (0, 1, 2, 0),
-           "TRANSPOSE_CONV": (2, 1, 3, 0), "CONV_3D": (0, 1, 2, 4)}
+
+class WeightOp(NamedTuple):
+    """The operands of an op with weights.
+
+    data, weights, bias: their positions among the inputs; axis: that of the output channels in the weights
+    """
+    data: int
+    weights: int
+    bias: int
+    axis: int
+
+
+WEIGHT_OPS = {"CONV_2D": WeightOp(0, 1, 2, axis=0), "DEPTHWISE_CONV_2D": WeightOp(0, 1, 2, axis=3),
+              "FULLY_CONNECTED": WeightOp(0, 1, 2, axis=0), "TRANSPOSE_CONV": WeightOp(2, 1, 3, axis=0),
+              "CONV_3D": WeightOp(0, 1, 2, axis=4)}
 GAIN = 1.15             # weights larger or smaller than the reference's by this factor are wrong, not rounded
 
 
 @dataclass(frozen=True)
-class Weights:
-    """A node's constants and the reference's; every array has an element for each output channel.
+class ComparedWeights:
+    """A node's constants beside the reference's; every array has one element for each output channel.
 
-    gain: the weights over the reference's, as fitted by least squares; 1 where they agree
-    scaled: are they the reference's but for the gain, and large enough to tell it?
-    sqnr_db: the reference's power over that of the difference
-    magnitude: the largest weight of the reference
-    noise: the expected squared difference of a weight that is rounded well, with the granularity of the model's scales
+    gain: least-squares ratio of the weights to the reference's; 1 where they agree
+    scaled: do the weights equal the reference's times the gain, and are they large enough to be sure?
+    sqnr_db: power of the reference's weights over power of the difference
+    magnitude: the largest absolute weight of the reference
+    noise: expected squared error of a well rounded weight, with as many scales as the model has
     fan_in: products for each result
-    bias, reference_bias: real numbers, as kernels read them, or None; bias_ends: where the bias stands at an end of its
-    type
-    scales: how many the weights have, 0 in float16; scale_spread: the largest of them over the smallest
+    bias, reference_bias: real numbers, as kernels read them, or None
+    bias_ends: is the bias the least or the largest number of its type?
+    scales: number of the weights' scales, 0 in float16; scale_spread: the largest scale over the smallest
     """
     gain: NDArray[Any]
     scaled: NDArray[Any]
@@ -53,35 +65,36 @@ class Weights:
 
     @property
     def spread(self) -> float:
-        """The largest channel's weights over the smallest's, of channels that are not zero."""
+        """The largest magnitude of a channel over the smallest, without channels of zeros."""
         used = self.magnitude[self.magnitude > 0]
         return float(used.max() / used.min()) if used.size else 1.0
 
 
-def compare(model: Model, operator: Operator, reference: Model, candidates: Sequence[Operator]) -> Weights | None:
-    """The Weights of a node; candidates: the reference's nodes that compute the same.  None if there are none."""
-    layout = LAYOUTS.get(operator.name)
-    if layout is None:
+def compare(model: Model, operator: Operator, reference: Model,
+            candidates: Sequence[Operator]) -> ComparedWeights | None:
+    """The ComparedWeights of a node, or None.  candidates: the reference's nodes that compute the same."""
+    op = WEIGHT_OPS.get(operator.name)
+    if op is None:
         return None
-    _, position, bias_position, axis = layout
     ours, theirs = model.graph.subgraphs[0], reference.graph.subgraphs[0]
-    tensor = _operand(ours, operator, position)
+    tensor = _operand(ours, operator, op.weights)
     if tensor is None or tensor.data is None or tensor.dtype not in ("int8", "uint8", "int4", "int16", "float16"):
         return None
     for other in candidates:
-        expected = _operand(theirs, other, position)
+        expected = _operand(theirs, other, op.weights)
         if other.name != operator.name or expected is None or expected.shape != tensor.shape:
             continue
         values, wanted = dequantized(model, tensor), dequantized(reference, expected)
         if values is not None and wanted is not None:
             biases = _bias(model, ours, operator), _bias(reference, theirs, other)
-            raw = _operand(ours, operator, bias_position)
-            return _compared(values, wanted, axis, tensor, biases, _at_ends(model, raw, expected.shape[axis]))
+            raw = _operand(ours, operator, op.bias)
+            ends = _at_ends(model, raw, expected.shape[op.axis])
+            return _compared(values, wanted, op.axis, tensor, biases, ends)
     return None
 
 
 def _compared(values: NDArray[Any], wanted: NDArray[Any], axis: int, tensor: Tensor, biases: Any,
-              ends: NDArray[Any]) -> Weights:
+              ends: NDArray[Any]) -> ComparedWeights:
     channels, q = wanted.shape[axis], tensor.quantization
     a = np.moveaxis(values, axis, 0).reshape(channels, -1).astype(np.float64)
     b = np.moveaxis(wanted, axis, 0).reshape(channels, -1).astype(np.float64)
@@ -105,12 +118,12 @@ def _compared(values: NDArray[Any], wanted: NDArray[Any], axis: int, tensor: Ten
         expected = np.zeros_like(bias)
     used = scale[scale > 0]
     spread = float(used.max()) / float(used.min()) if used.size else 1.0
-    return Weights(gain, scaled, sqnr, magnitude, step * step / 12, b.shape[1], bias, expected, ends, scale.size,
-                   spread)
+    return ComparedWeights(gain, scaled, sqnr, magnitude, step * step / 12, b.shape[1], bias, expected, ends,
+                           scale.size, spread)
 
 
 def _operand(subgraph: Subgraph, operator: Operator, position: int) -> Tensor | None:
-    """An operand, or the constant that a DEQUANTIZE makes it of."""
+    """An operand, or the constant from which a DEQUANTIZE computes it; None if there is no such operand."""
     if len(operator.inputs) <= position or operator.inputs[position] < 0:
         return None
     index = operator.inputs[position]
@@ -118,9 +131,9 @@ def _operand(subgraph: Subgraph, operator: Operator, position: int) -> Tensor | 
 
 
 def bias_as_read(subgraph: Subgraph, operator: Operator) -> tuple[Tensor | None, float]:
-    """(a node's bias with the scale that kernels take, the data's times the weights'; the file's scale over that)"""
-    source, position, bias_position, _ = LAYOUTS[operator.name]
-    operands = [_operand(subgraph, operator, p) for p in (source, position, bias_position)]
+    """(a node's bias with the scale that kernels use: the data's times the weights', the file's scale over that one)"""
+    op = WEIGHT_OPS[operator.name]
+    operands = [_operand(subgraph, operator, p) for p in (op.data, op.weights, op.bias)]
     bias, grids = operands[2], [t.quantization for t in operands if t is not None and t.quantization is not None]
     if bias is None or bias.dtype not in ("int32", "int64") or len(grids) < 3:
         return bias, 1.0
@@ -140,7 +153,7 @@ def _bias(model: Model, subgraph: Subgraph, operator: Operator) -> NDArray[Any] 
 
 
 def _at_ends(model: Model, tensor: Tensor | None, channels: int) -> NDArray[Any]:
-    """Where the values of an integer bias are the least or the largest of their type."""
+    """For each channel: is the value of an integer bias the least or the largest of its type?"""
     values = None if tensor is None else model.weights.constant(tensor)
     if values is None or values.size != channels or values.dtype.kind != "i":
         return np.zeros(channels, bool)

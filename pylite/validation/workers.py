@@ -35,14 +35,17 @@ if TYPE_CHECKING:
     from pylite.validation.scoring import Settings
     from pylite.validation.sources import Source
 
-LARGEST_CHUNK = 256     # samples: sums travel between processes once for each chunk
-CHUNKS = 8              # for each process, so that all end at about the same time
-LOSSES = 3              # of each process without any chunk done in between: then they are given up
+LARGEST_CHUNK = 256     # most samples in a chunk: sums travel between processes once for each chunk
+CHUNKS = 8              # chunks for each process, so that all end at about the same time
+LOSSES = 3              # losses per process, without a chunk done in between, after which the measurement fails
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """What is to be measured; every process makes a Measurer of it.  Arguments are those of `pylite.validation`."""
+    """The models, data and settings to measure; each process makes a Measurer from it.
+
+    The attributes are the arguments of `pylite.validation.compare` and `accuracy`.
+    """
     model: str
     reference: str | None
     data: str | Source
@@ -60,7 +63,7 @@ class Measurement:
     precision: str | None = None
 
     def settings(self) -> dict[str, object]:
-        """Those that change what is measured."""
+        """The settings that change the sums, for identity()."""
         return {"mean": listed(self.mean), "std": listed(self.std),
                 "local_samples": self.local_samples, "histograms": self.histograms, "tensors": self.tensors,
                 "rate": self.rate, **({"precision": self.precision} if self.precision else {})}
@@ -111,14 +114,14 @@ class Measurer:
 
 
 def measurer_of_worker(measurement: Measurement) -> Measurer:
-    """The Measurer of a process that has only got the Measurement."""
+    """The Measurer of a worker process, which gets only the Measurement."""
     if measurement.prepare is not None:
         measurement.prepare()
     return Measurer(measurement)
 
 
 def measured(measurer: Measurer, numbers: Sequence[int], workers: int = 1) -> Iterator[Partial]:
-    """The Partials of all these samples, as chunks are done.  ComparisonError where processes keep dying."""
+    """The Partials of these samples, each as soon as its chunk is done.  ComparisonError if processes keep dying."""
     found = chunks(numbers, workers)
     if workers > 1 and len(found) > 1:
         return _in_processes(measurer.measurement, found, min(workers, len(found)))
@@ -126,7 +129,7 @@ def measured(measurer: Measurer, numbers: Sequence[int], workers: int = 1) -> It
 
 
 def chunks(numbers: Sequence[int], workers: int) -> list[Sequence[int]]:
-    """The samples in parts that so many workers take in turn."""
+    """The samples, divided into chunks that `workers` processes take in turn."""
     size = min(LARGEST_CHUNK, max(1, len(numbers) // (workers * CHUNKS)))
     return [numbers[i:i + size] for i in range(0, len(numbers), size)]
 

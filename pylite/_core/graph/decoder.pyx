@@ -20,7 +20,7 @@ cdef extern from "Python.h":
     int PyObject_GenericSetDict(object record, object values, void *context) except -1
 
 cdef enum:
-    MAX_FIELDS = 32             # of a table
+    MAX_FIELDS = 32             # most fields of a table
 cdef enum How:                  # how a field is decoded
     NUMBER, ENUM, STRING, TABLE, TABLES, ARRAY, TUPLE, ENUMS, UNION
 cdef dict HOW = {"number": NUMBER, "enum": ENUM, "string": STRING, "table": TABLE, "tables": TABLES, "array": ARRAY,

@@ -18,7 +18,7 @@ from pylite._core.simd cimport memory_of, parallel_for, pl_pool, slots
 
 from pylite._core.run.memory import private
 
-cdef enum Kind:             # of rows
+cdef enum Kind:             # types of rows
     FLOAT
     BYTES                   # int8 or float times int8; product.finish: REQUANTIZE (to int8), SUMS (to int32) or HYBRID
     WORDS                   # int16 times int16 or int8, to int16
@@ -38,12 +38,12 @@ cdef enum:                  # operands, in the order of ARRAYS
 cdef enum:
     DEPTH = 1024            # elements of a row that are transposed at a time
     ROUND = 4               # matrices that are packed at run time before their products are computed
-    FEW_ROWS = 2            # for up to so many rows of x, packing w at run time takes longer than it saves
+    FEW_ROWS = 2            # up to this number of rows of x, packing w at run time takes longer than it saves
     ROWS = 64               # rows of floats in a piece, rounded down to whole tiles
     STRIP = 32              # columns of w that a thread multiplies at a time without packing them
-    LOCAL_SUMS = 2048       # column sums, or elements of the bias, that fit on the caller's stack,
-    LOCAL_PANELS = 16384    # and bytes of panels,
-    PANEL_WORDS = LOCAL_PANELS // 8     # kept in an array of int64, which is aligned
+    LOCAL_SUMS = 2048       # column sums, or elements of the bias, that fit on the caller's stack
+    LOCAL_PANELS = 16384    # bytes of panels that fit on the caller's stack
+    PANEL_WORDS = LOCAL_PANELS // 8     # length of their array, which is of int64 so that it is aligned
 
 FORMS = tuple((1, 4 if i in (SCRATCH_SUMS, BIAS, ROW_SCALES, ROW_ZEROS) else 1, i not in (X, W))
               for i in range(OPERANDS))
@@ -60,10 +60,11 @@ cdef struct RightMatrices:      # as the caller gives them; steps in elements
 
 
 cdef struct Panels:             # of the right matrices
-    const uint8_t *at           # of constant matrices, or scratch in the arena, or NULL if the stack is large enough;
-    const int32_t *sums         # so is this, the sums of columns of bytes,
-    int32_t *bias               # and this, the initial values of their accumulators
-    ptrdiff_t nbytes, count     # of one matrix
+    # Each is NULL if the stack is large enough; otherwise it is scratch in the arena, or belongs to constant matrices.
+    const uint8_t *at           # the panels
+    const int32_t *sums         # for bytes: the sum of each column
+    int32_t *bias               # for bytes: the initial value of each column's accumulator
+    ptrdiff_t nbytes, count     # bytes and panels of one matrix
 
 
 cdef struct Batch:
@@ -74,12 +75,12 @@ cdef struct Batch:
     bint packs              # are the right matrices packed at run time, up to ROUND at once?
     Panels panels
     ptrdiff_t products, m, n, k
-    ptrdiff_t strips        # of each right matrix, if it is not packed
-    ptrdiff_t parameters_for        # number of columns in `parameters`
+    ptrdiff_t strips        # strips of each right matrix, if it is not packed
+    ptrdiff_t parameters_for        # number of columns for which `parameters` were made
     int x_zero
     int32_t multiplier, shift       # for BYTES and WORDS
     bint adjoint
-    bint given[OPERANDS]    # which operands are there?
+    bint given[OPERANDS]    # is this operand present?
 
 
 cdef class BatchMatmul(Kernel):

@@ -16,7 +16,7 @@ cdef class ConvF32(ImageProduct):
     `scratch` at each run; bias: (k,) or None; half: computed in float16, with panels from pack_f16, and images and
     results of float16 or float32; results of float16 have up to DEEPEST_HALF products.
     """
-    DEEPEST_HALF = HALF_DEPTH   # products of one result of float16, at most
+    DEEPEST_HALF = HALF_DEPTH   # most products in one float16 result
 
     cdef const float *weights   # weights to pack at each run, or NULL
 

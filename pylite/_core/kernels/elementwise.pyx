@@ -22,13 +22,13 @@ from pylite._core.simd cimport (
 
 cdef enum:
     MAX_OUTER = 7           # most dimensions of a broadcast outside the row
-    SHORT = 512             # shorter rows, in bytes, are copied side by side first,
-    BLOCK = 8192            # in blocks of so many bytes;
-    REPEATED = BLOCK // 3   # so are longer rows if an operand is one row that all others repeat,
-    REPETITIONS = 8         # at least so many times
+    SHORT = 512             # bytes; shorter rows are first copied side by side,
+    BLOCK = 8192            # in blocks of this number of bytes
+    REPEATED = BLOCK // 3   # bytes; so are rows up to this length if an operand is a single row that is repeated
+    REPETITIONS = 8         # at least this number of times
     PARALLEL_ELEMENTS = 16384       # elements; fewer finish before another thread starts
     GRAIN = 4096            # least number of elements for a thread
-    LINES_FROM = 4096       # elements from which on analysing a look-up table for lines8 pays
+    LINES_FROM = 4096       # least number of elements for which analysing a look-up table for lines8 pays
     CHAIN_ARRAYS = MOST_ARRAYS - 1  # a chain's arrays, besides y, that Kernel.moved() can replace
     MAX_CHAIN = 16          # most functions of a chain; passes read it as CHAIN_LENGTH
 cdef uint8_t no_bytes = 0       # the address of empty arrays

@@ -9,8 +9,8 @@ from pylite._core.run.kernel cimport FLUSH, Strided, kernel_fn
 from pylite._core.simd cimport memory_of, parallel_for, pl_a_layout, pl_packed_layout, pl_pool, pl_range_fn
 
 cdef enum:
-    ON_STACK = 4096         # weights of a panel that are converted at once, which stay in the first-level cache
-    MOST_ROWS = 256         # of a piece, so that their part in these products stays in the second-level cache
+    ON_STACK = 4096         # weights of a panel that are converted at once and stay in the first-level cache
+    MOST_ROWS = 256         # most rows of a piece: their part in these products stays in the second-level cache
 
 
 cdef class HalfWeights(ImageProduct):

@@ -27,7 +27,7 @@ cdef enum:                  # operands, in the order of ARRAYS
     OPERANDS
 
 cdef enum:
-    LARGE = 16384           # several threads quantize slices of an image with at least so many elements
+    LARGE = 16384           # least number of elements of an image that several threads quantize in slices
     PARTS = 64              # most slices
     UNKNOWN = -1            # as hybrid.small
 
@@ -50,8 +50,8 @@ cdef class ConvHybrid(ImageProduct):
     """
     ARRAYS = ("q", 1, 0, "row_scales", "row_zeros", "padding", "pixels")
     cdef bint in_turn           # are products scaled one by one, with weights from pack_in_turn()?
-    cdef ptrdiff_t parts        # number of slices of a single, large image, else 0,
-    cdef float low[PARTS]       # and the range of values of each
+    cdef ptrdiff_t parts        # number of slices of a single, large image, else 0
+    cdef float low[PARTS]       # the range of values of each slice
     cdef float high[PARTS]
 
     def __init__(self, x, y, tuple packed, const float[::1] bias, *, q, row_scales, row_zeros, padding, bint first,

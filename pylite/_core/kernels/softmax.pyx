@@ -15,7 +15,7 @@ cdef enum:                  # functions of bytes
     SOFTMAX_8
     SOFTMAX_8_TO_16
     LOG_SOFTMAX_8
-    ZERO = -(1 << 30)       # -16 in fixed point: what is not above becomes 0, the smallest result
+    ZERO = -(1 << 30)       # -16 in fixed point: numbers that are not larger become 0, the smallest result
 
 cdef dict FUNCTIONS = {"softmax": SOFTMAX, "log_softmax": LOG_SOFTMAX, "l2_normalize": L2_NORMALIZE}
 

@@ -35,26 +35,26 @@ cdef enum:                  # operands, in the order of ARRAYS
     X, Y, SCRATCH, OPERANDS
 
 cdef enum:
-    ON_STACK = 24 * 1024    # floats for a piece: its operands, its products and one patch of pixels
+    ON_STACK = 24 * 1024    # floats of a piece's memory: its operands, its products and one patch of pixels
     CONVERTED = 512         # tiles times channels of float32 that are converted to float16 at once
-    CHANNELS = 256          # of float16, at most
-    PATCH = 6144            # float16 for the pixels that are converted, and for 32 tiles times 16 results
-    GAP = 16                # floats between operands that would otherwise fall into the same few sets of the cache
-    # filters that are transformed at run time:
-    BLOCK = 32              # channels that are transformed at once, at most
-    LEAST = BLOCK // 2      # and at least; winograd_in requires 16
-    CONVERTED_CHANNELS = 8  # whose taps of float16 are converted at once, for little of the stack
-    PANEL = 32              # columns of a panel of float32, at most
-    MOST_TILES = 64         # that are multiplied by a transformed filter, at most; more gain little
-    OPERAND = 1 << 14       # tiles times channels, unless there are too few tiles to make up for the transforms:
-    FEW_TILES = 16
-    PIECES = 8              # for threads, at most; each has memory for its products
+    CHANNELS = 256          # most channels in float16
+    PATCH = 6144            # float16 numbers of a patch: the pixels to convert, and 32 tiles times 16 results
+    GAP = 16                # floats between operands, which would otherwise fall into the same few sets of the cache
+    # For filters that are transformed at run time:
+    BLOCK = 32              # most channels that are transformed at once
+    LEAST = BLOCK // 2      # least number of them; winograd_in requires 16
+    CONVERTED_CHANNELS = 8  # channels whose float16 taps are converted at once; few, because the result is on the stack
+    PANEL = 32              # most columns of a float32 panel
+    MOST_TILES = 64         # most tiles that are multiplied by a transformed filter; more gain little
+    OPERAND = 1 << 14       # tiles times channels of an operand,
+    FEW_TILES = 16          # but at least this number of tiles, to make up for the transform
+    PIECES = 8              # most pieces for threads; each has memory for its products
 
 FORMS = (4, 0, False), (4, 0, True), (1, 4, True)       # (ndim, bytes of an element or 0, is it written?)
 
 
 cdef inline ptrdiff_t tiles_at_once(ptrdiff_t channels) noexcept nogil:
-    """How many tiles are multiplied by a transformed filter, at most: a multiple of 4."""
+    """The most tiles that are multiplied by a transformed filter: a multiple of 4."""
     return max(<ptrdiff_t>FEW_TILES, min(<ptrdiff_t>MOST_TILES, OPERAND // channels // 4 * 4))
 
 
@@ -74,15 +74,15 @@ cdef class WinogradF32(ImageProduct):
     pack_halves with the layout TapsByChannel.  Raises ValueError if the scratch is smaller.
     """
     ARRAYS = (0, 1, "scratch")
-    WIDEST_HALF = CHANNELS      # with `half`, the most channels
+    WIDEST_HALF = CHANNELS      # most channels with `half`
 
     cdef bint transforms        # filters at run time?
     cdef bint halves            # are panels float16, and products float32?
-    cdef float *scratch         # then; else NULL
-    cdef Output tiles           # as if they were output pixels
+    cdef float *scratch         # memory for that, or NULL
+    cdef Output tiles           # the tiles, described as output pixels
     cdef ptrdiff_t tiles_down, tiles_across     # tiles in an image
-    cdef Piece chunk            # of all tiles, which is multiplied at the time
-    cdef ptrdiff_t column_pieces, row_pieces     # parts of the columns, and of the chunk, for threads
+    cdef Piece chunk            # the tiles that are being multiplied
+    cdef ptrdiff_t column_pieces, row_pieces     # number of pieces into which threads divide the columns, the chunk
 
     def __init__(self, x, y, panels, const float[::1] bias, *, filter, limits, scratch=None, bint half=False):
         cdef Product *p = &self.product
@@ -132,7 +132,7 @@ cdef class WinogradF32(ImageProduct):
 
 # ---- the transforms ------------------------------------------------------------------------------------------
 cdef inline ptrdiff_t apart(ptrdiff_t n) noexcept nogil:
-    """From one operand or product of n elements to the next."""
+    """Elements from one operand or product of n elements to the next."""
     return n + GAP if n % 1024 == 0 else n
 
 
@@ -143,7 +143,7 @@ cdef void transform_input(WinogradF32 self, const Piece *piece, ptrdiff_t k, ptr
     patch: scratch for pixels at the border, and for those of another type than the operands'.
     """
     cdef const Product *p = &self.product
-    cdef const Window *g = &p.window
+    cdef const Window *w = &p.window
     cdef const char *line[4]
     cdef ptrdiff_t step[4]
     cdef ptrdiff_t done = 0, count, pixels, n, ty, tx, ix, iy, i, size = depth * p.tile.bytes
@@ -155,25 +155,25 @@ cdef void transform_input(WinogradF32 self, const Piece *piece, ptrdiff_t k, ptr
     while done < piece.rows:
         tx, ty = (piece.position + done) % self.tiles_across, (piece.position + done) // self.tiles_across
         n, ty = ty // self.tiles_down, ty % self.tiles_down
-        ix = 2 * tx - g.pad_w
-        padded = ix < 0 or ix + 4 > g.w
-        count = 1 if padded else min(piece.rows - done, min(self.tiles_across - tx, (g.w - ix - 2) // 2))
+        ix = 2 * tx - w.pad_w
+        padded = ix < 0 or ix + 4 > w.w
+        count = 1 if padded else min(piece.rows - done, min(self.tiles_across - tx, (w.w - ix - 2) // 2))
         if converts:
             count = min(count, max(<ptrdiff_t>1, CONVERTED // depth))
         pixels = 2 * count + 2
         for y in range(4):
-            iy = 2 * ty - g.pad_h + y
-            if not 0 <= iy < g.h:
-                line[y], step[y] = <const char *>g.zero, 0
+            iy = 2 * ty - w.pad_h + y
+            if not 0 <= iy < w.h:
+                line[y], step[y] = <const char *>w.zero, 0
                 continue
-            x = g.x + n * g.sn + iy * g.sh + ix * g.sw + k * p.x_item
-            line[y], step[y] = <const char *>x, elements(g.sw, p.x_item)
+            x = w.x + n * w.sn + iy * w.sh + ix * w.sw + k * p.x_item
+            line[y], step[y] = <const char *>x, elements(w.sw, p.x_item)
             if padded or converts:
                 to = patch + y * pixels * size
                 line[y], step[y] = to, depth
                 for i in range(pixels):
-                    if 0 <= ix + i < g.w:
-                        copy_elements(p, to, x + i * g.sw, depth)
+                    if 0 <= ix + i < w.w:
+                        copy_elements(p, to, x + i * w.sw, depth)
                     else:
                         memset(to, 0, size)
                     to += size

@@ -8,11 +8,11 @@ from pylite._core.product.window cimport covered, reach
 from pylite._core.simd cimport PL_MAX_TAPS, PL_REPEAT_SLACK, pl_dw_window, pl_slots
 
 cdef enum:
-    REPEAT_BYTES = 48 * 1024    # bytes of repeated lines
+    REPEAT_BYTES = 48 * 1024    # most bytes of repeated lines
     REPEAT_BUFFER = REPEAT_BYTES + PL_REPEAT_SLACK
     REPEAT_LINES = 16           # most output lines of a patch
-    RUN_BYTES = 256 * 1024      # bytes of input lines that are computed together if nothing is repeated
-    COLUMN_BYTES = 24 * 1024    # bytes of the cache lines that hold one block of their channels
+    RUN_BYTES = 256 * 1024      # bytes of the input lines that one call reads if nothing is repeated
+    COLUMN_BYTES = 24 * 1024    # bytes of the cache lines that hold one block of these lines' channels
 
 
 cdef struct ChannelRepeat:

@@ -69,24 +69,24 @@ cdef struct Piece:
     char *y                 # the first pixel, at the first column of y
 
 
-cdef inline ptrdiff_t divide(Division *t, const Output *o, ptrdiff_t rows, ptrdiff_t nr, ptrdiff_t columns,
+cdef inline ptrdiff_t divide(Division *d, const Output *o, ptrdiff_t rows, ptrdiff_t nr, ptrdiff_t columns,
                              ptrdiff_t groups, pl_pool *pool) noexcept nogil:
-    """Fill t; returns the number of pieces.
+    """Divide a product: fill d; returns the number of pieces.
 
     One piece multiplies an A panel by all B panels, so that it is packed once.  If that gives too few pieces for the
     threads, pieces take fewer B panels, and if this is not enough, smaller A panels.  rows: of a piece, at most; nr:
     columns of a panel; columns: of one group.
     """
     cdef ptrdiff_t target = 8 * pool_threads(pool) if pool_threads(pool) > 1 else 1
-    t.rows, t.nr, t.groups = rows, nr, groups
-    t.panels = 1 if columns <= t.nr else (columns + t.nr - 1) // t.nr
-    cdef ptrdiff_t count = o.lines * groups, per_run = fast_div(target, 4 * max(count, <ptrdiff_t>1) * t.panels)
-    if per_run > 1 and t.rows > MAX_MR:
-        t.rows = min(t.rows, max(<ptrdiff_t>MAX_MR, round_up((o.span + per_run - 1) // per_run, 4)))
-    t.a_panels = 1 if o.span == 1 else (o.span + t.rows - 1) // t.rows
-    count *= t.a_panels
-    t.splits = 0 if count == 0 else min(t.panels, fast_div(target + count - 1, count))
-    return count * t.splits
+    d.rows, d.nr, d.groups = rows, nr, groups
+    d.panels = 1 if columns <= d.nr else (columns + d.nr - 1) // d.nr
+    cdef ptrdiff_t count = o.lines * groups, per_run = fast_div(target, 4 * max(count, <ptrdiff_t>1) * d.panels)
+    if per_run > 1 and d.rows > MAX_MR:
+        d.rows = min(d.rows, max(<ptrdiff_t>MAX_MR, round_up((o.span + per_run - 1) // per_run, 4)))
+    d.a_panels = 1 if o.span == 1 else (o.span + d.rows - 1) // d.rows
+    count *= d.a_panels
+    d.splits = 0 if count == 0 else min(d.panels, fast_div(target + count - 1, count))
+    return count * d.splits
 
 
 # A batch of products: y[y[i]] = x[x[i]] times w[w[i]] for each i.  Each product is one line of the Output.
@@ -98,20 +98,20 @@ cdef struct Pairs:
     ptrdiff_t base          # the right matrix with which the panels of this run begin
 
 
-cdef inline void get_piece(const Division *t, const Output *o, const Pairs *pairs, ptrdiff_t columns, ptrdiff_t i,
+cdef inline void get_piece(const Division *d, const Output *o, const Pairs *pairs, ptrdiff_t columns, ptrdiff_t i,
                            Piece *piece) noexcept nogil:
     """Set `piece` to piece number i; pairs: NULL unless the products are a batch; columns: of one group."""
-    cdef ptrdiff_t a_panel = fast_div(i, t.splits)
-    cdef ptrdiff_t split = i - a_panel * t.splits
-    cdef ptrdiff_t line = fast_div(a_panel, t.a_panels), pixel = (a_panel - line * t.a_panels) * t.rows, plane, image
+    cdef ptrdiff_t a_panel = fast_div(i, d.splits)
+    cdef ptrdiff_t split = i - a_panel * d.splits
+    cdef ptrdiff_t line = fast_div(a_panel, d.a_panels), pixel = (a_panel - line * d.a_panels) * d.rows, plane, image
     piece.group = fast_div(line, o.lines)
     line -= piece.group * o.lines
     plane = fast_div(line, o.oh)
     image = fast_div(plane, o.od)
     piece.position = line * o.span + pixel
-    piece.rows = <int>min(t.rows, o.span - pixel)
-    piece.begin = (t.first + fast_div(split * t.panels, t.splits)) * t.nr
-    piece.end = min(columns, (t.first + fast_div((split + 1) * t.panels, t.splits)) * t.nr)
+    piece.rows = <int>min(d.rows, o.span - pixel)
+    piece.begin = (d.first + fast_div(split * d.panels, d.splits)) * d.nr
+    piece.end = min(columns, (d.first + fast_div((split + 1) * d.panels, d.splits)) * d.nr)
     piece.y = o.y + image * o.sn + (plane - image * o.od) * o.sd + (line - plane * o.oh) * o.sh + pixel * o.sw
     piece.matrix = piece.group
     if pairs != NULL:

@@ -7,7 +7,7 @@ from pylite._core.product.window cimport A_PANEL_BYTES
 from pylite._core.simd cimport pl_pool, pl_tile
 
 cdef enum:
-    HALF_DEPTH = A_PANEL_BYTES // 2     # of an A panel of float16: four sums of PL_HALF_SUM products divide it
+    HALF_DEPTH = A_PANEL_BYTES // 2     # elements of a float16 A panel; a multiple of 4 * PL_HALF_SUM
 
 
 cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth)

@@ -14,15 +14,15 @@ from pylite._core.product.window cimport A_PANEL_BYTES, POINTERS, Span, Window, 
 from pylite._core.simd cimport PL_SLACK, parallel_for, pl_a_layout, pl_fill, pl_packed_layout, pl_pool, pl_tile, slots
 
 cdef enum:
-    DEPTH = 768             # of a section: MAX_MR rows of it stay in the first-level cache
-    SHARED_BYTES = 1 << 19  # of panels that all pieces read one after the other
-    PANEL_BYTES = 16384     # of a panel that stays in the first-level cache, beside a tile's rows
-    FEW = 64                # up to so many pixels are one piece, so that weights are read once
+    DEPTH = 768             # most elements of a row in a section: MAX_MR such rows stay in the first-level cache
+    SHARED_BYTES = 1 << 19  # bytes of the panels in a block of columns, which all pieces read one after the other
+    PANEL_BYTES = 16384     # bytes of a panel that stay in the first-level cache beside a tile's rows
+    FEW = 64                # most pixels that form a single piece, so that weights are read once
     HALF_ROWS = 8192        # elements of the rows that a piece converts to float16 at once
 
 
 cdef rounded(numbers):
-    """float32 numbers, rounded to float16; None stays."""
+    """float32 numbers, rounded to float16 values; None for None."""
     with np.errstate(over="ignore"):
         return None if numbers is None else np.asarray(numbers, np.float32).astype(np.float16).astype(np.float32)
 
@@ -82,7 +82,7 @@ cdef bint gathers_sections(const Product *p) noexcept:
 
 
 cdef void fit_panel(Product *p):
-    """Let the rows of a piece fit into an A panel of float16; a single one may take several."""
+    """Limit piece_rows so that the rows of a piece fit into an A panel of float16; a longer row comes in sections."""
     if p.half and p.rows.source == TAPS:
         p.piece_rows = min(p.piece_rows, <int>(HALF_DEPTH // max(min(p.depth, <ptrdiff_t>HALF_DEPTH), 1)))
 
@@ -205,9 +205,10 @@ cdef int run_product(Product *p, pl_pool *pool) noexcept nogil:
 
 
 cdef inline ptrdiff_t columns_per_block(const Product *p) noexcept nogil:
-    """How many columns all rows are multiplied by before the next ones: as many as stay in the second-level cache.
+    """Number of columns in a block; all rows are multiplied by one block before the next.
 
-    All of them if weights are few, or read only once.
+    The panels of a block stay in the second-level cache.  If weights are few, or read only once, a single block has all
+    columns.
     """
     cdef ptrdiff_t panel = p.tile.nr * p.depth * p.tile.bytes
     if (p.groups > 1 or p.pairs != NULL or p.output.span * p.output.lines <= p.piece_rows

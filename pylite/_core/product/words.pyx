@@ -8,10 +8,10 @@ from pylite._core.product.window cimport copy_row
 from pylite._core.simd cimport parallel_for, pl_pool, pl_slots, slots
 
 cdef enum:
-    ROWS = 8                # of an A panel
-    COLUMNS = 32            # computed at once
+    ROWS = 8                # rows of an A panel
+    COLUMNS = 32            # columns that are computed at once
     DEPTH = 1024            # largest section of the depth that is gathered at once
-    SUMMED = 256             # products of 16 by 8 bits that a 32-bit sum can hold
+    SUMMED = 256            # most products of 16 by 8 bits in a 32-bit sum
 
 
 cdef object set_finish(WordFinish *f, finish):

@@ -22,7 +22,7 @@
 #else
 #include "x86/functions_avx2.h"
 #endif
-enum { V_WIDTH = sizeof(vf) / 4, V_EXACT = V_WIDTH > 4 }; /* exact: are divisions?  Those of Arm are not */
+enum { V_WIDTH = sizeof(vf) / 4, V_EXACT = V_WIDTH > 4 }; /* V_EXACT: are divisions exact?  On Arm they are not */
 
 #if !defined(__AVX512F__)
 /* exp(-b^2 / 2) for LEAST_GELU <= b <= 0, within 1.3e-7, by the polynomial of softmax_neon.c, restated for b^2, which

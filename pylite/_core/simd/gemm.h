@@ -9,10 +9,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#define PL_HALF_SUM 256 /* products that are added in float16 */
+#define PL_HALF_SUM 256 /* most products that are added up in float16 */
 
 typedef struct pl_tile {
-  int mr;      /* rows of an A panel, at most; depthwise: output lines in one call, at most */
+  int mr;      /* most rows of an A panel; depthwise: most output lines in one call */
   int nr;      /* columns of a panel */
   int nv;      /* the last panel of a matrix has only the columns in use, rounded up to a multiple of nv */
   int kr;      /* a panel is packed[k / kr][column][k % kr] */
@@ -81,11 +81,11 @@ typedef struct pl_dw_window {
 } pl_dw_window;
 
 #define PL_HALF_LINES 32
-#define PL_MAX_TAPS 1024 /* of a depthwise filter */
+#define PL_MAX_TAPS 1024 /* most taps of a depthwise filter */
 #define PL_SLACK 64      /* elements behind an A panel that may be read or written */
-#define PL_SCALED 16     /* scaled_sums reads columns in multiples of this number, */
-#define PL_DEPTH 1024    /* and takes at most so many products per call */
-#define PL_BLOCK_ROWS 16 /* rows of one call of gemm_blocks, at most */
+#define PL_SCALED 16     /* scaled_sums reads columns in multiples of this number */
+#define PL_DEPTH 1024    /* most products in one call of scaled_sums */
+#define PL_BLOCK_ROWS 16 /* most rows in one call of gemm_blocks */
 
 /* Does a filter's height or width of `taps` fit a group of four weights (kr)?  If its width fits, and several output
  * lines are computed at once, a group is a line of the filter; else, if its height fits, a column.  Otherwise groups
@@ -118,8 +118,8 @@ static inline ptrdiff_t pl_block_start(ptrdiff_t b, ptrdiff_t nr, ptrdiff_t c) {
 /* A depthwise line may be treated as one long row of channels, and cut into blocks of nr that span pixels.  Returns the
  * period: the number of blocks after which channels repeat; 0 if it is too large, if taps or lines would not fit, or for
  * t->strided. */
-#define PL_MOST_WRAPPED 256 /* taps, at most */
-#define PL_DW_BYTES 49152   /* of line buffers, at most */
+#define PL_MOST_WRAPPED 256 /* most taps */
+#define PL_DW_BYTES 49152   /* most bytes of line buffers */
 static inline ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, ptrdiff_t fw, ptrdiff_t stride,
                                  ptrdiff_t dilation) {
   ptrdiff_t a = c, b = t->nr;
@@ -174,7 +174,7 @@ typedef struct pl_winograd {
 #define PL_WINOGRAD_SCRATCH 92160  /* bytes of stack that winograd_q8 uses */
 #define PL_WINOGRAD_DEEPEST 128 /* largest c */
 #define PL_WINOGRAD_WIDE 32     /* columns of a panel */
-/* Tiles of one call of winograd_q8, at most: more would not stay in the first-level cache. */
+/* Most tiles in one call of winograd_q8: more would not stay in the first-level cache. */
 static inline int pl_winograd_tiles(ptrdiff_t c) { return c <= 32 ? 12 : 6; }
 
 /* Writes n bytes of `value`, and up to 15 more. */

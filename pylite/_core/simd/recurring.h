@@ -2,7 +2,7 @@
 #ifndef PYLITE_RECURRING_H
 #define PYLITE_RECURRING_H
 
-enum { PL_PEEPHOLE = 16 }; /* cells of a row that the reference computes at once, with other halves than the rest */
+enum { PL_PEEPHOLE = 16 }; /* in blocks of this many cells the reference rounds halves differently */
 
 #define PL_SLOTS_RECURRING(X) \
   /* g = sat16(MBQM32(acc + bias) + g) */ \

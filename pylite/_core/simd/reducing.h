@@ -44,7 +44,7 @@ typedef struct pl_range {
   float low, high, lowest, highest;
 } pl_range;
 
-/* What is known of up to 256 lanes of values beside their references: the sums of error, error^2 and reference^2; the
+/* Statistics of up to 256 lanes of values beside their references: the sums of error, error^2 and reference^2; the
  * largest error, the highest and the lowest reference; the numbers of elements that are finite on both sides, and of
  * those that saturate at either end. */
 typedef struct pl_error_sums {
@@ -75,9 +75,9 @@ typedef struct pl_error_sums {
   X(join_product_f32, PL_JOIN)
 
 /* n output pixels of c channels between the input rows top and bottom.
- * low, high: the two columns of each pixel; fraction: the weight of the higher one, float32 for float32 and uint8,
- * int32 in units of 1/1024 for int8 and int16, in units of 1/16 for `narrow`; dy: points to the weight of `bottom`; step: elements from one
- * pixel of y to the next.
+ * low, high: the two columns of each pixel; fraction: the weight of `high`: float32 for float32 and uint8, int32 in
+ * units of 1/1024 for int8 and int16, and of 1/16 for `narrow`; dy: points to the weight of `bottom`; step: elements
+ * from one pixel of y to the next.
  * gather: c <= 512, step is c, and there is a fraction for each element instead of each pixel. */
 #define PL_BILINEAR \
   (size_t n, size_t c, int gather, const void *top, const void *bottom, const int32_t *low, const int32_t *high, \

@@ -17,7 +17,7 @@ _POOLING = "pooling.Pooling"
 
 
 def run(lowered):
-    """The Lowered with such tensors as float16, and without the conversions of them."""
+    """The Lowered in which these tensors are stored as float16, without the conversions that this saves."""
     uses = _Uses(lowered)
     stored = uses.stored()
     for value in lowered.values:
@@ -44,11 +44,12 @@ def run(lowered):
 
 
 class _Uses:
-    """What calls do with the memory of tensors.
+    """How calls use the memory of tensors.
 
-    convertible: {root: the (call, position) of arguments that may be float16}; moving_calls: those that move or compare
-    numbers, float16 as well as float32; movers_of: {root: those that read or write it}; float_readers_of: {root: the
-    calls that need float32}; excluded: the roots with other uses.
+    convertible: {root: [(call, position)] of arguments that may be float16}
+    moving_calls: calls that move or compare numbers, of float16 as well as of float32
+    movers_of: {root: the moving calls that read or write it}; float_readers_of: {root: the calls that need float32}
+    excluded: roots with other uses
     """
 
     def __init__(self, lowered):
@@ -91,7 +92,7 @@ class _Uses:
             if _target(call) is not root and not self.is_half(call, stored)]]
 
     def _pays(self, root, stored):
-        """Has `root` a writer and a reader in float16, and no mover that writes it as float32?"""
+        """Does storing `root` pay: does it have a writer and a reader in float16, and no mover that writes float32?"""
         writes = [_writes(call, position) for call, position in self.convertible.get(root, ())]
         for call in self.movers_of.get(root, ()):
             if self.is_half(call, stored):
@@ -117,7 +118,7 @@ def _only_reads(call, root):
 
 
 def _positions(call):
-    """The positions of arguments that may be float16 instead of float32; of a conversion, that of the float32."""
+    """The positions of arguments that may be float16; in a conversion between the two, the position of the float32."""
     if call.kernel == UNARY:
         name, _, x, y, *_ = call.args
         if name == TO_HALF and type(y.value) is Temporary:
@@ -140,7 +141,7 @@ def _writes(call, position):
 
 
 def _moves(call):
-    """Does the call move float32, or take the largest, so that it can do the same with float16?"""
+    """Does the call copy float32 numbers or take the largest of them, so that it could do so with float16?"""
     x, y = call.args[:2] if call.kernel in (COPY, _POOLING) else (None, None)
     if call.kernel == _POOLING:
         return call.args[2:4] == ("max", "float32")

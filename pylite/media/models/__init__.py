@@ -43,7 +43,7 @@ def named(source: str | os.PathLike[str]) -> str:
 
 
 def hint(source: object) -> str:
-    """What to open instead of a file that is not there and is called like a bundled model, or nearly; "" without."""
+    """The end of an error about a missing file with almost the name of a bundled model: how to open that; or ""."""
     text = os.fspath(source) if isinstance(source, (str, os.PathLike)) else ""
     if not isinstance(text, str) or os.path.exists(text):
         return ""

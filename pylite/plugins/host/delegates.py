@@ -42,7 +42,10 @@ def flags(address):
 
 
 def modify(delegate, delegation):
-    """Let `delegate`, a pylite.Delegate, take nodes of a Delegation."""
+    """Let `delegate`, a pylite.Delegate, take nodes of a Delegation.
+
+    Its Prepare() calls the functions that the PluginHost has only meanwhile.  DelegationError if it fails.
+    """
     libraries.activate_guards()
     executor = delegation.executor
     structs = structs_of(executor)
@@ -50,11 +53,42 @@ def modify(delegate, delegation):
     structs.update(delegation)
     host.keep_alive(delegate._handle)
     if not delegate.flags & DelegateFlags.ALLOW_DYNAMIC_TENSORS:
-        dynamic = [i for i in range(host.model_tensors)
-                   if host.facts(i)[2] == DYNAMIC and structs.subgraph.tensors[i].dtype != "string"]
-        if dynamic:
-            raise DelegationError("it supports only tensors of fixed size, and the graph has dynamic ones: "
-                                  f"{dynamic}")
+        _check_static(structs)
+    lent = []       # the PluginHosts of other subgraphs that its Prepare() has acquired
+    host.replace = _replacing(delegate, delegation, structs)
+    host.partition = lambda nodes: [(part.nodes, part.inputs, part.outputs)
+                                    for part in delegation.partitioned(nodes) if part.claimed]
+    host.metadata = executor.model.graph.metadata.get
+    host.subgraph = _lending(executor.shared.executors, lent)
+    try:
+        status = host.apply_delegate(delegate._get_native_delegate_pointer())
+        if host.pending is not None:
+            error, host.pending = host.pending, None
+            raise error
+        if status:
+            raise DelegationError(f"its Prepare() failed ({STATUS[min(status, len(STATUS) - 1)]}): {host.errors()}")
+        host.log(f"Prepare() of {delegate!r}")
+    except BaseException:
+        structs.remove_delegates()
+        raise
+    finally:
+        host.replace = host.partition = host.metadata = host.subgraph = None
+        for other in lent:      # it may not have released them
+            other.take_back()
+
+
+def _check_static(structs):
+    """Raise DelegationError if the graph has tensors whose sizes are found at run time, other than strings."""
+    host = structs.host
+    dynamic = [i for i in range(host.model_tensors)
+               if host.facts(i)[2] == DYNAMIC and structs.subgraph.tensors[i].dtype != "string"]
+    if dynamic:
+        raise DelegationError(f"it supports only tensors of fixed size, and the graph has dynamic ones: {dynamic}")
+
+
+def _replacing(delegate, delegation, structs):
+    """The function by which a delegate replaces nodes by a kernel, a registration or an operator."""
+    host = structs.host
 
     def replace(nodes, registration, operator, address):
         def make(added, part):
@@ -72,36 +106,17 @@ def modify(delegate, delegation):
             if operator and host.num_nodes > before:
                 host.own_operator(host.num_nodes - 1)
         host.set_plan(delegation.plan)
+    return replace
 
-    host.replace = replace
-    host.partition = lambda nodes: [(part.nodes, part.inputs, part.outputs)
-                                    for part in delegation.partitioned(nodes) if part.claimed]
-    host.metadata = executor.model.graph.metadata.get
-    others = executor.shared.executors
-    lent = []       # the PluginHosts of other subgraphs that its Prepare() has acquired
 
+def _lending(executors, lent):
+    """The function by which a delegate acquires the PluginHost of another subgraph, which is appended to `lent`."""
     def subgraph(index):
-        if index not in others:
+        if index not in executors:
             return None
-        lent.append(structs_of(others[index]).host)
+        lent.append(structs_of(executors[index]).host)
         return lent[-1]
-
-    host.subgraph = subgraph
-    try:
-        status = host.apply_delegate(delegate._get_native_delegate_pointer())
-        if host.pending is not None:
-            error, host.pending = host.pending, None
-            raise error
-        if status:
-            raise DelegationError(f"its Prepare() failed ({STATUS[min(status, len(STATUS) - 1)]}): {host.errors()}")
-        host.log(f"Prepare() of {delegate!r}")
-    except BaseException:
-        structs.remove_delegates()
-        raise
-    finally:
-        host.replace = host.partition = host.metadata = host.subgraph = None
-        for other in lent:      # it may not have released them
-            other.take_back()
+    return subgraph
 
 
 class NativePartitionOp(NativeNodeOp):
