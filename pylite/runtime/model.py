@@ -1,6 +1,5 @@
 """A loaded model, which interpreters share: its graph, its weights and its blueprints."""
 import os
-import sys
 from _thread import RLock  # threading.RLock, without importing threading
 from typing import TYPE_CHECKING
 

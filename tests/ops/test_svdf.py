@@ -82,7 +82,8 @@ def svdf_of_bytes(inputs, contents):
         newest = mbqm32((inputs[0].astype(np.int64) - zx) @ weights.T, *quantize_multiplier(sx * sw / sm))
         newest = (np.clip(newest, -128, 127) + zm).astype(np.int8).astype(np.int64) - zm
         state = np.concatenate([state[:, :, 1:], newest[:, :, None]], 2)
-        sums = (state * steps).sum(2).reshape(rows, -1, rank).sum(2) + (0 if bias is None else model.weights.constant(bias))
+        sums = (state * steps).sum(2).reshape(rows, -1, rank).sum(2)
+        sums += 0 if bias is None else model.weights.constant(bias)
         got = mbqm32(sums, *quantize_multiplier(sm * st / sy)) + zy
         results.append(np.clip(got, -128, 127).astype(np.int8))
     return results
