@@ -111,6 +111,7 @@ class Model:
         """Number of pages that were read after the mapped file had lost them."""
         return getattr(self.contents, "lost", 0)
 
+
 def _loaded(source: "Any") -> "Graph":
     """The graph in `source`.  Errors name the file."""
     from pylite.schema import load
