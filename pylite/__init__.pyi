@@ -51,6 +51,8 @@ from pylite.tflite.signature import SignatureRunner
 
 OP_PACKAGES: list[str]
 __distribution__: Final[str]
+
+def _promote() -> None: ...
 __version__: Final[str]
 __all__ = [
     "AcceleratorError",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+import pylite
 from pylite import errors
 from pylite._core.run.fast_path import FastPath, Lock
 from pylite._core.simd import Pool
@@ -44,7 +45,6 @@ def __getattr__(name: str) -> "Any":
     if name not in __all__:
         raise AttributeError(f"module 'pylite.interpreter' has no attribute {name!r}", name=name,
                              obj=sys.modules[__name__])
-    import pylite
     attribute = globals()[name] = getattr(pylite, name)
     return attribute
 
@@ -445,6 +445,7 @@ class Interpreter(FastPath):
             subgraphs = self._model.graph.subgraphs
             if not 0 <= subgraph_index < len(subgraphs):
                 raise ValueError(f"Invalid subgraph index {subgraph_index} exceeds max subgraph index {len(subgraphs)}")
+            pylite._promote()       # the modules that were imported until now, and the graph
             from pylite.runtime.executor import Executor
             options = self._options
             executor = Executor(self._model, subgraphs[subgraph_index], self._pool,

@@ -124,6 +124,7 @@ def find(name: str) -> "Op | None":
         for package in packages:
             module = _indexed(package).get(name)
             if module is not None:
+                pylite._promote()       # the modules that were imported until now
                 importlib.import_module(f"{package}.{module}")
                 if name in _ops:
                     return _ops[name]

@@ -3,6 +3,7 @@ import os
 from _thread import RLock  # threading.RLock, without importing threading
 from typing import TYPE_CHECKING
 
+import pylite
 from pylite import errors
 from pylite._core import simd
 
@@ -114,6 +115,7 @@ class Model:
 
 def _loaded(source: "Any") -> "Graph":
     """The graph in `source`.  Errors name the file."""
+    pylite._promote()       # the modules that were imported until now
     from pylite.schema import load
     try:
         return load(source)
