@@ -52,6 +52,42 @@ static int tiles_f32(int rows, const pl_a_layout *layout, const float *a, const 
 #undef EACH_ROW
 #undef EACH
 
+#if defined(__aarch64__)
+/* One or two columns: vectors hold four steps of k of a column, in place of a step of four columns. */
+static __attribute__((noinline)) void two_columns_f32(int rows, int n, const pl_a_layout *layout, const float *a,
+                                                      const float *panel, const float *bias, float low, float high,
+                                                      float *y, ptrdiff_t ldy) {
+#define EACH(n) _Pragma("GCC unroll 8") for (int r = 0; r < (n); r++)
+  const VECTOR first = SPLAT(bias ? bias[0] : 0), shift = vtrn1q_f32(first, SPLAT(bias ? bias[n - 1] : 0));
+  const ptrdiff_t depth = layout->depth;
+  for (; rows > 0; rows -= MR, a += MR * layout->step) {
+    const float *row[MR], *w = panel;
+    VECTOR acc[MR][2];
+    float results[MR][2], *to = results[0];
+    EACH(MR) row[r] = a + (r < rows ? r * layout->step : 0);
+    EACH(MR) acc[r][0] = acc[r][1] = SPLAT(0);
+    for (ptrdiff_t k = 0; k < depth; k += LANES, w += LANES * LANES) {
+      const float32x4x4_t column = vld4q_f32(w);
+      EACH(MR) {
+        const VECTOR x = LOAD(row[r] + k);
+        acc[r][0] = MULTIPLY_ADD(acc[r][0], x, column.val[0]);
+        acc[r][1] = MULTIPLY_ADD(acc[r][1], x, column.val[1]);
+      }
+    }
+    const int whole = n == 2 && ldy == 2 && rows >= MR;
+    if (whole) to = y;
+    EACH(MR) acc[r][0] = vpaddq_f32(acc[r][0], acc[r][1]);
+    EACH(MR / 2) {
+      const VECTOR sum = ADD(vpaddq_f32(acc[2 * r][0], acc[2 * r + 1][0]), shift);
+      STORE(to + LANES * r, MIN(SPLAT(high), MAX(SPLAT(low), sum)));
+    }
+    if (!whole) for (int r = 0; r < rows && r < MR; r++) memcpy(y + r * ldy, results[r], (size_t)n * sizeof *y);
+    y += MR * ldy;
+  }
+#undef EACH
+}
+#endif
+
 static __attribute__((noinline)) void tiles_and_rest_f32(int rows, int n, const pl_a_layout *layout, const float *a,
                                                          const float *panel, int last, const float *bias, float low,
                                                          float high, float *y, ptrdiff_t ldy) {
@@ -64,6 +100,12 @@ static __attribute__((noinline)) void tiles_and_rest_f32(int rows, int n, const 
 static void some_tiles_f32(int rows, int n, const pl_a_layout *layout, const float *a, const float *panel, int first,
                            int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
   const int plain = first == 1 && layout->lines == 1 && layout->depth && layout->depth % LANES == 0;
+#if defined(__aarch64__)
+  if (plain && last && n <= 2) { /* whatever the number of rows, so that results do not depend on it */
+    two_columns_f32(rows, n, layout, a, panel, bias, low, high, y, ldy);
+    return;
+  }
+#endif
   if (plain && rows >= MR && n == NV * LANES)
     tiles_and_rest_f32(rows, n, layout, a, panel, last, bias, low, high, y, ldy);
   else
