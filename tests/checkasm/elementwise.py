@@ -138,8 +138,8 @@ def one_operand(name):
 
 
 def product(draw):
-    return packed("8i", *(draw.integer(-128, 127) for _ in range(3)), *ends(draw, 8), draw.choice(0, 0x80),
-                    draw.multiplier(), draw.integer(-20, 3))
+    return packed("8i", *(draw.integer(-128, 127) for _ in range(3)), *draw.choice(ends(draw, 8), (-128, 127)),
+                    draw.choice(0, 0x80), draw.multiplier(), draw.integer(-20, 3))
 
 
 def fitted_product(draw):

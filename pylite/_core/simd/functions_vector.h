@@ -22,6 +22,9 @@
 #else
 #include "x86/functions_avx2.h"
 #endif
+#ifndef V_GATE
+#define V_GATE(x, bound) V_MAX(V_MIN(x, bound), 0.0f)
+#endif
 enum { V_WIDTH = sizeof(vf) / 4, V_EXACT = V_WIDTH > 4 }; /* V_EXACT: are divisions exact?  On Arm they are not */
 
 #if !defined(__AVX512F__)
@@ -145,8 +148,7 @@ PL_INLINE vf v_gelu_tanh(vf x) {
   return V(mul_ps)(x, v_logistic(V(mul_ps)(V_ALL(1.595769122f), V(add_ps)(x, cube))));
 }
 PL_INLINE vf v_hard_swish(vf x) {
-  vf gate = V_MAX(V_MIN(V(add_ps)(x, V_ALL(3.0f)), 6.0f), 0.0f);
-  return V(mul_ps)(x, V(mul_ps)(gate, V_ALL(1.0f / 6.0f)));
+  return V(mul_ps)(x, V(mul_ps)(V_GATE(V(add_ps)(x, V_ALL(3.0f)), 6.0f), V_ALL(1.0f / 6.0f)));
 }
 
 #if defined(__aarch64__) /* computes `count` independent vectors at once */

@@ -4,8 +4,8 @@
  * MULTIPLY_ADD(acc, a, b), ADD, MIN and MAX(bound, value), which return the value where it is NaN; BY_LANES where
  * several steps of k can be done at once, ROW_BY_LANES for a single row; FOUR_SUMS for in-order cores, which need
  * independent sums.
- * Every tile sums in the order of k, so that results do not depend on its shape.  Only a product with a single row has
- * four independent sums. */
+ * Every tile sums in the order of k, with FOUR_SUMS from the bias on, so that results do not depend on its shape.  Only
+ * a product with a single row has four independent sums. */
 #include "rounding.h"
 #include "simd.h"
 
@@ -49,25 +49,28 @@ PL_INLINE void store_upto(float *p, VECTOR v, ptrdiff_t n) {
 #define NEXT_LINE(y) \
   y += ldy; \
   __asm__("" : "+r"(y))
-PL_INLINE void load_lines(int R, int V, int whole, int first, const float *y, ptrdiff_t ldy, const MASK *part,
-                          VECTOR acc[MR][NV]) {
+/* start: of sums, if y has none yet. */
+PL_INLINE void load_lines(int R, int V, int whole, int first, const VECTOR *start, const float *y, ptrdiff_t ldy,
+                          const MASK *part, VECTOR acc[MR][NV]) {
 #pragma GCC unroll 16
   for (int r = 0; r < R; r++) {
 #pragma GCC unroll 4
     for (int v = 0; v < V; v++)
-      if (first & 1) acc[r][v] = SPLAT(0.0f);
-      else acc[r][v] = whole ? LOAD(y + v * LANES) : LOAD_MASKED(y + v * LANES, part[v]);
+      if (first & 1) {
+        acc[r][v] = start[v];
+        __asm__("" : "+w"(acc[r][v])); /* a register of its own, or gcc copies some in the loop */
+      } else acc[r][v] = whole ? LOAD(y + v * LANES) : LOAD_MASKED(y + v * LANES, part[v]);
     NEXT_LINE(y);
   }
 }
 PL_INLINE void finish_lines(int R, int V, int whole, VECTOR acc[MR][NV], const VECTOR *shift, const MASK *part,
-                            int last, float low, float high, float *y, ptrdiff_t ldy) {
+                            int add, int last, float low, float high, float *y, ptrdiff_t ldy) {
 #define EACH \
   _Pragma("GCC unroll 16") for (int r = 0; r < R; r++) \
     _Pragma("GCC unroll 4") for (int v = 0; v < V; v++)
   if (last) {
     const int bounded = low != -INFINITY || high != INFINITY;
-    EACH acc[r][v] = ADD(acc[r][v], shift[v]);
+    if (add) EACH acc[r][v] = ADD(acc[r][v], shift[v]);
     if (bounded) EACH acc[r][v] = MIN(SPLAT(high), MAX(SPLAT(low), acc[r][v]));
   }
 #undef EACH
@@ -89,10 +92,16 @@ PL_INLINE void tile_f32(int R, int V, int whole, int n, const pl_a_layout *layou
   const ptrdiff_t depth = layout->depth, step = layout->step, pitch = layout->pitch;
   VECTOR acc[NARROW_MR][NV], shift[NV];
   MASK part[NV];
+#define LOAD_SHIFT \
+  _Pragma("GCC unroll 4") for (int v = 0; v < V; v++) \
+    shift[v] = !bias ? SPLAT(0.0f) : whole ? LOAD(bias + v * LANES) : LOAD_MASKED(bias + v * LANES, part[v]);
 #pragma GCC unroll 4
   for (int v = 0; v < V; v++) part[v] = FIRST(n - v * LANES);
 #ifdef FOUR_SUMS
-  load_lines(R, V, whole, first, y, ldy, part, acc);
+  const int begun = first == 1 && last && bias; /* sums that are not continued begin with the bias */
+  if (begun) LOAD_SHIFT
+  else for (int v = 0; v < V; v++) shift[v] = SPLAT(0.0f);
+  load_lines(R, V, whole, first, shift, y, ldy, part, acc);
 #else
 #pragma GCC unroll 16
   for (int r = 0; r < R; r++) {
@@ -121,12 +130,11 @@ PL_INLINE void tile_f32(int R, int V, int whole, int n, const pl_a_layout *layou
     }
   }
   __asm__("" : "+m"(low), "+m"(high)); /* loaded here: the loop needs the registers */
-#pragma GCC unroll 4
-  for (int v = 0; v < V; v++)
-    shift[v] = !bias ? SPLAT(0.0f) : whole ? LOAD(bias + v * LANES) : LOAD_MASKED(bias + v * LANES, part[v]);
 #ifdef FOUR_SUMS
-  finish_lines(R, V, whole, acc, shift, part, last, low, high, y, ldy);
+  if (!begun) LOAD_SHIFT
+  finish_lines(R, V, whole, acc, shift, part, !begun, last, low, high, y, ldy);
 #else
+  LOAD_SHIFT
 #pragma GCC unroll 16
   for (int r = 0; r < R; r++) {
 #pragma GCC unroll 4
@@ -138,6 +146,7 @@ PL_INLINE void tile_f32(int R, int V, int whole, int n, const pl_a_layout *layou
     }
   }
 #endif
+#undef LOAD_SHIFT
 }
 
 PL_INLINE void row_f32(int V, int whole, int n, const pl_a_layout *layout, const float *a, const float *w, int first,

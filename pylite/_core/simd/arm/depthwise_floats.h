@@ -165,16 +165,23 @@ PL_INLINE void filter3x3(int stride, int rest, int scaled, const pl_dw_window *w
       for (ptrdiff_t first = 0; first < every; first++) {
         const element *const *rows = (const element *const *)g->row + i * stride;
         ptrdiff_t pixel = first, left = (g->pixels - first - 1) / every + 1;
-#define OUTPUTS(N, inside) outputs3x3(N, stride, scaled, inside, g, rows, pixel, every, c, &f, y + i * g->y_line)
+#define SOME(N, inside) outputs3x3(N, stride, scaled, inside, g, rows, pixel, every, c, &f, y + i * g->y_line)
+#define OUTPUTS(N) \
+  { \
+    const ptrdiff_t origin = pixel * stride - g->pad; \
+    if (origin >= 0 && origin + (((N) - 1) * stride + 2) * every < g->width) SOME(N, 1); \
+    else SOME(N, 0); \
+  }
         for (; rest ? left >= TOGETHER && left != TOGETHER + 1 : left > 0;
-             left -= TOGETHER, pixel += TOGETHER * every) {
-          const ptrdiff_t origin = pixel * stride - g->pad;
-          if (origin >= 0 && origin + (3 * stride + 2) * every < g->width) OUTPUTS(TOGETHER, 1);
-          else OUTPUTS(TOGETHER, 0);
+             left -= TOGETHER, pixel += TOGETHER * every)
+          OUTPUTS(TOGETHER)
+        if (rest && left & 1) { /* 5 outputs are 3 and 2 */
+          OUTPUTS(3)
+          left -= 3, pixel += 3 * every;
         }
-        if (rest && left & 1) OUTPUTS(3, 0), left -= 3, pixel += 3 * every; /* 5 outputs are 3 and 2 */
-        if (rest && left) OUTPUTS(2, 0);
+        if (rest && left) SOME(2, 0);
 #undef OUTPUTS
+#undef SOME
       }
   }
 }

@@ -16,6 +16,8 @@
  *   fits_filter(g): does `filter` hold the weights of this window?
  *   load_filter(g, stride, p, block, f), for windows that are `stride` copied pixels apart;
  *   border(g, f): the byte of all copied pixels beside the image;
+ *   copy_pair(f, from, step, n, to, other): n pixels of two neighbouring blocks of channels, the first one's to `to`;
+ *     only if PAIRED is 1, which needs a GROUP of 1;
  *   copy_group(f, x, keep, to): GROUP pixels from the pointers x; of the bytes of `keep`, those of pixels that belong to
  *     the border are 0, if GROUP is 4;
  *   outputs(N, stride, width, f, lines, offset, acc): sums of N neighbouring outputs, from byte `offset` of the lines.
@@ -23,6 +25,10 @@
  *     end of a line; else 0;
  *   finish_outputs(N, acc, f, y, step): writes the results of these sums, `step` elements apart. */
 
+#ifndef PAIRED /* copying takes a tenth of the time of few outputs; two blocks together take hardly more than one */
+#define PAIRED 0
+#define copy_pair(f, from, step, n, to, other) (void)(to)
+#endif
 enum { LINES_BYTES = 16384, HEIGHT = 256, LINES_TOGETHER = HEIGHT + 64 };
 
 /* A class: output pixels first, first + every ...; their windows are `stride` apart among the input pixels origin,
@@ -31,10 +37,11 @@ typedef struct { ptrdiff_t first, every, origin, step, stride; } pixel_class;
 
 /* A run of outputs of a class, in all lines of the window: n from `first_output` on.  Their windows read the copied
  * pixels from `origin` on, of which begin .. end - 1 lie in the image; of those before `safe`, NR elements can be read.
- * `together` lines of outputs are computed between copies; `room` lines and the one outside fill the buffer. */
+ * `together` lines of outputs are computed between copies; `room` lines and the one outside fill the buffer.
+ * second: how far behind a block's lines those of the next block are, if all fit; else 0. */
 typedef struct {
   pixel_class p;
-  ptrdiff_t first_output, n, origin, begin, end, pitch;
+  ptrdiff_t first_output, n, origin, begin, end, pitch, second;
   int together, room;
   uint8_t *buffer;
 } piece;
@@ -136,6 +143,23 @@ static __attribute__((noinline)) int copy_lines(const pl_dw_window *g, const fil
   return next;
 }
 
+/* Copies all lines of the window for two blocks, from channel c on; lines[k][i] is where line i of block k lies. */
+static __attribute__((noinline)) void copy_blocks(const pl_dw_window *g, const filter *f, const piece *from,
+                                                  ptrdiff_t c, const uint8_t *lines[2][LINES_TOGETHER]) {
+  const piece part = *from;
+  const ptrdiff_t step = part.p.step * g->c, at = (part.origin + part.begin * part.p.step) * g->c + c;
+  const void *const *const rows = (const void *const *)g->row;
+  for (int i = 0; i < part.room; i++) {
+    if (g->stride > g->fh && i % g->stride >= g->fh) continue; /* no window reads it */
+    const int outside = part.begin >= part.end || !rows[i];
+    uint8_t *const to = part.buffer + (outside ? part.room : i) * part.pitch;
+    uint8_t *const first = to + part.begin * GROUP_BYTES;
+    lines[0][i] = to, lines[1][i] = to + part.second;
+    if (!outside)
+      copy_pair(f, (const element *)rows[i] + at, step, part.end - part.begin, first, first + part.second);
+  }
+}
+
 /* Computes n outputs of a line, `step` elements apart. */
 PL_INLINE void line_outputs(int narrow, int stride, int width, ptrdiff_t n, ptrdiff_t c, const filter *f,
                             const uint8_t *const *lines, element *y, ptrdiff_t step) {
@@ -174,26 +198,27 @@ PL_INLINE void line_outputs(int narrow, int stride, int width, ptrdiff_t n, ptrd
   }
 }
 
-/* Computes a piece for the block of channels from channel c on. */
+/* Computes a piece for the block of channels from channel c on; copied: its lines, if copy_blocks() has copied them. */
 PL_INLINE void block_outputs(int narrow, int stride, int width, const pl_dw_window *g, const piece *part,
-                             const filter *f, ptrdiff_t c, element *y) {
-  const uint8_t *lines[LINES_TOGETHER];
+                             const filter *f, ptrdiff_t c, const uint8_t *const *copied, element *y) {
+  const uint8_t *lines[LINES_TOGETHER], *const *const its_lines = copied ? copied : lines;
   const ptrdiff_t step = part->p.every * g->c;
   const int by = stride ? stride : (int)part->p.stride;
   const int shared = g->fh > g->stride ? g->fh - g->stride : 0; /* lines that neighbouring lines of outputs read */
   y += (part->p.first + part->first_output * part->p.every) * g->c + c;
   for (int i = 0, held = 0, next = 0, m; i < g->lines; i += m) {
     m = g->lines - i < part->together ? g->lines - i : part->together;
-    next = copy_lines(g, f, part, c, i * g->stride, held, (m - 1) * g->stride + g->fh, next, lines);
+    if (!copied) next = copy_lines(g, f, part, c, i * g->stride, held, (m - 1) * g->stride + g->fh, next, lines);
     for (int k = 0; k < m; k++, y += g->y_line)
-      line_outputs(narrow, by, width, part->n, g->c, f, lines + k * g->stride, y, step);
+      line_outputs(narrow, by, width, part->n, g->c, f, its_lines + k * g->stride, y, step);
+    if (copied) break; /* all of them */
     for (held = 0; held < shared; held++) lines[held] = lines[m * g->stride + held];
   }
 }
 #define BLOCK(name, narrow, stride, width) \
   static __attribute__((noinline)) void name(const pl_dw_window *g, const piece *part, const filter *f, ptrdiff_t c, \
-                                             element *y) { \
-    block_outputs(narrow, stride, width, g, part, f, c, y); \
+                                             const uint8_t *const *copied, element *y) { \
+    block_outputs(narrow, stride, width, g, part, f, c, copied, y); \
   }
 BLOCK(block_1, 0, 1, 0)
 BLOCK(block_2, 0, 2, 0)
@@ -201,9 +226,11 @@ BLOCK(block_any, 0, 0, 0)
 BLOCK(block_narrow, 1, 0, 0)
 WIDTHS(BLOCK)
 
-/* Begins n outputs of the class part->p, and fills the buffer with the border, which stays beside the image. */
+/* Begins n outputs of the class part->p, and fills the buffer with the border, which stays beside the image, unless the
+ * piece before had the same. */
 static void begin_piece(const pl_dw_window *g, const filter *f, ptrdiff_t first_output, ptrdiff_t n, piece *part) {
   const pixel_class *const p = &part->p;
+  const piece before = *part;
   const ptrdiff_t all = (n + TOGETHER - 1) / TOGETHER * TOGETHER, c = g->c;
   const ptrdiff_t groups = ((all - 1) * p->stride + g->fw + GROUP - 1) / GROUP;
   const ptrdiff_t origin = p->origin + first_output * p->stride * p->step, behind = g->width - origin;
@@ -215,13 +242,17 @@ static void begin_piece(const pl_dw_window *g, const filter *f, ptrdiff_t first_
   const ptrdiff_t together = (most - g->fh) / g->stride + 1;
   part->together = together < g->lines ? (int)together : g->lines;
   part->room = (part->together - 1) * g->stride + g->fh;
-  memset(part->buffer, border(g, f), (size_t)((part->room + 1) * part->pitch));
+  const ptrdiff_t bytes = (part->room + 1) * part->pitch;
+  part->second = PAIRED && part->together == g->lines && 2 * bytes <= LINES_BYTES ? bytes : 0;
+  if (part->begin != before.begin || part->end != before.end || part->pitch != before.pitch ||
+      part->room != before.room)
+    memset(part->buffer, border(g, f), (size_t)(bytes + part->second));
 }
 
 /* Computes the output lines of a window; returns 0 if the filter is too large for the buffers. */
 static int lines_of_window(const pl_dw_window *g, const parameters *all, element *y) {
   uint8_t buffer[LINES_BYTES] __attribute__((aligned(64)));
-  filter f;
+  filter f[1 + PAIRED];
   ptrdiff_t common = g->stride, rest = g->dilation;
   while (rest) { /* the greatest common divisor */
     const ptrdiff_t r = common % rest;
@@ -233,22 +264,27 @@ static int lines_of_window(const pl_dw_window *g, const parameters *all, element
   const ptrdiff_t fit = (LINES_BYTES / ((g->fh + 1) * GROUP_BYTES) * GROUP - g->fw) / p->stride + 1;
   const ptrdiff_t most = fit / MOST * MOST; /* lines are copied for a multiple of TOGETHER outputs */
   if (fit < MOST || g->fh > HEIGHT || !fits_filter(g)) return 0;
-  void (*block)(const pl_dw_window *, const piece *, const filter *, ptrdiff_t, element *) =
+  const uint8_t *lines[2][LINES_TOGETHER];
+  void (*block)(const pl_dw_window *, const piece *, const filter *, ptrdiff_t, const uint8_t *const *, element *) =
       g->c < NR ? block_narrow : p->stride == 1 ? block_1 : p->stride == 2 ? block_2 : block_any;
 #define CHOOSE(name, narrow, its_stride, its_width) \
   if (g->c >= NR && p->stride == (its_stride) && g->fw == (its_width)) block = name;
   WIDTHS(CHOOSE)
 #undef CHOOSE
   const int single = p->every == 1 && g->pixels <= most; /* a single piece */
-  for (ptrdiff_t b = 0; b * NR < g->c; b++) {
-    load_filter(g, (int)p->stride, all, b, &f);
+  for (ptrdiff_t b = 0, blocks; b * NR < g->c; b += blocks) {
+    blocks = PAIRED && (b + 2) * NR <= g->c ? 2 : 1;
+    for (ptrdiff_t k = 0; k < blocks; k++) load_filter(g, (int)p->stride, all, b + k, &f[k]);
     for (p->first = 0; p->first < p->every && p->first < g->pixels; p->first++) {
       const ptrdiff_t outputs = (g->pixels - p->first + p->every - 1) / p->every;
       p->origin = p->first * g->stride - g->pad;
       for (ptrdiff_t first_output = 0, n; first_output < outputs; first_output += n) {
         n = outputs - first_output < most ? outputs - first_output : most;
-        if (!single || b == 0) begin_piece(g, &f, first_output, n, &part);
-        block(g, &part, &f, pl_block_start(b, NR, g->c), y);
+        if (!single || b == 0) begin_piece(g, f, first_output, n, &part);
+        const int copied = blocks > 1 && part.second;
+        if (copied) copy_blocks(g, f, &part, b * NR, lines);
+        for (ptrdiff_t k = 0; k < blocks; k++)
+          block(g, &part, &f[k], pl_block_start(b + k, NR, g->c), copied ? lines[k] : NULL, y);
       }
     }
   }

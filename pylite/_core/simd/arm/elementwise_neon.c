@@ -238,8 +238,9 @@ PL_INLINE multiplying multiplying_of(product_q_p p) {
                        vdupq_n_s32(p.a_zero), vdupq_n_s32(p.b_zero), rescaling_of(p.m, p.e),
                        result_ends_of(p.y_zero, p.low, p.high, p.flip)};
 }
-/* plain: int8, and the shift is to the right, so that all negative numbers are lowered before it. */
-PL_INLINE void multiply_bytes(int plain, const multiplying *s, const void *a, const void *b, void *y) {
+/* plain: int8, and the shift is to the right, so that all negative numbers are lowered before it, and what is left of
+ * 255^2 fits 16 bits; whole: results are not clamped, either. */
+PL_INLINE void multiply_bytes(int plain, int whole, const multiplying *s, const void *a, const void *b, void *y) {
   int16x8_t va[2], vb[2];
   int32x4_t v[4];
   if (plain) {
@@ -255,14 +256,20 @@ PL_INLINE void multiply_bytes(int plain, const multiplying *s, const void *a, co
     EACH(4) v[k] = vqrdmulhq_s32(v[k], s->scale.mult);
     EACH(4) v[k] = vsraq_n_s32(v[k], v[k], 31);
     EACH(4) v[k] = vrshlq_s32(v[k], s->scale.right);
-  } else {
-    EACH(4) v[k] = vshlq_s32(v[k], s->left);
-    rescale(v, &s->scale);
+    EACH(2) va[k] = vuzp1q_s16(vreinterpretq_s16_s32(v[2 * k]), vreinterpretq_s16_s32(v[2 * k + 1]));
+    EACH(2) va[k] = vqaddq_s16(va[k], s->ends.bytes.zero_point);
+    int8x16_t bytes = vqmovn_high_s16(vqmovn_s16(va[0]), va[1]);
+    if (!whole) bytes = vmaxq_s8(vminq_s8(bytes, s->ends.bytes.high), s->ends.bytes.low);
+    vst1q_s8(y, bytes);
+    return;
   }
+  EACH(4) v[k] = vshlq_s32(v[k], s->left);
+  rescale(v, &s->scale);
   put(8, v, &s->ends, y);
 }
-#define MULTIPLY_8(s, a, b, y) multiply_bytes(0, s, a, b, y)
-#define MULTIPLY_PLAIN_8(s, a, b, y) multiply_bytes(1, s, a, b, y)
+#define MULTIPLY_8(s, a, b, y) multiply_bytes(0, 0, s, a, b, y)
+#define MULTIPLY_PLAIN_8(s, a, b, y) multiply_bytes(1, 0, s, a, b, y)
+#define MULTIPLY_WHOLE_8(s, a, b, y) multiply_bytes(1, 1, s, a, b, y)
 PL_INLINE void multiply_16(const multiplying *s, const void *a, const void *b, void *y) {
   int16x8_t va[2], vb[2];
   int32x4_t v[4], w[4];
@@ -278,10 +285,12 @@ PL_INLINE void multiply_16(const multiplying *s, const void *a, const void *b, v
 }
 QUANTIZED_KERNEL(mul_any_q8, 16, uint8_t, product_q_p, multiplying, multiplying_of, MULTIPLY_8)
 QUANTIZED_KERNEL(mul_plain_q8, 16, uint8_t, product_q_p, multiplying, multiplying_of, MULTIPLY_PLAIN_8)
+QUANTIZED_KERNEL(mul_whole_q8, 16, uint8_t, product_q_p, multiplying, multiplying_of, MULTIPLY_WHOLE_8)
 static void mul_q8(size_t n, const void *a, int a_step, const void *b, int b_step, void *y, const void *vp) {
   product_q_p p;
   memcpy(&p, vp, sizeof p);
-  (!p.flip && p.e < 0 ? mul_plain_q8 : mul_any_q8)(n, a, a_step, b, b_step, y, vp);
+  const int whole = p.low == INT8_MIN && p.high == INT8_MAX;
+  (p.flip || p.e >= 0 ? mul_any_q8 : whole ? mul_whole_q8 : mul_plain_q8)(n, a, a_step, b, b_step, y, vp);
 }
 QUANTIZED_KERNEL(mul_q16, 16, int16_t, product_q_p, multiplying, multiplying_of, multiply_16)
 

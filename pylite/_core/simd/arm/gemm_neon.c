@@ -271,11 +271,9 @@ enum { LANES = 4, MR = 8, NV = 2 };
 #define NEXT_ROWS {0, 1, 2, 2, 4, 5, 6, 7, 8, 5, 5, 6, 8, 8, 8, 8}
 #define PARTED 1
 #define ADD_BY_LANE(acc, w, x, i) vfmaq_laneq_f32(acc, w, x, i)
-#define MULTIPLY_LANE(w, x, i) vmulq_laneq_f32(w, x, i)
 #else /* half as many registers; only the instruction that rounds twice takes a lane */
 enum { LANES = 4, MR = 4, NV = 2 };
 #define ADD_BY_LANE(acc, w, x, i) vmlaq_lane_f32(acc, w, (i) < 2 ? vget_low_f32(x) : vget_high_f32(x), (i) % 2)
-#define MULTIPLY_LANE(w, x, i) vmulq_lane_f32(w, (i) < 2 ? vget_low_f32(x) : vget_high_f32(x), (i) % 2)
 #endif
 #define LOAD vld1q_f32
 #define STORE vst1q_f32
