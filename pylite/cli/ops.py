@@ -36,8 +36,10 @@ def run(args):
     folded = {name.lower(): name for name in (*table, *on_request)}
     unknown = [name for name in args.ops if name.lower() not in folded]
     if unknown:
+        within = [name for name in folded.values() if len(unknown[0]) > 2 and unknown[0].upper() in name.upper()]
         raise UsageError(f"there is no op {' or '.join(unknown)} (`pylite ops` lists all)"
-                         f"{meant(unknown[0], folded.values())}")
+                         + (f"; these have it in their names: {', '.join(within)}" if within else
+                            meant(unknown[0], folded.values())))
     wanted = [folded[name.lower()] for name in args.ops] or list(folded.values())
     chosen = {name: table[name] for name in wanted if name in table}
     on_request = {name: on_request[name] for name in wanted if name in on_request}
