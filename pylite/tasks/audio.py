@@ -33,6 +33,8 @@ def samples_of(sound: Any) -> NDArray[np.float32]:
 
     TensorError for another array, such as one of (channels, samples), and for floats that are NaN or far beyond 1.
     """
+    if isinstance(sound, tuple) and len(sound) == 2 and hasattr(sound[0], "__len__"):      # what audio.read() returns
+        raise TensorError("a sound is a path or an array, not a tuple; give its samples, and sample_rate=")
     array = np.asarray(sound)
     if array.ndim == 2 and (0 < len(array) < array.shape[1] or array.shape[1] > MOST_CHANNELS):
         raise TensorError(f"sound of shape {list(array.shape)} would be {len(array)} samples of {array.shape[1]} "

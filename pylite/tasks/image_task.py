@@ -39,10 +39,14 @@ def pixels_of(image: Any, channel_order: str = "RGB") -> images.Pixels:
         return images.read(models.named_sample(image))
     if hasattr(image, "convert"):       # Pillow's, which has modes such as palettes
         image = images.in_bytes(images.upright(image))
-    pixels = np.asarray(image)
+    try:
+        pixels = np.asarray(image)
+    except ValueError:      # of arrays of several sizes
+        pixels = np.array([None] * len(image), object)
     if not pixels.ndim:
+        cure = "; of a file's bytes give PIL.Image.open(io.BytesIO(data))" if isinstance(image, bytes) else ""
         raise TensorError(f"a picture is a path, a Pillow image or an array, not {type(image).__name__}; expected "
-                          "uint8 (height, width) or (height, width, 1, 3 or 4)")
+                          f"uint8 (height, width) or (height, width, 1, 3 or 4){cure}")
     if pixels.dtype.kind in "OUS":
         raise TensorError(f"a picture is a path, a Pillow image or an array, not a {type(image).__name__} of "
                           f"{len(pixels)}; a call takes one picture, so call it for each")
@@ -68,6 +72,8 @@ def _cure(array: NDArray[Any]) -> str:
     cure = f"picture{steps}"
     if array.dtype.kind in "fb" and array.size and 0 <= array.min() <= array.max() <= 1:
         cure = f"(255 * {cure}).astype(numpy.uint8)"
+    elif array.dtype.kind in "iu" and array.dtype != np.uint8 and array.size and 0 <= array.min() <= array.max() <= 255:
+        cure += ".astype(numpy.uint8)"
     return "" if cure == "picture" else f"; give {cure}"
 
 

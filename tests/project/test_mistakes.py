@@ -16,6 +16,7 @@ from pylite.compiled_model import CompiledModel
 from pylite.interpreter import Interpreter
 from pylite.media import audio, images, labels, models
 from pylite.schema.builder import ModelBuilder
+from pylite.tasks.audio import samples_of
 from pylite.validation import agreement
 from pylite.validation.repair import repair
 from pylite.validation.sensitivity import sensitivity
@@ -404,6 +405,13 @@ CALLS = [
     (lambda: classify(np.zeros((8, 8), np.float32)), ValueError, "[8, 8] and type float32", "expected uint8"),
     (lambda: classify(np.zeros((1, 8, 8, 1), np.uint8)), ValueError, "[1, 8, 8, 1]", "expected uint8 (height, width)"),
     (lambda: classify(SEVEN, channel_order="rgb"), ValueError, "'rgb'", "'RGB' or 'BGR'"),
+    (lambda: classify(np.zeros((8, 8), int)), ValueError, "type int64", "give picture.astype(numpy.uint8)"),
+    (lambda: classify([np.zeros((8, 8)), np.zeros((9, 9))]), ValueError, "not a list of 2", "takes one picture"),
+    (lambda: classify(b"\xff\xd8"), ValueError, "not bytes", "PIL.Image.open(io.BytesIO(data))"),
+    (lambda: tasks.ImageClassifier(None), TypeError, "ImageClassifier takes a model", "a pylite.Model", "not NoneType"),
+    (lambda: tasks.ImageClassifier(interpreter()), TypeError, "takes a model", "not Interpreter"),
+    (lambda: images.resize(np.zeros((8, 8, 1), np.uint8), 0, 4), ValueError, "0 pixels high and 4 wide", "at least 1"),
+    (lambda: samples_of((np.zeros(9), 16000)), ValueError, "not a tuple", "give its samples, and sample_rate="),
     (lambda: classify(["a.png", "b.png"]), ValueError, "not a list of 2", "one picture, so call it for each"),
     (lambda: classify("gone/a.png"), OSError, "No such file or directory: \'", "; there is no folder gone"),
     (lambda: images.read("gone/b/c/a.pgm"), OSError, "No such file or directory: \'", "; there is no folder gone"),
