@@ -69,12 +69,17 @@ def _cure(array: NDArray[Any]) -> str:
             return f"; a call takes one picture, such as picture{steps}"
     if len(shape) == 3 and shape[2] not in (1, 3, 4) and shape[0] in (1, 3, 4):
         steps += ".transpose(1, 2, 0)"
-    cure = f"picture{steps}"
-    if array.dtype.kind in "fb" and array.size and 0 <= array.min() <= array.max() <= 1:
-        cure = f"(255 * {cure}).astype(numpy.uint8)"
-    elif array.dtype.kind in "iu" and array.dtype != np.uint8 and array.size and 0 <= array.min() <= array.max() <= 255:
-        cure += ".astype(numpy.uint8)"
+    cure = _in_bytes(array, f"picture{steps}")
     return "" if cure == "picture" else f"; give {cure}"
+
+
+def _in_bytes(array: NDArray[Any], picture: str) -> str:
+    """`picture`, converted to uint8 if its numbers are in a usual range."""
+    kind = "" if array.dtype == np.uint8 else array.dtype.kind
+    most = {"f": 1, "b": 1, "i": 255, "u": 255}.get(kind, 0)
+    if not most or not array.size or not 0 <= array.min() <= array.max() <= most:
+        return picture
+    return f"{f'(255 * {picture})' if most == 1 else picture}.astype(numpy.uint8)"
 
 
 class ImageTask(Task):

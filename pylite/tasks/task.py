@@ -83,12 +83,12 @@ class Task:
             if isinstance(model, (str, os.PathLike)):
                 options["model_path"] = models.named(model)
             else:
+                options["model_content"] = model
                 try:
-                    memoryview(model)
+                    memoryview(options["model_content"])
                 except TypeError:
                     raise TypeError(f"{type(self).__name__} takes a model ({ARGUMENTS['model']}), not "
                                     f"{type(model).__name__}") from None
-                options["model_content"] = model
             options["cache_dir"] = default_folder()
         self.interpreter = Interpreter(**options)
         self.model = self.interpreter._model

@@ -125,7 +125,8 @@ def test_versions_are_those_of_the_interface():
                 "import tensorflow, ai_edge_litert, tflite_runtime\n"
                 "print(tensorflow.__version__, ai_edge_litert.__version__, tflite_runtime.__version__)")
     assert found == "2.21.0 2.3.0 2.21.0"
-    found = run("-c", "import ctypes; from pylite import clib; version = ctypes.CDLL(clib.library_path()).TfLiteVersion\n"
+    found = run("-c", "import ctypes; from pylite import clib\n"
+                "version = ctypes.CDLL(clib.library_path()).TfLiteVersion\n"
                 "version.restype = ctypes.c_char_p; print(version().decode())")
     assert found == "2.21.0"
 
