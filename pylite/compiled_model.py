@@ -252,6 +252,9 @@ class CompiledModel:
             inputs, outputs = self._incomplete(signature, input_map, output_map)
             signature.run.run(inputs, outputs, True)
             return
+        except TypeError:
+            raise errors.BufferTypeError("run_by_name() takes dictionaries {name: buffer} of inputs and of outputs; "
+                                         "run_by_index() takes lists") from None
         signature.run.run(inputs, outputs)
 
     @staticmethod
@@ -359,7 +362,7 @@ def _position(signature: _Signature, side: str, names: list[str], name: str) -> 
 def _check_index(signature: _Signature, side: str, index: int, count: int) -> None:
     if not 0 <= operator.index(index) < count:
         raise errors.SignatureError(f"{side.capitalize()} index out of range: {index}. Signature {signature.key!r} has "
-                                    f"{count} {side}s")
+                                    f"{errors.counted(count, side)}")
 
 
 def _check_accelerators(accelerators: Any) -> bool:

@@ -64,11 +64,12 @@ def watch(detector, stream, count, invert):
     except KeyboardInterrupt:
         pass
     finally:
-        seconds = time.perf_counter() - start
-        sys.stdout.write(f"{done} pictures in {seconds:.1f} s, {done / seconds:.1f} per second, "
-                         f"{busy / max(done, 1) * 1e3:.1f} ms each for detection, "
-                         f"{getattr(stream, 'dropped', 0)} dropped\n")
-        sys.stdout.flush()
+        if done:        # else an error says why
+            seconds = time.perf_counter() - start
+            sys.stdout.write(f"{done} picture{'s' * (done != 1)} in {seconds:.1f} s, {done / seconds:.1f} per second, "
+                             f"{busy / done * 1e3:.1f} ms each for detection, "
+                             f"{getattr(stream, 'dropped', 0)} dropped\n")
+            sys.stdout.flush()
 
 
 class Newest:

@@ -123,7 +123,7 @@ def parser_of(argv):
         parser.error(f"there is no command {chosen!r}{hint}")
     for name in [chosen] if chosen in names else names:
         module = importlib.import_module(f"{__name__}.{name}")
-        summary = module.__doc__.splitlines()[0]
+        summary = (module.__doc__ or "\n").splitlines()[0]         # python -OO leaves none
         command = commands.add_parser(name, help=summary, description=summary, usage=getattr(module, "USAGE", None),
                                       formatter_class=HelpFormatter,
                                       epilog=getattr(module, "EPILOG", None))

@@ -117,7 +117,8 @@ class FileModel:
         try:
             interpreter.invoke()
         except ExecutionError as error:
-            if any(array is None for array in given) and self.args.random is not None:
+            # An exception of an op in Python says itself what is wrong.
+            if error.__cause__ is None and self.args.random is not None and any(array is None for array in given):
                 raise ExecutionError(f"{error}. Random numbers may be what the model cannot take: give it --zeros or "
                                      "a file") from error
             raise

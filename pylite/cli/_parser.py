@@ -10,6 +10,7 @@ from pylite.cli._terminal import failed, say
 from pylite.errors import DelegateError, clipped, looked_for
 
 ALIKE = 0.8         # a file whose name shares at least this part of its letters may be meant
+MANY = ("*", "+")   # nargs of arguments that take any number of words
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -53,9 +54,15 @@ class Parser(argparse.ArgumentParser):
         found, unknown = self.parse_known_args(args, namespace)
         if unknown:
             command = self.of_command(getattr(found, "command", None))
-            word = unknown[0]
-            command.error(f"there is no option {word}{meant(word, command.options())}" if word.startswith("-") else
-                          f"{word!r} is one argument too many")
+            option = next((word for word in unknown if word.startswith("-")), None)
+            if option is not None:
+                command.error(f"there is no option {option}{meant(option, command.options())}")
+            many = next((action for action in command._actions if action.nargs in MANY and not action.option_strings),
+                        None)
+            if many is None:
+                command.error(f"{unknown[0]!r} is one argument too many")
+            # argparse takes them in one place only, but they may stand before and behind options.
+            setattr(found, many.dest, [*getattr(found, many.dest), *unknown])
         return found
 
     def error(self, message):
@@ -114,6 +121,11 @@ def meant(word, known, least=0.6):
     folded = {each.lower().removeprefix("--"): each for each in known}
     close = difflib.get_close_matches(word.partition("=")[0].lower().removeprefix("--"), folded, 1, least)
     return f"; did you mean {folded[close[0]]}?" if close else ""
+
+
+def explained(docstring):
+    """What the docstring of a command's module says after its first line; nothing under python -OO."""
+    return (docstring or "\n\n").split("\n\n", 1)[1]
 
 
 def sentence(error, files=()):

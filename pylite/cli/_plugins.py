@@ -35,6 +35,8 @@ def register(names):
                                  "class")
         else:
             library, _, function = text.partition(":")
+            if library.endswith(".py"):
+                raise UsageError(f"--ops {text}: give {library} alone, which registers its ops by @pylite.custom_op")
             if ".so" not in library and not os.path.exists(library):
                 raise UsageError(f"--ops {text}: expected FILE.py, LIBRARY.so:FUNCTION or flex{meant(text, ['flex'])}")
             _library(library, *_kind(text, function))

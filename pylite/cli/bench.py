@@ -7,9 +7,10 @@ import json
 import sys
 
 from pylite.cli import _common, _format, _outputs, _plugins, _terminal
+from pylite.cli._parser import explained
 from pylite.errors import ComparisonError
 
-EPILOG = __doc__.split("\n\n", 1)[1] + """
+EPILOG = explained(__doc__) + """
 The spread is the interquartile range divided by the median.  Open a --trace file in ui.perfetto.dev or
 chrome://tracing: it shows one run on all its threads.  --against compares with an earlier report; ignore ratios
 within the noise: the spread between parts of one measurement, but at least 0.03.

@@ -8,8 +8,9 @@ import sys
 import time
 
 from pylite.cli import _common, _format
+from pylite.cli._parser import explained
 
-EPILOG = __doc__.split("\n\n", 1)[1] + """
+EPILOG = explained(__doc__) + """
 examples:
   pylite cache list
   pylite cache clear --cache-dir plans

@@ -7,8 +7,9 @@ import os
 import sys
 
 from pylite.cli import _common, _format, _plugins
+from pylite.cli._parser import explained
 
-EPILOG = __doc__.split("\n\n", 1)[1] + """
+EPILOG = explained(__doc__) + """
 examples:
   pylite compile model.tflite
   pylite compile *.tflite --cache-dir plans

@@ -8,7 +8,9 @@ Add the line for your shell to its start-up file:
 import argparse
 import sys
 
-EPILOG = __doc__.split("\n\n", 1)[1]
+from pylite.cli._parser import explained
+
+EPILOG = explained(__doc__)
 USAGE = "pylite completion bash|zsh|fish"
 BASH = """_pylite() {{
   local word=${{COMP_WORDS[COMP_CWORD]}} words

@@ -31,19 +31,25 @@ def configure(parser):
 def run(args):
     from pylite.cli import _terminal
     from pylite.cli._common import UsageError
-    from pylite.cli._parser import meant
     table, on_request = rows(), flex_types()
     folded = {name.lower(): name for name in (*table, *on_request)}
     unknown = [name for name in args.ops if name.lower() not in folded]
     if unknown:
         raise UsageError(f"there is no op {' or '.join(unknown)} (`pylite ops` lists all)"
-                         f"{meant(unknown[0], folded.values())}")
+                         f"{_meant(unknown[0], folded.values())}")
     wanted = [folded[name.lower()] for name in args.ops] or list(folded.values())
     chosen = {name: table[name] for name in wanted if name in table}
     on_request = {name: on_request[name] for name in wanted if name in on_request}
     write, write_flex = (_markdown, _flex_markdown) if args.markdown else (_text, _flex_text)
     lines = [*(write(chosen) if chosen else ()), *(write_flex(on_request) if on_request else ())]
     sys.stdout.write("\n".join([*_terminal.folded(lines, None if args.markdown else _terminal.table_width()), ""]))
+
+
+def _meant(word, names):
+    """The end of an error about `word`: the ops that have it in their names, or else the one that is most like it."""
+    from pylite.cli._parser import meant
+    within = [name for name in names if len(word) > 2 and word.upper() in name.upper()]
+    return f"; these have it in their names: {', '.join(within)}" if within else meant(word, names)
 
 
 class Row:

@@ -10,8 +10,9 @@ import sys
 from itertools import islice
 
 from pylite.cli import _common, _format, _outputs, _plugins, _terminal
+from pylite.cli._parser import explained
 
-EPILOG = __doc__.split("\n\n", 1)[1] + """
+EPILOG = explained(__doc__) + """
 examples:
   pylite run digits --input seven               a model and a sample that come with pylite
   pylite run mobilenet.tflite --input cat.jpg --labels labels.txt

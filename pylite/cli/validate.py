@@ -14,9 +14,10 @@ from dataclasses import asdict
 from functools import partial
 
 from pylite.cli import _common, _format, _golden, _limits, _outputs, _plugins, _repair, _sensitivity
+from pylite.cli._parser import explained
 from pylite.cli._terminal import Progress
 
-EPILOG = __doc__.split("\n\n", 1)[1] + """
+EPILOG = explained(__doc__) + """
 data:
   FILE.npz       arrays named after the inputs or in their order, and `labels` (or `label`); the first axis counts
                  samples

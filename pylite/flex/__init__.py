@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["add_to", "names", "ops", "register"]
 
 
+def __dir__() -> list[str]:
+    """For completion in a shell: what is meant for users."""
+    return [*__all__]
+
+
 def names() -> list[str]:
     """The custom codes of the available ops, sorted: "FlexErf", "FlexRFFT", ..."""
     return sorted(PREFIX + name for ops in HOMES.values() for name in ops)

@@ -45,6 +45,9 @@ class Op:
             setattr(other, slot, getattr(self, slot))
         return other
 
+    def __repr__(self) -> str:
+        return f"<op {self.name!r}, versions {self.versions[0]} to {self.versions[1]}>"
+
     def __reduce__(self):
         return _restore, (self.name, self.versions)
 

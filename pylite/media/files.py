@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
 
-class _Missing(FileNotFoundError):
+class MissingFileError(FileNotFoundError):
     """A missing file: the text says where it was looked for, behind its name."""
 
     def __str__(self) -> str:
@@ -28,4 +28,4 @@ def opened(path: str | os.PathLike[str], mode: str = "rb", encoding: str | None 
     try:
         return open(text, mode, encoding=encoding)
     except FileNotFoundError as error:
-        raise _Missing(error.errno, error.strerror, text) from None
+        raise MissingFileError(error.errno, error.strerror, text) from None

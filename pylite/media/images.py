@@ -1,6 +1,7 @@
 """Pictures: reading and writing them, with or without Pillow, and converting them to a model's size and channels."""
 from __future__ import annotations
 
+import operator
 import os
 import struct
 from typing import TYPE_CHECKING
@@ -202,6 +203,8 @@ def resize(pixels: Pixels, height: int, width: int) -> Pixels:
     _check_pixels(pixels)
     if pixels.shape[:2] == (height, width):
         return pixels
+    if min(operator.index(height), operator.index(width)) < 1:
+        raise ValueError(f"a picture cannot become {height} pixels high and {width} wide; both are at least 1")
     down, across = max(1, pixels.shape[0] // height), max(1, pixels.shape[1] // width)
     channels = pixels.shape[2]
     h, w = pixels.shape[0] // down * down, pixels.shape[1] // across * across

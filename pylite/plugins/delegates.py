@@ -82,8 +82,9 @@ def apply(executors: Sequence[Executor], delegates: Iterable[Any], greedy: bool 
     from pylite.runtime.subgraph_calls import relink
     for delegate in delegates:
         if isinstance(delegate, type) or not hasattr(delegate, "modify"):
+            made = isinstance(delegate, type) and hasattr(delegate, "modify")
             raise NoDelegateError("delegates come from load_delegate(), or are PythonDelegate objects, not "
-                                  f"{delegate!r}")
+                                  f"{delegate!r}{f'; pass {delegate.__name__}()' if made else ''}")
     for executor in executors:
         if executor.plugin_structs is not None and executor.plugin_structs.host.skippable:
             continue        # a delegate has marked it: it runs this subgraph as part of another

@@ -310,7 +310,7 @@ class _KernelFactory:
         try:
             kernel = self._make(*arrays)
             if not isinstance(kernel, Kernel):
-                raise TypeError(f"{kernel!r} is not a pylite._core.run.kernel.Kernel")
+                raise TypeError(f"{kernel!r} is not a Kernel, an object of a class in Cython (docs/cython-kernels.md)")
             return kernel
         except Exception as error:
             raise OpError(f"{self._where} could not bind its kernel: {type(error).__name__}: {error}; it got "

@@ -149,12 +149,20 @@ class Executor(TensorAccess, ExecutorBase):
         if not self.ready:
             try:
                 self.reallocate()
-            except errors.PyliteError:
+            except errors.PyliteError as error:
                 if self.current is not None:
                     self.check_file()       # zeros in place of constants explain the error
+                if type(error) is errors.OpError:
+                    error.args = (f"{error}{self._resized()}",)
                 raise
             if self.callees or self.memory.variables or self.shared.generators or self.shared.planned:
                 self._reset_state()
+
+    def _resized(self) -> str:
+        """The end of an error, which may name another tensor: the inputs that have other shapes than in the file."""
+        tensors = [self.subgraph.tensors[i] for i in self.subgraph.inputs]
+        return "".join(f"; input {tensor.name!r} was resized from {list(tensor.shape)} to {list(shape)}"
+                       for tensor, shape in zip(tensors, self.shapes, strict=True) if shape != tensor.shape)
 
     def reallocate(self) -> None:
         """allocate(), but variables keep their contents."""

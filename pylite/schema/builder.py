@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, DTypeLike
 
     from pylite.schema.tables import Record
 
@@ -50,18 +50,21 @@ class ModelBuilder:
         self._current.name = name
         return len(self._model.subgraphs) - 1
 
-    def tensor(self, name: str, shape: Iterable[int | None], dtype: str = "float32", scale: ArrayLike | None = None,
-               zero_point: ArrayLike = 0, axis: int = 0, shape_signature: Sequence[int] | None = None,
-               variable: bool = False, **fields: Any) -> int:
+    def tensor(self, name: str, shape: Iterable[int | None], dtype: DTypeLike = "float32",
+               scale: ArrayLike | None = None, zero_point: ArrayLike = 0, axis: int = 0,
+               shape_signature: Sequence[int] | None = None, variable: bool = False, **fields: Any) -> int:
         """Add a tensor; return its index.
 
-        shape: an unknown size, None or -1, is stored as 1, and as -1 in the signature; scale, zero_point: one for the
-        tensor, or one for each index along `axis`; fields: further fields of the Tensor table.
+        shape: an unknown size, None or -1, is stored as 1, and as -1 in the signature; dtype: a name or numpy's type;
+        scale, zero_point: one for the tensor, or one for each index along `axis`; fields: further fields of the Tensor
+        table.
         """
         shape = tuple(-1 if n is None else int(n) for n in shape)
         if -1 in shape:
             shape_signature = shape if shape_signature is None else shape_signature
             shape = tuple(1 if n == -1 else n for n in shape)
+        if not isinstance(dtype, str):
+            dtype = np.dtype(dtype).name
         if dtype not in DTYPE_BITS:
             raise ValueError(f"unknown data type {dtype!r}; known: {', '.join(DTYPE_BITS)}")
         record = table("Tensor")(name=name, shape=shape, type=dtype, is_variable=bool(variable), **fields)

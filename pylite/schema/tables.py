@@ -11,6 +11,9 @@ NUMBERS = {"bool": ("?", 1), "i8": ("b", 1), "u8": ("B", 1), "i16": ("h", 2), "u
            "u32": ("I", 4), "i64": ("q", 8), "u64": ("Q", 8), "f32": ("f", 4)}
 
 
+MOST_SHOWN = 8      # elements of a field in the repr of a Record
+
+
 class Field(Frozen):
     """A field of a table.
 
@@ -66,7 +69,17 @@ class Record:
 
     def __repr__(self):
         values = ((name, getattr(self, name), default) for name, default in self.TABLE.defaults.items())
-        return f"{self.TABLE.name}({', '.join([f'{n}={v!r}' for n, v, default in values if not _equal(v, default)])})"
+        shown = [f"{n}={_brief(v)}" for n, v, default in values if not _equal(v, default)]
+        return f"{self.TABLE.name}({', '.join(shown)})"
+
+
+def _brief(value):
+    """The repr of a field, without most of a long one: a model has megabytes."""
+    if isinstance(value, np.ndarray) and value.size > MOST_SHOWN:
+        return f"<{value.dtype} {list(value.shape)}>"
+    if isinstance(value, (list, tuple)) and len(value) > MOST_SHOWN:
+        return f"[{value[0]!r}, ... {len(value)} in all]"
+    return repr(value)
 
 
 def _equal(a, b):

@@ -28,12 +28,18 @@ LEAST_WINDOW = 1000     # samples; a model that takes a shorter row of numbers i
 LOUDEST = 8     # largest magnitude of float samples: a little above 1 is clipped sound, far above it are integers
 
 
+def _array_of(sound: Any) -> NDArray[Any]:
+    if isinstance(sound, tuple) and len(sound) == 2 and hasattr(sound[0], "__len__"):      # what audio.read() returns
+        raise TensorError("a sound is a path or an array, not a tuple; give its samples, and sample_rate=")
+    return np.asarray(sound)
+
+
 def samples_of(sound: Any) -> NDArray[np.float32]:
     """Mono float32 samples in -1..1 of an array: (samples,) or (samples, channels) of float or int16.
 
     TensorError for another array, such as one of (channels, samples), and for floats that are NaN or far beyond 1.
     """
-    array = np.asarray(sound)
+    array = _array_of(sound)
     if array.ndim == 2 and (0 < len(array) < array.shape[1] or array.shape[1] > MOST_CHANNELS):
         raise TensorError(f"sound of shape {list(array.shape)} would be {len(array)} samples of {array.shape[1]} "
                           "channels; expected (samples,) or (samples, channels): transpose it, as sound.T")

@@ -39,10 +39,14 @@ def pixels_of(image: Any, channel_order: str = "RGB") -> images.Pixels:
         return images.read(models.named_sample(image))
     if hasattr(image, "convert"):       # Pillow's, which has modes such as palettes
         image = images.in_bytes(images.upright(image))
-    pixels = np.asarray(image)
+    try:
+        pixels = np.asarray(image)
+    except ValueError:      # of arrays of several sizes
+        pixels = np.array([None] * len(image), object)
     if not pixels.ndim:
+        cure = "; of a file's bytes give PIL.Image.open(io.BytesIO(data))" if isinstance(image, bytes) else ""
         raise TensorError(f"a picture is a path, a Pillow image or an array, not {type(image).__name__}; expected "
-                          "uint8 (height, width) or (height, width, 1, 3 or 4)")
+                          f"uint8 (height, width) or (height, width, 1, 3 or 4){cure}")
     if pixels.dtype.kind in "OUS":
         raise TensorError(f"a picture is a path, a Pillow image or an array, not a {type(image).__name__} of "
                           f"{len(pixels)}; a call takes one picture, so call it for each")
@@ -65,10 +69,17 @@ def _cure(array: NDArray[Any]) -> str:
             return f"; a call takes one picture, such as picture{steps}"
     if len(shape) == 3 and shape[2] not in (1, 3, 4) and shape[0] in (1, 3, 4):
         steps += ".transpose(1, 2, 0)"
-    cure = f"picture{steps}"
-    if array.dtype.kind in "fb" and array.size and 0 <= array.min() <= array.max() <= 1:
-        cure = f"(255 * {cure}).astype(numpy.uint8)"
+    cure = _in_bytes(array, f"picture{steps}")
     return "" if cure == "picture" else f"; give {cure}"
+
+
+def _in_bytes(array: NDArray[Any], picture: str) -> str:
+    """`picture`, converted to uint8 if its numbers are in a usual range."""
+    kind = "" if array.dtype == np.uint8 else array.dtype.kind
+    most = {"f": 1, "b": 1, "i": 255, "u": 255}.get(kind, 0)
+    if not most or not array.size or not 0 <= array.min() <= array.max() <= most:
+        return picture
+    return f"{f'(255 * {picture})' if most == 1 else picture}.astype(numpy.uint8)"
 
 
 class ImageTask(Task):

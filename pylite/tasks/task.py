@@ -84,6 +84,11 @@ class Task:
                 options["model_path"] = models.named(model)
             else:
                 options["model_content"] = model
+                try:
+                    memoryview(options["model_content"])
+                except TypeError:
+                    raise TypeError(f"{type(self).__name__} takes a model ({ARGUMENTS['model']}), not "
+                                    f"{type(model).__name__}") from None
             options["cache_dir"] = default_folder()
         self.interpreter = Interpreter(**options)
         self.model = self.interpreter._model

@@ -102,6 +102,8 @@ class TextTask(Task):
 
     def inputs(self, text: str) -> list[NDArray[Any]]:
         """Arrays for the model's inputs from a text, which is cut beyond the model's number of tokens."""
+        if not isinstance(text, str):
+            raise TypeError(f"a text is a str, not {type(text).__name__}; a call takes one text")
         details = self.interpreter.get_input_details()
         if self._text:
             return [np.full(details[0]["shape"], text.encode(), object)]

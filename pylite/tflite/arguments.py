@@ -106,6 +106,8 @@ def is_plain(options: "dict[str, Any]") -> bool:
 def model_from(path: "Any", content: "Any", model: "Model | None", options: "dict[str, Any]",
                cache: "PlanCache | None") -> Model:
     """The Model for an Interpreter's arguments: from `cache`, or shared with other interpreters, or new."""
+    if isinstance(path, Model):
+        raise TypeError("model_path is the path of a file, not a pylite.Model; pass model=")
     sources = [name for name, value in (("model_path", path), ("model_content", content))
              if value is not None and (len(value) if hasattr(value, "__len__") else value)]
     if model is not None:

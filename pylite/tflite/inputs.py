@@ -1,4 +1,5 @@
 """Checks the values and shapes that callers give to inputs; the common cases never get here (FastPath)."""
+import math
 import operator
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,8 @@ def _reshaped(expected: "Shape", got: "Shape") -> str:
     if len(got) == 3 and expected == (1, *got[1:], got[0]):
         return ("the model takes a batch axis, and channels last: value.transpose(1, 2, 0)[numpy.newaxis] reorders "
                 "channels first")
+    if math.prod(got) == math.prod(expected):
+        return f"value.reshape({tuple(map(int, expected))}) has that shape"
     return "resize_tensor_input() and allocate_tensors() change the shape of an input"
 
 
@@ -92,9 +95,11 @@ def _converted(tensor: "Tensor", value: "NDArray[Any]") -> str:
 
 def _cast(tensor: "Tensor", value: "NDArray[Any]", remedy: str, low: int, high: int) -> str:
     """`remedy`, and what it leaves to do.  low, high: of an integer type, else 0."""
-    if value.dtype.kind in "iuf" and high and value.size and not low <= value.min() <= value.max() <= high:
-        return (f"it holds {value.min()} to {value.max()}, and {tensor.dtype.upper()} only {low} to {high}; scale or "
-                f"clip it, then {remedy}")
+    if value.dtype.kind in "iuf" and high and value.size:
+        least, most = value.min(), value.max()
+        if not low <= least.item() <= most.item() <= high:      # numpy would cast the limits, even to float16
+            return (f"it holds {least} to {most}, and {tensor.dtype.upper()} only {low} to {high}; scale or clip it, "
+                    f"then {remedy}")
     if value.dtype.kind == "f" and high:
         return f"if its values are whole numbers, {remedy}"
     if value.dtype == np.uint8 and tensor.dtype.startswith("float"):

@@ -35,6 +35,10 @@ class SignatureRunner:
         self._outputs = self._signature_def["outputs"].items()
         self._subgraph_index = self._interpreter_wrapper.GetSubgraphIndexFromSignature(signature_key)
 
+    def __reduce__(self) -> "tuple[Any, ...]":
+        """Pickle the interpreter, as it pickles, and the key."""
+        return type(self), (self._interpreter, self._signature_key)
+
     def __repr__(self) -> str:
         return (f"<{type(self).__name__} {self._signature_key!r}: {', '.join(self._inputs)} -> "
                 f"{', '.join(name for name, _ in self._outputs)}>")

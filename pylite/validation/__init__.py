@@ -53,6 +53,11 @@ STORED = ("float16", "int4")        # types of constants in few bits, which node
 SAVE_SECONDS = 10       # interval at which sums are saved
 
 
+def __dir__() -> list[str]:
+    """For completion in a shell: what is meant for users."""
+    return [*__all__]
+
+
 def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
             data: str | os.PathLike[str] | Iterable[Sequence[ArrayLike]], *, samples: int | None = None,
             mean: Numbers | None = None, std: Numbers | None = None,

@@ -84,7 +84,7 @@ def find(op: str, errors: Errors, grid: Grid, weights: ComparedWeights | None, e
         return scaled
     for name, detail in differences:
         return _cause(name, detail)
-    for rule in (_bias, _range):
+    for rule in (_bias, _silent, _range):
         found = rule(errors, grid, weights)
         if found is not None and not (found.name == "range too wide" and excess > _wasted(errors, grid) + BESIDE_DB):
             return found
@@ -146,6 +146,14 @@ def _bias(errors: Errors, grid: Grid, weights: ComparedWeights | None) -> Cause 
         return _cause("bias overflow", f"the bias of channel {worst} has saturated at the limit of its type")
     return _cause("bias", f"the bias of channel {worst} is {weights.bias[worst]:.4g}, and the reference's "
                           f"{weights.reference_bias[worst]:.4g}")
+
+
+def _silent(errors: Errors, grid: Grid, weights: ComparedWeights | None) -> Cause | None:
+    """A reference of zeros alone says nothing of the range."""
+    if errors.signal.any():
+        return None
+    return Cause("unknown", "the reference is 0 throughout, and the model's values are not",
+                 "Look at the reference first: with these samples it computes nothing here, or its file holds nothing.")
 
 
 def _range(errors: Errors, grid: Grid, weights: ComparedWeights | None) -> Cause | None:

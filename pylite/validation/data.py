@@ -139,9 +139,10 @@ def sample_of(arrays: Any, inputs: Sequence[Tensor], number: int) -> list[NDArra
     """Sample `number`, a sequence of arrays or the array for the only input, as the inputs take it."""
     if isinstance(arrays, np.ndarray) and len(inputs) == 1:
         arrays = [arrays]
-    if not hasattr(arrays, "__len__") or len(arrays) != len(inputs):
+    counted = hasattr(arrays, "__len__") and not isinstance(arrays, (dict, str, bytes))
+    if not counted or len(arrays) != len(inputs):
         names = ", ".join(repr(tensor.name) for tensor in inputs)
-        found = f"has {len(arrays)} arrays" if hasattr(arrays, "__len__") else f"is of type {type(arrays).__name__}"
+        found = f"has {len(arrays)} arrays" if counted else f"is of type {type(arrays).__name__}"
         raise ComparisonError(f"sample {number} {found}, and the model takes {names}; give a list with an array for "
                               "each input")
     try:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 IDEAL_LEVELS = 255      # of a tensor of real numbers among quantized ones
 TINY = 1e-300
+NONE_DB = -200.0        # an SQNR without signal, or with infinite noise: JSON has no infinities but null, for no error
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Errors:
     def channel_sqnr_db(self) -> list[float]:
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = 10 * np.log10(self.signal / self.noise)
-        found = np.where((self.signal > 0) & (self.noise < np.inf), ratios, -np.inf)
+        found = np.where((self.signal > 0) & (self.noise < np.inf), ratios, NONE_DB)
         return np.where(self.noise <= 0, np.inf, found).tolist()
 
     def needed(self) -> tuple[float, float]:
@@ -85,7 +86,7 @@ class Errors:
 
 
 def decibels(power: float, noise: float) -> float:
-    """10 log10 of the ratio; infinite without noise, minus infinite without power or with infinite noise."""
+    """10 log10 of the ratio; infinite without noise, NONE_DB without power or with infinite noise."""
     if noise <= 0:
         return float("inf")
-    return float(10 * np.log10(power / noise)) if power > 0 and noise < np.inf else float("-inf")
+    return float(10 * np.log10(power / noise)) if power > 0 and noise < np.inf else NONE_DB

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pylite.validation.weights import ComparedWeights
 
 FLOOR_DB = -60.0    # the excess of a node without noise
+MOST = 1e20         # the largest ratio of noise to expected noise
 PRIOR = 30          # ideal values that are added to each channel; see excess_db()
 # Ops whose integer rule fixes the grid of the result, or makes it the operand's: no other could have been chosen.
 FIXED_GRIDS = ("SOFTMAX", "LOGISTIC", "TANH", "LOG_SOFTMAX", "L2_NORMALIZATION")
@@ -60,6 +61,7 @@ def excess_db(op: str, errors: Errors, grid: Grid, weights: ComparedWeights | No
     expected = expected_noise(op, errors, grid, weights, data_power) + inherited * errors.mean(errors.signal)
     expected = np.maximum(expected, TINY)
     ratios = (errors.noise / expected * errors.count + PRIOR) / (errors.count + PRIOR)
+    ratios = np.minimum(ratios, MOST)       # its square is finite, and so is the result
     return max(FLOOR_DB, float(5 * np.log10(max(np.mean(ratios * ratios), TINY))))
 
 

@@ -214,7 +214,7 @@ class Report(Printed):
 
     def _cumulative_lines(self, top: int, table: Table) -> list[str]:
         """The ranking by what both models computed from their inputs."""
-        rows = [(t.node, t.op, _decibels(t.sqnr_db), _decibels(t.cumulative_excess_db))
+        rows = [(t.node, t.op, _decibels(t.sqnr_db), _excess(t.cumulative_excess_db))
                 for t in map(self.by_node, self.ranking[:top])]
         return [*table(("node", "op", "SQNR", "excess"), rows, ("node", "SQNR", "excess")), "",
                 "Ranked by cumulative errors (from the inputs on): the noise above what a node's operands bring along.",
@@ -224,7 +224,7 @@ class Report(Printed):
         """The ranking by the nodes' own errors, and causes."""
         headers = "node", "op", "SQNR", "local", "weights", "excess", "RMSE/step", "saturated", "range", "cause"
         rows = [(f"{'> ' * (t.node == self.first_divergence)}{t.node}", t.op, _decibels(t.sqnr_db),
-                 _decibels(t.sqnr_local_db), _number(t.from_weights, ".0%"), _decibels(t.excess_db),
+                 _decibels(t.sqnr_local_db), _number(t.from_weights, ".0%"), _excess(t.excess_db),
                  _number(t.rmse_over_scale, ".3f"), f"{(t.saturated_low or 0) + (t.saturated_high or 0):.2%}",
                  _number(t.range_used, ".0%"), t.cause or "")
                 for t in map(self.by_node, self.ranking[:top])]
@@ -260,7 +260,7 @@ class Report(Printed):
     def _repr_html_(self) -> str:
         """The verdict, and a short table of the nodes with the most noise of their own."""
         worst = [self.by_node(node) for node in self.ranking[:SHOWN]]
-        rows = [(t.node, t.op, _decibels(t.sqnr_db), _decibels(t.sqnr_local_db), _decibels(t.excess_db), t.cause or "")
+        rows = [(t.node, t.op, _decibels(t.sqnr_db), _decibels(t.sqnr_local_db), _excess(t.excess_db), t.cause or "")
                 for t in worst]
         more = len(self.ranking) - len(worst)
         return (f"<p><b>{escape(self.verdict['text'])}</b></p>"
@@ -282,7 +282,12 @@ def _origins(t: TensorReport) -> list[str]:
 
 
 def _decibels(value: float | None) -> str:
-    return "exact" if value is None or value == math.inf or value <= -60 else f"{value:.1f}"
+    """An SQNR; "none" where nothing is left of the signal."""
+    return "exact" if value is None or value == math.inf else "none" if value <= FLOOR_DB else f"{value:.1f}"
+
+
+def _excess(value: float | None) -> str:
+    return "exact" if value is None or value <= FLOOR_DB else f"{value:.1f}"
 
 
 def _number(value: float | None, form: str) -> str:

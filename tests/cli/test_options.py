@@ -1,4 +1,7 @@
 """Options that would do nothing, or ask for different things, are refused; options before the command."""
+import subprocess
+import sys
+
 import pytest
 
 from pylite import cli
@@ -40,3 +43,10 @@ def test_options_before_the_command(model, capsys):
 def test_options_that_ask_for_different_things(capsys, options, words):
     assert cli.main(["inspect", "digits", *options.split()]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_python_without_docstrings():
+    """The help of commands is their docstrings, which `python -OO` leaves out."""
+    for arguments in ["run", "digits", "--input", "seven"], ["help"]:
+        done = subprocess.run([sys.executable, "-OO", "-m", "pylite", *arguments], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr

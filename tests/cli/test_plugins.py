@@ -309,6 +309,14 @@ def test_an_unresolved_op_is_reported_with_the_option(tmp_path, capsys):
     assert "noop.py: registered no op; write @pylite.custom_op" in " ".join(capsys.readouterr().err.split())
 
 
+def test_an_op_that_returns_its_result_is_not_told_of_random_numbers(tmp_path, capsys):
+    write_halved(tmp_path)
+    (tmp_path / "ops.py").write_text('import pylite\npylite.custom_op("Halved")(lambda x, y: x / 2)\n')
+    assert cli.main(["run", str(tmp_path / "m.tflite"), "--random", "1", "--ops", str(tmp_path / "ops.py")]) == 1
+    error = " ".join(capsys.readouterr().err.split())
+    assert "it returned ndarray; results must be written into the output arrays" in error and "--zeros" not in error
+
+
 def test_ops_of_validate_are_in_each_process(tmp_path):
     """--ops FILE.py with --workers: the processes know the op, and all of them the same model."""
     write_halved(tmp_path)

@@ -76,6 +76,19 @@ def test_many_files_are_lines_and_a_failed_one_is_named(model, folder, capsys):
     assert f"{folder}/data/c.npy: input 'x' takes [1, 3]" in done.err and "1 of 3 files failed" in done.err
 
 
+def test_files_before_and_behind_options(model, folder, capsys):
+    path, a, b = model((1, 3)), folder / "data/a.npy", folder / "data/b.npy"
+    named = ["--labels", folder / "labels.txt"]
+    expected = [f"{a}: ant 0.7000", f"{b}: cat 0.7000"]
+    for arguments in [path, a, b, *named], [path, a, *named, b], [path, *named, a, b], [*named, path, a, "--top", 1, b]:
+        assert run(capsys, *arguments).out.splitlines() == expected
+    with pytest.raises(SystemExit):
+        run(capsys, path, *named, a, "--tpo", 1, b)
+    assert "there is no option --tpo; did you mean --top?" in capsys.readouterr().err
+    assert cli.main(["resolver", "digits", "-o", str(folder / "both.py"), "digit-detector"]) == 0
+    assert "the ops of digits, digit-detector." in (folder / "both.py").read_text()
+
+
 def test_patterns_give_csv_and_json_lines(model, folder, capsys):
     path = model((1, 3))
     options = path, folder / "data" / "[ab].npy", "--labels", folder / "labels.txt", "--top", 2

@@ -296,6 +296,10 @@ def test_pickle(tmp_path):
         interpreter.allocate_tensors()
         again = pickle.loads(pickle.dumps(interpreter))
         np.testing.assert_array_equal(run(again), X.reshape(6, 1))
+    runner = pylite.Interpreter(model_content=small_models.two_signatures()).get_signature_runner("rows")
+    again = pickle.loads(pickle.dumps(runner))
+    assert repr(again) == repr(runner)
+    np.testing.assert_array_equal(again(x=X)["y"], runner(x=X)["y"])
 
 
 def test_fork_while_another_thread_holds_the_lock():

@@ -190,6 +190,19 @@ def test_type(name, tmp_path, swept):
     assert isinstance(error, wanted), f"{type(error).__mro__}: {error}; the peer raises {wanted}"
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("dtype", "value", "words"), [
+    ("uint16", np.float16([1, 2]), "if its values are whole numbers"),
+    ("uint8", np.float16([1, 300]), "it holds 1.0 to 300.0"), ("int32", np.float32([1, 2**40]), f"to {2**40}.0"),
+    ("int32", np.uint64([1, 2**63]), f"it holds 1 to {2**63}")])
+def test_the_remedy_for_another_type_warns_of_nothing(dtype, value, words):
+    """numpy would cast the limits of a type to float16, and warn that they are too large."""
+    interpreter = pylite.interpreter.Interpreter(model_content=small_models.reshape(dtype, (2,), (2,)))
+    interpreter.allocate_tensors()
+    with pytest.raises(ValueError, match=re.escape(words)):
+        interpreter.set_tensor(0, value)
+
+
 def test_a_signature_runner_takes_lists():
     runner = pylite.interpreter.Interpreter(model_content=small_models.two_signatures()).get_signature_runner("rows")
     array = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -139,7 +139,7 @@ def test_kernels_that_cannot_be_bound_name_the_node(kernels):
     class Nothing(pylite.CustomOp):
         def kernel(self, x, y):
             return 3
-    with pytest.raises(RuntimeError, match="node 0 Scale could not bind its kernel: TypeError: 3 is no"):
+    with pytest.raises(RuntimeError, match="node 0 Scale could not bind its kernel: TypeError: 3 is not a Kernel"):
         interpreter(Nothing).allocate_tensors()
 
 

@@ -201,7 +201,7 @@ def test_the_service_starts_the_loop_with_options_that_it_has(tmp_path, hardware
     python, script, *options = shlex.split(service["Service"]["ExecStart"])
     assert python.endswith("/bin/python")
     assert service["Service"]["WorkingDirectory"].endswith("examples/raspberry_pi")
-    assert run(script, *options, "--frames", 1, cwd=tmp_path, **hardware)[-1].startswith("1 pictures")
+    assert run(script, *options, "--frames", 1, cwd=tmp_path, **hardware)[-1].startswith("1 picture")
 
 
 def test_the_button_without_hardware(tmp_path):

@@ -16,6 +16,7 @@ from pylite.compiled_model import CompiledModel
 from pylite.interpreter import Interpreter
 from pylite.media import audio, images, labels, models
 from pylite.schema.builder import ModelBuilder
+from pylite.tasks.audio import samples_of
 from pylite.validation import agreement
 from pylite.validation.repair import repair
 from pylite.validation.sensitivity import sensitivity
@@ -162,13 +163,15 @@ COMMANDS = [
     ("bench digits --shape y=1,8,8,1", "no input is called 'y'", "the model has 'image'"),
     ("bench digits --shape image=a", "image=a", "expected INPUT=N,N,..."),
     ("bench digits --shape image=1", "tensor 0 'image' (int8 [1])", "must have 4 dimensions"),
-    ("bench digits --shape image=1,9,9,1", "node 7 RESHAPE", "288 elements", "the shape was fixed when"),
+    ("bench digits --shape image=1,9,9,1", "node 7 RESHAPE", "288 elements", "the shape was fixed when",
+     "; input 'image' was resized from [1, 8, 8, 1] to [1, 9, 9, 1]"),
     ("inspect digits --node 99", "no node 99", "its nodes are 0 to 9"),
     ("inspect digits --node a", "--node: 'a' is not a whole number"),
     ("inspect digits --diff gone.tflite", "'gone.tflite'", "No such file"),
     ("inspect digits --graph g.xyz", "g.xyz", "ends in .svg or .mmd"),
     ("ops nothing_like_it", "no op nothing_like_it", "`pylite ops` lists all"),
     ("ops conv2d", "no op conv2d", "did you mean CONV_2D?"),
+    ("ops Conv", "no op Conv", "these have it in their names: ", "CONV_2D", "CONV_3D"),
     ("completion tcsh", "'tcsh' is not bash, zsh or fish"),
     ("run digits --zeros --delegate kernel.py:Kernel", "kernel.py: Kernel is not a delegate; it defines the delegate "
      "Mine"),
@@ -178,6 +181,7 @@ COMMANDS = [
     ("inspect digits --delegate kernel.py", "write kernel.py:NAME; it defines Mine, failing, none"),
     ("run digits --zeros --delegate several.py:x", "several.py: x is not a delegate; it defines the delegates A, B"),
     ("run digits --zeros --ops flx", "--ops flx: expected FILE.py, LIBRARY.so:FUNCTION or flex", "did you mean flex?"),
+    ("run digits --zeros --ops noop.py:Scale", "--ops noop.py:Scale: give noop.py alone", "@pylite.custom_op"),
     ("run digits --zeros --precision bf16", "--precision: 'bf16' is not float32, float16, prefer_float16 or emulate_"),
     ("bench digits --shape image=-1,8,8,1", "--shape image=-1,8,8,1: expected INPUT=N,N,..."),
     ("inspect digits --shape y=1", "no input is called 'y'"),
@@ -257,6 +261,11 @@ def test_python_knows_where_to_look_for_a_name_that_was_meant(module, name, mean
     assert caught.value.name == name and meant in dir(caught.value.obj)
 
 
+@pytest.mark.parametrize("module", [validation, pylite.flex])
+def test_completion_in_a_shell_offers_what_is_for_users(module):
+    assert dir(module) == sorted(module.__all__)
+
+
 def says(text, *pieces):
     """The text has the pieces in their order, and no word of more than 200 characters beside its quotes."""
     start = 0
@@ -306,8 +315,14 @@ CALLS = [
     (lambda: Interpreter(DIGITS).get_signature_runner(3), ValueError, 'signature_key provided: "3"', "serving_default"),
     (lambda: CompiledModel.from_file(DIGITS).run_by_name(["serve"], {}, {}), TypeError, "string, not ['serve']"),
     (lambda: CompiledModel.from_file(DIGITS).run_by_name(3, {}, {}), TypeError, "key must be a string, not 3"),
+    (lambda: CompiledModel.from_file(DIGITS).run_by_name("serving_default", [], []), TypeError,
+     "takes dictionaries {name: buffer}", "run_by_index() takes lists"),
+    (lambda: CompiledModel.from_file(DIGITS).resize_input_tensor(1, [1, 8, 8, 1]), RuntimeError, "has 1 input"),
     (lambda: Interpreter(f"{LONG}.tflite"), ValueError, "Could not open", "No such file"),
     (lambda: Interpreter(3), TypeError, "int"),
+    (lambda: Interpreter(pylite.Model(DIGITS)), TypeError, "not a pylite.Model; pass model="),
+    (lambda: Interpreter(DIGITS, experimental_delegates=[pylite.PythonDelegate]), AttributeError,
+     "pass PythonDelegate()"),
     (lambda: Interpreter(model_content=3), TypeError, "must be the bytes of a model, not int"),
     (lambda: Interpreter(DIGITS, num_threads=2**40), ValueError, "num_threads should be 1024 or less"),
     (lambda: Interpreter(DIGITS, max_memory=-1), ValueError, "max_memory", "at least 0", "not -1"),
@@ -337,7 +352,9 @@ CALLS = [
      "it takes str or bytes"),
     (lambda: interpreter().set_tensor(0, PICTURE.view(np.uint8)), ValueError, "(value ^ 0x80).view(numpy.int8)"),
     (lambda: interpreter().set_tensor(0, PICTURE[0, :, :, 0]), ValueError, "Got 2 but expected 4",
-     "[1, 8, 8, 1], the value [8, 8]", "resize_tensor_input()"),
+     "[1, 8, 8, 1], the value [8, 8]", "value.reshape((1, 8, 8, 1))"),
+    (lambda: interpreter().set_tensor(0, PICTURE[0, :, :4, 0]), ValueError, "the value [8, 4]",
+     "resize_tensor_input()"),
     (lambda: interpreter().set_tensor(0, PICTURE[0]), ValueError, "value [8, 8, 1]", "value[numpy.newaxis]"),
     (lambda: interpreter().set_tensor(0, PICTURE.transpose(0, 3, 1, 2)), ValueError, "channels last",
      "value.transpose(0, 2, 3, 1)"),
@@ -389,6 +406,13 @@ CALLS = [
     (lambda: classify(np.zeros((8, 8), np.float32)), ValueError, "[8, 8] and type float32", "expected uint8"),
     (lambda: classify(np.zeros((1, 8, 8, 1), np.uint8)), ValueError, "[1, 8, 8, 1]", "expected uint8 (height, width)"),
     (lambda: classify(SEVEN, channel_order="rgb"), ValueError, "'rgb'", "'RGB' or 'BGR'"),
+    (lambda: classify(np.zeros((8, 8), int)), ValueError, "type int64", "give picture.astype(numpy.uint8)"),
+    (lambda: classify([np.zeros((8, 8)), np.zeros((9, 9))]), ValueError, "not a list of 2", "takes one picture"),
+    (lambda: classify(b"\xff\xd8"), ValueError, "not bytes", "PIL.Image.open(io.BytesIO(data))"),
+    (lambda: tasks.ImageClassifier(None), TypeError, "ImageClassifier takes a model", "a pylite.Model", "not NoneType"),
+    (lambda: tasks.ImageClassifier(interpreter()), TypeError, "takes a model", "not Interpreter"),
+    (lambda: images.resize(np.zeros((8, 8, 1), np.uint8), 0, 4), ValueError, "0 pixels high and 4 wide", "at least 1"),
+    (lambda: samples_of((np.zeros(9), 16000)), ValueError, "not a tuple", "give its samples, and sample_rate="),
     (lambda: classify(["a.png", "b.png"]), ValueError, "not a list of 2", "one picture, so call it for each"),
     (lambda: classify("gone/a.png"), OSError, "No such file or directory: \'", "; there is no folder gone"),
     (lambda: images.read("gone/b/c/a.pgm"), OSError, "No such file or directory: \'", "; there is no folder gone"),
@@ -410,6 +434,11 @@ CALLS = [
     (lambda: validation.compare("digits", "digits", None), ValueError, "the data is None", "a file, a folder, or"),
     (lambda: validation.compare("digits", "digits", 7), ValueError, "of type int", "a file, a folder, or"),
     (lambda: validation.compare("digits", "digits", []), ValueError, "there are no samples"),
+    (lambda: validation.compare("digits", "digits", [{"image": PICTURE}]), ValueError, "sample 0 is of type dict",
+     "a list with an array for each input"),
+    (lambda: validation.compare(pylite.Model(DIGITS), DIGITS, []), TypeError, "expected the path of a model", "Model"),
+    (lambda: validation.compare(models.path("digits").read_bytes(), DIGITS, []), TypeError, "the path of a model",
+     "not bytes"),
     (lambda: validation.compare("digits", "digits", [[np.zeros((1, 9, 9, 1))]]), ValueError, "sample 0: input",
      "takes [1, 8, 8, 1], and the sample has [1, 9, 9, 1]", "give an array of this shape"),
     (lambda: validation.compare("digits", "digits", [[PICTURE, PICTURE]]), ValueError, "2 arrays", "'image'",

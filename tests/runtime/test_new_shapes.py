@@ -166,6 +166,22 @@ def test_shapes_after_a_refused_one(wanted):
         assert result(interpreter, shape) == wanted[shape], shape
 
 
+def test_errors_after_a_resize_name_the_input():
+    """The tensor that does not fit may be another one."""
+    m = ModelBuilder()
+    y, a, b = m.tensor("y", (1, 3)), m.tensor("a", (1, 3)), m.tensor("b", (1, 3))
+    m.operator("ADD", [a, b], [y])
+    m.inputs([a, b])
+    m.outputs([y])
+    interpreter = pylite.Interpreter(model_content=m.build())
+    interpreter.resize_tensor_input(b, (2, 4))
+    for _ in range(2):
+        with pytest.raises(RuntimeError) as caught:
+            interpreter.allocate_tensors()
+        assert str(caught.value).endswith("; input 'b' was resized from [1, 3] to [2, 4]")
+        assert str(caught.value).count("was resized") == 1
+
+
 @pytest.mark.parametrize("dtype", ["int4", "int8"])
 def test_rows_of_products_with_blocks(dtype):
     """Any number of rows, also none, by two products with a scale for each block of the depth."""

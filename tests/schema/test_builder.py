@@ -48,6 +48,13 @@ def test_a_built_model_is_read_back(outside):
     assert (options.fused_activation_function, options.dilation_w_factor) == ("RELU6", 1)
 
 
+def test_types_of_numpy():
+    m = ModelBuilder()
+    for dtype in np.float32, np.dtype("int8"), bool, "int4":
+        m.tensor("x", (1,), dtype)
+    assert [tensor.dtype for tensor in load(m.build()).subgraphs[0].tensors] == ["float32", "int8", "bool", "int4"]
+
+
 def test_constants_are_aligned_in_the_file():
     data = conv_model().build()
     whole = np.frombuffer(data, np.uint8).__array_interface__["data"][0]

@@ -29,6 +29,13 @@ def test_round_trip(path):
 
 
 @every_model
+def test_the_repr_of_a_model_is_short(path):
+    if path.stat().st_size < 1e6:
+        record = read(path.read_bytes())
+        assert len(repr(record)) < 20000 and len(repr(record.subgraphs[0])) < 10000
+
+
+@every_model
 def test_details_equal_the_peers(path):
     litert = peer()
     with _quiet():

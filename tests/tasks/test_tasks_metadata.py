@@ -245,6 +245,9 @@ def test_a_text_goes_to_a_model_that_takes_it():
     embedder = TextEmbedder(m.build())
     assert embedder.embed("hello").feature_vector.tolist() == [1]
     assert embedder.embed("bye").feature_vector.tolist() == [0]
+    for other in b"hello", ["hello"], None:
+        with pytest.raises(TypeError, match=f"a text is a str, not {type(other).__name__}; a call takes one text"):
+            embedder.embed(other)
 
 
 @given(st.text(max_size=40))

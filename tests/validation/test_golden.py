@@ -86,6 +86,19 @@ def test_the_spoiled_node_is_first(spoiled, folder):
     assert report.by_node(1).reference_name == "block/conv1"
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_reference_of_zeros_is_not_exact(spoiled, folder):
+    arrays = computed()
+    saved(folder, {**arrays, "block/conv1": np.zeros_like(arrays["block/conv1"])})
+    report = compare(spoiled, folder)
+    found = report.by_node(1)
+    assert found.cause == "unknown" and found.detail.startswith("the reference is 0 throughout")
+    row, = (line.split() for line in report.lines() if "1  CONV_2D" in line)
+    assert row.count("none") == 2 and "exact" not in row
+    node, = (each for each in json.loads(report.to_json())["tensors"] if each["node"] == 1)
+    assert node["sqnr_db"] == -200      # None would mean exact
+
+
 def test_channels_may_come_first(spoiled, folder):
     saved(folder, computed(), lambda array: np.moveaxis(array, -1, 1))
     report = compare(spoiled, folder)

@@ -34,6 +34,8 @@ def named(source: str | os.PathLike[str]) -> str:
 
     ModelError (a ValueError) where neither is there and the text looks like such a name.
     """
+    if not isinstance(source, (str, os.PathLike)):
+        raise TypeError(f"expected the path of a model, or the name of a bundled one, not {type(source).__name__}")
     text = os.fspath(source)
     if isinstance(text, str) and text.isidentifier() and text not in names() and not os.path.exists(text):
         raise errors.ModelError(
