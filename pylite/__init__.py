@@ -16,12 +16,13 @@ import importlib
 import sys
 
 
-def _promote():
+def _promote(before=""):
     """Move what is alive to the oldest generation: numpy above all, then pylite's modules, which stay.
 
-    Otherwise, the collector would walk over it while pylite is imported, which takes a millisecond or two.
+    Otherwise, the collector would walk over it while pylite is imported, which takes a millisecond or two.  Once the
+    module `before`, which is imported next, is there, this does nothing: the program's garbage is to stay young.
     """
-    if not gc.get_freeze_count():   # what a program froze stays frozen
+    if before not in sys.modules and not gc.get_freeze_count():    # what a program froze stays frozen
         gc.freeze()
         gc.unfreeze()
 

@@ -52,7 +52,7 @@ from pylite.tflite.signature import SignatureRunner
 OP_PACKAGES: list[str]
 __distribution__: Final[str]
 
-def _promote() -> None: ...
+def _promote(before: str = "") -> None: ...
 __version__: Final[str]
 __all__ = [
     "AcceleratorError",

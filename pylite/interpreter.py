@@ -445,7 +445,7 @@ class Interpreter(FastPath):
             subgraphs = self._model.graph.subgraphs
             if not 0 <= subgraph_index < len(subgraphs):
                 raise ValueError(f"Invalid subgraph index {subgraph_index} exceeds max subgraph index {len(subgraphs)}")
-            pylite._promote()       # the modules that were imported until now, and the graph
+            pylite._promote("pylite.runtime.executor")
             from pylite.runtime.executor import Executor
             options = self._options
             executor = Executor(self._model, subgraphs[subgraph_index], self._pool,

@@ -115,7 +115,7 @@ class Model:
 
 def _loaded(source: "Any") -> "Graph":
     """The graph in `source`.  Errors name the file."""
-    pylite._promote()       # the modules that were imported until now
+    pylite._promote("pylite.schema")
     from pylite.schema import load
     try:
         return load(source)

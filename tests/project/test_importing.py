@@ -300,3 +300,14 @@ def test_what_a_program_froze_stays_frozen(frozen):
     count = run(code + "; print(before, gc.get_freeze_count(), gc.isenabled(), gc.get_threshold())").split(maxsplit=2)
     assert count[0] == count[1] and (count[0] != "0") == frozen
     assert count[2] == run("import gc; print(gc.isenabled(), gc.get_threshold())")
+
+
+def test_the_garbage_of_a_program_stays_young():
+    """Only what is alive before an import is passed to the oldest generation, not what is alive when a model loads."""
+    assert run("import gc; gc.disable()\n"
+               "from pylite import Interpreter\n"
+               "from pylite.media.models import named\n"
+               "Interpreter(named('digits')).allocate_tensors()\n"
+               "garbage = [[]]\n"
+               "Interpreter(model_content=open(named('digits'), 'rb').read()).allocate_tensors()\n"
+               "print(any(found is garbage for found in gc.get_objects(generation=2)))") == "False"
