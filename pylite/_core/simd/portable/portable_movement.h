@@ -260,14 +260,6 @@ static inline void transpose_tile_64(const uint8_t *x, ptrdiff_t xcol, uint8_t *
     for (; r + n <= rows && (r + n - 1) * yrow + n * item <= rows * yrow; r += n)                              \
       tile(x + r * item, xcol, y + r * yrow, yrow, n, cols);                                                   \
     x += r * item, y += r * yrow, rows -= r;                                                                   \
-  } else if (cols < n && rows >= n && item < 4) { /* what a tile writes behind a row would be another row's */ \
-    uint8_t block[16 * n];                                                                                     \
-    for (size_t i = 0; i < rows; i += n) {                                                                     \
-      const size_t row = i + n <= rows ? i : rows - n;                                                         \
-      tile(x + row * item, xcol, block, 16, n, cols);                                                          \
-      copy_runs(n, cols * item, block, 16, y + row * yrow, yrow);                                              \
-    }                                                                                                          \
-    return;                                                                                                    \
   }
 /* Transposes in tiles that fit the registers: y[r][c] = x[c][r]; rows of y and of x are contiguous. */
 static void copy_transposed(size_t item, size_t rows, size_t cols, const uint8_t *x, ptrdiff_t xcol, uint8_t *y,
