@@ -172,7 +172,7 @@ def test_results_at_other_shapes_and_of_other_interpreters(name, stored):
     for interpreter in Interpreter(model=shared), Interpreter(model=shared):
         for batch in (2, 5, 3, 2):
             assert results(interpreter, batch) == results(wanted, batch)
-    assert not shared.folded
+    assert not shared.weights.folded
 
 
 @pytest.mark.parametrize("stored", STORED)

@@ -183,9 +183,9 @@ def test_weights_that_two_nodes_share_are_copied_where_only_one_changes():
         own, bias = (graph.tensors[i] for i in graph.operators[1].inputs[1:])
         step = np.float32(own.quantization.scale[0]) * np.float32(0.25)
         assert bias.quantization.scale[0] == step
-        assert (changed.constant(bias) == np.rint(np.arange(4) * 0.01 / step)).all()
-        np.testing.assert_allclose(changed.constant(own) * own.quantization.scale[0], values, atol=0.5 / 127)
-        assert (changed.constant(graph.tensors[w]) == 9).all()
+        assert (changed.weights.constant(bias) == np.rint(np.arange(4) * 0.01 / step)).all()
+        np.testing.assert_allclose(changed.weights.constant(own) * own.quantization.scale[0], values, atol=0.5 / 127)
+        assert (changed.weights.constant(graph.tensors[w]) == 9).all()
 
 
 def test_a_bias_that_would_overflow_widens_the_scale_of_its_weights():
@@ -201,7 +201,7 @@ def test_a_bias_that_would_overflow_widens_the_scale_of_its_weights():
     changed = Requantized(Model(m.build())).model(Numbers(weights={0: weights}, biases={0: np.array([50.0, 1.0])}))
     graph = changed.graph.subgraphs[0]
     bias = graph.tensors[graph.operators[0].inputs[2]]
-    np.testing.assert_allclose(changed.constant(bias) * bias.quantization.scale, [50, 1], rtol=1e-4)
+    np.testing.assert_allclose(changed.weights.constant(bias) * bias.quantization.scale, [50, 1], rtol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])

@@ -1,7 +1,7 @@
 """Rearranges an operator's weights into the filters (columns, fh, fw, c) of a plain convolution, before packing.
 
 Functions that pack weights take a FilterLayout, or None if the weights already have this form.  Calls with the same
-weights and equal layouts share the packed weights (runtime/model.py).
+weights and equal layouts share the packed weights (runtime/weights.py).
 """
 import math
 from functools import cache
