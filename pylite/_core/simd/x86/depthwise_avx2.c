@@ -81,8 +81,9 @@ static __attribute__((noinline)) void blocks_of_row(ptrdiff_t count, ptrdiff_t t
                                                     ptrdiff_t step, const int32_t *w, const pl_columns *q,
                                                     ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
   const int rounding = rounding_of(q);
+  /* uint8 without a RELU is too rare for code of its own */
   if (s->flip && rounding == FIT_RELU) row_of_blocks(FIT_RELU, s->flip, count, tail, s, c, step, w, q, j, y, to);
-  else if (s->flip) row_of_blocks(BY_RULE, s->flip, count, tail, s, c, step, w, q, j, y, to); /* seldom */
+  else if (s->flip) row_of_blocks(BY_RULE, s->flip, count, tail, s, c, step, w, q, j, y, to);
   else if (rounding == FIT_RELU) row_of_blocks(FIT_RELU, 0, count, tail, s, c, step, w, q, j, y, to);
   else if (rounding == FIT) row_of_blocks(FIT, 0, count, tail, s, c, step, w, q, j, y, to);
   else row_of_blocks(BY_RULE, 0, count, tail, s, c, step, w, q, j, y, to);
