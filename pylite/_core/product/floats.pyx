@@ -144,7 +144,7 @@ cdef const char *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixe
 
 
 cdef inline void copy_few(char *to, const uint8_t *x, ptrdiff_t size) noexcept nogil:
-    """Copy up to four floats; a call of memcpy takes longer."""
+    """Copy one to four floats; a call of memcpy takes longer."""
     if size == 4:
         memcpy(to, x, 4)
     else:
@@ -171,7 +171,7 @@ cdef const char *pack_section(const Product *p, const Piece *piece, ptrdiff_t k,
         part = elements(length, p.x_item)
         size = part * p.tile.bytes
         for r in range(piece.rows * segments):
-            if size <= 16 and not p.half:
+            if 0 < size <= 16 and not p.half:      # an image without channels has rows of no bytes
                 copy_few(a_panel + r * size, src[r], size)
             else:
                 copy_elements(p, a_panel + r * size, src[r], part)
