@@ -101,8 +101,9 @@ class Task:
         code = cls.__init__.__code__
         names = code.co_varnames[1:code.co_argcount + code.co_kwonlyargcount]
         if cls.__doc__:         # python -OO leaves none
-            lines = "".join(f"        {name}: {ARGUMENTS[name]}\n" for name in names if name in ARGUMENTS)
-            cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n    Arguments:\n{lines}    "
+            margin = "" if sys.version_info >= (3, 13) else "    "      # Python 3.13 removes that of docstrings
+            lines = "".join(f"{margin}    {name}: {ARGUMENTS[name]}\n" for name in names if name in ARGUMENTS)
+            cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n{margin}Arguments:\n{lines}{margin}"
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.interpreter!r}>"
