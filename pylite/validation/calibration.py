@@ -6,11 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite._core.simd import Pool
-from pylite.ir.graph import replace
-from pylite.runtime.executor import Executor
-from pylite.validation.feeding import feed
-from pylite.validation.isolation import closure
+from pylite.validation.activations import Activations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,27 +22,6 @@ BINS = 4096         # between the least and the largest value
 CLIPPED = {"99.99 %": 1e-4, "99.9 %": 1e-3}         # method -> share of the values that may lie outside
 METHODS = ("min / max", *CLIPPED, "least error")
 CUTS = np.linspace(1, 0.1, 37).tolist()     # factors of an end of the range that "least error" tries
-
-
-class Activations:
-    """Tensors of a model's main subgraph, computed from its inputs; nodes that these do not need are left out."""
-
-    def __init__(self, model: Model, tensors: Sequence[int], threads: int = 1) -> None:
-        graph = model.graph.subgraphs[0]
-        computed = {i for o in graph.operators for i in o.outputs}
-        operators, _ = closure(graph, tuple(i for i in tensors if i in computed), set())
-        numbered = tuple(replace(o, index=k) for k, o in enumerate(operators))
-        self._executor = Executor(model, replace(graph, operators=numbered, outputs=tuple(dict.fromkeys(tensors))),
-                                  Pool(threads))
-
-    def run(self, inputs: Sequence[NDArray[Any]]) -> None:
-        """Compute the tensors for one sample."""
-        feed(self._executor, inputs)
-        self._executor.invoke()
-
-    def array(self, index: int) -> NDArray[Any]:
-        """A tensor as it is stored, until the next run."""
-        return self._executor.array(index)
 
 
 @dataclass

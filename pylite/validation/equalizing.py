@@ -10,7 +10,7 @@ import numpy as np
 
 from pylite.ir.graph import replace
 from pylite.runtime.model import Model
-from pylite.validation.calibration import Activations
+from pylite.validation.activations import Activations
 from pylite.validation.channels import INPUT_AXES, Group, shared
 from pylite.validation.weights import WEIGHT_OPS
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pylite.errors import ComparisonError
 from pylite.schema import read, write
 from pylite.schema.tables import table
-from pylite.validation.calibration import Activations
+from pylite.validation.activations import Activations
 from pylite.validation.requantizing import drop_unread
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 from pylite._core.simd import Pool
 from pylite.errors import ComparisonError
 from pylite.runtime.executor import Executor
-from pylite.validation.calibration import Activations
+from pylite.validation.activations import Activations
 from pylite.validation.data import fitted
 from pylite.validation.golden_arrays import Folder, arranged, layouts
 from pylite.validation.histograms import Histograms

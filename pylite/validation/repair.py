@@ -20,7 +20,7 @@ from pylite.validation.called import parts_of
 from pylite.validation.data import Samples, source_of
 from pylite.validation.floating import keep_in_float
 from pylite.validation.printed import Printed
-from pylite.validation.repair_steps import Repairer
+from pylite.validation.repairer import Repairer
 from pylite.validation.resuming import Journal
 from pylite.validation.scoring import Settings, scored
 from pylite.validation.sources import Source
@@ -156,7 +156,7 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
             step, contents, in_float = found_in_float
             repairer.enter(step)
     figures = None if measured is None else Figures(measured.name, before, repairer.metric)
-    return Repair(model, reference, len(fit), len(held), repairer.before, repairer.held_value, repairer.steps, in_float,
+    return Repair(model, reference, len(fit), len(held), repairer.before_db, repairer.held_db, repairer.steps, in_float,
                   notes, contents, figures)
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.ir.shapes import window_output, window_padding
-from pylite.validation.calibration import Activations
-from pylite.validation.requantizing import Weights
+from pylite.validation.activations import Activations
+from pylite.validation.requantizing import RealWeights
 from pylite.validation.statistics import Grid
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ ROWS = 256              # most rows of a sample that are used, spread evenly
 DAMPING = 0.01          # share of the mean moment added to the diagonal, since rows may be fewer than weights
 
 
-def together(model: Model, nodes: Mapping[int, tuple[Weights, int, str]], samples: Sequence[Sequence[Array]],
-             threads: int) -> Iterator[tuple[int, Weights]]:
+def together(model: Model, nodes: Mapping[int, tuple[RealWeights, int, str]], samples: Sequence[Sequence[Array]],
+             threads: int) -> Iterator[tuple[int, RealWeights]]:
     """(node, its weights rounded together), for those of `nodes` that size() and their grids allow.
 
-    nodes: {node: (Weights, axis of the output channels, integer type)}
+    nodes: {node: (RealWeights, axis of the output channels, integer type)}
     """
     graph = model.graph.subgraphs[0]
     shapes: dict[int, Sequence[int]] = {}
@@ -132,7 +132,7 @@ def _some(rows: Array) -> Array:
     return rows[::-(-len(rows) // ROWS)] if len(rows) > ROWS else rows
 
 
-def rounded(operator: Operator, weights: Weights, axis: int, second: Array, limits: tuple[int, int]) -> Weights:
+def rounded(operator: Operator, weights: RealWeights, axis: int, second: Array, limits: tuple[int, int]) -> RealWeights:
     """The weights, rounded to whole steps of their scales between `limits`; second: the node's moments()."""
     scale = np.broadcast_to(weights.along(axis), weights.values.shape)
     groups, depth = second.shape[:2]
@@ -150,7 +150,7 @@ def rounded(operator: Operator, weights: Weights, axis: int, second: Array, limi
             return values.reshape(weights.values.shape)
     found = [_cancelled(rows, steps, moment, limits) for rows, steps, moment in zip(
         matrices(weights.values), matrices(scale), second, strict=True)]
-    return Weights(restored(np.stack(found)), weights.scale, weights.zero_point)
+    return RealWeights(restored(np.stack(found)), weights.scale, weights.zero_point)
 
 
 def _cancelled(values: Array, scale: Array, second: Array, limits: tuple[int, int]) -> Array:
