@@ -71,7 +71,7 @@ class Origins(OriginSums):
         self.activations = {i: ErrorSums(s.channels) for i, s in sums.items() if grids[i].step}
 
     def plan(self, what: str, index: int, result: int, usage: Usage) -> None:
-        """Note step `what` of Comparison._order() in `usage`, the Usage of `executor`.
+        """Note step `what` of Uniform._order() in `usage`, the Usage of `executor`.
 
         index: the model's tensor; result: its counterpart.
         """
