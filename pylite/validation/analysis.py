@@ -138,19 +138,19 @@ def _tensor(comparison: Comparison | Golden, operator: Operator, index: int) -> 
         excess = ranking.excess_db(operator.name, local, grid, constants, power,
                                    _inherited(comparison, index, comparison.given))
         if comparison.origins is not None:
-            _from(report, comparison.origins)
+            _fill_origins(report, comparison.origins)
         alike = next((o for o in others if o.name == operator.name), None)
         different = differences.find(
             comparison.model, operator, comparison.reference, alike, comparison.matching.matches,
             report.from_weights is None or report.from_weights >= WEIGHTY)
-        _of_its_own(report, local, grid, excess, causes.find(
+        _fill_local(report, local, grid, excess, causes.find(
             operator.name, local, grid, constants, excess, _operands(comparison, operator), different))
         if index in comparison.histograms:
             report.histograms = comparison.histograms[index].to_dict()
     return report
 
 
-def _of_its_own(report: TensorReport, local: Errors, grid: Grid, excess: float, cause: Cause | None) -> None:
+def _fill_local(report: TensorReport, local: Errors, grid: Grid, excess: float, cause: Cause | None) -> None:
     """Fill in what is known of a node by itself."""
     report.sqnr_local_db, report.excess_db = local.sqnr_db, excess
     report.saturated_low, report.saturated_high = local.mean(local.low), local.mean(local.high)
@@ -169,7 +169,7 @@ def _of_its_own(report: TensorReport, local: Errors, grid: Grid, excess: float, 
         report.cause, report.detail, report.remedy = cause.name, cause.detail, cause.remedy
 
 
-def _from(report: TensorReport, origins: OriginSums) -> None:
+def _fill_origins(report: TensorReport, origins: OriginSums) -> None:
     """Fill in where a node's error comes from."""
     noises = []
     for name, group in (("sqnr_weights_db", origins.constants), ("sqnr_activations_db", origins.activations)):

@@ -8,7 +8,7 @@ import numpy as np
 
 from pylite._core.simd import Pool
 from pylite.errors import ComparisonError
-from pylite.validation.called import Calls
+from pylite.validation.called import SubgraphCalls
 from pylite.validation.feeding import exposed, feed
 from pylite.validation.histograms import Histograms
 from pylite.validation.matching import Matching, match
@@ -33,7 +33,7 @@ class Comparison:
     It holds the sums.  A Uniform runs the samples; once shapes differ, or depend on data, a Varying does.
 
     matching: the Matching; measured: the tensors that are compared, in order; grids: {tensor: Grid}
-    unmeasured: {matched tensor that is not compared: why}; calls: the Calls of WHILE and similar ops
+    unmeasured: {matched tensor that is not compared: why}; calls: the SubgraphCalls of WHILE and similar ops
     cumulative: {tensor: ErrorSums} of both models run from their inputs; local: {tensor: ErrorSums} of each node by
     itself; input_sums: {input: ErrorSums} of the error that quantizing the samples makes; given: empty, see Golden
     histograms: {tensor: Histograms} of each node by itself; origins: the OriginSums of these nodes' errors
@@ -65,7 +65,7 @@ class Comparison:
         self.alone, self._with_histograms, self._with_origins = alone, alone and histograms, alone and origins
         self.unmeasured: dict[int, str] = {}
         self.samples = 0
-        self.calls = Calls(model, reference, self.matching, pool, depth, lambda one, other: Comparison(
+        self.calls = SubgraphCalls(model, reference, self.matching, pool, depth, lambda one, other: Comparison(
             one, other, threads, histograms, alone, origins, depth + 1))
 
     def prepare(self, inputs: Sequence[NDArray[Any]]) -> None:

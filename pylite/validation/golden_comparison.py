@@ -13,7 +13,7 @@ from pylite.validation.data import fitted
 from pylite.validation.golden_arrays import Folder, arranged, layouts
 from pylite.validation.histograms import Histograms
 from pylite.validation.interleaving import quantizing_kernels
-from pylite.validation.isolation import Group, Isolation, closure
+from pylite.validation.isolation import Isolation, NodeGroup, closure
 from pylite.validation.matching import CASTS, Match, Matching
 from pylite.validation.statistics import ErrorSums, Grid
 
@@ -147,7 +147,7 @@ class Golden:
         for operator in self.subgraph.operators:
             results = tuple(i for i in operator.outputs if i in self.measured)
             if results:
-                isolation.add(Group(results, {i: i for i in closure(self.subgraph, results, cuts)[1]}))
+                isolation.add(NodeGroup(results, {i: i for i in closure(self.subgraph, results, cuts)[1]}))
         self._isolated = isolation.finished()
         self._single = Executor(self.model, self._isolated.subgraph, Pool(self._threads))
         self._single.allocate()

@@ -10,7 +10,7 @@ import numpy as np
 
 from pylite.validation import weight_rounding
 from pylite.validation.calibration import METHODS
-from pylite.validation.equalizing import Equalizer, same
+from pylite.validation.equalizing import Equalizer, agree
 from pylite.validation.ranges import Ranges
 from pylite.validation.requantizing import Changes, RealWeights
 from pylite.validation.statistics import Grid
@@ -139,7 +139,7 @@ def equalized(repairer: Repairer) -> Iterator[Proposal]:
     def is_exact(scales: dict[int, Array]) -> bool:
         """Does the float model with these scales compute what it did, but for rounding?"""
         outputs = [other for _, other in repairer.pairs]
-        return same(repairer.reference, equalizer.scaled(scales), outputs, samples[:CHECKED], threads)
+        return agree(repairer.reference, equalizer.scaled(scales), outputs, samples[:CHECKED], threads)
     for method, scales in equalizer.scales(samples, threads).items():
         good = {k: scale for k, scale in scales.items() if np.ptp(scale)}
         if not is_exact(good):
@@ -183,7 +183,7 @@ def rounded_together(repairer: Repairer) -> Iterator[Proposal]:
             known.scale, known.zero_point)
         nodes[node] = RealWeights(counterpart.weights, scale, zero), requantizer.nodes[node].axis, own.dtype
     model = requantizer.model(repairer.changes)
-    yield repairer.helpful([Changes(weights={node: weights}) for node, weights in weight_rounding.together(
+    yield repairer.helpful([Changes(weights={node: weights}) for node, weights in weight_rounding.round_together(
         model, nodes, repairer.fit.samples, repairer.threads)])
 
 

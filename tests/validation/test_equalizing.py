@@ -7,7 +7,7 @@ from pylite.schema.builder import ModelBuilder
 from pylite.validation import agreement, repair_steps, repairer
 from pylite.validation.channels import shared
 from pylite.validation.counterparts import counterparts
-from pylite.validation.equalizing import CAP, METHODS, Equalizer, same
+from pylite.validation.equalizing import CAP, METHODS, Equalizer, agree
 from pylite.validation.judging import Judge, judged
 from pylite.validation.litert import LiteRT
 from pylite.validation.matching import match
@@ -179,9 +179,9 @@ def test_the_float_model_computes_the_same(body, activation, method):
     scales = found.scales(seen, 1)[method]
     assert all(np.ptp(scale) > 0.1 for scale in scales.values())
     scaled = found.scaled(scales)
-    assert same(reference, scaled, reference.graph.subgraphs[0].outputs, seen, 1)
+    assert agree(reference, scaled, reference.graph.subgraphs[0].outputs, seen, 1)
     inner = [reference.graph.subgraphs[0].operators[0].outputs[0]]
-    assert not same(reference, scaled, inner, seen, 1)
+    assert not agree(reference, scaled, inner, seen, 1)
 
 
 def test_channels_below_a_cap_come_up_to_it_and_no_further():

@@ -59,9 +59,9 @@ def test_rows_times_weights_are_the_results(arguments):
 
 def test_rows_are_spread_over_a_large_sample():
     rows = np.arange(3000.0)[:, None]
-    some = weight_rounding._some(rows)
-    assert len(some) == 250 and np.ptp(some) > 2900 and weight_rounding._some(rows[:256]) is not None
-    assert len(weight_rounding._some(rows[:256])) == 256
+    some = weight_rounding._spread(rows)
+    assert len(some) == 250 and np.ptp(some) > 2900 and weight_rounding._spread(rows[:256]) is not None
+    assert len(weight_rounding._spread(rows[:256])) == 256
 
 
 @pytest.mark.parametrize("kind", ["FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D"])
@@ -103,10 +103,10 @@ def test_inputs_that_are_always_zero_do_no_harm():
 
 def test_large_and_other_nodes_are_left_out():
     operator = Model(layer("FULLY_CONNECTED")[0]).graph.subgraphs[0].operators[0]
-    assert weight_rounding.size(operator, (10, weight_rounding.DEEPEST)) == weight_rounding.DEEPEST ** 2
-    assert not weight_rounding.size(operator, (10, weight_rounding.DEEPEST + 1))
-    assert not weight_rounding.size(operator, (10, 1))
-    assert not weight_rounding.size(replace(operator, name="TRANSPOSE_CONV"), (4, 2, 2, 4))
+    assert weight_rounding.moment_count(operator, (10, weight_rounding.DEEPEST)) == weight_rounding.DEEPEST ** 2
+    assert not weight_rounding.moment_count(operator, (10, weight_rounding.DEEPEST + 1))
+    assert not weight_rounding.moment_count(operator, (10, 1))
+    assert not weight_rounding.moment_count(replace(operator, name="TRANSPOSE_CONV"), (4, 2, 2, 4))
 
 
 def test_moments_come_in_pieces(monkeypatch):
