@@ -20,6 +20,7 @@ from pylite.validation.called import parts_of
 from pylite.validation.data import Samples, source_of
 from pylite.validation.floating import keep_in_float
 from pylite.validation.printed import Printed
+from pylite.validation.repair_steps import STEPS
 from pylite.validation.repairer import Repairer
 from pylite.validation.resuming import Journal
 from pylite.validation.scoring import Settings, scored
@@ -149,7 +150,7 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     with journal:
         repairer = Repairer(original, other, *halves, threads, measured, journal)
         before = repairer.metric
-        repairer.run(progress)
+        repairer.run(STEPS, progress)
         contents, in_float = repairer.written(), list[int]()
         found_in_float = keep_in_float(repairer, repairer.reference, target, progress) if allow_float else None
         if found_in_float is not None:

@@ -14,7 +14,7 @@ from pylite.validation.equalizing import Equalizer, agree
 from pylite.validation.ranges import Ranges
 from pylite.validation.requantizing import Changes, RealWeights
 from pylite.validation.statistics import Grid
-from pylite.validation.steps import MIN_GAIN_DB, Proposal
+from pylite.validation.steps import EQUALIZED, MIN_GAIN_DB, Proposal
 from pylite.validation.widening import dequantized
 
 if TYPE_CHECKING:
@@ -212,7 +212,6 @@ def _squares(values: Array) -> float:
     return float(np.square(values).sum())
 
 
-EQUALIZED = "channels equalized"
 STEPS: dict[str, Callable[[Repairer], Iterator[Proposal]]] = {
     "weights from the float model": from_float, "ranges with a fault": faulty_ranges,
     "a scale for each channel": by_channel, "ranges of activations": recalibrated, EQUALIZED: equalized,

@@ -13,10 +13,9 @@ from pylite.validation.counterparts import counterparts
 from pylite.validation.judging import Judge, judged
 from pylite.validation.matching import match
 from pylite.validation.ranges import Ranges
-from pylite.validation.repair_steps import EQUALIZED, STEPS
 from pylite.validation.requantizing import Changes, Requantizer
 from pylite.validation.resuming import Journal
-from pylite.validation.steps import MIN_GAIN_DB, Proposal, State, Step
+from pylite.validation.steps import EQUALIZED, MIN_GAIN_DB, Proposal, State, Step
 from pylite.validation.ties import tied
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from pylite.validation.accuracy_report import Metric
 
     Array = NDArray[Any]
+    StepFunction = Callable[["Repairer"], Iterator[Proposal]]
 
 T = TypeVar("T")
 
@@ -102,22 +102,23 @@ class Repairer:
             self._reference_means |= channel_means(self.reference, missing, self.fit.samples, self.threads)
         return self._reference_means
 
-    def run(self, progress: Callable[[int, int], object] | None = None) -> None:
+    def run(self, steps: Mapping[str, StepFunction], progress: Callable[[int, int], object] | None = None) -> None:
         """Run all steps, and repeat them while they help, because a step may help only after another.
 
-        Scaled channels change what all other steps can gain.  So all steps run twice, once without scaled channels and
-        once with them, and the better result is kept.
+        Scaled channels change what all other steps can gain.  So all steps run twice, once without EQUALIZED and once
+        with it, and the better result is kept.
+        progress: called with the number of steps done, and of all steps.
         """
         self._observe()
-        start, count = self._state(), len(STEPS) * ROUNDS
+        start, count = self._state(), len(steps) * ROUNDS
 
         def show(done: int) -> None:
             if progress is not None:
                 progress(done, 2 * count)
-        self._rounds([name for name in STEPS if name != EQUALIZED], show)
+        self._rounds({name: step for name, step in steps.items() if name != EQUALIZED}, show)
         plain = self._state()
         self._restore(start)
-        self._rounds(list(STEPS), lambda done: show(count + done))
+        self._rounds(steps, lambda done: show(count + done))
         gained_db, fitted_db = self.held_db - plain.held_db, self.fit_db - plain.fit_db
         if gained_db >= EQUALIZED_DB and fitted_db > 0 and not (
                 self.metric is not None and plain.metric is not None and self.metric.worse_than(plain.metric)):
@@ -128,14 +129,14 @@ class Repairer:
         self._restore(plain)
         self.steps += refused
 
-    def _rounds(self, names: Sequence[str], show: Callable[[int], object]) -> None:
-        """Run these STEPS up to ROUNDS times, while they help; stop at EQUALIZED if it scales no channel."""
+    def _rounds(self, steps: Mapping[str, StepFunction], show: Callable[[int], object]) -> None:
+        """Run these steps up to ROUNDS times, while they help; stop at EQUALIZED if it scales no channel."""
         reference = self.reference
         for number in range(ROUNDS):
             before = self.held_db
-            for place, name in enumerate(names):
-                self._take(name, STEPS[name](self), number > 0)
-                show(number * len(names) + place + 1)
+            for place, (name, step) in enumerate(steps.items()):
+                self._take(name, step(self), number > 0)
+                show(number * len(steps) + place + 1)
                 if name == EQUALIZED and self.reference is reference:
                     return
             if self.held_db < before + AGAIN_DB:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pylite.validation.requantizing import Changes
 
 MIN_GAIN_DB = 0.01      # a change that gains less on the fitted samples is not adopted
+EQUALIZED = "channels equalized"        # the name of the step that scales channels
 
 
 @dataclass

@@ -4,7 +4,7 @@ import pytest
 
 from pylite import Model
 from pylite.schema.builder import ModelBuilder
-from pylite.validation import agreement, repair_steps, repairer
+from pylite.validation import agreement, repair_steps, repairer, steps
 from pylite.validation.channels import shared
 from pylite.validation.counterparts import counterparts
 from pylite.validation.equalizing import CAP, METHODS, Equalizer, agree
@@ -234,14 +234,14 @@ def test_scaled_channels_that_gain_too_little_are_not_kept(tmp_path, monkeypatch
     found = repair(*paths, samples(16))
     gained = sum(step.gained_db for step in found.steps if step.kept)
     assert found.after_db == pytest.approx(found.before_db + gained)
-    assert any(step.name == repair_steps.EQUALIZED and step.kept for step in found.steps)
+    assert any(step.name == steps.EQUALIZED and step.kept for step in found.steps)
     with monkeypatch.context() as patch:
-        patch.setitem(repair_steps.STEPS, repair_steps.EQUALIZED, lambda _: iter(()))
+        patch.setitem(repair_steps.STEPS, steps.EQUALIZED, lambda _: iter(()))
         without = repair(*paths, samples(16))
     assert found.after_db >= without.after_db + repairer.EQUALIZED_DB
     monkeypatch.setattr(repairer, "EQUALIZED_DB", 100.0)
     refused = repair(*paths, samples(16))
     assert refused.contents == without.contents and refused.after_db == without.after_db
-    assert refused.steps[:-1] == without.steps and refused.steps[-1].name == repair_steps.EQUALIZED
+    assert refused.steps[:-1] == without.steps and refused.steps[-1].name == steps.EQUALIZED
     assert not refused.steps[-1].kept
     assert refused.steps[-1].gained_db == pytest.approx(found.after_db - without.after_db)
