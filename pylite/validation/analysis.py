@@ -92,8 +92,8 @@ def _judge_by(t: TensorReport, parts: list[Called]) -> None:
 def _judged(comparison: Comparison | Golden) -> set[int]:
     """The tensors whose SQNR says how good the model is.
 
-    They are the outputs; instead of a detector's boxes, whose order may change with any error, what they are chosen
-    from.
+    They are the outputs.  Any error may change the order of a detector's boxes, so the tensors that these are chosen
+    from take their place.
     """
     boxes = {i: operator.inputs for operator in comparison.subgraph.operators if operator.name == DETECTION
              for i in operator.outputs}
@@ -101,10 +101,10 @@ def _judged(comparison: Comparison | Golden) -> set[int]:
 
 
 def blamed(comparison: Comparison | Golden, report: Report, node: int) -> list[int]:
-    """The nodes that a node reads whose ranges are wrong, where its own fault is that it expects others.
+    """The nodes to blame for a node's noise: it reads their results, whose ranges are wrong.
 
-    A changed scale of a tensor is an error of the node that reads it, too: its bias is in the old scale, or it copies
-    numbers to a tensor that has the old one.
+    If the scale of a tensor changes, the node that reads it has an error, too: its bias is in the old scale, or it
+    copies numbers to a tensor that has the old one.  Nodes with other faults are to blame for themselves: [].
     """
     if report.by_node(node).cause not in causes.STALE:
         return []

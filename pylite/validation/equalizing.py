@@ -165,7 +165,7 @@ def agree(model: Model, other: Model, tensors: Sequence[int], samples: Sequence[
 
 
 def _ratio(one: Array, other: Array) -> Array:
-    """A quotient; 0 where it is not known."""
+    """one / other; 0 where `other` is 0."""
     return np.divide(one, other, out=np.zeros(one.shape), where=other > 0)
 
 

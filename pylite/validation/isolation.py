@@ -88,7 +88,7 @@ def grouped(subgraph: Subgraph,
 
 
 class Isolation:
-    """Builds an Isolated from Groups.  shapes: {tensor: its present shape}, by default the file's."""
+    """Builds an Isolated from NodeGroups.  shapes: {tensor: its present shape}, by default the file's."""
 
     def __init__(self, subgraph: Subgraph, shapes: Mapping[int, tuple[int, ...]]) -> None:
         self._subgraph = subgraph

@@ -1,4 +1,4 @@
-"""The search for a small set of nodes that should run in float."""
+"""Searches for a small set of nodes that should run in float."""
 from __future__ import annotations
 
 import math

@@ -1,8 +1,8 @@
-"""Mends a quantized model: the same graph with weights, ranges and biases that lose less of the float model.
+"""Repairs a quantized model: the same graph, with weights, ranges and biases that lose less of the float model.
 
     from pylite.validation.repair import repair
     found = repair("model_int8.tflite", "model_float.tflite", "samples.npz")
-    open("mended.tflite", "wb").write(found.contents)
+    open("repaired.tflite", "wb").write(found.contents)
 """
 from __future__ import annotations
 
@@ -55,10 +55,9 @@ class Figures:
 class Repair(Printed):
     """A repaired model.
 
-    before_db, after_db: the SQNR of the outputs (their mean, where there are several) on the held-out samples;
-    fitted, held_out: numbers of samples; steps: all that were tried, in order; in_float: nodes of
-    the model that run in float now; notes: what was assumed; contents: the
-    .tflite file; accuracy: where it was measured.
+    before_db, after_db: the SQNR of the outputs (their mean, if there are several) on the held-out samples
+    fitted, held_out: numbers of samples; steps: all that were tried, in order; in_float: nodes that now run in float
+    notes: what was assumed; contents: the .tflite file; accuracy: None if it was not measured
     """
     model: str
     reference: str

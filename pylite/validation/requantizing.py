@@ -1,7 +1,8 @@
-"""A quantized model with other ranges, weights and biases: in memory, and as a file.  The graph stays.
+"""A quantized model with other ranges, weights and biases, and the same graph: in memory, and as a file.
 
-`Changes` says what changes, in real numbers.  Everything that depends on it follows: biases are in the scale of the
-node's input times that of its weights, and constants that share the grid of an activation take the new one.
+Changes has the new numbers as real numbers; Requantizer quantizes them.  What depends on them follows: the scale of a
+bias is that of the node's input times that of its weights, and constants that share the grid of an activation take the
+new grid.
 """
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ class RealWeights:
     @cached_property
     def digest(self) -> str:
         """A digest of these weights, the same in every process."""
-        return _named(self.values, self.scale, self.zero_point)
+        return _digest(self.values, self.scale, self.zero_point)
 
 
 @dataclass(frozen=True)
@@ -95,15 +96,15 @@ class Changes:
 
     def digest(self) -> str:
         """A digest of these changes, the same in every process."""
-        return _named(*sorted(self.grids.items()), *((node, w.digest) for node, w in sorted(self.weights.items())),
-                      *(part for arrays in (self.biases, self.constants) for part in ("", *(
+        return _digest(*sorted(self.grids.items()), *((node, w.digest) for node, w in sorted(self.weights.items())),
+                       *(part for arrays in (self.biases, self.constants) for part in ("", *(
                           field for item in sorted(arrays.items(), key=lambda item: item[0]) for field in item))))
 
 
 class Requantizer:
-    """Applies Changes to a model.
+    """Applies Changes to a model, in memory (model()) and in its file (written()).
 
-    nodes: {node with weights: the WeightOp of its operands}
+    nodes: {node with weights: the WeightOp of its operands}; weights(), bias(): these operands as the file has them
     """
 
     def __init__(self, model: Model) -> None:
@@ -209,7 +210,7 @@ class Requantizer:
         assert tensor is not None and tensor.quantization is not None
         scale = np.asarray(new.scale, np.float32)
         if real is not None and bias is not None and bias.dtype != "float32" and source.quantization is not None:
-            scale = _holding(scale, real, source.quantization.scale, bias.dtype)
+            scale = _wide_enough(scale, real, source.quantization.scale, bias.dtype)
         new = replaced(new, scale=scale.astype(np.float64))
         quantization = Quantization(scale, np.full(scale.size, new.zero_point, np.int64),
                                     axis if scale.size > 1 else tensor.quantization.axis)
@@ -243,8 +244,8 @@ class Requantizer:
         return with_attached(bytes(write(file)), self._model)
 
 
-def _named(*parts: Any) -> str:
-    """A digest of arrays and of objects that repr() tells apart."""
+def _digest(*parts: Any) -> str:
+    """A digest of arrays, and of objects whose repr() differs if they do."""
     found = hashlib.sha256()
     for part in parts:
         if isinstance(part, np.ndarray):
@@ -255,7 +256,7 @@ def _named(*parts: Any) -> str:
     return found.hexdigest()
 
 
-def _holding(scale: NDArray[Any], bias: NDArray[Any], data: NDArray[Any], dtype: str) -> NDArray[Any]:
+def _wide_enough(scale: NDArray[Any], bias: NDArray[Any], data: NDArray[Any], dtype: str) -> NDArray[Any]:
     """The scales of weights, enlarged where the bias would otherwise exceed BIAS_LIMIT of its type `dtype`.
 
     bias: real numbers; data: the scale of the data.

@@ -1,4 +1,4 @@
-"""Measures samples whose shapes differ, or depend on data: one node after the other, without a program of all.
+"""Measures samples whose shapes differ, or depend on data: node after node, without a program that runs all.
 
 Its twin, uniform.py, measures samples of equal shapes in less time; the sums are the same to the last bit.
 """
