@@ -29,7 +29,7 @@ from pylite.validation.scoring import Predictor, Settings, scored
 from pylite.validation.widening import quantized, widened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
@@ -182,21 +182,9 @@ def sensitivity(model: str | os.PathLike[str], reference: str | os.PathLike[str]
     @cache
     def value(keys: frozenset[int]) -> float:
         return measure(mixture.of(nodes_of(keys)))
-    quantized_value, alone = value(frozenset()), dict[int, float]()
-    left_out: list[dict[str, Any]] = []
-    for key in parts:
-        try:
-            alone[key] = value(frozenset({key}))
-        except (PyliteError, ValueError) as error:
-            left_out.append({"node": key, "reason": str(error)})
-        if progress is not None:
-            progress(len(alone) + len(left_out), 2 * len(parts))
+    quantized_value = value(frozenset())
+    alone, others, left_out = _one_by_one(list(parts), value, progress)
     every = frozenset(alone)
-    others = {}
-    for number, key in enumerate(alone):
-        others[key] = value(every - {key})
-        if progress is not None:
-            progress(len(parts) + number + 1, len(parts) + len(alone))
     order = sorted(alone, key=lambda key: (-alone[key], key))
     by_others = sorted(alone, key=lambda key: (others[key], key))
     found = small_set(value, [[frozenset({key}) for key in keys] for keys in (order, by_others)], target)
@@ -209,6 +197,27 @@ def sensitivity(model: str | os.PathLike[str], reference: str | os.PathLike[str]
                        orders.explained(by_noise, ranking, _form(name)), _config(original),
                        [mixture.names[node] for node in sorted(mixture.floating(proposed))],
                        mixture.written(proposed))
+
+
+def _one_by_one(keys: Sequence[int], value: Callable[[frozenset[int]], float],
+                progress: Callable[[int, int], object] | None
+                ) -> tuple[dict[int, float], dict[int, float], list[dict[str, Any]]]:
+    """({part: the value with it alone in float}, {part: the value with all others in float}, [a part that cannot be
+    tried, as in Sensitivity.left_out])"""
+    alone, others, left_out = dict[int, float](), dict[int, float](), []
+    for key in keys:
+        try:
+            alone[key] = value(frozenset({key}))
+        except (PyliteError, ValueError) as error:
+            left_out.append({"node": key, "reason": str(error)})
+        if progress is not None:
+            progress(len(alone) + len(left_out), 2 * len(keys))
+    every = frozenset(alone)
+    for number, key in enumerate(alone):
+        others[key] = value(every - {key})
+        if progress is not None:
+            progress(len(keys) + number + 1, len(keys) + len(alone))
+    return alone, others, left_out
 
 
 def _sqnr(reference: Model, samples: Samples, threads: int) -> Callable[[Model], float]:
