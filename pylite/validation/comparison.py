@@ -37,7 +37,7 @@ class Comparison:
     cumulative: {tensor: ErrorSums} of both models run from their inputs; local: {tensor: ErrorSums} of each node by
     itself; input_sums: {input: ErrorSums} of the error that quantizing the samples makes; given: empty, see Golden
     histograms: {tensor: Histograms} of each node by itself; origins: the OriginSums of these nodes' errors
-    runner: the Uniform or the Varying, None before the first sample
+    sampler: the Uniform or the Varying that takes samples, None before the first
     """
 
     def __init__(self, model: Model, reference: Model, threads: int = 1, histograms: bool = False,
@@ -54,7 +54,7 @@ class Comparison:
         pool = self._pool = Pool(threads)
         self._full = exposed(model, self.subgraph, self.measured, pool)
         self._full_reference = exposed(reference, self.other, wanted, pool)
-        self.runner: Uniform | Varying | None = None
+        self.sampler: Uniform | Varying | None = None
         self.origins: OriginSums | None = None
         self.grids: dict[int, Grid] = {}
         self.cumulative: dict[int, ErrorSums] = {}
@@ -81,8 +81,8 @@ class Comparison:
             self.cumulative[index] = ErrorSums(channels_of(self._full.array(index)))
         if self.alone:
             self.local = {index: ErrorSums(self.cumulative[index].channels) for index in self.measured}
-        self.runner = Uniform(self, self._full, self._full_reference, self._pool, self._with_origins)
-        self.origins = self.runner.origins
+        self.sampler = Uniform(self, self._full, self._full_reference, self._pool, self._with_origins)
+        self.origins = self.sampler.origins
 
     def _vary(self) -> None:
         """Take samples of any shapes from here on."""
@@ -93,7 +93,7 @@ class Comparison:
                   if i in self.matching.matches]
         self._full = exposed(self.model, self.subgraph, self.measured, self._pool)
         self._full_reference = exposed(self.reference, self.other, wanted, self._pool)
-        self.runner = Varying(self, self._full, self._full_reference, self._pool)
+        self.sampler = Varying(self, self._full, self._full_reference, self._pool)
 
     def _choose(self, sized: bool = True) -> None:
         """Remove tensors that cannot be compared from `measured` (sized: those of other sizes, too); find the grids."""
@@ -168,10 +168,10 @@ class Comparison:
         if not self.grids:
             self.prepare(inputs)
         local = local and self.alone
-        if isinstance(self.runner, Uniform) and [array.shape for array in inputs] != self._full.shapes:
+        if isinstance(self.sampler, Uniform) and [array.shape for array in inputs] != self._full.shapes:
             self._vary()
-        assert self.runner is not None
-        self.runner.add(inputs, local, origins)
+        assert self.sampler is not None
+        self.sampler.add(inputs, local, origins)
         self.samples += 1
         self.calls.add(inputs, local, origins)
 
