@@ -321,6 +321,11 @@ cdef void multiply_row(const Product *p) noexcept nogil:
 
 
 cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Compute pieces begin to end - 1 of the Product `ctx`.
+
+    Pieces that share their rows follow each other, so the rows are packed once.  If lines are packed ahead, the
+    following pieces read them from the line buffer.
+    """
     cdef const Product *p = <const Product *>ctx
     cdef uint8_t a_panel[A_PANEL_BYTES + 2 * PL_SLACK]
     cdef const uint8_t *rows = NULL

@@ -20,6 +20,7 @@ cdef enum:
 
 
 cdef inline ptrdiff_t round_up(ptrdiff_t n, ptrdiff_t multiple) noexcept nogil:
+    """The least multiple of `multiple` that is not below n."""
     return (n + multiple - 1) // multiple * multiple
 
 

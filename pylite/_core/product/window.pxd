@@ -55,12 +55,12 @@ cdef inline ptrdiff_t covered(ptrdiff_t outputs, ptrdiff_t stride, ptrdiff_t win
 
 
 cdef inline ptrdiff_t taps_of(const Window *w) noexcept nogil:
+    """Number of taps of a window."""
     return <ptrdiff_t>w.fd * w.fh * w.fw
 
 
 cdef inline void set_matrix(Window *w, const uint8_t *x, ptrdiff_t length):
-    """Set the Window w for a matrix with consecutive rows of `length` bytes, as if each row were an image of one pixel.
-    """
+    """Set the Window w for a matrix of consecutive rows of `length` bytes: each row counts as an image of one pixel."""
     w.x, w.sn, w.sd, w.sh, w.sw, w.length = x, length, length, length, length, length
     w.d = w.h = w.w = w.od = w.oh = w.ow = 1
     w.fd = w.fh = w.fw = w.stride_d = w.stride_h = w.stride_w = w.dilation_d = w.dilation_h = w.dilation_w = 1
@@ -73,6 +73,7 @@ cdef struct Pixel:          # of the output
 
 
 cdef inline Pixel pixel_of(const Window *w, ptrdiff_t position) noexcept nogil:
+    """The output pixel at `position`, counted over all images."""
     cdef ptrdiff_t line = fast_div(position, w.ow), plane = fast_div(line, w.oh), n = fast_div(plane, w.od)
     return Pixel(n, plane - n * w.od, line - plane * w.oh, position - line * w.ow)
 
