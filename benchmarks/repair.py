@@ -31,7 +31,7 @@ from validation import signed
 from pylite import Interpreter, Model
 from pylite.schema import read
 from pylite.schema.tables import enum
-from pylite.validation.calibration import Activations
+from pylite.validation.activations import Activations
 from pylite.validation.judging import Judge, judged
 from pylite.validation.matching import match
 from pylite.validation.measures import decibels

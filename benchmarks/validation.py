@@ -57,8 +57,8 @@ def compared(path, reference):
     integer, real = plain(Model(path)), plain(widened(reference))
     rows = []
     for name, seconds in (("plain, quantized", integer), ("plain, both models", integer + real),
-                          ("cumulative errors", shortest(comparison.programs[False].program)),
-                          ("and local errors", shortest(comparison.programs[True].program))):
+                          ("cumulative errors", shortest(comparison.sampler.programs[False].program)),
+                          ("and local errors", shortest(comparison.sampler.programs[True].program))):
         rows.append([name, f"{seconds * 1e3:.2f}", f"{1 / seconds:.0f}", f"{seconds / integer:.2f}",
                      f"{seconds / (integer + real):.2f}", f"{IMAGES * seconds / 120:.1f}"])
     _common.say(f"{_common.short(path)}: {len(comparison.measured)} tensors")

@@ -17,7 +17,7 @@ from pylite.schema.tables import enum_numbers
 from pylite.validation.counterparts import counterparts
 from pylite.validation.judging import Judge, judged
 from pylite.validation.mixture import CAST_VERSION
-from pylite.validation.requantizing import Requantized
+from pylite.validation.requantizing import Requantizer
 from pylite.validation.ties import tied
 from pylite.validation.weights import WEIGHT_OPS
 from pylite.validation.widening import quantized, real
@@ -79,7 +79,7 @@ def measured(name):
     model, reference = Model(pair.contents), pair.reference
     matches = {i: m.reference for i, m in pair.comparison.matching.matches.items()}
     judge = Judge(reference, judged(model, reference, matches, tied(model)), samples(model, 32, seed=3), 1)
-    found = counterparts(model, Requantized(model), reference, matches)
+    found = counterparts(model, Requantizer(model), reference, matches)
     weights = {node: other.weights for node, other in found}
     return [judge.measure(m) for m in (model, emulated(model, {}), emulated(model, weights))]
 

@@ -20,7 +20,7 @@ BLOCK = 1 << 16         # samples that are computed at a time, in float64
 
 
 class Sound(NamedTuple):
-    """Mono float32 samples in -1..1, and how many there are a second."""
+    """Mono float32 samples in -1..1, and samples per second."""
     samples: NDArray[np.float32]
     rate: float
 
@@ -54,7 +54,7 @@ def read(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:
 def resample(samples: NDArray[np.float32], rate: float, wanted: float) -> NDArray[np.float32]:
     """`samples` (float32, one axis) at `wanted` per second instead of `rate`, by linear interpolation.
 
-    FileFormatError for more than MOST_SAMPLES of far fewer, as a file of one sample a second may become.
+    FileFormatError if the result would have more than MOST_SAMPLES, and a hundred times as many as `samples`.
     """
     if rate == wanted:
         return samples

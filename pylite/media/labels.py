@@ -97,7 +97,7 @@ def listed(model: Model) -> list[str]:
 def fitted(labels: Labels | None, count: int) -> Labels | None:
     """`labels` for `count` classes, or None if they do not fit.
 
-    A list with one name less is taken to have none for the background, class 0; complete() tells whether it is one.
+    A list with one name less is taken to lack the background, class 0; complete() tells whether that is plausible.
     """
     if not labels:
         return None
@@ -107,9 +107,9 @@ def fitted(labels: Labels | None, count: int) -> Labels | None:
 
 
 def complete(labels: Labels, count: int) -> bool:
-    """Do these names fit `count` classes, and is no list too short?  Numbered ones may have gaps.
+    """Do these names fit `count` classes, without a missing line?  Numbered lists may have gaps.
 
-    Only lists of well-known classes may lack the background: any other one has lost a line.
+    Only lists of well-known classes may lack the background; any other list with one name less has lost a line.
     """
     short = sorted(labels) == [*range(len(labels))] and len(labels) < count - (len(labels) in WITHOUT_BACKGROUND)
     return fitted(labels, count) is not None and not short

@@ -3,8 +3,8 @@
     from pylite.tasks import ImageClassifier
     best = ImageClassifier("mobilenet.tflite", max_results=3).classify("cat.jpg").categories[0]
 
-Labels, normalization, sample rate and score calibration come from the model's own metadata; arguments stand in for what
-it does not have.  Arguments and results have the names of tflite-support's Task Library.
+Labels, normalization, sample rate and score calibration come from the model's metadata; pass as arguments what these
+lack.  Arguments and results have the names of tflite-support's Task Library.
 """
 import importlib
 import sys

@@ -63,7 +63,7 @@ def samples_of(sound: Any) -> NDArray[np.float32]:
 
 
 class TensorAudio:
-    """The last `size` samples of a sound, for buffers of a microphone; silence until there are so many."""
+    """The last `size` samples of a sound that comes block by block, as from a microphone; at first all silence."""
 
     def __init__(self, size: int) -> None:
         if not isinstance(size, numbers.Integral) or size < 1:
@@ -74,20 +74,20 @@ class TensorAudio:
         return f"<{type(self).__name__} of {len(self.buffer)} samples>"
 
     def load_from_array(self, samples: Any) -> None:
-        """Append samples, as samples_of() takes them, at the model's rate; the oldest ones leave."""
+        """Append samples at the model's rate, and drop the oldest.  samples: an array as samples_of() takes it."""
         new = samples_of(samples)[-len(self.buffer):]
         self.buffer = np.concatenate([self.buffer[len(new):], new])
 
     def clear(self) -> None:
-        """Silence again."""
+        """Replace all samples by silence."""
         self.buffer[:] = 0
 
 
 class AudioClassifier(Task):
     """Classifies sound by a model that takes a window of samples, such as YAMNet.
 
-    sample_rate: of the model, per second, by default what its metadata say (ValueError without both); the other
-    arguments are those of Task and ClassFilter.  ModelError for a model that takes something else.
+    sample_rate: samples per second that the model takes, by default the metadata's; ValueError if neither is given.
+    The other arguments are those of Task and ClassFilter.  ModelError for a model that takes something else.
     """
 
     def __init__(self, model: ModelSource, *, sample_rate: int | None = None, max_results: int | None = None,
@@ -130,7 +130,7 @@ class AudioClassifier(Task):
         """The classes of each window of a sound, one window after another, the last one padded with silence.
 
         sound: the path of a .wav file, an array as samples_of() takes it, or a TensorAudio, which is one window;
-        sample_rate: of an array, if it is not the model's.  ValueError for a rate that is none.
+        sample_rate: of an array, if it is not the model's.  ValueError for a rate below 1 or above 1e9.
         """
         rate = self.sample_rate if sample_rate is None else sample_rate
         checks.rate(rate)

@@ -35,8 +35,8 @@ class ObjectDetector(ImageTask):
     ModelError for another model.
 
     iou_threshold: how much boxes of one class may overlap, for models that leave that to their caller.  The other
-    arguments are those of ImageTask, Task and ClassFilter.  By default an Ultralytics model returns boxes from a score
-    of 0.25 on, 300 at most.
+    arguments are those of ImageTask, Task and ClassFilter.  By default an Ultralytics model returns at most 300 boxes,
+    with scores of 0.25 or more.
     """
 
     def __init__(self, model: ModelSource, *, max_results: int | None = None, score_threshold: float | None = None,
@@ -154,8 +154,8 @@ class FaceDetector(ImageTask):
 
     Their outputs are (1, anchors, 16), the box and six points of each anchor, and (1, anchors, 1), its score;
     ModelError for another model.
-    score_threshold: the least score of a face; iou_threshold: how much of their union faces may share; max_results: at
-    most so many.  The other arguments are those of ImageTask and Task.
+    score_threshold: the least score of a face; iou_threshold: how much of their union two faces may share; max_results:
+    the most faces to return.  The other arguments are those of ImageTask and Task.
     """
 
     def __init__(self, model: ModelSource, *, score_threshold: float = 0.5, iou_threshold: float = 0.3,

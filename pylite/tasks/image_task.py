@@ -1,9 +1,9 @@
 """A model that takes one picture.
 
 A picture is a path, the name of a bundled sample such as "seven", a Pillow image, or uint8 pixels: (height, width),
-or (height, width, 1, 3 or 4) with red first.  OpenCV's frames have blue first: say `channel_order="BGR"`.  It is
-stretched to the size that the model takes; for models of Ultralytics, and for faces, it keeps its proportions and gets
-a border; Ultralytics' classifiers get the middle of it.
+or (height, width, 1, 3 or 4) with red first.  OpenCV's frames have blue first: pass `channel_order="BGR"`.  Pictures
+are stretched to the size that the model takes.  For models of Ultralytics, and for faces, they keep their proportions
+and get a border; Ultralytics' classifiers get the middle of the picture.
 """
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def pixels_of(image: Any, channel_order: str = "RGB") -> images.Pixels:
 
 
 def _cure(array: NDArray[Any]) -> str:
-    """How to make a picture of an array that is none, where its shape and numbers tell; the end of a message."""
+    """The end of an error message: how to turn the array into a picture, if its shape and numbers show how."""
     steps, shape = "", array.shape
     if len(shape) == 4 and shape[-1] in (1, 3, 4) and shape[0]:
         steps, shape = "[0]", shape[1:]
@@ -119,13 +119,13 @@ class ImageTask(Task):
         return len(shape) != 4 or shape[3] > 1 or shape[1] == shape[2]
 
     def _outputs_of(self, image: Any, channel_order: str) -> tuple[list[NDArray[Any]], tuple[int, int]]:
-        """(outputs, (height, width) of the picture), which is stretched."""
+        """(outputs for the picture, stretched to the input's size; (height, width) of the picture)"""
         pixels = pixels_of(image, channel_order)
         return self._run(self._input_of(pixels)), pixels.shape[:2]
 
     def _boxed(self, image: Any, channel_order: str,
                border: int = yolo.GREY) -> tuple[list[NDArray[Any]], yolo.Placement]:
-        """(outputs, where the picture lies in the input), which keeps its proportions."""
+        """(outputs for the picture, which keeps its proportions; where it lies in the input)"""
         pixels, place = yolo.letterboxed(pixels_of(image, channel_order), *self._size(), border)
         return self._run(self._input_of(pixels)), place
 

@@ -25,7 +25,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Category(Result):
-    """A class with its score.  display_name: in the language of `display_names_locale`, "" without."""
+    """A class with its score.  display_name: in the language of `display_names_locale`, or ""."""
     index: int
     score: float
     category_name: str = ""
@@ -61,13 +61,13 @@ class ClassificationResult(Result):
 
     @property
     def categories(self) -> list[Category]:
-        """The classes of the first."""
+        """The classes of the first output or window."""
         return self.classifications[0].categories
 
 
 @dataclass(frozen=True)
 class BoundingBox(Result):
-    """A box in pixels of the picture; origin: its corner at the top left."""
+    """A box in pixels of the picture.  origin_x, origin_y: its top left corner."""
     origin_x: int
     origin_y: int
     width: int
@@ -95,7 +95,7 @@ class Detection(Result):
 
 
 class Results(list[Item], Result):
-    """A list of results that prints as text, a line or more for each; in all else a list."""
+    """A list of results, whose text has a line or more for each."""
 
     def __str__(self) -> str:
         return "\n".join(map(str, self)) or "nothing reaches the threshold"
@@ -150,7 +150,7 @@ class Pose(Result):
 
 @dataclass(frozen=True)
 class Embedding(Result):
-    """A vector that stands for a text or a picture.  float32, or int8 where it was asked to be quantized."""
+    """The vector of a text or a picture: float32 (n,), or int8 (n,) if the task quantizes."""
     feature_vector: NDArray[np.float32] | NDArray[np.int8]
 
     @classmethod
@@ -165,7 +165,7 @@ class Embedding(Result):
 
     @staticmethod
     def cosine_similarity(u: Embedding, v: Embedding) -> float:
-        """The cosine of the angle between two vectors; ValueError if one has no length, or their lengths differ."""
+        """The cosine of the angle between two vectors; ValueError if one is all zeros, or if their sizes differ."""
         a, b = u.feature_vector.astype(np.float64), v.feature_vector.astype(np.float64)
         if a.shape != b.shape:
             raise ValueError(f"the vectors have {a.size} and {b.size} numbers; expected the same number")

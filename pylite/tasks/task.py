@@ -71,7 +71,7 @@ class Task:
     Several threads may share a task: their calls take turns.  `with` closes it at its end.
     """
 
-    _detector: Task | None = None       # of those that leave their work to another task
+    _detector: Task | None = None       # the task that does the work for this one, if another does
 
     def __init__(self, model: ModelSource, *, num_threads: int = 1,
                  experimental_delegates: Sequence[Any] | None = None, precision: Precision | None = None) -> None:
@@ -135,7 +135,7 @@ class Task:
         return True
 
     def _hint(self) -> str:
-        """The end of an error about a model of another kind: the task that takes it, which is tried."""
+        """The end of an error about a model of another kind: the task that takes it, if one of OTHERS does."""
         global _trying
         if not _trying:
             try:
@@ -169,11 +169,11 @@ class Task:
 class ClassFilter:
     """Which classes are returned: the best `max_results` of those that reach `score_threshold`.
 
-    category_allowlist, category_denylist: names of classes to return alone, or not to return; at most one is given.
-    score_threshold: by default the model's.  labels: of the classes, a file's path, {class: name} or names in order;
-    by default the model's.  display_names_locale: the language of `display_name`, such as "de".
+    category_allowlist, category_denylist: names of the only classes to return, or of classes to leave out; give at most
+    one of the two.  score_threshold: by default the model's.  labels: names of the classes, as the path of a file,
+    {class: name} or a list; by default the model's.  display_names_locale: language of `display_name`, such as "de".
 
-    count: of the model's classes, None if it is not known; probabilities: are scores between 0 and 1?
+    count: number of the model's classes, None if it is not known; probabilities: are scores between 0 and 1?
     """
 
     def __init__(self, info: TensorInfo, labels: Labels | None = None, max_results: int | None = None,
@@ -197,7 +197,7 @@ class ClassFilter:
                              f"{', ...' if len(self.names) > 10 else ''}")
 
     def fitted(self, count: int) -> dict[int, str]:
-        """The names for `count` classes; a list in the file with one less has none for the background, class 0."""
+        """The names for `count` classes; a list in the file with one name less lacks the background, class 0."""
         return self.names if self._given else label_files.fitted(self.names, count) or self.names
 
     def categories(self, scores: NDArray[Any], classes: NDArray[Any] | None = None) -> list[tuple[int, Category]]:

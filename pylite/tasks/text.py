@@ -26,9 +26,9 @@ LONGEST = 100       # most letters of a word that is split into pieces
 
 
 class WordPieces:
-    """BERT's tokenizer: words, punctuation by itself, and each word in the longest pieces of the vocabulary.
+    """BERT's tokenizer: it splits a text into words and punctuation, and each word into the longest known pieces.
 
-    vocabulary: the pieces, those that continue a word with "##" before them; lower_case: without capitals and accents.
+    vocabulary: the pieces; those that continue a word begin with "##".  lower_case: remove capitals and accents first.
     """
 
     def __init__(self, vocabulary: Sequence[str], lower_case: bool = True) -> None:
@@ -70,10 +70,11 @@ def _control(c: str) -> bool:
 class TextTask(Task):
     """A model that takes the text itself, or the numbers of BERT's tokens.
 
-    Of three inputs those whose names have "mask" and "segment" or "type" get the mask and the segments.
-    vocabulary: the tokenizer's words or a file with a word on each line, by default the model's; lower_case: as the
-    vocabulary is.  The other arguments are those of Task.  ModelError for a model that takes something else, or has no
-    vocabulary.
+    If it has three inputs, the one with "mask" in its name gets the mask, and the one with "segment" or "type" the
+    segments.
+    vocabulary: the tokenizer's words or a file with a word on each line, by default the model's; lower_case: is the
+    vocabulary in lower case?  The other arguments are those of Task.  ModelError for a model that takes something else,
+    or has no vocabulary.
     """
 
     def __init__(self, model: ModelSource, *, vocabulary: Sequence[str] | str | os.PathLike[str] | None = None,
@@ -101,7 +102,7 @@ class TextTask(Task):
         self._pieces = WordPieces(vocabulary, lower_case)
 
     def inputs(self, text: str) -> list[NDArray[Any]]:
-        """Arrays for the model's inputs from a text, which is cut beyond the model's number of tokens."""
+        """The model's input arrays for a text; tokens that do not fit are cut off."""
         if not isinstance(text, str):
             raise TypeError(f"a text is a str, not {type(text).__name__}; a call takes one text")
         details = self.interpreter.get_input_details()
@@ -130,7 +131,7 @@ class TextTask(Task):
 
 
 class TextEmbedder(TextTask):
-    """Makes vectors of texts.
+    """Turns texts into vectors.
 
     l2_normalize: scale vectors to the length 1; quantize: return int8, 127 for 1 (of the normalized vector).  The other
     arguments are those of TextTask and Task.

@@ -110,9 +110,9 @@ class ImageSegmenter(ImageTask):
     def segment(self, image: Any, channel_order: str = "RGB") -> Segmentation:
         """The classes of a picture's pixels, at the size of the model's output.
 
-        The output is (1, height, width) of classes, or (1, height, width, classes) of their scores, of which the first
-        largest counts.  For an Ultralytics model the mask has the picture's size: the class of the best object at each
-        pixel, and of pixels without an object the number of classes, which is called "background".
+        The output is (1, height, width) of classes, or (1, height, width, classes) of their scores; the first of the
+        largest scores counts.  For an Ultralytics model the mask has the picture's size.  Each pixel has the class of
+        the best object there; a pixel without an object has the number of classes, whose name is "background".
         """
         if self._detector is not None:
             return self._of_objects(pixels_of(image, channel_order))
@@ -133,7 +133,7 @@ class ImageSegmenter(ImageTask):
 
 
 def _mask(classes: NDArray[Any]) -> NDArray[Any]:
-    """Classes as bytes; as they are if one of them is no byte."""
+    """Classes as uint8, if all of them fit."""
     return classes.astype(np.uint8) if 0 <= classes.min() <= classes.max() < 256 else classes
 
 
@@ -161,11 +161,11 @@ class PoseEstimator(ImageTask):
                              f"MoveNet's, or a pose model with the metadata of Ultralytics{self._hint()}")
 
     def estimate(self, image: Any, channel_order: str = "RGB") -> Pose:
-        """The points of the body in a picture, of several the best; no points where there is none."""
+        """The points of the body in a picture, of the best one if there are several; no points if there is none."""
         return next(iter(self.estimate_all(image, channel_order)), Pose([], 0.0))
 
     def estimate_all(self, image: Any, channel_order: str = "RGB") -> Results[Pose]:
-        """The points of each body in a picture, the best first; MoveNet gives one."""
+        """The points of each body in a picture, the best first; MoveNet finds one."""
         if self._detector is not None:
             return Results(Pose([point for point in one.keypoints or () if point.score >= self._least],
                                 one.categories[0].score, one.bounding_box)
@@ -177,7 +177,7 @@ class PoseEstimator(ImageTask):
 
 
 class ImageEmbedder(ImageTask):
-    """Makes vectors of pictures by a model whose first output is one.
+    """Turns pictures into vectors, by a model whose first output is a vector.
 
     l2_normalize: scale vectors to the length 1; quantize: return int8, 127 for 1 (of the normalized vector).  The other
     arguments are those of ImageTask and Task.

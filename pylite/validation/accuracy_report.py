@@ -1,4 +1,4 @@
-"""How often a model is right on labelled samples, and where it is not while its reference is: dataclasses and text."""
+"""How often a model is right on labelled samples, and which it gets wrong though its reference is right."""
 from __future__ import annotations
 
 import json
@@ -157,7 +157,7 @@ def _interval(ends: tuple[float, float] | None) -> str:
 
 
 def finite(value: Any) -> Any:
-    """Plain numbers for JSON, with None for those that it lacks."""
+    """Plain numbers for JSON; NaN and infinities, which JSON lacks, become None."""
     if isinstance(value, dict):
         return {k: finite(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

@@ -131,7 +131,10 @@ class ExposedModel:
 
 def record(model: Model, samples: Iterable[Sequence[Array]], path: str | os.PathLike[str], values: bool = False,
            threads: int = 1) -> int:
-    """Write a recording of every result on the samples; their number.  values: the contents, not only digests."""
+    """Write a recording of every result on the samples; returns the number of samples.
+
+    values: record the contents of the results, not only their digests.
+    """
     exposed = ExposedModel(model, threads)
     inputs, digests = [], []
     contents: dict[str, list[Array]] = {f"tensor_{i}": [] for i in exposed.results} if values else {}
@@ -230,9 +233,9 @@ def check(model: Model, samples: Iterable[Sequence[Array]], path: str | os.PathL
 
 def compare_with(model: Model, samples: Iterable[Sequence[Array]], elsewhere: Elsewhere, other: str, name: str = "",
                  threads: int = 1) -> Agreement:
-    """Compare the model's results with those of another runtime; integers by the bit, real numbers closely.
+    """Compare the model's results with those of another runtime; integers bit for bit, real numbers closely.
 
-    Real numbers may differ by CLOSE of the tensor's largest magnitude, as other kernels make it.
+    Real numbers may differ by CLOSE of the tensor's largest magnitude, because other kernels round differently.
     """
     exposed, number = ExposedModel(model, threads), -1
     found: dict[int, Difference] = {}

@@ -92,8 +92,8 @@ def _judge_by(t: TensorReport, parts: list[Called]) -> None:
 def _judged(comparison: Comparison | Golden) -> set[int]:
     """The tensors whose SQNR says how good the model is.
 
-    They are the outputs; instead of a detector's boxes, whose order may change with any error, what they are chosen
-    from.
+    They are the outputs.  Any error may change the order of a detector's boxes, so the tensors that these are chosen
+    from take their place.
     """
     boxes = {i: operator.inputs for operator in comparison.subgraph.operators if operator.name == DETECTION
              for i in operator.outputs}
@@ -101,10 +101,10 @@ def _judged(comparison: Comparison | Golden) -> set[int]:
 
 
 def blamed(comparison: Comparison | Golden, report: Report, node: int) -> list[int]:
-    """The nodes that a node reads whose ranges are wrong, where its own fault is that it expects others.
+    """The nodes to blame for a node's noise: it reads their results, whose ranges are wrong.
 
-    A changed scale of a tensor is an error of the node that reads it, too: its bias is in the old scale, or it copies
-    numbers to a tensor that has the old one.
+    If the scale of a tensor changes, the node that reads it has an error, too: its bias is in the old scale, or it
+    copies numbers to a tensor that has the old one.  Nodes with other faults are to blame for themselves: [].
     """
     if report.by_node(node).cause not in causes.STALE:
         return []
@@ -138,19 +138,19 @@ def _tensor(comparison: Comparison | Golden, operator: Operator, index: int) -> 
         excess = ranking.excess_db(operator.name, local, grid, constants, power,
                                    _inherited(comparison, index, comparison.given))
         if comparison.origins is not None:
-            _from(report, comparison.origins)
+            _fill_origins(report, comparison.origins)
         alike = next((o for o in others if o.name == operator.name), None)
         different = differences.find(
             comparison.model, operator, comparison.reference, alike, comparison.matching.matches,
             report.from_weights is None or report.from_weights >= WEIGHTY)
-        _of_its_own(report, local, grid, excess, causes.find(
+        _fill_local(report, local, grid, excess, causes.find(
             operator.name, local, grid, constants, excess, _operands(comparison, operator), different))
         if index in comparison.histograms:
             report.histograms = comparison.histograms[index].to_dict()
     return report
 
 
-def _of_its_own(report: TensorReport, local: Errors, grid: Grid, excess: float, cause: Cause | None) -> None:
+def _fill_local(report: TensorReport, local: Errors, grid: Grid, excess: float, cause: Cause | None) -> None:
     """Fill in what is known of a node by itself."""
     report.sqnr_local_db, report.excess_db = local.sqnr_db, excess
     report.saturated_low, report.saturated_high = local.mean(local.low), local.mean(local.high)
@@ -169,7 +169,7 @@ def _of_its_own(report: TensorReport, local: Errors, grid: Grid, excess: float, 
         report.cause, report.detail, report.remedy = cause.name, cause.detail, cause.remedy
 
 
-def _from(report: TensorReport, origins: OriginSums) -> None:
+def _fill_origins(report: TensorReport, origins: OriginSums) -> None:
     """Fill in where a node's error comes from."""
     noises = []
     for name, group in (("sqnr_weights_db", origins.constants), ("sqnr_activations_db", origins.activations)):

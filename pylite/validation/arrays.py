@@ -99,7 +99,7 @@ def contents(path: str, rate: float | None = None) -> tuple[str, Any]:
 
 
 def whole(path: str) -> Any:
-    """As load(), but every array is one of numpy."""
+    """load(), with every array in memory, as one of numpy."""
     found = load(path)
     if isinstance(found, dict):
         return {name: in_memory(value) for name, value in found.items()}

@@ -6,11 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite._core.simd import Pool
-from pylite.ir.graph import replace
-from pylite.runtime.executor import Executor
-from pylite.validation.feeding import feed
-from pylite.validation.isolation import closure
+from pylite.validation.activations import Activations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -20,33 +16,12 @@ if TYPE_CHECKING:
 
     from pylite.runtime.model import Model
 
-    Grid = tuple[float, int]        # scale, zero point
+    ScaleZero = tuple[float, int]        # scale, zero point
 
 BINS = 4096         # between the least and the largest value
 CLIPPED = {"99.99 %": 1e-4, "99.9 %": 1e-3}         # method -> share of the values that may lie outside
 METHODS = ("min / max", *CLIPPED, "least error")
 CUTS = np.linspace(1, 0.1, 37).tolist()     # factors of an end of the range that "least error" tries
-
-
-class Activations:
-    """Tensors of a model's main subgraph, computed from its inputs; nodes that these do not need are left out."""
-
-    def __init__(self, model: Model, tensors: Sequence[int], threads: int = 1) -> None:
-        graph = model.graph.subgraphs[0]
-        computed = {i for o in graph.operators for i in o.outputs}
-        operators, _ = closure(graph, tuple(i for i in tensors if i in computed), set())
-        numbered = tuple(replace(o, index=k) for k, o in enumerate(operators))
-        self._executor = Executor(model, replace(graph, operators=numbered, outputs=tuple(dict.fromkeys(tensors))),
-                                  Pool(threads))
-
-    def run(self, inputs: Sequence[NDArray[Any]]) -> None:
-        """Compute the tensors for one sample."""
-        feed(self._executor, inputs)
-        self._executor.invoke()
-
-    def array(self, index: int) -> NDArray[Any]:
-        """A tensor as it is stored, until the next run."""
-        return self._executor.array(index)
 
 
 @dataclass
@@ -88,7 +63,7 @@ class Observed:
         high = edges[np.searchsorted(share, 1 - CLIPPED[method] / 2) + 1] if self.high > 0 else 0.0
         return min(0.0, float(low)), max(0.0, float(high))
 
-    def noise(self, grid: Grid, dtype: str) -> float:
+    def noise(self, grid: ScaleZero, dtype: str) -> float:
         """The mean squared error of these values on a grid: of rounding inside its range, of clipping outside."""
         assert self.counts is not None
         scale, zero_point = grid
@@ -100,7 +75,7 @@ class Observed:
         total = self.counts.sum()
         return float((self.counts * outside).sum() / total) if total else 0.0
 
-    def least_error(self, dtype: str) -> Grid:
+    def least_error(self, dtype: str) -> ScaleZero:
         """The grid with the least noise in a search that moves one end after the other towards 0."""
         ends = [self.low, self.high]
         for place in (1, 0, 1, 0):
@@ -109,12 +84,12 @@ class Observed:
             ends = min(tried, key=lambda t: self.noise(grid_for(t[0], t[1], dtype), dtype), default=ends)
         return grid_for(ends[0], ends[1], dtype)
 
-    def grid(self, method: str, dtype: str) -> Grid:
+    def grid(self, method: str, dtype: str) -> ScaleZero:
         """The grid for type `dtype` by a method of METHODS."""
         return self.least_error(dtype) if method == "least error" else grid_for(*self.range(method), dtype)
 
 
-def grid_for(low: float, high: float, dtype: str) -> Grid:
+def grid_for(low: float, high: float, dtype: str) -> ScaleZero:
     """The grid of a type over a range that contains 0; 0 is one of its values.  int16 is symmetric."""
     if dtype == "int16":
         return float(np.float32(max(-low, high) / 32767 or 1.0)), 0

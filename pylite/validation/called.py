@@ -33,7 +33,7 @@ DEEPEST = 4     # levels of nested calls that are followed: their number multipl
 BASE = 16       # calls of a sample that are measured between one power of BASE and the next; see _chosen()
 
 
-class Call:
+class SubgraphCall:
     """A subgraph that a node calls, such as the body of a loop, beside the reference's.
 
     node: the model's Operator; part: the name that parts_of() gives to the subgraph
@@ -55,8 +55,8 @@ class Call:
         return f"{self.node.index}.{self.part.replace(' ', '_')}"
 
 
-class Calls:
-    """The Calls of a graph's nodes, ready to take samples.
+class SubgraphCalls:
+    """The SubgraphCalls of a graph's nodes, ready to take samples.
 
     depth: number of calls between the main subgraph and this one; compared(model, reference): makes the Comparison of
     two Models whose main subgraphs are the called ones.
@@ -66,7 +66,7 @@ class Calls:
                  compared: Callable[[Model, Model], Comparison]) -> None:
         self._reference, self._pool = reference, pool
         self._executors: dict[int, Executor] = {}
-        self._nodes: list[tuple[Operator, list[Call]]] = []     # the reference's nodes
+        self._nodes: list[tuple[Operator, list[SubgraphCall]]] = []     # the reference's nodes
         for mine, theirs in _pairs(model, reference, matching):
             others = dict(parts_of(theirs))
             self._nodes.append((theirs, [
@@ -77,7 +77,7 @@ class Calls:
             wanted = [i for node, _ in self._nodes for i in node.inputs if i >= 0]
             self._exposed = exposed(reference, reference.graph.subgraphs[0], wanted, pool)
 
-    def __iter__(self) -> Iterator[Call]:
+    def __iter__(self) -> Iterator[SubgraphCall]:
         return (call for _, parts in self._nodes for call in parts)
 
     def add(self, inputs: Arrays, local: bool, origins: bool) -> None:
@@ -97,7 +97,7 @@ class Calls:
                     counts[part] += 1
 
     @staticmethod
-    def _measure(call: Call, arrays: Arrays, local: bool, origins: bool) -> None:
+    def _measure(call: SubgraphCall, arrays: Arrays, local: bool, origins: bool) -> None:
         assert call.comparison is not None
         try:
             call.comparison.add(arrays, local, origins)
@@ -177,9 +177,9 @@ def _branch(node: Operator, parts: Sequence[str], arrays: Arrays) -> Iterator[tu
 
 
 def _call(model: Model, node: Operator, part: str, called: int, reference: Model, theirs: int,
-          compared: Callable[[Model, Model], Comparison] | None) -> Call:
-    """The Call of a part; called, theirs: indices of the model's subgraph and of the reference's."""
-    call = Call(node, part, (called, theirs))
+          compared: Callable[[Model, Model], Comparison] | None) -> SubgraphCall:
+    """The SubgraphCall of a part; called, theirs: indices of the model's subgraph and of the reference's."""
+    call = SubgraphCall(node, part, (called, theirs))
     call.same_grids = _have_same_grids(model, node, called, part != "condition")
     if compared is None:
         call.reason = f"{DEEPEST} calls lead to it, and more are not followed"

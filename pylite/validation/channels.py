@@ -37,7 +37,7 @@ class _BlockedError(Exception):
 
 
 @dataclass
-class Group:
+class ChannelGroup:
     """Nodes that share channels, numbered from 0.
 
     channels: their number; tensors: {activation: the channel number of each element}; writers, readers: {node with
@@ -50,10 +50,10 @@ class Group:
     capped: bool = False
 
 
-def shared(model: Model, nodes: Collection[int]) -> list[Group]:
-    """The Groups of a model's main subgraph; nodes: those whose weights and biases may change."""
+def shared(model: Model, nodes: Collection[int]) -> list[ChannelGroup]:
+    """The ChannelGroups of a model's main subgraph; nodes: those whose weights and biases may change."""
     graph = model.graph.subgraphs[0]
-    found: list[Group] = []
+    found: list[ChannelGroup] = []
     for operator in graph.operators:
         if operator.index in nodes and all(operator.index not in group.writers for group in found):
             try:
@@ -64,7 +64,7 @@ def shared(model: Model, nodes: Collection[int]) -> list[Group]:
 
 
 class _Tracer:
-    """Follows the channels that a node writes.  group: the Group; _BlockedError where there is none."""
+    """Follows the channels that a node writes.  group: the ChannelGroup; _BlockedError where there is none."""
 
     def __init__(self, model: Model, nodes: Collection[int], first: Operator) -> None:
         self._model, self._nodes = model, nodes
@@ -72,7 +72,7 @@ class _Tracer:
         self._producer = {i: o for o in self._graph.operators for i in o.outputs}
         output = self._graph.tensors[first.outputs[0]]
         channels = output.shape[-1] if output.shape else 0
-        self.group = Group(channels)
+        self.group = ChannelGroup(channels)
         self._others: set[int] = set()      # operands that must not be scaled
         self._waiting: list[int] = []
         self._label(output.index, np.broadcast_to(np.arange(channels), output.shape))

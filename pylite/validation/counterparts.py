@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pylite.ir.graph import Operator
     from pylite.runtime.model import Model
-    from pylite.validation.requantizing import Requantized
+    from pylite.validation.requantizing import Requantizer
 
     Array = NDArray[Any]
 
@@ -32,10 +32,12 @@ class Counterpart:
     bias: Array | None
 
 
-def counterparts(model: Model, maker: Requantized, reference: Model,
+def counterparts(model: Model, requantizer: Requantizer, reference: Model,
                  matches: Mapping[int, int]) -> Iterator[tuple[int, Counterpart]]:
-    """(node with weights, its Counterpart), where both have the same shapes.  maker: of the quantized model; matches:
-    {tensor: the reference's}."""
+    """(node with weights, its Counterpart), where both have the same shapes.
+
+    requantizer: of the quantized model; matches: {tensor: the reference's}.
+    """
     graph, other_graph = model.graph.subgraphs[0], reference.graph.subgraphs[0]
     tensors, producer = other_graph.tensors, {i: o for o in other_graph.operators for i in o.outputs}
 
@@ -44,11 +46,11 @@ def counterparts(model: Model, maker: Requantized, reference: Model,
         if other is not None and other.name != operator.name:       # an activation that is fused here
             other = producer.get(other.inputs[0])
         return other if other is not None and other.name == operator.name else None
-    for node, (_, position, bias_position, _) in maker.nodes.items():
-        other, own = counterpart(graph.operators[node]), maker.weights(node)
+    for node, (_, position, bias_position, _) in requantizer.nodes.items():
+        other, own = counterpart(graph.operators[node]), requantizer.weights(node)
         if other is None or own is None or len(other.inputs) <= position:
             continue
-        real, bias = dequantized(reference, tensors[other.inputs[position]]), maker.bias(node)
+        real, bias = dequantized(reference, tensors[other.inputs[position]]), requantizer.bias(node)
         if real is None or real.shape != own.shape:
             continue
         if bias is not None:

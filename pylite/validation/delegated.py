@@ -109,7 +109,7 @@ def compare(model: str | os.PathLike[str], delegate: Any,
             data: str | os.PathLike[str] | Sequence[Sequence[ArrayLike]], *, samples: int | None = None,
             mean: Numbers | None = None, std: Numbers | None = None, rate: float | None = None,
             pictures: str | os.PathLike[str] | None = None, threads: int = 1) -> Delegated:
-    """The Delegated of a model with a delegate: integers are compared by the bit, real numbers by `agreement.CLOSE`.
+    """The Delegated of a model with a delegate: integers are compared bit for bit, real numbers by `agreement.CLOSE`.
 
     Each claimed node runs by itself on the operands that pylite's kernels compute, and the model as a whole from its
     inputs.  delegate: what load_delegate() returns, a PythonDelegate, or a list of these, applied in this order.

@@ -1,4 +1,4 @@
-"""What a node has otherwise than the reference's node: faults that the two graphs show, without running them."""
+"""How a node differs from the reference's node: faults that the two graphs show, without running them."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -49,7 +49,7 @@ def find(model: Model, operator: Operator, reference: Model, other: Operator | N
 
 
 def _scales(subgraph: Subgraph, operator: Operator) -> Iterator[tuple[str, str]]:
-    """Scales that kernels do not take, since they follow from others."""
+    """Scales that kernels ignore, because they compute them from other scales."""
     if operator.name in WEIGHT_OPS:
         ratio = bias_as_read(subgraph, operator)[1]
         if abs(ratio - 1) > 0.02:
@@ -72,7 +72,7 @@ def _options(operator: Operator, other: Operator) -> Iterator[tuple[str, Any, An
 
 
 def order(operator: Operator, other: Operator, matches: Mapping[int, Match]) -> tuple[int, ...] | None:
-    """The node's operands as the reference's node has theirs, where it has the same ones in another order."""
+    """The node's operands in the order of the reference's node, if the two read the same in different orders."""
     if operator.name in COMMUTATIVE:
         return None
     mine = {matches[i].reference: i for i in operator.inputs if i in matches}

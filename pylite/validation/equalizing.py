@@ -10,8 +10,8 @@ import numpy as np
 
 from pylite.ir.graph import replace
 from pylite.runtime.model import Model
-from pylite.validation.calibration import Activations
-from pylite.validation.channels import INPUT_AXES, Group, shared
+from pylite.validation.activations import Activations
+from pylite.validation.channels import INPUT_AXES, ChannelGroup, shared
 from pylite.validation.weights import WEIGHT_OPS
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ SAME = 1e-4                 # relative difference between float models that coun
 class Equalizer:
     """Scales channels of a quantized model and of its reference.
 
-    groups: the Groups whose channels can be scaled; counterparts: {node: its Counterpart}; ties: the Tied tensors
+    groups: the ChannelGroups that can be scaled; counterparts: {node: its Counterpart}; ties: the Tied tensors
     """
 
     def __init__(self, model: Model, reference: Model, matches: Mapping[int, int],
@@ -64,7 +64,7 @@ class Equalizer:
                 found.add(node)
         return found
 
-    def _fits(self, group: Group, free: Sequence[set[int]]) -> bool:
+    def _fits(self, group: ChannelGroup, free: Sequence[set[int]]) -> bool:
         """Can the grids of all the group's tensors change, and do all have a counterpart?  free: sets of tied tensors.
         """
         mine = set(group.tensors)
@@ -94,7 +94,7 @@ class Equalizer:
                     np.maximum.at(largest, labels.reshape(-1), tops[self._matches[index]].reshape(-1))
         return found
 
-    def _scale(self, group: Group, seen: Array, method: str) -> Array:
+    def _scale(self, group: ChannelGroup, seen: Array, method: str) -> Array:
         read = self._largest(group, group.readers, True)
         written = seen if method == ACTIVATIONS else self._largest(group, group.writers, False)
         scale = np.sqrt(_ratio(written, read))
@@ -104,7 +104,7 @@ class Equalizer:
         # Scaled values stay below the cap, so RELU6 still limits values that the samples do not contain.
         return np.minimum(np.maximum(scale, seen / CAP), 1.0) if group.capped else scale
 
-    def _largest(self, group: Group, nodes: Mapping[int, Array], inputs: bool) -> Array:
+    def _largest(self, group: ChannelGroup, nodes: Mapping[int, Array], inputs: bool) -> Array:
         """The largest absolute weight of each channel; inputs: relative to the largest weight of the same output."""
         found = np.zeros(group.channels)
         for node, labels in nodes.items():
@@ -151,7 +151,7 @@ class Equalizer:
             replace(graph, tensors=tuple(tensors)), *others)))
 
 
-def same(model: Model, other: Model, tensors: Sequence[int], samples: Sequence[Sequence[Array]], threads: int) -> bool:
+def agree(model: Model, other: Model, tensors: Sequence[int], samples: Sequence[Sequence[Array]], threads: int) -> bool:
     """Do two float models compute the same values of `tensors` on the samples, within SAME?"""
     runs = [Activations(m, tensors, threads) for m in (model, other)]
     for inputs in samples:
@@ -165,7 +165,7 @@ def same(model: Model, other: Model, tensors: Sequence[int], samples: Sequence[S
 
 
 def _ratio(one: Array, other: Array) -> Array:
-    """A quotient; 0 where it is not known."""
+    """one / other; 0 where `other` is 0."""
     return np.divide(one, other, out=np.zeros(one.shape), where=other > 0)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pylite.errors import ComparisonError
 from pylite.schema import read, write
 from pylite.schema.tables import table
-from pylite.validation.calibration import Activations
+from pylite.validation.activations import Activations
 from pylite.validation.requantizing import drop_unread
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def excerpt(model: Model, first: int, last: int, sample: Sequence[NDArray[Any]],
 
 
 def _ends(graph: Subgraph, numbers: range) -> tuple[list[int], list[int]]:
-    """(what these nodes read of others, those of their results that others read or none does)"""
+    """(what these nodes read of others, their results that other nodes read or that no node reads)"""
     nodes = graph.operators[numbers.start:numbers.stop]
     made = dict.fromkeys(i for o in nodes for i in o.outputs)
     taken = dict.fromkeys(i for o in nodes for i in o.inputs if i >= 0)
@@ -52,7 +52,7 @@ def _ends(graph: Subgraph, numbers: range) -> tuple[list[int], list[int]]:
 
 
 def _written(model: Model, nodes: range, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
-    """The file of these nodes; constants that they do not read are left out, and signatures and metadata are."""
+    """The file of these nodes, without signatures, metadata and the constants that they do not read."""
     file, tensors = read(model.graph.contents), model.graph.subgraphs[0].tensors
     graph = file.subgraphs[0] = copy.copy(file.subgraphs[0])
     graph.operators = [graph.operators[i] for i in nodes]

@@ -62,8 +62,9 @@ class Golden:
 class Folder:
     """The arrays of a folder for tensors of a model.
 
-    found: {tensor's index: Golden}; how: {index: how it was found}; unused: names of arrays that no tensor has; count:
-    of samples.  Raises ComparisonError, where nothing fits or arrays have different numbers of samples, or OSError.
+    found: {tensor's index: Golden}; how: {index: how it was found}; unused: names of arrays that belong to no tensor;
+    count: number of samples.  Raises OSError, or ComparisonError if nothing fits, or if arrays have different numbers
+    of samples.
     """
 
     def __init__(self, path: str, tensors: Sequence[Tensor]) -> None:
@@ -148,7 +149,7 @@ def _passes(tensors: Sequence[Tensor], names: Sequence[str]) -> Iterator[tuple[s
 
 
 def _bare(name: str) -> str:
-    """A name without what frameworks write differently: case, and anything but letters and digits."""
+    """The letters and digits of a name, in lower case: what all frameworks write alike."""
     return re.sub(r"[^0-9a-z]+", "_", name.lower()).strip("_")
 
 

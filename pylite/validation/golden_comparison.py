@@ -8,12 +8,12 @@ import numpy as np
 from pylite._core.simd import Pool
 from pylite.errors import ComparisonError
 from pylite.runtime.executor import Executor
-from pylite.validation.calibration import Activations
+from pylite.validation.activations import Activations
 from pylite.validation.data import fitted
 from pylite.validation.golden_arrays import Folder, arranged, layouts
 from pylite.validation.histograms import Histograms
 from pylite.validation.interleaving import quantizing_kernels
-from pylite.validation.isolation import Group, Isolation, closure
+from pylite.validation.isolation import Isolation, NodeGroup, closure
 from pylite.validation.matching import CASTS, Match, Matching
 from pylite.validation.statistics import ErrorSums, Grid
 
@@ -96,7 +96,7 @@ class Golden:
         return found
 
     def add(self, number: int, inputs: Sequence[Array]) -> None:
-        """Run the model on a sample, and its nodes on what the arrays hold for it."""
+        """Run the model on a sample, and its nodes on the arrays for this sample."""
         self._full.run(inputs)
         if not self.grids:
             self._prepare()
@@ -147,7 +147,7 @@ class Golden:
         for operator in self.subgraph.operators:
             results = tuple(i for i in operator.outputs if i in self.measured)
             if results:
-                isolation.add(Group(results, {i: i for i in closure(self.subgraph, results, cuts)[1]}))
+                isolation.add(NodeGroup(results, {i: i for i in closure(self.subgraph, results, cuts)[1]}))
         self._isolated = isolation.finished()
         self._single = Executor(self.model, self._isolated.subgraph, Pool(self._threads))
         self._single.allocate()
@@ -161,7 +161,7 @@ class Golden:
         return _real(arranged(array, values.shape, self._orders[source][1]), tensor)
 
     def _order(self, array: Array, values: Array, tensor: Tensor) -> tuple[str, tuple[int, ...]]:
-        """(layout of an array, the order of its axes): where several fit, that with which the model agrees best."""
+        """(layout of an array, the order of its axes); if several fit, the one with which the model agrees best."""
         grid, found = Grid.of(tensor), layouts(array.shape, values.shape)
         assert grid is not None
         own = grid.real(values)
@@ -173,7 +173,7 @@ class Golden:
         return best, found[best]
 
     def notes(self) -> Iterable[str]:
-        """Lines on arrays that are stored otherwise than the tensors, and on those without a tensor."""
+        """Lines on arrays that are stored in another layout than the tensors, and on arrays without a tensor."""
         for how, text in LAYOUTS.items():
             names = [self._folder.found[i].name for i, (found, _) in self._orders.items() if found == how]
             if names:

@@ -75,7 +75,7 @@ class Usage:
             self.access.written[tensor] = self._computed + 1
 
 
-class Step(NamedTuple):
+class KernelStep(NamedTuple):
     """A kernel to run.  program, number: the program and step that it belongs to, to explain a failure; or None, -1."""
     kernel: Kernel
     program: BoundProgram | None = None
@@ -91,7 +91,7 @@ class Track:
         self._nodes = [call.node.index for call in self._bound.lowered.calls]
         self._taken = 0         # number of steps
 
-    def until(self, tensor: int | None = None) -> list[Step]:
+    def until(self, tensor: int | None = None) -> list[KernelStep]:
         """Take the steps up to the last one of the operator that computes `tensor`; None: all that are left.
 
         The list is empty if they were taken before, or if no operator computes the tensor.
@@ -100,7 +100,7 @@ class Track:
         last = max((number for number, node in enumerate(self._nodes) if node <= operator), default=-1)
         numbers = range(self._taken, last + 1)
         self._taken = max(self._taken, last + 1)
-        return [Step(self._bound.program.kernels[number], self._bound, number) for number in numbers]
+        return [KernelStep(self._bound.program.kernels[number], self._bound, number) for number in numbers]
 
 
 class Interleaved:
@@ -108,13 +108,13 @@ class Interleaved:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._steps: list[Step] = []
+        self._steps: list[KernelStep] = []
 
     def add(self, *kernels: Kernel) -> None:
         """Append kernels that belong to no executor."""
-        self._steps += map(Step, kernels)
+        self._steps += map(KernelStep, kernels)
 
-    def extend(self, steps: Iterable[Step]) -> None:
+    def extend(self, steps: Iterable[KernelStep]) -> None:
         """Append steps."""
         self._steps += steps
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Group:
+class NodeGroup:
     """A node whose results are measured.
 
     results: its results; cuts: {tensor of this graph: the key of the activation that is read in its place}.
@@ -60,13 +60,14 @@ def closure(subgraph: Subgraph, results: tuple[int, ...], cuts: set[int]) -> tup
     return [found[i] for i in sorted(found)], read
 
 
-def grouped(subgraph: Subgraph, cuts: Mapping[int, int]) -> tuple[list[tuple[Group, Group | None]], dict[int, int]]:
-    """([(Group of the model, its counterpart in the reference)], {result of a cast without one: the tensor it reads}).
+def grouped(subgraph: Subgraph,
+            cuts: Mapping[int, int]) -> tuple[list[tuple[NodeGroup, NodeGroup | None]], dict[int, int]]:
+    """([(NodeGroup of the model, that of the reference)], {result of a cast that only the model has: what it reads}).
 
-    The counterpart is None for a cast that only the model has.
-    cuts: {tensor of the model: its counterpart}; in both models, the keys of cuts are tensors of the model.
+    The reference's is None for such a cast.
+    cuts: {tensor of the model: its counterpart}; in the NodeGroups of both, the keys of cuts are tensors of the model.
     """
-    found: list[tuple[Group, Group | None]] = []
+    found: list[tuple[NodeGroup, NodeGroup | None]] = []
     casts: dict[int, int] = {}
     first: dict[int, int] = {}      # tensor of the reference -> the first that stands for it
     for index, counterpart in cuts.items():
@@ -76,18 +77,18 @@ def grouped(subgraph: Subgraph, cuts: Mapping[int, int]) -> tuple[list[tuple[Gro
         if not results:
             continue
         _, read = closure(subgraph, results, set(cuts))
-        own = Group(results, {i: i for i in read})
+        own = NodeGroup(results, {i: i for i in read})
         if operator.name in CASTS and len(read) == 1 and cuts[results[0]] == cuts[min(read)]:
             casts[results[0]] = min(read)
             found.append((own, None))
             continue
         images = {**first, **{cuts[i]: i for i in sorted(read, reverse=True)}}
-        found.append((own, Group(tuple(cuts[i] for i in results), images)))
+        found.append((own, NodeGroup(tuple(cuts[i] for i in results), images)))
     return found, casts
 
 
 class Isolation:
-    """Builds an Isolated from Groups.  shapes: {tensor: its present shape}, by default the file's."""
+    """Builds an Isolated from NodeGroups.  shapes: {tensor: its present shape}, by default the file's."""
 
     def __init__(self, subgraph: Subgraph, shapes: Mapping[int, tuple[int, ...]]) -> None:
         self._subgraph = subgraph
@@ -98,7 +99,7 @@ class Isolation:
         self._inputs: dict[int, int] = {}
         self._results: dict[int, int] = {}
 
-    def add(self, group: Group, constants: Mapping[int, Tensor] | None = None) -> None:
+    def add(self, group: NodeGroup, constants: Mapping[int, Tensor] | None = None) -> None:
         """Add copies of a group's nodes, with tensors of their own; constants: {constant: the tensor in its place}."""
         operators, _ = closure(self._subgraph, group.results, set(group.cuts))
         renamed: dict[int, int] = {}
@@ -114,7 +115,7 @@ class Isolation:
         for index in group.results:
             self._results[index] = renamed[index]
 
-    def _read(self, index: int, group: Group, renamed: dict[int, int]) -> int:
+    def _read(self, index: int, group: NodeGroup, renamed: dict[int, int]) -> int:
         if index in group.cuts:
             key = group.cuts[index]
             if key not in self._cuts:

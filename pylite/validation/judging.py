@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.errors import ComparisonError, PyliteError
-from pylite.validation.calibration import Activations
+from pylite.validation.activations import Activations
 from pylite.validation.measures import decibels
 from pylite.validation.statistics import Grid
 

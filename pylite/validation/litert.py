@@ -29,7 +29,7 @@ def module() -> Any:
 
 @contextlib.contextmanager
 def failures(what: str) -> Iterator[None]:
-    """Turn an error of LiteRT into a ComparisonError that begins with `what`; pylite's own pass."""
+    """Turn an error of LiteRT into a ComparisonError that begins with `what`; pylite's own errors pass."""
     try:
         yield
     except PyliteError:

@@ -50,7 +50,7 @@ class Errors:
                    np.where(seen, extremes[rows.MIN_REFERENCE], 0), np.where(seen, extremes[rows.MAX_REFERENCE], 0))
 
     def mean(self, by_channel: NDArray[Any]) -> float:
-        """The mean over all elements of what is a mean by channel."""
+        """The mean over all elements, from means by channel."""
         total = self.count.sum()
         return float((by_channel * self.count).sum() / total) if total else 0.0
 

@@ -18,7 +18,7 @@ KEPT = "wrong option", "wrong operand"      # causes that a node in float has as
 
 
 def noise(model: Model, reference: Model, samples: Iterable[Sequence[Any]], threads: int) -> Report:
-    """The Report on the noise of each node by itself, of which the ranking counts here."""
+    """The Report on the noise of each node by itself, for its ranking."""
     comparison = Comparison(model, reference, threads)
     for arrays in samples:
         comparison.add(arrays, True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.runtime.executor import Executor
-from pylite.validation.interleaving import Step, Track, quantizing_kernels
+from pylite.validation.interleaving import KernelStep, Track, quantizing_kernels
 from pylite.validation.isolation import Isolation, closure
 from pylite.validation.statistics import ErrorSums, Grid
 from pylite.validation.weights import WEIGHT_OPS, bias_as_read
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pylite.ir.graph import Operator, Subgraph, Tensor
     from pylite.runtime.model import Model
     from pylite.validation.interleaving import Usage
-    from pylite.validation.isolation import Group
+    from pylite.validation.isolation import NodeGroup
 
     Array = NDArray[Any]
 
@@ -50,9 +50,9 @@ class Origins(OriginSums):
     isolated: the graph of these nodes, with the keys of the reference's own Isolated; executor: runs it.
     """
 
-    def __init__(self, model: Model, reference: Model, pairs: Sequence[tuple[Group, Group]],
+    def __init__(self, model: Model, reference: Model, pairs: Sequence[tuple[NodeGroup, NodeGroup]],
                  shapes: Mapping[int, tuple[int, ...]], pool: Pool) -> None:
-        """pairs: (Group of the model, its counterpart in the reference); shapes: {tensor of the reference: shape}."""
+        """pairs: (NodeGroup of the model, that of the reference); shapes: {tensor of the reference: shape}."""
         super().__init__()
         isolation = Isolation(reference.graph.subgraphs[0], shapes)
         self._with_constants: set[int] = set()
@@ -71,7 +71,7 @@ class Origins(OriginSums):
         self.activations = {i: ErrorSums(s.channels) for i, s in sums.items() if grids[i].step}
 
     def plan(self, what: str, index: int, result: int, usage: Usage) -> None:
-        """Note step `what` of Comparison._order() in `usage`, the Usage of `executor`.
+        """Note step `what` of Uniform._order() in `usage`, the Usage of `executor`.
 
         index: the model's tensor; result: its counterpart.
         """
@@ -80,7 +80,7 @@ class Origins(OriginSums):
         elif index in self.constants:
             usage.compute(self.isolated.results[result])
 
-    def watch_constants(self, index: int, track: Track, result: int, expected: Array) -> list[Step]:
+    def watch_constants(self, index: int, track: Track, result: int, expected: Array) -> list[KernelStep]:
         """Steps that run the reference's node with the model's constants, and observe its result.
 
         index: the model's tensor; result: its counterpart; expected: the counterpart, computed with the reference's
@@ -88,7 +88,7 @@ class Origins(OriginSums):
         """
         place = self.isolated.results[result]
         observer = self.constants[index].observer(REAL, self.executor.array(place), expected)
-        return [*track.until(place), Step(observer)]
+        return [*track.until(place), KernelStep(observer)]
 
     def watch_activations(self, index: int, grid: Grid, computed: Array, expected: Array) -> list[Kernel]:
         """Kernels that quantize a result, and observe it.
@@ -99,11 +99,11 @@ class Origins(OriginSums):
         return [*quantizing_kernels(grid, computed, rounded), self.activations[index].observer(grid, rounded, expected)]
 
 
-def _nodes(subgraph: Subgraph, group: Group) -> list[Operator]:
+def _nodes(subgraph: Subgraph, group: NodeGroup) -> list[Operator]:
     return closure(subgraph, group.results, set(group.cuts))[0]
 
 
-def constants_of(model: Model, group: Group, reference: Model, counterpart: Group) -> dict[int, Tensor]:
+def constants_of(model: Model, group: NodeGroup, reference: Model, counterpart: NodeGroup) -> dict[int, Tensor]:
     """{constant of the reference: a tensor with the real numbers of the model's}, for nodes of the same op and arity.
     """
     subgraph, other = model.graph.subgraphs[0], reference.graph.subgraphs[0]

@@ -83,7 +83,7 @@ def library() -> Path:
 
 
 def _short(value: Any) -> Any:
-    """The same with numbers of few digits, and None for those that JSON lacks."""
+    """The same with few digits for each number, and None for NaN and infinities."""
     if isinstance(value, dict):
         return {k: _short(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

@@ -49,7 +49,10 @@ class Partial:
         self.header, self.shapes, self.done, self.sums = header, shapes, set(done), sums
 
     def merge(self, other: Partial) -> None:
-        """Add the sums of other samples.  ComparisonError where they are of something else, or of the same samples."""
+        """Add the sums of other samples.
+
+        ComparisonError if they belong to other models, data or settings, or to samples that are counted already.
+        """
         if self.header != other.header:
             raise ComparisonError("sums of other models, data or settings cannot be merged: "
                                   + ", ".join(k for k in self.header if self.header[k] != other.header.get(k)))
@@ -74,7 +77,7 @@ class Partial:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Partial:
-        """Read what `save` wrote.  ComparisonError where the file is none such."""
+        """Read a file that `save` wrote; ComparisonError for any other file."""
         try:
             with np.load(path, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
@@ -95,5 +98,5 @@ class Partial:
 
 
 def _kind(state: dict[str, Any]) -> type[Sums]:
-    """Whose state it is."""
+    """The class whose state() this is."""
     return Tally if "tally" in state else ErrorSums if "limbs" in state else Histograms

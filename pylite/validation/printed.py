@@ -7,7 +7,7 @@ from pylite.display import notebook
 
 
 def pandas() -> Any:
-    """The package, which few results are asked for; ImportError says how to install it."""
+    """The package pandas; ImportError says how to install it."""
     try:
         import pandas  # type: ignore[import-untyped,import-not-found,unused-ignore] # an optional dependency
     except ImportError as error:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pylite.runtime.model import Model
-    from pylite.validation.requantizing import Numbers
+    from pylite.validation.requantizing import Changes
     from pylite.validation.ties import Tied
 
     Array = NDArray[Any]
@@ -40,13 +40,13 @@ class Ranges:
                      for key, group in self.groups.items()}
         self._seen = observed(reference, wanted, samples, threads, constants)
 
-    def present(self, numbers: Numbers) -> dict[int, tuple[float, int]]:
-        """{group: its present grid}: that of `numbers`, or else the file's."""
+    def present(self, changes: Changes) -> dict[int, tuple[float, int]]:
+        """{group: its present grid}: that of `changes`, or else the file's."""
         found = {}
         for key in self.groups:
             grid = Grid.of(self._tensors[key])
             assert grid is not None
-            found[key] = numbers.grids.get(key, (grid.step, grid.zero_point))
+            found[key] = changes.grids.get(key, (grid.step, grid.zero_point))
         return found
 
     def grid(self, key: int, method: str) -> tuple[float, int]:

@@ -1,8 +1,8 @@
-"""Mends a quantized model: the same graph with weights, ranges and biases that lose less of the float model.
+"""Repairs a quantized model: the same graph, with weights, ranges and biases that lose less of the float model.
 
     from pylite.validation.repair import repair
     found = repair("model_int8.tflite", "model_float.tflite", "samples.npz")
-    open("mended.tflite", "wb").write(found.contents)
+    open("repaired.tflite", "wb").write(found.contents)
 """
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from pylite.validation.called import parts_of
 from pylite.validation.data import Samples, source_of
 from pylite.validation.floating import keep_in_float
 from pylite.validation.printed import Printed
-from pylite.validation.repair_steps import Repairer
+from pylite.validation.repair_steps import STEPS
+from pylite.validation.repairer import Repairer
 from pylite.validation.resuming import Journal
 from pylite.validation.scoring import Settings, scored
 from pylite.validation.sources import Source
@@ -54,10 +55,9 @@ class Figures:
 class Repair(Printed):
     """A repaired model.
 
-    before_db, after_db: the SQNR of the outputs (their mean, where there are several) on the held-out samples;
-    fitted, held_out: numbers of samples; steps: all that were tried, in order; in_float: nodes of
-    the model that run in float now; notes: what was assumed; contents: the
-    .tflite file; accuracy: where it was measured.
+    before_db, after_db: the SQNR of the outputs (their mean, if there are several) on the held-out samples
+    fitted, held_out: numbers of samples; steps: all that were tried, in order; in_float: nodes that now run in float
+    notes: what was assumed; contents: the .tflite file; accuracy: None if it was not measured
     """
     model: str
     reference: str
@@ -149,14 +149,14 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     with journal:
         repairer = Repairer(original, other, *halves, threads, measured, journal)
         before = repairer.metric
-        repairer.run(progress)
+        repairer.run(STEPS, progress)
         contents, in_float = repairer.written(), list[int]()
         found_in_float = keep_in_float(repairer, repairer.reference, target, progress) if allow_float else None
         if found_in_float is not None:
             step, contents, in_float = found_in_float
             repairer.enter(step)
     figures = None if measured is None else Figures(measured.name, before, repairer.metric)
-    return Repair(model, reference, len(fit), len(held), repairer.before, repairer.held_value, repairer.steps, in_float,
+    return Repair(model, reference, len(fit), len(held), repairer.before_db, repairer.held_db, repairer.steps, in_float,
                   notes, contents, figures)
 
 

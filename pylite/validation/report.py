@@ -282,7 +282,7 @@ def _origins(t: TensorReport) -> list[str]:
 
 
 def _decibels(value: float | None) -> str:
-    """An SQNR; "none" where nothing is left of the signal."""
+    """An SQNR as text; "none" if nothing is left of the signal."""
     return "exact" if value is None or value == math.inf else "none" if value <= FLOOR_DB else f"{value:.1f}"
 
 

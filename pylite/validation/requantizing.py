@@ -1,7 +1,8 @@
-"""A quantized model with other ranges, weights and biases: in memory, and as a file.  The graph stays.
+"""A quantized model with other ranges, weights and biases, and the same graph: in memory, and as a file.
 
-`Numbers` says what changes, in real numbers.  Everything that depends on it follows: biases are in the scale of the
-node's input times that of its weights, and constants that share the grid of an activation take the new one.
+Changes has the new numbers as real numbers; Requantizer quantizes them.  What depends on them follows: the scale of a
+bias is that of the node's input times that of its weights, and constants that share the grid of an activation take the
+new grid.
 """
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ PER_CHANNEL = {"FULLY_CONNECTED": 12}       # first version of an operator that 
 
 
 @dataclass(frozen=True)
-class Weights:
+class RealWeights:
     """A node's weights as real numbers, and how to quantize them.
 
     values: float64, in the shape of the file's tensor; scale: float64, one for each channel or a single one;
@@ -46,8 +47,8 @@ class Weights:
     zero_point: int = 0
 
     @classmethod
-    def fitted(cls, values: NDArray[Any], axis: int, dtype: str, channels: bool) -> Weights:
-        """The Weights with the smallest scales that represent the values.
+    def fitted(cls, values: NDArray[Any], axis: int, dtype: str, channels: bool) -> RealWeights:
+        """The RealWeights with the smallest scales that represent the values.
 
         axis: of the output channels; channels: make a scale for each channel (int8 only).
         """
@@ -72,38 +73,38 @@ class Weights:
     @cached_property
     def digest(self) -> str:
         """A digest of these weights, the same in every process."""
-        return _named(self.values, self.scale, self.zero_point)
+        return _digest(self.values, self.scale, self.zero_point)
 
 
 @dataclass(frozen=True)
-class Numbers:
+class Changes:
     """Changes to a quantized model, in real numbers.
 
-    grids: {tensor: (scale, zero point)}; weights: {node: Weights}; biases: {node: real numbers by channel}
+    grids: {tensor: (scale, zero point)}; weights: {node: RealWeights}; biases: {node: real numbers by channel}
     constants: {constant that shares the grid of activations: real numbers}
     """
     grids: Mapping[int, tuple[float, int]] = field(default_factory=dict)
-    weights: Mapping[int, Weights] = field(default_factory=dict)
+    weights: Mapping[int, RealWeights] = field(default_factory=dict)
     biases: Mapping[int, NDArray[Any]] = field(default_factory=dict)
     constants: Mapping[int, NDArray[Any]] = field(default_factory=dict)
 
-    def merged(self, *others: Numbers) -> Numbers:
-        """These numbers, replaced by those of `others` where they have the same keys; the last one wins."""
+    def merged(self, *others: Changes) -> Changes:
+        """These changes, replaced by those of `others` where they have the same keys; the last one wins."""
         names = "grids", "weights", "biases", "constants"
-        return Numbers(*({key: value for part in (self, *others) for key, value in getattr(part, name).items()}
+        return Changes(*({key: value for part in (self, *others) for key, value in getattr(part, name).items()}
                          for name in names))
 
     def digest(self) -> str:
-        """A digest of these numbers, the same in every process."""
-        return _named(*sorted(self.grids.items()), *((node, w.digest) for node, w in sorted(self.weights.items())),
-                      *(part for arrays in (self.biases, self.constants) for part in ("", *(
+        """A digest of these changes, the same in every process."""
+        return _digest(*sorted(self.grids.items()), *((node, w.digest) for node, w in sorted(self.weights.items())),
+                       *(part for arrays in (self.biases, self.constants) for part in ("", *(
                           field for item in sorted(arrays.items(), key=lambda item: item[0]) for field in item))))
 
 
-class Requantized:
-    """Applies Numbers to a model.
+class Requantizer:
+    """Applies Changes to a model, in memory (model()) and in its file (written()).
 
-    nodes: {node with weights: the WeightOp of its operands}
+    nodes: {node with weights: the WeightOp of its operands}; weights(), bias(): these operands as the file has them
     """
 
     def __init__(self, model: Model) -> None:
@@ -140,19 +141,19 @@ class Requantized:
             return None
         return self._graph.tensors[operator.inputs[position]]
 
-    def model(self, numbers: Numbers) -> Model:
-        """The Model with these numbers."""
-        tensors, operators, _ = self._changed(numbers)
+    def model(self, changes: Changes) -> Model:
+        """The Model with these changes."""
+        tensors, operators, _ = self._changed(changes)
         graph = replace(self._graph, tensors=tuple(tensors), operators=tuple(operators))
         others = self._model.graph.subgraphs[1:]
         return Model(self._model.graph.contents, replace(self._model.graph, subgraphs=(graph, *others)))
 
-    def _changed(self, numbers: Numbers) -> tuple[list[Tensor], list[Operator], dict[int, int]]:
+    def _changed(self, changes: Changes) -> tuple[list[Tensor], list[Operator], dict[int, int]]:
         """(tensors, operators, {new tensor: the tensor of the file that it replaces for some readers})"""
         tensors, operators = list(self._graph.tensors), list(self._graph.operators)
-        for index, (scale, zero_point) in numbers.grids.items():
+        for index, (scale, zero_point) in changes.grids.items():
             tensors[index] = _with_grid(tensors[index], [scale], [zero_point])
-        for index, values in numbers.constants.items():
+        for index, values in changes.constants.items():
             tensor = tensors[index]
             q = tensor.quantization
             assert q is not None
@@ -160,7 +161,7 @@ class Requantized:
         places: dict[tuple[int, bytes, bytes], int] = {}
         copies: dict[int, int] = {}
         for node in self.nodes:
-            for position, tensor in self._constants(node, numbers, tensors):
+            for position, tensor in self._constants(node, changes, tensors):
                 original = operators[node].inputs[position]
                 key = original, *_contents(tensor)
                 if key not in places:
@@ -175,31 +176,31 @@ class Requantized:
                 operators[node] = replace(operators[node], inputs=tuple(inputs))
         return tensors, operators, copies
 
-    def _constants(self, node: int, numbers: Numbers, tensors: list[Tensor]) -> Iterator[tuple[int, Tensor]]:
-        """(position of the operand, its tensor) for a node's weights and bias with `numbers`.
+    def _constants(self, node: int, changes: Changes, tensors: list[Tensor]) -> Iterator[tuple[int, Tensor]]:
+        """(position of the operand, its tensor) for a node's weights and bias with `changes`.
 
         tensors: those of the graph, with the new grids.
         """
         operator, op = self._graph.operators[node], self.nodes[node]
         source, weights = tensors[operator.inputs[op.data]], tensors[operator.inputs[op.weights]]
-        bias, real = self._operand(operator, op.bias), numbers.biases.get(node, self.bias(node))
-        if node in numbers.weights:
-            weights = self._rounded(node, numbers.weights[node], source, bias, real)
+        bias, real = self._operand(operator, op.bias), changes.biases.get(node, self.bias(node))
+        if node in changes.weights:
+            weights = self._rounded(node, changes.weights[node], source, bias, real)
         if weights.data is not None:
             yield op.weights, weights
         if bias is None or bias.data is None or real is None:
             return
-        moved = any(operator.inputs[k] in numbers.grids for k in (op.data, op.weights))
-        if bias.dtype == "float32" and node in numbers.biases:
+        moved = any(operator.inputs[k] in changes.grids for k in (op.data, op.weights))
+        if bias.dtype == "float32" and node in changes.biases:
             bias = _with_data(bias, real.astype(np.float32))
-        elif bias.dtype != "float32" and (node in numbers.biases or node in numbers.weights or moved):
+        elif bias.dtype != "float32" and (node in changes.biases or node in changes.weights or moved):
             assert source.quantization is not None and weights.quantization is not None
             step = source.quantization.scale * weights.quantization.scale
             bias = _with_values(_with_grid(bias, step, np.zeros(step.size, np.int64)),
                                 real.reshape(bias.shape) / step.astype(np.float64))
         yield op.bias, bias
 
-    def _rounded(self, node: int, new: Weights, source: Tensor, bias: Tensor | None,
+    def _rounded(self, node: int, new: RealWeights, source: Tensor, bias: Tensor | None,
                  real: NDArray[Any] | None) -> Tensor:
         """The tensor of a node's new weights.
 
@@ -209,16 +210,16 @@ class Requantized:
         assert tensor is not None and tensor.quantization is not None
         scale = np.asarray(new.scale, np.float32)
         if real is not None and bias is not None and bias.dtype != "float32" and source.quantization is not None:
-            scale = _holding(scale, real, source.quantization.scale, bias.dtype)
+            scale = _wide_enough(scale, real, source.quantization.scale, bias.dtype)
         new = replaced(new, scale=scale.astype(np.float64))
         quantization = Quantization(scale, np.full(scale.size, new.zero_point, np.int64),
                                     axis if scale.size > 1 else tensor.quantization.axis)
         return _with_values(replace(tensor, quantization=quantization), new.values / new.along(axis) + new.zero_point,
                             narrow=tensor.dtype == "int8")
 
-    def written(self, numbers: Numbers) -> bytes:
-        """The .tflite file with these numbers, and with the files attached to it."""
-        tensors, operators, copies = self._changed(numbers)
+    def written(self, changes: Changes) -> bytes:
+        """The .tflite file with these changes, and with the files attached to it."""
+        tensors, operators, copies = self._changed(changes)
         file = read(self._model.graph.contents)
         graph = file.subgraphs[0]
         records = [copy.copy(record) for record in graph.tensors] + [
@@ -243,8 +244,8 @@ class Requantized:
         return with_attached(bytes(write(file)), self._model)
 
 
-def _named(*parts: Any) -> str:
-    """A digest of arrays and of objects that repr() tells apart."""
+def _digest(*parts: Any) -> str:
+    """A digest of arrays, and of objects whose repr() differs if they do."""
     found = hashlib.sha256()
     for part in parts:
         if isinstance(part, np.ndarray):
@@ -255,7 +256,7 @@ def _named(*parts: Any) -> str:
     return found.hexdigest()
 
 
-def _holding(scale: NDArray[Any], bias: NDArray[Any], data: NDArray[Any], dtype: str) -> NDArray[Any]:
+def _wide_enough(scale: NDArray[Any], bias: NDArray[Any], data: NDArray[Any], dtype: str) -> NDArray[Any]:
     """The scales of weights, enlarged where the bias would otherwise exceed BIAS_LIMIT of its type `dtype`.
 
     bias: real numbers; data: the scale of the data.

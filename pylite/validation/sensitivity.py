@@ -1,6 +1,6 @@
-"""Which quantized nodes cost a model its quality: each is run with real numbers in its place.
+"""Which quantized nodes cost a model its quality: each one runs in float in turn, all others stay quantized.
 
-Instead of nodes, whole blocks can be tried, as a residual or an attention block.
+It can also try whole blocks instead of single nodes, such as a residual block or an attention block.
 """
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import os
 import re
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,12 +23,13 @@ from pylite.validation.blocks import blocks as blocks_of
 from pylite.validation.data import Samples
 from pylite.validation.measures import decibels
 from pylite.validation.mixture import Mixture
+from pylite.validation.node_search import small_set
 from pylite.validation.printed import Printed
 from pylite.validation.scoring import Predictor, Settings, scored
 from pylite.validation.widening import quantized, widened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
 VERSION = 1
 SAMPLES = 64            # used by default; all are kept in memory
 NOISE_SAMPLES = 16      # used to measure the noise of single nodes
-TRIED = 3               # candidates of each of the two orders that are tried before one is chosen
 
 
 @dataclass
@@ -147,38 +148,6 @@ def _form(measure: str) -> Callable[[float], str]:
     return "{:.1f} dB".format if measure == "sqnr_db" else "{:.4f}".format
 
 
-class _Search:
-    """Measures models with sets of parts in float, each set once.
-
-    parts: {key: nodes}, where a part is a node or a block; sets contain keys.
-    """
-
-    def __init__(self, mixture: Mixture, parts: Mapping[int, tuple[int, ...]],
-                 measure: Callable[[Model], float]) -> None:
-        self._mixture, self._parts, self._measure = mixture, parts, measure
-        self._known: dict[frozenset[int], float] = {}
-
-    def nodes(self, chosen: frozenset[int]) -> frozenset[int]:
-        return frozenset(node for key in chosen for node in self._parts[key])
-
-    def value(self, chosen: frozenset[int]) -> float:
-        if chosen not in self._known:
-            self._known[chosen] = self._measure(self._mixture.of(self.nodes(chosen)))
-        return self._known[chosen]
-
-    def smallest(self, orders: Sequence[list[int]], target: float) -> frozenset[int]:
-        """A small set that reaches the target, or the best one where none does."""
-        found: frozenset[int] = frozenset()
-        every = frozenset(orders[0])
-        while self.value(found) < target and found != every:
-            tries = {n for order in orders for n in [n for n in order if n not in found][:TRIED]}
-            found |= {max(sorted(tries), key=lambda n: self.value(found | {n}))}
-        for node in reversed(orders[0]):
-            if node in found and self.value(found - {node}) >= min(target, self.value(found)):
-                found -= {node}
-        return found
-
-
 def sensitivity(model: str | os.PathLike[str], reference: str | os.PathLike[str], data: str | os.PathLike[str],
                 target: float, *, accuracy: Settings | None = None, samples: int | None = None,
                 mean: Numbers | None = None, std: Numbers | None = None, threads: int = 1,
@@ -205,33 +174,50 @@ def sensitivity(model: str | os.PathLike[str], reference: str | os.PathLike[str]
         measure, name = _accuracy(os.fspath(model), taken, accuracy, threads, other)
     graph = original.graph.subgraphs[0]
     groups = blocks_of(graph, mixture.candidates) if blocks else [(node,) for node in mixture.candidates]
-    parts = {nodes[-1]: nodes for nodes in groups}
-    search, left_out = _Search(mixture, parts, measure), []
-    quantized_value, alone = search.value(frozenset()), {}
-    for key in parts:
-        try:
-            alone[key] = search.value(frozenset({key}))
-        except (PyliteError, ValueError) as error:
-            left_out.append({"node": key, "reason": str(error)})
-        if progress is not None:
-            progress(len(alone) + len(left_out), 2 * len(parts))
+    parts = {nodes[-1]: nodes for nodes in groups}      # a block is known by its last node
+
+    def nodes_of(keys: frozenset[int]) -> frozenset[int]:
+        return frozenset(node for key in keys for node in parts[key])
+
+    @cache
+    def value(keys: frozenset[int]) -> float:
+        return measure(mixture.of(nodes_of(keys)))
+    quantized_value = value(frozenset())
+    alone, others, left_out = _one_by_one(list(parts), value, progress)
     every = frozenset(alone)
-    others = {}
-    for number, key in enumerate(alone):
-        others[key] = search.value(every - {key})
-        if progress is not None:
-            progress(len(parts) + number + 1, len(parts) + len(alone))
-    order = sorted(alone, key=lambda n: (-alone[n], n))
-    found = search.smallest((order, sorted(alone, key=lambda n: (others[n], n))), target)
-    proposed = search.nodes(found)
+    order = sorted(alone, key=lambda key: (-alone[key], key))
+    by_others = sorted(alone, key=lambda key: (others[key], key))
+    found = small_set(value, [[frozenset({key}) for key in keys] for keys in (order, by_others)], target)
+    proposed = nodes_of(found)
     ranking = [Node(n, list(parts[n]), graph.operators[n].name, mixture.names[n], alone[n], alone[n] - quantized_value,
                     others[n]) for n in order]
     by_noise = orders.noise(original, other, [taken[i] for i in range(min(NOISE_SAMPLES, len(taken)))], threads)
-    return Sensitivity(os.fspath(model), os.fspath(reference), len(taken), name, quantized_value, search.value(every),
-                       target, sorted(proposed), search.value(found), ranking, left_out,
+    return Sensitivity(os.fspath(model), os.fspath(reference), len(taken), name, quantized_value, value(every),
+                       target, sorted(proposed), value(found), ranking, left_out,
                        orders.explained(by_noise, ranking, _form(name)), _config(original),
                        [mixture.names[node] for node in sorted(mixture.floating(proposed))],
                        mixture.written(proposed))
+
+
+def _one_by_one(keys: Sequence[int], value: Callable[[frozenset[int]], float],
+                progress: Callable[[int, int], object] | None
+                ) -> tuple[dict[int, float], dict[int, float], list[dict[str, Any]]]:
+    """({part: the value with it alone in float}, {part: the value with all others in float}, [a part that cannot be
+    tried, as in Sensitivity.left_out])"""
+    alone, others, left_out = dict[int, float](), dict[int, float](), []
+    for key in keys:
+        try:
+            alone[key] = value(frozenset({key}))
+        except (PyliteError, ValueError) as error:
+            left_out.append({"node": key, "reason": str(error)})
+        if progress is not None:
+            progress(len(alone) + len(left_out), 2 * len(keys))
+    every = frozenset(alone)
+    for number, key in enumerate(alone):
+        others[key] = value(every - {key})
+        if progress is not None:
+            progress(len(keys) + number + 1, len(keys) + len(alone))
+    return alone, others, left_out
 
 
 def _sqnr(reference: Model, samples: Samples, threads: int) -> Callable[[Model], float]:

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from pylite.runtime.model import Model
     from pylite.validation.accuracy_report import Metric
-    from pylite.validation.requantizing import Numbers
+    from pylite.validation.requantizing import Changes
+
+MIN_GAIN_DB = 0.01      # a change that gains less on the fitted samples is not adopted
+EQUALIZED = "channels equalized"        # the name of the step that scales channels
 
 
 @dataclass
@@ -29,25 +32,22 @@ class Step:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A change that a step proposes: the Numbers with it, how many nodes or ranges it changes, and by which methods.
+    """What a step proposes: the Changes to keep from here on.
 
-    reference: the float model with which the Numbers belong, if they scale channels; it computes what the reference
-    does.  None for the reference itself.
+    changed, detail: as of a Step; reference: the float model that belongs to the Changes, if they scale channels: it
+    computes what the reference does.  None for the reference itself.
     """
-    numbers: Numbers
+    changes: Changes
     changed: int
     detail: str = ""
     reference: Model | None = None
 
 
 class State(NamedTuple):
-    """A Repairer's state between two steps, to which it can return.
-
-    value, held_value: the SQNR in dB on the fitted and on the held-out samples; metric: the accuracy on the latter
-    """
-    numbers: Numbers
+    """A Repairer's state between two steps, to which it can return: its attributes of the same names."""
+    changes: Changes
     steps: list[Step]
-    value: float
-    held_value: float
+    fit_db: float
+    held_db: float
     metric: Metric | None
     reference: Model

@@ -33,7 +33,7 @@ class Tally:
         self.arrays: dict[str, dict[int, NDArray[Any]]] = {}
 
     def add(self, value: float, *key: Any) -> None:
-        """Add a real number to the exact sums of it and of its square; what is no number is counted apart."""
+        """Add a real number to the exact sums of it and of its square; NaN and infinities are counted apart."""
         if not math.isfinite(value) or abs(value) > 1e100:
             self.counts["not finite", *key] += 1
             return
@@ -127,7 +127,10 @@ def wilson(right: int, count: int) -> tuple[float, float]:
 
 
 def shares(right: Sequence[int | None], count: int) -> Metric:
-    """The Metric of how many of `count` the model and the reference get right; None for one that there is not."""
+    """The Metric of the shares of `count` that the model and the reference get right.
+
+    right: their numbers, None for an absent reference.
+    """
     values = [None if r is None else r / count for r in right]
     ends = [None if r is None else wilson(r, count) for r in right]
     return Metric.of(values, ends, "Wilson")

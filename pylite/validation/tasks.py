@@ -252,7 +252,7 @@ def means(tally: Tally, sides: Sequence[str], *names: str, better: str = "higher
 
 
 class Vectors(Task):
-    """Regression and embeddings.  Results: numbers; label: as many, or None: the reference's are taken."""
+    """Regression and embeddings.  Results: numbers; label: as many, or None: then the reference's serve as labels."""
 
     def __init__(self, facts: dict[str, Any]) -> None:
         super().__init__(facts)

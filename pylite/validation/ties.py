@@ -53,7 +53,7 @@ def tied(model: Model) -> list[Tied]:
     used = dict.fromkeys(i for o in graph.operators for i in (*graph.inputs, *o.inputs, *o.outputs))
     group = {i: Tied([i], i in graph.inputs or graph.tensors[i].is_variable) for i in used if grid_of(graph, i)}
     for operator in graph.operators:
-        together, fixed = _asked(model, operator)
+        together, fixed = _tied_by(model, operator)
         for index in fixed:
             group[index].fixed = True
         for index in together[1:]:
@@ -70,7 +70,7 @@ def _join(group: dict[int, Tied], one: int, other: int) -> None:
         group.update(dict.fromkeys(second.tensors, first))
 
 
-def _asked(model: Model, operator: Operator) -> tuple[list[int], list[int]]:
+def _tied_by(model: Model, operator: Operator) -> tuple[list[int], list[int]]:
     """(tensors that the node ties, tensors whose grids it fixes)"""
     graph = model.graph.subgraphs[0]
     operands = [i for i in dict.fromkeys((*operator.inputs, *operator.outputs)) if grid_of(graph, i)]

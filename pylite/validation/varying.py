@@ -1,6 +1,6 @@
-"""Measures samples whose shapes differ, or depend on data: one node after the other, without a program of all.
+"""Measures samples whose shapes differ, or depend on data: node after node, without a program that runs all.
 
-The sums are those that the interleaved programs of a Comparison make, to the last bit; it takes longer.
+Its twin, uniform.py, measures samples of equal shapes in less time; the sums are the same to the last bit.
 """
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pylite._core.simd import Pool
     from pylite.ir.graph import Subgraph, Tensor
     from pylite.runtime.model import Model
-    from pylite.validation.isolation import Group
+    from pylite.validation.isolation import NodeGroup
     from pylite.validation.statistics import ErrorSums
 
     Array = NDArray[Any]
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 
 class _Node:
-    """The nodes of a Group, as a graph that takes activations of any shape."""
+    """The nodes of a NodeGroup, as a graph that takes activations of any shape."""
 
-    def __init__(self, model: Model, subgraph: Subgraph, group: Group, pool: Pool,
+    def __init__(self, model: Model, subgraph: Subgraph, group: NodeGroup, pool: Pool,
                  constants: Mapping[int, Tensor] | None = None) -> None:
         isolation = Isolation(subgraph, {})
         isolation.add(group, constants)
@@ -61,7 +61,7 @@ class Varying:
 
     def __init__(self, comparison: Comparison, full: Executor, reference: Executor, pool: Pool) -> None:
         self._comparison, self._full, self._reference = comparison, full, reference
-        self._nodes: list[tuple[Group, _Node, _Node | None, _Node | None]] = []
+        self._nodes: list[tuple[NodeGroup, _Node, _Node | None, _Node | None]] = []
         matches, subgraph, other = comparison.matching.matches, comparison.subgraph, comparison.other
         self._cuts = {i: matches[i].reference for i in (*subgraph.inputs, *comparison.measured)
                       if i in matches and Grid.of(subgraph.tensors[i])

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.ir.shapes import window_output, window_padding
-from pylite.validation.calibration import Activations
-from pylite.validation.requantizing import Weights
+from pylite.validation.activations import Activations
+from pylite.validation.requantizing import RealWeights
 from pylite.validation.statistics import Grid
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ ROWS = 256              # most rows of a sample that are used, spread evenly
 DAMPING = 0.01          # share of the mean moment added to the diagonal, since rows may be fewer than weights
 
 
-def together(model: Model, nodes: Mapping[int, tuple[Weights, int, str]], samples: Sequence[Sequence[Array]],
-             threads: int) -> Iterator[tuple[int, Weights]]:
-    """(node, its weights rounded together), for those of `nodes` that size() and their grids allow.
+def round_together(model: Model, nodes: Mapping[int, tuple[RealWeights, int, str]], samples: Sequence[Sequence[Array]],
+             threads: int) -> Iterator[tuple[int, RealWeights]]:
+    """(node, its weights rounded together), for those of `nodes` that moment_count() and their grids allow.
 
-    nodes: {node: (Weights, axis of the output channels, integer type)}
+    nodes: {node: (RealWeights, axis of the output channels, integer type)}
     """
     graph = model.graph.subgraphs[0]
     shapes: dict[int, Sequence[int]] = {}
@@ -44,7 +44,7 @@ def together(model: Model, nodes: Mapping[int, tuple[Weights, int, str]], sample
         operator, shape = graph.operators[node], weights.values.shape
         x = graph.tensors[operator.inputs[0]]
         grouped = operator.name == "CONV_2D" and x.shape[-1] != shape[-1]
-        if size(operator, shape) and not grouped and Grid.of(x) is not None:
+        if moment_count(operator, shape) and not grouped and Grid.of(x) is not None:
             shapes[node] = shape
     for node, second in moments(model, shapes, samples, threads):
         weights, axis, dtype = nodes[node]
@@ -53,7 +53,7 @@ def together(model: Model, nodes: Mapping[int, tuple[Weights, int, str]], sample
         yield node, rounded(graph.operators[node], weights, axis, second, (low, int(limits.max) - weights.zero_point))
 
 
-def size(operator: Operator, shape: Sequence[int]) -> int:
+def moment_count(operator: Operator, shape: Sequence[int]) -> int:
     """The number of second moments of a node whose weights have this shape; 0 if its op or its depth is not supported.
 
     CONV_2D must have one group.
@@ -80,8 +80,8 @@ def moments(model: Model, nodes: Mapping[int, Sequence[int]], samples: Sequence[
     graph = model.graph.subgraphs[0]
     chunk: dict[int, Sequence[int]] = {}
     for node, shape in [*nodes.items(), (-1, ())]:
-        left = ROOM - sum(size(graph.operators[n], s) for n, s in chunk.items())
-        if chunk and (node < 0 or size(graph.operators[node], shape) > left):
+        left = ROOM - sum(moment_count(graph.operators[n], s) for n, s in chunk.items())
+        if chunk and (node < 0 or moment_count(graph.operators[node], shape) > left):
             yield from _moments(model, chunk, samples, threads).items()
             chunk = {}
         if node >= 0:
@@ -108,7 +108,7 @@ def _moments(model: Model, nodes: Mapping[int, Sequence[int]], samples: Sequence
 def _rows(operator: Operator, shape: Sequence[int], x: Array) -> Array:
     """The rows of the node's input x that its weights multiply: (groups, up to ROWS rows, depth)."""
     if operator.name == "FULLY_CONNECTED":
-        return _some(x.reshape(-1, shape[1]))[None]
+        return _spread(x.reshape(-1, shape[1]))[None]
     taps, options = shape[1:3], operator.options
     stride = options.stride_h, options.stride_w                                     # type: ignore[attr-defined]
     dilation = options.dilation_h_factor, options.dilation_w_factor                 # type: ignore[attr-defined]
@@ -122,17 +122,17 @@ def _rows(operator: Operator, shape: Sequence[int], x: Array) -> Array:
         :, ::stride[0], ::stride[1], :, ::dilation[0], ::dilation[1]]
     if operator.name == "CONV_2D":      # (images, rows, columns, channels, taps): taps before channels, as weights have
         places = seen.transpose(0, 1, 2, 4, 5, 3)
-        return _some(places.reshape(-1, *places.shape[3:])).reshape(1, -1, int(np.prod(shape[1:])))
-    rows = _some(seen.reshape(-1, *seen.shape[3:]))             # (rows, channels, taps down, taps right)
+        return _spread(places.reshape(-1, *places.shape[3:])).reshape(1, -1, int(np.prod(shape[1:])))
+    rows = _spread(seen.reshape(-1, *seen.shape[3:]))             # (rows, channels, taps down, taps right)
     return rows.reshape(*rows.shape[:2], -1).transpose(1, 0, 2)
 
 
-def _some(rows: Array) -> Array:
+def _spread(rows: Array) -> Array:
     """Up to ROWS of the rows, spread evenly."""
     return rows[::-(-len(rows) // ROWS)] if len(rows) > ROWS else rows
 
 
-def rounded(operator: Operator, weights: Weights, axis: int, second: Array, limits: tuple[int, int]) -> Weights:
+def rounded(operator: Operator, weights: RealWeights, axis: int, second: Array, limits: tuple[int, int]) -> RealWeights:
     """The weights, rounded to whole steps of their scales between `limits`; second: the node's moments()."""
     scale = np.broadcast_to(weights.along(axis), weights.values.shape)
     groups, depth = second.shape[:2]
@@ -150,7 +150,7 @@ def rounded(operator: Operator, weights: Weights, axis: int, second: Array, limi
             return values.reshape(weights.values.shape)
     found = [_cancelled(rows, steps, moment, limits) for rows, steps, moment in zip(
         matrices(weights.values), matrices(scale), second, strict=True)]
-    return Weights(restored(np.stack(found)), weights.scale, weights.zero_point)
+    return RealWeights(restored(np.stack(found)), weights.scale, weights.zero_point)
 
 
 def _cancelled(values: Array, scale: Array, second: Array, limits: tuple[int, int]) -> Array:

@@ -1,7 +1,6 @@
 """A quantized model with real numbers in place of its quantized ones: what it would compute without rounding.
 
-A reference may be quantized, too, in its weights alone or altogether: then its widened graph is what a model is
-compared with.
+A reference may be quantized, too, completely or only in its weights.  Models are then compared with its widened graph.
 """
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ INTEGERS = ("int8", "uint8", "int16", "int32", "int4")
 
 
 def reference_of(reference: str | os.PathLike[str], model: str | os.PathLike[str], precision: str | None) -> Model:
-    """The Model that a model is compared with: of real numbers, or the same file where float16 is all that differs."""
+    """The Model of the reference: widened(), or the file as it is if the model is the same file in float16."""
     if precision != "float16" or not os.path.samefile(reference, model):
         return widened(reference)
     found = Model(reference)
@@ -37,7 +36,7 @@ def reference_of(reference: str | os.PathLike[str], model: str | os.PathLike[str
 
 
 def widened(source: str | os.PathLike[str] | bytes) -> Model:
-    """The Model of a file, its subgraphs of real numbers; those that are so already stay as they are."""
+    """The Model of a file, with real numbers in place of quantized ones in all its subgraphs."""
     model = Model(source)
     model.graph = replace(model.graph, subgraphs=tuple(
         _widened(model, graph) if any(map(quantized, graph.tensors)) else graph for graph in model.graph.subgraphs))
@@ -45,7 +44,7 @@ def widened(source: str | os.PathLike[str] | bytes) -> Model:
 
 
 def quantized(tensor: Tensor) -> bool:
-    """Does it stand for real numbers, by scales for all of it or along an axis?"""
+    """Is the tensor quantized, with one scale or with scales along one axis?"""
     q = tensor.quantization
     return (q is not None and q.scale.size > 0 and tensor.dtype in INTEGERS and not q.block_size and not q.block_shape
             and not q.axes and q.scale_tensor < 0)
@@ -66,7 +65,7 @@ def _widened(model: Model, subgraph: Subgraph) -> Subgraph:
 
 
 def real(model: Model, tensor: Tensor) -> Tensor:
-    """The tensor with the real numbers that it stands for."""
+    """The tensor as float32, with the real numbers that its integers represent."""
     data = None
     if tensor.data is not None:
         values = dequantized(model, tensor)
@@ -78,8 +77,7 @@ def real(model: Model, tensor: Tensor) -> Tensor:
 
 
 def dequantized(model: Model, tensor: Tensor) -> NDArray[Any] | None:
-    """A constant's real numbers, float64; None if it is no constant, holds no numbers, or has blocks over several
-    axes."""
+    """A constant's real numbers, float64; None for other tensors, strings, and blocks over several axes."""
     values = model.weights.constant(tensor)
     if values is None or values.dtype == object:
         return None
@@ -95,7 +93,7 @@ def dequantized(model: Model, tensor: Tensor) -> NDArray[Any] | None:
 
 
 def _of_blocks(values: NDArray[Any], q: Quantization) -> NDArray[Any] | None:
-    """Real numbers of which `block_size` in a row share a scale; None if the scales do not fit."""
+    """dequantized() for a scale per block of `block_size` elements in a row; None if the scales do not fit."""
     if q.scale.size * q.block_size != values.size:
         return None
     zero_point = q.zero_point.astype(np.float64).reshape(-1, 1) if q.zero_point.size == q.scale.size else 0.0
@@ -104,7 +102,8 @@ def _of_blocks(values: NDArray[Any], q: Quantization) -> NDArray[Any] | None:
 
 
 def steps(tensor: Tensor, values: NDArray[Any]) -> NDArray[Any]:
-    """The step of each of a constant's real numbers: of floats, float16's of the largest; 0 for integers as such."""
+    """The quantization step of each of a constant's numbers: for floats that of float16 at the largest one, for
+    unquantized integers 0."""
     q = tensor.quantization
     if q is None or not q.scale.size:
         return np.full(values.shape, np.abs(values).max(initial=0) / 1024 if tensor.dtype.startswith("float") else 0.0)
@@ -114,13 +113,13 @@ def steps(tensor: Tensor, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def folded(subgraph: Subgraph) -> dict[int, int]:
-    """{result of a DEQUANTIZE of a constant: this constant}: files keep weights so that are only stored in few bits."""
+    """{result of a DEQUANTIZE of a constant: this constant}, as in files that store weights in few bits."""
     return {o.outputs[0]: o.inputs[0] for o in subgraph.operators
             if o.name == "DEQUANTIZE" and subgraph.tensors[o.inputs[0]].data is not None}
 
 
 def _along(numbers: NDArray[Any], rank: int, axis: int) -> NDArray[Any]:
-    """The numbers as an array of this rank: along `axis`, or one for all; zeros where there are none."""
+    """Scales or zero points, to broadcast with an array of this rank: along `axis`, or one for all; 0 if empty."""
     if numbers.size <= 1:
         return numbers.astype(np.float64).reshape(()) if numbers.size else np.zeros(())
     return numbers.astype(np.float64).reshape([-1 if i == axis else 1 for i in range(rank)])

@@ -13,7 +13,7 @@ import pytest
 from pylite import cli, validation
 from pylite.media import images, models
 from pylite.schema.builder import ModelBuilder
-from pylite.validation import workers
+from pylite.validation import measuring, workers
 from pylite.validation.files import replacing
 from pylite.validation.partial import Partial
 from tests.tools import resources
@@ -130,7 +130,7 @@ def test_an_interrupt_between_two_sums_keeps_none_of_them(data, monkeypatch):
             next(iter(self.sums.values())).merge(next(iter(other.sums.values())))
             raise KeyboardInterrupt
         merge(self, other)
-    monkeypatch.setattr(validation, "SAVE_SECONDS", 0)
+    monkeypatch.setattr(measuring, "SAVE_SECONDS", 0)
     monkeypatch.setattr(Partial, "merge", interrupted)
     with pytest.raises(KeyboardInterrupt):
         validation.compare(models.path("digits"), models.path("digits"), data, save="sums.npz")

@@ -289,8 +289,8 @@ def test_tensors_that_share_memory_are_observed_before_they_are_lost(name, monke
         comparison = Comparison(Model(quantized), Model(reference), histograms=True, origins=True)
         for arrays in planted.samples(Model(quantized), 2):
             comparison.add(arrays, True, True)
-        executors = (comparison._full, comparison._full_reference, *[side.executor for side in comparison._separate],
-                     comparison.origins.executor)
+        executors = (comparison._full, comparison._full_reference, comparison.origins.executor,
+                     *[side.executor for side in comparison.sampler._separate])
         return analyse(comparison).to_json(), sum(executor.current.placement.total for executor in executors)
     shared, nbytes = compared()
     placed = memory_planner.placement_of

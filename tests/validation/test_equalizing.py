@@ -4,15 +4,15 @@ import pytest
 
 from pylite import Model
 from pylite.schema.builder import ModelBuilder
-from pylite.validation import agreement, repair_steps
+from pylite.validation import agreement, repair_steps, repairer, steps
 from pylite.validation.channels import shared
 from pylite.validation.counterparts import counterparts
-from pylite.validation.equalizing import CAP, METHODS, Equalizer, same
+from pylite.validation.equalizing import CAP, METHODS, Equalizer, agree
 from pylite.validation.judging import Judge, judged
 from pylite.validation.litert import LiteRT
 from pylite.validation.matching import match
 from pylite.validation.repair import repair
-from pylite.validation.requantizing import Requantized
+from pylite.validation.requantizing import Requantizer
 from pylite.validation.ties import tied
 from pylite.validation.widening import widened
 from tests.tools import resources
@@ -118,8 +118,8 @@ def samples(count, size=1.0):
 def equalizer(contents):
     model, reference = Model(contents[0]), widened(contents[1])
     matches = {i: m.reference for i, m in match(model.graph.subgraphs[0], reference.graph.subgraphs[0]).matches.items()}
-    maker = Requantized(model)
-    return Equalizer(model, reference, matches, dict(counterparts(model, maker, reference, matches)), tied(model))
+    requantizer = Requantizer(model)
+    return Equalizer(model, reference, matches, dict(counterparts(model, requantizer, reference, matches)), tied(model))
 
 
 def members(contents):
@@ -179,9 +179,9 @@ def test_the_float_model_computes_the_same(body, activation, method):
     scales = found.scales(seen, 1)[method]
     assert all(np.ptp(scale) > 0.1 for scale in scales.values())
     scaled = found.scaled(scales)
-    assert same(reference, scaled, reference.graph.subgraphs[0].outputs, seen, 1)
+    assert agree(reference, scaled, reference.graph.subgraphs[0].outputs, seen, 1)
     inner = [reference.graph.subgraphs[0].operators[0].outputs[0]]
-    assert not same(reference, scaled, inner, seen, 1)
+    assert not agree(reference, scaled, inner, seen, 1)
 
 
 def test_channels_below_a_cap_come_up_to_it_and_no_further():
@@ -234,14 +234,14 @@ def test_scaled_channels_that_gain_too_little_are_not_kept(tmp_path, monkeypatch
     found = repair(*paths, samples(16))
     gained = sum(step.gained_db for step in found.steps if step.kept)
     assert found.after_db == pytest.approx(found.before_db + gained)
-    assert any(step.name == repair_steps.EQUALIZED and step.kept for step in found.steps)
+    assert any(step.name == steps.EQUALIZED and step.kept for step in found.steps)
     with monkeypatch.context() as patch:
-        patch.setattr(repair_steps.Repairer, "_equalized", lambda _: iter(()))
+        patch.setitem(repair_steps.STEPS, steps.EQUALIZED, lambda _: iter(()))
         without = repair(*paths, samples(16))
-    assert found.after_db >= without.after_db + repair_steps.EQUALIZED_DB
-    monkeypatch.setattr(repair_steps, "EQUALIZED_DB", 100.0)
+    assert found.after_db >= without.after_db + repairer.EQUALIZED_DB
+    monkeypatch.setattr(repairer, "EQUALIZED_DB", 100.0)
     refused = repair(*paths, samples(16))
     assert refused.contents == without.contents and refused.after_db == without.after_db
-    assert refused.steps[:-1] == without.steps and refused.steps[-1].name == repair_steps.EQUALIZED
+    assert refused.steps[:-1] == without.steps and refused.steps[-1].name == steps.EQUALIZED
     assert not refused.steps[-1].kept
     assert refused.steps[-1].gained_db == pytest.approx(found.after_db - without.after_db)

@@ -6,7 +6,7 @@ import pytest
 
 from pylite import Interpreter, Model, cli
 from pylite.schema.builder import ModelBuilder
-from pylite.validation import agreement, floating, repair_steps
+from pylite.validation import agreement, floating, repair_steps, steps
 from pylite.validation.judging import Judge
 from pylite.validation.litert import LiteRT
 from pylite.validation.repair import repair
@@ -49,7 +49,7 @@ def samples(count, seed=1):
 @pytest.fixture
 def pair(tmp_path, monkeypatch):
     """Files of the models.  Channels are not scaled across layers, which would repair them without float nodes."""
-    monkeypatch.setattr(repair_steps.Repairer, "_equalized", lambda _: iter(()))
+    monkeypatch.setitem(repair_steps.STEPS, steps.EQUALIZED, lambda _: iter(()))
     for name, contents in zip(("q.tflite", "f.tflite"), models(), strict=True):
         (tmp_path / name).write_bytes(contents)
     return tmp_path / "q.tflite", tmp_path / "f.tflite"

@@ -16,8 +16,8 @@ from pylite.validation import agreement
 from pylite.validation.calibration import Observed, grid_for
 from pylite.validation.litert import LiteRT
 from pylite.validation.repair import repair
-from pylite.validation.repair_steps import Repairer
-from pylite.validation.requantizing import Numbers, Requantized, Weights
+from pylite.validation.repairer import Repairer
+from pylite.validation.requantizing import Changes, RealWeights, Requantizer
 from pylite.validation.widening import widened
 from tests.tools import resources
 from tests.validation import planted, regained
@@ -107,7 +107,7 @@ def test_what_is_said_to_be_gained_is_gained(spoiled):
     assert found.after_db == pytest.approx(found.before_db + gained)
     assert all(step.gained_db > 0 for step in found.steps if step.kept)
     repairer = Repairer(Model(found.contents), widened(reference), samples[::2], samples[1::2], 1)
-    assert repairer.before == found.after_db
+    assert repairer.before_db == found.after_db
     path.write_bytes(found.contents)
     again = repair(path, reference, samples)
     assert again.before_db == found.after_db and again.after_db >= again.before_db
@@ -120,7 +120,7 @@ def test_steps_that_held_out_samples_do_not_confirm_are_refused(spoiled):
     found = Repairer(Model(reference), widened(reference), narrow[::2], samples[1::2], 1)
     found.run()
     assert any(not step.kept and step.fitted_db > 0 > step.gained_db for step in found.steps)
-    assert found.held_value >= found.before
+    assert found.held_db >= found.before_db
 
 
 def one_scale():
@@ -173,10 +173,10 @@ def test_weights_that_two_nodes_share_are_copied_where_only_one_changes():
     m.inputs([x])
     m.outputs([second])
     model = Model(m.build())
-    maker = Requantized(model)
+    requantizer = Requantizer(model)
     values = np.linspace(-1, 1, 16).reshape(4, 4)
-    numbers = Numbers(weights={1: Weights.fitted(values, 0, "int8", False)}, grids={first: (0.25, 3)})
-    for changed in (maker.model(numbers), Model(maker.written(numbers))):
+    changes = Changes(weights={1: RealWeights.fitted(values, 0, "int8", False)}, grids={first: (0.25, 3)})
+    for changed in (requantizer.model(changes), Model(requantizer.written(changes))):
         graph = changed.graph.subgraphs[0]
         assert graph.operators[0].inputs == (x, w, b)
         assert graph.operators[1].inputs[1:] != (w, b)
@@ -189,7 +189,7 @@ def test_weights_that_two_nodes_share_are_copied_where_only_one_changes():
 
 
 def test_a_bias_that_would_overflow_widens_the_scale_of_its_weights():
-    weights = Weights.fitted(np.array([[1e-6, 0], [1.0, -2.0]]), 0, "int8", True)
+    weights = RealWeights.fitted(np.array([[1e-6, 0], [1.0, -2.0]]), 0, "int8", True)
     m = ModelBuilder()
     x = m.tensor("x", (1, 2), "int8", scale=1e-4)
     w = m.constant("w", np.ones((2, 2), np.int8), scale=[1, 1])
@@ -198,7 +198,7 @@ def test_a_bias_that_would_overflow_widens_the_scale_of_its_weights():
     m.operator("FULLY_CONNECTED", [x, w, b], [y])
     m.inputs([x])
     m.outputs([y])
-    changed = Requantized(Model(m.build())).model(Numbers(weights={0: weights}, biases={0: np.array([50.0, 1.0])}))
+    changed = Requantizer(Model(m.build())).model(Changes(weights={0: weights}, biases={0: np.array([50.0, 1.0])}))
     graph = changed.graph.subgraphs[0]
     bias = graph.tensors[graph.operators[0].inputs[2]]
     np.testing.assert_allclose(changed.weights.constant(bias) * bias.quantization.scale, [50, 1], rtol=1e-4)

@@ -16,7 +16,7 @@ from pylite.validation import repair as repairing
 from pylite.validation import resuming
 from pylite.validation.judging import Judge
 from pylite.validation.repair import repair
-from pylite.validation.requantizing import Numbers, Weights
+from pylite.validation.requantizing import Changes, RealWeights
 
 
 @pytest.fixture
@@ -195,14 +195,14 @@ def test_a_result_that_cannot_be_written_keeps_the_state(spoiled, tmp_path, monk
 
 def test_numbers_that_differ_have_other_names():
     def weights(**changed):
-        return Weights(**{"values": np.arange(4.0).reshape(2, 2), "scale": np.ones(1), **changed})
+        return RealWeights(**{"values": np.arange(4.0).reshape(2, 2), "scale": np.ones(1), **changed})
     bias = np.arange(3.0)
-    every = [Numbers(), Numbers(grids={1: (0.5, 3)}), Numbers(grids={1: (0.5, 4)}), Numbers(grids={2: (0.5, 3)}),
-             Numbers(biases={1: bias}), Numbers(constants={1: bias}), Numbers(biases={2: bias}),
-             Numbers(biases={1: bias + 1e-12}), Numbers(weights={1: weights()}), Numbers(weights={2: weights()}),
-             Numbers(weights={1: weights(scale=np.ones(2))}), Numbers(weights={1: weights(zero_point=1)}),
-             Numbers(weights={1: weights(values=np.arange(4.0))}),
-             Numbers(weights={1: weights(values=np.arange(4.0).reshape(2, 2).T)})]
-    assert len({numbers.digest() for numbers in every}) == len(every)
+    every = [Changes(), Changes(grids={1: (0.5, 3)}), Changes(grids={1: (0.5, 4)}), Changes(grids={2: (0.5, 3)}),
+             Changes(biases={1: bias}), Changes(constants={1: bias}), Changes(biases={2: bias}),
+             Changes(biases={1: bias + 1e-12}), Changes(weights={1: weights()}), Changes(weights={2: weights()}),
+             Changes(weights={1: weights(scale=np.ones(2))}), Changes(weights={1: weights(zero_point=1)}),
+             Changes(weights={1: weights(values=np.arange(4.0))}),
+             Changes(weights={1: weights(values=np.arange(4.0).reshape(2, 2).T)})]
+    assert len({changes.digest() for changes in every}) == len(every)
     one, two = ({1: (0.5, 3), 2: (0.1, 0)}, {2: (0.1, 0), 1: (0.5, 3)})
-    assert Numbers(grids=one).digest() == Numbers(grids=two).digest()
+    assert Changes(grids=one).digest() == Changes(grids=two).digest()

@@ -7,7 +7,7 @@ from pylite.interpreter import Interpreter
 from pylite.ir.graph import replace
 from pylite.schema.builder import ModelBuilder
 from pylite.validation import weight_rounding
-from pylite.validation.requantizing import Weights
+from pylite.validation.requantizing import RealWeights
 
 CONVOLUTIONS = [(kind, padding, stride, dilation) for kind in ("CONV_2D", "DEPTHWISE_CONV_2D")
                 for padding in ("SAME", "VALID") for stride, dilation in ((1, 1), (2, 1), (1, 2))]
@@ -59,9 +59,9 @@ def test_rows_times_weights_are_the_results(arguments):
 
 def test_rows_are_spread_over_a_large_sample():
     rows = np.arange(3000.0)[:, None]
-    some = weight_rounding._some(rows)
-    assert len(some) == 250 and np.ptp(some) > 2900 and weight_rounding._some(rows[:256]) is not None
-    assert len(weight_rounding._some(rows[:256])) == 256
+    some = weight_rounding._spread(rows)
+    assert len(some) == 250 and np.ptp(some) > 2900 and weight_rounding._spread(rows[:256]) is not None
+    assert len(weight_rounding._spread(rows[:256])) == 256
 
 
 @pytest.mark.parametrize("kind", ["FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D"])
@@ -72,8 +72,8 @@ def test_errors_cancel(kind):
     axis = {"DEPTHWISE_CONV_2D": 3}.get(kind, 0)
     rows = rows + 3 * rows.mean(axis=2, keepdims=True)         # correlates them
     second = np.matmul(rows.transpose(0, 2, 1), rows) / rows.shape[1]
-    weights = Weights.fitted(w.astype(np.float64), axis, "int8", True)
-    weights = Weights(weights.values, weights.scale * 20)       # few steps
+    weights = RealWeights.fitted(w.astype(np.float64), axis, "int8", True)
+    weights = RealWeights(weights.values, weights.scale * 20)       # few steps
     found = weight_rounding.rounded(operator, weights, axis, second, (-127, 127))
     steps = found.values / found.along(axis)
     np.testing.assert_allclose(steps, np.rint(steps), atol=1e-9)
@@ -86,7 +86,7 @@ def test_errors_cancel(kind):
 
 
 def test_independent_inputs_leave_each_weight_the_nearest_step():
-    weights = Weights(np.random.default_rng(0).normal(size=(4, 6)), np.full(1, 0.25))
+    weights = RealWeights(np.random.default_rng(0).normal(size=(4, 6)), np.full(1, 0.25))
     operator = Model(layer("FULLY_CONNECTED")[0]).graph.subgraphs[0].operators[0]
     found = weight_rounding.rounded(operator, weights, 0, np.eye(6)[None], (-127, 127))
     np.testing.assert_array_equal(found.values, weights.rounded(0))
@@ -95,7 +95,7 @@ def test_independent_inputs_leave_each_weight_the_nearest_step():
 
 
 def test_inputs_that_are_always_zero_do_no_harm():
-    weights = Weights(np.ones((2, 3)) * 0.3, np.full(1, 0.25))
+    weights = RealWeights(np.ones((2, 3)) * 0.3, np.full(1, 0.25))
     operator = Model(layer("FULLY_CONNECTED")[0]).graph.subgraphs[0].operators[0]
     found = weight_rounding.rounded(operator, weights, 0, np.zeros((1, 3, 3)), (-127, 127))
     np.testing.assert_array_equal(found.values, 0.25)
@@ -103,10 +103,10 @@ def test_inputs_that_are_always_zero_do_no_harm():
 
 def test_large_and_other_nodes_are_left_out():
     operator = Model(layer("FULLY_CONNECTED")[0]).graph.subgraphs[0].operators[0]
-    assert weight_rounding.size(operator, (10, weight_rounding.DEEPEST)) == weight_rounding.DEEPEST ** 2
-    assert not weight_rounding.size(operator, (10, weight_rounding.DEEPEST + 1))
-    assert not weight_rounding.size(operator, (10, 1))
-    assert not weight_rounding.size(replace(operator, name="TRANSPOSE_CONV"), (4, 2, 2, 4))
+    assert weight_rounding.moment_count(operator, (10, weight_rounding.DEEPEST)) == weight_rounding.DEEPEST ** 2
+    assert not weight_rounding.moment_count(operator, (10, weight_rounding.DEEPEST + 1))
+    assert not weight_rounding.moment_count(operator, (10, 1))
+    assert not weight_rounding.moment_count(replace(operator, name="TRANSPOSE_CONV"), (4, 2, 2, 4))
 
 
 def test_moments_come_in_pieces(monkeypatch):

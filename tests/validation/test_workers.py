@@ -14,6 +14,7 @@ import pytest
 from pylite import Model, cli, validation
 from pylite.errors import ComparisonError
 from pylite.media import models
+from pylite.validation import measuring
 from pylite.validation.partial import Partial
 from pylite.validation.workers import Measurement, Measurer, measured
 from tests.tools import resources
@@ -151,7 +152,7 @@ def test_shards_merge_to_the_same_report(data, plain, tmp_path, capsys):
 
 
 def test_a_run_that_was_interrupted_goes_on(data, plain, tmp_path, monkeypatch):
-    monkeypatch.setattr(validation, "SAVE_SECONDS", 0)
+    monkeypatch.setattr(measuring, "SAVE_SECONDS", 0)
     file, done = tmp_path / "sums.npz", []
 
     def interrupt(count, total):

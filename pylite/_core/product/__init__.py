@@ -1,8 +1,15 @@
 """The product engine: rows of windows or matrices times panels, finished to the type of the output.
 
-A product combines a source of rows (in place, lines, taps, sections), packed weights and a finish: product.pxd
-describes it.  division.pxd divides it among threads; window.pxd, lines.pxd and quantized.pxd find its rows; bytes.pyx,
-floats.pyx and words.pyx have the loop for 8-bit, float32 and int16 rows.  images.pyx is the base of convolutions.
+Every convolution, fully connected layer, batch product and recurrent gate is a Product: a source of rows, packed
+weights (panels) and a finish.  Read product.pxd first; it describes a Product and its life.
+
+    bytes, floats, words        the loop over pieces, for rows of 8 bits, float32 and int16
+    window, lines, quantized    where rows come from: gathered, from image lines, quantized on the way
+    division                    how threads share a product
+    columns                     how sums of 8-bit products are requantized
+    images                      the base of convolutions and fully connected layers
+    layouts                     how weights of each op become the filters of a plain convolution
+    channel_repeat              the input of depthwise convolutions with a multiplier, which are no Products
 """
 from pylite import _core
 

@@ -22,7 +22,7 @@ from pylite._core.product.lines cimport (
     Lines,
     extend_line_buffer,
     may_read_in_place,
-    next_lines,
+    advance_piece,
     padded_lines,
     pixels_of_piece,
     plan_lines,
@@ -30,17 +30,17 @@ from pylite._core.product.lines cimport (
 from pylite._core.product.product cimport HYBRID, LINES, REQUANTIZE, SECTIONS, SUMS, TAPS, Product
 from pylite._core.product.window cimport (
     A_PANEL_BYTES,
-    SECTION,
-    POINTERS,
-    SHORT,
+    SECTION_BYTES,
+    MAX_SEGMENTS,
+    SHORT_ROW_BYTES,
     Span,
     Window,
-    copy_lines,
+    copy_whole_rows,
     copy_row,
     covered,
     gather,
     reach,
-    short_lines,
+    copying_is_faster,
 )
 from pylite._core.simd cimport (
     PL_SLACK,
@@ -54,6 +54,11 @@ from pylite._core.simd cimport (
     pl_tile,
     slots,
 )
+
+
+cdef struct RowTerms:           # what finishing the sums of a piece needs to know of each row
+    int32_t add[MAX_PIXELS]     # what to add to all its sums; HYBRID: its zero point, with the tile's offset
+    float scale[MAX_PIXELS]     # HYBRID: its scale
 
 
 # ---- planning ------------------------------------------------------------------------------------------------
@@ -73,7 +78,7 @@ cdef void plan_rows(Product *p):
     if pixels and row * p.tile.mr <= CACHED_BYTES:
         p.piece_rows, p.rows.source, p.rows.in_place = pixels, TAPS, False
         return
-    if read_in_place(p):
+    if plan_in_place(p):
         return
     if p.groups == 1 and plan_lines(&p.rows.lines, w, &p.output, &p.tile, 1, p.groups):
         p.rows.source, p.piece_rows, p.rows.layout = LINES, p.rows.lines.pixels, p.rows.lines.layout
@@ -88,8 +93,8 @@ cdef inline bint takes_bytes(const Product *p):
     return p.tile.bytes == 1 and (p.rows.flip ^ p.tile.offset) == 0
 
 
-cdef bint read_in_place(Product *p):
-    """Read rows from the image, if no window needs padding and micro-kernels take its bytes unchanged; else False."""
+cdef bint plan_in_place(Product *p):
+    """Plan to read rows from the image itself; False if a window needs padding or micro-kernels need other bytes."""
     cdef const Window *w = &p.window
     cdef ptrdiff_t line = w.fw * w.length, height = reach(w.fh, w.dilation_h)
     cdef bint fills_tiles = p.tile.rows > 0 and p.tile.rows <= w.ow <= MAX_PIXELS
@@ -102,7 +107,7 @@ cdef bint read_in_place(Product *p):
         return False
     p.rows.layout = pl_a_layout(w.fh, line, w.stride_w * w.sw, w.dilation_h * w.sh)
     p.rows.lines.filter_line, p.rows.lines.line_pitch = line, w.sh
-    p.rows.lines.passes, p.rows.lines.down = 1, w.dilation_h
+    p.rows.lines.passes, p.rows.lines.filter_step = 1, w.dilation_h
     # Lines that are multiplied together should stay in the first-level cache, but must suffice to fill a tile.
     p.rows.lines.ahead = max((CACHED_BYTES // max(w.sh, <ptrdiff_t>1) - height) // w.stride_h + 1,
                              <ptrdiff_t>(p.tile.rows if w.ow % p.tile.rows else 1))
@@ -114,7 +119,7 @@ cdef bint read_in_place(Product *p):
 
 cdef inline const uint8_t *line_in_place(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t output_lines,
                                          LineBuffer *buffer) noexcept nogil:
-    """The row of output pixel `position`, read as read_in_place() planned; sets buffer.ready."""
+    """The row of output pixel `position` in the image, after plan_in_place(); sets buffer.ready."""
     cdef const Window *w = &p.window
     cdef ptrdiff_t row = fast_div(position, w.ow), image = fast_div(row, w.oh), y = row - image * w.oh
     buffer.ready = 1 if pixels < w.ow else min(min(output_lines, w.oh - y), p.rows.lines.ahead)
@@ -126,15 +131,15 @@ cdef void gather_rows(Product *p):
     cdef const Window *w = &p.window
     p.rows.source = TAPS
     if (p.depth == 0 or p.padded_depth * p.tile.bytes * p.tile.mr > A_PANEL_BYTES
-            or w.fh * w.fw * p.tile.mr > POINTERS):
+            or w.fh * w.fw * p.tile.mr > MAX_SEGMENTS):
         p.rows.source = SECTIONS
     p.rows.in_place = p.groups == 1 and w.direct and w.sw == p.depth == p.padded_depth and takes_bytes(p)
 
 
 cdef void use_single_row(Product *p):
-    """If the product has a single row, of consecutive bytes, let run_product() multiply it on its own thread."""
+    """If the product is small and has a single row, of consecutive bytes, let the caller's thread multiply it."""
     cdef const Window *w = &p.window
-    cdef bint is_small = p.padded_depth <= ROW and p.depth * p.columns < PARALLEL_PRODUCTS
+    cdef bint is_small = p.padded_depth <= MAX_ROW and p.depth * p.columns < PARALLEL_PRODUCTS
     cdef bint line_is_run = w.fw == 1 or (w.dilation_w == 1 and w.sw == w.length and w.fw <= w.w)
     cdef bint lines_adjoin = w.fh == 1 or (w.dilation_h == 1 and w.sh == w.fw * w.length and w.fh <= w.h)
     cdef bint is_padded = w.pad_h or w.pad_w or padded_lines(&p.tile, 1, w.fh, w.fw * w.length)
@@ -192,11 +197,11 @@ cdef const uint8_t *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t p
     cdef Span span
     cdef uint8_t *to = a_panel
     cdef const uint8_t *zero
-    cdef ptrdiff_t n, first, y, iy, c = p.window.length, step = fast_div(p.window.dilation_h, plan.down)
+    cdef ptrdiff_t n, first, y, iy, c = p.window.length, step = fast_div(p.window.dilation_h, plan.filter_step)
     cdef int border         # the packed byte of pixels outside the image
     cdef bint outside
     first = extend_line_buffer(plan, &p.window, position, pixels, output_lines, buffer)
-    y, iy, span = buffer.begin, buffer.iy, buffer.span
+    y, iy, span = buffer.unpacked, buffer.iy, buffer.span
     zero = p.window.zero + buffer.image * p.window.zero_step
     border = zero[0] ^ p.rows.flip ^ p.tile.offset
     while y < buffer.lines:
@@ -225,14 +230,14 @@ cdef const uint8_t *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t p
 
 cdef const uint8_t *pack_taps(const Product *p, const Piece *piece, uint8_t *a_panel) noexcept nogil:
     """The rows of a piece, gathered into a_panel or in place."""
-    cdef uint8_t copies[MAX_MR * SHORT]
-    cdef const uint8_t *src[POINTERS]
+    cdef uint8_t copies[MAX_MR * SHORT_ROW_BYTES]
+    cdef const uint8_t *src[MAX_SEGMENTS]
     cdef ptrdiff_t length = p.depth
     cdef int segments = 1
     if p.rows.in_place and may_read_in_place(piece.position, piece.rows, p.rows.total):
         return p.window.x + piece.position * p.window.sw
-    if p.groups == 1 and short_lines(&p.window):
-        copy_lines(&p.window, piece.position, piece.rows, copies, src)
+    if p.groups == 1 and copying_is_faster(&p.window):
+        copy_whole_rows(&p.window, piece.position, piece.rows, copies, src)
     else:
         segments = gather(&p.window, piece.position, piece.rows, piece.group * p.window.length, src, &length)
     p.slots.pack_a_q8(piece.rows, segments, length, src, p.rows.flip, a_panel, p.padded_depth)
@@ -247,8 +252,8 @@ cdef void add_sums(const Product *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t
     sums: gets the sum of each row's elements, tile's offset included; or NULL.
     """
     cdef pl_a_layout shape
-    cdef uint8_t a_panel[2 * MAX_MR * SECTION + 2 * PL_SLACK]
-    cdef uint8_t copies[MAX_MR * SECTION]
+    cdef uint8_t a_panel[2 * MAX_MR * SECTION_BYTES + 2 * PL_SLACK]
+    cdef uint8_t copies[MAX_MR * SECTION_BYTES]
     cdef const uint8_t *src[MAX_MR]
     cdef const uint8_t *packed
     cdef int32_t part[MAX_MR]
@@ -259,13 +264,13 @@ cdef void add_sums(const Product *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t
     if sums != NULL:
         memset(sums, 0, rows * sizeof(int32_t))
     while k < p.depth:
-        section = min(<ptrdiff_t>SECTION, p.depth - k)
+        section = min(<ptrdiff_t>SECTION_BYTES, p.depth - k)
         size = round_up(section, t.ka)
         for r in range(rows):
             src[r] = x + r * step + k
             if x == NULL:
-                src[r] = &copies[r * SECTION]
-                copy_row(&p.window, position + r, group * p.window.length, k, k + section, &copies[r * SECTION])
+                src[r] = &copies[r * SECTION_BYTES]
+                copy_row(&p.window, position + r, group * p.window.length, k, k + section, &copies[r * SECTION_BYTES])
         packed = src[0]
         if rows > 1 or t.bytes > 1 or (p.rows.flip ^ t.offset) or size != section:
             p.slots.pack_a_q8(rows, 1, section, src, p.rows.flip, a_panel, size)
@@ -299,7 +304,7 @@ cdef int run_product(Product *p, pl_pool *pool) noexcept nogil:
 
 cdef void multiply_row(const Product *p) noexcept nogil:
     """Multiply the single row on this thread."""
-    cdef uint8_t a_panel[2 * ROW + 2 * PL_SLACK]
+    cdef uint8_t a_panel[2 * MAX_ROW + 2 * PL_SLACK]
     cdef const uint8_t *x = p.rows.single
     cdef int32_t term = 0
     cdef ptrdiff_t j = 0, most = p.columns if p.tile.any_n else p.tile.nr
@@ -316,11 +321,15 @@ cdef void multiply_row(const Product *p) noexcept nogil:
 
 
 cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Compute pieces begin to end - 1 of the Product `ctx`.
+
+    Pieces that share their rows follow each other, so the rows are packed once.  If lines are packed ahead, the
+    following pieces read them from the line buffer.
+    """
     cdef const Product *p = <const Product *>ctx
     cdef uint8_t a_panel[A_PANEL_BYTES + 2 * PL_SLACK]
     cdef const uint8_t *rows = NULL
-    cdef int32_t terms[MAX_PIXELS]
-    cdef float scales[MAX_PIXELS]
+    cdef RowTerms terms
     cdef Piece piece
     cdef LineBuffer buffer
     cdef ptrdiff_t i = begin, packed = -1, lines, step = p.window.stride_h * p.rows.lines.line_pitch * p.tile.bytes
@@ -337,26 +346,26 @@ cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
             elif p.rows.source == TAPS:
                 rows = pack_taps(p, &piece, a_panel)
             if p.finish == HYBRID:
-                load_row_scales(p, &piece, p.tile.offset, terms, scales)
+                load_row_scales(p, &piece, p.tile.offset, terms.add, terms.scale)
             elif p.w_zero and rows != NULL:
-                set_zero_point_terms(p, &piece, rows, terms)
+                set_zero_point_terms(p, &piece, rows, &terms)
         while True:
             lines = lines_at_once(p, buffer.ready)
             if lines > 1:
-                multiply_lines(p, &piece, rows, lines, terms, scales)
+                multiply_lines(p, &piece, rows, lines, &terms)
             else:
-                multiply(p, &piece, rows, terms, scales)
+                multiply(p, &piece, rows, &terms)
             i += lines
-            if not next_lines(&p.division, &p.output, lines, &buffer, &piece):
+            if not advance_piece(&p.division, &p.output, lines, &buffer, &piece):
                 break
             rows += lines * step
             if p.w_zero:
-                set_zero_point_terms(p, &piece, rows, terms)
+                set_zero_point_terms(p, &piece, rows, &terms)
 
 
 cdef void load_row_scales(const Product *p, const Piece *piece, int offset, int32_t *terms,
                           float *scales) noexcept nogil:
-    """Set scales to the scale of each row of a piece, and terms to its zero point plus `offset`."""
+    """Set `scales` to the scale of each row of a piece, and `terms` to its zero point plus `offset`."""
     cdef ptrdiff_t image = 0
     cdef int r
     for r in range(piece.rows):
@@ -367,17 +376,16 @@ cdef void load_row_scales(const Product *p, const Piece *piece, int offset, int3
 
 
 cdef void set_zero_point_terms(const Product *p, const Piece *piece, const uint8_t *rows,
-                               int32_t *terms) noexcept nogil:
-    """Set terms to -w_zero * (sum of the row): what to add to all sums of each row for the weights' zero point."""
+                               RowTerms *terms) noexcept nogil:
+    """Set the terms for the weights' zero point: -w_zero times the sum of each row's elements."""
     cdef ptrdiff_t length = p.rows.lines.filter_line if p.rows.source == LINES else p.depth
     cdef int r
-    p.slots.sums_q8(piece.rows, &p.rows.layout, length, rows, terms)
+    p.slots.sums_q8(piece.rows, &p.rows.layout, length, rows, terms.add)
     for r in range(piece.rows):
-        terms[r] *= -p.w_zero
+        terms.add[r] *= -p.w_zero
 
 
-cdef void multiply(const Product *p, const Piece *piece, const uint8_t *rows, int32_t *terms,
-                   const float *scales) noexcept nogil:
+cdef void multiply(const Product *p, const Piece *piece, const uint8_t *rows, RowTerms *terms) noexcept nogil:
     """Multiply the rows of a piece by its columns.  rows: NULL if the source is SECTIONS."""
     cdef pl_columns columns
     cdef pl_hybrid hybrid
@@ -396,13 +404,15 @@ cdef void multiply(const Product *p, const Piece *piece, const uint8_t *rows, in
     while j < piece.end:
         n = <int>min(most, piece.end - j)
         if not whole:
-            multiply_and_finish(p, q, h, piece, rows, panels, j, n, terms, scales)
+            multiply_and_finish(p, q, h, piece, rows, panels, j, n, terms)
         elif p.finish == REQUANTIZE:
             p.slots.gemm_q8(piece.rows, n, &p.rows.layout, rows, panels + j * p.padded_depth,
-                            terms if p.w_zero else NULL, q, entry + j, <uint8_t *>piece.y + column + j, p.output.sw)
+                            terms.add if p.w_zero else NULL, q, entry + j, <uint8_t *>piece.y + column + j,
+                            p.output.sw)
         else:
-            p.slots.gemm_hybrid(p.slots, piece.rows, n, &p.rows.layout, rows, panels + j * p.padded_depth, terms,
-                                scales, h, column + j, <float *>piece.y + column + j, p.output.sw // sizeof(float))
+            p.slots.gemm_hybrid(p.slots, piece.rows, n, &p.rows.layout, rows, panels + j * p.padded_depth,
+                                terms.add, terms.scale, h, column + j, <float *>piece.y + column + j,
+                                p.output.sw // sizeof(float))
         j += most
 
 
@@ -413,8 +423,8 @@ cdef inline ptrdiff_t lines_at_once(const Product *p, ptrdiff_t ready) noexcept 
     return min(ready, <ptrdiff_t>MAX_PIXELS)
 
 
-cdef void multiply_lines(const Product *p, const Piece *piece, const uint8_t *rows, ptrdiff_t lines, int32_t *terms,
-                         float *scales) noexcept nogil:
+cdef void multiply_lines(const Product *p, const Piece *piece, const uint8_t *rows, ptrdiff_t lines,
+                         RowTerms *terms) noexcept nogil:
     """Multiply `lines` output lines of one image by all columns, one panel at a time.
 
     The last pixels of a line may not fill a tile.  Tiles for them take pixels from the same column of several lines.
@@ -425,20 +435,19 @@ cdef void multiply_lines(const Product *p, const Piece *piece, const uint8_t *ro
     if lines % p.tile.rows <= rest:         # then the last lines have fewer partial tiles if they include the rest
         down -= lines % p.tile.rows
     for i in range(piece.rows, lines if p.finish == HYBRID else 0):      # all rows of an image share its scale
-        terms[i], scales[i] = terms[0], scales[0]
+        terms.add[i], terms.scale[i] = terms.add[0], terms.scale[0]
     while j < p.columns:
         for i in range(lines):
             multiply_panel(p, &p.rows.layout, piece.rows - <int>(rest if i < down else 0), j,
-                           rows + i * vertical.step * p.tile.bytes, terms, scales, piece.y + i * p.output.sh,
-                           p.output.sw)
+                           rows + i * vertical.step * p.tile.bytes, terms, piece.y + i * p.output.sh, p.output.sw)
         for i in range(piece.rows - rest, piece.rows):
-            multiply_panel(p, &vertical, <int>down, j, rows + i * p.rows.layout.step * p.tile.bytes, terms, scales,
+            multiply_panel(p, &vertical, <int>down, j, rows + i * p.rows.layout.step * p.tile.bytes, terms,
                            piece.y + i * p.output.sw, p.output.sh)
         j += p.tile.nr
 
 
 cdef inline void multiply_panel(const Product *p, const pl_a_layout *shape, int count, ptrdiff_t j,
-                                const uint8_t *rows, const int32_t *terms, const float *scales, char *y,
+                                const uint8_t *rows, const RowTerms *terms, char *y,
                                 ptrdiff_t step) noexcept nogil:
     """Multiply `count` rows by the panel at column j; y: the results of the first row, rows `step` bytes apart."""
     cdef int n = <int>min(<ptrdiff_t>p.tile.nr, p.columns - j)
@@ -448,13 +457,13 @@ cdef inline void multiply_panel(const Product *p, const pl_a_layout *shape, int 
         p.slots.gemm_q8(count, n, shape, rows, p.panels + j * p.padded_depth, NULL, &p.requantize, j,
                         <uint8_t *>y + j, step)
     else:
-        p.slots.gemm_hybrid(p.slots, count, n, shape, rows, p.panels + j * p.padded_depth, terms, scales, &p.hybrid, j,
-                            <float *>y + j, step // sizeof(float))
+        p.slots.gemm_hybrid(p.slots, count, n, shape, rows, p.panels + j * p.padded_depth, terms.add, terms.scale,
+                            &p.hybrid, j, <float *>y + j, step // sizeof(float))
 
 
 cdef void multiply_and_finish(const Product *p, const pl_columns *q, const pl_hybrid *h, const Piece *piece,
-                              const uint8_t *rows, const uint8_t *panels, ptrdiff_t j, int n, int32_t *terms,
-                              const float *scales) noexcept nogil:
+                              const uint8_t *rows, const uint8_t *panels, ptrdiff_t j, int n,
+                              RowTerms *terms) noexcept nogil:
     """Compute the sums of columns j to j + n - 1, then finish them row by row."""
     cdef int32_t acc[MAX_MR * MAX_NR]
     cdef const uint8_t *x = NULL
@@ -467,17 +476,18 @@ cdef void multiply_and_finish(const Product *p, const pl_columns *q, const pl_hy
         if p.window.direct:
             x = p.window.x + piece.position * p.window.sw + piece.group * p.window.length
         add_sums(p, x, p.window.sw, piece.group, piece.position, piece.rows, panels, j, n, acc,
-                 terms if p.w_zero else NULL)
+                 terms.add if p.w_zero else NULL)
         if p.w_zero:
             for r in range(piece.rows):
-                terms[r] *= -p.w_zero
+                terms.add[r] *= -p.w_zero
     for r in range(piece.rows):
         if p.finish == HYBRID:
-            p.slots.finish_hybrid(n, &acc[r * MAX_NR], terms[r], h.sums + column, h.scale + column, scales[r],
+            p.slots.finish_hybrid(n, &acc[r * MAX_NR], terms.add[r], h.sums + column, h.scale + column, terms.scale[r],
                                   h.column_first, h.bias + column if h.bias != NULL else NULL, h.low, h.high,
                                   <float *>(piece.y + r * p.output.sw) + column)
         else:
-            finish_row(p, q, n, &acc[r * MAX_NR], terms[r] if p.w_zero else 0, piece, j, piece.y + r * p.output.sw)
+            finish_row(p, q, n, &acc[r * MAX_NR], terms.add[r] if p.w_zero else 0, piece, j,
+                       piece.y + r * p.output.sw)
 
 
 cdef void finish_row(const Product *p, const pl_columns *q, int n, int32_t *acc, int32_t term, const Piece *piece,

@@ -20,6 +20,7 @@ cdef enum:
 
 
 cdef inline ptrdiff_t round_up(ptrdiff_t n, ptrdiff_t multiple) noexcept nogil:
+    """The least multiple of `multiple` that is not below n."""
     return (n + multiple - 1) // multiple * multiple
 
 
@@ -37,7 +38,7 @@ cdef struct Output:
     char *y                 # (n, od, oh, ow, columns) with contiguous columns; an image has od = 1
     ptrdiff_t sn, sd, sh, sw        # strides of n, od, oh and ow in bytes
     ptrdiff_t od, oh
-    ptrdiff_t span, lines   # y is `lines` runs of `span` pixels that are sw apart
+    ptrdiff_t span, lines   # y consists of `lines` runs of `span` pixels that are sw apart
 
 
 cdef inline void set_output(Output *o, const Strided *y):
@@ -54,9 +55,12 @@ cdef inline void set_output(Output *o, const Strided *y):
 
 # How a product is divided.  A piece multiplies one A panel by some of the B panels of one group of channels.
 cdef struct Division:
-    ptrdiff_t rows, a_panels        # rows of an A panel; number of A panels in a run of output pixels
-    ptrdiff_t panels, nr    # number of B panels in a group; columns of each
-    ptrdiff_t splits, groups        # pieces that share one A panel; groups of channels
+    ptrdiff_t rows          # of an A panel
+    ptrdiff_t a_panels      # number of A panels in a run of output pixels
+    ptrdiff_t panels        # number of B panels in a group
+    ptrdiff_t nr            # columns of a B panel
+    ptrdiff_t splits        # pieces that share one A panel
+    ptrdiff_t groups        # of channels
     ptrdiff_t first         # the first B panel; set by the caller of divide(), for a part of the columns
 
 
@@ -69,13 +73,23 @@ cdef struct Piece:
     char *y                 # the first pixel, at the first column of y
 
 
+# A batch of products: for each i, matrix y[i] of the results is left matrix x[i] times right matrix w[i].  Each product
+# is one line of the Output.
+cdef struct Pairs:
+    const int64_t *x        # index of each product's left matrix,
+    const int64_t *w        # of its right matrix,
+    const int64_t *y        # and of its result
+    ptrdiff_t first         # the first product of this run
+    ptrdiff_t base          # the right matrix with which the panels of this run begin
+
+
 cdef inline ptrdiff_t divide(Division *d, const Output *o, ptrdiff_t rows, ptrdiff_t nr, ptrdiff_t columns,
                              ptrdiff_t groups, pl_pool *pool) noexcept nogil:
-    """Divide a product: fill d; returns the number of pieces.
+    """Divide a product: fill d, and return the number of pieces.
 
-    One piece multiplies an A panel by all B panels, so that it is packed once.  If that gives too few pieces for the
-    threads, pieces take fewer B panels, and if this is not enough, smaller A panels.  rows: of a piece, at most; nr:
-    columns of a panel; columns: of one group.
+    One piece multiplies an A panel by all B panels, so that the A panel is packed once.  If that gives too few pieces
+    for the threads, pieces take fewer B panels, and if this is not enough, smaller A panels.
+    rows: most rows of a piece; nr: columns of a B panel; columns: of one group.
     """
     cdef ptrdiff_t target = 8 * pool_threads(pool) if pool_threads(pool) > 1 else 1
     d.rows, d.nr, d.groups = rows, nr, groups
@@ -87,15 +101,6 @@ cdef inline ptrdiff_t divide(Division *d, const Output *o, ptrdiff_t rows, ptrdi
     count *= d.a_panels
     d.splits = 0 if count == 0 else min(d.panels, fast_div(target + count - 1, count))
     return count * d.splits
-
-
-# A batch of products: y[y[i]] = x[x[i]] times w[w[i]] for each i.  Each product is one line of the Output.
-cdef struct Pairs:
-    const int64_t *x        # index of each product's left matrix,
-    const int64_t *w        # of its right matrix,
-    const int64_t *y        # and of its result
-    ptrdiff_t first         # the first product of this run
-    ptrdiff_t base          # the right matrix with which the panels of this run begin
 
 
 cdef inline void get_piece(const Division *d, const Output *o, const Pairs *pairs, ptrdiff_t columns, ptrdiff_t i,

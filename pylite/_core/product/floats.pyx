@@ -8,16 +8,16 @@ from libc.stdint cimport uint8_t, uint16_t
 from libc.string cimport memcpy, memset
 
 from pylite._core.product.division cimport Piece, divide, fast_div, get_piece, parallel_pool, round_up
-from pylite._core.product.lines cimport LineBuffer, extend_line_buffer, next_lines, pixels_of_piece, plan_lines
+from pylite._core.product.lines cimport LineBuffer, advance_piece, extend_line_buffer, pixels_of_piece, plan_lines
 from pylite._core.product.product cimport IN_PLACE, LINES, TAPS, Product
-from pylite._core.product.window cimport A_PANEL_BYTES, POINTERS, Span, Window, copy_row, gather, taps_of
+from pylite._core.product.window cimport A_PANEL_BYTES, MAX_SEGMENTS, Span, Window, copy_row, gather, taps_of
 from pylite._core.simd cimport PL_SLACK, parallel_for, pl_a_layout, pl_fill, pl_packed_layout, pl_pool, pl_tile, slots
 
 cdef enum:
-    DEPTH = 768             # most elements of a row in a section: MAX_MR such rows stay in the first-level cache
+    SECTION_DEPTH = 768     # most elements of a row in a section: MAX_MR such rows stay in the first-level cache
     SHARED_BYTES = 1 << 19  # bytes of the panels in a block of columns, which all pieces read one after the other
     PANEL_BYTES = 16384     # bytes of a panel that stay in the first-level cache beside a tile's rows
-    FEW = 64                # most pixels that form a single piece, so that weights are read once
+    SINGLE_PIECE = 64       # most pixels that form a single piece, so that weights are read once
     HALF_ROWS = 8192        # elements of the rows that a piece converts to float16 at once
 
 
@@ -35,7 +35,7 @@ cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t d
     p.piece_rows = p.tile.mr
     p.padded_columns = round_up(p.columns, p.tile.nv)
     p.x_item = p.y_item = 4
-    p.rows.section = HALF_DEPTH if p.half else DEPTH
+    p.rows.section = HALF_DEPTH if p.half else SECTION_DEPTH
 
 
 cdef void plan_rows(Product *p):
@@ -51,18 +51,18 @@ cdef void plan_rows(Product *p):
         p.piece_rows = pixels
         fit_panel(p)
         return
-    if not (w.direct or p.half) and p.columns <= p.tile.nv:     # tiles of one vector may have more rows
-        p.piece_rows = <int>min(<ptrdiff_t>(2 * p.tile.mr), A_PANEL_BYTES // (p.rows.section * p.tile.bytes))
     if gathers_sections(p):
         p.rows.section = PANEL_BYTES // (p.tile.nr * p.tile.bytes)
         p.piece_rows = <int>min(<ptrdiff_t>(A_PANEL_BYTES // (p.rows.section * p.tile.bytes)), p.output.span)
         return
+    if not (w.direct or p.half) and p.columns <= p.tile.nv:     # tiles of one vector may have more rows
+        p.piece_rows = <int>min(<ptrdiff_t>(2 * p.tile.mr), A_PANEL_BYTES // (p.rows.section * p.tile.bytes))
     if ((p.depth <= p.rows.section or not w.direct) and not (converts and w.direct)
             and plan_lines(&p.rows.lines, w, &p.output, &p.tile, p.x_item, p.groups, not p.half)):
         p.piece_rows = p.rows.lines.pixels
         if not w.direct:
             p.rows.source, p.rows.single_flag = LINES, 0
-        elif p.output.span <= FEW:
+        elif p.output.span <= SINGLE_PIECE:
             p.piece_rows = <int>p.output.span
         elif 0 < p.columns % p.tile.nr <= p.tile.nv:    # a panel of one vector, whose tiles have more rows
             p.piece_rows = max(p.piece_rows, 2 * p.tile.mr)
@@ -109,19 +109,19 @@ cdef void pack_panels(const pl_tile *t, const uint8_t *w, ptrdiff_t columns, ptr
 
 # ---- rows ----------------------------------------------------------------------------------------------------
 cdef const char *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t output_lines,
-                            char *a_panel, LineBuffer *line_buffer) noexcept nogil:
+                            char *a_panel, LineBuffer *buffer) noexcept nogil:
     """Pack the image lines under the windows of `pixels` output pixels from `position` on; returns the first one.
 
     output_lines: how many the piece still has, this one included.
     """
     cdef ptrdiff_t c = elements(p.window.length, p.x_item), size = c * p.tile.bytes, i
-    cdef ptrdiff_t step = fast_div(p.window.dilation_h, p.rows.lines.down)
-    cdef ptrdiff_t first = extend_line_buffer(&p.rows.lines, &p.window, position, pixels, output_lines, line_buffer)
-    cdef ptrdiff_t y = line_buffer.begin, iz = line_buffer.iz, iy = line_buffer.iy
-    cdef Span span = line_buffer.span
+    cdef ptrdiff_t step = fast_div(p.window.dilation_h, p.rows.lines.filter_step)
+    cdef ptrdiff_t first = extend_line_buffer(&p.rows.lines, &p.window, position, pixels, output_lines, buffer)
+    cdef ptrdiff_t y = buffer.unpacked, iz = buffer.iz, iy = buffer.iy
+    cdef Span span = buffer.span
     cdef char *to
     cdef const uint8_t *x
-    while y < line_buffer.lines:
+    while y < buffer.lines:
         to = a_panel + y * p.rows.lines.line_pitch * p.tile.bytes
         if span.x == NULL or not 0 <= iy < p.window.h or not 0 <= iz < p.window.d:
             pl_fill(to, 0, (span.before + span.inside + span.after) * size)
@@ -155,9 +155,9 @@ cdef inline void copy_few(char *to, const uint8_t *x, ptrdiff_t size) noexcept n
 cdef const char *pack_section(const Product *p, const Piece *piece, ptrdiff_t k, ptrdiff_t section, char *a_panel,
                               pl_a_layout *shape) noexcept nogil:
     """Elements k to k + section - 1 of a piece's rows, packed in a_panel or in place; sets their layout."""
-    cdef const uint8_t *src[POINTERS]
+    cdef const uint8_t *src[MAX_SEGMENTS]
     cdef ptrdiff_t offset = piece.group * p.window.length, length, size = section * p.tile.bytes
-    cdef float row[DEPTH]       # of float32, until it is converted
+    cdef float row[SECTION_DEPTH]       # of float32, until it is converted
     cdef ptrdiff_t done, part
     cdef int r, segments
     shape[0] = pl_packed_layout(section)
@@ -166,7 +166,7 @@ cdef const char *pack_section(const Product *p, const Piece *piece, ptrdiff_t k,
         return <const char *>p.window.x + offset + (piece.position * p.rows.step + k) * p.x_item
     if p.window.direct and p.window.sw == p.window.length and section == p.depth and p.groups == 1:
         copy_elements(p, a_panel, p.window.x + piece.position * p.window.sw, piece.rows * section)
-    elif section == p.depth and taps_of(&p.window) * piece.rows <= POINTERS:
+    elif section == p.depth and taps_of(&p.window) * piece.rows <= MAX_SEGMENTS:
         segments = gather(&p.window, piece.position, piece.rows, offset, src, &length)
         part = elements(length, p.x_item)
         size = part * p.tile.bytes
@@ -179,7 +179,7 @@ cdef const char *pack_section(const Product *p, const Piece *piece, ptrdiff_t k,
         for r in range(piece.rows):
             done = 0
             while done < section:
-                part = min(<ptrdiff_t>DEPTH, section - done)
+                part = min(<ptrdiff_t>SECTION_DEPTH, section - done)
                 copy_row(&p.window, piece.position + r, offset, (k + done) * 4, (k + done + part) * 4, <uint8_t *>row)
                 copy_elements(p, a_panel + r * size + done * p.tile.bytes, <const uint8_t *>row, part)
                 done += part
@@ -218,26 +218,31 @@ cdef inline ptrdiff_t columns_per_block(const Product *p) noexcept nogil:
 
 
 cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Compute pieces begin to end - 1 of the Product `ctx`.
+
+    Pieces that read lines multiply whole rows; those that share an A panel follow each other, so it is packed once.
+    All other pieces multiply their rows a section of the depth at a time.
+    """
     cdef const Product *p = <const Product *>ctx
     cdef char a_panel[A_PANEL_BYTES + PL_SLACK]
     cdef const char *rows = NULL
     cdef pl_a_layout shape
     cdef ptrdiff_t i = begin, k, section, packed = -1
     cdef Piece piece
-    cdef LineBuffer line_buffer
-    line_buffer.output_line = line_buffer.lines = 0
-    line_buffer.ready = 1
+    cdef LineBuffer buffer
+    buffer.output_line = buffer.lines = 0
+    buffer.ready = 1
     while i < end:
         get_piece(&p.division, &p.output, p.pairs, p.columns, i, &piece)
         if p.rows.source == LINES:
             if fast_div(i, p.division.splits) != packed:
                 packed = fast_div(i, p.division.splits)
                 rows = pack_lines(p, piece.position, piece.rows, fast_div(end - i - 1, p.division.splits) + 1, a_panel,
-                                  &line_buffer)
+                                  &buffer)
             while True:
                 multiply(p, &piece, &p.rows.lines.layout, rows, 0, p.depth)
                 i += 1
-                if not next_lines(&p.division, &p.output, 1, &line_buffer, &piece):
+                if not advance_piece(&p.division, &p.output, 1, &buffer, &piece):
                     break
                 rows += p.window.stride_h * p.rows.lines.line_pitch * p.tile.bytes
             continue
@@ -269,7 +274,7 @@ cdef void multiply(const Product *p, const Piece *piece, const pl_a_layout *shap
         n, y = <int>min(width, piece.end - j), piece.y + (column + j) * p.y_item
         bias = p.float32.bias + column + j if p.float32.bias != NULL else NULL
         for i in range(passes):
-            a = rows + i * p.rows.lines.down * p.rows.lines.line_pitch * p.tile.bytes
+            a = rows + i * p.rows.lines.filter_step * p.rows.lines.line_pitch * p.tile.bytes
             panel = panels + (j * p.depth + (k + i * p.rows.lines.filter_line * p.window.fw) * width) * p.tile.bytes
             first, last = p.rows.single_flag | (k == 0 and i == 0), k + section == p.depth and i == passes - 1
             if p.half:

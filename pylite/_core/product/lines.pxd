@@ -6,7 +6,7 @@
 from pylite._core.product.division cimport MAX_MR, Division, Output, Piece, fast_div, round_up
 from pylite._core.product.window cimport (
     A_PANEL_BYTES,
-    SECTION,
+    SECTION_BYTES,
     Pixel,
     Span,
     Window,
@@ -30,7 +30,7 @@ cdef inline bint padded_lines(const pl_tile *t, ptrdiff_t groups, ptrdiff_t fh, 
 
     Then rows can be read from image lines.  If padding would double the number of products, gathering is faster.
     """
-    return (groups == 1 and fh > 1 and line % t.ka != 0 and fh * (line + t.ka) <= SECTION
+    return (groups == 1 and fh > 1 and line % t.ka != 0 and fh * (line + t.ka) <= SECTION_BYTES
             and (t.ka < 8 or fh * round_up(line, t.ka) < 2 * round_up(fh * line, t.ka)))
 
 
@@ -55,10 +55,10 @@ cdef struct Lines:
     ptrdiff_t line_pitch    # elements from one packed line to the next
     int pixels              # of the output, in a piece
     int passes              # products that are added up: one per line of a dilated filter, else 1
-    ptrdiff_t capacity      # lines that the buffer holds
+    ptrdiff_t capacity      # packed lines that the buffer holds
     ptrdiff_t ahead         # output lines whose input lines are packed at once
-    ptrdiff_t reach         # packed lines under one output line
-    ptrdiff_t down          # packed lines from one line of the filter to the next
+    ptrdiff_t window_lines  # packed lines under one output line
+    ptrdiff_t filter_step   # packed lines from one line of the filter to the next
 
 
 cdef inline void plan_buffer(Lines *plan, const Window *w, ptrdiff_t capacity, ptrdiff_t cached):
@@ -67,23 +67,24 @@ cdef inline void plan_buffer(Lines *plan, const Window *w, ptrdiff_t capacity, p
     capacity: lines that fit into an A panel; cached: lines that stay in the first-level cache.
     """
     cached = min(capacity, cached)
-    plan.capacity, plan.reach, plan.down, plan.ahead = capacity, reach(w.fh, w.dilation_h), w.dilation_h, 1
-    if cached >= plan.reach > 1 and w.fd == 1 and (w.dilation_h == 1 or (
-            plan.pixels == w.ow and covered(w.oh, w.stride_h, plan.reach) < w.fh * w.oh)):
-        plan.ahead = (cached - plan.reach) // w.stride_h + 1
+    plan.capacity, plan.ahead = capacity, 1
+    plan.window_lines, plan.filter_step = reach(w.fh, w.dilation_h), w.dilation_h
+    if cached >= plan.window_lines > 1 and w.fd == 1 and (w.dilation_h == 1 or (
+            plan.pixels == w.ow and covered(w.oh, w.stride_h, plan.window_lines) < w.fh * w.oh)):
+        plan.ahead = (cached - plan.window_lines) // w.stride_h + 1
     if plan.ahead >= MIN_AHEAD:
         plan.capacity = cached
     else:
         plan.ahead = 1
         if w.dilation_h > 1 or w.fd > 1:        # pack only the lines on which the filter has taps
-            plan.reach, plan.down = <ptrdiff_t>w.fd * w.fh, 1
+            plan.window_lines, plan.filter_step = <ptrdiff_t>w.fd * w.fh, 1
 
 
 cdef inline bint gathering_is_faster(const Window *w, ptrdiff_t channels, ptrdiff_t lines, int ka):
     """Is gathering taps faster than reading rows from lines?
 
-    It is if output lines are too short to fill a tile, unless taps of a few bytes make gathering slow, and if only some
-    pixels of each line are read.  lines: of the filter; ka: of the tile.
+    Yes if output lines are too short to fill a tile, unless taps of a few bytes make gathering slow.  Yes also if rows
+    use only some of a line's pixels.  lines: of the filter; ka: of the tile.
     """
     if (w.ow < 5 and w.length * w.fw > 16) or (lines > 1 and w.fw * channels % ka):
         return True
@@ -107,7 +108,7 @@ cdef inline bint plan_lines(Lines *plan, const Window *w, Output *o, const pl_ti
                             bint adds=False):
     """If reading rows from lines is possible and faster, set `plan` and make each run of o one line; else return False.
 
-    item: bytes of an element; adds: can the caller add up several products, as dilated filters need?
+    item: bytes of an element; adds: can the caller add up the products of several passes, as dilated filters need?
     """
     cdef ptrdiff_t c = w.length // item, line = w.fw * c, pixels, line_size, behind = 0
     cdef ptrdiff_t lines = w.fd * w.fh, width = reach(w.fw, w.dilation_w), span = o.span if w.direct else w.ow
@@ -136,16 +137,16 @@ cdef inline bint plan_lines(Lines *plan, const Window *w, Output *o, const pl_ti
         o.span = w.ow
     plan_buffer(plan, w, (A_PANEL_BYTES // t.bytes - behind) // line_size, CACHED_BYTES // t.bytes // line_size)
     if not dilated:
-        plan.layout.pitch *= plan.down
+        plan.layout.pitch *= plan.filter_step
     return True
 
 
 cdef struct LineBuffer:
     ptrdiff_t output_line   # the output line, counted over all images, whose window begins at the buffer's first line
     ptrdiff_t lines         # number of lines in the buffer
-    ptrdiff_t begin         # index in the buffer of the first line that is not packed yet
-    ptrdiff_t image, iz, iy     # image, plane and line of the input that belongs there
-    Span span               # its pixels
+    ptrdiff_t unpacked      # index in the buffer of the first line that is not packed yet
+    ptrdiff_t image, iz, iy     # the input line that belongs there: its image, plane and line
+    Span span               # the pixels of each line
     ptrdiff_t ready         # output lines, from the last requested one on, whose input lines are all packed
 
 
@@ -153,36 +154,36 @@ cdef inline ptrdiff_t extend_line_buffer(const Lines *plan, const Window *w, ptr
                                          ptrdiff_t output_lines, LineBuffer *buffer) noexcept nogil:
     """Make room in the buffer for the input lines under `pixels` output pixels from `position` on.
 
-    Returns the index in the buffer of the first of these lines.  The caller must then pack lines buffer.begin to
+    Returns the index in the buffer of the first of these lines.  The caller must then pack lines buffer.unpacked to
     buffer.lines - 1.  output_lines: how many output lines the caller will request, this one included; for some of them
     lines are packed ahead.
     """
     cdef ptrdiff_t line = fast_div(position, w.ow), first = (line - buffer.output_line) * w.stride_h, ahead
     cdef Pixel o
     if (w.fh == 1 or w.fd > 1 or buffer.lines == 0 or line < buffer.output_line
-            or fast_div(line, w.oh) != fast_div(buffer.output_line, w.oh) or plan.down != w.dilation_h or pixels != w.ow
-            or first + plan.reach > plan.capacity):
-        buffer.output_line, buffer.lines, first = line, 0, 0
-    buffer.begin = max(first, buffer.lines)
-    if first + plan.reach > buffer.lines:
+            or fast_div(line, w.oh) != fast_div(buffer.output_line, w.oh) or plan.filter_step != w.dilation_h
+            or pixels != w.ow or first + plan.window_lines > plan.capacity):
+        buffer.output_line, buffer.lines, first = line, 0, 0    # no packed line can be used again
+    buffer.unpacked = max(first, buffer.lines)
+    if first + plan.window_lines > buffer.lines:
         ahead = 1
         if pixels == w.ow:
             ahead = min(min(output_lines, plan.ahead), w.oh - (line - fast_div(line, w.oh) * w.oh))
             if first:
-                ahead = max(<ptrdiff_t>1, min(ahead, (plan.capacity - first - plan.reach) // w.stride_h + 1))
-        buffer.lines = first + covered(ahead, w.stride_h, plan.reach)
+                ahead = max(<ptrdiff_t>1, min(ahead, (plan.capacity - first - plan.window_lines) // w.stride_h + 1))
+        buffer.lines = first + covered(ahead, w.stride_h, plan.window_lines)
         buffer.ready = ahead
     else:
         buffer.ready = 1
     o = pixel_of(w, buffer.output_line * w.ow)
     buffer.image, buffer.span = o.n, input_span(w, o.n, position - line * w.ow, pixels)
     buffer.iz = o.z * w.stride_d - w.pad_d
-    buffer.iy = o.y * w.stride_h - w.pad_h + buffer.begin * fast_div(w.dilation_h, plan.down)
+    buffer.iy = o.y * w.stride_h - w.pad_h + buffer.unpacked * fast_div(w.dilation_h, plan.filter_step)
     return first
 
 
-cdef inline bint next_lines(const Division *d, const Output *o, ptrdiff_t done, LineBuffer *buffer,
-                            Piece *piece) noexcept nogil:
+cdef inline bint advance_piece(const Division *d, const Output *o, ptrdiff_t done, LineBuffer *buffer,
+                               Piece *piece) noexcept nogil:
     """Advance `piece` by `done` output lines.
 
     Returns False if the input lines of the next output line are not packed, or if several pieces share its A panel.

@@ -1,8 +1,9 @@
 # The description of a matrix product: its rows, its panels, its results, and how sums become results.
 #
 # Three modules compute products, each for one type of rows: bytes (8 bits), floats (float32, in float16 if `half`) and
-# words (int16).  They share this description, and each uses the parts that its name stands beside.  A kernel zeroes a
-# Product, sets what does not depend on shapes, and then, for each set of shapes,
+# words (int16).  They share this description; a comment names the module if a field serves only one or two of them.
+#
+# The life of a Product: a kernel zeroes it, sets what does not depend on shapes, and then, for each set of shapes,
 #   1. sets window and output,
 #   2. calls set_sizes(), which fills the part "sizes",
 #   3. calls plan_rows() or a function for a special case, which fills `rows`, and may change piece_rows and output,
@@ -18,21 +19,21 @@ from pylite._core.simd cimport pl_a_layout, pl_columns, pl_hybrid, pl_slots, pl_
 cdef enum Source:           # where rows come from:
     LINES                   # bytes, floats: lines of the image, each packed once or read in place (lines.pxd)
     TAPS                    # bytes, floats: taps gathered into A panels
-    SECTIONS                # bytes: gathered a section of the depth at a time, as they are too deep for an A panel
+    SECTIONS                # bytes: gathered a section of the depth at a time, because a row does not fit an A panel
     IN_PLACE                # floats: read from memory, `step` elements apart
     WINOGRAD                # bytes, floats: a kernel's own transformation of the image, without run_product()
 
-cdef enum Finish:           # how sums of bytes become results, by the part of Product with the same name:
+cdef enum Finish:           # what sums of bytes become, by the part of Product with the same name:
     REQUANTIZE              # bytes, by gemm_q8
-    FLOAT64                 # bytes or int16, by the float64 rule, if gemm_q8 does not implement it
+    FLOAT64                 # bytes or int16, by the float64 rule, if gemm_q8 cannot apply it
     HYBRID                  # float32, by the scales of rows and columns
-    SUMS                    # the int32 sums themselves, without the tile's offset
+    SUMS                    # int32: the sums themselves, without the tile's offset
 
-cdef enum Rule:             # how sums of int16 become results:
-    MBQM64                  # section 2 of docs/numerics.md
-    MBQM32
-    RULE64                  # by float64 scales,
-    RULE64_OF_32            # also with sums wrapped to 32 bits
+cdef enum WordRule:         # how sums of int16 rows become int16: a rule of docs/numerics.md, section 2
+    MBQM64
+    MBQM32                  # of the sum wrapped to 32 bits
+    WORD_FLOAT64            # the float64 rule
+    WORD_FLOAT64_OF_32      # the float64 rule of the sum wrapped to 32 bits
 
 
 cdef struct Rows:
@@ -41,13 +42,13 @@ cdef struct Rows:
     # bytes:
     int flip                # XORed to all bytes; set by the kernel
     ptrdiff_t total         # rows in memory, for may_read_in_place(); set by the kernel
-    bint in_place           # LINES, TAPS: do micro-kernels read the image itself, where may_read_in_place()?
+    bint in_place           # LINES, TAPS: do micro-kernels read the image itself, where may_read_in_place() allows it?
     const uint8_t *single   # the only row of the product, if its bytes are consecutive and it is small; else NULL
     pl_a_layout layout      # of the rows that micro-kernels read, in elements of A panels
     FloatRows quantized     # HYBRID: the float32 images whose bytes are the rows, each with its scale and zero point
     # floats:
     ptrdiff_t step          # IN_PLACE: elements from row to row
-    ptrdiff_t section       # elements of a row that are multiplied at once, at most
+    ptrdiff_t section       # most elements of a row that are multiplied at once
     int single_flag         # part of `first` of gemm_f32 and gemm_f16: 2 if the product has a single row, else 0
 
 
@@ -62,19 +63,19 @@ cdef struct FloatFinish:    # of floats: adds the bias, and clamps
 
 
 cdef struct WordFinish:     # of words: rounds 64-bit sums to int16; arrays have one element per column
-    Rule rule
+    WordRule rule
     int low, high
     const int64_t *bias     # or NULL
     const int32_t *multipliers      # for MBQM64 and MBQM32
     const int32_t *shifts
-    const double *scales    # for RULE64 and RULE64_OF_32
+    const double *scales    # for the float64 rules
 
 
 cdef struct Product:
     # sizes
     const pl_slots *slots   # the dispatch table when the kernel was made
     pl_tile tile            # of the micro-kernels
-    int piece_rows          # rows of a piece, which may be several tiles, at most
+    int piece_rows          # most rows of a piece; it may have several tiles
     ptrdiff_t columns, groups       # columns: of one group
     ptrdiff_t depth         # elements of a row: the taps of a window times the channels of a group
     ptrdiff_t padded_depth, padded_columns  # of the packed panels of one group; words: not set, as nothing is padded

@@ -29,10 +29,12 @@ cdef inline void set_rows(FloatRows *r, const Strided *x, const Strided *q, cons
 
 
 cdef inline void quantize_range(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Quantize rows begin to end - 1 of the FloatRows `ctx`."""
     cdef const FloatRows *r = <const FloatRows *>ctx
     slots.quantize_rows(end - begin, r.depth, r.x + begin * r.step, r.step, r.asymmetric, r.flip,
                         r.q + begin * r.depth, r.scales + begin, r.zeros + begin)
 
 
 cdef inline void quantize(FloatRows *r, pl_pool *pool) noexcept nogil:
+    """Quantize all rows."""
     parallel_for(pool, r.count, 1 + GRAIN // max(r.depth, <ptrdiff_t>1), quantize_range, r)

@@ -7,9 +7,9 @@ from pylite._core.run.kernel cimport Strided
 
 cdef enum:
     A_PANEL_BYTES = 64 * 1024       # largest A panel; it is on the stack
-    POINTERS = 1024         # most segments that one A panel is gathered from
-    SHORT = 512             # most bytes of a row for copy_lines()
-    SECTION = 2048          # bytes of a row gathered at once if whole rows do not fit into an A panel
+    MAX_SEGMENTS = 1024     # most segments that one A panel is gathered from
+    SHORT_ROW_BYTES = 512   # most bytes of a row for copy_whole_rows()
+    SECTION_BYTES = 2048    # bytes of a row gathered at once if whole rows do not fit into an A panel
 
 
 cdef struct Window:
@@ -55,12 +55,12 @@ cdef inline ptrdiff_t covered(ptrdiff_t outputs, ptrdiff_t stride, ptrdiff_t win
 
 
 cdef inline ptrdiff_t taps_of(const Window *w) noexcept nogil:
+    """Number of taps of a window."""
     return <ptrdiff_t>w.fd * w.fh * w.fw
 
 
 cdef inline void set_matrix(Window *w, const uint8_t *x, ptrdiff_t length):
-    """Set the Window w for a matrix with consecutive rows of `length` bytes, as if each row were an image of one pixel.
-    """
+    """Set the Window w for a matrix of consecutive rows of `length` bytes: each row counts as an image of one pixel."""
     w.x, w.sn, w.sd, w.sh, w.sw, w.length = x, length, length, length, length, length
     w.d = w.h = w.w = w.od = w.oh = w.ow = 1
     w.fd = w.fh = w.fw = w.stride_d = w.stride_h = w.stride_w = w.dilation_d = w.dilation_h = w.dilation_w = 1
@@ -73,6 +73,7 @@ cdef struct Pixel:          # of the output
 
 
 cdef inline Pixel pixel_of(const Window *w, ptrdiff_t position) noexcept nogil:
+    """The output pixel at `position`, counted over all images."""
     cdef ptrdiff_t line = fast_div(position, w.ow), plane = fast_div(line, w.oh), n = fast_div(plane, w.od)
     return Pixel(n, plane - n * w.od, line - plane * w.oh, position - line * w.ow)
 
@@ -127,17 +128,17 @@ cdef inline int gather(const Window *w, ptrdiff_t position, int rows, ptrdiff_t 
     return w.fd * w.fh if whole else <int>taps_of(w)
 
 
-cdef inline bint short_lines(const Window *w) noexcept nogil:
-    """Is copy_lines() faster than gather(), whose segments are single taps at the sides of the image?"""
+cdef inline bint copying_is_faster(const Window *w) noexcept nogil:
+    """Is copying whole rows faster than gathering segments, which are single taps at the sides of the image?"""
     return (not w.direct and w.fh > 1 and w.fw * w.length <= 16 and w.dilation_w == 1 and w.sw == w.length
-            and w.fh * w.fw * w.length <= SHORT)
+            and w.fh * w.fw * w.length <= SHORT_ROW_BYTES)
 
 
-cdef inline void copy_lines(const Window *w, ptrdiff_t position, int rows, uint8_t *to,
-                            const uint8_t **src) noexcept nogil:
-    """Copy the rows of `rows` output pixels from `position` on to `to`, at most SHORT bytes each, and set src to them.
+cdef inline void copy_whole_rows(const Window *w, ptrdiff_t position, int rows, uint8_t *to,
+                                 const uint8_t **src) noexcept nogil:
+    """Copy the rows of `rows` output pixels from `position` on to `to`, and set src to their addresses.
 
-    For windows that short_lines() accepts.
+    A row has at most SHORT_ROW_BYTES; copying_is_faster() must hold for the window.
     """
     cdef Pixel o
     cdef ptrdiff_t iy, x0, k, line_bytes = w.w * w.sw, size = w.fw * w.length

@@ -3,14 +3,14 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
 from pylite._core.product.division cimport Piece, divide, get_piece
-from pylite._core.product.product cimport MBQM32, MBQM64, RULE64, RULE64_OF_32, Product, WordFinish
+from pylite._core.product.product cimport MBQM32, MBQM64, WORD_FLOAT64, WORD_FLOAT64_OF_32, Product, WordFinish
 from pylite._core.product.window cimport copy_row
 from pylite._core.simd cimport parallel_for, pl_pool, pl_slots, slots
 
 cdef enum:
     ROWS = 8                # rows of an A panel
     COLUMNS = 32            # columns that are computed at once
-    DEPTH = 1024            # largest section of the depth that is gathered at once
+    SECTION_DEPTH = 1024    # largest section of the depth that is gathered at once
     SUMMED = 256            # most products of 16 by 8 bits in a 32-bit sum
 
 
@@ -24,9 +24,9 @@ cdef object set_finish(WordFinish *f, finish):
     cdef const int64_t[::1] bias = owner
     cdef const int32_t[::1] multipliers, shifts
     cdef const double[::1] scales
-    f.rule = {"MBQM64": MBQM64, "MBQM32": MBQM32, "FLOAT64": RULE64, "FLOAT64_OF_32": RULE64_OF_32}[rule]
+    f.rule = {"MBQM64": MBQM64, "MBQM32": MBQM32, "FLOAT64": WORD_FLOAT64, "FLOAT64_OF_32": WORD_FLOAT64_OF_32}[rule]
     f.bias = &bias[0] if bias is not None and bias.shape[0] else NULL
-    if f.rule >= RULE64:
+    if f.rule >= WORD_FLOAT64:
         scales = factors
         f.scales = &scales[0]
     else:
@@ -49,8 +49,12 @@ cdef int run_product(Product *p, pl_pool *pool) noexcept nogil:
 
 
 cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Compute pieces begin to end - 1 of the Product `ctx`, a section of the depth at a time.
+
+    If a section holds the whole depth, the rows that the first columns gather serve all columns of the piece.
+    """
     cdef const Product *p = <const Product *>ctx
-    cdef int16_t a_panel[ROWS * DEPTH]
+    cdef int16_t a_panel[ROWS * SECTION_DEPTH]
     cdef int64_t acc[ROWS * COLUMNS]
     cdef const int16_t *w = <const int16_t *>p.panels
     cdef Piece piece
@@ -65,7 +69,7 @@ cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
             memset(acc, 0, sizeof(acc))
             k = 0
             while k < p.depth:
-                section = min(<ptrdiff_t>DEPTH, p.depth - k)
+                section = min(<ptrdiff_t>SECTION_DEPTH, p.depth - k)
                 if j == piece.begin or section < p.depth:
                     for r in range(piece.rows):
                         copy_row(&p.window, piece.position + r, piece.group * p.window.length, k * 2, (k + section) * 2,
@@ -84,8 +88,8 @@ cdef void finish_row(const pl_slots *table, const WordFinish *f, int n, const in
                      int16_t *y) noexcept nogil:
     """Round the sums of columns j to j + n - 1 of one row to int16."""
     cdef const int64_t *bias = f.bias + j if f.bias != NULL else NULL
-    if f.rule >= RULE64:
-        table.finish_f64(n, acc, bias, f.rule == RULE64_OF_32, f.scales + j, 0, f.low, f.high, y)
+    if f.rule >= WORD_FLOAT64:
+        table.finish_f64(n, acc, bias, f.rule == WORD_FLOAT64_OF_32, f.scales + j, 0, f.low, f.high, y)
     elif f.rule == MBQM32:
         table.finish_mbqm32(n, acc, bias, f.multipliers + j, f.shifts + j, f.low, f.high, y)
     else:
