@@ -98,8 +98,8 @@ cdef inline int input_lines(pl_dw_window *g, const uint8_t **row, const uint8_t 
                             ptrdiff_t max_lines, bint borders) noexcept nogil:
     """Set g to output lines, the first of which reads the image from line `first` on; returns the length of `row`.
 
-    row: gets the address of each input line, NULL if it is outside the image.  line: bytes of an input line; every: from
-    one output line to the next.
+    row: gets the address of each input line, NULL if it is outside the image.  line: bytes of an input line; every:
+    from one output line to the next.
     g gets up to max_lines output lines, but a single one if windows are partly outside the image, unless
     micro-kernels take several of those (`borders`).
     """

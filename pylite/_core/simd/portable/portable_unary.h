@@ -70,8 +70,8 @@ static void sin_of_any(float *x, int quarter) {
     high[i] = words[0], middle[i] = words[4], low[i] = words[8];
   }
   for (int i = 0; i < 64; i++) {
-    const uint64_t product = ((uint64_t)m[i] * high[i] << 32) + (uint64_t)m[i] * middle[i] + ((uint64_t)m[i] * low[i] >> 32);
-    const uint64_t quarters = product + ((uint64_t)quarter << 62);
+    const uint64_t upper = ((uint64_t)m[i] * high[i] << 32) + (uint64_t)m[i] * middle[i];
+    const uint64_t quarters = upper + ((uint64_t)m[i] * low[i] >> 32) + ((uint64_t)quarter << 62);
     half_turns[i] = (uint32_t)((quarters + ((uint64_t)1 << 62)) >> 63);
     r[i] = (double)((int64_t)(quarters << 1) >> 1); /* less the nearest half turn */
   }
