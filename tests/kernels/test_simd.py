@@ -374,6 +374,17 @@ def test_sines_beside_zeros_and_small_numbers(isa_level):
         np.testing.assert_allclose(y, exact(x.astype(np.float64)), rtol=1e-6, atol=1e-8 if quarter else 1e-45)
 
 
+def test_sines_are_relatively_exact_beside_their_zeros(isa_level):
+    """Multiples of a quarter turn, of small and of large angles, and the sign of zeros."""
+    turns = np.concatenate([np.arange(-6000, 6000), np.geomspace(1e4, 1e30, 4000)]) * (np.pi / 2)
+    x = np.concatenate([turns.astype(np.float32), np.zeros(64, np.float32), np.full(64, -0.0, np.float32)])
+    for quarter, exact in ((0, np.sin), (1, np.cos)):
+        y = np.empty_like(x)
+        elementwise.Unary("sin_f32", x.size, x.view(np.uint8), y.view(np.uint8), struct.pack("i", quarter)).run()
+        np.testing.assert_allclose(y, exact(x.astype(np.float64)), rtol=1e-6, atol=0)
+        assert np.signbit(y[-128:]).tolist() == [False] * 64 + [not quarter] * 64
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_casts_to_uint64_saturate(dtype):
     """C does not define the conversion of 2^64 and more: what an infinity became depended on the compiler."""

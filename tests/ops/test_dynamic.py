@@ -46,6 +46,12 @@ def test_where_of_any_share_and_axes_of_one_element(shape, share):
     np.testing.assert_array_equal(evaluate_where(None, mask)[0], np.argwhere(mask))
 
 
+@pytest.mark.parametrize("shape", [(2**16 + 5,), (300, 33), (99, 1, 7, 3)])
+def test_where_takes_any_byte_for_true(shape):
+    mask = np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
+    np.testing.assert_array_equal(evaluate_where(None, mask.view(bool))[0], np.argwhere(mask))
+
+
 def test_memory_is_checked_before_indices_are_found():
     with pytest.raises(MemoryError, match=r"^80$"):
         kernel_class("scanning.indices_of")(np.ones((2, 2), bool), refuse)

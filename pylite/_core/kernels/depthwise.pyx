@@ -82,18 +82,23 @@ cdef void plan_runs(Depthwise *s, int lines_at_once) noexcept:
     # The input of so many lines stays in the second-level cache.
     s.run = s.repeat.lines if s.repeat.multiplier > 1 else max(<ptrdiff_t>1, RUN_BYTES // (s.line * s.stride))
     s.every, s.lines_at_once, s.borders = 1, lines_at_once, lines_at_once > 0
-    if not lines_at_once:
-        return
-    if ((s.dilation > 1 and (s.stride > 1 or s.floats != NULL)) or s.stride != s.window.stride
-            or lines_at_once * s.stride + s.window.fh > PL_MAX_TAPS):
-        lines_at_once = 1
-    elif s.repeat.multiplier == 1:      # output lines that are `dilation` apart share input lines
+    if shares_lines(s) and (lines_at_once or s.repeat.multiplier > 1):
         s.every = s.dilation
         s.window.y_line *= s.every
+    if not lines_at_once:
+        return
+    if not shares_lines(s) or s.stride != s.window.stride or lines_at_once * s.stride + s.window.fh > PL_MAX_TAPS:
+        lines_at_once = 1
+    elif s.repeat.multiplier == 1:
         # Micro-kernels compute one block of channels after the other.  Neighbouring blocks share cache lines, and those
         # of so many lines stay in the first-level cache.
         s.run = max(s.run, COLUMN_BYTES // (CACHE_LINE * s.window.width * s.stride))
     s.run = min(s.run, <ptrdiff_t>lines_at_once)
+
+
+cdef inline bint shares_lines(const Depthwise *s) noexcept:
+    """Do output lines that are `dilation` apart read the same input lines, and can one call compute them?"""
+    return s.dilation == 1 or (s.stride == 1 and s.floats == NULL)
 
 
 cdef class DepthwiseKernel(Kernel):
@@ -139,7 +144,7 @@ cdef class DepthwiseKernel(Kernel):
             raise ValueError(f"a depthwise filter of {s.window.fh} x {s.window.fw} taps is too large")
         s.window.width, s.window.pixels, s.window.c = x.shape[2], y.shape[2], y.shape[3]
         s.window.y_line, s.size = s.y_line // item, x.shape[1] * x.shape[2] * x.shape[3]
-        plan_repeat(&s.repeat, &s.window, x.shape[3], item, s.stride, s.dilation)
+        plan_repeat(&s.repeat, &s.window, x.shape[3], item, s.stride, shares_lines(s))
         notes = ["channels repeated, patch by patch"] if s.repeat.multiplier > 1 else []
         if s.multiply == multiply_f16:
             notes.append("in float16")
@@ -201,7 +206,7 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
         image = fast_div(begin, s.oh)
         line = line_in_order(begin - image * s.oh, s.oh, s.every, &left)
         rows = input_lines(&g, row, s.x + image * s.image, s.h, s.line, line * s.stride - s.pad, s.stride, s.dilation,
-                           min(s.run, min(end - begin, left)), s.borders)
+                           s.every, min(s.run, min(end - begin, left)), s.borders)
         y = s.y + (image * s.oh + line) * s.y_line
         pixel = 0
         if s.floats != NULL:

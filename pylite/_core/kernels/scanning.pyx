@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport strcmp
 
 from pylite._core.run.kernel cimport Kernel, kernel_fn
-from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_slots, slots
+from pylite._core.simd cimport memory_of, parallel_for, pl_pool, pl_range_fn, pl_slots, slots
 
 import numpy as np
 
@@ -23,6 +23,7 @@ cdef extern from "scanning.h" nogil:
     const pl_row_function pl_row_functions[]
     const char *const pl_type_names[]
     enum: PL_MOST_RANK
+    int64_t pl_count(int64_t n, const uint8_t *x)
     void pl_write_indices(int64_t rank, const int64_t *shape, const uint8_t *x, int64_t *y)
 
 cdef uint8_t empty = 0
@@ -96,16 +97,16 @@ def indices_of(mask, check_memory):
     check_memory: a function that is called with the bytes needed, before they are allocated.
     """
     cdef int64_t sizes[PL_MOST_RANK]
-    cdef Py_ssize_t rank = mask.ndim, i
+    cdef tuple shape = mask.shape
+    cdef Py_ssize_t rank = len(shape), n = mask.nbytes, rows, i
+    cdef const uint8_t *elements = <const uint8_t *>memory_of(mask, n)
     if not 0 < rank <= PL_MOST_RANK:
         raise ValueError(f"{rank} dimensions; 1 to {PL_MOST_RANK} can be searched")
     for i in range(rank):
-        sizes[i] = mask.shape[i]
-    cdef const uint8_t[::1] elements = mask.reshape(-1).view(np.uint8)
-    rows = int(np.count_nonzero(mask)) + 1
+        sizes[i] = shape[i]
+    rows = pl_count(n, elements) + 1
     check_memory(8 * rank * rows)
     found = np.empty((rows, rank), np.int64)
-    cdef int64_t[:, ::1] indices = found
-    if elements.shape[0]:
-        pl_write_indices(rank, sizes, &elements[0], &indices[0, 0])
+    if n:
+        pl_write_indices(rank, sizes, elements, <int64_t *>memory_of(found, 8 * rank * rows))
     return found[:-1]

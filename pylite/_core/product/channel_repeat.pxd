@@ -23,14 +23,17 @@ cdef struct ChannelRepeat:
 
 
 cdef inline int plan_repeat(ChannelRepeat *p, const pl_dw_window *g, ptrdiff_t channels, ptrdiff_t item, int stride,
-                            int dilation) except -1:
-    """Fill p for the windows g of an image with `channels` channels; stride, dilation: vertical."""
+                            bint share) except -1:
+    """Fill p for the windows g of an image with `channels` channels.
+
+    stride: vertical; share: do successive output lines, see line_in_order(), read the same input lines?
+    """
     cdef ptrdiff_t pixel = g.c * item, width = reach(g.fw, g.dilation), line
     p.multiplier, p.item, p.stride, p.lines, p.pixels = g.c // channels, item, stride, 1, g.pixels
     if p.multiplier == 1:
         return 0
     line = covered(g.pixels, g.stride, width) * pixel
-    while dilation == 1 and p.lines < REPEAT_LINES and covered(p.lines + 1, stride, g.fh) <= min(
+    while share and p.lines < REPEAT_LINES and covered(p.lines + 1, stride, g.fh) <= min(
             <ptrdiff_t>PL_MAX_TAPS, REPEAT_BYTES // line):
         p.lines += 1
     while p.pixels > 1 and g.fh * covered(p.pixels, g.stride, width) * pixel > REPEAT_BYTES:
@@ -91,15 +94,16 @@ cdef inline pl_dw_window repeat_channels(const pl_slots *slots, const ChannelRep
 
 
 cdef inline int input_lines(pl_dw_window *g, const uint8_t **row, const uint8_t *image, ptrdiff_t height,
-                            ptrdiff_t line, ptrdiff_t first, int stride, int dilation, ptrdiff_t max_lines,
-                            bint borders) noexcept nogil:
+                            ptrdiff_t line, ptrdiff_t first, int stride, int dilation, ptrdiff_t every,
+                            ptrdiff_t max_lines, bint borders) noexcept nogil:
     """Set g to output lines, the first of which reads the image from line `first` on; returns the length of `row`.
 
-    row: gets the address of each input line, NULL if it is outside the image.  line: bytes of an input line.
+    row: gets the address of each input line, NULL if it is outside the image.  line: bytes of an input line; every:
+    from one output line to the next.
     g gets up to max_lines output lines, but a single one if windows are partly outside the image, unless
     micro-kernels take several of those (`borders`).
     """
-    cdef ptrdiff_t inside = (height - first - reach(g.fh, dilation)) // stride + 1, y
+    cdef ptrdiff_t inside = (height - first - reach(g.fh, dilation)) // (stride * every) + 1, y
     cdef ptrdiff_t capacity = (PL_MAX_TAPS - g.fh) // stride + 1    # output lines whose input lines fit into `row`
     cdef int i, rows
     g.lines = <int>max_lines if borders else 1

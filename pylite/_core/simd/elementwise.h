@@ -31,8 +31,9 @@
   X(square_f32, PL_UNARY) X(floor_f32, PL_UNARY) X(ceil_f32, PL_UNARY) X(round_f32, PL_UNARY) X(log_f32, PL_UNARY) \
   X(sin_f32, PL_UNARY) X(sign_f32, PL_UNARY) X(sign_i32, PL_UNARY) X(half_to_float, PL_UNARY) \
   X(float_to_half, PL_UNARY) X(cast_f32_u8, PL_UNARY) X(cast_f32_i8, PL_UNARY) X(cast_f32_i16, PL_UNARY) \
-  X(cast_f32_i32, PL_UNARY) X(cast_f32_bool, PL_UNARY) X(cast_i32_f32, PL_UNARY) X(cast_i64_f32, PL_UNARY) \
-  X(cast_bool_f32, PL_UNARY) X(cast_i8_i16, PL_UNARY) X(cast_i8_i32, PL_UNARY) X(cast_i8_i64, PL_UNARY) \
+  X(cast_f32_i32, PL_UNARY) X(cast_f32_i64, PL_UNARY) X(cast_f32_bool, PL_UNARY) X(cast_i32_f32, PL_UNARY) \
+  X(cast_i64_f32, PL_UNARY) X(cast_bool_f32, PL_UNARY) \
+  X(cast_i8_i16, PL_UNARY) X(cast_i8_i32, PL_UNARY) X(cast_i8_i64, PL_UNARY) \
   X(cast_u8_i16, PL_UNARY) X(cast_u8_i32, PL_UNARY) X(cast_u8_i64, PL_UNARY) X(cast_i16_i8, PL_UNARY) \
   X(cast_i16_i32, PL_UNARY) X(cast_i16_i64, PL_UNARY) X(cast_i32_i8, PL_UNARY) X(cast_i32_i16, PL_UNARY) \
   X(cast_i32_i64, PL_UNARY) X(cast_i64_i8, PL_UNARY) X(cast_i64_i16, PL_UNARY) X(cast_i64_i32, PL_UNARY) \

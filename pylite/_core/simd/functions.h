@@ -126,46 +126,34 @@ static const uint32_t pl_two_over_pi[] = {
     0x0000a2f9u, 0x00a2f983u, 0xa2f9836eu, 0xf9836e4eu, 0x836e4e44u, 0x6e4e4415u, 0x4e441529u, 0x441529fcu,
     0x1529fc27u, 0x29fc2757u, 0xfc2757d1u, 0x2757d1f5u, 0x57d1f534u, 0xd1f534ddu, 0xf534ddc0u, 0x34ddc0dbu,
     0xddc0db62u, 0xc0db6295u, 0xdb629599u, 0x6295993cu, 0x95993c43u, 0x993c4390u, 0x3c439041u};
-/* sin(r + quadrant pi / 2) for |r| <= pi / 4 */
-PL_INLINE float pl_sin_turned(float r, uint32_t quadrant) {
+/* sin(r + half_turns pi) for |r| < 1.5735, with the sign of r if it is 0 */
+PL_INLINE float pl_sin_turned(float r, uint32_t half_turns) {
   const float z = r * r;
-  float s = PL_FMA(-1.9515295891e-4f, z, 8.3321608736e-3f);
-  s = PL_FMA(s, z, -1.6666654611e-1f);
-  s = PL_FMA(s * z, r, r);
-  float c = PL_FMA(2.443315711809948e-5f, z, -1.388731625493765e-3f);
-  c = PL_FMA(c, z, 4.166664568298827e-2f);
-  c = PL_FMA(c, z, -0.5f);
-  c = PL_FMA(c, z, 1.0f);
-  return pl_float_of(pl_bits_of(quadrant & 1 ? c : s) ^ (quadrant & 2) << 30);
+  float p = PL_FMA(2.6052655e-6f, z, -1.9809383e-4f);
+  p = PL_FMA(p, z, 8.333064e-3f);
+  p = PL_FMA(p, z, -0.1666666f);
+  return pl_float_of(pl_bits_of(r * PL_FMA(p, z, 1.0f)) ^ half_turns << 31);
 }
-/* sin(x + quarter pi / 2) for |x| < PL_TURNS_MAX */
+/* sin(x + quarter pi / 2) for |x| < PL_TURNS_MAX.  pi is a sum, so that subtracting each part's product with the half
+ * turns is exact; the parts are positive, so that -0 stays. */
 #if defined(__FMA__) || defined(__aarch64__) || defined(__ARM_FEATURE_FMA)
-/* pi / 2 is the sum of three numbers, so that subtracting each one's product with the quadrant is exact. */
 #define PL_TURNS_MAX 8192.0f
 PL_INLINE float pl_sin_shifted(float x, int quarter) {
-  float t = PL_FMA(x, 0.636619747f, 12582912.0f); /* 1.5 2^23: the sum's low bits are the quadrant */
-  uint32_t quadrant = pl_bits_of(t) + (uint32_t)quarter;
-  float q = t - 12582912.0f;
-  float r = PL_FMA(q, -1.57079637f, x);
-  r = PL_FMA(q, 4.37113883e-8f, r);
-  return pl_sin_turned(PL_FMA(q, 1.71512451e-15f, r), quadrant);
+  const float shift = 0.5f * (float)quarter;
+  const float t = PL_FMA(x, 0.318309886f, shift) + 12582912.0f; /* 1.5 2^23: the sum's low bits are the half turns */
+  const float q = t - 12582912.0f - shift;
+  const float r = PL_FMA(q, -1.50995788e-7f, PL_FMA(q, -3.1415925f, x));
+  return pl_sin_turned(PL_FMA(q, -1.07806051e-14f, r), pl_bits_of(t));
 }
 #else
 #define PL_TURNS_MAX 1048576.0f
 PL_INLINE float pl_sin_shifted(float x, int quarter) {
-  /* 1.5 2^52: the sum's low bits are the quadrant */
-  double t = (double)x * 0.63661977236758134308 + 6755399441055744.0;
-  uint64_t quadrant;
-  memcpy(&quadrant, &t, 8);
-  quadrant += (uint64_t)quarter;
-  double q = t - 6755399441055744.0;
-  double r = ((double)x - q * 1.57079632673412561417) - q * 6.07710050650619224932e-11, z = r * r;
-  double s = r + r * z * (-1.6666666641626524e-1 + z * (8.333329385889463e-3 + z * (-1.9839334836096632e-4
-                                                                                 + z * 2.718311493989822e-6)));
-  double c = 1.0 + z * (-0.499999997251031 + z * (4.16666233237390631894e-2 + z * (-1.38867637746099294692e-3
-                                                                                 + z * 2.43904487962774090654e-5)));
-  double v = quadrant & 1 ? c : s;
-  return (float)(quadrant & 2 ? -v : v);
+  const double shift = 0.5 * quarter;
+  const double t = (double)x * 0.31830988618379067154 + shift + 6755399441055744.0; /* 1.5 2^52 */
+  const double q = t - 6755399441055744.0 - shift;
+  uint64_t half_turns;
+  memcpy(&half_turns, &t, 8);
+  return pl_sin_turned((float)((double)x - q * 3.1415926218032837 - q * 3.178650954705639e-8), (uint32_t)half_turns);
 }
 #endif
 

@@ -518,30 +518,53 @@ ROWS(one_hot) {
     default: pl_one_hot_128(t, begin, end);
   }
 }
+/* The number of bytes of x that are not 0, counted in the bytes of `counts`, which have room for 255 words. */
+PL_FAST static int64_t pl_count(int64_t n, const uint8_t *x) {
+  const uint64_t low = 0x7F7F7F7F7F7F7F7F;
+  int64_t count = 0;
+  while (n >= 8) {
+    const int64_t words = n < 255 * 8 ? n / 8 : 255;
+    uint64_t counts = 0;
+    for (int64_t i = 0; i < words; i++) {
+      uint64_t v;
+      memcpy(&v, x + 8 * i, 8);
+      counts += (((v & low) + low) | v) >> 7 & 0x0101010101010101;
+    }
+    counts = (counts & 0x00FF00FF00FF00FF) + (counts >> 8 & 0x00FF00FF00FF00FF);
+    count += (int64_t)(counts * 0x0001000100010001 >> 48);
+    x += 8 * words, n -= 8 * words;
+  }
+  for (; n; n--) count += *x++ != 0;
+  return count;
+}
 /* Writes the index of each byte of x that is not 0 to a row of y, which has a row more than there are such bytes: what is
  * written for a 0 is overwritten.  shape: `rank` > 0 sizes, none of them 0. */
 enum { PL_MOST_RANK = 16 };
 PL_FAST static void pl_write_indices(int64_t rank, const int64_t *shape, const uint8_t *x, int64_t *y) {
-  int64_t outer[PL_MOST_RANK] = {0}, last = rank - 1; /* last: of the axes with several elements */
+  int64_t outer[PL_MOST_RANK] = {0}, *row = y, n = 1, begin = 0, last = rank - 1; /* last: axis with several elements */
+  for (int64_t i = 0; i < rank; i++) n *= shape[i];
   while (last > 0 && shape[last] == 1) last--;
-  for (const int64_t n = shape[last];;) {
-    int64_t *row = y;
-    for (int64_t j = 0, m; j < n; j += m) {
-      uint64_t eight = 1;
-      m = n - j < 8 ? n - j : 8;
-      if (m == 8) memcpy(&eight, x + j, 8);
-      for (int64_t k = 0; k < m && eight; k++) { /* most masks are mostly 0 */
-        row[last] = j + k;
-        row += rank & -(int64_t)(x[j + k] != 0);
-      }
+  for (int64_t j = 0, m; j < n; j += m) { /* first as if there were one axis only */
+    uint64_t eight = 1;
+    m = n - j < 8 ? n - j : 8;
+    if (m == 8) memcpy(&eight, x + j, 8);
+    for (int64_t k = 0; k < m && eight; k++) { /* most masks are mostly 0 */
+      row[last] = j + k;
+      row += rank & -(int64_t)(x[j + k] != 0);
     }
-    for (; y != row; y += rank)
-      for (int64_t i = 0; i < rank; i++)
-        if (i != last) y[i] = outer[i];
-    x += n;
-    int64_t i = last - 1;
-    while (i >= 0 && ++outer[i] == shape[i]) outer[i--] = 0;
-    if (i < 0) return;
+  }
+  for (const int64_t length = shape[last]; y != row; y += rank) {
+    if (y[last] - begin >= 2 * length) {
+      int64_t left = y[last] / length;
+      begin = left * length;
+      for (int64_t i = last - 1; i >= 0; left /= shape[i--]) outer[i] = left % shape[i];
+    } else if (y[last] - begin >= length) { /* the next line, without division */
+      begin += length;
+      for (int64_t i = last - 1; ++outer[i] == shape[i]; i--) outer[i] = 0;
+    }
+    y[last] -= begin;
+    for (int64_t i = 0; i < rank; i++)
+      if (i != last) y[i] = outer[i];
   }
 }
 /* Fails if a number of x exceeds the largest magnitude allowed; p: x, float32; f: this magnitude */

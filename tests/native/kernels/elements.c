@@ -213,8 +213,7 @@ static void unary(size_t slot, size_t x_item, size_t y_item, bool real_x, parame
 #define OF_FLOATS(X) \
   X(quantize_f32_i8, 4, 1, quantize8) X(quantize_f32_i16, 4, 2, quantize16) X(cast_f32_bool, 4, 1, nothing) \
   X(cast_f32_u8, 4, 1, nothing) X(cast_f32_i8, 4, 1, nothing) X(cast_f32_i16, 4, 2, nothing) \
-  X(cast_f32_i32, 4, 4, nothing) \
-  X(bucketize_f32, 4, 4, boundaries)
+  X(cast_f32_i32, 4, 4, nothing) X(cast_f32_i64, 4, 8, nothing) X(bucketize_f32, 4, 4, boundaries)
 #define X(name) UNARY(name, 4, 4, true, nothing, NEAR)
 FLUSHING(X)
 #undef X

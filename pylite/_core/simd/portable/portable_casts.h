@@ -7,6 +7,8 @@ UNARY_KERNEL(cast_f32_i8, float, int8_t, none_p, (int32_t)pl_clampf(x != x ? 127
 UNARY_KERNEL(cast_f32_i16, float, int16_t, none_p, (int32_t)pl_clampf(x != x ? 32767.0f : x, -32768.0f, 32767.0f))
 UNARY_TIGHT(cast_f32_i32, float, int32_t, none_p,
              x >= 2147483648.0f || x != x ? INT32_MAX : x < -2147483648.0f ? INT32_MIN : (int32_t)x)
+UNARY_KERNEL(cast_f32_i64, float, int64_t, none_p,
+             x >= 0x1p63f || x != x ? INT64_MAX : x < -0x1p63f ? INT64_MIN : (int64_t)x)
 UNARY_TIGHT(cast_f32_bool, float, uint8_t, none_p, x != 0.0f)
 UNARY_TIGHT(cast_i32_f32, int32_t, float, none_p, (float)x)
 UNARY_KERNEL(cast_i64_f32, int64_t, float, none_p, (float)x)

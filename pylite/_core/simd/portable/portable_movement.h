@@ -4,25 +4,33 @@
 #include <string.h>
 
 typedef struct { uint64_t half[2]; } pl_u128;
+typedef struct { pl_u128 half[2]; } pl_u256;
 
-/* Copies rows of `bytes` bytes; a short row as two words that overlap. */
-#define PL_COPY_SHORT(T)                                                                                       \
-  for (size_t r = 0; r < rows; r++, x += xrow, y += yrow) {                                                    \
+/* Copies rows of `bytes` bytes; a short row as one word, the excess of which the next row overwrites, if rows of y adjoin;
+ * else, and the last row, as two words that overlap. */
+#define PL_COPY_SHORT(T, TWO)                                                                                  \
+  for (; yrow == (ptrdiff_t)bytes && xrow >= (ptrdiff_t)sizeof(T) && rows > 1; rows--, x += xrow, y += yrow) { \
+    TWO both;                                                                                                  \
+    memcpy(&both, x, sizeof both);                                                                             \
+    memcpy(y, &both, sizeof both);                                                                             \
+  }                                                                                                            \
+  for (; rows; rows--, x += xrow, y += yrow) {                                                                 \
     T head, tail;                                                                                              \
     memcpy(&head, x, sizeof(T));                                                                               \
     memcpy(&tail, x + bytes - sizeof(T), sizeof(T));                                                           \
     memcpy(y, &head, sizeof(T));                                                                               \
     memcpy(y + bytes - sizeof(T), &tail, sizeof(T));                                                           \
   }
-static void copy_runs(size_t rows, size_t bytes, const uint8_t *x, ptrdiff_t xrow, uint8_t *y, ptrdiff_t yrow) {
+static __attribute__((noinline)) void copy_runs(size_t rows, size_t bytes, const uint8_t *x, ptrdiff_t xrow, uint8_t *y,
+                                                ptrdiff_t yrow) {
   if (bytes >= 2 && bytes <= 4) {
-    PL_COPY_SHORT(uint16_t)
+    PL_COPY_SHORT(uint16_t, uint32_t)
   } else if (bytes > 4 && bytes <= 8) {
-    PL_COPY_SHORT(uint32_t)
+    PL_COPY_SHORT(uint32_t, uint64_t)
   } else if (bytes > 8 && bytes <= 16) {
-    PL_COPY_SHORT(uint64_t)
+    PL_COPY_SHORT(uint64_t, pl_u128)
   } else if (bytes > 16 && bytes <= 32) {
-    PL_COPY_SHORT(pl_u128)
+    PL_COPY_SHORT(pl_u128, pl_u256)
   } else {
     for (size_t r = 0; r < rows; r++) memcpy(y + (ptrdiff_t)r * yrow, x + (ptrdiff_t)r * xrow, bytes);
   }
@@ -169,6 +177,14 @@ typedef uint32_t pl_v32 __attribute__((vector_size(16)));
   }
 PL_TILE(transpose_tile_8, pl_v8, PL_ZIP8, 16, 4)
 PL_TILE(transpose_tile_16, pl_v16, PL_ZIP16, 8, 3)
+/* Parts of tiles, for less code: narrow lines take longer than the call. */
+#define PL_PART(name, tile)                                                                                    \
+  static __attribute__((noinline)) void name(const uint8_t *x, ptrdiff_t xcol, uint8_t *y, ptrdiff_t yrow, \
+                                             size_t rows, size_t cols) {                                       \
+    tile(x, xcol, y, yrow, rows, cols);                                                                        \
+  }
+PL_PART(transpose_part_8, transpose_tile_8)
+PL_PART(transpose_part_16, transpose_tile_16)
 
 /* 4-byte elements, without arrays: gcc would keep these in memory on ISA levels with longer vectors. */
 static inline void transpose_tile_32(const uint8_t *x, ptrdiff_t xcol, uint8_t *y, ptrdiff_t yrow, size_t rows,
@@ -248,32 +264,63 @@ static inline void transpose_tile_64(const uint8_t *x, ptrdiff_t xcol, uint8_t *
       }                                                                                                        \
     return;                                                                                                    \
   }
-#define PL_TRANSPOSE(tile, n)                                                                                  \
+#define PL_TRANSPOSE(tile, part, n)                                                                            \
   PL_TRANSPOSE_ALL(tile, n)                                                                                    \
   if (rows < n && xcol > 0) {                                                                                  \
     size_t readable = (cols - 1) * xcol + rows * item, c = 0;                                                  \
     for (; c + n <= cols && (c + n - 1) * xcol + n * item <= readable; c += n)                                 \
-      tile(x + c * xcol, xcol, y + c * item, yrow, rows, n);                                                   \
+      part(x + c * xcol, xcol, y + c * item, yrow, rows, n);                                                   \
     x += c * xcol, y += c * item, cols -= c;                                                                   \
   } else if (cols < n && yrow == (ptrdiff_t)(cols * item)) {                                                   \
     size_t r = 0;                                                                                              \
     for (; r + n <= rows && (r + n - 1) * yrow + n * item <= rows * yrow; r += n)                              \
-      tile(x + r * item, xcol, y + r * yrow, yrow, n, cols);                                                   \
+      part(x + r * item, xcol, y + r * yrow, yrow, n, cols);                                                   \
     x += r * item, y += r * yrow, rows -= r;                                                                   \
+  }
+/* Narrow lines: what a tile would read or write beyond them is in a block.  A few elements take less time one by one. */
+#define PL_TRANSPOSE_NARROW(tile, n)                                                                           \
+  const size_t height = rows < n ? rows : n, width = cols < n ? cols : n;                                      \
+  if (height > 1 && width > 1 && height * width >= 3 * n) {                                                    \
+    uint8_t from[16 * n], to[16 * n];                                                                          \
+    for (size_t i = 0; i < rows; i += height) {                                                                \
+      if (i && rows - i < 3) {                                                                                 \
+        copy_strided(item, rows - i, cols, x + i * item, (ptrdiff_t)item, xcol, y + (ptrdiff_t)i * yrow, yrow, \
+                     (ptrdiff_t)item);                                                                         \
+        break;                                                                                                 \
+      }                                                                                                        \
+      for (size_t j = 0; j < cols; j += width) {                                                               \
+        const size_t row = i + height <= rows ? i : rows - height, col = j + width <= cols ? j : cols - width; \
+        const uint8_t *x0 = x + row * item + (ptrdiff_t)col * xcol;                                            \
+        uint8_t *y0 = y + (ptrdiff_t)row * yrow + col * item;                                                  \
+        const int low = height < n, short_rows = width < n;                                                    \
+        if (low) copy_runs(width, height * item, x0, xcol, from, 16);                                          \
+        tile(low ? from : x0, low ? 16 : xcol, short_rows ? to : y0, short_rows ? 16 : yrow, height, width);   \
+        if (short_rows) copy_runs(height, width * item, to, 16, y0, yrow);                                     \
+      }                                                                                                        \
+    }                                                                                                          \
+    return;                                                                                                    \
   }
 /* Transposes in tiles that fit the registers: y[r][c] = x[c][r]; rows of y and of x are contiguous. */
 static void copy_transposed(size_t item, size_t rows, size_t cols, const uint8_t *x, ptrdiff_t xcol, uint8_t *y,
                             ptrdiff_t yrow) {
   if (!rows) return; /* tiles write at least one */
   switch (item) {
-    case 1: PL_TRANSPOSE(transpose_tile_8, 16) break;
-    case 2: PL_TRANSPOSE(transpose_tile_16, 8) break;
+    case 1: {
+      PL_TRANSPOSE(transpose_tile_8, transpose_part_8, 16)
+      PL_TRANSPOSE_NARROW(transpose_part_8, 16)
+      break;
+    }
+    case 2: {
+      PL_TRANSPOSE(transpose_tile_16, transpose_part_16, 8)
+      PL_TRANSPOSE_NARROW(transpose_part_16, 8)
+      break;
+    }
     case 4:
 #ifdef __AVX__
       PL_TRANSPOSE_ALL(transpose_wide_32, 8)
 #endif
-      PL_TRANSPOSE(transpose_tile_32, 4) break;
-    case 8: PL_TRANSPOSE(transpose_tile_64, 8)
+      PL_TRANSPOSE(transpose_tile_32, transpose_tile_32, 4) break;
+    case 8: PL_TRANSPOSE(transpose_tile_64, transpose_tile_64, 8)
   }
   if (rows < cols)
     copy_strided(item, rows, cols, x, (ptrdiff_t)item, xcol, y, yrow, (ptrdiff_t)item);

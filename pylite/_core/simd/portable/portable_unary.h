@@ -57,11 +57,11 @@ UNARY_TIGHT_FLOAT(ceil_f32, ceilf(x))
 UNARY_TIGHT_FLOAT(round_f32, rintf(x)) /* halves to even */
 UNARY_FLOAT(sign_f32, x == x ? (float)((x > 0.0f) - (x < 0.0f)) : x)
 PL_LOOSE_END
-/* sin(x + quarter pi / 2).  Below PL_TURNS_MAX, x is reduced to a quarter turn in float32 or float64. */
+/* sin(x + quarter pi / 2).  Below PL_TURNS_MAX, x is reduced to half a turn in float32 or float64. */
 typedef struct { int32_t quarter; } turn_p;
 /* 64 numbers, some of which are larger, in separate loops, so that gcc vectorises all but the look-ups. */
 static void sin_of_any(float *x, int quarter) {
-  uint32_t m[64], high[64], middle[64], low[64], quadrant[64];
+  uint32_t m[64], high[64], middle[64], low[64], half_turns[64];
   double r[64];
   for (int i = 0; i < 64; i++) {
     const uint32_t bits = pl_bits_of(x[i]) & 0x7FFFFFFF, e = (bits < 0x46000000 ? 0x46000000 : bits) / 0x800000 - 136;
@@ -70,13 +70,13 @@ static void sin_of_any(float *x, int quarter) {
     high[i] = words[0], middle[i] = words[4], low[i] = words[8];
   }
   for (int i = 0; i < 64; i++) {
-    const uint64_t turns = ((uint64_t)m[i] * high[i] << 32) + (uint64_t)m[i] * middle[i] + ((uint64_t)m[i] * low[i] >> 32);
-    const int64_t rest = (int64_t)(turns << 2) >> 2; /* less the nearest quadrant */
-    quadrant[i] = (uint32_t)((turns + ((uint64_t)1 << 61)) >> 62);
-    r[i] = (double)rest;
+    const uint64_t upper = ((uint64_t)m[i] * high[i] << 32) + (uint64_t)m[i] * middle[i];
+    const uint64_t quarters = upper + ((uint64_t)m[i] * low[i] >> 32) + ((uint64_t)quarter << 62);
+    half_turns[i] = (uint32_t)((quarters + ((uint64_t)1 << 62)) >> 63);
+    r[i] = (double)((int64_t)(quarters << 1) >> 1); /* less the nearest half turn */
   }
   for (int i = 0; i < 64; i++) {
-    const float large = pl_sin_turned((float)(r[i] * (1.57079632679489661923 * 0x1p-62)), quadrant[i] + (uint32_t)quarter);
+    const float large = pl_sin_turned((float)(r[i] * (1.57079632679489661923 * 0x1p-62)), half_turns[i]);
     const uint32_t sign = quarter ? 0 : pl_bits_of(x[i]) & 0x80000000u;
     const float far = pl_float_of(pl_bits_of(large) ^ sign) + (x[i] - x[i]); /* NaN of infinity */
     x[i] = fabsf(x[i]) < PL_TURNS_MAX ? pl_sin_shifted(x[i], quarter) : far;
@@ -85,10 +85,9 @@ static void sin_of_any(float *x, int quarter) {
 /* Numbers that equal their sine.  Their squares could be subnormal, for which CPUs take long. */
 #define PL_SMALL_ANGLE 0x20000000u /* the bits of 2^-63 */
 PL_INLINE int small_angle(float x) { return pl_bits_of(x) * 2 - 1 < PL_SMALL_ANGLE * 2 - 1; } /* and not 0 */
-PL_INLINE float with_zeros(float sine, float x, int quarter) { return x == 0.0f && !quarter ? x : sine; } /* keeps -0 */
 PL_INLINE void sin_near(size_t n, const float *x, float *y, int quarter) {
   PL_INDEPENDENT
-  for (size_t i = 0; i < n; i++) y[i] = with_zeros(pl_sin_shifted(x[i], quarter), x[i], quarter);
+  for (size_t i = 0; i < n; i++) y[i] = pl_sin_shifted(x[i], quarter);
 }
 static __attribute__((noinline)) void sin_of_some(size_t n, const float *x, float *y, int quarter) {
   sin_near(n, x, y, quarter);
@@ -100,7 +99,7 @@ static __attribute__((noinline)) void sin_of_64(const float *x, float *y, int qu
   for (int i = 0; i < 64; i++) v[i] = small_angle(x[i]) ? 0 : x[i];
   if (near) sin_of_some(64, v, v, quarter);
   else sin_of_any(v, quarter);
-  for (int i = 0; i < 64; i++) y[i] = with_zeros(small_angle(x[i]) && !quarter ? x[i] : v[i], x[i], quarter);
+  for (int i = 0; i < 64; i++) y[i] = small_angle(x[i]) && !quarter ? x[i] : v[i];
 }
 static __attribute__((noinline)) int near_or_zero(const float *x) {
   uint32_t least = UINT32_MAX, most = 0;
