@@ -16,6 +16,7 @@ from pylite.validation import agreement
 from pylite.validation.calibration import Observed, grid_for
 from pylite.validation.litert import LiteRT
 from pylite.validation.repair import repair
+from pylite.validation.repair_steps import STEPS
 from pylite.validation.repairer import Repairer
 from pylite.validation.requantizing import Changes, RealWeights, Requantizer
 from pylite.validation.widening import widened
@@ -118,7 +119,7 @@ def test_steps_that_held_out_samples_do_not_confirm_are_refused(spoiled):
     _, reference, samples = spoiled
     narrow = [[array * np.float32(0.02)] for array, in samples]
     found = Repairer(Model(reference), widened(reference), narrow[::2], samples[1::2], 1)
-    found.run()
+    found.run(STEPS)
     assert any(not step.kept and step.fitted_db > 0 > step.gained_db for step in found.steps)
     assert found.held_db >= found.before_db
 
