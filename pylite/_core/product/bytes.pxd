@@ -6,7 +6,7 @@ from pylite._core.product.product cimport Product
 from pylite._core.simd cimport pl_pool
 
 cdef enum:
-    MAX_ROW = 2048              # largest depth of a single row that is multiplied on the caller's thread
+    MAX_ROW = 2048          # largest depth of a single row that is multiplied on the caller's thread
 
 
 cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth)

@@ -171,7 +171,7 @@ cdef const char *pack_section(const Product *p, const Piece *piece, ptrdiff_t k,
         part = elements(length, p.x_item)
         size = part * p.tile.bytes
         for r in range(piece.rows * segments):
-            if 0 < size <= 16 and not p.half:      # an image without channels has rows of no bytes
+            if 0 < size <= 16 and not p.half:   # 0: a phase of a transposed convolution may have no taps
                 copy_few(a_panel + r * size, src[r], size)
             else:
                 copy_elements(p, a_panel + r * size, src[r], part)
