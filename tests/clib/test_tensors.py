@@ -252,11 +252,15 @@ def test_ctrl_c_during_a_run(c, capfd):
     m.outputs([x])
     runner = Runner(c, opened(c, m.build()))
     assert runner.allocate()
-    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        runner.invoke()
-    timer.join()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)   # ignored in shells' background jobs
+    try:
+        timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            runner.invoke()
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert capfd.readouterr().err == "ERROR: KeyboardInterrupt\n"
 
 
