@@ -1,8 +1,13 @@
 """Random quantized networks, whose integers equal the reference kernels' in every tensor.
 
 One-op tests cannot see what passes do across operators: fuse activations, pads and tables, share memory, skip copies.
+Machines without the peer compare checksums of its tensors; `python -m tests.models.test_whole_networks` stores them.
 """
+import json
+import os
+import zlib
 from collections import namedtuple
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +17,9 @@ from pylite.numerics.quantization import LIMITS
 from pylite.schema.builder import ModelBuilder
 from tests.tools.resources import peer
 
-SEEDS = 24
+STORED = Path(__file__).with_name("whole_networks.json")
+DTYPES = ("int8", "uint8", "int16")
+SEEDS, STORED_SEEDS = 24, 8
 MOST = 6000             # elements of a tensor beyond the batch
 Quantized = namedtuple("Quantized", "index shape scale zero_point")
 FIXED = {"LOGISTIC": {"int8": (1 / 256, -128), "uint8": (1 / 256, 0), "int16": (1 / 32768, 0)},
@@ -95,7 +102,7 @@ class Network:
         span = 2.0 ** self.bits
         bias = self.rng.integers(-20, 21, n) * int(span * np.sqrt(taps))
         b = self.m.constant(self.name(), bias.astype(np.int64 if self.bits == 16 else np.int32), scales * x.scale)
-        spread = x.scale * float(scales.mean()) * span * 256 * np.sqrt(taps) / 12
+        spread = x.scale * float(scales.mean(dtype=np.float64)) * span * 256 * np.sqrt(taps) / 12
         y = self.tensor(y_shape, float(np.float32(spread * np.exp(self.rng.uniform(-1, 1)) * 5 / span)))
         return self.op(name, [x, w, b], y, fused_activation_function=self.activation(), **options)
 
@@ -257,25 +264,67 @@ def reference(model, x):
                                   experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF), x)
 
 
+def checksums(interpreter, indices):
+    return [zlib.crc32(interpreter.get_tensor(i).tobytes()) for i in indices]
+
+
+def options_of(tmp_path):
+    plan = {"cache_dir": str(tmp_path)}
+    return {}, {"num_threads": 3}, {"guard_bands": True}, plan, plan     # the second time, the plan is read
+
+
+def all_kept(model):
+    return Interpreter(model_content=model, experimental_preserve_all_tensors=True,
+                       experimental_op_resolver_type=OpResolverType.BUILTIN_REF)     # which only silences a warning
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("seed", range(STORED_SEEDS))
+def test_tensors_equal_stored_ones(seed, dtype, tmp_path):
+    model, x = Network(np.random.default_rng(seed), dtype).build()
+    drawn, wanted = json.loads(STORED.read_text())[f"{dtype} {seed}"]
+    assert zlib.crc32(model) == drawn, "this numpy draws another model"
+    found = checksums(run(all_kept(model), x), range(len(wanted)))
+    assert [i for i, (got, want) in enumerate(zip(found, wanted, strict=True)) if got != want] == []
+    for options in options_of(tmp_path):
+        interpreter = run(Interpreter(model_content=model, **options), x)
+        outputs = [detail["index"] for detail in interpreter.get_output_details()]
+        assert checksums(interpreter, outputs) == [wanted[i] for i in outputs]
+
+
 def assert_equal(interpreter, other, details):
     for detail in details:
         index = detail["index"]
         assert np.array_equal(interpreter.get_tensor(index), other.get_tensor(index)), f"tensor {index}"
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_integers_equal_the_reference(seed, dtype, tmp_path):
-    network = Network(np.random.default_rng(seed), dtype)
+def test_tensors_equal_the_reference(seed, dtype, tmp_path):
+    others = os.environ.get("PYLITE_CASES", "")     # text for other cases
+    network = Network(np.random.default_rng([seed, *others.encode()]), dtype)
     model, x = network.build()
-    wanted = reference(model, x)
-    all_kept = Interpreter(model_content=model, experimental_preserve_all_tensors=True,
-                           experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
-    assert_equal(run(all_kept, x), wanted, all_kept.get_tensor_details())
-    for options in ({"num_threads": 3}, {"guard_bands": True}, {"cache_dir": str(tmp_path)},
-                    {"cache_dir": str(tmp_path)}):
+    wanted, interpreter = reference(model, x), run(all_kept(model), x)
+    assert_equal(interpreter, wanted, interpreter.get_tensor_details())
+    for options in options_of(tmp_path):
         interpreter = run(Interpreter(model_content=model, **options), x)
         assert_equal(interpreter, wanted, interpreter.get_output_details())
-    for batch in (3, 4, 1, 7):      # the second and later ones need no lowering
+    for batch in (3, 4, 1, 7):      # from the second on, without lowering
         x = network.values((batch, *x.shape[1:]))
         assert_equal(run(interpreter, x), reference(model, x), interpreter.get_output_details())
+
+
+def store():
+    """Store checksums of the models and of the reference's tensors."""
+    found = {}
+    for dtype in DTYPES:
+        for seed in range(STORED_SEEDS):
+            model, x = Network(np.random.default_rng(seed), dtype).build()
+            wanted = reference(model, x)
+            count = len(Interpreter(model_content=model).get_tensor_details())
+            found[f"{dtype} {seed}"] = [zlib.crc32(model), checksums(wanted, range(count))]
+    STORED.write_text("{\n" + ",\n".join(f'"{key}": {json.dumps(row)}' for key, row in found.items()) + "\n}\n")
+
+
+if __name__ == "__main__":
+    store()
