@@ -1,4 +1,4 @@
-/* functions_vector.h with NEON. */
+/* functions_vector.h with vectors of four floats: NEON. */
 #if defined(__aarch64__)
 #include "arm/addend_neon.h"
 #else

@@ -1,9 +1,9 @@
-/* Products in float16, for CPUs with Armv8.2's arithmetic of half precision: a vector has eight numbers instead of
- * four.
+/* Matrix products and Winograd transforms in float16, with Armv8.2's float16 arithmetic: a vector has eight numbers
+ * instead of four.
  *
- * Rows are float16 numbers in memory or in an A panel; panels are packed[k][column], of 16 columns, or 8 in the last
- * one.  A tile has up to six rows.  After PL_HALF_SUM products its sums are added to others in float32, see gemm_f16;
- * without this, long sums would lose their last bits. */
+ * Rows are in memory or in an A panel; panels are packed[k][column], of 16 columns, or 8 in the last one.  A tile has
+ * up to six rows.  After PL_HALF_SUM products its sums are added to float32 sums, see gemm_f16; without this, long sums
+ * would lose their last bits. */
 #include "rounding.h"
 #include "simd.h"
 #include <arm_neon.h>
@@ -14,7 +14,7 @@ enum { LANES = 8, NV = 2, NR = NV * LANES, MR = 6 };
 #define EACH_ROW _Pragma("GCC unroll 8") for (int r = 0; r < R; r++)
 #define EACH_VECTOR _Pragma("GCC unroll 2") for (int v = 0; v < V; v++)
 #define EACH_QUARTER _Pragma("GCC unroll 4") for (int q = 0; q < 2 * V; q++)
-/* Four numbers of a vector as float32: the lower ones where `q` is even. */
+/* Quarter q of the numbers of two vectors, four of them, as float32. */
 PL_INLINE float32x4_t quarter(const float16x8_t *sums, int q) {
   return q % 2 ? vcvt_high_f32_f16(sums[q / 2]) : vcvt_f32_f16(vget_low_f16(sums[q / 2]));
 }
@@ -30,7 +30,7 @@ PL_INLINE float16x8_t load_half(const uint16_t *p) { return vreinterpretq_f16_u1
     EACH_ROW EACH_VECTOR ADD_BY_LANE(acc[r][v], wv[v], x[r], i); \
   }
 
-/* What becomes of the sums of a panel's columns, see gemm_f16. */
+/* How the sums of a panel become results, see gemm_f16.  adds: y has sums already; last: the argument of gemm_f16. */
 typedef struct {
   const float *bias; /* or NULL */
   float low, high;
@@ -38,8 +38,9 @@ typedef struct {
   int adds, last;
 } results;
 
+/* Eight sums, rounded to float16. */
 PL_INLINE float16x8_t joined(const float32x4_t *sums) { return vcvt_high_f16_f32(vcvt_f16_f32(sums[0]), sums[1]); }
-/* Stores results as float16, or as float32. */
+/* Stores eight results at y + i: as float16 if `half`, else as float32. */
 PL_INLINE void store_results(int half, float16x8_t v, void *y, ptrdiff_t i) {
   if (half) vst1q_u16((uint16_t *)y + i, vreinterpretq_u16_f16(v));
   else {
@@ -47,7 +48,7 @@ PL_INLINE void store_results(int half, float16x8_t v, void *y, ptrdiff_t i) {
     vst1q_f32((float *)y + i + 4, vcvt_high_f32_f16(v));
   }
 }
-/* Sums of up to PL_HALF_SUM products, which stay in float16. */
+/* Finishes a tile whose sums have at most PL_HALF_SUM products, and so are float16. */
 PL_INLINE void finish_short(int R, int V, int half, const float16x8_t sums[][NV], const results *to, void *y,
                             ptrdiff_t ldy) {
   if (to->last & 1) {
@@ -61,7 +62,8 @@ PL_INLINE void finish_short(int R, int V, int half, const float16x8_t sums[][NV]
   } else
     EACH_ROW EACH_VECTOR store_results(half, sums[r][v], y, r * ldy + v * LANES);
 }
-/* `part` = the sums of a tile, added to it first if `adds`; y != NULL: they become results instead. */
+/* Adds the sums of a tile to float32 sums at `part` if `adds`, and stores them there, or as results at y if not
+ * NULL. */
 PL_INLINE void finish_long(int R, int V, const float16x8_t sums[][NV], int adds, const results *to, float *part,
                            ptrdiff_t ld, void *y, ptrdiff_t ldy) {
   for (int r = 0; r < R; r++, part += ld)
@@ -89,15 +91,15 @@ FINISH(finish_wide, 2)
 FINISH(finish_narrow, 1)
 #define FINISH_LONG (V == 2 ? finish_wide : finish_narrow)
 
-/* R rows times V vectors of columns; see gemm_f16. */
+/* Computes R rows times V vectors of columns; see gemm_f16. */
 PL_INLINE void tile_f16(int R, int V, const pl_a_layout *layout, const uint16_t *a, const uint16_t *w,
                         const results *to, void *y, ptrdiff_t ldy) {
   const ptrdiff_t step = layout->step;
   float16x8_t acc[MR][NV], sums[MR][NV];
   float totals[MR * NR];
-  float *const part = to->last & 2 ? totals : y; /* takes the sums of longer products */
+  float *const part = to->last & 2 ? totals : y; /* for float32 sums */
   const ptrdiff_t ld = to->last & 2 ? NR : ldy;
-  ptrdiff_t room = PL_HALF_SUM; /* products until then */
+  ptrdiff_t room = PL_HALF_SUM; /* products that still fit the float16 sums */
   int adds = to->adds;
   EACH_ROW EACH_VECTOR acc[r][v] = vdupq_n_f16(0);
   for (int line = layout->lines; line > 0; line--, a += layout->pitch) {
@@ -144,7 +146,8 @@ PL_INLINE void tile_f16(int R, int V, const pl_a_layout *layout, const uint16_t 
   EACH_ROW EACH_VECTOR sums[r][v] = acc[r][v];
   FINISH_LONG(R, sums, adds, to, part, ld, to->last ? y : NULL, ldy);
 }
-/* Tiles of 5 and 4 rows leave registers enough; fewer rows wait for their own sums. */
+/* Computes rows in tiles of 5 and 4, for which registers suffice, or 6 if six are left.  Fewer would wait for their own
+ * sums. */
 #define TILE(R) \
   tile_f16(R, V, layout, a + r * layout->step, panel, to, (char *)y + r * ldy * (to->last & 2 ? 2 : 4), ldy), r += R
 #define ROWS(name, vectors) \
@@ -164,7 +167,7 @@ PL_INLINE void tile_f16(int R, int V, const pl_a_layout *layout, const uint16_t 
 ROWS(rows_wide, 2)
 ROWS(rows_narrow, 1)
 
-/* One row: four sums for each column, which take turns. */
+/* A single row: four sums for each column, which take the steps of k in turn, so that none waits for the one before. */
 #define ROW_LANE(i) EACH_VECTOR ADD_BY_LANE(acc[(i) % 4][v], load_half(w + ((i) * V + v) * LANES), x, i);
 PL_INLINE void one_row(int V, const pl_a_layout *layout, const uint16_t *a, const uint16_t *w, const results *to,
                        void *y) {
@@ -204,7 +207,7 @@ static __attribute__((noinline)) void row_narrow(const pl_a_layout *layout, cons
   one_row(1, layout, a, w, to, y);
 }
 
-/* Columns that fill their vectors. */
+/* gemm_f16 for columns that fill their vectors.  wide: two vectors; single: see `first` of gemm_f16. */
 static void whole_vectors(int rows, int wide, int single, const pl_a_layout *layout, const uint16_t *a,
                           const uint16_t *panel, const results *to, void *y, ptrdiff_t ldy) {
   if (single) (wide ? row_wide : row_narrow)(layout, a, panel, to, y);
@@ -232,13 +235,15 @@ static void gemm_f16(int rows, int n, const pl_a_layout *layout, const uint16_t 
   char *y = vy;
   for (int r = 0; r < rows; r += SOME, y += SOME * ldy * (ptrdiff_t)item) {
     const int some = rows - r < SOME ? rows - r : SOME;
-    for (int i = 0; i < some && to.adds; i++) memcpy(lines + i * width, y + i * ldy * (ptrdiff_t)item, (size_t)n * item);
+    for (int i = 0; i < some && to.adds; i++)
+      memcpy(lines + i * width, y + i * ldy * (ptrdiff_t)item, (size_t)n * item);
     whole_vectors(some, wide, single, layout, a + r * layout->step, panel, &to, lines, width);
     for (int i = 0; i < some; i++)
       memcpy(y + i * ldy * (ptrdiff_t)item, (char *)lines + (size_t)(i * width) * item, (size_t)n * item);
   }
 }
 
+/* For winograd_f32.h: n elements of the bias, and the first n of a vector. */
 PL_INLINE float16x8_t load_bias(const float *p, ptrdiff_t n) {
   float line[LANES] = {0};
   memcpy(line, p, sizeof *p * (size_t)n);
