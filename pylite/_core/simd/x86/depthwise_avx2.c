@@ -1,7 +1,10 @@
-/* 8-bit depthwise convolutions for AVX2: blocks of 16 channels, taps in pairs, 16-bit weights, zero point subtracted.
+/* 8-bit depthwise convolutions for AVX2: blocks of 16 channels, two taps at a time.
  *
- * Weights are packed[block][tap / 2][channel][tap % 2], in the order of channels that unpacking gives.  The two taps of
- * a pair are interleaved, multiplied by their weights, and added up for each channel, in one instruction. */
+ * Weights are 16-bit numbers less the zero point, packed[block][tap / 2][channel][tap % 2], in the order of channels
+ * that unpacking gives.  The pixels of two taps are interleaved; one instruction multiplies them by their weights, and
+ * adds both products of each channel.  There are three ways: by_pairs() (depthwise_pairs_avx2.h), wrapped() and
+ * any_filter().
+ */
 #include "avx2.h"
 
 /* The channel at each position of a block after unpacking; the packs of narrow() restore the order. */
@@ -26,7 +29,7 @@ static __attribute__((noinline)) __m128i load_part(const uint8_t *p, ptrdiff_t n
   }
   return _mm_set_epi64x((int64_t)high, (int64_t)low);
 }
-/* The taps that output pixels read, in pairs, as bytes ^ flip. */
+/* The addresses of the taps of an output pixel, two for each pair, whose bytes are read ^ flip. */
 typedef struct {
   int pairs, flip;
   const uint8_t **p;
@@ -38,9 +41,9 @@ PL_INLINE __m256i tap(const uint8_t *p, int flip, ptrdiff_t n) {
   return _mm256_cvtepi8_epi16(flip ? _mm_xor_si128(v, _mm_set1_epi8((char)flip)) : v);
 }
 
-/* Computes n channels, with parameters from j on, of N output pixels, and stores the first `kept` of them; pixels are
- * `to` bytes apart.  The taps of the first pixel are c bytes behind those of s, and those of the next one `step`
- * further. */
+/* Computes n channels of N <= 2 output pixels, and stores the first `kept` of them; pixels are `to` bytes apart.  The
+ * taps of the first pixel are c bytes behind those of s, and those of the next one `step` further.  w: the weights of
+ * the block; j: its place in the parameters q. */
 PL_INLINE void pixels(int rounding, int flip, int N, ptrdiff_t n, ptrdiff_t kept, const tap_list *s, ptrdiff_t c,
                       ptrdiff_t step, const int32_t *w, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
   const __m256i bias0 = load(q->bias + j), bias1 = load(q->bias + j + LANES);
@@ -179,6 +182,8 @@ PL_INLINE ptrdiff_t copied(const pl_dw_window *g, ptrdiff_t pixels, ptrdiff_t li
   return width * g->c * ((lines - 1) * s + g->fh);
 }
 
+/* Computes all output lines from copies of input lines, a part of the lines and pixels at a time.  blocks: see
+ * pl_wraps. */
 static void wrapped(const pl_dw_window *g, ptrdiff_t blocks, const tap_list *s, const int32_t *w, const pl_columns *q,
                     uint8_t *y) {
   uint8_t copies[PL_DW_BYTES + 2 * NR];

@@ -1,15 +1,16 @@
-/* The float depthwise convolution for AVX2 and AVX-512.  gemm_f32.h lists what must be defined.
+/* Float32 depthwise convolutions for AVX2 and AVX-512; included by gemm_f32_x86.c alone, after gemm_f32.h, with the
+ * same definitions and MULTIPLY.  Defines depthwise_f32().
  *
  * Output pixels that read the same taps inside the image are computed together, one vector of channels after the other,
  * several lines at a time: their taps are looked up once, and the input lines stay in the first-level cache. */
 
-/* The taps that output pixels read: input[i] is tap i of the first pixel, w[i] its weights.  Taps outside the image are
- * omitted. */
+/* The taps that output pixels read inside the image: input[i] is tap i of the first pixel, w[i] its weights. */
 typedef struct {
   int taps;
   const float *input[PL_MAX_TAPS], *w[PL_MAX_TAPS];
 } tap_list;
 
+/* Lists the taps of an output pixel. */
 static __attribute__((noinline, cold)) void list_taps(const pl_dw_window *g, ptrdiff_t pixel, const float *w,
                                                       tap_list *s) {
   s->taps = 0;
@@ -22,8 +23,9 @@ static __attribute__((noinline, cold)) void list_taps(const pl_dw_window *g, ptr
     }
 }
 
-/* Output pixels that read the same taps: pixels first to first + n - 1 of `lines` lines.  Pixels are `to` apart and
- * their inputs `step`; lines are `down` apart and their inputs `next`. */
+/* Output pixels that read the same taps: pixels first to first + n - 1 of `lines` output lines, all counted from the
+ * one whose taps are listed.  Neighbouring outputs are `to` elements apart and their inputs `step`; output lines are
+ * `down` apart and their inputs `next`. */
 typedef struct {
   ptrdiff_t first, n, step, to, lines, next, down;
 } pixel_grid;
@@ -31,11 +33,13 @@ typedef struct {
 /* The initial value of sums (the bias), and the limits of results. */
 typedef struct { VECTOR start, low, high; } limits;
 
+/* Stores `part` <= LANES results. */
 PL_INLINE void finish_f32(VECTOR acc, const limits *m, ptrdiff_t part, float *y) {
   store_upto(y, MIN(m->high, MAX(m->low, acc)), part);
 }
 
-/* P pixels at once, for any number of taps: each weight is loaded once for all of them. */
+/* Computes P neighbouring outputs in channels j .. j + part - 1, for any number of taps: each weight is loaded once for
+ * all of them.  from: the offset of the first output's input from the listed taps; step, c: see pixel_grid. */
 PL_INLINE void any_taps(int P, int taps, const tap_list *s, ptrdiff_t part, ptrdiff_t j, ptrdiff_t from,
                         ptrdiff_t step, const limits *m, float *y, ptrdiff_t c) {
   VECTOR acc[8];
@@ -97,8 +101,9 @@ typedef void pixels_fn(const tap_list *, ptrdiff_t, const pixel_grid *, const fl
                        ptrdiff_t);
 PL_INLINE pixels_fn *pixels_of(int taps) { return taps == 9 ? pixels_9 : taps == 6 ? pixels_6 : pixels_any; }
 
-/* Four neighbouring outputs of filters that are T taps wide, with stride S: each input pixel is loaded once for all
- * four.  The taps must be whole lines of the filter.  pixel: from one input pixel to the next; to: of the outputs. */
+/* Computes four neighbouring outputs in LANES channels, for filters that are T taps wide, with stride S: each input
+ * pixel is loaded once for all four.  The taps must be whole lines of the filter.  Input pixels are `pixel` elements
+ * apart, and outputs `to`. */
 PL_INLINE void four_outputs(int T, int S, const tap_list *s, ptrdiff_t j, ptrdiff_t from, ptrdiff_t pixel,
                             const limits *m, float *y, ptrdiff_t to) {
   VECTOR acc[4] = {m->start, m->start, m->start, m->start};
@@ -119,8 +124,8 @@ PL_INLINE void four_outputs(int T, int S, const tap_list *s, ptrdiff_t j, ptrdif
   for (int k = 0; k < 4; k++) finish_f32(acc[k], m, LANES, y + k * to);
 }
 
-/* Computes channels chunk .. chunk_end - 1 of a grid of four pixels or more, four at a time and then down the lines, so
- * that input stays in the first-level cache.  The last ones may be computed twice. */
+/* Computes channels chunk .. chunk_end - 1 of a grid of four pixels or more: four pixels of all lines, then the next
+ * four, so that input stays in the first-level cache.  The last ones may be computed twice. */
 PL_INLINE void fours(int T, int S, const tap_list *s, ptrdiff_t chunk, ptrdiff_t chunk_end, const pixel_grid *f,
                      const float *bias, float low, float high, float *y, ptrdiff_t c) {
   for (ptrdiff_t next = 0; next < f->n; next += 4)
@@ -146,17 +151,17 @@ FOURS(5, 2)
 
 enum {
   BLOCK = 16,                /* channels of a cache line */
-  HALF_LINES = LANES < BLOCK /* does a vector leave a part of its line for later, when the line may be evicted? */
+  HALF_LINES = LANES < BLOCK /* is a vector a part of a cache line, whose rest is read later, perhaps after eviction? */
 };
-/* Do pixels evict each other from the first-level cache, when one vector of channels is read from each?  If their
- * distance is a multiple of a large power of two, they share few of its sets. */
+/* Do the pixels of a window evict each other from the first-level cache, if one vector of channels is read from each?
+ * If their distance is a multiple of a large power of two, they share few of its sets. */
 PL_INLINE int crowded(const pl_dw_window *g) {
   enum { PAGE = 4096, LINE = 64, WAYS = 8 };
   const ptrdiff_t distance = g->c * (ptrdiff_t)sizeof(float), same = distance & -distance;
   return g->fh * g->width * (same < PAGE ? same : PAGE) > WAYS * PAGE && same >= LINE;
 }
 
-/* Computes the pixels of a grid four at a time, for filters of which that is possible; returns whether it did. */
+/* Computes a grid by fours(); returns 0 if the grid or the filter does not allow it. */
 static int by_fours(const pl_dw_window *g, const tap_list *s, ptrdiff_t chunk, ptrdiff_t chunk_end,
                     const pixel_grid *f, const float *bias, float low, float high, float *y, ptrdiff_t c) {
   const int five = g->fw == 5, stride = g->stride == 2;
@@ -167,8 +172,9 @@ static int by_fours(const pl_dw_window *g, const tap_list *s, ptrdiff_t chunk, p
   return 1;
 }
 
-/* Computes four vectors of channels of a pixel, from j on, with independent sums, for any number of taps.  from: of
- * inputs; packed: weights of these channels, tap after tap, or NULL for those of the list. */
+/* Computes four vectors of channels of an output pixel, from j on, for any number of taps: four sums that do not wait
+ * for each other.  from: the offset of its input from the listed taps; packed: the weights of these channels, tap after
+ * tap, or NULL for those of the list. */
 PL_INLINE void vectors_of_pixel(const tap_list *s, ptrdiff_t j, ptrdiff_t from, const float *packed, const float *bias,
                                 float low, float high, float *y) {
   VECTOR acc[4];
@@ -182,14 +188,14 @@ PL_INLINE void vectors_of_pixel(const tap_list *s, ptrdiff_t j, ptrdiff_t from, 
 #pragma GCC unroll 4
   for (int k = 0; k < 4; k++) STORE(y + j + k * LANES, MIN(SPLAT(high), MAX(SPLAT(low), acc[k])));
 }
-/* Computes channels j .. j + 4 LANES - 1 of the pixels of a line of a grid, one by one. */
+/* Computes channels j .. j + 4 LANES - 1 of the first line of a grid, pixel by pixel. */
 static __attribute__((noinline)) void four_vectors(const tap_list *s, ptrdiff_t j, const pixel_grid *f,
                                                    const float *bias, float low, float high, float *y) {
   for (ptrdiff_t i = f->first; i < f->first + f->n; i++)
     vectors_of_pixel(s, j, j + i * f->step, NULL, bias, low, high, y + i * f->to);
 }
-/* Computes channels chunk .. chunk_end - 1 of a grid, one pixel after the other: its taps are read in order, for the
- * prefetcher, and each cache line once.  Packed weights do not evict each other. */
+/* Computes channels chunk .. chunk_end - 1 of a grid, pixel by pixel: a pixel's inputs are read in order, which suits
+ * the prefetcher, and each cache line is read once.  Weights are packed, so that they do not evict each other. */
 enum { MOST_PACKED = 25, WIDE = 4 * LANES };
 static __attribute__((noinline)) void along_channels(const tap_list *s, ptrdiff_t chunk, ptrdiff_t chunk_end,
                                                      const pixel_grid *f, const float *bias, float low, float high,
@@ -205,8 +211,8 @@ static __attribute__((noinline)) void along_channels(const tap_list *s, ptrdiff_
                          y + i * f->to + line * f->down);
 }
 
-/* For fewer channels than lanes, and stride 1: sets `packed` to the taps of vectors that hold as many neighbouring
- * pixels as fit.  Their weights and bias, repeated, are in `lines`. */
+/* For fewer channels than lanes, and a stride of 1: a vector holds as many neighbouring pixels as fit.  Sets `packed`
+ * to the taps of such vectors, and `lines` to their weights and, behind these, their bias, repeated for each pixel. */
 static __attribute__((noinline, cold)) void pack_pixels(const tap_list *s, const float *bias, ptrdiff_t c,
                                                   float lines[17][LANES], tap_list *packed) {
   packed->taps = s->taps;
@@ -218,7 +224,8 @@ static __attribute__((noinline, cold)) void pack_pixels(const tap_list *s, const
   }
 }
 
-/* Computes channels chunk .. chunk_end - 1 of up to n pixels from y on; returns the number of pixels done. */
+/* Computes channels chunk .. chunk_end - 1 of up to n pixels of all lines, from y on, in the way that is fastest for
+ * them; returns the number of pixels done. */
 static __attribute__((noinline, cold)) ptrdiff_t compute_pixels(const pl_dw_window *g, const tap_list *s, ptrdiff_t n,
                                                              ptrdiff_t chunk, ptrdiff_t chunk_end, const float *bias,
                                                              float low, float high, float *y) {
@@ -230,10 +237,10 @@ static __attribute__((noinline, cold)) ptrdiff_t compute_pixels(const pl_dw_wind
   }
   if (n >= 6 && c >= LANES && crowded(g) && by_fours(g, s, chunk, chunk_end, &all, bias, low, high, y, c)) return n;
   const int any = c < LANES || (s->taps != 9 && s->taps != 6);
-  if (any && n % 4 && n > 1) n = n < 4 ? 1 : n - n % 4; /* others: in columns, four lines at a time */
+  if (any && n % 4 && n > 1) n = n < 4 ? 1 : n - n % 4; /* the rest: column by column, four lines at a time */
   pixel_grid f = {0, n, g->stride * c, c, g->lines, next, down};
   if (n == 1) f = (pixel_grid){0, g->lines, next, down, 1, 0, 0};
-  if (any && c >= 4 * LANES && f.n % 4) { /* then the remaining lines */
+  if (any && c >= 4 * LANES && f.n % 4) { /* those that fours leave over */
     const pixel_grid rest = {f.n - f.n % 4, f.n % 4, f.step, f.to, 1, 0, 0};
     for (ptrdiff_t j = chunk; j < chunk_end; j += 4 * LANES)
       four_vectors(s, j < c - 4 * LANES ? j : c - 4 * LANES, &rest, bias, low, high, y);
@@ -250,13 +257,14 @@ enum {
   COPIED_TAPS = 49    /* of a filter, at most */
 };
 
-/* The input under some output pixels: `columns` pixels of lines, of which filters read `used` from line `top` of the
- * filter on.  Successive output lines are `down` input lines apart; 0: the input cannot be copied. */
+/* The input under some output pixels: `columns` pixels of each line.  Lines top .. top + used - 1 of the filter lie in
+ * the image.  The inputs of neighbouring output lines are `down` lines apart; 0: the input is not copied. */
 typedef struct {
   int top, used;
   ptrdiff_t columns, down;
 } input_area;
 
+/* The input under a line of outputs, which is copied if it fits the cache and copying pays. */
 static input_area area_under(const pl_dw_window *g, ptrdiff_t pixels) {
   input_area a = {0, g->fh, (pixels - 1) * g->stride + (ptrdiff_t)(g->fw - 1) * g->dilation + 1, 0};
   while (a.used && !g->row[a.top]) a.top++, a.used--;
@@ -283,8 +291,8 @@ static void copy_line(const pl_dw_window *g, const float *x, ptrdiff_t j, ptrdif
   }
 }
 
-/* Computes all pixels from copies of the input, a block of channels at a time: their pixels lie side by side, with a
- * border. */
+/* Computes all output lines from copies of the input, BLOCK channels at a time, in which pixels lie side by side, with
+ * a border. */
 static __attribute__((noinline)) void by_copies(const pl_dw_window *g, const input_area *a, const float *w,
                                                 const float *bias, float low, float high, float *y) {
   float copy[MOST_COPIED], taps[COPIED_TAPS][BLOCK];
@@ -320,7 +328,7 @@ static __attribute__((noinline)) void by_copies(const pl_dw_window *g, const inp
 }
 
 /* ---- all images ---- */
-enum { CHUNK = 16 * LANES }; /* channels that all pixels are computed for before the next ones */
+enum { CHUNK = 16 * LANES }; /* channels of all pixels that are computed before the next ones */
 
 /* Multiplies sums by the scales of channels, then adds the bias, in two rounding steps. */
 static void scale_lines(const pl_dw_window *g, const float *bias, float low, float high, float *y) {
@@ -337,6 +345,7 @@ static void scale_lines(const pl_dw_window *g, const float *bias, float low, flo
     }
 }
 
+/* Computes all output lines from the input in place. */
 static __attribute__((cold)) void sums_of_products(const pl_dw_window *g, const float *w, const float *bias, float low,
                                                    float high, float *y) {
   const ptrdiff_t c = g->c, last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation, per_vector = LANES / c;
