@@ -1,4 +1,4 @@
-/* The data layouts and slots of the micro-kernels for convolutions and matrix products.
+/* The slots of convolutions and matrix products, and the layouts of their data.
  *
  * A product is y[r][j] = sum over k of a[r][k] * w[k][j].  Rows of a are packed into A panels, in the form that suits
  * the ISA level; w is packed once, into B panels of columns ("panel" alone means a B panel).  Tile sizes are data
@@ -18,10 +18,10 @@ typedef struct pl_tile {
   int kr;      /* a panel is packed[k / kr][column][k % kr] */
   int ka;      /* the depth of a panel and of an A panel is padded with zeros to a multiple of ka */
   int bytes;   /* of an element of an A panel (GEMM) or of a packed weight (depthwise) */
-  int offset;  /* A panels hold x + offset: 128 where the ISA level multiplies unsigned by signed bytes */
+  int offset;  /* A panels hold x + offset: 128 if the ISA level multiplies unsigned by signed bytes */
   const uint8_t *order; /* depthwise: the channel at each position of a block of nr; NULL: in order */
   int wrap;    /* depthwise: the largest period of pl_wraps; 0: blocks never go on into the next pixel */
-  int strided; /* depthwise: with strides above 1, do blocks stay within a pixel where few of its lanes are unused? */
+  int strided; /* depthwise: with strides above 1, do blocks stay within a pixel if that leaves few lanes unused? */
   int nibbles; /* gemm_blocks takes 4-bit weights: a byte has those of two steps of kr, the first in its lower half */
   int real;    /* gemm_q8 implements the float64 rule, see pl_columns */
   int any_n;   /* for one row, gemm_q8, gemm_s32 and gemm_hybrid take any number of columns */
@@ -58,7 +58,7 @@ typedef struct pl_columns {
 
 /* How the sums of hybrid operators become float32, column by column; finish_hybrid has the formula. */
 typedef struct pl_hybrid {
-  const int32_t *sums;
+  const int32_t *sums; /* of the weights of each column */
   const float *scale, *bias; /* bias may be NULL */
   int column_first;
   int32_t small; /* of all panels together: the result of find_small, or 0; read only if tile.small */
@@ -80,7 +80,7 @@ typedef struct pl_dw_window {
   const float *scale;         /* for depthwise_f32: NULL, or what multiplies the sum of each channel */
 } pl_dw_window;
 
-#define PL_HALF_LINES 32
+#define PL_HALF_LINES 32 /* most output lines in one call of depthwise_f16 */
 #define PL_MAX_TAPS 1024 /* most taps of a depthwise filter */
 #define PL_SLACK 64      /* elements behind an A panel that may be read or written */
 #define PL_SCALED 16     /* scaled_sums reads columns in multiples of this number */
@@ -116,8 +116,8 @@ static inline ptrdiff_t pl_block_start(ptrdiff_t b, ptrdiff_t nr, ptrdiff_t c) {
 }
 
 /* A depthwise line may be treated as one long row of channels, and cut into blocks of nr that span pixels.  Returns the
- * period: the number of blocks after which channels repeat; 0 if it is too large, if taps or lines would not fit, or for
- * t->strided. */
+ * period: the number of blocks after which channels repeat.  Returns 0 if blocks must stay within a pixel: because the
+ * period is too large, taps or lines would not fit, or of t->strided. */
 #define PL_MOST_WRAPPED 256 /* most taps */
 #define PL_DW_BYTES 49152   /* most bytes of line buffers */
 static inline ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, ptrdiff_t fw, ptrdiff_t stride,
@@ -135,7 +135,7 @@ static inline ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, pt
   return c % t->nr && c / a > t->wrap ? 0 : c / a;
 }
 
-/* Sets p to the addresses of an output pixel's taps, line by line; bytes: of an element. */
+/* Sets p to the addresses of the input pixels that an output pixel reads, line by line; bytes: of an element. */
 static inline void pl_taps(const pl_dw_window *g, ptrdiff_t pixel, ptrdiff_t bytes, const uint8_t **p) {
   ptrdiff_t x0 = pixel * g->stride - g->pad;
   for (int y = 0; y < g->fh; y++)
@@ -227,8 +227,8 @@ struct pl_slots;
    * a single row, which may be multiplied by several panels at once; last: add bias (may be NULL) and clamp */ \
   X(gemm_f32, (int rows, int n, const pl_a_layout *layout, const float *a, const float *panel, int first, int last, \
                const float *bias, float low, float high, float *y, ptrdiff_t ldy)) \
-  /* the same with rows and panels in float16 (tile f16); rows are one line each where there is a single one.  Products \
-   * are added in float16, up to PL_HALF_SUM at a time, and these sums in float32.  A single row has four sums for each \
+  /* the same with rows and panels in float16 (tile f16); a single row is a single run (pl_a_layout).  Products are \
+   * added in float16, up to PL_HALF_SUM at a time, and these sums in float32.  A single row has four sums for each \
    * column, which take the elements of k in turn.  bias, which is rounded to float16, is added in float16 to a single \
    * sum, else in float32; results are rounded to float16.  last: plus 2 if y, too, is float16, with 1 in `first`; 2 \
    * alone stores the sums themselves as float16 */ \
