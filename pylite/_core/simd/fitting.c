@@ -12,7 +12,7 @@
 
 enum { LOG_BUCKETS = 9, BUCKETS = 1 << LOG_BUCKETS };
 
-/* To find the pairs (a, b) whose sum is close to a step: those whose positions differ by `window` at most. */
+/* For finding pairs (a, b) whose sum is close to a step: those whose positions differ by at most `window`. */
 typedef struct {
   int32_t rule[2][256];     /* each operand as the rule adds it */
   int32_t position[2][256]; /* the fractions of a - 1/2 and of -b, in units of the output */

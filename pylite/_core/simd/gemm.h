@@ -38,13 +38,13 @@ typedef struct pl_a_layout {
 static inline pl_a_layout pl_packed_layout(ptrdiff_t depth) { return (pl_a_layout){1, depth, depth, 0}; }
 
 /* How accumulators become 8-bit results, column by column: bias, MBQM32 (rounding.h), then clamping to [low, high].
- * Arrays are as long as all panels, padding included.
+ * Arrays are as long as all panels, padding included.  Micro-kernels call it q.
  * left: NULL unless some column shifts left, does not shift right, or has accumulators of 2^30 or more.
  * odd, half, sign: mult and right in the form that vector code needs: odd[j] = mult[j | 1], half = 2^(right - 1) or 0,
  * sign = 31, or 32 where right is 0.
- * fit: fit_q8 has proved that float32 gives the same results: truncated acc scale + (acc rest +- start), with two fused
- * multiply-adds.  The sign is that of acc; it may be omitted if low is the zero point.  The outer sum is rounded
- * towards 0 on AVX-512, to nearest on AVX2, where rest is 0.
+ * fit: fit_q8 has proved that float32 gives the same results: acc scale + (acc rest +- start), by two fused
+ * multiply-adds, then truncated.  The sign of start is that of acc; it may be + for all if low is the zero point.  The
+ * outer sum is rounded towards 0 on AVX-512, to nearest on AVX2, where rest is 0.
  * small: by panel, of tile.nr columns: the results of find_small, or 0; read only if tile.small.
  * real: NULL, or the scales of the float64 rule, all below 1, to use it instead of MBQM32 (only if pl_tile.real). */
 typedef struct pl_columns {
@@ -56,7 +56,8 @@ typedef struct pl_columns {
   int32_t flip;                  /* 0x80: the output is uint8 */
 } pl_columns;
 
-/* How the sums of hybrid operators become float32, column by column; finish_hybrid has the formula. */
+/* How the sums of hybrid operators become float32, column by column; finish_hybrid has the formula.  Micro-kernels call
+ * it h. */
 typedef struct pl_hybrid {
   const int32_t *sums; /* of the weights of each column */
   const float *scale, *bias; /* bias may be NULL */
@@ -65,7 +66,8 @@ typedef struct pl_hybrid {
   float low, high;
 } pl_hybrid;
 
-/* Output lines of a depthwise convolution, and the input lines under them.  Channels are contiguous. */
+/* Output lines of a depthwise convolution, and the input lines under them.  Channels are contiguous.  Micro-kernels
+ * call it g, for its geometry. */
 typedef struct pl_dw_window {
   const uint8_t *const *row; /* first pixel of each input line; NULL for a line outside the image */
   const uint8_t *zero;       /* the pixel that is read outside the image */
@@ -82,7 +84,7 @@ typedef struct pl_dw_window {
 
 #define PL_HALF_LINES 32 /* most output lines in one call of depthwise_f16 */
 #define PL_MAX_TAPS 1024 /* most taps of a depthwise filter */
-#define PL_SLACK 64      /* elements behind an A panel that may be read or written */
+#define PL_SLACK 64      /* elements past the end of an A panel that may be read or written */
 #define PL_SCALED 16     /* scaled_sums reads columns in multiples of this number */
 #define PL_DEPTH 1024    /* most products in one call of scaled_sums */
 #define PL_BLOCK_ROWS 16 /* most rows in one call of gemm_blocks */
@@ -194,11 +196,11 @@ struct pl_slots;
   X(pack_b_q8, (const pl_tile *t, ptrdiff_t columns, ptrdiff_t depth, const uint8_t *w, int flip, uint8_t *panels, \
                 int32_t *sums)) \
   /* packs an A panel: row r = the `segments` segments of `length` bytes at src[r * segments ...], each byte ^ flip, \
-   * then zeros up to depth; may also write up to PL_SLACK elements behind the panel */ \
+   * then zeros up to depth; may also write up to PL_SLACK elements past its end */ \
   X(pack_a_q8, (int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *a_panel, \
                 ptrdiff_t depth)) \
   /* packs `lines` image lines, x_line apart, into line buffers of bytes, `pitch` apart: `before` bytes `border`, \
-   * `inside` bytes ^ mask, `after` bytes `border`; may write up to PL_SLACK bytes behind each line, in order */ \
+   * `inside` bytes ^ mask, `after` bytes `border`; may write up to PL_SLACK bytes past each line, in order */ \
   X(pack_lines_q8, (ptrdiff_t lines, ptrdiff_t before, ptrdiff_t inside, ptrdiff_t after, const uint8_t *x, \
                     ptrdiff_t x_line, int mask, int border, uint8_t *to, ptrdiff_t pitch)) \
   /* sums[r] = sum of the first `length` elements of each run of row r of an A panel */ \
@@ -244,7 +246,7 @@ struct pl_slots;
    * products, `next` apart */ \
   X(winograd_filter, (ptrdiff_t depth, ptrdiff_t width, const float *taps, float *u, ptrdiff_t next)) \
   /* transforms n columns of these products m (tiles, width) to pixels of y, `step` apart, and of the next line, \
-   * `down` behind, with bias (may be NULL), clamped; down or step is 0 if tiles have only one line or pixel */ \
+   * `down` further, with bias (may be NULL), clamped; down or step is 0 if tiles have only one line or pixel */ \
   X(winograd_out, (ptrdiff_t tiles, ptrdiff_t n, const float *m, ptrdiff_t width, ptrdiff_t next, const float *bias, \
                    float low, float high, float *y, ptrdiff_t down, ptrdiff_t step)) \
   /* the same in float16, each number rounded; bias is rounded to float16 already */ \

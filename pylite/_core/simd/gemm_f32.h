@@ -74,7 +74,7 @@ PL_INLINE void load_lines(int R, int V, int whole, int first, const VECTOR *star
     for (int v = 0; v < V; v++)
       if (first & 1) {
         acc[r][v] = start[v];
-        __asm__("" : "+w"(acc[r][v])); /* a register of its own, or gcc copies some in the loop */
+        __asm__("" : "+w"(acc[r][v])); /* in separate registers: else gcc copies some in the loop */
       } else acc[r][v] = whole ? LOAD(y + v * LANES) : LOAD_MASKED(y + v * LANES, part[v]);
     NEXT_LINE(y);
   }

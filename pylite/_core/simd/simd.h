@@ -83,7 +83,7 @@ pl_pool *pl_pool_create(int threads);
 void pl_pool_destroy(pl_pool *pool);
 int pl_pool_threads(const pl_pool *pool);
 /* From now on, records each range of a shared loop as a row of 5 numbers: the nanoseconds of CLOCK_MONOTONIC at its
- * begin and end, its first item and the one after its last, the thread (0: the caller).  rows NULL: ends recording.  To
+ * start and end, its first item and the one after its last, the thread (0: the caller).  rows NULL: ends recording.  To
  * be called while no loop runs.  pl_pool_recorded: the number of ranges since then; those beyond `capacity` have no
  * row. */
 void pl_pool_record(pl_pool *pool, int64_t *rows, ptrdiff_t capacity);

@@ -56,7 +56,7 @@ PL_INLINE int8x16_t line_taps(int fh, int fw, const int8_t *w, int y, int x) {
   return vreinterpretq_s8_u32(v);
 }
 
-/* Weights `group`, moved up by `by` taps, behind the last taps of the group `before`. */
+/* A group of weights, moved up by `by` taps; the last taps of the group before it come first. */
 PL_INLINE int8x16_t moved(int by, int8x16_t before, int8x16_t group) {
   const uint32x4_t v = vreinterpretq_u32_s8(group), u = vreinterpretq_u32_s8(before);
   return vreinterpretq_s8_u32(by == 0 ? v : by == 1 ? vsriq_n_u32(vshlq_n_u32(v, 8), u, 24) :
@@ -161,7 +161,7 @@ static __attribute__((noinline)) void subtract_zero(int N, int stride, const fil
     acc[i].high = vmlsq_n_s32(acc[i].high, all.high, f->finish.w_zero);
   }
 }
-#define WIDTHS(X) /* none: whole groups of pixels are multiplied, whatever the width */
+#define WIDTHS(X) /* none: whole groups of pixels are multiplied, for any width */
 PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint8_t *const *lines, ptrdiff_t offset,
                        sums *acc) {
   const int8_t *w = f->w;

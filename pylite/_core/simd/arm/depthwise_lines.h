@@ -2,7 +2,7 @@
  * with their border.
  *
  * A line is copied once for all output lines that read it.  As many lines as fit are copied before outputs are
- * computed, by a function of its own: the loops of both need all registers.  The border stays for all blocks of
+ * computed, by a separate function: the loops of both need all registers.  The border stays for all blocks of
  * channels.  Where the dilation does not divide the stride, output pixels form classes.  A class reads pixels
  * `dilation` apart: only these are copied, and the filter has no gaps.
  *
@@ -15,7 +15,7 @@
  *   MOST: outputs that are computed together in long lines: TOGETHER or twice as many;
  *   GROUP: pixels that are copied together: 1 or 4;
  *   GROUP_BYTES: the bytes of their copy;
- *   WIDTHS(X): X(name, 0, stride, width) for each stride and width of a filter that `outputs` has code of its own for;
+ *   WIDTHS(X): X(name, 0, stride, width) for each stride and width of a filter for which `outputs` has special code;
  *   sums: a type: the sums of one output, for a block of channels;
  *   filter: a type: the weights of a block of channels, and what finish_outputs needs;
  *   parameters: a type: what load_filter reads besides the window;
@@ -47,7 +47,7 @@ typedef struct { ptrdiff_t first, every, origin, step, stride; } pixel_class;
  * origin: the input pixel that is copied first; copied pixels begin .. end - 1 lie in the image.
  * pitch: bytes of a copied line.
  * together: output lines that are computed between copies; room: copied lines under them.  The buffer holds these, as a
- * ring, and behind them a line of border for all lines outside of the image.
+ * ring, and after them a line of border for all lines outside of the image.
  * second: bytes from the copies of a block to those of the next one, if all lines of both fit; else 0. */
 typedef struct {
   pixel_class p;
@@ -101,7 +101,7 @@ PL_INLINE void copy_edge(const filter *f, const element *from, const edge *e, ui
   copy_group(f, x, e->keep, to);
 }
 
-/* Copies groups begin .. end - 1 of a line of fewer than NR channels, and reads nothing behind them. */
+/* Copies groups begin .. end - 1 of a line of fewer than NR channels, and reads nothing past its end. */
 static void copy_narrow(const pl_dw_window *g, const filter *f, const span *p, const element *from, ptrdiff_t step,
                         ptrdiff_t begin, ptrdiff_t end, uint8_t *to) {
   element zero;
@@ -246,8 +246,8 @@ static void begin_span(const pl_dw_window *g, const filter *f, ptrdiff_t first_o
   const span before = *part;
   const ptrdiff_t all = (n + TOGETHER - 1) / TOGETHER * TOGETHER, c = g->c;
   const ptrdiff_t groups = ((all - 1) * p->stride + g->fw + GROUP - 1) / GROUP;
-  const ptrdiff_t origin = p->origin + first_output * p->stride * p->step, behind = g->width - origin;
-  const ptrdiff_t inside = behind < 0 ? 0 : (behind + p->step - 1) / p->step;
+  const ptrdiff_t origin = p->origin + first_output * p->stride * p->step, to_the_right = g->width - origin;
+  const ptrdiff_t inside = to_the_right < 0 ? 0 : (to_the_right + p->step - 1) / p->step;
   part->first_output = first_output, part->n = n, part->origin = origin, part->pitch = groups * GROUP_BYTES;
   part->begin = origin < 0 ? (p->step - 1 - origin) / p->step : 0;
   part->end = inside < groups * GROUP ? inside : groups * GROUP;

@@ -14,8 +14,8 @@
  *     `zero`;
  *   start_pair(stride, relu, block, v0, v1, acc, before): begins the sums of both outputs, acc[0] and acc[1], with the
  *     first two input lines;
- *   end_pair(stride, simple, relu, block, v0, v1, v2, acc, before): adds the rest.  Between them, both functions finish
- *     the pending outputs `before` if DEFER is 1; relu: that of their ends;
+ *   end_pair(stride, simple, relu, block, v0, v1, v2, acc, before): adds the rest.  If DEFER is 1, both functions
+ *     together finish the pending outputs `before`; relu: see `ends` in neon.h;
  *   TILE_BYTES: the part of the first-level cache that a tile may fill; all blocks of a tile are computed before the
  *     next tile.  0 on cores that hide the latency of the second-level cache;
  *   DEFER: 1 if outputs are finished while the next ones are multiplied, which in-order cores need; else 0;
@@ -92,8 +92,8 @@ PL_INLINE void columns3x3(int stride, int simple, int inside, int relu, const pl
 }
 
 #ifdef SINGLE_COLUMNS
-/* Computes a single output column, two lines at a time; see columns3x3.  spare: takes the line behind an odd last
- * one. */
+/* Computes a single output column, two lines at a time; see columns3x3.  spare: takes the results of the
+ * line that is missing if their number is odd. */
 PL_INLINE void column3x3(int stride, int simple, int inside, int relu, const pl_dw_window *g, ptrdiff_t c,
                          ptrdiff_t column, const block3x3 *block, uint8_t *y, uint8_t *spare, pending *before) {
   const block3x3 b = *block;
@@ -122,8 +122,8 @@ PL_INLINE void column3x3(int stride, int simple, int inside, int relu, const pl_
 /* A tile: blocks first_block .. end_block - 1 of the channels of output pixels begin .. end - 1. */
 typedef struct { ptrdiff_t first_block, end_block, begin, end; } tile;
 
-/* The first pixel of the next pair: the one to the right, or else the first pair that begins one pixel behind `*first`,
- * which then moves there.  With a dilation of d, pairs begin at d neighbouring pixels in turn. */
+/* The first pixel of the pair after the one at `pixel`; `end` or more if there is none.  With a dilation of d, the
+ * pairs that begin at pixel `*first` modulo d come before those that begin at the next pixel; `*first` follows. */
 PL_INLINE ptrdiff_t next_pair(const pl_dw_window *g, ptrdiff_t *first, ptrdiff_t pixel, ptrdiff_t begin,
                               ptrdiff_t end) {
   pixel += 2 * g->dilation;
@@ -131,7 +131,7 @@ PL_INLINE ptrdiff_t next_pair(const pl_dw_window *g, ptrdiff_t *first, ptrdiff_t
   return ++*first;
 }
 
-/* Computes tile p; returns 0 if load_block fails.  dilated: is the dilation above 1?  relu: that of the ends of q. */
+/* Computes tile p; returns 0 if load_block fails.  dilated: is the dilation above 1?  relu: see `ends`. */
 PL_INLINE int filter3x3(int stride, int dilated, int relu, const pl_dw_window *g, int flip, int w_zero, const void *w,
                         const pl_columns *q, uint8_t *y, const tile *p) {
   pl_dw_window local = *g;

@@ -13,7 +13,7 @@ enum { NARROW = 2, ROWS = NARROW };
 #endif
 #include "neon.h"
 
-/* ---- A panels: int8, for dotprod and i8mm, too ---- */
+/* ---- A panels: int8; dotprod and i8mm use these functions as well ---- */
 /* Full vectors are stored; the next row overwrites the excess. */
 static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *a_panel,
                       ptrdiff_t depth) {

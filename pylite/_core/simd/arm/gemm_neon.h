@@ -87,7 +87,7 @@ PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout
 
 #include "hybrid_neon.h"
 
-/* Computes tiles of `most` rows, and a last one of a single row by `last`: a function of its own, since the other tiles
+/* Computes tiles of `most` rows, and a last one of a single row by `last`: a separate function, since the other tiles
  * need most registers. */
 #define PARTS(TILE, last, most, ...) \
   int r = 0; \
@@ -111,8 +111,8 @@ PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout
 #define HYBRID_ARGUMENTS \
   int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, \
     const hybrid_finishing *f, float *y, ptrdiff_t ldy
-/* name(): rows of one panel; name_row(): a single row, times the next panels, too, while these have the same width, and
- * no weight of -128 where that matters.  Returns the number of columns done. */
+/* name(): rows of one panel; name_row(): a single row, which goes on to the next panels while these have the same
+ * width and, for `small`, no weight of -128; returns the number of columns done. */
 #define NEXT_PANEL (panel = (const int8_t *)panel + NR * layout->lines * layout->depth)
 #define Q8_KERNEL(name, most, V, is_small, rule) \
   static __attribute__((noinline)) int name##_row(Q8_ARGUMENTS) { \
@@ -165,7 +165,7 @@ PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout
     PARTS(HYBRID, name##_row(1, n, layout, (const int8_t *)a_panel + r * layout->step, panel, f, y + r * ldy, ldy, r), \
           most, V, small, usual) \
   }
-/* The panels behind those that a single row is done with. */
+/* The panels after those that a single row is done with. */
 #define REST ((const int8_t *)panel + done * layout->lines * layout->depth)
 /* A function for each width and rule, so that gcc keeps the accumulators in registers. */
 #if NR == 16

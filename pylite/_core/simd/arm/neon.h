@@ -59,7 +59,7 @@ PL_INLINE void scale_f64(int R, int V, int32x4_t acc[][4], const double *real) {
 }
 #endif
 
-/* How results become bytes: of pl_columns, in all lanes.  relu: no result is below the zero point, as behind a RELU. */
+/* How results become bytes: of pl_columns, in all lanes.  relu: no result is below the zero point, as after a RELU. */
 typedef struct { int16x8_t zero_point; int8x16_t low, high; uint8x16_t flip; int relu; } ends;
 PL_INLINE ends ends_of(const pl_columns *q) {
   return (ends){vdupq_n_s16((int16_t)q->zero_point), vdupq_n_s8((int8_t)q->low), vdupq_n_s8((int8_t)q->high),

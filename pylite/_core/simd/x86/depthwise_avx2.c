@@ -3,8 +3,7 @@
  * Weights are 16-bit numbers less the zero point, packed[block][tap / 2][channel][tap % 2], in the order of channels
  * that unpacking gives.  The pixels of two taps are interleaved; one instruction multiplies them by their weights, and
  * adds both products of each channel.  There are three ways: by_pairs() (depthwise_pairs_avx2.h), wrapped() and
- * any_filter().
- */
+ * any_filter(). */
 #include "avx2.h"
 
 /* The channel at each position of a block after unpacking; the packs of narrow() restore the order. */
@@ -42,7 +41,7 @@ PL_INLINE __m256i tap(const uint8_t *p, int flip, ptrdiff_t n) {
 }
 
 /* Computes n channels of N <= 2 output pixels, and stores the first `kept` of them; pixels are `to` bytes apart.  The
- * taps of the first pixel are c bytes behind those of s, and those of the next one `step` further.  w: the weights of
+ * taps of the first pixel are c bytes after those of s, and those of the next one `step` further.  w: the weights of
  * the block; j: its place in the parameters q. */
 PL_INLINE void pixels(int rounding, int flip, int N, ptrdiff_t n, ptrdiff_t kept, const tap_list *s, ptrdiff_t c,
                       ptrdiff_t step, const int32_t *w, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
@@ -84,7 +83,7 @@ static __attribute__((noinline)) void blocks_of_row(ptrdiff_t count, ptrdiff_t t
                                                     ptrdiff_t step, const int32_t *w, const pl_columns *q,
                                                     ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
   const int rounding = rounding_of(q);
-  /* uint8 without a RELU is too rare for code of its own */
+  /* uint8 without a RELU is too rare for special code */
   if (s->flip && rounding == FIT_RELU) row_of_blocks(FIT_RELU, s->flip, count, tail, s, c, step, w, q, j, y, to);
   else if (s->flip) row_of_blocks(BY_RULE, s->flip, count, tail, s, c, step, w, q, j, y, to);
   else if (rounding == FIT_RELU) row_of_blocks(FIT_RELU, 0, count, tail, s, c, step, w, q, j, y, to);
@@ -128,7 +127,7 @@ PL_INLINE void copy_block(const uint8_t *from, uint8_t *to) {
   _mm_storeu_si128((__m128i *)to, _mm_loadu_si128((const __m128i *)from));
 }
 /* Copies n pixels of c bytes, `step` bytes apart.  `room` bytes are readable from the first one on; up to 15 bytes
- * behind the copy are overwritten. */
+ * past the copy are overwritten. */
 static void copy_pixels(const uint8_t *from, ptrdiff_t n, ptrdiff_t c, ptrdiff_t step, ptrdiff_t room, uint8_t *to) {
   for (; n > 0; n--, room -= step, from += step, to += c)
     if (c > NR) {
@@ -141,7 +140,7 @@ static void copy_pixels(const uint8_t *from, ptrdiff_t n, ptrdiff_t c, ptrdiff_t
     }
 }
 
-/* n bytes ^ flip; up to 15 behind them change, too. */
+/* n bytes ^ flip; up to 15 more bytes change as well. */
 static void flip_bytes(uint8_t *p, ptrdiff_t n, int flip) {
   const __m128i mask = _mm_set1_epi8((char)flip);
   for (ptrdiff_t i = 0; i < n; i += NR)

@@ -99,7 +99,7 @@ static void skip_pixels(ptrdiff_t c, ptrdiff_t n, const uint8_t *from, __m512i m
 PL_INLINE ptrdiff_t steps(ptrdiff_t n, ptrdiff_t s) { return s == 1 ? n : (n + s - 1) / s; }
 
 /* Copies `count` channels from c_begin on of `rows` input lines, as x + 128 in unsigned bytes, to line buffers without
- * gaps. Pixel i of phase p is the input's pixel first + i * stride + p, so that consecutive outputs read consecutive
+ * gaps.  Pixel i of phase p is the input's pixel first + i * stride + p, so that consecutive outputs read consecutive
  * pixels of a phase.  All lines of a phase come before those of the next one. */
 static void pack_lines(const pl_dw_window *g, const uint8_t *const *row, int rows, ptrdiff_t first, ptrdiff_t pixels,
                        ptrdiff_t c_begin, ptrdiff_t count, int flip, uint8_t *to) {

@@ -46,11 +46,11 @@ static void pair_weights(const pl_dw_window *g, const int32_t *w, int lines, int
 /* n channels of a pixel as 16-bit numbers.  If n < 16, these are the last channels of the pixel. */
 PL_INLINE __m256i widened(const uint8_t *x, ptrdiff_t n, __m128i mask) {
   const __m128i lanes = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  __m128i v = _mm_loadu_si128((const __m128i *)(x - (NR - n))); /* so that nothing behind the pixel is read */
+  __m128i v = _mm_loadu_si128((const __m128i *)(x - (NR - n))); /* so that nothing past the pixel is read */
   if (n < NR) v = _mm_shuffle_epi8(v, _mm_add_epi8(lanes, _mm_set1_epi8((char)(NR - n))));
   return _mm256_cvtepi8_epi16(_mm_xor_si128(v, mask));
 }
-/* Interleaves a pixel of both lines of a pair; returns the address behind it. */
+/* Interleaves a pixel of both lines of a pair; returns the address after it. */
 PL_INLINE int16_t *store_pair(__m256i upper, __m256i lower, int16_t *to) {
   _mm256_storeu_si256((__m256i *)to, _mm256_unpacklo_epi16(upper, lower));
   _mm256_storeu_si256((__m256i *)(to + NR), _mm256_unpackhi_epi16(upper, lower));

@@ -1,5 +1,5 @@
 /* Softmax of rows of up to 16 elements for AVX-512: a row is one vector.  The portable function computes longer
- * ones. */
+ * ones, and those with a negative beta. */
 #include "avx512vnni.h"
 #include <float.h>
 #include <string.h>
