@@ -71,7 +71,7 @@ typedef struct pl_hybrid {
 typedef struct pl_dw_window {
   const uint8_t *const *row; /* first pixel of each input line; NULL for a line outside the image */
   const uint8_t *zero;       /* the pixel that is read outside the image */
-  int fh, fw, stride, dilation, pad;
+  int fh, fw, stride, dilation, pad; /* height and width of the filter; pad: pixels left of the image */
   ptrdiff_t width, pixels, c; /* input pixels, output pixels, channels */
   int lines;                  /* output lines, which read the (lines - 1) * stride + fh input lines of `row`, `dilation`
                                * apart.  depthwise_q8: at most its tile's mr; depthwise_f32: see dw_f32_lines;
@@ -170,7 +170,7 @@ typedef struct pl_winograd {
   uint8_t *y;
   const int16_t *panels;
   ptrdiff_t x_image, x_line, x_pixel, y_image, y_line, y_pixel; /* steps in bytes */
-  ptrdiff_t h, w, oh, ow, c;
+  ptrdiff_t h, w, oh, ow, c;     /* of the input: height and width; of the output: height and width */
   int pad_h, pad_w, flip;
 } pl_winograd;
 #define PL_WINOGRAD_SCRATCH 92160  /* bytes of stack that winograd_q8 uses */
@@ -215,12 +215,11 @@ struct pl_slots;
   X(find_small, (ptrdiff_t n, ptrdiff_t bytes, const uint8_t *panels, int32_t *small)) \
   \
   /* ---- products ---- */ \
-  /* one A panel times one panel (tile q8), requantized to n columns of y, whose rows are ldy apart.  Parameters are \
-   * those of columns j .. j + n - 1; accumulators start at bias[column] + terms[row] (terms may \
-   * be NULL) */ \
+  /* one A panel times one panel (tile q8), requantized to n columns of y, whose rows are ldy apart; j: the first of \
+   * these columns among all.  Accumulators start at bias[column] + terms[row]; terms may be NULL */ \
   X(gemm_q8, (int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, \
               const int32_t *terms, const pl_columns *columns, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy)) \
-  /* the same product, added to acc */ \
+  /* one A panel times one panel (tile q8), added to n columns of acc, whose rows are lda apart */ \
   X(gemm_s32, (int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, int32_t *acc, \
                ptrdiff_t lda)) \
   /* one row of accumulators (bias not yet added) to 8 bits, as in gemm_q8 */ \
@@ -229,7 +228,7 @@ struct pl_slots;
    * a single row, which may be multiplied by several panels at once; last: add bias (may be NULL) and clamp */ \
   X(gemm_f32, (int rows, int n, const pl_a_layout *layout, const float *a, const float *panel, int first, int last, \
                const float *bias, float low, float high, float *y, ptrdiff_t ldy)) \
-  /* the same with rows and panels in float16 (tile f16); a single row is a single run (pl_a_layout).  Products are \
+  /* gemm_f32 with rows and panels in float16 (tile f16); a single row is a single run (pl_a_layout).  Products are \
    * added in float16, up to PL_HALF_SUM at a time, and these sums in float32.  A single row has four sums for each \
    * column, which take the elements of k in turn.  bias, which is rounded to float16, is added in float16 to a single \
    * sum, else in float32; results are rounded to float16.  last: plus 2 if y, too, is float16, with 1 in `first`; 2 \
@@ -249,7 +248,7 @@ struct pl_slots;
    * `down` further, with bias (may be NULL), clamped; down or step is 0 if tiles have only one line or pixel */ \
   X(winograd_out, (ptrdiff_t tiles, ptrdiff_t n, const float *m, ptrdiff_t width, ptrdiff_t next, const float *bias, \
                    float low, float high, float *y, ptrdiff_t down, ptrdiff_t step)) \
-  /* the same in float16, each number rounded; bias is rounded to float16 already */ \
+  /* winograd_in and winograd_out in float16, each number rounded; bias is rounded to float16 already */ \
   X(winograd_in_f16, (ptrdiff_t tiles, ptrdiff_t c, const uint16_t *const *line, const ptrdiff_t *step, uint16_t *v, \
                       ptrdiff_t next)) \
   X(winograd_out_f16, (ptrdiff_t tiles, ptrdiff_t n, const uint16_t *m, ptrdiff_t width, ptrdiff_t next, \
@@ -275,7 +274,7 @@ struct pl_slots;
   X(range_f32, (ptrdiff_t n, const float *x, float *low, float *high)) \
   /* y = clamp(zero + round(x * inverse)) ^ flip, rounded as in hybrid operators; symmetric: -128 is not used */ \
   X(quantize_s8, (ptrdiff_t n, const float *x, float inverse, int zero, int asymmetric, int flip, uint8_t *y)) \
-  /* the same, asymmetric, less zero, as floats */ \
+  /* y = clamp(zero + round(x * inverse)) - zero, as floats: the numbers of quantize_s8 less the zero point */ \
   X(quantize_whole, (ptrdiff_t n, const float *x, float inverse, int zero, float *y)) \
   /* quantize_s8 for rows of n elements, `step` apart, each with its own scale and zero point, which are results */ \
   X(quantize_rows, (ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t step, int asymmetric, int flip, \
@@ -300,13 +299,13 @@ struct pl_slots;
                   float row_scale, int first, int last, const float *bias, float low, float high, float *y)) \
   \
   /* ---- depthwise convolutions ---- */ \
-  /* output lines of bytes (tile dw8) from input bytes ^ flip and weights less w_zero */ \
+  /* output lines of bytes from input bytes ^ flip and weights less w_zero; w: packed for tile dw8 */ \
   X(depthwise_q8, (const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *columns, uint8_t *y)) \
-  /* the same for float; w: [taps][c].  Sums begin with the bias (may be NULL), or, if the window has scales, with 0: \
-   * the bias is then added to their products */ \
+  /* output lines of float32; w: [taps][c].  Sums begin with the bias (may be NULL).  If the window has scales, they \
+   * begin with 0, and the bias is added to the scaled sums */ \
   X(depthwise_f32, (const pl_dw_window *g, const float *w, const float *bias, float low, float high, float *y)) \
-  /* the same in float16: each sum begins with the bias (may be NULL) and is rounded once with each product; up to \
-   * PL_HALF_LINES lines in one call, which may lie partly outside of the image */ \
+  /* output lines of float16: each sum begins with the bias (may be NULL) and is rounded once with each product; up to \
+   * PL_HALF_LINES lines in one call, whose input may lie partly outside of the image */ \
   X(depthwise_f16, (const pl_dw_window *g, const uint16_t *w, const uint16_t *bias, float low, float high, \
                     uint16_t *y)) \
   /* exact sums of int16 for channels c..c+n of an output pixel */ \
