@@ -12,12 +12,12 @@
 
 enum { LOG_BUCKETS = 9, BUCKETS = 1 << LOG_BUCKETS };
 
-/* For finding pairs (a, b) whose sum is close to a step: those whose positions differ by at most `window`. */
+/* For finding pairs (a, b) whose sum is close to a step: those whose positions differ by at most `reach`. */
 typedef struct {
   int32_t rule[2][256];     /* each operand as the rule adds it */
   int32_t position[2][256]; /* the fractions of a - 1/2 and of -b, in units of the output */
   int16_t head[BUCKETS], next[256]; /* lists of all b by the upper bits of their positions */
-  int32_t window; /* at most the width of a bucket: neighbours are in the same bucket or in one beside it */
+  int32_t reach; /* at most the width of a bucket: neighbours are in the same bucket or in one beside it */
 } neighbours;
 
 /* Bounds of a number that is added to sums. */
@@ -29,7 +29,7 @@ PL_INLINE int tighten(bounds *b, int64_t least, int64_t most) {
   return b->least <= b->most;
 }
 
-/* Fills k, except for `window`.  a, b: the exact ratios of the operands' scales to the output's; one: the distance
+/* Fills k, except for `reach`.  a, b: the exact ratios of the operands' scales to the output's; one: the distance
  * between two steps. */
 static void find_neighbours(neighbours *k, const sum_q_p *r, double a, double b, double one) {
   memset(k->head, -1, sizeof k->head);
@@ -61,7 +61,7 @@ static int fit_start(int64_t *start, const int64_t ratios[2], const sum_q_p *r, 
   for (int i = 0; i < 256; i++)
     for (int32_t bucket = k->position[0][i] / size - 1, last = bucket + 2; bucket <= last; bucket++)
       for (int j = k->head[bucket & (BUCKETS - 1)]; j >= 0; j = k->next[j]) {
-        if (((k->position[0][i] - k->position[1][j] + k->window) & mask) > 2 * k->window) continue;
+        if (((k->position[0][i] - k->position[1][j] + k->reach) & mask) > 2 * k->reach) continue;
         const int32_t v = pl_mbqm_small(k->rule[0][i] + k->rule[1][j], r->y_m, r->y_e) + r->y_zero;
         const int64_t from = (int64_t)v * one - (i - 128) * ratios[0] - (j - 128) * ratios[1];
         const int counts = v >= r->low && v <= r->high; /* steps beyond the limits do not matter */
@@ -91,8 +91,8 @@ static int fit_two_digits(pl_fitted_sum *p, double a, double b, double unit, int
   const sum_q_p *r = &p->rule;
   const double one = ldexp(1, fraction), error = (2 * unit + ldexp(1, r->y_e - 1)) * one;
   neighbours k;
-  k.window = (int32_t)error + 2 * 128 * (OFF_RATIO + 1) + OFF_START;
-  if (error > one || k.window >= one / BUCKETS) return 0;
+  k.reach = (int32_t)error + 2 * 128 * (OFF_RATIO + 1) + OFF_START;
+  if (error > one || k.reach >= one / BUCKETS) return 0;
   const int64_t ideal = (int64_t)((r->y_zero + 0.5 - r->a_zero * a - r->b_zero * b) * one);
   find_neighbours(&k, r, a, b, one);
   for (int i = 0; i < RATIOS * RATIOS; i++) { /* the nearest ratios, then their neighbours */
@@ -123,13 +123,13 @@ static void three_digits(int64_t ratio, int16_t digits[3]) {
 static int fit_ends(pl_fitted_sum *p, const neighbours *k) {
   const sum_q_p *r = &p->rule;
   const int32_t one = 1 << p->fraction, shift = p->fraction - LOG_BUCKETS, mask = one - 1;
-  bounds ends[2] = {{one / 2 - k->window, one / 2 + k->window}, {one / 2 - k->window, one / 2 + k->window}};
+  bounds ends[2] = {{one / 2 - k->reach, one / 2 + k->reach}, {one / 2 - k->reach, one / 2 + k->reach}};
   pl_fitted_sum sums = *p; /* computes sums before rounding */
   sums.above = sums.below = sums.fraction = sums.rule.y_zero = 0, sums.rule.low = INT32_MIN, sums.rule.high = INT32_MAX;
   for (int i = 0; i < 256; i++)
     for (int32_t bucket = (k->position[0][i] >> shift) - 1, last = bucket + 2; bucket <= last; bucket++)
       for (int j = k->head[bucket & (BUCKETS - 1)]; j >= 0; j = k->next[j]) {
-        if (((k->position[0][i] - k->position[1][j] + k->window) & mask) > 2 * k->window) continue;
+        if (((k->position[0][i] - k->position[1][j] + k->reach) & mask) > 2 * k->reach) continue;
         const int32_t v = pl_mbqm_small(k->rule[0][i] + k->rule[1][j], r->y_m, r->y_e);
         const uint8_t byte = (uint8_t)((p->corrected == 2 ? j : i) - 128) ^ (uint8_t)r->flip;
         const int32_t t = pl_sum_fitted(i - 128, j - 128, p->correction[byte], &sums);
@@ -172,7 +172,7 @@ void pl_fit_sum(pl_fitted_sum *p) {
   p->short_form = 0;
   const double one = ldexp(1, 30 - bits), error = (2 * unit + ldexp(1, r->y_e - 1)) * one;
   if (unit * one * (1 << PL_CORRECTION) > 120 || 16 * BUCKETS * error > one) return;
-  k.window = (int32_t)error + 16;
+  k.reach = (int32_t)error + 16;
   p->fraction = 30 - bits;
   find_neighbours(&k, r, a, b, one);
   for (int i = 0; i < 4 * STARTS; i++) { /* two digits, three digits, then both with corrections */

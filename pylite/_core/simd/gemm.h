@@ -301,7 +301,7 @@ struct pl_slots;
   /* ---- depthwise convolutions ---- */ \
   /* output lines of bytes from input bytes ^ flip and weights less w_zero; w: packed for tile dw8 */ \
   X(depthwise_q8, (const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *columns, uint8_t *y)) \
-  /* output lines of float32; w: [taps][c].  Sums begin with the bias (may be NULL).  If the window has scales, they \
+  /* output lines of float32; w: [taps][c].  Sums begin with the bias (may be NULL).  If g has scales, they \
    * begin with 0, and the bias is added to the scaled sums */ \
   X(depthwise_f32, (const pl_dw_window *g, const float *w, const float *bias, float low, float high, float *y)) \
   /* output lines of float16: each sum begins with the bias (may be NULL) and is rounded once with each product; up to \

@@ -46,7 +46,7 @@ static void large_filter(const pl_dw_window *g, int flip, int w_zero, const void
       }
 }
 
-/* Computes a window of a single output, as streaming models have; returns 0 for other windows.  Each weight is used
+/* Computes a single output pixel, as streaming models have; returns 0 if g has more.  Each weight is used
  * once, so that rearranging weights and copying lines would cost more than they save. */
 static int one_output(const pl_dw_window *g, const parameters *p, uint8_t *y) {
   const uint8_t *taps[PL_MAX_TAPS];
@@ -64,5 +64,5 @@ static int one_output(const pl_dw_window *g, const parameters *p, uint8_t *y) {
 
 static void lines_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
   const parameters p = {flip, w_zero, w, q};
-  if (!one_output(g, &p, y) && !lines_of_window(g, &p, y)) large_filter(g, flip, w_zero, w, q, y);
+  if (!one_output(g, &p, y) && !depthwise_lines(g, &p, y)) large_filter(g, flip, w_zero, w, q, y);
 }

@@ -11,7 +11,7 @@
  *   FMA(acc, a, b): acc + a b, rounded once;
  *   MIN(a, b), MAX(a, b): of each lane;
  *   add_product(sum, x, w): sum + x w of single elements;
- *   SCALE(sum, scale, bias): optional: sum scale + bias, rounded twice; for windows with scales. */
+ *   SCALE(sum, scale, bias): optional: sum scale + bias, rounded twice; for pl_dw_window.scale. */
 enum {
   NR = LANES * VECTORS,
   TOGETHER = 4,
@@ -165,9 +165,9 @@ PL_INLINE void outputs3x3(int N, int stride, int scaled, int inside, const pl_dw
 }
 /* Computes all output lines.  Where the dilation `every` is above 1, outputs that far apart are neighbours.  rest: may
  * the number of outputs be no multiple of four?  If not, gcc keeps more in registers. */
-PL_INLINE void filter3x3(int stride, int rest, int scaled, const pl_dw_window *window, const parameters *p,
+PL_INLINE void filter3x3(int stride, int rest, int scaled, const pl_dw_window *whole, const parameters *p,
                          element *y) {
-  const pl_dw_window local = *window, *const g = &local;
+  const pl_dw_window local = *whole, *const g = &local;
   const ptrdiff_t every = g->dilation;
   filter f;
   for (ptrdiff_t b = 0; b * NR < g->c; b++) {
@@ -241,7 +241,7 @@ static void large_filter(const pl_dw_window *g, const parameters *p, element *y)
     }
 }
 
-/* Computes a window of a single output, as streaming models have; returns 0 for other windows.  Each weight is used
+/* Computes a single output pixel, as streaming models have; returns 0 if g has more.  Each weight is used
  * once, so that copying weights and lines would cost more than it saves. */
 static int one_output(const pl_dw_window *g, const parameters *p, element *y) {
   const uint8_t *taps[PL_MAX_TAPS];
@@ -262,8 +262,8 @@ static int one_output(const pl_dw_window *g, const parameters *p, element *y) {
   return 1;
 }
 
-/* Treats lines of one pixel each as one line of pixels, so that four outputs are computed together; returns 0 for other
- * windows. */
+/* Treats lines of one pixel each as one line of pixels, so that four outputs are computed together; returns 0 if g is
+ * of another form. */
 static int lines_of_one_pixel(const pl_dw_window *g, const parameters *p, element *y) {
   const int inputs = (g->lines - 1) * g->stride + g->fh;
   const ptrdiff_t pixel = g->c * (ptrdiff_t)sizeof(element);
@@ -277,11 +277,11 @@ static int lines_of_one_pixel(const pl_dw_window *g, const parameters *p, elemen
   line.row = g->row + (begin < end ? begin : 0);
   line.fh = line.lines = 1, line.fw = g->fh, line.pixels = g->lines;
   line.dilation = 1, line.width = end - begin, line.pad = begin;
-  return begin < end && lines_of_window(&line, p, y);
+  return begin < end && depthwise_lines(&line, p, y);
 }
 
 static void depthwise(const pl_dw_window *g, const element *w, const element *bias, float low, float high, element *y) {
   const parameters p = {w, bias, low, high};
   if (one_output(g, &p, y) || lines_of_one_pixel(g, &p, y) || lines3x3(g, &p, y)) return;
-  if (!lines_of_window(g, &p, y)) large_filter(g, &p, y);
+  if (!depthwise_lines(g, &p, y)) large_filter(g, &p, y);
 }

@@ -6,7 +6,8 @@
  * channels.  Where the dilation does not divide the stride, output pixels form classes.  A class reads pixels
  * `dilation` apart: only these are copied, and the filter has no gaps.
  *
- * Defines lines_of_window(g, p, y), which returns 0 if the filter is too large for its buffers.
+ * Defines depthwise_lines(g, p, y), which computes the output lines of g, or returns 0 if the filter is too large for
+ * its buffers.  A window is the input pixels that one output reads.
  *
  * Before including it define
  *   element: the type of pixels and results;
@@ -18,8 +19,8 @@
  *   WIDTHS(X): X(name, 0, stride, width) for each stride and width of a filter for which `outputs` has special code;
  *   sums: a type: the sums of one output, for a block of channels;
  *   filter: a type: the weights of a block of channels, and what finish_outputs needs;
- *   parameters: a type: what load_filter reads besides the window;
- *   fits_filter(g): does a `filter` have room for the weights of this window?
+ *   parameters: a type: what load_filter reads besides g;
+ *   fits_filter(g): does a `filter` have room for the weights of g?
  *   load_filter(g, stride, p, block, f): sets f to the filter of a block; neighbouring windows of a line are `stride`
  *     copied pixels apart;
  *   border(g, f): the byte that fills copies beside the image;
@@ -43,7 +44,7 @@ enum { LINES_BYTES = 16384, HEIGHT = 256, LINES_TOGETHER = HEIGHT + 64 };
  * windows of neighbouring outputs are `stride` apart. */
 typedef struct { ptrdiff_t first, every, origin, step, stride; } pixel_class;
 
-/* A span: n outputs of a class from `first_output` on, in all lines of the window.
+/* A span: n outputs of a class from `first_output` on, in all output lines.
  * origin: the input pixel that is copied first; copied pixels begin .. end - 1 lie in the image.
  * pitch: bytes of a copied line.
  * together: output lines that are computed between copies; room: copied lines under them.  The buffer holds these, as a
@@ -119,7 +120,7 @@ static void copy_narrow(const pl_dw_window *g, const filter *f, const span *p, c
   }
 }
 
-/* Copies lines first + begin .. first + end - 1 of the window for the block of channels from channel c on, and sets
+/* Copies input lines first + begin .. first + end - 1 for the block of channels from channel c on, and sets
  * lines[i] to the copy of line first + i.  next: the line of the ring that the first copy takes; returns the next free
  * one. */
 static __attribute__((noinline)) int copy_lines(const pl_dw_window *g, const filter *f, const span *from, ptrdiff_t c,
@@ -155,7 +156,7 @@ static __attribute__((noinline)) int copy_lines(const pl_dw_window *g, const fil
   return next;
 }
 
-/* Copies all lines of the window for two blocks, from channel c on; lines[k][i]: the copy of line i for block k. */
+/* Copies all input lines for two blocks, from channel c on; lines[k][i]: the copy of line i for block k. */
 static __attribute__((noinline)) void copy_blocks(const pl_dw_window *g, const filter *f, const span *from,
                                                   ptrdiff_t c, const uint8_t *lines[2][LINES_TOGETHER]) {
   const span part = *from;
@@ -262,8 +263,8 @@ static void begin_span(const pl_dw_window *g, const filter *f, ptrdiff_t first_o
     memset(part->buffer, border(g, f), (size_t)(bytes + part->second));
 }
 
-/* Computes all output lines of a window; returns 0 if the filter is too large for the buffers. */
-static int lines_of_window(const pl_dw_window *g, const parameters *all, element *y) {
+/* Computes all output lines of g; returns 0 if the filter is too large for the buffers. */
+static int depthwise_lines(const pl_dw_window *g, const parameters *all, element *y) {
   uint8_t buffer[LINES_BYTES] __attribute__((aligned(64)));
   filter f[1 + PAIRED];
   ptrdiff_t common = g->stride, rest = g->dilation;

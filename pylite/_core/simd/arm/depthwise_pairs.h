@@ -2,7 +2,7 @@
  * after line.  Each line of the image is loaded once for all output lines that read it.  Where a stride of 1 has a
  * dilation, neighbours are outputs `dilation` pixels apart.
  *
- * Defines pairs_q8(), which has the arguments of depthwise_q8, and returns 0 for windows that it cannot compute.
+ * Defines pairs_q8(), which has the arguments of depthwise_q8, and returns 0 if it cannot compute g.
  *
  * Before including it include depthwise_neon.h and define
  *   block3x3: a type: the filter of a block of channels, with the members `finish` (finish_params) and `bias` (sums);
@@ -185,7 +185,7 @@ FILTER(filter3x3_2_relu, 2, 0, 1)
 #undef FILTER
 
 /* The blocks and output pixels of the first tile.  Neighbouring blocks share cache lines, so a tile has about eight
- * blocks, and as many pixels as let its cache lines stay in the first-level cache.  A tile is the whole window where
+ * blocks, and as many pixels as let its cache lines stay in the first-level cache.  A tile is the whole output where
  * tiles gain less than they take to load filters anew: with a stride of 2, whose tiles would have few outputs,
  * with a dilation, and where pixels are a multiple of 256 bytes apart, so that their cache lines are in few sets. */
 PL_INLINE tile first_tile(const pl_dw_window *g) {
@@ -208,8 +208,8 @@ PL_INLINE void touch(const uint8_t *p, ptrdiff_t bytes) {
 #undef TOUCH
 }
 
-/* Computes the window tile by tile.  Returns 0 if its filter is of another kind, or if load_block fails; some outputs
- * may be written then. */
+/* Computes all output lines, tile by tile.  Returns 0 if its filter is of another kind, or if load_block fails; some
+ * outputs may be written then. */
 static int pairs_q8(FILTER_ARGUMENTS) {
   if (g->c < NR || g->fh != 3 || g->fw != 3 || q->left) return 0;
   if (g->stride > 2 || (g->stride == 2 && g->dilation > 1)) return 0;

@@ -253,7 +253,7 @@ typedef struct {
   ptrdiff_t pitch;            /* bytes from one line buffer to the next */
 } chunk;
 
-/* What all chunks of a window have in common. */
+/* What all chunks have in common. */
 static chunk new_chunk(const pl_dw_window *g, int groups, int w_zero, const pl_columns *q) {
   const int s = g->stride;
   chunk k = {.groups = groups, .stride = s, .w_zero = w_zero, .whole = g->c % NR == 0, .relu = has_relu(q)};

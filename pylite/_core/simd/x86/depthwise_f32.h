@@ -153,8 +153,8 @@ enum {
   BLOCK = 16,                /* channels of a cache line */
   HALF_LINES = LANES < BLOCK /* is a vector a part of a cache line, whose rest is read later, perhaps after eviction? */
 };
-/* Do the pixels of a window evict each other from the first-level cache, if one vector of channels is read from each?
- * If their distance is a multiple of a large power of two, they share few of its sets. */
+/* Do the input pixels under the filter evict each other from the first-level cache, if one vector of channels is read
+ * from each? If their distance is a multiple of a large power of two, they share few of its sets. */
 PL_INLINE int crowded(const pl_dw_window *g) {
   enum { PAGE = 4096, LINE = 64, WAYS = 8 };
   const ptrdiff_t distance = g->c * (ptrdiff_t)sizeof(float), same = distance & -distance;

@@ -6,7 +6,7 @@
  * 1, two output lines read the same pairs; the upper one begins at the first number of a pair, the lower one at the
  * second.
  *
- * plan_pairs() decides whether and how a window is computed in this way, by_pairs() computes it. */
+ * plan_pairs() decides whether and how g is computed in this way, by_pairs() computes it. */
 enum {
   MOST_PAIRED = 20480, /* bytes of a copy, which stays in the first-level cache beside weights and results */
   PAIRED_TAPS = 64,    /* most pairs of weights, of all output lines that are computed together */
@@ -161,7 +161,7 @@ PAIRED(one_line_by_rule, BY_RULE, 1, g->fw, (g->fh + 1) / 2)
 typedef void lines_fn(const pl_dw_window *, ptrdiff_t, const int16_t *, ptrdiff_t, const paired_weights *,
                       const block_finish *, ptrdiff_t, uint8_t *);
 
-/* How a window is computed in pairs: `pixels` of `lines` output lines from one copy; lines is 0 if it is not. */
+/* How output lines are computed in pairs: `pixels` of `lines` output lines from one copy; lines is 0 if it is not. */
 typedef struct {
   int pairs; /* under an output line, or under two */
   ptrdiff_t pixels, lines;
@@ -188,8 +188,8 @@ static pair_plan plan_pairs(const pl_dw_window *g) {
   return plan;
 }
 
-/* Computes a window.  wraps: are weights packed for wrapped()?  Then the last block of a pixel has fewer channels; else
- * it overlaps the one before. */
+/* Computes all output lines.  wraps: are weights packed for wrapped()?  Then the last block of a pixel has fewer
+ * channels; else it overlaps the one before. */
 static void by_pairs(const pl_dw_window *g, const pair_plan *plan, int wraps, int flip, const int32_t *w,
                      const pl_columns *q, uint8_t *y) {
   int16_t copy[MOST_PAIRED / sizeof(int16_t)];
