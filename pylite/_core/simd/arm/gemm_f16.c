@@ -36,7 +36,7 @@ typedef struct {
   float low, high;
   uint16_t start[NR]; /* the bias in float16, or zeros */
   int adds, last;
-} results;
+} finishing;
 
 /* Eight sums, rounded to float16. */
 PL_INLINE float16x8_t joined(const float32x4_t *sums) { return vcvt_high_f16_f32(vcvt_f16_f32(sums[0]), sums[1]); }
@@ -49,12 +49,12 @@ PL_INLINE void store_results(int half, float16x8_t v, void *y, ptrdiff_t i) {
   }
 }
 /* Finishes a tile whose sums have at most PL_HALF_SUM products, and so are float16. */
-PL_INLINE void finish_short(int R, int V, int half, const float16x8_t sums[][NV], const results *to, void *y,
+PL_INLINE void finish_short(int R, int V, int half, const float16x8_t sums[][NV], const finishing *f, void *y,
                             ptrdiff_t ldy) {
-  if (to->last & 1) {
-    const float16x8_t low = vdupq_n_f16((float16_t)to->low), high = vdupq_n_f16((float16_t)to->high);
+  if (f->last & 1) {
+    const float16x8_t low = vdupq_n_f16((float16_t)f->low), high = vdupq_n_f16((float16_t)f->high);
     float16x8_t start[NV];
-    EACH_VECTOR start[v] = load_half(to->start + v * LANES);
+    EACH_VECTOR start[v] = load_half(f->start + v * LANES);
     EACH_ROW EACH_VECTOR {
       const float16x8_t sum = vminq_f16(high, vmaxq_f16(low, vaddq_f16(sums[r][v], start[v])));
       store_results(half, sum, y, r * ldy + v * LANES);
@@ -64,7 +64,7 @@ PL_INLINE void finish_short(int R, int V, int half, const float16x8_t sums[][NV]
 }
 /* Adds the sums of a tile to float32 sums at `part` if `adds`, and stores them there, or as results at y if not
  * NULL. */
-PL_INLINE void finish_long(int R, int V, const float16x8_t sums[][NV], int adds, const results *to, float *part,
+PL_INLINE void finish_long(int R, int V, const float16x8_t sums[][NV], int adds, const finishing *f, float *part,
                            ptrdiff_t ld, void *y, ptrdiff_t ldy) {
   for (int r = 0; r < R; r++, part += ld)
     EACH_VECTOR {
@@ -74,18 +74,18 @@ PL_INLINE void finish_long(int R, int V, const float16x8_t sums[][NV], int adds,
         sum[q] = quarter(sums[r], 2 * v + q);
         if (adds) sum[q] = vaddq_f32(vld1q_f32(at), sum[q]);
         if (!y) vst1q_f32(at, sum[q]);
-        else if (to->last & 1) {
-          if (to->bias) sum[q] = vaddq_f32(sum[q], vld1q_f32(to->bias + v * LANES + 4 * q));
-          sum[q] = vminq_f32(vdupq_n_f32(to->high), vmaxq_f32(vdupq_n_f32(to->low), sum[q]));
+        else if (f->last & 1) {
+          if (f->bias) sum[q] = vaddq_f32(sum[q], vld1q_f32(f->bias + v * LANES + 4 * q));
+          sum[q] = vminq_f32(vdupq_n_f32(f->high), vmaxq_f32(vdupq_n_f32(f->low), sum[q]));
         }
       }
-      if (y) store_results(to->last & 2, joined(sum), y, r * ldy + v * LANES);
+      if (y) store_results(f->last & 2, joined(sum), y, r * ldy + v * LANES);
     }
 }
 #define FINISH(name, V) \
-  static __attribute__((noinline)) void name(int R, const float16x8_t sums[][NV], int adds, const results *to, \
+  static __attribute__((noinline)) void name(int R, const float16x8_t sums[][NV], int adds, const finishing *f, \
                                              float *part, ptrdiff_t ld, void *y, ptrdiff_t ldy) { \
-    finish_long(R, V, sums, adds, to, part, ld, y, ldy); \
+    finish_long(R, V, sums, adds, f, part, ld, y, ldy); \
   }
 FINISH(finish_wide, 2)
 FINISH(finish_narrow, 1)
@@ -93,14 +93,14 @@ FINISH(finish_narrow, 1)
 
 /* Computes R rows times V vectors of columns; see gemm_f16. */
 PL_INLINE void tile_f16(int R, int V, const pl_a_layout *layout, const uint16_t *a, const uint16_t *w,
-                        const results *to, void *y, ptrdiff_t ldy) {
+                        const finishing *f, void *y, ptrdiff_t ldy) {
   const ptrdiff_t step = layout->step;
   float16x8_t acc[MR][NV], sums[MR][NV];
   float totals[MR * NR];
-  float *const part = to->last & 2 ? totals : y; /* for float32 sums */
-  const ptrdiff_t ld = to->last & 2 ? NR : ldy;
+  float *const part = f->last & 2 ? totals : y; /* for float32 sums */
+  const ptrdiff_t ld = f->last & 2 ? NR : ldy;
   ptrdiff_t room = PL_HALF_SUM; /* products that still fit the float16 sums */
-  int adds = to->adds;
+  int adds = f->adds;
   EACH_ROW EACH_VECTOR acc[r][v] = vdupq_n_f16(0);
   for (int line = layout->lines; line > 0; line--, a += layout->pitch) {
     const uint16_t *row = a;
@@ -111,7 +111,7 @@ PL_INLINE void tile_f16(int R, int V, const pl_a_layout *layout, const uint16_t 
           sums[r][v] = acc[r][v];
           acc[r][v] = vdupq_n_f16(0);
         }
-        FINISH_LONG(R, sums, adds, to, part, ld, NULL, 0);
+        FINISH_LONG(R, sums, adds, f, part, ld, NULL, 0);
         adds = 1, room = PL_HALF_SUM;
       }
       ptrdiff_t k = left < room ? left : room;
@@ -138,21 +138,21 @@ PL_INLINE void tile_f16(int R, int V, const pl_a_layout *layout, const uint16_t 
       }
     }
   }
-  if (to->last && !adds) {
-    if (to->last & 2) finish_short(R, V, 1, acc, to, y, ldy);
-    else finish_short(R, V, 0, acc, to, y, ldy);
+  if (f->last && !adds) {
+    if (f->last & 2) finish_short(R, V, 1, acc, f, y, ldy);
+    else finish_short(R, V, 0, acc, f, y, ldy);
     return;
   }
   EACH_ROW EACH_VECTOR sums[r][v] = acc[r][v];
-  FINISH_LONG(R, sums, adds, to, part, ld, to->last ? y : NULL, ldy);
+  FINISH_LONG(R, sums, adds, f, part, ld, f->last ? y : NULL, ldy);
 }
 /* Computes rows in tiles of 5 and 4, for which registers suffice, or 6 if six are left.  Fewer would wait for their own
  * sums. */
 #define TILE(R) \
-  tile_f16(R, V, layout, a + r * layout->step, panel, to, (char *)y + r * ldy * (to->last & 2 ? 2 : 4), ldy), r += R
+  tile_f16(R, V, layout, a + r * layout->step, panel, f, (char *)y + r * ldy * (f->last & 2 ? 2 : 4), ldy), r += R
 #define ROWS(name, vectors) \
   static __attribute__((noinline)) void name(int rows, const pl_a_layout *layout, const uint16_t *a, \
-                                             const uint16_t *panel, const results *to, void *y, ptrdiff_t ldy) { \
+                                             const uint16_t *panel, const finishing *f, void *y, ptrdiff_t ldy) { \
     enum { V = vectors }; \
     for (int r = 0; r < rows;) { \
       const int left = rows - r; \
@@ -169,10 +169,10 @@ ROWS(rows_narrow, 1)
 
 /* A single row: four sums for each column, which take the steps of k in turn, so that none waits for the one before. */
 #define ROW_LANE(i) EACH_VECTOR ADD_BY_LANE(acc[(i) % 4][v], load_half(w + ((i) * V + v) * LANES), x, i);
-PL_INLINE void one_row(int V, const pl_a_layout *layout, const uint16_t *a, const uint16_t *w, const results *to,
+PL_INLINE void one_row(int V, const pl_a_layout *layout, const uint16_t *a, const uint16_t *w, const finishing *f,
                        void *y) {
   float32x4_t total[2 * NV];
-  EACH_QUARTER total[q] = to->adds ? vld1q_f32((float *)y + 4 * q) : vdupq_n_f32(0);
+  EACH_QUARTER total[q] = f->adds ? vld1q_f32((float *)y + 4 * q) : vdupq_n_f32(0);
   for (ptrdiff_t done = 0, k; done == 0 || done < layout->depth; done += k) {
     k = layout->depth - done < 4 * PL_HALF_SUM ? layout->depth - done : 4 * PL_HALF_SUM;
     ptrdiff_t left = k;
@@ -192,26 +192,26 @@ PL_INLINE void one_row(int V, const pl_a_layout *layout, const uint16_t *a, cons
     }
   }
   EACH_QUARTER {
-    if (to->last & 1 && to->bias) total[q] = vaddq_f32(total[q], vld1q_f32(to->bias + 4 * q));
-    if (to->last & 1) total[q] = vminq_f32(vdupq_n_f32(to->high), vmaxq_f32(vdupq_n_f32(to->low), total[q]));
-    if (!to->last) vst1q_f32((float *)y + 4 * q, total[q]);
+    if (f->last & 1 && f->bias) total[q] = vaddq_f32(total[q], vld1q_f32(f->bias + 4 * q));
+    if (f->last & 1) total[q] = vminq_f32(vdupq_n_f32(f->high), vmaxq_f32(vdupq_n_f32(f->low), total[q]));
+    if (!f->last) vst1q_f32((float *)y + 4 * q, total[q]);
   }
-  EACH_VECTOR if (to->last) store_results(to->last & 2, joined(total + 2 * v), y, v * LANES);
+  EACH_VECTOR if (f->last) store_results(f->last & 2, joined(total + 2 * v), y, v * LANES);
 }
 static __attribute__((noinline)) void row_wide(const pl_a_layout *layout, const uint16_t *a, const uint16_t *w,
-                                               const results *to, void *y) {
-  one_row(2, layout, a, w, to, y);
+                                               const finishing *f, void *y) {
+  one_row(2, layout, a, w, f, y);
 }
 static __attribute__((noinline)) void row_narrow(const pl_a_layout *layout, const uint16_t *a, const uint16_t *w,
-                                                 const results *to, void *y) {
-  one_row(1, layout, a, w, to, y);
+                                                 const finishing *f, void *y) {
+  one_row(1, layout, a, w, f, y);
 }
 
 /* gemm_f16 for columns that fill their vectors.  wide: two vectors; single: see `first` of gemm_f16. */
 static void whole_vectors(int rows, int wide, int single, const pl_a_layout *layout, const uint16_t *a,
-                          const uint16_t *panel, const results *to, void *y, ptrdiff_t ldy) {
-  if (single) (wide ? row_wide : row_narrow)(layout, a, panel, to, y);
-  else (wide ? rows_wide : rows_narrow)(rows, layout, a, panel, to, y, ldy);
+                          const uint16_t *panel, const finishing *f, void *y, ptrdiff_t ldy) {
+  if (single) (wide ? row_wide : row_narrow)(layout, a, panel, f, y);
+  else (wide ? rows_wide : rows_narrow)(rows, layout, a, panel, f, y, ldy);
 }
 
 static void gemm_f16(int rows, int n, const pl_a_layout *layout, const uint16_t *a, const uint16_t *panel, int first,
@@ -219,25 +219,25 @@ static void gemm_f16(int rows, int n, const pl_a_layout *layout, const uint16_t 
   enum { SOME = 48 }; /* rows at a time: whole tiles of every height */
   const int wide = n > LANES, width = wide ? NR : LANES, single = first & 2;
   const size_t item = last & 2 ? 2 : 4;
-  results to = {.bias = bias, .low = low, .high = high, .adds = !(first & 1), .last = last};
+  finishing f = {.bias = bias, .low = low, .high = high, .adds = !(first & 1), .last = last};
   float shift[NR] = {0};
   if (bias && last & 1) {
-    if (n < width) memcpy(shift, bias, (size_t)n * sizeof *bias), to.bias = shift;
+    if (n < width) memcpy(shift, bias, (size_t)n * sizeof *bias), f.bias = shift;
     for (int v = 0; v < width; v += LANES)
-      vst1q_u16(to.start + v, vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(vld1q_f32(to.bias + v)),
-                                                                      vld1q_f32(to.bias + v + 4))));
+      vst1q_u16(f.start + v, vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(vld1q_f32(f.bias + v)),
+                                                                     vld1q_f32(f.bias + v + 4))));
   }
   if (n == width) {
-    whole_vectors(rows, wide, single, layout, a, panel, &to, vy, ldy);
+    whole_vectors(rows, wide, single, layout, a, panel, &f, vy, ldy);
     return;
   }
   float lines[SOME * NR] = {0};
   char *y = vy;
   for (int r = 0; r < rows; r += SOME, y += SOME * ldy * (ptrdiff_t)item) {
     const int some = rows - r < SOME ? rows - r : SOME;
-    for (int i = 0; i < some && to.adds; i++)
+    for (int i = 0; i < some && f.adds; i++)
       memcpy(lines + i * width, y + i * ldy * (ptrdiff_t)item, (size_t)n * item);
-    whole_vectors(some, wide, single, layout, a + r * layout->step, panel, &to, lines, width);
+    whole_vectors(some, wide, single, layout, a + r * layout->step, panel, &f, lines, width);
     for (int i = 0; i < some; i++)
       memcpy(y + i * ldy * (ptrdiff_t)item, (char *)lines + (size_t)(i * width) * item, (size_t)n * item);
   }

@@ -60,7 +60,7 @@ PL_INLINE int8x8_t last_bytes(const int8_t *a, ptrdiff_t k, ptrdiff_t length) {
   return vcreate_s8(bits);
 }
 /* sums_q8 of R <= 4 rows; each total has four parts. */
-PL_INLINE void some_sums(int R, const pl_a_layout *layout, ptrdiff_t length, const int8_t *a, int32x4_t total[4]) {
+PL_INLINE void row_sums(int R, const pl_a_layout *layout, ptrdiff_t length, const int8_t *a, int32x4_t total[4]) {
 #define EACH _Pragma("GCC unroll 4") for (int r = 0; r < R; r++)
   EACH total[r] = vdupq_n_s32(0);
   for (int line = 0; line < layout->lines; line++, a += layout->pitch) {
@@ -80,11 +80,11 @@ static void sums_q8(int rows, const pl_a_layout *layout, ptrdiff_t length, const
   const int8_t *a = a_panel;
   int32x4_t total[4];
   for (; rows >= 4; rows -= 4, a += 4 * layout->step, sums += 4) {
-    some_sums(4, layout, length, a, total);
+    row_sums(4, layout, length, a, total);
     vst1q_s32(sums, four_sums(total[0], total[1], total[2], total[3]));
   }
   for (; rows > 0; rows--, a += layout->step) {
-    some_sums(1, layout, length, a, total);
+    row_sums(1, layout, length, a, total);
     *sums++ = vgetq_lane_s32(four_sums(total[0], total[0], total[0], total[0]), 0);
   }
 }

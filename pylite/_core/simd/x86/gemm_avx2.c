@@ -167,15 +167,15 @@ PART(3, 2)
 PART(6, 1)
 PART(6, 2)
 /* Sets acc_rows to the sums of up to MR rows and n columns; returns the number of rows done. */
-static int sums(int rows, int n, const pl_a_layout *layout, const element *a, const int8_t *w, const int32_t *start,
-                int32_t *acc_rows) {
+static int tile_sums(int rows, int n, const pl_a_layout *layout, const element *a, const int8_t *w,
+                     const int32_t *start, int32_t *acc_rows) {
   static void (*const part[])(const pl_a_layout *, const element *, const int8_t *, const int32_t *, int32_t *) = {
     part_3_1, part_3_2, part_6_1, part_6_2};
   const int full = rows <= 3 ? 3 : 6;
   part[2 * (full > 3) + (n > LANES)](layout, a, w, start, acc_rows);
   return rows < full ? rows : full;
 }
-/* sums() for a single row. */
+/* tile_sums() for a single row. */
 PL_INLINE void row_sums(int n, const pl_a_layout *layout, const element *a, const int8_t *w, const int32_t *start,
                         int32_t *acc_row) {
   if (n > LANES) multiply(1, 2, layout, a, w, start, acc_row);
@@ -229,7 +229,7 @@ static void gemm_q8(int rows, int n, const pl_a_layout *layout, const void *a_pa
     return;
   }
   for (int r = 0, m; r < rows; r += m) {
-    m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, panel, local.bias + j, acc_rows);
+    m = tile_sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, panel, local.bias + j, acc_rows);
     const int32_t *own_terms = terms ? terms + r : NULL;
     if (rounding == FIT_RELU) finish_all(FIT_RELU, m, n, acc_rows, own_terms, &local, j, y + r * ldy, ldy);
     else if (rounding == FIT) finish_all(FIT, m, n, acc_rows, own_terms, &local, j, y + r * ldy, ldy);
@@ -259,7 +259,7 @@ static void gemm_s32(int rows, int n, const pl_a_layout *layout, const void *a_p
     return;
   }
   for (int r = 0, m; r < rows; r += m) {
-    m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, panel, zeros, acc_rows);
+    m = tile_sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, panel, zeros, acc_rows);
     for (int i = 0; i < m; i++) add_row(n, acc_rows + i * NR, acc + (r + i) * lda);
   }
 }
@@ -306,7 +306,7 @@ static void gemm_hybrid(const pl_slots *table, int rows, int n, const pl_a_layou
     return;
   }
   for (int r = 0, m; r < rows; r += m) {
-    m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, w, zeros, acc_rows);
+    m = tile_sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, w, zeros, acc_rows);
     finish_floats(m, n, acc_rows, terms + r, row_scales + r, &results, j, y + r * ldy, ldy);
   }
 }
@@ -351,7 +351,7 @@ static void gemm_blocks(const pl_slots *table, int rows, int n, const pl_blocks 
     for (int r = 0; r < rows; r++) src[r] = x + r * b->depth + i * size;
     pack_a_q8(rows, 1, size, src, OFFSET, packed, b->padded_depth);
     for (int r = 0, m; r < rows; r += m) {
-      m = rows == 1 ? 1 : sums(rows - r, n, &layout, packed + r * b->padded_depth, w, zeros, acc_rows);
+      m = rows == 1 ? 1 : tile_sums(rows - r, n, &layout, packed + r * b->padded_depth, w, zeros, acc_rows);
       if (rows == 1) row_sums(n, &layout, packed, w, zeros, acc_rows);
       if (n > LANES) add_block(m, 2, acc_rows, terms + r, b->sums + offset, b->scale + offset, total + r * NR);
       else add_block(m, 1, acc_rows, terms + r, b->sums + offset, b->scale + offset, total + r * NR);

@@ -335,16 +335,16 @@ static void gemm_q8(Q8_ARGUMENTS) {
   widths[(n - 1) / LANES](rows, n, layout, a_panel, panel, terms, q, j, y, ldy);
 }
 
-static void (*const sums[])(SUMS_ARGUMENTS) = {sums_1, sums_2, sums_3, sums_4};
+static void (*const sums_by_width[])(SUMS_ARGUMENTS) = {sums_1, sums_2, sums_3, sums_4};
 
 static void gemm_s32(int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, int32_t *acc,
                      ptrdiff_t lda) {
-  sums[(n - 1) / LANES](rows, n, layout, a_panel, panel, NULL, NULL, NULL, 0, (float *)acc, lda);
+  sums_by_width[(n - 1) / LANES](rows, n, layout, a_panel, panel, NULL, NULL, NULL, 0, (float *)acc, lda);
 }
 
 static void gemm_hybrid(const pl_slots *table, SUMS_ARGUMENTS) {
   (void)table;
-  sums[(n - 1) / LANES](rows, n, layout, a_panel, panel, terms, row_scales, h, j, y, ldy);
+  sums_by_width[(n - 1) / LANES](rows, n, layout, a_panel, panel, terms, row_scales, h, j, y, ldy);
 }
 
 PL_FILL(gemm_avx512vnni, s) {
