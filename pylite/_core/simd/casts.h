@@ -44,7 +44,7 @@ INTEGER(int16, int16_t, INT16_MIN, INT16_MAX)
 INTEGER(uint16, uint16_t, 0, UINT16_MAX)
 INTEGER(int32, int32_t, INT32_MIN, INT32_MAX)
 INTEGER(uint32, uint32_t, 0, UINT32_MAX)
-INTEGER(int4, int8_t, -8, 7) /* these three unpacked, an element in a byte */
+INTEGER(int4, int8_t, -8, 7) /* int4, uint4, int2: one element in each byte */
 INTEGER(uint4, uint8_t, 0, 15)
 INTEGER(int2, int8_t, -2, 1)
 LOAD(uint64, uint64_t, int64_t, x[i]) /* as the int64 of its bits */

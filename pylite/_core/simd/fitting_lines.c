@@ -11,7 +11,7 @@ enum {
   FREE = 1 << 20      /* no bound */
 };
 
-/* A table of int8, and what the lines may be. */
+/* A table of int8, and the bounds of lines that give it. */
 typedef struct {
   int16_t value[256];                /* by the operand + 128 */
   int32_t least[256], most[256];     /* of the shifted line at each operand; values at an end are clamped */

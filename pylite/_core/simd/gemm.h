@@ -22,7 +22,7 @@ typedef struct pl_tile {
   const uint8_t *order; /* depthwise: the channel at each position of a block of nr; NULL: in order */
   int wrap;    /* depthwise: the largest period of pl_wraps; 0: blocks never go on into the next pixel */
   int strided; /* depthwise: with strides above 1, do blocks stay within a pixel if that leaves few lanes unused? */
-  int nibbles; /* gemm_blocks takes 4-bit weights: a byte has those of two steps of kr, the first in its lower half */
+  int nibbles; /* gemm_blocks takes 4-bit weights: a byte holds two steps of kr, the first in its lower half */
   int real;    /* gemm_q8 implements the float64 rule, see pl_columns */
   int any_n;   /* for one row, gemm_q8, gemm_s32 and gemm_hybrid take any number of columns */
   int small;   /* gemm_q8 and gemm_hybrid are faster where no weight is -128, see find_small */

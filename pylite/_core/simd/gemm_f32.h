@@ -232,7 +232,7 @@ static __attribute__((noinline)) void one_row_f32(int n, const pl_a_layout *layo
 #ifndef WIDE_ROWS
 #define WIDE_ROWS NEXT_ROWS
 #endif
-/* Are there tiles of seven and six rows beside those of `mr`? */
+/* Are there tiles of seven and six rows, besides full ones of `mr` rows? */
 #define HAS_SEVEN(mr) ((mr) == 8 || (int)(mr) > (int)MR)
 
 /* A function for each width, so that gcc keeps the accumulators of narrow tiles in registers. */

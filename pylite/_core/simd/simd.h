@@ -105,5 +105,5 @@ void pl_packing_begin(void);                   /* from now on, jobs of the calli
  * them before it makes more. */
 int pl_packing_defer(pl_packing_job *job);
 pl_packing_job *pl_packing_drain(void);       /* waits for all jobs of all threads; returns the finished ones */
-pl_packing_job *pl_packing_finish(void);      /* the same, and ends what pl_packing_begin began */
+pl_packing_job *pl_packing_finish(void);      /* drains, and undoes one call of pl_packing_begin */
 #endif

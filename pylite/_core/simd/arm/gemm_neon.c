@@ -116,7 +116,7 @@ PL_INLINE void begin(int R, int C, int rows, const int32_t *bias, const int32_t 
     }
   }
 }
-/* Adds up the lanes of R rows and C columns to those of acc from column c0 on. */
+/* Adds up the four lanes of the sums of R rows and C columns, and sets acc to the results, from column c0 on. */
 PL_INLINE void add_up(int R, int c0, int C, int32x4_t lanes[NARROW][8], int32x4_t acc[ROWS][4]) {
 #pragma GCC unroll 2
   for (int r = 0; r < R; r++)

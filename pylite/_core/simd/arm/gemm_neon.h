@@ -165,7 +165,7 @@ PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout
     PARTS(HYBRID, name##_row(1, n, layout, (const int8_t *)a_panel + r * layout->step, panel, f, y + r * ldy, ldy, r), \
           most, V, small, usual) \
   }
-/* The panels after those that a single row is done with. */
+/* The first panel that a single row has not been multiplied by yet. */
 #define REST ((const int8_t *)panel + done * layout->lines * layout->depth)
 /* A function for each width and rule, so that gcc keeps the accumulators in registers. */
 #if NR == 16

@@ -240,7 +240,7 @@ static __attribute__((noinline, cold)) ptrdiff_t compute_pixels(const pl_dw_wind
   if (any && n % 4 && n > 1) n = n < 4 ? 1 : n - n % 4; /* the rest: column by column, four lines at a time */
   pixel_grid grid = {0, n, g->stride * c, c, g->lines, next, down};
   if (n == 1) grid = (pixel_grid){0, g->lines, next, down, 1, 0, 0};
-  if (any && c >= 4 * LANES && grid.n % 4) { /* those that fours leave over */
+  if (any && c >= 4 * LANES && grid.n % 4) { /* the outputs that groups of four leave over */
     const pixel_grid rest = {grid.n - grid.n % 4, grid.n % 4, grid.step, grid.to, 1, 0, 0};
     for (ptrdiff_t j = chunk; j < chunk_end; j += 4 * LANES)
       four_vectors(list, j < c - 4 * LANES ? j : c - 4 * LANES, &rest, bias, low, high, y);
@@ -283,7 +283,7 @@ static input_area area_under(const pl_dw_window *g, ptrdiff_t pixels) {
   return a;
 }
 
-/* Copies channels j .. j + BLOCK - 1 of `columns` input pixels, those outside the image as 0. */
+/* Copies channels j .. j + BLOCK - 1 of `columns` input pixels; 0 for pixels outside the image. */
 static void copy_line(const pl_dw_window *g, const float *x, ptrdiff_t j, ptrdiff_t columns, float *to) {
   for (ptrdiff_t ix = -g->pad; ix < columns - g->pad; ix++, to += BLOCK) {
     const int inside = ix >= 0 && ix < g->width;
