@@ -90,19 +90,19 @@ void pl_pool_record(pl_pool *pool, int64_t *rows, ptrdiff_t capacity);
 ptrdiff_t pl_pool_recorded(const pl_pool *pool);
 void pl_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx);
 
-/* Packing that may be deferred: the first member of a struct that `run` knows. */
+/* Packing that may be deferred; the first member of a struct with the arguments of `run`. */
 typedef struct pl_packing_job pl_packing_job;
 struct pl_packing_job {
   pl_packing_job *next;
-  void (*run)(pl_packing_job *job); /* may run twice, after a fork */
+  void (*run)(pl_packing_job *job);   /* may run twice, after a fork */
   void *owner;                        /* the owner of the job's memory */
   ptrdiff_t bytes;                    /* the amount of work */
   ptrdiff_t copied;                   /* bytes that only this job holds: a copy of the weights in another order */
   const pl_slots *slots;              /* of the ISA level that it packs for */
 };
 void pl_packing_begin(void);                   /* from now on, jobs of the calling thread may be deferred; nests */
-/* 0: the job was not deferred, but has run; -1: it was, and the jobs hold so many copies that the caller should drain
- * them before it makes more. */
+/* Returns 1 if the job was deferred, 0 if it was not, but has run, and -1 if it was, and jobs hold so many copies that
+ * the caller should drain them before it makes more. */
 int pl_packing_defer(pl_packing_job *job);
 pl_packing_job *pl_packing_drain(void);       /* waits for all jobs of all threads; returns the finished ones */
 pl_packing_job *pl_packing_finish(void);      /* drains, and undoes one call of pl_packing_begin */

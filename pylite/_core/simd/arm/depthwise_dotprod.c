@@ -67,7 +67,7 @@ static void load_filter(const pl_dw_window *g, int stride, const parameters *p, 
   const int8_t *w = (const int8_t *)p->w + block * places * NR;
   const int w_zero = p->w_zero;
   const int8x16_t zero = vdupq_n_s8((int8_t)w_zero), none = vdupq_n_s8(0);
-  uint8x16_t same = vdupq_n_u8(255);
+  uint8x16_t same = vdupq_n_u8(255); /* where all weights less the zero point are int8 */
   to->finish = finish_params_of(p->flip, w_zero, p->q, block * NR);
   to->bias = load_sums(to->finish.bias);
   to->border = vdupq_n_s8((int8_t)(*g->zero ^ p->flip));

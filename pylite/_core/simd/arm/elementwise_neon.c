@@ -102,8 +102,7 @@ KERNEL(prelu_f32, PLAIN_LOOP, PRELU, (void)vp;)
 KERNEL(squared_difference_f32, PLAIN_LOOP, SQUARED_DIFFERENCE, (void)vp;)
 
 /* ---- sums and products of quantized numbers, sixteen at a time ----
- * MBQM32 of numbers that are so far from the ends of 32 bits that lowering them cannot overflow, see requantize_step().
- */
+ * MBQM32 of numbers so far from the ends of 32 bits that lowering them cannot overflow, see requantize_step(). */
 typedef struct { int32x4_t mult, right; } rescaling;
 PL_INLINE rescaling rescaling_of(int32_t m, int e) { return (rescaling){vdupq_n_s32(m), vdupq_n_s32(e < 0 ? e : 0)}; }
 PL_INLINE void rescale(int32x4_t v[4], const rescaling *c) {

@@ -13,7 +13,7 @@ PL_INLINE vf v_over_sum(vf x, vf a, vf e) {
 }
 /* Are all numbers positive and normal? */
 PL_INLINE int v_normal(const vf v[4]) {
-  __m256i most = _mm256_set1_epi32(INT32_MIN); /* the largest bits, less the bits of the smallest normal number and 2^31 */
+  __m256i most = _mm256_set1_epi32(INT32_MIN); /* the largest bits, less the smallest normal ones and 2^31 */
   for (int k = 0; k < 4; k++)
     most = _mm256_max_epi32(most, _mm256_add_epi32(_mm256_castps_si256(v[k]), _mm256_set1_epi32(0x7F800000)));
   return !_mm256_movemask_epi8(_mm256_cmpgt_epi32(most, _mm256_set1_epi32(-0x01000001)));
