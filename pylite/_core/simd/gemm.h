@@ -2,7 +2,10 @@
  *
  * A product is y[r][j] = sum over k of a[r][k] * w[k][j].  Rows of a are packed into A panels, in the form that suits
  * the ISA level; w is packed once, into B panels of columns ("panel" alone means a B panel).  Tile sizes are data
- * (pl_tile), so that all ISA levels share the packing and the loops around micro-kernels. */
+ * (pl_tile), so that all ISA levels share the packing and the loops around micro-kernels.
+ *
+ * A depthwise convolution computes a block of nr channels at a time.  kr taps of the filter, in the order of
+ * pl_tap_order(), are a group; weights of bytes are packed[block][group][channel][tap of the group]. */
 #ifndef PYLITE_GEMM_H
 #define PYLITE_GEMM_H
 #include <stddef.h>

@@ -133,7 +133,9 @@ PL_INLINE void one_row(int small, const pl_a_layout *layout, const int8_t *a, co
   int32x4_t lanes[NARROW][8];
   int16x8_t product[2][4];
 #define EACH _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)
+/* Eight bytes of the row, twice. */
 #define DEEP(x) vreinterpretq_s8_s64(vld1q_dup_s64((const int64_t *)(x)))
+/* Multiplies groups (g) of four columns, eight deep, or sixteen with `two`. */
 #define FOUR(two) \
   _Pragma("GCC unroll 2") for (int g = 0; g < 2; g++) { \
     const int8x16_t v0 = vld1q_s8(w + 32 * g), v1 = vld1q_s8(w + 32 * g + 16); \
