@@ -1,3 +1,4 @@
+// What models.c and interpreters.c need to know of delegates.
 #ifndef PYLITE_CLIB_DELEGATES_H
 #define PYLITE_CLIB_DELEGATES_H
 

@@ -14,6 +14,7 @@ typedef struct pl_io {
   const char *const *input_names, *const *output_names; // of a signature
 } pl_io;
 
+// What an interpreter and a signature runner have in common.  object: a graph of pylite/clib.py, owned.
 typedef struct pl_graph {
   PyObject *object;
   const pl_io *io;
@@ -40,6 +41,7 @@ static bool graph_init(pl_graph *graph, PyObject *object) {
   return (intptr_t)graph->io != -1;
 }
 
+// Calls a method without arguments.
 static TfLiteStatus graph_call(const pl_graph *graph, const char *method) {
   pl_gil gil;
   if (graph == NULL || pl_gil_take(&gil, &graph->reporter) != 0) return kTfLiteError;
@@ -49,6 +51,7 @@ static TfLiteStatus graph_call(const pl_graph *graph, const char *method) {
   return result == NULL ? kTfLiteError : kTfLiteOk;
 }
 
+// strict: only dimensions that the model leaves open may change.
 static TfLiteStatus graph_resize(const pl_graph *graph, int input, const int *dims, int count, bool strict) {
   pl_gil gil;
   if (graph == NULL) return kTfLiteError;
@@ -64,6 +67,7 @@ static TfLiteStatus graph_resize(const pl_graph *graph, int input, const int *di
   return result == NULL ? kTfLiteError : kTfLiteOk;
 }
 
+// Tensor `index` of these, or NULL with a report.  side: "input" or "output".
 static TfLiteTensor *tensor_of(const pl_graph *graph, TfLiteTensor *const *tensors, int count, int index,
                                const char *side) {
   if (index >= 0 && index < count) return tensors[index];

@@ -15,6 +15,7 @@ int TfLiteSchemaVersion(void) { return SCHEMA; }
 
 // ---- Models ----
 
+// The model in the file at `path` or, if that is NULL, in memory; NULL with a report.
 static TfLiteModel *model_new(const pl_reporter *reporter, const char *path, const void *data, size_t size) {
   pl_gil gil;
   TfLiteModel *model = calloc(1, sizeof *model);
@@ -83,6 +84,7 @@ void TfLiteInterpreterOptionsDelete(TfLiteInterpreterOptions *options) {
   free(options);
 }
 
+// Appends an op to the options; they own copies of the name and the registration.  low, high: its versions.
 static void add_op(TfLiteInterpreterOptions *options, int builtin, const char *name,
                    const TfLiteRegistration *registration, TfLiteOperator *op, int low, int high) {
   pl_op *ops = realloc(options->ops, (options->num_ops + 1) * sizeof *ops);

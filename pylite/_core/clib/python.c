@@ -14,6 +14,7 @@
 
 #include "clib.h"
 
+// The functions and objects of Python that this library uses; `functions` has their names.
 static struct {
   int (*is_initialized)(void);
   void (*initialize)(int);
@@ -60,7 +61,7 @@ static const struct {
   {"PyErr_SetInterrupt", &py.interrupt}, {"PyExc_KeyboardInterrupt", &py.keyboard_interrupt},
   {"_Py_NoneStruct", &py.none}};
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;      // while Python is looked for, and started
 static PyObject *module;        // pylite.clib; set once
 
 void pl_report(const pl_reporter *reporter, const char *format, ...) {
@@ -98,7 +99,7 @@ static char *line(char **text) {
   return start;
 }
 
-// Sets path to that of the Python for which this library was installed, or to "python3".
+// Sets path to the Python that PYLITE_PYTHON names, to that for which this library was installed, or to "python3".
 static void interpreter_path(char path[PATH_MAX]) {
   const char *chosen = getenv("PYLITE_PYTHON");
   Dl_info info;
@@ -122,7 +123,7 @@ static void interpreter_path(char path[PATH_MAX]) {
 // A program for that Python, which prints line by line: its path; its prefix; its search path and an empty line; paths
 // where its shared library may be; END.
 #define END "\n.\n"
-static const char question[] =
+static const char path_program[] =
   "import sys, sysconfig as s, os\n"
   "name, folders = s.get_config_var(\"INSTSONAME\") or s.get_config_var(\"LDLIBRARY\") or \"\", []\n"
   "for f in (s.get_config_var(\"LIBDIR\"), os.path.join(sys.base_prefix, \"lib\"), s.get_config_var(\"LIBPL\")):\n"
@@ -147,22 +148,22 @@ static size_t read_all(FILE *pipe, char *answer, size_t size) {
   return done;
 }
 
-// Runs `question`; returns the output, which the caller frees, or NULL with a report.  Success is a complete output:
-// there is no exit status if the process ignores SIGCHLD.
-static char *ask(const char *python, const pl_reporter *reporter) {
+// Runs path_program; returns its output, which the caller frees, or NULL with a report.  A complete output is success,
+// because a process that ignores SIGCHLD gets no exit status.
+static char *python_paths(const char *python, const pl_reporter *reporter) {
   const size_t size = 65536;
-  char *command = malloc(strlen(python) + sizeof question + 16), *answer = malloc(size);
+  char *command = malloc(strlen(python) + sizeof path_program + 16), *answer = malloc(size);
   FILE *pipe = NULL;
   errno = 0;
   if (command != NULL && answer != NULL && strchr(python, '\'') == NULL) {
-    sprintf(command, "exec '%s' -c '%s'", python, question);
+    sprintf(command, "exec '%s' -c '%s'", python, path_program);
     pipe = popen(command, "r");
   }
   const int problem = errno;
   free(command);
   if (pipe == NULL) {
-    pl_report(reporter, "pylite: cannot start %s%s%s; set PYLITE_PYTHON to the path of the Python that has pylite", python,
-              problem ? ": " : "", problem ? strerror(problem) : "");
+    pl_report(reporter, "pylite: cannot start %s%s%s; set PYLITE_PYTHON to the path of the Python that has pylite",
+              python, problem ? ": " : "", problem ? strerror(problem) : "");
     free(answer);
     return NULL;
   }
@@ -185,7 +186,7 @@ static char *ask(const char *python, const pl_reporter *reporter) {
 static int start(const pl_reporter *reporter) {
   char python[PATH_MAX];
   interpreter_path(python);
-  char *answer = ask(python, reporter), *rest = answer;
+  char *answer = python_paths(python, reporter), *rest = answer;
   if (answer == NULL) return -1;
   char *executable = line(&rest), *prefix = line(&rest), *paths = rest, *candidate;
   for (candidate = line(&rest); *candidate != '\0'; candidate = line(&rest)) continue;

@@ -1,10 +1,9 @@
-/* How wide.c loads each type as int64 or double, and stores it (docs/numerics.md, section 9).
- *
- * Included by wide.c alone. */
+/* For each type: a function that loads elements as int64 or double, and one that stores them from either
+ * (docs/numerics.md, section 9).  Included by wide.c alone. */
 #include "functions.h"
 #include <stddef.h>
 
-enum { PL_CAST_BLOCK = 256 };
+enum { PL_CAST_BLOCK = 256 }; /* elements of a call */
 
 typedef void (*pl_load_fn)(size_t n, const void *x, void *wide);
 typedef void (*pl_store_fn)(size_t n, const void *wide, void *y);
@@ -15,7 +14,7 @@ typedef struct {
   pl_store_fn from_int, from_float;
 } pl_cast_type;
 
-/* Real numbers are truncated and saturated; NaN gives the largest value. */
+/* A real number within the limits; NaN becomes the largest value.  The conversion then truncates. */
 #define SATURATE(v, LOW, HIGH) ((v) >= (HIGH) || (v) != (v) ? (HIGH) : (v) <= (LOW) ? (LOW) : (v))
 
 #define LOAD(name, TYPE, WIDE, expression) \
@@ -45,12 +44,12 @@ INTEGER(int16, int16_t, INT16_MIN, INT16_MAX)
 INTEGER(uint16, uint16_t, 0, UINT16_MAX)
 INTEGER(int32, int32_t, INT32_MIN, INT32_MAX)
 INTEGER(uint32, uint32_t, 0, UINT32_MAX)
-INTEGER(int4, int8_t, -8, 7) /* these three unpacked, an element in a byte */
+INTEGER(int4, int8_t, -8, 7) /* int4, uint4, int2: one element in each byte */
 INTEGER(uint4, uint8_t, 0, 15)
 INTEGER(int2, int8_t, -2, 1)
 LOAD(uint64, uint64_t, int64_t, x[i]) /* as the int64 of its bits */
 STORE(uint64, from_int, int64_t, uint64_t, x[i])
-/* 2^63 and 2^64 are no integers of these types: the choice is between integers */
+/* not by SATURATE: 2^63 and 2^64 are no integers of these types */
 STORE(uint64, from_float, double, uint64_t,
       x[i] >= 0x1p64 || x[i] != x[i] ? UINT64_MAX : x[i] <= 0 ? 0 : (uint64_t)x[i])
 LOAD(int64, int64_t, int64_t, x[i])

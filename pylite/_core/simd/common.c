@@ -28,8 +28,9 @@ void table16(size_t n, const void *vx, void *vy, const void *table) {
 }
 
 /* ---- quantized operands (docs/numerics.md section 5) ----
- * y = a < b or a == b on the common scale; inverted: its contrary. */
-typedef struct { int32_t inverted, a[256], b[256]; } compare_q8_p; /* each operand's 256 values on the common scale */
+ * y = a < b or a == b on the common scale; inverted: 1 to negate it. */
+/* a, b: the 256 values of each operand on the common scale. */
+typedef struct { int32_t inverted, a[256], b[256]; } compare_q8_p;
 #define COMPARE_Q8(name, operator) \
   void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
     const compare_q8_p *p = vp; \
@@ -40,7 +41,7 @@ typedef struct { int32_t inverted, a[256], b[256]; } compare_q8_p; /* each opera
 COMPARE_Q8(less_q8, <)
 COMPARE_Q8(equal_q8, ==)
 
-typedef struct { int32_t m, e, y_zero, a[256], b[256]; } difference_q8_p;
+typedef struct { int32_t m, e, y_zero, a[256], b[256]; } difference_q8_p; /* m, e: the multiplier */
 void squared_difference_q8(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy,
                            const void *vp) {
   const difference_q8_p *p = vp;

@@ -1,4 +1,4 @@
-/* The micro-kernels that are compiled once, for all ISA levels: wide.c and common.c. */
+/* Declares the slots that are compiled once, for all ISA levels: in wide.c and common.c. */
 #ifndef PYLITE_COMMON_H
 #define PYLITE_COMMON_H
 #include "elementwise.h"

@@ -15,7 +15,7 @@ PL_INLINE int32_t pl_sum_fitted(int32_t a, int32_t b, int32_t correction, const 
 }
 #else
 /* The sum with ratios of PL_FRACTION bits of fraction, in two digits, the lower one of PL_LOW_DIGIT bits.  All steps
- * are exact, except that the fraction is truncated in the end. */
+ * are exact, except that the fraction is truncated at the end. */
 #define PL_LOW_DIGIT 12
 PL_INLINE int32_t pl_short_sum(int32_t a, int32_t b, const pl_fitted_sum *p) {
   const int32_t low = (a * p->a[1] + b * p->b[1]) * 256 + p->start_low;

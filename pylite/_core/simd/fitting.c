@@ -1,8 +1,9 @@
-/* Searches for parameters with which the short forms of fitted.h give exactly the sums and products of the rule (ADD,
- * SUB and MUL in docs/numerics.md).
+/* pl_fit_sum() and pl_fit_product(): search for parameters with which the short forms of fitted.h give exactly the sums
+ * and products of the rule (ADD, SUB and MUL in docs/numerics.md).
  *
- * As functions of the exact result, both forms are staircases.  Their errors are bounded, so they can only differ close
- * to a step, and all operands close to a step are compared.  If some differ, slightly changed parameters are tried. */
+ * The rounded result of either form is a staircase over the exact one.  Errors are bounded, so both can only differ
+ * close to a step, and all operands close to a step are compared.  If some differ, slightly changed parameters are
+ * tried. */
 #include "fitted.h"
 #include "common.h"
 #include <math.h>
@@ -11,12 +12,12 @@
 
 enum { LOG_BUCKETS = 9, BUCKETS = 1 << LOG_BUCKETS };
 
-/* Finds the pairs (a, b) whose sum is close to a step: those whose positions differ by `window` at most. */
+/* For finding pairs (a, b) whose sum is close to a step: those whose positions differ by at most `reach`. */
 typedef struct {
   int32_t rule[2][256];     /* each operand as the rule adds it */
   int32_t position[2][256]; /* the fractions of a - 1/2 and of -b, in units of the output */
   int16_t head[BUCKETS], next[256]; /* lists of all b by the upper bits of their positions */
-  int32_t window; /* at most the width of a bucket: neighbours are in the same bucket or in one beside it */
+  int32_t reach; /* at most the width of a bucket: neighbours are in the same bucket or in one beside it */
 } neighbours;
 
 /* Bounds of a number that is added to sums. */
@@ -28,7 +29,8 @@ PL_INLINE int tighten(bounds *b, int64_t least, int64_t most) {
   return b->least <= b->most;
 }
 
-/* Fills k, except for the window.  a, b: the exact ratios; one: the distance between two steps. */
+/* Fills k, except for `reach`.  a, b: the exact ratios of the operands' scales to the output's; one: the distance
+ * between two steps. */
 static void find_neighbours(neighbours *k, const sum_q_p *r, double a, double b, double one) {
   memset(k->head, -1, sizeof k->head);
   for (int i = 0; i < 256; i++) {
@@ -43,7 +45,7 @@ static void find_neighbours(neighbours *k, const sum_q_p *r, double a, double b,
   }
 }
 
-/* The largest deviations from the ideal ratios and start that are tried; how many of a ratio these are. */
+/* The largest deviations from the exact ratios and from the ideal start that are tried, and the number of ratios. */
 enum { OFF_RATIO = 2, OFF_START = 256, RATIOS = 2 * OFF_RATIO + 1 };
 #if defined(__aarch64__)
 enum { LOW_DIGIT = 8 };
@@ -59,7 +61,7 @@ static int fit_start(int64_t *start, const int64_t ratios[2], const sum_q_p *r, 
   for (int i = 0; i < 256; i++)
     for (int32_t bucket = k->position[0][i] / size - 1, last = bucket + 2; bucket <= last; bucket++)
       for (int j = k->head[bucket & (BUCKETS - 1)]; j >= 0; j = k->next[j]) {
-        if (((k->position[0][i] - k->position[1][j] + k->window) & mask) > 2 * k->window) continue;
+        if (((k->position[0][i] - k->position[1][j] + k->reach) & mask) > 2 * k->reach) continue;
         const int32_t v = pl_mbqm_small(k->rule[0][i] + k->rule[1][j], r->y_m, r->y_e) + r->y_zero;
         const int64_t from = (int64_t)v * one - (i - 128) * ratios[0] - (j - 128) * ratios[1];
         const int counts = v >= r->low && v <= r->high; /* steps beyond the limits do not matter */
@@ -80,17 +82,17 @@ static int two_digits(int64_t ratio, int16_t digits[2]) {
 /* Arm adds the products with the lower digits in 16 bits. */
 PL_INLINE int low_products_fit(const pl_fitted_sum *p) { return LOW_DIGIT > 8 || abs(p->a[1]) + abs(p->b[1]) < 256; }
 
-/* Searches for two-digit ratios with `fraction` bits of fraction, and a start; a, b: the exact ratios; unit: what one
- * step of the rule's operands is in units of the output.  0 if there are none.
+/* Searches for two-digit ratios with `fraction` bits of fraction, and a start; returns 0 if there are none.  a, b: the
+ * exact ratios; unit: the step of the operands that the rule adds, in units of the output.
  *
- * error: how far the rule's sum may be from the exact one, each operand being rounded by up to a step and the sum once.
- * Ratios that are off move a sum by up to 128 of an operand each, as rounding them to digits does. */
+ * error: how far the rule's sum may be from the exact one: it rounds each operand by up to a step, and the sum.  A
+ * ratio that deviates by 1, or is rounded to digits, moves a sum by up to 128. */
 static int fit_two_digits(pl_fitted_sum *p, double a, double b, double unit, int fraction, int64_t *start) {
   const sum_q_p *r = &p->rule;
   const double one = ldexp(1, fraction), error = (2 * unit + ldexp(1, r->y_e - 1)) * one;
   neighbours k;
-  k.window = (int32_t)error + 2 * 128 * (OFF_RATIO + 1) + OFF_START;
-  if (error > one || k.window >= one / BUCKETS) return 0;
+  k.reach = (int32_t)error + 2 * 128 * (OFF_RATIO + 1) + OFF_START;
+  if (error > one || k.reach >= one / BUCKETS) return 0;
   const int64_t ideal = (int64_t)((r->y_zero + 0.5 - r->a_zero * a - r->b_zero * b) * one);
   find_neighbours(&k, r, a, b, one);
   for (int i = 0; i < RATIOS * RATIOS; i++) { /* the nearest ratios, then their neighbours */
@@ -106,7 +108,7 @@ static int fit_two_digits(pl_fitted_sum *p, double a, double b, double unit, int
 }
 
 #if !defined(__aarch64__)
-enum { STARTS = 8 };
+enum { STARTS = 8 }; /* starts that are tried, a fraction of the last bit apart */
 
 /* Splits a ratio into three digits. */
 static void three_digits(int64_t ratio, int16_t digits[3]) {
@@ -117,17 +119,17 @@ static void three_digits(int64_t ratio, int16_t digits[3]) {
   digits[0] = (int16_t)ratio;
 }
 
-/* Finds the numbers to add to sums above and below 0, which each sum close to a step bounds; 0 if there are none. */
+/* Finds the numbers `above` and `below`, which each sum close to a step bounds; 0 if there are none. */
 static int fit_ends(pl_fitted_sum *p, const neighbours *k) {
   const sum_q_p *r = &p->rule;
   const int32_t one = 1 << p->fraction, shift = p->fraction - LOG_BUCKETS, mask = one - 1;
-  bounds ends[2] = {{one / 2 - k->window, one / 2 + k->window}, {one / 2 - k->window, one / 2 + k->window}};
+  bounds ends[2] = {{one / 2 - k->reach, one / 2 + k->reach}, {one / 2 - k->reach, one / 2 + k->reach}};
   pl_fitted_sum sums = *p; /* computes sums before rounding */
   sums.above = sums.below = sums.fraction = sums.rule.y_zero = 0, sums.rule.low = INT32_MIN, sums.rule.high = INT32_MAX;
   for (int i = 0; i < 256; i++)
     for (int32_t bucket = (k->position[0][i] >> shift) - 1, last = bucket + 2; bucket <= last; bucket++)
       for (int j = k->head[bucket & (BUCKETS - 1)]; j >= 0; j = k->next[j]) {
-        if (((k->position[0][i] - k->position[1][j] + k->window) & mask) > 2 * k->window) continue;
+        if (((k->position[0][i] - k->position[1][j] + k->reach) & mask) > 2 * k->reach) continue;
         const int32_t v = pl_mbqm_small(k->rule[0][i] + k->rule[1][j], r->y_m, r->y_e);
         const uint8_t byte = (uint8_t)((p->corrected == 2 ? j : i) - 128) ^ (uint8_t)r->flip;
         const int32_t t = pl_sum_fitted(i - 128, j - 128, p->correction[byte], &sums);
@@ -140,7 +142,7 @@ static int fit_ends(pl_fitted_sum *p, const neighbours *k) {
   return 1;
 }
 
-/* Sets corrections for the operand with the smaller scale, because the rule rounds it; unit: of the rule's sum. */
+/* Sets corrections for the operand with the smaller scale, which the rule rounds; unit: see fit_two_digits. */
 static void correct(pl_fitted_sum *p, const neighbours *k, double a_exact, double b_exact, double unit) {
   const sum_q_p *r = &p->rule;
   const int side = a_exact > fabs(b_exact);
@@ -170,7 +172,7 @@ void pl_fit_sum(pl_fitted_sum *p) {
   p->short_form = 0;
   const double one = ldexp(1, 30 - bits), error = (2 * unit + ldexp(1, r->y_e - 1)) * one;
   if (unit * one * (1 << PL_CORRECTION) > 120 || 16 * BUCKETS * error > one) return;
-  k.window = (int32_t)error + 16;
+  k.reach = (int32_t)error + 16;
   p->fraction = 30 - bits;
   find_neighbours(&k, r, a, b, one);
   for (int i = 0; i < 4 * STARTS; i++) { /* two digits, three digits, then both with corrections */

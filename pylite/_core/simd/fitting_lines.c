@@ -1,11 +1,17 @@
-/* Searches for straight lines that reproduce a table of bytes, as for rescaling, LEAKY_RELU, ABS and others.
+/* pl_fit_lines(): searches for one or two straight lines that give a table of bytes, as for rescaling, LEAKY_RELU or
+ * ABS, with the arithmetic of lines8 (elementwise.h).
  *
  * For each candidate slope, every entry of the table bounds the start, so the search has no rounding errors. */
 #include "elementwise.h"
 #include <stdlib.h>
 
-enum { MOST_SLOPES = 512, LARGEST_STEP = 5, FREE = 1 << 20 };
+enum {
+  MOST_SLOPES = 512,  /* slopes that are tried for a line */
+  LARGEST_STEP = 5,   /* between neighbouring entries; tables with larger ones are given up */
+  FREE = 1 << 20      /* no bound */
+};
 
+/* A table of int8, and the bounds of lines that give it. */
 typedef struct {
   int16_t value[256];                /* by the operand + 128 */
   int32_t least[256], most[256];     /* of the shifted line at each operand; values at an end are clamped */
@@ -37,7 +43,8 @@ static int fit_line(const staircase *s, int from, int to, int16_t *slope, int16_
   for (int32_t off = 0; off <= 2 * reach; off += step) { /* alternates between both sides */
     const int32_t m = middle + ((off / step) % 2 ? -(off + 1) / 2 : off / 2);
     int32_t line_start;
-    if (m != (int16_t)m || !fit_start(s, from, to, 16, m, &line_start) || !fit_start(s, from, to, 1, m, &line_start)) continue;
+    if (m != (int16_t)m || !fit_start(s, from, to, 16, m, &line_start) || !fit_start(s, from, to, 1, m, &line_start))
+      continue;
     *slope = (int16_t)m, *start = (int16_t)line_start;
     return 1;
   }
@@ -68,6 +75,7 @@ static int32_t value_at(int32_t x, const pl_lines8 *p) {
   return v < p->low ? p->low : v > p->high ? p->high : v;
 }
 
+/* Do the lines of p give all entries? */
 static int gives(const staircase *s, const pl_lines8 *p) {
   for (int i = 0; i < 256; i++)
     if (value_at(i - 128, p) != s->value[i]) return 0;
@@ -82,6 +90,7 @@ static int fits(const staircase *s, pl_lines8 *p) {
   return gives(s, p);
 }
 
+/* Sets p to one line, or to two that meet near the corner; 0 if there are none. */
 static int fit(const staircase *s, pl_lines8 *p) {
   if (fit_line(s, 0, 256, p->slope, p->start)) {
     p->slope[1] = p->slope[0], p->start[1] = p->start[0];

@@ -1,8 +1,11 @@
-/* The data layouts and slots of the micro-kernels for convolutions and matrix products.
+/* The slots of convolutions and matrix products, and the layouts of their data.
  *
  * A product is y[r][j] = sum over k of a[r][k] * w[k][j].  Rows of a are packed into A panels, in the form that suits
  * the ISA level; w is packed once, into B panels of columns ("panel" alone means a B panel).  Tile sizes are data
- * (pl_tile), so that all ISA levels share the packing and the loops around micro-kernels. */
+ * (pl_tile), so that all ISA levels share the packing and the loops around micro-kernels.
+ *
+ * A depthwise convolution computes a block of nr channels at a time.  kr taps of the filter, in the order of
+ * pl_tap_order(), are a group; weights of bytes are packed[block][group][channel][tap of the group]. */
 #ifndef PYLITE_GEMM_H
 #define PYLITE_GEMM_H
 #include <stddef.h>
@@ -18,11 +21,11 @@ typedef struct pl_tile {
   int kr;      /* a panel is packed[k / kr][column][k % kr] */
   int ka;      /* the depth of a panel and of an A panel is padded with zeros to a multiple of ka */
   int bytes;   /* of an element of an A panel (GEMM) or of a packed weight (depthwise) */
-  int offset;  /* A panels hold x + offset: 128 where the ISA level multiplies unsigned by signed bytes */
+  int offset;  /* A panels hold x + offset: 128 if the ISA level multiplies unsigned by signed bytes */
   const uint8_t *order; /* depthwise: the channel at each position of a block of nr; NULL: in order */
   int wrap;    /* depthwise: the largest period of pl_wraps; 0: blocks never go on into the next pixel */
-  int strided; /* depthwise: with strides above 1, do blocks stay within a pixel where few of its lanes are unused? */
-  int nibbles; /* gemm_blocks takes 4-bit weights: a byte has those of two steps of kr, the first in its lower half */
+  int strided; /* depthwise: with strides above 1, do blocks stay within a pixel if that leaves few lanes unused? */
+  int nibbles; /* gemm_blocks takes 4-bit weights: a byte holds two steps of kr, the first in its lower half */
   int real;    /* gemm_q8 implements the float64 rule, see pl_columns */
   int any_n;   /* for one row, gemm_q8, gemm_s32 and gemm_hybrid take any number of columns */
   int small;   /* gemm_q8 and gemm_hybrid are faster where no weight is -128, see find_small */
@@ -38,13 +41,13 @@ typedef struct pl_a_layout {
 static inline pl_a_layout pl_packed_layout(ptrdiff_t depth) { return (pl_a_layout){1, depth, depth, 0}; }
 
 /* How accumulators become 8-bit results, column by column: bias, MBQM32 (rounding.h), then clamping to [low, high].
- * Arrays are as long as all panels, padding included.
+ * Arrays are as long as all panels, padding included.  Micro-kernels call it q.
  * left: NULL unless some column shifts left, does not shift right, or has accumulators of 2^30 or more.
  * odd, half, sign: mult and right in the form that vector code needs: odd[j] = mult[j | 1], half = 2^(right - 1) or 0,
  * sign = 31, or 32 where right is 0.
- * fit: fit_q8 has proved that float32 gives the same results: truncated acc scale + (acc rest +- start), with two fused
- * multiply-adds.  The sign is that of acc; it may be omitted if low is the zero point.  The outer sum is rounded
- * towards 0 on AVX-512, to nearest on AVX2, where rest is 0.
+ * fit: fit_q8 has proved that float32 gives the same results: acc scale + (acc rest +- start), by two fused
+ * multiply-adds, then truncated.  The sign of start is that of acc; it may be + for all if low is the zero point.  The
+ * outer sum is rounded towards 0 on AVX-512, to nearest on AVX2, where rest is 0.
  * small: by panel, of tile.nr columns: the results of find_small, or 0; read only if tile.small.
  * real: NULL, or the scales of the float64 rule, all below 1, to use it instead of MBQM32 (only if pl_tile.real). */
 typedef struct pl_columns {
@@ -56,20 +59,22 @@ typedef struct pl_columns {
   int32_t flip;                  /* 0x80: the output is uint8 */
 } pl_columns;
 
-/* How the sums of hybrid operators become float32, column by column; finish_hybrid has the formula. */
+/* How the sums of hybrid operators become float32, column by column; finish_hybrid has the formula.  Micro-kernels call
+ * it h. */
 typedef struct pl_hybrid {
-  const int32_t *sums;
+  const int32_t *sums; /* of the weights of each column */
   const float *scale, *bias; /* bias may be NULL */
   int column_first;
   int32_t small; /* of all panels together: the result of find_small, or 0; read only if tile.small */
   float low, high;
 } pl_hybrid;
 
-/* Output lines of a depthwise convolution, and the input lines under them.  Channels are contiguous. */
+/* Output lines of a depthwise convolution, and the input lines under them.  Channels are contiguous.  Micro-kernels
+ * call it g, for its geometry. */
 typedef struct pl_dw_window {
   const uint8_t *const *row; /* first pixel of each input line; NULL for a line outside the image */
   const uint8_t *zero;       /* the pixel that is read outside the image */
-  int fh, fw, stride, dilation, pad;
+  int fh, fw, stride, dilation, pad; /* height and width of the filter; pad: pixels left of the image */
   ptrdiff_t width, pixels, c; /* input pixels, output pixels, channels */
   int lines;                  /* output lines, which read the (lines - 1) * stride + fh input lines of `row`, `dilation`
                                * apart.  depthwise_q8: at most its tile's mr; depthwise_f32: see dw_f32_lines;
@@ -80,9 +85,9 @@ typedef struct pl_dw_window {
   const float *scale;         /* for depthwise_f32: NULL, or what multiplies the sum of each channel */
 } pl_dw_window;
 
-#define PL_HALF_LINES 32
+#define PL_HALF_LINES 32 /* most output lines in one call of depthwise_f16 */
 #define PL_MAX_TAPS 1024 /* most taps of a depthwise filter */
-#define PL_SLACK 64      /* elements behind an A panel that may be read or written */
+#define PL_SLACK 64      /* elements past the end of an A panel that may be read or written */
 #define PL_SCALED 16     /* scaled_sums reads columns in multiples of this number */
 #define PL_DEPTH 1024    /* most products in one call of scaled_sums */
 #define PL_BLOCK_ROWS 16 /* most rows in one call of gemm_blocks */
@@ -116,8 +121,8 @@ static inline ptrdiff_t pl_block_start(ptrdiff_t b, ptrdiff_t nr, ptrdiff_t c) {
 }
 
 /* A depthwise line may be treated as one long row of channels, and cut into blocks of nr that span pixels.  Returns the
- * period: the number of blocks after which channels repeat; 0 if it is too large, if taps or lines would not fit, or for
- * t->strided. */
+ * period: the number of blocks after which channels repeat.  Returns 0 if blocks must stay within a pixel: because the
+ * period is too large, taps or lines would not fit, or of t->strided. */
 #define PL_MOST_WRAPPED 256 /* most taps */
 #define PL_DW_BYTES 49152   /* most bytes of line buffers */
 static inline ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, ptrdiff_t fw, ptrdiff_t stride,
@@ -135,7 +140,7 @@ static inline ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, pt
   return c % t->nr && c / a > t->wrap ? 0 : c / a;
 }
 
-/* Sets p to the addresses of an output pixel's taps, line by line; bytes: of an element. */
+/* Sets p to the addresses of the input pixels that an output pixel reads, line by line; bytes: of an element. */
 static inline void pl_taps(const pl_dw_window *g, ptrdiff_t pixel, ptrdiff_t bytes, const uint8_t **p) {
   ptrdiff_t x0 = pixel * g->stride - g->pad;
   for (int y = 0; y < g->fh; y++)
@@ -168,7 +173,7 @@ typedef struct pl_winograd {
   uint8_t *y;
   const int16_t *panels;
   ptrdiff_t x_image, x_line, x_pixel, y_image, y_line, y_pixel; /* steps in bytes */
-  ptrdiff_t h, w, oh, ow, c;
+  ptrdiff_t h, w, oh, ow, c;     /* of the input: height and width; of the output: height and width */
   int pad_h, pad_w, flip;
 } pl_winograd;
 #define PL_WINOGRAD_SCRATCH 92160  /* bytes of stack that winograd_q8 uses */
@@ -194,11 +199,11 @@ struct pl_slots;
   X(pack_b_q8, (const pl_tile *t, ptrdiff_t columns, ptrdiff_t depth, const uint8_t *w, int flip, uint8_t *panels, \
                 int32_t *sums)) \
   /* packs an A panel: row r = the `segments` segments of `length` bytes at src[r * segments ...], each byte ^ flip, \
-   * then zeros up to depth; may also write up to PL_SLACK elements behind the panel */ \
+   * then zeros up to depth; may also write up to PL_SLACK elements past its end */ \
   X(pack_a_q8, (int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *a_panel, \
                 ptrdiff_t depth)) \
   /* packs `lines` image lines, x_line apart, into line buffers of bytes, `pitch` apart: `before` bytes `border`, \
-   * `inside` bytes ^ mask, `after` bytes `border`; may write up to PL_SLACK bytes behind each line, in order */ \
+   * `inside` bytes ^ mask, `after` bytes `border`; may write up to PL_SLACK bytes past each line, in order */ \
   X(pack_lines_q8, (ptrdiff_t lines, ptrdiff_t before, ptrdiff_t inside, ptrdiff_t after, const uint8_t *x, \
                     ptrdiff_t x_line, int mask, int border, uint8_t *to, ptrdiff_t pitch)) \
   /* sums[r] = sum of the first `length` elements of each run of row r of an A panel */ \
@@ -213,12 +218,11 @@ struct pl_slots;
   X(find_small, (ptrdiff_t n, ptrdiff_t bytes, const uint8_t *panels, int32_t *small)) \
   \
   /* ---- products ---- */ \
-  /* one A panel times one panel (tile q8), requantized to n columns of y, whose rows are ldy apart.  Parameters are \
-   * those of columns j .. j + n - 1; accumulators start at bias[column] + terms[row] (terms may \
-   * be NULL) */ \
+  /* one A panel times one panel (tile q8), requantized to n columns of y, whose rows are ldy apart; j: the first of \
+   * these columns among all.  Accumulators start at bias[column] + terms[row]; terms may be NULL */ \
   X(gemm_q8, (int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, \
               const int32_t *terms, const pl_columns *columns, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy)) \
-  /* the same product, added to acc */ \
+  /* one A panel times one panel (tile q8), added to n columns of acc, whose rows are lda apart */ \
   X(gemm_s32, (int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, int32_t *acc, \
                ptrdiff_t lda)) \
   /* one row of accumulators (bias not yet added) to 8 bits, as in gemm_q8 */ \
@@ -227,8 +231,8 @@ struct pl_slots;
    * a single row, which may be multiplied by several panels at once; last: add bias (may be NULL) and clamp */ \
   X(gemm_f32, (int rows, int n, const pl_a_layout *layout, const float *a, const float *panel, int first, int last, \
                const float *bias, float low, float high, float *y, ptrdiff_t ldy)) \
-  /* the same with rows and panels in float16 (tile f16); rows are one line each where there is a single one.  Products \
-   * are added in float16, up to PL_HALF_SUM at a time, and these sums in float32.  A single row has four sums for each \
+  /* gemm_f32 with rows and panels in float16 (tile f16); a single row is a single run (pl_a_layout).  Products are \
+   * added in float16, up to PL_HALF_SUM at a time, and these sums in float32.  A single row has four sums for each \
    * column, which take the elements of k in turn.  bias, which is rounded to float16, is added in float16 to a single \
    * sum, else in float32; results are rounded to float16.  last: plus 2 if y, too, is float16, with 1 in `first`; 2 \
    * alone stores the sums themselves as float16 */ \
@@ -244,10 +248,10 @@ struct pl_slots;
    * products, `next` apart */ \
   X(winograd_filter, (ptrdiff_t depth, ptrdiff_t width, const float *taps, float *u, ptrdiff_t next)) \
   /* transforms n columns of these products m (tiles, width) to pixels of y, `step` apart, and of the next line, \
-   * `down` behind, with bias (may be NULL), clamped; down or step is 0 if tiles have only one line or pixel */ \
+   * `down` further, with bias (may be NULL), clamped; down or step is 0 if tiles have only one line or pixel */ \
   X(winograd_out, (ptrdiff_t tiles, ptrdiff_t n, const float *m, ptrdiff_t width, ptrdiff_t next, const float *bias, \
                    float low, float high, float *y, ptrdiff_t down, ptrdiff_t step)) \
-  /* the same in float16, each number rounded; bias is rounded to float16 already */ \
+  /* winograd_in and winograd_out in float16, each number rounded; bias is rounded to float16 already */ \
   X(winograd_in_f16, (ptrdiff_t tiles, ptrdiff_t c, const uint16_t *const *line, const ptrdiff_t *step, uint16_t *v, \
                       ptrdiff_t next)) \
   X(winograd_out_f16, (ptrdiff_t tiles, ptrdiff_t n, const uint16_t *m, ptrdiff_t width, ptrdiff_t next, \
@@ -273,7 +277,7 @@ struct pl_slots;
   X(range_f32, (ptrdiff_t n, const float *x, float *low, float *high)) \
   /* y = clamp(zero + round(x * inverse)) ^ flip, rounded as in hybrid operators; symmetric: -128 is not used */ \
   X(quantize_s8, (ptrdiff_t n, const float *x, float inverse, int zero, int asymmetric, int flip, uint8_t *y)) \
-  /* the same, asymmetric, less zero, as floats */ \
+  /* y = clamp(zero + round(x * inverse)) - zero, as floats: the numbers of quantize_s8 less the zero point */ \
   X(quantize_whole, (ptrdiff_t n, const float *x, float inverse, int zero, float *y)) \
   /* quantize_s8 for rows of n elements, `step` apart, each with its own scale and zero point, which are results */ \
   X(quantize_rows, (ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t step, int asymmetric, int flip, \
@@ -298,13 +302,13 @@ struct pl_slots;
                   float row_scale, int first, int last, const float *bias, float low, float high, float *y)) \
   \
   /* ---- depthwise convolutions ---- */ \
-  /* output lines of bytes (tile dw8) from input bytes ^ flip and weights less w_zero */ \
+  /* output lines of bytes from input bytes ^ flip and weights less w_zero; w: packed for tile dw8 */ \
   X(depthwise_q8, (const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *columns, uint8_t *y)) \
-  /* the same for float; w: [taps][c].  Sums begin with the bias (may be NULL), or, if the window has scales, with 0: \
-   * the bias is then added to their products */ \
+  /* output lines of float32; w: [taps][c].  Sums begin with the bias (may be NULL).  If g has scales, they \
+   * begin with 0, and the bias is added to the scaled sums */ \
   X(depthwise_f32, (const pl_dw_window *g, const float *w, const float *bias, float low, float high, float *y)) \
-  /* the same in float16: each sum begins with the bias (may be NULL) and is rounded once with each product; up to \
-   * PL_HALF_LINES lines in one call, which may lie partly outside of the image */ \
+  /* output lines of float16: each sum begins with the bias (may be NULL) and is rounded once with each product; up to \
+   * PL_HALF_LINES lines in one call, whose input may lie partly outside of the image */ \
   X(depthwise_f16, (const pl_dw_window *g, const uint16_t *w, const uint16_t *bias, float low, float high, \
                     uint16_t *y)) \
   /* exact sums of int16 for channels c..c+n of an output pixel */ \

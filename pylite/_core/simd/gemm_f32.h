@@ -1,15 +1,30 @@
-/* The float matrix product, written once for any vector type.
+/* Float32 matrix products, written once for any vector type.
  *
- * Before including it define VECTOR, LANES, MR (rows of a full tile), NV (vectors in a panel), LOAD, STORE, SPLAT,
- * MULTIPLY_ADD(acc, a, b), ADD, MIN and MAX(bound, value), which return the value where it is NaN; BY_LANES where
- * several steps of k can be done at once, ROW_BY_LANES for a single row; FOUR_SUMS for in-order cores, which need
- * independent sums.
+ * Defines gemm_f32, and load_upto() and store_upto() for the files that are included after it.
+ *
+ * Before including it define
+ *   VECTOR, LANES: the type of a vector, and the number of its elements;
+ *   MR: rows of a full tile: 4, 6, 8 or 12; NARROW_MR: those of a tile of one vector; optional, MR by default;
+ *   NV: vectors of columns in a panel;
+ *   LOAD(p), STORE(p, v), SPLAT(number): load and store a vector, and fill one with a number;
+ *   MULTIPLY_ADD(acc, a, b): acc + a b;
+ *   ADD(a, b): of each lane;
+ *   MIN(bound, value), MAX(bound, value): of each lane; they return the value if it is NaN.
+ * And optionally
+ *   BY_LANES: statements that do several steps of k at once in tile_f32; those that remain are done one by one;
+ *   ROW_BY_LANES: the same in row_f32;
+ *   FOUR_SUMS: sums begin with the bias, and registers are loaded in an order that suits in-order cores;
+ *   MASK, FIRST(n), LOAD_MASKED(p, mask), STORE_MASKED(p, v, mask): a mask of the first n lanes, the loads and stores
+ *     that it limits, LOAD_FIRST(p, n) and STORE_FIRST(p, v, n) by such a mask, and WHOLE: 0 if tiles use masks, 1 if
+ *     parts of vectors are copied (rows_part);
+ *   NEXT_ROWS, WIDE_ROWS, PARTED: how the last rows are divided into tiles, see below.
+ *
  * Every tile sums in the order of k, with FOUR_SUMS from the bias on, so that results do not depend on its shape.  Only
  * a product with a single row has four independent sums. */
 #include "rounding.h"
 #include "simd.h"
 
-/* The first n elements of a vector, possibly all or none. */
+/* Load and store the first n elements of a vector, possibly all or none. */
 #ifndef LOAD_FIRST
 static __attribute__((noinline)) VECTOR LOAD_FIRST(const float *p, ptrdiff_t n) {
   float line[LANES] = {0};
@@ -22,6 +37,7 @@ static __attribute__((noinline)) void STORE_FIRST(float *p, VECTOR v, ptrdiff_t 
   for (ptrdiff_t i = 0; i < n && i < LANES; i++) p[i] = line[i];
 }
 #endif
+/* The same; with a constant n of LANES, without a test. */
 PL_INLINE VECTOR load_upto(const float *p, ptrdiff_t n) {
   return __builtin_constant_p(n) && n == LANES ? LOAD(p) : LOAD_FIRST(p, n);
 }
@@ -30,7 +46,6 @@ PL_INLINE void store_upto(float *p, VECTOR v, ptrdiff_t n) {
   else STORE_FIRST(p, v, n);
 }
 
-/* The mask of the first n lanes.  WHOLE: all tiles have full vectors, without masks; see rows_part. */
 #ifndef MASK
 #define MASK ptrdiff_t
 #define FIRST(n) (n)
@@ -49,7 +64,8 @@ PL_INLINE void store_upto(float *p, VECTOR v, ptrdiff_t n) {
 #define NEXT_LINE(y) \
   y += ldy; \
   __asm__("" : "+r"(y))
-/* start: of sums, if y has none yet. */
+/* Sets the sums of a tile to `start` if `first` is odd, else to those in y.  whole: all vectors are full, else `part`
+ * are their masks. */
 PL_INLINE void load_lines(int R, int V, int whole, int first, const VECTOR *start, const float *y, ptrdiff_t ldy,
                           const MASK *part, VECTOR acc[MR][NV]) {
 #pragma GCC unroll 16
@@ -58,11 +74,12 @@ PL_INLINE void load_lines(int R, int V, int whole, int first, const VECTOR *star
     for (int v = 0; v < V; v++)
       if (first & 1) {
         acc[r][v] = start[v];
-        __asm__("" : "+w"(acc[r][v])); /* a register of its own, or gcc copies some in the loop */
+        __asm__("" : "+w"(acc[r][v])); /* in separate registers: else gcc copies some in the loop */
       } else acc[r][v] = whole ? LOAD(y + v * LANES) : LOAD_MASKED(y + v * LANES, part[v]);
     NEXT_LINE(y);
   }
 }
+/* Stores a tile; if `last`, adds `shift` before if `add`, and clamps. */
 PL_INLINE void finish_lines(int R, int V, int whole, VECTOR acc[MR][NV], const VECTOR *shift, const MASK *part,
                             int add, int last, float low, float high, float *y, ptrdiff_t ldy) {
 #define EACH \
@@ -85,10 +102,9 @@ PL_INLINE void finish_lines(int R, int V, int whole, VECTOR acc[MR][NV], const V
 }
 #endif
 
-PL_INLINE void tile_f32(int R, int V, int whole, int n, const pl_a_layout *layout,
-                                                           const float *a, const float *w, int first, int last,
-                                                           const float *bias, float low, float high, float *y,
-                                                           ptrdiff_t ldy) {
+/* gemm_f32 for R rows and V vectors of columns. */
+PL_INLINE void tile_f32(int R, int V, int whole, int n, const pl_a_layout *layout, const float *a, const float *w,
+                        int first, int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
   const ptrdiff_t depth = layout->depth, step = layout->step, pitch = layout->pitch;
   VECTOR acc[NARROW_MR][NV], shift[NV];
   MASK part[NV];
@@ -149,6 +165,7 @@ PL_INLINE void tile_f32(int R, int V, int whole, int n, const pl_a_layout *layou
 #undef LOAD_SHIFT
 }
 
+/* gemm_f32 for a single row and V vectors of columns: four sums, which take the steps of k in turn. */
 PL_INLINE void row_f32(int V, int whole, int n, const pl_a_layout *layout, const float *a, const float *w, int first,
                        int last, const float *bias, float low, float high, float *y) {
   VECTOR acc[4][NV];
@@ -203,9 +220,9 @@ static __attribute__((noinline)) void one_row_f32(int n, const pl_a_layout *layo
 }
 #undef ONE_ROW
 
-/* The rows of the next tile, by the number of remaining rows: those of full panels, and of panels of one vector.  Fewer
- * than four sums would wait for one another, so 25 rows are split into 12, 8 and 5.  Up to 8 remaining rows form one
- * tile, unless PARTED is set. */
+/* The rows of the next tile, by the number of remaining rows: WIDE_ROWS for full panels, NEXT_ROWS for panels of one
+ * vector.  Tiles of fewer than four sums would wait for their own sums, so 25 rows are split into 12, 8 and 5.  These
+ * tables count if PARTED is 1 or tiles have more than 8 rows; else tiles have MR rows, 4, 2 or 1. */
 #ifndef NEXT_ROWS
 #define NEXT_ROWS {0, 1, 2, 2, 4, 5, 4, 5, 8, 5, 5, 5, 12, 8, 5, 5, 12, 12, 8, 5, 12, 12, 12, 8}
 #endif
@@ -215,10 +232,10 @@ static __attribute__((noinline)) void one_row_f32(int n, const pl_a_layout *layo
 #ifndef WIDE_ROWS
 #define WIDE_ROWS NEXT_ROWS
 #endif
-/* Are there tiles of seven and six rows beside those of `mr`? */
+/* Are there tiles of seven and six rows, besides full ones of `mr` rows? */
 #define HAS_SEVEN(mr) ((mr) == 8 || (int)(mr) > (int)MR)
 
-/* A function for each width: gcc then keeps the accumulators of the smaller ones in registers. */
+/* A function for each width, so that gcc keeps the accumulators of narrow tiles in registers. */
 #define TILE_F32(R, V, whole) \
   tile_f32(R, V, whole, n, layout, a + r * layout->step, panel, first, last, bias, low, high, y + r * ldy, ldy), r += R
 #define ROWS_F32(name, V, whole, ...) \
@@ -244,7 +261,7 @@ ROWS_F32(rows_wide, NV, WHOLE, WIDE_ROWS)
 ROWS_F32(rows_narrow, 1, WHOLE, NEXT_ROWS)
 
 #if WHOLE
-/* Rows of fewer columns than vectors hold: full vectors, from which results are copied.  Panels have zeros there.
+/* Columns that do not fill their vectors: computes full vectors, for which panels have zeros, and copies n of each row.
  * AMD's CPUs take long to store by a mask, and others have no masks. */
 static __attribute__((noinline)) void rows_part(int rows, int n, const pl_a_layout *layout, const float *a,
                                                 const float *panel, int first, int last, const float *bias, float low,

@@ -1,4 +1,6 @@
-/* The slots of recurrent layers of integers (docs/numerics.md section 10). */
+/* The slots of recurrent layers of integers.  docs/numerics.md section 10 has the formulas; rounding.h has the rules
+ * that are named here.  n: cells; acc: the sums of a product; m, e: a quantized multiplier; i, f, o: the input, forget
+ * and output gates of an LSTM; g: its cell gate, or any gate; c: its cells; t: tanh of the cells. */
 #ifndef PYLITE_RECURRING_H
 #define PYLITE_RECURRING_H
 

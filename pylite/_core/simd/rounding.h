@@ -114,8 +114,8 @@ PL_INLINE int32_t pl_logistic_q12(int32_t q) {
 PL_INLINE int32_t pl_tanh_scaled(int32_t q, float scale) {
   return pl_min32((int32_t)(tanhf((float)q * scale) * 32768.0f), 32767);
 }
-/* The zero point, which is returned, and the scale with which hybrid operators quantize numbers from low <= 0 to
- * high >= 0; inverse: what numbers are multiplied by to quantize them (section 4). */
+/* The quantization of hybrid operators for numbers from low <= 0 to high >= 0 (section 4): returns the zero point, and
+ * sets the scale and the number by which real numbers are multiplied to quantize them (inverse). */
 PL_INLINE int32_t pl_quantization(float low, float high, int asymmetric, float *scale, float *inverse) {
   const float most = -low > high ? -low : high, span = asymmetric ? high - low : most;
   const int none = (low == 0) & (high == 0);
@@ -241,9 +241,11 @@ PL_INLINE int32_t pl_inv_sqrt(int32_t v, int *e) {
   return m;
 }
 
-/* ln(v), v >= 1 in Q12, result in Q5: k ln(2), and a function of r.  It is in steps, each of which vectorises. */
+/* ---- ln(v), v >= 1 in Q12, result in Q5: pl_log_q.  It is k ln(2) plus a function of r, in steps that vectorise.
+ * ---- */
+
 PL_INLINE int32_t pl_times_root_half(int32_t v) { return pl_mul_high(v, 1518500250); }
-/* head, root_head: leading zeros of v and of v sqrt(1/2), at least 1; returns r */
+/* Returns r, and sets k; head, root_head: leading zeros of v and of v sqrt(1/2), at least 1 */
 PL_INLINE int32_t pl_log_split(int32_t v, int head, int root_head, int32_t *k) {
   const int32_t quarter = 1 << 23;
   int32_t ra = pl_fx_shl(pl_times_root_half(pl_shl32(v, head - 1)), 1, 32);
@@ -251,6 +253,7 @@ PL_INLINE int32_t pl_log_split(int32_t v, int head, int root_head, int32_t *k) {
   *k = pl_max32(pl_shl32(12 - head, 25) + quarter, pl_shl32(13 - root_head, 25) - quarter);
   return pl_min32(ra, rb);
 }
+/* Returns the numerator of a rational function of r, and sets its denominator less 1 */
 PL_INLINE int32_t pl_log_ratio(int32_t r, int32_t *denominator) {
   const int32_t fourth_root_half = 1805811301;
   const int32_t an = 117049297, ad = 127690142, ai = 1057819769, af = 638450708;

@@ -26,13 +26,15 @@ typedef struct pl_slots {
 #undef X
   pl_tile q8, f32, f16, dw8; /* the tiles of pack_a_q8 and gemm_q8, of gemm_f32, of gemm_f16, of depthwise_q8 */
   int has_f16;               /* does the CPU compute in float16?  If not, gemm_f16 is slow */
-  /* Most output lines in one call of depthwise_f32, which may lie partly outside of the image.  0: any number, whose
-   * input lines lie `next` apart and inside the image where those of the first one do. */
+  /* Most output lines in one call of depthwise_f32, whose input may lie partly outside of the image.  0: any number, if
+   * the inputs of neighbouring output lines are `next` apart, and lie inside the image where those of the first one
+   * do. */
   int dw_f32_lines;
-  /* Columns begin..end of tiles first..first + tiles, counted over all images.  NULL: the ISA level has none. */
+  /* Computes columns begin .. end - 1 of tiles first .. first + tiles - 1, counted over all images.  NULL: the ISA
+   * level does without. */
   void (*winograd_q8)(const pl_winograd *g, ptrdiff_t first, int tiles, ptrdiff_t begin, ptrdiff_t end,
                       const pl_columns *columns);
-  /* Weights (columns, 3, 3, c), bytes ^ flip less w_zero, to the panels of winograd_q8; sums: as of pack_b_q8. */
+  /* Packs weights (columns, 3, 3, c), bytes ^ flip less w_zero, into the panels of winograd_q8; sums: see pack_b_q8. */
   void (*winograd_pack)(ptrdiff_t columns, ptrdiff_t c, const uint8_t *w, int flip, int w_zero, int16_t *panels,
                         int32_t *sums);
 } pl_slots;
@@ -80,27 +82,28 @@ typedef void (*pl_range_fn)(void *ctx, ptrdiff_t begin, ptrdiff_t end, int threa
 pl_pool *pl_pool_create(int threads);
 void pl_pool_destroy(pl_pool *pool);
 int pl_pool_threads(const pl_pool *pool);
-/* Records each range that a thread runs of a shared loop as a row of 5: the nanoseconds of CLOCK_MONOTONIC at its begin
- * and end, its first item and the one after its last, the thread (0: the caller).  NULL ends it.  While no loop runs.
- * pl_pool_recorded: the ranges since then; those beyond `capacity` rows are only counted. */
+/* From now on, records each range of a shared loop as a row of 5 numbers: the nanoseconds of CLOCK_MONOTONIC at its
+ * start and end, its first item and the one after its last, the thread (0: the caller).  rows NULL: ends recording.  To
+ * be called while no loop runs.  pl_pool_recorded: the number of ranges since then; those beyond `capacity` have no
+ * row. */
 void pl_pool_record(pl_pool *pool, int64_t *rows, ptrdiff_t capacity);
 ptrdiff_t pl_pool_recorded(const pl_pool *pool);
 void pl_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx);
 
-/* Packing that may be deferred; it is the first member of the struct that `run` works on. */
+/* Packing that may be deferred; the first member of a struct with the arguments of `run`. */
 typedef struct pl_packing_job pl_packing_job;
 struct pl_packing_job {
   pl_packing_job *next;
-  void (*run)(pl_packing_job *job); /* may run twice, after a fork */
+  void (*run)(pl_packing_job *job);   /* may run twice, after a fork */
   void *owner;                        /* the owner of the job's memory */
   ptrdiff_t bytes;                    /* the amount of work */
   ptrdiff_t copied;                   /* bytes that only this job holds: a copy of the weights in another order */
   const pl_slots *slots;              /* of the ISA level that it packs for */
 };
 void pl_packing_begin(void);                   /* from now on, jobs of the calling thread may be deferred; nests */
-/* 0: the job was not deferred, but has run; -1: it was, and the jobs hold so many copies that the caller should drain
- * them before it makes more. */
+/* Returns 1 if the job was deferred, 0 if it was not, but has run, and -1 if it was, and jobs hold so many copies that
+ * the caller should drain them before it makes more. */
 int pl_packing_defer(pl_packing_job *job);
 pl_packing_job *pl_packing_drain(void);       /* waits for all jobs of all threads; returns the finished ones */
-pl_packing_job *pl_packing_finish(void);      /* the same, and ends what pl_packing_begin began */
+pl_packing_job *pl_packing_finish(void);      /* drains, and undoes one call of pl_packing_begin */
 #endif

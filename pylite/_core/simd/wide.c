@@ -77,8 +77,8 @@ void wide_unary(size_t n, const void *vx, void *vy, const void *vp) {
 }
 
 /* ---- the ops of two operands ---- */
-/* bits: of the type, which limits shifts; a_step, b_step: 1, or 0 if the operand is one element.  Comparisons write
- * int64 0 or 1. */
+/* y[i] = op(a[i * a_step], b[i * b_step]).  bits: of the type, which limits shifts; steps are 1, or 0 if the operand is
+ * one element.  Comparisons write 0 or 1 as int64. */
 typedef void (*binary_fn)(size_t n, int bits, const void *a, size_t a_step, const void *b, size_t b_step, void *y);
 typedef struct {
   const char *name;
@@ -86,8 +86,8 @@ typedef struct {
   binary_fn of_int, of_real; /* NULL: not defined for these types */
 } binary_op;
 
-/* b is not 0, which another kernel has checked; -2^63 / -1 would trap.  Small numbers are divided in 32 bits, which takes
- * half as long. */
+/* Division by 0 gives 0: another kernel has checked the divisor.  -2^63 / -1 would trap.  Small numbers are divided in
+ * 32 bits, which takes half as long. */
 static int is_small(int64_t a, int64_t b) { return ((uint64_t)a | (uint64_t)b) >> 32 == 0; }
 static int64_t floor_div(int64_t a, int64_t b) {
   if (b == 0 || b == -1) return b ? (int64_t)(0 - (uint64_t)a) : 0;

@@ -1,5 +1,12 @@
-/* The transforms of Winograd's convolution F(2x2, 3x3), written once for any vector type (see gemm_f32.h).
- * ELEMENT: of the operands, float by default; LOAD_BIAS(p, n): n elements of the bias.
+/* The transforms of Winograd's convolution F(2x2, 3x3), written once for any vector type.
+ *
+ * Defines winograd_in and winograd_out, and winograd_filter if MULTIPLY is defined.
+ *
+ * Before including it define VECTOR, LANES, LOAD, STORE, STORE_FIRST, SPLAT, ADD, MIN and MAX as for gemm_f32.h, and
+ *   SUBTRACT(a, b): of each lane;
+ *   MULTIPLY(a, b): of each lane; only for float32;
+ *   ELEMENT: the type of an element of the operands; optional, float by default, for which gemm_f32.h must be included;
+ *   LOAD_BIAS(p, n): if ELEMENT is defined: n <= LANES elements of the bias as a vector.
  *
  * Tiles d of 4 x 4 pixels, which overlap by two, become 16 numbers for each channel, B^T d B.  Element (y, x) of all
  * tiles is the left operand of product 4 x + y.  Filters g of 3 x 3 taps become its right operand, G g G^T.  The 16
@@ -10,9 +17,10 @@
 #define LOAD_BIAS(p, n) ((n) == LANES ? LOAD(p) : LOAD_FIRST(p, n))
 #endif
 
-/* Keeps gcc from computing each of the 16 addresses on its own. */
+/* Keeps gcc from computing each of the 16 addresses by itself. */
 #define IN_REGISTER(n) __asm__("" : "+r"(n))
 
+/* d = B^T times a column of pixels, which p points to; moves p to the next column. */
 #define COLUMN(p, d) \
   do { \
     const VECTOR p0 = LOAD(p[0]), p1 = LOAD(p[1]), p2 = LOAD(p[2]), p3 = LOAD(p[3]); \
@@ -50,7 +58,7 @@ static void winograd_in(ptrdiff_t tiles, ptrdiff_t c, const ELEMENT *const *line
 }
 
 #ifdef MULTIPLY /* only for float32 */
-/* Three taps to four numbers. */
+/* d = G times three taps. */
 #define SPREAD(p0, p1, p2, d) \
   do { \
     const VECTOR first = p0, last = p2, sum = ADD(first, last), half = MULTIPLY(ADD(sum, p1), SPLAT(0.5f)); \

@@ -1,5 +1,6 @@
-/* Blends the columns of sixteen channels for RESIZE_BILINEAR; included by portable_resize.h alone.  gcc would keep a
- * weight for sixteen elements in memory, and narrow their results in more steps. */
+/* RESIZE_BILINEAR for 64-bit NEON: blends sixteen channels of two neighbouring columns of an image, or for float32,
+ * four channels of four pixels.  Included by portable_resize.h alone.  gcc would keep a weight for sixteen elements in
+ * memory, and narrow results in more steps. */
 #ifndef PYLITE_BLENDING_NEON_H
 #define PYLITE_BLENDING_NEON_H
 #include <arm_neon.h>
@@ -8,14 +9,16 @@
 typedef uint8x16_t blended_u8;
 typedef int8x16_t blended_s8;
 
-/* Pixels of at least four floats, from four pixels with the weights w; a vector waits for its own four products, so four
- * vectors are blended side by side.  Returns the number of finished columns. */
+/* Blends n output pixels of c floats, each from four pixels: of the lines `top` and `bottom`, in columns low[j] and
+ * high[j].  Returns the number of finished pixels: 0 if c < 4.  A vector waits for each of its four products, so four
+ * vectors are blended side by side. */
 #define FUSED(V, i) \
   { \
     float32x4_t v[V]; \
     _Pragma("GCC unroll 4") for (int k = 0; k < V; k++) v[k] = vmulq_n_f32(vld1q_f32(from[0] + i + 4 * k), w[0]); \
     _Pragma("GCC unroll 3") for (int t = 1; t < 4; t++) \
-      _Pragma("GCC unroll 4") for (int k = 0; k < V; k++) v[k] = vfmaq_n_f32(v[k], vld1q_f32(from[t] + i + 4 * k), w[t]); \
+      _Pragma("GCC unroll 4") for (int k = 0; k < V; k++) \
+        v[k] = vfmaq_n_f32(v[k], vld1q_f32(from[t] + i + 4 * k), w[t]); \
     _Pragma("GCC unroll 4") for (int k = 0; k < V; k++) vst1q_f32(to + i + 4 * k, v[k]); \
   }
 static size_t fused_f32(size_t n, size_t c, const float *top, const float *bottom, const int32_t *low,
@@ -33,7 +36,7 @@ static size_t fused_f32(size_t n, size_t c, const float *top, const float *botto
   }
   return n;
 }
-/* left0, right0: two lines each, weighted for their rows; ex, dx: the columns' weights */
+/* left0, right0: the pixels of a column in two lines, multiplied by the lines' weights; ex, dx: the columns' weights */
 PL_INLINE blended_u8 across_u8(const blend_f32 *left0, const blend_f32 *right0, float ex, float dx) {
   float32x4_t left[2][4], right[2][4], v[4];
   uint16x4_t half[4];
@@ -45,7 +48,7 @@ PL_INLINE blended_u8 across_u8(const blend_f32 *left0, const blend_f32 *right0, 
   for (int k = 0; k < 4; k++) half[k] = vmovn_u32(vcvtq_u32_f32(vaddq_f32(v[k], vdupq_n_f32(0.5f))));
   return vcombine_u8(vmovn_u16(vcombine_u16(half[0], half[1])), vmovn_u16(vcombine_u16(half[2], half[3])));
 }
-/* left, right: one line each, in units of 1 / 1024; dx: the right column's weight in such units */
+/* left, right: the columns, blended from two lines, in units of 1 / 1024; dx: the right column's weight */
 PL_INLINE void across(blend_s32 left, blend_s32 right, int32_t dx, int32x4_t v[4]) {
   int32x4_t a[4], b[4];
   memcpy(a, &left, sizeof a);
@@ -61,7 +64,7 @@ PL_INLINE blended_s8 across_s8(blend_s32 left, blend_s32 right, int32_t dx) {
   for (int k = 0; k < 4; k++) v[k] = vrshrq_n_s32(vsraq_n_s32(v[k], v[k], 31), 20);
   return narrowed(v);
 }
-/* left, right: one line each, in units of 1 / 16; dx: the right column's weight in such units */
+/* ---- the same in 16 bits: left, right and dx are in units of 1 / 16 ---- */
 typedef uint16_t narrow_u16 __attribute__((vector_size(32)));
 typedef int8x16_t narrow_s8;
 typedef uint8x16_t narrow_u8;

@@ -1,8 +1,13 @@
-/* 8-bit depthwise convolutions of any filter, by depthwise_lines.h.
+/* 8-bit depthwise convolutions of any filter: depthwise_lines.h for bytes, with a form of its own for single outputs
+ * and for large filters.
  *
- * Before including it include depthwise_neon.h and define what depthwise_lines.h needs of `filter`, with its member
- * `finish`; weight_of(g, w_zero, w, block, tap, channel); and add_all_taps(g, p, block, c, taps, acc), which adds the
- * products of one output, whose pixels are taps[t] + c. */
+ * Defines lines_q8(), which has the arguments of depthwise_q8.
+ *
+ * Before including it include depthwise_neon.h and define
+ *   what depthwise_lines.h lists, but for element, NR, TOGETHER, sums, parameters, border and finish_outputs; `filter`
+ *     has the member `finish` (finish_params);
+ *   weight_of(g, w_zero, w, block, tap, channel): a weight less its zero point, from the packed weights w;
+ *   add_all_taps(g, p, block, c, taps, acc): adds the products of one output to acc; its pixels are taps[t] + c. */
 PL_INLINE uint8_t border(const pl_dw_window *g, const filter *f) { return *g->zero ^ (uint8_t)f->finish.flip; }
 PL_INLINE void finish_outputs(int N, const sums *acc, const filter *from, uint8_t *y, ptrdiff_t step) {
   const finish_params *const f = &from->finish;
@@ -41,8 +46,8 @@ static void large_filter(const pl_dw_window *g, int flip, int w_zero, const void
       }
 }
 
-/* Computes a window of a single output, as streaming models have: each weight is used once, so that it costs more to
- * rearrange weights and to copy lines than they save.  Returns 0 for other windows. */
+/* Computes a single output pixel, as streaming models have; returns 0 if g has more.  Each weight is used
+ * once, so that rearranging weights and copying lines would cost more than they save. */
 static int one_output(const pl_dw_window *g, const parameters *p, uint8_t *y) {
   const uint8_t *taps[PL_MAX_TAPS];
   if (g->lines > 1 || g->pixels > 1 || g->c < NR || g->fh * g->fw > PL_MAX_TAPS) return 0;
@@ -59,5 +64,5 @@ static int one_output(const pl_dw_window *g, const parameters *p, uint8_t *y) {
 
 static void lines_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
   const parameters p = {flip, w_zero, w, q};
-  if (!one_output(g, &p, y) && !lines_of_window(g, &p, y)) large_filter(g, flip, w_zero, w, q, y);
+  if (!one_output(g, &p, y) && !depthwise_lines(g, &p, y)) large_filter(g, flip, w_zero, w, q, y);
 }

@@ -1,14 +1,18 @@
-/* 8-bit depthwise convolutions for dotprod.  Four neighbouring pixels of a copied line are interleaved, so that a lane
- * holds those of one channel.  Four outputs read the same lanes, with weights that are moved by one pixel each; they
- * are moved once for all lines.  The zero point is subtracted from the weights, or, times the sum of the pixels, from
- * the sums at the end. */
+/* 8-bit depthwise convolutions for dotprod.
+ *
+ * A group is four neighbouring pixels of a copied line, interleaved so that a 32-bit lane holds those of one channel.
+ * Windows begin at any pixel of a group: for each of the four there are weights that are moved by as many bytes, so
+ * that four neighbouring outputs read the same groups.  The zero point is subtracted from the weights if the
+ * differences are int8; else its product with the sum of the pixels is subtracted from the sums. */
 #include "depthwise_neon.h"
 
 enum { GROUP = 4, GROUP_BYTES = GROUP * NR, MOST = 2 * TOGETHER, WEIGHT_BYTES = 16384 };
 
-/* Weights of `groups` groups of each line of the filter, for windows that begin at pixel 0 to 3 of a group: low and
- * high channels.  tail: only windows from pixel 2 on reach the last group.  simple: the zero point is already subtracted
- * from the weights. */
+/* The filter of a block of channels.
+ * w: [line][group][pixel 0 to 3 of a group at which a window begins][channels 0 to 3, 4 to 7][channel][tap].
+ * groups: of a line of the filter; tail: only windows that begin at pixel 2 or 3 reach the last one.
+ * simple: the zero point is already subtracted from the weights.
+ * ones: 1 for each tap of a line and 0 elsewhere, moved as w is: [group][pixel]. */
 typedef struct {
   finish_params finish;
   sums bias;
@@ -20,7 +24,7 @@ typedef struct {
 static int groups_of(const pl_dw_window *g) { return (g->fw + 2 * (GROUP - 1)) / GROUP; }
 static int fits_filter(const pl_dw_window *g) { return g->fh * groups_of(g) * 4 * GROUP_BYTES <= WEIGHT_BYTES; }
 
-/* Where pl_tap_order() puts a tap, and how many places there are. */
+/* The place of tap (y, x) in the order of pl_tap_order(), and the number of places. */
 PL_INLINE int place_of(int fh, int fw, int y, int x) {
   return fw == 3 || fw == 4 ? 4 * y + x : fh == 3 || fh == 4 ? 4 * x + y : y * fw + x;
 }
@@ -32,12 +36,13 @@ PL_INLINE int weight_of(const pl_dw_window *g, int w_zero, const void *w, ptrdif
   const int8_t *from = (const int8_t *)w + block * places_of(g->fh, g->fw) * NR;
   return from[place / 4 * GROUP_BYTES + channel * 4 + place % 4] - w_zero;
 }
-/* Four neighbouring taps of a line, from tap x on, for the low or high channels; taps beyond the line are not 0. */
+/* Taps x to x + 3 of line y of the filter for four channels, from their packed weights w; those beyond the line are any
+ * number. */
 PL_INLINE int8x16_t line_taps(int fh, int fw, const int8_t *w, int y, int x) {
   const int place = place_of(fh, fw, y, x), last = places_of(fh, fw) / 4 - 1;
 #define PLACES(i) vreinterpretq_u32_s8(vld1q_s8(w + ((i) < last ? (i) : last) * GROUP_BYTES))
   uint32x4_t v = PLACES(place / 4);
-  if (place_of(fh, fw, 0, 1) == 4) { /* places of 4 lines: the byte of this line from four of them */
+  if (place_of(fh, fw, 0, 1) == 4) { /* a lane holds a column of the filter: take the byte of line y from four lanes */
     v = vdupq_n_u32(0);
     for (int i = 0; i < 4; i++) {
       const uint32x4_t byte = vandq_u32(vshlq_u32(PLACES(x + i), vdupq_n_s32(-8 * y)), vdupq_n_u32(255));
@@ -51,7 +56,7 @@ PL_INLINE int8x16_t line_taps(int fh, int fw, const int8_t *w, int y, int x) {
   return vreinterpretq_s8_u32(v);
 }
 
-/* The groups `group` and before it of a line, moved up by `by` taps. */
+/* A group of weights, moved up by `by` taps; the last taps of the group before it come first. */
 PL_INLINE int8x16_t moved(int by, int8x16_t before, int8x16_t group) {
   const uint32x4_t v = vreinterpretq_u32_s8(group), u = vreinterpretq_u32_s8(before);
   return vreinterpretq_s8_u32(by == 0 ? v : by == 1 ? vsriq_n_u32(vshlq_n_u32(v, 8), u, 24) :
@@ -62,7 +67,7 @@ static void load_filter(const pl_dw_window *g, int stride, const parameters *p, 
   const int8_t *w = (const int8_t *)p->w + block * places * NR;
   const int w_zero = p->w_zero;
   const int8x16_t zero = vdupq_n_s8((int8_t)w_zero), none = vdupq_n_s8(0);
-  uint8x16_t same = vdupq_n_u8(255);
+  uint8x16_t same = vdupq_n_u8(255); /* where all weights less the zero point are int8 */
   to->finish = finish_params_of(p->flip, w_zero, p->q, block * NR);
   to->bias = load_sums(to->finish.bias);
   to->border = vdupq_n_s8((int8_t)(*g->zero ^ p->flip));
@@ -108,7 +113,8 @@ PL_INLINE int8x16_t zipped(int8x8_t a, int8x8_t b) {
   __asm__("zip1 %0.16b, %1.16b, %2.16b" : "=w"(r) : "w"(a), "w"(b));
   return r;
 }
-/* Four pixels, ^ flip: those of one channel in one lane, low and high channels. */
+/* Interleaves four pixels, each ^ flip, so that a lane holds those of one channel; low: channels 0 to 3, high: 4 to
+ * 7. */
 PL_INLINE void interleave(int8x8_t a, int8x8_t b, int8x8_t c, int8x8_t d, int8x16_t flip, int8x16_t *low,
                           int8x16_t *high) {
   const int16x8_t ab = vreinterpretq_s16_s8(veorq_s8(zipped(a, b), flip));
@@ -129,7 +135,7 @@ PL_INLINE void copy_group(const filter *f, const uint8_t *const *x, uint32_t kee
   vst1q_s8((int8_t *)to + 16, high);
 }
 
-/* Adds the products with one group of a line's weights.  tail: only of windows that begin at pixel 2 or 3. */
+/* Adds the products with a group of weights w to N outputs; tail: only to those whose windows begin at pixel 2 or 3. */
 #define EACH _Pragma("GCC unroll 8") for (int i = 0; i < N; i++)
 #define PLACE(i) ((i) * stride % GROUP)
 PL_INLINE void add_group(int N, int stride, int tail, const uint8_t *line, const int8_t *w, sums *acc) {
@@ -139,7 +145,7 @@ PL_INLINE void add_group(int N, int stride, int tail, const uint8_t *line, const
     acc[i].high = vdotq_s32(acc[i].high, vld1q_s8(x + 16), vld1q_s8(v + 16));
   }
 }
-/* Subtracts the zero point of the weights times the sums of the pixels. */
+/* Subtracts, for each output, the zero point of the weights times the sum of its pixels. */
 static __attribute__((noinline)) void subtract_zero(int N, int stride, const filter *f, const uint8_t *const *lines,
                                                     ptrdiff_t offset, sums *acc) {
   for (int i = 0; i < N; i++) {
@@ -155,7 +161,7 @@ static __attribute__((noinline)) void subtract_zero(int N, int stride, const fil
     acc[i].high = vmlsq_n_s32(acc[i].high, all.high, f->finish.w_zero);
   }
 }
-#define WIDTHS(X) /* none: whole groups of pixels are multiplied, whatever the width */
+#define WIDTHS(X) /* none: whole groups of pixels are multiplied, for any width */
 PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint8_t *const *lines, ptrdiff_t offset,
                        sums *acc) {
   const int8_t *w = f->w;
@@ -184,10 +190,10 @@ static void add_all_taps(const pl_dw_window *g, const parameters *p, ptrdiff_t b
   const pl_tile tile = {.mr = LINES, .kr = GROUP};
   const int8x16_t flip = vdupq_n_s8((int8_t)p->flip);
   int16_t order[GROUP * PL_MAX_TAPS];
-  uint8_t none[NR]; /* read in place of taps that fill a group: 0, once flipped */
+  uint8_t none[NR]; /* 0 ^ flip, for the padding of groups */
   const int n = pl_tap_order(&tile, g->fh, g->fw, order);
   const int8_t *w = (const int8_t *)p->w + block * n * NR;
-  sums all = {vdupq_n_s32(0), vdupq_n_s32(0)}; /* the pixels' sums */
+  sums all = {vdupq_n_s32(0), vdupq_n_s32(0)}; /* of the pixels */
   memset(none, p->flip, sizeof none);
   for (int i = 0; i < n; i += GROUP, w += GROUP_BYTES) {
     int8x16_t low, high;
@@ -213,11 +219,11 @@ PL_INLINE void add(sums *acc, four_taps x, int8x16_t low, int8x16_t high) {
   acc->low = vdotq_s32(acc->low, x.low, low);
   acc->high = vdotq_s32(acc->high, x.high, high);
 }
-/* Pixels of a line that two outputs read: interleaved for the first output, and with a stride of 2 for the second.
- * With a stride of 1 the second output reads the upper three bytes of the same lanes. */
+/* The pixels of a line that two outputs read, interleaved for each of them.  With a stride of 1 both are the same: the
+ * first output multiplies the lower three bytes of each lane, the second one the upper three. */
 typedef struct { four_taps one, two; } pair_taps;
 typedef struct {
-  pair_taps w[3], ones;
+  pair_taps w[3], ones; /* w: of each line; ones: 1 for each of its taps */
   sums bias;
   finish_params finish;
   int16x8_t flip;
@@ -236,12 +242,11 @@ PL_INLINE pair_taps load_pair(int stride, int simple, int inside, const block3x3
   const int16x8_t ee = veorq_s16(vreinterpretq_s16_s8(zipped(x[4], x[4])), b->flip); /* the fourth has a weight of 0 */
   return (pair_taps){one, {vreinterpretq_s8_s16(vzip1q_s16(cd, ee)), vreinterpretq_s8_s16(vzip2q_s16(cd, ee))}};
 }
-/* w: of a line of the filter, for each output */
+/* Adds the products of an input line v and a line w of the filter to both outputs. */
 PL_INLINE void add_pair(sums acc[2], const pair_taps *v, const pair_taps *w) {
   add(&acc[0], v->one, w->one.low, w->one.high);
   add(&acc[1], v->two, w->two.low, w->two.high);
 }
-/* simple: the zero point is already subtracted from the weights. */
 PL_INLINE void start_pair(int stride, int relu, const block3x3 *b, const pair_taps *v0, const pair_taps *v1,
                           sums acc[2], pending *before) {
   (void)stride, (void)relu, (void)before;
@@ -264,6 +269,7 @@ PL_INLINE void end_pair(int stride, int simple, int relu, const block3x3 *b, con
     acc[i].high = vmlsq_n_s32(acc[i].high, all[i].high, b->finish.w_zero);
   }
 }
+/* A block is simple if its weights less the zero point are int8. */
 PL_INLINE int load_block(int stride, int flip, int w_zero, const void *weights, const pl_columns *q, ptrdiff_t block,
                          block3x3 *b) {
   const int8_t *w = (const int8_t *)weights + block * 12 * NR;
@@ -293,7 +299,6 @@ PL_INLINE int load_block(int stride, int flip, int w_zero, const void *weights, 
 #define TILE_BYTES 0
 #define DEFER 0
 #include "depthwise_pairs.h"
-
 
 static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
   const pl_columns local = *q; /* y may not be taken to overlap it */

@@ -1,4 +1,4 @@
-/* Float16 depthwise convolutions, for CPUs with Armv8.2's arithmetic of half precision. */
+/* Float16 depthwise convolutions, with Armv8.2's float16 arithmetic: blocks of two vectors of channels. */
 enum { VECTORS = 2 };
 #include "depthwise_f16.h"
 

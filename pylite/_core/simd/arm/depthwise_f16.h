@@ -1,4 +1,4 @@
-/* What depthwise_floats.h needs for float16; VECTORS is defined before. */
+/* depthwise_floats.h for float16.  Before including it define VECTORS. */
 #include "neon.h"
 #include <arm_fp16.h>
 
@@ -14,6 +14,6 @@ typedef float16_t element;
 PL_INLINE element add_product(element sum, element x, element w) { return vfmah_f16(sum, x, w); }
 #include "depthwise_floats.h"
 
-/* depthwise_f16 of at least 8 channels, fewer than 16. */
+/* depthwise_f16 for 8 to 15 channels. */
 void pl_depthwise_f16_few(const pl_dw_window *g, const uint16_t *w, const uint16_t *bias, float low, float high,
                           uint16_t *y);

@@ -1,4 +1,4 @@
-/* Float16 depthwise convolutions of few channels: blocks of one vector. */
+/* Float16 depthwise convolutions of 8 to 15 channels: blocks of one vector.  depthwise_f16.c calls them. */
 enum { VECTORS = 1 };
 #include "depthwise_f16.h"
 
@@ -7,4 +7,4 @@ void pl_depthwise_f16_few(const pl_dw_window *g, const uint16_t *w, const uint16
   depthwise(g, (const element *)w, (const element *)bias, low, high, (element *)y);
 }
 
-PL_FILL(depthwise_f16_few, s) { (void)s; /* depthwise_f16.c calls it */ }
+PL_FILL(depthwise_f16_few, s) { (void)s; }

@@ -1,8 +1,8 @@
-/* Float32 depthwise convolutions for NEON, 32 and 64 bit. */
+/* Float32 depthwise convolutions for 32-bit and 64-bit NEON: depthwise_floats.h. */
 #include "neon.h"
 
 #if defined(__aarch64__)
-enum { VECTORS = 2 }; /* vectors per block of channels; the registers hold the sums and weights of as many */
+enum { VECTORS = 2 }; /* as many as registers hold the sums and weights of */
 #else
 enum { VECTORS = 1 };
 #endif

@@ -1,16 +1,24 @@
 /* Depthwise convolutions of floats, written once for float32 and float16: NR channels of four neighbouring outputs at a
  * time.
  *
- * Before including it define VECTOR, LANES (its elements), VECTORS (per block of channels), element, LOAD, STORE,
- * SPLAT, FMA(acc, a, b), MIN and MAX, and the function add_product(sum, x, w) for single elements; SCALE(sum, scale,
- * bias), which rounds twice, if windows may have scales. */
+ * Defines depthwise(), which has the arguments of depthwise_f32, of type `element`.
+ *
+ * Before including it define
+ *   element: the type of a number;
+ *   VECTOR, LANES: the type of a vector of elements, and their number;
+ *   VECTORS: vectors of channels in a block: 1 or 2;
+ *   LOAD(p), STORE(p, v), SPLAT(number): load and store a vector, and fill one with a number;
+ *   FMA(acc, a, b): acc + a b, rounded once;
+ *   MIN(a, b), MAX(a, b): of each lane;
+ *   add_product(sum, x, w): sum + x w of single elements;
+ *   SCALE(sum, scale, bias): optional: sum scale + bias, rounded twice; for pl_dw_window.scale. */
 enum {
   NR = LANES * VECTORS,
   TOGETHER = 4,
   GROUP = 1,
   GROUP_BYTES = NR * sizeof(element),
-  LINES = 32, /* in one call, which then prepares the weights only once */
-  WEIGHT_TAPS = 128
+  LINES = 32,       /* output lines of a call, which share prepared weights */
+  WEIGHT_TAPS = 128 /* most taps of a `filter` */
 };
 #define MOST TOGETHER
 #define EACH_VECTOR _Pragma("GCC unroll 2") for (int v = 0; v < VECTORS; v++)
@@ -18,17 +26,19 @@ enum {
 
 /* The arguments of depthwise(). */
 typedef struct { const element *w, *bias; float low, high; } parameters;
+/* The sums of one output, for a block of channels. */
 typedef struct { VECTOR v[VECTORS]; } sums;
+/* The filter of a block of channels.  Sums begin with `start`: the bias or, if they are scaled, 0. */
 typedef struct {
   int height, width, scaled;
   float low, high;
-  element start[NR], bias[NR], w[WEIGHT_TAPS][NR]; /* start: of sums, the bias or, if they are scaled, 0 */
+  element start[NR], bias[NR], w[WEIGHT_TAPS][NR];
   float scale[NR];
 } filter;
 
 static int fits_filter(const pl_dw_window *g) { return g->fh * g->fw <= WEIGHT_TAPS; }
-/* What ends the sums of a block: all of its filter but weights. */
-PL_INLINE void load_ends(const pl_dw_window *g, const parameters *p, ptrdiff_t block, filter *to) {
+/* Loads the filter of a block, except for its weights. */
+PL_INLINE void load_all_but_weights(const pl_dw_window *g, const parameters *p, ptrdiff_t block, filter *to) {
   const ptrdiff_t c = pl_block_start(block, NR, g->c);
   const size_t channels = (size_t)(g->c < NR ? g->c : NR);
   to->height = g->fh, to->width = g->fw, to->low = p->low, to->high = p->high;
@@ -47,7 +57,7 @@ static void load_filter(const pl_dw_window *g, int stride, const parameters *p, 
   const int taps = g->fh * g->fw;
   const element *w = p->w + pl_block_start(block, NR, channels);
   (void)stride;
-  load_ends(g, p, block, to);
+  load_all_but_weights(g, p, block, to);
   if (channels < NR)
     for (int t = 0; t < taps; t++, w += channels)
       memset(to->w[t], 0, sizeof to->w[t]), memcpy(to->w[t], w, sizeof(element) * (size_t)channels);
@@ -71,7 +81,7 @@ PL_INLINE void copy_group(const filter *f, const element *const *x, uint32_t kee
 /* The pixels of a line that neighbouring outputs read, `step` elements apart.  Pixel p lies in the image if `inside` or
  * bit p of inside_bits is set; else `zero` is read in its place. */
 typedef struct { const element *x; ptrdiff_t step; unsigned inside_bits; const element *zero; } pixels;
-/* Adds the products of a line of the filter.  Each pixel is loaded once for all outputs that read it. */
+/* Adds the products of a line of the filter to N outputs.  Each pixel is loaded once for all outputs that read it. */
 PL_INLINE void add_line(int N, int stride, int width, int inside, const pixels *line, const element *w, sums *acc) {
   sums weights[5];
   const element *x = line->x;
@@ -132,7 +142,8 @@ PL_INLINE void finish_outputs(int N, sums *acc, const filter *f, element *y, ptr
 #include "depthwise_lines.h"
 
 /* ---- 3x3 filters: a pixel has too few products to be worth copying ---- */
-/* Computes N outputs, output pixels pixel + k * every, of a block of channels. */
+/* Computes output pixels pixel + k * every, k < N, of a block of channels from channel c on.  inside: all taps lie in
+ * the image; rows: its three lines, NULL outside. */
 PL_INLINE void outputs3x3(int N, int stride, int scaled, int inside, const pl_dw_window *g, const element *const *rows,
                           ptrdiff_t pixel, ptrdiff_t every, ptrdiff_t c, const filter *f, element *y) {
   const ptrdiff_t origin = pixel * stride - g->pad;
@@ -152,10 +163,11 @@ PL_INLINE void outputs3x3(int N, int stride, int scaled, int inside, const pl_dw
   }
   finish(N, scaled, acc, f, y + pixel * g->c + c, every * g->c);
 }
-/* rest: may lines have other than whole fours of outputs?  Without, gcc keeps more in registers. */
-PL_INLINE void filter3x3(int stride, int rest, int scaled, const pl_dw_window *window, const parameters *p,
+/* Computes all output lines.  Where the dilation `every` is above 1, outputs that far apart are neighbours.  rest: may
+ * the number of outputs be no multiple of four?  If not, gcc keeps more in registers. */
+PL_INLINE void filter3x3(int stride, int rest, int scaled, const pl_dw_window *whole, const parameters *p,
                          element *y) {
-  const pl_dw_window local = *window, *const g = &local;
+  const pl_dw_window local = *whole, *const g = &local;
   const ptrdiff_t every = g->dilation;
   filter f;
   for (ptrdiff_t b = 0; b * NR < g->c; b++) {
@@ -211,7 +223,7 @@ static int lines3x3(const pl_dw_window *g, const parameters *p, element *y) {
   return 1;
 }
 
-/* The fallback for filters whose lines or weights do not fit the buffers: computes output by output. */
+/* The fallback for filters whose lines or weights do not fit the buffers: one output at a time. */
 static void large_filter(const pl_dw_window *g, const parameters *p, element *y) {
   for (int line = 0; line < g->lines; line++)
     for (ptrdiff_t pixel = 0; pixel < g->pixels; pixel++) {
@@ -229,8 +241,8 @@ static void large_filter(const pl_dw_window *g, const parameters *p, element *y)
     }
 }
 
-/* Computes a window of a single output, as streaming models have: each weight is used once, so that copies of weights
- * and of lines would not pay.  Returns 0 for other windows. */
+/* Computes a single output pixel, as streaming models have; returns 0 if g has more.  Each weight is used
+ * once, so that copying weights and lines would cost more than it saves. */
 static int one_output(const pl_dw_window *g, const parameters *p, element *y) {
   const uint8_t *taps[PL_MAX_TAPS];
   const int n = g->fh * g->fw;
@@ -241,7 +253,7 @@ static int one_output(const pl_dw_window *g, const parameters *p, element *y) {
     const element *w = p->w + c;
     filter f;
     sums acc;
-    load_ends(g, p, b, &f);
+    load_all_but_weights(g, p, b, &f);
     EACH_VECTOR acc.v[v] = LOAD(f.start + LANES * v);
     for (int t = 0; t < n; t++, w += g->c)
       EACH_VECTOR acc.v[v] = FMA(acc.v[v], LOAD((const element *)taps[t] + c + LANES * v), LOAD(w + LANES * v));
@@ -250,7 +262,8 @@ static int one_output(const pl_dw_window *g, const parameters *p, element *y) {
   return 1;
 }
 
-/* Treats adjacent lines of one pixel as the pixels of a single line, so that four are computed together. */
+/* Treats lines of one pixel each as one line of pixels, so that four outputs are computed together; returns 0 if g is
+ * of another form. */
 static int lines_of_one_pixel(const pl_dw_window *g, const parameters *p, element *y) {
   const int inputs = (g->lines - 1) * g->stride + g->fh;
   const ptrdiff_t pixel = g->c * (ptrdiff_t)sizeof(element);
@@ -264,11 +277,11 @@ static int lines_of_one_pixel(const pl_dw_window *g, const parameters *p, elemen
   line.row = g->row + (begin < end ? begin : 0);
   line.fh = line.lines = 1, line.fw = g->fh, line.pixels = g->lines;
   line.dilation = 1, line.width = end - begin, line.pad = begin;
-  return begin < end && lines_of_window(&line, p, y);
+  return begin < end && depthwise_lines(&line, p, y);
 }
 
 static void depthwise(const pl_dw_window *g, const element *w, const element *bias, float low, float high, element *y) {
   const parameters p = {w, bias, low, high};
   if (one_output(g, &p, y) || lines_of_one_pixel(g, &p, y) || lines3x3(g, &p, y)) return;
-  if (!lines_of_window(g, &p, y)) large_filter(g, &p, y);
+  if (!depthwise_lines(g, &p, y)) large_filter(g, &p, y);
 }

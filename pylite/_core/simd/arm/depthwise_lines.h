@@ -1,50 +1,61 @@
-/* Depthwise convolutions of any filter: NR channels at a time, of lines that are copied with their border.
+/* Depthwise convolutions of any filter, stride and dilation: NR channels (a block) at a time, of lines that are copied
+ * with their border.
  *
  * A line is copied once for all output lines that read it.  As many lines as fit are copied before outputs are
- * computed, by a function of its own: the loops of both need all registers.  The border stays for all blocks of
+ * computed, by a separate function: the loops of both need all registers.  The border stays for all blocks of
  * channels.  Where the dilation does not divide the stride, output pixels form classes.  A class reads pixels
  * `dilation` apart: only these are copied, and the filter has no gaps.
  *
+ * Defines depthwise_lines(g, p, y), which computes the output lines of g, or returns 0 if the filter is too large for
+ * its buffers.  A window is the input pixels that one output reads.
+ *
  * Before including it define
- *   element: of the image and of the results;
- *   NR, TOGETHER: channels of a block, and outputs of a line that are computed together;
+ *   element: the type of pixels and results;
+ *   NR: channels of a block;
+ *   TOGETHER: outputs of a line that are computed together;
  *   MOST: outputs that are computed together in long lines: TOGETHER or twice as many;
- *   GROUP, GROUP_BYTES: pixels that are copied together, and the bytes they take;
- *   WIDTHS(X): X(name, 0, stride, width) for each stride and width of a filter that `outputs` has code of its own for;
- *   sums: those of a block of channels, for one output;
- *   parameters: what load_filter needs; filter: the weights of a block of channels;
- *   fits_filter(g): does `filter` hold the weights of this window?
- *   load_filter(g, stride, p, block, f), for windows that are `stride` copied pixels apart;
- *   border(g, f): the byte of all copied pixels beside the image;
- *   copy_pair(f, from, step, n, to, other): n pixels of two neighbouring blocks of channels, the first one's to `to`;
- *     only if PAIRED is 1, which needs a GROUP of 1;
- *   copy_group(f, x, keep, to): GROUP pixels from the pointers x; of the bytes of `keep`, those of pixels that belong to
- *     the border are 0, if GROUP is 4;
- *   outputs(N, stride, width, f, lines, offset, acc): sums of N neighbouring outputs, from byte `offset` of the lines.
- *     width: the filter's if it is one of WIDTHS, whose outputs are computed TOGETHER at a time, and two or three at the
- *     end of a line; else 0;
- *   finish_outputs(N, acc, f, y, step): writes the results of these sums, `step` elements apart. */
+ *   GROUP: pixels that are copied together: 1 or 4;
+ *   GROUP_BYTES: the bytes of their copy;
+ *   WIDTHS(X): X(name, 0, stride, width) for each stride and width of a filter for which `outputs` has special code;
+ *   sums: a type: the sums of one output, for a block of channels;
+ *   filter: a type: the weights of a block of channels, and what finish_outputs needs;
+ *   parameters: a type: what load_filter reads besides g;
+ *   fits_filter(g): does a `filter` have room for the weights of g?
+ *   load_filter(g, stride, p, block, f): sets f to the filter of a block; neighbouring windows of a line are `stride`
+ *     copied pixels apart;
+ *   border(g, f): the byte that fills copies beside the image;
+ *   copy_group(f, x, keep, to): copies GROUP pixels from the pointers x.  If GROUP is 4, byte i of `keep` is 0 where
+ *     pixel i is border, and 255 elsewhere;
+ *   outputs(N, stride, width, f, lines, offset, acc): sets acc to the sums of N neighbouring outputs, whose windows
+ *     begin at byte `offset` of the copied lines.  width: that of the filter if WIDTHS has it; then N is TOGETHER, or 2
+ *     or 3 at the end of a line.  Else 0, and N is TOGETHER or MOST;
+ *   finish_outputs(N, acc, f, y, step): writes the results of these sums, `step` elements apart;
+ *   PAIRED: optional: 1 if two neighbouring blocks of channels are copied together, which takes hardly longer than one.
+ *     GROUP is 1 then, and copy_pair(f, from, step, n, to, other) copies n pixels of both blocks: those of the first to
+ *     `to`, those of the second to `other`. */
 
-#ifndef PAIRED /* copying takes a tenth of the time of few outputs; two blocks together take hardly more than one */
+#ifndef PAIRED
 #define PAIRED 0
 #define copy_pair(f, from, step, n, to, other) (void)(to)
 #endif
 enum { LINES_BYTES = 16384, HEIGHT = 256, LINES_TOGETHER = HEIGHT + 64 };
 
-/* A class: output pixels first, first + every ...; their windows are `stride` apart among the input pixels origin,
- * origin + step ... */
+/* A class: output pixels first, first + every, ...  It reads input pixels origin, origin + step, ..., among which the
+ * windows of neighbouring outputs are `stride` apart. */
 typedef struct { ptrdiff_t first, every, origin, step, stride; } pixel_class;
 
-/* A run of outputs of a class, in all lines of the window: n from `first_output` on.  Their windows read the copied
- * pixels from `origin` on, of which begin .. end - 1 lie in the image; of those before `safe`, NR elements can be read.
- * `together` lines of outputs are computed between copies; `room` lines and the one outside fill the buffer.
- * second: how far behind a block's lines those of the next block are, if all fit; else 0. */
+/* A span: n outputs of a class from `first_output` on, in all output lines.
+ * origin: the input pixel that is copied first; copied pixels begin .. end - 1 lie in the image.
+ * pitch: bytes of a copied line.
+ * together: output lines that are computed between copies; room: copied lines under them.  The buffer holds these, as a
+ * ring, and after them a line of border for all lines outside of the image.
+ * second: bytes from the copies of a block to those of the next one, if all lines of both fit; else 0. */
 typedef struct {
   pixel_class p;
   ptrdiff_t first_output, n, origin, begin, end, pitch, second;
   int together, room;
   uint8_t *buffer;
-} piece;
+} span;
 
 /* Copies n groups of which all pixels lie in the image: four at a time, and the last four again. */
 PL_INLINE void copy_whole(const filter *f, const element *from, ptrdiff_t step, ptrdiff_t n, uint8_t *restrict to) {
@@ -72,10 +83,10 @@ PL_INLINE void copy_whole(const filter *f, const element *from, ptrdiff_t step, 
 #undef COPY
 }
 
-/* A group at the edge of the image: the offsets of its pixels, the nearest ones where it reaches beyond the image, and
- * 255 in the bytes of those inside. */
+/* A group at the edge of the image.  at: the offset of each pixel, or of the nearest one inside; keep: see
+ * copy_group. */
 typedef struct { ptrdiff_t at[GROUP]; uint32_t keep; } edge;
-static edge edge_of(const piece *p, ptrdiff_t group, ptrdiff_t step) {
+static edge edge_of(const span *p, ptrdiff_t group, ptrdiff_t step) {
   edge e = {.keep = 0};
   for (int k = 0; k < GROUP; k++) {
     const ptrdiff_t i = group * GROUP + k;
@@ -91,8 +102,8 @@ PL_INLINE void copy_edge(const filter *f, const element *from, const edge *e, ui
   copy_group(f, x, e->keep, to);
 }
 
-/* Copies groups begin .. end - 1 of a line of fewer than NR channels, of which no more must be read. */
-static void copy_narrow(const pl_dw_window *g, const filter *f, const piece *p, const element *from, ptrdiff_t step,
+/* Copies groups begin .. end - 1 of a line of fewer than NR channels, and reads nothing past its end. */
+static void copy_narrow(const pl_dw_window *g, const filter *f, const span *p, const element *from, ptrdiff_t step,
                         ptrdiff_t begin, ptrdiff_t end, uint8_t *to) {
   element zero;
   memset(&zero, *g->zero, sizeof zero);
@@ -109,15 +120,17 @@ static void copy_narrow(const pl_dw_window *g, const filter *f, const piece *p, 
   }
 }
 
-/* Copies lines first + begin .. first + end - 1 of the window for the block of channels from channel c on, to line
- * `next` of the buffer and further ones; lines[i] is where line first + i lies.  Returns what is next then. */
-static __attribute__((noinline)) int copy_lines(const pl_dw_window *g, const filter *f, const piece *from, ptrdiff_t c,
+/* Copies input lines first + begin .. first + end - 1 for the block of channels from channel c on, and sets
+ * lines[i] to the copy of line first + i.  next: the line of the ring that the first copy takes; returns the next free
+ * one. */
+static __attribute__((noinline)) int copy_lines(const pl_dw_window *g, const filter *f, const span *from, ptrdiff_t c,
                                                 int first, int begin, int end, int next, const uint8_t **lines) {
-  const piece part = *from; /* the copies may not be taken to overlap it */
+  const span part = *from; /* a local copy: stores through `to` cannot change it */
   const ptrdiff_t step = part.p.step * g->c, at = part.origin * g->c + c, pitch = part.pitch;
   const int narrow = g->c < NR;
   /* NR elements of the pixels before `safe` can be read. */
-  const ptrdiff_t safe = part.end - (narrow ? (NR - g->c + step - 1) / step : 0), groups = (part.end + GROUP - 1) / GROUP;
+  const ptrdiff_t safe = part.end - (narrow ? (NR - g->c + step - 1) / step : 0);
+  const ptrdiff_t groups = (part.end + GROUP - 1) / GROUP;
   const ptrdiff_t left = part.begin / GROUP, whole = (part.begin + GROUP - 1) / GROUP;
   const ptrdiff_t right = safe < whole * GROUP ? whole : safe / GROUP;
   const edge left_edge = edge_of(&part, left, step), right_edge = edge_of(&part, right, step);
@@ -143,10 +156,10 @@ static __attribute__((noinline)) int copy_lines(const pl_dw_window *g, const fil
   return next;
 }
 
-/* Copies all lines of the window for two blocks, from channel c on; lines[k][i] is where line i of block k lies. */
-static __attribute__((noinline)) void copy_blocks(const pl_dw_window *g, const filter *f, const piece *from,
+/* Copies all input lines for two blocks, from channel c on; lines[k][i]: the copy of line i for block k. */
+static __attribute__((noinline)) void copy_blocks(const pl_dw_window *g, const filter *f, const span *from,
                                                   ptrdiff_t c, const uint8_t *lines[2][LINES_TOGETHER]) {
-  const piece part = *from;
+  const span part = *from;
   const ptrdiff_t step = part.p.step * g->c, at = (part.origin + part.begin * part.p.step) * g->c + c;
   const void *const *const rows = (const void *const *)g->row;
   for (int i = 0; i < part.room; i++) {
@@ -160,7 +173,7 @@ static __attribute__((noinline)) void copy_blocks(const pl_dw_window *g, const f
   }
 }
 
-/* Computes n outputs of a line, `step` elements apart. */
+/* Computes n outputs of a line, `step` elements apart.  narrow: there are c < NR channels; width: see `outputs`. */
 PL_INLINE void line_outputs(int narrow, int stride, int width, ptrdiff_t n, ptrdiff_t c, const filter *f,
                             const uint8_t *const *lines, element *y, ptrdiff_t step) {
   element rest[MOST][NR];
@@ -198,25 +211,26 @@ PL_INLINE void line_outputs(int narrow, int stride, int width, ptrdiff_t n, ptrd
   }
 }
 
-/* Computes a piece for the block of channels from channel c on; copied: its lines, if copy_blocks() has copied them. */
-PL_INLINE void block_outputs(int narrow, int stride, int width, const pl_dw_window *g, const piece *part,
+/* Computes a span for the block of channels from channel c on.  narrow, width: see line_outputs; stride: that of the
+ * class, or 0 if it is no constant; copied: the lines of the block, if copy_blocks() has copied them. */
+PL_INLINE void block_outputs(int narrow, int stride, int width, const pl_dw_window *g, const span *part,
                              const filter *f, ptrdiff_t c, const uint8_t *const *copied, element *y) {
-  const uint8_t *lines[LINES_TOGETHER], *const *const its_lines = copied ? copied : lines;
+  const uint8_t *lines[LINES_TOGETHER], *const *const source = copied ? copied : lines;
   const ptrdiff_t step = part->p.every * g->c;
   const int by = stride ? stride : (int)part->p.stride;
-  const int shared = g->fh > g->stride ? g->fh - g->stride : 0; /* lines that neighbouring lines of outputs read */
+  const int shared = g->fh > g->stride ? g->fh - g->stride : 0; /* input lines that the next output line reads again */
   y += (part->p.first + part->first_output * part->p.every) * g->c + c;
   for (int i = 0, held = 0, next = 0, m; i < g->lines; i += m) {
     m = g->lines - i < part->together ? g->lines - i : part->together;
     if (!copied) next = copy_lines(g, f, part, c, i * g->stride, held, (m - 1) * g->stride + g->fh, next, lines);
     for (int k = 0; k < m; k++, y += g->y_line)
-      line_outputs(narrow, by, width, part->n, g->c, f, its_lines + k * g->stride, y, step);
+      line_outputs(narrow, by, width, part->n, g->c, f, source + k * g->stride, y, step);
     if (copied) break; /* all of them */
     for (held = 0; held < shared; held++) lines[held] = lines[m * g->stride + held];
   }
 }
 #define BLOCK(name, narrow, stride, width) \
-  static __attribute__((noinline)) void name(const pl_dw_window *g, const piece *part, const filter *f, ptrdiff_t c, \
+  static __attribute__((noinline)) void name(const pl_dw_window *g, const span *part, const filter *f, ptrdiff_t c, \
                                              const uint8_t *const *copied, element *y) { \
     block_outputs(narrow, stride, width, g, part, f, c, copied, y); \
   }
@@ -226,15 +240,15 @@ BLOCK(block_any, 0, 0, 0)
 BLOCK(block_narrow, 1, 0, 0)
 WIDTHS(BLOCK)
 
-/* Begins n outputs of the class part->p, and fills the buffer with the border, which stays beside the image, unless the
- * piece before had the same. */
-static void begin_piece(const pl_dw_window *g, const filter *f, ptrdiff_t first_output, ptrdiff_t n, piece *part) {
+/* Sets `part` to n outputs of its class, and fills the buffer with the border, unless the span before has left the same
+ * one there: copies overwrite only pixels in the image. */
+static void begin_span(const pl_dw_window *g, const filter *f, ptrdiff_t first_output, ptrdiff_t n, span *part) {
   const pixel_class *const p = &part->p;
-  const piece before = *part;
+  const span before = *part;
   const ptrdiff_t all = (n + TOGETHER - 1) / TOGETHER * TOGETHER, c = g->c;
   const ptrdiff_t groups = ((all - 1) * p->stride + g->fw + GROUP - 1) / GROUP;
-  const ptrdiff_t origin = p->origin + first_output * p->stride * p->step, behind = g->width - origin;
-  const ptrdiff_t inside = behind < 0 ? 0 : (behind + p->step - 1) / p->step;
+  const ptrdiff_t origin = p->origin + first_output * p->stride * p->step, to_the_right = g->width - origin;
+  const ptrdiff_t inside = to_the_right < 0 ? 0 : (to_the_right + p->step - 1) / p->step;
   part->first_output = first_output, part->n = n, part->origin = origin, part->pitch = groups * GROUP_BYTES;
   part->begin = origin < 0 ? (p->step - 1 - origin) / p->step : 0;
   part->end = inside < groups * GROUP ? inside : groups * GROUP;
@@ -249,8 +263,8 @@ static void begin_piece(const pl_dw_window *g, const filter *f, ptrdiff_t first_
     memset(part->buffer, border(g, f), (size_t)(bytes + part->second));
 }
 
-/* Computes the output lines of a window; returns 0 if the filter is too large for the buffers. */
-static int lines_of_window(const pl_dw_window *g, const parameters *all, element *y) {
+/* Computes all output lines of g; returns 0 if the filter is too large for the buffers. */
+static int depthwise_lines(const pl_dw_window *g, const parameters *all, element *y) {
   uint8_t buffer[LINES_BYTES] __attribute__((aligned(64)));
   filter f[1 + PAIRED];
   ptrdiff_t common = g->stride, rest = g->dilation;
@@ -258,20 +272,20 @@ static int lines_of_window(const pl_dw_window *g, const parameters *all, element
     const ptrdiff_t r = common % rest;
     common = rest, rest = r;
   }
-  piece part = {.p = {.every = g->dilation / common, .step = g->dilation, .stride = g->stride / common},
+  span part = {.p = {.every = g->dilation / common, .step = g->dilation, .stride = g->stride / common},
                 .buffer = buffer};
   pixel_class *const p = &part.p;
   const ptrdiff_t fit = (LINES_BYTES / ((g->fh + 1) * GROUP_BYTES) * GROUP - g->fw) / p->stride + 1;
   const ptrdiff_t most = fit / MOST * MOST; /* lines are copied for a multiple of TOGETHER outputs */
   if (fit < MOST || g->fh > HEIGHT || !fits_filter(g)) return 0;
   const uint8_t *lines[2][LINES_TOGETHER];
-  void (*block)(const pl_dw_window *, const piece *, const filter *, ptrdiff_t, const uint8_t *const *, element *) =
+  void (*block)(const pl_dw_window *, const span *, const filter *, ptrdiff_t, const uint8_t *const *, element *) =
       g->c < NR ? block_narrow : p->stride == 1 ? block_1 : p->stride == 2 ? block_2 : block_any;
-#define CHOOSE(name, narrow, its_stride, its_width) \
-  if (g->c >= NR && p->stride == (its_stride) && g->fw == (its_width)) block = name;
+#define CHOOSE(name, narrow, own_stride, own_width) \
+  if (g->c >= NR && p->stride == (own_stride) && g->fw == (own_width)) block = name;
   WIDTHS(CHOOSE)
 #undef CHOOSE
-  const int single = p->every == 1 && g->pixels <= most; /* a single piece */
+  const int single = p->every == 1 && g->pixels <= most; /* does one span hold all outputs? */
   for (ptrdiff_t b = 0, blocks; b * NR < g->c; b += blocks) {
     blocks = PAIRED && (b + 2) * NR <= g->c ? 2 : 1;
     for (ptrdiff_t k = 0; k < blocks; k++) load_filter(g, (int)p->stride, all, b + k, &f[k]);
@@ -280,7 +294,7 @@ static int lines_of_window(const pl_dw_window *g, const parameters *all, element
       p->origin = p->first * g->stride - g->pad;
       for (ptrdiff_t first_output = 0, n; first_output < outputs; first_output += n) {
         n = outputs - first_output < most ? outputs - first_output : most;
-        if (!single || b == 0) begin_piece(g, f, first_output, n, &part);
+        if (!single || b == 0) begin_span(g, f, first_output, n, &part);
         const int copied = blocks > 1 && part.second;
         if (copied) copy_blocks(g, f, &part, b * NR, lines);
         for (ptrdiff_t k = 0; k < blocks; k++)

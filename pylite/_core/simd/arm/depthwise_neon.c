@@ -1,4 +1,4 @@
-/* 8-bit depthwise convolutions for NEON, 32 and 64 bit.
+/* 8-bit depthwise convolutions for 32-bit and 64-bit NEON.
  *
  * Where every weight less its zero point lies within +-127, as in all int8 models, the products of two taps are summed
  * in 16 bits.  Otherwise pixels and weights are multiplied as 16 bits, tap by tap. */
@@ -6,6 +6,8 @@
 
 enum { GROUP = 1, GROUP_BYTES = NR, MOST = 2 * TOGETHER, WEIGHT_TAPS = 1024 };
 
+/* The filter of a block of channels.  words: its packed weights, less the zero point; small: none is beyond +-127;
+ * bytes: the same as int8, and a tap of 0. */
 typedef struct {
   finish_params finish;
   sums bias;
@@ -19,7 +21,7 @@ static void load_filter(const pl_dw_window *g, int stride, const parameters *p, 
   int left = taps;
   const int16_t *words = (const int16_t *)p->w + block * taps * NR;
   int8_t *bytes = to->bytes;
-  int16x8_t v[4], size[2] = {vdupq_n_s16(0), vdupq_n_s16(0)}; /* two, for in-order cores */
+  int16x8_t v[4], size[2] = {vdupq_n_s16(0), vdupq_n_s16(0)}; /* magnitudes; two chains, for in-order cores */
   (void)stride;
   to->finish = finish_params_of(p->flip, 0, p->q, block * NR); /* w_zero is already subtracted from the weights */
   to->bias = load_sums(to->finish.bias);
@@ -55,16 +57,18 @@ PL_INLINE void copy_group(const filter *f, const uint8_t *const *x, uint32_t kee
 
 #if defined(__aarch64__)
 #define PAIRED 1
-/* [a, b] of the lower halves and of the upper ones; gcc takes zip1 and zip2, which take a Cortex-A72 three times as
- * long. */
+/* lower = the lower halves of a and b, upper = the upper ones.  gcc would take zip1 and zip2, which take a Cortex-A72
+ * three times as long. */
 #define HALVES(a, b, lower, upper) \
   __asm__("trn1 %0.2d, %2.2d, %3.2d\n\ttrn2 %1.2d, %2.2d, %3.2d" : "=&w"(lower), "=w"(upper) : "w"(a), "w"(b))
+/* The same for a[0] and a[1], and for a[2] and a[3]. */
 #define TWO_HALVES(a, lower, upper) \
   __asm__("trn1 %0.2d, %4.2d, %5.2d\n\ttrn1 %1.2d, %6.2d, %7.2d\n\t" \
           "trn2 %2.2d, %4.2d, %5.2d\n\ttrn2 %3.2d, %6.2d, %7.2d" \
           : "=&w"((lower)[0]), "=&w"((lower)[1]), "=&w"((upper)[0]), "=w"((upper)[1]) \
           : "w"((a)[0]), "w"((a)[1]), "w"((a)[2]), "w"((a)[3]))
-/* Two pixels fill a vector of each block; an odd last one comes with the one before it. */
+/* Copies n pixels of two blocks of channels, see copy_pair: two pixels of a block fill a vector, and an odd last pixel
+ * is copied with the one before it.  plain: flip is 0. */
 PL_INLINE void copy_pixels(int plain, uint8x16_t flip, const uint8_t *from, ptrdiff_t step, ptrdiff_t n, uint8_t *to,
                            uint8_t *other) {
   uint8x16_t pixel[4], lower[2], upper[2];
@@ -103,6 +107,7 @@ PL_INLINE void copy_pair(const filter *f, const uint8_t *from, ptrdiff_t step, p
 }
 #endif
 
+/* acc += x w */
 PL_INLINE void add(sums *acc, int16x8_t x, int16x8_t w) {
   acc->low = vmlal_s16(acc->low, vget_low_s16(x), vget_low_s16(w));
 #if defined(__aarch64__)
@@ -111,6 +116,7 @@ PL_INLINE void add(sums *acc, int16x8_t x, int16x8_t w) {
   acc->high = vmlal_s16(acc->high, vget_high_s16(x), vget_high_s16(w));
 #endif
 }
+/* acc += x */
 PL_INLINE void add_wide(sums *acc, int16x8_t x) {
   acc->low = vaddw_s16(acc->low, vget_low_s16(x));
 #if defined(__aarch64__)
@@ -120,7 +126,8 @@ PL_INLINE void add_wide(sums *acc, int16x8_t x) {
 #endif
 }
 
-/* Each step is done for four outputs before the next step begins, for in-order cores; registers limit it to four. */
+/* Adds the products of a filter of any width to N outputs, two taps at a time.  Each step is done for four outputs
+ * before the next step begins, so that in-order cores do not wait for results; registers suffice for no more. */
 #define EACH _Pragma("GCC unroll 8") for (int i = 0; i < N; i++)
 #define EACH_OF_FOUR _Pragma("GCC unroll 4") for (int i = first; i < first + TOGETHER; i++)
 #define PIXEL(t) vld1_s8(x + ((t) + i * stride) * NR)
@@ -154,13 +161,14 @@ PL_INLINE void add_pairs(int N, int stride, const filter *f, const uint8_t *cons
 #undef EACH_OF_FOUR
 #undef PIXEL
 
-/* Widths whose taps are all unrolled.  For other widths, gcc keeps pixels from one pair of taps to the next by moving
- * them from register to register. */
+/* Widths for which all taps are unrolled.  In a loop over taps, gcc would keep the pixels that the next pair reads
+ * again, and move them from register to register. */
 #define WIDTHS(X) X(block_3_1, 0, 1, 3) X(block_3_2, 0, 2, 3) X(block_5_1, 0, 1, 5) X(block_5_2, 0, 2, 5)
-/* Adds the products of `taps` taps in pairs.  If taps exceeds the width, they come from two lines of the filter. */
+/* Adds the products of `taps` taps, in pairs: of one line of the filter, or of two if they exceed the width. */
 PL_INLINE void add_taps_of(int N, int width, int taps, int stride, const uint8_t *const *lines, ptrdiff_t offset,
                            const int8_t *w, sums *acc) {
-  const int8_t *const line[2] = {(const int8_t *)lines[0] + offset, taps > width ? (const int8_t *)lines[1] + offset : NULL};
+  const int8_t *const line[2] = {(const int8_t *)lines[0] + offset,
+                                 taps > width ? (const int8_t *)lines[1] + offset : NULL};
 #define PIXEL(t) vld1_s8(line[(t) / width] + ((t) % width + i * stride) * NR)
 #pragma GCC unroll 5
   for (int t = 0; t < taps; t += 2) {
@@ -172,6 +180,7 @@ PL_INLINE void add_taps_of(int N, int width, int taps, int stride, const uint8_t
   }
 #undef PIXEL
 }
+/* Adds the products of a filter of a constant width, two lines at a time. */
 PL_INLINE void add_lines(int N, int width, int stride, const filter *f, const uint8_t *const *lines, ptrdiff_t offset,
                          sums *acc) {
   const int8_t *w = f->bytes;
@@ -219,14 +228,14 @@ static void add_all_taps(const pl_dw_window *g, const parameters *p, ptrdiff_t b
 #include "depthwise_bytes.h"
 
 /* ---- 3x3 filters, whose weights are bytes ---- */
-/* Bytes, ^ flip, as int8. */
+/* Eight bytes ^ flip, as int8; plain: flip is 0. */
 PL_INLINE int8x8_t read(int plain, const uint8_t *p, uint8x8_t flip) {
   const uint8x8_t v = vld1_u8(p);
   return vreinterpret_s8_u8(plain ? v : veor_u8(v, flip));
 }
-/* Two columns of a line need 3 + stride pixels, one column of two lines 6: a stride of 3. */
+/* Two outputs of a line read 3 + stride pixels; outputs of two lines read 6, as with a stride of 3. */
 typedef struct { int8x8_t x[6]; } pair_taps;
-/* w: the weights less `middle`.  Where `centred`, middle times the sum of the pixels is added to the sums. */
+/* w: the weights, less `middle` if `centred`; then middle times the sum of the pixels is added to the sums. */
 typedef struct {
   int8x8_t w[9];
   sums bias;
@@ -243,8 +252,9 @@ PL_INLINE pair_taps load_pair(int stride, int simple, int inside, const block3x3
     v.x[i] = read(simple, inside || inside_bits >> i & 1 ? p + i * step : zero, b->flip);
   return v;
 }
-/* Adds the products of taps t .. t + taps - 1, in pairs of 16 bits.  Each step is done for all taps before the next
- * step begins, and steps of finishing earlier outputs, from `step` on, in between. */
+/* Adds the products of taps t .. t + taps - 1 of the filter to two outputs; two products are added up in 16 bits first.
+ * Each step is done for all taps before the next step begins, and pending outputs are finished in between, from `step`
+ * on: an in-order core would wait for the products. */
 PL_INLINE void add_taps(int taps, int t, int stride, int relu, const block3x3 *b, const pair_taps *const *v,
                         sums acc[2], int step, pending *before) {
   int16x8_t product[6];
@@ -296,13 +306,14 @@ PL_INLINE void end_pair(int stride, int simple, int relu, const block3x3 *b, con
   finish_steps(9, FINISH_STEPS, relu, &b->finish, before);
   if (!simple && b->centred) add_middle(stride, b, v, acc);
 }
-/* Weights less their zero point span 255 at most, so weights less their middle lie between -128 and 127.  The sum of
- * two products of -128 and -128 does not fit into 16 bits: returns -1 for such a block. */
+/* Weights less their zero point span 255 at most, so weights less their middle lie between -128 and 127.  Fails if both
+ * weights of a pair are -128: with pixels of -128, the sum of their products does not fit into 16 bits.  A block is
+ * simple if it is not centred and flip is 0. */
 PL_INLINE int load_block(int stride, int flip, int w_zero, const void *weights, const pl_columns *q, ptrdiff_t block,
                          block3x3 *b) {
   const int16_t *w = (const int16_t *)weights + block * 9 * NR;
   int16x8_t tap[9], most = vld1q_s16(w), least = most;
-  int8x8_t twice = vdup_n_s8(0);
+  int8x8_t twice = vdup_n_s8(0); /* are both weights of a pair -128? */
   (void)stride;
   (void)w_zero; /* already subtracted from the weights */
 #pragma GCC unroll 9
@@ -327,7 +338,6 @@ PL_INLINE int load_block(int stride, int flip, int w_zero, const void *weights, 
   b->flip = vdup_n_u8((uint8_t)flip);
   return vget_lane_u64(vreinterpret_u64_s8(twice), 0) ? -1 : !flip && !b->centred;
 }
-/* The pixels that a column of two lines of the output reads from lines p0 and p1. */
 PL_INLINE pair_taps load_column(int simple, int inside, const block3x3 *b, const uint8_t *p0, ptrdiff_t step0,
                                 const uint8_t *p1, ptrdiff_t step1, unsigned inside_bits, const uint8_t *zero) {
   pair_taps v;
@@ -343,7 +353,6 @@ PL_INLINE pair_taps load_column(int simple, int inside, const block3x3 *b, const
 #define TILE_BYTES 24576
 #define DEFER 1
 #include "depthwise_pairs.h"
-
 
 static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
   const pl_columns local = *q; /* y may not be taken to overlap it */

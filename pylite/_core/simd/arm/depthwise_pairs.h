@@ -1,25 +1,31 @@
-/* 8-bit 3x3 depthwise convolutions with strides of 1 and 2, eight channels of two neighbouring outputs at a time, line
- * after line; each line of the image is loaded once for the three output lines that read it.  Where a stride of 1 has a
+/* 8-bit 3x3 depthwise convolutions with strides of 1 and 2: eight channels of two neighbouring outputs at a time, line
+ * after line.  Each line of the image is loaded once for all output lines that read it.  Where a stride of 1 has a
  * dilation, neighbours are outputs `dilation` pixels apart.
  *
- * Before including it include depthwise_neon.h and define block3x3 (a block of channels, with its member `finish`),
- * pair_taps (the pixels of a line that both outputs read) and
- *   load_block(stride, flip, w_zero, w, q, j, block): a block's filter; returns 1 where it is `simple`, 0 where not, -1
- *     where it cannot be computed;
- *   load_pair(stride, simple, inside, block, p, step, inside_bits, zero): pair_taps from pixels p, `step` bytes apart.
- *     Pixel i lies in the image if `inside` or bit i of inside_bits is set; else `zero` is read in its place;
- *   start_pair(stride, relu, block, v0, v1, acc, before) and then
- *   end_pair(stride, simple, relu, block, v0, v1, v2, acc, before): the sums of both outputs, while the pending outputs
- *     `before` are finished; relu: that of their ends;
- *   SINGLE_COLUMNS: an odd last column is computed two lines at a time, with
- *     load_column(simple, inside, block, p0, step0, p1, step1, inside_bits, zero): load_pair from two lines, for a
- *     stride of 3; optional;
- *   TILE_BYTES: of a first-level cache, for the tile of an image that neighbouring blocks compute before the next tile;
- *     0 on cores that hide what a miss of that cache costs;
- *   DEFER: are outputs finished while the next ones are multiplied? */
+ * Defines pairs_q8(), which has the arguments of depthwise_q8, and returns 0 if it cannot compute g.
+ *
+ * Before including it include depthwise_neon.h and define
+ *   block3x3: a type: the filter of a block of channels, with the members `finish` (finish_params) and `bias` (sums);
+ *   pair_taps: a type: the pixels of one input line that both outputs read;
+ *   load_block(stride, flip, w_zero, w, q, i, block): sets `block` to block i of the packed weights w.  It returns -1
+ *     if the block cannot be computed in this way, 1 if it is simple, and 0 if it is not;
+ *   load_pair(stride, simple, inside, block, p, step, inside_bits, zero): returns the 3 + stride pixels from p on,
+ *     which are `step` bytes apart.  Pixel i lies in the image if `inside` or bit i of inside_bits is set; else it is
+ *     `zero`;
+ *   start_pair(stride, relu, block, v0, v1, acc, before): begins the sums of both outputs, acc[0] and acc[1], with the
+ *     first two input lines;
+ *   end_pair(stride, simple, relu, block, v0, v1, v2, acc, before): adds the rest.  If DEFER is 1, both functions
+ *     together finish the pending outputs `before`; relu: see `ends` in neon.h;
+ *   TILE_BYTES: the part of the first-level cache that a tile may fill; all blocks of a tile are computed before the
+ *     next tile.  0 on cores that hide the latency of the second-level cache;
+ *   DEFER: 1 if outputs are finished while the next ones are multiplied, which in-order cores need; else 0;
+ *   SINGLE_COLUMNS: if defined, an odd last column is computed two lines at a time.  Then load_column(simple, inside,
+ *     block, p0, step0, p1, step1, inside_bits, zero) returns the three pixels of one output in each of two lines, for
+ *     start_pair and end_pair with a stride of 3.
+ * load_block decides what `simple` means: such blocks take fewer instructions. */
 
-/* A line of a cache; images larger than KEPT bytes do not stay in the second-level cache from layer to layer. */
-enum { CACHE_LINE = 64, KEPT = 256 * 1024 };
+/* Bytes of a cache line, and of the largest image that stays in the second-level cache from layer to layer. */
+enum { CACHE_LINE = 64, LARGEST_CACHED = 256 * 1024 };
 
 PL_INLINE int in_line(const pl_dw_window *g, ptrdiff_t column) { return column >= 0 && column < g->width; }
 
@@ -31,11 +37,12 @@ PL_INLINE void finish_or_defer(int relu, const sums *acc, const finish_params *f
   else finish_steps(0, FINISH_STEPS, relu, f, &now);
 }
 
-/* Where a line's pixels are from byte `offset` on, and the step to the next; `zero` for all outside of the image. */
+/* The arguments `p, step` of load_pair for a line of the image: its pixels from byte `offset` on; `zero` if the line is
+ * outside. */
 #define PIXELS(line) (line) ? (line) + offset : zero, (line) ? step : 0
 
-/* Two columns of the output, from input pixel `column` on; y1: the second one's lines, next1 apart.  Finishes `before`,
- * and leaves the last line's outputs there. */
+/* Computes all lines of two output columns, whose windows begin at input pixel `column`.  y0, y1: the first output of
+ * each column; next1: bytes from line to line at y1.  before: the pending outputs, on entry and on return. */
 PL_INLINE void columns3x3(int stride, int simple, int inside, int relu, const pl_dw_window *g, ptrdiff_t c,
                           ptrdiff_t column, const block3x3 *block, uint8_t *y0, uint8_t *y1, ptrdiff_t next1,
                           pending *before) {
@@ -46,10 +53,10 @@ PL_INLINE void columns3x3(int stride, int simple, int inside, int relu, const pl
   unsigned inside_bits = 0;
   for (int i = 0; i < 3 + stride; i++) inside_bits |= (unsigned)in_line(g, column + i * g->dilation) << i;
   const pair_taps outside = load_pair(stride, simple, 0, &b, zero, 0, 0, zero);
-/* Where outputs are deferred there is no branch, so that gcc may arrange loads and products. */
+/* Without a branch if outputs are deferred, so that gcc may arrange loads and products. */
 #define LOAD_LINE(line) \
   (DEFER || (line) ? load_pair(stride, simple, inside, &b, PIXELS(line), inside_bits, zero) : outside)
-/* Line v2 is loaded where v0 has left its registers. */
+/* Computes an output of each column.  Line v2 is loaded late, into the registers of v0. */
 #define OUTPUT(v0, v1, v2, line) \
   { \
     sums acc[2]; \
@@ -85,7 +92,8 @@ PL_INLINE void columns3x3(int stride, int simple, int inside, int relu, const pl
 }
 
 #ifdef SINGLE_COLUMNS
-/* One column of the output, two lines at a time; for the rest as columns3x3. */
+/* Computes a single output column, two lines at a time; see columns3x3.  spare: takes the results of the
+ * line that is missing if their number is odd. */
 PL_INLINE void column3x3(int stride, int simple, int inside, int relu, const pl_dw_window *g, ptrdiff_t c,
                          ptrdiff_t column, const block3x3 *block, uint8_t *y, uint8_t *spare, pending *before) {
   const block3x3 b = *block;
@@ -111,10 +119,11 @@ PL_INLINE void column3x3(int stride, int simple, int inside, int relu, const pl_
 #endif
 #undef PIXELS
 
-/* Blocks first_block .. end_block - 1 of the channels, output pixels begin .. end - 1. */
-typedef struct { ptrdiff_t first_block, end_block, begin, end; } part;
+/* A tile: blocks first_block .. end_block - 1 of the channels of output pixels begin .. end - 1. */
+typedef struct { ptrdiff_t first_block, end_block, begin, end; } tile;
 
-/* The first pixel of the pair behind this one, or of the first pair one pixel to the right of `first`. */
+/* The first pixel of the pair after the one at `pixel`; `end` or more if there is none.  With a dilation of d, the
+ * pairs that begin at pixel `*first` modulo d come before those that begin at the next pixel; `*first` follows. */
 PL_INLINE ptrdiff_t next_pair(const pl_dw_window *g, ptrdiff_t *first, ptrdiff_t pixel, ptrdiff_t begin,
                               ptrdiff_t end) {
   pixel += 2 * g->dilation;
@@ -122,9 +131,9 @@ PL_INLINE ptrdiff_t next_pair(const pl_dw_window *g, ptrdiff_t *first, ptrdiff_t
   return ++*first;
 }
 
-/* Returns 0 where some block cannot be computed.  dilated: has the window a dilation? */
+/* Computes tile p; returns 0 if load_block fails.  dilated: is the dilation above 1?  relu: see `ends`. */
 PL_INLINE int filter3x3(int stride, int dilated, int relu, const pl_dw_window *g, int flip, int w_zero, const void *w,
-                        const pl_columns *q, uint8_t *y, const part *p) {
+                        const pl_columns *q, uint8_t *y, const tile *p) {
   pl_dw_window local = *g;
   if (!dilated) local.dilation = 1; /* a constant takes fewer registers */
   const ptrdiff_t end_block = p->end_block, begin = p->begin, end = p->end;
@@ -165,7 +174,7 @@ PL_INLINE int filter3x3(int stride, int dilated, int relu, const pl_dw_window *g
 #define FILTER_ARGUMENTS \
   const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y
 #define FILTER(name, stride, dilated, relu) \
-  static __attribute__((noinline)) int name(FILTER_ARGUMENTS, const part *p) { \
+  static __attribute__((noinline)) int name(FILTER_ARGUMENTS, const tile *p) { \
     return filter3x3(stride, dilated, relu, g, flip, w_zero, w, q, y, p); \
   }
 FILTER(filter3x3_1, 1, 0, 0)
@@ -176,20 +185,21 @@ FILTER(filter3x3_2_relu, 2, 0, 1)
 #undef FILTER
 
 /* The blocks and output pixels of the first tile.  Neighbouring blocks share cache lines, so a tile has about eight
- * blocks, and as many pixels as let its cache lines stay in the first-level cache.  A tile is the whole window where
+ * blocks, and as many pixels as let its cache lines stay in the first-level cache.  A tile is the whole output where
  * tiles gain less than they take to load filters anew: with a stride of 2, whose tiles would have few outputs,
  * with a dilation, and where pixels are a multiple of 256 bytes apart, so that their cache lines are in few sets. */
-PL_INLINE part first_tile(const pl_dw_window *g) {
+PL_INLINE tile first_tile(const pl_dw_window *g) {
   const ptrdiff_t blocks = (g->c + NR - 1) / NR, tiles = blocks < 12 ? 1 : (blocks + 4) / 8;
   const ptrdiff_t together = (blocks + tiles - 1) / tiles;
   const ptrdiff_t bytes = g->c % (2 * CACHE_LINE) ? TILE_BYTES : TILE_BYTES / 2; /* else in half of the sets */
   const ptrdiff_t pixels = bytes / (together * NR * (g->lines + 2 + g->lines)) / 2 * 2;
   if (!TILE_BYTES || g->stride == 2 || g->dilation > 1 || g->c % (4 * CACHE_LINE) == 0 || pixels >= g->pixels)
-    return (part){0, blocks, 0, g->pixels};
-  return (part){0, together, 0, pixels < 4 ? 4 : pixels};
+    return (tile){0, blocks, 0, g->pixels};
+  return (tile){0, together, 0, pixels < 4 ? 4 : pixels};
 }
 
-/* Loads a byte of each cache line, in order: a prefetcher follows these loads, but not those of columns. */
+/* Brings bytes into the cache by loading one of each cache line, in order: the prefetcher follows these loads, but not
+ * those of columns. */
 PL_INLINE void touch(const uint8_t *p, ptrdiff_t bytes) {
   ptrdiff_t i = 0;
 #define TOUCH(k) (void)*(const volatile uint8_t *)(p + i + (k) * CACHE_LINE)
@@ -198,22 +208,23 @@ PL_INLINE void touch(const uint8_t *p, ptrdiff_t bytes) {
 #undef TOUCH
 }
 
-/* The same where such a filter was asked for; else it returns 0. */
+/* Computes all output lines, tile by tile.  Returns 0 if its filter is of another kind, or if load_block fails; some
+ * outputs may be written then. */
 static int pairs_q8(FILTER_ARGUMENTS) {
   if (g->c < NR || g->fh != 3 || g->fw != 3 || q->left) return 0;
   if (g->stride > 2 || (g->stride == 2 && g->dilation > 1)) return 0;
-  if (g->width * g->width * g->c > KEPT) { /* the image is taken to be square */
+  if (g->width * g->width * g->c > LARGEST_CACHED) { /* if the image is square */
     for (int i = 0; i < (g->lines - 1) * g->stride + 3; i++)
       if (g->row[i]) touch(g->row[i], g->width * g->c);
     for (int i = 0; i < g->lines; i++) touch(y + i * g->y_line, g->pixels * g->c);
   }
   const int relu = ends_of(q).relu;
-  int (*const filter)(FILTER_ARGUMENTS, const part *) =
+  int (*const filter)(FILTER_ARGUMENTS, const tile *) =
       g->stride == 2 ? relu ? filter3x3_2_relu : filter3x3_2
                      : g->dilation > 1 ? filter3x3_1_dilated : relu ? filter3x3_1_relu : filter3x3_1;
-  const part first = first_tile(g);
+  const tile first = first_tile(g);
   const ptrdiff_t blocks = (g->c + NR - 1) / NR;
-  part p;
+  tile p;
   for (p.first_block = 0; p.first_block < blocks; p.first_block = p.end_block) {
     p.end_block = blocks - p.first_block < first.end_block ? blocks : p.first_block + first.end_block;
     for (p.begin = 0; p.begin < g->pixels; p.begin = p.end) {

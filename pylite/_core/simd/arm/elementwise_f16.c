@@ -1,4 +1,4 @@
-/* Element-wise operations and maxima of float16, for CPUs with Armv8.2's arithmetic of half precision. */
+/* Element-wise operations and max pooling of float16, with Armv8.2's float16 arithmetic. */
 #include "neon.h"
 #include <arm_fp16.h>
 #include <math.h>
@@ -7,7 +7,7 @@ enum { LANES = 8 };
 typedef float16_t element;
 typedef float16x8_t vector;
 
-/* The last `n` < LANES elements of a row, or the single one that all of it share. */
+/* The last n < LANES elements, or, if step is 0, the single element of an operand in all lanes. */
 PL_INLINE vector rest(size_t n, const element *x, int step) {
   element copy[LANES] = {0};
   if (!step) return vld1q_dup_f16(x);
@@ -20,7 +20,8 @@ PL_INLINE void store_rest(size_t n, element *y, vector v) {
   memcpy(y, copy, n * sizeof *y);
 }
 
-/* Slots of one operand x, or of a and b (elementwise.h).  parameters: what `expression` needs of those at p. */
+/* Slots of one operand x, or of two, a and b (elementwise.h).  expression: the result; parameters: declares what it
+ * uses of the parameters at p. */
 #define UNARY(name, parameters, expression) \
   static void name(size_t n, const void *vx, void *vy, const void *p) { \
     const element *from = vx; \
@@ -71,7 +72,7 @@ PL_INLINE vector hard_swish(vector x) {
 UNARY(hard_swish_f16, NONE, hard_swish(x))
 
 /* ---- maxima of windows; none is NaN ---- */
-/* Of V vectors of channels; w->cols: columns inside the image. */
+/* The maximum of a window in V vectors of channels, clamped; w->rows and w->cols are inside the image. */
 PL_INLINE void maxima(int V, const pl_window *w, const element *x, element *y) {
   vector most[4];
   for (int v = 0; v < V; v++) most[v] = vdupq_n_f16((element)-INFINITY);
@@ -89,6 +90,7 @@ static void maximum_of_channel(const pl_window *w, const element *x, element *y)
     for (ptrdiff_t k = 0; k < w->cols; k++) most = vmaxnmh_f16(most, x[r * w->row_stride + k * w->x_pixel]);
   *y = vminh_f16((element)w->high_f, vmaxh_f16((element)w->low_f, most));
 }
+/* Output pixel j reads columns of the image from j * stride - left on. */
 static void pool_max_f16(const pl_window *w0, const void *vx, ptrdiff_t left, ptrdiff_t n, void *vy) {
   pl_window w = *w0;
   const ptrdiff_t channels = w.channels;

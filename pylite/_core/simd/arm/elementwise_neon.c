@@ -1,5 +1,6 @@
-/* Element-wise micro-kernels that gcc compiles to slow code for 64-bit NEON: clamped floats, whose comparisons it
- * guards against NaN, and multiplications by a quantized multiplier, which it computes in 64 bits. */
+/* Element-wise micro-kernels (elementwise.h) for 64-bit NEON, where gcc's code is slow: clamped floats, whose
+ * comparisons it guards against NaN, multiplications by a quantized multiplier, which it computes in 64 bits, and
+ * float16. */
 #include "elementwise.h"
 #include "neon.h"
 #include <float.h>
@@ -9,6 +10,7 @@
 /* ---- float32; NaN stays NaN where results are clamped ---- */
 typedef struct { float low, high; } range_f_p;
 
+/* Four elements of operand p from i on, and its single element in all lanes. */
 #define LINE(p, i) vld1q_f32((p) + (i))
 #define SAME(p, i) p##_all
 #define CLAMPED(v) vminq_f32(vmaxq_f32(v, low), high)
@@ -30,7 +32,7 @@ static void clamp_f32(size_t n, const void *vx, void *vy, const void *vp) {
   for (; i < n; i++) vst1q_lane_f32(y + i, CLAMPED(vld1q_dup_f32(x + i)), 0);
 }
 
-/* Four vectors side by side, all loaded first.  END changes or checks the results r. */
+/* Sixteen elements at a time, all loaded first.  A, B: LINE or SAME; END: changes or checks the results r. */
 #define SIXTEEN(OPERATION, A, B, END) \
   for (; i + 16 <= n; i += 16) { \
     float32x4_t first[4], second[4], r[4]; \
@@ -40,13 +42,14 @@ static void clamp_f32(size_t n, const void *vx, void *vy, const void *vp) {
     END; \
     EACH(4) vst1q_f32(y + i + 4 * k, r[k]); \
   }
-/* What is left, vector by vector, then element by element.  END(v): v as it is stored. */
+/* The remaining elements, four at a time, then one by one.  END(v): what is stored for v. */
 #define REST(OPERATION, A, B, END) \
   for (; i + 4 <= n; i += 4) vst1q_f32(y + i, END(OPERATION(A(a, i), B(b, i)))); \
   for (; i < n; i++) { \
     const float32x4_t last_a = vld1q_dup_f32(a + i * (size_t)a_step), last_b = vld1q_dup_f32(b + i * (size_t)b_step); \
     vst1q_lane_f32(y + i, END(OPERATION(last_a, last_b)), 0); \
   }
+/* A slot of two operands, with a loop for each of their forms.  PREPARE: statements before the loop. */
 #define KERNEL(name, LOOP, OPERATION, PREPARE) \
   static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
     const float *a = va, *b = vb; \
@@ -63,7 +66,8 @@ static void clamp_f32(size_t n, const void *vx, void *vy, const void *vp) {
     } \
   }
 
-/* Without an activation, results are clamped to finite numbers: after all of them, where one is infinite. */
+/* Without an activation, results are clamped to finite numbers (only_finite).  Since they rarely are infinite, all are
+ * clamped at the end, if any one is. */
 #define CLAMPED_LOOP(OPERATION, A, B) \
   if (only_finite) { \
     SIXTEEN(OPERATION, A, B, SEEN(r)) \
@@ -98,7 +102,7 @@ KERNEL(prelu_f32, PLAIN_LOOP, PRELU, (void)vp;)
 KERNEL(squared_difference_f32, PLAIN_LOOP, SQUARED_DIFFERENCE, (void)vp;)
 
 /* ---- sums and products of quantized numbers, sixteen at a time ----
- * The numbers are far enough from the ends of 32 bits, see requantize(). */
+ * MBQM32 of numbers so far from the ends of 32 bits that lowering them cannot overflow, see requantize_step(). */
 typedef struct { int32x4_t mult, right; } rescaling;
 PL_INLINE rescaling rescaling_of(int32_t m, int e) { return (rescaling){vdupq_n_s32(m), vdupq_n_s32(e < 0 ? e : 0)}; }
 PL_INLINE void rescale(int32x4_t v[4], const rescaling *c) {
@@ -109,13 +113,14 @@ PL_INLINE void rescale(int32x4_t v[4], const rescaling *c) {
   EACH(4) v[k] = vrshlq_s32(v[k], c->right);
 }
 
-/* What results become: BITS of them, 8 or 16. */
+/* How results become numbers of 8 or 16 bits (BITS). */
 typedef struct { int32x4_t zero, low, high; ends bytes; } result_ends;
 PL_INLINE result_ends result_ends_of(int32_t zero, int32_t low, int32_t high, int32_t flip) {
   return (result_ends){vdupq_n_s32(zero), vdupq_n_s32(low), vdupq_n_s32(high),
                        {vdupq_n_s16((int16_t)zero), vdupq_n_s8((int8_t)low), vdupq_n_s8((int8_t)high),
                         vdupq_n_u8((uint8_t)flip)}};
 }
+/* Stores 16 results, less their zero point, at y. */
 PL_INLINE void put(int BITS, int32x4_t v[4], const result_ends *e, void *y) {
   int16x8_t pair[2];
   if (BITS == 16) {
@@ -129,11 +134,12 @@ PL_INLINE void put(int BITS, int32x4_t v[4], const result_ends *e, void *y) {
   vst1q_u8(y, bytes[0]);
 }
 
-/* An operand less its zero point, which is 0 in models with 16 bits. */
+/* How an operand is read: flip is that of its bytes; numbers of 16 bits have a zero point of 0. */
 typedef struct { int16x8_t zero; uint8x16_t flip; } operand;
 PL_INLINE operand operand_of(int32_t zero, int32_t flip) {
   return (operand){vdupq_n_s16((int16_t)-zero), vdupq_n_u8((uint8_t)flip)};
 }
+/* v = 16 elements; bytes less the zero point. */
 PL_INLINE void centered(int BITS, const void *x, const operand *o, int16x8_t v[2]) {
   if (BITS == 16) {
     EACH(2) v[k] = vld1q_s16((const int16_t *)x + 8 * k);
@@ -143,7 +149,8 @@ PL_INLINE void centered(int BITS, const void *x, const operand *o, int16x8_t v[2
   v[0] = vaddw_s8(o->zero, vget_low_s8(bytes)), v[1] = vaddw_high_s8(o->zero, bytes);
 }
 
-/* A kernel whose STEP(parameters, a, b, y) computes WIDTH elements; the last ones and a single operand are copied. */
+/* A slot of two operands whose STEP(prepared, a, b, y) computes WIDTH elements.  A single element of an operand fills a
+ * copy, and so do the last ones.  P_TYPE: the parameters; PREPARED, PREPARE: their form for STEP. */
 #define QUANTIZED_KERNEL(name, WIDTH, TYPE, P_TYPE, PREPARED, PREPARE, STEP) \
   static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
     const TYPE *a = va, *b = vb; \
@@ -170,7 +177,7 @@ PL_INLINE summing summing_of(sum_q_p p) {
                    rescaling_of(p.b_m, p.b_e), rescaling_of(p.y_m, p.y_e), vdupq_n_s32(p.sign),
                    result_ends_of(p.y_zero, p.low, p.high, p.flip)};
 }
-/* `left` of sum_q_p is 20 with 8 bits and 15 with 16. */
+/* An operand shifted to the left, by 20 bits for bytes and 15 for int16 (`left` of sum_q_p), and rescaled. */
 PL_INLINE void scaled_operand(int BITS, const void *x, const operand *o, const rescaling *c, int32x4_t v[4]) {
   int16x8_t half[2];
   centered(BITS, x, o, half);
@@ -191,14 +198,15 @@ PL_INLINE void sum(int BITS, const summing *s, const void *a, const void *b, voi
 QUANTIZED_KERNEL(sum_by_rule_q8, 16, uint8_t, sum_q_p, summing, summing_of, SUM_8)
 QUANTIZED_KERNEL(sum_q16, 16, int16_t, sum_q_p, summing, summing_of, SUM_16)
 
-/* Sums of bytes by the numbers of fitted.h, in a third of the rule's instructions. */
+/* Sums of bytes with the numbers of fitted.h, in a third of the rule's instructions. */
 typedef struct { int8x16_t low, high, a_low, b_low; int16x8_t a, b; int32x4_t start; uint8x16_t flip; } fitted;
 PL_INLINE fitted fitted_of(pl_fitted_sum p) {
   return (fitted){vdupq_n_s8((int8_t)p.rule.low), vdupq_n_s8((int8_t)p.rule.high), vdupq_n_s8((int8_t)p.a[1]),
                   vdupq_n_s8((int8_t)p.b[1]), vdupq_n_s16(p.a[0]), vdupq_n_s16(p.b[0]), vdupq_n_s32(p.start),
                   vdupq_n_u8((uint8_t)p.rule.flip)};
 }
-/* 32 elements, each step of all of them before the next: an in-order core would wait for four products of each sum. */
+/* 32 elements.  Each step is done for all of them before the next one: an in-order core would wait for the four
+ * products of each sum. */
 PL_INLINE void sum_fitted(int fraction, const fitted *f, const uint8_t *pa, const uint8_t *pb, uint8_t *y) {
   const int8x16_t none = vdupq_n_s8(0);
   int8x16_t a[2], b[2], r[2];
@@ -206,7 +214,8 @@ PL_INLINE void sum_fitted(int fraction, const fitted *f, const uint8_t *pa, cons
   int32x4_t v[8];
   EACH(2) a[k] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(pa + 16 * k), f->flip));
   EACH(2) b[k] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(pb + 16 * k), f->flip));
-  EACH(2) low[2 * k] = vmull_s8(vget_low_s8(a[k]), vget_low_s8(f->a_low)), low[2 * k + 1] = vmull_high_s8(a[k], f->a_low);
+  EACH(2)
+    low[2 * k] = vmull_s8(vget_low_s8(a[k]), vget_low_s8(f->a_low)), low[2 * k + 1] = vmull_high_s8(a[k], f->a_low);
   EACH(2) a_high[2 * k] = vreinterpretq_s16_s8(vzip1q_s8(none, a[k]));
   EACH(2) a_high[2 * k + 1] = vreinterpretq_s16_s8(vzip2q_s8(none, a[k]));
   EACH(2) low[2 * k] = vmlal_s8(low[2 * k], vget_low_s8(b[k]), vget_low_s8(f->b_low));
@@ -238,8 +247,8 @@ PL_INLINE multiplying multiplying_of(product_q_p p) {
                        vdupq_n_s32(p.a_zero), vdupq_n_s32(p.b_zero), rescaling_of(p.m, p.e),
                        result_ends_of(p.y_zero, p.low, p.high, p.flip)};
 }
-/* plain: int8, and the shift is to the right, so that all negative numbers are lowered before it, and what is left of
- * 255^2 fits 16 bits; whole: results are not clamped, either. */
+/* mul_q8 for 16 elements.  plain: operands are int8, and the multiplier shifts to the right; then every negative number
+ * is lowered before, and results fit 16 bits.  whole: results may be any int8. */
 PL_INLINE void multiply_bytes(int plain, int whole, const multiplying *s, const void *a, const void *b, void *y) {
   int16x8_t va[2], vb[2];
   int32x4_t v[4];
@@ -300,7 +309,8 @@ static void float_to_half(size_t n, const void *x, void *y, const void *p) {
   size_t i = 0;
   (void)p;
   for (; i + 8 <= n; i += 8)
-    vst1q_u16(to + i, vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(vld1q_f32(from + i)), vld1q_f32(from + i + 4))));
+    vst1q_u16(to + i, vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(vld1q_f32(from + i)),
+                                                              vld1q_f32(from + i + 4))));
   for (; i < n; i++) vst1_lane_u16(to + i, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_dup_f32(from + i))), 0);
 }
 

@@ -1,4 +1,4 @@
-/* functions_vector.h with NEON. */
+/* functions_vector.h with vectors of four floats: NEON. */
 #if defined(__aarch64__)
 #include "arm/addend_neon.h"
 #else
@@ -52,7 +52,7 @@ PL_INLINE vf v_rsqrt(vf x) {
 }
 /* Are all numbers positive and normal? */
 PL_INLINE int v_normal(const vf v[4]) {
-  uint32x4_t most = vdupq_n_u32(0); /* of bits less those of the smallest normal number */
+  uint32x4_t most = vdupq_n_u32(0); /* the largest bits, less the bits of the smallest normal number */
   for (int k = 0; k < 4; k++) most = vmaxq_u32(most, vsubq_u32(vreinterpretq_u32_f32(v[k]), vdupq_n_u32(0x00800000)));
 #if defined(__aarch64__)
   return vmaxvq_u32(most) < 0x7F000000;

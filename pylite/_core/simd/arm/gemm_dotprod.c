@@ -1,13 +1,13 @@
-/* 8-bit matrix products for dotprod: an instruction multiplies four bytes in each lane, of four columns.
+/* 8-bit matrix products for dotprod: an instruction adds the products of four bytes to each of four lanes.
  *
- * A panels are int8, row after row; panels are packed[k / 4][column][k % 4], so that a vector has four columns.  Each
- * is multiplied by the same four bytes of a row, which are one lane of that row's vector. */
+ * A panels are int8, row after row; panels are packed[k / 4][column][k % 4], so that a vector has four columns.  All of
+ * them are multiplied by the same four bytes of a row: a lane of that row's vector. */
 #define NR 16
 enum { WIDE = 4, NARROW = 8, ROWS = NARROW };
 #include "neon.h"
 
-/* Four rows by sixteen columns, in assembly, since gcc moves the sums to other registers around the loop: v0-v3: the
- * rows; v4-v7: weights of four columns each; v16 + 4 r + v: sums. */
+/* Four rows by sixteen columns, in assembly, since gcc moves the sums to other registers around the loop.
+ * v0-v3: the rows; v4-v7: weights of four columns each; v16 + 4 r + v: sums of row r and vector v of columns. */
 #define ROW(s0, s1, s2, s3, x, i) \
   "sdot v" #s0 ".4s, v4.16b, v" #x ".4b[" #i "]\n sdot v" #s1 ".4s, v5.16b, v" #x ".4b[" #i "]\n" \
   "sdot v" #s2 ".4s, v6.16b, v" #x ".4b[" #i "]\n sdot v" #s3 ".4s, v7.16b, v" #x ".4b[" #i "]\n"
@@ -18,7 +18,7 @@ enum { WIDE = 4, NARROW = 8, ROWS = NARROW };
   "ldr " #v "0, [x9, x13]\n ldr " #v "1, [x10, x13]\n ldr " #v "2, [x11, x13]\n ldr " #v "3, [x12, x13]\n"
 #define BIAS(s, from) "mov v" #s ".16b, v" #from ".16b\n"
 #define BIASES(s0, s1, s2, s3) BIAS(s0, 16) BIAS(s1, 17) BIAS(s2, 18) BIAS(s3, 19)
-/* Sums start at the bias, or at the columns' numbers there times the rows' factors. */
+/* What sums begin with: the bias; or, for terms, the number of each column at `bias` times the factor of each row. */
 #define START_BIAS \
   "ldp q16, q17, [%[bias]]\n ldp q18, q19, [%[bias], #32]\n" \
   BIASES(20, 21, 22, 23) BIASES(24, 25, 26, 27) BIASES(28, 29, 30, 31)
@@ -49,7 +49,8 @@ enum { WIDE = 4, NARROW = 8, ROWS = NARROW };
             : "=w"(s16), "=w"(s17), "=w"(s18), "=w"(s19), "=w"(s20), "=w"(s21), "=w"(s22), "=w"(s23), "=w"(s24), \
               "=w"(s25), "=w"(s26), "=w"(s27), "=w"(s28), "=w"(s29), "=w"(s30), "=w"(s31), [w] "+&r"(w), \
               [left] "=&r"(left), [lines] "+&r"(lines) \
-            : [x] "r"(x), [bias] "r"(bias), [factors] "r"(factors), [depth] "r"(layout->depth), [pitch] "r"(layout->pitch) \
+            : [x] "r"(x), [bias] "r"(bias), [factors] "r"(factors), [depth] "r"(layout->depth), \
+              [pitch] "r"(layout->pitch) \
             : "memory", "cc", "x9", "x10", "x11", "x12", "x13", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7"); \
     EACH_SUM(TAKE) \
   }
@@ -126,7 +127,7 @@ PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *la
   }
 }
 
-/* Four rows by sixteen columns of products, whose sums start at those of the columns times the rows' factors. */
+/* Four rows times sixteen columns; the sum of row r and column j begins with sums[j] factors[r]. */
 PL_INLINE void products_of_terms(int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
                                  const int32_t *sums, const int32_t *factors, int32x4_t acc[ROWS][4]) {
   const int8_t *x[4];

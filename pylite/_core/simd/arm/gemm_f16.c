@@ -1,9 +1,9 @@
-/* Products in float16, for CPUs with Armv8.2's arithmetic of half precision: a vector has eight numbers instead of
- * four.
+/* Matrix products and Winograd transforms in float16, with Armv8.2's float16 arithmetic: a vector has eight numbers
+ * instead of four.
  *
- * Rows are float16 numbers in memory or in an A panel; panels are packed[k][column], of 16 columns, or 8 in the last
- * one.  A tile has up to six rows.  After PL_HALF_SUM products its sums are added to others in float32, see gemm_f16;
- * without this, long sums would lose their last bits. */
+ * Rows are in memory or in an A panel; panels are packed[k][column], of 16 columns, or 8 in the last one.  A tile has
+ * up to six rows.  After PL_HALF_SUM products its sums are added to float32 sums, see gemm_f16; without this, long sums
+ * would lose their last bits. */
 #include "rounding.h"
 #include "simd.h"
 #include <arm_neon.h>
@@ -14,7 +14,7 @@ enum { LANES = 8, NV = 2, NR = NV * LANES, MR = 6 };
 #define EACH_ROW _Pragma("GCC unroll 8") for (int r = 0; r < R; r++)
 #define EACH_VECTOR _Pragma("GCC unroll 2") for (int v = 0; v < V; v++)
 #define EACH_QUARTER _Pragma("GCC unroll 4") for (int q = 0; q < 2 * V; q++)
-/* Four numbers of a vector as float32: the lower ones where `q` is even. */
+/* Quarter q of the numbers of two vectors, four of them, as float32. */
 PL_INLINE float32x4_t quarter(const float16x8_t *sums, int q) {
   return q % 2 ? vcvt_high_f32_f16(sums[q / 2]) : vcvt_f32_f16(vget_low_f16(sums[q / 2]));
 }
@@ -30,16 +30,17 @@ PL_INLINE float16x8_t load_half(const uint16_t *p) { return vreinterpretq_f16_u1
     EACH_ROW EACH_VECTOR ADD_BY_LANE(acc[r][v], wv[v], x[r], i); \
   }
 
-/* What becomes of the sums of a panel's columns, see gemm_f16. */
+/* How the sums of a panel become results, see gemm_f16.  adds: y has sums already; last: the argument of gemm_f16. */
 typedef struct {
   const float *bias; /* or NULL */
   float low, high;
   uint16_t start[NR]; /* the bias in float16, or zeros */
   int adds, last;
-} results;
+} finishing;
 
+/* Eight sums, rounded to float16. */
 PL_INLINE float16x8_t joined(const float32x4_t *sums) { return vcvt_high_f16_f32(vcvt_f16_f32(sums[0]), sums[1]); }
-/* Stores results as float16, or as float32. */
+/* Stores eight results at y + i: as float16 if `half`, else as float32. */
 PL_INLINE void store_results(int half, float16x8_t v, void *y, ptrdiff_t i) {
   if (half) vst1q_u16((uint16_t *)y + i, vreinterpretq_u16_f16(v));
   else {
@@ -47,13 +48,13 @@ PL_INLINE void store_results(int half, float16x8_t v, void *y, ptrdiff_t i) {
     vst1q_f32((float *)y + i + 4, vcvt_high_f32_f16(v));
   }
 }
-/* Sums of up to PL_HALF_SUM products, which stay in float16. */
-PL_INLINE void finish_short(int R, int V, int half, const float16x8_t sums[][NV], const results *to, void *y,
+/* Finishes a tile whose sums have at most PL_HALF_SUM products, and so are float16. */
+PL_INLINE void finish_short(int R, int V, int half, const float16x8_t sums[][NV], const finishing *f, void *y,
                             ptrdiff_t ldy) {
-  if (to->last & 1) {
-    const float16x8_t low = vdupq_n_f16((float16_t)to->low), high = vdupq_n_f16((float16_t)to->high);
+  if (f->last & 1) {
+    const float16x8_t low = vdupq_n_f16((float16_t)f->low), high = vdupq_n_f16((float16_t)f->high);
     float16x8_t start[NV];
-    EACH_VECTOR start[v] = load_half(to->start + v * LANES);
+    EACH_VECTOR start[v] = load_half(f->start + v * LANES);
     EACH_ROW EACH_VECTOR {
       const float16x8_t sum = vminq_f16(high, vmaxq_f16(low, vaddq_f16(sums[r][v], start[v])));
       store_results(half, sum, y, r * ldy + v * LANES);
@@ -61,8 +62,9 @@ PL_INLINE void finish_short(int R, int V, int half, const float16x8_t sums[][NV]
   } else
     EACH_ROW EACH_VECTOR store_results(half, sums[r][v], y, r * ldy + v * LANES);
 }
-/* `part` = the sums of a tile, added to it first if `adds`; y != NULL: they become results instead. */
-PL_INLINE void finish_long(int R, int V, const float16x8_t sums[][NV], int adds, const results *to, float *part,
+/* Adds the sums of a tile to float32 sums at `part` if `adds`, and stores them there, or as results at y if not
+ * NULL. */
+PL_INLINE void finish_long(int R, int V, const float16x8_t sums[][NV], int adds, const finishing *f, float *part,
                            ptrdiff_t ld, void *y, ptrdiff_t ldy) {
   for (int r = 0; r < R; r++, part += ld)
     EACH_VECTOR {
@@ -72,33 +74,33 @@ PL_INLINE void finish_long(int R, int V, const float16x8_t sums[][NV], int adds,
         sum[q] = quarter(sums[r], 2 * v + q);
         if (adds) sum[q] = vaddq_f32(vld1q_f32(at), sum[q]);
         if (!y) vst1q_f32(at, sum[q]);
-        else if (to->last & 1) {
-          if (to->bias) sum[q] = vaddq_f32(sum[q], vld1q_f32(to->bias + v * LANES + 4 * q));
-          sum[q] = vminq_f32(vdupq_n_f32(to->high), vmaxq_f32(vdupq_n_f32(to->low), sum[q]));
+        else if (f->last & 1) {
+          if (f->bias) sum[q] = vaddq_f32(sum[q], vld1q_f32(f->bias + v * LANES + 4 * q));
+          sum[q] = vminq_f32(vdupq_n_f32(f->high), vmaxq_f32(vdupq_n_f32(f->low), sum[q]));
         }
       }
-      if (y) store_results(to->last & 2, joined(sum), y, r * ldy + v * LANES);
+      if (y) store_results(f->last & 2, joined(sum), y, r * ldy + v * LANES);
     }
 }
 #define FINISH(name, V) \
-  static __attribute__((noinline)) void name(int R, const float16x8_t sums[][NV], int adds, const results *to, \
+  static __attribute__((noinline)) void name(int R, const float16x8_t sums[][NV], int adds, const finishing *f, \
                                              float *part, ptrdiff_t ld, void *y, ptrdiff_t ldy) { \
-    finish_long(R, V, sums, adds, to, part, ld, y, ldy); \
+    finish_long(R, V, sums, adds, f, part, ld, y, ldy); \
   }
 FINISH(finish_wide, 2)
 FINISH(finish_narrow, 1)
 #define FINISH_LONG (V == 2 ? finish_wide : finish_narrow)
 
-/* R rows times V vectors of columns; see gemm_f16. */
+/* Computes R rows times V vectors of columns; see gemm_f16. */
 PL_INLINE void tile_f16(int R, int V, const pl_a_layout *layout, const uint16_t *a, const uint16_t *w,
-                        const results *to, void *y, ptrdiff_t ldy) {
+                        const finishing *f, void *y, ptrdiff_t ldy) {
   const ptrdiff_t step = layout->step;
   float16x8_t acc[MR][NV], sums[MR][NV];
   float totals[MR * NR];
-  float *const part = to->last & 2 ? totals : y; /* takes the sums of longer products */
-  const ptrdiff_t ld = to->last & 2 ? NR : ldy;
-  ptrdiff_t room = PL_HALF_SUM; /* products until then */
-  int adds = to->adds;
+  float *const part = f->last & 2 ? totals : y; /* for float32 sums */
+  const ptrdiff_t ld = f->last & 2 ? NR : ldy;
+  ptrdiff_t room = PL_HALF_SUM; /* products that still fit the float16 sums */
+  int adds = f->adds;
   EACH_ROW EACH_VECTOR acc[r][v] = vdupq_n_f16(0);
   for (int line = layout->lines; line > 0; line--, a += layout->pitch) {
     const uint16_t *row = a;
@@ -109,7 +111,7 @@ PL_INLINE void tile_f16(int R, int V, const pl_a_layout *layout, const uint16_t 
           sums[r][v] = acc[r][v];
           acc[r][v] = vdupq_n_f16(0);
         }
-        FINISH_LONG(R, sums, adds, to, part, ld, NULL, 0);
+        FINISH_LONG(R, sums, adds, f, part, ld, NULL, 0);
         adds = 1, room = PL_HALF_SUM;
       }
       ptrdiff_t k = left < room ? left : room;
@@ -136,20 +138,21 @@ PL_INLINE void tile_f16(int R, int V, const pl_a_layout *layout, const uint16_t 
       }
     }
   }
-  if (to->last && !adds) {
-    if (to->last & 2) finish_short(R, V, 1, acc, to, y, ldy);
-    else finish_short(R, V, 0, acc, to, y, ldy);
+  if (f->last && !adds) {
+    if (f->last & 2) finish_short(R, V, 1, acc, f, y, ldy);
+    else finish_short(R, V, 0, acc, f, y, ldy);
     return;
   }
   EACH_ROW EACH_VECTOR sums[r][v] = acc[r][v];
-  FINISH_LONG(R, sums, adds, to, part, ld, to->last ? y : NULL, ldy);
+  FINISH_LONG(R, sums, adds, f, part, ld, f->last ? y : NULL, ldy);
 }
-/* Tiles of 5 and 4 rows leave registers enough; fewer rows wait for their own sums. */
+/* Computes rows in tiles of 5 and 4, for which registers suffice, or 6 if six are left.  Fewer would wait for their own
+ * sums. */
 #define TILE(R) \
-  tile_f16(R, V, layout, a + r * layout->step, panel, to, (char *)y + r * ldy * (to->last & 2 ? 2 : 4), ldy), r += R
+  tile_f16(R, V, layout, a + r * layout->step, panel, f, (char *)y + r * ldy * (f->last & 2 ? 2 : 4), ldy), r += R
 #define ROWS(name, vectors) \
   static __attribute__((noinline)) void name(int rows, const pl_a_layout *layout, const uint16_t *a, \
-                                             const uint16_t *panel, const results *to, void *y, ptrdiff_t ldy) { \
+                                             const uint16_t *panel, const finishing *f, void *y, ptrdiff_t ldy) { \
     enum { V = vectors }; \
     for (int r = 0; r < rows;) { \
       const int left = rows - r; \
@@ -164,12 +167,12 @@ PL_INLINE void tile_f16(int R, int V, const pl_a_layout *layout, const uint16_t 
 ROWS(rows_wide, 2)
 ROWS(rows_narrow, 1)
 
-/* One row: four sums for each column, which take turns. */
+/* A single row: four sums for each column, which take the steps of k in turn, so that none waits for the one before. */
 #define ROW_LANE(i) EACH_VECTOR ADD_BY_LANE(acc[(i) % 4][v], load_half(w + ((i) * V + v) * LANES), x, i);
-PL_INLINE void one_row(int V, const pl_a_layout *layout, const uint16_t *a, const uint16_t *w, const results *to,
+PL_INLINE void one_row(int V, const pl_a_layout *layout, const uint16_t *a, const uint16_t *w, const finishing *f,
                        void *y) {
   float32x4_t total[2 * NV];
-  EACH_QUARTER total[q] = to->adds ? vld1q_f32((float *)y + 4 * q) : vdupq_n_f32(0);
+  EACH_QUARTER total[q] = f->adds ? vld1q_f32((float *)y + 4 * q) : vdupq_n_f32(0);
   for (ptrdiff_t done = 0, k; done == 0 || done < layout->depth; done += k) {
     k = layout->depth - done < 4 * PL_HALF_SUM ? layout->depth - done : 4 * PL_HALF_SUM;
     ptrdiff_t left = k;
@@ -189,26 +192,26 @@ PL_INLINE void one_row(int V, const pl_a_layout *layout, const uint16_t *a, cons
     }
   }
   EACH_QUARTER {
-    if (to->last & 1 && to->bias) total[q] = vaddq_f32(total[q], vld1q_f32(to->bias + 4 * q));
-    if (to->last & 1) total[q] = vminq_f32(vdupq_n_f32(to->high), vmaxq_f32(vdupq_n_f32(to->low), total[q]));
-    if (!to->last) vst1q_f32((float *)y + 4 * q, total[q]);
+    if (f->last & 1 && f->bias) total[q] = vaddq_f32(total[q], vld1q_f32(f->bias + 4 * q));
+    if (f->last & 1) total[q] = vminq_f32(vdupq_n_f32(f->high), vmaxq_f32(vdupq_n_f32(f->low), total[q]));
+    if (!f->last) vst1q_f32((float *)y + 4 * q, total[q]);
   }
-  EACH_VECTOR if (to->last) store_results(to->last & 2, joined(total + 2 * v), y, v * LANES);
+  EACH_VECTOR if (f->last) store_results(f->last & 2, joined(total + 2 * v), y, v * LANES);
 }
 static __attribute__((noinline)) void row_wide(const pl_a_layout *layout, const uint16_t *a, const uint16_t *w,
-                                               const results *to, void *y) {
-  one_row(2, layout, a, w, to, y);
+                                               const finishing *f, void *y) {
+  one_row(2, layout, a, w, f, y);
 }
 static __attribute__((noinline)) void row_narrow(const pl_a_layout *layout, const uint16_t *a, const uint16_t *w,
-                                                 const results *to, void *y) {
-  one_row(1, layout, a, w, to, y);
+                                                 const finishing *f, void *y) {
+  one_row(1, layout, a, w, f, y);
 }
 
-/* Columns that fill their vectors. */
+/* gemm_f16 for columns that fill their vectors.  wide: two vectors; single: see `first` of gemm_f16. */
 static void whole_vectors(int rows, int wide, int single, const pl_a_layout *layout, const uint16_t *a,
-                          const uint16_t *panel, const results *to, void *y, ptrdiff_t ldy) {
-  if (single) (wide ? row_wide : row_narrow)(layout, a, panel, to, y);
-  else (wide ? rows_wide : rows_narrow)(rows, layout, a, panel, to, y, ldy);
+                          const uint16_t *panel, const finishing *f, void *y, ptrdiff_t ldy) {
+  if (single) (wide ? row_wide : row_narrow)(layout, a, panel, f, y);
+  else (wide ? rows_wide : rows_narrow)(rows, layout, a, panel, f, y, ldy);
 }
 
 static void gemm_f16(int rows, int n, const pl_a_layout *layout, const uint16_t *a, const uint16_t *panel, int first,
@@ -216,29 +219,31 @@ static void gemm_f16(int rows, int n, const pl_a_layout *layout, const uint16_t 
   enum { SOME = 48 }; /* rows at a time: whole tiles of every height */
   const int wide = n > LANES, width = wide ? NR : LANES, single = first & 2;
   const size_t item = last & 2 ? 2 : 4;
-  results to = {.bias = bias, .low = low, .high = high, .adds = !(first & 1), .last = last};
+  finishing f = {.bias = bias, .low = low, .high = high, .adds = !(first & 1), .last = last};
   float shift[NR] = {0};
   if (bias && last & 1) {
-    if (n < width) memcpy(shift, bias, (size_t)n * sizeof *bias), to.bias = shift;
+    if (n < width) memcpy(shift, bias, (size_t)n * sizeof *bias), f.bias = shift;
     for (int v = 0; v < width; v += LANES)
-      vst1q_u16(to.start + v, vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(vld1q_f32(to.bias + v)),
-                                                                      vld1q_f32(to.bias + v + 4))));
+      vst1q_u16(f.start + v, vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(vld1q_f32(f.bias + v)),
+                                                                     vld1q_f32(f.bias + v + 4))));
   }
   if (n == width) {
-    whole_vectors(rows, wide, single, layout, a, panel, &to, vy, ldy);
+    whole_vectors(rows, wide, single, layout, a, panel, &f, vy, ldy);
     return;
   }
   float lines[SOME * NR] = {0};
   char *y = vy;
   for (int r = 0; r < rows; r += SOME, y += SOME * ldy * (ptrdiff_t)item) {
     const int some = rows - r < SOME ? rows - r : SOME;
-    for (int i = 0; i < some && to.adds; i++) memcpy(lines + i * width, y + i * ldy * (ptrdiff_t)item, (size_t)n * item);
-    whole_vectors(some, wide, single, layout, a + r * layout->step, panel, &to, lines, width);
+    for (int i = 0; i < some && f.adds; i++)
+      memcpy(lines + i * width, y + i * ldy * (ptrdiff_t)item, (size_t)n * item);
+    whole_vectors(some, wide, single, layout, a + r * layout->step, panel, &f, lines, width);
     for (int i = 0; i < some; i++)
       memcpy(y + i * ldy * (ptrdiff_t)item, (char *)lines + (size_t)(i * width) * item, (size_t)n * item);
   }
 }
 
+/* For winograd_f32.h: n elements of the bias, and the first n of a vector. */
 PL_INLINE float16x8_t load_bias(const float *p, ptrdiff_t n) {
   float line[LANES] = {0};
   memcpy(line, p, sizeof *p * (size_t)n);

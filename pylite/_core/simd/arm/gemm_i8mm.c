@@ -1,12 +1,12 @@
-/* 8-bit matrix products for i8mm: an instruction multiplies two rows by two columns with a depth of eight.
+/* 8-bit matrix products for i8mm: an instruction multiplies two rows by two columns, eight deep.
  *
  * A panels are int8, row after row; panels are packed[k / 8][column][k % 8], so that a vector has two columns.  A
- * vector of sums is a block of two rows by two columns, until all of the depth is done. */
+ * vector of sums is a block of two rows by two columns; at the end, blocks become rows of four columns. */
 #define NR 16
 enum { WIDE = 4, NARROW = 8, ROWS = NARROW };
 #include "neon.h"
 
-/* A single row: the lanes of a vector are halves of the sums of two columns. */
+/* A single row, by dotprod: a vector has two lanes for the sum of each of two columns. */
 PL_INLINE void product_row(int V, const pl_a_layout *layout, const int8_t *a, const int8_t *w, int32x4_t acc[4]) {
   int32x4_t half[8];
 #pragma GCC unroll 8
@@ -21,8 +21,9 @@ PL_INLINE void product_row(int V, const pl_a_layout *layout, const int8_t *a, co
   for (int v = 0; v < V; v++) acc[v] = vpaddq_s32(half[2 * v], half[2 * v + 1]);
 }
 
-/* gcc 12 copies a register for some uses of the intrinsic. */
+/* acc += two rows x times two columns w.  gcc 12 copies a register for some uses of the intrinsic. */
 #define DOT2(acc, x, w) __asm__("smmla %0.4s, %1.16b, %2.16b" : "+w"(acc) : "w"(x), "w"(w))
+/* Multiplies the pairs of rows x by all columns, eight deep. */
 #define MULTIPLY(x, w) \
   _Pragma("GCC unroll 8") for (int c = 0; c < 2 * V; c++, w += 16) { \
     const int8x16_t wv = vld1q_s8(w); \

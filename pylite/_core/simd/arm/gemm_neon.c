@@ -1,4 +1,4 @@
-/* 8-bit and float matrix products for NEON, 32 and 64 bit.
+/* 8-bit and float32 matrix products for 32-bit and 64-bit NEON.
  *
  * A panels are int8, row after row; panels are packed[k / 8][column][k % 8], so that a vector has one or two columns.
  * The products of a column are eight 16-bit lanes, which are added pairwise to the column's four accumulator lanes.
@@ -13,7 +13,7 @@ enum { NARROW = 2, ROWS = NARROW };
 #endif
 #include "neon.h"
 
-/* ---- A panels: bytes, as for dotprod and i8mm ---- */
+/* ---- A panels: int8; dotprod and i8mm use these functions as well ---- */
 /* Full vectors are stored; the next row overwrites the excess. */
 static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *a_panel,
                       ptrdiff_t depth) {
@@ -37,6 +37,7 @@ static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *c
   }
 }
 
+/* The sum of all lanes of each of four vectors. */
 PL_INLINE int32x4_t four_sums(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d) {
 #if defined(__aarch64__)
   return vpaddq_s32(vpaddq_s32(a, b), vpaddq_s32(c, d));
@@ -47,7 +48,7 @@ PL_INLINE int32x4_t four_sums(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d
 #endif
 }
 
-/* The first n < 8 bytes behind a + k, in a run of `length`, as bytes of a vector whose others are 0. */
+/* Bytes a[k] to a[length - 1], fewer than 8, in a vector whose other bytes are 0; reads only a[0] to a[length - 1]. */
 PL_INLINE int8x8_t last_bytes(const int8_t *a, ptrdiff_t k, ptrdiff_t length) {
   uint64_t bits = 0;
   if (length >= 8) {
@@ -58,7 +59,8 @@ PL_INLINE int8x8_t last_bytes(const int8_t *a, ptrdiff_t k, ptrdiff_t length) {
   }
   return vcreate_s8(bits);
 }
-PL_INLINE void some_sums(int R, const pl_a_layout *layout, ptrdiff_t length, const int8_t *a, int32x4_t total[4]) {
+/* sums_q8 of R <= 4 rows; each total has four parts. */
+PL_INLINE void row_sums(int R, const pl_a_layout *layout, ptrdiff_t length, const int8_t *a, int32x4_t total[4]) {
 #define EACH _Pragma("GCC unroll 4") for (int r = 0; r < R; r++)
   EACH total[r] = vdupq_n_s32(0);
   for (int line = 0; line < layout->lines; line++, a += layout->pitch) {
@@ -78,26 +80,27 @@ static void sums_q8(int rows, const pl_a_layout *layout, ptrdiff_t length, const
   const int8_t *a = a_panel;
   int32x4_t total[4];
   for (; rows >= 4; rows -= 4, a += 4 * layout->step, sums += 4) {
-    some_sums(4, layout, length, a, total);
+    row_sums(4, layout, length, a, total);
     vst1q_s32(sums, four_sums(total[0], total[1], total[2], total[3]));
   }
   for (; rows > 0; rows--, a += layout->step) {
-    some_sums(1, layout, length, a, total);
+    row_sums(1, layout, length, a, total);
     *sums++ = vgetq_lane_s32(four_sums(total[0], total[0], total[0], total[0]), 0);
   }
 }
 
 /* ---- 8-bit products ---- */
-/* Accumulators of columns have four lanes, which are added up in the end. */
+/* The sum of a row and a column is a vector, lanes[row][column], whose four lanes are added up at the end. */
 PL_INLINE int32x4_t first_lane(const int32_t *p) {
 #if defined(__aarch64__)
-  int32x4_t v; /* left undefined: the intrinsics would zero the other lanes first */
+  int32x4_t v; /* the intrinsics would set the other lanes to 0 first; the load does so itself */
   __asm__("ldr %s0, %1" : "=w"(v) : "m"(*p));
   return v;
 #else
   return vsetq_lane_s32(*p, vdupq_n_s32(0), 0);
 #endif
 }
+/* Begins the sums of R rows, of which `rows` are in use, and C columns; bias and terms may be NULL. */
 PL_INLINE void begin(int R, int C, int rows, const int32_t *bias, const int32_t *terms, int32x4_t lanes[NARROW][8]) {
 #pragma GCC unroll 8
   for (int c = 0; c < C; c++) {
@@ -113,6 +116,7 @@ PL_INLINE void begin(int R, int C, int rows, const int32_t *bias, const int32_t 
     }
   }
 }
+/* Adds up the four lanes of the sums of R rows and C columns, and sets acc to the results, from column c0 on. */
 PL_INLINE void add_up(int R, int c0, int C, int32x4_t lanes[NARROW][8], int32x4_t acc[ROWS][4]) {
 #pragma GCC unroll 2
   for (int r = 0; r < R; r++)
@@ -122,13 +126,16 @@ PL_INLINE void add_up(int R, int c0, int C, int32x4_t lanes[NARROW][8], int32x4_
 }
 
 #if defined(__aarch64__)
-/* A single row: its bytes, in both halves of a vector, times vectors with the weights of two columns. */
+/* A single row times a panel.  A vector has the weights of two columns, eight deep, and is multiplied by eight bytes of
+ * the row in both of its halves.  Sums of one half of the columns are added while the other half is multiplied. */
 PL_INLINE void one_row(int small, const pl_a_layout *layout, const int8_t *a, const int8_t *w, const int32_t *bias,
                        const int32_t *terms, int32x4_t acc[ROWS][4]) {
   int32x4_t lanes[NARROW][8];
   int16x8_t product[2][4];
 #define EACH _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)
+/* Eight bytes of the row, twice. */
 #define DEEP(x) vreinterpretq_s8_s64(vld1q_dup_s64((const int64_t *)(x)))
+/* Multiplies groups (g) of four columns, eight deep, or sixteen with `two`. */
 #define FOUR(two) \
   _Pragma("GCC unroll 2") for (int g = 0; g < 2; g++) { \
     const int8x16_t v0 = vld1q_s8(w + 32 * g), v1 = vld1q_s8(w + 32 * g + 16); \
@@ -164,8 +171,9 @@ PL_INLINE void one_row(int small, const pl_a_layout *layout, const int8_t *a, co
 }
 #include "products_neon.h"
 #else
-/* Columns c0 .. c0 + C, G of them at a time.  In the order in which cores without renaming do it best: the sums of a
- * group are made beside the products of the next one, those of the last beside the loads of what follows. */
+/* R <= 2 rows, of which `rows` are in use, times columns c0 .. c0 + C - 1 of a panel, two columns at a time.  For cores
+ * without renaming, the products of a pair are added to the sums while the next pair is multiplied; those of the last
+ * pair, while the next weights are loaded. */
 PL_INLINE void columns(int R, int c0, int C, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
                        const int32_t *bias, const int32_t *terms, int32x4_t acc[ROWS][4]) {
   int32x4_t lanes[NARROW][8];
@@ -201,7 +209,7 @@ PL_INLINE void columns(int R, int c0, int C, int rows, const pl_a_layout *layout
 #undef ADD
   add_up(R, c0, C, lanes, acc);
 }
-/* The same for weights without -128: a depth of sixteen at once, and eight at the end of a run. */
+/* The same for weights without -128, G columns at a time: sixteen deep, and eight at the end of a run. */
 PL_INLINE void small_columns(int R, int c0, int C, int G, int rows, const pl_a_layout *layout, const int8_t *a,
                              const int8_t *w, const int32_t *bias, const int32_t *terms, int32x4_t acc[ROWS][4]) {
   int32x4_t lanes[NARROW][8];
@@ -267,7 +275,7 @@ PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *la
 #define VECTOR float32x4_t
 #if defined(__aarch64__)
 enum { LANES = 4, MR = 8, NV = 2 };
-/* A single row takes half as long as eight: so 9 rows are split into 5 and 4, 11 into 6 and 5. */
+/* A tile of one row takes half as long as one of eight: so 9 rows are split into 5 and 4, 11 into 6 and 5. */
 #define NEXT_ROWS {0, 1, 2, 2, 4, 5, 6, 7, 8, 5, 5, 6, 8, 8, 8, 8}
 #define PARTED 1
 #define ADD_BY_LANE(acc, w, x, i) vfmaq_laneq_f32(acc, w, x, i)
@@ -284,7 +292,7 @@ enum { LANES = 4, MR = 4, NV = 2 };
 #define SUBTRACT vsubq_f32
 #define MIN vminq_f32
 #define MAX vmaxq_f32
-/* Multiplies by the lanes of a vector of each row, one after the other. */
+/* Multiplies step k + i: weights by lane i of the vector x[r] of each row. */
 #define LANE(i) \
   { \
     const VECTOR w0 = LOAD(w + (i) * V * LANES), w1 = V == 2 ? LOAD(w + ((i) * V + 1) * LANES) : w0; \
@@ -300,8 +308,8 @@ enum { LANES = 4, MR = 4, NV = 2 };
     LANE(0) LANE(1) LANE(2) LANE(3) \
   }
 #if defined(__aarch64__)
-/* A single row: the weights of the next four k are loaded between the products of these, since an in-order core waits
- * for what it has just loaded. */
+/* A single row: the weights of the next four steps are loaded between the products of these four, since an in-order
+ * core waits for what it has just loaded. */
 #define EACH_WEIGHT \
   _Pragma("GCC unroll 4") for (int i = 0; i < LANES; i++) _Pragma("GCC unroll 2") for (int v = 0; v < V; v++)
 #define ROW_BY_LANES \

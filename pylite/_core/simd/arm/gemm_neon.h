@@ -1,11 +1,19 @@
 /* 8-bit matrix products for NEON, dotprod and i8mm, whose A panels are int8.
  *
- * Before including it include neon.h and define NR (columns of a panel, 8 or 16), WIDE and NARROW (rows of a tile with
- * 16 columns and with 8), ROWS (the most rows of a tile) and products(small, R, V, rows, layout, a, w, bias, terms,
- * acc), which sets acc[r][v] to R rows times V vectors of columns, plus bias[4 v ..] and terms[r], either of which may
- * be NULL.  Rows from `rows` on are not used; small: no weight is -128. */
+ * Defines gemm_q8, gemm_s32 and gemm_hybrid.
+ *
+ * Before including it include neon.h and define
+ *   NR: columns of a panel: 8 or 16.  The last panel may have 8 of 16;
+ *   NARROW: rows of a tile with 8 columns;
+ *   WIDE: rows of a tile with 16 columns, if NR is 16;
+ *   ROWS: the larger of both;
+ *   products(small, R, V, rows, layout, a, w, bias, terms, acc): sets acc[r][v] to the products of R rows of a, of
+ *     which `rows` are in use, and V vectors of four columns of w, plus bias[4 v ..] and terms[r]; either may be NULL.
+ *     small: no weight is -128;
+ *   PRODUCTS_OF_TERMS(R, V): optional: 1 if products_of_terms(rows, layout, a, w, sums, factors, acc) computes tiles of
+ *     this size, with sums[4 v ..] factors[r] added. */
 
-/* How a tile is finished: the usual way; with left shifts; by the float64 rule. */
+/* How sums become bytes, see pl_columns: by MBQM32 without or with left shifts, or by the float64 rule. */
 enum { USUAL, SHIFTS, REAL };
 /* The parameters that turn the sums of a panel's columns into bytes. */
 typedef struct { scaling scaling[4]; ends ends; const int32_t *bias, *left; const double *real; } finishing;
@@ -20,11 +28,12 @@ PL_INLINE finishing finishing_of(int V, int rule, const pl_columns *q, ptrdiff_t
   return f;
 }
 
+/* Computes R rows of a, of which `rows` are in use, times n columns of V vectors, and writes the bytes to y. */
 PL_INLINE void tile_q8(int R, int V, int small, int rule, int rows, int n, const pl_a_layout *layout, const int8_t *a,
                        const int8_t *w, const int32_t *terms, const finishing *f, uint8_t *y, ptrdiff_t ldy) {
   int32x4_t acc[ROWS][4];
   uint8x16_t bytes[ROWS];
-  const int together = R < 8 / V ? R : 8 / V;
+  const int together = R < 8 / V ? R : 8 / V; /* rows that are requantized at once */
   products(small, R, V, rows, layout, a, w, f->bias, terms, acc);
 #pragma GCC unroll 8
   for (int r = 0; r < R; r += together) {
@@ -53,6 +62,7 @@ PL_INLINE void tile_q8(int R, int V, int small, int rule, int rows, int n, const
   }
 }
 
+/* The same, adding the sums to y. */
 PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
                         int32_t *y, ptrdiff_t ldy) {
   int32x4_t acc[ROWS][4];
@@ -77,7 +87,8 @@ PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout
 
 #include "hybrid_neon.h"
 
-/* The last tile may be a single row, which has its own function, because the others need most registers. */
+/* Computes tiles of `most` rows, and a last one of a single row by `last`: a separate function, since the other tiles
+ * need most registers. */
 #define PARTS(TILE, last, most, ...) \
   int r = 0; \
   for (; rows - r > 1; r += most) { \
@@ -100,7 +111,8 @@ PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout
 #define HYBRID_ARGUMENTS \
   int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, \
     const hybrid_finishing *f, float *y, ptrdiff_t ldy
-/* A single row goes on to further panels of the kind; columns that are done are returned. */
+/* name(): rows of one panel; name_row(): a single row, which goes on to the next panels while these have the same
+ * width and, for `small`, no weight of -128; returns the number of columns done. */
 #define NEXT_PANEL (panel = (const int8_t *)panel + NR * layout->lines * layout->depth)
 #define Q8_KERNEL(name, most, V, is_small, rule) \
   static __attribute__((noinline)) int name##_row(Q8_ARGUMENTS) { \
@@ -153,8 +165,9 @@ PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout
     PARTS(HYBRID, name##_row(1, n, layout, (const int8_t *)a_panel + r * layout->step, panel, f, y + r * ldy, ldy, r), \
           most, V, small, usual) \
   }
+/* The first panel that a single row has not been multiplied by yet. */
 #define REST ((const int8_t *)panel + done * layout->lines * layout->depth)
-/* A function for each width: gcc keeps the accumulators in registers. */
+/* A function for each width and rule, so that gcc keeps the accumulators in registers. */
 #if NR == 16
 Q8_KERNEL(q8_wide, WIDE, 4, 0, USUAL)
 Q8_KERNEL(q8_wide_shifts, WIDE, 4, 0, SHIFTS)
@@ -162,6 +175,7 @@ Q8_KERNEL(q8_wide_real, WIDE, 4, 0, REAL)
 S32_KERNEL(s32_wide, WIDE, 4)
 HYBRID_KERNEL(hybrid_wide, WIDE, 4, 0, 0)
 HYBRID_KERNEL(hybrid_wide_usual, WIDE, 4, 0, 1)
+/* Do `call` and return, if `is`: IF_WIDE for more than 8 columns, IF_SMALL unless the depth is 0. */
 #define IF_WIDE(is, call) \
   if ((is) && n > 8) { \
     call; \

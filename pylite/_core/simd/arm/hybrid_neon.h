@@ -1,6 +1,6 @@
-/* The results of hybrid operators, see finish_hybrid; included by gemm_neon.h alone. */
+/* Tiles of hybrid products (gemm_hybrid), finished as by finish_hybrid; included by gemm_neon.h alone. */
 
-/* The parameters that turn the sums of a panel's columns into floats; `copy` holds them padded to full vectors. */
+/* The parameters that turn sums into floats, for the columns of a panel and for all rows; see finish_hybrid. */
 typedef struct {
   const int32_t *sums, *terms;
   const float *scale, *bias, *row_scales;
@@ -9,6 +9,7 @@ typedef struct {
 } hybrid_finishing;
 typedef struct { int32_t sums[16]; float scale[16], bias[16]; } columns_copy;
 
+/* Those of n columns from j on (0: whole panels).  If n leaves a vector partly unused, `copy` holds them, padded. */
 static hybrid_finishing hybrid_finishing_of(const pl_hybrid *h, int n, ptrdiff_t j, const int32_t *terms,
                                             const float *row_scales, columns_copy *copy) {
   hybrid_finishing f = {h->sums + j, terms, h->scale + j, h->bias ? h->bias + j : NULL, row_scales, h->low, h->high,
@@ -22,16 +23,17 @@ static hybrid_finishing hybrid_finishing_of(const pl_hybrid *h, int n, ptrdiff_t
   return f;
 }
 
-/* Copies results that do not fill a tile.  If inlined, gcc would compute the addresses of all elements first. */
+/* Copies results that do not fill a tile.  Inlined, gcc would compute the addresses of all elements first. */
 static __attribute__((noinline)) void copy_results(int rows, int n, const float *results, int step, float *y,
                                                    ptrdiff_t ldy) {
   for (int r = 0; r < rows; r++) memcpy(y + r * ldy, results + r * step, n * sizeof *y);
 }
 
-/* Rows first .. first + R of it; those from `rows` on are not used.  usual: there is a bias, and rows are not scaled
- * after columns. */
-PL_INLINE void tile_hybrid(int R, int V, int small, int usual, int rows, int n, const pl_a_layout *layout, const int8_t *a,
-                           const int8_t *w, const hybrid_finishing *f, int first, float *y, ptrdiff_t ldy) {
+/* Computes R rows of a, of which `rows` are in use, times n columns of V vectors; the first one has term and scale
+ * number `first`.  usual: there is a bias, and column_first is 0. */
+PL_INLINE void tile_hybrid(int R, int V, int small, int usual, int rows, int n, const pl_a_layout *layout,
+                           const int8_t *a, const int8_t *w, const hybrid_finishing *f, int first, float *y,
+                           ptrdiff_t ldy) {
   int32x4_t acc[ROWS][4];
   int32_t some_terms[8] = {0};
   float some_scales[8] = {0};
@@ -42,7 +44,7 @@ PL_INLINE void tile_hybrid(int R, int V, int small, int usual, int rows, int n, 
     terms = some_terms, row_scales = some_scales;
   }
 #define EACH _Pragma("GCC unroll 8") for (int r = 0; r < R; r++)
-#if defined(PRODUCTS_OF_TERMS) /* then the terms cost no more than zeros to start from */
+#if defined(PRODUCTS_OF_TERMS) /* beginning with the terms takes no longer than with 0 */
   const int started = PRODUCTS_OF_TERMS(R, V);
   if (started) {
     int32_t factors[4];

@@ -1,6 +1,7 @@
-/* Shared by the 8-bit micro-kernels for NEON, dotprod and i8mm: requantization to bytes.
+/* Shared by the 8-bit micro-kernels for NEON, dotprod and i8mm: accumulators to bytes.
  *
- * gemm_neon.h has the matrix products, from products() that the including file defines. */
+ * requantize() or scale_f64() round accumulators, narrow() clamps the results and turns them into bytes, store_half()
+ * or store() write these.  Tiles are R rows by V vectors of four columns, acc[row][vector]. */
 #ifndef PYLITE_NEON_H
 #define PYLITE_NEON_H
 #include "rounding.h"
@@ -9,16 +10,15 @@
 #include <math.h>
 #include <string.h>
 
-
-/* The parameters of requantize() for 4 columns. */
+/* The parameters of requantize() for 4 columns; shift: to the right, as a negative number. */
 typedef struct { int32x4_t mult, shift; } scaling;
 PL_INLINE scaling scaling_of(const pl_columns *q, ptrdiff_t j) {
   return (scaling){vld1q_s32(q->mult + j), vnegq_s32(vld1q_s32(q->right + j))};
 }
-/* MBQM32 of R rows by V vectors of accumulators, in REQUANTIZE_STEPS steps: each one is done for all vectors before the
- * next one, for in-order cores, which may have something else to do in between.  The rounding shift rounds halves up, so
- * negative numbers are lowered by one before, unless all of them are clamped (`relu`).  Without `left` that cannot
- * overflow, and there is always a shift. */
+/* MBQM32 of a tile, in REQUANTIZE_STEPS steps.  Each step is done for all vectors before the next one, so that in-order
+ * cores do not wait for results; callers may put other work between steps.  The rounding shift rounds halves up, so
+ * negative numbers are lowered by one before, unless all of them are clamped (`relu`).  left: of pl_columns, for these
+ * columns.  If it is NULL, lowering cannot overflow, and every column shifts to the right. */
 enum { REQUANTIZE_STEPS = 3 };
 PL_INLINE void requantize_step(int step, int R, int V, int32x4_t acc[][4], const scaling *c, int relu,
                                const int32_t *left) {
@@ -43,7 +43,7 @@ PL_INLINE void requantize(int R, int V, int32x4_t acc[][4], const scaling *c, in
 }
 
 #if defined(__aarch64__)
-/* The float64 rule, for scales below 1, whose results cannot leave 32 bits. */
+/* The float64 rule for a tile; scales (`real`) are below 1, so results fit 32 bits. */
 PL_INLINE void scale_f64(int R, int V, int32x4_t acc[][4], const double *real) {
 #pragma GCC unroll 4
   for (int v = 0; v < V; v++) {
@@ -59,14 +59,14 @@ PL_INLINE void scale_f64(int R, int V, int32x4_t acc[][4], const double *real) {
 }
 #endif
 
-/* relu: no result is below the zero point, as behind a RELU. */
+/* How results become bytes: of pl_columns, in all lanes.  relu: no result is below the zero point, as after a RELU. */
 typedef struct { int16x8_t zero_point; int8x16_t low, high; uint8x16_t flip; int relu; } ends;
 PL_INLINE ends ends_of(const pl_columns *q) {
   return (ends){vdupq_n_s16((int16_t)q->zero_point), vdupq_n_s8((int8_t)q->low), vdupq_n_s8((int8_t)q->high),
                 vdupq_n_u8((uint8_t)q->flip), q->low >= q->zero_point};
 }
-/* R rows by V vectors of results to bytes, row after row, in NARROW_STEPS steps; where they fill half of a vector, the
- * rest is 0. */
+/* Narrows a tile of results to bytes, row after row, in NARROW_STEPS steps; if they fill half of a vector, the rest is
+ * 0. */
 enum { NARROW_STEPS = 6 };
 typedef struct { int16x4_t low[8]; int16x8_t half[8]; uint8x16_t bytes[4]; } narrowed;
 PL_INLINE void narrow_step(int step, int R, int V, int32x4_t acc[][4], const ends *e, narrowed *to) {
@@ -104,7 +104,7 @@ PL_INLINE void narrow(int R, int V, int32x4_t acc[][4], const ends *e, uint8x16_
 #pragma GCC unroll 4
   for (int i = 0; i < (R * V + 3) / 4; i++) bytes[i] = to.bytes[i];
 }
-/* The i-th half of these vectors. */
+/* Stores eight bytes: the i-th half of these vectors. */
 PL_INLINE void store_half(uint8_t *y, const uint8x16_t bytes[], int i) {
   vst1_u8(y, i % 2 ? vget_high_u8(bytes[i / 2]) : vget_low_u8(bytes[i / 2]));
 }

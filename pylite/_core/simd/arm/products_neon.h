@@ -1,12 +1,13 @@
-/* 8-bit products of four rows by four columns for NEON of 64-bit Arm; included by gemm_neon.c.
+/* 8-bit products of four rows by four columns for 64-bit NEON, without dotprod; included by gemm_neon.c alone.
  *
- * Where no weight is -128, two products are added up in 16 bits, then pairwise to the four lanes of their sum; else each
- * product by itself.  It is written in assembly for cores without renaming (Cortex-A53), where gcc's order costs half as
- * much again: an instruction comes eight behind the one whose result it needs, and loads stand together.  The upper half
- * of a load from 8 bytes before is the second factor of smlal2, which saves half of the rows' loads.
+ * If no weight is -128, two products are added up in 16 bits, then pairwise to the four lanes of their sum; else each
+ * product by itself.  This is assembly for cores without renaming (Cortex-A53), where gcc's order takes half as long
+ * again: an instruction comes eight after the one whose result it needs, and loads stand together.  A row is loaded
+ * sixteen deep: the lower half of its vector is multiplied by smull, the upper one by smlal2.  Weights eight deeper are
+ * loaded from 8 bytes before, which puts them in the upper half as well.
  *
  * v0-v3: the rows; v4, v6: weights of a column; v5, v7: those eight deeper, in the upper half; v8-v15: products;
- * v16 + 4 r + c: sums. */
+ * v16 + 4 r + c: sums of row r and column c. */
 #define MULTIPLY(p0, p1, p2, p3, w) \
   "smull v" #p0 ".8h, v0.8b, v" #w ".8b\n smull v" #p1 ".8h, v1.8b, v" #w ".8b\n" \
   "smull v" #p2 ".8h, v2.8b, v" #w ".8b\n smull v" #p3 ".8h, v3.8b, v" #w ".8b\n"
@@ -18,7 +19,8 @@
   add " v" #s2 ".4s, v" #p2 ".8h\n" add " v" #s3 ".4s, v" #p3 ".8h\n"
 #define LOAD_ROWS(v) \
   "ldr " #v "0, [%[x0], %[k]]\n ldr " #v "1, [%[x1], %[k]]\n ldr " #v "2, [%[x2], %[k]]\n ldr " #v "3, [%[x3], %[k]]\n"
-/* Sixteen or eight deep.  What a step leaves to do for the last column is done in the next one, or before the first. */
+/* A step: sixteen or eight deep.  The products of its last column are added in the next step, by `last` = LAST, which
+ * is NO_LAST in the first step.  add: sadalp, or saddlp in the first step, where sums begin. */
 #define STEP_16(last, add) \
   LOAD_ROWS(q) "ldr d4, [%[w]]\n ldr q5, [%[w], #56]\n ldr d6, [%[w], #8]\n ldr q7, [%[w], #64]\n" \
   "add %[k], %[k], #16\n subs %[left], %[left], #16\n" \
@@ -52,8 +54,8 @@
   : "memory", "cc", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", \
     "v15", "v17", "v18", "v19", "v21", "v22", "v23", "v25", "v26", "v27", "v29", "v30", "v31"
 
-/* Sets acc[r][v] to the products of rows x[r] and the columns at w, of panels of eight; the depth is not 0.  Without
- * `small` some weight is -128: products are not added in 16 bits. */
+/* Sets acc[r][v], of vector v of the columns, to the products of four rows x[r] and the columns at w, of a panel of
+ * eight.  The depth is not 0.  small: no weight is -128. */
 PL_INLINE void four_by_four(int small, const pl_a_layout *layout, const int8_t *const *x, const int8_t *w, int v,
                             int32x4_t acc[][4]) {
   register int32x4_t sum0 __asm__("v16"), sum1 __asm__("v20"), sum2 __asm__("v24"), sum3 __asm__("v28");
@@ -100,6 +102,7 @@ PL_INLINE int32x4_t four_terms(const int32_t *terms, int rows) {
   for (int r = 0; r < 4; r++) some[r] = terms[r < rows ? r : 0];
   return vld1q_s32(some);
 }
+/* products() of gemm_neon.h for four rows of a panel. */
 PL_INLINE void four_rows(int small, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
                          const int32_t *bias, const int32_t *terms, int32x4_t acc[][4]) {
   const int8_t *x[4];

@@ -1,5 +1,6 @@
-/* Quantization of floats for 64-bit NEON: gcc multiplies, adds a half and truncates in five steps, where a conversion
- * that rounds takes three, and a division takes ten times as long as a product. */
+/* Quantization of floats for 64-bit NEON, and look-up tables that two lines replace.  gcc's code for quantizing
+ * multiplies, adds a half and truncates in five steps, where a conversion that rounds takes three; a division takes ten
+ * times as long as a product. */
 #include "elementwise.h"
 #include "neon.h"
 
@@ -25,14 +26,15 @@ static void range_f32(ptrdiff_t n, const float *x, float *low, float *high) {
   *high = vmaxnmvq_f32(vmaxnmq_f32(most[0], most[1])) + 0.0f;
 }
 
-/* v = x * inverse, of 16 elements, such that rounding v equals truncating x * inverse + a half of the same sign.  The
- * two would differ only for 0.5 - 2^-25, whose sum with a half is 1 in float32.  Adding `part` of a number moves it
- * only if all bits of its significand are set: to the next power of two. */
+/* v = x * inverse for 16 elements, changed such that rounding v equals truncating the sum of x * inverse and a half of
+ * the same sign, as the rule does.  They differ only for 0.5 - 2^-25, whose sum with a half is 1 in float32.  Adding
+ * `part` times a number to it moves it only if all bits of its significand are set: to the next power of two. */
 PL_INLINE void scaled_to_round(const float *x, float inverse, float32x4_t v[4]) {
   const float32x4_t part = vdupq_n_f32(0x1.000002p-25f);
   EACH(4) v[k] = vmulq_n_f32(vld1q_f32(x + 4 * k), inverse);
   EACH(4) v[k] = vfmaq_f32(v[k], v[k], part);
 }
+/* The arguments of quantize_s8; low: the lowest result. */
 typedef struct { float inverse; int16x8_t zero; int8x16_t low; uint8x16_t flip; } quantizing;
 PL_INLINE uint8x16_t quantized(const float *x, const quantizing *q) {
   float32x4_t v[4];
@@ -86,7 +88,7 @@ static void quantize_rows(ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t
  * magnitude is below 512, so both are rounded alike unless they are that near to a half; larger results are clamped.
  * Elements near a half are divided, and so are NaN and those beyond 16 bits. */
 typedef struct { float32x4_t inverse, limit; int16x8_t zero, low, high; } by_inverse;
-/* unsure: nonzero if one of the elements must be divided */
+/* 16 results; sets lanes of `unsure` if an element must be divided. */
 PL_INLINE int8x16_t quantized_by_inverse(const float *x, const by_inverse *q, uint32x4_t *unsure) {
   float32x4_t v[4], off[4];
   int32x4_t whole[4];
@@ -123,15 +125,16 @@ static void quantize_f32_i8(size_t n, const void *vx, void *vy, const void *vp) 
   for (; i < n; i++) y[i] = (uint8_t)pl_quantize(x[i], p);
 }
 
-/* ---- tables of bytes that are the larger ones of two lines, or one line (elementwise.h) ----
- * Four registers of a table take a Cortex-A72 three times as long as two lines. */
+/* ---- lines8: tables of bytes whose values are the larger ones of two lines, or one line (elementwise.h) ----
+ * Looking up in a table of four registers takes a Cortex-A72 three times as long as computing two lines. */
 typedef struct { int16x8_t slope[2], start[2], shift; uint8x16_t x_flip, y_flip; int8x16_t low, high; } line_vectors;
+/* 32 bytes.  lines: 1 or 2; plain: see PL_LINES8. */
 PL_INLINE void larger_lines(const int lines, const int plain, const uint8_t *x, const line_vectors *p, uint8_t *y) {
   int8x16_t v[2];
   int16x8_t wide[4], r[4], second[4];
   EACH(2) v[k] = vreinterpretq_s8_u8(plain ? vld1q_u8(x + 16 * k) : veorq_u8(vld1q_u8(x + 16 * k), p->x_flip));
   EACH(2) wide[2 * k] = vshll_n_s8(vget_low_s8(v[k]), 7), wide[2 * k + 1] = vshll_high_n_s8(v[k], 7);
-  EACH(4) r[k] = vqdmulhq_s16(wide[k], p->slope[0]); /* of twice the product: the operand is in the upper byte */
+  EACH(4) r[k] = vqdmulhq_s16(wide[k], p->slope[0]); /* the upper half of twice the product; wide = 128 x */
   EACH(4) r[k] = vqaddq_s16(r[k], p->start[0]);
   if (lines == 2) {
     EACH(4) second[k] = vqdmulhq_s16(wide[k], p->slope[1]);

@@ -1,9 +1,9 @@
-/* Recurrent layers of integers for 64-bit NEON: gcc computes the fixed-point functions of fixed16.h in 32 bits, where
- * sqrdmulh is their multiplication, and quantized multipliers in 64. */
+/* Slots of recurrent layers of integers (recurring.h) for 64-bit NEON.  The instruction sqrdmulh is the multiplication
+ * of fixed16.h, which gcc computes in 32 bits, and the first step of MBQM32, which it computes in 64. */
 #include "fixed16.h"
 #include "neon.h"
 
-/* Vectors of a step: independent ones, since each instruction needs the result of the one before. */
+/* A step computes MANY vectors, which are independent: within a vector, each instruction waits for the one before. */
 enum { MANY = 2, STEP = 8 * MANY };
 #define EACH _Pragma("GCC unroll 4") for (int k = 0; k < MANY; k++)
 #define EACH_32 _Pragma("GCC unroll 8") for (int k = 0; k < 2 * MANY; k++)
@@ -27,11 +27,13 @@ PL_INLINE void get_32(const int32_t *x, int n, int32x4_t v[2 * MANY]) {
 }
 
 /* ---- the functions of fixed16.h ---- */
+/* Multiplies r by a factor, in lanes whose `rem` has this bit. */
 #define FACTOR(bit, factor) \
   if (bit) EACH { \
     const int16x8_t scaled = vqrdmulhq_s16(r[k], ALL(factor)); \
     r[k] = vbslq_s16(vtstq_s16(rem[k], ALL(bit)), scaled, r[k]); \
   }
+/* r = exp(a) for a <= 0 in format q, result in Q0; as fx16_exp() computes it. */
 PL_INLINE void exponential(const int16x8_t a[MANY], fx16_q q, int16x8_t r[MANY]) {
   int16x8_t u[MANY], rem[MANY], x[MANY], x2[MANY], x3[MANY], x4[MANY], t[MANY];
   EACH u[k] = vsubq_s16(vandq_s16(a[k], ALL((int16_t)(q.quarter - 1))), ALL(q.quarter));
@@ -55,6 +57,7 @@ PL_INLINE void exponential(const int16x8_t a[MANY], fx16_q q, int16x8_t r[MANY])
   EACH r[k] = vbicq_s16(r[k], vreinterpretq_s16_u16(vcltq_s16(a[k], ALL(q.least))));
   EACH r[k] = vbslq_s16(vceqzq_s16(a[k]), ALL(32767), r[k]);
 }
+/* a = 2 / (1 + a) in Q2 for a in [0, 1], as fx16_newton() computes it. */
 PL_INLINE void newton(int16x8_t a[MANY]) {
   int16x8_t h[MANY], x[MANY], d[MANY];
   EACH h[k] = vsraq_n_s16(ALL(16384), a[k], 1);
@@ -101,11 +104,13 @@ typedef struct { int32x4_t mult, left, right; } multiplier;
 PL_INLINE multiplier multiplier_of(int32_t m, int e) {
   return (multiplier){vdupq_n_s32(m), vdupq_n_s32(e > 0 ? e : 0), vdupq_n_s32(e < 0 ? e : 0)};
 }
+/* v = MBQM32(v) */
 PL_INLINE void multiply(int32x4_t v[2 * MANY], const multiplier *m) {
   EACH_32 v[k] = vqrdmulhq_s32(vshlq_s32(v[k], m->left), m->mult);
   EACH_32 v[k] = vqaddq_s32(v[k], vshrq_n_s32(vandq_s32(v[k], m->right), 31)); /* lowered where there is a shift */
   EACH_32 v[k] = vrshlq_s32(v[k], m->right);
 }
+/* v = a b */
 PL_INLINE void products(const int16x8_t a[MANY], const int16x8_t b[MANY], int32x4_t v[2 * MANY]) {
   EACH v[2 * k] = vmull_s16(vget_low_s16(a[k]), vget_low_s16(b[k])), v[2 * k + 1] = vmull_high_s16(a[k], b[k]);
 }

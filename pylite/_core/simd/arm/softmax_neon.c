@@ -1,4 +1,5 @@
-/* Softmax of floats for 64-bit NEON: three passes over a row, four vectors side by side for in-order cores. */
+/* Softmax of float32 for 64-bit NEON.  Three passes over a row find its maximum, compute exponentials and their sum,
+ * and divide by the sum.  Each takes 16 elements at a time, so that in-order cores do not wait for results. */
 #include "addend_neon.h"
 #include "neon.h"
 
@@ -18,9 +19,9 @@ PL_INLINE float extreme(int least, size_t n, const float *x) {
 #undef JOINED
 }
 
-/* exp((x - top) beta) of four vectors, which are not above 0: 2^n exp(r) with a polynomial of degree 5, within 1.3e-7
- * and 1.9e-9 for each n; from -87.7 on 0, since the exponent's bits are 0.  Low bits of a sum with MAGIC are the nearest
- * integer + 127. */
+/* x = exp((x - top) beta) of four vectors; no exponent is above 0.  It is 2^n exp(r), with a polynomial of degree 5 for
+ * exp(r); the relative error is below 1.3e-7 plus 1.9e-9 for each unit of n.  Below -87.7 the result is 0, because its
+ * exponent bits are.  The low bits of a sum with MAGIC are the nearest integer, plus 127. */
 typedef struct { float32x4_t top, beta; } softmax_scale;
 PL_INLINE void exponentials(const softmax_scale *s, float32x4_t x[4]) {
 #define MAGIC (0x1.8p23f + 127)
@@ -56,7 +57,7 @@ static void softmax_row(size_t n, float beta, const float *x, float *y) {
   }
   if (i < n) {
     float last[16];
-    /* whose exponential is 0; for beta = 0 it is 1 */
+    /* padding whose exponential is 0, or 1 if beta is 0: `added` corrects the sum then */
     for (int k = 0; k < 16; k++) last[k] = beta == 0 ? top : beta < 0 ? INFINITY : -INFINITY;
     memcpy(last, x + i, (n - i) * sizeof *x);
     EACH v[k] = vld1q_f32(last + 4 * k);
@@ -74,7 +75,7 @@ static void softmax_row(size_t n, float beta, const float *x, float *y) {
   for (; i < n; i++) y[i] *= share;
 }
 
-/* Rows of 1 to SHORT elements: the exponentials of many rows are computed as those of one. */
+/* Rows of 1 to SHORT elements: the exponentials of many rows are computed as if these were one. */
 enum { SHORT = 8, BLOCK = 512 };
 static void softmax_short(size_t rows, size_t n, float beta, const float *x, float *y) {
   const softmax_scale s = {vdupq_n_f32(0), vdupq_n_f32(1)};

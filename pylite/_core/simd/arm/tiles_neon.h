@@ -1,7 +1,7 @@
-/* Full tiles of float products whose rows are single runs at a constant distance: a loop with little overhead, for
- * products of small depth.  Included only by gemm_neon.c, after gemm_f32.h. */
+/* gemm_f32 for full tiles whose rows are single runs, with less overhead than the tiles of gemm_f32.h: for products of
+ * small depth.  some_tiles_f32() chooses between both.  Included by gemm_neon.c alone, after gemm_f32.h. */
 
-/* The products of a step of k. */
+/* Multiplies step k + i of a tile: weights by lane i of the vector x[r] of each row. */
 #define LANES_OF(i) \
   { \
     const VECTOR w0 = LOAD(w + (i) * 2 * LANES), w1 = LOAD(w + ((i) * 2 + 1) * LANES); \
@@ -28,9 +28,9 @@ static int tiles_f32(int rows, const pl_a_layout *layout, const float *a, const 
     const float *start = bias ? bias : zeros;
     EACH_ROW {
       acc[r][0] = LOAD(start), acc[r][1] = LOAD(start + LANES);
-      __asm__ volatile("" : "+r"(start)); /* loaded again: copying a register takes half as long as a product */
+      __asm__ volatile("" : "+r"(start)); /* loaded again: a copy takes half as long as a product */
     }
-    EACH_ROW x[r] = LOAD(row[r]); /* apart: in a loop of all steps, gcc copies registers */
+    EACH_ROW x[r] = LOAD(row[r]); /* before the loop: gcc would copy registers in a loop over all steps */
     LANES_OF(0) LANES_OF(1) LANES_OF(2) LANES_OF(3)
     for (ptrdiff_t k = LANES; k < depth; k += LANES) {
       w += 2 * LANES * LANES;
@@ -53,7 +53,8 @@ static int tiles_f32(int rows, const pl_a_layout *layout, const float *a, const 
 #undef EACH
 
 #if defined(__aarch64__)
-/* One or two columns: vectors hold four steps of k of a column, in place of a step of four columns. */
+/* gemm_f32 for one or two columns: a vector holds four steps of k of one column, instead of one step of four
+ * columns. */
 static __attribute__((noinline)) void two_columns_f32(int rows, int n, const pl_a_layout *layout, const float *a,
                                                       const float *panel, const float *bias, float low, float high,
                                                       float *y, ptrdiff_t ldy) {
@@ -88,10 +89,11 @@ static __attribute__((noinline)) void two_columns_f32(int rows, int n, const pl_
 }
 #endif
 
+/* tiles_f32() for the rows that fill tiles, gemm_f32() for the rest. */
 static __attribute__((noinline)) void tiles_and_rest_f32(int rows, int n, const pl_a_layout *layout, const float *a,
                                                          const float *panel, int last, const float *bias, float low,
                                                          float high, float *y, ptrdiff_t ldy) {
-  const int rest = rows % MR, separate = PARTED && (rest == 1 || rest == 2 || rest == 3); /* as NEXT_ROWS */
+  const int rest = rows % MR, separate = PARTED && (rest == 1 || rest == 2 || rest == 3); /* see NEXT_ROWS */
   const int done = tiles_f32(separate ? rows - MR : rows, layout, a, panel, last ? bias : NULL, last ? low : -INFINITY,
                              last ? high : INFINITY, y, ldy);
   if (done < rows)
@@ -101,7 +103,7 @@ static void some_tiles_f32(int rows, int n, const pl_a_layout *layout, const flo
                            int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
   const int plain = first == 1 && layout->lines == 1 && layout->depth && layout->depth % LANES == 0;
 #if defined(__aarch64__)
-  if (plain && last && n <= 2) { /* whatever the number of rows, so that results do not depend on it */
+  if (plain && last && n <= 2) { /* for any number of rows, so that results do not depend on it */
     two_columns_f32(rows, n, layout, a, panel, bias, low, high, y, ldy);
     return;
   }

@@ -1,25 +1,25 @@
-/* Deferred packing: while the caller prepares a model in Python, one worker thread packs weights.  In the end the
- * caller runs remaining jobs, too. */
+/* Deferred packing (pl_packing_job in simd.h): while the caller prepares a model in Python, one worker thread packs
+ * weights.  At the end, the caller runs the jobs that remain. */
 #include "platform.h"
 #include "simd.h"
 
 enum {
-  MIN_BYTES = 1024 * 1024,      /* starting or waking the worker pays off for at least so much waiting work */
-  MAX_COPIED = 4 * 1024 * 1024, /* if jobs hold more bytes of copies, the caller drains the queue */
+  MIN_BYTES = 1024 * 1024,      /* the least waiting work for which starting or waking the worker pays */
+  MAX_COPIED = 4 * 1024 * 1024, /* if jobs hold more bytes of copies, the caller has to drain the queue */
   PROMPT_NS = 300000            /* a worker that takes longer to start shares its core with other threads */
 };
 
 static pl_mutex lock = PL_MUTEX_INIT;
-static pl_condition wanted = PL_CONDITION_INIT, ended = PL_CONDITION_INIT;
+static pl_condition wanted = PL_CONDITION_INIT, ended = PL_CONDITION_INIT; /* there is work; no job is running */
 static pl_packing_job *waiting, **end = &waiting; /* a queue */
 static pl_packing_job *running, *finished;        /* in no order */
 static ptrdiff_t bytes;                            /* of the waiting jobs */
-static ptrdiff_t copied;                           /* bytes of copies that belong to jobs that were not drained yet */
-static int preparing;                              /* number of threads between begin and finish */
-static int worker, idle;                           /* does a worker exist, and does it sleep? */
+static ptrdiff_t copied;                           /* bytes of copies that jobs hold which were not drained yet */
+static int preparing;                              /* threads between pl_packing_begin and pl_packing_finish */
+static int worker, idle;                           /* is there a worker, and does it sleep? */
 static int crowded;                                /* no core is free for a worker; reset when `preparing` becomes 0 */
 static int64_t called;                             /* when the worker was last started or woken */
-static _Thread_local int depth;                    /* how often the calling thread has begun */
+static _Thread_local int depth;                    /* calls of pl_packing_begin by this thread that are not finished */
 
 /* A forked child has one thread.  It runs the jobs again that other threads were running. */
 static void forked(void) {
@@ -60,12 +60,12 @@ static void run_first(void) {
   if (!running) pl_wake_all(&ended);
 }
 
-/* Does the machine have an idle core?  A core on which OpenBLAS's threads spin, as after an import of numpy, is
- * scheduled in slices of milliseconds, so a thread started there would run too late. */
+/* Does the machine have an idle core?  On a core on which another thread spins, as OpenBLAS's do after an import of
+ * numpy, the worker would wait milliseconds for its turn. */
 static int core_to_spare(void) { return pl_cpus() > pl_running_threads(); }
 
 /* The worker thread.  It ends if it shares its core with other threads: it would be preempted in the middle of a job,
- * for which the caller then waits. */
+ * and the caller would wait for that job. */
 static void *work(void *arg) {
   (void)arg;
   pl_lock(&lock);

@@ -1,5 +1,5 @@
-/* All system-dependent functions: threads, locks, clocks, memory, features of Arm CPUs.  platform_posix.c and
- * platform_windows.c implement them; no other file calls the system, except the plug-in host. */
+/* What depends on the operating system: threads, locks, clocks, memory, features of Arm CPUs.  platform_posix.c and
+ * platform_windows.c implement it; no other file calls the system, except the plug-in host and the C library. */
 #ifndef PYLITE_PLATFORM_H
 #define PYLITE_PLATFORM_H
 #include <stddef.h>
@@ -33,7 +33,8 @@ void pl_wake_one(pl_condition *condition);
 void pl_wake_all(pl_condition *condition);
 void pl_once(pl_once_flag *flag, void (*run)(void));
 
-/* Starts a thread with a small stack and all signals blocked; returns other than 0 on failure. */
+/* Starts a thread with a small stack, which leaves signals to other threads; returns 0, or another number on
+ * failure. */
 int pl_thread_start(pl_thread *thread, void *(*run)(void *), void *arg);
 void pl_thread_join(pl_thread thread);
 void pl_thread_detach(pl_thread thread);
@@ -43,7 +44,7 @@ void pl_thread_send_elsewhere(pl_thread thread);
 void pl_at_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
 
 int64_t pl_nanoseconds(void); /* of a monotonic clock */
-int pl_cpus(void);
+int pl_cpus(void);            /* that are online */
 int pl_running_threads(void); /* on the machine, including the caller; 1 if unknown */
 int64_t pl_physical_memory(void); /* bytes */
 

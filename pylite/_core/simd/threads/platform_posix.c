@@ -111,7 +111,7 @@ void pl_pages_make_huge(void *address, size_t size) {
 
 /* ---- files that lose pages: reading one raises SIGBUS ---- */
 enum {
-  FILES = 1024,               /* files watched at the same time, at most; further ones are not watched */
+  FILES = 1024,               /* most files that are watched at the same time */
   WORTH_RETURNING = 64 * 1024 /* fewer bytes are not worth a system call */
 };
 
@@ -202,7 +202,7 @@ void pl_give_back(const void *address, size_t size) {
 unsigned pl_arm_features(void) {
   unsigned features = 0;
 #if defined(__aarch64__)
-  /* HWCAP_ASIMDDP and HWCAP_ASIMDHP: no CPU has dotprod without arithmetic of float16, which its level uses, too. */
+  /* HWCAP_ASIMDDP and HWCAP_ASIMDHP: the level uses float16 arithmetic, which every CPU with dotprod has. */
   if ((~getauxval(AT_HWCAP) & (1UL << 20 | 1UL << 10)) == 0) features |= PL_DOTPROD;
   if (getauxval(AT_HWCAP2) & (1UL << 13)) features |= PL_I8MM;   /* HWCAP2_I8MM */
 #else

@@ -20,6 +20,7 @@ void pl_wait(pl_condition *condition, pl_mutex *mutex) {
 void pl_wake_one(pl_condition *condition) { WakeConditionVariable((CONDITION_VARIABLE *)condition); }
 void pl_wake_all(pl_condition *condition) { WakeAllConditionVariable((CONDITION_VARIABLE *)condition); }
 
+/* Calls the function that pl_once() was given. */
 static BOOL CALLBACK call(INIT_ONCE *flag, void *run, void **context) {
   (void)flag, (void)context;
   (*(void (**)(void))run)();
@@ -31,6 +32,7 @@ void pl_once(pl_once_flag *flag, void (*run)(void)) { InitOnceExecuteOnce((INIT_
 /* Kernels keep up to 96 KiB of scratch on the stack. */
 enum { STACK = 512 * 1024 };
 
+/* The arguments of pl_thread_start(), for begin(), which frees them. */
 typedef struct {
   void *(*run)(void *);
   void *arg;
@@ -119,5 +121,6 @@ void pl_give_back(const void *address, size_t size) { (void)address, (void)size;
 /* ---- Arm ---- */
 unsigned pl_arm_features(void) {
   enum { DOT_PRODUCTS = 43, MATRICES = 67 }; /* PF_ARM_V82_..., which older headers lack */
-  return (IsProcessorFeaturePresent(DOT_PRODUCTS) ? PL_DOTPROD : 0) | (IsProcessorFeaturePresent(MATRICES) ? PL_I8MM : 0);
+  return (IsProcessorFeaturePresent(DOT_PRODUCTS) ? PL_DOTPROD : 0) |
+         (IsProcessorFeaturePresent(MATRICES) ? PL_I8MM : 0);
 }

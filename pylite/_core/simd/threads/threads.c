@@ -1,5 +1,5 @@
-/* The worker pool.  Workers sleep until there is a loop; after it they spin for a few dozen microseconds, because
- * waking a thread takes as long as many loops.
+/* The worker pool (pl_pool and pl_for in simd.h).  Workers sleep until there is a loop; after it they spin for a few
+ * dozen microseconds, because waking a thread takes as long as many loops.
  *
  * Reading a cache line that another core has written takes a hundred nanoseconds or more.  So a loop writes few of
  * them: the caller writes one to announce the loop, and each worker one to report.  The pieces of a loop are divided
@@ -18,9 +18,9 @@ enum { SPIN_NS = 50000 };
 /* Variables of different threads are two cache lines apart: some CPUs fetch lines in pairs. */
 enum { LINE_PAIR = 128 };
 
-/* A count of pieces is tagged with the number of its loop: number * NUMBER + count.  So it needs no reset, and a worker
- * delayed since an earlier loop takes no piece of this one.  The bit WRITING is set while the caller writes the next
- * loop's description. */
+/* A count of pieces is tagged with the number of its loop: number * NUMBER + count.  So no count is reset between
+ * loops, and a worker that was delayed since an earlier loop takes no piece of this one.  In pl_pool.number, the bit
+ * WRITING is set while the caller writes the description of the next loop. */
 #define COUNT_BITS 23
 #define WRITING ((uint64_t)1 << COUNT_BITS)
 #define NUMBER (WRITING << 1)
@@ -29,10 +29,11 @@ typedef _Atomic uint64_t atomic_tagged;
 
 typedef struct {
   _Alignas(LINE_PAIR) atomic_tagged taken; /* pieces of this thread's share that any thread has begun */
-  _Alignas(LINE_PAIR) atomic_tagged done;  /* pieces of any share that this thread finished; the caller's is unused */
+  _Alignas(LINE_PAIR) atomic_tagged done;  /* pieces of any share that this thread has finished; unused by the caller */
 } thread_state;
 
 struct pl_pool {
+  /* The current loop, written by the caller. */
   _Alignas(LINE_PAIR) atomic_tagged number;
   _Atomic(pl_range_fn) fn;
   _Atomic(void *) ctx;
@@ -42,16 +43,16 @@ struct pl_pool {
   /* Read by all threads, and rarely written. */
   _Alignas(LINE_PAIR) int threads, workers; /* threads, the caller included; workers that run */
   int spins;                     /* are there enough CPUs to spin? */
-  int64_t *rows;                 /* of pl_pool_record, or NULL */
+  int64_t *rows;                 /* the arguments of pl_pool_record; rows may be NULL */
   ptrdiff_t capacity;
   atomic_int stop, sleeping, awaited; /* awaited: the caller sleeps until the loop ends */
   unsigned forks;                /* value of the global `forks` when the workers were started */
   pl_thread *ids;
   void *memory;                  /* the allocation of the pool */
-  _Alignas(LINE_PAIR) atomic_int busy; /* a loop is running */
-  atomic_ptrdiff_t recorded;
-  pl_mutex lock;          /* of sleeping threads */
-  pl_condition wake, ended;
+  _Alignas(LINE_PAIR) atomic_int busy; /* is a loop running? */
+  atomic_ptrdiff_t recorded;     /* see pl_pool_recorded */
+  pl_mutex lock;                 /* for going to sleep and waking */
+  pl_condition wake, ended;      /* for workers, and for the caller */
   thread_state state[];          /* of each thread */
 };
 
@@ -74,7 +75,7 @@ static int shares_of(const pl_pool *pool, const loop *l) {
   return l->pieces < pool->threads ? l->pieces : pool->threads;
 }
 
-/* The first piece of a share. */
+/* The first piece of a share.  If pieces do not divide evenly, the first shares have one more. */
 static int start_of(const loop *l, int share) {
   const int more = l->pieces % l->shares;
   return l->pieces / l->shares * share + (share < more ? share : more);
@@ -84,6 +85,7 @@ static int start_of(const loop *l, int share) {
  * late or slow thread does not delay the others. */
 static int batch_of(int left) { return left > 2 ? left / 2 : 1; }
 
+/* Runs pieces begin .. begin + pieces - 1 of a loop, and records them if the pool has rows. */
 static void run(pl_pool *pool, const loop *l, int begin, int pieces, int thread) {
   const ptrdiff_t from = begin * l->grain, to = from + pieces * l->grain, end = to < l->n ? to : l->n;
   if (!pool->rows) {
@@ -114,6 +116,7 @@ static int take_share(pl_pool *pool, const loop *l, int share, int thread) {
   }
 }
 
+/* Tells the CPU that this thread spins. */
 static void relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -136,7 +139,7 @@ static int spin_until(const pl_pool *pool, int (*ready)(const pl_pool *, const l
   }
 }
 
-/* Is there a loop other than l, or does the pool stop? */
+/* Is there a newer loop than l, or does the pool stop? */
 static int announced(const pl_pool *pool, const loop *l) {
   const uint64_t number = atomic_load_explicit(&pool->number, memory_order_acquire);
   return (number != l->number && !(number & WRITING)) || atomic_load(&pool->stop);
@@ -152,6 +155,7 @@ static int done_by_workers(const pl_pool *pool, const loop *l) {
   return count;
 }
 
+/* Have workers finished all pieces that they took? */
 static int finished(const pl_pool *pool, const loop *l) { return done_by_workers(pool, l) == l->others; }
 
 /* Reads the loop that the caller has announced; returns 0 if the caller was writing. */
@@ -183,6 +187,7 @@ static void report(pl_pool *pool, int thread, uint64_t done) {
 
 typedef struct { pl_pool *pool; int thread; } worker_args;
 
+/* A worker thread. */
 static void *work(void *arg) {
   pl_pool *pool = ((worker_args *)arg)->pool;
   const int thread = ((worker_args *)arg)->thread;
@@ -231,14 +236,15 @@ static void reset(pl_pool *pool) {
   prepare(pool);
 }
 
+/* Wakes all sleeping workers. */
 static void wake(pl_pool *pool) {
   pl_lock(&pool->lock);
   pl_wake_all(&pool->wake);
   pl_unlock(&pool->lock);
 }
 
-/* Announces a loop.  A worker that falls asleep at this moment may miss it; then others take its share.  To prevent
- * this would cost each loop as much as the announcement itself. */
+/* Announces a loop.  A worker that falls asleep at this moment may miss it; then other threads take its share.
+ * Preventing that would cost each loop as much as the announcement itself. */
 static void announce(pl_pool *pool, const loop *l) {
   atomic_store_explicit(&pool->number, l->number | WRITING, memory_order_relaxed);
   atomic_thread_fence(memory_order_release);
@@ -252,7 +258,7 @@ static void announce(pl_pool *pool, const loop *l) {
   if (atomic_load_explicit(&pool->sleeping, memory_order_relaxed)) wake(pool);
 }
 
-/* Starts the workers.  If there are fewer than wanted, the caller does their work. */
+/* Starts the workers.  If some cannot be started, other threads take their shares. */
 static void start(pl_pool *pool) {
   pool->workers = 0;
   while (pool->workers < pool->threads - 1) {

@@ -1,4 +1,7 @@
-/* For the 8-bit micro-kernels for AVX2 and AVX-VNNI: requantization to bytes. */
+/* Shared by the 8-bit micro-kernels for AVX2 and AVX-VNNI: accumulators to bytes.
+ *
+ * requantize() rounds accumulators, _mm256_packs_epi32 makes them 16-bit numbers, narrow() clamps these and turns them
+ * into bytes, and store_lines() writes the bytes. */
 #ifndef PYLITE_AVX2_H
 #define PYLITE_AVX2_H
 #include "rounding.h"
@@ -6,16 +9,17 @@
 #include <immintrin.h>
 #include <string.h>
 
-enum { NR = 16, LANES = 8 };
+enum { NR = 16, LANES = 8 }; /* columns or channels of a panel or block, accumulators of a vector */
 
 PL_INLINE __m256i load(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 
-/* How results are rounded: by MBQM32; in float32; or in float32 with a clamp that makes negative ones zero_point. */
+/* How accumulators are rounded: by MBQM32; in float32 (see pl_columns.fit); or in float32, with negative results
+ * clamped to the zero point. */
 enum { BY_RULE, FIT, FIT_RELU };
 PL_INLINE int rounding_of(const pl_columns *q) { return !q->fit ? BY_RULE : q->low == q->zero_point ? FIT_RELU : FIT; }
 
-/* 8 accumulators to results.  The second rounding of MBQM32 is (v + half - (v < 0)) >>
- * right; if v is not negative, the sum may reach 2^31: it is unsigned. */
+/* Rounds 8 accumulators, of columns j to j + 7, to results less the zero point.  The second rounding of MBQM32 is
+ * (v + half - (v < 0)) >> right; if v is not negative, the sum may reach 2^31, so it is unsigned. */
 PL_INLINE __m256i requantize(int rounding, __m256i acc, const pl_columns *q, ptrdiff_t j) {
   if (rounding != BY_RULE) {
     const __m256 x = _mm256_cvtepi32_ps(acc);
@@ -37,7 +41,7 @@ PL_INLINE __m256i requantize(int rounding, __m256i acc, const pl_columns *q, ptr
                                               _mm256_castsi256_ps(v)));
 }
 
-/* The 16-bit results of two lines to bytes; the pack interleaves their 128-bit lanes. */
+/* Clamps the 16-bit results of two lines, and turns them into bytes; the pack interleaves their 128-bit halves. */
 PL_INLINE __m256i narrow(__m256i a, __m256i b, const pl_columns *q) {
   const __m256i zero_point = _mm256_set1_epi16((short)q->zero_point);
   __m256i y = _mm256_packs_epi16(_mm256_adds_epi16(a, zero_point), _mm256_adds_epi16(b, zero_point));

@@ -1,4 +1,7 @@
-/* For the 8-bit micro-kernels for AVX-512 with VNNI: dot products, and requantization to bytes. */
+/* Shared by the 8-bit micro-kernels for AVX-512 with VNNI: dot products, and accumulators to bytes.
+ *
+ * requantize() rounds accumulators, narrow() clamps the results and turns them into bytes, in_order() sorts these, and
+ * store() writes them.  pl_requantize_lines() does all of it where float32 does not suffice. */
 #ifndef PYLITE_AVX512VNNI_H
 #define PYLITE_AVX512VNNI_H
 #include "rounding.h"
@@ -6,7 +9,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-enum { NR = 64, LANES = 16 };
+enum { NR = 64, LANES = 16 }; /* columns or channels of a panel or block, accumulators of a vector */
 
 /* acc += four unsigned bytes of u times four signed bytes of s, in each lane.  For the intrinsic, gcc 12 adds a
  * register copy each time. */
@@ -19,6 +22,7 @@ PL_INLINE __m512i broadcast32(const uint8_t *from) {
   return _mm512_set1_epi32(four);
 }
 
+/* Masks of the first n bytes or lanes of a vector. */
 PL_INLINE __mmask64 first_bytes(ptrdiff_t n) { return n >= 64 ? ~0ull : (1ull << n) - 1; }
 PL_INLINE __mmask16 first_lanes(ptrdiff_t n) { return n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1); }
 
@@ -37,13 +41,15 @@ PL_INLINE __m512i requantize(int relu, __m512i acc, const scaling *c) {
                                                    _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC));
 }
 
-/* lift: the zero point less the lowest result; span: the highest result less the lowest; lowest: as a byte of y. */
+/* How results become bytes.  lift: the zero point less the lowest result; span: the highest result less the lowest;
+ * lowest: that result as a byte of y. */
 typedef struct { __m512i lift, span, lowest; } ends;
 PL_INLINE ends ends_of(const pl_columns *q) {
   return (ends){_mm512_set1_epi16((short)(q->zero_point - q->low)), _mm512_set1_epi8((char)(q->high - q->low)),
                 _mm512_set1_epi8((char)(q->low ^ q->flip))};
 }
-/* Four vectors of results to 64 bytes; the packs interleave their 128-bit lanes.  relu: lift is 0. */
+/* Clamps four vectors of results, and turns them into 64 bytes; the packs interleave their 128-bit parts.  relu: lift
+ * is 0. */
 PL_INLINE __m512i narrow(int relu, __m512i v0, __m512i v1, __m512i v2, __m512i v3, const ends *e) {
   __m512i a = _mm512_packs_epi32(v0, v1), b = _mm512_packs_epi32(v2, v3);
   if (!relu) a = _mm512_adds_epi16(a, e->lift), b = _mm512_adds_epi16(b, e->lift);
@@ -57,7 +63,7 @@ PL_INLINE __m512i in_order(__m512i bytes) {
   return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), bytes);
 }
 
-/* Stores the first n of 16 V bytes; V >= n / 16. */
+/* Stores the first n of 16 V bytes. */
 PL_INLINE void store(int V, uint8_t *y, __m512i v, int n) {
   if (V >= 3) {
     if (n == 64) _mm512_storeu_si512(y, v);

@@ -1,4 +1,4 @@
-/* Products with blockwise quantized 4-bit weights, for AVX-512 with VNNI: see pl_blocks.
+/* gemm_blocks for 4-bit weights and AVX-512 with VNNI: products whose weights have a scale for each block of the depth.
  *
  * Rows hold x + 128 as unsigned bytes.  The sums of a block stay in registers, are scaled there as floats, and added to
  * the totals of the tile. */
@@ -9,8 +9,9 @@ void pl_fill_portable_avx512vnni(pl_slots *s);
 static void (*portable_blocks)(const struct pl_slots *table, int rows, int n, const pl_blocks *b, ptrdiff_t j,
                                const uint8_t *x, const int32_t *terms, const float *row_scales, float *y);
 
-/* Multiplies R rows, of which `rows` are in use, by V vectors of columns of a panel with `width` columns.  A byte holds
- * two weights, of consecutive steps of four.  Both are multiplied as 16 times their value, which keeps their signs. */
+/* Multiplies R rows, of which `rows` are in use, by V vectors of columns, from `column` on, of the panel at column j,
+ * which has `width` columns.  A byte holds a weight of each of two steps of four.  Both are multiplied as 16 times
+ * their value, which keeps their signs. */
 PL_INLINE void tile(int R, int V, int rows, int n, const pl_blocks *b, ptrdiff_t j, ptrdiff_t width, ptrdiff_t column,
                     const uint8_t *x, const int32_t *terms, const float *row_scales, float *y) {
   const __m512i upper = _mm512_set1_epi8((char)0xF0);

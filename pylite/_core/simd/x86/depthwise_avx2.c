@@ -1,7 +1,9 @@
-/* 8-bit depthwise convolutions for AVX2: blocks of 16 channels, taps in pairs, 16-bit weights, zero point subtracted.
+/* 8-bit depthwise convolutions for AVX2: blocks of 16 channels, two taps at a time.
  *
- * Weights are packed[block][tap / 2][channel][tap % 2], in the order of channels that unpacking gives.  The two taps of
- * a pair are interleaved, multiplied by their weights, and added up for each channel, in one instruction. */
+ * Weights are 16-bit numbers less the zero point, packed[block][tap / 2][channel][tap % 2], in the order of channels
+ * that unpacking gives.  The pixels of two taps are interleaved; one instruction multiplies them by their weights, and
+ * adds both products of each channel.  There are three ways: by_pairs() (depthwise_pairs_avx2.h), wrapped() and
+ * any_filter(). */
 #include "avx2.h"
 
 /* The channel at each position of a block after unpacking; the packs of narrow() restore the order. */
@@ -26,7 +28,7 @@ static __attribute__((noinline)) __m128i load_part(const uint8_t *p, ptrdiff_t n
   }
   return _mm_set_epi64x((int64_t)high, (int64_t)low);
 }
-/* The taps that output pixels read, in pairs, as bytes ^ flip. */
+/* The addresses of the taps of an output pixel, two for each pair, whose bytes are read ^ flip. */
 typedef struct {
   int pairs, flip;
   const uint8_t **p;
@@ -38,9 +40,9 @@ PL_INLINE __m256i tap(const uint8_t *p, int flip, ptrdiff_t n) {
   return _mm256_cvtepi8_epi16(flip ? _mm_xor_si128(v, _mm_set1_epi8((char)flip)) : v);
 }
 
-/* Computes n channels, with parameters from j on, of N output pixels, and stores the first `kept` of them; pixels are
- * `to` bytes apart.  The taps of the first pixel are c bytes behind those of s, and those of the next one `step`
- * further. */
+/* Computes n channels of N <= 2 output pixels, and stores the first `kept` of them; pixels are `to` bytes apart.  The
+ * taps of the first pixel are c bytes after those of s, and those of the next one `step` further.  w: the weights of
+ * the block; j: its place in the parameters q. */
 PL_INLINE void pixels(int rounding, int flip, int N, ptrdiff_t n, ptrdiff_t kept, const tap_list *s, ptrdiff_t c,
                       ptrdiff_t step, const int32_t *w, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
   const __m256i bias0 = load(q->bias + j), bias1 = load(q->bias + j + LANES);
@@ -81,7 +83,7 @@ static __attribute__((noinline)) void blocks_of_row(ptrdiff_t count, ptrdiff_t t
                                                     ptrdiff_t step, const int32_t *w, const pl_columns *q,
                                                     ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
   const int rounding = rounding_of(q);
-  /* uint8 without a RELU is too rare for code of its own */
+  /* uint8 without a RELU is too rare for special code */
   if (s->flip && rounding == FIT_RELU) row_of_blocks(FIT_RELU, s->flip, count, tail, s, c, step, w, q, j, y, to);
   else if (s->flip) row_of_blocks(BY_RULE, s->flip, count, tail, s, c, step, w, q, j, y, to);
   else if (rounding == FIT_RELU) row_of_blocks(FIT_RELU, 0, count, tail, s, c, step, w, q, j, y, to);
@@ -125,7 +127,7 @@ PL_INLINE void copy_block(const uint8_t *from, uint8_t *to) {
   _mm_storeu_si128((__m128i *)to, _mm_loadu_si128((const __m128i *)from));
 }
 /* Copies n pixels of c bytes, `step` bytes apart.  `room` bytes are readable from the first one on; up to 15 bytes
- * behind the copy are overwritten. */
+ * past the copy are overwritten. */
 static void copy_pixels(const uint8_t *from, ptrdiff_t n, ptrdiff_t c, ptrdiff_t step, ptrdiff_t room, uint8_t *to) {
   for (; n > 0; n--, room -= step, from += step, to += c)
     if (c > NR) {
@@ -138,7 +140,7 @@ static void copy_pixels(const uint8_t *from, ptrdiff_t n, ptrdiff_t c, ptrdiff_t
     }
 }
 
-/* n bytes ^ flip; up to 15 behind them change, too. */
+/* n bytes ^ flip; up to 15 more bytes change as well. */
 static void flip_bytes(uint8_t *p, ptrdiff_t n, int flip) {
   const __m128i mask = _mm_set1_epi8((char)flip);
   for (ptrdiff_t i = 0; i < n; i += NR)
@@ -179,6 +181,8 @@ PL_INLINE ptrdiff_t copied(const pl_dw_window *g, ptrdiff_t pixels, ptrdiff_t li
   return width * g->c * ((lines - 1) * s + g->fh);
 }
 
+/* Computes all output lines from copies of input lines, a part of the lines and pixels at a time.  blocks: see
+ * pl_wraps. */
 static void wrapped(const pl_dw_window *g, ptrdiff_t blocks, const tap_list *s, const int32_t *w, const pl_columns *q,
                     uint8_t *y) {
   uint8_t copies[PL_DW_BYTES + 2 * NR];

@@ -1,4 +1,8 @@
-/* 8-bit depthwise convolutions for AVX-512 with VNNI: blocks of 64 channels, taps in groups of four. */
+/* 8-bit depthwise convolutions for AVX-512 with VNNI: blocks of 64 channels, four taps (a group) at a time.
+ *
+ * Weights are int8, packed[block][group][channel][tap of the group], in the orders of `order` and of pl_tap_order().
+ * The pixels of a group are interleaved, so that a 32-bit lane holds those of one channel; one instruction adds their
+ * products to its sum.  wrapped() copies input lines, any_filter() reads them in place. */
 #include "avx512vnni.h"
 
 /* Prevents gcc from loading v again for each use. */
@@ -36,8 +40,8 @@ PL_INLINE void finish(const __m512i acc[4], const scaling scales[4], const pl_co
   store(4, y, narrow(0, v[0], v[1], v[2], v[3], e), n);
 }
 
-/* Any filter; each block of channels lies within a pixel.  The weights' zero point times the sum of the taps is
- * subtracted at the end. */
+/* Computes a line of outputs with any filter; each block of channels lies within a pixel.  The weights' zero point
+ * times the sum of the pixels is subtracted at the end. */
 static void any_filter(const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
   const uint8_t *p[PL_MAX_TAPS];
   int16_t taps[4 * PL_MAX_TAPS];
@@ -94,9 +98,9 @@ static void skip_pixels(ptrdiff_t c, ptrdiff_t n, const uint8_t *from, __m512i m
 /* n / s, rounded up. */
 PL_INLINE ptrdiff_t steps(ptrdiff_t n, ptrdiff_t s) { return s == 1 ? n : (n + s - 1) / s; }
 
-/* Packs `count` channels from c_begin on of `rows` input lines, as unsigned bytes, into line buffers without gaps.
- * Pixel i of phase p is the input's pixel first + i * stride + p, so that consecutive outputs read consecutive pixels
- * of a phase.  All lines of a phase come before those of the next one. */
+/* Copies `count` channels from c_begin on of `rows` input lines, as x + 128 in unsigned bytes, to line buffers without
+ * gaps.  Pixel i of phase p is the input's pixel first + i * stride + p, so that consecutive outputs read consecutive
+ * pixels of a phase.  All lines of a phase come before those of the next one. */
 static void pack_lines(const pl_dw_window *g, const uint8_t *const *row, int rows, ptrdiff_t first, ptrdiff_t pixels,
                        ptrdiff_t c_begin, ptrdiff_t count, int flip, uint8_t *to) {
   const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80));
@@ -138,13 +142,14 @@ static void pack_lines(const pl_dw_window *g, const uint8_t *const *row, int row
   }
 }
 
-/* The n places of a line where one block of 64 channels occurs: `step` bytes apart in the line buffer and `y_step` in
- * the output; the last one has only `tail` channels. */
-typedef struct { ptrdiff_t n, step, y_step; int tail; } run;
+/* The n places of a line where a block of 64 channels with the same weights lies: `step` bytes apart in the line
+ * buffer, `y_step` in the output.  The last one has only `tail` channels. */
+typedef struct { ptrdiff_t n, step, y_step; int tail; } block_places;
 
-/* Computes one block of channels at all its places.  tap[i]: offset of tap i in the line buffers, or -1. */
-PL_INLINE void block(int groups, int w_zero, const uint8_t *x, const ptrdiff_t *tap, const run *places, const int8_t *w,
-                     const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y) {
+/* Computes one block of channels at all its places in an output line.  tap[i]: offset of tap i in the line buffers, or
+ * -1 for the padding of a group; j: the block's place in the parameters q. */
+PL_INLINE void block(int groups, int w_zero, const uint8_t *x, const ptrdiff_t *tap, const block_places *places,
+                     const int8_t *w, const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y) {
   const __m512i none = _mm512_setzero_si512(), zero = _mm512_set1_epi32(w_zero), ones = _mm512_set1_epi8(1);
   const scaling scales[4] = {scaling_of(q, j), scaling_of(q, j + LANES), scaling_of(q, j + 2 * LANES),
                              scaling_of(q, j + 3 * LANES)};
@@ -170,12 +175,12 @@ PL_INLINE void block(int groups, int w_zero, const uint8_t *x, const ptrdiff_t *
   }
 }
 
-/* block() for 3 x 3 filters, two output lines at once, y_line apart: the taps of an input line (lines are `pitch`
- * apart) are interleaved once for both.  More lines would gain little, because the third begins when the first is
- * almost done. */
+/* block() for 3 x 3 filters and two output lines, y_line apart: the pixels of an input line (lines are `pitch` apart)
+ * are interleaved once for both.  More lines would gain little, because the third begins when the first is almost
+ * done. */
 PL_INLINE void two_lines(int relu, int stride, int w_zero, const uint8_t *x, const ptrdiff_t *taps, ptrdiff_t pitch,
-                         const run *places, const int8_t *w, const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y,
-                         ptrdiff_t y_line) {
+                         const block_places *places, const int8_t *w, const pl_columns *q, ptrdiff_t j,
+                         const ends *e, uint8_t *y, ptrdiff_t y_line) {
   const scaling scales[4] = {scaling_of(q, j), scaling_of(q, j + LANES), scaling_of(q, j + 2 * LANES),
                              scaling_of(q, j + 3 * LANES)};
   const ptrdiff_t n = places->n, step = places->step, y_step = places->y_step, tap[3] = {taps[0], taps[1], taps[2]};
@@ -231,20 +236,24 @@ PL_INLINE void two_lines(int relu, int stride, int w_zero, const uint8_t *x, con
 
 /* ---- lines cut into blocks of 64 channels that may span pixels: see pl_wraps ----
  *
- * A chunk of pixels, channels and output lines is packed at a time.  If the number of channels is a multiple of 64
- * ("whole"), line buffers also hold the pixels that a stride skips; else each phase of the stride has line buffers of
- * its own. */
-enum { MOST_CHANNELS = 256, CACHED = 32768 }; /* of a chunk if `whole`; bytes that stay in the first-level cache */
+ * A chunk of pixels, channels and output lines is computed from one copy of its input.  If the number of channels is a
+ * multiple of 64 ("whole"), line buffers also hold the pixels that a stride skips; else each phase of the stride has
+ * line buffers of its own. */
+enum {
+  MOST_CHANNELS = 256, /* of a chunk, if `whole` */
+  CACHED = 32768       /* bytes of line buffers that stay in the first-level cache */
+};
 
 typedef struct {
-  int groups, stride, w_zero;
-  int whole, relu;
-  int pairs;       /* use two_lines() */
-  ptrdiff_t reach; /* pixels from the first to the last one that an output reads in a line buffer */
-  int lines, rows; /* output lines of the chunk, and the input lines that they read */
-  ptrdiff_t pitch; /* bytes from one line buffer to the next */
+  int groups, stride, w_zero; /* groups: of taps */
+  int whole, relu;            /* relu: see requantize() */
+  int pairs;                  /* does two_lines() compute it? */
+  ptrdiff_t reach;            /* pixels from the first to the last one that an output reads in a line buffer */
+  int lines, rows;            /* output lines of the chunk, and the input lines that they read */
+  ptrdiff_t pitch;            /* bytes from one line buffer to the next */
 } chunk;
 
+/* What all chunks have in common. */
 static chunk new_chunk(const pl_dw_window *g, int groups, int w_zero, const pl_columns *q) {
   const int s = g->stride;
   chunk k = {.groups = groups, .stride = s, .w_zero = w_zero, .whole = g->c % NR == 0, .relu = has_relu(q)};
@@ -270,7 +279,7 @@ static ptrdiff_t pixels_at_once(const pl_dw_window *g, const chunk *k, ptrdiff_t
   return steps(g->pixels, most >= g->pixels ? 1 : (g->pixels + most - 1) / most);
 }
 
-/* tap[i] = offset in the line buffers of the filter's tap number taps[i], -1 for padding. */
+/* tap[i] = the offset in the line buffers of tap number taps[i] of the filter, or -1 for padding. */
 static void place_taps(const pl_dw_window *g, const chunk *k, ptrdiff_t channels, const int16_t *taps,
                        ptrdiff_t *tap) {
   const int phases = k->whole ? 1 : k->stride;
@@ -284,8 +293,9 @@ static void place_taps(const pl_dw_window *g, const chunk *k, ptrdiff_t channels
 }
 
 /* Computes all output lines of a chunk for one block of channels. */
-PL_INLINE void block_lines(const chunk *k, const uint8_t *x, const ptrdiff_t *tap, const run *places, const int8_t *w,
-                           const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y, ptrdiff_t y_line) {
+PL_INLINE void block_lines(const chunk *k, const uint8_t *x, const ptrdiff_t *tap, const block_places *places,
+                           const int8_t *w, const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y,
+                           ptrdiff_t y_line) {
   const int s = k->stride, w_zero = k->w_zero, relu = k->relu;
   const ptrdiff_t pitch = k->pitch;
   int i = 0;
@@ -298,6 +308,7 @@ PL_INLINE void block_lines(const chunk *k, const uint8_t *x, const ptrdiff_t *ta
   for (; i < k->lines; i++, x += s * pitch, y += y_line) block(k->groups, w_zero, x, tap, places, w, q, j, e, y);
 }
 
+/* Computes all output lines, chunk by chunk. */
 static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
   uint8_t buffers[PL_DW_BYTES + 64] __attribute__((aligned(64)));
   int16_t taps[4 * PL_MOST_WRAPPED];
@@ -330,7 +341,7 @@ static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w
         pack_lines(&packed, g->row + line * s, k.rows, pixel * s - g->pad, width, c_begin, part, flip, buffers);
         place_taps(g, &k, part, taps, tap);
         for (ptrdiff_t b = 0; b < blocks && b * NR < bytes; b++) {
-          run places = {.n = whole ? pixels : (bytes - b * NR + period - 1) / period};
+          block_places places = {.n = whole ? pixels : (bytes - b * NR + period - 1) / period};
           places.step = whole ? s * part : period;
           places.y_step = whole ? g->c : period;
           const ptrdiff_t j = c_begin + b * NR, left = bytes - b * NR - (places.n - 1) * period;

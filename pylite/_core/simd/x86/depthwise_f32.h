@@ -1,29 +1,31 @@
-/* The float depthwise convolution for AVX2 and AVX-512.  gemm_f32.h lists what must be defined.
+/* Float32 depthwise convolutions for AVX2 and AVX-512; included by gemm_f32_x86.c alone, after gemm_f32.h, with the
+ * same definitions and MULTIPLY.  Defines depthwise_f32().
  *
  * Output pixels that read the same taps inside the image are computed together, one vector of channels after the other,
  * several lines at a time: their taps are looked up once, and the input lines stay in the first-level cache. */
 
-/* The taps that output pixels read: input[i] is tap i of the first pixel, w[i] its weights.  Taps outside the image are
- * omitted. */
+/* The taps that output pixels read inside the image: input[i] is tap i of the first pixel, w[i] its weights. */
 typedef struct {
   int taps;
   const float *input[PL_MAX_TAPS], *w[PL_MAX_TAPS];
 } tap_list;
 
+/* Lists the taps of an output pixel. */
 static __attribute__((noinline, cold)) void list_taps(const pl_dw_window *g, ptrdiff_t pixel, const float *w,
-                                                      tap_list *s) {
-  s->taps = 0;
+                                                      tap_list *list) {
+  list->taps = 0;
   for (int y = 0; y < g->fh; y++)
     for (int x = 0; x < g->fw; x++) {
       const ptrdiff_t ix = pixel * g->stride - g->pad + (ptrdiff_t)x * g->dilation;
       if (!g->row[y] || ix < 0 || ix >= g->width) continue;
-      s->input[s->taps] = (const float *)g->row[y] + ix * g->c;
-      s->w[s->taps++] = w + (y * g->fw + x) * g->c;
+      list->input[list->taps] = (const float *)g->row[y] + ix * g->c;
+      list->w[list->taps++] = w + (y * g->fw + x) * g->c;
     }
 }
 
-/* Output pixels that read the same taps: pixels first to first + n - 1 of `lines` lines.  Pixels are `to` apart and
- * their inputs `step`; lines are `down` apart and their inputs `next`. */
+/* Output pixels that read the same taps: pixels first to first + n - 1 of `lines` output lines, all counted from the
+ * one whose taps are listed.  Neighbouring outputs are `to` elements apart and their inputs `step`; output lines are
+ * `down` apart and their inputs `next`. */
 typedef struct {
   ptrdiff_t first, n, step, to, lines, next, down;
 } pixel_grid;
@@ -31,19 +33,21 @@ typedef struct {
 /* The initial value of sums (the bias), and the limits of results. */
 typedef struct { VECTOR start, low, high; } limits;
 
+/* Stores `part` <= LANES results. */
 PL_INLINE void finish_f32(VECTOR acc, const limits *m, ptrdiff_t part, float *y) {
   store_upto(y, MIN(m->high, MAX(m->low, acc)), part);
 }
 
-/* P pixels at once, for any number of taps: each weight is loaded once for all of them. */
-PL_INLINE void any_taps(int P, int taps, const tap_list *s, ptrdiff_t part, ptrdiff_t j, ptrdiff_t from,
+/* Computes P neighbouring outputs in channels j .. j + part - 1, for any number of taps: each weight is loaded once for
+ * all of them.  from: the offset of the first output's input from the listed taps; step, c: see pixel_grid. */
+PL_INLINE void any_taps(int P, int taps, const tap_list *list, ptrdiff_t part, ptrdiff_t j, ptrdiff_t from,
                         ptrdiff_t step, const limits *m, float *y, ptrdiff_t c) {
   VECTOR acc[8];
 #pragma GCC unroll 8
   for (int k = 0; k < P; k++) acc[k] = m->start;
   for (int t = 0; t < taps; t++) {
-    const VECTOR v = load_upto(s->w[t] + j, part);
-    const float *x = s->input[t] + from;
+    const VECTOR v = load_upto(list->w[t] + j, part);
+    const float *x = list->input[t] + from;
 #pragma GCC unroll 8
     for (int k = 0; k < P; k++) acc[k] = MULTIPLY_ADD(acc[k], load_upto(x + k * step, part), v);
   }
@@ -53,41 +57,41 @@ PL_INLINE void any_taps(int P, int taps, const tap_list *s, ptrdiff_t part, ptrd
 
 /* Computes channels j .. j + part - 1, at most LANES, of all pixels of a grid.  in_registers: the number of taps, to
  * keep their weights in registers, or 0 for any number. */
-PL_INLINE void pixels_f32(int in_registers, ptrdiff_t part, const tap_list *s, ptrdiff_t j, const pixel_grid *f,
+PL_INLINE void pixels_f32(int in_registers, ptrdiff_t part, const tap_list *list, ptrdiff_t j, const pixel_grid *grid,
                           const float *bias, float least, float most, float *y) {
   const limits m = {bias ? load_upto(bias + j, part) : SPLAT(0.0f), SPLAT(least), SPLAT(most)};
-  const ptrdiff_t n = f->n, step = f->step, c = f->to;
-  const int taps = in_registers ? in_registers : s->taps;
+  const ptrdiff_t n = grid->n, step = grid->step, c = grid->to;
+  const int taps = in_registers ? in_registers : list->taps;
   VECTOR w[16];
 #pragma GCC unroll 16
-  for (int t = 0; t < in_registers; t++) w[t] = load_upto(s->w[t] + j, part);
-  for (ptrdiff_t line = 0; line < f->lines; line++) {
-    const ptrdiff_t from = j + f->first * step + line * f->next;
-    float *to = y + j + f->first * c + line * f->down;
+  for (int t = 0; t < in_registers; t++) w[t] = load_upto(list->w[t] + j, part);
+  for (ptrdiff_t line = 0; line < grid->lines; line++) {
+    const ptrdiff_t from = j + grid->first * step + line * grid->next;
+    float *to = y + j + grid->first * c + line * grid->down;
     const float *input[16];
 #pragma GCC unroll 16
-    for (int t = 0; t < in_registers; t++) input[t] = s->input[t] + from;
+    for (int t = 0; t < in_registers; t++) input[t] = list->input[t] + from;
     ptrdiff_t i = 0;
     for (; !in_registers && __builtin_constant_p(part) && i + 8 <= n; i += 8, to += 8 * c)
-      any_taps(8, taps, s, part, j, from + i * step, step, &m, to, c);
+      any_taps(8, taps, list, part, j, from + i * step, step, &m, to, c);
     for (; !in_registers && i + 4 <= n; i += 4, to += 4 * c)
-      any_taps(4, taps, s, part, j, from + i * step, step, &m, to, c);
+      any_taps(4, taps, list, part, j, from + i * step, step, &m, to, c);
     for (; i < n; i++, to += c) {
       VECTOR acc = m.start;
 #pragma GCC unroll 16
       for (int t = 0; t < taps; t++)
-        acc = MULTIPLY_ADD(acc, load_upto((in_registers ? input[t] : s->input[t] + from) + i * step, part),
-                           in_registers ? w[t] : load_upto(s->w[t] + j, part));
+        acc = MULTIPLY_ADD(acc, load_upto((in_registers ? input[t] : list->input[t] + from) + i * step, part),
+                           in_registers ? w[t] : load_upto(list->w[t] + j, part));
       finish_f32(acc, &m, part, to);
     }
   }
 }
 
 #define PIXELS(name, in_registers, part) \
-  static __attribute__((noinline)) void name(const tap_list *s, ptrdiff_t j, const pixel_grid *f, const float *bias, \
-                                             float least, float most, float *y, ptrdiff_t c) { \
+  static __attribute__((noinline)) void name(const tap_list *list, ptrdiff_t j, const pixel_grid *grid, \
+                                             const float *bias, float least, float most, float *y, ptrdiff_t c) { \
     (void)c; \
-    pixels_f32(in_registers, part, s, j, f, bias, least, most, y); \
+    pixels_f32(in_registers, part, list, j, grid, bias, least, most, y); \
   }
 PIXELS(pixels_9, 9, LANES)
 PIXELS(pixels_6, 6, LANES)
@@ -97,16 +101,17 @@ typedef void pixels_fn(const tap_list *, ptrdiff_t, const pixel_grid *, const fl
                        ptrdiff_t);
 PL_INLINE pixels_fn *pixels_of(int taps) { return taps == 9 ? pixels_9 : taps == 6 ? pixels_6 : pixels_any; }
 
-/* Four neighbouring outputs of filters that are T taps wide, with stride S: each input pixel is loaded once for all
- * four.  The taps must be whole lines of the filter.  pixel: from one input pixel to the next; to: of the outputs. */
-PL_INLINE void four_outputs(int T, int S, const tap_list *s, ptrdiff_t j, ptrdiff_t from, ptrdiff_t pixel,
+/* Computes four neighbouring outputs in LANES channels, for filters that are T taps wide, with stride S: each input
+ * pixel is loaded once for all four.  The taps must be whole lines of the filter.  Input pixels are `pixel` elements
+ * apart, and outputs `to`. */
+PL_INLINE void four_outputs(int T, int S, const tap_list *list, ptrdiff_t j, ptrdiff_t from, ptrdiff_t pixel,
                             const limits *m, float *y, ptrdiff_t to) {
   VECTOR acc[4] = {m->start, m->start, m->start, m->start};
-  for (int t = 0; t < s->taps; t += T) {
-    const float *x = s->input[t] + from;
+  for (int t = 0; t < list->taps; t += T) {
+    const float *x = list->input[t] + from;
     VECTOR v[5];
 #pragma GCC unroll 5
-    for (int i = 0; i < T; i++) v[i] = LOAD(s->w[t + i] + j);
+    for (int i = 0; i < T; i++) v[i] = LOAD(list->w[t + i] + j);
 #pragma GCC unroll 11
     for (int i = 0; i < 3 * S + T; i++) {
       const VECTOR p = LOAD(x + i * pixel);
@@ -119,24 +124,24 @@ PL_INLINE void four_outputs(int T, int S, const tap_list *s, ptrdiff_t j, ptrdif
   for (int k = 0; k < 4; k++) finish_f32(acc[k], m, LANES, y + k * to);
 }
 
-/* Computes channels chunk .. chunk_end - 1 of a grid of four pixels or more, four at a time and then down the lines, so
- * that input stays in the first-level cache.  The last ones may be computed twice. */
-PL_INLINE void fours(int T, int S, const tap_list *s, ptrdiff_t chunk, ptrdiff_t chunk_end, const pixel_grid *f,
+/* Computes channels chunk .. chunk_end - 1 of a grid of four pixels or more: four pixels of all lines, then the next
+ * four, so that input stays in the first-level cache.  The last ones may be computed twice. */
+PL_INLINE void fours(int T, int S, const tap_list *list, ptrdiff_t chunk, ptrdiff_t chunk_end, const pixel_grid *grid,
                      const float *bias, float low, float high, float *y, ptrdiff_t c) {
-  for (ptrdiff_t next = 0; next < f->n; next += 4)
-    for (ptrdiff_t line = 0; line < f->lines; line++)
+  for (ptrdiff_t next = 0; next < grid->n; next += 4)
+    for (ptrdiff_t line = 0; line < grid->lines; line++)
       for (ptrdiff_t b = chunk; b < chunk_end; b += LANES) {
-        const ptrdiff_t j = pl_block_start(b / LANES, LANES, c), i = next < f->n - 4 ? next : f->n - 4;
+        const ptrdiff_t j = pl_block_start(b / LANES, LANES, c), i = next < grid->n - 4 ? next : grid->n - 4;
         const limits m = {bias ? LOAD(bias + j) : SPLAT(0.0f), SPLAT(low), SPLAT(high)};
-        four_outputs(T, S, s, j, j + i * f->step + line * f->next, f->step / S, &m, y + j + i * f->to + line * f->down,
-                     f->to);
+        four_outputs(T, S, list, j, j + i * grid->step + line * grid->next, grid->step / S, &m,
+                     y + j + i * grid->to + line * grid->down, grid->to);
       }
 }
 #define FOURS(T, S) \
-  static __attribute__((noinline)) void fours_##T##_##S(const tap_list *s, ptrdiff_t chunk, ptrdiff_t chunk_end, \
-                                                        const pixel_grid *f, const float *bias, float low, float high, \
-                                                        float *y, ptrdiff_t c) { \
-    fours(T, S, s, chunk, chunk_end, f, bias, low, high, y, c); \
+  static __attribute__((noinline)) void fours_##T##_##S(const tap_list *list, ptrdiff_t chunk, ptrdiff_t chunk_end, \
+                                                        const pixel_grid *grid, const float *bias, float low, \
+                                                        float high, float *y, ptrdiff_t c) { \
+    fours(T, S, list, chunk, chunk_end, grid, bias, low, high, y, c); \
   }
 FOURS(3, 1)
 FOURS(3, 2)
@@ -146,101 +151,104 @@ FOURS(5, 2)
 
 enum {
   BLOCK = 16,                /* channels of a cache line */
-  HALF_LINES = LANES < BLOCK /* does a vector leave a part of its line for later, when the line may be evicted? */
+  HALF_LINES = LANES < BLOCK /* is a vector a part of a cache line, whose rest is read later, perhaps after eviction? */
 };
-/* Do pixels evict each other from the first-level cache, when one vector of channels is read from each?  If their
- * distance is a multiple of a large power of two, they share few of its sets. */
+/* Do the input pixels under the filter evict each other from the first-level cache, if one vector of channels is read
+ * from each? If their distance is a multiple of a large power of two, they share few of its sets. */
 PL_INLINE int crowded(const pl_dw_window *g) {
   enum { PAGE = 4096, LINE = 64, WAYS = 8 };
   const ptrdiff_t distance = g->c * (ptrdiff_t)sizeof(float), same = distance & -distance;
   return g->fh * g->width * (same < PAGE ? same : PAGE) > WAYS * PAGE && same >= LINE;
 }
 
-/* Computes the pixels of a grid four at a time, for filters of which that is possible; returns whether it did. */
-static int by_fours(const pl_dw_window *g, const tap_list *s, ptrdiff_t chunk, ptrdiff_t chunk_end,
-                    const pixel_grid *f, const float *bias, float low, float high, float *y, ptrdiff_t c) {
+/* Computes a grid by fours(); returns 0 if the grid or the filter does not allow it. */
+static int by_fours(const pl_dw_window *g, const tap_list *list, ptrdiff_t chunk, ptrdiff_t chunk_end,
+                    const pixel_grid *grid, const float *bias, float low, float high, float *y, ptrdiff_t c) {
   const int five = g->fw == 5, stride = g->stride == 2;
-  if (f->n < 4 || g->dilation != 1 || g->stride > 2 || (!five && g->fw != 3)) return 0;
+  if (grid->n < 4 || g->dilation != 1 || g->stride > 2 || (!five && g->fw != 3)) return 0;
   (five     ? stride ? fours_5_2 : fours_5_1
    : stride ? fours_3_2
-            : fours_3_1)(s, chunk, chunk_end, f, bias, low, high, y, c);
+            : fours_3_1)(list, chunk, chunk_end, grid, bias, low, high, y, c);
   return 1;
 }
 
-/* Computes four vectors of channels of a pixel, from j on, with independent sums, for any number of taps.  from: of
- * inputs; packed: weights of these channels, tap after tap, or NULL for those of the list. */
-PL_INLINE void vectors_of_pixel(const tap_list *s, ptrdiff_t j, ptrdiff_t from, const float *packed, const float *bias,
-                                float low, float high, float *y) {
+/* Computes four vectors of channels of an output pixel, from j on, for any number of taps: four sums that do not wait
+ * for each other.  from: the offset of its input from the listed taps; packed: the weights of these channels, tap after
+ * tap, or NULL for those of the list. */
+PL_INLINE void vectors_of_pixel(const tap_list *list, ptrdiff_t j, ptrdiff_t from, const float *packed,
+                                const float *bias, float low, float high, float *y) {
   VECTOR acc[4];
 #pragma GCC unroll 4
   for (int k = 0; k < 4; k++) acc[k] = bias ? LOAD(bias + j + k * LANES) : SPLAT(0.0f);
-  for (int t = 0; t < s->taps; t++) {
-    const float *x = s->input[t] + from, *w = packed ? packed + t * 4 * LANES : s->w[t] + j;
+  for (int t = 0; t < list->taps; t++) {
+    const float *x = list->input[t] + from, *w = packed ? packed + t * 4 * LANES : list->w[t] + j;
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) acc[k] = MULTIPLY_ADD(acc[k], LOAD(x + k * LANES), LOAD(w + k * LANES));
   }
 #pragma GCC unroll 4
   for (int k = 0; k < 4; k++) STORE(y + j + k * LANES, MIN(SPLAT(high), MAX(SPLAT(low), acc[k])));
 }
-/* Computes channels j .. j + 4 LANES - 1 of the pixels of a line of a grid, one by one. */
-static __attribute__((noinline)) void four_vectors(const tap_list *s, ptrdiff_t j, const pixel_grid *f,
+/* Computes channels j .. j + 4 LANES - 1 of the first line of a grid, pixel by pixel. */
+static __attribute__((noinline)) void four_vectors(const tap_list *list, ptrdiff_t j, const pixel_grid *grid,
                                                    const float *bias, float low, float high, float *y) {
-  for (ptrdiff_t i = f->first; i < f->first + f->n; i++)
-    vectors_of_pixel(s, j, j + i * f->step, NULL, bias, low, high, y + i * f->to);
+  for (ptrdiff_t i = grid->first; i < grid->first + grid->n; i++)
+    vectors_of_pixel(list, j, j + i * grid->step, NULL, bias, low, high, y + i * grid->to);
 }
-/* Computes channels chunk .. chunk_end - 1 of a grid, one pixel after the other: its taps are read in order, for the
- * prefetcher, and each cache line once.  Packed weights do not evict each other. */
+/* Computes channels chunk .. chunk_end - 1 of a grid, pixel by pixel: a pixel's inputs are read in order, which suits
+ * the prefetcher, and each cache line is read once.  Weights are packed, so that they do not evict each other. */
 enum { MOST_PACKED = 25, WIDE = 4 * LANES };
-static __attribute__((noinline)) void along_channels(const tap_list *s, ptrdiff_t chunk, ptrdiff_t chunk_end,
-                                                     const pixel_grid *f, const float *bias, float low, float high,
+static __attribute__((noinline)) void along_channels(const tap_list *list, ptrdiff_t chunk, ptrdiff_t chunk_end,
+                                                     const pixel_grid *grid, const float *bias, float low, float high,
                                                      float *y) {
   float weights[MOST_PACKED * 4 * WIDE] __attribute__((aligned(64)));
   for (ptrdiff_t j = chunk; j < chunk_end; j += WIDE)
-    for (int t = 0; t < s->taps; t++)
-      memcpy(weights + (j - chunk) * s->taps + t * WIDE, s->w[t] + j, WIDE * sizeof *weights);
-  for (ptrdiff_t line = 0; line < f->lines; line++)
-    for (ptrdiff_t i = 0; i < f->n; i++)
+    for (int t = 0; t < list->taps; t++)
+      memcpy(weights + (j - chunk) * list->taps + t * WIDE, list->w[t] + j, WIDE * sizeof *weights);
+  for (ptrdiff_t line = 0; line < grid->lines; line++)
+    for (ptrdiff_t i = 0; i < grid->n; i++)
       for (ptrdiff_t j = chunk; j < chunk_end; j += WIDE)
-        vectors_of_pixel(s, j, j + i * f->step + line * f->next, weights + (j - chunk) * s->taps, bias, low, high,
-                         y + i * f->to + line * f->down);
+        vectors_of_pixel(list, j, j + i * grid->step + line * grid->next, weights + (j - chunk) * list->taps, bias, low,
+                         high, y + i * grid->to + line * grid->down);
 }
 
-/* For fewer channels than lanes, and stride 1: sets `packed` to the taps of vectors that hold as many neighbouring
- * pixels as fit.  Their weights and bias, repeated, are in `lines`. */
-static __attribute__((noinline, cold)) void pack_pixels(const tap_list *s, const float *bias, ptrdiff_t c,
+/* For fewer channels than lanes, and a stride of 1: a vector holds as many neighbouring pixels as fit.  Sets `packed`
+ * to the taps of such vectors, and `lines` to their weights and, after these, their bias, repeated for each pixel. */
+static __attribute__((noinline, cold)) void pack_pixels(const tap_list *list, const float *bias, ptrdiff_t c,
                                                   float lines[17][LANES], tap_list *packed) {
-  packed->taps = s->taps;
-  for (int t = 0; t <= s->taps; t++) {
-    const float *from = t < s->taps ? s->w[t] : bias;
-    if (t < s->taps) packed->input[t] = s->input[t], packed->w[t] = lines[t];
+  packed->taps = list->taps;
+  for (int t = 0; t <= list->taps; t++) {
+    const float *from = t < list->taps ? list->w[t] : bias;
+    if (t < list->taps) packed->input[t] = list->input[t], packed->w[t] = lines[t];
     for (ptrdiff_t k = 0; k < LANES; k += c)
       for (ptrdiff_t j = 0; j < c; j++) lines[t][k + j] = from ? from[j] : 0;
   }
 }
 
-/* Computes channels chunk .. chunk_end - 1 of up to n pixels from y on; returns the number of pixels done. */
-static __attribute__((noinline, cold)) ptrdiff_t compute_pixels(const pl_dw_window *g, const tap_list *s, ptrdiff_t n,
-                                                             ptrdiff_t chunk, ptrdiff_t chunk_end, const float *bias,
-                                                             float low, float high, float *y) {
+/* Computes channels chunk .. chunk_end - 1 of up to n pixels of all lines, from y on, in the way that is fastest for
+ * them; returns the number of pixels done. */
+static __attribute__((noinline, cold)) ptrdiff_t compute_pixels(const pl_dw_window *g, const tap_list *list,
+                                                                ptrdiff_t n, ptrdiff_t chunk, ptrdiff_t chunk_end,
+                                                                const float *bias, float low, float high, float *y) {
   const ptrdiff_t c = g->c, next = g->next / (ptrdiff_t)sizeof(float), down = g->y_line;
   const pixel_grid all = {0, n, g->stride * c, c, g->lines, next, down};
-  if (HALF_LINES && g->stride > 1 && c % 512 == 0 && s->taps <= MOST_PACKED) { /* pixels share a set of the cache */
-    along_channels(s, chunk, chunk_end, &all, bias, low, high, y);
+  if (HALF_LINES && g->stride > 1 && c % 512 == 0 && list->taps <= MOST_PACKED) { /* pixels share a set of the cache */
+    along_channels(list, chunk, chunk_end, &all, bias, low, high, y);
     return n;
   }
-  if (n >= 6 && c >= LANES && crowded(g) && by_fours(g, s, chunk, chunk_end, &all, bias, low, high, y, c)) return n;
-  const int any = c < LANES || (s->taps != 9 && s->taps != 6);
-  if (any && n % 4 && n > 1) n = n < 4 ? 1 : n - n % 4; /* others: in columns, four lines at a time */
-  pixel_grid f = {0, n, g->stride * c, c, g->lines, next, down};
-  if (n == 1) f = (pixel_grid){0, g->lines, next, down, 1, 0, 0};
-  if (any && c >= 4 * LANES && f.n % 4) { /* then the remaining lines */
-    const pixel_grid rest = {f.n - f.n % 4, f.n % 4, f.step, f.to, 1, 0, 0};
+  if (n >= 6 && c >= LANES && crowded(g) && by_fours(g, list, chunk, chunk_end, &all, bias, low, high, y, c)) return n;
+  const int any = c < LANES || (list->taps != 9 && list->taps != 6);
+  if (any && n % 4 && n > 1) n = n < 4 ? 1 : n - n % 4; /* the rest: column by column, four lines at a time */
+  pixel_grid grid = {0, n, g->stride * c, c, g->lines, next, down};
+  if (n == 1) grid = (pixel_grid){0, g->lines, next, down, 1, 0, 0};
+  if (any && c >= 4 * LANES && grid.n % 4) { /* the outputs that groups of four leave over */
+    const pixel_grid rest = {grid.n - grid.n % 4, grid.n % 4, grid.step, grid.to, 1, 0, 0};
     for (ptrdiff_t j = chunk; j < chunk_end; j += 4 * LANES)
-      four_vectors(s, j < c - 4 * LANES ? j : c - 4 * LANES, &rest, bias, low, high, y);
-    f.n = rest.first;
+      four_vectors(list, j < c - 4 * LANES ? j : c - 4 * LANES, &rest, bias, low, high, y);
+    grid.n = rest.first;
   }
-  for (ptrdiff_t j = chunk; j < chunk_end && f.n; j += LANES)
-    (c < LANES ? pixels_few : pixels_of(s->taps))(s, pl_block_start(j / LANES, LANES, c), &f, bias, low, high, y, c);
+  for (ptrdiff_t j = chunk; j < chunk_end && grid.n; j += LANES)
+    (c < LANES ? pixels_few : pixels_of(list->taps))(list, pl_block_start(j / LANES, LANES, c), &grid, bias, low, high,
+                                                     y, c);
   return n;
 }
 
@@ -250,13 +258,14 @@ enum {
   COPIED_TAPS = 49    /* of a filter, at most */
 };
 
-/* The input under some output pixels: `columns` pixels of lines, of which filters read `used` from line `top` of the
- * filter on.  Successive output lines are `down` input lines apart; 0: the input cannot be copied. */
+/* The input under some output pixels: `columns` pixels of each line.  Lines top .. top + used - 1 of the filter lie in
+ * the image.  The inputs of neighbouring output lines are `down` lines apart; 0: the input is not copied. */
 typedef struct {
   int top, used;
   ptrdiff_t columns, down;
 } input_area;
 
+/* The input under a line of outputs, which is copied if it fits the cache and copying pays. */
 static input_area area_under(const pl_dw_window *g, ptrdiff_t pixels) {
   input_area a = {0, g->fh, (pixels - 1) * g->stride + (ptrdiff_t)(g->fw - 1) * g->dilation + 1, 0};
   while (a.used && !g->row[a.top]) a.top++, a.used--;
@@ -274,7 +283,7 @@ static input_area area_under(const pl_dw_window *g, ptrdiff_t pixels) {
   return a;
 }
 
-/* Copies channels j .. j + BLOCK - 1 of `columns` input pixels, those outside the image as 0. */
+/* Copies channels j .. j + BLOCK - 1 of `columns` input pixels; 0 for pixels outside the image. */
 static void copy_line(const pl_dw_window *g, const float *x, ptrdiff_t j, ptrdiff_t columns, float *to) {
   for (ptrdiff_t ix = -g->pad; ix < columns - g->pad; ix++, to += BLOCK) {
     const int inside = ix >= 0 && ix < g->width;
@@ -283,24 +292,24 @@ static void copy_line(const pl_dw_window *g, const float *x, ptrdiff_t j, ptrdif
   }
 }
 
-/* Computes all pixels from copies of the input, a block of channels at a time: their pixels lie side by side, with a
- * border. */
+/* Computes all output lines from copies of the input, BLOCK channels at a time, in which pixels lie side by side, with
+ * a border. */
 static __attribute__((noinline)) void by_copies(const pl_dw_window *g, const input_area *a, const float *w,
                                                 const float *bias, float low, float high, float *y) {
   float copy[MOST_COPIED], taps[COPIED_TAPS][BLOCK];
   const ptrdiff_t c = g->c, pitch = a->columns * BLOCK;
   const ptrdiff_t at_once = (MOST_COPIED / pitch - a->used) / a->down + 1;    /* output lines */
-  tap_list s;
-  s.taps = 0;
+  tap_list list;
+  list.taps = 0;
   for (int i = 0; i < a->used; i++)
     for (int x = 0; x < g->fw; x++) {
-      s.input[s.taps] = copy + i * pitch + (ptrdiff_t)x * g->dilation * BLOCK;
-      s.w[s.taps] = taps[s.taps];
-      s.taps++;
+      list.input[list.taps] = copy + i * pitch + (ptrdiff_t)x * g->dilation * BLOCK;
+      list.w[list.taps] = taps[list.taps];
+      list.taps++;
     }
   for (ptrdiff_t b = 0; b < c; b += BLOCK) {
     const ptrdiff_t j = pl_block_start(b / BLOCK, BLOCK, c);
-    for (int t = 0; t < s.taps; t++) memcpy(taps[t], w + (a->top * g->fw + t) * c + j, sizeof taps[t]);
+    for (int t = 0; t < list.taps; t++) memcpy(taps[t], w + (a->top * g->fw + t) * c + j, sizeof taps[t]);
     for (ptrdiff_t line = 0, lines; line < g->lines; line += lines) {
       lines = g->lines - line < at_once ? g->lines - line : at_once;
       for (ptrdiff_t i = 0; i < (lines - 1) * a->down + a->used; i++) {
@@ -312,15 +321,15 @@ static __attribute__((noinline)) void by_copies(const pl_dw_window *g, const inp
       }
       float *const to = y + line * g->y_line + j;
       const pixel_grid all = {0, g->pixels, g->stride * BLOCK, c, lines, a->down * pitch, g->y_line};
-      if (by_fours(g, &s, 0, BLOCK, &all, bias ? bias + j : NULL, low, high, to, BLOCK)) continue;
+      if (by_fours(g, &list, 0, BLOCK, &all, bias ? bias + j : NULL, low, high, to, BLOCK)) continue;
       for (ptrdiff_t k = 0; k < BLOCK; k += LANES)
-        pixels_of(s.taps)(&s, k, &all, bias ? bias + j : NULL, low, high, to, c);
+        pixels_of(list.taps)(&list, k, &all, bias ? bias + j : NULL, low, high, to, c);
     }
   }
 }
 
 /* ---- all images ---- */
-enum { CHUNK = 16 * LANES }; /* channels that all pixels are computed for before the next ones */
+enum { CHUNK = 16 * LANES }; /* channels of all pixels that are computed before the next ones */
 
 /* Multiplies sums by the scales of channels, then adds the bias, in two rounding steps. */
 static void scale_lines(const pl_dw_window *g, const float *bias, float low, float high, float *y) {
@@ -337,6 +346,7 @@ static void scale_lines(const pl_dw_window *g, const float *bias, float low, flo
     }
 }
 
+/* Computes all output lines from the input in place. */
 static __attribute__((cold)) void sums_of_products(const pl_dw_window *g, const float *w, const float *bias, float low,
                                                    float high, float *y) {
   const ptrdiff_t c = g->c, last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation, per_vector = LANES / c;
@@ -344,19 +354,20 @@ static __attribute__((cold)) void sums_of_products(const pl_dw_window *g, const 
   const ptrdiff_t begin = (g->pad + g->stride - 1) / g->stride, end = last < 0 ? 0 : last / g->stride + 1;
   const int packs = c < LANES && LANES % c == 0 && g->stride == 1;
   float lines[17][LANES];
-  tap_list s, packed;
+  tap_list list, packed;
   for (ptrdiff_t chunk = 0; chunk < c; chunk += CHUNK) {
     const ptrdiff_t chunk_end = chunk + CHUNK < c ? chunk + CHUNK : c;
     for (ptrdiff_t pixel = 0, n; pixel < g->pixels; pixel += n) {
       n = pixel >= begin && pixel < end ? (end < g->pixels ? end : g->pixels) - pixel : 1;
-      list_taps(g, pixel, w, &s);
-      if (packs && n >= per_vector && s.taps <= 16) {
-        const pixel_grid f = {0, n / per_vector, LANES, LANES, g->lines, g->next / (ptrdiff_t)sizeof(float), g->y_line};
-        pack_pixels(&s, bias, c, lines, &packed);
-        (s.taps == 9 ? pixels_9 : pixels_any)(&packed, 0, &f, lines[s.taps], low, high, y + pixel * c, c);
-        n = f.n * per_vector;
+      list_taps(g, pixel, w, &list);
+      if (packs && n >= per_vector && list.taps <= 16) {
+        const pixel_grid grid = {0, n / per_vector, LANES, LANES, g->lines, g->next / (ptrdiff_t)sizeof(float),
+                                 g->y_line};
+        pack_pixels(&list, bias, c, lines, &packed);
+        (list.taps == 9 ? pixels_9 : pixels_any)(&packed, 0, &grid, lines[list.taps], low, high, y + pixel * c, c);
+        n = grid.n * per_vector;
       } else {
-        n = compute_pixels(g, &s, n, chunk, chunk_end, bias, low, high, y + pixel * c);
+        n = compute_pixels(g, &list, n, chunk, chunk_end, bias, low, high, y + pixel * c);
       }
     }
   }

@@ -1,26 +1,30 @@
 /* 8-bit depthwise convolutions with strides of 1 and 2, for AVX2; included by depthwise_avx2.c alone.
  *
- * The input under some output lines is copied, a block of 16 channels at a time, with its border: two lines of a pair
- * are interleaved as 16-bit numbers, [pair][pixel][half of the block].  So each number is widened once, and one
- * instruction multiplies it and the one below by their weights, and adds the products.  With a stride of 1, two output
- * lines read the same pairs; the upper one begins at the first number of a pair, the lower one at the second. */
+ * The input under some output lines is copied, a block of 16 channels at a time, with its border.  Two input lines form
+ * a pair: their pixels are interleaved as 16-bit numbers, [pair][pixel][half of the block].  So each number is widened
+ * once, and one instruction multiplies it and the one below by their weights, and adds the products.  With a stride of
+ * 1, two output lines read the same pairs; the upper one begins at the first number of a pair, the lower one at the
+ * second.
+ *
+ * plan_pairs() decides whether and how g is computed in this way, by_pairs() computes it. */
 enum {
   MOST_PAIRED = 20480, /* bytes of a copy, which stays in the first-level cache beside weights and results */
-  PAIRED_TAPS = 64,    /* pairs of weights of two lines, at most */
-  AT_ONCE = 4          /* output pixels */
+  PAIRED_TAPS = 64,    /* most pairs of weights, of all output lines that are computed together */
+  AT_ONCE = 4          /* output pixels that are computed together */
 };
 
 /* The weights of one block for up to two output lines, [line][pair][column][half]. */
 typedef struct { __m256i w[PAIRED_TAPS][2]; } paired_weights;
 
-/* What requantizes a block. */
+/* How the sums of a block become bytes: pl_columns from column j on, some of it in all lanes. */
 typedef struct {
   __m256i zero_point, low, high, flip;
   const pl_columns *q;
   ptrdiff_t j;
 } block_finish;
 
-/* Weight `t` of each channel of a half, as the first or the second number of a pair; 0 if there is no such line. */
+/* The weights of tap (y, x) for the channels of a half, as the first or the second number of pairs; 0 if the filter has
+ * no line y. */
 PL_INLINE __m256i weight_of(const int32_t *w, int half, int fw, int fh, int y, int x, int second) {
   if (y < 0 || y >= fh) return _mm256_setzero_si256();
   const int t = y * fw + x;
@@ -28,6 +32,7 @@ PL_INLINE __m256i weight_of(const int32_t *w, int half, int fw, int fh, int y, i
   if (second) return t % 2 ? _mm256_slli_epi32(_mm256_srli_epi32(two, 16), 16) : _mm256_slli_epi32(two, 16);
   return t % 2 ? _mm256_srli_epi32(two, 16) : _mm256_srli_epi32(_mm256_slli_epi32(two, 16), 16);
 }
+/* Sets `to` to the weights w of a block, for `lines` output lines that read `pairs` pairs. */
 static void pair_weights(const pl_dw_window *g, const int32_t *w, int lines, int pairs, paired_weights *to) {
   int i = 0;
   for (int line = 0; line < lines; line++)
@@ -38,13 +43,14 @@ static void pair_weights(const pl_dw_window *g, const int32_t *w, int lines, int
                                            weight_of(w, half, g->fw, g->fh, 2 * p + 1 - line, x, 1));
 }
 
-/* n channels of a pixel as 16-bit numbers; fewer than 16 are the last ones, and the first of what is read. */
+/* n channels of a pixel as 16-bit numbers.  If n < 16, these are the last channels of the pixel. */
 PL_INLINE __m256i widened(const uint8_t *x, ptrdiff_t n, __m128i mask) {
   const __m128i lanes = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  __m128i v = _mm_loadu_si128((const __m128i *)(x - (NR - n))); /* so that nothing behind the pixel is read */
+  __m128i v = _mm_loadu_si128((const __m128i *)(x - (NR - n))); /* so that nothing past the pixel is read */
   if (n < NR) v = _mm_shuffle_epi8(v, _mm_add_epi8(lanes, _mm_set1_epi8((char)(NR - n))));
   return _mm256_cvtepi8_epi16(_mm_xor_si128(v, mask));
 }
+/* Interleaves a pixel of both lines of a pair; returns the address after it. */
 PL_INLINE int16_t *store_pair(__m256i upper, __m256i lower, int16_t *to) {
   _mm256_storeu_si256((__m256i *)to, _mm256_unpacklo_epi16(upper, lower));
   _mm256_storeu_si256((__m256i *)(to + NR), _mm256_unpackhi_epi16(upper, lower));
@@ -73,8 +79,9 @@ static __attribute__((noinline)) void copy_pair(const pl_dw_window *g, const uin
   else copy_pixels_of_pair(g, upper, lower, first, columns, from, n, mask, to);
 }
 
-/* Computes `kept` channels of N neighbouring pixels of L lines.  x: the first pair under them; pixels are `step` apart,
- * taps `tap`, and pairs `pitch`, in 16-bit numbers. */
+/* Computes `kept` channels of N neighbouring output pixels in each of L output lines.  x: the first pair under them;
+ * the inputs of neighbouring outputs are `step` apart, taps `tap`, and pairs `pitch`, in 16-bit numbers.  Outputs are
+ * `to` apart, and their lines `next`. */
 PL_INLINE void paired(int rounding, int L, int N, int fw, int pairs, const int16_t *x, ptrdiff_t step, ptrdiff_t tap,
                       ptrdiff_t pitch, const paired_weights *weights, const block_finish *f, ptrdiff_t kept, uint8_t *y,
                       ptrdiff_t to, ptrdiff_t next) {
@@ -123,7 +130,7 @@ PL_INLINE void paired(int rounding, int L, int N, int fw, int pairs, const int16
     }
 }
 
-/* All pixels of L lines, several at a time; the last ones may be computed twice. */
+/* paired() for all pixels of L output lines, AT_ONCE at a time; the last ones may be computed twice. */
 PL_INLINE void paired_lines(int rounding, int L, int fw, int pairs, ptrdiff_t pixels, const int16_t *x, ptrdiff_t step,
                             ptrdiff_t tap, ptrdiff_t pitch, const paired_weights *w, const block_finish *f,
                             ptrdiff_t kept, uint8_t *y, ptrdiff_t to, ptrdiff_t next) {
@@ -154,12 +161,13 @@ PAIRED(one_line_by_rule, BY_RULE, 1, g->fw, (g->fh + 1) / 2)
 typedef void lines_fn(const pl_dw_window *, ptrdiff_t, const int16_t *, ptrdiff_t, const paired_weights *,
                       const block_finish *, ptrdiff_t, uint8_t *);
 
-/* How a window is computed in pairs: `pixels` of `lines` at once; lines is 0 if it cannot be. */
+/* How output lines are computed in pairs: `pixels` of `lines` output lines from one copy; lines is 0 if it is not. */
 typedef struct {
   int pairs; /* under an output line, or under two */
   ptrdiff_t pixels, lines;
 } pair_plan;
 
+/* Input pixels of a line under some output pixels. */
 static ptrdiff_t paired_columns(const pl_dw_window *g, ptrdiff_t pixels) {
   return (pixels - 1) * g->stride + (ptrdiff_t)(g->fw - 1) * g->dilation + 1;
 }
@@ -168,7 +176,7 @@ static pair_plan plan_pairs(const pl_dw_window *g) {
   pair_plan plan = {(g->fh + 1 + both) / 2, g->pixels, 0};
   const ptrdiff_t unused = -g->c & (NR - 1); /* channels of the last block */
   if (g->stride > 2 || g->c < NR || g->pixels < AT_ONCE || (1 + both) * plan.pairs * g->fw > PAIRED_TAPS) return plan;
-  /* A stride of 2 reads few lines twice, so copies pay only for many taps; lines cut into blocks leave none unused. */
+  /* A stride of 2 reads few lines twice, so copying pays only for many taps; wrapped() leaves no channels unused. */
   if ((g->stride == 2 && g->fh * g->fw < 12) || 3 * unused > g->c) return plan;
   const ptrdiff_t bytes = 2 * NR * (ptrdiff_t)sizeof(int16_t); /* of a pair */
   ptrdiff_t held = MOST_PAIRED / (paired_columns(g, plan.pixels) * bytes);
@@ -180,7 +188,8 @@ static pair_plan plan_pairs(const pl_dw_window *g) {
   return plan;
 }
 
-/* wraps: are blocks packed as those of a line, so that the last one of a pixel may be a part? */
+/* Computes all output lines.  wraps: are weights packed for wrapped()?  Then the last block of a pixel has fewer
+ * channels; else it overlaps the one before. */
 static void by_pairs(const pl_dw_window *g, const pair_plan *plan, int wraps, int flip, const int32_t *w,
                      const pl_columns *q, uint8_t *y) {
   int16_t copy[MOST_PAIRED / sizeof(int16_t)];

@@ -1,4 +1,4 @@
-/* functions_vector.h with AVX2. */
+/* functions_vector.h with vectors of eight floats: AVX2. */
 #include <immintrin.h>
 
 typedef __m256 vf;
@@ -13,7 +13,7 @@ PL_INLINE vf v_over_sum(vf x, vf a, vf e) {
 }
 /* Are all numbers positive and normal? */
 PL_INLINE int v_normal(const vf v[4]) {
-  __m256i most = _mm256_set1_epi32(INT32_MIN); /* of bits less those of the smallest normal number, less 2^31 */
+  __m256i most = _mm256_set1_epi32(INT32_MIN); /* the largest bits, less the smallest normal ones and 2^31 */
   for (int k = 0; k < 4; k++)
     most = _mm256_max_epi32(most, _mm256_add_epi32(_mm256_castps_si256(v[k]), _mm256_set1_epi32(0x7F800000)));
   return !_mm256_movemask_epi8(_mm256_cmpgt_epi32(most, _mm256_set1_epi32(-0x01000001)));
@@ -43,7 +43,7 @@ PL_INLINE vf v_rsqrt_normal(vf x) {
   const vf y = _mm256_rsqrt_ps(x), e = V(fnmadd_ps)(V(mul_ps)(x, y), y, V_ALL(1.0f));
   return V_FMA(V(mul_ps)(y, V_ALL(0.5f)), e, y);
 }
-/* Multiplies subnormal numbers, which are slow to compute with, by 2^150; returns which ones these are. */
+/* *large = x, but subnormal numbers, which are slow to compute with, times 2^150; returns which ones these are. */
 PL_INLINE vf v_tiny(vf x, vf *large) {
   const __m256i twice = _mm256_slli_epi32(_mm256_castps_si256(x), 1), most = _mm256_set1_epi32(0xFFFFFD);
   const __m256i less = _mm256_sub_epi32(twice, _mm256_set1_epi32(1));
@@ -51,6 +51,7 @@ PL_INLINE vf v_tiny(vf x, vf *large) {
   *large = _mm256_blendv_ps(x, V(or_ps)(_mm256_cvtepi32_ps(twice), V(and_ps)(x, V_ALL(-0.0f))), tiny);
   return tiny;
 }
+/* r, multiplied by a number in the lanes of `which`. */
 PL_INLINE vf v_scaled(vf which, vf r, float by) {
   return V(mul_ps)(r, _mm256_blendv_ps(V_ALL(1.0f), V_ALL(by), which));
 }

@@ -1,4 +1,5 @@
-/* functions_vector.h with AVX-512: functions look up what polynomials would take longer for. */
+/* functions_vector.h with vectors of 16 floats: AVX-512.  Functions look up values where polynomials would take
+ * longer. */
 #include <immintrin.h>
 
 typedef __m512 vf;
@@ -83,13 +84,14 @@ PL_INLINE vf v_rsqrt_not_tiny(vf x) {
   vf r = V_FMA(V(mul_ps)(y, V_ALL(0.5f)), e, y);
   return _mm512_mask_mov_ps(r, _mm512_cmp_ps_mask(r, r, _CMP_UNORD_Q), y);
 }
-/* Multiplies subnormal numbers, which are slow to compute with, by 2^150; returns which ones these are. */
+/* *large = x, but subnormal numbers, which are slow to compute with, times 2^150; returns which ones these are. */
 PL_INLINE __mmask16 v_tiny(vf x, vf *large) {
   const __m512i twice = _mm512_slli_epi32(_mm512_castps_si512(x), 1);
   const __mmask16 tiny = _mm512_fpclass_ps_mask(x, 0x20);
   *large = _mm512_mask_or_ps(x, tiny, _mm512_cvtepi32_ps(twice), _mm512_and_ps(x, V_ALL(-0.0f)));
   return tiny;
 }
+/* r, multiplied by a number in the lanes of `which`. */
 PL_INLINE vf v_scaled(__mmask16 which, vf r, float by) { return _mm512_mask_mul_ps(r, which, r, V_ALL(by)); }
 /* sqrt(x) rounded to nearest, for x >= 2^-100: one step of Newton's method from a 14-bit reciprocal root, then a
  * correction by the remainder.  The result is the same for every estimate within 2^-14.  The division unit would take

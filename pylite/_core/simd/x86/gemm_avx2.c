@@ -1,15 +1,17 @@
-/* 8-bit matrix products for AVX2, which multiplies pairs of 16-bit numbers, and for AVX-VNNI, which multiplies four
- * bytes by four.
+/* 8-bit matrix products for AVX2, whose instruction adds the products of two 16-bit numbers in each lane, and for
+ * AVX-VNNI, whose instruction adds those of four bytes.
  *
  * A panels, row after row, are int16 for AVX2, and x + 128 as unsigned bytes for AVX-VNNI; panels are
  * packed[k / KR][column][k % KR], of int8, with 16 columns, or 8 in the last one.  A step broadcasts KR elements of a
- * row, and multiplies them by those of each column.  The sums of a tile of up to six rows are stored (acc_rows), and then
- * finished by functions for any number of rows. */
+ * row, and multiplies them by those of each column.  The sums of a tile of up to six rows are stored, as
+ * acc_rows[row][NR], and then finished by functions for any number of rows. */
 #include "avx2.h"
 #include "store_floats.h"
 
-enum { MR = 6 };
-enum { CHAINS = 4 }; /* independent sums for each column of a single row */
+enum {
+  MR = 6,    /* most rows of a tile */
+  CHAINS = 4 /* independent sums for each column of a single row, so that none waits for the one before */
+};
 
 /* Broadcasts four bytes, at any address, to all lanes. */
 PL_INLINE __m256i broadcast32(const void *from) {
@@ -19,9 +21,9 @@ PL_INLINE __m256i broadcast32(const void *from) {
 }
 
 #if defined(__AVXVNNI__)
-/* A panels hold x + 128 as unsigned bytes. */
-typedef uint8_t element;
+typedef uint8_t element; /* of an A panel */
 enum { KR = 4, OFFSET = 128 };
+/* acc += four unsigned bytes of u times four signed bytes of s, in each lane. */
 #define DOT(acc, u, s) __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(acc) : "x"(u), "x"(s))
 PL_INLINE __m256i weights(const int8_t *w) { return _mm256_loadu_si256((const __m256i *)w); }
 
@@ -66,9 +68,9 @@ static void sums_q8(int rows, const pl_a_layout *layout, ptrdiff_t length, const
   }
 }
 #else
-/* A panels are int16. */
-typedef int16_t element;
+typedef int16_t element; /* of an A panel */
 enum { KR = 2, OFFSET = 0 };
+/* acc += two numbers of x times two of w, in each lane. */
 #define DOT(acc, x, w) acc = _mm256_add_epi32(acc, _mm256_madd_epi16(x, w))
 PL_INLINE __m256i weights(const int8_t *w) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)w)); }
 
@@ -115,7 +117,7 @@ static void sums_q8(int rows, const pl_a_layout *layout, ptrdiff_t length, const
 }
 #endif
 
-/* Sets acc_rows (R, NR) to `start` plus R rows of an A panel times V vectors of columns. */
+/* Sets acc_rows to `start` plus R rows of an A panel times V vectors of columns. */
 PL_INLINE void multiply(int R, int V, const pl_a_layout *layout, const element *a, const int8_t *w,
                         const int32_t *start, int32_t *acc_rows) {
   const ptrdiff_t depth = layout->depth, step = layout->step, pitch = layout->pitch;
@@ -165,22 +167,22 @@ PART(3, 2)
 PART(6, 1)
 PART(6, 2)
 /* Sets acc_rows to the sums of up to MR rows and n columns; returns the number of rows done. */
-static int sums(int rows, int n, const pl_a_layout *layout, const element *a, const int8_t *w, const int32_t *start,
-                int32_t *acc_rows) {
+static int tile_sums(int rows, int n, const pl_a_layout *layout, const element *a, const int8_t *w,
+                     const int32_t *start, int32_t *acc_rows) {
   static void (*const part[])(const pl_a_layout *, const element *, const int8_t *, const int32_t *, int32_t *) = {
     part_3_1, part_3_2, part_6_1, part_6_2};
   const int full = rows <= 3 ? 3 : 6;
   part[2 * (full > 3) + (n > LANES)](layout, a, w, start, acc_rows);
   return rows < full ? rows : full;
 }
-/* sums() for a single row. */
+/* tile_sums() for a single row. */
 PL_INLINE void row_sums(int n, const pl_a_layout *layout, const element *a, const int8_t *w, const int32_t *start,
                         int32_t *acc_row) {
   if (n > LANES) multiply(1, 2, layout, a, w, start, acc_row);
   else multiply(1, 1, layout, a, w, start, acc_row);
 }
 
-/* Requantizes N rows of sums to n bytes each; terms: added to the sums of each row, or NULL. */
+/* Requantizes N <= 2 rows of sums to n bytes each; terms: a number for each row, added to its sums, or NULL. */
 PL_INLINE void finish(int rounding, int N, int n, const int32_t *acc_rows, const int32_t *terms,
                       const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   __m256i v[2][2];
@@ -196,6 +198,7 @@ PL_INLINE void finish(int rounding, int N, int n, const int32_t *acc_rows, const
   const __m256i bytes = narrow(v[0][0], v[N - 1][0], q);
   store_lines(N, y, ldy, _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)), n);
 }
+/* finish() for any number of rows. */
 PL_INLINE void finish_all(int rounding, int rows, int n, const int32_t *acc_rows, const int32_t *terms,
                           const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   int r = 0;
@@ -204,6 +207,7 @@ PL_INLINE void finish_all(int rounding, int rows, int n, const int32_t *acc_rows
   if (r < rows) finish(rounding, 1, n, acc_rows + r * NR, terms ? terms + r : NULL, q, j, y + r * ldy, ldy);
 }
 
+/* gemm_q8 for a single row and any number of columns. */
 static void row_q8(int n, const pl_a_layout *layout, const element *a, const int8_t *w, const int32_t *terms,
                    const pl_columns *q, ptrdiff_t j, uint8_t *y) {
   const ptrdiff_t panel_depth = layout->lines * layout->depth;
@@ -225,7 +229,7 @@ static void gemm_q8(int rows, int n, const pl_a_layout *layout, const void *a_pa
     return;
   }
   for (int r = 0, m; r < rows; r += m) {
-    m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, panel, local.bias + j, acc_rows);
+    m = tile_sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, panel, local.bias + j, acc_rows);
     const int32_t *own_terms = terms ? terms + r : NULL;
     if (rounding == FIT_RELU) finish_all(FIT_RELU, m, n, acc_rows, own_terms, &local, j, y + r * ldy, ldy);
     else if (rounding == FIT) finish_all(FIT, m, n, acc_rows, own_terms, &local, j, y + r * ldy, ldy);
@@ -233,6 +237,7 @@ static void gemm_q8(int rows, int n, const pl_a_layout *layout, const void *a_pa
   }
 }
 
+/* acc += acc_row, for n columns. */
 PL_INLINE void add_row(int n, const int32_t *acc_row, int32_t *acc) {
   int k = 0;
   for (; k + LANES <= n; k += LANES)
@@ -254,7 +259,7 @@ static void gemm_s32(int rows, int n, const pl_a_layout *layout, const void *a_p
     return;
   }
   for (int r = 0, m; r < rows; r += m) {
-    m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, panel, zeros, acc_rows);
+    m = tile_sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, panel, zeros, acc_rows);
     for (int i = 0; i < m; i++) add_row(n, acc_rows + i * NR, acc + (r + i) * lda);
   }
 }
@@ -265,7 +270,7 @@ PL_INLINE __m256i first_lanes(int n) {
   return load(lanes + LANES - (n < LANES ? n : LANES));
 }
 
-/* finish_hybrid for rows of sums. */
+/* Finishes rows of sums as by finish_hybrid. */
 PL_INLINE void finish_floats(int rows, int n, const int32_t *acc_rows, const int32_t *terms, const float *row_scales,
                              const pl_hybrid *h, ptrdiff_t j, float *y, ptrdiff_t ldy) {
   const __m256 low = _mm256_set1_ps(h->low), high = _mm256_set1_ps(h->high), one = _mm256_set1_ps(1);
@@ -301,7 +306,7 @@ static void gemm_hybrid(const pl_slots *table, int rows, int n, const pl_a_layou
     return;
   }
   for (int r = 0, m; r < rows; r += m) {
-    m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, w, zeros, acc_rows);
+    m = tile_sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, w, zeros, acc_rows);
     finish_floats(m, n, acc_rows, terms + r, row_scales + r, &results, j, y + r * ldy, ldy);
   }
 }
@@ -311,7 +316,7 @@ void pl_fill_portable_avx2(pl_slots *s);
 static void (*portable_blocks)(const pl_slots *table, int rows, int n, const pl_blocks *b, ptrdiff_t j,
                                const uint8_t *x, const int32_t *terms, const float *row_scales, float *y);
 
-/* Adds the sums of one block, times its scales, to `total`. */
+/* Adds the sums of one block of the depth, less terms, times its scales to total[row][NR]. */
 PL_INLINE void add_block(int rows, int V, const int32_t *acc_rows, const int32_t *terms, const int32_t *sums,
                          const float *scale, float *total) {
 #pragma GCC unroll 2
@@ -346,7 +351,7 @@ static void gemm_blocks(const pl_slots *table, int rows, int n, const pl_blocks 
     for (int r = 0; r < rows; r++) src[r] = x + r * b->depth + i * size;
     pack_a_q8(rows, 1, size, src, OFFSET, packed, b->padded_depth);
     for (int r = 0, m; r < rows; r += m) {
-      m = rows == 1 ? 1 : sums(rows - r, n, &layout, packed + r * b->padded_depth, w, zeros, acc_rows);
+      m = rows == 1 ? 1 : tile_sums(rows - r, n, &layout, packed + r * b->padded_depth, w, zeros, acc_rows);
       if (rows == 1) row_sums(n, &layout, packed, w, zeros, acc_rows);
       if (n > LANES) add_block(m, 2, acc_rows, terms + r, b->sums + offset, b->scale + offset, total + r * NR);
       else add_block(m, 1, acc_rows, terms + r, b->sums + offset, b->scale + offset, total + r * NR);

@@ -1,14 +1,13 @@
-/* 8-bit matrix products for AVX-512 with VNNI: an instruction multiplies four bytes in each lane, of 16 columns.
+/* 8-bit matrix products for AVX-512 with VNNI: an instruction adds the products of four bytes in each of 16 lanes.
  *
  * A panels hold x + 128 as unsigned bytes, row after row; panels are packed[k / 4][column][k % 4], of int8, with up to
- * 64 columns.  A step broadcasts four bytes of a row, and multiplies them by those of each column.  Tiles are as high
- * as registers suffice for their sums, see PARTS.  Callers subtract the sums of the offset 128 in the bias. */
+ * 64 columns.  A step broadcasts four bytes of a row, and multiplies them by those of each column.  Tiles have as
+ * many rows as registers can hold sums of, see PARTS.  The bias makes up for the offset of 128. */
 #include "avx512vnni.h"
 
 enum { MR = 12 };
 
-/* A panels hold x + 128 as unsigned bytes.  Full vectors are stored: the next row overwrites what exceeds its segment.
- */
+/* Full vectors are stored: the next segment or row overwrites the excess. */
 static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *a_panel,
                       ptrdiff_t depth) {
   const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80));
@@ -95,7 +94,7 @@ PL_INLINE __m512i broadcast64(const uint8_t *from) {
   return _mm512_set1_epi64(eight);
 }
 
-/* acc[r] += terms[r]; `rows` of them are in use; terms may be NULL */
+/* acc[r][v] += terms[r].  There are `rows` terms, which may be fewer than R; terms may be NULL. */
 PL_INLINE void add_terms(int R, int V, const int32_t *terms, int rows, __m512i acc[MR][4]) {
   if (terms)
 #pragma GCC unroll 12
@@ -131,8 +130,8 @@ PL_INLINE void multiply(int R, int V, const pl_a_layout *layout, const uint8_t *
   }
 }
 
-/* multiply() for one vector of columns, with eight elements of the depth at once: when each broadcast serves one
- * product only, loads are the bottleneck.  Even lanes sum the first four elements, odd lanes the last four. */
+/* multiply() for one vector of columns, eight deep, without terms: if each broadcast is used for a single product,
+ * loads are the bottleneck.  Even lanes sum the first four elements, odd lanes the last four. */
 PL_INLINE void multiply_pairs(int R, const pl_a_layout *layout, const uint8_t *a, const int8_t *w, __m512i start,
                               __m512i acc[MR][4]) {
   const ptrdiff_t depth = layout->depth, step = layout->step, pitch = layout->pitch;
@@ -161,7 +160,8 @@ PL_INLINE void multiply_pairs(int R, const pl_a_layout *layout, const uint8_t *a
   }
 }
 
-/* multiply() for a single row.  Even and odd steps have separate sums, which are independent of each other. */
+/* multiply() for a single row, without terms.  Even and odd steps have separate sums, so that neither waits for the
+ * other. */
 PL_INLINE void multiply_row(int V, const pl_a_layout *layout, const uint8_t *a, const int8_t *w, const __m512i start[4],
                             __m512i acc[4]) {
   __m512i other[4];
@@ -192,7 +192,7 @@ PL_INLINE void multiply_row(int V, const pl_a_layout *layout, const uint8_t *a, 
   for (int v = 0; v < V; v++) acc[v] = _mm512_add_epi32(acc[v], other[v]);
 }
 
-/* acc[r][v] = start[v] + terms[r] + R rows of the A panel times V vectors of columns, in the fastest way. */
+/* multiply(), or the faster form that fits the tile. */
 PL_INLINE void product(int R, int V, const pl_a_layout *layout, const uint8_t *a, const int8_t *w,
                        const __m512i start[4], const int32_t *terms, int rows, __m512i acc[MR][4]) {
   const int pairs = V == 1 && R > 1 && layout->depth % 8 == 0 && layout->depth * layout->lines >= 32;
@@ -202,7 +202,7 @@ PL_INLINE void product(int R, int V, const pl_a_layout *layout, const uint8_t *a
   if (R == 1 || pairs) add_terms(R, V, terms, rows, acc);
 }
 
-/* Requantizes sums to bytes, in float32; relu: see requantize(). */
+/* Requantizes the sums of a tile in float32, and writes the bytes of `rows` rows; relu: see requantize(). */
 PL_INLINE void finish(int relu, int R, int V, int rows, int n, __m512i acc[MR][4], const pl_columns *q, ptrdiff_t j,
                       uint8_t *y, ptrdiff_t ldy) {
 #pragma GCC unroll 4
@@ -231,6 +231,7 @@ PL_INLINE void finish(int relu, int R, int V, int rows, int n, __m512i acc[MR][4
     }
 }
 
+/* Computes a tile of R rows, of which `rows` are in use, and writes its bytes. */
 PL_INLINE void tile_q8(int R, int V, int rows, int n, const pl_a_layout *layout, const uint8_t *a, const int8_t *w,
                        const int32_t *terms, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   __m512i acc[MR][4], bias[4];
@@ -250,8 +251,8 @@ PL_INLINE void tile_q8(int R, int V, int rows, int n, const pl_a_layout *layout,
   else finish(0, R, V, rows, n, acc, q, j, y, ldy);
 }
 
-/* Adds rows of NR sums to y, or finishes them as floats.  Not inlined, because callers are compiled for each tile
- * size. */
+/* Finishes rows of NR sums as by finish_hybrid or, if h is NULL, adds them to y, which is int32 then.  Not inlined,
+ * because callers are compiled for each tile size. */
 static __attribute__((noinline, noclone)) void finish_rows(int rows, int n, const int32_t *acc, const int32_t *terms,
                                                    const float *row_scales, const pl_hybrid *h, ptrdiff_t j, float *y,
                                                    ptrdiff_t ldy) {
@@ -282,6 +283,7 @@ static __attribute__((noinline, noclone)) void finish_rows(int rows, int n, cons
   }
 }
 
+/* Computes a tile of R rows, of which `rows` are in use, and finishes it by finish_rows(). */
 PL_INLINE void tile_sums(int R, int V, int rows, int n, const pl_a_layout *layout, const uint8_t *a, const int8_t *w,
                          const int32_t *terms, const float *row_scales, const pl_hybrid *h, ptrdiff_t j, float *y,
                          ptrdiff_t ldy) {
@@ -333,16 +335,16 @@ static void gemm_q8(Q8_ARGUMENTS) {
   widths[(n - 1) / LANES](rows, n, layout, a_panel, panel, terms, q, j, y, ldy);
 }
 
-static void (*const sums[])(SUMS_ARGUMENTS) = {sums_1, sums_2, sums_3, sums_4};
+static void (*const sums_by_width[])(SUMS_ARGUMENTS) = {sums_1, sums_2, sums_3, sums_4};
 
 static void gemm_s32(int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, int32_t *acc,
                      ptrdiff_t lda) {
-  sums[(n - 1) / LANES](rows, n, layout, a_panel, panel, NULL, NULL, NULL, 0, (float *)acc, lda);
+  sums_by_width[(n - 1) / LANES](rows, n, layout, a_panel, panel, NULL, NULL, NULL, 0, (float *)acc, lda);
 }
 
 static void gemm_hybrid(const pl_slots *table, SUMS_ARGUMENTS) {
   (void)table;
-  sums[(n - 1) / LANES](rows, n, layout, a_panel, panel, terms, row_scales, h, j, y, ldy);
+  sums_by_width[(n - 1) / LANES](rows, n, layout, a_panel, panel, terms, row_scales, h, j, y, ldy);
 }
 
 PL_FILL(gemm_avx512vnni, s) {

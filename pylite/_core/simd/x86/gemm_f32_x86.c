@@ -1,4 +1,5 @@
-/* The float matrix product, depthwise convolution and conversion from float16 for AVX2 with FMA, and for AVX-512. */
+/* Float32 matrix products, depthwise convolutions and Winograd transforms for AVX2 with FMA and for AVX-512: what
+ * gemm_f32.h, depthwise_f32.h and winograd_f32.h need.  And conversion from float16. */
 #include "rounding.h"
 #include <immintrin.h>
 

@@ -1,4 +1,5 @@
-/* 8-bit look-up tables for AVX-512 with VBMI, 128 entries per instruction. */
+/* Look-up tables of bytes for AVX-512 with VBMI: an instruction looks up 64 bytes in 128 entries.  lines8 looks them
+ * up, too: its parameters begin with the table. */
 #include "simd.h"
 #include <immintrin.h>
 

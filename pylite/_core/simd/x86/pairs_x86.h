@@ -1,5 +1,5 @@
-/* The short forms of sums and products of bytes (fitted.h) for AVX2 and AVX-512; included by portable_binary.h alone.
- */
+/* Sums and products of two operands of bytes, by the short forms of fitted.h, for AVX2 and AVX-512; included by
+ * portable_binary.h alone, after functions_vector.h.  Defines sum_pairs() and product_pairs(). */
 #include <immintrin.h>
 
 #if defined(__AVX512BW__)
@@ -15,13 +15,16 @@ enum { VI_BYTES = sizeof(vi) };
 #else
 #define ADD_PRODUCTS(sum, x, w) V(add_epi32)(sum, V(madd_epi16)(x, w))
 #endif
+/* Does a statement for k = 0 to 3. */
 #define FOUR(statement) PL_UNROLL for (int k = 0; k < 4; k++) statement
 
+/* How results become bytes, and operands are read. */
 typedef struct { vi flip, zero, low, high; } byte_ends;
 PL_INLINE byte_ends byte_ends_of(int32_t zero, int32_t low, int32_t high, int32_t flip) {
   return (byte_ends){V(set1_epi8)((char)flip), V(set1_epi16)((short)zero), V(set1_epi8)((char)low),
                      V(set1_epi8)((char)high)};
 }
+/* Stores four vectors of 32-bit results as bytes. */
 PL_INLINE void put_bytes(const vi v[4], const byte_ends *e, void *y) {
   const vi first = V(adds_epi16)(V(packs_epi32)(v[0], v[1]), e->zero);
   const vi last = V(adds_epi16)(V(packs_epi32)(v[2], v[3]), e->zero);
@@ -30,6 +33,7 @@ PL_INLINE void put_bytes(const vi v[4], const byte_ends *e, void *y) {
 }
 PL_INLINE vi operand_of(const void *x, const byte_ends *e) { return VI(xor)(VI(loadu)(x), e->flip); }
 
+/* The members of pl_fitted_sum in all lanes; digits: those of both ratios, in the halves of a lane. */
 typedef struct { byte_ends ends; vi digits[3], start, start_low, above, below; __m128i fraction; } sum_numbers;
 PL_INLINE vi both_digits(int16_t a, int16_t b) {
   return V(set1_epi32)((int32_t)((uint32_t)(uint16_t)b << 16 | (uint16_t)a));
@@ -55,6 +59,7 @@ PL_INLINE void paired(vi a, vi b, vi v[4]) {
   PL_UNROLL for (int k = 0; k < 2; k++)
     v[2 * k] = V(unpacklo_epi16)(va[k], vb[k]), v[2 * k + 1] = V(unpackhi_epi16)(va[k], vb[k]);
 }
+/* pl_short_sum() of a vector of bytes. */
 PL_INLINE void short_sum_step(const sum_numbers *s, vi a, vi b, void *y) {
   vi v[4], low[4];
   paired(a, b, v);
@@ -63,7 +68,7 @@ PL_INLINE void short_sum_step(const sum_numbers *s, vi a, vi b, void *y) {
   FOUR(v[k] = V(srai_epi32)(low[k], PL_FRACTION + 8 - PL_LOW_DIGIT);)
   put_bytes(v, &s->ends, y);
 }
-/* pl_sum_fitted; corrects: with corrections; three: with the third digit, which is 0 otherwise. */
+/* pl_sum_fitted() of a vector of bytes; corrects: with corrections; three: ratios have a third digit that is not 0. */
 PL_INLINE void sum_step(int corrects, int three, const sum_numbers *s, vi a, vi b, const void *correction, void *y) {
   vi vc[2], v[4], low[4];
   paired(a, b, v);
@@ -91,6 +96,7 @@ PL_INLINE product_numbers product_numbers_of(const pl_fitted_product *p) {
   return (product_numbers){byte_ends_of(p->y_zero, p->low, p->high, p->flip), V(set1_epi16)((short)p->a_zero),
                            V(set1_epi16)((short)p->b_zero), V_ALL(p->scale), V_ALL(p->half), V_ALL(-0.0f)};
 }
+/* pl_product_fitted() of a vector of bytes. */
 PL_INLINE void product_step(const product_numbers *s, vi a, vi b, void *y) {
   vi x[2], w[2], v[4];
   widened(a, x);
@@ -123,7 +129,8 @@ PL_INLINE void product_step(const product_numbers *s, vi a, vi b, void *y) {
     memcpy(y, y_line, n); \
   }
 
-enum { PAIR_BLOCK = 1024 }; /* elements */
+enum { PAIR_BLOCK = 1024 }; /* elements of a call of sum_pairs() with corrections */
+/* correction: of each element, if the form has corrections. */
 static void sum_pairs(size_t n, const uint8_t *a, int a_step, const uint8_t *b, int b_step, const uint8_t *correction,
                       uint8_t *y, const pl_fitted_sum *p) {
   const sum_numbers s = sum_numbers_of(p);

@@ -1,5 +1,5 @@
-/* QUANTIZE of float32 to 8 bits without the division unit, for which a division takes as long as ten products, and
- * DEQUANTIZE of bytes; included by portable_unary.h alone. */
+/* QUANTIZE of float32 to 8 bits without the division unit, where a division takes as long as ten products, and
+ * DEQUANTIZE of bytes, for AVX2 and AVX-512; included by portable_unary.h alone. */
 #if defined(__AVX512F__)
 typedef __m512i quantized_ints;
 #define V_INTS(op) _mm512_##op

@@ -1,13 +1,14 @@
-/* Softmax of rows of up to 16 elements for AVX-512: a row is one vector.  Others go to the portable function. */
+/* Softmax of rows of up to 16 elements for AVX-512: a row is one vector.  The portable function computes longer
+ * ones, and those with a negative beta. */
 #include "avx512vnni.h"
 #include <float.h>
 #include <string.h>
 
-/* The implementations for longer rows, and of exp(). */
+/* The slots of the level that this one uses. */
 static void (*portable_softmax)(size_t rows, size_t n, float beta, const float *x, float *y);
 static void (*exp_f32) PL_UNARY;
 
-/* Sets each of the first n lanes to the joined value of all: their maximum, or their sum. */
+/* Sets each of the first n lanes of v to the maximum or the sum of all of them, by `join`. */
 #define TREE(join, v, n) \
   v = join(v, _mm512_permute_ps(v, 0xB1)); \
   v = join(v, _mm512_permute_ps(v, 0x4E)); \

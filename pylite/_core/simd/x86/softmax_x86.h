@@ -1,4 +1,4 @@
-/* Softmax of rows of floats that fill a vector; included by portable_softmax.h alone.
+/* Softmax of rows of at least V_WIDTH floats for AVX2 and AVX-512; included by portable_softmax.h alone.
  *
  * The last vector of a row ends with it, and overlaps the one before.  It is read before the others are written,
  * because y may be x. */
@@ -31,7 +31,7 @@ PL_INLINE float largest_of(size_t n, const float *x) {
   if (i < last) a = V(max_ps)(a, V(loadu_ps)(x + i));
   return v_largest(V(max_ps)(a, b));
 }
-/* beta >= 0, n >= V_WIDTH */
+/* softmax_f32 for beta >= 0 and n >= V_WIDTH. */
 static void softmax_rows(size_t rows, size_t n, float beta, const float *x, float *y) {
   const size_t last = n - V_WIDTH;
   for (; rows; rows--, x += n, y += n) {

@@ -1,4 +1,4 @@
-/* For the micro-kernels for AVX2: stores a part of a vector of floats. */
+/* Stores a part of a vector of floats, for AVX2. */
 #ifndef PYLITE_STORE_FLOATS_H
 #define PYLITE_STORE_FLOATS_H
 #include "simd.h"

@@ -1,4 +1,4 @@
-/* 8-bit 3 x 3 convolutions by Winograd's F(4x4, 3x3) for AVX-512 with VNNI, exact.
+/* winograd_q8 and winograd_pack for AVX-512 with VNNI: 8-bit 3 x 3 convolutions by Winograd's F(4x4, 3x3), exact.
  *
  * A tile d of 6 x 6 pixels (tiles overlap by two) is transformed to 36 points for each channel, 16-bit numbers, B^T d
  * B, and so is a filter w, G w G^T.  The sums m of their products over the channels give 4 x 4 output pixels, A^T m A,
@@ -21,7 +21,7 @@ enum { WIDE = PL_WINOGRAD_WIDE, POINTS = 36, GAP = 32 };
 #define SUBTRACT(a, b) _mm512_sub_epi16(a, b)
 #define TIMES_4(a) _mm512_slli_epi16(a, 2)
 
-/* One dimension of B^T d B. */
+/* v = B^T d for a column of pixels. */
 PL_INLINE void to_points(const __m512i d[6], __m512i v[6]) {
   const __m512i even = SUBTRACT(d[4], d[2]), odd = SUBTRACT(d[3], d[1]), twice = ADD(odd, odd);
   const __m512i p = SUBTRACT(d[4], TIMES_4(d[2])), q = SUBTRACT(d[3], TIMES_4(d[1]));
@@ -36,7 +36,7 @@ PL_INLINE void to_points(const __m512i d[6], __m512i v[6]) {
 #undef SUBTRACT
 #undef TIMES_4
 
-/* One dimension of A^T m A. */
+/* r = A^T m for a column of points. */
 PL_INLINE void from_points(const __m512i m[6], __m512i r[4]) {
   const __m512i s1 = _mm512_add_epi32(m[1], m[2]), d1 = _mm512_sub_epi32(m[1], m[2]);
   const __m512i s2 = _mm512_add_epi32(m[3], m[4]), d2 = _mm512_sub_epi32(m[3], m[4]);
@@ -46,8 +46,9 @@ PL_INLINE void from_points(const __m512i m[6], __m512i r[4]) {
   r[3] = _mm512_add_epi32(_mm512_add_epi32(d1, m[5]), _mm512_add_epi32(d2, d2));
 }
 
-/* Transforms 6 x 6 pixels of c >= 32 channels, column by column, to points, `next` apart.  Bytes are read as int8.  The
- * columns' parameters expect x + 128, as in other A panels; adding 36 * 128 to the point (1, 1) has this effect. */
+/* Transforms a tile of c >= 32 channels to points, `next` apart.  x: the addresses of its pixels, column by column.
+ * Bytes are read as int8.  The parameters of pl_columns expect x + 128, as in other A panels; adding 36 * 128 to point
+ * (1, 1) has this effect. */
 static __attribute__((noinline)) void tile_in(const uint8_t *const x[POINTS], ptrdiff_t c, int flip, int16_t *v,
                                               ptrdiff_t next) {
   const __m256i mask = _mm256_set1_epi8((char)flip);
@@ -76,8 +77,8 @@ static __attribute__((noinline)) void tile_in(const uint8_t *const x[POINTS], pt
   }
 }
 
-/* Transforms n <= 16 columns of a tile's products to its output pixels, `rows` by `pixels`, as far as inside the image.
- */
+/* Transforms n <= 16 columns of a tile's products m, whose points are `next` apart, to output pixels, requantized.
+ * `rows` lines of `pixels` pixels lie in the image; lines are `down` apart, pixels `right`. */
 static __attribute__((noinline)) void tile_out(const int32_t *m, ptrdiff_t next, int n, const pl_columns *q,
                                                ptrdiff_t j, const ends *e, uint8_t *y, ptrdiff_t down,
                                                ptrdiff_t right, ptrdiff_t rows, ptrdiff_t pixels) {
@@ -121,7 +122,7 @@ static __attribute__((noinline)) void tile_out(const int32_t *m, ptrdiff_t next,
   }
 }
 
-/* m = R rows of one point, of which `rows` are in use, times a panel. */
+/* m = the products of R tiles of one point, of which `rows` are in use, and a panel. */
 PL_INLINE void multiply(int R, int rows, ptrdiff_t c, const int16_t *a, const int16_t *w, int32_t *m) {
   __m512i acc[6][2];
 #pragma GCC unroll 6
@@ -186,8 +187,7 @@ static void winograd_q8(const pl_winograd *g, ptrdiff_t first, int tiles, ptrdif
   }
 }
 
-/* Transforms w (columns, 3, 3, c), as int8 less w_zero, to panels of WIDE columns, point by point, in pairs of
- * channels. */
+/* Panels of WIDE columns are [point][c / 2][column][c % 2]. */
 static void winograd_pack(ptrdiff_t columns, ptrdiff_t c, const uint8_t *w, int flip, int w_zero, int16_t *panels,
                           int32_t *sums) {
   static const int8_t g[6][3] = {{6, 0, 0}, {-1, -1, -1}, {-1, 1, -1}, {1, 2, 4}, {1, -2, 4}, {0, 0, 6}};
