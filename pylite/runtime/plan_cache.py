@@ -151,8 +151,8 @@ class PlanCache:
     def decide(self, history_key: "Any") -> bool:
         """Set `writing` for input shapes that have no plan.
 
-        The first shapes with their ranks get one, and one further set of shapes per process; a recording serves the
-        others, which takes less than reading a plan.  history_key: what ProgramCache.note() returned for the shapes.
+        The first shapes with their ranks get one, and so does one other set of shapes per process.  All others get
+        their program from a recording, which takes less time than reading a plan.  history_key: what ProgramCache.note() returned for the shapes.
         """
         self.writing = history_key is None or history_key not in self._further
         if self.writing and history_key is not None:
