@@ -70,8 +70,8 @@ class LiteRT:
             feed(run, inputs, allocate=True)
             run.reset_all_variables()       # each sample begins anew, as in pylite
             run.invoke()
-        found = {}
+        by_tensor = {}
         for detail in run.get_tensor_details():
             with contextlib.suppress(ValueError):       # without memory, as a result that a delegate keeps to itself
-                found[detail["index"]] = run.get_tensor(detail["index"])
-        return found
+                by_tensor[detail["index"]] = run.get_tensor(detail["index"])
+        return by_tensor

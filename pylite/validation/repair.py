@@ -73,9 +73,9 @@ class Repair(Printed):
 
     def to_dict(self) -> dict[str, Any]:
         """`repair` in docs/validation.schema.json."""
-        found = asdict(self)
-        del found["contents"]
-        return {"version": VERSION, **finite(found)}
+        fields = asdict(self)
+        del fields["contents"]
+        return {"version": VERSION, **finite(fields)}
 
     def to_json(self) -> str:
         """to_dict() as JSON text."""
@@ -177,9 +177,9 @@ class _Measured:
         self.name = ""
 
     def __call__(self, model: Model) -> Metric:
-        found = scored(model, *self._arguments)
-        self.name = found.main
-        return found.metrics[found.main]
+        accuracy = scored(model, *self._arguments)
+        self.name = accuracy.main
+        return accuracy.metrics[accuracy.main]
 
 
 def _halves(available: int, count: int) -> tuple[list[int], list[int]]:

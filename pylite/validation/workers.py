@@ -122,10 +122,10 @@ def measurer_of_worker(measurement: Measurement) -> Measurer:
 
 def measured(measurer: Measurer, numbers: Sequence[int], workers: int = 1) -> Iterator[Partial]:
     """The Partials of these samples, each as soon as its chunk is done.  ComparisonError if processes keep dying."""
-    found = chunks(numbers, workers)
-    if workers > 1 and len(found) > 1:
-        return _in_processes(measurer.measurement, found, min(workers, len(found)))
-    return (measurer.measure(chunk) for chunk in found)
+    parts = chunks(numbers, workers)
+    if workers > 1 and len(parts) > 1:
+        return _in_processes(measurer.measurement, parts, min(workers, len(parts)))
+    return (measurer.measure(chunk) for chunk in parts)
 
 
 def chunks(numbers: Sequence[int], workers: int) -> list[Sequence[int]]:
