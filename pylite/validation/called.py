@@ -147,7 +147,7 @@ class SubgraphCalls:
         return others
 
     def clear(self) -> None:
-        """Begin anew with sums of no samples."""
+        """Start over, with sums of no samples."""
         for call in self:
             if call.comparison is not None:
                 call.comparison.clear()

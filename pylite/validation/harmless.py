@@ -56,8 +56,8 @@ def _readers(comparison: Compared, tensor: int) -> tuple[bool, list[int]]:
     for operator in comparison.subgraph.operators:
         if tensor in operator.inputs:
             if operator.name in PASS_THROUGH:
-                further, readers = _readers(comparison, operator.outputs[0])
-                output, read = output or further, read + readers
+                reaches_output, readers = _readers(comparison, operator.outputs[0])
+                output, read = output or reaches_output, read + readers
             else:
                 read += operator.outputs
     return output, read

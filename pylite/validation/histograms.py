@@ -61,7 +61,7 @@ class Histograms:
             self.exponents[kind] += 1
 
     def merge(self, other: Histograms) -> None:
-        """Add the samples of `other`, further samples of the same tensor."""
+        """Add the samples of `other`, which are of the same tensor."""
         for kind, exponent in enumerate(other.exponents.tolist()):
             self._widen(kind, exponent)
             other._widen(kind, int(self.exponents[kind]))

@@ -68,7 +68,7 @@ class LiteRT:
         run = self._run
         with failures(f"LiteRT fails on sample {number}"):
             feed(run, inputs, allocate=True)
-            run.reset_all_variables()       # each sample begins anew, as in pylite
+            run.reset_all_variables()       # each sample starts without state, as in pylite
             run.invoke()
         by_tensor = {}
         for detail in run.get_tensor_details():

@@ -15,6 +15,7 @@ from pylite.runtime.model import Model
 from pylite.validation import nonfinite, origins, trials
 from pylite.validation.analysis import analyse
 from pylite.validation.data import sample_of
+from pylite.validation.measurement import Measurement, Measurer
 from pylite.validation.metric import check_importable
 from pylite.validation.partial import TALLY, Partial
 from pylite.validation.report import Report
@@ -23,7 +24,7 @@ from pylite.validation.statistics import Grid
 from pylite.validation.tally import Tally
 from pylite.validation.verdict import EXCHANGED, OUTSIDE
 from pylite.validation.widening import quantized
-from pylite.validation.workers import Measurement, Measurer, measured
+from pylite.validation.workers import measured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

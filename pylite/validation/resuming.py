@@ -1,7 +1,7 @@
 """The measurements of a repair in a file, so that an interrupted repair goes on where it stopped.
 
 A repair is deterministic, so it repeats its decisions from the measurements; each is stored under the numbers that were
-measured.  Thus a stored measurement serves any repair of the same models on the same samples, whatever its options.
+measured.  So any repair of the same models on the same samples can use a stored measurement, whatever its options.
 """
 from __future__ import annotations
 

@@ -253,7 +253,7 @@ def means(tally: Tally, sides: Sequence[str], *names: str, better: str = "higher
 
 
 class Vectors(Task):
-    """Regression and embeddings.  Results: numbers; label: as many, or None: then the reference's serve as labels."""
+    """Regression and embeddings.  Results: numbers; label: as many, or None to use the reference's."""
 
     def __init__(self, facts: dict[str, Any]) -> None:
         super().__init__(facts)
