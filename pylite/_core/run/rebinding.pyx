@@ -10,17 +10,8 @@ from pylite._core.graph.calls cimport PLAIN, Call, Packed, Scratch, ValueBase, V
 from pylite._core.graph.dimensions cimport Computed, Dim, has_dims
 from pylite._core.graph.tapes cimport Tape
 from pylite._core.run.kernel cimport MOST_ARRAYS, Bytes, Kernel, Strided, set_strided
-from pylite._core.run.parts cimport (
-    ArenaArray,
-    BindingContext,
-    Cells,
-    Number,
-    Part,
-    Sizes,
-    Stored,
-    current_value,
-    set_number,
-)
+from pylite._core.run.parts cimport ArenaArray, BindingContext, Cells, Number, Part, Sizes, Stored
+from pylite._core.run.parts cimport current_value, set_number
 from pylite._core.run.program cimport Ends, ends_of
 from pylite._core.run.storage cimport Storage
 
