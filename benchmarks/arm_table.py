@@ -122,7 +122,7 @@ class Race:
                       hashlib.sha256(path.read_bytes()).hexdigest())
 
     def keep(self, page, only):
-        """Take from the page what --only does not count anew; returns the lines behind the tables of classes."""
+        """Take from the page what --only does not count again; returns the lines behind the tables of classes."""
         for line in page[:page.index(START)].splitlines():
             name, *cells = line.strip("| ").split(" | ")
             if len(cells) == 2 * len(CORES) and "**" not in name and CELL.fullmatch(cells[0]):

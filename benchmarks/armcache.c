@@ -155,7 +155,7 @@ EXPORT int cache_option(const char *option) {
   return -1;
 }
 
-/* Copy the counters, and begin anew; caches keep their lines. */
+/* Copy the counters, and start over; caches keep their lines. */
 EXPORT void cache_counters(uint32_t *into) {
   memcpy(into, counters, sizeof counters);
   memset(counters, 0, sizeof counters);

@@ -88,8 +88,8 @@ def __getattr__(name):
         return importlib.import_module(f"pylite.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'pylite' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
-    found = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
-    return found
+    value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
+    return value
 
 
 def __dir__():

@@ -313,9 +313,9 @@ class MainGraph(_Graph):
         with self._interpreter._lock:
             if index not in self._by_subgraph:
                 self._by_subgraph[index] = _Tensors(self._interpreter, self._interpreter._executor(index))
-        found = signatures[name]
-        return SignatureGraph(self._by_subgraph[index], list(found["inputs"].values()),
-                              list(found["outputs"].values()), (list(found["inputs"]), list(found["outputs"])))
+        details = signatures[name]
+        return SignatureGraph(self._by_subgraph[index], list(details["inputs"].values()),
+                              list(details["outputs"].values()), (list(details["inputs"]), list(details["outputs"])))
 
     def reset_variables(self) -> None:
         self._interpreter.reset_all_variables()

@@ -55,7 +55,7 @@ def __dir__() -> list[str]:
 
 
 class Interpreter(FastPath):
-    """Runs a `.tflite` model with numpy arrays in and out, with the arguments and methods of tf.lite, and further ones.
+    """Runs a `.tflite` model with numpy arrays in and out, with the arguments and methods of tf.lite, and others.
 
     model_path: str or os.PathLike.
     model_content: the file's bytes instead.
@@ -210,7 +210,7 @@ class Interpreter(FastPath):
             self._resize(self._main, input_index, tensor_size, strict)
 
     def modify_graph_with_delegate(self, delegate: "Delegate | PythonDelegate") -> None:
-        """Let a further delegate claim nodes, after those in `experimental_delegates`.
+        """Let another delegate claim nodes, after those in `experimental_delegates`.
 
         Allocated tensors stay allocated: inputs keep their contents, variables are reset.  DelegateError for an object
         that is not a delegate; DelegationError (a RuntimeError) if it fails, and all nodes are the file's again.
@@ -243,7 +243,7 @@ class Interpreter(FastPath):
         """Set all variable tensors to zero, and call reset() of the ops in Python that have one.
 
         They otherwise keep their state between calls of invoke().  As in tf.lite, resource variables (VAR_HANDLE) keep
-        theirs as long as the interpreter lives: make another one of the same pylite.Model to begin anew.
+        theirs as long as the interpreter lives: make another one of the same pylite.Model to start over.
         """
         with self._lock:
             self._lock.check_idle()

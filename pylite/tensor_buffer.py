@@ -82,12 +82,12 @@ class TensorBuffer(Buffer):
         if dtype is None:
             raise ValueError("Unsupported dtype: None")
         try:
-            found = np.dtype(dtype)
+            checked = np.dtype(dtype)
         except TypeError as error:
             raise ValueError(f"Unsupported dtype: {dtype}") from error
-        if found != self.dtype:
-            _check_type(found, _ANY, dtype, self)
-        return found
+        if checked != self.dtype:
+            _check_type(checked, _ANY, dtype, self)
+        return checked
 
     def get_tensor_details(self) -> dict[str, Any]:
         """{"dtype": the name of the elements' type, "shape": a list}.  RuntimeError once it was destroyed."""

@@ -50,7 +50,7 @@ def main(task):
     measure_float(network) and measure(run) -> text, and optionally samples(), which writes files for users.
     """
     parser = argparse.ArgumentParser(description=task.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--train", action="store_true", help="train anew; otherwise use the stored weights")
+    parser.add_argument("--train", action="store_true", help="train again; otherwise use the stored weights")
     parser.add_argument("--peer", action="store_true", help="also measure with LiteRT's reference kernels")
     parser.add_argument("--out", type=Path, default=MODELS, help="folder of the .tflite file (default: the package)")
     parser.add_argument("--weights", type=Path, default=HERE / "weights", help="folder of the stored weights")

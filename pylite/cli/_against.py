@@ -35,7 +35,7 @@ def compared(new, old):
     """
     doubts = [f"{when}: {doubt}" for when, report in (("before", old), ("now", new))
               for doubt in report.get("doubts", ()) if not doubt.startswith(_timing.ZEROS)]
-    found = _judged(new["latency"]["median"], old["latency"]["median"],
+    comparison = _judged(new["latency"]["median"], old["latency"]["median"],
                     new["latency"]["noise"] + old["latency"]["noise"], doubts)
     earlier = {(node["node"], node["name"]): node for node in old["nodes"]}
     rows = []
@@ -51,7 +51,7 @@ def compared(new, old):
                    if old.get(key) != new.get(key)]
     differences += [f"{key.replace('_', ' ')}: {old['machine'].get(key)} before, {value} now"
                     for key, value in new["machine"].items() if old["machine"].get(key) != value]
-    return found | {"nodes": rows, "differences": differences, "doubts": doubts}
+    return comparison | {"nodes": rows, "differences": differences, "doubts": doubts}
 
 
 def _judged(new, old, noise, doubts):
@@ -63,27 +63,28 @@ def _judged(new, old, noise, doubts):
             "same" if abs(ratio - 1) <= noise else "slower" if ratio > 1 else "faster"}
 
 
-def lines(found):
+def lines(comparison):
     """The text of a comparison."""
     rows = [(row["node"], row["name"], *("" if row[key] is None else _format.seconds(row[key])
                                          for key in ("old", "new")),
              *((f"{row['ratio']:.2f}", f"{row['noise']:.2f}", "" if row["verdict"] == "same" else row["verdict"] or "")
                if row.get("ratio") is not None else ("", "", "only before" if row["new"] is None else "only now"
                                                      if row["old"] is None else "")))
-            for row in found["nodes"]]
+            for row in comparison["nodes"]]
     return [*_format.table(["node", "op", "before", "now", "ratio", "noise", "verdict"], rows,
                            ["node", "before", "now", "ratio", "noise"]), "",
-            *(f"not the same {text}" for text in found["differences"]), verdict(found)]
+            *(f"not the same {text}" for text in comparison["differences"]), verdict(comparison)]
 
 
-def verdict(found):
+def verdict(comparison):
     """The verdict of a comparison as a sentence."""
-    if found["verdict"] is None:
-        return (f"no verdict, since times are in doubt ({'; '.join(found['doubts'])}): {found['ratio']:.3f} of the "
-                f"time before, noise {found['noise']:.3f}. Measure both again when the machine is idle")
-    if found["verdict"] == "same":
-        return f"no difference beyond the noise: ratio {found['ratio']:.3f}, noise {found['noise']:.3f}"
-    return (f"{found['verdict']}: {found['ratio']:.3f} of the time before, noise {found['noise']:.3f}")
+    if comparison["verdict"] is None:
+        return (f"no verdict, since times are in doubt ({'; '.join(comparison['doubts'])}): "
+                f"{comparison['ratio']:.3f} of the time before, noise {comparison['noise']:.3f}. "
+                "Measure both again when the machine is idle")
+    if comparison["verdict"] == "same":
+        return f"no difference beyond the noise: ratio {comparison['ratio']:.3f}, noise {comparison['noise']:.3f}"
+    return (f"{comparison['verdict']}: {comparison['ratio']:.3f} of the time before, noise {comparison['noise']:.3f}")
 
 
 def with_litert(path, interpreter, threads, seconds):
@@ -112,16 +113,16 @@ def with_litert(path, interpreter, threads, seconds):
 
 def _turns(one, other, seconds):
     """Seconds of runs alternately: (n, 2)."""
-    clock, found, end = time.perf_counter, [], time.perf_counter() + seconds
+    clock, times, end = time.perf_counter, [], time.perf_counter() + seconds
     one()
     other()
-    while len(found) < PAIRS or clock() < end:
+    while len(times) < PAIRS or clock() < end:
         start = clock()
         one()
         middle = clock()
         other()
-        found.append((middle - start, clock() - middle))
-    return np.array(found)
+        times.append((middle - start, clock() - middle))
+    return np.array(times)
 
 
 def _difference(name, ours, theirs):
@@ -133,14 +134,15 @@ def _difference(name, ours, theirs):
             "largest_difference": 0.0 if equal else float(np.abs(ours.astype(wide) - theirs.astype(wide)).max())}
 
 
-def litert_lines(found, own):
+def litert_lines(comparison, own):
     """The text of with_litert(); own: pylite's median seconds."""
-    judged = found["ratio"]
+    judged = comparison["ratio"]
     outputs = ", ".join(o["name"] + (" is equal" if o["equal"] else f" differs by up to {o['largest_difference']:.3g}"
                                      + " steps" * o.get("integer", False) if "largest_difference" in o else " differs")
-                        for o in found["outputs"])
+                        for o in comparison["outputs"])
     return [*_format.table(["", "median"], [("pylite", _format.seconds(own)),
-                                            (f"LiteRT {found['version']}", _format.seconds(found["median"]))],
+                                            (f"LiteRT {comparison['version']}", _format.seconds(comparison["median"]))],
                            ["median"]),
             f"in interleaved runs pylite takes {judged:.3f} of LiteRT's time (quartiles "
-            f"{found['quartiles'][0]:.3f} to {found['quartiles'][1]:.3f}); {outputs or 'there are no outputs'}"]
+            f"{comparison['quartiles'][0]:.3f} to {comparison['quartiles'][1]:.3f}); "
+            f"{outputs or 'there are no outputs'}"]

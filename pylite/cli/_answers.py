@@ -33,21 +33,21 @@ def answer(subgraph, outputs, labels, top, threshold, size, kinds=frozenset(("ar
 
 def _output(subgraph, detail, array, labels, top, kinds):
     real = dequantize(array, detail)
-    found = {"kind": "tensor", "name": detail["name"], "shape": list(array.shape), "dtype": _type(array)}
+    entry = {"kind": "tensor", "name": detail["name"], "shape": list(array.shape), "dtype": _type(array)}
     classes = _classes_of_pixels(real) if "image" in kinds else None
     if classes is not None:
-        return found | {"kind": "areas", "areas": _areas(classes, real, labels, top)}
+        return entry | {"kind": "areas", "areas": _areas(classes, real, labels, top)}
     row = real.reshape(-1)
     if kinds and _one_row(real):
         names = next(filter(None, (fitted(known, row.size) for known in labels)), None)
         likely = producer(subgraph, detail["index"]) in PROBABILITIES
         if likely or names or (row.size >= LEAST_CLASSES and not kinds.isdisjoint(("image", "audio"))):
             best = np.argsort(-row.astype(np.float64), kind="stable")[:top]     # -row wraps for integers
-            found |= {"kind": "classes", "probabilities": likely,
+            entry |= {"kind": "classes", "probabilities": likely,
                       "classes": [{"class": int(i), "label": (names or {}).get(int(i)), "score": _plain(float(row[i]))}
                                   for i in best]}
-            return found
-    return found | _summary(real)
+            return entry
+    return entry | _summary(real)
 
 
 def _type(array):
@@ -106,16 +106,16 @@ def _plain(value):
 def _detections(arrays, labels, top, threshold, size):
     boxes, classes, scores = objects(*arrays)
     names = labels[0] if labels else {}
-    found = []
+    entries = []
     for i in range(len(boxes)):
-        if scores[i] >= threshold and len(found) < top:
+        if scores[i] >= threshold and len(entries) < top:
             box = [float(v) for v in boxes[i]]
             entry = {"class": int(classes[i]), "label": names.get(int(classes[i])), "score": _plain(float(scores[i])),
                      "box": dict(zip(("top", "left", "bottom", "right"), box, strict=True))}
             if size:
                 entry["pixels"] = {k: round(v * size[k in ("left", "right")]) for k, v in entry["box"].items()}
-            found.append(entry)
-    return {"kind": "detections", "threshold": threshold, "detections": found}
+            entries.append(entry)
+    return {"kind": "detections", "threshold": threshold, "detections": entries}
 
 
 def _pose(detail, array, threshold, size):
@@ -134,10 +134,10 @@ def _point(name, x, y, score, size, known=True):
     return entry | ({"pixels": {"x": round(x), "y": round(y)}} if known else {})
 
 
-def of_detections(found, threshold, size):
+def of_detections(detections, threshold, size):
     """The answer for pylite.tasks.Detections in a picture of size (height, width)."""
     entries = []
-    for detection in found:
+    for detection in detections:
         best, box = detection.categories[0], detection.bounding_box
         pixels = {"top": box.origin_y, "left": box.origin_x, "bottom": box.origin_y + box.height,
                   "right": box.origin_x + box.width}
@@ -156,41 +156,41 @@ def drawn(pixels, answers):
     from pylite.tasks import BoundingBox, Category, Detection
     if pixels is not None and answers[0]["kind"] == "points":
         return drawing.points(pixels, [tuple(point["pixels"].values()) for point in answers[0]["points"]])
-    found = next((one["detections"] for one in answers if one["kind"] == "detections"), None)
-    if found is None or pixels is None:
+    detections = next((one["detections"] for one in answers if one["kind"] == "detections"), None)
+    if detections is None or pixels is None:
         raise UsageError("--save draws boxes and key points into the picture, and this model, or this input, gives "
                          "none")
     return drawing.detections(pixels, [
         Detection(BoundingBox(p["left"], p["top"], p["right"] - p["left"], p["bottom"] - p["top"]),
                   [Category(one["class"], one["score"] or 0.0, one["label"] or "")])
-        for one in found for p in [one["pixels"]]])
+        for one in detections for p in [one["pixels"]]])
 
 
-def lines(found):
+def lines(answer):
     """The text of one answer, as a list of lines."""
     write = {"areas": _area_lines, "classes": _class_lines, "detections": _detection_lines, "points": _pose_lines,
              "tensor": _tensor_lines}
-    return write[found["kind"]](found)
+    return write[answer["kind"]](answer)
 
 
-def brief(found):
+def brief(answer):
     """An answer in a few words."""
-    if found["kind"] == "tensor":
-        return f"{found['name']} {_values(found, ' ', BRIEF)}"
-    entries = found[found["kind"]]
-    if found["kind"] == "points":
-        return f"{len(entries)} of {len(POINTS)} points with a score of {found['threshold']} or more"
+    if answer["kind"] == "tensor":
+        return f"{answer['name']} {_values(answer, ' ', BRIEF)}"
+    entries = answer[answer["kind"]]
+    if answer["kind"] == "points":
+        return f"{len(entries)} of {len(POINTS)} points with a score of {answer['threshold']} or more"
     return ", ".join(f"{e['label'] or e['class']} {score_text(e['score'])}" for e in entries) or "nothing found"
 
 
 def window_lines(windows):
     """The answers for the windows of a sound, as lines: for each output, which class was the best and when."""
-    found = []
+    text = []
     for answers in zip(*(window["outputs"] for window in windows), strict=True):
         spans = [(window["begin"], window["end"], one) for window, one in zip(windows, answers, strict=True)]
-        found += [_heading(answers[0]), *(_class_spans(spans) if answers[0]["kind"] == "classes" else
+        text += [_heading(answers[0]), *(_class_spans(spans) if answers[0]["kind"] == "classes" else
                                           [f"  {_span(begin, end)} s  {brief(one)}" for begin, end, one in spans]), ""]
-    return found
+    return text
 
 
 def _class_spans(spans):
@@ -229,61 +229,61 @@ def score_text(score):
     return "nan or inf" if score is None else f"{score:.4f}"
 
 
-def _class_lines(found):
-    score = "probability" if found["probabilities"] else "score"
-    rows = [(rank, score_text(c["score"]), c["class"], c["label"] or "") for rank, c in enumerate(found["classes"], 1)]
-    return [_heading(found), *_classes_table(("rank", score, "class", "label"), rows, ("rank", score, "class"))]
+def _class_lines(answer):
+    score = "probability" if answer["probabilities"] else "score"
+    rows = [(rank, score_text(c["score"]), c["class"], c["label"] or "") for rank, c in enumerate(answer["classes"], 1)]
+    return [_heading(answer), *_classes_table(("rank", score, "class", "label"), rows, ("rank", score, "class"))]
 
 
-def _area_lines(found):
-    rows = [(f"{a['score']:.1%}", a["class"], a["label"] or "") for a in found["areas"]]
-    return [_heading(found), *_classes_table(("area", "class", "label"), rows, ("area", "class"))]
+def _area_lines(answer):
+    rows = [(f"{a['score']:.1%}", a["class"], a["label"] or "") for a in answer["areas"]]
+    return [_heading(answer), *_classes_table(("area", "class", "label"), rows, ("area", "class"))]
 
 
-def _detection_lines(found):
-    if not found["detections"]:
-        return [f"nothing found with a score of {found['threshold']} or more"]
-    where = "pixels" if "pixels" in found["detections"][0] else "box"
+def _detection_lines(answer):
+    if not answer["detections"]:
+        return [f"nothing found with a score of {answer['threshold']} or more"]
+    where = "pixels" if "pixels" in answer["detections"][0] else "box"
     rows = [(score_text(d["score"]), d["class"], d["label"] or "",
-             *(v if where == "pixels" else f"{v:.3f}" for v in d[where].values())) for d in found["detections"]]
+             *(v if where == "pixels" else f"{v:.3f}" for v in d[where].values())) for d in answer["detections"]]
     edges = ("top", "left", "bottom", "right")
     text = _classes_table(("score", "class", "label", *edges), rows, ("score", "class", *edges))
-    for number, one in enumerate(found["detections"], 1):
+    for number, one in enumerate(answer["detections"], 1):
         if "points" in one:
-            text += ["", f"points of {one['label'] or one['class']} {number}:", *_point_lines(one, found["threshold"])]
+            text += ["", f"points of {one['label'] or one['class']} {number}:", *_point_lines(one, answer["threshold"])]
     return text
 
 
-def _pose_lines(found):
-    return [_heading(found), *_point_lines(found, found["threshold"])]
+def _pose_lines(answer):
+    return [_heading(answer), *_point_lines(answer, answer["threshold"])]
 
 
-def _point_lines(found, threshold):
+def _point_lines(answer, threshold):
     """A table of key points."""
-    if not found["points"]:
+    if not answer["points"]:
         return [f"no point with a score of {threshold} or more"]
     rows = [(score_text(p["score"]), p["label"], *(p.get("pixels") or {k: f"{v:.3f}" for k, v in p["place"].items()})
-             .values()) for p in found["points"]]
+             .values()) for p in answer["points"]]
     headers = "score", "point", "x", "y"
-    if all(p["score"] == 1 for p in found["points"]):       # the model gives none
+    if all(p["score"] == 1 for p in answer["points"]):       # the model gives none
         headers, *rows = (row[1:] for row in (headers, *rows))
     return _format.table(headers, rows, ("score", "x", "y"))
 
 
-def _tensor_lines(found):
-    facts = [f"{k} {_format.number(found[k])}" for k in ("min", "max", "mean") if k in found]
-    if "not_finite" in found:
-        facts.append(f"{found['not_finite']} not finite")
-    return [_heading(found), *(["  " + ", ".join(facts)] if facts else []), f"  {_values(found, ', ', SHOWN)}"]
+def _tensor_lines(answer):
+    facts = [f"{k} {_format.number(answer[k])}" for k in ("min", "max", "mean") if k in answer]
+    if "not_finite" in answer:
+        facts.append(f"{answer['not_finite']} not finite")
+    return [_heading(answer), *(["  " + ", ".join(facts)] if facts else []), f"  {_values(answer, ', ', SHOWN)}"]
 
 
-def _values(found, between, most):
+def _values(answer, between, most):
     """The first numbers of a tensor, at most so many, and "..." where there are others."""
-    several = math.prod(found["shape"]) > 1
+    several = math.prod(answer["shape"]) > 1
     values = ["nan or inf" if v is None else repr(v) if isinstance(v, str) and (several or not v) else _format.number(v)
-              for v in found["values"][:most]]
-    return between.join([*values, "..."] if math.prod(found["shape"]) > len(values) else values)
+              for v in answer["values"][:most]]
+    return between.join([*values, "..."] if math.prod(answer["shape"]) > len(values) else values)
 
 
-def _heading(found):
-    return f"{found['name']}  {_format.shape(found['shape'])} {found['dtype']}"
+def _heading(answer):
+    return f"{answer['name']}  {_format.shape(answer['shape'])} {answer['dtype']}"

@@ -23,16 +23,16 @@ def expanded(given):
     files = []
     for text in given:
         if os.path.isdir(text):
-            found = sorted(entry.path for entry in os.scandir(text)
+            paths = sorted(entry.path for entry in os.scandir(text)
                            if entry.is_file() and entry.name.lower().endswith(kinds))
         elif glob.has_magic(text) and not os.path.exists(text):
-            found = sorted(glob.glob(text, recursive=True))
+            paths = sorted(glob.glob(text, recursive=True))
         else:
             input_path(text)        # an error, where there is neither a file nor a sample of this name
-            found = [text]
-        if not found:
+            paths = [text]
+        if not paths:
             raise UsageError(f"{text}: {_nothing(text, kinds) if os.path.isdir(text) else 'no file matches'}")
-        files += found
+        files += paths
     return files
 
 
@@ -100,11 +100,11 @@ class _CSV:
         self.rows.writeheader()
 
     def answers(self, file, result):
-        for number, found in enumerate(result["outputs"]):
-            row = {"file": file, "output": found.get("name", number)}
-            if found["kind"] == "tensor":
-                self.rows.writerow(row | {"values": " ".join(map(str, found["values"]))})
-            entries = found.get(found["kind"], [])
+        for number, answer in enumerate(result["outputs"]):
+            row = {"file": file, "output": answer.get("name", number)}
+            if answer["kind"] == "tensor":
+                self.rows.writerow(row | {"values": " ".join(map(str, answer["values"]))})
+            entries = answer.get(answer["kind"], [])
             for rank, entry in enumerate(entries, 1):
                 self.rows.writerow(row | {"rank": rank, **{k: entry.get(k) for k in ("class", "label", "score")},
                                           **(entry.get("pixels") or entry.get("box") or entry.get("place", {}))})

@@ -28,19 +28,20 @@ def state():
 def doubts(before, after, threads):
     """Reasons, as sentences, why times measured between two states may be unreliable."""
     cores = _cores()
-    found = []
+    reasons = []
     if threads > cores:
-        found.append(f"{threads} threads share {_format.counted(cores, 'core')}")
+        reasons.append(f"{threads} threads share {_format.counted(cores, 'core')}")
     if before["load"] > 0.5 * cores:
-        found.append(f"other programs ran just before (load {before['load']:.1f} on {_format.counted(cores, 'core')})")
+        reasons.append(f"other programs ran just before (load {before['load']:.1f} on "
+                       f"{_format.counted(cores, 'core')})")
     governor = _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     if governor in ("powersave", "conservative"):
-        found.append(f"the CPU frequency governor is {governor!r}; choose 'performance'")
+        reasons.append(f"the CPU frequency governor is {governor!r}; choose 'performance'")
     if before["clock"] and after["clock"] and after["clock"] < 0.9 * before["clock"]:
-        found.append(f"the clock fell from {before['clock'] // 1000} to {after['clock'] // 1000} MHz")
-    found += [f"{text} (at {after['temperature']} degrees)" if after["temperature"] else text
+        reasons.append(f"the clock fell from {before['clock'] // 1000} to {after['clock'] // 1000} MHz")
+    reasons += [f"{text} (at {after['temperature']} degrees)" if after["temperature"] else text
               for bit, text in _THROTTLED.items() if after["throttled"] >> bit & 1]
-    return found
+    return reasons
 
 
 def _cores():

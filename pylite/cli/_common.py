@@ -124,9 +124,9 @@ def deviations(text):
 
 def _scaling(text, divides):
     from pylite.media.tensors import check_scaling  # few give the options
-    found = list(map(float, text.split(",")))
-    check_scaling("", found, divides)
-    return found
+    numbers = list(map(float, text.split(",")))
+    check_scaling("", numbers, divides)
+    return numbers
 
 
 def add_threads(parser, what="invoke()"):
@@ -169,18 +169,18 @@ def add_model(parser):
 
 def shapes(given):
     """{input name: shape}"""
-    found = {}
+    by_name = {}
     for text in given:
         name, equals, sizes = text.rpartition("=")
         try:
-            found[name] = [int(size) for size in sizes.split(",")]
-            if min(found[name]) < 0:
+            by_name[name] = [int(size) for size in sizes.split(",")]
+            if min(by_name[name]) < 0:
                 raise ValueError
         except ValueError:
             equals = ""
         if not equals:
             raise UsageError(f"--shape {text}: expected INPUT=N,N,... such as image=1,224,224,3")
-    return found
+    return by_name
 
 
 def input_names(interpreter):

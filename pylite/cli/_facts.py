@@ -40,11 +40,11 @@ def model_facts(path, model, subgraphs, delegates=(), resized=(0, {})):
 
 def repeated(graph):
     """The indices of the subgraphs that a WHILE runs, and of those that these call: their cost is of one iteration."""
-    found = set()
+    called = set()
     for _ in graph.subgraphs:
-        found |= {i for s in graph.subgraphs for o in s.operators if o.name in LOOPS or s.index in found
+        called |= {i for s in graph.subgraphs for o in s.operators if o.name in LOOPS or s.index in called
                   for name, i in getattr(o.options, "__dict__", {}).items() if name.endswith("subgraph_index")}
-    return found
+    return called
 
 
 def weight_bytes(subgraphs):
@@ -225,16 +225,16 @@ def _nodes(subgraph, operators, program):
 
 def _kernels(program):
     """({node index: names of its kernels}, {node index: notes of the lowering and the kernels on how it runs})"""
-    found, chosen = {}, {}
+    kernels, chosen = {}, {}
     if program is not None:
         chosen = {index: [note] for index, note in program.lowered.notes.items()}
         for call, kernel in zip(program.lowered.calls, program.program.kernels, strict=True):
-            found.setdefault(call.node.index, []).append(kernel_name(call))
+            kernels.setdefault(call.node.index, []).append(kernel_name(call))
             y, x = call.inplace or (None, None)
             in_place = f"in place in tensor {x.index}" if y is not None and y.root is x.root else None
             texts = chosen.setdefault(call.node.index, [])
             texts += [text for text in (call.note, kernel.algorithm, in_place) if text and text not in texts]
-    return found, chosen
+    return kernels, chosen
 
 
 def kernel_name(call):

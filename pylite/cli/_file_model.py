@@ -39,7 +39,7 @@ class FileModel:
         self.known = [metadata.of_input(self.model.graph.metadata, i) if first else {} for i in range(len(details))]
         self.rate = args.rate or next((known["rate"] for known in self.known if "rate" in known), None)
         self.ready = self.fresh = False     # are inputs allocated, and variables to be reset?
-        self.outputs, self.found = [], []       # [(details, array)] of the last run, and the objects of a detector
+        self.outputs, self.detections = [], []      # of the last run: [(details, array)], and the objects of a detector
         self.paths = {}         # {position of an input: the file that it last got, "" where it has none}
         self.pixels = None      # the first picture of the last run
 
@@ -129,24 +129,24 @@ class FileModel:
     def _answered(self, outputs, assigned, size):
         details = self.interpreter.get_input_details()
         kinds = {"image" if takes_picture(details[position]) else kind for position, kind, _ in assigned}
-        found = _answers.answer(self.model.graph.subgraphs[self.subgraph], outputs, self.labels, self.args.top,
+        answers = _answers.answer(self.model.graph.subgraphs[self.subgraph], outputs, self.labels, self.args.top,
                                 self.args.threshold, size, kinds)
-        counts = [one["shape"][3] if one["kind"] == "areas" else math.prod(one["shape"]) for one in found
+        counts = [one["shape"][3] if one["kind"] == "areas" else math.prod(one["shape"]) for one in answers
                   if one["kind"] == "classes" or (one["kind"] == "areas" and len(one["shape"]) == 4)]
         if self.args.labels and counts and not any(complete(self.labels[0], count) for count in counts):
             raise _common.UsageError(f"{self.args.labels}: has {_format.counted(len(self.labels[0]), 'name')}, and the "
                                      f"model gives {max(counts)} classes; {REMEDY}")
-        return found
+        return answers
 
     def _detected(self, pixels):
         """run() of a detector on a picture; seconds: with the decoding of its outputs."""
         self.pixels = pixels
         start = time.perf_counter()
-        self.found = self.detector.detect(pixels)
+        self.detections = self.detector.detect(pixels)
         seconds = time.perf_counter() - start
         self.outputs = [(d, self.interpreter.get_tensor(d["index"])) for d in self.interpreter.get_output_details()]
         return {"seconds": seconds, "notes": [],
-                "outputs": [_answers.of_detections(self.found, self.args.threshold, pixels.shape[:2])]}
+                "outputs": [_answers.of_detections(self.detections, self.args.threshold, pixels.shape[:2])]}
 
     def _contents(self, assigned):
         """(arrays for all inputs, notes to print, (height, width) of the first picture or None)"""
@@ -270,13 +270,13 @@ def _length(assigned):
 
 def _dated(rounds, answers):
     """[{"begin", "end": seconds, "outputs": answers}] of the windows of a sound."""
-    found, begin = [], 0.0
+    windows, begin = [], 0.0
     for assigned, outputs in zip(rounds, answers, strict=True):
         sound = next(contents for _, kind, contents in assigned if kind == "audio")
         end = begin + _length(assigned) / sound.rate
-        found.append({"begin": round(begin, 4), "end": round(end, 4), "outputs": outputs})
+        windows.append({"begin": round(begin, 4), "end": round(end, 4), "outputs": outputs})
         begin = end
-    return found
+    return windows
 
 
 def _detector(interpreter, head, args):

@@ -74,14 +74,14 @@ def _row_lines(headers, rows, right, space):
 
 def _below(cells, indent, space):
     """Lines of "header: cell", as many in each as there is room for."""
-    found = []
+    lines = []
     for header, cell in cells:
         text = f"{header}: {cell}"
-        if found and indent + len(found[-1]) + BETWEEN + len(text) <= space:
-            found[-1] += " " * BETWEEN + text
+        if lines and indent + len(lines[-1]) + BETWEEN + len(text) <= space:
+            lines[-1] += " " * BETWEEN + text
         else:
-            found.append(text)
-    for text in found:
+            lines.append(text)
+    for text in lines:
         yield from textwrap.wrap(text, max(space, indent + LEAST), initial_indent=" " * indent,
                                  subsequent_indent=" " * (indent + text_table.GAP), break_on_hyphens=False)
 

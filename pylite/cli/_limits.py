@@ -67,7 +67,7 @@ def note(report, args):
 
 def result(report, args):
     """The exit code; writes a line for each limit that is passed, and JUnit's report."""
-    cases = {_name(t, part): [] for part, found in report.parts() for t in found.tensors}
+    cases = {_name(t, part): [] for part, part_report in report.parts() for t in part_report.tensors}
     for name, message in _failures(report, args):
         cases.setdefault(name, []).append(message)
     if args.max_drop is not None:
@@ -116,9 +116,9 @@ def _failures(report, args):
     if args.fail_on and not report.local_samples:
         raise _common.UsageError("--fail-on needs nodes measured by themselves, and none was: raise --local-samples")
     for what, limit in args.fail_on:
-        for part, found in report.parts():
-            for t in found.tensors:
-                message = _passed(t, what, limit, found.first_divergence)
+        for part, part_report in report.parts():
+            for t in part_report.tensors:
+                message = _passed(t, what, limit, part_report.first_divergence)
                 if message:
                     yield _name(t, part), message
 

@@ -88,25 +88,25 @@ def difference(one, other):
     Nodes are matched in their order by operator; "change" is "removed", "added" or "changed", the last with
     {property: [before, after]}.
     """
-    found = []
+    entries = []
     for before, after in itertools.zip_longest(one["subgraphs"], other["subgraphs"], fillvalue={"operators": []}):
-        found += _subgraph_difference(before, after)
-    return found
+        entries += _subgraph_difference(before, after)
+    return entries
 
 
 def _subgraph_difference(before, after):
     first, second = before["operators"], after["operators"]
     sources = [_sources(nodes) if len(first) == len(second) else {} for nodes in (first, second)]
     names = [[node["name"] for node in nodes] for nodes in (first, second)]
-    found = []
+    entries = []
     for kind, a, b, c, d in difflib.SequenceMatcher(None, names[0], names[1], autojunk=False).get_opcodes():
         if kind == "equal":
             pairs = zip(first[a:b], second[c:d], strict=True)
-            found += [entry for x, y in pairs if (entry := _changed(before, after, x, y, sources))]
+            entries += [entry for x, y in pairs if (entry := _changed(before, after, x, y, sources))]
         else:
-            found += [_entry("removed", before, node) for node in first[a:b]]
-            found += [_entry("added", after, node) for node in second[c:d]]
-    return found
+            entries += [_entry("removed", before, node) for node in first[a:b]]
+            entries += [_entry("added", after, node) for node in second[c:d]]
+    return entries
 
 
 def _entry(change, subgraph, node):
@@ -147,10 +147,10 @@ def _operand(subgraph, node, side, position, sources):
             "source": sources.get(tensor["index"])}
 
 
-def difference_lines(found):
+def difference_lines(entries):
     """A difference as lines of text."""
     lines = []
-    for entry in found:
+    for entry in entries:
         sign = {"removed": "-", "added": "+", "changed": "~"}[entry["change"]]
         lines.append(f"{sign} node {entry['node']} {entry['name']}  {_format.shortened(entry['output'], NAME)}")
         for name, (before, after) in entry.get("properties", {}).items():

@@ -85,11 +85,14 @@ class Attempts:
             raise self._error
 
 
-def show_found(found, args, *top, more=()):
-    """Write what a validation found: as JSON, or as lines with tables of `top` rows, if it takes that, and `more`."""
+def show_result(result, args, *top, more=()):
+    """Write the result of a validation: as JSON, or as lines, and then the lines of `more`.
+
+    top: how many rows each table has, if the result takes that.
+    """
     table = functools.partial(_format.table, verbose=args.verbose)
-    lines = _terminal.shown([*found.lines(*top, table), *more])
-    show(found.to_json() if args.json else "\n".join(lines) + "\n")
+    lines = _terminal.shown([*result.lines(*top, table), *more])
+    show(result.to_json() if args.json else "\n".join(lines) + "\n")
 
 
 def show(text):

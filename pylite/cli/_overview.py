@@ -20,7 +20,7 @@ def overview(path, threads=1, seconds=0.0, delegates=(), signature=None, shapes=
     model = Model(path)
     main = _signature.subgraph_of(model, signature)
     facts = _facts.model_facts(path, model, range(len(model.graph.subgraphs)), delegates, (main, dict(shapes)))
-    found = {"version": 1, "file": path, "machine": _board.machine(), "bytes": facts["bytes"],
+    report = {"version": 1, "file": path, "machine": _board.machine(), "bytes": facts["bytes"],
              "weight_bytes": facts["weight_bytes"], "packed_bytes": facts["packed_bytes"],
              "macs": sum(s["macs"] for s in facts["subgraphs"]),
              "loops": any(s["repeated"] for s in facts["subgraphs"]),
@@ -32,18 +32,18 @@ def overview(path, threads=1, seconds=0.0, delegates=(), signature=None, shapes=
         before = _board.state()
         interpreter, _, doubts = _timing.started(path, threads, dict(shapes), 0, delegates, signature=signature)
         if seconds:
-            found["latency"], nodes, found["rest"] = _timing.measured(interpreter, seconds)
+            report["latency"], nodes, report["rest"] = _timing.measured(interpreter, seconds)
             times = {node["node"]: node["seconds"] for node in nodes}
-            found["doubts"] = [*doubts, *_board.doubts(before, _board.state(), threads),
-                               *_timing.unsteady(found["latency"])]
-            found["notes"] = _notes(model, facts["subgraphs"], main)
-        found["arena"] = [_arena(segment) for segment in interpreter._main.segments]
-    total = found["latency"]["median"] if times else 0
-    found["nodes"] = [_node(model, subgraph, node, times if subgraph["index"] == main else {}, total)
+            report["doubts"] = [*doubts, *_board.doubts(before, _board.state(), threads),
+                               *_timing.unsteady(report["latency"])]
+            report["notes"] = _notes(model, facts["subgraphs"], main)
+        report["arena"] = [_arena(segment) for segment in interpreter._main.segments]
+    total = report["latency"]["median"] if times else 0
+    report["nodes"] = [_node(model, subgraph, node, times if subgraph["index"] == main else {}, total)
                       for subgraph in facts["subgraphs"] for node in subgraph["operators"]]
-    found["ends"] = list(map(_ends, facts["subgraphs"]))
-    found["by_op"] = _by_op(found["nodes"])
-    return found
+    report["ends"] = list(map(_ends, facts["subgraphs"]))
+    report["by_op"] = _by_op(report["nodes"])
+    return report
 
 
 def _notes(model, subgraphs, main):
@@ -51,10 +51,10 @@ def _notes(model, subgraphs, main):
     entered = {signature.subgraph for signature in model.signatures} | {main, 0}
     called = [str(s["index"]) for s in subgraphs if s["index"] not in entered and s["operators"]]
     callers = [f"{o['index']} ({o['name']})" for o in subgraphs[main]["operators"] if _timing.calls(o["kernels"] or ())]
-    found = _signature.notes(model, main)
+    notes = _signature.notes(model, main)
     return [f"the nodes of subgraph{'s' * (len(called) > 1)} {', '.join(called)} are not timed one by one: their time "
             f"is that of the node{'s' * (len(callers) > 1)} that call{'s' * (len(callers) < 2)} them, "
-            f"{', '.join(callers)}", *found] if called and callers else found
+            f"{', '.join(callers)}", *notes] if called and callers else notes
 
 
 def _ends(subgraph):
@@ -90,15 +90,15 @@ def _kernels(node):
 
 
 def _by_op(nodes):
-    found = {}
+    by_op = {}
     for node in nodes:
-        entry = found.setdefault(node["op"], {"op": node["op"], "count": 0})
+        entry = by_op.setdefault(node["op"], {"op": node["op"], "count": 0})
         entry["count"] += 1
         for key in ("macs", "weight_bytes", "result_bytes", "seconds", "share"):
             known = entry.setdefault(key, None)
             entry[key] = known if node[key] is None else node[key] + (known or 0)
         entry["timed"] = entry.get("timed", 0) + (node["seconds"] is not None or node["kernels"] == IDLE)
-    return sorted(found.values(), key=lambda entry: (-(entry["seconds"] or 0), -entry["macs"], -entry["result_bytes"]))
+    return sorted(by_op.values(), key=lambda entry: (-(entry["seconds"] or 0), -entry["macs"], -entry["result_bytes"]))
 
 
 def _arena(segment):

@@ -51,9 +51,9 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("--help", "-h", action="help", help="show this help")
 
     def parse_args(self, args=None, namespace=None):
-        found, unknown = self.parse_known_args(args, namespace)
+        parsed, unknown = self.parse_known_args(args, namespace)
         if unknown:
-            command = self.of_command(getattr(found, "command", None))
+            command = self.of_command(getattr(parsed, "command", None))
             option = next((word for word in unknown if word.startswith("-")), None)
             if option is not None:
                 command.error(f"there is no option {option}{meant(option, command.options())}")
@@ -62,8 +62,8 @@ class Parser(argparse.ArgumentParser):
             if many is None:
                 command.error(f"{unknown[0]!r} is one argument too many")
             # argparse takes them in one place only, but they may stand before and behind options.
-            setattr(found, many.dest, [*getattr(found, many.dest), *unknown])
-        return found
+            setattr(parsed, many.dest, [*getattr(parsed, many.dest), *unknown])
+        return parsed
 
     def error(self, message):
         failed(self.prog, clipped(self._in_words(message)))

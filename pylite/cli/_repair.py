@@ -48,18 +48,18 @@ def run(args, model, reference):
     # Beside the file, as long as the repair is not done; pipes and devices have no such place.
     state = f"{args.repair}.state" if os.path.isfile(args.repair) or not os.path.exists(args.repair) else None
     with Progress("steps") as progress:
-        found = repair(model, reference, args.data, samples=args.samples, mean=args.mean, std=args.std, rate=args.rate,
-                       pictures=args.images, threads=args.threads, allow_float=args.allow_float,
-                       target=args.target and args.target[0], accuracy=accuracy, state=state,
-                       progress=progress.show)
+        repaired = repair(model, reference, args.data, samples=args.samples, mean=args.mean, std=args.std,
+                          rate=args.rate, pictures=args.images, threads=args.threads, allow_float=args.allow_float,
+                          target=args.target and args.target[0], accuracy=accuracy, state=state,
+                          progress=progress.show)
     with _outputs.Attempts() as attempt:
-        attempt(_outputs.show_found, found, args)
-        attempt(_written, args.repair, found.contents, state)
-        cases = {"repair": [] if args.min_sqnr is None or found.after_db >= args.min_sqnr else [
-            f"the repaired model has an SQNR of {found.after_db:.1f} dB, below --min-sqnr {args.min_sqnr:g}"]}
+        attempt(_outputs.show_result, repaired, args)
+        attempt(_written, args.repair, repaired.contents, state)
+        cases = {"repair": [] if args.min_sqnr is None or repaired.after_db >= args.min_sqnr else [
+            f"the repaired model has an SQNR of {repaired.after_db:.1f} dB, below --min-sqnr {args.min_sqnr:g}"]}
         if args.target:
-            cases["target"] = [] if found.after_db >= args.target[0] else [
-                f"the repaired model has an SQNR of {found.after_db:.1f} dB, below --target {args.target[0]:g}dB"]
+            cases["target"] = [] if repaired.after_db >= args.target[0] else [
+                f"the repaired model has an SQNR of {repaired.after_db:.1f} dB, below --target {args.target[0]:g}dB"]
         return attempt(_limits.finish, args, model, cases)
 
 

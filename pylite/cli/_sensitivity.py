@@ -52,25 +52,25 @@ def run(args, model, reference):
         raise _common.UsageError(f"--target {target:g}: an accuracy is at most 1; for an SQNR write {target:g}dB")
     settings = None if decibels else Settings(args.task, args.labels, args.label_offset, args.output, args.metric)
     with Progress("models") as progress:
-        found = sensitivity(model, reference, args.data, target, accuracy=settings, samples=args.samples,
+        result = sensitivity(model, reference, args.data, target, accuracy=settings, samples=args.samples,
                             mean=args.mean, std=args.std, threads=args.threads, blocks=args.blocks,
                             progress=progress.show)
     with _outputs.Attempts() as attempt:
-        attempt(_outputs.show_found, found, args, args.top)
+        attempt(_outputs.show_result, result, args, args.top)
         if args.html:
-            attempt(_outputs.write_page, args, {"sensitivity": found.to_dict()})
+            attempt(_outputs.write_page, args, {"sensitivity": result.to_dict()})
         if args.explorer:
-            attempt(_overlay, args.explorer, model, found)
+            attempt(_overlay, args.explorer, model, result)
         if args.mixed:
-            attempt(_outputs.write, args.mixed, found.contents)
+            attempt(_outputs.write, args.mixed, result.contents)
         if args.recipe:
-            attempt(_outputs.write, args.recipe, json.dumps(found.recipe(), indent=2))
+            attempt(_outputs.write, args.recipe, json.dumps(result.recipe(), indent=2))
         if args.denylist:
-            attempt(_outputs.write, args.denylist, "".join(name + "\n" for name in found.denylist()))
+            attempt(_outputs.write, args.denylist, "".join(name + "\n" for name in result.denylist()))
         return attempt(_limits.finish, args, model,
-                       {"target": [] if found.ok else [found.outcome()]})
+                       {"target": [] if result.ok else [result.outcome()]})
 
 
-def _overlay(path, model, found):
-    values = {node: row.regained for row in found.ranking if abs(row.regained) < float("inf") for node in row.nodes}
-    _outputs.write_overlay(path, model, f"regained ({found.measure})", values, gradient=_outputs.GRADIENT)
+def _overlay(path, model, result):
+    values = {node: row.regained for row in result.ranking if abs(row.regained) < float("inf") for node in row.nodes}
+    _outputs.write_overlay(path, model, f"regained ({result.measure})", values, gradient=_outputs.GRADIENT)

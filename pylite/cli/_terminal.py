@@ -26,8 +26,8 @@ def printable(text):
     return _CONTROL.sub(_escape, text)
 
 
-def _escape(found):
-    return f"\\x{ord(found[0]):02x}"
+def _escape(match):
+    return f"\\x{ord(match[0]):02x}"
 
 
 class Guarded:
@@ -37,7 +37,7 @@ class Guarded:
         self._stream = stream
 
     def write(self, text):
-        return self._stream.write(_COLOUR_OR_CONTROL.sub(lambda found: found[1] or _escape(found), text))
+        return self._stream.write(_COLOUR_OR_CONTROL.sub(lambda match: match[1] or _escape(match), text))
 
     def __getattr__(self, name):
         return getattr(self._stream, name)

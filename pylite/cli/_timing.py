@@ -133,23 +133,23 @@ def _nodes(executor, recorded):
     totals = times.sum(1)
     low, high = np.quantile(totals, (0.25, 0.75))
     middle = (totals >= low) & (totals <= high)
-    found, columns = [], []
+    nodes, columns = [], []
     for column, step in enumerate(recorded[0].steps):
         node = step.node
-        if not found or found[-1]["node"] != node.index:
+        if not nodes or nodes[-1]["node"] != node.index:
             own_name = executor.plugin_structs and executor.plugin_structs.host.profiling_string(node.index)
-            found.append({"node": node.index, "name": own_name or node.name, "kernels": [], "macs": _cost.macs(node),
+            nodes.append({"node": node.index, "name": own_name or node.name, "kernels": [], "macs": _cost.macs(node),
                           "outputs": [str(v) for v in node.outputs if v is not None]})
             columns.append([])
             if node.index in delegated:
                 delegate, replaced = delegated[node.index]
-                found[-1]["delegate"], found[-1]["replaces"] = delegate.name, list(replaced.nodes)
-        found[-1]["kernels"].append(_kernel(step.kernel, found[-1].get("delegate")))
+                nodes[-1]["delegate"], nodes[-1]["replaces"] = delegate.name, list(replaced.nodes)
+        nodes[-1]["kernels"].append(_kernel(step.kernel, nodes[-1].get("delegate")))
         columns[-1].append(column)
-    for node, own in zip(found, columns, strict=True):
+    for node, own in zip(nodes, columns, strict=True):
         of_node = np.maximum(times[:, own].sum(1), 0)
         node |= {"seconds": float(of_node[middle].mean()) / 1e9, "noise": noise(of_node)}
-    return found
+    return nodes
 
 
 class Step(NamedTuple):
@@ -184,9 +184,9 @@ class _Recorder:
 
     def events(self, node):
         """{"events": what the plug-in of a node reported}, or {}; means of all runs since clear()."""
-        found = [{"name": name, "calls": calls / self.runs, "seconds": nanoseconds / self.runs / 1e9}
+        entries = [{"name": name, "calls": calls / self.runs, "seconds": nanoseconds / self.runs / 1e9}
                  for index, name, calls, nanoseconds in (self.host.events() if self.host else []) if index == node]
-        return {"events": found} if found else {}
+        return {"events": entries} if entries else {}
 
     def run(self, repeats=1):
         """The Run of one invoke().
@@ -253,8 +253,8 @@ class _Profiled:
 def timeline(interpreter, runs=21):
     """(Run, ranges): the Run of the median duration among some, and what threads did in it, as Pool.record() says."""
     recorder, pool = _Recorder(interpreter._main), interpreter._pool
-    found, room = [], 1 << 12
-    while len(found) < runs:
+    timed, room = [], 1 << 12
+    while len(timed) < runs:
         ranges = np.zeros((room, 5), np.int64)
         pool.record(ranges)
         try:
@@ -264,8 +264,8 @@ def timeline(interpreter, runs=21):
         if pool.recorded > room:
             room = 2 * pool.recorded
         else:
-            found.append((run, ranges[:pool.recorded].copy()))
-    return sorted(found, key=lambda pair: pair[0].end - pair[0].begin)[runs // 2]
+            timed.append((run, ranges[:pool.recorded].copy()))
+    return sorted(timed, key=lambda pair: pair[0].end - pair[0].begin)[runs // 2]
 
 
 def memory(interpreter):

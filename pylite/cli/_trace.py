@@ -10,18 +10,18 @@ def events(run, ranges, threads):
     Thread 0 is the caller: invoke(), in it a step for each kernel, and in these the ranges of shared loops that it ran.
     The workers have their ranges, each under the name of its step.
     """
-    found = [_metadata("process_name", 0, "pylite")]
-    found += [_metadata("thread_name", i, f"worker {i}" if i else "caller") for i in range(threads)]
-    found.append(_complete("invoke", "invoke", 0, run.begin, run.end, run.begin, {}))
+    trace = [_metadata("process_name", 0, "pylite")]
+    trace += [_metadata("thread_name", i, f"worker {i}" if i else "caller") for i in range(threads)]
+    trace.append(_complete("invoke", "invoke", 0, run.begin, run.end, run.begin, {}))
     for step in run.steps:
-        found.append(_complete(_name(step), "node", 0, step.begin, step.end, run.begin, {
+        trace.append(_complete(_name(step), "node", 0, step.begin, step.end, run.begin, {
             "node": step.node.index, "kernel": step.kernel, "MACs": _cost.macs(step.node),
             "outputs": [str(value) for value in step.node.outputs if value is not None]}))
     begins = [step.begin for step in run.steps]
     for begin, end, first, last, thread in ranges.tolist():
         step = run.steps[bisect.bisect_right(begins, begin) - 1]
-        found.append(_complete(_name(step), "range", thread, begin, end, run.begin, {"items": [first, last]}))
-    return {"traceEvents": found, "displayTimeUnit": "ns"}
+        trace.append(_complete(_name(step), "range", thread, begin, end, run.begin, {"items": [first, last]}))
+    return {"traceEvents": trace, "displayTimeUnit": "ns"}
 
 
 def _name(step):

@@ -62,10 +62,10 @@ def _row(store, used, size, name):
     """(cells, is it of another build of pylite, which alone can use it?, is it a plan?) of a file."""
     from pylite.runtime import plan_cache
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(used))
-    found = store.read(name, use=False)
-    if found is None:
+    stored = store.read(name, use=False)
+    if stored is None:
         return (name, "of another pylite, damaged or not trusted", "", "", _format.nbytes(size), when), False, False
-    (build, isa, digest, preserve, precision, shapes), _, _, plan, label = found[0]
+    (build, isa, digest, preserve, precision, shapes), _, _, plan, label = stored[0]
     complete, foreign = plan is not None, build != plan_cache.build()
     inputs = "as in the file" if shapes is None else ", ".join(str(list(shape)) for shape in shapes)
     kinds = (("preserve", preserve), (precision, precision), ("no plan", not complete))

@@ -46,11 +46,12 @@ def run(args):
                 main = interpreter._main
                 plans = main.plans
                 plan = None if plans is None else plan_name(plans.key(plans.shapes(main)))
-            found = None if plan is None else store.read(plan)
-            if found is None or found[0][PROBLEM]:
+            stored = None if plan is None else store.read(plan)
+            if stored is None or stored[0][PROBLEM]:
                 why = plans.problem if plans else NOT_PLAIN if delegates else "pylite keeps no plans on this system"
                 sys.stderr.write(f"{path}: it has no plan, since {why}\n")
                 failed = 1
             else:
-                sys.stdout.write(f"{path}: {os.path.join(folder, plan)}, {_format.nbytes(len(memoryview(found[2])))}\n")
+                nbytes = len(memoryview(stored[2]))
+                sys.stdout.write(f"{path}: {os.path.join(folder, plan)}, {_format.nbytes(nbytes)}\n")
     return failed

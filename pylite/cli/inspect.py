@@ -109,24 +109,24 @@ def _bundle(path):
     with open(path, "rb") as file:
         if file.read(4) != bundle.MAGIC:        # a model with an archive at its end
             return None
-    found = bundle.members(path)
-    if len(found) < 2:
+    members = bundle.members(path)
+    if len(members) < 2:
         return None
-    return [f"{path}: a bundle of {len(found)} models; `pylite inspect` and the others take their paths",
-            *[f"{_format.nbytes(size):>9}  {path}/{name}" for name, size in found.items()]]     # whole, to be pasted
+    return [f"{path}: a bundle of {len(members)} models; `pylite inspect` and the others take their paths",
+            *[f"{_format.nbytes(size):>9}  {path}/{name}" for name, size in members.items()]]     # whole, to be pasted
 
 
 def _diff(args, facts):
-    found = _nodes.difference(facts, _facts_of(args, args.diff))
-    text = json.dumps(found, indent=2) if args.json else "\n".join(_nodes.difference_lines(found))
+    entries = _nodes.difference(facts, _facts_of(args, args.diff))
+    text = json.dumps(entries, indent=2) if args.json else "\n".join(_nodes.difference_lines(entries))
     sys.stdout.write(text + "\n")
-    return int(bool(found))
+    return int(bool(entries))
 
 
 def _compat(facts, verbose):
-    found = [line for s in facts["subgraphs"] for line in problems(s)]
+    reasons = [line for s in facts["subgraphs"] for line in problems(s)]
     name = _format.file_name(facts["file"], verbose)
-    return [f"{name}: {'pylite cannot run it' if found else 'pylite runs it'}", *found]
+    return [f"{name}: {'pylite cannot run it' if reasons else 'pylite runs it'}", *reasons]
 
 
 def problems(subgraph):
@@ -177,8 +177,8 @@ def _subgraph(facts, everything, verbose):
                    if "replaces" in o), *facts["unclaimed"]]
     lines += [""] if delegated else []
     lines += [f"  {line}" for line in delegated]
-    found = problems(facts)
-    lines += ["", *found] if found else []
+    reasons = problems(facts)
+    lines += ["", *reasons] if reasons else []
     lines += ["", *_operators(facts, everything, verbose)]
     if everything:
         lines += ["", *_tensors(facts)]

@@ -107,18 +107,18 @@ def flex_types():
 
 def _litert():
     """[(op, LiteRT's versions or None, [(signature, LiteRT's types of T and U)])] of litert.txt."""
-    found = []
+    table = []
     with open(os.path.join(os.path.dirname(__file__), "litert.txt"), encoding="utf-8") as file:
         for line in file:
             if line.startswith("#"):
                 continue
             if line.startswith(" "):
                 signature, _, types = line.strip().partition(": ")
-                found[-1][2].append((signature, types.split()))
+                table[-1][2].append((signature, types.split()))
             else:
                 name, versions = line.split()
-                found.append((name, None if versions == "none" else tuple(int(v) for v in versions.split("-")), []))
-    return found
+                table.append((name, None if versions == "none" else tuple(int(v) for v in versions.split("-")), []))
+    return table
 
 
 def _compared(op, signature, theirs):

@@ -34,35 +34,35 @@ def configure(parser):
 def run(args):
     from pylite.cli import _overview
     _outputs.check(args)
-    found = _overview.overview(_common.model_path(args.model), args.threads, args.seconds, _plugins.load(args),
+    report = _overview.overview(_common.model_path(args.model), args.threads, args.seconds, _plugins.load(args),
                                args.signature, _common.shapes(args.shape))
     with _outputs.Attempts() as attempt:
-        text = json.dumps(found, indent=2) if args.json else "\n".join(_lines(found, args.verbose))
+        text = json.dumps(report, indent=2) if args.json else "\n".join(_lines(report, args.verbose))
         attempt(_outputs.show, text + "\n")
         if args.html:
-            attempt(_outputs.write_page, args, {"graph": found})
+            attempt(_outputs.write_page, args, {"graph": report})
         if args.explorer:
-            times = {n["node"]: n["seconds"] * 1e6 for n in found["nodes"] if n["seconds"] is not None}
-            attempt(lambda: _outputs.write_overlay(args.explorer, found["file"], "microseconds", times,
+            times = {n["node"]: n["seconds"] * 1e6 for n in report["nodes"] if n["seconds"] is not None}
+            attempt(lambda: _outputs.write_overlay(args.explorer, report["file"], "microseconds", times,
                                                    gradient=_outputs.GRADIENT))
-    return int(bool(args.delegate and found["problems"]))
+    return int(bool(args.delegate and report["problems"]))
 
 
-def _lines(found, verbose):
+def _lines(report, verbose):
     nbytes = _format.nbytes
-    lines = [*(f"warning: {doubt}" for doubt in found["doubts"]),
-             f"{_format.file_name(found['file'], verbose)}: {nbytes(found['bytes'])}, "
-             f"{_format.counted(len(found['nodes']), 'node')}, {_format.scaled(found['macs'])} MAC"
-             f"{' (of each loop one iteration)' if found['loops'] else ''}, kernels for "
-             f"{found['instruction_set']}", *found["problems"]]
-    if found["latency"]:
-        times, threads = found["latency"], _format.counted(found["threads"], "thread")
+    lines = [*(f"warning: {doubt}" for doubt in report["doubts"]),
+             f"{_format.file_name(report['file'], verbose)}: {nbytes(report['bytes'])}, "
+             f"{_format.counted(len(report['nodes']), 'node')}, {_format.scaled(report['macs'])} MAC"
+             f"{' (of each loop one iteration)' if report['loops'] else ''}, kernels for "
+             f"{report['instruction_set']}", *report["problems"]]
+    if report["latency"]:
+        times, threads = report["latency"], _format.counted(report["threads"], "thread")
         lines.append(f"median {_format.seconds(times['median'])} of {times['runs']} runs, {threads}; "
-                     f"{_format.seconds(found['rest'])} outside the nodes")
-    lines += (["", *_graph(found["nodes"], verbose), "", *_by_op(found["by_op"], verbose)] if found["nodes"] else
+                     f"{_format.seconds(report['rest'])} outside the nodes")
+    lines += (["", *_graph(report["nodes"], verbose), "", *_by_op(report["by_op"], verbose)] if report["nodes"] else
               ["the model has no operators"])
-    lines += ["", *(f"note: {note}" for note in found["notes"])] if found["notes"] else []
-    for arena in found["arena"]:
+    lines += ["", *(f"note: {note}" for note in report["notes"])] if report["notes"] else []
+    for arena in report["arena"]:
         lines += ["", *_arena(arena, verbose)]
     return _terminal.shown(lines)
 

@@ -47,8 +47,8 @@ def run(args):
 def _operators(model):
     """(Operator, why pylite cannot run it or None) of every subgraph."""
     from pylite.compiler.check import Operands, unsupported
-    found = [(Operands(subgraph), subgraph) for subgraph in model.graph.subgraphs]
-    return [(o, unsupported(operands, o)) for operands, subgraph in found for o in subgraph.operators]
+    graphs = [(Operands(subgraph), subgraph) for subgraph in model.graph.subgraphs]
+    return [(o, unsupported(operands, o)) for operands, subgraph in graphs for o in subgraph.operators]
 
 
 def _source(models, needed):

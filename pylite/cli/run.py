@@ -102,14 +102,14 @@ def _lines(result):
     """What one run found, as text."""
     from pylite.cli import _answers
     windows = result.get("windows", [])
-    found = [*_answers.window_lines(windows), "mean of all windows:"] if windows else []
-    found += [line for one in result["outputs"] for line in _answers.lines(one)]
+    lines = [*_answers.window_lines(windows), "mean of all windows:"] if windows else []
+    lines += [line for one in result["outputs"] for line in _answers.lines(one)]
     runs = _format.counted(len(windows), "window") if windows else "one run"
     if not result["outputs"]:
-        found.append("the model has no outputs")
+        lines.append("the model has no outputs")
     if _answers.unnamed(result["outputs"]):
-        found.append("(the model has no names for its classes; --labels FILE gives them)")
-    return [*found, f"{runs} took {_format.seconds(result['seconds'])}"]
+        lines.append("(the model has no names for its classes; --labels FILE gives them)")
+    return [*lines, f"{runs} took {_format.seconds(result['seconds'])}"]
 
 
 def _check(args, source, form):
@@ -161,7 +161,7 @@ def _draw(path, model, answers):
     """Write the picture with the objects in it, masks and points included where the model gives them."""
     from pylite.cli import _answers
     from pylite.media import drawing, images
-    pixels = (drawing.detections(model.pixels, model.found) if model.detector and model.pixels is not None
+    pixels = (drawing.detections(model.pixels, model.detections) if model.detector and model.pixels is not None
               else _answers.drawn(model.pixels, answers))
     images.write(path, pixels)
     _outputs.wrote(path)

@@ -200,7 +200,7 @@ def _compared(args):
     with _outputs.Attempts() as attempt:
         more = [f"{speed} samples a second"] if speed is not None and str(speed) else []
         more += [f"note: {note}" for note in _signature.notes(Model(model))]
-        attempt(lambda: _outputs.show_found(report, args, args.top, more=more))
+        attempt(lambda: _outputs.show_result(report, args, args.top, more=more))
         if args.html:
             attempt(_page, report, args, model, speed)
         if args.explorer:
@@ -249,8 +249,8 @@ def _measured(args, model, reference, progress):
         return validation.compare(model, reference, args.data, local_samples=args.local_samples, tensors=args.tensors,
                                   histograms=args.html is not None, precision=args.precision,
                                   accuracy=validation.Settings(*settings) if wanted else None, **common)
-    found = validation.accuracy(model, args.data, None, **dict(zip(SETTINGS, settings, strict=True)), **common)
-    return validation.Report.of_accuracy(model, None, found.samples, found)
+    measured = validation.accuracy(model, args.data, None, **dict(zip(SETTINGS, settings, strict=True)), **common)
+    return validation.Report.of_accuracy(model, None, measured.samples, measured)
 
 
 def _page(report, args, model, speed):
@@ -278,18 +278,18 @@ def _pictures(accuracy, args, model):
     from pylite.runtime.model import Model
     from pylite.validation import page
     from pylite.validation.data import Samples
-    samples, found = None, {}
+    samples, pictures = None, {}
     for row in accuracy.flips[:page.CARDS] + accuracy.worst[:page.CARDS]:
         if row.path and row.path.lower().endswith(images.SUFFIXES):
             if os.path.exists(row.path):
-                found[row.sample] = page.picture(images.channels(images.read(row.path), 3))
+                pictures[row.sample] = page.picture(images.channels(images.read(row.path), 3))
         elif args.data and not row.path:
             samples = samples or Samples(args.data, Model(model).graph.subgraphs[0])
             array = samples[row.sample][0]
             if array.ndim == 4 and array.shape[3] in (1, 3):
                 low, high = array.min(), array.max()
-                found[row.sample] = page.picture(((array[0] - low) * (255 / (high - low or 1))).astype(np.uint8))
-    return found
+                pictures[row.sample] = page.picture(((array[0] - low) * (255 / (high - low or 1))).astype(np.uint8))
+    return pictures
 
 
 def _alone(args):
@@ -342,13 +342,13 @@ def _nonfinite(args):
     from pylite.validation.nonfinite import search
     path, model, samples = _alone(args)
     with Progress("samples") as progress:
-        found = search(model, (samples[i] for i in range(len(samples))), args.threads,
+        faults = search(model, (samples[i] for i in range(len(samples))), args.threads,
                        lambda done: progress.show(done, len(samples)))
     name, count = os.path.basename(path), _format.counted(len(samples), "sample")
-    lines = [row.line(samples.source.where(row.sample)) for row in found] or ["no NaN and no infinity"]
-    sys.stdout.write(json.dumps([asdict(row) for row in found], indent=2) + "\n" if args.json else
+    lines = [row.line(samples.source.where(row.sample)) for row in faults] or ["no NaN and no infinity"]
+    sys.stdout.write(json.dumps([asdict(row) for row in faults], indent=2) + "\n" if args.json else
                      f"{name}: {count}\n" + "\n".join(lines) + "\n")
-    return _limits.finish(args, path, {"makes finite numbers": [row.line() for row in found]})
+    return _limits.finish(args, path, {"makes finite numbers": [row.line() for row in faults]})
 
 
 def _delegated(args):
@@ -356,10 +356,10 @@ def _delegated(args):
     _check_live(args, "--delegate", pages=False)
     from pylite.validation import delegated
     path, delegates = _common.model_path(args.model), _plugins.delegates(args.delegate)
-    found = delegated.compare(path, delegates, args.data, samples=args.samples, mean=args.mean, std=args.std,
+    result = delegated.compare(path, delegates, args.data, samples=args.samples, mean=args.mean, std=args.std,
                               rate=args.rate, pictures=args.images, threads=args.threads)
-    _outputs.show_found(found, args, args.top)
-    failed = [] if found.equal else [found.lines(args.top)[0 if not found.claims else 1]]
+    _outputs.show_result(result, args, args.top)
+    failed = [] if result.equal else [result.lines(args.top)[0 if not result.claims else 1]]
     return _limits.finish(args, path, {f"comparison with {delegated.CPU}": failed})
 
 
@@ -375,11 +375,11 @@ def _elsewhere(args):
         _outputs.wrote(file)
         return 0
     if args.check:
-        found = agreement.check(model, samples, args.check, path, args.threads)
+        result = agreement.check(model, samples, args.check, path, args.threads)
     else:
         from pylite.validation.litert import LiteRT
         other = LiteRT(bytes(model.graph.contents), args.against.partition(":")[2] or "ref", args.threads)
-        found = agreement.compare_with(model, samples, other.results, args.against, path, args.threads)
-    _outputs.show_found(found, args, args.top)
-    failed = [] if found.equal else found.lines(args.top)[:1]
-    return _limits.finish(args, path, {f"comparison with {found.other}": failed})
+        result = agreement.compare_with(model, samples, other.results, args.against, path, args.threads)
+    _outputs.show_result(result, args, args.top)
+    failed = [] if result.equal else result.lines(args.top)[:1]
+    return _limits.finish(args, path, {f"comparison with {result.other}": failed})

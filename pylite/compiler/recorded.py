@@ -15,7 +15,7 @@ from pylite.ir.values import FoldablePad, Node
 class RecordedProgram:
     """A subgraph lowered for input shapes with Dims.
 
-    lowered, lifetimes: with Dims; tape: evaluates the recording; present: the Instance whose calls the Rebinder binds;
+    lowered, lifetimes: with Dims; tape: evaluates the recording; rebinder: the Rebinder that binds the calls;
     variables: the variables' Values.
     """
 
@@ -26,15 +26,13 @@ class RecordedProgram:
             settle(call)
         self.tape = ShapeTape(recording, list(shapes), varying)      # closes the recording
         self.tape.evaluate([recording.values[i] for i in range(len(varying))])
-        self.present = Instance(lowered, self.tape.numbers_now())
         self.variables = [value for value in lowered.values if value.kind == "variable"]
-        owners, sizes, firsts, lasts = _blocks(lifetimes)
-        self.rebinder = Rebinder(self.tape, lowered.calls, ends, self.present, owners, len(lifetimes.first), sizes,
-                                 firsts, lasts)
+        self.rebinder = Rebinder(self.tape, lowered.calls, ends, self.instance(self.tape.numbers_now()),
+                                 Blocks(lifetimes))
 
     def evaluate(self, shapes):
-        """Evaluate the tape for input `shapes`; False if the graph must be lowered anew for them."""
-        return self.tape.fits(shapes)
+        """Evaluate the tape for input `shapes`; False if the graph must be lowered for them."""
+        return self.tape.evaluate_shapes(shapes)
 
     def instance(self, numbers):
         """The Instance for Numbers, which stand for one set of shapes."""
@@ -45,15 +43,23 @@ class RecordedProgram:
         return self.variables and [self.instance(numbers).thing(value) for value in self.variables]
 
 
-def _blocks(lifetimes):
-    """(owners, their sizes, first and last steps): roots by tensor index, then Scratches, as placement.place() has
-    them."""
-    first, last = lifetimes.first, lifetimes.last
-    roots = sorted(first, key=lambda root: root.index)
-    owners = roots + [scratch for scratch, _ in lifetimes.scratch]
-    steps = [step for _, step in lifetimes.scratch]
-    return (owners, [lifetimes.sizes[owner] for owner in owners], [first[root] for root in roots] + steps,
-            [last[root] for root in roots] + steps)
+class Blocks:
+    """The blocks of an arena, in the order of placement.place(): roots by tensor index, then Scratches.
+
+    owners: the root or Scratch of each block; roots: number of roots; sizes: bytes, with Dims; firsts, lasts: the first
+    and the last step in which a block is used.
+    """
+    __slots__ = ("owners", "roots", "sizes", "firsts", "lasts")
+
+    def __init__(self, lifetimes):
+        first, last = lifetimes.first, lifetimes.last
+        roots = sorted(first, key=lambda root: root.index)
+        steps = [step for _, step in lifetimes.scratch]
+        self.owners = roots + [scratch for scratch, _ in lifetimes.scratch]
+        self.roots = len(roots)
+        self.sizes = [lifetimes.sizes[owner] for owner in self.owners]
+        self.firsts = [first[root] for root in roots] + steps
+        self.lasts = [last[root] for root in roots] + steps
 
 
 # ---- recording -----------------------------------------------------------------------------------------------
@@ -61,7 +67,7 @@ def record(model, subgraph, shapes, varying, *, preserve, find, host, is_called)
     """The RecordedProgram of `subgraph` in which the dimensions `varying`, [(input, axis)], change.
 
     shapes: of the inputs now; preserve, find, host: as for lowering.lower(); is_called: do other subgraphs call it?
-    Raises UnrecordableError, or an error of lowering, if the subgraph must be lowered anew for each set of shapes.
+    Raises UnrecordableError, or an error of lowering, if the subgraph must be lowered for each set of shapes.
     """
     recording = Recording()
     dims = [list(shape) for shape in shapes]
@@ -122,11 +128,10 @@ class Instance(Copies):
 
     def placement(self, lifetimes, rebinder_offsets, total):
         """The Placement with the offsets of a Rebinder; lifetimes: with Dims."""
-        owners, sizes, firsts, lasts = _blocks(lifetimes)
-        owners = [self.thing(owner) for owner in owners]
-        blocks = list(zip(owners, rebinder_offsets, map(self._filled, sizes), firsts, lasts, strict=True))
-        count = len(lifetimes.first)
-        offsets = {owner.index: offset for owner, offset, *_ in blocks[:count]}
-        scratch = {owner: offset for owner, offset, *_ in blocks[count:]}
+        blocks = Blocks(lifetimes)
+        placed = list(zip(map(self.thing, blocks.owners), rebinder_offsets, map(self._filled, blocks.sizes),
+                          blocks.firsts, blocks.lasts, strict=True))
+        offsets = {root.index: offset for root, offset, *_ in placed[:blocks.roots]}
+        scratch = {owner: offset for owner, offset, *_ in placed[blocks.roots:]}
         unreadable = {self.thing(value) for value in lifetimes.unreadable}
-        return Placement(offsets, scratch, total, blocks, unreadable)
+        return Placement(offsets, scratch, total, placed, unreadable)

@@ -53,7 +53,7 @@ def details(rows: "Sequence[Any]") -> str:
 
 
 def model(graph: "Model", **more: "Any") -> str:
-    """A model: inputs, outputs and counts of ops.  more: further facts by name."""
+    """A model: inputs, outputs and counts of ops.  more: other facts by name."""
     main = graph.subgraphs[0]
     counts: dict[str, int] = {}
     for operator in main.operators:

@@ -99,9 +99,9 @@ def third_version(boxes: _Array, scores: _Array, most: _Array, iou_threshold: _A
 
 
 def _padded(numbers: list[Any], most: int, pad: bool, dtype: Any) -> _Array:
-    found = np.zeros(most if pad else len(numbers), dtype)
-    found[:len(numbers)] = numbers
-    return found
+    padded = np.zeros(most if pad else len(numbers), dtype)
+    padded[:len(numbers)] = numbers
+    return padded
 
 
 @flex_op("NonMaxSuppressionV4", *_types(2, "int32", "int32"), sized_by=None)

@@ -19,7 +19,7 @@ Shape = tuple[int, ...]
 class Prepared(Protocol):
     """A subgraph bound to memory for one set of input shapes.
 
-    lowered: the Lowered with its values and calls; boundary: the Value or Node on whose data further shapes depend, or
+    lowered: the Lowered with its values and calls; boundary: the Value or Node on whose data later shapes depend, or
     None.
     """
     lowered: Any

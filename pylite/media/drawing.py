@@ -17,14 +17,14 @@ COLOURS = np.array([(230, 25, 75), (60, 180, 75), (67, 99, 216), (245, 130, 49),
                     (240, 50, 230), (191, 239, 69), (250, 190, 212), (70, 153, 144)], np.uint8)      # by class
 
 
-def detections(pixels: images.Pixels, found: Sequence[Any]) -> images.Pixels:
+def detections(pixels: images.Pixels, objects: Sequence[Any]) -> images.Pixels:
     """A copy of a picture, uint8 (height, width, 3), with the objects in it.
 
-    found: pylite.tasks.Detections: their boxes or corners, masks and key points; labels where Pillow is installed.
+    objects: pylite.tasks.Detections: their boxes or corners, masks and key points; labels where Pillow is installed.
     """
     drawn = np.array(images.channels(pixels, 3))
     thick = _thickness(drawn)
-    for detection in reversed(found):           # the best is on top
+    for detection in reversed(objects):           # the best is on top
         colour = _colour(detection)
         if detection.mask is not None:
             drawn[detection.mask] = (drawn[detection.mask] // 2 + colour // 2).astype(np.uint8)
@@ -32,7 +32,7 @@ def detections(pixels: images.Pixels, found: Sequence[Any]) -> images.Pixels:
             _line(drawn, begin, end, colour, thick)
         for point in detection.keypoints or ():
             _dot(drawn, point.x, point.y, colour, 2 * thick)
-    return _labelled(drawn, found)
+    return _labelled(drawn, objects)
 
 
 def points(pixels: images.Pixels, places: Sequence[tuple[float, float]]) -> images.Pixels:
@@ -74,7 +74,7 @@ def _dot(drawn: images.Pixels, x: float, y: float, colour: NDArray[Any], size: i
     drawn[max(top, 0):max(top + size, 0), max(left, 0):max(left + size, 0)] = colour
 
 
-def _labelled(drawn: images.Pixels, found: Sequence[Any]) -> images.Pixels:
+def _labelled(drawn: images.Pixels, objects: Sequence[Any]) -> images.Pixels:
     """The picture with the name and the score of each object, if Pillow is installed."""
     try:
         from PIL import Image, ImageDraw
@@ -82,7 +82,7 @@ def _labelled(drawn: images.Pixels, found: Sequence[Any]) -> images.Pixels:
         return drawn
     picture = Image.fromarray(drawn)
     draw = ImageDraw.Draw(picture)
-    for detection in reversed(found):
+    for detection in reversed(objects):
         text = str(detection.categories[0])
         x, y = _corners(detection).min(0)
         left, top, right, bottom = draw.textbbox((x, max(y - 12, 0)), text)

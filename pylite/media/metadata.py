@@ -39,9 +39,9 @@ class Calibration:
         with np.errstate(all="ignore"):
             g = {LOG: lambda: np.log(x), INVERSE_LOGISTIC: lambda: np.log(x) - np.log1p(-x)}.get(
                 self.transformation, lambda: x)()
-            found = scale / (1 + np.exp(-(slope * g + offset)))
+            calibrated = scale / (1 + np.exp(-(slope * g + offset)))
         known &= ~np.isnan(scale) & ~(x < least)
-        return np.where(known, found, self.default_score).astype(np.float32)
+        return np.where(known, calibrated, self.default_score).astype(np.float32)
 
 
 @dataclass
@@ -69,20 +69,20 @@ def read(model: Model) -> tuple[list[TensorInfo], list[TensorInfo]]:
     Raises ModelError where the metadata are damaged, or name a file that the model does not have.
     """
     subgraph, files = model.graph.subgraphs[0], labels.Files(model)
-    found = [TensorInfo() for _ in subgraph.inputs], [TensorInfo() for _ in subgraph.outputs]
+    tensors = [TensorInfo() for _ in subgraph.inputs], [TensorInfo() for _ in subgraph.outputs]
     known = _main(model.graph.metadata)
     if known is not None:
-        for infos, records in zip(found, (known.input_tensor_metadata, known.output_tensor_metadata), strict=True):
+        for infos, records in zip(tensors, (known.input_tensor_metadata, known.output_tensor_metadata), strict=True):
             for info, record in zip(infos, records or (), strict=False):
                 _describe(info, record)
                 _attach(info, record, files)
-        for info in found[0][:1]:
+        for info in tensors[0][:1]:
             _process(info, known.input_process_units, known.associated_files, files)
     lists = labels.listed(model)
-    if lists and not any(info.labels for info in found[1]):     # nobody says whose they are
-        for info in found[1]:
+    if lists and not any(info.labels for info in tensors[1]):     # nobody says whose they are
+        for info in tensors[1]:
             info.labels[""] = labels.parse(files.text(lists[0]))
-    return found
+    return tensors
 
 
 def of_input(metadata: Mapping[str, Any], position: int) -> dict[str, Any]:
@@ -97,8 +97,8 @@ def of_input(metadata: Mapping[str, Any], position: int) -> dict[str, Any]:
             _describe(info, record)
     except ModelError:
         return {}
-    found = {"mean": info.mean and list(info.mean), "std": info.std and list(info.std), "rate": info.sample_rate}
-    return {name: value for name, value in found.items() if value}
+    facts = {"mean": info.mean and list(info.mean), "std": info.std and list(info.std), "rate": info.sample_rate}
+    return {name: value for name, value in facts.items() if value}
 
 
 def _main(metadata: Mapping[str, Any]) -> Any:
@@ -130,11 +130,11 @@ def _describe(info: TensorInfo, record: Any) -> None:
 
 def _order(given: Any, name: str) -> tuple[int, ...]:
     """The order of the edges of boxes."""
-    found = tuple(given or range(4))
-    if sorted(found) != [*range(4)]:
-        raise ModelError(f"the model's metadata give the edges of the boxes of output {name!r} in the order {found}; "
+    order = tuple(given or range(4))
+    if sorted(order) != [*range(4)]:
+        raise ModelError(f"the model's metadata give the edges of the boxes of output {name!r} in the order {order}; "
                          "expected each of 0 to 3 once")
-    return found
+    return order
 
 
 def _normalization(options: Any, name: str) -> tuple[Any, Any]:

@@ -62,7 +62,7 @@ class Head:
 
 
 @dataclass
-class Found:
+class Candidates:
     """The objects in an output, the best first.  All places are fractions of the input's size.
 
     boxes: (n, 4): left, top, right and bottom; of obb centre x, y, width and height.  angles: (n,) radians, of obb;
@@ -75,11 +75,11 @@ class Found:
     points: Floats | None = None
     factors: Floats | None = None
 
-    def take(self, which: NDArray[Any]) -> Found:
+    def take(self, which: NDArray[Any]) -> Candidates:
         """The objects at these positions."""
         def chosen(array: Any) -> Any:
             return None if array is None else array[which]
-        return Found(self.boxes[which], self.scores[which], self.classes[which], chosen(self.angles),
+        return Candidates(self.boxes[which], self.scores[which], self.classes[which], chosen(self.angles),
                      chosen(self.points), chosen(self.factors))
 
 
@@ -114,7 +114,7 @@ def _described(known: Any) -> Head:
                 bool(known.get("end2end") or (known.get("args") or {}).get("nms")))
 
 
-def boxes_of(outputs: list[NDArray[Any]], head: Head, size: tuple[int, int], least: float) -> Found:
+def boxes_of(outputs: list[NDArray[Any]], head: Head, size: tuple[int, int], least: float) -> Candidates:
     """The objects of the first output whose score is at least `least`, before suppression.
 
     size: (height, width) of the input.  A box has the class of its best score.  ModelError where the output has another
@@ -136,15 +136,15 @@ def boxes_of(outputs: list[NDArray[Any]], head: Head, size: tuple[int, int], lea
     boxes, rest = rows[kept, :4] / np.tile(unit, 2), rest[kept]
     if kind != "end to end" and head.task != "obb":
         boxes = np.hstack([boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, :2] + boxes[:, 2:] / 2])
-    found = Found(boxes, scores[kept], classes[kept])
+    candidates = Candidates(boxes, scores[kept], classes[kept])
     if head.task == "obb":
-        found.angles = rest[:, 0]
+        candidates.angles = rest[:, 0]
     elif head.task == "pose":
-        found.points = rest.reshape(len(rest), *(head.points or (17, 3)))
-        found.points[:, :, :2] /= unit
+        candidates.points = rest.reshape(len(rest), *(head.points or (17, 3)))
+        candidates.points[:, :, :2] /= unit
     elif head.task == "segment":
-        found.factors = rest
-    return found
+        candidates.factors = rest
+    return candidates
 
 
 def _rows(output: NDArray[Any], head: Head) -> tuple[NDArray[Any], str]:
@@ -163,24 +163,24 @@ def _rows(output: NDArray[Any], head: Head) -> tuple[NDArray[Any], str]:
                      f"task {head.task!r} and {count} classes")
 
 
-def suppressed(found: Found, overlap: float, most: int) -> Found:
-    """`found` without boxes that overlap a better one of their class by more than `overlap`; at most `most`.
+def suppressed(candidates: Candidates, overlap: float, most: int) -> Candidates:
+    """`candidates` without boxes that overlap a better one of their class by more than `overlap`; at most `most`.
 
     Overlap is intersection over union; of rotated boxes, that of the normal distributions with their moments
     (arXiv:2106.06072).
     """
-    area = (lambda boxes: boxes[:, 2] * boxes[:, 3]) if found.angles is not None else (
+    area = (lambda boxes: boxes[:, 2] * boxes[:, 3]) if candidates.angles is not None else (
         lambda boxes: np.maximum(boxes[:, 2] - boxes[:, 0], 0) * np.maximum(boxes[:, 3] - boxes[:, 1], 0))
-    areas = area(found.boxes)
-    left, kept = np.arange(len(found.boxes)), list[int]()
+    areas = area(candidates.boxes)
+    left, kept = np.arange(len(candidates.boxes)), list[int]()
     while left.size and len(kept) < most:
         best, left = left[0], left[1:]
         kept.append(best)
-        rival = left[found.classes[left] == found.classes[best]]
-        ratio = (_rotated_overlaps(found, best, rival) if found.angles is not None
-                 else _overlaps(found.boxes, areas, best, rival))
+        rival = left[candidates.classes[left] == candidates.classes[best]]
+        ratio = (_rotated_overlaps(candidates, best, rival) if candidates.angles is not None
+                 else _overlaps(candidates.boxes, areas, best, rival))
         left = np.setdiff1d(left, rival[ratio > overlap], assume_unique=True)
-    return found.take(np.array(kept, np.int64))
+    return candidates.take(np.array(kept, np.int64))
 
 
 def _overlaps(boxes: Floats, areas: Floats, best: int, rivals: NDArray[Any]) -> Floats:
@@ -190,10 +190,10 @@ def _overlaps(boxes: Floats, areas: Floats, best: int, rivals: NDArray[Any]) -> 
     return common / np.maximum(areas[best] + areas[rivals] - common, 1e-12)
 
 
-def _rotated_overlaps(found: Found, best: int, rivals: NDArray[Any]) -> Floats:
+def _rotated_overlaps(candidates: Candidates, best: int, rivals: NDArray[Any]) -> Floats:
     def moments(which: Any) -> tuple[Any, ...]:
-        x, y, w, h = found.boxes[which].T
-        angle = found.angles[which]  # type: ignore[index]
+        x, y, w, h = candidates.boxes[which].T
+        angle = candidates.angles[which]  # type: ignore[index]
         a, b, c, s = w * w / 12, h * h / 12, np.cos(angle), np.sin(angle)
         return x, y, a * c * c + b * s * s, a * s * s + b * c * c, (a - b) * c * s
     x1, y1, a1, b1, c1 = moments(best)
@@ -262,12 +262,12 @@ def letterboxed(pixels: images.Pixels, rows: int, columns: int,
     return image, Placement(height, width, rows, columns, taken, top, left)
 
 
-def masks_of(prototypes: NDArray[Any], found: Found, place: Placement) -> NDArray[np.bool_]:
+def masks_of(prototypes: NDArray[Any], candidates: Candidates, place: Placement) -> NDArray[np.bool_]:
     """(n, height, width): the pixels of the picture that belong to each object, within its box.
 
     prototypes: the model's second output.  ModelError where it has another shape.
     """
-    factors = found.factors
+    factors = candidates.factors
     if factors is None or prototypes.ndim != 4 or prototypes.shape[0] != 1 or PROTOTYPES not in (
             prototypes.shape[1], prototypes.shape[3]):
         raise ModelError(f"the model's second output has the shape {list(prototypes.shape)}; expected the prototypes "
@@ -278,7 +278,7 @@ def masks_of(prototypes: NDArray[Any], found: Found, place: Placement) -> NDArra
     y = (np.arange(place.height) + 0.5) * place.taken[0] * rows / place.rows / place.height + top
     x = (np.arange(place.width) + 0.5) * place.taken[1] * columns / place.columns / place.width + left
     found_masks = np.zeros((len(factors), place.height, place.width), bool)
-    edges = place.points(found.boxes.reshape(-1, 2, 2)).reshape(-1, 4)
+    edges = place.points(candidates.boxes.reshape(-1, 2, 2)).reshape(-1, 4)
     for mask, row, box in zip(found_masks, factors, edges, strict=True):
         begin_x, begin_y = np.floor(box[:2]).astype(int)
         end_x, end_y = np.ceil(box[2:]).astype(int)

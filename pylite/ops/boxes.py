@@ -11,21 +11,20 @@ from pylite.ir.values import Call
 from pylite.ops.moves import integers
 
 
-def gather(x, indices, y, vectors, components, shape, policy):
-    """The Call that copies boxes of x to y; vectors, components, shape and policy: of the kernel Boxes."""
+def gather(x, indices, y, **boxes):
+    """The Call that copies boxes of x to y.  boxes: vectors, components, shape and policy of the kernel Boxes."""
     return Call("indexing.GatherBoxes", x.bytes, indices.bytes, y.bytes, item=y.itemsize, width=indices.itemsize,
-                vectors=vectors, components=components, shape=shape, policy=policy)
+                **boxes)
 
 
-def scatter(y, indices, updates, vectors, components, shape, policy, combining=("", b"\0"), start=None, inplace=None):
+def scatter(y, indices, updates, *, combining=("", b"\0"), start=None, inplace=None, **boxes):
     """The Call that writes `updates` to boxes of y.
 
-    vectors, components, shape, policy: as in gather(); combining: the micro-kernel that combines an update with the
-    element in y, and its parameters; start: the bytes that y is a copy of before, or None.
+    combining: the micro-kernel that combines an update with the element in y, and its parameters; start: the bytes that
+    y is a copy of before, or None; inplace: as for Call; boxes: as for gather().
     """
     return Call("indexing.ScatterBoxes", y.bytes, indices.bytes, updates.bytes, item=y.itemsize,
-                width=indices.itemsize, vectors=vectors, components=components, shape=shape, policy=policy,
-                name=combining[0], p=combining[1], start=start, inplace=inplace)
+                width=indices.itemsize, **boxes, name=combining[0], p=combining[1], start=start, inplace=inplace)
 
 
 def box_axes(shape, array_strides, box_strides):

@@ -36,8 +36,8 @@ def infer_detection(node):
                          "or without a background", scores)
     if len(anchors.shape) != 2 or anchors.shape[0] < boxes or anchors.shape[1] != 4:
         raise node.error(f"of shape {list(anchors.shape)} should be {boxes} anchors of 4", anchors)
-    found = options["max_detections"] * options["max_classes_per_detection"]
-    return [(1, found, 4), (1, found), (1, found), (1,)]
+    count = options["max_detections"] * options["max_classes_per_detection"]
+    return [(1, count, 4), (1, count), (1, count), (1,)]
 
 
 def lower_detection(node):
@@ -50,14 +50,15 @@ def lower_detection(node):
     tables = [None if value.dtype == "float32" else table(value)
               for value, table in zip(node.inputs, (box_table, score_table, box_table), strict=True)]
     boxes, labels, confidences, count = node.outputs
-    found = boxes.shape[1]
+    box_count = boxes.shape[1]
     scales = np.array([o["y_scale"], o["x_scale"], o["h_scale"], o["w_scale"]], np.float32)
     return Call("detection.DetectionPostProcess", *operands, encodings_table=tables[0], scores_table=tables[1],
-                anchors_table=tables[2], boxes=boxes.view((found, 4)), labels=labels.flat, confidences=confidences.flat,
-                count=count, scales=scales, classes=classes, most=most, per_class=o["detections_per_class"],
-                per_box=o["max_classes_per_detection"], regular=regular, score_threshold=o["nms_score_threshold"],
-                overlap_threshold=o["nms_iou_threshold"], flip=0x80 if scores.dtype == "uint8" else 0,
-                decoded=Scratch((n, 4), "float32"), heap=Scratch((n,), "uint64"), chosen=Scratch((most,), "int32"),
+                anchors_table=tables[2], boxes=boxes.view((box_count, 4)), labels=labels.flat,
+                confidences=confidences.flat, count=count, scales=scales, classes=classes, most=most,
+                per_class=o["detections_per_class"], per_box=o["max_classes_per_detection"], regular=regular,
+                score_threshold=o["nms_score_threshold"], overlap_threshold=o["nms_iou_threshold"],
+                flip=0x80 if scores.dtype == "uint8" else 0, decoded=Scratch((n, 4), "float32"),
+                heap=Scratch((n,), "uint64"), chosen=Scratch((most,), "int32"),
                 chosen_class=Scratch((most,), "int32"), chosen_score=Scratch((most,), "float32"),
                 order=Scratch((max(classes, most),), "int32"))
 

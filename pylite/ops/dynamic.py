@@ -37,14 +37,14 @@ def evaluate_unique(node, x):
         slots = 1 << len(x).bit_length() + 1
         node.check_memory(4 * slots + len(x) * (4 + 8 + x.itemsize))
         places, index = np.empty(len(x), np.int32), np.empty(len(x), node.outputs[1].dtype)
-        found, count = np.empty_like(x), np.empty(1, np.int64)
+        values, count = np.empty_like(x), np.empty(1, np.int64)
         numbers = len(x), slots, x.dtype.name, x.itemsize, index.itemsize, hash(__name__)     # differs in each process
         run = kernel_class("scanning.RowFunction")("unique", 1, 0, numbers, *map(
-            raw, (x, np.empty(slots, np.int32), places, index, count, found))).run
-        node.memo = run, found, index, count
-    run, found, index, count = node.memo
+            raw, (x, np.empty(slots, np.int32), places, index, count, values))).run
+        node.memo = run, values, index, count
+    run, values, index, count = node.memo
     run()
-    return [found[:count.item()], index]
+    return [values[:count.item()], index]
 
 
 register("UNIQUE", types=["float32|int8|uint8|int16|int32|int64 -> any int32|int64"],

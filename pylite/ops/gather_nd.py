@@ -22,7 +22,8 @@ def lower_gather_nd(node):
     if depth == 1:
         return Call("gather.Gather", x.bytes, indices.bytes, y.bytes, width=indices.itemsize, size=x.shape[0],
                     count=count, run=run * x.itemsize)
-    return gather(x, indices, y, [(count, depth, run, 0)], components(x.shape, depth), [(run, 1, 1)], "refuse")
+    return gather(x, indices, y, vectors=[(count, depth, run, 0)], components=components(x.shape, depth),
+                  shape=[(run, 1, 1)], policy="refuse")
 
 
 def reference_gather_nd(x, indices, options):

@@ -34,10 +34,11 @@ def lower_embedding(node):
                     run=run * NUMPY_DTYPES[y.dtype].itemsize)
     if y.dtype == "int16":
         require_quantized(node, y)
-        found = Temporary(node, y.shape, table.dtype)
+        gathered = Temporary(node, y.shape, table.dtype)
         entries = defined16(np.positive, table.dtype, table.scale, table.zero_point, y.scale, y.zero_point, True)
-        return [Call("gather.Gather", table.bytes, ids.bytes, found.bytes, width=4, size=rows, count=ids.size, run=run),
-                Call("elementwise.Unary", "lut8_i16", y.size, found.bytes, y.bytes, entries.view(np.uint8))]
+        return [Call("gather.Gather", table.bytes, ids.bytes, gathered.bytes, width=4, size=rows, count=ids.size,
+                     run=run),
+                Call("elementwise.Unary", "lut8_i16", y.size, gathered.bytes, y.bytes, entries.view(np.uint8))]
     scales, blocks = table.scales, 1
     if table.block_size:
         if run % table.block_size or len(scales) != rows * run // table.block_size:
@@ -124,10 +125,10 @@ def lower_hashtable(node):
 def _find(wanted, keys, table, y, hits):
     """The keys are sorted; what is missing gives zeros."""
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    found = keys[at] == wanted
-    hits[...] = found
+    present = keys[at] == wanted
+    hits[...] = present
     y[...] = table[at]
-    y[~found] = b"" if y.dtype.hasobject else 0
+    y[~present] = b"" if y.dtype.hasobject else 0
 
 
 register("HASHTABLE_LOOKUP", infer=infer_hashtable, lower=lower_hashtable,

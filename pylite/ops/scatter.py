@@ -18,8 +18,9 @@ def lower_scatter_nd(node):
         raise node.error(f"of shape {list(updates.shape)} does not fit the indices of {list(indices.shape)} into "
                          f"{list(y.shape)}", updates)
     run = prod(y.shape[depth:])
-    return [filled(y, 0), scatter(y, indices, updates, [(count, depth, run, 0)], components(y.shape, depth),
-                                  [(run, 1, 1)], "refuse", combining("add", y.dtype))]
+    return [filled(y, 0), scatter(y, indices, updates, vectors=[(count, depth, run, 0)],
+                                  components=components(y.shape, depth), shape=[(run, 1, 1)], policy="refuse",
+                                  combining=combining("add", y.dtype))]
 
 
 register("SCATTER_ND", types=[f"{INDICES} {t} {INDICES} -> {t}" for t in (
@@ -35,8 +36,8 @@ def lower_sparse_to_dense(node):
     if depth != len(y.shape) or len(indices.shape) > 2 or values.shape not in ((), (1,), (count,)):
         raise node.error(f"of shape {list(indices.shape)}, with values of {list(values.shape)}, does not fit the "
                          f"output {list(y.shape)}", indices)
-    return [filled(y, default), scatter(y, indices, values, [(count, depth, int(values.size > 1), 0)],
-                                        components(y.shape, depth), [], "refuse")]
+    return [filled(y, default), scatter(y, indices, values, vectors=[(count, depth, int(values.size > 1), 0)],
+                                        components=components(y.shape, depth), shape=[], policy="refuse")]
 
 
 register("SPARSE_TO_DENSE", versions=(1, 3), types=movable(f"{INDICES} {INDICES} T T -> T"),
@@ -60,12 +61,12 @@ def lower_dynamic_update(node):
     """
     (x, update, start), (y,) = node.inputs, node.outputs
     strides = contiguous_strides(x.shape)
-    where = [(i, n - m, s, -1) for i, (n, m, s) in enumerate(zip(x.shape, update.shape, strides, strict=True))]
+    corner = [(i, n - m, s, -1) for i, (n, m, s) in enumerate(zip(x.shape, update.shape, strides, strict=True))]
     policy = "clamp"
     if getattr(node.options, "is_element", False):
-        where, policy = where[:1], "refuse"
-    return scatter(y, start, update, [], where, box_axes(update.shape, strides, contiguous_strides(update.shape)),
-                   policy, start=x.bytes, inplace=(y, x))
+        corner, policy = corner[:1], "refuse"
+    return scatter(y, start, update, vectors=[], components=corner, policy=policy, start=x.bytes, inplace=(y, x),
+                   shape=box_axes(update.shape, strides, contiguous_strides(update.shape)))
 
 
 register("DYNAMIC_UPDATE_SLICE", versions=(1, 6), types=movable(f"T T {INDICES} -> T"), infer=infer_dynamic_update,

@@ -39,8 +39,8 @@ def lower_segment(node):
     op, identity = _COMBINATIONS[node.name.rpartition("_")[2]]
     run = prod(x.shape[len(ids.shape):])
     return [filled(y, identity(y.dtype)),
-            scatter(y, ids, x, [(ids.size, 1, run, 0)], [(0, y.shape[0] - 1, run, -1)], [(run, 1, 1)],
-                    "skip negative", combining(op, y.dtype))]
+            scatter(y, ids, x, vectors=[(ids.size, 1, run, 0)], components=[(0, y.shape[0] - 1, run, -1)],
+                    shape=[(run, 1, 1)], policy="skip negative", combining=combining(op, y.dtype))]
 
 
 register("SEGMENT_SUM", types=["float32 int32 -> float32", "int32 int32 -> int32"], infer=infer_segment_sum,

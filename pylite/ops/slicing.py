@@ -41,9 +41,9 @@ def _table(axes):
     return np.array(axes, np.int64).reshape(len(axes), 3)
 
 
-def lower_floating(node, found):
+def lower_floating(node, floating):
     x, begin, y = node.inputs[0], node.inputs[1], node.outputs[0]
-    shape, axes = found
+    shape, axes = floating
     return Call("movement.CopyFrom", x.view(shape, contiguous_strides(x.shape)), y.view(shape), begin, axes)
 
 
@@ -66,26 +66,26 @@ def floating_strided_slice(node):
 
 
 def infer_slice(node):
-    found = floating_slice(node)
-    return [slice_window(node)[0] if found is None else found[0]]
+    floating = floating_slice(node)
+    return [slice_window(node)[0] if floating is None else floating[0]]
 
 
 def lower_slice(node):
-    found = floating_slice(node)
-    return lower_window(node, slice_window(node)) if found is None else lower_floating(node, found)
+    floating = floating_slice(node)
+    return lower_window(node, slice_window(node)) if floating is None else lower_floating(node, floating)
 
 
 def infer_strided_slice(node):
-    found = floating_strided_slice(node)
-    if found is None:
+    floating = floating_strided_slice(node)
+    if floating is None:
         return [strided_window(node)[0]]
     dropped = node.options.shrink_axis_mask & (1 << node.inputs[3].size) - 1        # it may have more bits than entries
-    return [tuple(n for i, n in enumerate(found[0]) if not dropped >> i & 1)]
+    return [tuple(n for i, n in enumerate(floating[0]) if not dropped >> i & 1)]
 
 
 def lower_strided_slice(node):
-    found = floating_strided_slice(node)
-    return lower_window(node, strided_window(node)) if found is None else lower_floating(node, found)
+    floating = floating_strided_slice(node)
+    return lower_window(node, strided_window(node)) if floating is None else lower_floating(node, floating)
 
 
 def slice_window(node):

@@ -56,10 +56,10 @@ def lower_gather(node):
     d = Dimensions(node)
     steps, x_steps = contiguous_strides(y.shape), contiguous_strides(x.shape)
     vectors, component = vector_axes(indices, d.vector, [steps[i] for i in d.batch])
-    where = [(k * component, x.shape[i] - d.sizes[i], x_steps[i], -1) for k, i in enumerate(d.start)]
+    corner = [(k * component, x.shape[i] - d.sizes[i], x_steps[i], -1) for k, i in enumerate(d.start)]
     box = box_axes(tuple(d.sizes[i] for i in d.kept), tuple(x_steps[i] for i in d.kept),
                    tuple(steps[i] for i in d.offset))
-    return gather(x, indices, y, vectors, where, box, "clamp")
+    return gather(x, indices, y, vectors=vectors, components=corner, shape=box, policy="clamp")
 
 
 register("STABLEHLO_GATHER", types=movable(f"T {INDICES} -> T"), infer=infer_gather, lower=lower_gather)

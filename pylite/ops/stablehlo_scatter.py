@@ -50,12 +50,13 @@ def lower_scatter(node):
     y, d = node.outputs[0], Dimensions(node)
     steps, x_steps = contiguous_strides(updates.shape), contiguous_strides(x.shape)
     vectors, component = vector_axes(indices, d.vector, [steps[i] for i in d.batch])
-    where = [(k * component, x.shape[i] - 1, x_steps[i], d.kept.index(i) if i in d.kept else -1)
-             for k, i in enumerate(d.into)]
+    corner = [(k * component, x.shape[i] - 1, x_steps[i], d.kept.index(i) if i in d.kept else -1)
+              for k, i in enumerate(d.into)]
     window = [(updates.shape[a], x_steps[b], steps[a]) for a, b in zip(d.window, d.kept, strict=True)]
     op = region_op(node, node.options.update_computation_subgraph_index)
     combination = ("", b"\0") if op is None else combining(op, y.dtype)
-    return scatter(y, indices, updates, vectors, where, window, "clip", combination, x.bytes, inplace=(y, x))
+    return scatter(y, indices, updates, vectors=vectors, components=corner, shape=window, policy="clip",
+                   combining=combination, start=x.bytes, inplace=(y, x))
 
 
 register("STABLEHLO_SCATTER", infer=infer_scatter, lower=lower_scatter,

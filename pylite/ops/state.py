@@ -27,10 +27,10 @@ def resource(node, kind):
     """The resource to which the first input, a resource tensor, refers; OpError if it is not of this kind."""
     number = node.constant(0, "resource").reshape(-1)[:1].tolist()
     resources = node.host.shared.resources
-    found = resources[number[0]] if number and 0 <= number[0] < len(resources) else None
-    if found is None or kind != found.KIND:
+    entry = resources[number[0]] if number and 0 <= number[0] < len(resources) else None
+    if entry is None or kind != entry.KIND:
         raise node.error(f"is not a {kind}: it does not come from a handle op", node.inputs[0])
-    return found
+    return entry
 
 
 def handle(kind, key, make):

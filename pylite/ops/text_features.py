@@ -148,15 +148,15 @@ def evaluate_skip_gram(node, x):
     o = node.options
     text = x.reshape(-1)[0] if x.size else b""
     words = split(text.encode() if isinstance(text, str) else text)
-    found, taken = [], 0
+    selected, taken = [], 0
     if len(words) >= o.ngram_size > 0:
         for gram in grams(words, o.ngram_size, o.max_skip_size, o.include_all_ngrams):
-            found.append(gram)
+            selected.append(gram)
             taken += len(gram) + OBJECT
-            if len(found) % 1000 == 0:
+            if len(selected) % 1000 == 0:
                 node.check_memory(taken)
-    y = np.empty(len(found), object)
-    y[:] = found
+    y = np.empty(len(selected), object)
+    y[:] = selected
     return [y]
 
 

@@ -77,7 +77,7 @@ class Delegation:
         self._take(self.delegates)
 
     def add(self, delegates: Iterable[Any]) -> None:
-        """Let further delegates take nodes: now, or with the others at the next allocation.  Fails as apply() does."""
+        """Let more delegates take nodes: now, or with the others at the next allocation.  Fails as apply() does."""
         further = list(delegates)
         self.delegates += further
         if self.applied:

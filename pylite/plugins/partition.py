@@ -107,15 +107,15 @@ class _Partitioner:
         return bool(members)
 
     def _collect(self, members: list[int], greedy: bool, fuse: bool) -> None:
-        found = True
-        while found:
-            found = False
+        advanced = True
+        while advanced:
+            advanced = False
             for node in self.plan:
                 if self._take(node, members):
-                    found = True
+                    advanced = True
                     if not fuse and self.kinds[-1]:
                         return
-                elif found and not greedy:
+                elif advanced and not greedy:
                     return
 
     def _take(self, node: int, members: list[int]) -> bool:

@@ -51,21 +51,21 @@ def address(function: Any, what: str = "function") -> int | None:
     if function is None:
         return None
     if isinstance(function, int):
-        found: int | None = function
+        number: int | None = function
     elif isinstance(function, ctypes._CFuncPtr | ctypes.c_void_p):  # type: ignore[attr-defined]
-        found = ctypes.cast(function, ctypes.c_void_p).value
+        number = ctypes.cast(function, ctypes.c_void_p).value
     elif type(function).__name__ == "PyCapsule":
-        found = _capsule_pointer(function)
+        number = _capsule_pointer(function)
     elif isinstance(getattr(function, "address", None), int):
-        found = function.address
+        number = function.address
     elif type(function).__module__ == "_cffi_backend":
         import cffi
-        found = int(cffi.FFI().cast("uintptr_t", function))
+        number = int(cffi.FFI().cast("uintptr_t", function))
     else:
         raise TypeError(f"{what}: {function!r} is neither an address, a ctypes or cffi function, nor a PyCapsule")
-    if not found:
+    if not number:
         raise TypeError(f"{what}: a null pointer; pass None instead")
-    return found
+    return number
 
 
 def _is_code(at: int) -> bool:

@@ -218,7 +218,7 @@ class PythonNodeOp:
         return Call("python_op.CustomOp", invoke, len(node.inputs), len(node.outputs), states, *arrays)
 
     def reset(self) -> None:
-        """Let the object begin anew, if it has a reset()."""
+        """Call the object's reset(), if it has one."""
         try:
             getattr(self.op, "reset", bool)()
         except Exception as error:
@@ -351,10 +351,10 @@ def keywords(function: Any) -> tuple[str, ...] | None:
 
 def _to_read(array: NDArray[Any], value: Any) -> NDArray[Any]:
     """A view for an op, which may write it where it is a variable."""
-    found = array.view()
+    view = array.view()
     if value.kind != "variable":
-        found.flags.writeable = False
-    return found
+        view.flags.writeable = False
+    return view
 
 
 def runnable(implementation: object) -> bool:

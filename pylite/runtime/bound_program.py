@@ -21,7 +21,7 @@ GUARD_BYTE = 0xA5
 CACHED_SHAPES = 8       # sets of input shapes whose programs are kept
 KEPT_HISTORIES = 16     # most combinations of input ranks and known inputs whose shapes are tracked
 CACHED_SEGMENTS = 512   # segments to keep whose shapes depend on data
-ATTEMPTS = 4            # successive recordings that may fail to serve a second set of shapes
+ATTEMPTS = 4            # successive recordings that may be of no use for a second set of shapes
 
 
 class BoundProgram(Segment):
@@ -104,8 +104,8 @@ class ShapeHistory:
         self.programs: list[Any] = []
         self.attempts = ATTEMPTS
 
-    def note_served(self) -> None:
-        """Note that a recording has served a further set of shapes, so that recording pays."""
+    def note_reuse(self) -> None:
+        """Note that a recording gave the program for a second set of shapes, so that recording pays."""
         self.attempts = ATTEMPTS
 
 

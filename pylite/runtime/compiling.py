@@ -1,6 +1,6 @@
 """Makes the BoundProgram of an Executor for its input shapes: lowers the subgraph, plans memory, binds kernels.
 
-An Executor imports this module once neither a program that it keeps, nor a plan, nor a recording serves its shapes.
+An Executor imports this module when it has no program, plan or recording for its input shapes.
 """
 from typing import TYPE_CHECKING
 
@@ -54,7 +54,7 @@ def _new_blueprint(executor: "Executor", key: "Any") -> Blueprint:
 
 
 def lowered(executor: "Executor", shapes: "Sequence[Shape]") -> "Lowered":
-    """The Lowered for these input shapes.  If an op finds that it must lower again, lowering starts anew."""
+    """The Lowered for these input shapes.  Lowering starts over if an op calls lower_again()."""
     result = None
     while result is None or executor.stale:
         if executor.stale:

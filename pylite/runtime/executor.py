@@ -65,7 +65,7 @@ class Executor(TensorAccess, ExecutorBase):
     plans                   the PlanCache with the programs of earlier processes, or None
 
     Plug-ins:
-    plugins                 {operator index: Op} of nodes that plug-ins run; if any, every allocation lowers anew
+    plugins                 {operator index: Op} of nodes that plug-ins run; if any, every allocation lowers again
     plugin_structs          the PluginStructs for plug-ins in C, or None before the first one
     delegation              the Delegation, which can restore the file's subgraph, or None
 
@@ -309,7 +309,7 @@ class Executor(TensorAccess, ExecutorBase):
         self.invalidate()
 
     def always_relowers(self) -> bool:
-        """Does every allocation lower anew?  With plug-ins, here or in subgraphs that operators call."""
+        """Does every allocation lower again?  With plug-ins, here or in subgraphs that operators call."""
         if self.plugins or not self.callees:
             return bool(self.plugins)
         from pylite.runtime import subgraph_calls
@@ -421,7 +421,7 @@ class Executor(TensorAccess, ExecutorBase):
     def _recorded(self, history_key: "Any", record_if_needed: bool) -> BoundProgram | None:
         """A program for the current input shapes from a recording, or None.
 
-        history_key: as for _planned(); record_if_needed: record, if no recording serves the shapes.
+        history_key: as for _planned(); record_if_needed: record, if no recording covers the shapes.
         """
         if history_key is None or (self.plans and self.plans.writing):
             return None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Source = str | bytes | bytearray | memoryview
 
-AGED = 2_000_000_000    # nanoseconds after which a further change is sure to change a file's times: FAT counts 2 s
+AGED = 2_000_000_000    # nanoseconds after which another change is sure to change a file's times: FAT counts 2 s
 _living: "weakref.WeakValueDictionary[Any, Model]" = weakref.WeakValueDictionary()
 lock = RLock()         # a forked child creates a new one
 
@@ -21,8 +21,8 @@ lock = RLock()         # a forked child creates a new one
 def model_of(source: "Source") -> Model:
     """The Model of a path or of a file's bytes, shared with other callers.
 
-    Two loads get the same Model while it lives if they pass the same bytes object, or the path of the same file and its
-    inode, size and times have not changed in between.
+    Two loads get the same Model, while it exists, if they pass the same bytes object, or the path of the same file, and
+    its inode, size and times have not changed in between.
     """
     key = _key(source)
     if key is None:
@@ -41,7 +41,7 @@ def model_of(source: "Source") -> Model:
 
 
 def has_aged(status: os.stat_result) -> bool:
-    """Is any further change of the file with this status certain to change its times?"""
+    """Is any later change of the file with this status certain to change its times?"""
     return time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) >= AGED
 
 

@@ -63,7 +63,8 @@ class PlanCache:
         self.has_plan = False
         self.writing = False
         self.problem = ""
-        self._further: set[Any] = set()     # ranks of the inputs for which a further set of shapes was written
+        # history_keys for which this process has written a plan of a second set of shapes
+        self._written_again: set[Any] = set()
         self.refused: set[Any] = set()      # input shapes of which there can be no plan
         self.digest: bytes | None = None
         self.identity: str | None = None
@@ -151,12 +152,13 @@ class PlanCache:
     def decide(self, history_key: "Any") -> bool:
         """Set `writing` for input shapes that have no plan.
 
-        The first shapes with their ranks get one, and one further set of shapes per process; a recording serves the
-        others, which takes less than reading a plan.  history_key: what ProgramCache.note() returned for the shapes.
+        The first shapes with their ranks get one, and so does one other set of shapes per process.  All others get
+        their program from a recording, which takes less time than reading a plan.
+        history_key: what ProgramCache.note() returned for the shapes.
         """
-        self.writing = history_key is None or history_key not in self._further
+        self.writing = history_key is None or history_key not in self._written_again
         if self.writing and history_key is not None:
-            self._further.add(history_key)
+            self._written_again.add(history_key)
         return self.writing
 
     def _refused(self, shapes: "Any", record: "Any") -> bool:

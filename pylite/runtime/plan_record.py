@@ -31,7 +31,8 @@ class NotStorable(Exception):
 class Writer:
     """Creates the record of the programs that run a subgraph, and of their state; see plan_cache.
 
-    data: the record's data, objects of bytes.
+    Arrays are stored as a region of memory and an offset in it.  data: the record's data, objects of bytes: the memory
+    of all arrays outside the other regions.
     """
 
     def __init__(self, executor: "Executor", bound: "BoundProgram") -> None:
@@ -39,21 +40,25 @@ class Writer:
         if shared.externals is not None:
             raise NotStorable("ops keep externals")
         self.data: list[Any] = []
+        self._data_bytes = 0
         self._executor, self._bound = executor, bound
         self._executors = shared.executors
-        self._arenas: dict[int, list[int]] = {}         # {subgraph: [region, bytes]}
-        self._variables: list[Any] = []
-        self._known_variables: set[Any] = set()
-        self._table: list[bytes] = []
-        self._names: dict[tuple[str, Any], int] = {}
+        # Programs, coded as plans.pyx reads them, callees first.
         self._programs: list[bytes] = []
         self._program_numbers: dict[BoundProgram, int] = {}
-        self._failures: list[Any] = []
-        self._size = 0
-        self._numbers: dict[Any, int] = {}
-        self._offsets: dict[tuple[int, int], int] = {}
-        self._places: list[tuple[int, int, int]] = []   # (region, address of its start, address of its end)
-        self._regions = CONTENTS + 1
+        self._failures: list[Any] = []                  # of each program: see plan_cache
+        self._kernels: dict[tuple[str, Any], int] = {}  # {(name of a kernel, names of its last arguments): its number}
+        # Arrays.
+        self._arrays: list[bytes] = []                  # coded
+        self._array_numbers: dict[Any, int] = {}        # {(address, type, shape, strides): its number}
+        self._data_offsets: dict[tuple[int, int], int] = {}     # {addresses of memory in `data`: its offset}
+        # Regions: the arena, `data`, the model's file, then those of the state.
+        self._regions: list[tuple[int, int, int]] = []  # (number, address of its first byte, address behind its last)
+        self._region_count = CONTENTS + 1
+        # State that outlives a run: see plan_state.State.
+        self._arenas: dict[int, list[int]] = {}         # {subgraph: [number of the region, bytes]}
+        self._variables: list[Any] = []
+        self._known_variables: set[Any] = set()         # (subgraph, tensor)
         self._add_region(CONTENTS, np.frombuffer(memoryview(executor.model.contents), np.uint8))
         self._once = list(shared.once)
         self._generators = [(key, None if start is None else start.tobytes())
@@ -77,7 +82,8 @@ class Writer:
                 raise NotStorable(f"{values[index]!r} has no memory")
             visible[index] = self._array(array), values[index].dtype, self._bound.overwritten(index)
         main_arena = self._arenas.pop(main.index)
-        body = b"".join([self._items(list(self._names)), _number(len(self._table)), *self._table, *self._programs])
+        body = b"".join([self._items(list(self._kernels)), _number(len(self._arrays)), *self._arrays,
+                         *self._programs])
         return main_arena[1], body, visible, self._state(), marshal.dumps(self._failures)
 
     def _state(self) -> "Any":
@@ -114,7 +120,7 @@ class Writer:
         for call, args in zip(lowered.calls, operands, strict=True):
             if type(call.kernel) is not str:
                 raise NotStorable(f"{call.node} runs in Python")
-            kernel = self._names.setdefault((call.kernel, call.names), len(self._names))
+            kernel = self._kernels.setdefault((call.kernel, call.names), len(self._kernels))
             calls.append(_number(kernel) + self._items(args))
         texts: dict[Any, int] = {}
         texts_of_calls = [texts.setdefault(call.node, len(texts)) for call in lowered.calls]
@@ -124,6 +130,7 @@ class Writer:
         return len(self._programs) - 1
 
     def _enter_arena(self, subgraph: int, bound: "BoundProgram") -> None:
+        """Make the arena of a program a region, which the programs of one subgraph share."""
         entry = self._arenas.get(subgraph)
         if entry is None:
             main = subgraph == self._executor.subgraph.index
@@ -132,6 +139,7 @@ class Writer:
         self._add_region(entry[0], bound.arena)
 
     def _enter_variable(self, subgraph: int, executor: "Executor", value: "Any", bound: "BoundProgram") -> None:
+        """Make the memory of a variable a region, with its initial contents in the state."""
         array = executor.memory.variables.get(value.index)
         if array is None or array.dtype not in DTYPES or bound.array(value.index) is not array:
             raise NotStorable(f"{value!r} is a variable that has been resized")
@@ -143,10 +151,11 @@ class Writer:
             self._add_region(region, array)
 
     def _items(self, args: "Sequence[Any]") -> bytes:
+        """The code of a list of arguments."""
         return _number(len(args)) + b"".join([self._item(arg) for arg in args])
 
     def _item(self, arg: "Any") -> bytes:
-        """A parameter of a kernel."""
+        """The code of an argument of a kernel."""
         kind = type(arg)
         if isinstance(arg, np.ndarray):
             return _kind("array") + _number(self._array(arg))
@@ -161,7 +170,7 @@ class Writer:
         return self._item(arg.item()) if isinstance(arg, np.generic) else self._composed(kind, arg)
 
     def _composed(self, kind: type, arg: "Any") -> bytes:
-        """A parameter that is not a number."""
+        """The code of an argument that is not a number."""
         if kind is str:
             return _kind("text") + _bytes(arg.encode())
         if kind is bytes or kind is bytearray:
@@ -174,7 +183,7 @@ class Writer:
         return self._reference(arg)
 
     def _reference(self, arg: "Any") -> bytes:
-        """An object that ops keep for the interpreter, a method of one, or a function of a module."""
+        """The code of an object that ops keep for the interpreter, of a method of one, or of a module's function."""
         resource = self._resources.get(id(arg))
         if resource is not None:
             return _kind("resource") + _number(resource[0]) + _bytes(resource[1].encode())
@@ -188,41 +197,42 @@ class Writer:
 
     # ---- arrays --------------------------------------------------------------------------------------------------
     def _new_region(self) -> int:
-        self._regions += 1
-        return self._regions - 1
+        """The number of a new region of the state."""
+        self._region_count += 1
+        return self._region_count - 1
 
     def _add_region(self, region: int, array: "NDArray[Any]") -> None:
         if array.nbytes:
-            self._places.append((region, *ends(array)))
+            self._regions.append((region, *address_range(array)))
 
     def _array(self, array: "NDArray[Any]") -> int:
         """Add `array` to the table; returns its number."""
         if array.dtype not in DTYPES:
             raise NotStorable(f"a kernel takes an array of {array.dtype}")
         key = array.ctypes.data, array.dtype.str, array.shape, array.strides
-        known = self._numbers.get(key)
+        known = self._array_numbers.get(key)
         if known is None:
             region, offset = self._place(array)
             strides = () if array.flags.c_contiguous else array.strides
             head = region, DTYPES.index(array.dtype), offset, 2 * array.ndim + bool(strides), *array.shape
-            self._table.append(b"".join([*map(_number, head), *map(_signed, strides)]))
-            known = self._numbers[key] = len(self._table) - 1
+            self._arrays.append(b"".join([*map(_number, head), *map(_signed, strides)]))
+            known = self._array_numbers[key] = len(self._arrays) - 1
         return known
 
     def _place(self, array: "NDArray[Any]") -> "tuple[int, int]":
-        """(region, byte offset) of an array; adds its memory as a region unless one contains it."""
+        """(region, byte offset) of an array; adds its memory to `data` unless a region contains it."""
         if not array.size:
             return (ARENA if array.flags.writeable else DATA), 0
-        low, high = ends(array)
+        low, high = address_range(array)
         first = array.ctypes.data - low
-        for region, begin, end in self._places:
+        for region, begin, end in self._regions:
             if begin <= low and high <= end:
                 return region, low - begin + first
-        known = self._offsets.get((low, high))
+        known = self._data_offsets.get((low, high))
         if known is None:
-            known = self._offsets[low, high] = self._size
+            known = self._data_offsets[low, high] = self._data_bytes
             self.data += [memory_between(low, high), bytes((low - high) % ALIGNMENT)]
-            self._size += high - low + len(self.data[-1])
+            self._data_bytes += high - low + len(self.data[-1])
         return DATA, known + first
 
 
@@ -240,14 +250,16 @@ def _number(number: int) -> bytes:
 
 
 def _signed(number: int) -> bytes:
+    """The code of an integer: 2 n if n >= 0, otherwise -2 n - 1."""
     return _number(2 * number if number >= 0 else -2 * number - 1)
 
 
 def _bytes(content: "bytes | bytearray") -> bytes:
+    """The code of a byte string, preceded by its length."""
     return _number(len(content)) + content
 
 
-def ends(array: "NDArray[Any]") -> "tuple[int, int]":
+def address_range(array: "NDArray[Any]") -> "tuple[int, int]":
     """(address of the first byte of an array, address behind its last one)."""
     low = high = array.ctypes.data
     for n, stride in zip(array.shape, array.strides, strict=True):
@@ -259,6 +271,6 @@ def ends(array: "NDArray[Any]") -> "tuple[int, int]":
 
 
 def memory_between(low: int, high: int) -> "Any":
-    """The bytes between two addresses, the ends() of an array that the caller keeps alive."""
+    """The bytes between two addresses, the address_range() of an array that the caller keeps alive."""
     import ctypes  # numpy has loaded it by the time weights are packed
     return memoryview((ctypes.c_char * (high - low)).from_address(low)).cast("B")

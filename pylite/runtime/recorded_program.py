@@ -1,4 +1,4 @@
-"""Creates programs for further input shapes from one recorded lowering: see compiler/recorded.py."""
+"""Creates programs for new input shapes from one recorded lowering: see compiler/recorded.py."""
 from typing import TYPE_CHECKING
 
 from pylite._core.graph.dimensions import UnrecordableError
@@ -25,33 +25,33 @@ KEPT = 4            # recordings kept per history
 
 
 def bind(executor: "Executor", key: "Any", record_if_needed: bool) -> "ShapedProgram | None":
-    """A program for the current input shapes of `executor` from a recording; None if it must lower anew.
+    """A program for the current input shapes of `executor` from a recording; None if it must lower for them.
 
-    key: history_key() of the shapes; record_if_needed: record, if no recording serves them.
+    key: history_key() of the shapes; record_if_needed: record, if no recording covers them.
     """
     if not _may_record(executor):
         return None
     history = executor.cache.histories[key]
-    program = _serving(executor, history) or (_new(executor, history) if record_if_needed else None)
+    program = _covering(executor, history) or (_recorded(executor, history) if record_if_needed else None)
     if program is None:
         return None
     try:
         return _bind(executor, program, history)
-    except Exception:       # a kernel refused its operands; lowering anew raises the error with its context
+    except Exception:       # a kernel refused its arguments; lowering then raises the error with its context
         history.programs.remove(program)
         return None
 
 
-def _serving(executor: "Executor", history: ShapeHistory) -> "Any":
+def _covering(executor: "Executor", history: ShapeHistory) -> "Any":
     """A RecordedProgram of the history, evaluated for the current input shapes, or None."""
     for program in history.programs:
         if program.evaluate(executor.shapes):
-            history.note_served()
+            history.note_reuse()
             return program
     return None
 
 
-def _new(executor: "Executor", history: ShapeHistory) -> "Any":
+def _recorded(executor: "Executor", history: ShapeHistory) -> "Any":
     """A new RecordedProgram, evaluated for the current input shapes; None if recording failed, now or too often."""
     if not history.attempts:
         return None
@@ -64,7 +64,7 @@ def _new(executor: "Executor", history: ShapeHistory) -> "Any":
         program = recorded.record(executor.model, executor.subgraph, shapes, sorted(history.varying),
                                   preserve=executor.preserve, find=executor.find, host=executor,
                                   is_called=bool(executor.subgraph.index))
-    except Exception:       # lowering anew works for every shape, or raises a proper error
+    except Exception:       # lowering without Dims works for every shape, or raises a proper error
         return None
     finally:
         executor.shared.recording = None

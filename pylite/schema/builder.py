@@ -56,7 +56,7 @@ class ModelBuilder:
         """Add a tensor; return its index.
 
         shape: an unknown size, None or -1, is stored as 1, and as -1 in the signature; dtype: a name or numpy's type;
-        scale, zero_point: one for the tensor, or one for each index along `axis`; fields: further fields of the Tensor
+        scale, zero_point: one for the tensor, or one for each index along `axis`; fields: other fields of the Tensor
         table.
         """
         shape = tuple(-1 if n is None else int(n) for n in shape)

@@ -23,8 +23,8 @@ __all__ = list(_HOMES)
 def __getattr__(name):
     if name not in _HOMES:
         raise AttributeError(f"module 'pylite.tasks' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
-    found = globals()[name] = getattr(importlib.import_module(f"pylite.tasks.{_HOMES[name]}"), name)
-    return found
+    value = globals()[name] = getattr(importlib.import_module(f"pylite.tasks.{_HOMES[name]}"), name)
+    return value
 
 
 def __dir__():

@@ -145,13 +145,13 @@ class AudioClassifier(Task):
             raise TensorError(f"{name} no sound (0 samples); record it again or leave it out")
         size = self.window_size
         samples = np.pad(samples, (0, max(size, -(-len(samples) // size) * size) - len(samples)))
-        found = []
+        classifications = []
         for begin in range(0, len(samples), size):
             outputs = self._run(self._window(samples[begin:begin + size]))
-            found += [Classifications([category for _, category in head.categories(scores)], index, head.info.name,
-                                      begin / self.sample_rate)
-                      for index, (head, scores) in enumerate(zip(self._heads, outputs, strict=True))]
-        return ClassificationResult(found)
+            for index, (head, scores) in enumerate(zip(self._heads, outputs, strict=True)):
+                categories = [category for _, category in head.categories(scores)]
+                classifications.append(Classifications(categories, index, head.info.name, begin / self.sample_rate))
+        return ClassificationResult(classifications)
 
     def _window(self, samples: NDArray[np.float32]) -> NDArray[Any]:
         detail = self.interpreter.get_input_details()[0]

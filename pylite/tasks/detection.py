@@ -11,7 +11,7 @@ from pylite.media.outputs import DETECTION, POINTS, objects
 from pylite.tasks import checks
 from pylite.tasks.image_task import ImageTask
 from pylite.tasks.results import BoundingBox, Category, Detection, Keypoint, Results
-from pylite.tasks.task import ClassFilter, named
+from pylite.tasks.task import ClassFilter, class_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -82,7 +82,7 @@ class ObjectDetector(ImageTask):
         head, shapes = self._head, self._output_shapes()
         if head is None and len(shapes[0]) == 3 and shapes[0][0] == 1 and labels is not None:
             task = "segment" if len(shapes) > 1 else "detect"
-            head = yolo.Head(task, named(labels))
+            head = yolo.Head(task, class_names(labels))
         if head is None or head.task == "classify":
             raise ModelError(
                 f"the model is not a detector that pylite knows: its outputs have the shapes "
@@ -108,23 +108,24 @@ class ObjectDetector(ImageTask):
                 raise ModelError("the model's metadata say that it segments, and it has one output; expected a second "
                                  "one of prototypes")
             outputs.sort(key=lambda output: output.ndim)
-        found = yolo.boxes_of(outputs, head, self._size(), self._least)
+        candidates = yolo.boxes_of(outputs, head, self._size(), self._least)
         if not head.end_to_end:
-            found = yolo.suppressed(found, self._overlap, MOST)
-        chosen = self._filter.categories(found.scores, found.classes)
-        found = found.take(np.array([i for i, _ in chosen], np.int64))
-        if found.angles is not None:
-            return self._rotated(found, place, [category for _, category in chosen])
-        boxes = place.points(found.boxes.reshape(-1, 2, 2)).reshape(-1, 4)
-        masks = yolo.masks_of(outputs[1], found, place) if head.task == "segment" else [None] * len(boxes)
-        points = [None] * len(boxes) if found.points is None else [_keypoints(row, place) for row in found.points]
+            candidates = yolo.suppressed(candidates, self._overlap, MOST)
+        chosen = self._filter.categories(candidates.scores, candidates.classes)
+        candidates = candidates.take(np.array([i for i, _ in chosen], np.int64))
+        if candidates.angles is not None:
+            return self._rotated(candidates, place, [category for _, category in chosen])
+        boxes = place.points(candidates.boxes.reshape(-1, 2, 2)).reshape(-1, 4)
+        masks = yolo.masks_of(outputs[1], candidates, place) if head.task == "segment" else [None] * len(boxes)
+        points = ([None] * len(boxes) if candidates.points is None
+                  else [_keypoints(row, place) for row in candidates.points])
         return Results(Detection(_box(box), [category], mask, keypoints)
                        for box, (_, category), mask, keypoints in zip(boxes, chosen, masks, points, strict=True))
 
     @staticmethod
-    def _rotated(found: yolo.Found, place: yolo.Placement, categories: list[Category]) -> Results[Detection]:
-        centres, sizes = place.points(found.boxes[:, :2]), place.lengths(found.boxes[:, 2:])
-        corners = yolo.corners(np.hstack([centres, sizes]), found.angles)  # type: ignore[arg-type]
+    def _rotated(candidates: yolo.Candidates, place: yolo.Placement, categories: list[Category]) -> Results[Detection]:
+        centres, sizes = place.points(candidates.boxes[:, :2]), place.lengths(candidates.boxes[:, 2:])
+        corners = yolo.corners(np.hstack([centres, sizes]), candidates.angles)  # type: ignore[arg-type]
         inside = corners.clip(0, [place.width, place.height])
         edges = np.hstack([inside.min(1), inside.max(1)])
         return Results(Detection(_box(box), [category], corners=four)
@@ -188,13 +189,13 @@ class FaceDetector(ImageTask):
         centres = rows[:, :2] + anchors
         points = rows[:, 4:].reshape(-1, len(FACE_POINTS), 2) + anchors[:, None]
         boxes = np.hstack([centres - rows[:, 2:4] / 2, centres + rows[:, 2:4] / 2])
-        found = yolo.suppressed(yolo.Found(boxes, scores[kept], np.zeros(len(kept), np.int64), points=points),
+        faces = yolo.suppressed(yolo.Candidates(boxes, scores[kept], np.zeros(len(kept), np.int64), points=points),
                                 self._overlap, self._most)
-        edges = place.points(found.boxes.reshape(-1, 2, 2)).reshape(-1, 4)
-        every: Any = found.points
+        edges = place.points(faces.boxes.reshape(-1, 2, 2)).reshape(-1, 4)
+        every: Any = faces.points
         return Results(Detection(_box(box), [Category(0, float(score), "face")],
                                  keypoints=_keypoints(row, place, FACE_POINTS))
-                       for box, score, row in zip(edges, found.scores, every, strict=True))
+                       for box, score, row in zip(edges, faces.scores, every, strict=True))
 
 
 def finds_faces(interpreter: Interpreter) -> bool:
@@ -214,9 +215,9 @@ def _fitting_anchors(size: tuple[int, int], shapes: list[list[int]]) -> NDArray[
 
 def face_anchors(size: int) -> NDArray[np.float64]:
     """(anchors, 2): x and y of the centres that a BlazeFace of `size` pixels refers to, as fractions of it."""
-    found = []
+    grids = []
     for stride, count in FACE_ANCHORS[size]:
         centres = (np.arange(size // stride) + 0.5) * stride / size
         y, x = np.meshgrid(centres, centres, indexing="ij")
-        found.append(np.repeat(np.stack([x, y], 2).reshape(-1, 2), count, 0))
-    return np.concatenate(found)
+        grids.append(np.repeat(np.stack([x, y], 2).reshape(-1, 2), count, 0))
+    return np.concatenate(grids)

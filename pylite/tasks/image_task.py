@@ -146,11 +146,11 @@ def _numbers(name: str, given: Numbers | None, channels: int | None) -> list[flo
     if given is None:
         return None
     try:
-        found = [float(given)] if isinstance(given, (int, float)) else [float(v) for v in given]
+        values = [float(given)] if isinstance(given, (int, float)) else [float(v) for v in given]
     except (TypeError, ValueError):
         raise TypeError(f"{name} is {given!r}; expected a number, or a list with one for each channel") from None
-    if channels is not None and len(found) not in (1, channels):
-        raise ValueError(f"{name} has {len(found)} numbers; expected one, or one for each of the {channels} channels "
+    if channels is not None and len(values) not in (1, channels):
+        raise ValueError(f"{name} has {len(values)} numbers; expected one, or one for each of the {channels} channels "
                          "of the model's input")
-    tensors.check_scaling(name, found, name == "std")
-    return found
+    tensors.check_scaling(name, values, name == "std")
+    return values

@@ -187,8 +187,8 @@ class ClassFilter:
             raise ValueError("category_allowlist and category_denylist exclude each other; give one of them")
         self.info, self.most = info, max_results
         self.least = info.score_threshold if score_threshold is None else score_threshold
-        self._given = labels is not None
-        self.names = info.labels.get("", {}) if labels is None else fitting(labels, count)
+        self._has_own_labels = labels is not None
+        self.names = info.labels.get("", {}) if labels is None else checked_class_names(labels, count)
         self.shown = info.labels.get(display_names_locale or "", {}) if display_names_locale else {}
         unknown = (self.allowed | self.denied) - set(self.names.values())
         if unknown:
@@ -198,7 +198,7 @@ class ClassFilter:
 
     def fitted(self, count: int) -> dict[int, str]:
         """The names for `count` classes; a list in the file with one name less lacks the background, class 0."""
-        return self.names if self._given else label_files.fitted(self.names, count) or self.names
+        return self.names if self._has_own_labels else label_files.fitted(self.names, count) or self.names
 
     def categories(self, scores: NDArray[Any], classes: NDArray[Any] | None = None) -> list[tuple[int, Category]]:
         """[(position in `scores`, Category)], the best first; classes: of each score, by default its position."""
@@ -209,23 +209,23 @@ class ClassFilter:
         classes = np.arange(scores.size) if classes is None else classes.reshape(-1).astype(np.int64)
         if self.info.calibration is not None:
             scores = self.info.calibration(scores, classes)
-        found: list[tuple[int, Category]] = []
+        chosen: list[tuple[int, Category]] = []
         for i in np.argsort(-scores, kind="stable").tolist():
-            if len(found) == self.most or (self.least is not None and not scores[i] >= self.least):
+            if len(chosen) == self.most or (self.least is not None and not scores[i] >= self.least):
                 break
             name = names.get(int(classes[i]), "")
             if name not in self.denied and (not self.allowed or name in self.allowed):
-                found.append((i, Category(int(classes[i]), float(scores[i]), name,
+                chosen.append((i, Category(int(classes[i]), float(scores[i]), name,
                                           self.shown.get(int(classes[i]), ""))))
-        return found
+        return chosen
 
 
-def fitting(labels: Labels, count: int | None) -> dict[int, str]:
-    """Labels as {class: name}; ValueError unless they are those of `count` classes, if it is known.
+def checked_class_names(labels: Labels, count: int | None) -> dict[int, str]:
+    """Labels as {class: name}; ValueError unless they name `count` classes.  count: None if it is not known.
 
     A dictionary may leave classes out.
     """
-    names, numbered = named(labels), isinstance(labels, dict)
+    names, numbered = class_names(labels), isinstance(labels, dict)
     if count is None:
         return names
     fitted = names if numbered and max(names, default=0) < count else label_files.fitted(names, count)
@@ -241,8 +241,8 @@ def _class_names(kind: str, classes: Iterable[str]) -> frozenset[str]:
     return frozenset(classes)
 
 
-def named(labels: Labels) -> dict[int, str]:
-    """Labels as {class: name}."""
+def class_names(labels: Labels) -> dict[int, str]:
+    """Labels as {class: name}.  TypeError for labels of another type; errors of labels.read() for a file."""
     if isinstance(labels, (list, tuple)):
         labels = dict(enumerate(labels))
     if isinstance(labels, dict):

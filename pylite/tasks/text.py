@@ -45,15 +45,15 @@ class WordPieces:
         return [piece for word in spaced.split() for piece in self._pieces(word)]
 
     def _pieces(self, word: str) -> list[str]:
-        found, start = [], 0
+        pieces, start = [], 0
         while start < len(word) <= LONGEST:
             mark = "##" if start else ""
             end = next((end for end in range(len(word), start, -1) if mark + word[start:end] in self.numbers), None)
             if end is None:
                 return [UNKNOWN]
-            found.append(mark + word[start:end])
+            pieces.append(mark + word[start:end])
             start = end
-        return found or [UNKNOWN]
+        return pieces or [UNKNOWN]
 
 
 def _alone(c: str) -> bool:
@@ -116,7 +116,7 @@ class TextTask(Task):
         pieces = [BEGIN, *self._pieces(text)[:size - 2], END] if marked else self._pieces(text)[:size]
         ids = np.full((1, size), numbers.get(PADDING, 0))
         ids[0, :len(pieces)] = [numbers.get(piece, numbers[UNKNOWN]) for piece in pieces]
-        found: list[NDArray[Any]] = []
+        arrays: list[NDArray[Any]] = []
         values: NDArray[Any]
         for detail in details:
             name = detail["name"].lower()
@@ -126,8 +126,8 @@ class TextTask(Task):
                 values = np.zeros((1, size))
             else:
                 values = ids
-            found.append(values.astype(detail["dtype"]))
-        return found
+            arrays.append(values.astype(detail["dtype"]))
+        return arrays
 
 
 class TextEmbedder(TextTask):

@@ -19,7 +19,7 @@ from pylite.tasks.results import (
     Results,
     Segmentation,
 )
-from pylite.tasks.task import ClassFilter, fitting, named
+from pylite.tasks.task import ClassFilter, checked_class_names, class_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -93,14 +93,14 @@ class ImageSegmenter(ImageTask):
             self._detector = ObjectDetector(model, labels=labels, score_threshold=score_threshold, mean=mean, std=std,
                                             num_threads=num_threads, experimental_delegates=experimental_delegates,
                                             precision=precision)
-            self._labels = self._head.names if labels is None else named(labels)
+            self._labels = self._head.names if labels is None else class_names(labels)
             return
-        self._labels = info.labels.get("", {}) if labels is None else named(labels)
+        self._labels = info.labels.get("", {}) if labels is None else class_names(labels)
         detail = self.interpreter.get_output_details()[0]
         shape = self._output_shapes()[0]
         self._check(shape, np.dtype(detail["dtype"]).kind in "iu" and not detail["quantization"][0])
         if labels is not None and len(shape) == 4:
-            self._labels = fitting(labels, shape[3])
+            self._labels = checked_class_names(labels, shape[3])
 
     def _check(self, shape: Sequence[int], classes: bool) -> None:
         if len(shape) not in (3, 4) or shape[0] != 1 or 0 in shape or (len(shape) == 3 and not classes):

@@ -130,16 +130,16 @@ class Accuracy(Printed):
         cells = [(name, _number(m.model), _interval(m.interval),
                   *([_number(m.reference), _interval(m.reference_interval)] if paired else []), m.method or "")
                  for name, m in self.metrics.items()]
-        found = [f"accuracy ({self.task}): {counted(self.samples, 'sample')}",
+        text = [f"accuracy ({self.task}): {counted(self.samples, 'sample')}",
                  *table(headers, cells, headers[1:-1], ("interval", "95 %", "95 %"))]
         if self.mcnemar is not None:
             t = self.mcnemar
-            found.append(f"only the reference was right: {t['reference_only']}; only the model: {t['model_only']}; "
+            text.append(f"only the reference was right: {t['reference_only']}; only the model: {t['model_only']}; "
                          f"McNemar p = {t['p']:.3g} ({t['method']})")
         for title, rows in ((f"{self.flipped} differ", self.flips), ("worst", self.worst)):
             if rows:
-                found += ["", f"{title}:", *(self._line(row) for row in rows[:top])]
-        return found + [f"note: {note}" for note in self.notes]
+                text += ["", f"{title}:", *(self._line(row) for row in rows[:top])]
+        return text + [f"note: {note}" for note in self.notes]
 
     def _line(self, row: Flip) -> str:
         scores = ", ".join(f"{side} {self.name(getattr(row, side))} ({score:.4g})".replace("  ", " ")

@@ -47,12 +47,12 @@ def channel_means(model: Model, tensors: Sequence[int], samples: Sequence[Sequen
     """{tensor: the mean of each channel over the samples, in real numbers}; channels are the last axis."""
     activations = Activations(model, tensors, threads)
     grids = {i: Grid.of(model.graph.subgraphs[0].tensors[i]) for i in tensors}
-    found: dict[int, NDArray[Any]] = {}
+    means: dict[int, NDArray[Any]] = {}
     for inputs in samples:
         activations.run(inputs)
         for index, grid in grids.items():
             assert grid is not None
             values = grid.real(activations.array(index))
             mean = values.reshape(-1, values.shape[-1]).mean(0, dtype=np.float64)
-            found[index] = found.get(index, np.zeros(())) + mean / len(samples)
-    return found
+            means[index] = means.get(index, np.zeros(())) + mean / len(samples)
+    return means

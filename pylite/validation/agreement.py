@@ -139,11 +139,11 @@ def record(model: Model, samples: Iterable[Sequence[Array]], path: str | os.Path
     inputs, digests = [], []
     contents: dict[str, list[Array]] = {f"tensor_{i}": [] for i in exposed.results} if values else {}
     for sample in samples:
-        given, found = exposed.run(sample)
+        given, results = exposed.run(sample)
         inputs.append([digest(array) for array in given])
-        digests.append([digest(found[i]) for i in exposed.results])
+        digests.append([digest(results[i]) for i in exposed.results])
         for i in exposed.results if values else ():
-            contents[f"tensor_{i}"].append(found[i].copy())
+            contents[f"tensor_{i}"].append(results[i].copy())
     if not inputs:
         raise ComparisonError("there are no samples to record")
     header = {"format": FORMAT, "version": VERSION, "model": digest(np.frombuffer(model.graph.contents, np.uint8)),
@@ -215,7 +215,7 @@ def check(model: Model, samples: Iterable[Sequence[Array]], path: str | os.PathL
     Raises ComparisonError where the recording, the model and the data do not belong together.
     """
     exposed, recording = ExposedModel(model, threads), Recording(path, model)
-    found: dict[int, Difference] = {}
+    differences: dict[int, Difference] = {}
     number = -1
     for number, sample in enumerate(samples):
         given, results = exposed.run(sample)
@@ -223,12 +223,12 @@ def check(model: Model, samples: Iterable[Sequence[Array]], path: str | os.PathL
         expected = recording.digests(number)
         for i in exposed.results:
             if digest(results[i]) != expected[i]:
-                difference = _noted(found, exposed, i, number)
+                difference = _noted(differences, exposed, i, number)
                 if recording.has_values:
                     _measure(difference, results[i], recording.values(number)[i])
     if number + 1 != recording.samples:
         raise ComparisonError(f"{path}: has {recording.samples} samples, and the data {number + 1}")
-    return _agreement(name, str(path), number + 1, exposed, found)
+    return _agreement(name, str(path), number + 1, exposed, differences)
 
 
 def compare_with(model: Model, samples: Iterable[Sequence[Array]], elsewhere: Elsewhere, other: str, name: str = "",
@@ -238,21 +238,21 @@ def compare_with(model: Model, samples: Iterable[Sequence[Array]], elsewhere: El
     Real numbers may differ by CLOSE of the tensor's largest magnitude, because other kernels round differently.
     """
     exposed, number = ExposedModel(model, threads), -1
-    found: dict[int, Difference] = {}
+    differences: dict[int, Difference] = {}
     compared: set[int] = set()
     for number, sample in enumerate(samples):
         given, results = exposed.run(sample)
-        compared |= compare_results(found, exposed, number, elsewhere(number, given), results)
+        compared |= compare_results(differences, exposed, number, elsewhere(number, given), results)
     if number < 0:
         raise ComparisonError("there are no samples")
-    agreement = _agreement(name, other, number + 1, exposed, found)
+    agreement = _agreement(name, other, number + 1, exposed, differences)
     agreement.tensors = len(compared)
     return agreement
 
 
-def compare_results(found: dict[int, Difference], exposed: ExposedModel, number: int, expected: Mapping[int, Array],
-                    results: Mapping[int, Array]) -> set[int]:
-    """Compare a sample's results, {tensor: contents}, with what is expected, and enter differences in `found`.
+def compare_results(differences: dict[int, Difference], exposed: ExposedModel, number: int,
+                    expected: Mapping[int, Array], results: Mapping[int, Array]) -> set[int]:
+    """Compare a sample's results, {tensor: contents}, with what is expected, and add what differs to `differences`.
 
     Returns the tensors that could be compared: those that both have, of equal sizes.
     """
@@ -260,7 +260,7 @@ def compare_results(found: dict[int, Difference], exposed: ExposedModel, number:
     for i in sorted(compared):
         values, wanted = results[i].reshape(-1), expected[i].reshape(-1)
         if not _same(values, wanted):
-            _measure(_noted(found, exposed, i, number), values, wanted)
+            _measure(_noted(differences, exposed, i, number), values, wanted)
     return compared
 
 
@@ -271,12 +271,13 @@ def _same(values: Array, expected: Array) -> bool:
     return bool(np.allclose(values, expected, rtol=0, atol=allowed, equal_nan=True))
 
 
-def _noted(found: dict[int, Difference], exposed: ExposedModel, tensor: int, sample: int) -> Difference:
+def _noted(differences: dict[int, Difference], exposed: ExposedModel, tensor: int, sample: int) -> Difference:
     operator = exposed.producer[tensor]
-    if tensor not in found:
-        found[tensor] = Difference(operator.index, operator.name, tensor, exposed.subgraph.tensors[tensor].name, sample)
-    found[tensor].samples += 1
-    return found[tensor]
+    if tensor not in differences:
+        differences[tensor] = Difference(operator.index, operator.name, tensor, exposed.subgraph.tensors[tensor].name,
+                                         sample)
+    differences[tensor].samples += 1
+    return differences[tensor]
 
 
 def _measure(difference: Difference, values: Array, expected: Array) -> None:
@@ -295,6 +296,7 @@ def _measure(difference: Difference, values: Array, expected: Array) -> None:
     difference.largest = max(difference.largest or 0.0, float(step.max(initial=0)))
 
 
-def _agreement(name: str, other: str, samples: int, exposed: ExposedModel, found: dict[int, Difference]) -> Agreement:
-    differences = sorted(found.values(), key=lambda d: (d.node, d.tensor))
+def _agreement(name: str, other: str, samples: int, exposed: ExposedModel,
+               by_tensor: dict[int, Difference]) -> Agreement:
+    differences = sorted(by_tensor.values(), key=lambda d: (d.node, d.tensor))
     return Agreement(name, other, samples, len(exposed.results), differences)

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from pylite.ir.graph import Operator
     from pylite.validation.accuracy_report import Accuracy
     from pylite.validation.causes import Cause
-    from pylite.validation.comparison import Comparison
-    from pylite.validation.golden_comparison import Golden
+    from pylite.validation.compared import Compared
     from pylite.validation.origins import OriginSums
     from pylite.validation.statistics import ErrorSums, Grid
 
@@ -30,7 +29,7 @@ WEIGHTY = 0.25      # share of a node's noise from which on its constants may be
 UNSEEN = "its shape depends on data: in no sample did it have elements, and as many as its counterpart"
 
 
-def analyse(comparison: Comparison | Golden, model: str | os.PathLike[str] = "",
+def analyse(comparison: Compared, model: str | os.PathLike[str] = "",
             reference: str | os.PathLike[str] = "", accuracy: Accuracy | None = None) -> Report:
     """The Report of what `comparison` has seen; model, reference: their names for it; accuracy: theirs, if known."""
     producer = {i: o for o in comparison.subgraph.operators for i in o.outputs}
@@ -56,7 +55,7 @@ def analyse(comparison: Comparison | Golden, model: str | os.PathLike[str] = "",
     return report
 
 
-def _add_calls(comparison: Comparison | Golden, report: Report) -> None:
+def _add_calls(comparison: Compared, report: Report) -> None:
     """Add the Reports of called subgraphs, or notes why there are none, and judge the nodes that call by them."""
     for call in comparison.calls:
         inner = call.comparison
@@ -89,7 +88,7 @@ def _judge_by(t: TensorReport, parts: list[Called]) -> None:
                 + (f": {worst.cause}: {worst.detail}" if worst.cause else ""))
 
 
-def _judged(comparison: Comparison | Golden) -> set[int]:
+def _judged(comparison: Compared) -> set[int]:
     """The tensors whose SQNR says how good the model is.
 
     They are the outputs.  Any error may change the order of a detector's boxes, so the tensors that these are chosen
@@ -100,7 +99,7 @@ def _judged(comparison: Comparison | Golden) -> set[int]:
     return {read for index in comparison.subgraph.outputs for read in boxes.get(index, (index,))}
 
 
-def blamed(comparison: Comparison | Golden, report: Report, node: int) -> list[int]:
+def blamed(comparison: Compared, report: Report, node: int) -> list[int]:
     """The nodes to blame for a node's noise: it reads their results, whose ranges are wrong.
 
     If the scale of a tensor changes, the node that reads it has an error, too: its bias is in the old scale, or it
@@ -116,15 +115,15 @@ def blamed(comparison: Comparison | Golden, report: Report, node: int) -> list[i
             if t.cause in causes.RANGES and t.excess_db is not None and t.excess_db >= SUSPICIOUS_DB]
 
 
-def _tensor(comparison: Comparison | Golden, operator: Operator, index: int) -> TensorReport:
-    grid, found = comparison.grids[index], comparison.matching.matches[index]
+def _tensor(comparison: Compared, operator: Operator, index: int) -> TensorReport:
+    grid, counterpart = comparison.grids[index], comparison.matching.matches[index]
     others = _counterparts(comparison, index)
     cumulative = Errors.of(comparison.cumulative[index])
     constants = weights.compare(comparison.model, operator, comparison.reference, others)
     power = _data_power(comparison, operator)
     report = TensorReport(
         operator.index, operator.name, index, comparison.subgraph.tensors[index].name,
-        comparison.other.tensors[found.reference].name, found.how, grid.dtype,
+        comparison.other.tensors[counterpart.reference].name, counterpart.how, grid.dtype,
         index in comparison.subgraph.outputs, cumulative.sqnr_db,
         ranking.excess_db(operator.name, cumulative, grid, constants, power,
                           _inherited(comparison, index, {**comparison.input_sums, **comparison.cumulative})))
@@ -182,7 +181,7 @@ def _fill_origins(report: TensorReport, origins: OriginSums) -> None:
         report.from_weights = noises[0] / sum(noises)
 
 
-def _inherited(comparison: Comparison | Golden, index: int, known: Mapping[int, ErrorSums]) -> float:
+def _inherited(comparison: Compared, index: int, known: Mapping[int, ErrorSums]) -> float:
     """The largest noise over its signal, both mean squares, of the tensors that the node of `index` reads.
 
     known: the sums of these.
@@ -194,7 +193,7 @@ def _inherited(comparison: Comparison | Golden, index: int, known: Mapping[int, 
     return max((e.mean(e.noise) / max(e.mean(e.signal), TINY) for e in errors), default=0.0)
 
 
-def _counterparts(comparison: Comparison | Golden, index: int) -> list[Operator]:
+def _counterparts(comparison: Compared, index: int) -> list[Operator]:
     """The reference's nodes that compute what the node of `index` does."""
     matches = comparison.matching.matches
     counterpart = matches[index].reference
@@ -202,18 +201,18 @@ def _counterparts(comparison: Comparison | Golden, index: int) -> list[Operator]
     return closure(comparison.other, (counterpart,), cuts - {counterpart})[0]
 
 
-def _operands(comparison: Comparison | Golden, operator: Operator) -> dict[str, float]:
+def _operands(comparison: Compared, operator: Operator) -> dict[str, float]:
     """{name: largest magnitude} of the activations that a node joins under one scale; only a CONCATENATION does."""
-    found: dict[str, float] = {}
+    magnitudes: dict[str, float] = {}
     for index in operator.inputs if operator.name == "CONCATENATION" else ():
         sums = comparison.cumulative.get(index) or comparison.input_sums.get(index)
         if sums is not None:
             low, high = Errors.of(sums).needed()
-            found[comparison.subgraph.tensors[index].name] = max(-low, high)
-    return found
+            magnitudes[comparison.subgraph.tensors[index].name] = max(-low, high)
+    return magnitudes
 
 
-def _data_power(comparison: Comparison | Golden, operator: Operator) -> float:
+def _data_power(comparison: Compared, operator: Operator) -> float:
     """The mean square of the activations that a node's weights meet."""
     op = weights.WEIGHT_OPS.get(operator.name)
     if op is None:
@@ -226,10 +225,10 @@ def _data_power(comparison: Comparison | Golden, operator: Operator) -> float:
     return errors.mean(errors.signal)
 
 
-def _unmatched(comparison: Comparison | Golden) -> list[dict[str, Any]]:
+def _unmatched(comparison: Compared) -> list[dict[str, Any]]:
     """Results that were not compared, of both models, and why."""
     measured = set(comparison.measured)
-    found = []
+    unmatched = []
     constant = set(folded(comparison.subgraph))
     for operator in comparison.subgraph.operators:
         for index in operator.outputs:
@@ -239,10 +238,10 @@ def _unmatched(comparison: Comparison | Golden) -> list[dict[str, Any]]:
                 if reason is None and index in comparison.matching.unmatched:
                     reason = "the reference has no counterpart"
                 if reason is not None:
-                    found.append({"side": "model", "node": operator.index, "op": operator.name, "tensor": index,
+                    unmatched.append({"side": "model", "node": operator.index, "op": operator.name, "tensor": index,
                                   "name": tensor.name, "reason": reason})
     producer = {i: o for o in comparison.other.operators for i in o.outputs}
-    found += [{"side": "reference", "node": producer[i].index, "op": producer[i].name, "tensor": i,
+    unmatched += [{"side": "reference", "node": producer[i].index, "op": producer[i].name, "tensor": i,
                "name": comparison.other.tensors[i].name, "reason": "the model has no counterpart"}
               for i in comparison.matching.unmatched_reference if i not in folded(comparison.other)]
-    return found
+    return unmatched

@@ -100,19 +100,19 @@ def contents(path: str, rate: float | None = None) -> tuple[str, Any]:
 
 def whole(path: str) -> Any:
     """load(), with every array in memory, as one of numpy."""
-    found = load(path)
-    if isinstance(found, dict):
-        return {name: in_memory(value) for name, value in found.items()}
-    return in_memory(found)
+    contents = load(path)
+    if isinstance(contents, dict):
+        return {name: in_memory(value) for name, value in contents.items()}
+    return in_memory(contents)
 
 
-def in_memory(found: NDArray[Any] | Rows) -> NDArray[Any]:
+def in_memory(stored: NDArray[Any] | Rows) -> NDArray[Any]:
     """All rows as an array of numpy."""
-    if not isinstance(found, Rows):
-        return found
-    array = np.empty(found.shape, found.dtype)
-    for i in range(len(found)):
-        array[i] = found[i]
+    if not isinstance(stored, Rows):
+        return stored
+    array = np.empty(stored.shape, stored.dtype)
+    for i in range(len(stored)):
+        array[i] = stored[i]
     return array
 
 
@@ -126,10 +126,10 @@ def _member(path: str, archive: Any, name: str) -> NDArray[Any] | Rows:
             rows = _rows(path, member, info.header_offset + 30 + sum(lengths), info.file_size)
         if rows is not None:
             return rows
-    found = archive[name]
-    if not isinstance(found, np.ndarray):       # the bytes of another kind of file
+    content = archive[name]
+    if not isinstance(content, np.ndarray):       # the bytes of another kind of file
         raise ValueError(f"holds {name}, which is not an .npy file")
-    return found
+    return content
 
 
 def _rows(path: str, file: IO[bytes], start: int, size: int) -> Rows | None:

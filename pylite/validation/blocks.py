@@ -17,14 +17,14 @@ LARGEST = 32        # candidates in a block: larger ones, such as all of a U-Net
 
 def blocks(subgraph: Subgraph, candidates: Collection[int]) -> list[tuple[int, ...]]:
     """The candidates (nodes) in disjoint groups: the largest blocks, and each remaining node as its own group."""
-    found: list[tuple[int, ...]] = []
+    regions: list[tuple[int, ...]] = []
     taken: set[int] = set()
     inside = [tuple(n for n in nodes if n in candidates) for nodes in _regions(subgraph)]
     for nodes in sorted(set(inside), key=lambda nodes: (-len(nodes), nodes)):
         if 1 < len(nodes) <= LARGEST and taken.isdisjoint(nodes):
-            found.append(nodes)
+            regions.append(nodes)
             taken.update(nodes)
-    return sorted(found + [(n,) for n in candidates if n not in taken])
+    return sorted(regions + [(n,) for n in candidates if n not in taken])
 
 
 def _regions(subgraph: Subgraph) -> list[list[int]]:
@@ -48,20 +48,20 @@ def _regions(subgraph: Subgraph) -> list[list[int]]:
 
     for node in reversed(range(end)):
         meeting[node] = meet(heads[node])
-    found = []
+    regions = []
     for first in (*heads, *(readers.get(i, set()) for i in subgraph.inputs)):
         if len(first) > 1 and meet(first) != end:
-            found.append(_between(first, meet(first), heads))
-    return found
+            regions.append(_between(first, meet(first), heads))
+    return regions
 
 
 def _between(first: set[int], last: int, heads: list[set[int]]) -> list[int]:
     """The nodes from these on, up to `last`."""
-    found: set[int] = {last}
+    inside: set[int] = {last}
     waiting = list(first)
     while waiting:
         node = waiting.pop()
-        if node not in found:
-            found.add(node)
+        if node not in inside:
+            inside.add(node)
             waiting += heads[node]
-    return sorted(found)
+    return sorted(inside)

@@ -104,10 +104,10 @@ def observed(model: Model, groups: Mapping[int, Iterable[int]], samples: Sequenc
 
     groups: {key: tensors of the model}; constants: {key: arrays whose values belong to the group, too}.
     """
-    found = {key: Observed() for key in groups}
+    by_key = {key: Observed() for key in groups}
     for key, arrays in constants.items():
         for values in arrays:
-            found[key].extend(values)
+            by_key[key].extend(values)
     activations = Activations(model, [i for tensors in groups.values() for i in tensors], threads)
     for counted in (False, True):
         for inputs in samples:
@@ -116,5 +116,5 @@ def observed(model: Model, groups: Mapping[int, Iterable[int]], samples: Sequenc
                 for index in tensors:
                     values = activations.array(index)
                     if values.dtype == np.float32:
-                        (found[key].count if counted else found[key].extend)(values)
-    return found
+                        (by_key[key].count if counted else by_key[key].extend)(values)
+    return by_key

@@ -147,7 +147,7 @@ class SubgraphCalls:
         return others
 
     def clear(self) -> None:
-        """Begin anew with sums of no samples."""
+        """Start over, with sums of no samples."""
         for call in self:
             if call.comparison is not None:
                 call.comparison.clear()
@@ -213,24 +213,24 @@ def _have_same_grids(model: Model, node: Operator, called: int, results: bool) -
 def _pairs(model: Model, reference: Model, matching: Matching) -> list[tuple[Operator, Operator]]:
     """(node of the model, its counterpart in the reference), of nodes that call: by their results, else by order."""
     ours, theirs = (list(filter(parts_of, m.graph.subgraphs[0].operators)) for m in (model, reference))
-    found = _by_results(ours, theirs, matching)
-    taken = {other.index for other in found.values()}
-    rest, left = [o for o in ours if o.index not in found], [o for o in theirs if o.index not in taken]
+    counterparts = _by_results(ours, theirs, matching)
+    taken = {other.index for other in counterparts.values()}
+    rest, left = [o for o in ours if o.index not in counterparts], [o for o in theirs if o.index not in taken]
     if len(rest) == len(left):
-        found |= {node.index: other for node, other in zip(rest, left, strict=True)}
-    return [(node, found[node.index]) for node in ours
-            if node.index in found and found[node.index].name == node.name]
+        counterparts |= {node.index: other for node, other in zip(rest, left, strict=True)}
+    return [(node, counterparts[node.index]) for node in ours
+            if node.index in counterparts and counterparts[node.index].name == node.name]
 
 
 def _by_results(ours: Sequence[Operator], theirs: Sequence[Operator], matching: Matching) -> dict[int, Operator]:
     """{index of a node of `ours`: the one of `theirs` with a result that matches}"""
     producer = {i: o for o in theirs for i in o.outputs}
-    found: dict[int, Operator] = {}
+    counterparts: dict[int, Operator] = {}
     for node in ours:
         for match in filter(None, map(matching.matches.get, node.outputs)):
             if match.reference in producer:
-                found[node.index] = producer[match.reference]
-    return found
+                counterparts[node.index] = producer[match.reference]
+    return counterparts
 
 
 def _has_state(model: Model, subgraph: int) -> bool:

@@ -85,9 +85,9 @@ def find(op: str, errors: Errors, grid: Grid, weights: ComparedWeights | None, e
     for name, detail in differences:
         return _cause(name, detail)
     for rule in (_bias, _silent, _range):
-        found = rule(errors, grid, weights)
-        if found is not None and not (found.name == "range too wide" and excess > _wasted(errors, grid) + BESIDE_DB):
-            return found
+        cause = rule(errors, grid, weights)
+        if cause is not None and not (cause.name == "range too wide" and excess > _wasted(errors, grid) + BESIDE_DB):
+            return cause
     natural = _by_nature(op, errors, grid, weights)
     if natural is not None:
         return natural

@@ -53,14 +53,14 @@ class ChannelGroup:
 def shared(model: Model, nodes: Collection[int]) -> list[ChannelGroup]:
     """The ChannelGroups of a model's main subgraph; nodes: those whose weights and biases may change."""
     graph = model.graph.subgraphs[0]
-    found: list[ChannelGroup] = []
+    groups: list[ChannelGroup] = []
     for operator in graph.operators:
-        if operator.index in nodes and all(operator.index not in group.writers for group in found):
+        if operator.index in nodes and all(operator.index not in group.writers for group in groups):
             try:
-                found.append(_Tracer(model, nodes, operator).group)
+                groups.append(_Tracer(model, nodes, operator).group)
             except _BlockedError:
                 continue
-    return found
+    return groups
 
 
 class _Tracer:

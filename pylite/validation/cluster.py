@@ -9,13 +9,14 @@ import threading
 from typing import TYPE_CHECKING
 
 from pylite.errors import ComparisonError
-from pylite.validation.workers import chunks, measurer_of_worker
+from pylite.validation.measurement import measurer_of_worker
+from pylite.validation.workers import chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pylite.validation.measurement import Measurement, Measurer
     from pylite.validation.partial import Partial
-    from pylite.validation.workers import Measurement, Measurer
 
 TIMEOUT = 30        # seconds until the scheduler has answered
 _mine = threading.local()       # of each thread of a worker: (pickled Measurement, its Measurer)

@@ -9,9 +9,10 @@ import numpy as np
 from pylite._core.simd import Pool
 from pylite.errors import ComparisonError
 from pylite.validation.called import SubgraphCalls
+from pylite.validation.compared import Compared
 from pylite.validation.feeding import exposed, feed
 from pylite.validation.histograms import Histograms
-from pylite.validation.matching import Matching, match
+from pylite.validation.matching import match
 from pylite.validation.origins import OriginSums
 from pylite.validation.statistics import COUNT, ErrorSums, Grid, add_sample, channels_of
 from pylite.validation.uniform import Uniform
@@ -27,44 +28,28 @@ if TYPE_CHECKING:
     from pylite.runtime.model import Model
 
 
-class Comparison:
+class Comparison(Compared):
     """A model beside its reference, ready to take samples.
 
-    It holds the sums.  A Uniform runs the samples; once shapes differ, or depend on data, a Varying does.
-
-    matching: the Matching; measured: the tensors that are compared, in order; grids: {tensor: Grid}
-    unmeasured: {matched tensor that is not compared: why}; calls: the SubgraphCalls of WHILE and similar ops
-    cumulative: {tensor: ErrorSums} of both models run from their inputs; local: {tensor: ErrorSums} of each node by
-    itself; input_sums: {input: ErrorSums} of the error that quantizing the samples makes; given: empty, see Golden
-    histograms: {tensor: Histograms} of each node by itself; origins: the OriginSums of these nodes' errors
-    sampler: the Uniform or the Varying that takes samples, None before the first
+    A Uniform runs the samples; once shapes differ, or depend on data, a Varying does.
+    sampler: the Uniform or the Varying, None before the first sample.
     """
+    calls: SubgraphCalls
 
     def __init__(self, model: Model, reference: Model, threads: int = 1, histograms: bool = False,
                  alone: bool = True, origins: bool = False, depth: int = 0) -> None:
         """alone: run nodes by themselves, else `local`, `histograms` and `origins` stay empty; histograms, origins:
         measure these, too; depth: number of calls between the main subgraph and this one."""
-        self.model, self.reference = model, reference
-        self.subgraph, self.other = model.graph.subgraphs[0], reference.graph.subgraphs[0]
-        self.matching: Matching = match(self.subgraph, self.other)
-        inputs = set(self.subgraph.inputs)
-        self.measured = [i for o in self.subgraph.operators for i in o.outputs
-                         if i in self.matching.matches and i not in inputs]
+        graph = model.graph.subgraphs[0]
+        matching, inputs = match(graph, reference.graph.subgraphs[0]), set(graph.inputs)
+        super().__init__(model, reference, matching, [
+            i for o in graph.operators for i in o.outputs if i in matching.matches and i not in inputs])
         wanted = [self.matching.matches[i].reference for i in self.measured]
         pool = self._pool = Pool(threads)
         self._full = exposed(model, self.subgraph, self.measured, pool)
         self._full_reference = exposed(reference, self.other, wanted, pool)
         self.sampler: Uniform | Varying | None = None
-        self.origins: OriginSums | None = None
-        self.grids: dict[int, Grid] = {}
-        self.cumulative: dict[int, ErrorSums] = {}
-        self.local: dict[int, ErrorSums] = {}
-        self.input_sums: dict[int, ErrorSums] = {}
-        self.given: dict[int, ErrorSums] = {}
-        self.histograms: dict[int, Histograms] = {}
         self.alone, self._with_histograms, self._with_origins = alone, alone and histograms, alone and origins
-        self.unmeasured: dict[int, str] = {}
-        self.samples = 0
         self.calls = SubgraphCalls(model, reference, self.matching, pool, depth, lambda one, other: Comparison(
             one, other, threads, histograms, alone, origins, depth + 1))
 
@@ -138,7 +123,7 @@ class Comparison:
         return {**own, **self.calls.sums()}
 
     def clear(self) -> None:
-        """Begin anew with sums of no samples."""
+        """Start over, with sums of no samples."""
         for group in self._groups().values():
             for sums in group.values():
                 sums.clear()
@@ -150,13 +135,13 @@ class Comparison:
         if not self.grids:
             self._vary()
         self.clear()
-        for what, found in self.calls.take(sums).items():
+        for what, taken in self.calls.take(sums).items():
             name, index = what.split()
             group, tensor = self._groups()[name], int(index)
             if tensor in group:
-                group[tensor].merge(found)
+                group[tensor].merge(taken)
             else:
-                group[tensor] = found
+                group[tensor] = taken
         self.samples = samples
 
     def add(self, inputs: Sequence[NDArray[Any]], local: bool = True, origins: bool = False) -> None:

@@ -55,6 +55,6 @@ def counterparts(model: Model, requantizer: Requantizer, reference: Model,
             continue
         if bias is not None:
             index = other.inputs[bias_position] if len(other.inputs) > bias_position else -1
-            found = dequantized(reference, tensors[index]) if index >= 0 else np.zeros(bias.size)
-            bias = found.reshape(-1) if found is not None and found.size == bias.size else None
+            values = dequantized(reference, tensors[index]) if index >= 0 else np.zeros(bias.size)
+            bias = values.reshape(-1) if values is not None and values.size == bias.size else None
         yield node, Counterpart(other, real, bias)

@@ -79,15 +79,15 @@ class Samples:
     def __getitem__(self, index: int) -> list[NDArray[Any]]:
         if not 0 <= index < self._count:
             raise IndexError(index)
-        found = []
+        arrays = []
         for i, (value, tensor) in enumerate(zip(self.source.get(index), self.tensors, strict=True)):
             if isinstance(value, File):
                 value = self._read(value, tensor, i)
             try:
-                found.append(fitted(value, tensor))
+                arrays.append(fitted(value, tensor))
             except (ValueError, TypeError) as error:
                 raise ComparisonError(f"{self.source.where(index)}: {error}") from None
-        return found
+        return arrays
 
     def _scaling(self, tensor: Tensor, position: int) -> tuple[Sequence[float] | None, Sequence[float] | None]:
         """(mean, std) of the pixels: the caller's, by the input's range, the metadata's, or None for -1 to 1."""
@@ -142,8 +142,8 @@ def sample_of(arrays: Any, inputs: Sequence[Tensor], number: int) -> list[NDArra
     counted = hasattr(arrays, "__len__") and not isinstance(arrays, (dict, str, bytes))
     if not counted or len(arrays) != len(inputs):
         names = ", ".join(repr(tensor.name) for tensor in inputs)
-        found = f"has {len(arrays)} arrays" if counted else f"is of type {type(arrays).__name__}"
-        raise ComparisonError(f"sample {number} {found}, and the model takes {names}; give a list with an array for "
+        what = f"has {len(arrays)} arrays" if counted else f"is of type {type(arrays).__name__}"
+        raise ComparisonError(f"sample {number} {what}, and the model takes {names}; give a list with an array for "
                               "each input")
     try:
         return [fitted(*pair) for pair in zip(arrays, inputs, strict=True)]

@@ -78,13 +78,13 @@ class Delegated(Agreement):
         name = os.path.basename(self.model)
         if not self.claims:
             return [f"{self.other} claims none of the {counted(self.nodes, 'node')} of {name}, so nothing was compared"]
-        found = [f"{self.other} claims {claimed} of {counted(self.nodes, 'node')} of {name}, in "
+        text = [f"{self.other} claims {claimed} of {counted(self.nodes, 'node')} of {name}, in "
                  f"{counted(len(self.claims), 'partition')}: {ops}", self._about(), self._whole()]
         rows = [(d.node, d.op, d.name, what, str(d)) for what, differences in (
             ("alone", self.alone["differences"]), ("in the model", self.differences)) for d in differences[:top]]
         if rows:
-            found += ["", *table(("node", "op", "tensor", "run", "difference"), rows, ("node",), ("tensor",))]
-        return found + [f"node {node} was not compared by itself: {why}"
+            text += ["", *table(("node", "op", "tensor", "run", "difference"), rows, ("node",), ("tensor",))]
+        return text + [f"node {node} was not compared by itself: {why}"
                         for node, why in self.alone["left_out"].items()]
 
     def _about(self) -> str:
@@ -133,10 +133,10 @@ def _compared(path: str, opened: Model, taken: Samples, plain: _DelegatedModel, 
     numbers = sorted(node for claim in claims for node in claim.nodes)
     other = ", ".join(str(delegate.name) for delegate in plain.delegates)
     ops = dict(Counter(graph.operators[i].name for i in numbers))
-    found = Delegated(path, other, len(taken), 0, [], len(graph.operators), claims, ops,
+    result = Delegated(path, other, len(taken), 0, [], len(graph.operators), claims, ops,
                       {"compared": 0, "differences": [], "left_out": {}})
     if not claims:
-        return found
+        return result
     whole = stack.enter_context(plain.showing())
     singles, left_out = _singles(plain, numbers, stack)
     exposed = ExposedModel(opened, plain.threads)
@@ -149,11 +149,11 @@ def _compared(path: str, opened: Model, taken: Samples, plain: _DelegatedModel, 
         known = {**dict(zip(graph.inputs, given, strict=True)), **expected}
         for single in singles.values():
             compare_results(alone, exposed, number, expected, single.run([known[i] for i in single.inputs]))
-    found.tensors = len(whole.results)
-    found.differences = sorted(in_model.values(), key=lambda d: (d.node, d.tensor))
-    found.alone = {"compared": len(singles), "left_out": left_out,
+    result.tensors = len(whole.results)
+    result.differences = sorted(in_model.values(), key=lambda d: (d.node, d.tensor))
+    result.alone = {"compared": len(singles), "left_out": left_out,
                    "differences": sorted(alone.values(), key=lambda d: (d.node, d.tensor))}
-    return found
+    return result
 
 
 class _DelegatedModel:
@@ -195,7 +195,7 @@ class _DelegatedModel:
 def _singles(plain: _DelegatedModel, nodes: Sequence[int],
              stack: ExitStack) -> tuple[dict[int, _DelegatedModel], dict[int, str]]:
     """({node: a _DelegatedModel of it alone}, {node: why there is none})"""
-    found: dict[int, _DelegatedModel] = {}
+    by_node: dict[int, _DelegatedModel] = {}
     left_out: dict[int, str] = {}
     for node in nodes:
         try:
@@ -204,10 +204,10 @@ def _singles(plain: _DelegatedModel, nodes: Sequence[int],
             left_out[node] = str(error)
             continue
         if single.claims:
-            found[node] = single
+            by_node[node] = single
         else:
             left_out[node] = "the delegate takes it only together with others"
-    return found, left_out
+    return by_node, left_out
 
 
 def _alone(graph: Subgraph, operator: Operator) -> Subgraph:

@@ -46,8 +46,8 @@ class Detection(Task):
         tally.rows.setdefault("truth", []).append(np.insert(truth, 0, number, axis=1))
         tally.counts["objects",] += int(np.sum(truth[:, 5] == 0))
         seen = []
-        for side, found in zip(self.sides, results, strict=True):
-            rows = self._rows(found, label)
+        for side, outputs in zip(self.sides, results, strict=True):
+            rows = self._rows(outputs, label)
             tally.rows.setdefault(side, []).append(np.insert(rows, 0, number, axis=1))
             seen.append(_found(truth, rows))
             tally.counts[side, "found"] += int(np.sum(seen[-1]))
@@ -62,9 +62,9 @@ class Detection(Task):
             if any(alone):
                 tally.note("flips", Flip(number, path, None, None, None, scores, scores["reference"] - scores["model"]))
 
-    def _rows(self, found: Sequence[Array], label: Objects) -> Array:
+    def _rows(self, outputs: Sequence[Array], label: Objects) -> Array:
         """(count, 6): left, top, width, height, category, score of the best detections of known classes."""
-        boxes, classes, scores = found
+        boxes, classes, scores = outputs
         size = np.array([label.height, label.width] * 2, np.float64)
         order = [i for i in np.argsort(-scores, kind="stable") if int(classes[i]) in self.categories
                  and np.isfinite(scores[i]) and np.all(np.isfinite(boxes[i]))][:MOST]
@@ -79,14 +79,14 @@ class Detection(Task):
         objects = tally.counts["objects",]
         if objects:
             metrics["found"] = shares(self.pair(tally, "found"), objects)
-        found = self.accuracy(tally, samples, metrics)
+        accuracy = self.accuracy(tally, samples, metrics)
         truth = tally.sorted_rows("truth")
         for number, category in sorted(self.categories.items()):
             count = int(np.sum((truth[:, 5] == category) & (truth[:, 6] == 0)))
             if count:
-                found.classes.append({"class": number, "label": found.name(number), "count": count,
+                accuracy.classes.append({"class": number, "label": accuracy.name(number), "count": count,
                                       **{side: e and _precision(e, category) for side, e in evaluated.items()}})
-        return found
+        return accuracy
 
 
 def _found(truth: Array, rows: Array) -> Array:
@@ -117,16 +117,16 @@ def _evaluated(tally: Tally, side: str) -> Any:
     common = {"images": [{"id": int(i)} for i in np.unique(np.concatenate([truth[:, 0], rows[:, 0]]))],
               "categories": [{"id": int(c)} for c in np.unique(truth[:, 5])]}
     with contextlib.redirect_stdout(io.StringIO()):
-        known, found = COCO(), COCO()
+        known, detected = COCO(), COCO()
         known.dataset = common | {"annotations": [
             {"id": i + 1, "image_id": int(r[0]), "bbox": r[1:5].tolist(), "category_id": int(r[5]),
              "iscrowd": int(r[6]), "area": float(r[7])} for i, r in enumerate(truth)]}
-        found.dataset = common | {"annotations": [
+        detected.dataset = common | {"annotations": [
             {"id": i + 1, "image_id": int(r[0]), "bbox": r[1:5].tolist(), "category_id": int(r[5]), "iscrowd": 0,
              "area": float(r[3] * r[4]), "score": float(r[6])} for i, r in enumerate(rows)]}
         known.createIndex()
-        found.createIndex()
-        evaluation = COCOeval(known, found, "bbox")
+        detected.createIndex()
+        evaluation = COCOeval(known, detected, "bbox")
         evaluation.evaluate()
         evaluation.accumulate()
         evaluation.summarize()

@@ -78,8 +78,8 @@ def order(operator: Operator, other: Operator, matches: Mapping[int, Match]) -> 
     mine = {matches[i].reference: i for i in operator.inputs if i in matches}
     if len(mine) < len(operator.inputs) or set(mine) != set(other.inputs) or len(other.inputs) != len(mine):
         return None
-    found = tuple(mine[i] for i in other.inputs)
-    return None if found == tuple(operator.inputs) else found
+    positions = tuple(mine[i] for i in other.inputs)
+    return None if positions == tuple(operator.inputs) else positions
 
 
 def _names(subgraph: Subgraph, operator: Operator) -> str:

@@ -52,7 +52,7 @@ class Equalizer:
         """The nodes whose weights and biases can change: in the reference, nothing else reads them."""
         graph = self._reference.graph.subgraphs[0]
         reads = [i for o in graph.operators for i in o.inputs] + list(graph.outputs)
-        found = set()
+        able = set()
         for node, other in self._counterparts.items():
             op, inputs = WEIGHT_OPS[other.operator.name], other.operator.inputs
             constants = [inputs[k] for k in (op.weights, op.bias) if k < len(inputs) and inputs[k] >= 0]
@@ -61,8 +61,8 @@ class Equalizer:
             biased = other.bias is not None
             if biased == (fed or len(constants) > 1) and all(
                     reads.count(i) == 1 and graph.tensors[i].dtype == "float32" for i in constants):
-                found.add(node)
-        return found
+                able.add(node)
+        return able
 
     def _fits(self, group: ChannelGroup, free: Sequence[set[int]]) -> bool:
         """Can the grids of all the group's tensors change, and do all have a counterpart?  free: sets of tied tensors.
@@ -79,7 +79,7 @@ class Equalizer:
 
     def _magnitudes(self, samples: Sequence[Sequence[Array]], threads: int) -> list[Array]:
         """The largest magnitude of each channel of each group."""
-        found = [np.zeros(group.channels) for group in self.groups]
+        magnitudes = [np.zeros(group.channels) for group in self.groups]
         wanted = [self._matches[i] for group in self.groups for i in group.tensors]
         activations = Activations(self._reference, wanted, threads)
         tops: dict[int, Array] = {}
@@ -88,11 +88,11 @@ class Equalizer:
             for index in wanted:
                 values = np.nan_to_num(np.abs(activations.array(index)), posinf=0.0)
                 tops[index] = np.maximum(tops[index], values) if index in tops else values
-        for group, largest in zip(self.groups, found, strict=True):
+        for group, largest in zip(self.groups, magnitudes, strict=True):
             for index, labels in group.tensors.items():
                 if samples:
                     np.maximum.at(largest, labels.reshape(-1), tops[self._matches[index]].reshape(-1))
-        return found
+        return magnitudes
 
     def _scale(self, group: ChannelGroup, seen: Array, method: str) -> Array:
         read = self._largest(group, group.readers, True)
@@ -106,7 +106,7 @@ class Equalizer:
 
     def _largest(self, group: ChannelGroup, nodes: Mapping[int, Array], inputs: bool) -> Array:
         """The largest absolute weight of each channel; inputs: relative to the largest weight of the same output."""
-        found = np.zeros(group.channels)
+        largest = np.zeros(group.channels)
         for node, labels in nodes.items():
             name, weights = self._graph.operators[node].name, np.abs(self._counterparts[node].weights)
             if inputs and name != "DEPTHWISE_CONV_2D":
@@ -114,23 +114,23 @@ class Equalizer:
                 top = weights.max(tuple(a for a in range(weights.ndim) if a != output), keepdims=True, initial=0)
                 weights = weights / np.where(top > 0, top, 1)
             axis = INPUT_AXES[name] if inputs else WEIGHT_OPS[name].axis
-            np.maximum.at(found, labels, np.moveaxis(weights, axis, 0).reshape(weights.shape[axis], -1).max(1))
-        return found
+            np.maximum.at(largest, labels, np.moveaxis(weights, axis, 0).reshape(weights.shape[axis], -1).max(1))
+        return largest
 
     def factors(self, chosen: Scales) -> dict[int, tuple[Array, Array]]:
         """{node: (factor of its weights, factor of its bias)}, arrays that broadcast with them."""
-        found: dict[int, tuple[Array, Array]] = {}
+        by_node: dict[int, tuple[Array, Array]] = {}
         for number, scale in chosen.items():
             group = self.groups[number]
             for node, labels in group.writers.items():
-                weights, bias = found.get(node, (np.ones(1), np.ones(1)))
+                weights, bias = by_node.get(node, (np.ones(1), np.ones(1)))
                 axis = WEIGHT_OPS[self._graph.operators[node].name].axis
-                found[node] = weights * self._along(node, axis, 1 / scale[labels]), bias / scale[labels]
+                by_node[node] = weights * self._along(node, axis, 1 / scale[labels]), bias / scale[labels]
             for node, labels in group.readers.items():
-                weights, bias = found.get(node, (np.ones(1), np.ones(1)))
+                weights, bias = by_node.get(node, (np.ones(1), np.ones(1)))
                 axis = INPUT_AXES[self._graph.operators[node].name]
-                found[node] = weights * self._along(node, axis, scale[labels]), bias
-        return found
+                by_node[node] = weights * self._along(node, axis, scale[labels]), bias
+        return by_node
 
     def _along(self, node: int, axis: int, factor: Array) -> Array:
         return factor.reshape([-1 if a == axis else 1 for a in range(self._counterparts[node].weights.ndim)])

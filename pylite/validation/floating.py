@@ -63,13 +63,13 @@ def keep_in_float(repairer: Repairer, reference: Model, target: float | None = N
 def _neighbours(graph: Subgraph, candidates: Nodes) -> list[Nodes]:
     """Pairs of nodes of which one reads the other's result: in float together, they need not round it."""
     producer = {i: o for o in graph.operators for i in o.outputs}
-    found: dict[Nodes, None] = {}
+    pairs: dict[Nodes, None] = {}
     for operator in graph.operators:
         waiting = [i for i in operator.inputs if i in producer] if operator.index in candidates else []
         while waiting:
             other = producer[waiting.pop()]
             if other.index in candidates:
-                found[frozenset({operator.index, other.index})] = None
+                pairs[frozenset({operator.index, other.index})] = None
             else:       # it only moves values
                 waiting += [i for i in other.inputs if i in producer]
-    return list(found)
+    return list(pairs)

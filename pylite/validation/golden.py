@@ -15,7 +15,7 @@ from pylite.runtime.model import Model
 from pylite.validation.analysis import analyse
 from pylite.validation.data import Samples
 from pylite.validation.golden_arrays import Folder
-from pylite.validation.golden_comparison import Golden
+from pylite.validation.golden_comparison import GoldenComparison
 from pylite.validation.statistics import Grid
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def compare(model: str | os.PathLike[str], folder: str | os.PathLike[str],
         os.fspath(data), subgraph, mean, std, samples, metadata=opened.graph.metadata, rate=rate,
         pictures=None if pictures is None else os.fspath(pictures))
     known, count = _opened(os.fspath(folder), subgraph, given, samples)
-    comparison = Golden(opened, known, threads, histograms)
+    comparison = GoldenComparison(opened, known, threads, histograms)
     for number in range(count):
         comparison.add(number, comparison.inputs(number) if given is None else given[number])
         if progress is not None:
@@ -67,7 +67,7 @@ def _opened(path: str, subgraph: Subgraph, data: Samples | None, samples: int | 
     if data is not None and len(data) != count:
         raise ComparisonError(f"{data.path} has {len(data)} samples, and {path} {count}; they must be the same ones, "
                               "in the same order (--samples takes the first ones of both)")
-    lacking = [t.name for t in inputs if t.index not in known.found]
+    lacking = [t.name for t in inputs if t.index not in known.arrays]
     if data is None and lacking:
         raise ComparisonError(f"{path}: has no array of the input {lacking[0]!r}; pass the samples themselves as "
                               "--data")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 NAMES = "names.json"
 
 
-class Golden:
+class GoldenArray:
     """The arrays of one tensor.  name: theirs; each part has one sample or more along its first axis."""
 
     def __init__(self, name: str, parts: Sequence[Any], tensor: Tensor) -> None:
@@ -55,16 +55,16 @@ class Golden:
         rows = part.shape[0] // count
         if isinstance(part, Rows):
             return np.stack([part[i] for i in range(k * rows, (k + 1) * rows)])
-        found: NDArray[Any] = part[k * rows:(k + 1) * rows]
-        return found
+        rows_of_sample: NDArray[Any] = part[k * rows:(k + 1) * rows]
+        return rows_of_sample
 
 
 class Folder:
     """The arrays of a folder for tensors of a model.
 
-    found: {tensor's index: Golden}; how: {index: how it was found}; unused: names of arrays that belong to no tensor;
-    count: number of samples.  Raises OSError, or ComparisonError if nothing fits, or if arrays have different numbers
-    of samples.
+    arrays: {tensor's index: GoldenArray}; how: {index: how its array was matched}; unused: names of arrays that belong
+    to no tensor; count: number of samples.  Raises OSError, or ComparisonError if nothing fits, or if arrays have
+    different numbers of samples.
     """
 
     def __init__(self, path: str, tensors: Sequence[Tensor]) -> None:
@@ -80,9 +80,9 @@ class Folder:
                                   f"tensor ({_some(t.name for t in tensors)}); {NAMES} in the folder may "
                                   "map the names of arrays to those of tensors")
         by_index = {t.index: t for t in tensors}
-        self.found = {index: Golden(name, arrays[name], by_index[index]) for index, name in named.items()}
+        self.arrays = {index: GoldenArray(name, arrays[name], by_index[index]) for index, name in named.items()}
         self.unused = sorted(set(arrays) - set(named.values()))
-        counts = {golden.count: golden.name for golden in self.found.values()}
+        counts = {golden.count: golden.name for golden in self.arrays.values()}
         if len(counts) > 1:
             raise ComparisonError(f"{path}: the arrays have different numbers of samples: "
                                   + ", ".join(f"{name!r} {count}" for count, name in sorted(counts.items())))
@@ -94,18 +94,18 @@ def _arrays(path: str) -> dict[str, list[Any]]:
     if not os.path.isdir(path):
         os.stat(path)       # OSError where there is nothing
         raise ComparisonError(f"{path}: is not a folder; expected a folder with NAME.npy or .npz files")
-    found: dict[str, list[Any]] = {}
+    arrays: dict[str, list[Any]] = {}
     for file in sorted(_files(path), key=_natural):
         whole = os.path.join(path, file)
         stem, suffix = os.path.splitext(file)
         if suffix == ".npy":
-            found.setdefault(stem.replace(os.sep, "/"), []).append(load(whole))
+            arrays.setdefault(stem.replace(os.sep, "/"), []).append(load(whole))
         elif suffix == ".npz":
             for name, array in load(whole).items():
-                found.setdefault(name, []).append(array)
-    if not found:
+                arrays.setdefault(name, []).append(array)
+    if not arrays:
         raise ComparisonError(f"{path}: has no arrays; below it there is no .npy or .npz file")
-    return _renamed(os.path.join(path, NAMES), found)
+    return _renamed(os.path.join(path, NAMES), arrays)
 
 
 def _files(path: str) -> Iterator[str]:
@@ -141,7 +141,7 @@ def _passes(tensors: Sequence[Tensor], names: Sequence[str]) -> Iterator[tuple[s
     alike: dict[str, list[str]] = {}
     for name in names:
         alike.setdefault(_bare(name), []).append(name)
-    loose = {bare: found[0] for bare, found in alike.items() if len(found) == 1 and bare}
+    loose = {bare: same[0] for bare, same in alike.items() if len(same) == 1 and bare}
     for how, known, key in (("name", plain, str), ("name but for punctuation", loose, _bare)):
         yield how, [(t.index, known[key(t.name)]) for t in tensors if key(t.name) in known]
         yield f"part of a {how}", [(t.index, known[key(part)]) for t in tensors if ";" in t.name
@@ -155,8 +155,8 @@ def _bare(name: str) -> str:
 
 def _some(names: Any) -> str:
     """The first few of these names."""
-    found = list(names)
-    return ", ".join(map(repr, found[:3])) + (", ..." if len(found) > 3 else "")
+    listed = list(names)
+    return ", ".join(map(repr, listed[:3])) + (", ..." if len(listed) > 3 else "")
 
 
 def layouts(shape: Sequence[int], wanted: Sequence[int]) -> dict[str, tuple[int, ...]]:
@@ -167,15 +167,15 @@ def layouts(shape: Sequence[int], wanted: Sequence[int]) -> dict[str, tuple[int,
     shape, wanted, rank = tuple(shape), tuple(wanted), len(wanted)
     if len(shape) == rank - 1 and wanted[0] == 1:
         shape = (1, *shape)
-    found: dict[str, tuple[int, ...]] = {}
+    orders: dict[str, tuple[int, ...]] = {}
     if shape == wanted:
-        found["as it is"] = tuple(range(rank))
+        orders["as it is"] = tuple(range(rank))
     if len(shape) == rank >= 3:
         for how, order in (("channels first", (0, *range(2, rank), 1)),
                            ("channels last", (0, rank - 1, *range(1, rank - 1)))):
             if tuple(shape[i] for i in order) == wanted:
-                found[how] = order
-    return found or {"in order": ()}
+                orders[how] = order
+    return orders or {"in order": ()}
 
 
 def arranged(array: NDArray[Any], wanted: Sequence[int], order: Sequence[int]) -> NDArray[Any]:

@@ -9,6 +9,7 @@ from pylite._core.simd import Pool
 from pylite.errors import ComparisonError
 from pylite.runtime.executor import Executor
 from pylite.validation.activations import Activations
+from pylite.validation.compared import Compared
 from pylite.validation.data import fitted
 from pylite.validation.golden_arrays import Folder, arranged, layouts
 from pylite.validation.histograms import Histograms
@@ -33,43 +34,34 @@ LAYOUTS = {"channels first": "channels first (NCHW), and were compared as channe
            "in order": "of other shapes, and were compared element by element, in order"}
 
 
-class Golden:
-    """A model beside arrays of its tensors.  Its attributes are those of a Comparison; the reference is the model
-    itself, so its weights count as right.
+class GoldenComparison(Compared):
+    """A model beside arrays of its tensors.  The reference is the model itself, so its weights count as right.
 
-    given: {tensor: ErrorSums} of what rounding does to the arrays that nodes read; names: {tensor: of its array}.
+    names: {tensor: name of its array}.
     """
 
     def __init__(self, model: Model, folder: Folder, threads: int, histograms: bool) -> None:
-        self.model = self.reference = model
-        self.subgraph = self.other = model.graph.subgraphs[0]
+        self.subgraph = model.graph.subgraphs[0]
         self._folder, self._threads = folder, threads
         tensors, inputs = self.subgraph.tensors, self.subgraph.inputs
-        self.names = {index: golden.name for index, golden in folder.found.items()}
+        self.names = {index: golden.name for index, golden in folder.arrays.items()}
         how = dict(folder.how)
-        self._source = {index: index for index in folder.found}    # tensor -> the one whose array it has
+        self._source = {index: index for index in folder.arrays}    # tensor -> the one whose array it has
         for operator in self.subgraph.operators:
             if operator.name in CASTS:
                 self._cast(operator.name, operator.inputs[0], operator.outputs[0], how)
         results = [i for o in self.subgraph.operators for i in o.outputs]
-        self.measured = [i for i in results if i in self._source and i not in inputs]
-        if not self.measured:
+        measured = [i for i in results if i in self._source and i not in inputs]
+        if not measured:
             raise self._unmatched(results)
-        self.matching = Matching({i: Match(i, i, how[i]) for i in self._source}, [], [])
+        super().__init__(model, model, Matching({i: Match(i, i, how[i]) for i in self._source}, [], []), measured)
         self.unmeasured = {i: "there is no array of this name" for i in results
                            if i not in self._source and Grid.of(tensors[i]) is not None}
-        self.grids: dict[int, Grid] = {}
-        self.cumulative: dict[int, ErrorSums] = {}
-        self.local: dict[int, ErrorSums] = {}
-        self.given: dict[int, ErrorSums] = {}
-        self.input_sums: dict[int, ErrorSums] = {}
-        self.histograms: dict[int, Histograms] = {}
-        self.origins = None     # the reference's weights are not known
-        self.calls = ()         # arrays of called subgraphs have no names of their own
+        # `origins` stays None, because the reference's weights are not known; `calls` stays empty, because arrays of
+        # called subgraphs have no names of their own.
         self._with_histograms = histograms
         self._full = Activations(model, tuple(dict.fromkeys((*inputs, *self.measured))), threads)
         self._orders: dict[int, tuple[str, tuple[int, ...]]] = {}
-        self.samples = 0
 
     def _unmatched(self, results: list[int]) -> ComparisonError:
         names = [repr(self.subgraph.tensors[i].name) for i in results[:5]]
@@ -87,13 +79,13 @@ class Golden:
 
     def inputs(self, number: int) -> list[Array]:
         """A sample of the folder for the inputs."""
-        found = []
+        arrays = []
         for index in self.subgraph.inputs:
-            tensor, array = self.subgraph.tensors[index], self._folder.found[index][number]
+            tensor, array = self.subgraph.tensors[index], self._folder.arrays[index][number]
             how, order = next(iter(layouts(array.shape, tensor.shape).items()))
             self._orders[index] = how, order
-            found.append(fitted(_real(arranged(array, tensor.shape, order), tensor), tensor))
-        return found
+            arrays.append(fitted(_real(arranged(array, tensor.shape, order), tensor), tensor))
+        return arrays
 
     def add(self, number: int, inputs: Sequence[Array]) -> None:
         """Run the model on a sample, and its nodes on the arrays for this sample."""
@@ -155,27 +147,27 @@ class Golden:
     def _array(self, index: int, number: int) -> Array:
         """The array of a tensor for a sample, in the tensor's layout, as real numbers."""
         values, source = self._full.array(index), self._source[index]
-        array, tensor = self._folder.found[source][number], self.subgraph.tensors[source]
+        array, tensor = self._folder.arrays[source][number], self.subgraph.tensors[source]
         if source not in self._orders:
             self._orders[source] = self._order(array, values, tensor)
         return _real(arranged(array, values.shape, self._orders[source][1]), tensor)
 
     def _order(self, array: Array, values: Array, tensor: Tensor) -> tuple[str, tuple[int, ...]]:
         """(layout of an array, the order of its axes); if several fit, the one with which the model agrees best."""
-        grid, found = Grid.of(tensor), layouts(array.shape, values.shape)
+        grid, orders = Grid.of(tensor), layouts(array.shape, values.shape)
         assert grid is not None
         own = grid.real(values)
 
         def distance(how: str) -> float:
-            expected = _real(arranged(array, values.shape, found[how]), tensor)
+            expected = _real(arranged(array, values.shape, orders[how]), tensor)
             return float(np.square(own.astype(np.float64) - expected).sum())
-        best = min(found, key=distance) if len(found) > 1 else next(iter(found))
-        return best, found[best]
+        best = min(orders, key=distance) if len(orders) > 1 else next(iter(orders))
+        return best, orders[best]
 
     def notes(self) -> Iterable[str]:
         """Lines on arrays that are stored in another layout than the tensors, and on arrays without a tensor."""
         for how, text in LAYOUTS.items():
-            names = [self._folder.found[i].name for i, (found, _) in self._orders.items() if found == how]
+            names = [self._folder.arrays[i].name for i, (layout, _) in self._orders.items() if layout == how]
             if names:
                 yield f"{_listed(names)} {text}"
         if self._folder.unused:

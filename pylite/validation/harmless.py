@@ -11,15 +11,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pylite.validation.accuracy_report import Accuracy
-    from pylite.validation.comparison import Comparison
-    from pylite.validation.golden_comparison import Golden
+    from pylite.validation.compared import Compared
     from pylite.validation.report import TensorReport
 
 CAUSES = "range too narrow", "zero point"       # that are found where values saturate
 UNCHANGED_DB = 40.0     # SQNR from which on, an error of 1 %, a result counts as unchanged
 
 
-def excuse(comparison: Comparison | Golden, tensors: list[TensorReport], accuracy: Accuracy | None) -> Iterator[str]:
+def excuse(comparison: Compared, tensors: list[TensorReport], accuracy: Accuracy | None) -> Iterator[str]:
     """Take away the causes of tensors whose saturation changes no result, and say so in a line for each.
 
     accuracy: of a classifier, whose logits may saturate where no sample changes its class; None if it is not known.
@@ -51,14 +50,14 @@ def _unchanged(sums: object) -> bool:
     return sums is not None and Errors.of(sums).sqnr_db >= UNCHANGED_DB     # type: ignore[arg-type]
 
 
-def _readers(comparison: Comparison | Golden, tensor: int) -> tuple[bool, list[int]]:
+def _readers(comparison: Compared, tensor: int) -> tuple[bool, list[int]]:
     """(Is it an output?, results of the nodes that read it), both behind ops that keep the meaning of numbers, too."""
     output, read = tensor in comparison.subgraph.outputs, list[int]()
     for operator in comparison.subgraph.operators:
         if tensor in operator.inputs:
             if operator.name in PASS_THROUGH:
-                further, found = _readers(comparison, operator.outputs[0])
-                output, read = output or further, read + found
+                reaches_output, readers = _readers(comparison, operator.outputs[0])
+                output, read = output or reaches_output, read + readers
             else:
                 read += operator.outputs
     return output, read

@@ -61,7 +61,7 @@ class Histograms:
             self.exponents[kind] += 1
 
     def merge(self, other: Histograms) -> None:
-        """Add the samples of `other`, further samples of the same tensor."""
+        """Add the samples of `other`, which are of the same tensor."""
         for kind, exponent in enumerate(other.exponents.tolist()):
             self._widen(kind, exponent)
             other._widen(kind, int(self.exponents[kind]))
@@ -74,22 +74,22 @@ class Histograms:
     @classmethod
     def restored(cls, state: dict[str, Any]) -> Histograms:
         """The histograms whose state() this is."""
-        found = cls.__new__(cls)
-        found.step, found.counts = float(state["step"]), state["counts"].astype(np.int64)
-        found.exponents = state["exponents"].astype(np.int32)
-        return found
+        histograms = cls.__new__(cls)
+        histograms.step, histograms.counts = float(state["step"]), state["counts"].astype(np.int64)
+        histograms.exponents = state["exponents"].astype(np.int32)
+        return histograms
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """{kind: {"start": of the first bin, "width": of all, "counts": without zeros at the ends}}
 
         Real numbers for values and reference; steps for the error of a tensor that has them.
         """
-        found = {}
+        by_kind = {}
         for kind, name in enumerate(KINDS):
             filled = np.flatnonzero(self.counts[kind])
             first, end = (int(filled[0]), int(filled[-1]) + 1) if filled.size else (0, 0)
             unit = self.step if self.step and kind < 2 else 1.0
             width = 2.0 ** int(self.exponents[kind])
-            found[name] = {"start": ((first - BINS // 2) * width - self._offset(kind)) * unit, "width": width * unit,
+            by_kind[name] = {"start": ((first - BINS // 2) * width - self._offset(kind)) * unit, "width": width * unit,
                            "counts": self.counts[kind, first:end].tolist()}
-        return found
+        return by_kind

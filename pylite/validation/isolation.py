@@ -44,20 +44,20 @@ class Isolated:
 def closure(subgraph: Subgraph, results: tuple[int, ...], cuts: set[int]) -> tuple[list[Operator], set[int]]:
     """(the nodes between the results and the cuts, in order; the cuts that they read)"""
     producer = {i: o for o in subgraph.operators for i in o.outputs}
-    found: dict[int, Operator] = {}
+    operators: dict[int, Operator] = {}
     read: set[int] = set()
     waiting = [producer[i] for i in results if i in producer]       # an input has none
     while waiting:
         operator = waiting.pop()
-        if operator.index in found:
+        if operator.index in operators:
             continue
-        found[operator.index] = operator
+        operators[operator.index] = operator
         for index in operator.inputs:
             if index in cuts:
                 read.add(index)
             elif index in producer:
                 waiting.append(producer[index])
-    return [found[i] for i in sorted(found)], read
+    return [operators[i] for i in sorted(operators)], read
 
 
 def grouped(subgraph: Subgraph,
@@ -67,7 +67,7 @@ def grouped(subgraph: Subgraph,
     The reference's is None for such a cast.
     cuts: {tensor of the model: its counterpart}; in the NodeGroups of both, the keys of cuts are tensors of the model.
     """
-    found: list[tuple[NodeGroup, NodeGroup | None]] = []
+    groups: list[tuple[NodeGroup, NodeGroup | None]] = []
     casts: dict[int, int] = {}
     first: dict[int, int] = {}      # tensor of the reference -> the first that stands for it
     for index, counterpart in cuts.items():
@@ -80,11 +80,11 @@ def grouped(subgraph: Subgraph,
         own = NodeGroup(results, {i: i for i in read})
         if operator.name in CASTS and len(read) == 1 and cuts[results[0]] == cuts[min(read)]:
             casts[results[0]] = min(read)
-            found.append((own, None))
+            groups.append((own, None))
             continue
         images = {**first, **{cuts[i]: i for i in sorted(read, reverse=True)}}
-        found.append((own, NodeGroup(tuple(cuts[i] for i in results), images)))
-    return found, casts
+        groups.append((own, NodeGroup(tuple(cuts[i] for i in results), images)))
+    return groups, casts
 
 
 class Isolation:

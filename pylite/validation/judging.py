@@ -33,14 +33,14 @@ def judged(model: Model, reference: Model, matches: Mapping[int, int], ties: Seq
     graph, other_graph = model.graph.subgraphs[0], reference.graph.subgraphs[0]
     producer = {i: o for o in graph.operators for i in o.outputs}
     fixed = {i for group in ties if group.fixed for i in group.tensors}
-    found = {}
+    counterparts = {}
     for index, other in zip(graph.outputs, other_graph.outputs, strict=False):
-        found[index] = other
+        counterparts[index] = other
         while index in producer and index in fixed:
             index = producer[index].inputs[0]
         if index in producer and index in matches:
-            found.setdefault(index, matches[index])
-    pairs = [(index, other) for index, other in found.items()
+            counterparts.setdefault(index, matches[index])
+    pairs = [(index, other) for index, other in counterparts.items()
              if _comparable(graph.tensors[index], other_graph.tensors[other])]
     if not pairs:
         raise ComparisonError("no output can be compared with the reference's: they are not real numbers, or have "
@@ -68,10 +68,10 @@ class Judge:
 
     def measure(self, model: Model, places: Mapping[int, int] | None = None) -> float:
         """The mean of each(), in dB; minus infinity if the model cannot run."""
-        found = [value for value in self.each(model, places) if not math.isnan(value)]
-        if not found:
+        values = [value for value in self.each(model, places) if not math.isnan(value)]
+        if not values:
             raise ComparisonError("the reference's outputs are 0 on all samples, so no error can be related to them")
-        return float(np.mean(found)) if min(found) > -math.inf else -math.inf
+        return float(np.mean(values)) if min(values) > -math.inf else -math.inf
 
     def each(self, model: Model, places: Mapping[int, int] | None = None) -> list[float]:
         """The SQNR of each tensor in decibels, up to EXACT_DB; NaN where the reference is 0, minus infinity where the

@@ -68,10 +68,10 @@ class LiteRT:
         run = self._run
         with failures(f"LiteRT fails on sample {number}"):
             feed(run, inputs, allocate=True)
-            run.reset_all_variables()       # each sample begins anew, as in pylite
+            run.reset_all_variables()       # each sample starts without state, as in pylite
             run.invoke()
-        found = {}
+        by_tensor = {}
         for detail in run.get_tensor_details():
             with contextlib.suppress(ValueError):       # without memory, as a result that a delegate keeps to itself
-                found[detail["index"]] = run.get_tensor(detail["index"])
-        return found
+                by_tensor[detail["index"]] = run.get_tensor(detail["index"])
+        return by_tensor

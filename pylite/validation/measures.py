@@ -62,8 +62,8 @@ class Errors:
     def channel_sqnr_db(self) -> list[float]:
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = 10 * np.log10(self.signal / self.noise)
-        found = np.where((self.signal > 0) & (self.noise < np.inf), ratios, NONE_DB)
-        return np.where(self.noise <= 0, np.inf, found).tolist()
+        decibels = np.where((self.signal > 0) & (self.noise < np.inf), ratios, NONE_DB)
+        return np.where(self.noise <= 0, np.inf, decibels).tolist()
 
     def needed(self) -> tuple[float, float]:
         """The range that the reference takes, with 0, which quantized ranges always hold."""

@@ -15,6 +15,7 @@ from pylite.runtime.model import Model
 from pylite.validation import nonfinite, origins, trials
 from pylite.validation.analysis import analyse
 from pylite.validation.data import sample_of
+from pylite.validation.measurement import Measurement, Measurer
 from pylite.validation.metric import check_importable
 from pylite.validation.partial import TALLY, Partial
 from pylite.validation.report import Report
@@ -23,7 +24,7 @@ from pylite.validation.statistics import Grid
 from pylite.validation.tally import Tally
 from pylite.validation.verdict import EXCHANGED, OUTSIDE
 from pylite.validation.widening import quantized
-from pylite.validation.workers import Measurement, Measurer, measured
+from pylite.validation.workers import measured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -52,8 +53,8 @@ def report_of(measurement: Measurement, workers: int, shard: tuple[int, int], sa
     numbers = range(count * (part - 1) // parts, count * part // parts)
     total = _kept(save, measurer, numbers)
     missing = [i for i in numbers if total is None or i not in total.done]
-    found = measured(measurer, missing, workers) if dask is None else _on_cluster(measurement, missing, dask)
-    total = _summed(found, total, save, None if progress is None else lambda done: progress(done, len(numbers)))
+    partials = measured(measurer, missing, workers) if dask is None else _on_cluster(measurement, missing, dask)
+    total = _summed(partials, total, save, None if progress is None else lambda done: progress(done, len(numbers)))
     report = report_of_sums(measurer.comparison, total, measurement.model, measurement.reference,
                             measurer.samples.tensors, function)
     if measurer.comparison is not None:
@@ -149,15 +150,15 @@ def report_of_sums(comparison: Comparison | None, total: Partial, model: str | o
     assert isinstance(tally, Tally)
     limit = settings["tensors"]
     compared = sum(limit is None or i < limit for i in total.done)
-    found = finish(settings["accuracy"], tally, len(total.done), metric) if "accuracy" in settings else None
+    accuracy = finish(settings["accuracy"], tally, len(total.done), metric) if "accuracy" in settings else None
     if comparison is None or not compared:
         report = Report.of_accuracy(os.fspath(model), None if reference is None else os.fspath(reference),
-                                    len(total.done), found)
+                                    len(total.done), accuracy)
     else:
         if not comparison.grids:
             comparison.prepare([np.zeros(shape, np.float32) for shape in total.shapes])
         comparison.take({name: sums for name, sums in total.sums.items() if not isinstance(sums, Tally)}, compared)
-        report = analyse(comparison, model, reference or "", found)
+        report = analyse(comparison, model, reference or "", accuracy)
         report.notes += _unquantized(comparison, reference)
     (report.accuracy or report).notes += _outside_notes(
         inputs, {position: tally.counts["saturated", position] for position in range(len(inputs))}, len(total.done))

@@ -40,7 +40,7 @@ def load(name: str) -> Function:
     here = os.getcwd()
     sys.path.insert(0, here)
     try:
-        found: Any = importlib.import_module(module)
+        target: Any = importlib.import_module(module)
     except Exception as error:      # a module may raise whatever it likes
         raise ComparisonError(f"metric {name!r}: module {module!r} cannot be imported: {type(error).__name__}: "
                               f"{error}; install it, or run from the folder that has {module.partition('.')[0]}.py"
@@ -48,13 +48,13 @@ def load(name: str) -> Function:
     finally:
         sys.path.remove(here)
     for part in path.split("."):
-        found = getattr(found, part, None)
-    if found is None:
+        target = getattr(target, part, None)
+    if target is None:
         functions = [key for key, value in vars(sys.modules[module]).items()
                      if inspect.isfunction(value) and value.__module__ == module]
         known = f"its functions are {', '.join(functions)}" if functions else "it has no functions"
         raise ComparisonError(f"metric {name!r}: module {module!r} has no {path!r}; {known}")
-    return _checked(found, name)
+    return _checked(target, name)
 
 
 def resolved(metric: str | Function) -> Function:
@@ -73,10 +73,10 @@ def named(metric: str | Function) -> str:
 def check_importable(metric: str | Function) -> None:
     """Raise ComparisonError where another process would not find the function by its name."""
     try:
-        found = load(named(metric))
+        imported = load(named(metric))
     except ComparisonError:
-        found = None
-    if found is None or not (isinstance(metric, str) or found is metric):
+        imported = None
+    if imported is None or not (isinstance(metric, str) or imported is metric):
         raise ComparisonError(f"metric {named(metric)!r}: several workers, and files of sums, need a function of a "
                               f"module, which other processes can import; define it there, or use one worker")
 
@@ -145,10 +145,10 @@ class Own(Task):
         better = getattr(self._function, "better", BETTER[0])
         intervals = self._intervals(outputs, labels)
         method = "bootstrap" if any(ends is not None for ends in intervals) else None
-        found = self.accuracy(tally, samples,
+        accuracy = self.accuracy(tally, samples,
                               {self.main: Metric.of(list(values.values()), intervals, method, better=better)})
-        found.mcnemar = None        # that test needs samples that are right or wrong
-        return found
+        accuracy.mcnemar = None        # that test needs samples that are right or wrong
+        return accuracy
 
     def _intervals(self, outputs: dict[str, list[Any]], labels: Any) -> list[tuple[float, float] | None]:
         """The 95 % interval of each side, by the bootstrap: percentiles of the metric on resampled samples.
@@ -158,7 +158,7 @@ class Own(Task):
         """
         count = len(outputs["model"][0]) if outputs["model"] else 0
         resamples = getattr(self._function, "resamples", RESAMPLES)
-        found: dict[str, list[float]] = {side: [] for side in self.sides}
+        draws: dict[str, list[float]] = {side: [] for side in self.sides}
         if resamples and count >= FEWEST:
             rng = np.random.default_rng(0)
             try:
@@ -166,30 +166,30 @@ class Own(Task):
                     rows = rng.integers(count, size=count)
                     drawn = {side: [_rows(array, rows) for array in arrays] for side, arrays in outputs.items()}
                     for side in self.sides:
-                        found[side].append(self._value(side, drawn, _rows(labels, rows)))
+                        draws[side].append(self._value(side, drawn, _rows(labels, rows)))
             except ComparisonError:
-                found = {}
-        return list(self.each(lambda side: _percentiles(found.get(side))).values())
+                draws = {}
+        return list(self.each(lambda side: _percentiles(draws.get(side))).values())
 
     def _value(self, side: str, outputs: dict[str, list[Any]], labels: Any) -> float:
         """The metric of one side's outputs.  ComparisonError if the function fails or returns no finite number."""
         name = self.facts["metric"]
         more = {"reference": outputs["reference"]} if wants_reference(self._function) else {}
         try:
-            found = self._function(outputs[side], labels, **more)
+            value = self._function(outputs[side], labels, **more)
         except Exception as error:      # the function may raise whatever it likes
             without = "" if self.facts["labelled"] else "; the data have no labels, so `labels` is None"
             raise ComparisonError(f"metric {name!r}: failed on the {side}'s outputs: {type(error).__name__}: {error}"
                                   f"{without}; outputs have the shapes {_shapes(outputs[side])}") from error
-        if np.ndim(found) or np.asarray(found).dtype.kind not in "iuf":
-            what = f"an array of shape {list(found.shape)}" if isinstance(found, np.ndarray) else (
-                f"{shortened(repr(found))}, of type {type(found).__name__}")
+        if np.ndim(value) or np.asarray(value).dtype.kind not in "iuf":
+            what = f"an array of shape {list(value.shape)}" if isinstance(value, np.ndarray) else (
+                f"{shortened(repr(value))}, of type {type(value).__name__}")
             raise ComparisonError(f"metric {name!r}: returned {what}; it must return one number, as numpy.mean does")
-        if not math.isfinite(found):
-            raise ComparisonError(f"metric {name!r}: returned {float(found)} for the {side}'s outputs; it must return "
+        if not math.isfinite(value):
+            raise ComparisonError(f"metric {name!r}: returned {float(value)} for the {side}'s outputs; it must return "
                                   "a finite number: leave out samples that it is not defined for (--nan finds outputs "
                                   "that are not finite)")
-        return float(found)
+        return float(value)
 
 
 def _together(arrays: Sequence[Array]) -> Any:

@@ -62,7 +62,7 @@ def search(model: Model, samples: Iterable[Sequence[NDArray[Any]]], threads: int
     samples done.
     """
     exposed = ExposedModel(model, threads)
-    found: dict[str, NonFinite] = {}
+    by_kind: dict[str, NonFinite] = {}
     for number, inputs in enumerate(samples):
         _, results = exposed.run(inputs)
         bad = {i: array for i, array in results.items() if array.dtype.kind in "fc" and not np.isfinite(array).all()}
@@ -70,15 +70,15 @@ def search(model: Model, samples: Iterable[Sequence[NDArray[Any]]], threads: int
             index = next((i for i, array in bad.items() if test(array).any()), None)
             if index is None:
                 continue
-            if kind not in found:
+            if kind not in by_kind:
                 operator, array = exposed.producer[index], bad[index]
-                found[kind] = NonFinite(kind, number, operator.index, operator.name, index,
+                by_kind[kind] = NonFinite(kind, number, operator.index, operator.name, index,
                                         exposed.subgraph.tensors[index].name, int(test(array).sum()), array.size, 0,
                                         list(_constants(model, operator)))
-            found[kind].samples += 1
+            by_kind[kind].samples += 1
         if progress is not None:
             progress(number + 1)
-    return sorted(found.values(), key=lambda f: (f.sample, f.node, f.kind))
+    return sorted(by_kind.values(), key=lambda f: (f.sample, f.node, f.kind))
 
 
 def _constants(model: Model, operator: Operator) -> Iterator[str]:
@@ -98,5 +98,5 @@ def notes(comparison: Comparison, samples: Callable[[], Iterable[Sequence[NDArra
     """
     if not comparison.finite:
         for what, model in (("the model", comparison.model), ("the reference", comparison.reference)):
-            for found in search(model, samples()):
-                yield f"{what} makes {found.line(where(found.sample))}"
+            for case in search(model, samples()):
+                yield f"{what} makes {case.line(where(case.sample))}"

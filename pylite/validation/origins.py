@@ -109,7 +109,7 @@ def constants_of(model: Model, group: NodeGroup, reference: Model, counterpart: 
     subgraph, other = model.graph.subgraphs[0], reference.graph.subgraphs[0]
     waiting = _nodes(subgraph, group)
     tensors, behind = subgraph.tensors, folded(subgraph)
-    found: dict[int, Tensor] = {}
+    constants: dict[int, Tensor] = {}
     for theirs in _nodes(other, counterpart):
         alike = theirs.name, len(theirs.inputs)
         node = next((n for n in waiting if (n.name, len(n.inputs)) == alike), None)
@@ -125,5 +125,5 @@ def constants_of(model: Model, group: NodeGroup, reference: Model, counterpart: 
                 own = bias_as_read(subgraph, node)[0] or own
             if (own.dtype != "float32" and constant.data is not None and constant.dtype == "float32"
                     and constant.shape == own.shape and dequantized(model, own) is not None):
-                found[index] = real(model, own)
-    return found
+                constants[index] = real(model, own)
+    return constants

@@ -35,10 +35,10 @@ CARDS = 24      # samples of each kind on the page, which has the number, too
 
 def made(command: str | None = None) -> dict[str, str]:
     """How and where a report is made now, in words; command: the command line, if it was one."""
-    found = {"command": command, "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+    facts = {"command": command, "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
              "pylite": pylite.__version__, "Python": platform.python_version(), "numpy": np.__version__,
              "machine": f"{platform.system()} {platform.machine()}", "ISA level": simd.current}
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 def page(data: Mapping[str, Any]) -> str:
@@ -52,7 +52,7 @@ def page(data: Mapping[str, Any]) -> str:
              "library": (folder / "uPlot.iife.js").read_text("utf-8"), "script": _file("page.js"),
              "model": _file("page_model.js"),
              "data": json.dumps(_short({**data, "limits": LIMITS}), separators=(",", ":")).replace("<", "\\u003c")}
-    return re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], _file("page.html"))
+    return re.sub(r"{{(\w+)}}", lambda match: parts[match[1]], _file("page.html"))
 
 
 def picture(pixels: NDArray[np.uint8]) -> str:

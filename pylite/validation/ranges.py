@@ -42,12 +42,12 @@ class Ranges:
 
     def present(self, changes: Changes) -> dict[int, tuple[float, int]]:
         """{group: its present grid}: that of `changes`, or else the file's."""
-        found = {}
+        grids = {}
         for key in self.groups:
             grid = Grid.of(self._tensors[key])
             assert grid is not None
-            found[key] = changes.grids.get(key, (grid.step, grid.zero_point))
-        return found
+            grids[key] = changes.grids.get(key, (grid.step, grid.zero_point))
+        return grids
 
     def grid(self, key: int, method: str) -> tuple[float, int]:
         """The grid of group `key` by one of METHODS."""

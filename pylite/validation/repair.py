@@ -73,9 +73,9 @@ class Repair(Printed):
 
     def to_dict(self) -> dict[str, Any]:
         """`repair` in docs/validation.schema.json."""
-        found = asdict(self)
-        del found["contents"]
-        return {"version": VERSION, **finite(found)}
+        fields = asdict(self)
+        del fields["contents"]
+        return {"version": VERSION, **finite(fields)}
 
     def to_json(self) -> str:
         """to_dict() as JSON text."""
@@ -111,7 +111,7 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     """Repair a quantized model: the same graph with less error against its float reference; returns a Repair.
 
     Weights and biases are taken from the float model, weights get a scale for each channel where the op allows it,
-    ranges are calibrated anew, channels are scaled across layers where that helps, weights are rounded so that their
+    ranges are calibrated again, channels are scaled across layers where that helps, weights are rounded so that their
     errors cancel, and biases are corrected by the mean error of each channel.  Every second sample decides whether a
     step is kept; steps are chosen on the others.  Inputs keep their scale and zero point.  The same arguments give the
     same file.
@@ -177,9 +177,9 @@ class _Measured:
         self.name = ""
 
     def __call__(self, model: Model) -> Metric:
-        found = scored(model, *self._arguments)
-        self.name = found.main
-        return found.metrics[found.main]
+        accuracy = scored(model, *self._arguments)
+        self.name = accuracy.main
+        return accuracy.metrics[accuracy.main]
 
 
 def _halves(available: int, count: int) -> tuple[list[int], list[int]]:

@@ -92,9 +92,9 @@ def recalibrated(repairer: Repairer) -> Iterator[Proposal]:
     for method in METHODS:
         changes = repairer.changes.merged(*(_with_grid(repairer, key, ranges.grid(key, method))
                                             for key in ranges.groups))
-        found = repairer.measure_fit(changes)
-        if found >= best[1] + MIN_GAIN_DB:
-            best = changes, found, method
+        fit = repairer.measure_fit(changes)
+        if fit >= best[1] + MIN_GAIN_DB:
+            best = changes, fit, method
     yield _refined(repairer, *best)
     if best is not start:
         yield _refined(repairer, *start)
@@ -115,9 +115,9 @@ def _refined(repairer: Repairer, base: Changes, value: float, common: str) -> Pr
                 continue
             tested.add(grid)
             changes = base.merged(_with_grid(repairer, key, grid))
-            found = repairer.measure_fit(changes)
-            if found >= value + MIN_GAIN_DB:
-                base, value, chosen[key] = changes, found, method
+            fit = repairer.measure_fit(changes)
+            if fit >= value + MIN_GAIN_DB:
+                base, value, chosen[key] = changes, fit, method
     counts = {method: list(chosen.values()).count(method) for method in METHODS}
     return Proposal(base, sum(counts.values()), ", ".join(f"{n} {method}" for method, n in counts.items() if n))
 
@@ -167,9 +167,9 @@ def _multiplied(repairer: Repairer, node: int, weights: Array, bias: Array) -> C
     assert own is not None and own.quantization is not None
     real = repairer.counterparts[node].weights if known is None else known.values
     many = (own.quantization if known is None else known).scale.size > 1
-    found = Changes(weights={node: RealWeights.fitted(real * weights, axis, own.dtype, many)})
+    multiplied = Changes(weights={node: RealWeights.fitted(real * weights, axis, own.dtype, many)})
     now = changes.biases.get(node, requantizer.bias(node))
-    return found if now is None else found.merged(Changes(biases={node: now.reshape(-1) * bias}))
+    return multiplied if now is None else multiplied.merged(Changes(biases={node: now.reshape(-1) * bias}))
 
 
 def rounded_together(repairer: Repairer) -> Iterator[Proposal]:
@@ -202,9 +202,9 @@ def corrected_biases(repairer: Repairer) -> Iterator[Proposal]:
         if error.size != known.size:
             continue
         tried = changes.merged(Changes(biases={node: known - error}))
-        found = repairer.measure_fit(tried)
-        if found > value:
-            changes, value, changed = tried, found, changed + 1
+        fit = repairer.measure_fit(tried)
+        if fit > value:
+            changes, value, changed = tried, fit, changed + 1
     yield Proposal(changes, changed)
 
 

@@ -202,9 +202,9 @@ class Repairer:
         """
         def tried(parts: Sequence[T], base: list[T], value: float) -> tuple[list[T], float]:
             chosen = [*base, *parts]
-            found = self.measure_fit(made(chosen))
-            if found >= value + MIN_GAIN_DB:
-                return chosen, found
+            fit = self.measure_fit(made(chosen))
+            if fit >= value + MIN_GAIN_DB:
+                return chosen, fit
             if len(parts) <= least:
                 return base, value
             base, value = tried(parts[:len(parts) // 2], base, value)

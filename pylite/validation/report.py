@@ -195,17 +195,17 @@ class Report(Printed):
         """
         own, other = (f" in {self.precision}", " in float32") if self.precision else ("", "")
         against = f" against {os.path.basename(self.reference)}{other}" if self.reference else ""
-        found = [f"{os.path.basename(self.model)}{own}{against}: {counted(self.samples, 'sample')}"
+        text = [f"{os.path.basename(self.model)}{own}{against}: {counted(self.samples, 'sample')}"
                  + (f", {counted(len(self.tensors), 'tensor')}" if self.tensors else "")]
         if self.reference is not None:
-            found += [self.verdict["text"], ""]
+            text += [self.verdict["text"], ""]
         if self.tensors:
-            found += self.node_lines(top, table)
+            text += self.node_lines(top, table)
         for title, report in [*self.parts()][1:]:
-            found += ["", f"{title}: {counted(report.samples, 'call')}, {counted(len(report.tensors), 'tensor')}",
+            text += ["", f"{title}: {counted(report.samples, 'call')}, {counted(len(report.tensors), 'tensor')}",
                       *(f"note: {note}" for note in report.notes), *report.node_lines(top, table)]
         accuracy = self.accuracy.lines(top, table) if self.accuracy else []
-        return found + [f"note: {note}" for note in self.notes] + accuracy
+        return text + [f"note: {note}" for note in self.notes] + accuracy
 
     def node_lines(self, top: int = 10, table: Table = text_table.table) -> list[str]:
         """The part of lines() about nodes: the ranking, causes, and what was not compared."""
@@ -228,26 +228,26 @@ class Report(Printed):
                  _number(t.rmse_over_scale, ".3f"), f"{(t.saturated_low or 0) + (t.saturated_high or 0):.2%}",
                  _number(t.range_used, ".0%"), t.cause or "")
                 for t in map(self.by_node, self.ranking[:top])]
-        found = table(headers, rows, (*headers[:1], *headers[2:-1]),
+        lines = table(headers, rows, (*headers[:1], *headers[2:-1]),
                       ("weights", "range", "saturated", "RMSE/step", "local"))
         remedies = set[str]()       # each is said once
         for node in self.ranking[:top]:
             t = self.by_node(node)
             if t.cause:
                 first = t.name.partition(";")[0]        # of the names of fused nodes
-                found += ["", f"node {node} ({t.op}, {first}): {t.cause}: {t.detail}."]
-                found += [f"  {t.remedy}"] if t.remedy and t.remedy not in remedies else []
+                lines += ["", f"node {node} ({t.op}, {first}): {t.cause}: {t.detail}."]
+                lines += [f"  {t.remedy}"] if t.remedy and t.remedy not in remedies else []
                 remedies.add(t.remedy or "")
-                found += _origins(t)
-        found.append("")
+                lines += _origins(t)
+        lines.append("")
         if self.first_divergence is not None:
-            found.append(f"First divergence: node {self.first_divergence} (marked >).")
+            lines.append(f"First divergence: node {self.first_divergence} (marked >).")
         elif all(t.cause is None and self.suspicion(t) < NOTABLE_DB for t in self.tensors):
-            found.append("No node has more noise of its own than rounding explains.")
+            lines.append("No node has more noise of its own than rounding explains.")
         else:
-            found.append(f"No node diverges: that takes {SUSPICIOUS_DB:g} dB more noise of its own than rounding "
+            lines.append(f"No node diverges: that takes {SUSPICIOUS_DB:g} dB more noise of its own than rounding "
                          "explains.")
-        return found
+        return lines
 
     def to_html(self) -> str:
         """The report as an HTML page with charts, as `pylite validate --html` writes it, without the graph.

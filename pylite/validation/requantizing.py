@@ -246,14 +246,14 @@ class Requantizer:
 
 def _digest(*parts: Any) -> str:
     """A digest of arrays, and of objects whose repr() differs if they do."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in parts:
         if isinstance(part, np.ndarray):
-            found.update(f"{part.dtype} {part.shape}".encode())
-            found.update(part.tobytes())
+            digest.update(f"{part.dtype} {part.shape}".encode())
+            digest.update(part.tobytes())
         else:
-            found.update(f"{part!r}\n".encode())
-    return found.hexdigest()
+            digest.update(f"{part!r}\n".encode())
+    return digest.hexdigest()
 
 
 def _wide_enough(scale: NDArray[Any], bias: NDArray[Any], data: NDArray[Any], dtype: str) -> NDArray[Any]:

@@ -1,7 +1,7 @@
 """The measurements of a repair in a file, so that an interrupted repair goes on where it stopped.
 
 A repair is deterministic, so it repeats its decisions from the measurements; each is stored under the numbers that were
-measured.  Thus a stored measurement serves any repair of the same models on the same samples, whatever its options.
+measured.  So any repair of the same models on the same samples can use a stored measurement, whatever its options.
 """
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ def identity(model: Model, reference: Model, fit: Sequence[Sequence[Array]], hel
 
 
 def _of_model(model: Model) -> str:
-    found = hashlib.sha256(model.graph.contents)
+    digest = hashlib.sha256(model.graph.contents)
     for tensor in model.graph.subgraphs[0].tensors:
         if tensor.external is not None and tensor.data is not None:
-            found.update(tensor.data.tobytes())
-    return found.hexdigest()
+            digest.update(tensor.data.tobytes())
+    return digest.hexdigest()
 
 
 def _of_samples(*halves: Sequence[Sequence[Array]]) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for samples in halves:
-        found.update(f"{len(samples)} samples\n".encode())
+        digest.update(f"{len(samples)} samples\n".encode())
         for arrays in samples:
             for array in arrays:
-                found.update(f"{array.dtype} {array.shape}\n".encode())
-                found.update(repr(array.tolist()).encode() if array.dtype == object else array.tobytes())
-    return found.hexdigest()
+                digest.update(f"{array.dtype} {array.shape}\n".encode())
+                digest.update(repr(array.tolist()).encode() if array.dtype == object else array.tobytes())
+    return digest.hexdigest()
 
 
 class Journal:
@@ -86,9 +86,9 @@ class Journal:
         with open(path, "rb") as file:
             contents = file.read()
         try:
-            found = json.loads(contents)
-            about, values = found["about"], found["values"]
-            whole = found["format"] == FORMAT and found["digest"] == _digest(about, values)
+            stored = json.loads(contents)
+            about, values = stored["about"], stored["values"]
+            whole = stored["format"] == FORMAT and stored["digest"] == _digest(about, values)
         except (ValueError, KeyError, TypeError, RecursionError):
             whole = False
         if not whole:

@@ -138,10 +138,10 @@ class Scorer:
         if given is not None:
             return labels.read(given)
         for model in models:
-            for found in labels.attached(model):
+            for attached in labels.attached(model):
                 if self._predictors[0].detects:
-                    return found
-                names = labels.fitted(found, max(self._shape[-1] if len(self._shape) == 4 else self._size, 2))
+                    return attached
+                names = labels.fitted(attached, max(self._shape[-1] if len(self._shape) == 4 else self._size, 2))
                 if names:
                     return names
         return {}
@@ -174,8 +174,8 @@ class Scorer:
 
     def _classified(self) -> dict[str, Any]:
         """Find the class of every label."""
-        found = [self._source.label(i) for i in range(len(self._samples))]
-        texts = sorted({str(label) for label in found if label is not None})
+        sample_labels = [self._source.label(i) for i in range(len(self._samples))]
+        texts = sorted({str(label) for label in sample_labels if label is not None})
         if self._settings.labels == FOLDERS:
             self._names = dict(enumerate(texts))
         known = {_plain(name): number for number, name in self._names.items()}
@@ -183,7 +183,7 @@ class Scorer:
         if numbers and self._settings.offset is None and self._names.get(0) in BACKGROUND:
             raise ComparisonError(f"{self._samples.path}: class 0 of the model is {self._names[0]!r}; do the labels "
                                   "count from there, or from the class after it? Give --label-offset 0 or 1")
-        self._class = [self._class_of(i, label, {} if numbers else known) for i, label in enumerate(found)]
+        self._class = [self._class_of(i, label, {} if numbers else known) for i, label in enumerate(sample_labels)]
         return {}
 
     def _check(self, number: int, label: Any) -> None:
@@ -198,9 +198,9 @@ class Scorer:
         if _plain(str(label)) in known:
             return known[_plain(str(label))]
         if not known and _integer(label):
-            found = int(label) + (self._settings.offset or 0)
-            if 0 <= found < self._classes:
-                return found
+            index = int(label) + (self._settings.offset or 0)
+            if 0 <= index < self._classes:
+                return index
             raise ComparisonError(f"{self._source.where(number)}: label {label} is not one of the {self._classes} "
                                   f"classes")
         if self._names:
@@ -234,8 +234,8 @@ class Scorer:
         if label is not None and _integer(label):
             return int(label) + (self._settings.offset or 0)
         if isinstance(label, str) and _numbers(label):
-            found = np.array(label.split(), np.float64)
-            return found if found.size > 1 else found[0]
+            values = np.array(label.split(), np.float64)
+            return values if values.size > 1 else values[0]
         return label
 
     def _detected(self) -> dict[str, Any]:
@@ -250,13 +250,13 @@ class Scorer:
         if self._names.get(0) in BACKGROUND and 1 in self._names:
             self._names = {i - 1: name for i, name in self._names.items() if i}     # boxes have no background
         numbers = {_plain(name): number for number, name in categories.items()}
-        found = {c: numbers[_plain(name)] for c, name in self._names.items() if _plain(name) in numbers}
+        category_of = {c: numbers[_plain(name)] for c, name in self._names.items() if _plain(name) in numbers}
         used = np.concatenate([self._source.label(i).rows[:, 4] for i in range(len(self._samples))])
-        missing = [categories[number] for number in sorted(set(used.tolist()) - set(found.values()))]
+        missing = [categories[number] for number in sorted(set(used.tolist()) - set(category_of.values()))]
         if missing:
             raise ComparisonError(f"{self._samples.path}: the model has no class {', '.join(map(repr, missing[:5]))}; "
                                   f"it has {', '.join(list(self._names.values())[:5])}, ...; --labels FILE gives names")
-        return {"categories": {str(c): number for c, number in found.items()}}
+        return {"categories": {str(c): number for c, number in category_of.items()}}
 
     def add(self, tally: Tally, number: int, inputs: Sequence[Array]) -> None:
         """Run the models on a sample and count it."""

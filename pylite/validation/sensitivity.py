@@ -96,9 +96,9 @@ class Sensitivity(Printed):
 
     def to_dict(self) -> dict[str, Any]:
         """`sensitivity` in docs/validation.schema.json; infinities are None."""
-        found = asdict(self)
-        del found["config"], found["in_float"], found["contents"]
-        return {"version": VERSION, **finite(found)}
+        fields = asdict(self)
+        del fields["config"], fields["in_float"], fields["contents"]
+        return {"version": VERSION, **finite(fields)}
 
     def to_json(self) -> str:
         """to_dict() as JSON text."""
@@ -132,14 +132,14 @@ class Sensitivity(Printed):
         rows = [(f"{'> ' * (n.node in self.proposed)}{n.node}",
                  n.op if len(n.nodes) == 1 else f"{n.op} and {len(n.nodes) - 1} before", form(n.value),
                  form(n.regained), n.names[0].split(";")[0]) for n in self.ranking[:top]]
-        found = [f"{os.path.basename(self.model)} against {os.path.basename(self.reference)}: "
+        text = [f"{os.path.basename(self.model)} against {os.path.basename(self.reference)}: "
                  f"{counted(self.samples, 'sample')}, "
                  f"{'SQNR' if self.measure == 'sqnr_db' else self.measure} {form(self.quantized)}, "
                  f"{form(self.real)} with all nodes in float",
                  *table(("node", "op", "in float", "regained", "name"), rows, ("node", "in float", "regained"),
                         ("name",))]
-        found += ["", self.order] if self.order else []
-        return [*found, "", self.outcome(),
+        text += ["", self.order] if self.order else []
+        return [*text, "", self.outcome(),
                 *(f"not tried: node {left['node']}: {left['reason']}" for left in self.left_out)]
 
 
@@ -187,13 +187,13 @@ def sensitivity(model: str | os.PathLike[str], reference: str | os.PathLike[str]
     every = frozenset(alone)
     order = sorted(alone, key=lambda key: (-alone[key], key))
     by_others = sorted(alone, key=lambda key: (others[key], key))
-    found = small_set(value, [[frozenset({key}) for key in keys] for keys in (order, by_others)], target)
-    proposed = nodes_of(found)
+    chosen = small_set(value, [[frozenset({key}) for key in keys] for keys in (order, by_others)], target)
+    proposed = nodes_of(chosen)
     ranking = [Node(n, list(parts[n]), graph.operators[n].name, mixture.names[n], alone[n], alone[n] - quantized_value,
                     others[n]) for n in order]
     by_noise = orders.noise(original, other, [taken[i] for i in range(min(NOISE_SAMPLES, len(taken)))], threads)
     return Sensitivity(os.fspath(model), os.fspath(reference), len(taken), name, quantized_value, value(every),
-                       target, sorted(proposed), value(found), ranking, left_out,
+                       target, sorted(proposed), value(chosen), ranking, left_out,
                        orders.explained(by_noise, ranking, _form(name)), _config(original),
                        [mixture.names[node] for node in sorted(mixture.floating(proposed))],
                        mixture.written(proposed))
@@ -230,9 +230,9 @@ def _sqnr(reference: Model, samples: Samples, threads: int) -> Callable[[Model],
         predictor = Predictor(model, None, threads)
         power, noise = np.zeros(len(expected[0])), np.zeros(len(expected[0]))
         for arrays, wanted in zip(inputs, expected, strict=True):
-            for k, (found, y) in enumerate(zip(predictor.run(arrays), wanted, strict=True)):
-                if y.dtype == found.dtype == np.float32 and y.size == found.size:
-                    difference: NDArray[Any] = found.reshape(-1).astype(np.float64) - y.reshape(-1)
+            for k, (output, y) in enumerate(zip(predictor.run(arrays), wanted, strict=True)):
+                if y.dtype == output.dtype == np.float32 and y.size == output.size:
+                    difference: NDArray[Any] = output.reshape(-1).astype(np.float64) - y.reshape(-1)
                     power[k] += float(np.square(y, dtype=np.float64).sum())
                     noise[k] += float(np.square(difference).sum())
         if not power.any():
@@ -245,13 +245,13 @@ def _accuracy(path: str, samples: Samples, settings: Settings, threads: int,
               reference: Model) -> tuple[Callable[[Model], float], str]:
     """(a function from a model to its first metric, the metric's name)"""
     def measured(model: Model) -> tuple[float, str]:
-        found = scored(model, samples, range(len(samples)), settings, threads, reference)
-        first = found.metrics[found.main]
+        accuracy = scored(model, samples, range(len(samples)), settings, threads, reference)
+        first = accuracy.metrics[accuracy.main]
         if first.better == "lower":
-            raise ComparisonError(f"{found.main}: lower is better, and --target is a minimum; let the metric return "
+            raise ComparisonError(f"{accuracy.main}: lower is better, and --target is a minimum; let the metric return "
                                   f"its negative")
         assert first.model is not None
-        return first.model, found.main
+        return first.model, accuracy.main
     return lambda model: measured(model)[0], measured(Model(path))[1]
 
 

@@ -77,10 +77,10 @@ def opened(path: str, tensors: Sequence[Tensor], pictures: str | None = None) ->
 
 
 def _folder(path: str, tensors: Sequence[Tensor]) -> Source:
-    found = sorted(os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names
+    paths = sorted(os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names
                    if os.path.splitext(name)[1].lower() in FILES)
-    masks = {file: mask for file, mask in zip(found, map(_mask, found, [set(found)] * len(found)), strict=True) if mask}
-    files = [file for file in found if file not in set(masks.values())]
+    masks = {file: mask for file, mask in zip(paths, map(_mask, paths, [set(paths)] * len(paths)), strict=True) if mask}
+    files = [file for file in paths if file not in set(masks.values())]
 
     def label(i: int) -> str | None:
         parts = os.path.relpath(files[i], path).split(os.sep)
@@ -160,15 +160,15 @@ def _rows(path: str, rows: list[tuple[int, dict[str, Any]]], tensors: Sequence[T
         return f"{path}, line {rows[i][0]}"
 
     def label(i: int) -> Any:
-        found = rows[i][1].get(named)
-        if isinstance(found, str):
-            file = os.path.join(folder, found)
-            return File(file) if found.lower().endswith(images.SUFFIXES) else found.strip()
-        return found
+        entry = rows[i][1].get(named)
+        if isinstance(entry, str):
+            file = os.path.join(folder, entry)
+            return File(file) if entry.lower().endswith(images.SUFFIXES) else entry.strip()
+        return entry
 
     def file(i: int) -> str | None:
-        found = rows[i][1].get(keys[0])
-        return os.path.join(folder, found) if isinstance(found, str) and len(keys) == 1 and keys[0] in PATHS else None
+        entry = rows[i][1].get(keys[0])
+        return os.path.join(folder, entry) if isinstance(entry, str) and len(keys) == 1 and keys[0] in PATHS else None
     unused = [key for key in (rows[0][1] if rows else ()) if key not in keys and key != named]
     return Source(len(rows), get, where, label, file, notes=_unused(path, "column", unused))
 
@@ -183,17 +183,17 @@ def _keys(row: dict[str, Any], tensors: Sequence[Tensor]) -> list[str]:
     return known[:1] or (others if len(others) == math.prod(tensors[0].shape) else names)
 
 
-def value(found: Any, folder: str, shape: Sequence[int] = ()) -> Any:
+def value(entry: Any, folder: str, shape: Sequence[int] = ()) -> Any:
     """A number, a list of numbers, or a File relative to the folder of the list that names it.
 
     shape: of the array that numbers between spaces are, which have no axes of their own.
     """
-    if not isinstance(found, str):
-        return found
+    if not isinstance(entry, str):
+        return entry
     try:
-        numbers = np.array([float(number) for number in found.split()])
+        numbers = np.array([float(number) for number in entry.split()])
     except ValueError:
-        return File(os.path.join(folder, found))
+        return File(os.path.join(folder, entry))
     return numbers.reshape(shape) if numbers.size == math.prod(shape) else numbers
 
 
@@ -231,18 +231,18 @@ def _lines(path: str, tensors: Sequence[Tensor]) -> Source:
 def _coco(path: str, pictures: str | None) -> Source:
     with open(path, encoding="utf-8") as file:
         try:
-            found = json.load(file)
+            annotations = json.load(file)
         except (ValueError, RecursionError) as error:
             raise ComparisonError(f"{path}: not valid JSON, which COCO's annotations are: {error}") from None
     try:
-        categories = {int(c["id"]): str(c["name"]) for c in found["categories"]}
-        names = {image["id"]: str(image["file_name"]) for image in found["images"]}
-        sizes = [(image.get("height"), image.get("width")) for image in found["images"]]
+        categories = {int(c["id"]): str(c["name"]) for c in annotations["categories"]}
+        names = {image["id"]: str(image["file_name"]) for image in annotations["images"]}
+        sizes = [(image.get("height"), image.get("width")) for image in annotations["images"]]
         objects: dict[Any, list[list[float]]] = {number: [] for number in names}
     except (KeyError, TypeError, ValueError) as error:
         raise ComparisonError(f"{path}: is not a list of objects in COCO's form: {error!r} is missing or wrong in its "
                               "\"images\" or \"categories\"") from None
-    for i, entry in enumerate(found.get("annotations", ())):
+    for i, entry in enumerate(annotations.get("annotations", ())):
         try:
             box = [float(number) for number in entry["bbox"]]
             _, _, width, height = box

@@ -100,10 +100,9 @@ class ErrorSums:
         255/256 does not.
         """
         self._elements = reference.size
-        return statistics.Observe(grid.dtype, values.reshape(-1).view(np.uint8), reference.reshape(-1), grid.step,
-                                  grid.zero_point, grid.lowest - grid.step, grid.highest + grid.step, grid.lowest,
-                                  grid.highest,
-                                  self.counts, self.limbs, self.extremes)
+        limits = grid.lowest - grid.step, grid.highest + grid.step, grid.lowest, grid.highest
+        return statistics.Observe(grid.dtype, values.reshape(-1).view(np.uint8), reference.reshape(-1),
+                                  (grid.step, grid.zero_point), limits, self.counts, self.limbs, self.extremes)
 
     def add(self, grid: Grid, values: NDArray[Any], reference: NDArray[Any]) -> None:
         """Add one sample."""

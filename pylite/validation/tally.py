@@ -60,8 +60,8 @@ class Tally:
             self._cut(name)
         for name, arrays in other.rows.items():
             self.rows.setdefault(name, []).extend(arrays)
-        for name, found in other.arrays.items():
-            self.arrays.setdefault(name, {}).update(found)
+        for name, by_sample in other.arrays.items():
+            self.arrays.setdefault(name, {}).update(by_sample)
 
     def keep(self, name: str, sample: int, array: NDArray[Any]) -> None:
         """Keep an array of a sample as it is; the Tally grows with the samples."""
@@ -76,15 +76,15 @@ class Tally:
 
     def sorted_rows(self, name: str) -> NDArray[np.float64]:
         """All rows of this name in the order of their first column, the sample."""
-        found = np.concatenate(self.rows[name])
-        return found[np.argsort(found[:, 0], kind="stable")]
+        rows = np.concatenate(self.rows[name])
+        return rows[np.argsort(rows[:, 0], kind="stable")]
 
     def state(self) -> dict[str, Any]:
         """Everything, as arrays, for files."""
         text = json.dumps([[[*key, count] for key, count in self.counts.items()],
                            {name: [asdict(flip) for flip in self._cut(name)] for name in self.lists}])
-        arrays = {f"array:{name}:{sample}": array for name, found in self.arrays.items()
-                  for sample, array in found.items()}
+        arrays = {f"array:{name}:{sample}": array for name, by_sample in self.arrays.items()
+                  for sample, array in by_sample.items()}
         return {"tally": np.array(text)} | {f"rows:{name}": self.sorted_rows(name) for name in self.rows} | arrays
 
     @classmethod
@@ -139,10 +139,10 @@ def shares(right: Sequence[int | None], count: int) -> Metric:
 def mcnemar(reference_only: int, model_only: int) -> dict[str, Any]:
     """McNemar's test of the samples that only one of the two gets right: exact for fewer than 25."""
     count = reference_only + model_only
-    found = {"reference_only": reference_only, "model_only": model_only}
+    counts = {"reference_only": reference_only, "model_only": model_only}
     if count < 25:
         tail = sum(math.comb(count, k) for k in range(min(reference_only, model_only) + 1))
-        return {**found, "statistic": None, "p": min(1.0, 2 * tail / 2 ** count), "method": "exact binomial"}
+        return {**counts, "statistic": None, "p": min(1.0, 2 * tail / 2 ** count), "method": "exact binomial"}
     statistic = max(abs(reference_only - model_only) - 1, 0) ** 2 / count
-    return {**found, "statistic": statistic, "p": math.erfc(math.sqrt(statistic / 2)),
+    return {**counts, "statistic": statistic, "p": math.erfc(math.sqrt(statistic / 2)),
             "method": "chi-squared with continuity correction"}

@@ -123,31 +123,32 @@ class Classification(Task):
         metrics = {name: shares(self.pair(tally, name), samples) for name, least in (("top1", 0), ("top5", 5))
                    if self.facts["classes"] > least}
         bins = self.each(lambda side: self._bins(tally, side))
-        metrics["ece"] = Metric.of([_calibration_error(found, samples) for found in bins.values()], better="lower")
+        metrics["ece"] = Metric.of([_calibration_error(rows, samples) for rows in bins.values()], better="lower")
         if len(self.sides) == 2:
             metrics["agreement"] = shares([samples - tally.counts["flipped",], None], samples)
         confusion = self.each(lambda side: confused(tally, side))
         more = by_class(confusion)
-        found = self.accuracy(tally, samples, metrics | more, confusion=confusion, calibration=bins)
-        found.classes = [self._recall(found, label) for label in sorted({row[0] for row in confusion["model"] or ()})]
+        accuracy = self.accuracy(tally, samples, metrics | more, confusion=confusion, calibration=bins)
+        seen = sorted({row[0] for row in confusion["model"] or ()})
+        accuracy.classes = [self._recall(accuracy, label) for label in seen]
         if not more:
-            found.notes.append("macro_f1 and matthews are measured by scikit-learn: pip install "
+            accuracy.notes.append("macro_f1 and matthews are measured by scikit-learn: pip install "
                                "'pylite-runtime[validate]'")
-        return found
+        return accuracy
 
     def _bins(self, tally: Tally, side: str) -> list[dict[str, Any]]:
-        found = []
+        bins = []
         for place in range(BINS):
             mean, count = tally.mean(side, "confidence", place), tally.counts["count", side, "confidence", place]
             right = tally.counts[side, "right", place] / count if count else None
-            found.append({"low": place / BINS, "high": (place + 1) / BINS, "count": count,
+            bins.append({"low": place / BINS, "high": (place + 1) / BINS, "count": count,
                           "confidence": mean and mean[0], "accuracy": right})
-        return found
+        return bins
 
-    def _recall(self, found: Accuracy, label: int) -> dict[str, Any]:
-        entry: dict[str, Any] = {"class": label, "label": found.name(label)}
+    def _recall(self, accuracy: Accuracy, label: int) -> dict[str, Any]:
+        entry: dict[str, Any] = {"class": label, "label": accuracy.name(label)}
         for side in SIDES:
-            rows = [row for row in found.confusion[side] or () if row[0] == label]
+            rows = [row for row in accuracy.confusion[side] or () if row[0] == label]
             count = sum(row[2] for row in rows)
             entry["count"] = entry.get("count") or count
             entry[side] = sum(row[2] for row in rows if row[1] == label) / count if count else None
@@ -186,17 +187,17 @@ class Segmentation(Task):
     name, main = "segmentation", "mean_iou"
 
     def add(self, tally: Tally, number: int, path: str | None, label: Any, results: Sequence[Any]) -> None:
-        counts = [self._counted(tally, side, label, found) for side, found in zip(self.sides, results, strict=True)]
+        counts = [self._counted(tally, side, label, output) for side, output in zip(self.sides, results, strict=True)]
         ious = [_mean(list(_ious(c).values())) if c else 1.0 for c in counts]
         for side, iou in zip(self.sides, ious, strict=True):
             tally.add(iou, side, "image")
         self.compared(tally, Flip(number, path, None, None, None, {}, 0), ious)
 
-    def _counted(self, tally: Tally, side: str, mask: Array, found: Array) -> dict[tuple[int, int], int]:
+    def _counted(self, tally: Tally, side: str, mask: Array, output: Array) -> dict[tuple[int, int], int]:
         rows, columns = (((np.arange(wanted) + 0.5) * have / wanted).astype(int)
-                         for wanted, have in zip(mask.shape, found.shape, strict=True))
+                         for wanted, have in zip(mask.shape, output.shape, strict=True))
         valid = mask != VOID
-        pairs, counts = np.unique(np.stack([mask[valid], found[rows][:, columns][valid]]).astype(np.int64), axis=1,
+        pairs, counts = np.unique(np.stack([mask[valid], output[rows][:, columns][valid]]).astype(np.int64), axis=1,
                                   return_counts=True)
         table = {(int(a), int(b)): int(n) for (a, b), n in zip(pairs.T, counts, strict=True)}
         for pair, n in table.items():
@@ -211,13 +212,13 @@ class Segmentation(Task):
                            / max(sum(tables[side].values()), 1))
         metrics = {"mean_iou": Metric.of(list(self.each(lambda side: _mean(list(ious[side].values()))).values())),
                    "pixel_accuracy": Metric.of(list(pixels.values())), "image_iou": means(tally, self.sides, "image")}
-        found = self.accuracy(tally, samples, metrics, confusion=confusion)
+        accuracy = self.accuracy(tally, samples, metrics, confusion=confusion)
         counts: dict[int, int] = {}
         for (label, _), n in tables["model"].items():
             counts[label] = counts.get(label, 0) + n
-        found.classes = [{"class": c, "label": found.name(c), "count": n, **self.each(partial(_iou_of, ious, c))}
+        accuracy.classes = [{"class": c, "label": accuracy.name(c), "count": n, **self.each(partial(_iou_of, ious, c))}
                          for c, n in sorted(counts.items())]
-        return found
+        return accuracy
 
 
 def _iou_of(ious: dict[str, Any], label: int, side: str) -> float | None:
@@ -242,9 +243,9 @@ def _mean(values: Sequence[float]) -> float:
 
 def means(tally: Tally, sides: Sequence[str], *names: str, better: str = "higher", root: bool = False) -> Metric:
     """The Metric of a number's means over samples; root: the square roots of the means."""
-    found = [tally.mean(side, *names) if side in sides else None for side in SIDES]
-    values: list[Any] = [f and f[0] for f in found]
-    ends: list[Any] = [f and f[1] for f in found]
+    pairs = [tally.mean(side, *names) if side in sides else None for side in SIDES]
+    values: list[Any] = [f and f[0] for f in pairs]
+    ends: list[Any] = [f and f[1] for f in pairs]
     if root:
         values = [v if v is None else math.sqrt(v) for v in values]
         ends = [e and tuple(math.sqrt(max(end, 0.0)) for end in e) for e in ends]
@@ -252,7 +253,7 @@ def means(tally: Tally, sides: Sequence[str], *names: str, better: str = "higher
 
 
 class Vectors(Task):
-    """Regression and embeddings.  Results: numbers; label: as many, or None: then the reference's serve as labels."""
+    """Regression and embeddings.  Results: numbers; label: as many, or None to use the reference's."""
 
     def __init__(self, facts: dict[str, Any]) -> None:
         super().__init__(facts)
@@ -263,7 +264,7 @@ class Vectors(Task):
 
     def add(self, tally: Tally, number: int, path: str | None, label: Any, results: Sequence[Any]) -> None:
         target = np.asarray(results[1] if label is None else label, np.float64).reshape(-1)
-        reals = [np.asarray(found, np.float64).reshape(-1) for found in results]
+        reals = [np.asarray(output, np.float64).reshape(-1) for output in results]
         for real in reals:
             if real.shape != target.shape:
                 raise ComparisonError(f"{path or f'sample {number}'}: the label has {target.size} numbers, and the "

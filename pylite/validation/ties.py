@@ -58,8 +58,8 @@ def tied(model: Model) -> list[Tied]:
             group[index].fixed = True
         for index in together[1:]:
             _join(group, together[0], index)
-    found = {id(t): t for t in group.values() if any(graph.tensors[i].data is None for i in t.tensors)}
-    return sorted(found.values(), key=lambda t: t.tensors)
+    by_id = {id(t): t for t in group.values() if any(graph.tensors[i].data is None for i in t.tensors)}
+    return sorted(by_id.values(), key=lambda t: t.tensors)
 
 
 def _join(group: dict[int, Tied], one: int, other: int) -> None:
@@ -117,7 +117,7 @@ class _Probe:
                         outputs=self._operator.outputs)
         others = self._model.graph.subgraphs[1:]
         model = Model(self._model.graph.contents, replace(self._model.graph, subgraphs=(graph, *others)))
-        found: list[bytes] = []
+        results: list[bytes] = []
         try:
             executor = Executor(model, graph, Pool(1))
             for lowest in (-1, 0):      # of both signs, and of one: a mean of both is near 0 in any scale
@@ -126,10 +126,10 @@ class _Probe:
                 for index in self._inputs:
                     self._draw(rng, executor.array(index), grid_of(self._graph, index), lowest)
                 executor.invoke()
-                found += [executor.array(i).tobytes() for i in self._operator.outputs]
+                results += [executor.array(i).tobytes() for i in self._operator.outputs]
         except (PyliteError, ValueError, RuntimeError):
             return None
-        return found
+        return results
 
     def _draw(self, rng: np.random.Generator, array: NDArray[Any], grid: Grid | None, lowest: int) -> None:
         """Fill `array` with numbers of all magnitudes, some of which neither saturate nor vanish; indices become 0."""
@@ -142,4 +142,4 @@ class _Probe:
 
     def follows(self, index: int, plain: Sequence[bytes]) -> bool:
         """Does the result depend on the scale of this tensor?"""
-        return any(found is not None and found != plain for found in (self.run((index,), f) for f in FACTORS))
+        return any(results is not None and results != plain for results in (self.run((index,), f) for f in FACTORS))

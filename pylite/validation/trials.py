@@ -42,7 +42,7 @@ def regained(comparison: Comparison, report: Report, samples: Sequence[Sequence[
     """
     if report.verdict["level"] not in (FAIR, POOR) or not (report.local_samples and worst_output(report)):
         return {}
-    found = dict[int, float]()
+    by_node = dict[int, float]()
     try:
         judge = Judge(comparison.reference, _outputs(comparison, report), samples, threads)
         mixture = Mixture(comparison.model, comparison.reference, faithful=True)
@@ -50,12 +50,12 @@ def regained(comparison: Comparison, report: Report, samples: Sequence[Sequence[
         for node, tried, beside in _groups(comparison, report):
             gains = measured(tried) - measured(beside)
             if np.isfinite(gains).any():
-                found[node] = float(gains[np.isfinite(gains)].max())
+                by_node[node] = float(gains[np.isfinite(gains)].max())
             if gains[0] >= ENOUGH_DB:
                 break
     except (PyliteError, ValueError, RuntimeError):     # samples of other shapes, perhaps
         return {}
-    return found
+    return by_node
 
 
 def _groups(comparison: Comparison, report: Report) -> Iterator[tuple[int, frozenset[int], frozenset[int]]]:
@@ -83,23 +83,23 @@ def _chosen(report: Report, noisy: list[int]) -> list[int]:
 
 def _readers(subgraph: Subgraph, node: int) -> set[int]:
     """The nodes that read a node's results, directly or behind others that only move them."""
-    found = set[int]()
+    readers = set[int]()
     for operator in subgraph.operators:
         if set(operator.inputs) & set(subgraph.operators[node].outputs) and operator.name not in CASTS and (
                 not parts_of(operator)):
-            found |= {operator.index} | (_readers(subgraph, operator.index) if operator.name in MOVING else set())
-    return found
+            readers |= {operator.index} | (_readers(subgraph, operator.index) if operator.name in MOVING else set())
+    return readers
 
 
 def _outputs(comparison: Comparison, report: Report) -> list[tuple[int, int]]:
     """[(tensor, its counterpart)]: the worst output; if it is good, also the tensor that a softmax there reads, since
     the few levels of the softmax hide errors."""
     producer = {i: o for o in comparison.subgraph.operators for i in o.outputs}
-    worst, found = worst_output(report), list[int]()
+    worst, outputs = worst_output(report), list[int]()
     index = worst.tensor
     while index in comparison.measured:
-        found.append(index)
+        outputs.append(index)
         if worst.sqnr_db < GOOD_DB or producer[index].name not in (*FIXED_GRIDS, *CASTS):
             break
         index = producer[index].inputs[0]
-    return [(i, comparison.matching.matches[i].reference) for i in found]
+    return [(i, comparison.matching.matches[i].reference) for i in outputs]

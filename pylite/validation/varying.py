@@ -101,7 +101,7 @@ class Varying:
                 kernel.run()
         for group, ours, theirs, with_constants in self._nodes:
             try:
-                found = ours.run(quantized, self._full)
+                results = ours.run(quantized, self._full)
                 wanted = {} if theirs is None else theirs.run(represented, self._reference)
                 changed = with_constants.run(represented, self._reference) if with_constants and origins else {}
             except PyliteError:     # shapes that depend on data may not fit those of activations that are given
@@ -109,7 +109,7 @@ class Varying:
             for index in group.results:
                 counterpart = comparison.matching.matches[index].reference
                 one = represented[self._casts[index]] if theirs is None else wanted[counterpart]
-                self._observe(comparison.local, index, found[index], one)
+                self._observe(comparison.local, index, results[index], one)
                 if theirs is not None and origins and comparison.origins is not None:
                     self._add_origins(index, one, expected[index], changed.get(counterpart))
 

@@ -108,15 +108,15 @@ def _accuracy(report: Any) -> list[str]:
     if report.accuracy is None:
         return []
     name, value, drop = report.accuracy.main, report.accuracy.metrics[report.accuracy.main].model, report.accuracy.drop
-    found = f"{name} is {'not known' if value is None else format(value, '.4g')}"
+    statement = f"{name} is {'not known' if value is None else format(value, '.4g')}"
     if drop is not None and report.accuracy.task == OWN:
         main = report.accuracy.metrics[name]
-        return [f"{found}, and the reference's {main.reference:.4g} ({main.better} is better)"]
+        return [f"{statement}, and the reference's {main.reference:.4g} ({main.better} is better)"]
     if drop is None:
-        return [f"{found} on {report.accuracy.samples} samples"]
-    return [f"{found}, {abs(drop):.3g} points {'below' if drop > 0 else 'above'} the reference's" if drop else
+        return [f"{statement} on {report.accuracy.samples} samples"]
+    return [f"{statement}, {abs(drop):.3g} points {'below' if drop > 0 else 'above'} the reference's" if drop else
             "both models name the same class for every sample" if name == "agreement" else
-            f"{found}, as the reference's"]
+            f"{statement}, as the reference's"]
 
 
 def _blame(report: Any, worst: Any, level: str) -> str:

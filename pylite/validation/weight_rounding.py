@@ -93,7 +93,7 @@ def _moments(model: Model, nodes: Mapping[int, Sequence[int]], samples: Sequence
     graph = model.graph.subgraphs[0]
     inputs = {node: graph.operators[node].inputs[0] for node in nodes}
     activations = Activations(model, list(dict.fromkeys(inputs.values())), threads)
-    found: dict[int, Array] = {}
+    moments: dict[int, Array] = {}
     for sample in samples:
         activations.run(sample)
         for node, index in inputs.items():
@@ -101,8 +101,8 @@ def _moments(model: Model, nodes: Mapping[int, Sequence[int]], samples: Sequence
             assert grid is not None
             rows = _rows(graph.operators[node], nodes[node], grid.real(activations.array(index)).astype(np.float64))
             total = np.matmul(rows.transpose(0, 2, 1), rows) / max(1, rows.shape[1])
-            found[node] = found.get(node, np.zeros(())) + total / len(samples)
-    return found
+            moments[node] = moments.get(node, np.zeros(())) + total / len(samples)
+    return moments
 
 
 def _rows(operator: Operator, shape: Sequence[int], x: Array) -> Array:
@@ -148,9 +148,9 @@ def rounded(operator: Operator, weights: RealWeights, axis: int, second: Array, 
 
         def restored(values: Array) -> Array:
             return values.reshape(weights.values.shape)
-    found = [_cancelled(rows, steps, moment, limits) for rows, steps, moment in zip(
+    rows_rounded = [_cancelled(rows, steps, moment, limits) for rows, steps, moment in zip(
         matrices(weights.values), matrices(scale), second, strict=True)]
-    return RealWeights(restored(np.stack(found)), weights.scale, weights.zero_point)
+    return RealWeights(restored(np.stack(rows_rounded)), weights.scale, weights.zero_point)
 
 
 def _cancelled(values: Array, scale: Array, second: Array, limits: tuple[int, int]) -> Array:
@@ -158,8 +158,8 @@ def _cancelled(values: Array, scale: Array, second: Array, limits: tuple[int, in
     diagonal = np.diag(second)
     damped = second + np.diag(np.full(len(second), DAMPING * float(diagonal.mean()) or 1.0))
     upper = np.linalg.cholesky(np.linalg.inv(damped)).T
-    left, found = values.copy(), np.empty_like(values)
+    left, grid_values = values.copy(), np.empty_like(values)
     for j in range(len(second)):
-        found[:, j] = np.clip(np.rint(left[:, j] / scale[:, j]), *limits) * scale[:, j]
-        left[:, j:] -= np.outer((left[:, j] - found[:, j]) / upper[j, j], upper[j, j:])
-    return found
+        grid_values[:, j] = np.clip(np.rint(left[:, j] / scale[:, j]), *limits) * scale[:, j]
+        left[:, j:] -= np.outer((left[:, j] - grid_values[:, j]) / upper[j, j], upper[j, j:])
+    return grid_values

@@ -28,11 +28,11 @@ def reference_of(reference: str | os.PathLike[str], model: str | os.PathLike[str
     """The Model of the reference: widened(), or the file as it is if the model is the same file in float16."""
     if precision != "float16" or not os.path.samefile(reference, model):
         return widened(reference)
-    found = Model(reference)
-    if not any(graph.tensors[i].dtype == "float32" for graph in found.graph.subgraphs for operator in graph.operators
+    opened = Model(reference)
+    if not any(graph.tensors[i].dtype == "float32" for graph in opened.graph.subgraphs for operator in graph.operators
                if operator.name not in CASTS for i in operator.outputs if i >= 0):
         raise ComparisonError(f"{os.fspath(model)} computes nothing in float32, so float16 changes nothing")
-    return found
+    return opened
 
 
 def widened(source: str | os.PathLike[str] | bytes) -> Model:

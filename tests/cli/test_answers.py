@@ -172,7 +172,7 @@ def test_many_sounds_are_lines_of_means(model, capsys, sound):
 
 
 def test_variables_last_from_window_to_window(tmp_path, capsys, sound):
-    """A model that counts its runs begins anew with the next file."""
+    """A model that counts its runs starts over with the next file."""
     m = ModelBuilder()
     x, state, y = m.tensor("x", (1, 4)), m.tensor("state", (1, 1), variable=True), m.tensor("y", (1, 1))
     constants = [m.constant(name, np.array(value, np.float32))

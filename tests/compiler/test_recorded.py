@@ -65,7 +65,7 @@ def listed(lowered):
 
 
 def fresh(content, shapes, precision):
-    """An Interpreter that is lowered anew for input shapes."""
+    """An Interpreter that is lowered for input shapes."""
     interpreter = Interpreter(model_content=content, precision=precision)
     for index, shape in zip([d["index"] for d in interpreter.get_input_details()], shapes, strict=True):
         interpreter.resize_tensor_input(index, shape)

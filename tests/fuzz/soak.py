@@ -1,6 +1,6 @@
 """python -m tests.fuzz.soak --seconds 600: many models in turn, with all that happens to a long-lived process.
 
-Interpreters are opened, resized, run from several threads, closed or dropped, models are loaded anew from bytes and
+Interpreters are opened, resized, run from several threads, closed or dropped, models are loaded again from bytes and
 files, while signals arrive, processes are forked, and memory and disk are refused.  At the end the memory in use must
 be what it was after the first tenth.
 """
@@ -85,7 +85,7 @@ class Soak:
             interpreter.invoke()
 
     def _load(self, number):
-        """A model anew, from bytes or from a file, which goes while it is mapped."""
+        """A newly loaded model, from bytes or from a file, which goes while it is mapped."""
         if self.rng.random() < 0.5:
             self.models[number] = Model(self.contents[number])
         else:

@@ -35,7 +35,7 @@ def test_any_damaged_byte_is_found_out(folder):
         interpreter = pylite.Interpreter(model_content=network(), cache_dir=folder)
         assert not planned(interpreter), place
         assert_same(run(interpreter), wanted)
-        assert file.read_bytes() == whole, place        # made anew
+        assert file.read_bytes() == whole, place        # made again
 
 
 @pytest.mark.parametrize("contents", [b"", b"x", b"pylite cache 02\n", b"pylite cache 02\n" + bytes(64), bytes(4096)])

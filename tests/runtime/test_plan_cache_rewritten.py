@@ -60,7 +60,7 @@ print([array.shape for array in run(interpreter)])"""
     done = subprocess.run(command(code), capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str([array.shape for array in wanted])
-    assert_same(run(pylite.Interpreter(path, cache_dir=folder)), wanted)     # the file is made anew
+    assert_same(run(pylite.Interpreter(path, cache_dir=folder)), wanted)     # the file is made again
 
 
 def size_of_data(folder):

@@ -283,7 +283,7 @@ def test_arrays_of_any_strides_are_written_and_read(folder):
     base = np.arange(240, dtype=np.int16).reshape(4, 6, 10)
     for array in (base[::-1], base[:, ::-2, 1::3], base.T, base[2, 3, ::-1], base.view(np.uint8)[:, :, 1:7].view(
             np.uint8)[..., ::2], np.broadcast_to(base[0, 0], (3, 10)), base.view(np.int32)[..., 0]):
-        low, high = plan_record.ends(array)
+        low, high = plan_record.address_range(array)
         found = np.ndarray(array.shape, array.dtype, bytes(plan_record.memory_between(low, high)),
                            array.ctypes.data - low, array.strides)
         np.testing.assert_array_equal(found, array)

@@ -227,7 +227,7 @@ def test_rotated_boxes():
 def test_the_overlap_of_rotated_boxes():
     boxes = np.array([[0.5, 0.5, 0.4, 0.2]] * 3 + [[0.9, 0.9, 0.01, 0.01]])
     angles = np.array([0.0, 0.0, np.pi / 2, 0.0])
-    found = yolo.Found(boxes, np.ones(4), np.zeros(4, np.int64), angles)
+    found = yolo.Candidates(boxes, np.ones(4), np.zeros(4, np.int64), angles)
     same_box, crossed, far = yolo._rotated_overlaps(found, 0, np.arange(1, 4))
     assert same_box > 0.99 and 0.3 < crossed < 0.8 and far < 0.01
     assert len(yolo.suppressed(found, 0.9, 10).scores) == 3

@@ -11,11 +11,11 @@ TYPES = {"float32": 1, "float64": 2, "int32": 3, "uint8": 4, "complex64": 8, "in
 
 def varint(number):
     number &= (1 << 64) - 1
-    found = bytearray()
+    encoded = bytearray()
     while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    return bytes([*found, number])
+    return bytes([*encoded, number])
 
 
 def sized(field, data):

@@ -35,7 +35,7 @@ def mutations(text):
     starts = [0]
     for line in text.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
-    found, level, typing = [], 0, None     # typing: the level of indentation of an `if TYPE_CHECKING`
+    changes, level, typing = [], 0, None     # typing: the level of indentation of an `if TYPE_CHECKING`
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         line = token.line.strip()
         level += (token.type == tokenize.INDENT) - (token.type == tokenize.DEDENT)
@@ -50,15 +50,15 @@ def mutations(text):
         begin = starts[token.start[0] - 1] + token.start[1]
         end = starts[token.end[0] - 1] + token.end[1]
         if token.type == tokenize.NUMBER and token.string.isdigit():
-            found.append((begin, end, str(int(token.string) + 1)))
+            changes.append((begin, end, str(int(token.string) + 1)))
         elif token.type in (tokenize.OP, tokenize.NAME) and token.string in SWAPS:
             follows = text[end:end + 5]
             if not (token.string == "in" and line.startswith("for ")) and not (
                     token.string == "is" and follows.startswith(" not")):
-                found.append((begin, end, SWAPS[token.string]))
+                changes.append((begin, end, SWAPS[token.string]))
         if token.type == tokenize.NAME and token.string in ("if", "elif", "while") and line.startswith(token.string):
-            found.append((end, end, " not"))
-    return found
+            changes.append((end, end, " not"))
+    return changes
 
 
 def mutated(text, number):
@@ -136,10 +136,10 @@ def main(module, count=None, seed="0"):
             return KILLED
     valid, alive = 0, 0
     with ThreadPoolExecutor(2) as pool:
-        for number, found in zip(numbers, pool.map(verdict, numbers), strict=True):
-            valid += found != INVALID
-            alive += found == ALIVE
-            if found == ALIVE:
+        for number, outcome in zip(numbers, pool.map(verdict, numbers), strict=True):
+            valid += outcome != INVALID
+            alive += outcome == ALIVE
+            if outcome == ALIVE:
                 sys.stdout.write(f"{module}:{place(text, number)}\n")
                 sys.stdout.flush()
     killed = valid - alive

@@ -87,16 +87,16 @@ def child(start):
 
 def answers(asked):
     """For each of `asked`, whether the peer supports it; asked in subprocesses, since some questions crash it."""
-    found = {}
-    while len(found) < len(asked):
-        done = subprocess.run([sys.executable, "-P", "-m", "tests.tools.probe_ops", str(len(found))],
+    supported = {}
+    while len(supported) < len(asked):
+        done = subprocess.run([sys.executable, "-P", "-m", "tests.tools.probe_ops", str(len(supported))],
                               capture_output=True, text=True, check=False)
         for text in done.stdout.splitlines():
             i, *result = text.split()
-            found[int(i)] = result == ["1"]
+            supported[int(i)] = result == ["1"]
         if not done.stdout:
             raise SystemExit(done.stderr)
-    return [found[i] for i in range(len(asked))]
+    return [supported[i] for i in range(len(asked))]
 
 
 def rows(name, yes):

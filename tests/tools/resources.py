@@ -42,7 +42,7 @@ def models():
 
 def document(number):
     """The text of one of the documents on TensorFlow Lite's C interface."""
-    found = sorted((SHARED / "seeds").glob(f"{number:03}_*.txt"))
-    if not found:
+    files = sorted((SHARED / "seeds").glob(f"{number:03}_*.txt"))
+    if not files:
         lack("../shared/seeds is not beside the checkout")
-    return found[0].read_text()
+    return files[0].read_text()

@@ -15,8 +15,9 @@ from pylite import Model, cli, validation
 from pylite.errors import ComparisonError
 from pylite.media import models
 from pylite.validation import measuring
+from pylite.validation.measurement import Measurement, Measurer
 from pylite.validation.partial import Partial
-from pylite.validation.workers import Measurement, Measurer, measured
+from pylite.validation.workers import measured
 from tests.tools import resources
 from tests.validation import planted
 

@@ -1,6 +1,6 @@
 """Dimensions that record the arithmetic on them, so that a graph is lowered once for many shapes.
 
-A Dim stands for a dimension of an input.  Arithmetic on Dims gives further Dims.  A comparison gives a bool, and a
+A Dim stands for a dimension of an input.  Arithmetic on Dims gives other Dims.  A comparison gives a bool, and a
 conversion gives a plain number; the Recording notes both as guards: the calls are valid for every set of shapes that
 gives the same results.  A Dim is not an int, so that no code can read its number without leaving a guard.
 """
@@ -19,7 +19,7 @@ cdef class Recording:
     """The arithmetic on the dimensions of one lowering.
 
     instructions: [(operation, operand, operand)], one per cell; values: the cells' values for the current shapes;
-    guards: {cell: the value on which the calls depend}; closed: the recording accepts no further operation; computed:
+    guards: {cell: the value on which the calls depend}; closed: the recording accepts no more operations; computed:
     {key: Computed}, see compiler/size_folding.py.
     """
     def __init__(self):

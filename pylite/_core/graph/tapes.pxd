@@ -18,7 +18,7 @@ cdef class Tape(Numbers):
 cdef class ShapeTape(Tape):
     cdef tuple ranks            # of the inputs
     cdef int64_t *constant      # the dimensions of all inputs; -1: the dimension varies
-    cdef bint serve(self, shapes) except -1
+    cpdef bint evaluate_shapes(self, shapes) except -1
 
 
 cdef object filled(const int64_t *numbers, thing)

@@ -130,11 +130,8 @@ cdef class ShapeTape(Tape):
     def __dealloc__(self):
         free(self.constant)
 
-    def fits(self, shapes):
+    cpdef bint evaluate_shapes(self, shapes) except -1:
         """Compute all cells for input `shapes`; False if the recording does not cover them."""
-        return self.serve(shapes)
-
-    cdef bint serve(self, shapes) except -1:
         cdef Py_ssize_t i = 0, cell = 0, position
         cdef int64_t size
         if len(shapes) != len(self.ranks):

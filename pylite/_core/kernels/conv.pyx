@@ -189,7 +189,7 @@ cdef int conv_q8_winograd(ConvQ8 self, pl_pool *pool) noexcept nogil:
     cdef Division *division = &p.division
     pool = parallel_pool_q8(pool, p.slots, 8 * p.output.span * p.depth * p.columns)
     divide(division, &p.output, p.piece_rows, p.tile.nr, p.columns, 1, pool)
-    # Every piece transforms its tiles anew, so divide the columns among as few pieces as possible.
+    # Every piece transforms its tiles again, so divide the columns among as few pieces as possible.
     division.splits = min(division.splits, fast_div(4 * pool_threads(pool) + division.a_panels - 1, division.a_panels))
     parallel_for(pool, division.a_panels * division.splits, 1, <pl_range_fn>run_winograd_pieces, <void *>self)
     return 0

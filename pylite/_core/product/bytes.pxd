@@ -15,6 +15,6 @@ cdef void gather_rows(Product *p)
 cdef void use_single_row(Product *p)
 cdef int run_product(Product *p, pl_pool *pool) noexcept nogil
 cdef void add_sums(const Product *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t group, ptrdiff_t position, int rows,
-                   const uint8_t *panel, ptrdiff_t j, int n, int32_t *acc, int32_t *sums) noexcept nogil
+                   const uint8_t *panels, ptrdiff_t j, int n, int32_t *acc, int32_t *sums) noexcept nogil
 cdef void load_row_scales(const Product *p, const Piece *piece, int offset, int32_t *terms,
                           float *scales) noexcept nogil

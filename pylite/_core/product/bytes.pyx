@@ -61,6 +61,14 @@ cdef struct RowTerms:           # what finishing the sums of a piece needs to kn
     float scale[MAX_PIXELS]     # HYBRID: its scale
 
 
+cdef struct ColumnBlock:        # up to MAX_NR columns whose sums are computed first and then finished
+    ptrdiff_t first             # of these columns, within a group
+    int count
+    const uint8_t *panels       # of the whole matrix
+    const pl_columns *requantize    # how sums are finished: by the finish of the product
+    const pl_hybrid *hybrid
+
+
 # ---- planning ------------------------------------------------------------------------------------------------
 cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth):
     """Set the sizes of p, and the layout of packed rows; columns: of all groups."""
@@ -387,6 +395,7 @@ cdef void set_zero_point_terms(const Product *p, const Piece *piece, const uint8
 
 cdef void multiply(const Product *p, const Piece *piece, const uint8_t *rows, RowTerms *terms) noexcept nogil:
     """Multiply the rows of a piece by its columns.  rows: NULL if the source is SECTIONS."""
+    cdef ColumnBlock block
     cdef pl_columns columns
     cdef pl_hybrid hybrid
     cdef const pl_columns *q = &p.requantize
@@ -404,7 +413,8 @@ cdef void multiply(const Product *p, const Piece *piece, const uint8_t *rows, Ro
     while j < piece.end:
         n = <int>min(most, piece.end - j)
         if not whole:
-            multiply_and_finish(p, q, h, piece, rows, panels, j, n, terms)
+            block = ColumnBlock(j, n, panels, q, h)
+            multiply_and_finish(p, piece, rows, &block, terms)
         elif p.finish == REQUANTIZE:
             p.slots.gemm_q8(piece.rows, n, &p.rows.layout, rows, panels + j * p.padded_depth,
                             terms.add if p.w_zero else NULL, q, entry + j, <uint8_t *>piece.y + column + j,
@@ -461,21 +471,21 @@ cdef inline void multiply_panel(const Product *p, const pl_a_layout *shape, int 
                             &p.hybrid, j, <float *>y + j, step // sizeof(float))
 
 
-cdef void multiply_and_finish(const Product *p, const pl_columns *q, const pl_hybrid *h, const Piece *piece,
-                              const uint8_t *rows, const uint8_t *panels, ptrdiff_t j, int n,
+cdef void multiply_and_finish(const Product *p, const Piece *piece, const uint8_t *rows, const ColumnBlock *block,
                               RowTerms *terms) noexcept nogil:
-    """Compute the sums of columns j to j + n - 1, then finish them row by row."""
+    """Compute the sums of a block of columns, then finish them row by row.  rows: NULL if the source is SECTIONS."""
     cdef int32_t acc[MAX_MR * MAX_NR]
     cdef const uint8_t *x = NULL
-    cdef ptrdiff_t column = piece.group * p.columns + j
-    cdef int r
+    cdef const pl_hybrid *h = block.hybrid
+    cdef ptrdiff_t column = piece.group * p.columns + block.first
+    cdef int r, n = block.count
     if rows != NULL:
         memset(acc, 0, piece.rows * sizeof(int32_t) * MAX_NR)
-        p.slots.gemm_s32(piece.rows, n, &p.rows.layout, rows, panels + j * p.padded_depth, acc, MAX_NR)
+        p.slots.gemm_s32(piece.rows, n, &p.rows.layout, rows, block.panels + block.first * p.padded_depth, acc, MAX_NR)
     else:
         if p.window.direct:
             x = p.window.x + piece.position * p.window.sw + piece.group * p.window.length
-        add_sums(p, x, p.window.sw, piece.group, piece.position, piece.rows, panels, j, n, acc,
+        add_sums(p, x, p.window.sw, piece.group, piece.position, piece.rows, block.panels, block.first, n, acc,
                  terms.add if p.w_zero else NULL)
         if p.w_zero:
             for r in range(piece.rows):
@@ -486,16 +496,20 @@ cdef void multiply_and_finish(const Product *p, const pl_columns *q, const pl_hy
                                   h.column_first, h.bias + column if h.bias != NULL else NULL, h.low, h.high,
                                   <float *>(piece.y + r * p.output.sw) + column)
         else:
-            finish_row(p, q, n, &acc[r * MAX_NR], terms.add[r] if p.w_zero else 0, piece, j,
-                       piece.y + r * p.output.sw)
+            finish_row(p, piece, block, &acc[r * MAX_NR], terms.add[r] if p.w_zero else 0, piece.y + r * p.output.sw)
 
 
-cdef void finish_row(const Product *p, const pl_columns *q, int n, int32_t *acc, int32_t term, const Piece *piece,
-                     ptrdiff_t j, char *y) noexcept nogil:
-    """Finish columns j to j + n - 1 of one row from its sums; term: see set_zero_point_terms()."""
+cdef void finish_row(const Product *p, const Piece *piece, const ColumnBlock *block, int32_t *acc, int32_t term,
+                     char *y) noexcept nogil:
+    """Finish a block of columns of one row from its sums `acc`; term: see set_zero_point_terms(); y: the row's results.
+
+    Not for HYBRID.
+    """
     cdef int64_t sums64[MAX_NR]
+    cdef const pl_columns *q = block.requantize
+    cdef ptrdiff_t j = block.first
     cdef const int32_t *sums = p.sums + piece.matrix * p.columns + j
-    cdef int c
+    cdef int c, n = block.count
     if p.finish == REQUANTIZE:
         if term:
             for c in range(n):

@@ -66,7 +66,7 @@ cdef void plan_rows(Product *p):
             p.piece_rows = <int>p.output.span
         elif 0 < p.columns % p.tile.nr <= p.tile.nv:    # a panel of one vector, whose tiles have more rows
             p.piece_rows = max(p.piece_rows, 2 * p.tile.mr)
-    elif converts and w.direct:     # one pass over the weights serves as many rows as the first-level cache holds
+    elif converts and w.direct:     # weights are read once for as many rows as the first-level cache holds
         p.piece_rows *= max(1, min(8, HALF_ROWS // (p.tile.mr * max(p.depth, 1))))
     fit_panel(p)
 

@@ -1,7 +1,7 @@
 # The description of a matrix product: its rows, its panels, its results, and how sums become results.
 #
 # Three modules compute products, each for one type of rows: bytes (8 bits), floats (float32, in float16 if `half`) and
-# words (int16).  They share this description; a comment names the module if a field serves only one or two of them.
+# words (int16).  They share this description; a comment names the module if only one or two of them use a field.
 #
 # The life of a Product: a kernel zeroes it, sets what does not depend on shapes, and then, for each set of shapes,
 #   1. sets window and output,

@@ -51,7 +51,7 @@ cdef int run_product(Product *p, pl_pool *pool) noexcept nogil:
 cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Compute pieces begin to end - 1 of the Product `ctx`, a section of the depth at a time.
 
-    If a section holds the whole depth, the rows that the first columns gather serve all columns of the piece.
+    If a section holds the whole depth, the rows gathered for the first columns are used for all columns of the piece.
     """
     cdef const Product *p = <const Product *>ctx
     cdef int16_t a_panel[ROWS * SECTION_DEPTH]

@@ -251,17 +251,17 @@ cdef class Buffer:
 
 cdef list listed(str side, buffers, bint partial):
     """A copy of the caller's list of Buffers, which other threads may change.  partial: may it have a None?"""
-    cdef list found
+    cdef list copies
     try:
-        found = list(buffers)
+        copies = list(buffers)
     except TypeError:
         raise TypeError(f"{side} buffers must be a list of TensorBuffers, not {type(buffers).__name__}") from None
-    for buffer in found:
+    for buffer in copies:
         if not isinstance(buffer, Buffer) and not (partial and buffer is None):
             raise errors.BufferTypeError(
                 f"{side} buffers must be TensorBuffers, as create_{side.lower()}_buffers() makes them, not "
                 f"{type(buffer).__name__}")
-    return found
+    return copies
 
 
 cdef class BufferRun:
@@ -323,6 +323,7 @@ cdef class BufferRun:
         return self.outputs_fit(outputs)
 
     cdef bint outputs_fit(self, list outputs) except -1:
+        """fit_outputs()."""
         cdef Py_ssize_t i
         cdef Buffer buffer
         cdef Port port
@@ -338,7 +339,10 @@ cdef class BufferRun:
         return True
 
     cdef int load(self, list inputs, list outputs) except -1:
-        """Copy inputs to their Ports, except inputs that use their Port's memory."""
+        """Copy inputs to their Ports, except inputs that use their Port's memory.
+
+        Moves Buffers that use a Port that the run overwrites to memory of their own.
+        """
         cdef Py_ssize_t i
         cdef Buffer buffer
         cdef Port port
@@ -355,6 +359,7 @@ cdef class BufferRun:
         return 0
 
     cdef int store(self, list outputs) except -1:
+        """Copy Ports to outputs, except outputs that use their Port's memory."""
         cdef Py_ssize_t i
         for i in range(len(outputs)):
             if (<Buffer>outputs[i]).port is not <Port>self.outputs[i]:

@@ -24,8 +24,8 @@ cdef class Kernel:
     OWNED: does the kernel keep objects of one interpreter, such as variables or Python functions?  Then no other
     interpreter may use the calls that construct it.
     PYTHON: does the kernel run a Python function, which may keep references to its arguments?
-    ARRAYS, SIZES: the arguments that moved() takes, by position or name, at most MOST_ARRAYS arrays; empty if a kernel
-    must be constructed anew for each set of shapes.
+    ARRAYS, SIZES: the arguments that moved() takes, by position or name, at most MOST_ARRAYS arrays; empty if each set
+    of shapes needs a constructor call.
     """
     ERRORS = {}
     OWNED = PYTHON = False
@@ -38,7 +38,7 @@ cdef class Kernel:
         return copy
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
-        """A copy of this kernel for other shapes, with the same weights; None if a kernel must be constructed anew.
+        """A copy of this kernel for other shapes, with the same weights; None if the constructor must make it.
 
         arrays: the arguments ARRAYS, NULL for each that has not moved; sizes: the arguments SIZES, None for each that
         the call omits.  The caller sets `memory`.
@@ -46,7 +46,7 @@ cdef class Kernel:
         return None
 
     cdef Kernel calling(self, list callees, const Bytes *arrays, Py_ssize_t count):
-        """A copy of this kernel that calls other Callees; None if a kernel must be constructed anew.
+        """A copy of this kernel that calls other Callees; None if the constructor must make it.
 
         arrays: the `count` arguments after the callees.  The caller sets `memory`.
         """
@@ -91,12 +91,12 @@ cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
 
 cdef Bytes bytes_of(array) except *:
     cdef Py_buffer view
-    cdef Bytes found = Bytes(NULL, -1)
+    cdef Bytes result = Bytes(NULL, -1)
     if array is not None:
         PyObject_GetBuffer(array, &view, PyBUF_SIMPLE)
-        found = Bytes(<char *>view.buf, view.len)
+        result = Bytes(<char *>view.buf, view.len)
         PyBuffer_Release(&view)
-    return found
+    return result
 
 
 cdef int set_strided(Strided *s, array, int ndim=0, Py_ssize_t item=0, bint written=False) except -1:

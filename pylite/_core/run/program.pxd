@@ -73,7 +73,7 @@ cdef class ExecutorBase:
 
 cdef class ReshaperBase:
     cdef bint activate(self, ExecutorBase executor, ShapeCache cache) except -1
-    cdef bint serve(self, ExecutorBase executor, ShapeCache cache) except -1
+    cdef bint activate_unchecked(self, ExecutorBase executor, ShapeCache cache) except -1
 
 
 cdef class ShapeCache:

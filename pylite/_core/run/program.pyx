@@ -279,16 +279,16 @@ cdef class ReshaperBase:
         """ShapeCache.activate()."""
         return False
 
-    cdef bint serve(self, ExecutorBase executor, ShapeCache cache) except -1:
-        """activate() where all ops are known to be pylite's own, without known inputs."""
+    cdef bint activate_unchecked(self, ExecutorBase executor, ShapeCache cache) except -1:
+        """activate() for a caller that knows that all ops are pylite's own, and that no inputs are known."""
         return False
 
 
 cdef class ShapeCache:
     """The programs of an Executor, bound as Segments, by input shapes, the most recently used last.
 
-    capacity: number of programs to keep; reshaper: the Reshaper that served last, or None.  Its module, reshaping.pyx,
-    is not imported before the second set of shapes.  ProgramCache adds drop(), which frees what programs have.
+    capacity: number of programs to keep; reshaper: the Reshaper of the recording used last, or None.  Its module,
+    reshaping.pyx, is imported for the second set of shapes.  ProgramCache adds drop(), which frees segments.
     """
     def __init__(self, Py_ssize_t capacity):
         self.capacity, self.segments, self.arenas = capacity, {}, {}

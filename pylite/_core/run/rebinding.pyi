@@ -3,11 +3,10 @@ from typing import Any
 from pylite._core.graph.tapes import Tape
 from pylite._core.run.parts import BindingContext
 
-class Operands: ...
+class BoundCall: ...
 
 class Rebinder(BindingContext):
     offsets: list[int]
     total: int
     rebound: int
-    def __init__(self, tape: Tape, calls: list[Any], ends: list[Any], present: Any, owners: list[Any], count: int,
-                 sizes: list[Any], firsts: list[int], lasts: list[int]) -> None: ...
+    def __init__(self, tape: Tape, calls: list[Any], ends: list[Any], instance: Any, blocks: Any) -> None: ...

@@ -1,6 +1,6 @@
-"""Binds recorded calls to memory for one set of shapes after another, recreating only kernels whose operands changed.
+"""Binds recorded calls to memory for one set of shapes after another, recreating only kernels whose arguments changed.
 
-Operands consist of Parts, see parts.pyx.  Calls share a Part if they have the same operand or size.
+The arguments that depend on shapes are Parts, see parts.pyx.  Calls with the same argument share its Part.
 """
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
@@ -10,17 +10,8 @@ from pylite._core.graph.calls cimport PLAIN, Call, Packed, Scratch, ValueBase, V
 from pylite._core.graph.dimensions cimport Computed, Dim, has_dims
 from pylite._core.graph.tapes cimport Tape
 from pylite._core.run.kernel cimport MOST_ARRAYS, Bytes, Kernel, Strided, set_strided
-from pylite._core.run.parts cimport (
-    ArenaArray,
-    BindingContext,
-    Cells,
-    Number,
-    Part,
-    Sizes,
-    Stored,
-    current_value,
-    set_number,
-)
+from pylite._core.run.parts cimport ArenaArray, BindingContext, Cells, Number, Part, Sizes, Stored
+from pylite._core.run.parts cimport current_value, set_number
 from pylite._core.run.program cimport Ends, ends_of
 from pylite._core.run.storage cimport Storage
 
@@ -35,15 +26,15 @@ cdef enum:
 
 
 cdef enum Role:             # what a change of an argument means for its kernel:
-    CONSTRUCTED = -2        # it must be constructed anew
+    CONSTRUCTED = -2        # the constructor must make another one
     SIZE = -1               # moved() takes the argument as a size
 
 
 cdef frozenset NO_CALLEES = PLAIN | {View, Scratch, Packed, tuple}      # types that cannot be a CalledProgram
 
 
-cdef class Operands:
-    """One call, its current kernel, and the Parts among its arguments.
+cdef class BoundCall:
+    """One recorded call, its current kernel, and the Parts among its arguments.
 
     renew() keeps the kernel if no argument has changed.  Else it makes another one by the cheapest way that the
     kernel's class offers: moved(), which takes arrays and sizes; calling(), where only arrays and called subgraphs may
@@ -61,34 +52,40 @@ cdef class Operands:
             raise MemoryError(f"no memory for the roles of {self.count} arguments")
         return 0
 
-    cdef bint renew(self, Rebinder rebinder, bint differs) except -1:
+    cdef bint renew(self, Rebinder rebinder, bint reconstruct) except -1:
         """Replace the kernel if an argument has changed; returns whether it was replaced.
 
-        differs: replace it anyway, by constructing it anew.
+        reconstruct: call the kernel's constructor even if no argument has changed.
         """
         cdef Part part
-        cdef Kernel kernel
+        cdef Kernel kernel = None
         cdef Py_ssize_t i
-        cdef bint can_move = self.moves and not differs, can_call = self.fixed is not None and not differs
+        cdef bint changed = reconstruct or self.kernel is None
+        cdef bint can_move = self.moves and not reconstruct, can_call = self.fixed is not None and not reconstruct
         for i in range(self.count):
             part = <Part>self.table[i]
             if part.changed:
-                differs = True
+                changed = True
                 can_move = can_move and self.roles[i] != CONSTRUCTED and not part.detached
                 can_call = can_call and not part.detached
-        for _, _, callee in self.entries:
+        for _, _, callee in self.callees:
             if callee.renew(rebinder.tape):
-                differs, can_move = True, False
-        if not differs and self.kernel is not None:
+                changed, can_move = True, False
+        if not changed:
             return False
-        if can_move or can_call:
-            kernel = self.moved(rebinder) if can_move else self.calling(rebinder)
-            if kernel is not None:
-                self.kernel = kernel
-                return True
+        if can_move:
+            kernel = self.moved(rebinder)
+        elif can_call:
+            kernel = self.calling(rebinder)
+        self.kernel = self.constructed(rebinder) if kernel is None else kernel
+        return True
+
+    cdef Kernel constructed(self, Rebinder rebinder):
+        """A kernel that the constructor makes from the current arguments."""
+        cdef Py_ssize_t i
         for i in range(self.count):
             self.put(self.keys[i], (<Part>self.table[i]).value())
-        for key, number, callee in self.entries:
+        for key, number, callee in self.callees:
             if number is None:
                 self.put(key, callee.entry)
             else:
@@ -98,18 +95,17 @@ cdef class Operands:
         if self.make is None:
             self.make = rebinder.kernel_class(self.name)
             self.prepare()
-        self.kernel = self.make(*self.args, **self.named) if self.named else self.make(*self.args)
-        return True
+        return self.make(*self.args, **self.named) if self.named else self.make(*self.args)
 
     cdef int prepare(self) except -1:
-        """Find out which parts the kernel's moved() takes."""
+        """Note which arguments the kernel's moved() takes, and the memory of those that calling() keeps."""
         cdef tuple arrays = self.make.ARRAYS, sizes = self.make.SIZES
         cdef Py_ssize_t i
         if len(arrays) > MOST_ARRAYS:
             raise TypeError(f"{self.name} has too many ARRAYS")
         self.moves, self.size_keys = len(arrays) > 0, list(sizes)
-        if self.entries and not self.named:
-            self.first = max([key for key, _, _ in self.entries]) + 1
+        if self.callees and not self.named:
+            self.first = max([key for key, _, _ in self.callees]) + 1
             self.fixed = ends_of([None if i in self.keys else self.args[i] for i in range(self.first, len(self.args))])
         for i in range(self.count):
             key = self.keys[i]
@@ -144,7 +140,7 @@ cdef class Operands:
     cdef Kernel calling(self, Rebinder rebinder):
         """A kernel that the current one's calling() gives, or None."""
         cdef Ends arrays = Ends(self.fixed.count)
-        cdef list callees = [callee.entry for _, _, callee in self.entries], owners = [rebinder.arena, self.fixed]
+        cdef list callees = [callee.entry for _, _, callee in self.callees], owners = [rebinder.arena, self.fixed]
         cdef Kernel kernel
         cdef Py_ssize_t i, position
         memcpy(arrays.at, self.fixed.at, arrays.count * sizeof(Bytes))
@@ -157,6 +153,7 @@ cdef class Operands:
         return kernel
 
     cdef int put(self, key, argument) except -1:
+        """Set the argument at position `key`, or of that name."""
         if type(key) is int:
             self.args[key] = argument
         else:
@@ -192,15 +189,14 @@ cdef class Rebinder(BindingContext):
     """Kernels of recorded calls, for one set of shapes after another.
 
     tape: evaluated for the current shapes; calls: the recorded calls, with Dims; ends: Views of the bytes that callers
-    copy in and out; present: the Instance with copies of all these; owners: the root Value or Scratch of each block,
-    the `count` roots first; sizes: bytes of each block; firsts, lasts: live ranges of the blocks.  offsets, total: the
-    layout, set by place().
+    copy in and out; instance: the Instance with copies of all these; blocks: the recorded.Blocks of the arena.
+    offsets, total: the layout, set by place().
     """
-    def __cinit__(self, Tape tape not None, list calls, list ends, present, list owners, Py_ssize_t count, list sizes,
-                  list firsts, list lasts):
+    def __cinit__(self, Tape tape not None, list calls, list ends, instance, blocks):
         cdef Py_ssize_t i
-        self.tape, self.present, self.count = tape, present, count
-        self.firsts, self.lasts, self.block_count = firsts, lasts, len(sizes)
+        cdef list owners = blocks.owners, sizes = blocks.sizes
+        self.tape, self.instance, self.root_count = tape, instance, blocks.roots
+        self.firsts, self.lasts, self.block_count = blocks.firsts, blocks.lasts, len(sizes)
         self.before = <int64_t *>calloc(tape.size + 2 * len(sizes) + 1, sizeof(int64_t))
         self.sizes = <Number *>calloc(len(sizes) + 1, sizeof(Number))
         if self.before == NULL or self.sizes == NULL:
@@ -211,52 +207,53 @@ cdef class Rebinder(BindingContext):
         self.room = self.before + tape.size
         self.starts = self.room + len(sizes)
         self.offsets = None
-        self.blocks = {id(owner): i for i, owner in enumerate(owners)}
-        self.owners = [owner.index for owner in owners[:count]] + [present.thing(owner) for owner in owners[count:]]
+        self.block_numbers = {id(owner): i for i, owner in enumerate(owners)}
+        self.root_indices = [root.index for root in owners[:blocks.roots]]
+        self.scratch_copies = [instance.thing(scratch) for scratch in owners[blocks.roots:]]
         self.parts, self.known = [], {}
-        self.operands = [self.operands_of(source, target) for source, target in zip(calls, present.calls)]
+        self.bound_calls = [self.bound_call(source, target) for source, target in zip(calls, instance.calls)]
         self.ends = [self.end(view) for view in ends]
-        self.part_table, self.operand_table = table_of(self.parts), table_of(self.operands)
-        self.blocks = self.known = None
+        self.part_table, self.call_table = table_of(self.parts), table_of(self.bound_calls)
+        self.block_numbers = self.known = None
 
     def __dealloc__(self):
         free(self.before)
         free(self.sizes)
         free(self.part_table)
-        free(self.operand_table)
+        free(self.call_table)
 
-    cdef Operands operands_of(self, Call source, Call target):
-        """The Operands of a call with Dims.  target: its copy with numbers."""
-        cdef Operands operands = Operands.__new__(Operands)
+    cdef BoundCall bound_call(self, Call source, Call target):
+        """The BoundCall of a call with Dims.  target: its copy with numbers."""
+        cdef BoundCall bound = BoundCall.__new__(BoundCall)
         cdef tuple names = () if target.names is None else target.names
         cdef Py_ssize_t i, first = len(target.args) - len(names)
         cdef Part part
-        operands.name, operands.args = target.kernel, list(target.args[:first])
-        operands.named = dict(zip(names, target.args[first:]))
-        operands.keys, operands.parts, operands.entries = [], [], []
+        bound.name, bound.args = target.kernel, list(target.args[:first])
+        bound.named = dict(zip(names, target.args[first:]))
+        bound.keys, bound.parts, bound.callees = [], [], []
         for i in range(len(source.args)):
             argument, key = source.args[i], i if i < first else names[i - first]
             if type(argument) in PLAIN:
                 continue
             for number, item in enumerate(argument) if type(argument) is list else ((None, argument),):
                 if type(item) not in NO_CALLEES and hasattr(item, "renew"):
-                    operands.entries.append((key, number, item))
+                    bound.callees.append((key, number, item))
             part = self.part(argument, target.args[i])
             if part is not None:
-                operands.keys.append(key)
-                operands.parts.append(part)
-        operands.complete()
-        return operands
+                bound.keys.append(key)
+                bound.parts.append(part)
+        bound.complete()
+        return bound
 
     cdef Part end(self, view):
         """The Part for the bytes of an input or output; its array is empty if it has no memory."""
         cdef ValueBase value = view.value
         cdef Part part
-        if value.data is None and value.root.kind != "variable" and id(value.root) not in self.blocks:
+        if value.data is None and value.root.kind != "variable" and id(value.root) not in self.block_numbers:
             part = Part()
             part.argument = empty(0, uint8)
             return part
-        return self.part(view, self.present.thing(view))
+        return self.part(view, self.instance.thing(view))
 
     cdef Ends current_ends(self):
         """The inputs' and outputs' bytes, after bind(); None if no other subgraph calls this one."""
@@ -272,6 +269,7 @@ cdef class Rebinder(BindingContext):
         return ends
 
     cdef Part register(self, key, Part part):
+        """Keep `part` under its key, so that other calls with the same argument share it; returns it."""
         self.known[key] = part
         self.parts.append(part)
         return part
@@ -290,13 +288,14 @@ cdef class Rebinder(BindingContext):
         if part is None:
             stored = Stored()
             collect(source, things, set())
-            stored.target, stored.copies = target, [(thing, self.present.thing(thing)) for thing in things]
+            stored.target, stored.copies = target, [(thing, self.instance.thing(thing)) for thing in things]
             stored.cells = Cells(cells_in([fields_with_dims(thing) for thing in things]))
             self.stores = self.stores or stored.cells.count > 0
             part = self.register(key, stored)
         return part
 
     cdef Part sized(self, source):
+        """The Sizes for a number or nested tuples of numbers with Dims."""
         cdef Sizes sizes
         key = "Sizes", key_of(source)
         part = self.known.get(key)
@@ -315,7 +314,7 @@ cdef class Rebinder(BindingContext):
             value, strides, offset = source.value, source.strides, source.offset
         elif isinstance(source, ValueBase):
             value = source
-        block = self.blocks.get(id(source if value is None else value.root))
+        block = self.block_numbers.get(id(source if value is None else value.root))
         if block is None or (value is not None and value.data is not None):
             return None
         sizes, begin = (source.shape, 0) if value is None else (value.shape, value.byte_offset)
@@ -348,8 +347,8 @@ cdef class Rebinder(BindingContext):
             self.offsets, self.total, _ = planner.plan(sizes, self.firsts, self.lasts)
             for i in range(len(sizes)):
                 self.room[i], self.starts[i] = sizes[i], self.offsets[i]
-            self.roots = dict(zip(self.owners[:self.count], self.offsets))
-            self.scratches = dict(zip(self.owners[self.count:], self.offsets[self.count:]))
+            self.roots = dict(zip(self.root_indices, self.offsets[:self.root_count]))
+            self.scratches = dict(zip(self.scratch_copies, self.offsets[self.root_count:]))
             self.relaid = True
         return self.total
 
@@ -359,12 +358,12 @@ cdef class Rebinder(BindingContext):
         outside: {tensor index: array} of the values outside the arena; pack, kernel_class: as in storage.operands() and
         kernels().
         """
-        cdef Operands item
+        cdef BoundCall bound
         cdef Py_ssize_t i
         cdef bint failed = self.arena is None       # the last bind() failed: kernels may not match their Parts
         cdef list kernels = []
         self.arena_replaced = arena is not self.arena
-        self.may_differ = self.relaid or self.arena_replaced or not same(outside, self.outside)
+        self.may_differ = self.relaid or self.arena_replaced or not have_same_values(outside, self.outside)
         self.outside = outside
         if self.may_differ or self.stores or failed:
             self.storage = Storage(outside.copy(), arena, self.roots, self.scratches)
@@ -375,10 +374,10 @@ cdef class Rebinder(BindingContext):
         try:
             for i in range(len(self.parts)):
                 (<Part>self.part_table[i]).renew(self)
-            for i in range(len(self.operands)):
-                item = <Operands>self.operand_table[i]
-                self.rebound += item.renew(self, failed)
-                kernels.append(item.kernel)
+            for i in range(len(self.bound_calls)):
+                bound = <BoundCall>self.call_table[i]
+                self.rebound += bound.renew(self, failed)
+                kernels.append(bound.kernel)
         except BaseException:
             self.arena = None
             raise
@@ -388,7 +387,8 @@ cdef class Rebinder(BindingContext):
         return kernels
 
 
-cdef bint same(dict a, dict b) except -1:
+cdef bint have_same_values(dict a, dict b) except -1:
+    """Do a and b have the same objects under the same keys?  b: a dictionary or None."""
     if b is None or len(a) != len(b):
         return False
     for key, value in a.items():

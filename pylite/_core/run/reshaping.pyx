@@ -1,4 +1,4 @@
-"""Creates programs for further input shapes from a recorded program; ShapeCache, in program.pyx, keeps them.
+"""Creates programs for new input shapes from a recorded program; ShapeCache, in program.pyx, keeps them.
 
 Compiled, because this is most of the time that a small model takes to allocate for a new shape.
 """
@@ -22,7 +22,7 @@ cdef class Reshaper(ReshaperBase):
     cdef object recorded, history, make, kernel_class, is_plain
     cdef Rebinder rebinder
     cdef ShapeTape tape
-    cdef bint variables, has_served
+    cdef bint variables, was_reused
     cdef const pl_slots *slots      # of the ISA level
 
     def __init__(self, recorded, history, make, kernel_class, is_plain):
@@ -55,28 +55,28 @@ cdef class Reshaper(ReshaperBase):
         return segment
 
     cdef bint activate(self, ExecutorBase executor, ShapeCache cache) except -1:
-        return not executor.known_inputs and bool(self.is_plain()) and self.serve(executor, cache)
+        return not executor.known_inputs and bool(self.is_plain()) and self.activate_unchecked(executor, cache)
 
-    cdef bint serve(self, ExecutorBase executor, ShapeCache cache) except -1:
+    cdef bint activate_unchecked(self, ExecutorBase executor, ShapeCache cache) except -1:
         cdef Segment segment
         if slots != self.slots:
             return False
         cdef tuple key = tuple(executor.shapes)
         segment = cache.find(key)
         if segment is None:
-            if not self.tape.serve(key):
+            if not self.tape.evaluate_shapes(key):
                 return False
             arena = executor.memory.arenas[0]
             if self.rebinder.place() > min(<int64_t>arena.nbytes, LARGE_ARENA_BYTES):
                 return False
             try:
                 segment = self.bound(executor, arena)
-            except Exception:       # a kernel refused its operands; lowering anew raises the error with its context
+            except Exception:       # a kernel refused its arguments; lowering then raises the error with its context
                 cache.reshaper = None
                 return False
-            if not self.has_served:
-                self.has_served = True
-                self.history.note_served()
+            if not self.was_reused:
+                self.was_reused = True
+                self.history.note_reuse()
             cache.keep(key, segment)
         executor.use(segment)
         return True
@@ -125,7 +125,7 @@ cdef class CalledProgram:
         return True
 
     cdef object prepared(self, list shapes):
-        """Host.prepared(), in short for an executor whose Reshaper serves these shapes."""
+        """Host.prepared(), with a shortcut for an executor whose Reshaper has a program for these shapes."""
         cdef ShapeCache cache
         executor = self.executor
         if not self.known_inputs and not executor.known_inputs and executor.delegation is None:
@@ -135,7 +135,7 @@ cdef class CalledProgram:
             if executor.ready:
                 return executor.current
             cache = executor.cache
-            if cache.reshaper is not None and cache.reshaper.serve(executor, cache):    # its caller knows the ops
+            if cache.reshaper is not None and cache.reshaper.activate_unchecked(executor, cache):   # the caller checked
                 return executor.current
         return executor.prepared(shapes, self.known_inputs)
 

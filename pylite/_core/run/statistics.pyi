@@ -11,8 +11,8 @@ LIMBS: int
 BINS: int
 
 class Observe(Kernel):
-    def __init__(self, dtype: str, values: NDArray[Any], reference: NDArray[Any], scale: float, zero_point: int,
-                 low: float, high: float, lowest: float, highest: float, counts: NDArray[Any], limbs: NDArray[Any],
+    def __init__(self, dtype: str, values: NDArray[Any], reference: NDArray[Any], grid: tuple[float, int],
+                 limits: tuple[float, float, float, float], counts: NDArray[Any], limbs: NDArray[Any],
                  extremes: NDArray[Any]) -> None: ...
 
 class Count(Kernel):

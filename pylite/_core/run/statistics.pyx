@@ -39,18 +39,18 @@ _SIZES = {"int8": 1, "uint8": 1, "int16": 2, "float32": 4}
 cdef class Observe(Kernel):
     """Adds the differences between a tensor and its float32 reference in one run to running sums.
 
-    values: the bytes of all elements, of `dtype`, channels innermost; real = scale * (value - zero_point), unless dtype
-    is float32.  An element is saturated if its real value is at most `lowest` and the reference below `low`, or at
-    least `highest` and the reference above `high`.  counts: (COUNTS, channels); limbs: (LIMBS, SUMS * channels);
-    extremes: (EXTREMES, channels).
+    values: the bytes of all elements, of `dtype`, channels innermost; grid: (scale, zero point), real = scale * (value
+    - zero point), not used for float32; limits: (low, high, lowest, highest): an element is saturated if its real value
+    is at most `lowest` and the reference below `low`, or at least `highest` and the reference above `high`.
+    counts: (COUNTS, channels); limbs: (LIMBS, SUMS * channels); extremes: (EXTREMES, channels).
+    ValueError if their sizes do not fit together.
     """
     cdef pl_observed o
     cdef const pl_slots *slots
     cdef tuple kept
 
-    def __init__(self, str dtype, const uint8_t[::1] values, const float[::1] reference, float scale,
-                 int32_t zero_point, float low, float high, float lowest, float highest, int64_t[:, ::1] counts,
-                 int64_t[:, ::1] limbs, float[:, ::1] extremes):
+    def __init__(self, str dtype, const uint8_t[::1] values, const float[::1] reference, tuple grid, tuple limits,
+                 int64_t[:, ::1] counts, int64_t[:, ::1] limbs, float[:, ::1] extremes):
         cdef size_t channels = counts.shape[1], size = _SIZES[dtype], count = values.shape[0] // size
         if reference.shape[0] != <Py_ssize_t>count or counts.shape[0] != PL_COUNTS or limbs.shape[0] != PL_LIMBS or (
                 extremes.shape[0] != PL_EXTREMES or extremes.shape[1] != counts.shape[1]
@@ -59,8 +59,8 @@ cdef class Observe(Kernel):
         self.kept = values, reference, counts, limbs, extremes
         self.slots = slots
         self.o.elements, self.o.channels, self.o.size = count if channels else 0, channels, size
-        self.o.grid = pl_grid(scale, zero_point)
-        self.o.range = pl_range(low, high, lowest, highest)
+        self.o.grid.scale, self.o.grid.zero_point = grid
+        self.o.range.low, self.o.range.high, self.o.range.lowest, self.o.range.highest = limits
         self.o.dequantize = NULL if dtype == "float32" else unary_kernel(_DEQUANTIZE[dtype])
         if self.o.elements:
             self.o.values, self.o.reference = <const char *>&values[0], &reference[0]

@@ -105,7 +105,7 @@ def array_of(value, memory=None, offset=0):
 def operands(calls, Storage storage, pack, dict others, named):
     """The arguments of the kernels of `calls`: a list of arrays, packed weights and parameters for each.
 
-    pack(packed): returns the packed array; others: {type: function} that converts arguments of further types;
+    pack(packed): returns the packed array; others: {type: function} that converts arguments of other types;
     named(call, problem): the exception to raise.
     """
     cdef list arguments = []

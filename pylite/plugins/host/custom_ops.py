@@ -138,15 +138,15 @@ def _from_registerers(path, functions):
                           "resolver; call load_custom_ops() first")
     libraries.support("resolver")
     library = libraries.load(path)
-    found = {}      # by name and versions: a later op replaces an earlier one
+    ops = {}      # by name and versions: a later op replaces an earlier one
 
     def add(op):
-        found[op.name, *op.versions] = op
+        ops[op.name, *op.versions] = op
 
     resolver = _resolver(add, library)
     for symbol in functions:
         libraries.call(_function(library, symbol, RESOLVER, path), ctypes.addressof(resolver))
-    return list(found.values())
+    return list(ops.values())
 
 
 def _resolver(add, library):

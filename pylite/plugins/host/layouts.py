@@ -77,20 +77,20 @@ def structs():
     text = re.sub(r"//.*", "", HEADER.read_text())
     text = re.sub(r"(?<!typedef )struct \{\s*(\w+) \w+;\s*\} (\w+);", r"\1 \2;", text)       # a struct with one field
     counts = {name: int(n) for name, n in re.findall(r"#define (\w+_COUNT) (\d+)", text)}
-    found = {}
+    by_name = {}
     for body, name in re.findall(r"typedef struct \{(.*?)\} (\w+);", text, re.S):
         declared, fields = [], []
         for c_type, field, length in re.findall(r"([\w\s]+?\*?)\s*\b(\w+)(?:\[(.+?)\])?;", body):
             c_type = c_type.replace("enum", "").strip()
             count = int(eval(length, {}, counts)) if length else 0      # "8", or a product of the header's names
-            base = (ctypes.c_void_p if c_type.endswith("*") else _C_TYPES.get(c_type) or found.get(c_type)
+            base = (ctypes.c_void_p if c_type.endswith("*") else _C_TYPES.get(c_type) or by_name.get(c_type)
                     or (ctypes.c_int if c_type in _ENUMS else None))
             if base is None:
                 raise TypeError(f"{name}.{field} has the unknown type {c_type!r}")
             declared.append((field, c_type, count))
             fields.append((field, base * count if count else base))  # type: ignore[operator]
-        found[name] = type(name, (ctypes.Structure,), {"_fields_": fields, "declared": declared})
-    return found
+        by_name[name] = type(name, (ctypes.Structure,), {"_fields_": fields, "declared": declared})
+    return by_name
 
 
 def builtin_data(operator):

@@ -145,9 +145,9 @@ class NativeNodeOp:
 
         Tensors that another plug-in allocated itself are in neither.
         """
-        found = [v for v in dict.fromkeys(node.inputs) if v is not None and v.tensor.data is None]
-        strings = [v for v in found if v.dtype == "string"]
-        return strings, [v for v in found if v.dtype != "string" and self.host.facts(v.index)[2] in ARENA]
+        inputs = [v for v in dict.fromkeys(node.inputs) if v is not None and v.tensor.data is None]
+        strings = [v for v in inputs if v.dtype == "string"]
+        return strings, [v for v in inputs if v.dtype != "string" and self.host.facts(v.index)[2] in ARENA]
 
     def evaluate(self, node, *inputs):
         """Run the node once; its outputs as new arrays."""

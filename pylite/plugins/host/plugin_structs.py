@@ -130,9 +130,9 @@ class PluginStructs:
             if delegate:
                 pending.update((v.root, (v, call.node)) for v in call.node.outputs if v is not None and v.size)
         for index in lowered.subgraph.outputs:
-            found = pending.pop(lowered.values[index].root, None)
-            if found is not None:
-                calls.append(self._read_back(*found))
+            arguments = pending.pop(lowered.values[index].root, None)
+            if arguments is not None:
+                calls.append(self._read_back(*arguments))
         lowered.calls[:] = calls
 
     def _read_back(self, value, node):
@@ -179,9 +179,9 @@ _ALIGNMENT = 64
 
 def protected_constants(tensors):
     """{tensor index: its contents in memory that only can be read}; constants of mapped files already are there."""
-    found = [t for t in tensors if t.data is not None and t.data.size and not _is_protected(t.data)]
-    sizes = [(t.data.nbytes + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT for t in found]
-    if not found:
+    unprotected = [t for t in tensors if t.data is not None and t.data.size and not _is_protected(t.data)]
+    sizes = [(t.data.nbytes + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT for t in unprotected]
+    if not unprotected:
         return {}
     try:
         pages = Pages(sum(sizes))
@@ -190,7 +190,7 @@ def protected_constants(tensors):
                                "mapped") from None
     memory = np.frombuffer(memoryview(pages), np.uint8)
     contents, start = {}, 0
-    for tensor, size in zip(found, sizes, strict=True):
+    for tensor, size in zip(unprotected, sizes, strict=True):
         part = memory[start:start + tensor.data.nbytes]
         part[:] = tensor.data.reshape(-1).view(np.uint8)
         contents[tensor.index] = part

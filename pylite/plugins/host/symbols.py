@@ -16,9 +16,9 @@ def registerers(path):
     names = exported(path)
     if not names and not _is_library(path):
         raise PluginError(f"{os.fspath(path)} is not a shared library; compile its source with cc -shared -fPIC")
-    found = [name for name in names if _REGISTERER.fullmatch(name)]
-    if found:
-        return found
+    matches = [name for name in names if _REGISTERER.fullmatch(name)]
+    if matches:
+        return matches
     raise PluginError(f"{os.fspath(path)}: name the functions that return the registrations; {hint(path)}")
 
 
