@@ -146,7 +146,7 @@ def column_as_line(x, y, window):
 
 
 def spread_taps(operands, window):
-    """A Window without a horizontal dilation, whose filter has weights of 0 instead, where that pays; else the same one.
+    """A Window without a horizontal dilation, its filter with weights of 0 instead, where that pays; else the same one.
 
     Products with 0 cost less than phases do if a line under the filter is short.  Not for floats: 0 times infinity is
     NaN.
