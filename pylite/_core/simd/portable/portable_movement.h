@@ -219,20 +219,20 @@ static inline pl_w32 wide_at(const uint8_t *x) {
   return v;
 }
 static inline void wide_to(uint8_t *y, pl_w32 v) { memcpy(y, &v, 32); }
-/* 8 x 8 elements of 4 bytes, of which it reads and writes at least 5 columns and rows.  Rows are written in order, so that
- * each overwrites what the one before has written beyond its end. */
+/* 8 x 8 elements of 4 bytes, of which it reads and writes at least 5 columns and rows.  Rows are written in order, so
+ * that each overwrites what the one before has written beyond its end. */
 static inline void transpose_wide_32(const uint8_t *x, ptrdiff_t xcol, uint8_t *y, ptrdiff_t yrow, size_t rows,
                                      size_t cols) {
   pl_w32 a = wide_at(x), b = wide_at(x + xcol), c = wide_at(x + 2 * xcol), d = wide_at(x + 3 * xcol);
-  pl_w32 e = wide_at(x + 4 * xcol), f = e, g = e, h = e, ab, cd, ef, gh, ab_high, cd_high, ef_high, gh_high;
+  pl_w32 e = wide_at(x + 4 * xcol), f = e, g = e, h = e, ab, cd, ef, gh, ab_top, cd_top, ef_top, gh_top;
   if (cols > 5) f = wide_at(x + 5 * xcol);
   if (cols > 6) g = wide_at(x + 6 * xcol);
   if (cols > 7) h = wide_at(x + 7 * xcol);
   ab = wide_low_32(a, b), cd = wide_low_32(c, d), ef = wide_low_32(e, f), gh = wide_low_32(g, h);
-  ab_high = wide_high_32(a, b), cd_high = wide_high_32(c, d), ef_high = wide_high_32(e, f), gh_high = wide_high_32(g, h);
+  ab_top = wide_high_32(a, b), cd_top = wide_high_32(c, d), ef_top = wide_high_32(e, f), gh_top = wide_high_32(g, h);
   a = wide_low_64(ab, cd), b = wide_low_64(ef, gh), c = wide_high_64(ab, cd), d = wide_high_64(ef, gh);
-  e = wide_low_64(ab_high, cd_high), f = wide_low_64(ef_high, gh_high);
-  g = wide_high_64(ab_high, cd_high), h = wide_high_64(ef_high, gh_high);
+  e = wide_low_64(ab_top, cd_top), f = wide_low_64(ef_top, gh_top);
+  g = wide_high_64(ab_top, cd_top), h = wide_high_64(ef_top, gh_top);
   wide_to(y, wide_low_half(a, b));
   wide_to(y + yrow, wide_low_half(c, d));
   wide_to(y + 2 * yrow, wide_low_half(e, f));

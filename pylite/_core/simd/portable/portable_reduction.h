@@ -26,7 +26,7 @@ enum { REDUCE_LANES = 64, REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 
 #define REPEAT_8(v) v, v, v, v, v, v, v, v
 #define ACC_ADDS_LANE(acc, lane) ((acc) + (lane))
 
-/* FEW: lanes() of LANES / 8 lanes. */
+/* FEW: the name of lanes() for LANES / 8 lanes. */
 #define REDUCE_ROWS(name, T, A, N, LANES, GROUP, FLIP, LOAD, JOIN, START, END, IDENTITY, FEW) \
   /* `lanes` accumulators in registers, joined with up to GROUP rows; before: what they were */ \
   PL_INLINE void name##_lanes(const size_t lanes, const pl_reduction *g, ptrdiff_t rows, ptrdiff_t stride, \
@@ -60,7 +60,7 @@ enum { REDUCE_LANES = 64, REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 
       } \
       for (; i < m && m >= SOME; i += SOME) { /* the last lanes again compute some that precede them */ \
         const size_t at = i + SOME <= m ? i : m - SOME; \
-        FEW(SOME, g, rows, stride, row + at, fresh ? identities : at == i ? acc + at : last, acc + at); \
+        name##_##FEW(SOME, g, rows, stride, row + at, fresh ? identities : at == i ? acc + at : last, acc + at); \
       } \
       for (; i < m; i++) name##_lanes(1, g, rows, stride, row + i, before + i * step, acc + i); \
     } \
@@ -165,18 +165,17 @@ PL_INLINE void sum_8_few(const size_t lanes, const pl_reduction *g, ptrdiff_t ro
   }
   for (int i = 0; i < 8; i++) acc[i] = before[i] + sum[i];
 }
-REDUCE_ROWS(sum_f32, float, float, float, 64, 16, (void)g, LOAD_AS_IS, JOIN_ADD, LANE_IS_ACC, ACC_IS_LANE, 0,
-            sum_f32_lanes)
+REDUCE_ROWS(sum_f32, float, float, float, 64, 16, (void)g, LOAD_AS_IS, JOIN_ADD, LANE_IS_ACC, ACC_IS_LANE, 0, lanes)
 REDUCE_ROWS(sum_8, uint8_t, int32_t, int16_t, 64, 32, const uint8_t flip = (uint8_t)g->flip, LOAD_S8, JOIN_ADD,
-            LANE_IS_ZERO, ACC_ADDS_LANE, 0, sum_8_few)
+            LANE_IS_ZERO, ACC_ADDS_LANE, 0, few)
 REDUCE_ROWS(sum_16, int16_t, int32_t, int32_t, 64, 16, const int16_t flip = (int16_t)g->flip, LOAD_S16, JOIN_ADD,
-            LANE_IS_ACC, ACC_IS_LANE, 0, sum_16_lanes)
+            LANE_IS_ACC, ACC_IS_LANE, 0, lanes)
 REDUCE_ROWS(max_f32, float, float, float, 64, 16, const float sign = g->sign, LOAD_F32, JOIN_MAX_F32, LANE_IS_ACC,
-            ACC_IS_LANE, -FLT_MAX, max_f32_lanes)
+            ACC_IS_LANE, -FLT_MAX, lanes)
 REDUCE_ROWS(max_8, uint8_t, uint8_t, uint8_t, 64, 32, const uint8_t flip = (uint8_t)g->flip, LOAD_U8, JOIN_MAX,
-            LANE_IS_ACC, ACC_IS_LANE, 0, max_8_lanes)
+            LANE_IS_ACC, ACC_IS_LANE, 0, lanes)
 REDUCE_ROWS(max_16, int16_t, int16_t, int16_t, 64, 16, const int16_t flip = (int16_t)g->flip, LOAD_S16, JOIN_MAX,
-            LANE_IS_ACC, ACC_IS_LANE, INT16_MIN, max_16_lanes)
+            LANE_IS_ACC, ACC_IS_LANE, INT16_MIN, lanes)
 JOIN_RUN(total_f32, JOIN_ADD, 0, LOAD_AS_IS)
 REDUCE_RUN_F32(sum_f32, JOIN_ADD, total_f32((size_t)n, 1, row))
 REDUCE_JOIN(sum_f32, float, total_f32(n, 1, run))
@@ -270,8 +269,8 @@ typedef struct {
 static int joins_at_end(const pl_reduction *g) {
   return g->run && g->step == g->run && g->run <= REDUCE_LINE && g->n[0] * g->n[1] * g->n[2] >= 4;
 }
-/* How many partial results of a line of c outputs are accumulated side by side: the fewest that fill all lanes, or whole
- * blocks of lanes, but less if few rows would be joined to each of them. */
+/* How many partial results of a line of c outputs are accumulated side by side: the fewest that fill all lanes, or
+ * whole blocks of lanes, but less if few rows would be joined to each of them. */
 static ptrdiff_t partial_results(const pl_reduction *g, size_t c) {
   if (g->run || g->stride[2] != (ptrdiff_t)c || c >= REDUCE_LINE) return 1;
   ptrdiff_t partials = REDUCE_LINE / (ptrdiff_t)c, least = REDUCE_LANES;
@@ -283,8 +282,8 @@ static ptrdiff_t partial_results(const pl_reduction *g, size_t c) {
 }
 /* Joins all elements of one row of c outputs to their accumulators, of which there are `partials` lines.  Up to 3 bytes
  * behind these are overwritten. */
-static void accumulate(const reducer *r, const pl_reduction *g, int at_end, ptrdiff_t partials, const char *x0, size_t c,
-                       char *a) {
+static void accumulate(const reducer *r, const pl_reduction *g, int at_end, ptrdiff_t partials, const char *x0,
+                       size_t c, char *a) {
   const size_t line = at_end ? c * (size_t)g->run : c;
   const ptrdiff_t lines = g->n[2] / partials, rest = g->n[2] % partials, stride = partials * g->stride[2];
   int fresh = (!g->run || at_end) && !g->whole;
