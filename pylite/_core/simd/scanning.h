@@ -179,11 +179,23 @@ PL_FAST static void pl_order(int type, size_t n, const void *x, int64_t *order) 
     PL_TYPES(X)
 #undef X
   }
+  if (n < 4) { /* too few for vectors */
+    for (size_t i = 0; i < n; i++) above[i] = 0;
+    for (size_t i = 0; i < n; i++) {
+      for (size_t j = i + 1; j < n; j++) {
+        const int32_t rises = key[j] > key[i];
+        above[i] += rises;
+        above[j] += 1 - rises;
+      }
+      order[above[i]] = (int64_t)i;
+    }
+    return;
+  }
   for (size_t i = n; i % 4; i++) key[i] = 0;
   for (size_t i = 0; i < n; i += 4) {
-    pl_keys own, higher = {0}, behind = {0, 1, 2, 3}; /* how far behind element j each one is */
+    const pl_keys own = {key[i], key[i + 1], key[i + 2], key[i + 3]}; /* loaded at once, these would wait for stores */
+    pl_keys higher = {0}, behind = {0, 1, 2, 3}; /* how far behind element j each one is */
     behind += (int32_t)i;
-    memcpy(&own, key + i, sizeof own);
     for (size_t j = 0; j < n; j++) {
       const pl_keys other = (pl_keys){0} + key[j];
       higher -= (other > own) | ((other == own) & (behind > 0)); /* comparisons are -1 where they hold */
