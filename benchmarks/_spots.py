@@ -203,6 +203,18 @@ def others():
         for n, note in ((1, "last axis"), (0, "first axis")):
             x = np.full(ROWS, op == "REDUCE_ALL")
             yield Case(op, note, [Operand(x), axes(n)], [Output((64,) if n else (1024,), "bool")])
+    for op, shape, at in (("MEAN", (20, 33, 10, 15), 2), ("MEAN", (200, 30, 5), 1), ("REDUCE_MAX", (64, 20, 2, 10), 2)):
+        y = [n for axis, n in enumerate(shape) if axis != at]
+        yield Case(op, f"int8 {shape}, axis {at}", [Operand(integers(*shape), 0.05, 3), axes(at)],
+                   [Output(y, "int8", 0.05, 3)])
+    for shape, order in (((112, 100, 7), (2, 0, 1)), ((20, 56, 7, 5), (0, 3, 1, 2))):
+        yield Case("TRANSPOSE", f"{shape} by {order}", [Operand(reals(*shape)), axes(*order)],
+                   [Output([shape[axis] for axis in order])])
+    for shape, k in (((256, 8), 2), ((112, 16), 5)):
+        y = shape[0], k
+        yield Case("TOPK_V2", f"int8 {shape}, {k}", [
+            Operand(integers(*shape), 0.05), Operand(np.array(k, np.int32), constant=True)],
+            [Output(y, "int8", 0.05), Output(y, "int32")])
     for width in (16, 4, 64):
         x, at = reals(1000, width), rng.integers(0, 1000, 4096).astype(np.int32)
         yield Case("GATHER", f"rows of {4 * width} bytes", [Operand(x, constant=True), Operand(at)],

@@ -5,7 +5,7 @@ from pylite._core.graph.dimensions import computed
 from pylite._core.product import layouts
 from pylite.ir.values import Call, Packed, Scratch
 from pylite.ops import products
-from pylite.ops.convolution_window import column_as_line, dilation_phases, has_phases, lines_as_pixels
+from pylite.ops.convolution_window import column_as_line, dilation_phases, has_phases, lines_as_pixels, spread_taps
 
 _FEW_CHANNELS = 128         # whose filters of float32 are transformed when packed, see winograd.pyx; those of more
 _FEW_TILES = 8              # channels are transformed at run time, which pays with so many tiles
@@ -13,7 +13,7 @@ _FEW_TILES = 8              # channels are transformed at run time, which pays w
 
 def lower_images(node, operands, window):
     """The Calls of a convolution with any strides and dilations."""
-    window = lines_as_pixels(operands, window)
+    window = spread_taps(operands, lines_as_pixels(operands, window))
     if not has_phases(operands, window):
         return [lower_window(node, operands, window)]
     x = operands.x
@@ -106,7 +106,7 @@ def _int8(node, operands, window, images, out, bias):
     quantization = products.quantization_q8(x, w, w.dtype == "uint8")
     layout, most = window.layout, _packed_pixels(images, out, window)
     if most > 1:
-        layout = layouts.PixelPacking(window.stride[1], most)
+        layout = layouts.PixelPacking(layout, window.stride[1], most)
     elif _integer_winograd_pays(images, out, window):
         layout = layouts.WinogradInteger()
     seen = window.fw + (most - 1) * window.stride[1]        # pixels of a line
@@ -121,7 +121,8 @@ def _int8(node, operands, window, images, out, bias):
 
 def _packed_pixels(images, out, window):
     """The largest number of output pixels that may count as one with the columns of all: see PixelPacking."""
-    plain = window.groups == 1 and window.layout is None and window.dilation[1] == 1 and out.strides is None
+    plain = (window.groups == window.dilation[1] == 1 and out.strides is None
+             and (window.layout is None or isinstance(window.layout, (layouts.Depthwise, layouts.SpreadTaps))))
     most = 16 if images.shape[3] % 4 else 15    # 16 columns fill vectors; steps of 4 channels are fast without
     if not plain or out.shape[3] > most:
         return 1

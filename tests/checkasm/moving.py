@@ -28,11 +28,12 @@ def copy_strided(draw):
                overlaid(rows * y_row + item), y_row, y_col, work=rows * cols)
 
 
-@check("copy_transposed", rounds=60)
+@check("copy_transposed", rounds=120)
 def copy_transposed(draw):
     item, rows, cols = draw.choice(1, 2, 4, 8, 16), draw.size(70, 64), draw.size(70, 64)
-    if draw.rng.random() < 0.3 and not draw.bench:
-        rows = draw.integer(1, 4)
+    if not draw.bench:      # lines that are shorter than a tile
+        rows = draw.integer(1, 7) if draw.rng.random() < 0.3 else rows
+        cols = draw.integer(1, 7) if draw.rng.random() < 0.2 else cols
     x_col, y_row = item * (rows + draw.integer(0, 2)), item * (cols + draw.choice(0, 0, 1))
     x = In(draw.array(np.uint8, cols * x_col))
     yield Call(item, rows, cols, x, x_col, overlaid(rows * y_row), y_row, work=rows * cols)

@@ -64,9 +64,12 @@ def reduce(draw):
                flip=draw.choice(*flips[dtype]),
                x_zero_sum=draw.integer(-999, 999), multiplier=draw.multiplier(), exponent=draw.integer(-12, 0),
                y_zero=draw.integer(-99, 99), low=low, high=high)
-    size = stride[0] * n[0] + inner
+    rows = 1 if draw.bench else draw.integer(1, 3)
+    apart = stride[0] * n[0] + draw.integer(0, 2)
+    size = rows * apart + inner
     x = draw.whole(size) if dtype == F else draw.array(dtype, size)
-    yield Call(g, In(x), c, Out(c, dtype), close="relative", work=n[0] * n[1] * n[2] * max(run, 1) * c)
+    yield Call(g, In(x), rows, apart, c, Out(rows * c, dtype), close="relative",
+               work=n[0] * n[1] * n[2] * max(run, 1) * rows * c)
 
 
 @check("join_product_f32", *(f"join_{operation}_{suffix}" for operation in ("sum", "max", "min", "product")

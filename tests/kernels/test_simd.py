@@ -96,7 +96,7 @@ def test_conv_q8_packed_pixels(isa_level, seed):
     want = requantized(sums(x, w, filter, out, 1, x_zero, w_zero) + (0 if bias is None else bias), m, e, *ends)
     most = int(np.gcd(out[1], 4))
     weights = stored(w, flip) if flip else w.astype(np.int8)
-    packed = packing.pack_q8(weights, bias, m[own], e[own], x_zero, w_zero, 1, PixelPacking(strides[1], most), 1,
+    packed = packing.pack_q8(weights, bias, m[own], e[own], x_zero, w_zero, 1, PixelPacking(None, strides[1], most), 1,
                             in_reach(ends, seed))
     zero = np.full((fw + (most - 1) * strides[1]) * c, (x_zero & 0xFF) ^ flip, np.uint8)
     for pool in threads():

@@ -117,17 +117,30 @@ def test_conv_dilated(m, rng, kind):
                   dilation_h_factor=dilation[0], dilation_w_factor=dilation[1])
 
 
-def test_phases_are_noted():
+@differential("int8", "int8 per tensor", "uint8", count=30)
+def test_one_channel_dilated(m, rng, kind):
+    """DEPTHWISE_CONV_2D of an image of one channel, whose filters get weights of 0 between their taps."""
+    size, taps = (rng.integers(low, high, 2).tolist() for low, high in ((3, 24), (1, 6)))
+    dilation, k = rng.integers(1, 5, 2).tolist(), int(rng.choice([1, 2, 3, 8, 17]))
+    (x, w, b, y), data = operands(m, rng, kind, (2, *size, 1), (1, *taps, k), 3, (2, *size, k))
+    return finish(m, "DEPTHWISE_CONV_2D", [x, w, b], y, x, data, stride_h=1, stride_w=1, padding="SAME",
+                  depth_multiplier=k, dilation_h_factor=dilation[0], dilation_w_factor=dilation[1])
+
+
+@pytest.mark.parametrize(("c", "notes"), [
+    (4, ["weights of 0 between the taps of a line"]),
+    (32, ["as 4 plain ones, each of every 4th pixel of a line"] * 4)])
+def test_what_becomes_of_a_dilation_is_noted(c, notes):
     m = ModelBuilder()
-    x, y = (m.tensor(name, (1, 8, 8, 4), "int8", scale=0.1, zero_point=0) for name in "xy")
-    w = m.constant("w", np.ones((4, 3, 3, 4), np.int8), [0.1], [0])
+    x, y = (m.tensor(name, (1, 8, 8, c), "int8", scale=0.1, zero_point=0) for name in "xy")
+    w = m.constant("w", np.ones((c, 3, 3, c), np.int8), [0.1], [0])
     m.operator("CONV_2D", [x, w, None], [y], padding="SAME", stride_h=1, stride_w=1, dilation_h_factor=2,
                dilation_w_factor=4)
     m.inputs([x])
     m.outputs([y])
     calls = lowered(m.build()).calls
-    assert [call.kernel for call in calls] == ["conv.ConvQ8"] * 4
-    assert calls[0].note == "as 4 plain ones, each of every 4th pixel of a line"
+    assert [call.kernel for call in calls] == ["conv.ConvQ8"] * len(notes)
+    assert [call.note for call in calls] == notes
 
 
 @differential("int8")

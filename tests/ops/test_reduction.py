@@ -30,6 +30,28 @@ def test_mean(m, rng, dtype):
     return reduce(m, rng, dtype, "MEAN", draw.quantization(rng, dtype), draw.quantization(rng, dtype))
 
 
+def middle_axes(m, rng, dtype, name, *quantization):
+    """Many short rows of results, which kernels compute several at a time; half of the models keep a second axis."""
+    twice = bool(rng.integers(2))
+    shape = [int(n) for n in rng.integers(1, (12, 4, 12, 9, 40) if twice else (150, 20, 40))]
+    axes = np.array((1, 3) if twice else (1,), np.int32)
+    x, y = m.tensor("x", shape, dtype, **quantization[0]), m.tensor("y", (), dtype, **quantization[-1])
+    m.operator(name, [x, m.constant("axes", axes)], [y])
+    m.inputs([x])
+    m.outputs([y])
+    return [draw.values(rng, shape, dtype)]
+
+
+@oneop.differential("float32", "int8", "uint8", "int16", count=20)
+def test_mean_over_middle_axes(m, rng, dtype):
+    return middle_axes(m, rng, dtype, "MEAN", draw.quantization(rng, dtype), draw.quantization(rng, dtype))
+
+
+@oneop.differential("float32", "int8", "int16", "bool", count=20)
+def test_extremes_over_middle_axes(m, rng, dtype):
+    return middle_axes(m, rng, dtype, rng.choice(("REDUCE_MAX", "REDUCE_MIN")), draw.quantization(rng, dtype))
+
+
 def exact_sum(inputs, model):
     """SUM by the uint8 formula: the peer reads int8 and int16 as uint8 (docs/numerics.md section 8)."""
     from pylite.schema import load

@@ -22,7 +22,8 @@ from pylite._core.simd cimport (
 
 cdef enum:
     MAX_OUTER = 7           # most dimensions of a broadcast outside the row
-    SHORT = 512             # bytes; shorter rows are first copied side by side,
+    SHORT = 511             # most bytes of rows of bytes, whose micro-kernels have more to set up,
+    SHORT_WIDE = 128        # and of rows of wider elements, that are first copied side by side,
     BLOCK = 8192            # in blocks of this number of bytes
     REPEATED = BLOCK // 3   # bytes; so are rows up to this length if an operand is a single row that is repeated
     REPETITIONS = 8         # at least this number of times
@@ -265,7 +266,7 @@ cdef bint are_side_by_side(const BinaryLoop *loop) noexcept nogil:
     """Are several rows computed by one call of the micro-kernel?"""
     if loop.rows >= REPETITIONS and (loop.a_dense or loop.a_row) and (loop.b_dense or loop.b_row):
         return loop.n * max(loop.a_size, loop.b_size) <= REPEATED
-    return loop.rows > 1 and loop.n * loop.y_size < SHORT
+    return loop.rows > 1 and loop.n * loop.y_size <= (SHORT if loop.y_size == 1 else SHORT_WIDE)
 
 
 cdef int run_binary(Binary self, pl_pool *pool) noexcept nogil:

@@ -224,8 +224,9 @@ cdef tuple arranged_q8(w, layout, Py_ssize_t zero):
     from pylite._core.product import layouts    # lazy: a start from the plan cache packs nothing and does not need it
     if isinstance(layout, layouts.WinogradInteger):
         return w, 0 if use_winograd(w, zero) else 1
+    w = arranged(w, layout)
     if not isinstance(layout, layouts.PixelPacking):
-        return arranged(w, layout), 1
+        return w, 1
     pixels = packed_pixels(w, layout.stride, layout.most)
     return w if pixels == 1 else layout.combine(w, pixels, zero), pixels
 

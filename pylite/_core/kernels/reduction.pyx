@@ -15,7 +15,7 @@ from pylite._core.simd cimport (
 )
 
 cdef enum:
-    BLOCK = 1024     # outputs of one micro-kernel call
+    BLOCK = 1024     # most outputs of one micro-kernel call
 
 
 cdef class Reduction(Kernel):
@@ -122,13 +122,18 @@ cdef class Reduce(Reduction):
 
 
 cdef void reduce_blocks(Reduce self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef ptrdiff_t block, column, outer
-    for block in range(begin, end):
-        column, outer = 0, block
+    cdef ptrdiff_t column, outer, rows, most, left, apart
+    while begin < end:
+        column, outer, rows, apart = 0, begin, 1, 0
         if self.blocks > 1:             # a division takes as long as a short row
-            column, outer = block % self.blocks * BLOCK, block // self.blocks
-        self.kernel(&self.g, self.x + (offset_of(self, outer) + column * self.g.step) * self.item,
+            column, outer = begin % self.blocks * BLOCK, begin // self.blocks
+        elif self.rank:                 # rows of the last outer axis
+            most, left = self.kept[self.rank - 1], BLOCK // self.inner
+            apart = self.stride[self.rank - 1]
+            rows = min(min(end - begin, left), most - begin % most)
+        self.kernel(&self.g, self.x + (offset_of(self, outer) + column * self.g.step) * self.item, rows, apart,
                     min(BLOCK, self.inner - column), self.y + (outer * self.inner + column) * self.item)
+        begin += rows
 
 
 cdef int reduce(Reduce self, pl_pool *pool) noexcept nogil:

@@ -131,12 +131,28 @@ class LinesAsPixels(FilterLayout):
         return wide.reshape(len(wide), 1, w.shape[1], -1)
 
 
+class SpreadTaps(FilterLayout):
+    """Filters without a dilation that have the results of dilated ones: weights of 0 are between their taps.
+
+    inner: the layout of the weights, or None; dilation: horizontal; zero: the stored value of weight 0.
+    """
+    __slots__ = ("inner", "dilation", "zero")
+
+    def arrange(self, w):
+        plain = w if self.inner is None else self.inner.arrange(w)
+        return combined_filters(plain, (plain.shape[2] - 1) * self.dilation + 1, 1, 1, self.dilation, zero=self.zero)
+
+
 class PixelPacking(FilterLayout):
     """Filters (columns, fh, fw, c) of which packing may combine several output pixels, so that columns fill vectors.
 
-    stride: horizontal; most: a multiple of the number of pixels that packing chooses.
+    inner: the layout of the weights, or None; stride: horizontal; most: a multiple of the number of pixels that packing
+    chooses.
     """
-    __slots__ = ("stride", "most")
+    __slots__ = ("inner", "stride", "most")
+
+    def arrange(self, w):
+        return w if self.inner is None else self.inner.arrange(w)
 
     def combine(self, w, pixels, zero):
         """The filters of `pixels` pixels at once; zero: the stored value of weight 0."""

@@ -60,8 +60,9 @@ typedef struct pl_error_sums {
   X(pool_average_i16, PL_POOLING) X(pool_max_f32, PL_POOLING) X(pool_max_f16, PL_POOLING) \
   X(pool_max_i8, PL_POOLING) X(pool_max_u8, PL_POOLING) X(pool_max_i16, PL_POOLING) X(pool_l2_f32, PL_POOLING)
 
-/* c <= 1024 neighbouring outputs of a reduction of float32, 8-bit or 16-bit integers */
-#define PL_REDUCTION (const pl_reduction *g, const void *x, size_t c, void *y)
+/* Rows of c neighbouring outputs, at most 1024 in all, of a reduction of float32, 8-bit or 16-bit integers; apart:
+ * elements of x from one row to the next. */
+#define PL_REDUCTION (const pl_reduction *g, const void *x, size_t rows, ptrdiff_t apart, size_t c, void *y)
 #define PL_REDUCTION_SLOTS(X) \
   X(reduce_sum_f32, PL_REDUCTION) X(reduce_sum_8, PL_REDUCTION) X(reduce_sum_16, PL_REDUCTION) \
   X(reduce_max_f32, PL_REDUCTION) X(reduce_max_8, PL_REDUCTION) X(reduce_max_16, PL_REDUCTION)

@@ -159,30 +159,51 @@ PL_FAST static size_t pl_next_above(int type, size_t n, size_t i, size_t least, 
 TOP_K(pl_top_k, int64_t, pl_rank, RANK_LOWER, RANK_INDEX)
 TOP_K(pl_top_k_64, pl_ranked, pl_rank_64, RANK_LOWER_64, RANK_INDEX_64)
 /* order = the indices of n elements in descending order, for short rows: an element's place is the number of those above
- * it, which takes no branches.  Not for int64. */
+ * it, which takes no branches.  Of equal elements the first is above the others.  Not for int64. */
 enum { PL_COUNTED = 64 };
+typedef int32_t pl_keys __attribute__((vector_size(16)));
 PL_FAST static void pl_order(int type, size_t n, const void *x, int64_t *order) {
   int32_t key[PL_COUNTED], above[PL_COUNTED];
+  if (n == 1) {
+    order[0] = 0;
+    return;
+  }
   switch (type) {
 #define X(name, T) \
   case PL_##name: \
     for (size_t i = 0; i < n; i++) { \
       const int64_t wide = pl_key(PL_##name, x, i); \
-      key[i] = (int32_t)(wide < INT32_MIN ? INT32_MIN : wide), above[i] = 0; \
+      key[i] = (int32_t)(wide < INT32_MIN ? INT32_MIN : wide); \
     } \
     break;
     PL_TYPES(X)
 #undef X
   }
-  for (size_t i = 0; i < n; i++) {
-    int32_t higher = above[i];
-    for (size_t j = i + 1; j < n; j++) {
-      const int32_t rises = key[j] > key[i];
-      higher += rises;
-      above[j] += 1 - rises;
+  if (n < 4) { /* too few for vectors */
+    for (size_t i = 0; i < n; i++) above[i] = 0;
+    for (size_t i = 0; i < n; i++) {
+      for (size_t j = i + 1; j < n; j++) {
+        const int32_t rises = key[j] > key[i];
+        above[i] += rises;
+        above[j] += 1 - rises;
+      }
+      order[above[i]] = (int64_t)i;
     }
-    order[higher] = (int64_t)i;
+    return;
   }
+  for (size_t i = n; i % 4; i++) key[i] = 0;
+  for (size_t i = 0; i < n; i += 4) {
+    const pl_keys own = {key[i], key[i + 1], key[i + 2], key[i + 3]}; /* loaded at once, these would wait for stores */
+    pl_keys higher = {0}, behind = {0, 1, 2, 3}; /* how far behind element j each one is */
+    behind += (int32_t)i;
+    for (size_t j = 0; j < n; j++) {
+      const pl_keys other = (pl_keys){0} + key[j];
+      higher -= (other > own) | ((other == own) & (behind > 0)); /* comparisons are -1 where they hold */
+      behind -= 1;
+    }
+    memcpy(above + i, &higher, sizeof higher);
+  }
+  for (size_t i = 0; i < n; i++) order[above[i]] = (int64_t)i;
 }
 
 /* ---- random bits: Philox 4x32 with 10 rounds, Threefry 2x32 with 20 (Salmon et al., 2011) ---- */

@@ -50,9 +50,11 @@ static void reduce(size_t slot, bool largest, int type) {
   g.stride[1] = g.stride[2] * g.n[2];
   g.stride[0] = g.stride[1] * g.n[1];
   const pl_reduction *at = copied(&g, sizeof g / 8, 8);
-  const void *x = values((size_t)(g.stride[0] * g.n[0]) + inner, type, 9);
+  const size_t rows = some(1, 3), apart = (size_t)(g.stride[0] * g.n[0]) + some(0, 2);
+  const void *x = values(rows * apart + inner, type, 9);
   EACH_LEVEL(s)
-    (*(const pl_reduction_fn *)((const char *)s + slot))(at, x, c, results(c, items_of[type], type ? EXACT : NEAR));
+    (*(const pl_reduction_fn *)((const char *)s + slot))(at, x, rows, (ptrdiff_t)apart, c,
+                                                         results(rows * c, items_of[type], type ? EXACT : NEAR));
 }
 #define REDUCTIONS(X) \
   X(reduce_sum_f32, 0, 0) X(reduce_sum_8, 0, 1) X(reduce_sum_16, 0, 3) X(reduce_max_f32, 1, 0) X(reduce_max_8, 1, 1) \

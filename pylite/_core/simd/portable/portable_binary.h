@@ -146,28 +146,37 @@ ARITHMETIC(floor_mod_i32, int32_t, none_p, floor_mod(a, b))
 /* POW, b >= 0, as float64 gives it; out of range it is -2^31, as x86-64 converts it.  From 32 on only the parity of b
  * counts: the powers of 0, 1 and -1 alone are in range. */
 PL_INLINE int32_t whole_power(int32_t a, int32_t b) {
-  const int32_t least = b < 32 ? b : 32 + (b & 1);
-  double r = 1, square = a;
-  for (int k = 0; k < 6; k++) {
-    r = least >> k & 1 ? r * square : r;
+  const int32_t least = b < 32 ? b : 30 | (b & 1), beyond = (b >= 32) & ((uint32_t)a + 1 > 2);
+  double r = least & 1 ? a : 1, square = a;
+  for (int k = 1; k < 5; k++) {
     square *= square;
+    r = least >> k & 1 ? r * square : r;
   }
-  return r > -2147483649.0 && r < 2147483648.0 ? (int32_t)r : INT32_MIN;
+  return !beyond && r > -2147483649.0 && r < 2147483648.0 ? (int32_t)r : INT32_MIN;
 }
 COSTLY(pow_i32, int32_t, none_p, whole_power(a, b))
-/* POW with one exponent for all elements, which the reference computes by multiplication in 32 bits */
+/* POW with one exponent for all elements, which the reference computes by multiplication in 32 bits; y may be a. */
 static void pow_modulo_i32(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
   const uint32_t *a = va, exponent = n ? *(const uint32_t *)vb : 0;
   uint32_t *y = vy, square[EXPANDED];
   (void)b_step, (void)vp;
   for (size_t m; n; n -= m, a += m * (size_t)a_step, y += m) {
+    const uint32_t *factor = a_step ? a : square;
+    int begun = 0; /* is y a product, or 1 without being written yet? */
     m = n < EXPANDED ? n : EXPANDED;
-    for (size_t i = 0; i < m; i++) square[i] = a[i * (size_t)a_step];
-    for (size_t i = 0; i < m; i++) y[i] = exponent & 1 ? square[i] : 1;
-    for (uint32_t b = exponent >> 1; b; b >>= 1) {
-      for (size_t i = 0; i < m; i++) square[i] *= square[i];
-      for (size_t i = 0; i < m && b & 1; i++) y[i] *= square[i];
+    for (size_t i = 0; i < m && !a_step; i++) square[i] = *a;
+    for (uint32_t b = exponent; b; b >>= 1) {
+      if (b & 1) {
+        if (begun)
+          for (size_t i = 0; i < m; i++) y[i] *= square[i];
+        else memmove(y, factor, m * sizeof *y);
+        begun = 1;
+      }
+      if (b > 1)
+        for (size_t i = 0; i < m; i++) square[i] = factor[i] * factor[i];
+      factor = square;
     }
+    for (size_t i = 0; i < m && !begun; i++) y[i] = 1;
   }
 }
 

@@ -218,25 +218,31 @@ static inline pl_w32 wide_at(const uint8_t *x) {
   memcpy(&v, x, 32);
   return v;
 }
-static inline void two_rows(pl_w32 a, pl_w32 b, uint8_t *y, ptrdiff_t four) {
-  pl_w32 low = wide_low_half(a, b), high = wide_high_half(a, b);
-  memcpy(y, &low, 32);
-  memcpy(y + four, &high, 32);
-}
-/* 8 x 8 elements of 4 bytes */
+static inline void wide_to(uint8_t *y, pl_w32 v) { memcpy(y, &v, 32); }
+/* 8 x 8 elements of 4 bytes, of which it reads and writes at least 5 columns and rows.  Rows are written in order, so
+ * that each overwrites what the one before has written beyond its end. */
 static inline void transpose_wide_32(const uint8_t *x, ptrdiff_t xcol, uint8_t *y, ptrdiff_t yrow, size_t rows,
                                      size_t cols) {
-  (void)rows, (void)cols;
-  const uint8_t *x4 = x + 4 * xcol;
   pl_w32 a = wide_at(x), b = wide_at(x + xcol), c = wide_at(x + 2 * xcol), d = wide_at(x + 3 * xcol);
-  pl_w32 e = wide_at(x4), f = wide_at(x4 + xcol), g = wide_at(x4 + 2 * xcol), h = wide_at(x4 + 3 * xcol);
-  pl_w32 ab = wide_low_32(a, b), cd = wide_low_32(c, d), ef = wide_low_32(e, f), gh = wide_low_32(g, h);
-  two_rows(wide_low_64(ab, cd), wide_low_64(ef, gh), y, 4 * yrow);
-  two_rows(wide_high_64(ab, cd), wide_high_64(ef, gh), y + yrow, 4 * yrow);
-  ab = wide_high_32(a, b), cd = wide_high_32(c, d), ef = wide_high_32(e, f), gh = wide_high_32(g, h);
-  two_rows(wide_low_64(ab, cd), wide_low_64(ef, gh), y + 2 * yrow, 4 * yrow);
-  two_rows(wide_high_64(ab, cd), wide_high_64(ef, gh), y + 3 * yrow, 4 * yrow);
+  pl_w32 e = wide_at(x + 4 * xcol), f = e, g = e, h = e, ab, cd, ef, gh, ab_top, cd_top, ef_top, gh_top;
+  if (cols > 5) f = wide_at(x + 5 * xcol);
+  if (cols > 6) g = wide_at(x + 6 * xcol);
+  if (cols > 7) h = wide_at(x + 7 * xcol);
+  ab = wide_low_32(a, b), cd = wide_low_32(c, d), ef = wide_low_32(e, f), gh = wide_low_32(g, h);
+  ab_top = wide_high_32(a, b), cd_top = wide_high_32(c, d), ef_top = wide_high_32(e, f), gh_top = wide_high_32(g, h);
+  a = wide_low_64(ab, cd), b = wide_low_64(ef, gh), c = wide_high_64(ab, cd), d = wide_high_64(ef, gh);
+  e = wide_low_64(ab_top, cd_top), f = wide_low_64(ef_top, gh_top);
+  g = wide_high_64(ab_top, cd_top), h = wide_high_64(ef_top, gh_top);
+  wide_to(y, wide_low_half(a, b));
+  wide_to(y + yrow, wide_low_half(c, d));
+  wide_to(y + 2 * yrow, wide_low_half(e, f));
+  wide_to(y + 3 * yrow, wide_low_half(g, h));
+  wide_to(y += 4 * yrow, wide_high_half(a, b));
+  if (rows > 5) wide_to(y + yrow, wide_high_half(c, d));
+  if (rows > 6) wide_to(y + 2 * yrow, wide_high_half(e, f));
+  if (rows > 7) wide_to(y + 3 * yrow, wide_high_half(g, h));
 }
+PL_PART(transpose_wide_part, transpose_wide_32)
 #endif
 static inline void transpose_tile_64(const uint8_t *x, ptrdiff_t xcol, uint8_t *y, ptrdiff_t yrow, size_t rows,
                                      size_t cols) {
@@ -317,7 +323,9 @@ static void copy_transposed(size_t item, size_t rows, size_t cols, const uint8_t
     }
     case 4:
 #ifdef __AVX__
-      PL_TRANSPOSE_ALL(transpose_wide_32, 8)
+      if (rows > 4 && cols > 4) {
+        PL_TRANSPOSE(transpose_wide_32, transpose_wide_part, 8)
+      }
 #endif
       PL_TRANSPOSE(transpose_tile_32, transpose_tile_32, 4) break;
     case 8: PL_TRANSPOSE(transpose_tile_64, transpose_tile_64, 8)

@@ -1,11 +1,13 @@
-/* Reductions to up to REDUCE_MOST neighbouring outputs; included by portable.c alone.
+/* Reductions to up to REDUCE_MOST outputs; included by portable.c alone.
  *
- * If neighbouring outputs read neighbouring elements, all outputs are accumulated as one line, 16 or 32 rows at a time,
- * a few lanes of the line in registers.  Of a short line several partial results are accumulated side by side, and
- * folded at the end.  Otherwise each output reduces its own runs of contiguous elements.  The order of float additions
+ * If neighbouring outputs read neighbouring elements, all outputs of a row are accumulated as one line, 16 or 32 of its
+ * rows at a time, a few lanes of the line in registers.  Of a short line several partial results are accumulated side
+ * by side, and folded at the end, if there are enough rows for that to pay.  Otherwise each output reduces its own runs
+ * of contiguous elements.  Accumulators of all rows of outputs are finished together.  The order of float additions
  * depends on the shape alone.  A minimum is computed as the maximum of flipped elements. */
 #include "joining.h"
 #include "rounding.h"
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,31 +23,46 @@ enum { REDUCE_LANES = 64, REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 
 #define LANE_IS_ACC(acc) (acc)
 #define ACC_IS_LANE(acc, lane) (lane)
 #define LANE_IS_ZERO(acc) 0
+#define REPEAT_8(v) v, v, v, v, v, v, v, v
 #define ACC_ADDS_LANE(acc, lane) ((acc) + (lane))
 
-#define REDUCE_ROWS(name, T, A, N, LANES, GROUP, FLIP, LOAD, JOIN, START, END) \
-  /* `lanes` accumulators in registers, joined with up to GROUP rows */ \
+/* FEW: the name of lanes() for LANES / 8 lanes. */
+#define REDUCE_ROWS(name, T, A, N, LANES, GROUP, FLIP, LOAD, JOIN, START, END, IDENTITY, FEW) \
+  /* `lanes` accumulators in registers, joined with up to GROUP rows; before: what they were */ \
   PL_INLINE void name##_lanes(const size_t lanes, const pl_reduction *g, ptrdiff_t rows, ptrdiff_t stride, \
-                              const T *p, A *acc) { \
+                              const T *p, const A *before, A *acc) { \
     N lane[LANES]; \
     FLIP; \
-    for (size_t i = 0; i < lanes; i++) lane[i] = (N)START(acc[i]); \
+    for (size_t i = 0; i < lanes; i++) lane[i] = (N)START(before[i]); \
     for (; rows > 0; rows--, p += stride) \
       for (size_t i = 0; i < lanes; i++) lane[i] = (N)JOIN(lane[i], LOAD(p[i])); \
-    for (size_t i = 0; i < lanes; i++) acc[i] = END(acc[i], lane[i]); \
+    PL_INDEPENDENT \
+    for (size_t i = 0; i < lanes; i++) acc[i] = END(before[i], lane[i]); \
   } \
-  /* acc[i] joined with n rows of m elements, stride apart */ \
-  static void name##_rows(const pl_reduction *g, size_t m, ptrdiff_t n, ptrdiff_t stride, const void *x, \
+  /* acc[i] joined with n rows of m elements, stride apart; fresh: accumulators are to start from the identity */ \
+  static void name##_rows(const pl_reduction *g, size_t m, ptrdiff_t n, ptrdiff_t stride, const void *x, int fresh, \
                           void *acc0) { \
+    static const A identities[LANES] = {REPEAT_8(REPEAT_8(IDENTITY))}; \
+    enum { SOME = LANES / 8 }; \
     const T *row = x; \
-    A *acc = acc0; \
-    for (ptrdiff_t rows; n > 0; n -= rows, row += rows * stride) { \
+    A *acc = acc0, last[SOME]; \
+    for (ptrdiff_t rows; n > 0; n -= rows, row += rows * stride, fresh = 0) { \
+      const A *before = fresh ? identities : acc; \
+      const size_t step = !fresh; \
       size_t i = 0; \
       rows = n < GROUP ? n : GROUP; \
-      for (; i + LANES <= m; i += LANES) name##_lanes(LANES, g, rows, stride, row + i, acc + i); \
-      if (i + LANES / 2 <= m) name##_lanes(LANES / 2, g, rows, stride, row + i, acc + i), i += LANES / 2; \
-      for (; i + LANES / 8 <= m; i += LANES / 8) name##_lanes(LANES / 8, g, rows, stride, row + i, acc + i); \
-      for (; i < m; i++) name##_lanes(1, g, rows, stride, row + i, acc + i); \
+      if (m % SOME && m > SOME && !fresh) memcpy(last, acc + m - SOME, sizeof last); \
+      for (; i + LANES <= m; i += LANES) \
+        name##_lanes(LANES, g, rows, stride, row + i, before + i * step, acc + i); \
+      if (i + LANES / 2 <= m) { \
+        name##_lanes(LANES / 2, g, rows, stride, row + i, before + i * step, acc + i); \
+        i += LANES / 2; \
+      } \
+      for (; i < m && m >= SOME; i += SOME) { /* the last lanes again compute some that precede them */ \
+        const size_t at = i + SOME <= m ? i : m - SOME; \
+        name##_##FEW(SOME, g, rows, stride, row + at, fresh ? identities : at == i ? acc + at : last, acc + at); \
+      } \
+      for (; i < m; i++) name##_lanes(1, g, rows, stride, row + i, before + i * step, acc + i); \
     } \
   } \
   /* n lines of m accumulators joined to one, by halves */ \
@@ -132,17 +149,33 @@ enum { REDUCE_LANES = 64, REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 
 
 PL_LOOSE_BEGIN
 #define LOAD_AS_IS(v) (v)
-REDUCE_ROWS(sum_f32, float, float, float, 64, 16, (void)g, LOAD_AS_IS, JOIN_ADD, LANE_IS_ACC, ACC_IS_LANE)
+/* sum_8_lanes() of 8 lanes, which gcc would divide in two. */
+typedef uint8_t pl_bytes_8 __attribute__((vector_size(8)));
+typedef int8_t pl_signed_8 __attribute__((vector_size(8)));
+typedef int16_t pl_words_8 __attribute__((vector_size(16)));
+PL_INLINE void sum_8_few(const size_t lanes, const pl_reduction *g, ptrdiff_t rows, ptrdiff_t stride, const uint8_t *p,
+                         const int32_t *before, int32_t *acc) {
+  const pl_bytes_8 flip = (pl_bytes_8){0} + (uint8_t)g->flip;
+  pl_words_8 sum = {0};
+  (void)lanes;
+  for (; rows > 0; rows--, p += stride) {
+    pl_bytes_8 v;
+    memcpy(&v, p, 8);
+    sum += __builtin_convertvector((pl_signed_8)(v ^ flip), pl_words_8);
+  }
+  for (int i = 0; i < 8; i++) acc[i] = before[i] + sum[i];
+}
+REDUCE_ROWS(sum_f32, float, float, float, 64, 16, (void)g, LOAD_AS_IS, JOIN_ADD, LANE_IS_ACC, ACC_IS_LANE, 0, lanes)
 REDUCE_ROWS(sum_8, uint8_t, int32_t, int16_t, 64, 32, const uint8_t flip = (uint8_t)g->flip, LOAD_S8, JOIN_ADD,
-            LANE_IS_ZERO, ACC_ADDS_LANE)
+            LANE_IS_ZERO, ACC_ADDS_LANE, 0, few)
 REDUCE_ROWS(sum_16, int16_t, int32_t, int32_t, 64, 16, const int16_t flip = (int16_t)g->flip, LOAD_S16, JOIN_ADD,
-            LANE_IS_ACC, ACC_IS_LANE)
+            LANE_IS_ACC, ACC_IS_LANE, 0, lanes)
 REDUCE_ROWS(max_f32, float, float, float, 64, 16, const float sign = g->sign, LOAD_F32, JOIN_MAX_F32, LANE_IS_ACC,
-            ACC_IS_LANE)
+            ACC_IS_LANE, -FLT_MAX, lanes)
 REDUCE_ROWS(max_8, uint8_t, uint8_t, uint8_t, 64, 32, const uint8_t flip = (uint8_t)g->flip, LOAD_U8, JOIN_MAX,
-            LANE_IS_ACC, ACC_IS_LANE)
+            LANE_IS_ACC, ACC_IS_LANE, 0, lanes)
 REDUCE_ROWS(max_16, int16_t, int16_t, int16_t, 64, 16, const int16_t flip = (int16_t)g->flip, LOAD_S16, JOIN_MAX,
-            LANE_IS_ACC, ACC_IS_LANE)
+            LANE_IS_ACC, ACC_IS_LANE, INT16_MIN, lanes)
 JOIN_RUN(total_f32, JOIN_ADD, 0, LOAD_AS_IS)
 REDUCE_RUN_F32(sum_f32, JOIN_ADD, total_f32((size_t)n, 1, row))
 REDUCE_JOIN(sum_f32, float, total_f32(n, 1, run))
@@ -223,7 +256,7 @@ static void finish_max_16(const pl_reduction *g, size_t c, const void *acc0, voi
 }
 
 typedef struct {
-  void (*rows)(const pl_reduction *, size_t, ptrdiff_t, ptrdiff_t, const void *, void *);
+  void (*rows)(const pl_reduction *, size_t, ptrdiff_t, ptrdiff_t, const void *, int, void *);
   void (*run)(const pl_reduction *, size_t, ptrdiff_t, ptrdiff_t, const void *, void *);
   void (*fold)(size_t, size_t, void *);
   void (*join)(size_t, size_t, void *);
@@ -236,52 +269,73 @@ typedef struct {
 static int joins_at_end(const pl_reduction *g) {
   return g->run && g->step == g->run && g->run <= REDUCE_LINE && g->n[0] * g->n[1] * g->n[2] >= 4;
 }
-static __attribute__((noinline)) void reduce(const reducer *r, const pl_reduction *g, const void *x0, size_t c,
-                                             void *y) {
-  const int at_end = joins_at_end(g), consecutive = !g->run && g->stride[2] == (ptrdiff_t)c;
-  const size_t line = at_end ? c * (size_t)g->run : c;
-  ptrdiff_t partials = consecutive && c < REDUCE_LINE ? REDUCE_LINE / (ptrdiff_t)c : 1, least = REDUCE_LANES;
+/* How many partial results of a line of c outputs are accumulated side by side: the fewest that fill all lanes, or
+ * whole blocks of lanes, but less if few rows would be joined to each of them. */
+static ptrdiff_t partial_results(const pl_reduction *g, size_t c) {
+  if (g->run || g->stride[2] != (ptrdiff_t)c || c >= REDUCE_LINE) return 1;
+  ptrdiff_t partials = REDUCE_LINE / (ptrdiff_t)c, least = REDUCE_LANES;
   for (size_t factor = c; factor % 2 == 0 && least > 1; factor /= 2) least /= 2;
-  if (least <= partials) partials = least; /* the fewest that fill all lanes */
-  else if (partials > 8) partials &= ~(ptrdiff_t)7; /* whole blocks of lanes */
-  if (g->n[2] < partials) partials = g->n[2];
-  int32_t acc[REDUCE_MOST];
-  char *a = (char *)acc;
-  const size_t size = line * (size_t)partials * (size_t)r->acc_item;
-  for (size_t i = 0; i < (size + 3) / 4; i++) acc[i] = r->start;
-  if (g->whole) { /* the extreme of a full tensor starts from its first element, even NaN or infinity */
-    const float first = g->sign * *(const float *)x0;
-    for (ptrdiff_t i = 0; i < partials; i++) memcpy(a + 4 * i, &first, 4);
-    if (first != first) { /* it stays NaN, which later elements would replace on Arm */
-      r->finish(g, c, a, y);
-      return;
-    }
-  }
+  if (least <= partials) partials = least;
+  else if (partials > 8) partials &= ~(ptrdiff_t)7;
+  while (partials > 1 && partials * (ptrdiff_t)c >= 16 && 4 * partials > g->n[2]) partials /= 2;
+  return partials < g->n[2] ? partials : g->n[2];
+}
+/* Joins all elements of one row of c outputs to their accumulators, of which there are `partials` lines.  Up to 3 bytes
+ * behind these are overwritten. */
+static void accumulate(const reducer *r, const pl_reduction *g, int at_end, ptrdiff_t partials, const char *x0,
+                       size_t c, char *a) {
+  const size_t line = at_end ? c * (size_t)g->run : c;
+  const ptrdiff_t lines = g->n[2] / partials, rest = g->n[2] % partials, stride = partials * g->stride[2];
+  int fresh = (!g->run || at_end) && !g->whole;
+  for (size_t i = 0; i < c * (size_t)r->acc_item && !fresh && !g->whole; i += 4) memcpy(a + i, &r->start, 4);
   for (ptrdiff_t i0 = 0; i0 < g->n[0]; i0++)
     for (ptrdiff_t i1 = 0; i1 < g->n[1]; i1++) {
-      const char *x = (const char *)x0 + (i0 * g->stride[0] + i1 * g->stride[1]) * r->item;
+      const char *x = x0 + (i0 * g->stride[0] + i1 * g->stride[1]) * r->item;
       if (g->run && !at_end) {
-        for (ptrdiff_t i2 = 0; i2 < g->n[2]; i2++)
-          r->run(g, c, g->step, g->run, x + i2 * g->stride[2] * r->item, a);
+        for (ptrdiff_t i2 = 0; i2 < g->n[2]; i2++) r->run(g, c, g->step, g->run, x + i2 * g->stride[2] * r->item, a);
       } else {
-        const ptrdiff_t lines = g->n[2] / partials, rest = g->n[2] % partials, stride = partials * g->stride[2];
-        r->rows(g, line * (size_t)partials, lines, stride, x, a);
-        r->rows(g, c * (size_t)rest, rest > 0, 0, x + lines * stride * r->item, a);
+        r->rows(g, line * (size_t)partials, lines, stride, x, fresh, a);
+        if (rest) r->rows(g, c * (size_t)rest, 1, 0, x + lines * stride * r->item, 0, a);
+        fresh = 0;
       }
     }
-  if (at_end) r->join(c, (size_t)g->run, a);
-  else r->fold(c, (size_t)partials, a);
-  r->finish(g, c, a, y);
+}
+static __attribute__((noinline)) void reduce(const reducer *r, const pl_reduction *g, int at_end, const char *x,
+                                             size_t rows, ptrdiff_t apart, size_t c, void *y) {
+  const ptrdiff_t partials = partial_results(g, c);
+  const size_t outputs = rows * c, line = at_end ? c * (size_t)g->run : c * (size_t)partials;
+  int32_t acc[REDUCE_MOST], results[REDUCE_MOST];
+  char *to = (char *)results;
+  if (g->whole) { /* the extreme of a full tensor starts from its first element, even NaN or infinity */
+    const float first = g->sign * *(const float *)x;
+    memcpy(to, &first, 4);
+    if (first != first) rows = 0; /* it stays NaN, which later elements would replace on Arm */
+  }
+  for (; rows; rows--, x += apart * r->item, to += c * (size_t)r->acc_item) {
+    char *a = line == c ? to : (char *)acc;
+    accumulate(r, g, at_end, partials, x, c, a);
+    if (line == c) continue;
+    if (at_end) r->join(c, (size_t)g->run, a);
+    else r->fold(c, (size_t)partials, a);
+    for (size_t i = 0; i < c * (size_t)r->acc_item; i += 4) memcpy(to + i, a + i, 4);
+  }
+  r->finish(g, outputs, results, y);
 }
 
 #define REDUCE(name, finish, item, acc_item, identity) \
-  static void reduce_##name(const pl_reduction *g, const void *x, size_t c, void *y) { \
+  static void reduce_##name(const pl_reduction *g, const void *x, size_t rows, ptrdiff_t apart, size_t c, void *y) { \
     static const reducer r = {name##_rows, name##_run, name##_fold, name##_join, finish, item, acc_item, identity}; \
-    const size_t most = joins_at_end(g) ? REDUCE_MOST / (size_t)g->run : REDUCE_MOST; \
-    for (size_t m; c; c -= m, x = (const char *)x + m * (size_t)g->step * item, y = (char *)y + m * item) { \
-      m = c < most ? c : most; \
-      reduce(&r, g, x, m, y); \
+    const int at_end = joins_at_end(g); \
+    const size_t most = at_end ? REDUCE_MOST / (size_t)g->run : REDUCE_MOST; \
+    if (c <= most) { \
+      reduce(&r, g, at_end, x, rows, apart, c, y); \
+      return; \
     } \
+    for (size_t m, i; rows; rows--, x = (const char *)x + apart * item) \
+      for (i = 0; i < c; i += m, y = (char *)y + m * item) { \
+        m = c - i < most ? c - i : most; \
+        reduce(&r, g, at_end, (const char *)x + (ptrdiff_t)i * g->step * item, 1, 0, m, y); \
+      } \
   }
 REDUCE(sum_f32, finish_f32, 4, 4, 0)
 REDUCE(sum_8, finish_sum_8, 1, 4, 0)
