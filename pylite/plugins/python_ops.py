@@ -97,6 +97,13 @@ def broadcast(node: Node) -> list[Shape] | None:
     return [common] * len(node.outputs)
 
 
+def _as_kernel(implementation: type) -> str:
+    """The end of an error about a class that is no op: how to use it if it is a Kernel."""
+    from pylite._core.run.kernel import Kernel
+    return ("; it is a Kernel: set it as `kernel` of a pylite.CustomOp, as in docs/cython-kernels.md"
+            if issubclass(implementation, Kernel) else "")
+
+
 class PythonRegistration:
     """An op in Python as a resolver registers it, with its name and versions.
 
@@ -114,7 +121,8 @@ class PythonRegistration:
             raise TypeError(f"op {name!r}: {implementation!r} is neither a class nor a function")
         if isinstance(implementation, type):
             if not runnable(implementation):
-                raise TypeError(f"op {name!r}: {implementation.__name__} has no invoke(), evaluate() or kernel()")
+                raise TypeError(f"op {name!r}: {implementation.__name__} has no invoke(), evaluate() or kernel()"
+                                f"{_as_kernel(implementation)}")
             if getattr(implementation, "invoke", CustomOp.invoke) is not CustomOp.invoke and callable(
                     getattr(implementation, "evaluate", None)):
                 raise TypeError(f"op {name!r}: {implementation.__name__} has invoke() and evaluate(), and a node runs "
@@ -311,6 +319,9 @@ class _KernelFactory:
             kernel = self._make(*arrays)
             if not isinstance(kernel, Kernel):
                 raise TypeError(f"{kernel!r} is not a Kernel, an object of a class in Cython (docs/cython-kernels.md)")
+            if not kernel.computes:
+                raise TypeError(f"{type(kernel).__name__} has set no function, so it would compute nothing; end its "
+                                "__init__() with self.fn = <kernel_fn>FUNCTION (docs/cython-kernels.md)")
             return kernel
         except Exception as error:
             raise OpError(f"{self._where} could not bind its kernel: {type(error).__name__}: {error}; it got "
