@@ -97,13 +97,6 @@ def broadcast(node: Node) -> list[Shape] | None:
     return [common] * len(node.outputs)
 
 
-def _as_kernel(implementation: type) -> str:
-    """The end of an error about a class that is no op: how to use it if it is a Kernel."""
-    from pylite._core.run.kernel import Kernel
-    return ("; it is a Kernel: set it as `kernel` of a pylite.CustomOp, as in docs/cython-kernels.md"
-            if issubclass(implementation, Kernel) else "")
-
-
 class PythonRegistration:
     """An op in Python as a resolver registers it, with its name and versions.
 
@@ -121,8 +114,8 @@ class PythonRegistration:
             raise TypeError(f"op {name!r}: {implementation!r} is neither a class nor a function")
         if isinstance(implementation, type):
             if not runnable(implementation):
-                raise TypeError(f"op {name!r}: {implementation.__name__} has no invoke(), evaluate() or kernel()"
-                                f"{_as_kernel(implementation)}")
+                raise TypeError(f"op {name!r}: {implementation.__name__} has no invoke(), evaluate() or kernel(); set "
+                                "a Kernel in Cython as `kernel` of a pylite.CustomOp")
             if getattr(implementation, "invoke", CustomOp.invoke) is not CustomOp.invoke and callable(
                     getattr(implementation, "evaluate", None)):
                 raise TypeError(f"op {name!r}: {implementation.__name__} has invoke() and evaluate(), and a node runs "
