@@ -16,7 +16,7 @@ def check(args):
     written = {}
     for option in WRITTEN:
         path = getattr(args, option, None)
-        if not path or args.command == "validate" and option in ("output", "save"):
+        if not path or (args.command == "validate" and option in ("output", "save")):
             continue
         name = f"--{option.replace('_', '-')}"
         same = next((other for other in written if _are_one(path, written[other])), None)

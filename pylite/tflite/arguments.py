@@ -240,5 +240,5 @@ def delegates(value: "Any") -> "list[Any]":
         raise TypeError("experimental_delegates must be a list: pass [delegate] instead of the delegate")
     if not isinstance(value, Iterable):
         raise TypeError("experimental_delegates must be a list of delegates from load_delegate(), not "
-                        f"{errors.shortened(repr(value))}")
+                        f"{type(value).__name__}")
     return list(value)

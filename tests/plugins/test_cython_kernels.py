@@ -156,7 +156,7 @@ def test_a_kernel_without_a_function_would_leave_the_output_as_it_is(kernels):
 
 
 def test_a_kernel_is_no_op_by_itself(kernels):
-    with pytest.raises(TypeError, match=r"Scale has no invoke\(\).*; set a Kernel in Cython as `kernel` of a pylite.Cus"):
+    with pytest.raises(TypeError, match=r"Scale has no invoke\(\).*; set a Kernel in Cython as `kernel` of a pylite"):
         interpreter(kernels.Scale)
 
 
