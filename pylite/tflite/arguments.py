@@ -135,17 +135,18 @@ def model_from(path: "Any", content: "Any", model: "Model | None", options: "dic
 
 def _source_of(path: "Any", content: "Any", member: "str | None") -> "Any":
     """The path or the bytes of the model, which may be the member of a bundle."""
-    if path is not None and not isinstance(path, (str, bytes, os.PathLike, io.IOBase)):
+    file = next((given for given in (path, content) if isinstance(given, io.IOBase)), None)
+    if file is not None:
+        raise TypeError(f"a model is opened by its path or its bytes, not from a {type(file).__name__}; pass "
+                        "model_content=file.read()")
+    if path is not None and not isinstance(path, (str, bytes, os.PathLike)):
         raise TypeError(f"model_path is the path of a file, not {type(path).__name__}; pass the bytes of a model as "
                         "model_content=")
     if isinstance(content, (str, os.PathLike)) and content:
         raise TypeError(f"model_content must be the bytes of a model, not {type(content).__name__}; pass a path as "
                         "model_path")
-    if content is not None and not isinstance(content, io.IOBase):
+    if content is not None:
         content = _bytes_of(content)
-    if isinstance(path or content, io.IOBase):
-        raise TypeError(f"a model is opened by its path or its bytes, not from a {type(path or content).__name__}; "
-                        "pass model_content=file.read()")
     if isinstance(path, bytes) and path[4:8] == b"TFL3":
         raise errors.ModelError(f"Could not open the model: model_path is the contents of a model ({len(path)} bytes), "
                                 "not a path. Pass them as model_content=, or to CompiledModel.from_buffer()")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pylite
-from pylite import cli, tasks, validation
+from pylite import cli, flex, tasks, validation
 from pylite.compiled_model import CompiledModel
 from pylite.interpreter import Interpreter
 from pylite.media import audio, images, labels, models
@@ -330,6 +330,16 @@ CALLS = [
     (lambda: CompiledModel.from_file(DIGITS).resize_input_tensor(1, [1, 8, 8, 1]), RuntimeError, "has 1 input"),
     (lambda: Interpreter(f"{LONG}.tflite"), ValueError, "Could not open", "No such file"),
     (lambda: Interpreter(3), TypeError, "int"),
+    (lambda: pylite.Model([3]), TypeError, "a model is the path of a file or its bytes, not list"),
+    (lambda: Interpreter(model_content=small_models.reshape(), member="x"), ValueError,
+     "model_content is a model, not a bundle", "leave out member='x'"),
+    (lambda: Interpreter(DIGITS).invoke_nodes(0), RuntimeError, "experimental_preserve_all_tensors=True"),
+    (lambda: flex.ops("Erf"), ValueError, "pylite.flex has no Erf; did you mean FlexErf"),
+    (lambda: tasks.TextEmbedder(small_models.int16_window(), vocabulary={"a": 1}), TypeError,
+     "vocabulary is the path of a file", "a list of the words, not dict"),
+    (lambda: tasks.TextEmbedder(small_models.int16_window(), vocabulary=["[UNK]"], lower_case="no"), TypeError,
+     "lower_case must be True or False, not 'no'"),
+    (lambda: tasks.ImageEmbedder(DIGITS, quantize="no"), TypeError, "quantize must be True or False, not 'no'"),
     (lambda: Interpreter(pylite.Model(DIGITS)), TypeError, "not a pylite.Model; pass model="),
     (lambda: Interpreter(DIGITS, experimental_delegates=[pylite.PythonDelegate]), AttributeError,
      "pass PythonDelegate()"),
