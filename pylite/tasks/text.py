@@ -95,8 +95,8 @@ class TextTask(Task):
             vocabulary = next((info.vocabulary for info in self._inputs if info.vocabulary), None)
         elif not isinstance(vocabulary, (list, tuple)):
             if not isinstance(vocabulary, (str, os.PathLike)):
-                raise TypeError("vocabulary is the path of a file with a word on each line, or a list of the words, not "
-                                f"{type(vocabulary).__name__}")
+                raise TypeError("vocabulary is the path of a file with a word on each line, or a list of the words, "
+                                f"not {type(vocabulary).__name__}")
             with opened(vocabulary, "r", "utf-8") as file:
                 vocabulary = str(file.read()).splitlines()
         if vocabulary is None:
