@@ -10,7 +10,7 @@ import numpy as np
 
 from pylite.errors import OpError, counted
 from pylite.ir import registry, shapes
-from pylite.ir.graph import NUMPY_DTYPES
+from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES
 from pylite.ir.values import Call, Node, Scratch
 from pylite.schema import flex
 
@@ -394,5 +394,5 @@ def _shape(node: Node, shape: Any, what: str) -> Shape:
 
 
 def _check_dtype(node: Node, dtype: str, what: str) -> None:
-    if dtype not in NUMPY_DTYPES:
-        raise node.error(f"{dtype!r} is not a data type for {what}; their names are {', '.join(NUMPY_DTYPES)}")
+    if dtype not in DTYPE_BITS:
+        raise node.error(f"{dtype!r} is not a data type for {what}; their names are {', '.join(DTYPE_BITS)}")
