@@ -96,8 +96,8 @@ class DelegateGraph:
     def replace(self, claimed: Sequence[int]) -> None:
         """Take the nodes with these indices: one new node, with a kernel from compile(), replaces each partition."""
         if not self.in_prepare:
-            raise RuntimeError("graph.replace() takes nodes only while prepare(graph) runs; to claim others, make another "
-                               "Interpreter, or call its modify_graph_with_delegate()")
+            raise RuntimeError("graph.replace() takes nodes only while prepare(graph) runs; to claim others, make "
+                               "another Interpreter, or call its modify_graph_with_delegate()")
         delegation, delegate = self._delegation, self._delegate
 
         def make(operator: Operator, part: Partition) -> _PartitionOp:

@@ -297,7 +297,7 @@ class TestFailures:
         d = Keeper("NEG")
         i = interpreter(d)
         before = names(i)
-        with pytest.raises(RuntimeError, match="only while prepare.*modify_graph_with_delegate"):
+        with pytest.raises(RuntimeError, match=r"only while prepare.*modify_graph_with_delegate"):
             d.graph.replace([0])
         assert names(i) == before
         np.testing.assert_allclose(run(i), EXPECTED, rtol=1e-6)
