@@ -13,6 +13,20 @@ READ = ("model", "models", "files", "input", "labels", "diff", "reference", "dat
 
 def check(args):
     """UsageError where an option names a file to write that exists, and another argument names it, too."""
+    written = _written(args)
+    if not any(os.path.isfile(path) for path in written.values()):
+        return
+    for argument in READ:
+        given = getattr(args, argument, None) or []
+        for text in [given] if isinstance(given, str) else given:
+            read = [path for path in _files(text) if os.path.isfile(path)]
+            for name, path in written.items():
+                if any(_are_one(path, other) for other in read):
+                    raise UsageError(f"{name} {path} would overwrite a file that the command reads; give another name")
+
+
+def _written(args):
+    """{option: the file that it names to write}; UsageError where two options name the same."""
     written = {}
     for option in WRITTEN:
         path = getattr(args, option, None)
@@ -23,14 +37,7 @@ def check(args):
         if same:
             raise UsageError(f"{same} and {name} would write the same file, {path}; give one of them another name")
         written[name] = path
-    if not any(os.path.isfile(path) for path in written.values()):
-        return
-    for option in READ:
-        given = getattr(args, option, None) or []
-        for text in [given] if isinstance(given, str) else given:
-            for name, path in written.items():
-                if any(os.path.isfile(read) and _are_one(path, read) for read in _files(text)):
-                    raise UsageError(f"{name} {path} would overwrite a file that the command reads; give another name")
+    return written
 
 
 def _files(text):
