@@ -110,19 +110,22 @@ class Interpreter(FastPath):
         self._shared = InterpreterState()
         self._executors = self._shared.executors
         self._views: set[Any] = set()   # weak references to the _MemoryView of each array from tensor()
+        flags = {"experimental_preserve_all_tensors": experimental_preserve_all_tensors,
+                 "experimental_disable_delegate_clustering": experimental_disable_delegate_clustering,
+                 "experimental_default_delegate_latest_features": experimental_default_delegate_latest_features,
+                 "experimental_compress_quantization_zero_points": experimental_compress_quantization_zero_points,
+                 "experimental_disable_delegate_node_fusion": experimental_disable_delegate_node_fusion,
+                 "experimental_force_delegate_node_profiling": experimental_force_delegate_node_profiling,
+                 "guard_bands": guard_bands}
         self._options: dict[str, Any] = {
             "num_threads": num_threads, "experimental_delegates": experimental_delegates,
             "experimental_op_resolver_type": experimental_op_resolver_type,
-            "experimental_preserve_all_tensors": experimental_preserve_all_tensors,
-            "experimental_compress_quantization_zero_points": experimental_compress_quantization_zero_points,
-            "experimental_disable_delegate_clustering": experimental_disable_delegate_clustering,
-            "experimental_disable_delegate_node_fusion": experimental_disable_delegate_node_fusion,
-            "guard_bands": guard_bands, "max_memory": arguments.memory_limit(max_memory),
-            "op_resolver": op_resolver, "cache_dir": cache_dir,
-            "member": member, "overrides": overrides,
-            "cached_shapes": arguments.shape_count(cached_shapes), "precision": arguments.precision(precision)}
+            "max_memory": arguments.memory_limit(max_memory), "op_resolver": op_resolver, "cache_dir": cache_dir,
+            "member": member, "overrides": overrides, "cached_shapes": arguments.shape_count(cached_shapes),
+            "precision": arguments.precision(precision),
+            **{name: arguments.flag(name, value) for name, value in flags.items()}}
         kind = arguments.resolver_type(experimental_op_resolver_type)
-        if experimental_preserve_all_tensors and kind in ("AUTO", "BUILTIN"):
+        if self._options["experimental_preserve_all_tensors"] and kind in ("AUTO", "BUILTIN"):
             warnings.warn("experimental_preserve_all_tensors keeps every intermediate tensor in memory of its own: it "
                           "is meant for debugging. As in LiteRT, OpResolverType.BUILTIN_REF silences this warning; the "
                           "results are the same", stacklevel=2)
@@ -185,6 +188,8 @@ class Interpreter(FastPath):
 
         ValueError when the tensor has no memory (call allocate_tensors() first), or another tensor overwrote it.
         """
+        if type(subgraph_index) is not int:
+            subgraph_index = arguments.whole("subgraph_index", subgraph_index)
         if subgraph_index == 0 and (again := self._get_again(tensor_index)) is not None:
             return again
         with self._lock:
@@ -207,7 +212,7 @@ class Interpreter(FastPath):
         """
         with self._lock:
             self._ensure_safe()
-            self._resize(self._main, input_index, tensor_size, strict)
+            self._resize(self._main, input_index, tensor_size, strict and arguments.flag("strict", strict))
 
     def modify_graph_with_delegate(self, delegate: "Delegate | PythonDelegate") -> None:
         """Let another delegate claim nodes, after those in `experimental_delegates`.
@@ -482,7 +487,7 @@ class Interpreter(FastPath):
                                          f"{executor.subgraph.tensors[index].name}, is not an array; are its lists of "
                                          f"different lengths? {problem}") from None
         try:
-            array = executor.writable[tensor_index].array
+            array = executor.writable[operator.index(tensor_index)].array      # a dict also finds 0.0 for 0
         except (KeyError, TypeError):
             self._ensure_open("NotAllocatedError")
             array = executor.to_write(arguments.checked_index(executor, tensor_index))
@@ -495,7 +500,7 @@ class Interpreter(FastPath):
 
     def _get(self, executor: "Executor", tensor_index: "Any") -> "NDArray[Any]":
         try:
-            array = executor.readable[tensor_index].array
+            array = executor.readable[operator.index(tensor_index)].array
         except (KeyError, TypeError):
             self._ensure_open("NotAllocatedError")
             array = executor.to_read(arguments.checked_index(executor, tensor_index))

@@ -12,6 +12,7 @@ import sys
 
 import pylite
 from pylite import _core as _core  # finds the other modules, and refuses those of a foreign package
+from pylite.cli import _overwriting
 from pylite.cli._common import UsageError
 from pylite.cli._parser import HelpFormatter, Parser, meant, sentence
 from pylite.errors import ComparisonError, FileFormatError, ModelError, PyliteError
@@ -45,6 +46,7 @@ def _main(argv):
     try:
         if args.command:
             _check_level()
+            _overwriting.check(args)
         code = args.run(args) or 0
         sys.stdout.flush()          # where it fails, this is the place to say so
         return code

@@ -35,8 +35,8 @@ def quantization(tensor):
     if q["scheme"] == "per channel":
         return f"{q['scales']} scales, axis {q['axis']}"
     zero_point = q["zero_point"][0] if q["zero_point"] else 0
-    return f"{_format.number(q['scale'][0])} * (q - {zero_point})" if zero_point >= 0 else (
-        f"{_format.number(q['scale'][0])} * (q + {-zero_point})")
+    shifted = f"(q {'-' if zero_point > 0 else '+'} {abs(zero_point)})" if zero_point else "q"
+    return f"{_format.number(q['scale'][0])} * {shifted}"
 
 
 def _numbers(subgraph):

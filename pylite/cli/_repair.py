@@ -24,9 +24,6 @@ def wanted(args):
         return False
     if not (args.reference and args.data):
         raise _common.UsageError("--repair needs --reference and --data")
-    if os.path.exists(args.repair) and any(os.path.samefile(args.repair, path) for path in map(
-            _common.model_path, (args.model, args.reference))):
-        raise _common.UsageError(f"--repair {args.repair} would overwrite a model that it reads; give another name")
     if args.target and not (args.allow_float and args.target[1]):
         raise _common.UsageError("with --repair, --target needs --allow-float and a value in decibels, such as 30dB")
     others = {"--sensitivity": args.sensitivity, "--html": args.html, "--explorer": args.explorer, "--save": args.save,

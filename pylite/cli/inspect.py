@@ -1,6 +1,7 @@
 """Show what a model contains, its kernels and its memory."""
 import argparse
 import json
+import os
 import sys
 import zipfile
 
@@ -104,7 +105,7 @@ def _facts_of(args, name):
 def _bundle(path):
     """The lines for a bundle of several models, or None for another file."""
     from pylite.schema import bundle
-    if not zipfile.is_zipfile(path):
+    if not os.path.isfile(path) or not zipfile.is_zipfile(path):     # a pipe or a device may have no end
         return None
     with open(path, "rb") as file:
         if file.read(4) != bundle.MAGIC:        # a model with an archive at its end

@@ -54,5 +54,9 @@ def ops(*chosen: str) -> dict[str, type[FlexOp]]:
         importlib.import_module(f"pylite.flex.{module}")
     lacking = [name for name in chosen if name not in OPS]
     if lacking:
-        raise ValueError(f"pylite.flex has no {' or '.join(lacking)}; it has {', '.join(names())}")
+        import difflib  # only for the error
+        meant = {each for name in lacking for each in
+                 difflib.get_close_matches(f"Flex{name.removeprefix('Flex')}", OPS, cutoff=0.8)}
+        known = f"did you mean {' or '.join(sorted(meant))}?" if meant else f"it has {', '.join(names())}"
+        raise ValueError(f"pylite.flex has no {' or '.join(lacking)}; {known}")
     return {name: OPS[name] for name in chosen or OPS}

@@ -53,7 +53,11 @@ class PythonDelegate:
 
     def modify(self, delegation: Delegation) -> None:
         """Called by the runtime to apply the delegate: calls prepare()."""
-        self.prepare(DelegateGraph(delegation, self))
+        graph = DelegateGraph(delegation, self)
+        try:
+            self.prepare(graph)
+        finally:
+            graph.in_prepare = False
 
 
 class DelegateGraph:
@@ -67,6 +71,7 @@ class DelegateGraph:
         self._delegation = delegation
         self._delegate = delegate
         self._values = delegation.current_values()
+        self.in_prepare = True
 
     @property
     def nodes(self) -> Sequence[NodeInfo]:
@@ -90,6 +95,9 @@ class DelegateGraph:
 
     def replace(self, claimed: Sequence[int]) -> None:
         """Take the nodes with these indices: one new node, with a kernel from compile(), replaces each partition."""
+        if not self.in_prepare:
+            raise RuntimeError("graph.replace() takes nodes only while prepare(graph) runs; to claim others, make "
+                               "another Interpreter, or call its modify_graph_with_delegate()")
         delegation, delegate = self._delegation, self._delegate
 
         def make(operator: Operator, part: Partition) -> _PartitionOp:
@@ -100,6 +108,9 @@ class DelegateGraph:
             except Exception as error:
                 nodes = f"node{'s' * (len(part.nodes) != 1)} {delegation.named(part)}"
                 raise FailedStep("compile", nodes, error) from error
+            if isinstance(kernel, type):
+                raise TypeError(f"compile() returned the class {kernel.__name__}; it must return an object of it, such "
+                                f"as {kernel.__name__}(part)")
             if not runnable(kernel):
                 raise TypeError(f"compile() returned {kernel!r}; it must return an object with invoke(), evaluate() or "
                                 "the attribute kernel")

@@ -10,7 +10,7 @@ import numpy as np
 
 from pylite.errors import OpError, counted
 from pylite.ir import registry, shapes
-from pylite.ir.graph import NUMPY_DTYPES
+from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES
 from pylite.ir.values import Call, Node, Scratch
 from pylite.schema import flex
 
@@ -114,7 +114,8 @@ class PythonRegistration:
             raise TypeError(f"op {name!r}: {implementation!r} is neither a class nor a function")
         if isinstance(implementation, type):
             if not runnable(implementation):
-                raise TypeError(f"op {name!r}: {implementation.__name__} has no invoke(), evaluate() or kernel()")
+                raise TypeError(f"op {name!r}: {implementation.__name__} has no invoke(), evaluate() or kernel(); set "
+                                "a Kernel in Cython as `kernel` of a pylite.CustomOp")
             if getattr(implementation, "invoke", CustomOp.invoke) is not CustomOp.invoke and callable(
                     getattr(implementation, "evaluate", None)):
                 raise TypeError(f"op {name!r}: {implementation.__name__} has invoke() and evaluate(), and a node runs "
@@ -311,6 +312,9 @@ class _KernelFactory:
             kernel = self._make(*arrays)
             if not isinstance(kernel, Kernel):
                 raise TypeError(f"{kernel!r} is not a Kernel, an object of a class in Cython (docs/cython-kernels.md)")
+            if not kernel.computes:
+                raise TypeError(f"{type(kernel).__name__} has set no function, so it would compute nothing; end its "
+                                "__init__() with self.fn = <kernel_fn>FUNCTION (docs/cython-kernels.md)")
             return kernel
         except Exception as error:
             raise OpError(f"{self._where} could not bind its kernel: {type(error).__name__}: {error}; it got "
@@ -390,5 +394,5 @@ def _shape(node: Node, shape: Any, what: str) -> Shape:
 
 
 def _check_dtype(node: Node, dtype: str, what: str) -> None:
-    if dtype not in NUMPY_DTYPES:
-        raise node.error(f"{dtype!r} is not a data type for {what}; their names are {', '.join(NUMPY_DTYPES)}")
+    if dtype not in DTYPE_BITS:
+        raise node.error(f"{dtype!r} is not a data type for {what}; their names are {', '.join(DTYPE_BITS)}")

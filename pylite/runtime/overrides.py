@@ -41,6 +41,8 @@ def _index(subgraph: "Subgraph", key: "Any") -> int:
     constants = [i for i in matches if subgraph.tensors[i].data is not None]
     if len(constants) == 1:
         return constants[0]
+    if matches and matches[0] in subgraph.inputs:
+        raise errors.TensorError(f"overrides: tensor {key!r} is an input, not a constant; set_tensor() fills it")
     if matches and not constants:
         raise errors.TensorError(f"overrides: tensor {key!r} is computed, not a constant; set_tensor() and "
                                  "invoke_nodes() run the graph from other values of it")

@@ -14,11 +14,11 @@ def run(executor: "Executor", start: int, stop: "int | None") -> None:
 
     ExecutionError unless tensors are allocated and each has memory of its own; ValueError for other nodes.
     """
-    if not executor.ready:
-        raise errors.ExecutionError("invoke_nodes called on model that is not ready. Run allocate_tensors() first")
     if not executor.preserve:
         raise errors.ExecutionError("invoke_nodes needs every tensor in memory of its own: make the interpreter with "
                                     "experimental_preserve_all_tensors=True")
+    if not executor.ready:
+        raise errors.ExecutionError("invoke_nodes called on model that is not ready. Run allocate_tensors() first")
     count = len(executor.operators)
     last = count - 1 if stop is None else stop
     if not 0 <= start <= last < count:

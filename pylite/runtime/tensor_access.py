@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 
     from pylite.ir.graph import Subgraph
     from pylite.runtime.bound_program import BoundProgram
+    from pylite.runtime.model import Model
 
 
 class TensorAccess:
     """The methods of an Executor for its tensors, by index in its subgraph."""
     __slots__ = ()
+    model: "Model"
     subgraph: "Subgraph"
     shapes: "list[tuple[int, ...]]"
     segments: "list[BoundProgram]"
@@ -39,8 +41,14 @@ class TensorAccess:
         return "float32" if dtype == HALF else dtype
 
     def array(self, index: int) -> "NDArray[Any]":
-        """The array of tensor `index`.  NotAllocatedError before allocate(), or if it has no memory."""
-        if self.current is None or (not self.ready and index in self.subgraph.inputs):
+        """The array of tensor `index`.  NotAllocatedError before allocate() unless it is a constant, or if it has no
+        memory.
+        """
+        is_input = index in self.subgraph.inputs
+        if self.current is None or (not self.ready and is_input):
+            constant = None if is_input else self.model.weights.constant(self.subgraph.tensors[index])
+            if constant is not None:
+                return constant
             raise errors.NotAllocatedError(f"Tensor data is null. Run allocate_tensors() first (tensor {index}, "
                                            f"{self.subgraph.tensors[index].name!r})")
         return self.locate(index)[1]
@@ -78,6 +86,8 @@ class TensorAccess:
     def to_read(self, index: int) -> "NDArray[Any]":
         """array(index) for the caller.  NotAllocatedError if a later node of the last run has reused its memory."""
         array = self.array(index)
+        if self.current is None:        # a constant
+            return self._seen(index, array, {})
         segment = self.locate(index)[0]
         if segment.overwritten(index):
             raise errors.NotAllocatedError(

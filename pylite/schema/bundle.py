@@ -34,7 +34,8 @@ def read(source: Any, member: str | None = None) -> bytes:
     """
     name = source if isinstance(source, str) else "the bundle"
     if member is not None and _is_only_a_model(source):
-        raise errors.ModelError(f"'{errors.shortened(name)}' is a model, not a bundle; leave out member="
+        what = f"'{errors.shortened(name)}'" if isinstance(source, str) else "model_content"
+        raise errors.ModelError(f"{what} is a model, not a bundle; leave out member="
                                 f"{errors.shortened(member)!r}")
     known = members(source)
     listed = ", ".join(map(repr, known)) or "no model"

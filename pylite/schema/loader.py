@@ -48,6 +48,8 @@ def contents_of(source: "Source") -> "Any":
         return source
     if isinstance(source, (bytearray, memoryview, np.ndarray)):
         return bytes(source)
+    if not isinstance(source, (str, os.PathLike)):
+        raise TypeError(f"a model is the path of a file or its bytes, not {type(source).__name__}")
     path = os.fspath(source)
     try:
         mode = os.stat(path).st_mode

@@ -1,6 +1,7 @@
 """Vectors and classes of texts."""
 from __future__ import annotations
 
+import os
 import unicodedata
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,9 @@ from pylite.errors import ModelError
 from pylite.media.files import opened
 from pylite.tasks.results import ClassificationResult, Classifications, Embedding
 from pylite.tasks.task import ClassFilter, Task
+from pylite.tflite.arguments import flag
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Sequence
     from typing import Any
 
@@ -93,13 +94,16 @@ class TextTask(Task):
         if vocabulary is None:
             vocabulary = next((info.vocabulary for info in self._inputs if info.vocabulary), None)
         elif not isinstance(vocabulary, (list, tuple)):
-            with opened(vocabulary, "r", "utf-8") as file:  # type: ignore[arg-type]
+            if not isinstance(vocabulary, (str, os.PathLike)):
+                raise TypeError("vocabulary is the path of a file with a word on each line, or a list of the words, "
+                                f"not {type(vocabulary).__name__}")
+            with opened(vocabulary, "r", "utf-8") as file:
                 vocabulary = str(file.read()).splitlines()
         if vocabulary is None:
             raise ModelError(
                 "the model takes token ids, and its metadata have no vocabulary; give vocabulary: the path of the "
                 "vocab.txt that the model was trained with (one word per line), or a list of the words")
-        self._pieces = WordPieces(vocabulary, lower_case)
+        self._pieces = WordPieces(vocabulary, flag("lower_case", lower_case))
 
     def inputs(self, text: str) -> list[NDArray[Any]]:
         """The model's input arrays for a text; tokens that do not fit are cut off."""
@@ -146,7 +150,8 @@ class TextEmbedder(TextTask):
         super().__init__(model, vocabulary=vocabulary, lower_case=lower_case, num_threads=num_threads,
                          experimental_delegates=experimental_delegates, precision=precision)
         self._check_numbers(self.interpreter.get_output_details()[:1])
-        self._normalized, self._quantized = l2_normalize, quantize
+        self._normalized = flag("l2_normalize", l2_normalize)
+        self._quantized = flag("quantize", quantize)
 
     def embed(self, text: str) -> Embedding:
         """The vector of a text: float32 (n,), or int8."""

@@ -20,6 +20,7 @@ from pylite.tasks.results import (
     Segmentation,
 )
 from pylite.tasks.task import ClassFilter, checked_class_names, class_names
+from pylite.tflite.arguments import flag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -191,7 +192,8 @@ class ImageEmbedder(ImageTask):
         super().__init__(model, mean=mean, std=std, num_threads=num_threads,
                          experimental_delegates=experimental_delegates, precision=precision)
         self._check_numbers(self.interpreter.get_output_details()[:1])
-        self._normalized, self._quantized = l2_normalize, quantize
+        self._normalized = flag("l2_normalize", l2_normalize)
+        self._quantized = flag("quantize", quantize)
 
     def embed(self, image: Any, channel_order: str = "RGB") -> Embedding:
         """The vector of a picture: float32 (n,), or int8."""

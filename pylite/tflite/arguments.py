@@ -3,6 +3,7 @@ import io
 import operator
 import os
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pylite import errors
@@ -51,6 +52,13 @@ def whole(name: "str", number: "Any") -> int:
         return operator.index(number)
     except TypeError:
         raise TypeError(f"{name} must be a whole number, not {errors.shortened(repr(number))}") from None
+
+
+def flag(name: "str", value: "Any") -> bool:
+    """The argument `name` as a bool: of a bool, a number or None; a text such as "false" would count as True."""
+    if value is not True and value is not False and not hasattr(type(value), "__bool__"):
+        raise TypeError(f"{name} must be True or False, not {errors.shortened(repr(value))}")
+    return bool(value)
 
 
 def memory_limit(number: "Any") -> "int | None":
@@ -109,7 +117,7 @@ def model_from(path: "Any", content: "Any", model: "Model | None", options: "dic
     if isinstance(path, Model):
         raise TypeError("model_path is the path of a file, not a pylite.Model; pass model=")
     sources = [name for name, value in (("model_path", path), ("model_content", content))
-             if value is not None and (len(value) if hasattr(value, "__len__") else value)]
+               if value is not None and (_size_of(value) if hasattr(value, "__len__") else value)]
     if model is not None:
         if sources:
             raise ValueError(f"Can't both provide `model` and `{sources[0]}`")
@@ -127,14 +135,18 @@ def model_from(path: "Any", content: "Any", model: "Model | None", options: "dic
 
 def _source_of(path: "Any", content: "Any", member: "str | None") -> "Any":
     """The path or the bytes of the model, which may be the member of a bundle."""
+    file = next((given for given in (path, content) if isinstance(given, io.IOBase)), None)
+    if file is not None:
+        raise TypeError(f"a model is opened by its path or its bytes, not from a {type(file).__name__}; pass "
+                        "model_content=file.read()")
+    if path is not None and not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(f"model_path is the path of a file, not {type(path).__name__}; pass the bytes of a model as "
+                        "model_content=")
     if isinstance(content, (str, os.PathLike)) and content:
         raise TypeError(f"model_content must be the bytes of a model, not {type(content).__name__}; pass a path as "
                         "model_path")
-    if content is not None and not isinstance(content, io.IOBase):
+    if content is not None:
         content = _bytes_of(content)
-    if isinstance(path or content, io.IOBase):
-        raise TypeError(f"a model is opened by its path or its bytes, not from a {type(path or content).__name__}; "
-                        "pass model_content=file.read()")
     if isinstance(path, bytes) and path[4:8] == b"TFL3":
         raise errors.ModelError(f"Could not open the model: model_path is the contents of a model ({len(path)} bytes), "
                                 "not a path. Pass them as model_content=, or to CompiledModel.from_buffer()")
@@ -146,6 +158,11 @@ def _source_of(path: "Any", content: "Any", member: "str | None") -> "Any":
         return os.path.join(os.fsdecode(path), member)
     from pylite.schema import bundle
     return bundle.read(bytes(content), member)
+
+
+def _size_of(content: "Any") -> int:
+    """len(), or 1 for an array without dimensions, which has no length."""
+    return len(content) if getattr(content, "shape", None) != () else 1
 
 
 def _bytes_of(content: "Any") -> "Any":
@@ -222,4 +239,7 @@ def delegates(value: "Any") -> "list[Any]":
                                    f"[load_delegate({errors.shortened(os.fsdecode(value))!r})]")
     if hasattr(value, "modify") and not isinstance(value, type):
         raise TypeError("experimental_delegates must be a list: pass [delegate] instead of the delegate")
+    if not isinstance(value, Iterable):
+        raise TypeError("experimental_delegates must be a list of delegates from load_delegate(), not "
+                        f"{type(value).__name__}")
     return list(value)

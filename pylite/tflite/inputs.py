@@ -23,6 +23,14 @@ SIGN_FLIPS = {("uint8", "int8"): ("higher", "(value ^ 0x80).view(numpy.int8)"),
 
 def checked_value(tensor: "Tensor", array: "NDArray[Any]", value: "Any") -> "NDArray[Any]":
     """`value` as an array of the shape and type of `array`, the memory of `tensor`; ValueError if it does not fit."""
+    value = of_type(tensor, array, value)
+    if value.shape != array.shape:
+        raise _wrong_shape(tensor, array, value)
+    return value
+
+
+def of_type(tensor: "Tensor", array: "NDArray[Any]", value: "Any") -> "NDArray[Any]":
+    """checked_value() for a `value` that may have another shape than `array`."""
     value = np.asarray(value)
     if value.dtype.hasobject and value.shape == () and value.item() is None:
         raise TensorError(f"Cannot set tensor: Got None but expected an array of {tensor.dtype.upper()} "
@@ -35,8 +43,6 @@ def checked_value(tensor: "Tensor", array: "NDArray[Any]", value: "Any") -> "NDA
         value = value.view(array.dtype)     # the bits of a type that only ml_dtypes has
     elif value.dtype != array.dtype and value.dtype.newbyteorder("=") != array.dtype:
         raise _wrong_type(tensor, value)
-    if value.shape != array.shape:
-        raise _wrong_shape(tensor, array, value)
     return value
 
 

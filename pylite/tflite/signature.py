@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from pylite.runtime.executor import Executor
     from pylite.tflite.types import InterpreterParts, TensorDetails
 
 
@@ -62,14 +63,26 @@ class SignatureRunner:
         arrays = {name: value if hasattr(value, "shape") else np.asarray(value) for name, value in kwargs.items()}
         with interpreter._lock:
             executor = interpreter._executor(self._subgraph_index)
-            for name, value in arrays.items():
-                if value.shape != executor.shape(self._inputs[name]):   # of tensors that are not inputs, too
-                    interpreter._resize(executor, self._inputs[name], value.shape, False)
+            resized = [name for name, value in arrays.items()
+                       if value.shape != executor.shape(self._inputs[name])]    # of tensors that are not inputs, too
+            if resized:
+                self._check_types(executor, arrays)
+            for name in resized:
+                interpreter._resize(executor, self._inputs[name], arrays[name].shape, False)
             interpreter._lock.run(executor.allocate)
             for name, value in arrays.items():
                 interpreter._set(executor, self._inputs[name], value)
             interpreter._lock.run(executor.invoke)
             return {name: interpreter._get(executor, index) for name, index in self._outputs}
+
+    def _check_types(self, executor: "Executor", arrays: "dict[str, Any]") -> None:
+        """ValueError for a value of another type than its input, before any input takes the shape of its value."""
+        from pylite.ir.dtypes import NUMPY_DTYPES  # lazy, as programs that never resize do without
+        from pylite.tflite.inputs import of_type
+        for name, value in arrays.items():
+            index = self._inputs[name]
+            present = np.broadcast_to(np.empty((), NUMPY_DTYPES[executor.dtype(index)]), executor.shape(index))
+            of_type(executor.subgraph.tensors[index], present, value)
 
     def get_input_details(self) -> "dict[str, TensorDetails]":
         """{input name: details of its tensor}, as in Interpreter.get_input_details()."""

@@ -1,6 +1,7 @@
 """A stand-in for tf.lite's wrapper of its C++ interpreter, the private attribute `Interpreter._interpreter`."""
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +31,7 @@ class Wrapper:
         self._interpreter.reset_all_variables()
 
     def SetNumThreads(self, num_threads: int) -> None:
-        self._interpreter._set_num_threads(num_threads)
+        self._interpreter._set_num_threads(operator.index(num_threads))
 
     def ModifyGraphWithDelegate(self, delegate: Any) -> None:
         self._interpreter.modify_graph_with_delegate(delegate)

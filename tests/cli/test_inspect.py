@@ -51,7 +51,7 @@ def test_all_unsupported_operators_are_named(path, capsys):
     text = capsys.readouterr().out
     assert "opcode 'CONV_2D' version '99'" in text and "custom op: Mystery" in text
     assert "serve(picture: int8[-1, 4, 4, 2]) -> answer: int8[1, 48]" in text
-    assert "0.5 * (q + 3)" in text and "note (5 B)" in text and "one of each" in text
+    assert "0.5 * (q + 3)" in text and "0.5 * q\n" in text and "note (5 B)" in text and "one of each" in text
     assert cli.main(["inspect", path, "--tensors"]) == 0
     assert "3 scales, axis 0" in capsys.readouterr().out
 

@@ -73,7 +73,8 @@ def test_results_of_nodes_cannot_be_set():
     with pytest.raises(RuntimeError, match=r"experimental_preserve_all_tensors=True"):
         interpreter.invoke_nodes(0)
     with pytest.raises(RuntimeError, match=r"allocate_tensors\(\) first"):
-        pylite.Interpreter(model_content=chain()).invoke_nodes(0)
+        pylite.Interpreter(model_content=chain(), experimental_preserve_all_tensors=True,
+                           experimental_op_resolver_type=pylite.OpResolverType.BUILTIN_REF).invoke_nodes(0)
 
 
 def test_variables_can_be_set():
@@ -107,7 +108,9 @@ def test_a_pickled_interpreter_keeps_its_constants():
     ({"two": np.zeros(3, np.float32)}, r"takes float32 \[4\], not float32 \[3\]"),
     ({"two": np.zeros(4, complex)}, r"not complex128"), ({"nope": np.zeros(4)}, r"no constants are called 'nope'"),
     ({"two": np.full(4, 1e40)}, r"is float32, which does not hold all numbers from 1e\+40 to 1e\+40"),
-    ({"a": np.zeros(4)}, r"is computed, not a constant"), ({99: np.zeros(4)}, r"no constants are called 99"),
+    ({"a": np.zeros(4)}, r"is computed, not a constant"),
+    ({"x": np.zeros(4)}, r"'x' is an input, not a constant; set_tensor\(\) fills it"),
+    ({99: np.zeros(4)}, r"no constants are called 99"),
 ])
 def test_wrong_overrides(overrides, text):
     with pytest.raises(TensorError, match=text):

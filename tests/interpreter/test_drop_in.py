@@ -328,6 +328,30 @@ def test_a_tensor_without_dimensions_is_read_as_a_number(module):
     assert type(interpreter.get_signature_runner("main")(x=np.array(2, np.float32))["y"]) is np.float32
 
 
+
+@pytest.mark.parametrize("module", [lambda: pylite, peer], ids=["pylite", "litert"])
+def test_constants_can_be_read_before_memory_is_allocated(module):
+    """Programs that only want a model's weights read them so, of models with unknown ops too."""
+    m = ModelBuilder()
+    x, y = m.tensor("x", (2, 3)), m.tensor("y", (2, 3))
+    w = m.constant("w", np.arange(6, dtype=np.float32).reshape(2, 3))
+    m.operator("Mystery", [x, w], [y], custom_options=b"")
+    m.inputs([x])
+    m.outputs([y])
+    m.subgraph("other")
+    v = m.constant("v", np.array([3], np.int32))
+    m.inputs([])
+    m.outputs([v])
+    interpreter = module().Interpreter(model_content=m.build())
+    assert interpreter.get_tensor(w).tolist() == interpreter.tensor(w)().tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert interpreter.get_tensor(v, 1).tolist() == [3]
+    for index in x, y:
+        with pytest.raises(ValueError, match="Tensor data is null"):
+            interpreter.get_tensor(index)
+    interpreter.resize_tensor_input(x, [1, 3])
+    assert interpreter.get_tensor(w)[1].tolist() == [3, 4, 5]
+
+
 def words(content):
     return np.frombuffer(content + bytes(-len(content) % 4), "<u4")
 

@@ -35,6 +35,16 @@ class Bench:
     def set(self, value, index=0):
         self.ready().set_tensor(index, value)
 
+    def set_again(self, index):
+        interpreter = self.ready()
+        interpreter.set_tensor(0, GOOD)
+        interpreter.set_tensor(index, GOOD)
+
+    def read(self, *arguments):
+        interpreter = self.ready()
+        interpreter.get_tensor(0)       # now the tensor is in a table of those that can be read
+        interpreter.get_tensor(*arguments)
+
     def runner(self, key=None, model=None):
         return self.open(model or small_models.two_signatures()).get_signature_runner(key)
 
@@ -64,6 +74,7 @@ CASES = {
     "path and content": (lambda b: b.module.Interpreter("/x", b.quantized), r"Can't both provide"),
     "neither path nor content": (lambda b: b.module.Interpreter(), r"`model_path` or `model_content` must be"),
     "path is no path": (lambda b: b.module.Interpreter(3), r"int"),
+    "path is an array": (lambda b: b.module.Interpreter(np.array([1])), r"model_path is .* not ndarray"),
     "content is text": (lambda b: b.module.Interpreter(model_content="abc"), r"str"),
     "no threads": (lambda b: b.open(num_threads=0), r"num_threads should >= 1"),
     "negative threads": (lambda b: b.open(num_threads=-1), r"num_threads should >= 1"),
@@ -71,6 +82,10 @@ CASES = {
     "threads as float": (lambda b: b.open(num_threads=2.0), r"type of num_threads should be int"),
     "resolver as number": (lambda b: b.open(experimental_op_resolver_type=2), r"Unrecognized passed in op resolver"),
     "resolver None": (lambda b: b.open(experimental_op_resolver_type=None), r"Unrecognized passed in op resolver"),
+    "flag as text": (lambda b: b.open(experimental_preserve_all_tensors="no"),
+                     r"experimental_preserve_all_tensors must be True or False, not 'no'"),
+    "strict as text": (lambda b: b.open().resize_tensor_input(0, [2, 3], strict="no"), r"strict must be True or False"),
+    "delegates as a function": (lambda b: b.open(experimental_delegates=len), r"must be a list of delegates"),
     "delegates that are none": (lambda b: b.open(experimental_delegates=[3]), r"load_delegate"),
     "unknown version": (lambda b: b.open(small_models.unknown_ops()),
                         r"Didn't find op for builtin opcode 'RESHAPE' version '99'.*Mystery.*nodes 1, 2"),
@@ -104,9 +119,11 @@ CASES = {
     "set beyond": (lambda b: b.set(GOOD, 9999), r"Invalid tensor index 9999 exceeds max tensor index \d+"),
     "set below": (lambda b: b.set(GOOD, -1), r"Invalid tensor index -1"),
     "set text index": (lambda b: b.set(GOOD, "a"), r"str"),
-    "set float index": (lambda b: b.set(GOOD, 0.0), r"float"),
+    "set float index": (lambda b: b.set_again(0.0), r"must be an int, not float"),
     "get beyond": (lambda b: b.ready().get_tensor(9999), r"Invalid tensor index 9999 exceeds max tensor index \d+"),
     "get below": (lambda b: b.ready().get_tensor(-1), r"Invalid tensor index -1"),
+    "get float index": (lambda b: b.read(0.0), r"must be an int, not float"),
+    "get in subgraph 0.0": (lambda b: b.read(0, 0.0), r"subgraph_index must be a whole number, not 0.0"),
     "get other subgraph": (lambda b: b.ready().get_tensor(0, 5), r"Invalid subgraph index 5"),
     "view beyond": (lambda b: b.ready().tensor(9999)(), r"Invalid tensor index 9999"),
     "details of other subgraph": (lambda b: b.open().get_tensor_details(5), r"subgraph_index is out of range: 5"),
@@ -201,6 +218,17 @@ def test_the_remedy_for_another_type_warns_of_nothing(dtype, value, words):
     interpreter.allocate_tensors()
     with pytest.raises(ValueError, match=re.escape(words)):
         interpreter.set_tensor(0, value)
+
+
+@pytest.mark.parametrize(("value", "words"), [
+    (None, "Got None but expected an array of FLOAT32 [2, 3]"), ("abc", "Got value of type STRING but expected type F"),
+    (np.zeros((5, 3), int), "Got value of type INT64 but expected type FLOAT32")])
+def test_a_signature_runner_that_refuses_a_value_keeps_the_shape(value, words):
+    runner = pylite.interpreter.Interpreter(model_content=small_models.two_signatures()).get_signature_runner("rows")
+    runner(x=np.zeros((2, 3), np.float32))
+    with pytest.raises(ValueError, match=re.escape(words)):
+        runner(x=value)
+    assert runner.get_input_details()["x"]["shape"].tolist() == [2, 3]
 
 
 def test_a_signature_runner_takes_lists():

@@ -310,6 +310,34 @@ def test_a_state_lasts_until_all_variables_are_reset():
     assert run(i, X).flat[0] == 2
 
 
+def test_an_input_may_give_the_shape_of_an_output():
+    """prepare() runs again when the contents change, and only then."""
+    asked = []
+
+    class Repeat(CustomOp):
+        def prepare(self, node):
+            count = int(node.constant(1))
+            asked.append(count)
+            return (count,)
+
+        def invoke(self, x, count, y):
+            y[...] = x
+    m = ModelBuilder()
+    x, count, y, z = m.tensor("x", (1,)), m.tensor("count", (), "int32"), m.tensor("y", (-1,)), m.tensor("z", (-1,))
+    m.operator("Repeat", [x, count], [y], custom_options=b"")
+    m.operator("NEG", [y], [z])
+    m.inputs([x, count])
+    m.outputs([z])
+    i = interpreter(m.build(), ("Repeat", Repeat))
+    i.allocate_tensors()
+    i.set_tensor(x, np.float32([7]))
+    for n in 2, 3, 3, 0, 1:
+        i.set_tensor(count, np.int32(n))
+        i.invoke()
+        assert i.get_tensor(z).tolist() == [-7] * n
+    assert asked == [2, 3, 0, 1]
+
+
 def test_errors_of_nodes_with_many_operands_name_a_few():
     m = ModelBuilder()
     x = [m.tensor(f"x{i}", (1,)) for i in range(6)]

@@ -45,6 +45,11 @@ cdef void rows(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept n
     cdef Py_ssize_t i
     for i in range(begin, end):
         (<Scale>ctx).y[i] = (<Scale>ctx).x[i] * (<Scale>ctx).gain
+
+
+cdef class Unset(Kernel):
+    def __init__(self, x, y):
+        pass
 '''
 
 
@@ -141,6 +146,18 @@ def test_kernels_that_cannot_be_bound_name_the_node(kernels):
             return 3
     with pytest.raises(RuntimeError, match="node 0 Scale could not bind its kernel: TypeError: 3 is not a Kernel"):
         interpreter(Nothing).allocate_tensors()
+
+
+def test_a_kernel_without_a_function_would_leave_the_output_as_it_is(kernels):
+    class Forgotten(pylite.CustomOp):
+        kernel = kernels.Unset
+    with pytest.raises(RuntimeError, match="Unset has set no function, so it would compute nothing; end its __init__"):
+        interpreter(Forgotten).allocate_tensors()
+
+
+def test_a_kernel_is_no_op_by_itself(kernels):
+    with pytest.raises(TypeError, match=r"Scale has no invoke\(\).*; set a Kernel in Cython as `kernel` of a pylite"):
+        interpreter(kernels.Scale)
 
 
 def test_a_kernel_of_one_dimension_for_tensors_of_any_rank(kernels):

@@ -281,6 +281,27 @@ class TestFailures:
         with pytest.raises(RuntimeError, match=r"an object with invoke\(\), evaluate\(\) or the attribute kernel"):
             interpreter(type("D", (PythonDelegate,), {"supports": lambda s, n: True, "compile": lambda s, p: 1})())
 
+    def test_a_kernel_is_an_object_not_its_class(self):
+        class Kernel:
+            def invoke(self, x, y):
+                y[...] = x
+        with pytest.raises(RuntimeError, match=r"returned the class Kernel; it must return an object.*Kernel\(part\)"):
+            interpreter(type("D", (PythonDelegate,), {"supports": lambda s, n: True, "compile": lambda s, p: Kernel})())
+
+    def test_nodes_are_taken_while_the_delegate_is_applied(self):
+        """Later, a graph would change under the interpreter, even while it runs."""
+        class Keeper(MyDelegate):
+            def prepare(self, graph):
+                super().prepare(graph)
+                self.graph = graph
+        d = Keeper("NEG")
+        i = interpreter(d)
+        before = names(i)
+        with pytest.raises(RuntimeError, match=r"only while prepare.*modify_graph_with_delegate"):
+            d.graph.replace([0])
+        assert names(i) == before
+        np.testing.assert_allclose(run(i), EXPECTED, rtol=1e-6)
+
 
 @pytest.mark.parametrize("flags", [DelegateFlags.NONE, DelegateFlags.ALLOW_DYNAMIC_TENSORS])
 class TestAfterConstruction:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pylite
-from pylite import cli, tasks, validation
+from pylite import cli, flex, tasks, validation
 from pylite.compiled_model import CompiledModel
 from pylite.interpreter import Interpreter
 from pylite.media import audio, images, labels, models
@@ -118,7 +118,17 @@ COMMANDS = [
     ("run digits --input seven --delegate idle.py", "idle.py: write idle.py:NAME; it defines Idle"),
     ("run digits --input seven --delegate idle.py:M", "idle.py: has no M; it defines Idle"),
     ("validate words.tflite --reference words.tflite --data x.npy --repair ./words.tflite",
-     "--repair ./words.tflite would overwrite a model that it reads; give another name"),
+     "--repair ./words.tflite would overwrite a file that the command reads; give another name"),
+    ("validate words.tflite --reference words.tflite --data x.npy --junit x.npy", "--junit x.npy would overwrite"),
+    ("validate words.tflite --reference words.tflite --data x.npy --html words.tflite", "--html words.tflite would"),
+    ("bench words.tflite --trace ./words.tflite", "--trace ./words.tflite would overwrite a file"),
+    ("report words.tflite --explorer words.tflite", "--explorer words.tflite would overwrite a file"),
+    ("report words.tflite --html p.html --explorer ./p.html", "--html and --explorer would write the same file",
+     "./p.html; give one of them another name"),
+    ("resolver words.tflite --output words.tflite", "--output words.tflite would overwrite a file"),
+    ("resolver words.tflite --ops idle.py:M --output idle.py", "--output idle.py would overwrite a file"),
+    ("run digits --input image=two.npz --output two.npz", "--output two.npz would overwrite a file"),
+    ("inspect /dev/zero", "Could not open '/dev/zero'. It is not a regular file"),
     ("run digits --input bad.npy", "input 'image' takes [1, 8, 8, 1], and the file has [2, 5]", "of this shape"),
     ("run digits --input nan.npy", "64 numbers that are NaN", "fix the program"),
     ("run digits --input two.npz", "no input is called 'a'", "the model has 'image'"),
@@ -320,6 +330,16 @@ CALLS = [
     (lambda: CompiledModel.from_file(DIGITS).resize_input_tensor(1, [1, 8, 8, 1]), RuntimeError, "has 1 input"),
     (lambda: Interpreter(f"{LONG}.tflite"), ValueError, "Could not open", "No such file"),
     (lambda: Interpreter(3), TypeError, "int"),
+    (lambda: pylite.Model([3]), TypeError, "a model is the path of a file or its bytes, not list"),
+    (lambda: Interpreter(model_content=small_models.reshape(), member="x"), ValueError,
+     "model_content is a model, not a bundle", "leave out member='x'"),
+    (lambda: Interpreter(DIGITS).invoke_nodes(0), RuntimeError, "experimental_preserve_all_tensors=True"),
+    (lambda: flex.ops("Erf"), ValueError, "pylite.flex has no Erf; did you mean FlexErf"),
+    (lambda: tasks.TextEmbedder(small_models.int16_window(), vocabulary={"a": 1}), TypeError,
+     "vocabulary is the path of a file", "a list of the words, not dict"),
+    (lambda: tasks.TextEmbedder(small_models.int16_window(), vocabulary=["[UNK]"], lower_case="no"), TypeError,
+     "lower_case must be True or False, not 'no'"),
+    (lambda: tasks.ImageEmbedder(DIGITS, quantize="no"), TypeError, "quantize must be True or False, not 'no'"),
     (lambda: Interpreter(pylite.Model(DIGITS)), TypeError, "not a pylite.Model; pass model="),
     (lambda: Interpreter(DIGITS, experimental_delegates=[pylite.PythonDelegate]), AttributeError,
      "pass PythonDelegate()"),

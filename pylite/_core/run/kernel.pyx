@@ -65,6 +65,11 @@ cdef class Kernel:
         """The plug-in's exception behind the last status, returned once; or None."""
         return None
 
+    @property
+    def computes(self):
+        """Is there a function to run?"""
+        return self.fn != <kernel_fn>nothing
+
     def run(self, Pool pool=None):
         """Run once; returns the status (0: done).  For tests: a Program runs kernels without Python."""
         cdef pl_pool *p = NULL
