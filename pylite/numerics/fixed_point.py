@@ -114,8 +114,8 @@ def hard_swish(x, x_scale, y_scale):
     my, ey = quantize_multiplier(fine / f32(y_scale))
     mr, er = quantize_multiplier(fine / (f32(3) / f32(32768)))
     if ey > 0:
-        raise ValueError(f"the output scale {y_scale:.4g} is less than a 128th of the input scale {x_scale:.4g}: quantize "
-                         "the model again, with a wider range for this output")
+        raise ValueError(f"the output scale {y_scale:.4g} is less than a 128th of the input scale {x_scale:.4g}: "
+                         "quantize the model again, with a wider range for this output")
     my, mr = (32767 if m >= INT32_MAX - 2**15 else (m + 2**15) >> 16 for m in (my, mr))
     h = x * 128
     p = srdhm16(h, my)
