@@ -32,7 +32,6 @@ from pylite._core.simd cimport (
 cdef enum:
     BLOCK = 4096            # bytes of strided elements that are gathered for one call of a micro-kernel
     SHORT = 256             # bytes; shorter rows are selected from side by side
-    FEW_ADDED = 8           # most elements of a run that is added without a call of a micro-kernel
     FLOAT = -1
 _ADDS = {"add_f32": FLOAT, "add_i8": 1, "add_i16": 2, "add_i32": 4, "add_i64": 8}     # kinds of elements
 
@@ -418,7 +417,7 @@ cdef class ScatterBoxes(Boxes):
     """
     cdef const uint8_t[::1] p
     cdef pl_binary_fn combine
-    cdef int adds           # short runs of elements of this kind, the fast case: bytes of an integer, FLOAT, or 0
+    cdef int adds           # single elements of this kind, the fast case: bytes of an integer, FLOAT, or 0
     cdef int sums           # the same, whatever the boxes are
 
     def __init__(self, array, indices, boxes, Py_ssize_t item, Py_ssize_t width, vectors, components, shape,
@@ -440,27 +439,21 @@ cdef class ScatterBoxes(Boxes):
         return copy
 
     cdef void finish(self) noexcept:
-        self.adds = self.sums if self.runs and self.run <= FEW_ADDED else 0
+        self.adds = self.sums if self.runs and self.run == 1 else 0
 
 
-cdef inline void add_few(int kind, Py_ssize_t n, uint8_t *y, const uint8_t *x) noexcept nogil:
-    """Add n elements to others; calling a micro-kernel takes longer than adding a few."""
-    cdef Py_ssize_t i
+cdef inline void add_one(int kind, uint8_t *y, const uint8_t *x) noexcept nogil:
+    """Add one element to another."""
     if kind == FLOAT:
-        for i in range(n):
-            (<float *>y)[i] += (<const float *>x)[i]
+        (<float *>y)[0] += (<const float *>x)[0]
     elif kind == 1:
-        for i in range(n):
-            y[i] += x[i]
+        y[0] += x[0]
     elif kind == 2:
-        for i in range(n):
-            (<uint16_t *>y)[i] += (<const uint16_t *>x)[i]
+        (<uint16_t *>y)[0] += (<const uint16_t *>x)[0]
     elif kind == 4:
-        for i in range(n):
-            (<uint32_t *>y)[i] += (<const uint32_t *>x)[i]
+        (<uint32_t *>y)[0] += (<const uint32_t *>x)[0]
     else:
-        for i in range(n):
-            (<uint64_t *>y)[i] += (<const uint64_t *>x)[i]
+        (<uint64_t *>y)[0] += (<const uint64_t *>x)[0]
 
 
 cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
@@ -506,7 +499,7 @@ cdef int scatter_runs(ScatterBoxes self) noexcept nogil:
         y = self.array + first
         if first >= 0:
             if self.adds:
-                add_few(self.adds, self.run, y, x)
+                add_one(self.adds, y, x)
             elif self.combine != NULL:
                 self.combine(self.run, y, 1, x, 1, y, &self.p[0])
             else:
