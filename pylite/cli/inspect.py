@@ -8,7 +8,7 @@ import zipfile
 from pylite.cli import _common, _format, _nodes, _plugins, _terminal
 
 EPILOG = """
---compat exits with 1 if pylite cannot run the model, --diff with 1 if the models differ.
+--compat, --shape and --delegate exit with 1 if pylite cannot run the model, --diff with 1 if the models differ.
 
 examples:
   pylite inspect model.tflite
@@ -83,7 +83,7 @@ def run(args):
         for subgraph in facts["subgraphs"]:
             text += ["", *_subgraph(subgraph, args.tensors, args.verbose)]
     sys.stdout.write("\n".join(text if args.json else _terminal.shown(text)) + "\n")
-    return int(bool(args.compat or args.delegate) and not facts["runs"])
+    return int(bool(args.compat or args.delegate or args.shape) and not facts["runs"])
 
 
 def _facts_of(args, name):

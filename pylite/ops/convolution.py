@@ -46,7 +46,9 @@ def infer_conv(node):
     x, w = node.inputs[:2]
     check_images(node, x, w)
     filters, c = w.shape[0], w.shape[3]
-    if c == 0 or x.shape[3] < c or x.shape[3] % c:
+    if 0 in (c, x.shape[3]):
+        raise node.error("it has no channels; expected at least one", w if c == 0 else x)
+    if x.shape[3] < c or x.shape[3] % c:
         raise node.error(f"its {x.shape[3]} channels are not a multiple of the {c} that filters of shape "
                          f"{list(w.shape)} read", x)
     groups = x.shape[3] // c
@@ -97,7 +99,9 @@ def infer_depthwise(node):
     check_images(node, x, w)
     if w.shape[0] != 1:
         raise node.error("the first dimension of a depthwise filter must be 1", w)
-    if x.shape[3] == 0 or w.shape[3] % x.shape[3]:
+    if x.shape[3] == 0:
+        raise node.error("it has no channels; expected at least one", x)
+    if w.shape[3] % x.shape[3]:
         raise node.error(f"its {w.shape[3]} channels are not a multiple of the input's {x.shape[3]}", w)
     return [output_shape(node, x, w, w.shape[3])]
 

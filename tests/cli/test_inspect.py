@@ -135,6 +135,19 @@ def test_one_node_in_depth(path, capsys):
     assert "has no node 9; its nodes are 0 to " in capsys.readouterr().err
 
 
+def test_an_impossible_shape_exits_with_1(tmp_path, capsys):
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1, 4, 4, 2)), m.tensor("y", (1, 4, 4, 3))
+    m.operator("CONV_2D", [x, m.constant("w", np.ones((3, 1, 1, 2), np.float32)), -1], [y], stride_h=1, stride_w=1)
+    m.inputs([x])
+    m.outputs([y])
+    path = tmp_path / "model.tflite"
+    path.write_bytes(m.build())
+    assert cli.main(["inspect", str(path), "--shape", "x=1,5,5,2"]) == 0
+    assert cli.main(["inspect", str(path), "--shape", "x=1,4,4,3"]) == 1
+    assert "cannot be prepared: node 0 CONV_2D: tensor 0 'x'" in capsys.readouterr().out
+
+
 def test_json_has_the_options_and_digests_of_weights(path, capsys):
     cli.main(["inspect", path, "--json"])
     [subgraph] = json.loads(capsys.readouterr().out)["subgraphs"]
