@@ -180,7 +180,7 @@ def test_convolution_of_no_channels():
     m.operator("CONV_2D", [x, m.constant("w", np.ones((3, 2, 2, 2), np.float32)), -1], [y], stride_h=1, stride_w=1)
     m.inputs([x])
     m.outputs([y])
-    with pytest.raises(OpError, match="tensor 0 'x' .*: it has no channels"):
+    with pytest.raises(OpError, match=r"tensor 0 'x' .*: it has no channels"):
         Interpreter(model_content=m.build()).allocate_tensors()
 
 
