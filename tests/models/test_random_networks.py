@@ -1,7 +1,7 @@
 """Random quantized networks, whose integers equal the reference kernels' in every tensor.
 
 One-op tests cannot see what passes do across operators: fuse activations, pads and tables, share memory, skip copies.
-Machines without the peer compare checksums of its tensors; `python -m tests.models.test_whole_networks` stores them.
+Machines without the peer compare checksums of its tensors; `python -m tests.models.test_random_networks` stores them.
 """
 import json
 import os
@@ -17,7 +17,7 @@ from pylite.numerics.quantization import LIMITS
 from pylite.schema.builder import ModelBuilder
 from tests.tools.resources import peer
 
-STORED = Path(__file__).with_name("whole_networks.json")
+STORED = Path(__file__).with_name("random_networks.json")
 DTYPES = ("int8", "uint8", "int16")
 SEEDS, STORED_SEEDS = 24, 8
 MOST = 6000             # elements of a tensor beyond the batch
@@ -280,7 +280,7 @@ def all_kept(model):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("seed", range(STORED_SEEDS))
-def test_tensors_equal_stored_ones(seed, dtype, tmp_path):
+def test_whole_networks_equal_stored_ones(seed, dtype, tmp_path):
     model, x = Network(np.random.default_rng(seed), dtype).build()
     drawn, wanted = json.loads(STORED.read_text())[f"{dtype} {seed}"]
     assert zlib.crc32(model) == drawn, "this numpy draws another model"
