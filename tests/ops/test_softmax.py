@@ -44,6 +44,18 @@ def test_softmax(m, rng, dtype):
     return softmax(m, rng, dtype)
 
 
+def test_a_sum_of_16_bits_just_below_a_power_of_two():
+    """The reciprocal's argument is rounded up to 2^31: such rows became twice as large."""
+    m = ModelBuilder()
+    x = m.tensor("x", (1, 17), "int16", scale=0.00025175)
+    y = m.tensor("y", (1, 17), "int16", *OUTPUT["int16"])
+    m.operator("SOFTMAX", [x], [y], beta=1.0)
+    m.inputs([x])
+    m.outputs([y])
+    row = np.array([[32767] * 16 + [9565]], np.int16)
+    assert oneop.run_pylite(m.build(), [row])[0].tolist() == [[2048] * 16 + [6]]
+
+
 @oneop.differential("int8", "uint8", count=40)
 def test_softmax_8(m, rng, dtype):
     return softmax(m, rng, dtype, last=int(rng.choice([1, 2, 3, 10, 17, 64, 255, 256])))
