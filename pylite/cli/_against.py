@@ -36,7 +36,7 @@ def compared(new, old):
     doubts = [f"{when}: {doubt}" for when, report in (("before", old), ("now", new))
               for doubt in report.get("doubts", ()) if not doubt.startswith(_timing.ZEROS)]
     comparison = _judged(new["latency"]["median"], old["latency"]["median"],
-                    new["latency"]["noise"] + old["latency"]["noise"], doubts)
+                         new["latency"]["noise"] + old["latency"]["noise"], doubts)
     earlier = {(node["node"], node["name"]): node for node in old["nodes"]}
     rows = []
     for node in new["nodes"]:

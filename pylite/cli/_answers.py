@@ -189,7 +189,7 @@ def window_lines(windows):
     for answers in zip(*(window["outputs"] for window in windows), strict=True):
         spans = [(window["begin"], window["end"], one) for window, one in zip(windows, answers, strict=True)]
         text += [_heading(answers[0]), *(_class_spans(spans) if answers[0]["kind"] == "classes" else
-                                          [f"  {_span(begin, end)} s  {brief(one)}" for begin, end, one in spans]), ""]
+                                         [f"  {_span(begin, end)} s  {brief(one)}" for begin, end, one in spans]), ""]
     return text
 
 

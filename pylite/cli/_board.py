@@ -40,7 +40,7 @@ def doubts(before, after, threads):
     if before["clock"] and after["clock"] and after["clock"] < 0.9 * before["clock"]:
         reasons.append(f"the clock fell from {before['clock'] // 1000} to {after['clock'] // 1000} MHz")
     reasons += [f"{text} (at {after['temperature']} degrees)" if after["temperature"] else text
-              for bit, text in _THROTTLED.items() if after["throttled"] >> bit & 1]
+                for bit, text in _THROTTLED.items() if after["throttled"] >> bit & 1]
     return reasons
 
 

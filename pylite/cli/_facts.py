@@ -43,7 +43,7 @@ def repeated(graph):
     called = set()
     for _ in graph.subgraphs:
         called |= {i for s in graph.subgraphs for o in s.operators if o.name in LOOPS or s.index in called
-                  for name, i in getattr(o.options, "__dict__", {}).items() if name.endswith("subgraph_index")}
+                   for name, i in getattr(o.options, "__dict__", {}).items() if name.endswith("subgraph_index")}
     return called
 
 

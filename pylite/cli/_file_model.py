@@ -130,7 +130,7 @@ class FileModel:
         details = self.interpreter.get_input_details()
         kinds = {"image" if takes_picture(details[position]) else kind for position, kind, _ in assigned}
         answers = _answers.answer(self.model.graph.subgraphs[self.subgraph], outputs, self.labels, self.args.top,
-                                self.args.threshold, size, kinds)
+                                  self.args.threshold, size, kinds)
         counts = [one["shape"][3] if one["kind"] == "areas" else math.prod(one["shape"]) for one in answers
                   if one["kind"] == "classes" or (one["kind"] == "areas" and len(one["shape"]) == 4)]
         if self.args.labels and counts and not any(complete(self.labels[0], count) for count in counts):

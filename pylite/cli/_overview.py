@@ -21,12 +21,12 @@ def overview(path, threads=1, seconds=0.0, delegates=(), signature=None, shapes=
     main = _signature.subgraph_of(model, signature)
     facts = _facts.model_facts(path, model, range(len(model.graph.subgraphs)), delegates, (main, dict(shapes)))
     report = {"version": 1, "file": path, "machine": _board.machine(), "bytes": facts["bytes"],
-             "weight_bytes": facts["weight_bytes"], "packed_bytes": facts["packed_bytes"],
-             "macs": sum(s["macs"] for s in facts["subgraphs"]),
-             "loops": any(s["repeated"] for s in facts["subgraphs"]),
-             "instruction_set": simd.current, "threads": threads, "arena": [], "latency": None, "rest": None,
-             "doubts": [], "notes": [],
-             "problems": [line.strip() for s in facts["subgraphs"] for line in problems(s)]}
+              "weight_bytes": facts["weight_bytes"], "packed_bytes": facts["packed_bytes"],
+              "macs": sum(s["macs"] for s in facts["subgraphs"]),
+              "loops": any(s["repeated"] for s in facts["subgraphs"]),
+              "instruction_set": simd.current, "threads": threads, "arena": [], "latency": None, "rest": None,
+              "doubts": [], "notes": [],
+              "problems": [line.strip() for s in facts["subgraphs"] for line in problems(s)]}
     times = {}
     if not facts["subgraphs"][main]["missing"] and facts["subgraphs"][main]["error"] is None:
         before = _board.state()
@@ -35,12 +35,12 @@ def overview(path, threads=1, seconds=0.0, delegates=(), signature=None, shapes=
             report["latency"], nodes, report["rest"] = _timing.measured(interpreter, seconds)
             times = {node["node"]: node["seconds"] for node in nodes}
             report["doubts"] = [*doubts, *_board.doubts(before, _board.state(), threads),
-                               *_timing.unsteady(report["latency"])]
+                                *_timing.unsteady(report["latency"])]
             report["notes"] = _notes(model, facts["subgraphs"], main)
         report["arena"] = [_arena(segment) for segment in interpreter._main.segments]
     total = report["latency"]["median"] if times else 0
     report["nodes"] = [_node(model, subgraph, node, times if subgraph["index"] == main else {}, total)
-                      for subgraph in facts["subgraphs"] for node in subgraph["operators"]]
+                       for subgraph in facts["subgraphs"] for node in subgraph["operators"]]
     report["ends"] = list(map(_ends, facts["subgraphs"]))
     report["by_op"] = _by_op(report["nodes"])
     return report

@@ -53,8 +53,8 @@ def run(args, model, reference):
     settings = None if decibels else Settings(args.task, args.labels, args.label_offset, args.output, args.metric)
     with Progress("models") as progress:
         result = sensitivity(model, reference, args.data, target, accuracy=settings, samples=args.samples,
-                            mean=args.mean, std=args.std, threads=args.threads, blocks=args.blocks,
-                            progress=progress.show)
+                             mean=args.mean, std=args.std, threads=args.threads, blocks=args.blocks,
+                             progress=progress.show)
     with _outputs.Attempts() as attempt:
         attempt(_outputs.show_result, result, args, args.top)
         if args.html:

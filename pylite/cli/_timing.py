@@ -185,7 +185,7 @@ class _Recorder:
     def events(self, node):
         """{"events": what the plug-in of a node reported}, or {}; means of all runs since clear()."""
         entries = [{"name": name, "calls": calls / self.runs, "seconds": nanoseconds / self.runs / 1e9}
-                 for index, name, calls, nanoseconds in (self.host.events() if self.host else []) if index == node]
+                   for index, name, calls, nanoseconds in (self.host.events() if self.host else []) if index == node]
         return {"events": entries} if entries else {}
 
     def run(self, repeats=1):

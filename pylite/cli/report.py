@@ -35,7 +35,7 @@ def run(args):
     from pylite.cli import _overview
     _outputs.check(args)
     report = _overview.overview(_common.model_path(args.model), args.threads, args.seconds, _plugins.load(args),
-                               args.signature, _common.shapes(args.shape))
+                                args.signature, _common.shapes(args.shape))
     with _outputs.Attempts() as attempt:
         text = json.dumps(report, indent=2) if args.json else "\n".join(_lines(report, args.verbose))
         attempt(_outputs.show, text + "\n")

@@ -343,7 +343,7 @@ def _nonfinite(args):
     path, model, samples = _alone(args)
     with Progress("samples") as progress:
         faults = search(model, (samples[i] for i in range(len(samples))), args.threads,
-                       lambda done: progress.show(done, len(samples)))
+                        lambda done: progress.show(done, len(samples)))
     name, count = os.path.basename(path), _format.counted(len(samples), "sample")
     lines = [row.line(samples.source.where(row.sample)) for row in faults] or ["no NaN and no infinity"]
     sys.stdout.write(json.dumps([asdict(row) for row in faults], indent=2) + "\n" if args.json else
@@ -357,7 +357,7 @@ def _delegated(args):
     from pylite.validation import delegated
     path, delegates = _common.model_path(args.model), _plugins.delegates(args.delegate)
     result = delegated.compare(path, delegates, args.data, samples=args.samples, mean=args.mean, std=args.std,
-                              rate=args.rate, pictures=args.images, threads=args.threads)
+                               rate=args.rate, pictures=args.images, threads=args.threads)
     _outputs.show_result(result, args, args.top)
     failed = [] if result.equal else [result.lines(args.top)[0 if not result.claims else 1]]
     return _limits.finish(args, path, {f"comparison with {delegated.CPU}": failed})

@@ -80,7 +80,7 @@ class Candidates:
         def chosen(array: Any) -> Any:
             return None if array is None else array[which]
         return Candidates(self.boxes[which], self.scores[which], self.classes[which], chosen(self.angles),
-                     chosen(self.points), chosen(self.factors))
+                          chosen(self.points), chosen(self.factors))
 
 
 def head_of(model: Model) -> Head | None:

@@ -216,7 +216,7 @@ class ClassFilter:
             name = names.get(int(classes[i]), "")
             if name not in self.denied and (not self.allowed or name in self.allowed):
                 chosen.append((i, Category(int(classes[i]), float(scores[i]), name,
-                                          self.shown.get(int(classes[i]), ""))))
+                                           self.shown.get(int(classes[i]), ""))))
         return chosen
 
 

@@ -131,11 +131,11 @@ class Accuracy(Printed):
                   *([_number(m.reference), _interval(m.reference_interval)] if paired else []), m.method or "")
                  for name, m in self.metrics.items()]
         text = [f"accuracy ({self.task}): {counted(self.samples, 'sample')}",
-                 *table(headers, cells, headers[1:-1], ("interval", "95 %", "95 %"))]
+                *table(headers, cells, headers[1:-1], ("interval", "95 %", "95 %"))]
         if self.mcnemar is not None:
             t = self.mcnemar
             text.append(f"only the reference was right: {t['reference_only']}; only the model: {t['model_only']}; "
-                         f"McNemar p = {t['p']:.3g} ({t['method']})")
+                        f"McNemar p = {t['p']:.3g} ({t['method']})")
         for title, rows in ((f"{self.flipped} differ", self.flips), ("worst", self.worst)):
             if rows:
                 text += ["", f"{title}:", *(self._line(row) for row in rows[:top])]

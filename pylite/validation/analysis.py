@@ -239,9 +239,9 @@ def _unmatched(comparison: Compared) -> list[dict[str, Any]]:
                     reason = "the reference has no counterpart"
                 if reason is not None:
                     unmatched.append({"side": "model", "node": operator.index, "op": operator.name, "tensor": index,
-                                  "name": tensor.name, "reason": reason})
+                                      "name": tensor.name, "reason": reason})
     producer = {i: o for o in comparison.other.operators for i in o.outputs}
     unmatched += [{"side": "reference", "node": producer[i].index, "op": producer[i].name, "tensor": i,
-               "name": comparison.other.tensors[i].name, "reason": "the model has no counterpart"}
-              for i in comparison.matching.unmatched_reference if i not in folded(comparison.other)]
+                   "name": comparison.other.tensors[i].name, "reason": "the model has no counterpart"}
+                  for i in comparison.matching.unmatched_reference if i not in folded(comparison.other)]
     return unmatched

@@ -79,13 +79,13 @@ class Delegated(Agreement):
         if not self.claims:
             return [f"{self.other} claims none of the {counted(self.nodes, 'node')} of {name}, so nothing was compared"]
         text = [f"{self.other} claims {claimed} of {counted(self.nodes, 'node')} of {name}, in "
-                 f"{counted(len(self.claims), 'partition')}: {ops}", self._about(), self._whole()]
+                f"{counted(len(self.claims), 'partition')}: {ops}", self._about(), self._whole()]
         rows = [(d.node, d.op, d.name, what, str(d)) for what, differences in (
             ("alone", self.alone["differences"]), ("in the model", self.differences)) for d in differences[:top]]
         if rows:
             text += ["", *table(("node", "op", "tensor", "run", "difference"), rows, ("node",), ("tensor",))]
         return text + [f"node {node} was not compared by itself: {why}"
-                        for node, why in self.alone["left_out"].items()]
+                       for node, why in self.alone["left_out"].items()]
 
     def _about(self) -> str:
         own = self.alone["differences"]
@@ -134,7 +134,7 @@ def _compared(path: str, opened: Model, taken: Samples, plain: _DelegatedModel, 
     other = ", ".join(str(delegate.name) for delegate in plain.delegates)
     ops = dict(Counter(graph.operators[i].name for i in numbers))
     result = Delegated(path, other, len(taken), 0, [], len(graph.operators), claims, ops,
-                      {"compared": 0, "differences": [], "left_out": {}})
+                       {"compared": 0, "differences": [], "left_out": {}})
     if not claims:
         return result
     whole = stack.enter_context(plain.showing())
@@ -152,7 +152,7 @@ def _compared(path: str, opened: Model, taken: Samples, plain: _DelegatedModel, 
     result.tensors = len(whole.results)
     result.differences = sorted(in_model.values(), key=lambda d: (d.node, d.tensor))
     result.alone = {"compared": len(singles), "left_out": left_out,
-                   "differences": sorted(alone.values(), key=lambda d: (d.node, d.tensor))}
+                    "differences": sorted(alone.values(), key=lambda d: (d.node, d.tensor))}
     return result
 
 

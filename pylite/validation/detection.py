@@ -85,7 +85,7 @@ class Detection(Task):
             count = int(np.sum((truth[:, 5] == category) & (truth[:, 6] == 0)))
             if count:
                 accuracy.classes.append({"class": number, "label": accuracy.name(number), "count": count,
-                                      **{side: e and _precision(e, category) for side, e in evaluated.items()}})
+                                         **{side: e and _precision(e, category) for side, e in evaluated.items()}})
         return accuracy
 
 

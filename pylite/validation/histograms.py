@@ -91,5 +91,5 @@ class Histograms:
             unit = self.step if self.step and kind < 2 else 1.0
             width = 2.0 ** int(self.exponents[kind])
             by_kind[name] = {"start": ((first - BINS // 2) * width - self._offset(kind)) * unit, "width": width * unit,
-                           "counts": self.counts[kind, first:end].tolist()}
+                             "counts": self.counts[kind, first:end].tolist()}
         return by_kind

@@ -146,7 +146,7 @@ class Own(Task):
         intervals = self._intervals(outputs, labels)
         method = "bootstrap" if any(ends is not None for ends in intervals) else None
         accuracy = self.accuracy(tally, samples,
-                              {self.main: Metric.of(list(values.values()), intervals, method, better=better)})
+                                 {self.main: Metric.of(list(values.values()), intervals, method, better=better)})
         accuracy.mcnemar = None        # that test needs samples that are right or wrong
         return accuracy
 

@@ -196,14 +196,14 @@ class Report(Printed):
         own, other = (f" in {self.precision}", " in float32") if self.precision else ("", "")
         against = f" against {os.path.basename(self.reference)}{other}" if self.reference else ""
         text = [f"{os.path.basename(self.model)}{own}{against}: {counted(self.samples, 'sample')}"
-                 + (f", {counted(len(self.tensors), 'tensor')}" if self.tensors else "")]
+                + (f", {counted(len(self.tensors), 'tensor')}" if self.tensors else "")]
         if self.reference is not None:
             text += [self.verdict["text"], ""]
         if self.tensors:
             text += self.node_lines(top, table)
         for title, report in [*self.parts()][1:]:
             text += ["", f"{title}: {counted(report.samples, 'call')}, {counted(len(report.tensors), 'tensor')}",
-                      *(f"note: {note}" for note in report.notes), *report.node_lines(top, table)]
+                     *(f"note: {note}" for note in report.notes), *report.node_lines(top, table)]
         accuracy = self.accuracy.lines(top, table) if self.accuracy else []
         return text + [f"note: {note}" for note in self.notes] + accuracy
 

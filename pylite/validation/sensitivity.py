@@ -133,11 +133,11 @@ class Sensitivity(Printed):
                  n.op if len(n.nodes) == 1 else f"{n.op} and {len(n.nodes) - 1} before", form(n.value),
                  form(n.regained), n.names[0].split(";")[0]) for n in self.ranking[:top]]
         text = [f"{os.path.basename(self.model)} against {os.path.basename(self.reference)}: "
-                 f"{counted(self.samples, 'sample')}, "
-                 f"{'SQNR' if self.measure == 'sqnr_db' else self.measure} {form(self.quantized)}, "
-                 f"{form(self.real)} with all nodes in float",
-                 *table(("node", "op", "in float", "regained", "name"), rows, ("node", "in float", "regained"),
-                        ("name",))]
+                f"{counted(self.samples, 'sample')}, "
+                f"{'SQNR' if self.measure == 'sqnr_db' else self.measure} {form(self.quantized)}, "
+                f"{form(self.real)} with all nodes in float",
+                *table(("node", "op", "in float", "regained", "name"), rows, ("node", "in float", "regained"),
+                       ("name",))]
         text += ["", self.order] if self.order else []
         return [*text, "", self.outcome(),
                 *(f"not tried: node {left['node']}: {left['reason']}" for left in self.left_out)]

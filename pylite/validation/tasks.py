@@ -133,7 +133,7 @@ class Classification(Task):
         accuracy.classes = [self._recall(accuracy, label) for label in seen]
         if not more:
             accuracy.notes.append("macro_f1 and matthews are measured by scikit-learn: pip install "
-                               "'pylite-runtime[validate]'")
+                                  "'pylite-runtime[validate]'")
         return accuracy
 
     def _bins(self, tally: Tally, side: str) -> list[dict[str, Any]]:
@@ -142,7 +142,7 @@ class Classification(Task):
             mean, count = tally.mean(side, "confidence", place), tally.counts["count", side, "confidence", place]
             right = tally.counts[side, "right", place] / count if count else None
             bins.append({"low": place / BINS, "high": (place + 1) / BINS, "count": count,
-                          "confidence": mean and mean[0], "accuracy": right})
+                         "confidence": mean and mean[0], "accuracy": right})
         return bins
 
     def _recall(self, accuracy: Accuracy, label: int) -> dict[str, Any]:
@@ -217,7 +217,7 @@ class Segmentation(Task):
         for (label, _), n in tables["model"].items():
             counts[label] = counts.get(label, 0) + n
         accuracy.classes = [{"class": c, "label": accuracy.name(c), "count": n, **self.each(partial(_iou_of, ious, c))}
-                         for c, n in sorted(counts.items())]
+                            for c, n in sorted(counts.items())]
         return accuracy
 
 
