@@ -9,9 +9,9 @@ from pylite.ir.registry import register
 from pylite.ir.values import Call, Packed, Scratch, Temporary
 from pylite.numerics import quantization
 from pylite.ops import products
+from pylite.ops.block_products import block_product, has_few_bits
 from pylite.ops.convolution_window import Window
 from pylite.ops.moves import filled
-
 
 def infer_fully_connected(node):
     x, w = node.inputs[:2]
@@ -73,8 +73,8 @@ def _lower_float(node, x, w, b, y, rows):
         return Call("conv_float.ConvF32", x.view((rows, 1, 1, depth)), y.view((rows, 1, 1, columns)), None, bias,
                     filter=Window(1, 1).filter, limits=products.float_range(node), weights=w,
                     scratch=Scratch((_packed_size(columns, depth),), "float32"))
-    if w.block_size:
-        return _lower_blockwise(node, x, w, y, bias, rows)
+    if w.block_size or has_few_bits(w):
+        return block_product(node, x.view((rows, depth)), w, bias, y.view((rows, columns)))
     return products.rows_of_floats(node, x, w, bias, y, products.float_range(node),
                                    node.options.asymmetric_quantize_inputs)
 
@@ -93,19 +93,6 @@ def _activated(node, w, y, call):
     zero.data = np.zeros((), np.float32)
     return [call, Call("elementwise.Binary", "wide_binary", (y.size,), y.bytes, zero.bytes, y.bytes, a_strides=(1,),
                        b_strides=(0,), p=b"less float32 float32")]
-
-
-def _lower_blockwise(node, x, w, y, bias, rows):
-    """Rows are quantized with a zero point whatever the option says, as by the reference kernel for blocks."""
-    columns, depth = w.shape
-    products.contents(node, w, "weights")
-    blocks = depth // w.block_size
-    if depth % w.block_size or len(w.scales) != columns * blocks:
-        raise node.error(f"has {len(w.scales)} scales for blocks of {w.block_size} in rows of {depth}", w)
-    return Call("blockwise.BlockwiseHybrid", x.view((rows, depth)), y.view((rows, columns)),
-                Packed("blockwise.pack_blocks", w, w.scales, blocks, w.dtype in ("int4", "int2")), bias,
-                q=Scratch((rows, depth), "uint8"), row_scales=Scratch((rows,), "float32"),
-                terms=Scratch((rows,), "int32"), blocks=blocks, limits=products.float_range(node))
 
 
 # ---- 8-bit inputs --------------------------------------------------------------------------------------------

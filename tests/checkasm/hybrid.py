@@ -103,7 +103,7 @@ def gemm_hybrid(draw):
 def gemm_blocks(draw):
     tile = draw.isa_level.q8
     rows, columns = (draw.choice(1, 16), 64) if draw.bench else (draw.integer(1, 16), draw.size(150, least=1))
-    blocks, size = (8, 32) if draw.bench else (draw.integer(1, 4), draw.choice(draw.integer(1, 70), 32, 64, 1100))
+    blocks, size = (8, 32) if draw.bench else (draw.integer(1, 4), draw.choice(draw.integer(1, 70), 32, 64, 1100, 1104))
     narrow = draw.bench or draw.integer(0, 1)
     low, high = (-8, 7) if narrow else (-128, 127)
     x, w = draw.array(np.int8, (rows, blocks * size)), draw.array(np.int8, (columns, blocks * size), low, high)
@@ -114,17 +114,20 @@ def gemm_blocks(draw):
     j = tile.nr * draw.integer(0, (columns - 1) // tile.nr)
     n = min(tile.nr, columns - j)
     v = np.zeros((rows, n), F)
+    factors = row_scales[:, None] if blocks == 1 else F(1)
     for i in range(blocks):
         part = slice(i * size, (i + 1) * size)
-        v += ((x[:, part].astype(L) - zeros[:, None]) @ w[j:j + n, part].T.astype(L)).astype(F) * scales[j:j + n, i]
-    v *= row_scales[:, None]
+        products = (x[:, part].astype(L) - zeros[:, None]) @ w[j:j + n, part].T.astype(L)
+        v += products.astype(F) * (factors * scales[j:j + n, i])
+    if blocks > 1:
+        v *= row_scales[:, None]
     want = np.full((rows, columns), np.uint32(0x5A5A5A5A)).view(F)
     want[:, :n] = (v if bias is None else v + bias[j:j + n]).clip(-1e3, 1e4)
     numbers = Struct(Blocks, panels=panels, sums=sums, scale=scale, bias=0 if bias is None else bias,
                      depth=blocks * size, blocks=blocks, padded_depth=padded(size, tile.ka), columns=columns,
                      padded_columns=padded(columns, tile.nv), nibbles=nibbles, low=-1e3, high=1e4)
-    yield Call(ctypes.addressof(draw.isa_level.table), rows, n, numbers, j, In((x.astype(L) + tile.offset).astype(B)),
-               In(zeros + tile.offset), In(row_scales), Out((rows, columns), F), expect=[want],
+    yield Call(ctypes.addressof(draw.isa_level.table), rows, n, numbers, j, In((x.astype(L) + tile.row_offset).astype(B)),
+               In(zeros), In(row_scales), Out((rows, columns), F), expect=[want],
                work=rows * n * blocks * size, unit="MAC")
 
 

@@ -345,8 +345,8 @@ def test_blockwise(isa_level, seed):
     for narrow in (False, True):
         packed = blockwise.pack_blocks(w, scales.reshape(-1), blocks, narrow)
         kernel = blockwise.BlockwiseHybrid(x, y.array, packed, None, q=np.zeros(x.shape, np.uint8),
-                                        row_scales=np.zeros(m, np.float32), terms=np.zeros(m, np.int32), blocks=blocks,
-                                        limits=(-1e9, 1e9))
+                                        row_scales=np.zeros(m, np.float32), zero_points=np.zeros(m, np.int32),
+                                        blocks=blocks, asymmetric=True, limits=(-1e9, 1e9))
         assert kernel.run(simd.Pool(2)) == 0
         y.check()
         np.testing.assert_allclose(y.array, want, atol=1e-5 * np.abs(want).max())

@@ -20,6 +20,7 @@ KINDS = {"float32": ("float32", "float32", "float32", "float32"),
          "hybrid": ("float32", "int8", "float32", "float32"),
          "hybrid channels": ("float32", "int8", "float32", "float32"),
          "hybrid int4": ("float32", "int4", "float32", "float32"),
+         "hybrid int4 channels": ("float32", "int4", "float32", "float32"),
          "hybrid uint8": ("float32", "uint8", "float32", "float32")}
 NARROW = {"int4": (-8, 7), "int2": (-2, 1)}
 
@@ -130,6 +131,12 @@ def test_deep(m, rng, kind):
 def test_deep_rows(m, rng, kind):
     """Rows that are too long for one packed panel; on AVX2 from about 7000 elements on."""
     return product(m, rng, kind, depth=int(rng.integers(6000, 20000)), rows=int(rng.integers(2, 5)))
+
+
+@differential("hybrid int4", "hybrid int4 channels", count=20)
+def test_two_weights_to_a_byte(m, rng, kind):
+    """Depths that are multiples of 16."""
+    return product(m, rng, kind, depth=16 * int(rng.integers(1, 50)), rows=int(rng.integers(1, 24)))
 
 
 def other_kernels(inputs, model):

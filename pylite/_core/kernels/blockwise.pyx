@@ -40,10 +40,12 @@ def pack_blocks(w, const float[::1] scales, Py_ssize_t blocks, bint narrow):
 
     narrow: do weights have 4 bits?
     """
-    cdef const pl_tile *t = &slots.q8
+    cdef pl_tile t = slots.q8
     cdef ptrdiff_t columns = w.shape[0], size = w.shape[1] // blocks, i, j, k, width, first
+    cdef bint nibbles = narrow and t.nibbles and size % (2 * t.nibbles) == 0 and size <= 1 << 15    # sums fit in 32 bits
+    if nibbles:
+        t.kr = t.ka = t.nibbles
     cdef ptrdiff_t padded_columns = round_up(columns, t.nv), padded_depth = round_up(size, t.ka)
-    cdef bint nibbles = narrow and t.nibbles and size % (2 * t.kr) == 0 and size <= 1 << 15     # sums fit in 32 bits
     cdef const uint8_t[::1] x = w.reshape(columns, blocks, size).swapaxes(0, 1).reshape(-1).view(np.uint8)
     panels = pooled(padded_columns * blocks * padded_depth >> nibbles)
     sums = np.zeros(padded_columns * blocks, np.int32)
@@ -56,7 +58,7 @@ def pack_blocks(w, const float[::1] scales, Py_ssize_t blocks, bint narrow):
         width = min(<ptrdiff_t>t.nr, padded_columns - j)
         for i in range(blocks):
             first = j * blocks + i * width
-            slots.pack_b_q8(t, min(width, columns - j), size, &x[(i * columns + j) * size], 0,
+            slots.pack_b_q8(&t, min(width, columns - j), size, &x[(i * columns + j) * size], 0,
                             &panel[0] if nibbles else &to[first * padded_depth], &totals[first])
             for k in range(min(width, columns - j)):
                 block_scales[first + k] = scales[(j + k) * blocks + i]
@@ -67,30 +69,31 @@ def pack_blocks(w, const float[::1] scales, Py_ssize_t blocks, bint narrow):
 
 
 cdef class BlockwiseHybrid(Kernel):
-    """float32 rows, each quantized to int8 with a zero point first, times weights with one scale per block.
+    """float32 rows, each quantized to int8 first, times weights with one scale per block, which may be a whole column.
 
-    x: (m, k) and y: (m, n) float32; scratch: q (m, k) bytes, row_scales (m,) float32 and terms (m,) int32;
-    packed: from pack_blocks, of `blocks` blocks; bias: (n,) float32 or None.
+    x: (m, k) and y: (m, n) float32; scratch: q (m, k) bytes, row_scales (m,) float32 and zero_points (m,) int32;
+    packed: from pack_blocks, of `blocks` blocks; bias: (n,) float32 or None; asymmetric: quantize with a zero point.
     """
-    ARRAYS = (0, 1, "q", "row_scales", "terms")
+    ARRAYS = (0, 1, "q", "row_scales", "zero_points")
     cdef object owners      # of the other memory that state points to
     cdef const pl_slots *slots
     cdef FloatRows rows     # of x
     cdef pl_blocks blocks
     cdef float *y
 
-    def __init__(self, x, y, tuple packed, const float[::1] bias, *, q, row_scales, terms, Py_ssize_t blocks,
-                 limits):
+    def __init__(self, x, y, tuple packed, const float[::1] bias, *, q, row_scales, zero_points, Py_ssize_t blocks,
+                 bint asymmetric, limits):
         cdef pl_blocks *b = &self.blocks
         cdef Strided operands[OPERANDS]
         cdef const Strided *arrays[OPERANDS]
         cdef const uint8_t[::1] panels
         cdef const int32_t[::1] sums
         cdef const float[::1] scales
-        self.memory = x, y, q, row_scales, terms
+        self.memory = x, y, q, row_scales, zero_points
         describe(self.memory, FORMS, operands, arrays, contiguous=True)
         panels, sums, scales, b.nibbles = packed
         self.owners = packed, bias
+        self.rows.asymmetric = asymmetric
         if operands[0].nbytes == 0 or operands[1].nbytes == 0:
             return
         b.panels, b.sums, b.scale = &panels[0], &sums[0], &scales[0]
@@ -111,27 +114,25 @@ cdef class BlockwiseHybrid(Kernel):
                 or arrays[1].shape[1] != b.columns):
             return None
         copy = <BlockwiseHybrid>self.base_copy()
-        copy.owners, copy.blocks = self.owners, self.blocks
+        copy.owners, copy.blocks, copy.rows.asymmetric = self.owners, self.blocks, self.rows.asymmetric
         copy.arrange(arrays)
         return copy
 
     cdef void arrange(self, const Strided **arrays) noexcept:
         """Set the memory of `arrays`, as ARRAYS; the weights are set."""
         cdef FloatRows *rows = &self.rows
-        self.slots, self.y, rows.asymmetric = slots, <float *>arrays[1].at, 1
+        self.slots, self.y = slots, <float *>arrays[1].at
         set_rows(rows, arrays[0], arrays[2], arrays[3], arrays[4], arrays[0].shape[0], self.blocks.depth,
-                 slots.q8.offset)       # q has the form of A panels
+                 slots.q8.row_offset)
         self.fn, self.subnormals = <kernel_fn>blockwise_hybrid, FLUSH
         self.algorithm = "weights of 4 bits" if self.blocks.nibbles else "weights of 8 bits"
 
 
 cdef int blockwise_hybrid(BlockwiseHybrid self, pl_pool *pool) noexcept nogil:
     cdef const FloatRows *rows = &self.rows
-    cdef ptrdiff_t splits = (self.blocks.columns + self.slots.q8.nr - 1) // self.slots.q8.nr, r
+    cdef ptrdiff_t splits = (self.blocks.columns + self.slots.q8.nr - 1) // self.slots.q8.nr
     pool = parallel_pool(pool, rows.count * rows.depth * self.blocks.columns)
     quantize(&self.rows, pool)
-    for r in range(rows.count):         # flip is 0 or 128, and adds as much to int8 values and so to their zero points
-        rows.zeros[r] += rows.flip
     parallel_for(pool, (rows.count + PL_BLOCK_ROWS - 1) // PL_BLOCK_ROWS * splits, 1, <pl_range_fn>blockwise_pieces,
                  <void *>self)
     return 0

@@ -25,7 +25,9 @@ typedef struct pl_tile {
   const uint8_t *order; /* depthwise: the channel at each position of a block of nr; NULL: in order */
   int wrap;    /* depthwise: the largest period of pl_wraps; 0: blocks never go on into the next pixel */
   int strided; /* depthwise: with strides above 1, do blocks stay within a pixel if that leaves few lanes unused? */
-  int nibbles; /* gemm_blocks takes 4-bit weights: a byte holds two steps of kr, the first in its lower half */
+  int nibbles; /* kr of panels of 4-bit weights, a byte of which holds two steps, the first in its lower half; only for
+                * gemm_blocks, which takes none where this is 0 */
+  int row_offset; /* rows of gemm_blocks hold x + row_offset */
   int real;    /* gemm_q8 implements the float64 rule, see pl_columns */
   int any_n;   /* for one row, gemm_q8, gemm_s32 and gemm_hybrid take any number of columns */
   int small;   /* gemm_q8 and gemm_hybrid are faster where no weight is -128, see find_small */
@@ -150,7 +152,9 @@ static inline void pl_taps(const pl_dw_window *g, ptrdiff_t pixel, ptrdiff_t byt
     }
 }
 
-/* The right operand of a product with a scale for each block of the depth.  Panels, sums and scales are stored panel by
+/* The right operand of a product with a scale for each block of the depth.  The sum of a block is multiplied by its
+ * scale, and that of all blocks by the row's; that of a single block by the product of both, as in other hybrid
+ * products.  Panels, sums and scales are stored panel by
  * panel, and within a panel block by block: pl_block_offset() tells where block i of the panel at column j begins;
  * width: columns of this panel. */
 typedef struct pl_blocks {
@@ -291,10 +295,10 @@ struct pl_slots;
    * column_first; bias may be NULL */ \
   X(finish_hybrid, (int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale, \
                     float row_scale, int column_first, const float *bias, float low, float high, float *y)) \
-  /* up to PL_BLOCK_ROWS rows of x (bytes as in A panels of 1 byte, else int8) times n columns of the panel at column \
-   * j: y = clamp(row_scales[r] (sum over blocks of (sum of products - terms[r] sums[j]) scale[j]) + bias[j]) */ \
+  /* up to PL_BLOCK_ROWS rows x[r] + row_offset times n columns of the panel at column j: \
+   * y = clamp(row_scales[r] (sum over blocks of ((x - zero_points[r]) w) scale[j]) + bias[j]) */ \
   X(gemm_blocks, (const struct pl_slots *table, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x, \
-                  const int32_t *terms, const float *row_scales, float *y)) \
+                  const int32_t *zero_points, const float *row_scales, float *y)) \
   /* y[j] += (((x[k] - zero) w[k][j]) scale[j]) row_scale for each k in order; x: int8, at most PL_DEPTH of them; \
    * ldw: elements from one row of w to the next; first: overwrite y instead; last: y = clamp(y + bias).  Columns of \
    * w, scale and bias are read in multiples of PL_SCALED */ \

@@ -160,7 +160,7 @@ static void gemm_hybrid(void) {
 }
 static void gemm_blocks(void) {
   product p = draw_product(70);
-  const size_t blocks = some(1, 4), size = chance(3) ? 32u << between(0, 1) : some(1, 70);
+  const size_t blocks = some(1, 4), size = chance(3) ? 32u << between(0, 4) : some(1, 70);
   p.rows = some(1, PL_BLOCK_ROWS), p.depth = blocks * size, p.flip = 0;
   const bool narrow = chance(2);
   p.x = array(p.rows * p.depth, 1);
@@ -169,15 +169,16 @@ static void gemm_blocks(void) {
   const float *row_scales = scales(p.rows), *given = scales(p.columns * blocks);
   const float *bias = chance(2) ? whole(p.columns, 9) : NULL;
   EACH_LEVEL(s) { /* packed as blockwise.pyx does it */
-    const pl_tile *t = &s->q8;
-    const bool nibbles = narrow && t->nibbles && size % (size_t)(2 * t->kr) == 0;
+    pl_tile tile = s->q8;
+    const pl_tile *t = &tile;
+    const bool nibbles = narrow && t->nibbles && size % (size_t)(2 * t->nibbles) == 0;
+    if (nibbles) tile.kr = tile.ka = tile.nibbles;
     const size_t wide = padded(p.columns, t->nv), deep = padded(size, t->ka), nr = (size_t)t->nr;
     uint8_t *panels = room(wide * blocks * deep >> nibbles, 4), *panel = room(nr * deep, 4);
     uint8_t *x = room(p.rows * p.depth, 1), *block = room(p.columns * size, 1);
-    int32_t *sums = room(wide * blocks, 4), *terms = room(p.rows, 4);
+    int32_t *sums = room(wide * blocks, 4);
     float *scale = room(wide * blocks, 4);
-    for (size_t i = 0; i < p.rows * p.depth; i++) x[i] = (uint8_t)(p.x[i] + t->offset);
-    for (size_t r = 0; r < p.rows; r++) terms[r] = zeros[r] + t->offset;
+    for (size_t i = 0; i < p.rows * p.depth; i++) x[i] = (uint8_t)(p.x[i] + t->row_offset);
     for (size_t i = 0; i < blocks; i++) {
       for (size_t j = 0; j < p.columns; j++) memcpy(block + j * size, p.w + j * p.depth + i * size, size);
       for (size_t j = 0; j < p.columns; j += nr) {
@@ -197,7 +198,7 @@ static void gemm_blocks(void) {
                          (ptrdiff_t)p.columns, (ptrdiff_t)wide, nibbles, -1e3f, 1e4f};
     float *y = results(p.rows * p.columns, 4, EXACT);
     for (size_t j = 0; j < p.columns; j += nr)
-      s->gemm_blocks(s, (int)p.rows, (int)(p.columns - j < nr ? p.columns - j : nr), &b, (ptrdiff_t)j, x, terms,
+      s->gemm_blocks(s, (int)p.rows, (int)(p.columns - j < nr ? p.columns - j : nr), &b, (ptrdiff_t)j, x, zeros,
                      row_scales, y + j);
   }
 }

@@ -3,6 +3,7 @@
  * A panels are int8, row after row; panels are packed[k / 4][column][k % 4], so that a vector has four columns.  All of
  * them are multiplied by the same four bytes of a row: a lane of that row's vector. */
 #define NR 16
+#define KR 4
 enum { WIDE = 4, NARROW = 8, ROWS = NARROW };
 #include "neon.h"
 
@@ -137,12 +138,39 @@ PL_INLINE void products_of_terms(int rows, const pl_a_layout *layout, const int8
 }
 #define PRODUCTS_OF_TERMS(R, V) ((R) == 4 && (V) == 4)
 
+/* A byte holds a weight of each of two steps of four.  Both are multiplied as 16 times their value, which keeps their
+ * signs. */
+PL_INLINE void row_of_nibbles(int V, ptrdiff_t size, const int8_t *a, const uint8_t *w, int32x4_t acc[4]) {
+  const uint8x16_t upper = vdupq_n_u8(0xF0);
+#pragma GCC unroll 4
+  for (int v = 0; v < V; v++) acc[v] = vdupq_n_s32(0);
+#define STEPS(i) \
+  _Pragma("GCC unroll 4") for (int v = 0; v < V; v++, w += 16) { \
+    const uint8x16_t both = vld1q_u8(w); \
+    acc[v] = vdotq_laneq_s32(acc[v], vreinterpretq_s8_u8(vshlq_n_u8(both, 4)), x, i); \
+    acc[v] = vdotq_laneq_s32(acc[v], vreinterpretq_s8_u8(vandq_u8(both, upper)), x, i + 1); \
+  }
+  ptrdiff_t k = 0;
+  for (; k + 16 <= size; k += 16) {
+    const int8x16_t x = vld1q_s8(a + k);
+    STEPS(0) STEPS(2)
+  }
+  if (k < size) {
+    const int8x16_t x = vcombine_s8(vld1_s8(a + k), vdup_n_s8(0));
+    STEPS(0)
+  }
+#undef STEPS
+#pragma GCC unroll 4
+  for (int v = 0; v < V; v++) acc[v] = vshrq_n_s32(acc[v], 4);
+}
+
 #include "gemm_neon.h"
 
 PL_FILL(gemm_dotprod, s) {
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
   s->gemm_hybrid = gemm_hybrid;
-  s->q8 = (pl_tile){.mr = NARROW, .nr = NR, .nv = 8, .kr = 4, .ka = 4, .bytes = 1, .real = 1, .any_n = 1,
+  s->q8 = (pl_tile){.mr = NARROW, .nr = NR, .nv = 8, .kr = KR, .ka = KR, .bytes = 1, .real = 1, .any_n = 1,
                     .rows = WIDE};
+  fill_blocks(s);
 }

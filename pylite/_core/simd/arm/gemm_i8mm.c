@@ -3,6 +3,7 @@
  * A panels are int8, row after row; panels are packed[k / 8][column][k % 8], so that a vector has two columns.  A
  * vector of sums is a block of two rows by two columns; at the end, blocks become rows of four columns. */
 #define NR 16
+#define KR 8
 enum { WIDE = 4, NARROW = 8, ROWS = NARROW };
 #include "neon.h"
 
@@ -93,12 +94,34 @@ PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *la
     }
 }
 
+/* A byte holds a weight of each of two steps of eight.  Both are multiplied as 16 times their value, which keeps their
+ * signs. */
+PL_INLINE void row_of_nibbles(int V, ptrdiff_t size, const int8_t *a, const uint8_t *w, int32x4_t acc[4]) {
+  const uint8x16_t upper = vdupq_n_u8(0xF0);
+  int32x4_t half[8];
+#pragma GCC unroll 8
+  for (int c = 0; c < 2 * V; c++) half[c] = vdupq_n_s32(0);
+  for (ptrdiff_t k = 0; k < size; k += 16) {
+    const int8x16_t x0 = vreinterpretq_s8_s64(vld1q_dup_s64((const int64_t *)(a + k)));
+    const int8x16_t x1 = vreinterpretq_s8_s64(vld1q_dup_s64((const int64_t *)(a + k + 8)));
+#pragma GCC unroll 8
+    for (int c = 0; c < 2 * V; c++, w += 16) {
+      const uint8x16_t both = vld1q_u8(w);
+      half[c] = vdotq_s32(half[c], vreinterpretq_s8_u8(vshlq_n_u8(both, 4)), x0);
+      half[c] = vdotq_s32(half[c], vreinterpretq_s8_u8(vandq_u8(both, upper)), x1);
+    }
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < V; v++) acc[v] = vshrq_n_s32(vpaddq_s32(half[2 * v], half[2 * v + 1]), 4);
+}
+
 #include "gemm_neon.h"
 
 PL_FILL(gemm_i8mm, s) {
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
   s->gemm_hybrid = gemm_hybrid;
-  s->q8 = (pl_tile){.mr = NARROW, .nr = NR, .nv = 8, .kr = 8, .ka = 8, .bytes = 1, .real = 1, .any_n = 1,
+  s->q8 = (pl_tile){.mr = NARROW, .nr = NR, .nv = 8, .kr = KR, .ka = KR, .bytes = 1, .real = 1, .any_n = 1,
                     .rows = WIDE};
+  fill_blocks(s);
 }

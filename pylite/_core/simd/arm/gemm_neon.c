@@ -6,6 +6,7 @@
  * multiplications; others (Cortex-A53) are equally fast.  Two products are summed in 16 bits only if no weight is -128
  * (pl_columns.small); otherwise both can be 2^14, whose sum overflows. */
 #define NR 8
+#define KR 8
 #if defined(__aarch64__)
 enum { NARROW = 4, ROWS = NARROW };
 #else
@@ -269,6 +270,7 @@ PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *la
     else columns(R, c, 4, rows, layout, a, w, bias, terms, acc);
 #endif
 }
+#include "nibbles_neon.h"
 #include "gemm_neon.h"
 
 /* ---- float ---- */
@@ -344,8 +346,9 @@ PL_FILL(gemm_neon, s) {
 #else
   enum { ABLE = 0, TOGETHER = 2 };
 #endif
-  s->q8 = (pl_tile){.mr = 8, .nr = NR, .nv = NR, .kr = 8, .ka = 8, .bytes = 1, .real = ABLE, .any_n = ABLE,
+  s->q8 = (pl_tile){.mr = 8, .nr = NR, .nv = NR, .kr = KR, .ka = KR, .bytes = 1, .real = ABLE, .any_n = ABLE,
                     .small = 1, .rows = TOGETHER};
+  fill_blocks(s);
   s->gemm_f32 = some_tiles_f32;
   s->winograd_in = winograd_in;
   s->winograd_filter = winograd_filter;

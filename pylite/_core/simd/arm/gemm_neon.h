@@ -1,15 +1,18 @@
 /* 8-bit matrix products for NEON, dotprod and i8mm, whose A panels are int8.
  *
- * Defines gemm_q8, gemm_s32 and gemm_hybrid.
+ * Defines gemm_q8, gemm_s32, gemm_hybrid and gemm_blocks; fill_blocks() writes the last into a dispatch table.
  *
  * Before including it include neon.h and define
  *   NR: columns of a panel: 8 or 16.  The last panel may have 8 of 16;
+ *   KR: kr of the panels, see pl_tile;
  *   NARROW: rows of a tile with 8 columns;
  *   WIDE: rows of a tile with 16 columns, if NR is 16;
  *   ROWS: the larger of both;
  *   products(small, R, V, rows, layout, a, w, bias, terms, acc): sets acc[r][v] to the products of R rows of a, of
  *     which `rows` are in use, and V vectors of four columns of w, plus bias[4 v ..] and terms[r]; either may be NULL.
  *     small: no weight is -128;
+ *   row_of_nibbles(V, size, a, w, acc): sets acc[v] to the products of a row of `size` numbers and V vectors of columns,
+ *     whose weights have 4 bits, see pl_tile;
  *   PRODUCTS_OF_TERMS(R, V): optional: 1 if products_of_terms(rows, layout, a, w, sums, factors, acc) computes tiles of
  *     this size, with sums[4 v ..] factors[r] added. */
 
@@ -263,3 +266,5 @@ static void gemm_hybrid(const pl_slots *table, int rows, int n, const pl_a_layou
   CALL(hybrid_narrow);
 #undef CALL
 }
+
+#include "blocks_neon.h"

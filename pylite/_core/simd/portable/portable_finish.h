@@ -167,7 +167,7 @@ static void gemm_hybrid(const pl_slots *table, int rows, int n, const pl_a_layou
 }
 
 static void gemm_blocks(const pl_slots *table, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
-                        const int32_t *terms, const float *row_scales, float *y) {
+                        const int32_t *zero_points, const float *row_scales, float *y) {
   enum { WIDE = 64, MORE = 15 }; /* MORE: rows beyond the last one that products may read */
   const pl_tile *t = &table->q8;
   int32_t acc[PL_BLOCK_ROWS * WIDE];
@@ -175,6 +175,7 @@ static void gemm_blocks(const pl_slots *table, int rows, int n, const pl_blocks 
   uint8_t a_panel[2 * (PL_BLOCK_ROWS + MORE) * PL_DEPTH + 2 * PL_SLACK];
   const uint8_t *src[PL_BLOCK_ROWS];
   const ptrdiff_t width = b->padded_columns - j < t->nr ? b->padded_columns - j : t->nr, size = b->depth / b->blocks;
+  const int one_block = b->blocks == 1;
   for (ptrdiff_t i = 0; i < b->blocks; i++) {
     const ptrdiff_t offset = pl_block_offset(b, width, i, j);
     for (int r = 0; r < rows; r++) memset(acc + r * WIDE, 0, n * sizeof *acc);
@@ -182,16 +183,16 @@ static void gemm_blocks(const pl_slots *table, int rows, int n, const pl_blocks 
       const ptrdiff_t piece = size - k < PL_DEPTH ? size - k : PL_DEPTH;
       const pl_a_layout layout = pl_packed_layout((piece + t->ka - 1) / t->ka * t->ka);
       for (int r = 0; r < rows; r++) src[r] = x + r * b->depth + i * size + k;
-      table->pack_a_q8(rows, 1, piece, src, t->offset, a_panel, layout.depth);
+      table->pack_a_q8(rows, 1, piece, src, t->row_offset, a_panel, layout.depth);
       table->gemm_s32(rows, n, &layout, a_panel, b->panels + offset * b->padded_depth + k * width, acc, WIDE);
     }
     for (int r = 0; r < rows; r++)
-      finish_hybrid(n, acc + r * WIDE, terms[r], b->sums + offset, b->scale + offset, 1, 0, total + r * WIDE, -INFINITY,
-                    INFINITY, total + r * WIDE);
+      finish_hybrid(n, acc + r * WIDE, zero_points[r] + t->offset, b->sums + offset, b->scale + offset, one_block ? row_scales[r] : 1, 0,
+                    total + r * WIDE, -INFINITY, INFINITY, total + r * WIDE);
   }
   for (int r = 0; r < rows; r++, y += b->columns)
     for (int c = 0; c < n; c++) {
-      float v = total[r * WIDE + c] * row_scales[r];
+      float v = total[r * WIDE + c] * (one_block ? 1 : row_scales[r]);
       if (b->bias) v += b->bias[j + c];
       v = v < b->low ? b->low : v;
       y[c] = v > b->high ? b->high : v;

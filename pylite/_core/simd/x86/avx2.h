@@ -13,6 +13,18 @@ enum { NR = 16, LANES = 8 }; /* columns or channels of a panel or block, accumul
 
 PL_INLINE __m256i load(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 
+/* Broadcasts four bytes, at any address, to all lanes. */
+PL_INLINE __m256i broadcast32(const void *from) {
+  int32_t four;
+  memcpy(&four, from, sizeof four);
+  return _mm256_set1_epi32(four);
+}
+
+#if defined(__AVXVNNI__)
+/* acc += four unsigned bytes of u times four signed bytes of s, in each lane. */
+#define DOT(acc, u, s) __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(acc) : "x"(u), "x"(s))
+#endif
+
 /* How accumulators are rounded: by MBQM32; in float32 (see pl_columns.fit); or in float32, with negative results
  * clamped to the zero point. */
 enum { BY_RULE, FIT, FIT_RELU };

@@ -7,15 +7,16 @@
 /* The portable gemm_blocks, for 8-bit weights. */
 void pl_fill_portable_avx512vnni(pl_slots *s);
 static void (*portable_blocks)(const struct pl_slots *table, int rows, int n, const pl_blocks *b, ptrdiff_t j,
-                               const uint8_t *x, const int32_t *terms, const float *row_scales, float *y);
+                               const uint8_t *x, const int32_t *zero_points, const float *row_scales, float *y);
 
 /* Multiplies R rows, of which `rows` are in use, by V vectors of columns, from `column` on, of the panel at column j,
  * which has `width` columns.  A byte holds a weight of each of two steps of four.  Both are multiplied as 16 times
  * their value, which keeps their signs. */
 PL_INLINE void tile(int R, int V, int rows, int n, const pl_blocks *b, ptrdiff_t j, ptrdiff_t width, ptrdiff_t column,
-                    const uint8_t *x, const int32_t *terms, const float *row_scales, float *y) {
+                    const uint8_t *x, const int32_t *zero_points, const float *row_scales, float *y) {
   const __m512i upper = _mm512_set1_epi8((char)0xF0);
   const ptrdiff_t size = b->depth / b->blocks;
+  const int one_block = b->blocks == 1;
   __m512 total[8][4];
 #pragma GCC unroll 8
   for (int r = 0; r < R; r++)
@@ -48,9 +49,10 @@ PL_INLINE void tile(int R, int V, int rows, int n, const pl_blocks *b, ptrdiff_t
       const __m512 scale = _mm512_loadu_ps(b->scale + offset + LANES * v);
 #pragma GCC unroll 8
       for (int r = 0; r < R; r++) {
-        const __m512i term = _mm512_mullo_epi32(_mm512_set1_epi32(terms[r < rows ? r : 0]), sums);
+        const __m512i term = _mm512_mullo_epi32(_mm512_set1_epi32(zero_points[r < rows ? r : 0] + 128), sums);
         const __m512 sum = _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_srai_epi32(acc[r][v], 4), term));
-        total[r][v] = _mm512_add_ps(total[r][v], _mm512_mul_ps(sum, scale));
+        const __m512 factor = one_block ? _mm512_mul_ps(_mm512_set1_ps(row_scales[r < rows ? r : 0]), scale) : scale;
+        total[r][v] = _mm512_add_ps(total[r][v], _mm512_mul_ps(sum, factor));
       }
     }
   }
@@ -63,21 +65,22 @@ PL_INLINE void tile(int R, int V, int rows, int n, const pl_blocks *b, ptrdiff_t
 #pragma GCC unroll 8
     for (int r = 0; r < R; r++)
       if (r < rows) {
-        const __m512 sum = _mm512_add_ps(_mm512_mul_ps(total[r][v], _mm512_set1_ps(row_scales[r])), bias);
+        const __m512 row_scale = _mm512_set1_ps(one_block ? 1 : row_scales[r]);
+        const __m512 sum = _mm512_add_ps(_mm512_mul_ps(total[r][v], row_scale), bias);
         _mm512_mask_storeu_ps(y + r * b->columns + c, lanes, _mm512_min_ps(high, _mm512_max_ps(low, sum)));
       }
   }
 }
 
 static void gemm_blocks(const pl_slots *table, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
-                        const int32_t *terms, const float *row_scales, float *y) {
+                        const int32_t *zero_points, const float *row_scales, float *y) {
   const ptrdiff_t width = b->padded_columns - j < NR ? b->padded_columns - j : NR;
-  if (!b->nibbles) portable_blocks(table, rows, n, b, j, x, terms, row_scales, y);
-  else if (rows == 1 && width == NR) tile(1, 4, 1, n, b, j, NR, 0, x, terms, row_scales, y);
+  if (!b->nibbles) portable_blocks(table, rows, n, b, j, x, zero_points, row_scales, y);
+  else if (rows == 1 && width == NR) tile(1, 4, 1, n, b, j, NR, 0, x, zero_points, row_scales, y);
   else
     for (int r = 0; r < rows; r += 8)
       for (int c = 0; c < n; c += LANES)
-        tile(8, 1, rows - r, n, b, j, width, c, x + r * b->depth, terms + r, row_scales + r, y + r * b->columns);
+        tile(8, 1, rows - r, n, b, j, width, c, x + r * b->depth, zero_points + r, row_scales + r, y + r * b->columns);
 }
 
 PL_FILL(blocks_avx512vnni, s) {
@@ -85,5 +88,5 @@ PL_FILL(blocks_avx512vnni, s) {
   pl_fill_portable_avx512vnni(&portable);
   portable_blocks = portable.gemm_blocks;
   s->gemm_blocks = gemm_blocks;
-  s->q8.nibbles = 1;
+  s->q8.nibbles = s->q8.kr, s->q8.row_offset = s->q8.offset;
 }

@@ -13,18 +13,9 @@ enum {
   CHAINS = 4 /* independent sums for each column of a single row, so that none waits for the one before */
 };
 
-/* Broadcasts four bytes, at any address, to all lanes. */
-PL_INLINE __m256i broadcast32(const void *from) {
-  int32_t four;
-  memcpy(&four, from, sizeof four);
-  return _mm256_set1_epi32(four);
-}
-
 #if defined(__AVXVNNI__)
 typedef uint8_t element; /* of an A panel */
 enum { KR = 4, OFFSET = 128 };
-/* acc += four unsigned bytes of u times four signed bytes of s, in each lane. */
-#define DOT(acc, u, s) __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(acc) : "x"(u), "x"(s))
 PL_INLINE __m256i weights(const int8_t *w) { return _mm256_loadu_si256((const __m256i *)w); }
 
 static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *a_panel,
@@ -314,26 +305,29 @@ static void gemm_hybrid(const pl_slots *table, int rows, int n, const pl_a_layou
 /* The portable gemm_blocks, for blocks of any depth. */
 void pl_fill_portable_avx2(pl_slots *s);
 static void (*portable_blocks)(const pl_slots *table, int rows, int n, const pl_blocks *b, ptrdiff_t j,
-                               const uint8_t *x, const int32_t *terms, const float *row_scales, float *y);
+                               const uint8_t *x, const int32_t *zero_points, const float *row_scales, float *y);
 
-/* Adds the sums of one block of the depth, less terms, times its scales to total[row][NR]. */
-PL_INLINE void add_block(int rows, int V, const int32_t *acc_rows, const int32_t *terms, const int32_t *sums,
-                         const float *scale, float *total) {
+/* Adds the sums of one block of the depth, less those of the zero points, times its scales and factors of rows to total[row][NR]. */
+PL_INLINE void add_block(int rows, int V, const int32_t *acc_rows, const int32_t *zero_points, const float *factors,
+                         const int32_t *sums, const float *scale, float *total) {
 #pragma GCC unroll 2
   for (int v = 0; v < V; v++) {
     const __m256i all = load(sums + v * LANES);
     const __m256 scales = _mm256_loadu_ps(scale + v * LANES);
     for (int r = 0; r < rows; r++) {
       float *to = total + r * NR + v * LANES;
-      const __m256i term = _mm256_mullo_epi32(_mm256_set1_epi32(terms[r]), all);
+      const __m256i term = _mm256_mullo_epi32(_mm256_set1_epi32(zero_points[r] + OFFSET), all);
       const __m256 sum = _mm256_cvtepi32_ps(_mm256_sub_epi32(load(acc_rows + r * NR + v * LANES), term));
-      _mm256_storeu_ps(to, _mm256_add_ps(_mm256_loadu_ps(to), _mm256_mul_ps(sum, scales)));
+      const __m256 factor = _mm256_mul_ps(_mm256_set1_ps(factors[r]), scales);
+      _mm256_storeu_ps(to, _mm256_add_ps(_mm256_loadu_ps(to), _mm256_mul_ps(sum, factor)));
     }
   }
 }
 
+static const float ones[PL_BLOCK_ROWS] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+
 static void gemm_blocks(const pl_slots *table, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
-                        const int32_t *terms, const float *row_scales, float *y) {
+                        const int32_t *zero_points, const float *row_scales, float *y) {
   element packed[PL_BLOCK_ROWS * PL_DEPTH + PL_SLACK];
   const uint8_t *src[PL_BLOCK_ROWS];
   int32_t acc_rows[MR * NR];
@@ -341,23 +335,26 @@ static void gemm_blocks(const pl_slots *table, int rows, int n, const pl_blocks 
   const ptrdiff_t width = b->padded_columns - j < NR ? b->padded_columns - j : NR, size = b->depth / b->blocks;
   const pl_a_layout layout = pl_packed_layout(b->padded_depth);
   if (b->padded_depth > PL_DEPTH) {
-    portable_blocks(table, rows, n, b, j, x, terms, row_scales, y);
+    portable_blocks(table, rows, n, b, j, x, zero_points, row_scales, y);
     return;
   }
+  const float *factors = b->blocks == 1 ? row_scales : ones;
   for (int k = 0; k < rows * NR; k++) total[k] = 0;
   for (ptrdiff_t i = 0; i < b->blocks; i++) {
     const ptrdiff_t offset = pl_block_offset(b, width, i, j);
     const int8_t *w = (const int8_t *)b->panels + offset * b->padded_depth;
     for (int r = 0; r < rows; r++) src[r] = x + r * b->depth + i * size;
-    pack_a_q8(rows, 1, size, src, OFFSET, packed, b->padded_depth);
+    pack_a_q8(rows, 1, size, src, table->q8.row_offset, packed, b->padded_depth);
     for (int r = 0, m; r < rows; r += m) {
       m = rows == 1 ? 1 : tile_sums(rows - r, n, &layout, packed + r * b->padded_depth, w, zeros, acc_rows);
       if (rows == 1) row_sums(n, &layout, packed, w, zeros, acc_rows);
-      if (n > LANES) add_block(m, 2, acc_rows, terms + r, b->sums + offset, b->scale + offset, total + r * NR);
-      else add_block(m, 1, acc_rows, terms + r, b->sums + offset, b->scale + offset, total + r * NR);
+      float *to = total + r * NR;
+      if (n > LANES) add_block(m, 2, acc_rows, zero_points + r, factors + r, b->sums + offset, b->scale + offset, to);
+      else add_block(m, 1, acc_rows, zero_points + r, factors + r, b->sums + offset, b->scale + offset, to);
     }
   }
   const __m256 low = _mm256_set1_ps(b->low), high = _mm256_set1_ps(b->high);
+  if (b->blocks == 1) row_scales = ones;
   for (int c = 0; c < n; c += LANES) {
     const __m256i part = first_lanes(n - c);
     const __m256 bias = b->bias ? _mm256_maskload_ps(b->bias + j + c, part) : _mm256_setzero_ps();
