@@ -5,7 +5,15 @@ from libc.string cimport memmove
 from pylite._core.run.memory import private
 
 from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
-from pylite._core.simd cimport parallel_for, pl_bilinear_fn, pl_bilinear_kernel, pl_pool, pl_range_fn, slots
+from pylite._core.simd cimport (
+    PL_LONG_PIXEL,
+    parallel_for,
+    pl_bilinear_fn,
+    pl_bilinear_kernel,
+    pl_pool,
+    pl_range_fn,
+    slots,
+)
 
 TYPES = {"float32": ("f32", 4), "uint8": ("u8", 1), "int8": ("i8", 1), "int16": ("i16", 2)}    # suffix, bytes
 
@@ -90,15 +98,16 @@ cdef class Nearest(Kernel):
 
 
 cdef void nearest_rows(Nearest self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Compute output rows begin to end - 1, counted over the batch; a repeated row is copied from the row above."""
+    """Compute output rows begin to end - 1, counted over the batch; a repeated row of short pixels is copied from the
+    row above."""
     cdef ptrdiff_t row, n, i, width = self.y.shape[2] * self.y.shape[3]
-    cdef bint dense = self.y.strides[2] == self.y.shape[3]
+    cdef bint repeats = self.y.strides[2] == self.y.shape[3] < PL_LONG_PIXEL
     cdef uint8_t *y
     for row in range(begin, end):
         n = row // self.y.shape[1]
         i = row % self.y.shape[1]
         y = &self.y[n, i, 0, 0]
-        if dense and row > begin and i and self.rows[i] == self.rows[i - 1]:
+        if repeats and row > begin and i and self.rows[i] == self.rows[i - 1]:
             memmove(y, y - self.y.strides[1], width)
         else:
             slots.gather_pixels(self.y.shape[2], self.y.shape[3], &self.cols[0], &self.x[n, self.rows[i], 0, 0], y,

@@ -87,6 +87,8 @@ typedef struct pl_error_sums {
   X(bilinear_f32, PL_BILINEAR) X(bilinear_u8, PL_BILINEAR) X(bilinear_u8_narrow, PL_BILINEAR) \
   X(bilinear_i8, PL_BILINEAR) X(bilinear_i8_narrow, PL_BILINEAR) X(bilinear_i16, PL_BILINEAR)
 
+#define PL_LONG_PIXEL 512 /* bytes from which gather_pixels copies a pixel as fast as the memory allows */
+
 #define PL_SLOTS_REDUCING(X) \
   PL_POOLING_SLOTS(X) \
   PL_REDUCTION_SLOTS(X) \

@@ -23,8 +23,12 @@ static void gather_pixels(size_t n, size_t bytes, const int32_t *sources, const 
     GATHER(4)
   else if (bytes < 16)
     GATHER(8)
-  else
+  else if (bytes < 32)
     GATHER(16)
+  else if (bytes < PL_LONG_PIXEL)
+    GATHER(32)
+  else
+    for (size_t j = 0; j < n; j++) memcpy(y + step * j, x + bytes * (size_t)sources[j], bytes);
 }
 
 /* Blends four pixels: a and b of the left column, p and q of the right one; b and q are of the bottom row.  Pixels of
