@@ -8,7 +8,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memmove
 
 from pylite._core.run.kernel cimport Bytes, Kernel, kernel_fn
-from pylite._core.run.program cimport Callee, Ends, Program, ends_of, nanoseconds, run_steps
+from pylite._core.run.program cimport Callee, IOBytes, Program, io_bytes_of, nanoseconds, run_steps
 from pylite._core.simd cimport pl_pool
 
 
@@ -60,9 +60,9 @@ cdef void move(Moves self) noexcept nogil:
 
 
 cdef class Caller(Kernel):
-    """The base of kernels that call subgraphs.  ends: the bytes of the caller's arrays, which stay alive with them."""
+    """The base of kernels that call subgraphs.  io: the bytes of the caller's arrays, which stay alive with them."""
     OWNED = True
-    cdef object ends
+    cdef object io
 
     cdef int start(self, list callees, const Bytes *arrays, Py_ssize_t count) except -1:
         """Set everything that depends on the callees and the arrays."""
@@ -70,8 +70,8 @@ cdef class Caller(Kernel):
 
     cdef int construct(self, list callees, tuple arrays) except -1:
         """start() with arrays."""
-        cdef Ends bytes = ends_of(arrays)
-        self.ends = bytes
+        cdef IOBytes bytes = io_bytes_of(arrays)
+        self.io = bytes
         return self.start(callees, bytes.at, bytes.count)
 
     cdef Kernel calling(self, list callees, const Bytes *arrays, Py_ssize_t count):
@@ -94,15 +94,15 @@ cdef class Block(Caller):
     cdef int start(self, list callees, const Bytes *arrays, Py_ssize_t count) except -1:
         cdef Callee callee = callees[0]
         cdef Py_ssize_t i
-        cdef const Bytes *ends = callee.ends.at
-        if count != callee.ends.count:
-            raise ValueError(f"{count} arrays for {callee.ends.count} inputs and outputs")
+        cdef const Bytes *io = callee.io.at
+        if count != callee.io.count:
+            raise ValueError(f"{count} arrays for {callee.io.count} inputs and outputs")
         self.enter(callee)
         self.before, self.after = Moves(callee.inputs), Moves(count - callee.inputs)
         for i in range(callee.inputs):
-            add(self.before, ends[i], arrays[i])
+            add(self.before, io[i], arrays[i])
         for i in range(callee.inputs, count):
-            add(self.after, arrays[i], ends[i])
+            add(self.after, arrays[i], io[i])
         return 0
 
     cdef int enter(self, Callee callee) except -1:
@@ -207,10 +207,10 @@ cdef class While(Nested):
     cdef int start(self, list callees, const Bytes *arrays, Py_ssize_t count) except -1:
         cdef Callee test = callees[0], body = callees[1]
         cdef Py_ssize_t i, n = body.inputs
-        cdef const Bytes *inputs = body.ends.at
-        cdef const Bytes *tested = test.ends.at
+        cdef const Bytes *inputs = body.io.at
+        cdef const Bytes *tested = test.io.at
         cdef Bytes x, y
-        if (count != 2 * n or body.ends.count != 2 * n or test.inputs != n or test.ends.count != n + 1
+        if (count != 2 * n or body.io.count != 2 * n or test.inputs != n or test.io.count != n + 1
                 or tested[n].n != 1):
             raise ValueError(f"{count} arrays for a loop of {n} variables, whose condition has {test.inputs} inputs")
         self.enter, self.leave, self.back = Moves(n), Moves(n), Moves(n)
