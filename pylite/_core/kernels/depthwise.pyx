@@ -7,9 +7,7 @@ import numpy as np
 
 from libc.stdint cimport int16_t, int64_t, uint8_t, uint16_t
 
-from pylite._core.run.kernel cimport CACHE_LINE, FLUSH, Kernel, Strided, kernel_fn, nothing, set_strided
-from pylite._core.kernels.rounding cimport pl_quantization
-from pylite._core.product.channel_repeat cimport (
+from pylite._core.kernels.channel_repeat cimport (
     COLUMN_BYTES,
     REPEAT_BUFFER,
     REPEAT_BYTES,
@@ -21,10 +19,12 @@ from pylite._core.product.channel_repeat cimport (
     plan_repeat,
     repeat_channels,
 )
+from pylite._core.kernels.rounding cimport pl_quantization
 from pylite._core.product.columns cimport set_columns
 from pylite._core.product.division cimport fast_div, parallel_pool
 from pylite._core.product.product cimport FloatFinish, WordFinish
 from pylite._core.product.words cimport finish_row, set_finish
+from pylite._core.run.kernel cimport CACHE_LINE, FLUSH, Kernel, Strided, kernel_fn, nothing, set_strided
 from pylite._core.simd cimport (
     PL_HALF_LINES,
     PL_MAX_TAPS,
