@@ -54,7 +54,7 @@ cdef class ConvQ8(ImageProduct):
         if not self.start(x, y, groups, operands, arrays, 1, 1 if scales is None else 0):
             return
         p.window.zero = <const uint8_t *>memory_of(zero, len(zero))
-        p.rows.flip, self.x_zero, self.w_flip, p.w_zero = quantization
+        p.rows.bytes.flip, self.x_zero, self.w_flip, p.w_zero = quantization
         self.owners = packed, zero, bias, weights, panels, sums
         if packed is not None:
             p.panels = <const uint8_t *>memory_of(packed[0], packed[0].size)
@@ -87,7 +87,7 @@ cdef class ConvQ8(ImageProduct):
             pack_output_pixels(p, self.pixels)
         set_sizes(p, max(self.pixels, <ptrdiff_t>1) * y.shape[3], p.groups,
                   p.window.fh * p.window.fw * p.window.length)
-        p.rows.total, p.y_item = p.output.span * p.output.lines, <int>y.item
+        p.rows.bytes.total, p.y_item = p.output.span * p.output.lines, <int>y.item
         return 0
 
     cdef int use_scales(self, tuple packed, const double[::1] scales) except -1:
@@ -130,7 +130,7 @@ cdef class ConvQ8(ImageProduct):
     cdef int choose(self) except -1:
         """Choose the function and the source of rows."""
         cdef Product *p = &self.product
-        p.rows.single = NULL
+        p.rows.bytes.single = NULL
         if p.float64.scales != NULL:
             p.finish = REQUANTIZE if (p.requantize.real != NULL if p.tile.real else p.requantize.fit) else FLOAT64
         if p.rows.source == WINOGRAD:
@@ -142,7 +142,7 @@ cdef class ConvQ8(ImageProduct):
             use_single_row(p)
         if p.finish != REQUANTIZE:      # the other finishes need pieces of at most one tile of rows
             gather_rows(p)
-        elif p.rows.single == NULL:
+        elif p.rows.bytes.single == NULL:
             plan_rows(p)
             # Sums of sections are finished by MBQM32 or by FLOAT64, never by requantize.real.
             if p.rows.source == SECTIONS and p.float64.scales != NULL:
@@ -177,7 +177,7 @@ cdef void plan_winograd(Product *p, pl_winograd *g):
     g.x, g.zero, g.y, g.panels = w.x, w.zero, <uint8_t *>o.y, <const int16_t *>p.panels
     g.x_image, g.x_line, g.x_pixel, g.y_image, g.y_line, g.y_pixel = w.sn, w.sh, w.sw, o.sn, o.sh, o.sw
     g.h, g.w, g.oh, g.ow, g.c = w.h, w.w, w.oh, w.ow, w.length
-    g.pad_h, g.pad_w, g.flip = w.pad_h, w.pad_w, p.rows.flip
+    g.pad_h, g.pad_w, g.flip = w.pad_h, w.pad_w, p.rows.bytes.flip
     tiles *= (w.oh + 3) // 4 * ((w.ow + 3) // 4)
     pieces = (tiles + most - 1) // most
     o.span, o.lines = tiles, 1

@@ -65,7 +65,7 @@ cdef void multiply_pieces(const Product *p, ptrdiff_t begin, ptrdiff_t end, int 
     cdef Piece piece
     for i in range(begin, end):
         get_piece(&p.division, &p.output, NULL, p.columns, i, &piece)
-        x = <const float *>p.window.x + piece.position * p.rows.step
+        x = <const float *>p.window.x + piece.position * p.rows.floats.step
         j = piece.begin
         while j < piece.end:
             width, k = min(<ptrdiff_t>p.tile.nr, p.padded_columns - j), 0
@@ -73,10 +73,10 @@ cdef void multiply_pieces(const Product *p, ptrdiff_t begin, ptrdiff_t end, int 
             while k < p.depth:
                 section = min(p.depth - k, ON_STACK // width)
                 layout = pl_packed_layout(section)
-                layout.step = p.rows.step
+                layout.step = p.rows.floats.step
                 p.slots.half_to_float(section * width, panels + j * p.depth + k * width, weights, NULL)
                 p.slots.gemm_f32(piece.rows, <int>min(width, piece.end - j), &layout, x + k, weights,
-                                 p.rows.single_flag | (k == 0), k + section == p.depth, bias, p.float32.low,
+                                 p.rows.floats.single_flag | (k == 0), k + section == p.depth, bias, p.float32.low,
                                  p.float32.high, <float *>piece.y + j, p.output.sw // 4)
                 k += section
             j += width

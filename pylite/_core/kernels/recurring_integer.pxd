@@ -31,7 +31,7 @@ cdef inline int set_integer_matrix(IntegerMatrix *w, list owners, packed, bias, 
     w.bias = <const int32_t *>kept(owners, start)
     w.panels = <const uint8_t *>(kept(owners, packed[0]) if packed[0].size else w.bias)
     set_sizes(&w.product, columns, 1, depth)
-    w.product.rows.flip = flip
+    w.product.rows.bytes.flip = flip
     w.m, w.e = multiplier
     return 0
 

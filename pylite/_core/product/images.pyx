@@ -42,9 +42,9 @@ cdef class ImageProduct(Kernel):
     cdef str source(self):
         """Where rows come from, in words for `pylite inspect`."""
         cdef const Product *p = &self.product
-        if p.rows.single != NULL:
+        if p.rows.bytes.single != NULL:
             return "a single row"
-        if p.rows.source == IN_PLACE or (p.rows.source == LINES and p.rows.in_place):
+        if p.rows.source == IN_PLACE or (p.rows.source == LINES and p.rows.bytes.in_place):
             return "rows as they lie in memory"
         if p.rows.source == LINES:
             return "lines, each packed once"
