@@ -7,7 +7,7 @@ from libc.string cimport memset
 from pylite._core.product.bytes cimport gather_rows, plan_rows, run_product, set_sizes, use_single_row
 from pylite._core.product.columns cimport BIAS, PARAMETERS, fit_columns, point_columns, set_columns
 from pylite._core.product.division cimport Division, Output, Piece, divide, fast_div, get_piece, parallel_pool_q8
-from pylite._core.product.images cimport ImageProduct
+from pylite._core.product.images cimport ImageProduct, Images
 from pylite._core.product.product cimport FLOAT64, REQUANTIZE, SECTIONS, WINOGRAD, Product
 from pylite._core.product.window cimport Window
 from pylite._core.run.kernel cimport Strided, kernel_fn
@@ -49,11 +49,10 @@ cdef class ConvQ8(ImageProduct):
                  const double[::1] scales=None, const int32_t[::1] bias=None, const uint8_t[:, ::1] weights=None,
                  uint8_t[::1] panels=None, int32_t[::1] sums=None):
         cdef Product *p = &self.product
-        cdef Strided operands[2]
-        cdef const Strided *arrays[2]
-        if not self.start(x, y, groups, operands, arrays, 1, 1 if scales is None else 0):
+        cdef Images images
+        if not self.start(&images, x, y, 1, 1 if scales is None else 0):
             return
-        p.window.zero = <const uint8_t *>memory_of(zero, len(zero))
+        p.window.zero, p.groups = <const uint8_t *>memory_of(zero, len(zero)), groups
         p.rows.bytes.flip, self.x_zero, self.w_flip, p.w_zero = quantization
         self.owners = packed, zero, bias, weights, panels, sums
         if packed is not None:
@@ -62,7 +61,7 @@ cdef class ConvQ8(ImageProduct):
             if self.pixels == 0:
                 p.rows.source = WINOGRAD
         self.one_shape = packed is None or self.pixels > 1
-        self.arrange(arrays, filter)
+        self.arrange(images.arrays, filter)
         if scales is None:
             set_columns(&p.requantize, packed[1], p.depth, finish)
         else:
