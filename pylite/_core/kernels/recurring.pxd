@@ -3,7 +3,7 @@ from libc.math cimport INFINITY, sqrtf
 from libc.stdint cimport int32_t, uint8_t
 
 from pylite._core.kernels.sequences cimport kept
-from pylite._core.product.bytes cimport add_sums, set_sizes
+from pylite._core.product.bytes cimport ColumnBlock, RowBlock, add_sums, set_sizes
 from pylite._core.product.division cimport MAX_MR, MAX_NR
 from pylite._core.product.product cimport Product
 from pylite._core.product.quantized cimport QuantizedRows, quantize_range
@@ -42,8 +42,10 @@ cdef inline void add_bytes(const FloatMatrix *w, const QuantizedRows *x, ptrdiff
                            float *y, ptrdiff_t step) noexcept nogil:
     """add_product() with integer weights, for at most MAX_MR rows from `row` on."""
     cdef int32_t acc[MAX_MR * MAX_NR]
+    cdef RowBlock block = RowBlock(rows, x.q + row * x.depth, x.depth, 0, 0)
+    cdef ColumnBlock columns = ColumnBlock(j, n, <const uint8_t *>w.panels, NULL, NULL)
     cdef int r
-    add_sums(&w.product, x.q + row * x.depth, x.depth, 0, 0, rows, <const uint8_t *>w.panels, j, n, acc, NULL)
+    add_sums(&w.product, &block, &columns, acc, NULL)
     for r in range(rows):
         w.product.slots.finish_hybrid(n, acc + r * MAX_NR, x.zeros[row + r] + w.product.tile.offset, w.sums + j,
                                       w.scales + j, x.scales[row + r], 0, y + (row + r) * step + j, -INFINITY,

@@ -61,14 +61,6 @@ cdef struct RowTerms:           # what finishing the sums of a piece needs to kn
     float scale[MAX_PIXELS]     # HYBRID: its scale
 
 
-cdef struct ColumnBlock:        # up to MAX_NR columns whose sums are computed first and then finished
-    ptrdiff_t first             # of these columns, within a group
-    int count
-    const uint8_t *panels       # of the whole matrix
-    const pl_columns *requantize    # how sums are finished: by the finish of the product
-    const pl_hybrid *hybrid
-
-
 # ---- planning ------------------------------------------------------------------------------------------------
 cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth):
     """Set the sizes of p, and the layout of packed rows; columns: of all groups."""
@@ -253,11 +245,10 @@ cdef const uint8_t *pack_taps(const Product *p, const Piece *piece, uint8_t *a_p
     return a_panel
 
 
-cdef void add_sums(const Product *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t group, ptrdiff_t position, int rows,
-                   const uint8_t *panels, ptrdiff_t j, int n, int32_t *acc, int32_t *sums) noexcept nogil:
-    """acc (rows, MAX_NR) = rows times columns j to j + n - 1 of the panels, a section of the depth at a time.
+cdef void add_sums(const Product *p, const RowBlock *rows, const ColumnBlock *columns, int32_t *acc,
+                   int32_t *sums) noexcept nogil:
+    """acc (rows, MAX_NR) = rows times columns, a section of the depth at a time.
 
-    x: the rows, `step` bytes apart; NULL: the rows of p.window from `position` on, for channels of `group`.
     sums: gets the sum of each row's elements, tile's offset included; or NULL.
     """
     cdef pl_a_layout shape
@@ -268,34 +259,35 @@ cdef void add_sums(const Product *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t
     cdef int32_t part[MAX_MR]
     cdef const pl_tile *t = &p.tile
     cdef ptrdiff_t k = 0, section, size, c, width
-    cdef int r
-    memset(acc, 0, rows * MAX_NR * sizeof(int32_t))
+    cdef int r, count = rows.count, n = columns.count
+    memset(acc, 0, count * MAX_NR * sizeof(int32_t))
     if sums != NULL:
-        memset(sums, 0, rows * sizeof(int32_t))
+        memset(sums, 0, count * sizeof(int32_t))
     while k < p.depth:
         section = min(<ptrdiff_t>SECTION_BYTES, p.depth - k)
         size = round_up(section, t.ka)
-        for r in range(rows):
-            src[r] = x + r * step + k
-            if x == NULL:
+        for r in range(count):
+            src[r] = rows.x + r * rows.step + k
+            if rows.x == NULL:
                 src[r] = &copies[r * SECTION_BYTES]
-                copy_row(&p.window, position + r, group * p.window.length, k, k + section, &copies[r * SECTION_BYTES])
+                copy_row(&p.window, rows.position + r, rows.group * p.window.length, k, k + section,
+                         &copies[r * SECTION_BYTES])
         packed = src[0]
-        if rows > 1 or t.bytes > 1 or (p.rows.bytes.flip ^ t.offset) or size != section:
-            p.slots.pack_a_q8(rows, 1, section, src, p.rows.bytes.flip, a_panel, size)
+        if count > 1 or t.bytes > 1 or (p.rows.bytes.flip ^ t.offset) or size != section:
+            p.slots.pack_a_q8(count, 1, section, src, p.rows.bytes.flip, a_panel, size)
             packed = a_panel
         shape = pl_packed_layout(size)
         c = 0
         while c < n:
-            width = min(<ptrdiff_t>t.nr, p.padded_columns - j - c)
-            if rows == 1 and t.any_n and size == p.padded_depth:        # all columns at once
+            width = min(<ptrdiff_t>t.nr, p.padded_columns - columns.first - c)
+            if count == 1 and t.any_n and size == p.padded_depth:       # all columns at once
                 width = n
-            p.slots.gemm_s32(rows, <int>min(width, n - c), &shape, packed,
-                             panels + (j + c) * p.padded_depth + k * width, acc + c, MAX_NR)
+            p.slots.gemm_s32(count, <int>min(width, n - c), &shape, packed,
+                             columns.panels + (columns.first + c) * p.padded_depth + k * width, acc + c, MAX_NR)
             c += width
         if sums != NULL:
-            p.slots.sums_q8(rows, &shape, section, packed, part)
-            for r in range(rows):
+            p.slots.sums_q8(count, &shape, section, packed, part)
+            for r in range(count):
                 sums[r] += part[r]
         k += section
 
@@ -476,7 +468,7 @@ cdef void multiply_and_finish(const Product *p, const Piece *piece, const uint8_
                               RowTerms *terms) noexcept nogil:
     """Compute the sums of a block of columns, then finish them row by row.  rows: NULL if the source is SECTIONS."""
     cdef int32_t acc[MAX_MR * MAX_NR]
-    cdef const uint8_t *x = NULL
+    cdef RowBlock source
     cdef const pl_hybrid *h = block.hybrid
     cdef ptrdiff_t column = piece.group * p.columns + block.first
     cdef int r, n = block.count
@@ -485,10 +477,10 @@ cdef void multiply_and_finish(const Product *p, const Piece *piece, const uint8_
         p.slots.gemm_s32(piece.rows, n, &p.rows.bytes.layout, rows, block.panels + block.first * p.padded_depth, acc,
                          MAX_NR)
     else:
+        source = RowBlock(piece.rows, NULL, p.window.sw, piece.position, piece.group)
         if p.window.direct:
-            x = p.window.x + piece.position * p.window.sw + piece.group * p.window.length
-        add_sums(p, x, p.window.sw, piece.group, piece.position, piece.rows, block.panels, block.first, n, acc,
-                 terms.add if p.w_zero else NULL)
+            source.x = p.window.x + piece.position * p.window.sw + piece.group * p.window.length
+        add_sums(p, &source, block, acc, terms.add if p.w_zero else NULL)
         if p.w_zero:
             for r in range(piece.rows):
                 terms.add[r] *= -p.w_zero
