@@ -24,8 +24,9 @@ from pylite.validation.data import Samples
 from pylite.validation.measures import decibels
 from pylite.validation.mixture import Mixture
 from pylite.validation.node_search import small_set
+from pylite.validation.predicting import Predictor
 from pylite.validation.printed import Printed
-from pylite.validation.scoring import Predictor, Settings, scored
+from pylite.validation.scoring import Settings, scored
 from pylite.validation.widening import quantized, widened
 
 if TYPE_CHECKING:
