@@ -42,7 +42,7 @@ cdef struct ByteRows:
     bint in_place           # LINES, TAPS: do micro-kernels read the image itself, where may_read_in_place() allows it?
     const uint8_t *single   # the only row of the product, if its bytes are consecutive and it is small; else NULL
     pl_a_layout layout      # of the rows that micro-kernels read, in elements of A panels
-    QuantizedRows quantized # HYBRID: the float32 images whose bytes are the rows, each with its scale and zero point
+    QuantizedRows quantized     # HYBRID: the float32 images whose bytes are the rows, with their scales and zero points
 
 
 cdef struct FloatRows:
