@@ -11,7 +11,7 @@ cdef enum:
     REPEAT_BYTES = 48 * 1024    # most bytes of repeated lines
     REPEAT_BUFFER = REPEAT_BYTES + PL_REPEAT_SLACK
     REPEAT_LINES = 16           # most output lines of a patch
-    RUN_BYTES = 256 * 1024      # bytes of the input lines that one call reads if nothing is repeated
+    CALL_BYTES = 256 * 1024     # bytes of the input lines that one call reads if nothing is repeated
     COLUMN_BYTES = 24 * 1024    # bytes of the cache lines that hold one block of these lines' channels
 
 

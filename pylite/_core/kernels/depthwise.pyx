@@ -8,10 +8,10 @@ import numpy as np
 from libc.stdint cimport int16_t, int64_t, uint8_t, uint16_t
 
 from pylite._core.kernels.channel_repeat cimport (
+    CALL_BYTES,
     COLUMN_BYTES,
     REPEAT_BUFFER,
     REPEAT_BYTES,
-    RUN_BYTES,
     ChannelRepeat,
     input_lines,
     line_in_order,
@@ -59,7 +59,7 @@ cdef struct Depthwise:
     ptrdiff_t h, oh         # lines of an input and of an output image
     ptrdiff_t line, image, y_line           # strides in bytes
     ptrdiff_t y_item        # bytes of a result
-    ptrdiff_t run           # most output lines in one call of a micro-kernel,
+    ptrdiff_t call_lines    # most output lines in one call of a micro-kernel,
     ptrdiff_t every         # and the distance between them in lines
     bint borders            # may these have windows that are partly outside the image?
     ptrdiff_t grain         # least number of output lines that a thread takes, or 0, see lines_per_piece()
@@ -77,10 +77,10 @@ cdef struct Depthwise:
     ptrdiff_t size          # elements of an image
 
 
-cdef void plan_runs(Depthwise *s, int lines_at_once) noexcept:
+cdef void plan_calls(Depthwise *s, int lines_at_once) noexcept:
     """Choose how many output lines one call of a micro-kernel computes; lines_at_once: see arrange()."""
     # The input of so many lines stays in the second-level cache.
-    s.run = s.repeat.lines if s.repeat.multiplier > 1 else max(<ptrdiff_t>1, RUN_BYTES // (s.line * s.stride))
+    s.call_lines = s.repeat.lines if s.repeat.multiplier > 1 else max(<ptrdiff_t>1, CALL_BYTES // (s.line * s.stride))
     s.every, s.lines_at_once, s.borders = 1, lines_at_once, lines_at_once > 0
     if shares_lines(s) and (lines_at_once or s.repeat.multiplier > 1):
         s.every = s.dilation
@@ -92,8 +92,8 @@ cdef void plan_runs(Depthwise *s, int lines_at_once) noexcept:
     elif s.repeat.multiplier == 1:
         # Micro-kernels compute one block of channels after the other.  Neighbouring blocks share cache lines, and those
         # of so many lines stay in the first-level cache.
-        s.run = max(s.run, COLUMN_BYTES // (CACHE_LINE * s.geometry.width * s.stride))
-    s.run = min(s.run, <ptrdiff_t>lines_at_once)
+        s.call_lines = max(s.call_lines, COLUMN_BYTES // (CACHE_LINE * s.geometry.width * s.stride))
+    s.call_lines = min(s.call_lines, <ptrdiff_t>lines_at_once)
 
 
 cdef inline bint shares_lines(const Depthwise *s) noexcept:
@@ -151,7 +151,7 @@ cdef class DepthwiseKernel(Kernel):
         self.algorithm = ", ".join(notes) or None
         if item == 1:
             s.grain = s.repeat.lines
-        plan_runs(s, lines_at_once)
+        plan_calls(s, lines_at_once)
         return True
 
     cdef int set_float_finish(self, bias, limits) except -1:
@@ -206,7 +206,7 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
         image = fast_div(begin, s.oh)
         line = line_in_order(begin - image * s.oh, s.oh, s.every, &left)
         rows = input_lines(&g, row, s.x + image * s.image, s.h, s.line, line * s.stride - s.pad, s.stride, s.dilation,
-                           s.every, min(s.run, min(end - begin, left)), s.borders)
+                           s.every, min(s.call_lines, min(end - begin, left)), s.borders)
         y = s.y + (image * s.oh + line) * s.y_line
         pixel = 0
         if s.floats != NULL:
