@@ -1,69 +1,20 @@
-"""Which task it is, where outputs and labels leave no doubt, and the names of its classes."""
+"""Which task it is: the one that the settings name, or that outputs and labels leave no doubt about."""
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pylite.errors import ComparisonError
-from pylite.media import labels
 from pylite.validation.accuracy_report import OWN, TASKS
-from pylite.validation.labelling import FOLDERS, is_integer, is_numeric
+from pylite.validation.labelling import is_integer, is_numeric
 from pylite.validation.sources import File, Objects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import Any
 
-    from pylite.runtime.model import Model
-    from pylite.validation.data import Samples
-    from pylite.validation.predicting import Predictor
-    from pylite.validation.scoring import Settings
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What tells the task, and the meaning of labels and outputs.
-
-    predictor: the model's; shape: of its first output for the first sample; label: of the first sample, None without
-    labels; names: {class: name}
-    """
-    samples: Samples
-    settings: Settings
-    predictor: Predictor
-    shape: tuple[int, ...]
-    label: Any
-    names: dict[int, str]
-
-    @property
-    def size(self) -> int:
-        """Number of elements of the first output."""
-        return math.prod(self.shape)
-
-    @classmethod
-    def of(cls, predictor: Predictor, samples: Samples, settings: Settings, models: Sequence[Model]) -> Evidence:
-        """models: to take names of classes from."""
-        shape = predictor.run(samples[0])[0].shape
-        label = samples.source.label(0)
-        return cls(samples, settings, predictor, shape, label, _names(settings.labels, models, predictor, shape))
-
-
-def _names(given: str | None, models: Sequence[Model], predictor: Predictor, shape: tuple[int, ...]) -> dict[int, str]:
-    """{class: name}: those given, or those attached to one of the models."""
-    if given == FOLDERS:
-        return {}
-    if given is not None:
-        return labels.read(given)
-    for model in models:
-        for attached in labels.attached(model):
-            if predictor.detects:
-                return attached
-            names = labels.fitted(attached, max(shape[-1] if len(shape) == 4 else math.prod(shape), 2))
-            if names:
-                return names
-    return {}
+    from pylite.validation.evidence import Evidence
 
 
 def task_of(evidence: Evidence, function: Callable[..., Any] | None) -> str:

@@ -10,6 +10,7 @@ from pylite.media import images
 from pylite.media.outputs import objects
 from pylite.validation import metric
 from pylite.validation.accuracy_report import OWN
+from pylite.validation.evidence import FOLDERS
 from pylite.validation.sources import File, Objects
 
 if TYPE_CHECKING:
@@ -18,11 +19,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pylite.validation.inferring import Evidence
+    from pylite.validation.evidence import Evidence
 
     Array = NDArray[Any]
 
-FOLDERS = "sorted"      # instead of a file of labels: the labels that occur, in alphabetical order
 BACKGROUND = ("background", "???")
 EXTENT = 1000           # a mask's classes are below, if the output does not tell their number
 

@@ -1,13 +1,13 @@
 """Runs a model and its reference on labelled samples, and counts how often they are right."""
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from pylite.validation import metric
 from pylite.validation.accuracy_report import OWN
 from pylite.validation.detection import Detection
-from pylite.validation.inferring import Evidence, check_labelled, task_of
+from pylite.validation.evidence import Evidence
+from pylite.validation.inferring import check_labelled, task_of
 from pylite.validation.labelling import LABELLINGS
 from pylite.validation.predicting import Predictor
 from pylite.validation.tally import Tally
@@ -22,29 +22,12 @@ if TYPE_CHECKING:
     from pylite.runtime.model import Model
     from pylite.validation.accuracy_report import Accuracy
     from pylite.validation.data import Samples
+    from pylite.validation.evidence import Settings
 
     Array = NDArray[Any]
 
 KINDS: dict[str, type[Task]] = {"classification": Classification, "detection": Detection, "segmentation": Segmentation,
                                 "regression": Vectors, "embedding": Vectors}
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to measure accuracy; None: as the model and the data suggest.
-
-    task: one of TASKS; labels: a file with the classes' names, or labelling.FOLDERS; offset: added to labels that are
-    numbers; output: the name of the output to score; metric: a function of the user's own or its name, MODULE:FUNCTION,
-    in place of the task's metrics
-    """
-    task: str | None = None
-    labels: str | None = None
-    offset: int | None = None
-    output: str | None = None
-    metric: str | Callable[..., Any] | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(replace(self, metric=None if self.metric is None else metric.named(self.metric)))
 
 
 class Scorer:
