@@ -1,208 +1,274 @@
-"""Answers from a model's outputs: ranked classes, boxes, or a summary of the numbers."""
+"""The answers of a model as records: their text, and their form for JSON."""
 import itertools
 import math
-
-import numpy as np
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from pylite.cli import _format
 from pylite.cli._common import UsageError
-from pylite.media.labels import fitted
-from pylite.media.outputs import DETECTION, POINTS, POSE, PROBABILITIES, key_points, objects, producer
-from pylite.media.tensors import dequantize
+from pylite.media.outputs import POINTS
 
-LEAST_CLASSES = 10       # a row of so many numbers for a picture or a sound has the scores of classes
 SHOWN, BRIEF = 8, 4      # values of a tensor, and of one among many
-LEAST_PIXELS, MOST_CLASSES = 8, 512         # of an output that gives the class of each pixel
 
 
-def answer(subgraph, outputs, labels, top, threshold, size, kinds=frozenset(("array",))):
-    """The answers: a list of dictionaries, each with a "kind".
+class Named(NamedTuple):
+    """A class, its name or None, and its score, None if it is not finite."""
+    number: int
+    label: str | None
+    score: float | None
 
-    outputs: [(details, array)]; labels: [{class: name}], the caller's first; size: (height, width) of the input
-    picture, or None; kinds: of the contents of inputs, "image" also where an array is a picture.  Any kind allows
-    ranked classes, "image" poses and areas; with "image" or "audio", enough scores in a row are classes even if they
-    have no names.
+    def to_dict(self):
+        return {"class": self.number, "label": self.label, "score": self.score}
+
+
+class Box(NamedTuple):
+    """The edges of a box, in pixels or as fractions of the picture."""
+    top: float
+    left: float
+    bottom: float
+    right: float
+
+
+class Place(NamedTuple):
+    """Where a point is, in pixels or in fractions of the picture."""
+    x: float
+    y: float
+
+
+class Point(NamedTuple):
+    """A key point; pixels: None if the size of the picture is not known."""
+    label: str
+    score: float
+    place: Place
+    pixels: Place | None
+
+    def to_dict(self):
+        entry = {"label": self.label, "score": self.score, "place": self.place._asdict()}
+        return entry | ({"pixels": self.pixels._asdict()} if self.pixels else {})
+
+
+class Found(NamedTuple):
+    """An object in a picture; pixels: as of a Point; points: its key points, None if the model gives none."""
+    number: int
+    label: str | None
+    score: float | None
+    box: Box
+    pixels: Box | None
+    points: list[Point] | None = None
+
+    def to_dict(self):
+        entry = {"class": self.number, "label": self.label, "score": self.score, "box": self.box._asdict()}
+        if self.pixels:
+            entry["pixels"] = self.pixels._asdict()
+        return entry | ({} if self.points is None else {"points": [point.to_dict() for point in self.points]})
+
+
+class Answer:
+    """What a model says, by one output or by all of them.
+
+    kind: the word for it in JSON; entries: the classes, objects or points that it names
     """
-    if len(outputs) == 4 and all(producer(subgraph, d["index"]) == DETECTION for d, _ in outputs):
-        return [_detections([dequantize(a, d) for d, a in outputs], labels, top, threshold, size)]
-    if len(outputs) == 1 and list(outputs[0][1].shape) == POSE and "image" in kinds:
-        (detail, array), = outputs
-        return [_pose(detail, array, threshold, size)]
-    return [_output(subgraph, detail, array, labels, top, kinds) for detail, array in outputs]
+    kind = ""
+    entries: Sequence[Any]
+
+    def to_dict(self):
+        raise NotImplementedError
+
+    def lines(self):
+        """The answer as text."""
+        raise NotImplementedError
+
+    def brief(self):
+        """The answer in a few words."""
+        return ", ".join(f"{e.label or e.number} {score_text(e.score)}" for e in self.entries) or "nothing found"
+
+    def model_classes(self):
+        """Number of the model's classes, or None if the answer does not tell."""
 
 
-def _output(subgraph, detail, array, labels, top, kinds):
-    real = dequantize(array, detail)
-    entry = {"kind": "tensor", "name": detail["name"], "shape": list(array.shape), "dtype": _type(array)}
-    classes = _classes_of_pixels(real) if "image" in kinds else None
-    if classes is not None:
-        return entry | {"kind": "areas", "areas": _areas(classes, real, labels, top)}
-    row = real.reshape(-1)
-    if kinds and _one_row(real):
-        names = next(filter(None, (fitted(known, row.size) for known in labels)), None)
-        likely = producer(subgraph, detail["index"]) in PROBABILITIES
-        if likely or names or (row.size >= LEAST_CLASSES and not kinds.isdisjoint(("image", "audio"))):
-            best = np.argsort(-row.astype(np.float64), kind="stable")[:top]     # -row wraps for integers
-            entry |= {"kind": "classes", "probabilities": likely,
-                      "classes": [{"class": int(i), "label": (names or {}).get(int(i)), "score": _plain(float(row[i]))}
-                                  for i in best]}
-            return entry
-    return entry | _summary(real)
+@dataclass
+class _OfOutput(Answer):
+    """An answer by one output."""
+    name: str
+    shape: list[int]
+    dtype: str
+
+    def heading(self):
+        return f"{self.name}  {_format.shape(self.shape)} {self.dtype}"
+
+    def described(self):
+        return {"kind": self.kind, "name": self.name, "shape": self.shape, "dtype": self.dtype}
 
 
-def _type(array):
-    """The type of an output by its name in the model."""
-    return "string" if array.dtype == object else str(array.dtype)
+@dataclass
+class Summary(_OfOutput):
+    """The first values of an output, and facts on all: "min", "max", "mean", "not_finite", where it has these."""
+    values: list[Any]
+    facts: dict[str, float]
+    kind = "tensor"
+    entries = ()
+
+    def to_dict(self):
+        return self.described() | self.facts | {"values": self.values}
+
+    def lines(self):
+        facts = [f"{k} {_format.number(self.facts[k])}" for k in ("min", "max", "mean") if k in self.facts]
+        if "not_finite" in self.facts:
+            facts.append(f"{self.facts['not_finite']} not finite")
+        return [self.heading(), *(["  " + ", ".join(facts)] if facts else []), f"  {self._first(', ', SHOWN)}"]
+
+    def brief(self):
+        return f"{self.name} {self._first(' ', BRIEF)}"
+
+    def _first(self, between, most):
+        """The first values, at most so many, and "..." where there are others."""
+        several = math.prod(self.shape) > 1
+        values = ["nan or inf" if v is None else
+                  repr(v) if isinstance(v, str) and (several or not v) else _format.number(v)
+                  for v in self.values[:most]]
+        return between.join([*values, "..."] if math.prod(self.shape) > len(values) else values)
 
 
-def _one_row(real):
-    """Can these be the scores of classes?  (1, n) and (1, n, 1, 1) can; (1, n, 1) has a number for each of n places."""
-    return real.dtype.kind in "fiu" and real.size > 1 and real.size == max(real.shape) and (
-        real.shape[-1] == real.size or real.ndim == 4)
+@dataclass
+class Classes(_OfOutput):
+    """The best classes; probabilities: are their scores that?"""
+    probabilities: bool
+    entries: list[Named]
+    kind = "classes"
+
+    def to_dict(self):
+        return self.described() | {"probabilities": self.probabilities,
+                                   "classes": [entry.to_dict() for entry in self.entries]}
+
+    def lines(self):
+        rows = [(rank, score_text(c.score), c.number, c.label or "") for rank, c in enumerate(self.entries, 1)]
+        score = self.score_name()
+        return [self.heading(), *_classes_table(("rank", score, "class", "label"), rows, ("rank", score, "class"))]
+
+    def score_name(self):
+        return "probability" if self.probabilities else "score"
+
+    def model_classes(self):
+        return math.prod(self.shape)
 
 
-def _classes_of_pixels(real):
-    """The class of each pixel, (height, width), of an output that gives classes or their scores; None for another."""
-    if real.ndim == 3 and real.shape[0] == 1 and min(real.shape[1:]) >= LEAST_PIXELS and real.dtype.kind in "iu":
-        return real[0]
-    if real.ndim == 4 and real.shape[0] == 1 and min(real.shape[1:3]) >= LEAST_PIXELS and (
-            2 <= real.shape[3] <= MOST_CLASSES and real.dtype.kind == "f"):
-        return real[0].argmax(2)
-    return None
+@dataclass
+class Areas(_OfOutput):
+    """The classes with the largest areas in a picture; score: their share of the pixels."""
+    entries: list[Named]
+    kind = "areas"
+
+    def to_dict(self):
+        return self.described() | {"areas": [entry.to_dict() for entry in self.entries]}
+
+    def lines(self):
+        rows = [(f"{a.score:.1%}", a.number, a.label or "") for a in self.entries]
+        return [self.heading(), *_classes_table(("area", "class", "label"), rows, ("area", "class"))]
+
+    def model_classes(self):
+        return self.shape[3] if len(self.shape) == 4 else None
 
 
-def _areas(classes, real, labels, top):
-    """The classes with the largest areas; score: their share of the pixels."""
-    known, counts = np.unique(classes, return_counts=True)
-    size = real.shape[3] if real.ndim == 4 else int(known.max()) + 1
-    names = next(filter(None, (fitted(each, size) or (real.ndim == 3 and each) for each in labels)), None) or {}
-    order = np.argsort(-counts, kind="stable")[:top]
-    return [{"class": int(known[i]), "label": names.get(int(known[i])), "score": float(counts[i] / classes.size)}
-            for i in order]
+@dataclass
+class Detections(Answer):
+    """The objects in a picture with a score of `threshold` or more."""
+    threshold: float
+    entries: list[Found]
+    kind = "detections"
+
+    def to_dict(self):
+        return {"kind": self.kind, "threshold": self.threshold,
+                "detections": [entry.to_dict() for entry in self.entries]}
+
+    def lines(self):
+        if not self.entries:
+            return [f"nothing found with a score of {self.threshold} or more"]
+        rows = [(score_text(d.score), d.number, d.label or "", *(d.pixels or [f"{v:.3f}" for v in d.box]))
+                for d in self.entries]
+        text = _classes_table(("score", "class", "label", *Box._fields), rows, ("score", "class", *Box._fields))
+        for number, one in enumerate(self.entries, 1):
+            if one.points is not None:
+                text += ["", f"points of {one.label or one.number} {number}:",
+                         *_point_lines(one.points, self.threshold)]
+        return text
 
 
-def _summary(real):
-    if real.dtype == object or not real.size:
-        return {"values": [_plain(v) for v in real.reshape(-1)[:SHOWN]]}
-    row = real.reshape(-1)
-    if row.dtype.kind == "c":
-        return {"values": [str(v) for v in row[:SHOWN]]}
-    known = row[np.isfinite(row)] if row.dtype.kind == "f" else row
-    facts = {"min": _plain(known.min()), "max": _plain(known.max()),
-             "mean": float(known.mean(dtype=np.float64))} if known.size else {}
-    if known.size < row.size:
-        facts["not_finite"] = int(row.size - known.size)
-    return facts | {"values": [_plain(v) for v in row[:SHOWN]]}
+@dataclass
+class Pose(_OfOutput):
+    """The key points of a body with a score of `threshold` or more."""
+    threshold: float
+    entries: list[Point]
+    kind = "points"
+
+    def to_dict(self):
+        return self.described() | {"threshold": self.threshold, "points": [entry.to_dict() for entry in self.entries]}
+
+    def lines(self):
+        return [self.heading(), *_point_lines(self.entries, self.threshold)]
+
+    def brief(self):
+        return f"{len(self.entries)} of {len(POINTS)} points with a score of {self.threshold} or more"
 
 
-def _plain(value):
-    """A number or text for JSON, where NaN and infinities are null."""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    value = value.item() if isinstance(value, np.generic) else value
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+class Window(NamedTuple):
+    """A part of a sound, from second to second, and the answers for it."""
+    begin: float
+    end: float
+    outputs: list[Answer]
+
+    def to_dict(self):
+        return {"begin": self.begin, "end": self.end, "outputs": [answer.to_dict() for answer in self.outputs]}
 
 
-def _detections(arrays, labels, top, threshold, size):
-    boxes, classes, scores = objects(*arrays)
-    names = labels[0] if labels else {}
-    entries = []
-    for i in range(len(boxes)):
-        if scores[i] >= threshold and len(entries) < top:
-            box = [float(v) for v in boxes[i]]
-            entry = {"class": int(classes[i]), "label": names.get(int(classes[i])), "score": _plain(float(scores[i])),
-                     "box": dict(zip(("top", "left", "bottom", "right"), box, strict=True))}
-            if size:
-                entry["pixels"] = {k: round(v * size[k in ("left", "right")]) for k, v in entry["box"].items()}
-            entries.append(entry)
-    return {"kind": "detections", "threshold": threshold, "detections": entries}
+class Result(NamedTuple):
+    """What a run gives: the seconds of invoke(), notes as texts, and answers; windows: of a sound that is longer than
+    the model's window; then the answers are of their means."""
+    seconds: float
+    notes: list[str]
+    outputs: list[Answer]
+    windows: list[Window] | tuple[()] = ()
 
-
-def _pose(detail, array, threshold, size):
-    """The points of one body."""
-    height, width = size or (1, 1)
-    points = [_point(name, x * width, y * height, score, (height, width), bool(size))
-              for name, x, y, score in key_points(dequantize(array, detail))
-              if score >= threshold and math.isfinite(x) and math.isfinite(y)]
-    return {"kind": "points", "name": detail["name"], "shape": list(array.shape), "dtype": _type(array),
-            "threshold": threshold, "points": points}
-
-
-def _point(name, x, y, score, size, known=True):
-    """A key point at (x, y) in pixels of a picture of `size`; unless that is known, it has fractions alone."""
-    entry = {"label": name, "score": score, "place": {"x": x / size[1], "y": y / size[0]}}
-    return entry | ({"pixels": {"x": round(x), "y": round(y)}} if known else {})
-
-
-def of_detections(detections, threshold, size):
-    """The answer for pylite.tasks.Detections in a picture of size (height, width)."""
-    entries = []
-    for detection in detections:
-        best, box = detection.categories[0], detection.bounding_box
-        pixels = {"top": box.origin_y, "left": box.origin_x, "bottom": box.origin_y + box.height,
-                  "right": box.origin_x + box.width}
-        entry = {"class": best.index, "label": best.category_name or None, "score": best.score,
-                 "box": {k: v / size[k in ("left", "right")] for k, v in pixels.items()}, "pixels": pixels}
-        if detection.keypoints is not None:
-            entry["points"] = [_point(p.name, p.x, p.y, p.score, size) for p in detection.keypoints
-                               if p.score >= threshold]
-        entries.append(entry)
-    return {"kind": "detections", "threshold": threshold, "detections": entries}
+    def to_dict(self):
+        return {"seconds": self.seconds, "notes": self.notes,
+                **({"windows": [window.to_dict() for window in self.windows]} if self.windows else {}),
+                "outputs": [answer.to_dict() for answer in self.outputs]}
 
 
 def drawn(pixels, answers):
     """The picture with the objects of the answers in it; UsageError where the model finds none."""
     from pylite.media import drawing
     from pylite.tasks import BoundingBox, Category, Detection
-    if pixels is not None and answers[0]["kind"] == "points":
-        return drawing.points(pixels, [tuple(point["pixels"].values()) for point in answers[0]["points"]])
-    detections = next((one["detections"] for one in answers if one["kind"] == "detections"), None)
+    if pixels is not None and isinstance(answers[0], Pose):
+        return drawing.points(pixels, [(p.pixels.x, p.pixels.y) for p in answers[0].entries if p.pixels])
+    detections = next((one.entries for one in answers if isinstance(one, Detections)), None)
     if detections is None or pixels is None:
         raise UsageError("--save draws boxes and key points into the picture, and this model, or this input, gives "
                          "none")
     return drawing.detections(pixels, [
-        Detection(BoundingBox(p["left"], p["top"], p["right"] - p["left"], p["bottom"] - p["top"]),
-                  [Category(one["class"], one["score"] or 0.0, one["label"] or "")])
-        for one in detections for p in [one["pixels"]]])
-
-
-def lines(answer):
-    """The text of one answer, as a list of lines."""
-    write = {"areas": _area_lines, "classes": _class_lines, "detections": _detection_lines, "points": _pose_lines,
-             "tensor": _tensor_lines}
-    return write[answer["kind"]](answer)
-
-
-def brief(answer):
-    """An answer in a few words."""
-    if answer["kind"] == "tensor":
-        return f"{answer['name']} {_values(answer, ' ', BRIEF)}"
-    entries = answer[answer["kind"]]
-    if answer["kind"] == "points":
-        return f"{len(entries)} of {len(POINTS)} points with a score of {answer['threshold']} or more"
-    return ", ".join(f"{e['label'] or e['class']} {score_text(e['score'])}" for e in entries) or "nothing found"
+        Detection(BoundingBox(p.left, p.top, p.right - p.left, p.bottom - p.top),
+                  [Category(one.number, one.score or 0.0, one.label or "")])
+        for one in detections for p in [one.pixels]])
 
 
 def window_lines(windows):
     """The answers for the windows of a sound, as lines: for each output, which class was the best and when."""
     text = []
-    for answers in zip(*(window["outputs"] for window in windows), strict=True):
-        spans = [(window["begin"], window["end"], one) for window, one in zip(windows, answers, strict=True)]
-        text += [_heading(answers[0]), *(_class_spans(spans) if answers[0]["kind"] == "classes" else
-                                         [f"  {_span(begin, end)} s  {brief(one)}" for begin, end, one in spans]), ""]
+    for answers in zip(*(window.outputs for window in windows), strict=True):
+        spans = [(window.begin, window.end, one) for window, one in zip(windows, answers, strict=True)]
+        text += [answers[0].heading(), *(_class_spans(spans) if isinstance(answers[0], Classes) else
+                                         [f"  {_span(begin, end)} s  {one.brief()}" for begin, end, one in spans]), ""]
     return text
 
 
 def _class_spans(spans):
     """A row for each stretch of windows with the same best class."""
-    score = "probability" if spans[0][2]["probabilities"] else "score"
+    score = spans[0][2].score_name()
     rows = []
-    for _, group in itertools.groupby(spans, key=lambda span: span[2]["classes"][0]["class"]):
+    for _, group in itertools.groupby(spans, key=lambda span: span[2].entries[0].number):
         stretch = list(group)
-        best = max((one["classes"][0] for _, _, one in stretch), key=lambda c: -math.inf if c["score"] is None
-                   else c["score"])
-        rows.append((_span(stretch[0][0], stretch[-1][1]), score_text(best["score"]), best["class"],
-                     best["label"] or ""))
+        best = max((one.entries[0] for _, _, one in stretch), key=lambda c: -math.inf if c.score is None else c.score)
+        rows.append((_span(stretch[0][0], stretch[-1][1]), score_text(best.score), best.number, best.label or ""))
     return _classes_table(("seconds", score, "class", "label"), rows, ("seconds", score, "class"))
 
 
@@ -215,9 +281,9 @@ def _classes_table(headers, rows, right):
 
 
 def unnamed(answers):
-    """Do the answers have classes, and none a name?"""
-    entries = [entry for one in answers if one["kind"] != "tensor" for entry in one[one["kind"]]]
-    return bool(entries) and not any(entry["label"] for entry in entries)
+    """Do the answers name classes, and none has a label?"""
+    entries = [entry for one in answers for entry in one.entries]
+    return bool(entries) and not any(entry.label for entry in entries)
 
 
 def _span(begin, end):
@@ -229,61 +295,12 @@ def score_text(score):
     return "nan or inf" if score is None else f"{score:.4f}"
 
 
-def _class_lines(answer):
-    score = "probability" if answer["probabilities"] else "score"
-    rows = [(rank, score_text(c["score"]), c["class"], c["label"] or "") for rank, c in enumerate(answer["classes"], 1)]
-    return [_heading(answer), *_classes_table(("rank", score, "class", "label"), rows, ("rank", score, "class"))]
-
-
-def _area_lines(answer):
-    rows = [(f"{a['score']:.1%}", a["class"], a["label"] or "") for a in answer["areas"]]
-    return [_heading(answer), *_classes_table(("area", "class", "label"), rows, ("area", "class"))]
-
-
-def _detection_lines(answer):
-    if not answer["detections"]:
-        return [f"nothing found with a score of {answer['threshold']} or more"]
-    where = "pixels" if "pixels" in answer["detections"][0] else "box"
-    rows = [(score_text(d["score"]), d["class"], d["label"] or "",
-             *(v if where == "pixels" else f"{v:.3f}" for v in d[where].values())) for d in answer["detections"]]
-    edges = ("top", "left", "bottom", "right")
-    text = _classes_table(("score", "class", "label", *edges), rows, ("score", "class", *edges))
-    for number, one in enumerate(answer["detections"], 1):
-        if "points" in one:
-            text += ["", f"points of {one['label'] or one['class']} {number}:", *_point_lines(one, answer["threshold"])]
-    return text
-
-
-def _pose_lines(answer):
-    return [_heading(answer), *_point_lines(answer, answer["threshold"])]
-
-
-def _point_lines(answer, threshold):
+def _point_lines(points, threshold):
     """A table of key points."""
-    if not answer["points"]:
+    if not points:
         return [f"no point with a score of {threshold} or more"]
-    rows = [(score_text(p["score"]), p["label"], *(p.get("pixels") or {k: f"{v:.3f}" for k, v in p["place"].items()})
-             .values()) for p in answer["points"]]
+    rows = [(score_text(p.score), p.label, *(p.pixels or [f"{v:.3f}" for v in p.place])) for p in points]
     headers = "score", "point", "x", "y"
-    if all(p["score"] == 1 for p in answer["points"]):       # the model gives none
+    if all(p.score == 1 for p in points):       # the model gives none
         headers, *rows = (row[1:] for row in (headers, *rows))
     return _format.table(headers, rows, ("score", "x", "y"))
-
-
-def _tensor_lines(answer):
-    facts = [f"{k} {_format.number(answer[k])}" for k in ("min", "max", "mean") if k in answer]
-    if "not_finite" in answer:
-        facts.append(f"{answer['not_finite']} not finite")
-    return [_heading(answer), *(["  " + ", ".join(facts)] if facts else []), f"  {_values(answer, ', ', SHOWN)}"]
-
-
-def _values(answer, between, most):
-    """The first numbers of a tensor, at most so many, and "..." where there are others."""
-    several = math.prod(answer["shape"]) > 1
-    values = ["nan or inf" if v is None else repr(v) if isinstance(v, str) and (several or not v) else _format.number(v)
-              for v in answer["values"][:most]]
-    return between.join([*values, "..."] if math.prod(answer["shape"]) > len(values) else values)
-
-
-def _heading(answer):
-    return f"{answer['name']}  {_format.shape(answer['shape'])} {answer['dtype']}"

@@ -6,7 +6,6 @@ import os
 import sys
 from typing import Any
 
-from pylite.cli._answers import brief
 from pylite.cli._common import UsageError, input_path
 from pylite.cli._parser import sentence
 from pylite.cli._terminal import Progress, printable
@@ -86,7 +85,7 @@ class _Text:
         self.stream = stream
 
     def answers(self, file, result):
-        self.stream.write(f"{file}: {'; '.join(map(brief, result['outputs']))}\n")
+        self.stream.write(f"{file}: {'; '.join(answer.brief() for answer in result.outputs)}\n")
 
     def error(self, file, text):
         sys.stderr.write(printable(f"pylite run: {text if file in text else f'{file}: {text}'}") + "\n")
@@ -100,7 +99,7 @@ class _CSV:
         self.rows.writeheader()
 
     def answers(self, file, result):
-        for number, answer in enumerate(result["outputs"]):
+        for number, answer in enumerate(result.to_dict()["outputs"]):
             row = {"file": file, "output": answer.get("name", number)}
             if answer["kind"] == "tensor":
                 self.rows.writerow(row | {"values": " ".join(map(str, answer["values"]))})
@@ -120,7 +119,7 @@ class _JSONLines:
         self.stream = stream
 
     def answers(self, file, result):
-        self.stream.write(json.dumps({"file": file, **result}, allow_nan=False) + "\n")
+        self.stream.write(json.dumps({"file": file, **result.to_dict()}, allow_nan=False) + "\n")
 
     def error(self, file, text):
         self.stream.write(json.dumps({"file": file, "error": text}) + "\n")

@@ -1,11 +1,23 @@
 """The machine that a measurement ran on, and reasons to doubt the measurement: load, clock, heat, throttling."""
 import os
 import platform
+from typing import NamedTuple
 
 from pylite.cli import _format
 
 _THROTTLED = {0: "the supply voltage is too low", 1: "the clock is capped", 2: "the CPU is throttled",
               3: "the CPU has reached its temperature limit"}      # bits of the Raspberry Pi's firmware
+
+
+class State(NamedTuple):
+    """Properties of the machine that may change: load, clock in kHz, degrees Celsius, bits of throttling.
+
+    clock, temperature: None where the system does not tell.
+    """
+    load: float
+    clock: int | None
+    temperature: float | None
+    throttled: int
 
 
 def machine():
@@ -16,31 +28,30 @@ def machine():
 
 
 def state():
-    """Properties that may change: load, clock in kHz, temperature in degrees Celsius, throttling bits."""
+    """The State of the machine now."""
     heat = _read("/sys/class/thermal/thermal_zone0/temp")
     clock = _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq")
     bits = _read("/sys/devices/platform/soc/soc:firmware/get_throttled")
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    return {"load": load, "clock": int(clock) if clock else None,
-            "temperature": int(heat) / 1000 if heat else None, "throttled": int(bits, 16) if bits else 0}
+    return State(load, int(clock) if clock else None, int(heat) / 1000 if heat else None, int(bits, 16) if bits else 0)
 
 
 def doubts(before, after, threads):
-    """Reasons, as sentences, why times measured between two states may be unreliable."""
+    """Reasons, as sentences, why times measured between two States may be unreliable."""
     cores = _cores()
     reasons = []
     if threads > cores:
         reasons.append(f"{threads} threads share {_format.counted(cores, 'core')}")
-    if before["load"] > 0.5 * cores:
-        reasons.append(f"other programs ran just before (load {before['load']:.1f} on "
+    if before.load > 0.5 * cores:
+        reasons.append(f"other programs ran just before (load {before.load:.1f} on "
                        f"{_format.counted(cores, 'core')})")
     governor = _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     if governor in ("powersave", "conservative"):
         reasons.append(f"the CPU frequency governor is {governor!r}; choose 'performance'")
-    if before["clock"] and after["clock"] and after["clock"] < 0.9 * before["clock"]:
-        reasons.append(f"the clock fell from {before['clock'] // 1000} to {after['clock'] // 1000} MHz")
-    reasons += [f"{text} (at {after['temperature']} degrees)" if after["temperature"] else text
-                for bit, text in _THROTTLED.items() if after["throttled"] >> bit & 1]
+    if before.clock and after.clock and after.clock < 0.9 * before.clock:
+        reasons.append(f"the clock fell from {before.clock // 1000} to {after.clock // 1000} MHz")
+    reasons += [f"{text} (at {after.temperature} degrees)" if after.temperature else text
+                for bit, text in _THROTTLED.items() if after.throttled >> bit & 1]
     return reasons
 
 

@@ -1,11 +1,11 @@
 """One model that a command runs on files: their contents become its inputs, its outputs become answers."""
-import math
 import os
 import time
 
 import numpy as np
 
-from pylite.cli import _answers, _common, _format, _inputs, _plugins, _signature
+from pylite.cli import _answering, _common, _format, _inputs, _plugins, _signature
+from pylite.cli._answers import Result, Window
 from pylite.errors import ExecutionError
 from pylite.media import metadata, yolo
 from pylite.media.labels import REMEDY, attached, complete, read
@@ -44,11 +44,7 @@ class FileModel:
         self.pixels = None      # the first picture of the last run
 
     def run(self, files):
-        """{"seconds": of invoke(), "notes": texts, "outputs": answers} for files.
-
-        Each is [NAME=]FILE, or (kind, contents) as _inputs.read() returns them.  A sound that is longer than the
-        model's window also gives "windows": [{"begin", "end": seconds, "outputs"}]; "outputs" is then of their means.
-        """
+        """The Result for files.  Each is [NAME=]FILE, or (kind, contents) as _inputs.read() returns them."""
         assigned = list(self._words(files) or self._assigned(files))
         self._check_options({kind for _, kind, _ in assigned})
         if self.detector and [kind for _, kind, _ in assigned] == ["image"]:
@@ -57,16 +53,16 @@ class FileModel:
         self.fresh = True
         if len(rounds) == 1:
             seconds, notes, size = self._once(assigned)
-            return {"seconds": seconds, "notes": notes, "outputs": self._answered(self.outputs, assigned, size)}
+            return Result(seconds, notes, self._answered(self.outputs, assigned, size))
         runs = []
         for each in rounds:
             seconds, notes, size = self._once(each)
             runs.append((seconds, notes, self.outputs, self._answered(self.outputs, each, size)))
         self.outputs = [(each[0][0], np.stack([array for _, array in each])) if _alike(each) else each[0]
                         for each in zip(*(outputs for _, _, outputs, _ in runs), strict=True)]
-        return {"seconds": sum(seconds for seconds, *_ in runs), "notes": runs[0][1],
-                "windows": _dated(rounds, [answers for *_, answers in runs]),
-                "outputs": self._answered(_means(self.outputs, list(map(_length, rounds))), assigned, size)}
+        windows = _dated(rounds, [answers for *_, answers in runs])
+        return Result(sum(seconds for seconds, *_ in runs), runs[0][1],
+                      self._answered(_means(self.outputs, list(map(_length, rounds))), assigned, size), windows)
 
     def _check_options(self, kinds):
         """UsageError for options that convert sounds or pictures, if there are none among these kinds of contents."""
@@ -129,10 +125,9 @@ class FileModel:
     def _answered(self, outputs, assigned, size):
         details = self.interpreter.get_input_details()
         kinds = {"image" if takes_picture(details[position]) else kind for position, kind, _ in assigned}
-        answers = _answers.answer(self.model.graph.subgraphs[self.subgraph], outputs, self.labels, self.args.top,
-                                  self.args.threshold, size, kinds)
-        counts = [one["shape"][3] if one["kind"] == "areas" else math.prod(one["shape"]) for one in answers
-                  if one["kind"] == "classes" or (one["kind"] == "areas" and len(one["shape"]) == 4)]
+        answers = _answering.answer(self.model.graph.subgraphs[self.subgraph], outputs, self.labels, self.args.top,
+                                    self.args.threshold, size, kinds)
+        counts = [count for count in (one.model_classes() for one in answers) if count is not None]
         if self.args.labels and counts and not any(complete(self.labels[0], count) for count in counts):
             raise _common.UsageError(f"{self.args.labels}: has {_format.counted(len(self.labels[0]), 'name')}, and the "
                                      f"model gives {max(counts)} classes; {REMEDY}")
@@ -145,8 +140,7 @@ class FileModel:
         self.detections = self.detector.detect(pixels)
         seconds = time.perf_counter() - start
         self.outputs = [(d, self.interpreter.get_tensor(d["index"])) for d in self.interpreter.get_output_details()]
-        return {"seconds": seconds, "notes": [],
-                "outputs": [_answers.of_detections(self.detections, self.args.threshold, pixels.shape[:2])]}
+        return Result(seconds, [], [_answering.of_detections(self.detections, self.args.threshold, pixels.shape[:2])])
 
     def _contents(self, assigned):
         """(arrays for all inputs, notes to print, (height, width) of the first picture or None)"""
@@ -269,12 +263,12 @@ def _length(assigned):
 
 
 def _dated(rounds, answers):
-    """[{"begin", "end": seconds, "outputs": answers}] of the windows of a sound."""
+    """The Windows of a sound with these answers."""
     windows, begin = [], 0.0
     for assigned, outputs in zip(rounds, answers, strict=True):
         sound = next(contents for _, kind, contents in assigned if kind == "audio")
         end = begin + _length(assigned) / sound.rate
-        windows.append({"begin": round(begin, 4), "end": round(end, 4), "outputs": outputs})
+        windows.append(Window(round(begin, 4), round(end, 4), outputs))
         begin = end
     return windows
 

@@ -32,10 +32,11 @@ def overview(path, threads=1, seconds=0.0, delegates=(), signature=None, shapes=
         before = _board.state()
         interpreter, _, doubts = _timing.started(path, threads, dict(shapes), 0, delegates, signature=signature)
         if seconds:
-            report["latency"], nodes, report["rest"] = _timing.measured(interpreter, seconds)
+            latency, nodes, report["rest"] = _timing.measured(interpreter, seconds)
+            report["latency"] = latency._asdict()
             times = {node["node"]: node["seconds"] for node in nodes}
             report["doubts"] = [*doubts, *_board.doubts(before, _board.state(), threads),
-                                *_timing.unsteady(report["latency"])]
+                                *_timing.unsteady(latency)]
             report["notes"] = _notes(model, facts["subgraphs"], main)
         report["arena"] = [_arena(segment) for segment in interpreter._main.segments]
     total = report["latency"]["median"] if times else 0

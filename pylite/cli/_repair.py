@@ -38,8 +38,8 @@ def wanted(args):
 
 
 def run(args, model, reference):
+    from pylite.validation.evidence import Settings
     from pylite.validation.repair import repair
-    from pylite.validation.scoring import Settings
     settings = (args.task, args.labels, args.label_offset, args.output, args.metric)
     accuracy = Settings(*settings) if args.accuracy or any(value is not None for value in settings) else None
     # Beside the file, as long as the repair is not done; pipes and devices have no such place.

@@ -22,8 +22,30 @@ UNSTEADY = 0.1          # a spread, or a slow-down, above which times are unreli
 PARTS = 8               # a measurement is divided into as many; their differences are its noise
 
 
+class Start(NamedTuple):
+    """Seconds of the steps of a start: loading the file, allocate_tensors(), the first invoke()."""
+    load: float
+    allocate: float
+    first: float
+
+
+class Latency(NamedTuple):
+    """Seconds of invoke(), and how reliable they are.
+
+    spread: interquartile range divided by the median; noise: see noise(); runs: their number; slowed: by how much the
+    nodes of the timed runs took more than the median, 0 if they did not
+    """
+    median: float
+    p95: float
+    least: float
+    spread: float
+    noise: float
+    runs: int
+    slowed: float
+
+
 def started(path, threads, shapes, seed, delegates, precision=None, signature=None):
-    """(Interpreter with random contents in its inputs, {"load", "allocate", "first": seconds}, doubts)
+    """(Interpreter with random contents in its inputs, Start, doubts)
 
     Where random contents are outside what the model takes, such as the numbers of words, the inputs are zeros, and
     doubts has a sentence that says so.
@@ -46,7 +68,7 @@ def started(path, threads, shapes, seed, delegates, precision=None, signature=No
     except ExecutionError as error:
         first = _first(interpreter, None)
         doubts.append(f"{ZEROS}: with random numbers, {str(error).partition(';')[0]}")
-    return interpreter, {"load": loaded - begin, "allocate": allocated - begun, "first": first}, doubts
+    return interpreter, Start(loaded - begin, allocated - begun, first), doubts
 
 
 def _first(interpreter, rng):
@@ -58,11 +80,10 @@ def _first(interpreter, rng):
 
 
 def measured(interpreter, seconds):
-    """(latency, nodes, rest): of invoke(), of each node, and the seconds of invoke() that no node takes.
+    """(Latency, nodes, rest): of invoke(), of each node, and the seconds of invoke() that no node takes.
 
-    latency: median, p95 and least seconds, the spread (interquartile range divided by the median), the noise (below),
-    the number of runs; slowed: by how much the nodes of the timed runs took more than the median, 0 if they did not.
-    All nodes are scaled down by that, so that nodes and rest add up to the median, and the rest is not negative.
+    All nodes are scaled down by Latency.slowed, so that nodes and rest add up to the median, and the rest is not
+    negative.
     nodes: one dictionary for each node that runs, in order: its seconds, noise, kernels, MACs, and the "events"
     that its plug-in reported, if any: the name of each, its calls and its seconds in a run.
     Runs whose steps are timed lie between the others; a node's time is its mean in the middle half of these runs.
@@ -88,9 +109,9 @@ def measured(interpreter, seconds):
         node |= recorder.events(node["node"])
     rest = median - sum(node["seconds"] for node in nodes)
     rest = rest if rest >= LEAST_REST else 0.0
-    return ({"median": median, "p95": statistics.quantiles(times, n=20, method="inclusive")[-1], "least": min(times),
-             "spread": (high - low) / median, "noise": noise(np.array(times)), "runs": len(times), "slowed": slowed},
-            nodes, rest)
+    latency = Latency(median, statistics.quantiles(times, n=20, method="inclusive")[-1], min(times),
+                      (high - low) / median, noise(np.array(times)), len(times), slowed)
+    return latency, nodes, rest
 
 
 def calls(kernels):
@@ -111,12 +132,12 @@ def noise(times, middle=np.median):
     return float((max(parts) - min(parts)) / 2 / np.median(parts)) if np.median(parts) else 0.0
 
 
-def unsteady(times):
-    """Reasons to doubt a latency, by its own variation; times: the latency of measured()."""
-    if times["spread"] > UNSTEADY:
-        yield f"timings vary by {times['spread']:.0%}: other programs are running, or the CPU clock is changing"
-    if times["slowed"] > UNSTEADY:
-        yield (f"the runs that timed nodes took {times['slowed']:.0%} longer than the others: other programs ran; the "
+def unsteady(latency):
+    """Reasons to doubt a Latency, by its own variation."""
+    if latency.spread > UNSTEADY:
+        yield f"timings vary by {latency.spread:.0%}: other programs are running, or the CPU clock is changing"
+    if latency.slowed > UNSTEADY:
+        yield (f"the runs that timed nodes took {latency.slowed:.0%} longer than the others: other programs ran; the "
                "times of nodes are scaled down, so that they add up to the median")
 
 

@@ -93,12 +93,13 @@ def _measured(args):
     interpreter, start, doubts = _timing.started(path, args.threads, _common.shapes(args.shape), args.seed,
                                                  delegates, args.precision, args.signature)
     memory = _timing.memory(interpreter)        # before measured() fills memory with times
-    times, nodes, rest = _timing.measured(interpreter, args.seconds)
-    doubts += [*_board.doubts(before, _board.state(), args.threads), *_timing.unsteady(times)]
-    report = {"model": path, "threads": args.threads, "machine": _board.machine(), "start": start, "latency": times,
-              "memory": memory, "nodes": nodes, "idle": _timing.idle(interpreter, nodes), "rest": rest,
-              "doubts": doubts, "notes": [*_plugins.unclaimed(interpreter._main, delegates),
-                                        *_signature.notes(interpreter._model, interpreter._main.subgraph.index)]}
+    latency, nodes, rest = _timing.measured(interpreter, args.seconds)
+    doubts += [*_board.doubts(before, _board.state(), args.threads), *_timing.unsteady(latency)]
+    report = {"model": path, "threads": args.threads, "machine": _board.machine(), "start": start._asdict(),
+              "latency": latency._asdict(), "memory": memory, "nodes": nodes,
+              "idle": _timing.idle(interpreter, nodes), "rest": rest, "doubts": doubts,
+              "notes": [*_plugins.unclaimed(interpreter._main, delegates),
+                        *_signature.notes(interpreter._model, interpreter._main.subgraph.index)]}
     if args.trace:
         timed, ranges = _timing.timeline(interpreter)
         trace = _trace.events(timed, ranges, args.threads)

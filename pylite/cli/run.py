@@ -88,11 +88,11 @@ def run(args):
     if args.output:
         _save(args.output, model.outputs)
     if args.save:
-        _draw(args.save, model, result["outputs"])
+        _draw(args.save, model, result.outputs)
     if args.json:
-        sys.stdout.write(json.dumps({"model": model.path, **result}, indent=2, allow_nan=False) + "\n")
+        sys.stdout.write(json.dumps({"model": model.path, **result.to_dict()}, indent=2, allow_nan=False) + "\n")
         return 0
-    for note in result["notes"]:
+    for note in result.notes:
         _terminal.say(f"note: {note}")
     sys.stdout.write("\n".join(_terminal.shown(_lines(result))) + "\n")
     return 0
@@ -101,15 +101,15 @@ def run(args):
 def _lines(result):
     """What one run found, as text."""
     from pylite.cli import _answers
-    windows = result.get("windows", [])
+    windows = result.windows
     lines = [*_answers.window_lines(windows), "mean of all windows:"] if windows else []
-    lines += [line for one in result["outputs"] for line in _answers.lines(one)]
+    lines += [line for one in result.outputs for line in one.lines()]
     runs = _format.counted(len(windows), "window") if windows else "one run"
-    if not result["outputs"]:
+    if not result.outputs:
         lines.append("the model has no outputs")
-    if _answers.unnamed(result["outputs"]):
+    if _answers.unnamed(result.outputs):
         lines.append("(the model has no names for its classes; --labels FILE gives them)")
-    return [*lines, f"{runs} took {_format.seconds(result['seconds'])}"]
+    return [*lines, f"{runs} took {_format.seconds(result.seconds)}"]
 
 
 def _check(args, source, form):

@@ -19,15 +19,15 @@ class RecordedProgram:
     variables: the variables' Values.
     """
 
-    def __init__(self, lowered, lifetimes, recording, shapes, varying, ends):
-        """varying: [(input, axis)] of the Dims; ends: Views of the bytes of inputs and outputs, for callers."""
+    def __init__(self, lowered, lifetimes, recording, shapes, varying, io_views):
+        """varying: [(input, axis)] of the Dims; io_views: Views of the bytes of inputs and outputs, for callers."""
         self.lowered, self.lifetimes = lowered, lifetimes
         for call in lowered.calls:
             settle(call)
         self.tape = ShapeTape(recording, list(shapes), varying)      # closes the recording
         self.tape.evaluate([recording.values[i] for i in range(len(varying))])
         self.variables = [value for value in lowered.values if value.kind == "variable"]
-        self.rebinder = Rebinder(self.tape, lowered.calls, ends, self.instance(self.tape.numbers_now()),
+        self.rebinder = Rebinder(self.tape, lowered.calls, io_views, self.instance(self.tape.numbers_now()),
                                  Blocks(lifetimes))
 
     def evaluate(self, shapes):
@@ -80,9 +80,9 @@ def record(model, subgraph, shapes, varying, *, preserve, find, host, is_called)
     lifetimes = memory_planner.lifetimes(lowered, preserve)
     if lifetimes.banded:
         raise UnrecordableError("guard bands")
-    ends = [lowered.values[i] for i in (*subgraph.inputs, *subgraph.outputs)] if is_called else []
-    ends = [] if "string" in [value.dtype for value in ends] else [value.bytes for value in ends]
-    return RecordedProgram(lowered, lifetimes, recording, shapes, varying, ends)
+    called = [lowered.values[i] for i in (*subgraph.inputs, *subgraph.outputs)] if is_called else []
+    io_views = [] if "string" in [value.dtype for value in called] else [value.bytes for value in called]
+    return RecordedProgram(lowered, lifetimes, recording, shapes, varying, io_views)
 
 
 # ---- copies with numbers ---------------------------------------------------------------------------------------

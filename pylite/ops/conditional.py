@@ -63,7 +63,7 @@ def lower_branch(node):
     def make():
         arrays = byte_views([*inputs, *node.outputs])
         if selector is None:
-            return Call("control.Block", hosts[0].entry(), *arrays)
+            return Call("control.Invocation", hosts[0].entry(), *arrays)
         return Call("control.Branch", [host.entry() for host in hosts], selector.flat, *arrays)
     return lower_call(node, hosts, make, evaluate_branch, [x.shape for x in inputs], constants(inputs))
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pylite._core.run.program import Ends, Program
+    from pylite._core.run.program import IOBytes, Program
     from pylite.compiler.binding import Storage
     from pylite.ir.values import Value
     from pylite.runtime.blueprint import Blueprint
@@ -28,7 +28,7 @@ class BoundProgram(Segment):
     """A subgraph, or a segment of one between two boundaries, bound to memory for one set of input shapes."""
     __slots__ = ("share", "lowered", "placement", "storage", "operands")
     operands: "Sequence[Sequence[Any]]"     # the arguments of the kernels; set only if plans are written
-    ends: "Ends | None" = None          # the bytes of inputs and outputs, if other subgraphs call a ShapedProgram
+    io_bytes: "IOBytes | None" = None   # the bytes of inputs and outputs, if other subgraphs call a ShapedProgram
     lost_pages = 0      # of the plan cache's file, which PlannedProgram maps
 
     def __init__(self, blueprint: "Blueprint", storage: "Storage", program: "Program", arena: "NDArray[Any]") -> None:

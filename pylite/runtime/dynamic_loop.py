@@ -49,19 +49,19 @@ class LoopIteration:
         test = condition.prepared(shapes, {})
         if inner.boundary is not None or test.boundary is not None:
             return
-        block, count = kernel_class("control.Block"), prod(test.shape(condition.subgraph.outputs[0]))
+        make, count = kernel_class("control.Invocation"), prod(test.shape(condition.subgraph.outputs[0]))
         if count != 1:
             raise node.error(f"the condition gives {count} values, not one")
         self.goes_on = np.zeros(1, np.uint8)
         self.entry = body.entry()
-        self.condition = block(condition.entry(), *map(raw, self.state), self.goes_on)
+        self.condition = make(condition.entry(), *map(raw, self.state), self.goes_on)
 
     def link(self, host: "Executor", node: "Node", condition: "Executor", body: "Executor") -> None:
         """Set `next`, and create the kernel that runs the body and writes its outputs to the variables of `next`."""
         inner = body.prepared([x.shape for x in self.state], {})
         self.next = _iteration(host, node, condition, body,
                                [inner.shape(i) for i in body.subgraph.outputs])
-        self.body = kernel_class("control.Block")(self.entry, *map(raw, self.state), *map(raw, self.next.state))
+        self.body = kernel_class("control.Invocation")(self.entry, *map(raw, self.state), *map(raw, self.next.state))
 
 
 def _iteration(host: "Executor", node: "Node", condition: "Executor", body: "Executor",

@@ -108,7 +108,7 @@ class ShapedProgram(BoundProgram):
     origin: (the RecordedProgram, the Numbers of these shapes, offsets and total of the arena's layout, the arguments
     for the Storage).
     """
-    __slots__ = ("origin", "instance", "ends")
+    __slots__ = ("origin", "instance", "io_bytes")
 
     def __getattr__(self, name: str) -> "Any":
         recorded_program, numbers, offsets, total, places = self.origin

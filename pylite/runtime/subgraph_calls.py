@@ -102,8 +102,8 @@ def entry(executor: "Executor", whole: bool = False) -> "Callee":
     if recorded is not None:
         return recorded.entering(whole, omitted)
     bound, subgraph = executor.current, executor.subgraph
-    if bound.ends is not None:
-        return bound.ends.callee(bound, len(subgraph.inputs), omitted)
+    if bound.io_bytes is not None:
+        return bound.io_bytes.callee(bound, len(subgraph.inputs), omitted)
     ins = [None if position in omitted else raw(bound.array(i)) for position, i in enumerate(subgraph.inputs)]
     return Callee(bound.program, bound.failure, ins, [raw(bound.array(i)) for i in subgraph.outputs], bound)
 

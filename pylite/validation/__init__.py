@@ -17,11 +17,11 @@ from pylite.media import models
 from pylite.runtime.model import Model
 from pylite.validation.accuracy_report import TASKS, Accuracy
 from pylite.validation.comparison import Comparison
+from pylite.validation.evidence import Settings
 from pylite.validation.measurement import Measurement
 from pylite.validation.measuring import report_in_memory, report_of, report_of_sums
 from pylite.validation.partial import Partial, identity
 from pylite.validation.report import Report, TensorReport
-from pylite.validation.scoring import Settings
 from pylite.validation.sources import Source
 from pylite.validation.widening import quantized, reference_of
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pylite.validation.data import Numbers
+    from pylite.validation.evidence import Settings
     from pylite.validation.partial import Sums
-    from pylite.validation.scoring import Settings
     from pylite.validation.sources import Source
 
 

@@ -18,12 +18,13 @@ from pylite.runtime.model import Model
 from pylite.validation.accuracy_report import finite
 from pylite.validation.called import parts_of
 from pylite.validation.data import Samples, source_of
+from pylite.validation.evidence import Settings
 from pylite.validation.floating import keep_in_float
 from pylite.validation.printed import Printed
 from pylite.validation.repair_steps import STEPS
 from pylite.validation.repairer import Repairer
 from pylite.validation.resuming import Journal
-from pylite.validation.scoring import Settings, scored
+from pylite.validation.scoring import scored
 from pylite.validation.sources import Source
 from pylite.validation.steps import Step
 from pylite.validation.widening import quantized, widened

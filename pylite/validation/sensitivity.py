@@ -21,11 +21,13 @@ from pylite.validation import orders
 from pylite.validation.accuracy_report import finite
 from pylite.validation.blocks import blocks as blocks_of
 from pylite.validation.data import Samples
+from pylite.validation.evidence import Settings
 from pylite.validation.measures import decibels
 from pylite.validation.mixture import Mixture
 from pylite.validation.node_search import small_set
+from pylite.validation.predicting import Predictor
 from pylite.validation.printed import Printed
-from pylite.validation.scoring import Predictor, Settings, scored
+from pylite.validation.scoring import scored
 from pylite.validation.widening import quantized, widened
 
 if TYPE_CHECKING:

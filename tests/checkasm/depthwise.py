@@ -4,7 +4,7 @@ import numpy as np
 from pylite._core.kernels import depthwise_packing
 from tests.checkasm.core import Call, In, Out, Pointers, Struct, Within, check, run
 from tests.checkasm.gemm import B, F, L, S, columns_of, ends_of, members_of, parameters, using
-from tests.checkasm.slots import ISA_LEVELS, Columns, DepthwiseWindow
+from tests.checkasm.slots import ISA_LEVELS, Columns, DepthwiseLines
 
 
 def depthwise_weights(isa_level, packed):
@@ -12,8 +12,8 @@ def depthwise_weights(isa_level, packed):
     return In(packed.view(f"i{isa_level.dw8.kr * isa_level.dw8.bytes}"))
 
 
-def window(draw, pixels_of, most=1):
-    """(members of pl_dw_window of up to `most` output lines, input lines, None where outside the image, zero)"""
+def output_lines(draw, pixels_of, most=1):
+    """(members of pl_dw_lines of up to `most` output lines, input lines, None where outside the image, zero)"""
     fh, fw = (3, 3) if draw.bench or draw.rng.random() < 0.4 else (draw.integer(1, 9), draw.integer(1, 9))
     if not draw.bench and draw.rng.random() < 0.05:
         fh, fw = draw.choice((40, 3), (3, 40), (1, 500), (300, 1))
@@ -48,7 +48,7 @@ def window(draw, pixels_of, most=1):
 
 @check("depthwise_q8", rounds=120)
 def depthwise_q8(draw):
-    g, lines, zero = window(draw, lambda n: draw.array(B, n), draw.isa_level.dw8.mr)
+    g, lines, zero = output_lines(draw, lambda n: draw.array(B, n), draw.isa_level.dw8.mr)
     c, flip = g["c"], draw.choice(0, 0x80)
     w_zero = draw.integer(-128, 127) if flip and not draw.bench else 0
     weights = draw.array(np.int8, (1, g["fh"], g["fw"], c))
@@ -64,11 +64,11 @@ def depthwise_q8(draw):
     rest = {**members, **members_of(plain)}
     want = []
     for first in range(0, g["lines"] * g["stride"], g["stride"]):       # one line at a time
-        seen = Struct(DepthwiseWindow, row=Pointers(lines[first:first + g["fh"]]), zero=padding, **{**g, "lines": 1})
+        seen = Struct(DepthwiseLines, row=Pointers(lines[first:first + g["fh"]]), zero=padding, **{**g, "lines": 1})
         weights = depthwise_weights(ISA_LEVELS["base"], plain_packed)
         call = Call(seen, flip, w_zero, weights, Struct(Columns, **rest), Out(g["pixels"] * c, B))
         want += run(call, "base", "depthwise_q8")
-    seen = Struct(DepthwiseWindow, row=Pointers(lines), zero=padding, **g)
+    seen = Struct(DepthwiseLines, row=Pointers(lines), zero=padding, **g)
     size = g["lines"] * g["pixels"] * c
     yield Call(seen, flip, w_zero, depthwise_weights(draw.isa_level, packed), Struct(Columns, **members), Out(size, B),
                expect=[np.concatenate(want)], work=size * g["fh"] * g["fw"], unit="MAC")
@@ -77,7 +77,7 @@ def depthwise_q8(draw):
 @check("depthwise_f32", rounds=80)
 def depthwise_f32(draw):
     most = draw.isa_level.dw_f32_lines
-    g, lines, _ = window(draw, draw.whole, max(most, 1))
+    g, lines, _ = output_lines(draw, draw.whole, max(most, 1))
     c, row, step = g["c"], Pointers(lines), 0
     if not most and not draw.bench and draw.integer(0, 1):     # several lines of one image, which are all inside
         step, g["lines"] = g["width"] * c + draw.integer(0, 40), draw.integer(2, 7)
@@ -85,7 +85,7 @@ def depthwise_f32(draw):
         row = Within(draw.whole(inputs * step), [i * step for i in range(inputs)])
     g["y_line"] += 0 if draw.bench else draw.integer(0, 5)
     scale = draw.choice(np.exp2(draw.rng.integers(-4, 3, c)).astype(F), None)
-    line = Struct(DepthwiseWindow, row=row, next=4 * g["stride"] * step, zero=np.zeros(c, F), scale=scale, **g)
+    line = Struct(DepthwiseLines, row=row, next=4 * g["stride"] * step, zero=np.zeros(c, F), scale=scale, **g)
     bias = draw.choice(In(draw.whole(c)), None)
     size = (g["lines"] - 1) * g["y_line"] + g["pixels"] * c
     yield Call(line, In(draw.whole((g["fh"] * g["fw"], c))), bias, -50.0, 300.0, Out(size, F),
@@ -94,10 +94,10 @@ def depthwise_f32(draw):
 
 @check("depthwise_s64", rounds=40)
 def depthwise_s64(draw):
-    g, lines, _ = window(draw, lambda n: draw.array(S, n))
+    g, lines, _ = output_lines(draw, lambda n: draw.array(S, n))
     c = g["c"]
     begin = draw.integer(0, c - 1) if not draw.bench else 0
     n = c if draw.bench else draw.integer(1, c - begin)
-    line = Struct(DepthwiseWindow, row=Pointers(lines), zero=np.zeros(c, S), **g)
+    line = Struct(DepthwiseLines, row=Pointers(lines), zero=np.zeros(c, S), **g)
     yield Call(line, draw.integer(0, g["pixels"] - 1), begin, n, In(draw.array(S, (g["fh"] * g["fw"], c), -255, 255)),
                Out(n, L), work=n * g["fh"] * g["fw"], unit="MAC")

@@ -2,9 +2,9 @@
 import numpy as np
 
 from tests.checkasm.core import Call, In, InOut, Out, Pointers, Struct, check, run
-from tests.checkasm.depthwise import window
+from tests.checkasm.depthwise import output_lines
 from tests.checkasm.gemm import F, shape_of
-from tests.checkasm.slots import DepthwiseWindow
+from tests.checkasm.slots import DepthwiseLines
 
 
 def same_halves(draw, call):
@@ -74,10 +74,10 @@ def winograd_out_f16(draw):
 @check("depthwise_f16", rounds=80)
 def depthwise_f16(draw):
     """Any level gives the numbers of plain C."""
-    g, lines, _ = window(draw, lambda n: draw.rng.normal(size=n).astype(np.float16), 32)
+    g, lines, _ = output_lines(draw, lambda n: draw.rng.normal(size=n).astype(np.float16), 32)
     c = g["c"]
     g["y_line"] += 0 if draw.bench else draw.integer(0, 5)
-    line = Struct(DepthwiseWindow, row=Pointers(lines), next=0, zero=np.zeros(c, np.float16), **g)
+    line = Struct(DepthwiseLines, row=Pointers(lines), next=0, zero=np.zeros(c, np.float16), **g)
     bias, weights = (draw.rng.normal(size=size).astype(np.float16) for size in (c, (g["fh"] * g["fw"], c)))
     size = (g["lines"] - 1) * g["y_line"] + g["pixels"] * c
     yield same_halves(draw, Call(line, In(weights), draw.choice(In(bias), None), -2.0, 6.0, Out(size, np.float16),

@@ -339,10 +339,10 @@ def test_a_trace_that_cannot_be_written_is_an_error(capsys, tmp_path):
 
 
 def test_warnings_about_unreliable_measurements():
-    quiet = {"load": 0.0, "clock": 1_500_000, "temperature": 50.0, "throttled": 0}
+    quiet = _board.State(load=0.0, clock=1_500_000, temperature=50.0, throttled=0)
     assert _board.doubts(quiet, quiet, 1) == [d for d in _board.doubts(quiet, quiet, 1) if "governor" in d]
-    hot = {"load": 3.0, "clock": 600_000, "temperature": 85.0, "throttled": 0b1100}
-    text = " | ".join(_board.doubts(quiet | {"load": 1000.0}, hot, 1000))
+    hot = _board.State(load=3.0, clock=600_000, temperature=85.0, throttled=0b1100)
+    text = " | ".join(_board.doubts(quiet._replace(load=1000.0), hot, 1000))
     for part in ("1000 threads share", "load 1000.0", "fell from 1500 to 600 MHz", "throttled (at 85.0 degrees)",
                  "temperature limit"):
         assert part in text

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pylite import cli
-from pylite.cli import _answers
+from pylite.cli import _answering
 from pylite.cli._common import UsageError
 from pylite.errors import FileFormatError
 from pylite.ir import graph
@@ -278,28 +278,28 @@ def test_quantizing_rounds_half_away_from_zero():
 
 
 def test_detections_are_boxes():
-    operator = graph.Operator(0, _answers.DETECTION, 32, True, 1, (0,), (1, 2, 3, 4), None)
+    operator = graph.Operator(0, _answering.DETECTION, 32, True, 1, (0,), (1, 2, 3, 4), None)
     subgraph = graph.Subgraph(0, "", (), (0,), (1, 2, 3, 4), (operator,))
     arrays = [np.array([[[0, .25, .5, 1], [0, 0, 1, 1]]], np.float32), np.array([[1, 0]], np.float32),
               np.array([[.9, .2]], np.float32), np.array([2], np.float32)]
     empty = {"scales": np.empty(0), "zero_points": np.empty(0), "quantized_dimension": 0}
     outputs = [({"index": i + 1, "name": "", "quantization_parameters": empty}, a) for i, a in enumerate(arrays)]
-    [found] = _answers.answer(subgraph, outputs, [{1: "cat"}], 5, 0.3, (100, 200))
-    assert found["detections"] == [{"class": 1, "label": "cat", "score": pytest.approx(0.9),
-                                    "box": {"top": 0, "left": .25, "bottom": .5, "right": 1},
-                                    "pixels": {"top": 0, "left": 50, "bottom": 50, "right": 200}}]
-    assert "cat" in _answers.lines(found)[1]
+    [found] = _answering.answer(subgraph, outputs, [{1: "cat"}], 5, 0.3, (100, 200))
+    assert found.to_dict()["detections"] == [{"class": 1, "label": "cat", "score": pytest.approx(0.9),
+                                              "box": {"top": 0, "left": .25, "bottom": .5, "right": 1},
+                                              "pixels": {"top": 0, "left": 50, "bottom": 50, "right": 200}}]
+    assert "cat" in found.lines()[1]
 
 
 @pytest.mark.parametrize(("value", "wanted"), [([np.nan] * 4, []), ([0, 0, 1, 1], [1])])
 def test_objects_without_a_box_are_no_detections(value, wanted):
-    operator = graph.Operator(0, _answers.DETECTION, 32, True, 1, (0,), (1, 2, 3, 4), None)
+    operator = graph.Operator(0, _answering.DETECTION, 32, True, 1, (0,), (1, 2, 3, 4), None)
     subgraph = graph.Subgraph(0, "", (), (0,), (1, 2, 3, 4), (operator,))
     empty = {"scales": np.empty(0), "zero_points": np.empty(0), "quantized_dimension": 0}
     arrays = [np.array([[value]], np.float32), *(np.array([[1]], np.float32) for _ in range(2)), np.ones(1, np.float32)]
     outputs = [({"index": i + 1, "name": "", "quantization_parameters": empty}, a) for i, a in enumerate(arrays)]
-    [found] = _answers.answer(subgraph, outputs, [], 5, 0.3, (100, 200))
-    assert [d["class"] for d in found["detections"]] == wanted
+    [found] = _answering.answer(subgraph, outputs, [], 5, 0.3, (100, 200))
+    assert [d.number for d in found.entries] == wanted
 
 
 def test_scores_without_a_sign_are_ranked_and_those_that_are_no_number_are_shown(model, tmp_path, capsys):

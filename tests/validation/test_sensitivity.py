@@ -12,7 +12,7 @@ from pylite.schema import read, write
 from pylite.schema.builder import ModelBuilder
 from pylite.validation import Settings
 from pylite.validation.mixture import Mixture
-from pylite.validation.scoring import Predictor
+from pylite.validation.predicting import Predictor
 from pylite.validation.sensitivity import sensitivity
 from pylite.validation.widening import widened
 from tests.tools import resources

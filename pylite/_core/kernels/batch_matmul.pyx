@@ -11,7 +11,7 @@ cimport pylite._core.product.floats as float_product
 cimport pylite._core.product.words as word_product
 from pylite._core.product.columns cimport PARAMETERS, finish_columns, point_columns, set_column
 from pylite._core.product.division cimport MAX_NR, Output, Pairs, parallel_pool
-from pylite._core.product.product cimport HYBRID, MBQM64, REQUANTIZE, SUMS, Product, WordFinish
+from pylite._core.product.product cimport HYBRID, MBQM64, REQUANTIZE, SUMS, ByteRows, Product, WordFinish
 from pylite._core.product.quantized cimport quantize, set_rows
 from pylite._core.product.window cimport set_matrix
 from pylite._core.simd cimport memory_of, parallel_for, pl_pool, slots
@@ -120,7 +120,7 @@ cdef class BatchMatmul(Kernel):
         p.finish = HYBRID if kind == "hybrid" else SUMS if kind == "int32" else REQUANTIZE
         s.x_zero, p.w_zero, p.requantize.zero_point = zeros
         s.multiplier, s.shift = multiplier
-        s.adjoint, s.right.item, p.wide, p.rows.quantized.asymmetric = adjoint, w_item, w_item == 2, asymmetric
+        s.adjoint, s.right.item, p.wide, p.rows.bytes.quantized.asymmetric = adjoint, w_item, w_item == 2, asymmetric
         p.float32.low, p.float32.high, p.hybrid.low, p.hybrid.high = -INFINITY, INFINITY, -INFINITY, INFINITY
         self.subnormals = FLUSH if s.kind == FLOAT or p.finish == HYBRID else PRESERVE
         s.packs = packed is None
@@ -149,6 +149,7 @@ cdef class BatchMatmul(Kernel):
         """Set the sizes of the products and the memory of `arrays`, as ARRAYS."""
         cdef Batch *s = &self.state
         cdef Product *p = &s.product
+        cdef ByteRows *rows
         self.which = which
         s.m, s.n, s.k = sizes
         s.products = self.which.shape[1]
@@ -181,9 +182,10 @@ cdef class BatchMatmul(Kernel):
             if p.finish == REQUANTIZE:
                 self.set_parameters()
             elif p.finish == HYBRID:
-                set_rows(&p.rows.quantized, arrays[X], arrays[Q], arrays[ROW_SCALES], arrays[ROW_ZEROS],
+                rows = &p.rows.bytes
+                set_rows(&rows.quantized, arrays[X], arrays[Q], arrays[ROW_SCALES], arrays[ROW_ZEROS],
                          arrays[ROW_SCALES].shape[0], s.k, p.tile.offset)
-                p.window.x, p.rows.total, p.rows.flip = p.rows.quantized.q, p.rows.quantized.count, p.tile.offset
+                p.window.x, rows.total, rows.flip = rows.quantized.q, rows.quantized.count, p.tile.offset
             byte_product.gather_rows(p)
             s.panels.nbytes = p.padded_columns * p.padded_depth
         s.panels.count = (s.n + p.tile.nr - 1) // p.tile.nr
@@ -194,7 +196,7 @@ cdef class BatchMatmul(Kernel):
         cdef Batch *s = &self.state
         cdef Output *o = &s.product.output
         set_matrix(&s.product.window, <const uint8_t *>address_of(arrays[X]), s.k * item)
-        s.product.rows.total = arrays[X].nbytes // max(s.k * item, <ptrdiff_t>1)
+        s.product.rows.bytes.total = arrays[X].nbytes // max(s.k * item, <ptrdiff_t>1)
         o.y, o.sw, o.od, o.oh, o.span, o.lines = <char *>address_of(arrays[Y]), s.n * y_item, 1, 1, s.m, s.products
         o.sn = o.sh = s.m * o.sw
 
@@ -238,7 +240,7 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
     p.sums = p.hybrid.sums = s.panels.sums if s.panels.sums != NULL else sums
     p.requantize.bias = s.panels.bias if s.panels.bias != NULL else bias
     if p.finish == HYBRID:
-        quantize(&p.rows.quantized, pool)
+        quantize(&p.rows.bytes.quantized, pool)
     if s.kind == FLOAT and s.packs and s.m <= FEW_ROWS and s.right.depth == 1:
         s.strips = (s.n + STRIP - 1) // STRIP
         parallel_for(pool, s.products * s.strips, 1 + 16384 // (STRIP * max(s.k, <ptrdiff_t>1)), multiply_strips, s)

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, uint8_t
 
 from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, describe, kernel_fn, nothing
 from pylite._core.product.division cimport MAX_NR, parallel_pool, round_up
-from pylite._core.product.quantized cimport FloatRows, quantize, set_rows
+from pylite._core.product.quantized cimport QuantizedRows, quantize, set_rows
 from pylite._core.simd cimport (
     PL_BLOCK_ROWS,
     parallel_for,
@@ -77,7 +77,7 @@ cdef class BlockwiseHybrid(Kernel):
     ARRAYS = (0, 1, "q", "row_scales", "zero_points")
     cdef object owners      # of the other memory that state points to
     cdef const pl_slots *slots
-    cdef FloatRows rows     # of x
+    cdef QuantizedRows rows     # of x
     cdef pl_blocks blocks
     cdef float *y
 
@@ -120,7 +120,7 @@ cdef class BlockwiseHybrid(Kernel):
 
     cdef void arrange(self, const Strided **arrays) noexcept:
         """Set the memory of `arrays`, as ARRAYS; the weights are set."""
-        cdef FloatRows *rows = &self.rows
+        cdef QuantizedRows *rows = &self.rows
         self.slots, self.y = slots, <float *>arrays[1].at
         set_rows(rows, arrays[0], arrays[2], arrays[3], arrays[4], arrays[0].shape[0], self.blocks.depth,
                  slots.q8.row_offset)
@@ -129,7 +129,7 @@ cdef class BlockwiseHybrid(Kernel):
 
 
 cdef int blockwise_hybrid(BlockwiseHybrid self, pl_pool *pool) noexcept nogil:
-    cdef const FloatRows *rows = &self.rows
+    cdef const QuantizedRows *rows = &self.rows
     cdef ptrdiff_t splits = (self.blocks.columns + self.slots.q8.nr - 1) // self.slots.q8.nr
     pool = parallel_pool(pool, rows.count * rows.depth * self.blocks.columns)
     quantize(&self.rows, pool)
@@ -140,7 +140,7 @@ cdef int blockwise_hybrid(BlockwiseHybrid self, pl_pool *pool) noexcept nogil:
 
 cdef void blockwise_pieces(BlockwiseHybrid self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef const pl_blocks *b = &self.blocks
-    cdef const FloatRows *rows = &self.rows
+    cdef const QuantizedRows *rows = &self.rows
     cdef ptrdiff_t nr = self.slots.q8.nr, splits = (b.columns + nr - 1) // nr, i, j, row
     for i in range(begin, end):
         row, j = i // splits * PL_BLOCK_ROWS, i % splits * nr

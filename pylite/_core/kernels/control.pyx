@@ -8,7 +8,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memmove
 
 from pylite._core.run.kernel cimport Bytes, Kernel, kernel_fn
-from pylite._core.run.program cimport Callee, Ends, Program, ends_of, nanoseconds, run_steps
+from pylite._core.run.program cimport Callee, IOBytes, Program, io_bytes_of, nanoseconds, run_steps
 from pylite._core.simd cimport pl_pool
 
 
@@ -60,9 +60,9 @@ cdef void move(Moves self) noexcept nogil:
 
 
 cdef class Caller(Kernel):
-    """The base of kernels that call subgraphs.  ends: the bytes of the caller's arrays, which stay alive with them."""
+    """The base of kernels that call subgraphs.  io: the bytes of the caller's arrays, which stay alive with them."""
     OWNED = True
-    cdef object ends
+    cdef object io
 
     cdef int start(self, list callees, const Bytes *arrays, Py_ssize_t count) except -1:
         """Set everything that depends on the callees and the arrays."""
@@ -70,8 +70,8 @@ cdef class Caller(Kernel):
 
     cdef int construct(self, list callees, tuple arrays) except -1:
         """start() with arrays."""
-        cdef Ends bytes = ends_of(arrays)
-        self.ends = bytes
+        cdef IOBytes bytes = io_bytes_of(arrays)
+        self.io = bytes
         return self.start(callees, bytes.at, bytes.count)
 
     cdef Kernel calling(self, list callees, const Bytes *arrays, Py_ssize_t count):
@@ -80,7 +80,7 @@ cdef class Caller(Kernel):
         return other
 
 
-cdef class Block(Caller):
+cdef class Invocation(Caller):
     """Copies inputs to a callee, runs it, and copies its outputs back."""
     cdef Callee callee
     cdef Program program
@@ -94,21 +94,21 @@ cdef class Block(Caller):
     cdef int start(self, list callees, const Bytes *arrays, Py_ssize_t count) except -1:
         cdef Callee callee = callees[0]
         cdef Py_ssize_t i
-        cdef const Bytes *ends = callee.ends.at
-        if count != callee.ends.count:
-            raise ValueError(f"{count} arrays for {callee.ends.count} inputs and outputs")
+        cdef const Bytes *io = callee.io.at
+        if count != callee.io.count:
+            raise ValueError(f"{count} arrays for {callee.io.count} inputs and outputs")
         self.enter(callee)
         self.before, self.after = Moves(callee.inputs), Moves(count - callee.inputs)
         for i in range(callee.inputs):
-            add(self.before, ends[i], arrays[i])
+            add(self.before, io[i], arrays[i])
         for i in range(callee.inputs, count):
-            add(self.after, arrays[i], ends[i])
+            add(self.after, arrays[i], io[i])
         return 0
 
     cdef int enter(self, Callee callee) except -1:
         """Run `callee`, without copies."""
         self.callee, self.program = callee, callee.program
-        self.fn = <kernel_fn>run_block
+        self.fn = <kernel_fn>run_invocation
         return 0
 
     def explain(self, int status):
@@ -121,7 +121,7 @@ cdef class Block(Caller):
         return error
 
 
-cdef int run_block(Block self, pl_pool *pool) noexcept nogil:
+cdef int run_invocation(Invocation self, pl_pool *pool) noexcept nogil:
     cdef int status
     move(self.before)
     self.step = 0
@@ -132,15 +132,15 @@ cdef int run_block(Block self, pl_pool *pool) noexcept nogil:
 
 
 cdef class Nested(Caller):
-    """The base of kernels that run several blocks.  blocks: all of them; ran: index of the last one that ran."""
-    cdef tuple blocks
+    """The base of kernels that have several Invocations, `invocations`; ran: index of the last one that ran."""
+    cdef tuple invocations
     cdef int ran
 
     def explain(self, int status):
-        return self.blocks[self.ran].explain(status)
+        return self.invocations[self.ran].explain(status)
 
     def cause(self):
-        return self.blocks[self.ran].cause()
+        return self.invocations[self.ran].cause()
 
 
 cdef class Branch(Nested):
@@ -158,19 +158,19 @@ cdef class Branch(Nested):
         self.construct(callees, (which, *arrays))
 
     cdef int start(self, list callees, const Bytes *arrays, Py_ssize_t count) except -1:
-        cdef Block block
-        cdef list blocks = []
+        cdef Invocation invocation
+        cdef list invocations = []
         cdef int i
         self.count = len(callees)
         self.table = <void **>malloc(max(1, self.count) * sizeof(void *))
         if self.table == NULL:
             raise MemoryError("no memory for a list of branches")
         for i in range(self.count):
-            block = Block.__new__(Block)
-            block.start([callees[i]], arrays + 1, count - 1)
-            blocks.append(block)
-            self.table[i] = <void *>block
-        self.blocks = tuple(blocks)
+            invocation = Invocation.__new__(Invocation)
+            invocation.start([callees[i]], arrays + 1, count - 1)
+            invocations.append(invocation)
+            self.table[i] = <void *>invocation
+        self.invocations = tuple(invocations)
         if arrays[0].n == 1:
             self.flag = <const uint8_t *>arrays[0].at
         else:
@@ -187,7 +187,7 @@ cdef int run_branch(Branch self, pl_pool *pool) noexcept nogil:
         self.ran = 0 if self.flag[0] else 1
     else:
         self.ran = self.number[0] if 0 <= self.number[0] < self.count else self.count - 1
-    return run_block(<Block>self.table[self.ran], pool)
+    return run_invocation(<Invocation>self.table[self.ran], pool)
 
 
 cdef class While(Nested):
@@ -195,7 +195,7 @@ cdef class While(Nested):
     cdef Moves enter, leave         # loop variables: from the caller's inputs, to its outputs
     cdef Moves saved, back          # after an iteration: outputs to copies, outputs to inputs
     cdef list copies                # the memory of these copies
-    cdef Block test, body
+    cdef Invocation test, body
     cdef const uint8_t *go_on
     cdef object interrupt
     cdef int64_t checked            # time of the last check for signals
@@ -207,18 +207,18 @@ cdef class While(Nested):
     cdef int start(self, list callees, const Bytes *arrays, Py_ssize_t count) except -1:
         cdef Callee test = callees[0], body = callees[1]
         cdef Py_ssize_t i, n = body.inputs
-        cdef const Bytes *inputs = body.ends.at
-        cdef const Bytes *tested = test.ends.at
+        cdef const Bytes *inputs = body.io.at
+        cdef const Bytes *tested = test.io.at
         cdef Bytes x, y
-        if (count != 2 * n or body.ends.count != 2 * n or test.inputs != n or test.ends.count != n + 1
+        if (count != 2 * n or body.io.count != 2 * n or test.inputs != n or test.io.count != n + 1
                 or tested[n].n != 1):
             raise ValueError(f"{count} arrays for a loop of {n} variables, whose condition has {test.inputs} inputs")
         self.enter, self.leave, self.back = Moves(n), Moves(n), Moves(n)
-        self.test, self.body, self.copies = Block.__new__(Block), Block.__new__(Block), []
+        self.test, self.body, self.copies = Invocation.__new__(Invocation), Invocation.__new__(Invocation), []
         self.test.enter(test)
         self.test.before = Moves(n)
         self.body.enter(body)
-        self.blocks = self.test, self.body
+        self.invocations = self.test, self.body
         for i in range(n):
             x, y = inputs[i], inputs[n + i]
             add(self.enter, x, arrays[i])
@@ -289,13 +289,13 @@ cdef int run_while(While self, pl_pool *pool) noexcept nogil:
         if interrupted(self):
             return 1
         self.ran = 0
-        status = run_block(self.test, pool)
+        status = run_invocation(self.test, pool)
         if status:
             return status
         if not self.go_on[0]:
             break
         self.ran = 1
-        status = run_block(self.body, pool)
+        status = run_invocation(self.body, pool)
         if status:
             return status
         move(self.saved)
@@ -306,16 +306,16 @@ cdef int run_while(While self, pl_pool *pool) noexcept nogil:
 
 cdef class Once(Nested):
     """Runs the callee if flag[0] is 0, then sets it to 1.  flag: (1,) uint8."""
-    cdef Block block
+    cdef Invocation invocation
     cdef uint8_t *flag
 
     def __init__(self, callee, flag):
         self.construct([callee], (flag,))
 
     cdef int start(self, list callees, const Bytes *arrays, Py_ssize_t count) except -1:
-        self.block = Block.__new__(Block)
-        self.block.start(callees, NULL, 0)
-        self.blocks = (self.block,)
+        self.invocation = Invocation.__new__(Invocation)
+        self.invocation.start(callees, NULL, 0)
+        self.invocations = (self.invocation,)
         self.flag, self.fn = <uint8_t *>arrays[0].at, <kernel_fn>run_once
         return 0
 
@@ -324,7 +324,7 @@ cdef int run_once(Once self, pl_pool *pool) noexcept nogil:
     cdef int status
     if self.flag[0]:
         return 0
-    status = run_block(self.block, pool)
+    status = run_invocation(self.invocation, pool)
     if status == 0:
         self.flag[0] = 1
     return status

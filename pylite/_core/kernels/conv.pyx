@@ -7,7 +7,7 @@ from libc.string cimport memset
 from pylite._core.product.bytes cimport gather_rows, plan_rows, run_product, set_sizes, use_single_row
 from pylite._core.product.columns cimport BIAS, PARAMETERS, fit_columns, point_columns, set_columns
 from pylite._core.product.division cimport Division, Output, Piece, divide, fast_div, get_piece, parallel_pool_q8
-from pylite._core.product.images cimport ImageProduct
+from pylite._core.product.images cimport ImageProduct, Images
 from pylite._core.product.product cimport FLOAT64, REQUANTIZE, SECTIONS, WINOGRAD, Product
 from pylite._core.product.window cimport Window
 from pylite._core.run.kernel cimport Strided, kernel_fn
@@ -49,12 +49,11 @@ cdef class ConvQ8(ImageProduct):
                  const double[::1] scales=None, const int32_t[::1] bias=None, const uint8_t[:, ::1] weights=None,
                  uint8_t[::1] panels=None, int32_t[::1] sums=None):
         cdef Product *p = &self.product
-        cdef Strided operands[2]
-        cdef const Strided *arrays[2]
-        if not self.start(x, y, groups, operands, arrays, 1, 1 if scales is None else 0):
+        cdef Images images
+        if not self.start(&images, x, y, 1, 1 if scales is None else 0):
             return
-        p.window.zero = <const uint8_t *>memory_of(zero, len(zero))
-        p.rows.flip, self.x_zero, self.w_flip, p.w_zero = quantization
+        p.window.zero, p.groups = <const uint8_t *>memory_of(zero, len(zero)), groups
+        p.rows.bytes.flip, self.x_zero, self.w_flip, p.w_zero = quantization
         self.owners = packed, zero, bias, weights, panels, sums
         if packed is not None:
             p.panels = <const uint8_t *>memory_of(packed[0], packed[0].size)
@@ -62,7 +61,7 @@ cdef class ConvQ8(ImageProduct):
             if self.pixels == 0:
                 p.rows.source = WINOGRAD
         self.one_shape = packed is None or self.pixels > 1
-        self.arrange(arrays, filter)
+        self.arrange(images.arrays, filter)
         if scales is None:
             set_columns(&p.requantize, packed[1], p.depth, finish)
         else:
@@ -87,7 +86,7 @@ cdef class ConvQ8(ImageProduct):
             pack_output_pixels(p, self.pixels)
         set_sizes(p, max(self.pixels, <ptrdiff_t>1) * y.shape[3], p.groups,
                   p.window.fh * p.window.fw * p.window.length)
-        p.rows.total, p.y_item = p.output.span * p.output.lines, <int>y.item
+        p.rows.bytes.total, p.y_item = p.output.span * p.output.lines, <int>y.item
         return 0
 
     cdef int use_scales(self, tuple packed, const double[::1] scales) except -1:
@@ -130,7 +129,7 @@ cdef class ConvQ8(ImageProduct):
     cdef int choose(self) except -1:
         """Choose the function and the source of rows."""
         cdef Product *p = &self.product
-        p.rows.single = NULL
+        p.rows.bytes.single = NULL
         if p.float64.scales != NULL:
             p.finish = REQUANTIZE if (p.requantize.real != NULL if p.tile.real else p.requantize.fit) else FLOAT64
         if p.rows.source == WINOGRAD:
@@ -142,7 +141,7 @@ cdef class ConvQ8(ImageProduct):
             use_single_row(p)
         if p.finish != REQUANTIZE:      # the other finishes need pieces of at most one tile of rows
             gather_rows(p)
-        elif p.rows.single == NULL:
+        elif p.rows.bytes.single == NULL:
             plan_rows(p)
             # Sums of sections are finished by MBQM32 or by FLOAT64, never by requantize.real.
             if p.rows.source == SECTIONS and p.float64.scales != NULL:
@@ -177,7 +176,7 @@ cdef void plan_winograd(Product *p, pl_winograd *g):
     g.x, g.zero, g.y, g.panels = w.x, w.zero, <uint8_t *>o.y, <const int16_t *>p.panels
     g.x_image, g.x_line, g.x_pixel, g.y_image, g.y_line, g.y_pixel = w.sn, w.sh, w.sw, o.sn, o.sh, o.sw
     g.h, g.w, g.oh, g.ow, g.c = w.h, w.w, w.oh, w.ow, w.length
-    g.pad_h, g.pad_w, g.flip = w.pad_h, w.pad_w, p.rows.flip
+    g.pad_h, g.pad_w, g.flip = w.pad_h, w.pad_w, p.rows.bytes.flip
     tiles *= (w.oh + 3) // 4 * ((w.ow + 3) // 4)
     pieces = (tiles + most - 1) // most
     o.span, o.lines = tiles, 1

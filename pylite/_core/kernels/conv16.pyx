@@ -3,7 +3,7 @@ import numpy as np
 
 from libc.stdint cimport int16_t, uint8_t
 
-from pylite._core.product.images cimport ImageProduct
+from pylite._core.product.images cimport ImageProduct, Images
 from pylite._core.product.product cimport Product
 from pylite._core.product.words cimport run_product, set_finish, set_sizes
 from pylite._core.run.kernel cimport Strided, kernel_fn
@@ -26,15 +26,14 @@ cdef class Conv16(ImageProduct):
     """
     def __init__(self, x, y, const int16_t[:, ::1] w, *, bint wide=False, filter, ptrdiff_t groups=1, finish):
         cdef Product *p = &self.product
-        cdef Strided operands[2]
-        cdef const Strided *arrays[2]
-        if not self.start(x, y, groups, operands, arrays, 2, 2):
+        cdef Images images
+        if not self.start(&images, x, y, 2, 2):
             return
-        zero = bytes(max(<ptrdiff_t>2, operands[0].shape[3] // groups * 2))
+        zero = bytes(max(<ptrdiff_t>2, images.x.shape[3] // groups * 2))
         self.owners = w, zero, set_finish(&p.int16, finish)
         p.panels = <const uint8_t *>&w[0, 0] if w.size else NULL
-        p.window.zero, p.wide = <const uint8_t *>memory_of(zero, len(zero)), wide
-        self.plan(arrays, filter)
+        p.window.zero, p.wide, p.groups = <const uint8_t *>memory_of(zero, len(zero)), wide, groups
+        self.plan(images.arrays, filter)
 
     cdef int plan(self, const Strided **arrays, filter) except -1:
         cdef Product *p = &self.product

@@ -2,7 +2,7 @@
 from libc.stdint cimport uint8_t
 
 from pylite._core.product.floats cimport HALF_DEPTH, pack_panels, plan_rows, rounded, run_product, set_sizes
-from pylite._core.product.images cimport ImageProduct
+from pylite._core.product.images cimport ImageProduct, Images
 from pylite._core.product.product cimport Product
 from pylite._core.product.window cimport taps_of
 from pylite._core.run.kernel cimport FLUSH, Strided, kernel_fn
@@ -23,13 +23,12 @@ cdef class ConvF32(ImageProduct):
     def __init__(self, x, y, panels, const float[::1] bias, *, filter, ptrdiff_t groups=1, limits,
                  const float[:, ::1] weights=None, float[::1] scratch=None, bint half=False):
         cdef Product *p = &self.product
-        cdef Strided operands[2]
-        cdef const Strided *arrays[2]
+        cdef Images images
         cdef Py_ssize_t item = 0 if half else 4         # 0: any
         cdef int axes = len(filter) // 4        # of the filter
-        if not self.start(x, y, groups, operands, arrays, item, item, axes + 2):
+        if not self.start(&images, x, y, item, item, axes + 2):
             return
-        zero = bytes(<ptrdiff_t>filter[axes - 1] * operands[0].shape[axes + 1] // groups * 4)
+        zero = bytes(<ptrdiff_t>filter[axes - 1] * images.x.shape[axes + 1] // groups * 4)
         if half:
             bias, limits = rounded(bias), rounded(limits)
         self.owners = panels, bias, weights, scratch, zero
@@ -41,8 +40,8 @@ cdef class ConvF32(ImageProduct):
             self.weights, p.panels = &weights[0, 0], <const uint8_t *>&scratch[0]
         else:
             p.panels = <const uint8_t *>memory_of(panels, panels.nbytes)
-        p.half = half
-        self.plan(arrays, filter)
+        p.half, p.groups = half, groups
+        self.plan(images.arrays, filter)
 
     cdef int plan(self, const Strided **arrays, filter) except -1:
         cdef Product *p = &self.product

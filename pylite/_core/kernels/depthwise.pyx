@@ -7,13 +7,11 @@ import numpy as np
 
 from libc.stdint cimport int16_t, int64_t, uint8_t, uint16_t
 
-from pylite._core.run.kernel cimport CACHE_LINE, FLUSH, Kernel, Strided, kernel_fn, nothing, set_strided
-from pylite._core.kernels.rounding cimport pl_quantization
-from pylite._core.product.channel_repeat cimport (
+from pylite._core.kernels.channel_repeat cimport (
+    CALL_BYTES,
     COLUMN_BYTES,
     REPEAT_BUFFER,
     REPEAT_BYTES,
-    RUN_BYTES,
     ChannelRepeat,
     input_lines,
     line_in_order,
@@ -21,17 +19,19 @@ from pylite._core.product.channel_repeat cimport (
     plan_repeat,
     repeat_channels,
 )
+from pylite._core.kernels.rounding cimport pl_quantization
 from pylite._core.product.columns cimport set_columns
 from pylite._core.product.division cimport fast_div, parallel_pool
 from pylite._core.product.product cimport FloatFinish, WordFinish
 from pylite._core.product.words cimport finish_row, set_finish
+from pylite._core.run.kernel cimport CACHE_LINE, FLUSH, Kernel, Strided, kernel_fn, nothing, set_strided
 from pylite._core.simd cimport (
     PL_HALF_LINES,
     PL_MAX_TAPS,
     memory_of,
     parallel_for,
     pl_columns,
-    pl_dw_window,
+    pl_dw_lines,
     pl_pool,
     pl_slots,
     pool_threads,
@@ -46,20 +46,20 @@ LARGEST_PATCH = REPEAT_BYTES    # for lowering: most bytes under one window, cha
 
 # ---- one loop for all types ----------------------------------------------------------------------------------
 # Writes the results of the output pixels `g` to y.
-ctypedef void (*multiply_fn)(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil
+ctypedef void (*multiply_fn)(const Depthwise *s, const pl_dw_lines *g, uint8_t *y) noexcept nogil
 
 
 cdef struct Depthwise:
     const pl_slots *slots
     ChannelRepeat repeat
-    pl_dw_window window
+    pl_dw_lines geometry
     const uint8_t *x
     const uint8_t *w
     uint8_t *y
     ptrdiff_t h, oh         # lines of an input and of an output image
     ptrdiff_t line, image, y_line           # strides in bytes
     ptrdiff_t y_item        # bytes of a result
-    ptrdiff_t run           # most output lines in one call of a micro-kernel,
+    ptrdiff_t call_lines    # most output lines in one call of a micro-kernel,
     ptrdiff_t every         # and the distance between them in lines
     bint borders            # may these have windows that are partly outside the image?
     ptrdiff_t grain         # least number of output lines that a thread takes, or 0, see lines_per_piece()
@@ -77,23 +77,23 @@ cdef struct Depthwise:
     ptrdiff_t size          # elements of an image
 
 
-cdef void plan_runs(Depthwise *s, int lines_at_once) noexcept:
+cdef void plan_calls(Depthwise *s, int lines_at_once) noexcept:
     """Choose how many output lines one call of a micro-kernel computes; lines_at_once: see arrange()."""
     # The input of so many lines stays in the second-level cache.
-    s.run = s.repeat.lines if s.repeat.multiplier > 1 else max(<ptrdiff_t>1, RUN_BYTES // (s.line * s.stride))
+    s.call_lines = s.repeat.lines if s.repeat.multiplier > 1 else max(<ptrdiff_t>1, CALL_BYTES // (s.line * s.stride))
     s.every, s.lines_at_once, s.borders = 1, lines_at_once, lines_at_once > 0
     if shares_lines(s) and (lines_at_once or s.repeat.multiplier > 1):
         s.every = s.dilation
-        s.window.y_line *= s.every
+        s.geometry.y_line *= s.every
     if not lines_at_once:
         return
-    if not shares_lines(s) or s.stride != s.window.stride or lines_at_once * s.stride + s.window.fh > PL_MAX_TAPS:
+    if not shares_lines(s) or s.stride != s.geometry.stride or lines_at_once * s.stride + s.geometry.fh > PL_MAX_TAPS:
         lines_at_once = 1
     elif s.repeat.multiplier == 1:
         # Micro-kernels compute one block of channels after the other.  Neighbouring blocks share cache lines, and those
         # of so many lines stay in the first-level cache.
-        s.run = max(s.run, COLUMN_BYTES // (CACHE_LINE * s.window.width * s.stride))
-    s.run = min(s.run, <ptrdiff_t>lines_at_once)
+        s.call_lines = max(s.call_lines, COLUMN_BYTES // (CACHE_LINE * s.geometry.width * s.stride))
+    s.call_lines = min(s.call_lines, <ptrdiff_t>lines_at_once)
 
 
 cdef inline bint shares_lines(const Depthwise *s) noexcept:
@@ -121,7 +121,7 @@ cdef class DepthwiseKernel(Kernel):
         memory_of(y, target.nbytes)
         self.memory, self.owners, self.state.multiply = (x, y), [w, zero], multiply
         self.state.w = <const uint8_t *>memory_of(w, w.nbytes)
-        self.state.window.zero = <const uint8_t *>memory_of(zero, len(zero))
+        self.state.geometry.zero = <const uint8_t *>memory_of(zero, len(zero))
         return self.arrange(&source, &target, filter, lines_at_once)
 
     cdef bint arrange(self, const Strided *x, const Strided *y, filter, int lines_at_once) except -1:
@@ -138,20 +138,20 @@ cdef class DepthwiseKernel(Kernel):
         s.x, s.y = <const uint8_t *>x.at, <uint8_t *>y.at
         s.h, s.oh, s.line, s.image = x.shape[1], y.shape[1], x.strides[1], x.strides[0]
         s.y_line, s.y_item = y.strides[1], y.item
-        (s.window.fh, s.window.fw, s.stride, s.window.stride, s.dilation, s.window.dilation,
-         s.pad, s.window.pad) = filter
-        if s.window.fh * s.window.fw > PL_MAX_TAPS:
-            raise ValueError(f"a depthwise filter of {s.window.fh} x {s.window.fw} taps is too large")
-        s.window.width, s.window.pixels, s.window.c = x.shape[2], y.shape[2], y.shape[3]
-        s.window.y_line, s.size = s.y_line // item, x.shape[1] * x.shape[2] * x.shape[3]
-        plan_repeat(&s.repeat, &s.window, x.shape[3], item, s.stride, shares_lines(s))
+        (s.geometry.fh, s.geometry.fw, s.stride, s.geometry.stride, s.dilation, s.geometry.dilation,
+         s.pad, s.geometry.pad) = filter
+        if s.geometry.fh * s.geometry.fw > PL_MAX_TAPS:
+            raise ValueError(f"a depthwise filter of {s.geometry.fh} x {s.geometry.fw} taps is too large")
+        s.geometry.width, s.geometry.pixels, s.geometry.c = x.shape[2], y.shape[2], y.shape[3]
+        s.geometry.y_line, s.size = s.y_line // item, x.shape[1] * x.shape[2] * x.shape[3]
+        plan_repeat(&s.repeat, &s.geometry, x.shape[3], item, s.stride, shares_lines(s))
         notes = ["channels repeated, patch by patch"] if s.repeat.multiplier > 1 else []
         if s.multiply == multiply_f16:
             notes.append("in float16")
         self.algorithm = ", ".join(notes) or None
         if item == 1:
             s.grain = s.repeat.lines
-        plan_runs(s, lines_at_once)
+        plan_calls(s, lines_at_once)
         return True
 
     cdef int set_float_finish(self, bias, limits) except -1:
@@ -168,8 +168,8 @@ cdef class DepthwiseKernel(Kernel):
         cdef const Strided *x = arrays[0]
         cdef const Strided *y = arrays[1]
         cdef DepthwiseKernel copy
-        if (x == NULL or y == NULL or self.fn == <kernel_fn>nothing or y.shape[3] != s.window.c
-                or x.shape[3] * s.repeat.multiplier != s.window.c
+        if (x == NULL or y == NULL or self.fn == <kernel_fn>nothing or y.shape[3] != s.geometry.c
+                or x.shape[3] * s.repeat.multiplier != s.geometry.c
                 or (s.floats != NULL and (arrays[2] == NULL or arrays[3] == NULL))):
             return None
         copy = <DepthwiseKernel>self.base_copy()
@@ -183,7 +183,7 @@ cdef class DepthwiseKernel(Kernel):
 
 cdef int depthwise(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
     cdef Depthwise *s = &self.state
-    cdef const pl_dw_window *g = &s.window
+    cdef const pl_dw_lines *g = &s.geometry
     cdef ptrdiff_t grain = s.grain if s.grain else lines_per_piece(self.lines, pool_threads(pool))
     pool = parallel_pool(pool, <ptrdiff_t>(s.cost * (self.lines * g.pixels * g.c * g.fh * g.fw)))
     if s.floats != NULL:
@@ -195,7 +195,7 @@ cdef int depthwise(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
 cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Compute output lines begin to end - 1, counted over all images in the order of line_in_order()."""
     cdef Depthwise *s = <Depthwise *>ctx
-    cdef pl_dw_window g = s.window, patch
+    cdef pl_dw_lines g = s.geometry, patch
     cdef const uint8_t *row[PL_MAX_TAPS]
     cdef const uint8_t *repeated[PL_MAX_TAPS]
     cdef uint8_t buffer[REPEAT_BUFFER]
@@ -206,7 +206,7 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
         image = fast_div(begin, s.oh)
         line = line_in_order(begin - image * s.oh, s.oh, s.every, &left)
         rows = input_lines(&g, row, s.x + image * s.image, s.h, s.line, line * s.stride - s.pad, s.stride, s.dilation,
-                           s.every, min(s.run, min(end - begin, left)), s.borders)
+                           s.every, min(s.call_lines, min(end - begin, left)), s.borders)
         y = s.y + (image * s.oh + line) * s.y_line
         pixel = 0
         if s.floats != NULL:
@@ -232,10 +232,10 @@ cdef class DepthwiseQ8(DepthwiseKernel):
             self.owners.append(parameters)
             s.cost = 24. / slots.q8.nv      # as long as about six of a matrix product of int8
             s.flip, _, _, s.w_zero = quantization
-            set_columns(&s.columns, parameters, s.window.fh * s.window.fw, finish)
+            set_columns(&s.columns, parameters, s.geometry.fh * s.geometry.fw, finish)
 
 
-cdef void multiply_q8(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil:
+cdef void multiply_q8(const Depthwise *s, const pl_dw_lines *g, uint8_t *y) noexcept nogil:
     s.slots.depthwise_q8(g, s.flip, s.w_zero, s.w, &s.columns, y)
 
 
@@ -251,7 +251,7 @@ cdef class Depthwise16(DepthwiseKernel):
             self.state.grain, self.state.cost = 1, 8
 
 
-cdef void multiply_s16(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil:
+cdef void multiply_s16(const Depthwise *s, const pl_dw_lines *g, uint8_t *y) noexcept nogil:
     cdef int64_t acc[CHANNELS]
     cdef ptrdiff_t pixel, c
     cdef int n
@@ -275,7 +275,7 @@ cdef class DepthwiseF32(DepthwiseKernel):
             self.set_float_finish(bias, limits)
 
 
-cdef void multiply_f32(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil:
+cdef void multiply_f32(const Depthwise *s, const pl_dw_lines *g, uint8_t *y) noexcept nogil:
     s.slots.depthwise_f32(g, <const float *>s.w, s.float32.bias, s.float32.low, s.float32.high,
                           <float *>y)
 
@@ -294,7 +294,7 @@ cdef class DepthwiseF16(DepthwiseKernel):
             self.set_float_finish(bias, limits)
 
 
-cdef void multiply_f16(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil:
+cdef void multiply_f16(const Depthwise *s, const pl_dw_lines *g, uint8_t *y) noexcept nogil:
     s.slots.depthwise_f16(g, <const uint16_t *>s.w, <const uint16_t *>s.float32.bias, s.float32.low, s.float32.high,
                           <uint16_t *>y)
 
@@ -330,9 +330,9 @@ cdef void center_images(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) n
     cdef ptrdiff_t i, j
     cdef int zero
     for i in range(begin, end):
-        x, scales = s.floats + i * s.size, s.image_scales + i * s.window.c
+        x, scales = s.floats + i * s.size, s.image_scales + i * s.geometry.c
         s.slots.range_f32(s.size, x, &low, &high)
         zero = pl_quantization(low, high, True, &scale, &inverse)
         s.slots.quantize_whole(s.size, x, inverse, zero, <float *>s.x + i * s.size)
-        for j in range(s.window.c):
+        for j in range(s.geometry.c):
             scales[j] = scale * s.column_scales[j]

@@ -3,7 +3,7 @@ from libc.stdint cimport uint8_t, uint16_t
 
 from pylite._core.product.division cimport Piece, divide, get_piece, parallel_pool
 from pylite._core.product.floats cimport plan_rows_in_place, set_sizes
-from pylite._core.product.images cimport ImageProduct
+from pylite._core.product.images cimport ImageProduct, Images
 from pylite._core.product.product cimport Product
 from pylite._core.run.kernel cimport FLUSH, Strided, kernel_fn
 from pylite._core.simd cimport memory_of, parallel_for, pl_a_layout, pl_packed_layout, pl_pool, pl_range_fn
@@ -21,15 +21,15 @@ cdef class HalfWeights(ImageProduct):
     """
     def __init__(self, x, y, panels, const float[::1] bias, *, filter, limits):
         cdef Product *p = &self.product
-        cdef Strided operands[2]
-        cdef const Strided *arrays[2]
-        if not self.start(x, y, 1, operands, arrays, 4, 4):
+        cdef Images images
+        if not self.start(&images, x, y, 4, 4):
             return
         self.owners = panels, bias
         p.float32.low, p.float32.high = limits
         p.float32.bias = &bias[0] if bias is not None else NULL
         p.panels = <const uint8_t *>memory_of(panels, panels.nbytes)
-        self.plan(arrays, filter)
+        p.groups = 1
+        self.plan(images.arrays, filter)
 
     cdef int plan(self, const Strided **arrays, filter) except -1:
         cdef Product *p = &self.product
@@ -65,7 +65,7 @@ cdef void multiply_pieces(const Product *p, ptrdiff_t begin, ptrdiff_t end, int 
     cdef Piece piece
     for i in range(begin, end):
         get_piece(&p.division, &p.output, NULL, p.columns, i, &piece)
-        x = <const float *>p.window.x + piece.position * p.rows.step
+        x = <const float *>p.window.x + piece.position * p.rows.floats.step
         j = piece.begin
         while j < piece.end:
             width, k = min(<ptrdiff_t>p.tile.nr, p.padded_columns - j), 0
@@ -73,10 +73,10 @@ cdef void multiply_pieces(const Product *p, ptrdiff_t begin, ptrdiff_t end, int 
             while k < p.depth:
                 section = min(p.depth - k, ON_STACK // width)
                 layout = pl_packed_layout(section)
-                layout.step = p.rows.step
+                layout.step = p.rows.floats.step
                 p.slots.half_to_float(section * width, panels + j * p.depth + k * width, weights, NULL)
                 p.slots.gemm_f32(piece.rows, <int>min(width, piece.end - j), &layout, x + k, weights,
-                                 p.rows.single_flag | (k == 0), k + section == p.depth, bias, p.float32.low,
+                                 p.rows.floats.single_flag | (k == 0), k + section == p.depth, bias, p.float32.low,
                                  p.float32.high, <float *>piece.y + j, p.output.sw // 4)
                 k += section
             j += width

@@ -9,7 +9,7 @@ from pylite._core.product.bytes cimport load_row_scales, plan_rows, run_product,
 from pylite._core.product.division cimport MAX_MR, MAX_NR, Piece, divide, get_piece, parallel_pool, round_up
 from pylite._core.product.images cimport ImageProduct
 from pylite._core.product.product cimport HYBRID, Product
-from pylite._core.product.quantized cimport FloatRows, quantize, set_rows
+from pylite._core.product.quantized cimport QuantizedRows, quantize, set_rows
 from pylite._core.product.window cimport copy_row
 from pylite._core.run.kernel cimport FLUSH, Strided, describe, kernel_fn
 from pylite._core.simd cimport PL_DEPTH, PL_SCALED, memory_of, parallel_for, pl_hybrid, pl_pool, pl_range_fn, slots
@@ -58,7 +58,7 @@ cdef class ConvHybrid(ImageProduct):
                  const float[::1] scales, filter, ptrdiff_t groups, bint asymmetric, bint column_first, limits,
                  pixels=None):
         cdef pl_hybrid *h = &self.product.hybrid
-        cdef FloatRows *rows = &self.product.rows.quantized
+        cdef QuantizedRows *rows = &self.product.rows.bytes.quantized
         cdef Strided operands[OPERANDS]
         cdef const Strided *arrays[OPERANDS]
         cdef const int32_t[::1] sums
@@ -86,16 +86,16 @@ cdef class ConvHybrid(ImageProduct):
 
     cdef int plan(self, const Strided **arrays, filter) except -1:
         cdef Product *p = &self.product
-        cdef FloatRows *rows = &p.rows.quantized
+        cdef QuantizedRows *rows = &p.rows.bytes.quantized
         cdef const Strided *x = arrays[X]
         self.in_turn = p.hybrid.sums == NULL
         self.set_images(arrays[Q] if arrays[PIXELS] == NULL else arrays[PIXELS], arrays[Y], filter)
         p.window.zero, p.window.zero_step = <const uint8_t *>arrays[PADDING].at, arrays[PADDING].shape[1]
         set_sizes(p, arrays[Y].shape[3], p.groups, p.window.fh * p.window.fw * p.window.length)
-        p.rows.flip, p.finish = p.tile.offset, HYBRID   # q has the form of A panels
-        p.rows.total = p.output.span * p.output.lines
+        p.rows.bytes.flip, p.finish = p.tile.offset, HYBRID   # q has the form of A panels
+        p.rows.bytes.total = p.output.span * p.output.lines
         set_rows(rows, x, arrays[Q], arrays[ROW_SCALES], arrays[ROW_ZEROS], x.shape[0],
-                 x.shape[1] * x.shape[2] * x.shape[3], 0 if self.in_turn else p.rows.flip)
+                 x.shape[1] * x.shape[2] * x.shape[3], 0 if self.in_turn else p.rows.bytes.flip)
         self.parts = min(rows.depth // (LARGE // 2), <ptrdiff_t>PARTS) if rows.count == 1 and rows.depth >= LARGE else 0
         self.fn, self.subnormals, p.hybrid.small = <kernel_fn>conv_hybrid, FLUSH, UNKNOWN
         if self.in_turn:
@@ -109,17 +109,17 @@ cdef class ConvHybrid(ImageProduct):
 
 cdef int conv_hybrid(ConvHybrid self, pl_pool *pool) noexcept nogil:
     cdef Product *p = &self.product
+    cdef QuantizedRows *rows = &p.rows.bytes.quantized
     cdef ptrdiff_t i
     pool = parallel_pool(pool, p.output.span * p.output.lines * p.depth * p.columns)
-    if not p.rows.quantized.done:
+    if not rows.done:
         if self.parts:
             parallel_for(pool, self.parts, 1, <pl_range_fn>measure_ranges, <void *>self)
             parallel_for(pool, self.parts, 1, <pl_range_fn>quantize_parts, <void *>self)
         else:
-            quantize(&p.rows.quantized, pool)
-        for i in range(0 if p.window.direct else p.rows.quantized.count):
-            memset(<void *>(p.window.zero + i * p.window.zero_step), p.rows.quantized.zeros[i] ^ p.rows.quantized.flip,
-                   p.window.zero_step)
+            quantize(rows, pool)
+        for i in range(0 if p.window.direct else rows.count):
+            memset(<void *>(p.window.zero + i * p.window.zero_step), rows.zeros[i] ^ rows.flip, p.window.zero_step)
     if self.in_turn:
         parallel_for(pool, divide(&p.division, &p.output, p.piece_rows, p.tile.nr, p.columns, 1, pool), 1,
                      <pl_range_fn>scaled_pieces, <void *>self)
@@ -131,7 +131,7 @@ cdef int conv_hybrid(ConvHybrid self, pl_pool *pool) noexcept nogil:
 
 cdef void measure_ranges(ConvHybrid self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Find the smallest and largest value of slices begin to end - 1 of the image."""
-    cdef const FloatRows *image = &self.product.rows.quantized
+    cdef const QuantizedRows *image = &self.product.rows.bytes.quantized
     cdef ptrdiff_t i, first
     for i in range(begin, end):
         first = i * image.depth // self.parts
@@ -140,7 +140,7 @@ cdef void measure_ranges(ConvHybrid self, ptrdiff_t begin, ptrdiff_t end, int th
 
 cdef void quantize_parts(ConvHybrid self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Quantize slices begin to end - 1 of the image, by the range of all slices."""
-    cdef const FloatRows *image = &self.product.rows.quantized
+    cdef const QuantizedRows *image = &self.product.rows.bytes.quantized
     cdef float low = 0, high = 0, scale, inverse
     cdef ptrdiff_t i, first = begin * image.depth // self.parts
     cdef int32_t zero

@@ -26,7 +26,7 @@ from pylite._core.kernels.sequences cimport (
     check_scratch,
     kept,
 )
-from pylite._core.product.quantized cimport FloatRows
+from pylite._core.product.quantized cimport QuantizedRows
 from pylite._core.run.kernel cimport FLUSH, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_tile, slots
 
@@ -80,7 +80,7 @@ cdef struct Layer:          # what does not depend on shapes
     Activation activation
     float cell_clip, projection_clip
     ptrdiff_t mr, nr, panels    # rows of an A panel; columns of a panel; panels of a gate
-    FloatRows operands[OPERANDS]
+    QuantizedRows operands[OPERANDS]
 
 
 cdef class Recurrent(SequenceKernel):
@@ -214,8 +214,8 @@ cdef int run_steps(Recurrent s, pl_pool *pool) noexcept nogil:
 
 cdef void take_inputs(Recurrent s, ptrdiff_t t) noexcept nogil:
     """Point the operands x and aux at the inputs of s.steps_now steps from time t on, and quantize them."""
-    cdef FloatRows *x = &s.layer.operands[X]
-    cdef FloatRows *aux = &s.layer.operands[AUX]
+    cdef QuantizedRows *x = &s.layer.operands[X]
+    cdef QuantizedRows *aux = &s.layer.operands[AUX]
     if s.x != NULL:
         x.x, x.step = <const float *>(s.x + t * s.x_time), s.x_row // 4
     if s.aux != NULL:

@@ -3,10 +3,10 @@ from libc.math cimport INFINITY, sqrtf
 from libc.stdint cimport int32_t, uint8_t
 
 from pylite._core.kernels.sequences cimport kept
-from pylite._core.product.bytes cimport add_sums, set_sizes
+from pylite._core.product.bytes cimport ColumnBlock, RowBlock, add_sums, set_sizes
 from pylite._core.product.division cimport MAX_MR, MAX_NR
 from pylite._core.product.product cimport Product
-from pylite._core.product.quantized cimport FloatRows, quantize_range
+from pylite._core.product.quantized cimport QuantizedRows, quantize_range
 from pylite._core.simd cimport pl_a_layout, pl_slots, slots
 
 cdef extern from "<math.h>" nogil:
@@ -32,25 +32,27 @@ cdef struct FloatMatrix:    # weights (columns, depth)
     Product product         # the sizes
 
 
-cdef inline void quantize_operand(FloatRows *x, ptrdiff_t rows) noexcept nogil:
+cdef inline void quantize_operand(QuantizedRows *x, ptrdiff_t rows) noexcept nogil:
     """Quantize the first `rows` rows of x, if weights are integers."""
     if x.q != NULL and x.x != NULL:
         quantize_range(x, 0, rows, 0)
 
 
-cdef inline void add_bytes(const FloatMatrix *w, const FloatRows *x, ptrdiff_t row, int rows, ptrdiff_t j, int n,
+cdef inline void add_bytes(const FloatMatrix *w, const QuantizedRows *x, ptrdiff_t row, int rows, ptrdiff_t j, int n,
                            float *y, ptrdiff_t step) noexcept nogil:
     """add_product() with integer weights, for at most MAX_MR rows from `row` on."""
     cdef int32_t acc[MAX_MR * MAX_NR]
+    cdef RowBlock block = RowBlock(rows, x.q + row * x.depth, x.depth, 0, 0)
+    cdef ColumnBlock columns = ColumnBlock(j, n, <const uint8_t *>w.panels, NULL, NULL)
     cdef int r
-    add_sums(&w.product, x.q + row * x.depth, x.depth, 0, 0, rows, <const uint8_t *>w.panels, j, n, acc, NULL)
+    add_sums(&w.product, &block, &columns, acc, NULL)
     for r in range(rows):
         w.product.slots.finish_hybrid(n, acc + r * MAX_NR, x.zeros[row + r] + w.product.tile.offset, w.sums + j,
                                       w.scales + j, x.scales[row + r], 0, y + (row + r) * step + j, -INFINITY,
                                       INFINITY, y + (row + r) * step + j)
 
 
-cdef inline void add_product(const FloatMatrix *w, const FloatRows *x, ptrdiff_t rows, ptrdiff_t j, ptrdiff_t nr,
+cdef inline void add_product(const FloatMatrix *w, const QuantizedRows *x, ptrdiff_t rows, ptrdiff_t j, ptrdiff_t nr,
                              float *y, ptrdiff_t step) noexcept nogil:
     """y[r][j to j + nr - 1] += x[r] times these columns of w; y: rows `step` floats apart."""
     cdef ptrdiff_t r = 0, count, i

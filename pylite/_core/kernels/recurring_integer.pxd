@@ -2,7 +2,7 @@
 from libc.stdint cimport int8_t, int32_t, uint8_t
 
 from pylite._core.kernels.sequences cimport kept
-from pylite._core.product.bytes cimport add_sums, set_sizes
+from pylite._core.product.bytes cimport ColumnBlock, RowBlock, add_sums, set_sizes
 from pylite._core.product.division cimport MAX_NR
 from pylite._core.product.product cimport Product
 from pylite._core.simd cimport pl_slots, slots
@@ -31,7 +31,7 @@ cdef inline int set_integer_matrix(IntegerMatrix *w, list owners, packed, bias, 
     w.bias = <const int32_t *>kept(owners, start)
     w.panels = <const uint8_t *>(kept(owners, packed[0]) if packed[0].size else w.bias)
     set_sizes(&w.product, columns, 1, depth)
-    w.product.rows.flip = flip
+    w.product.rows.bytes.flip = flip
     w.m, w.e = multiplier
     return 0
 
@@ -44,4 +44,6 @@ cdef inline ptrdiff_t max_columns(const pl_slots *table) noexcept nogil:
 cdef inline void multiply(const IntegerMatrix *w, const int8_t *x, ptrdiff_t step, int rows, ptrdiff_t j, int n,
                           int32_t *acc, int32_t *sums) noexcept nogil:
     """acc (rows, MAX_NR) = rows of x, `step` bytes apart, times columns j to j + n - 1; sums: see add_sums()."""
-    add_sums(&w.product, <const uint8_t *>x, step, 0, 0, rows, w.panels, j, n, acc, sums)
+    cdef RowBlock block = RowBlock(rows, <const uint8_t *>x, step, 0, 0)
+    cdef ColumnBlock columns = ColumnBlock(j, n, w.panels, NULL, NULL)
+    add_sums(&w.product, &block, &columns, acc, sums)

@@ -9,7 +9,6 @@ weights (panels) and a finish.  Read product.pxd first; it describes a Product a
     columns                     how sums of 8-bit products are requantized
     images                      the base of convolutions and fully connected layers
     layouts                     how weights of each op become the filters of a plain convolution
-    channel_repeat              the input of depthwise convolutions with a multiplier, which are no Products
 """
 from pylite import _core
 

@@ -61,21 +61,13 @@ cdef struct RowTerms:           # what finishing the sums of a piece needs to kn
     float scale[MAX_PIXELS]     # HYBRID: its scale
 
 
-cdef struct ColumnBlock:        # up to MAX_NR columns whose sums are computed first and then finished
-    ptrdiff_t first             # of these columns, within a group
-    int count
-    const uint8_t *panels       # of the whole matrix
-    const pl_columns *requantize    # how sums are finished: by the finish of the product
-    const pl_hybrid *hybrid
-
-
 # ---- planning ------------------------------------------------------------------------------------------------
 cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth):
     """Set the sizes of p, and the layout of packed rows; columns: of all groups."""
     p.slots, p.tile, p.groups, p.columns, p.depth = slots, slots.q8, groups, columns // groups, depth
     p.padded_depth, p.padded_columns = round_up(depth, p.tile.ka), round_up(p.columns, p.tile.nv)
     p.piece_rows = p.tile.mr
-    p.rows.layout = pl_packed_layout(p.padded_depth)
+    p.rows.bytes.layout = pl_packed_layout(p.padded_depth)
 
 
 cdef void plan_rows(Product *p):
@@ -84,21 +76,22 @@ cdef void plan_rows(Product *p):
     cdef ptrdiff_t row = p.padded_depth * p.tile.bytes
     cdef int pixels = pixels_of_piece(w, p.output.span, p.groups, row, p.tile.rows)
     if pixels and row * p.tile.mr <= CACHED_BYTES:
-        p.piece_rows, p.rows.source, p.rows.in_place = pixels, TAPS, False
+        p.piece_rows, p.rows.source, p.rows.bytes.in_place = pixels, TAPS, False
         return
     if plan_in_place(p):
         return
     if p.groups == 1 and plan_lines(&p.rows.lines, w, &p.output, &p.tile, 1, p.groups):
-        p.rows.source, p.piece_rows, p.rows.layout = LINES, p.rows.lines.pixels, p.rows.lines.layout
-        p.padded_depth = p.rows.layout.lines * p.rows.layout.depth
-        p.rows.in_place = w.direct and w.sw == w.length and takes_bytes(p) and p.rows.lines.filter_line % p.tile.ka == 0
+        p.rows.source, p.piece_rows, p.rows.bytes.layout = LINES, p.rows.lines.pixels, p.rows.lines.layout
+        p.padded_depth = p.rows.bytes.layout.lines * p.rows.bytes.layout.depth
+        p.rows.bytes.in_place = (w.direct and w.sw == w.length and takes_bytes(p)
+                                 and p.rows.lines.filter_line % p.tile.ka == 0)
     else:
         gather_rows(p)
 
 
 cdef inline bint takes_bytes(const Product *p):
     """Do micro-kernels take the image's bytes as they are?"""
-    return p.tile.bytes == 1 and (p.rows.flip ^ p.tile.offset) == 0
+    return p.tile.bytes == 1 and (p.rows.bytes.flip ^ p.tile.offset) == 0
 
 
 cdef bint plan_in_place(Product *p):
@@ -113,7 +106,7 @@ cdef bint plan_in_place(Product *p):
     if (p.groups > 1 or w.direct or p.depth == 0 or needs_padding or not fills_tiles or not lines_are_runs
             or not takes_bytes(p)):
         return False
-    p.rows.layout = pl_a_layout(w.fh, line, w.stride_w * w.sw, w.dilation_h * w.sh)
+    p.rows.bytes.layout = pl_a_layout(w.fh, line, w.stride_w * w.sw, w.dilation_h * w.sh)
     p.rows.lines.filter_line, p.rows.lines.line_pitch = line, w.sh
     p.rows.lines.passes, p.rows.lines.filter_step = 1, w.dilation_h
     # Lines that are multiplied together should stay in the first-level cache, but must suffice to fill a tile.
@@ -121,7 +114,7 @@ cdef bint plan_in_place(Product *p):
                              <ptrdiff_t>(p.tile.rows if w.ow % p.tile.rows else 1))
     p.output.lines = p.output.span * p.output.lines // w.ow
     p.output.span = p.piece_rows = w.ow
-    p.rows.source, p.rows.in_place, p.padded_depth = LINES, True, w.fh * line
+    p.rows.source, p.rows.bytes.in_place, p.padded_depth = LINES, True, w.fh * line
     return True
 
 
@@ -141,7 +134,7 @@ cdef void gather_rows(Product *p):
     if (p.depth == 0 or p.padded_depth * p.tile.bytes * p.tile.mr > A_PANEL_BYTES
             or w.fh * w.fw * p.tile.mr > MAX_SEGMENTS):
         p.rows.source = SECTIONS
-    p.rows.in_place = p.groups == 1 and w.direct and w.sw == p.depth == p.padded_depth and takes_bytes(p)
+    p.rows.bytes.in_place = p.groups == 1 and w.direct and w.sw == p.depth == p.padded_depth and takes_bytes(p)
 
 
 cdef void use_single_row(Product *p):
@@ -153,7 +146,7 @@ cdef void use_single_row(Product *p):
     cdef bint is_padded = w.pad_h or w.pad_w or padded_lines(&p.tile, 1, w.fh, w.fw * w.length)
     if (p.output.span * p.output.lines == 1 and p.groups == 1 and is_small and line_is_run and lines_adjoin
             and not is_padded):
-        p.rows.single = w.x
+        p.rows.bytes.single = w.x
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------
@@ -161,10 +154,10 @@ cdef uint8_t *pack_pixels(const Product *p, const uint8_t *x, ptrdiff_t step, pt
                           uint8_t *to) noexcept nogil:
     """Pack n pixels of x, `step` bytes apart (0: one pixel repeated), in the form of A panels; returns their end."""
     cdef ptrdiff_t c = p.window.length, i, k
-    cdef uint8_t mask = <uint8_t>(p.rows.flip ^ p.tile.offset)
+    cdef uint8_t mask = <uint8_t>(p.rows.bytes.flip ^ p.tile.offset)
     cdef uint64_t word, mask_word = mask * <uint64_t>0x0101010101010101
     if step == c:
-        p.slots.pack_a_q8(1, 1, n * c, &x, p.rows.flip, to, n * c)
+        p.slots.pack_a_q8(1, 1, n * c, &x, p.rows.bytes.flip, to, n * c)
     elif p.tile.bytes == 1 and c < 8:       # calls would take longer than these bytes
         for i in range(n):
             for k in range(c):
@@ -177,7 +170,7 @@ cdef uint8_t *pack_pixels(const Product *p, const uint8_t *x, ptrdiff_t step, pt
                 memcpy(to + i * c + k, &word, 8)
     else:
         for i in range(n):
-            p.slots.pack_a_q8(1, 1, c, &x, p.rows.flip, to + i * c * p.tile.bytes, c)
+            p.slots.pack_a_q8(1, 1, c, &x, p.rows.bytes.flip, to + i * c * p.tile.bytes, c)
             x += step
     return to + n * c * p.tile.bytes
 
@@ -188,9 +181,9 @@ cdef const uint8_t *lines_of(const Product *p, ptrdiff_t position, ptrdiff_t pix
 
     output_lines: how many the piece still has, this one included.
     """
-    if p.rows.in_place and not p.window.direct:
+    if p.rows.bytes.in_place and not p.window.direct:
         return line_in_place(p, position, pixels, output_lines, buffer)
-    if p.rows.in_place and may_read_in_place(position, pixels, p.rows.total):
+    if p.rows.bytes.in_place and may_read_in_place(position, pixels, p.rows.bytes.total):
         return p.window.x + position * p.window.sw
     if p.window.direct:
         pack_pixels(p, p.window.x + position * p.window.sw, p.window.sw, pixels, a_panel)
@@ -211,7 +204,7 @@ cdef const uint8_t *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t p
     first = extend_line_buffer(plan, &p.window, position, pixels, output_lines, buffer)
     y, iy, span = buffer.unpacked, buffer.iy, buffer.span
     zero = p.window.zero + buffer.image * p.window.zero_step
-    border = zero[0] ^ p.rows.flip ^ p.tile.offset
+    border = zero[0] ^ p.rows.bytes.flip ^ p.tile.offset
     while y < buffer.lines:
         to = a_panel + y * plan.line_pitch * p.tile.bytes
         outside = span.x == NULL or not 0 <= iy < p.window.h
@@ -226,7 +219,7 @@ cdef const uint8_t *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t p
         elif p.window.sw == c and buffer.lines - y > 1 and step == 1:
             n = min(buffer.lines - y, p.window.h - iy)
             p.slots.pack_lines_q8(n, span.before * c, span.inside * c, span.after * c, span.x + iy * p.window.sh,
-                                  p.window.sh, p.rows.flip ^ p.tile.offset, border, to, plan.line_pitch)
+                                  p.window.sh, p.rows.bytes.flip ^ p.tile.offset, border, to, plan.line_pitch)
         else:       # the next line overwrites what pl_fill writes beyond its end
             pl_fill(to, border, span.before * c)
             to = pack_pixels(p, span.x + iy * p.window.sh, p.window.sw, span.inside, to + span.before * c)
@@ -242,21 +235,20 @@ cdef const uint8_t *pack_taps(const Product *p, const Piece *piece, uint8_t *a_p
     cdef const uint8_t *src[MAX_SEGMENTS]
     cdef ptrdiff_t length = p.depth
     cdef int segments = 1
-    if p.rows.in_place and may_read_in_place(piece.position, piece.rows, p.rows.total):
+    if p.rows.bytes.in_place and may_read_in_place(piece.position, piece.rows, p.rows.bytes.total):
         return p.window.x + piece.position * p.window.sw
     if p.groups == 1 and copying_is_faster(&p.window):
         copy_whole_rows(&p.window, piece.position, piece.rows, copies, src)
     else:
         segments = gather(&p.window, piece.position, piece.rows, piece.group * p.window.length, src, &length)
-    p.slots.pack_a_q8(piece.rows, segments, length, src, p.rows.flip, a_panel, p.padded_depth)
+    p.slots.pack_a_q8(piece.rows, segments, length, src, p.rows.bytes.flip, a_panel, p.padded_depth)
     return a_panel
 
 
-cdef void add_sums(const Product *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t group, ptrdiff_t position, int rows,
-                   const uint8_t *panels, ptrdiff_t j, int n, int32_t *acc, int32_t *sums) noexcept nogil:
-    """acc (rows, MAX_NR) = rows times columns j to j + n - 1 of the panels, a section of the depth at a time.
+cdef void add_sums(const Product *p, const RowBlock *rows, const ColumnBlock *columns, int32_t *acc,
+                   int32_t *sums) noexcept nogil:
+    """acc (rows, MAX_NR) = rows times columns, a section of the depth at a time.
 
-    x: the rows, `step` bytes apart; NULL: the rows of p.window from `position` on, for channels of `group`.
     sums: gets the sum of each row's elements, tile's offset included; or NULL.
     """
     cdef pl_a_layout shape
@@ -267,34 +259,35 @@ cdef void add_sums(const Product *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t
     cdef int32_t part[MAX_MR]
     cdef const pl_tile *t = &p.tile
     cdef ptrdiff_t k = 0, section, size, c, width
-    cdef int r
-    memset(acc, 0, rows * MAX_NR * sizeof(int32_t))
+    cdef int r, count = rows.count, n = columns.count
+    memset(acc, 0, count * MAX_NR * sizeof(int32_t))
     if sums != NULL:
-        memset(sums, 0, rows * sizeof(int32_t))
+        memset(sums, 0, count * sizeof(int32_t))
     while k < p.depth:
         section = min(<ptrdiff_t>SECTION_BYTES, p.depth - k)
         size = round_up(section, t.ka)
-        for r in range(rows):
-            src[r] = x + r * step + k
-            if x == NULL:
+        for r in range(count):
+            src[r] = rows.x + r * rows.step + k
+            if rows.x == NULL:
                 src[r] = &copies[r * SECTION_BYTES]
-                copy_row(&p.window, position + r, group * p.window.length, k, k + section, &copies[r * SECTION_BYTES])
+                copy_row(&p.window, rows.position + r, rows.group * p.window.length, k, k + section,
+                         &copies[r * SECTION_BYTES])
         packed = src[0]
-        if rows > 1 or t.bytes > 1 or (p.rows.flip ^ t.offset) or size != section:
-            p.slots.pack_a_q8(rows, 1, section, src, p.rows.flip, a_panel, size)
+        if count > 1 or t.bytes > 1 or (p.rows.bytes.flip ^ t.offset) or size != section:
+            p.slots.pack_a_q8(count, 1, section, src, p.rows.bytes.flip, a_panel, size)
             packed = a_panel
         shape = pl_packed_layout(size)
         c = 0
         while c < n:
-            width = min(<ptrdiff_t>t.nr, p.padded_columns - j - c)
-            if rows == 1 and t.any_n and size == p.padded_depth:        # all columns at once
+            width = min(<ptrdiff_t>t.nr, p.padded_columns - columns.first - c)
+            if count == 1 and t.any_n and size == p.padded_depth:       # all columns at once
                 width = n
-            p.slots.gemm_s32(rows, <int>min(width, n - c), &shape, packed,
-                             panels + (j + c) * p.padded_depth + k * width, acc + c, MAX_NR)
+            p.slots.gemm_s32(count, <int>min(width, n - c), &shape, packed,
+                             columns.panels + (columns.first + c) * p.padded_depth + k * width, acc + c, MAX_NR)
             c += width
         if sums != NULL:
-            p.slots.sums_q8(rows, &shape, section, packed, part)
-            for r in range(rows):
+            p.slots.sums_q8(count, &shape, section, packed, part)
+            for r in range(count):
                 sums[r] += part[r]
         k += section
 
@@ -302,7 +295,7 @@ cdef void add_sums(const Product *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t
 # ---- pieces --------------------------------------------------------------------------------------------------
 cdef int run_product(Product *p, pl_pool *pool) noexcept nogil:
     """Compute the planned product."""
-    if p.rows.single != NULL:
+    if p.rows.bytes.single != NULL:
         multiply_row(p)
     else:
         parallel_for(pool, divide(&p.division, &p.output, p.piece_rows, p.tile.nr, p.columns, p.groups, pool), 1,
@@ -313,17 +306,17 @@ cdef int run_product(Product *p, pl_pool *pool) noexcept nogil:
 cdef void multiply_row(const Product *p) noexcept nogil:
     """Multiply the single row on this thread."""
     cdef uint8_t a_panel[2 * MAX_ROW + 2 * PL_SLACK]
-    cdef const uint8_t *x = p.rows.single
+    cdef const uint8_t *x = p.rows.bytes.single
     cdef int32_t term = 0
     cdef ptrdiff_t j = 0, most = p.columns if p.tile.any_n else p.tile.nr
-    if p.tile.bytes > 1 or p.padded_depth != p.depth or p.rows.flip ^ p.tile.offset:
-        p.slots.pack_a_q8(1, 1, p.depth, &x, p.rows.flip, a_panel, p.padded_depth)
+    if p.tile.bytes > 1 or p.padded_depth != p.depth or p.rows.bytes.flip ^ p.tile.offset:
+        p.slots.pack_a_q8(1, 1, p.depth, &x, p.rows.bytes.flip, a_panel, p.padded_depth)
         x = a_panel
     if p.w_zero:
-        p.slots.sums_q8(1, &p.rows.layout, p.depth, x, &term)
+        p.slots.sums_q8(1, &p.rows.bytes.layout, p.depth, x, &term)
         term *= -p.w_zero
     while j < p.columns:
-        p.slots.gemm_q8(1, <int>min(most, p.columns - j), &p.rows.layout, x, p.panels + j * p.padded_depth,
+        p.slots.gemm_q8(1, <int>min(most, p.columns - j), &p.rows.bytes.layout, x, p.panels + j * p.padded_depth,
                         &term if p.w_zero else NULL, &p.requantize, j, <uint8_t *>p.output.y + j, 0)
         j += most
 
@@ -377,10 +370,10 @@ cdef void load_row_scales(const Product *p, const Piece *piece, int offset, int3
     cdef ptrdiff_t image = 0
     cdef int r
     for r in range(piece.rows):
-        if p.rows.quantized.count > 1:
+        if p.rows.bytes.quantized.count > 1:
             image = (piece.position + r) // (p.window.oh * p.window.ow)
-        terms[r] = p.rows.quantized.zeros[image] + offset
-        scales[r] = p.rows.quantized.scales[image]
+        terms[r] = p.rows.bytes.quantized.zeros[image] + offset
+        scales[r] = p.rows.bytes.quantized.scales[image]
 
 
 cdef void set_zero_point_terms(const Product *p, const Piece *piece, const uint8_t *rows,
@@ -388,7 +381,7 @@ cdef void set_zero_point_terms(const Product *p, const Piece *piece, const uint8
     """Set the terms for the weights' zero point: -w_zero times the sum of each row's elements."""
     cdef ptrdiff_t length = p.rows.lines.filter_line if p.rows.source == LINES else p.depth
     cdef int r
-    p.slots.sums_q8(piece.rows, &p.rows.layout, length, rows, terms.add)
+    p.slots.sums_q8(piece.rows, &p.rows.bytes.layout, length, rows, terms.add)
     for r in range(piece.rows):
         terms.add[r] *= -p.w_zero
 
@@ -416,11 +409,11 @@ cdef void multiply(const Product *p, const Piece *piece, const uint8_t *rows, Ro
             block = ColumnBlock(j, n, panels, q, h)
             multiply_and_finish(p, piece, rows, &block, terms)
         elif p.finish == REQUANTIZE:
-            p.slots.gemm_q8(piece.rows, n, &p.rows.layout, rows, panels + j * p.padded_depth,
+            p.slots.gemm_q8(piece.rows, n, &p.rows.bytes.layout, rows, panels + j * p.padded_depth,
                             terms.add if p.w_zero else NULL, q, entry + j, <uint8_t *>piece.y + column + j,
                             p.output.sw)
         else:
-            p.slots.gemm_hybrid(p.slots, piece.rows, n, &p.rows.layout, rows, panels + j * p.padded_depth,
+            p.slots.gemm_hybrid(p.slots, piece.rows, n, &p.rows.bytes.layout, rows, panels + j * p.padded_depth,
                                 terms.add, terms.scale, h, column + j, <float *>piece.y + column + j,
                                 p.output.sw // sizeof(float))
         j += most
@@ -439,7 +432,7 @@ cdef void multiply_lines(const Product *p, const Piece *piece, const uint8_t *ro
 
     The last pixels of a line may not fill a tile.  Tiles for them take pixels from the same column of several lines.
     """
-    cdef pl_a_layout vertical = p.rows.layout   # rows of pixels below one another
+    cdef pl_a_layout vertical = p.rows.bytes.layout   # rows of pixels below one another
     cdef ptrdiff_t rest = piece.rows % p.tile.rows, down = lines, j = 0, i
     vertical.step = p.window.stride_h * p.rows.lines.line_pitch
     if lines % p.tile.rows <= rest:         # then the last lines have fewer partial tiles if they include the rest
@@ -448,10 +441,10 @@ cdef void multiply_lines(const Product *p, const Piece *piece, const uint8_t *ro
         terms.add[i], terms.scale[i] = terms.add[0], terms.scale[0]
     while j < p.columns:
         for i in range(lines):
-            multiply_panel(p, &p.rows.layout, piece.rows - <int>(rest if i < down else 0), j,
+            multiply_panel(p, &p.rows.bytes.layout, piece.rows - <int>(rest if i < down else 0), j,
                            rows + i * vertical.step * p.tile.bytes, terms, piece.y + i * p.output.sh, p.output.sw)
         for i in range(piece.rows - rest, piece.rows):
-            multiply_panel(p, &vertical, <int>down, j, rows + i * p.rows.layout.step * p.tile.bytes, terms,
+            multiply_panel(p, &vertical, <int>down, j, rows + i * p.rows.bytes.layout.step * p.tile.bytes, terms,
                            piece.y + i * p.output.sw, p.output.sh)
         j += p.tile.nr
 
@@ -475,18 +468,19 @@ cdef void multiply_and_finish(const Product *p, const Piece *piece, const uint8_
                               RowTerms *terms) noexcept nogil:
     """Compute the sums of a block of columns, then finish them row by row.  rows: NULL if the source is SECTIONS."""
     cdef int32_t acc[MAX_MR * MAX_NR]
-    cdef const uint8_t *x = NULL
+    cdef RowBlock source
     cdef const pl_hybrid *h = block.hybrid
     cdef ptrdiff_t column = piece.group * p.columns + block.first
     cdef int r, n = block.count
     if rows != NULL:
         memset(acc, 0, piece.rows * sizeof(int32_t) * MAX_NR)
-        p.slots.gemm_s32(piece.rows, n, &p.rows.layout, rows, block.panels + block.first * p.padded_depth, acc, MAX_NR)
+        p.slots.gemm_s32(piece.rows, n, &p.rows.bytes.layout, rows, block.panels + block.first * p.padded_depth, acc,
+                         MAX_NR)
     else:
+        source = RowBlock(piece.rows, NULL, p.window.sw, piece.position, piece.group)
         if p.window.direct:
-            x = p.window.x + piece.position * p.window.sw + piece.group * p.window.length
-        add_sums(p, x, p.window.sw, piece.group, piece.position, piece.rows, block.panels, block.first, n, acc,
-                 terms.add if p.w_zero else NULL)
+            source.x = p.window.x + piece.position * p.window.sw + piece.group * p.window.length
+        add_sums(p, &source, block, acc, terms.add if p.w_zero else NULL)
         if p.w_zero:
             for r in range(piece.rows):
                 terms.add[r] *= -p.w_zero

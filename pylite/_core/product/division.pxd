@@ -79,8 +79,8 @@ cdef struct Pairs:
     const int64_t *x        # index of each product's left matrix,
     const int64_t *w        # of its right matrix,
     const int64_t *y        # and of its result
-    ptrdiff_t first         # the first product of this run
-    ptrdiff_t base          # the right matrix with which the panels of this run begin
+    ptrdiff_t first         # the first product of this round
+    ptrdiff_t base          # the right matrix with which the panels of this round begin
 
 
 cdef inline ptrdiff_t divide(Division *d, const Output *o, ptrdiff_t rows, ptrdiff_t nr, ptrdiff_t columns,

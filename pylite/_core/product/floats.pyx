@@ -35,7 +35,7 @@ cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t d
     p.piece_rows = p.tile.mr
     p.padded_columns = round_up(p.columns, p.tile.nv)
     p.x_item = p.y_item = 4
-    p.rows.section = HALF_DEPTH if p.half else SECTION_DEPTH
+    p.rows.floats.section = HALF_DEPTH if p.half else SECTION_DEPTH
 
 
 cdef void plan_rows(Product *p):
@@ -52,16 +52,16 @@ cdef void plan_rows(Product *p):
         fit_panel(p)
         return
     if gathers_sections(p):
-        p.rows.section = PANEL_BYTES // (p.tile.nr * p.tile.bytes)
-        p.piece_rows = <int>min(<ptrdiff_t>(A_PANEL_BYTES // (p.rows.section * p.tile.bytes)), p.output.span)
+        p.rows.floats.section = PANEL_BYTES // (p.tile.nr * p.tile.bytes)
+        p.piece_rows = <int>min(<ptrdiff_t>(A_PANEL_BYTES // (p.rows.floats.section * p.tile.bytes)), p.output.span)
         return
     if not (w.direct or p.half) and p.columns <= p.tile.nv:     # tiles of one vector may have more rows
-        p.piece_rows = <int>min(<ptrdiff_t>(2 * p.tile.mr), A_PANEL_BYTES // (p.rows.section * p.tile.bytes))
-    if ((p.depth <= p.rows.section or not w.direct) and not (converts and w.direct)
+        p.piece_rows = <int>min(<ptrdiff_t>(2 * p.tile.mr), A_PANEL_BYTES // (p.rows.floats.section * p.tile.bytes))
+    if ((p.depth <= p.rows.floats.section or not w.direct) and not (converts and w.direct)
             and plan_lines(&p.rows.lines, w, &p.output, &p.tile, p.x_item, p.groups, not p.half)):
         p.piece_rows = p.rows.lines.pixels
         if not w.direct:
-            p.rows.source, p.rows.single_flag = LINES, 0
+            p.rows.source, p.rows.floats.single_flag = LINES, 0
         elif p.output.span <= SINGLE_PIECE:
             p.piece_rows = <int>p.output.span
         elif 0 < p.columns % p.tile.nr <= p.tile.nv:    # a panel of one vector, whose tiles have more rows
@@ -89,8 +89,8 @@ cdef void fit_panel(Product *p):
 
 cdef void plan_rows_in_place(Product *p):
     """Read rows from memory: each pixel of the window is one."""
-    p.rows.single_flag = 2 if p.output.span * p.output.lines == 1 else 0
-    p.rows.source, p.rows.step = IN_PLACE, p.window.sw // p.x_item
+    p.rows.floats.single_flag = 2 if p.output.span * p.output.lines == 1 else 0
+    p.rows.source, p.rows.floats.step = IN_PLACE, p.window.sw // p.x_item
 
 
 cdef void pack_panels(const pl_tile *t, const uint8_t *w, ptrdiff_t columns, ptrdiff_t depth,
@@ -162,8 +162,8 @@ cdef const char *pack_section(const Product *p, const Piece *piece, ptrdiff_t k,
     cdef int r, segments
     shape[0] = pl_packed_layout(section)
     if p.rows.source == IN_PLACE:
-        shape.step = p.rows.step
-        return <const char *>p.window.x + offset + (piece.position * p.rows.step + k) * p.x_item
+        shape.step = p.rows.floats.step
+        return <const char *>p.window.x + offset + (piece.position * p.rows.floats.step + k) * p.x_item
     if p.window.direct and p.window.sw == p.window.length and section == p.depth and p.groups == 1:
         copy_elements(p, a_panel, p.window.x + piece.position * p.window.sw, piece.rows * section)
     elif section == p.depth and taps_of(&p.window) * piece.rows <= MAX_SEGMENTS:
@@ -248,7 +248,7 @@ cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
             continue
         k = 0
         while True:
-            section = min(p.rows.section, p.depth - k)
+            section = min(p.rows.floats.section, p.depth - k)
             rows = pack_section(p, &piece, k, section, a_panel, &shape)
             multiply(p, &piece, &shape, rows, k, section)
             k += section
@@ -267,7 +267,7 @@ cdef void multiply(const Product *p, const Piece *piece, const pl_a_layout *shap
     cdef const float *bias
     cdef char *y
     cdef int passes = p.rows.lines.passes if p.rows.source == LINES else 1, i, n, first, last
-    if p.rows.single_flag and section == p.depth and not p.half:
+    if p.rows.floats.single_flag and section == p.depth and not p.half:
         widest = p.padded_columns
     while j < piece.end:
         width = min(widest, p.padded_columns - j)
@@ -276,7 +276,7 @@ cdef void multiply(const Product *p, const Piece *piece, const pl_a_layout *shap
         for i in range(passes):
             a = rows + i * p.rows.lines.filter_step * p.rows.lines.line_pitch * p.tile.bytes
             panel = panels + (j * p.depth + (k + i * p.rows.lines.filter_line * p.window.fw) * width) * p.tile.bytes
-            first, last = p.rows.single_flag | (k == 0 and i == 0), k + section == p.depth and i == passes - 1
+            first, last = p.rows.floats.single_flag | (k == 0 and i == 0), k + section == p.depth and i == passes - 1
             if p.half:
                 last |= 2 * (p.y_item == 2)
                 p.slots.gemm_f16(piece.rows, n, shape, <const uint16_t *>a, <const uint16_t *>panel, first, last, bias,

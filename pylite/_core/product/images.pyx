@@ -12,19 +12,22 @@ cdef class ImageProduct(Kernel):
     filter: (fh, fw, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w).  Volumes have an axis d, before h; then
     filter has a number for d before each for h.
 
-    A constructor calls start(), sets what does not depend on shapes, and calls plan(), as moved() does for new shapes.
+    A constructor calls start(), sets product.groups and all else that does not depend on shapes, and calls plan(), as
+    moved() does for new shapes.
     moved() copies only this class's attributes: plan() sets every attribute that a subclass adds.
     """
     ARRAYS, SIZES = (0, 1), ("filter",)
 
-    cdef bint start(self, x, y, ptrdiff_t groups, Strided *operands, const Strided **arrays, Py_ssize_t item,
-                    Py_ssize_t y_item, int ndim=4) except -1:
-        """Describe x and y in operands, and point arrays to these; False if there is nothing to compute."""
-        set_strided(&operands[0], x, ndim, item)
-        set_strided(&operands[1], y, ndim, y_item, True)
-        arrays[0], arrays[1] = &operands[0], &operands[1]
-        self.memory, self.product.groups = (x, y), groups
-        return operands[1].nbytes != 0
+    cdef bint start(self, Images *images, x, y, Py_ssize_t item, Py_ssize_t y_item, int ndim=4) except -1:
+        """Describe x and y in `images`; False if there is nothing to compute.
+
+        item, y_item: the bytes of their elements, 0 for any; ndim: the rank of both.
+        """
+        set_strided(&images.x, x, ndim, item)
+        set_strided(&images.y, y, ndim, y_item, True)
+        images.arrays[0], images.arrays[1] = &images.x, &images.y
+        self.memory = x, y
+        return images.y.nbytes != 0
 
     cdef int set_images(self, const Strided *x, const Strided *y, filter) except -1:
         """Set the images of the product."""
@@ -42,9 +45,9 @@ cdef class ImageProduct(Kernel):
     cdef str source(self):
         """Where rows come from, in words for `pylite inspect`."""
         cdef const Product *p = &self.product
-        if p.rows.single != NULL:
+        if p.rows.bytes.single != NULL:
             return "a single row"
-        if p.rows.source == IN_PLACE or (p.rows.source == LINES and p.rows.in_place):
+        if p.rows.source == IN_PLACE or (p.rows.source == LINES and p.rows.bytes.in_place):
             return "rows as they lie in memory"
         if p.rows.source == LINES:
             return "lines, each packed once"

@@ -12,7 +12,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from pylite._core.product.division cimport Division, Output, Pairs
 from pylite._core.product.lines cimport Lines
-from pylite._core.product.quantized cimport FloatRows
+from pylite._core.product.quantized cimport QuantizedRows
 from pylite._core.product.window cimport Window
 from pylite._core.simd cimport pl_a_layout, pl_columns, pl_hybrid, pl_slots, pl_tile
 
@@ -36,20 +36,26 @@ cdef enum WordRule:         # how sums of int16 rows become int16: a rule of doc
     WORD_FLOAT64_OF_32      # the float64 rule of the sum wrapped to 32 bits
 
 
-cdef struct Rows:
-    Source source           # words: not used, since all rows are copied
-    Lines lines             # for LINES
-    # bytes:
+cdef struct ByteRows:
     int flip                # XORed to all bytes; set by the kernel
     ptrdiff_t total         # rows in memory, for may_read_in_place(); set by the kernel
     bint in_place           # LINES, TAPS: do micro-kernels read the image itself, where may_read_in_place() allows it?
     const uint8_t *single   # the only row of the product, if its bytes are consecutive and it is small; else NULL
     pl_a_layout layout      # of the rows that micro-kernels read, in elements of A panels
-    FloatRows quantized     # HYBRID: the float32 images whose bytes are the rows, each with its scale and zero point
-    # floats:
+    QuantizedRows quantized     # HYBRID: the float32 images whose bytes are the rows, with their scales and zero points
+
+
+cdef struct FloatRows:
     ptrdiff_t step          # IN_PLACE: elements from row to row
     ptrdiff_t section       # most elements of a row that are multiplied at once
     int single_flag         # part of `first` of gemm_f32 and gemm_f16: 2 if the product has a single row, else 0
+
+
+cdef struct Rows:           # words: not used, since all rows are copied
+    Source source
+    Lines lines             # for LINES
+    ByteRows bytes          # bytes
+    FloatRows floats        # floats
 
 
 cdef struct Float64Finish:  # of FLOAT64; its limits and zero point are those of `requantize`

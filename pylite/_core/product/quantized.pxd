@@ -8,7 +8,7 @@ cdef enum:
     GRAIN = 4096            # least number of elements that a thread quantizes
 
 
-cdef struct FloatRows:
+cdef struct QuantizedRows:
     const float *x
     ptrdiff_t step, depth   # floats from row to row; floats of a row
     ptrdiff_t count         # of rows
@@ -20,7 +20,7 @@ cdef struct FloatRows:
     bint done               # does an earlier kernel quantize them?
 
 
-cdef inline void set_rows(FloatRows *r, const Strided *x, const Strided *q, const Strided *scales,
+cdef inline void set_rows(QuantizedRows *r, const Strided *x, const Strided *q, const Strided *scales,
                           const Strided *zeros, ptrdiff_t count, ptrdiff_t depth, int flip) noexcept:
     """Fill r for `count` consecutive rows."""
     r.x, r.q = <const float *>x.at, <uint8_t *>q.at
@@ -29,12 +29,12 @@ cdef inline void set_rows(FloatRows *r, const Strided *x, const Strided *q, cons
 
 
 cdef inline void quantize_range(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Quantize rows begin to end - 1 of the FloatRows `ctx`."""
-    cdef const FloatRows *r = <const FloatRows *>ctx
+    """Quantize rows begin to end - 1 of the QuantizedRows `ctx`."""
+    cdef const QuantizedRows *r = <const QuantizedRows *>ctx
     slots.quantize_rows(end - begin, r.depth, r.x + begin * r.step, r.step, r.asymmetric, r.flip,
                         r.q + begin * r.depth, r.scales + begin, r.zeros + begin)
 
 
-cdef inline void quantize(FloatRows *r, pl_pool *pool) noexcept nogil:
+cdef inline void quantize(QuantizedRows *r, pl_pool *pool) noexcept nogil:
     """Quantize all rows."""
     parallel_for(pool, r.count, 1 + GRAIN // max(r.depth, <ptrdiff_t>1), quantize_range, r)

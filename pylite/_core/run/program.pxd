@@ -18,7 +18,7 @@ cdef class Program:
     cdef readonly Pool pool
 
 
-cdef class Ends:
+cdef class IOBytes:
     cdef Bytes *at              # inputs, then outputs
     cdef Py_ssize_t count
     cdef object owner           # keeps their memory alive
@@ -28,14 +28,14 @@ cdef class Ends:
 cdef class Callee:
     cdef Program program
     cdef object failure
-    cdef Ends ends
+    cdef IOBytes io
     cdef readonly Py_ssize_t inputs
     cdef readonly list arrays
     cdef readonly Segment segment
 
 
 # The bytes of `arrays`, some of which may be None.
-cdef Ends ends_of(arrays)
+cdef IOBytes io_bytes_of(arrays)
 
 
 cdef class Memory:

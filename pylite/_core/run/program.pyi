@@ -29,7 +29,7 @@ class Callee:
     @property
     def segment(self) -> Segment | None: ...
 
-class Ends:
+class IOBytes:
     def callee(self, segment: Segment, inputs: int, absent: list[int]) -> Callee: ...
 
 class Memory:

@@ -93,7 +93,7 @@ cdef class Program:
         return None
 
 
-cdef class Ends:
+cdef class IOBytes:
     """The bytes of a subgraph's inputs and outputs, or of a caller's arrays for them.  owner: keeps them alive."""
     def __cinit__(self, Py_ssize_t count):
         self.count = count
@@ -107,39 +107,39 @@ cdef class Ends:
     cpdef Callee callee(self, Segment segment, Py_ssize_t inputs, list absent):
         """The Callee that runs `segment` on these bytes.  absent: the inputs that callers do not copy."""
         cdef Callee callee = Callee.__new__(Callee)
-        cdef Ends ends = self
+        cdef IOBytes io = self
         if absent:
-            ends = Ends(self.count)
-            ends.owner = self.owner
-            memcpy(ends.at, self.at, self.count * sizeof(Bytes))
+            io = IOBytes(self.count)
+            io.owner = self.owner
+            memcpy(io.at, self.at, self.count * sizeof(Bytes))
             for position in absent:
-                ends.at[position].n = -1
+                io.at[position].n = -1
         callee.program, callee.failure, callee.segment = segment.program, segment.failure, segment
-        callee.inputs, callee.ends = inputs, ends
+        callee.inputs, callee.io = inputs, io
         return callee
 
 
-cdef Ends ends_of(arrays):
-    cdef Ends ends = Ends(len(arrays))
+cdef IOBytes io_bytes_of(arrays):
+    cdef IOBytes io = IOBytes(len(arrays))
     cdef Py_ssize_t i
-    ends.owner = arrays
-    for i in range(ends.count):
-        ends.at[i] = bytes_of(arrays[i])
-    return ends
+    io.owner = arrays
+    for i in range(io.count):
+        io.at[i] = bytes_of(arrays[i])
+    return io
 
 
 cdef class Callee:
     """A subgraph, bound to memory, for the kernels that call it.
 
     failure: a function from a failed step and its status to the exception; inputs: number of inputs, which come first
-    in `ends`; arrays: the inputs and outputs, None if a Rebinder has laid them out; segment: the BoundProgram, None if
+    in `io`; arrays: the inputs and outputs, None if a Rebinder has laid them out; segment: the BoundProgram, None if
     `program` is a plan's.
     """
     def __init__(self, Program program not None, failure, list inputs, list outputs, Segment segment=None):
         """inputs, outputs: arrays of bytes; None for an input that callers do not copy."""
         self.program, self.failure, self.segment, self.inputs = program, failure, segment, len(inputs)
         self.arrays = inputs + outputs
-        self.ends = ends_of(self.arrays)
+        self.io = io_bytes_of(self.arrays)
 
 
 cdef int64_t nanoseconds() noexcept nogil:

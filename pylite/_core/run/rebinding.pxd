@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 from pylite._core.graph.calls cimport Call
 from pylite._core.run.kernel cimport Kernel
 from pylite._core.run.parts cimport BindingContext, Number, Part
-from pylite._core.run.program cimport Ends
+from pylite._core.run.program cimport IOBytes
 
 
 cdef class BoundCall:
@@ -25,7 +25,7 @@ cdef class BoundCall:
     cdef bint moves             # does it have moved()?
     cdef list size_keys         # the keys of its SIZES
     cdef Py_ssize_t first       # the argument after those that contain `callees`
-    cdef Ends fixed             # bytes of the arguments from there on that do not depend on shapes
+    cdef IOBytes fixed          # bytes of the arguments from there on that do not depend on shapes
     cdef int prepare(self) except -1
     cdef Kernel moved(self, Rebinder rebinder)
     cdef Kernel calling(self, Rebinder rebinder)
@@ -36,7 +36,7 @@ cdef class BoundCall:
 
 cdef class Rebinder(BindingContext):
     cdef list bound_calls, parts
-    cdef list ends              # the Parts of the bytes that callers copy in and out
+    cdef list io_parts          # the Parts of the bytes that callers copy in and out
     cdef list root_indices      # the tensor index of the root of each block,
     cdef list scratch_copies    # and the Scratches with numbers of the blocks after these
     cdef list firsts, lasts     # live ranges of the blocks
@@ -58,11 +58,11 @@ cdef class Rebinder(BindingContext):
     cdef bint relaid            # has the layout changed since the last bind()?
     cdef readonly Py_ssize_t rebound        # number of kernels that the last bind() created
     cdef BoundCall bound_call(self, Call source, Call target)
-    cdef Part end(self, view)
+    cdef Part io_part(self, view)
     cdef Part register(self, key, Part part)
     cdef Part part(self, source, target)
     cdef Part sized(self, source)
     cdef Part arena_array(self, source)
     cdef Py_ssize_t place(self) except -1
-    cdef Ends current_ends(self)
+    cdef IOBytes current_io_bytes(self)
     cdef list bind(self, arena, dict outside, pack, kernel_class)

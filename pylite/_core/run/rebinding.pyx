@@ -12,7 +12,7 @@ from pylite._core.graph.tapes cimport Tape
 from pylite._core.run.kernel cimport MOST_ARRAYS, Bytes, Kernel, Strided, set_strided
 from pylite._core.run.parts cimport ArenaArray, BindingContext, Cells, Number, Part, Sizes, Stored
 from pylite._core.run.parts cimport current_value, set_number
-from pylite._core.run.program cimport Ends, ends_of
+from pylite._core.run.program cimport IOBytes, io_bytes_of
 from pylite._core.run.storage cimport Storage
 
 from numpy import empty, uint8
@@ -106,7 +106,8 @@ cdef class BoundCall:
         self.moves, self.size_keys = len(arrays) > 0, list(sizes)
         if self.callees and not self.named:
             self.first = max([key for key, _, _ in self.callees]) + 1
-            self.fixed = ends_of([None if i in self.keys else self.args[i] for i in range(self.first, len(self.args))])
+            self.fixed = io_bytes_of([None if i in self.keys else self.args[i]
+                                      for i in range(self.first, len(self.args))])
         for i in range(self.count):
             key = self.keys[i]
             if key in arrays and type(self.parts[i]) is ArenaArray:
@@ -139,7 +140,7 @@ cdef class BoundCall:
 
     cdef Kernel calling(self, Rebinder rebinder):
         """A kernel that the current one's calling() gives, or None."""
-        cdef Ends arrays = Ends(self.fixed.count)
+        cdef IOBytes arrays = IOBytes(self.fixed.count)
         cdef list callees = [callee.entry for _, _, callee in self.callees], owners = [rebinder.arena, self.fixed]
         cdef Kernel kernel
         cdef Py_ssize_t i, position
@@ -188,11 +189,11 @@ cdef object key_of(thing):
 cdef class Rebinder(BindingContext):
     """Kernels of recorded calls, for one set of shapes after another.
 
-    tape: evaluated for the current shapes; calls: the recorded calls, with Dims; ends: Views of the bytes that callers
-    copy in and out; instance: the Instance with copies of all these; blocks: the recorded.Blocks of the arena.
+    tape: evaluated for the current shapes; calls: the recorded calls, with Dims; io_views: Views of the bytes that
+    callers copy in and out; instance: the Instance with copies of all these; blocks: the recorded.Blocks of the arena.
     offsets, total: the layout, set by place().
     """
-    def __cinit__(self, Tape tape not None, list calls, list ends, instance, blocks):
+    def __cinit__(self, Tape tape not None, list calls, list io_views, instance, blocks):
         cdef Py_ssize_t i
         cdef list owners = blocks.owners, sizes = blocks.sizes
         self.tape, self.instance, self.root_count = tape, instance, blocks.roots
@@ -212,7 +213,7 @@ cdef class Rebinder(BindingContext):
         self.scratch_copies = [instance.thing(scratch) for scratch in owners[blocks.roots:]]
         self.parts, self.known = [], {}
         self.bound_calls = [self.bound_call(source, target) for source, target in zip(calls, instance.calls)]
-        self.ends = [self.end(view) for view in ends]
+        self.io_parts = [self.io_part(view) for view in io_views]
         self.part_table, self.call_table = table_of(self.parts), table_of(self.bound_calls)
         self.block_numbers = self.known = None
 
@@ -245,7 +246,7 @@ cdef class Rebinder(BindingContext):
         bound.complete()
         return bound
 
-    cdef Part end(self, view):
+    cdef Part io_part(self, view):
         """The Part for the bytes of an input or output; its array is empty if it has no memory."""
         cdef ValueBase value = view.value
         cdef Part part
@@ -255,18 +256,18 @@ cdef class Rebinder(BindingContext):
             return part
         return self.part(view, self.instance.thing(view))
 
-    cdef Ends current_ends(self):
+    cdef IOBytes current_io_bytes(self):
         """The inputs' and outputs' bytes, after bind(); None if no other subgraph calls this one."""
-        cdef Ends ends
+        cdef IOBytes io
         cdef list owners = [self.arena]
         cdef Py_ssize_t i
-        if not self.ends:
+        if not self.io_parts:
             return None
-        ends = Ends(len(self.ends))
-        ends.owner = owners
-        for i in range(ends.count):
-            ends.at[i] = (<Part>self.ends[i]).bytes(owners)
-        return ends
+        io = IOBytes(len(self.io_parts))
+        io.owner = owners
+        for i in range(io.count):
+            io.at[i] = (<Part>self.io_parts[i]).bytes(owners)
+        return io
 
     cdef Part register(self, key, Part part):
         """Keep `part` under its key, so that other calls with the same argument share it; returns it."""

@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t
 
 from pylite._core.graph.tapes cimport ShapeTape, Tape, filled
 from pylite._core.run.kernel cimport LARGE_ARENA_BYTES
-from pylite._core.run.program cimport Ends, ExecutorBase, Program, ReshaperBase, Segment, ShapeCache
+from pylite._core.run.program cimport ExecutorBase, IOBytes, Program, ReshaperBase, Segment, ShapeCache
 from pylite._core.run.rebinding cimport Rebinder
 from pylite._core.simd cimport pl_slots, slots
 
@@ -49,7 +49,7 @@ cdef class Reshaper(ReshaperBase):
         shaped = self.make.__new__(self.make)
         shaped.origin = (self.recorded, self.tape.numbers_now(), rebinder.offsets, rebinder.total,
                          (outside.copy(), arena, rebinder.roots, rebinder.scratches))
-        shaped.ends = rebinder.current_ends()
+        shaped.io_bytes = rebinder.current_io_bytes()
         segment = shaped
         segment.begin(Program(kernels, executor.pool), arena)
         return segment
@@ -117,11 +117,11 @@ cdef class CalledProgram:
         if bound is self.bound:
             return False
         self.bound = bound
-        ends = bound.ends
-        if ends is None:
+        io = bound.io_bytes
+        if io is None:
             self.entry = self.executor.entry(self.whole)
         else:
-            self.entry = (<Ends>ends).callee(bound, len(shapes), self.absent)
+            self.entry = (<IOBytes>io).callee(bound, len(shapes), self.absent)
         return True
 
     cdef object prepared(self, list shapes):

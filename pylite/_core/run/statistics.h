@@ -60,9 +60,9 @@ typedef struct {
   float *extremes;
 } pl_observed;
 
-enum { PL_LANES = 256, PL_BLOCK = 4096, PL_ROWS = 32 };
+enum { PL_COLUMNS = 256, PL_BLOCK = 4096, PL_ROWS = 32 };
 
-/* Observes `rows` rows of n lanes, `step` elements apart and starting at element `first`, block by block. */
+/* Observes `rows` rows of n columns, `step` elements apart and starting at element `first`, block by block. */
 static void pl_observe_rows(const pl_slots *slots, const pl_observed *o, size_t first, size_t rows, size_t n,
                             size_t step, pl_error_sums *sums) {
   float block[PL_BLOCK];
@@ -81,7 +81,8 @@ static void pl_observe_rows(const pl_slots *slots, const pl_observed *o, size_t 
   }
 }
 
-/* Adds the sums of n lanes to their channels, up to PL_LANES from `channel` on; a channel may have several lanes. */
+/* Adds the sums of n columns to their channels, up to PL_COLUMNS from `channel` on; a channel may have several of
+ * them. */
 static void pl_commit(const pl_observed *o, pl_error_sums *sums, size_t n, size_t channel) {
   const size_t c = o->channels, m = n < c - channel ? n : c - channel;
   double *rows[PL_SUMS] = {sums->error, sums->error2, sums->reference2};
@@ -204,10 +205,10 @@ static void pl_observe(const pl_slots *slots, const pl_observed *o) {
   size_t full = 16; /* rows that fill vectors: 16 / gcd(c, 16) */
   while (full > 1 && c % (32 / full) == 0)
     full /= 2;
-  size_t together = c * full <= PL_LANES ? PL_LANES / (c * full) * full : c < PL_LANES ? PL_LANES / c : 1;
+  size_t together = c * full <= PL_COLUMNS ? PL_COLUMNS / (c * full) * full : c < PL_COLUMNS ? PL_COLUMNS / c : 1;
   if (together > o->elements / c)
     together = o->elements / c;
-  const size_t step = c * together, strips = (step + PL_LANES - 1) / PL_LANES;
+  const size_t step = c * together, strips = (step + PL_COLUMNS - 1) / PL_COLUMNS;
   const size_t width = strips > 1 ? ((step + strips - 1) / strips + 15) / 16 * 16 : step;
   for (size_t first = 0; first < step; first += width) {
     const size_t n = width < step - first ? width : step - first, rows = o->elements / step;

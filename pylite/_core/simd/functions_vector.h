@@ -2,8 +2,22 @@
  * portable_unary.h alone.  Plain C is slower: gcc compiles a minimum to two comparisons and a select, and C cannot
  * express scaling by a power of two, or Arm's approximate division.
  *
- * vf is a vector of floats, V(op) an operation of it, by Intel's names.  A file for each instruction set defines them,
- * and what is best computed in its own way. */
+ * The file of an instruction set, which is included below, defines
+ *   vf: the type of a vector of floats;
+ *   V(op): the operation of Intel's name `op` on such vectors, such as V(add_ps);
+ *   V_BELOW(x, bound, a, b): a where x is below a number, else b;
+ *   V_NEGATIVE(x, a, b): a where x is negative, else b; either where x is -0 or NaN;
+ *   v_over_sum(x, a, e): a / (1 + e), but e where x < -9;
+ *   v_rsqrt(x): 1 / sqrt(x);
+ *   v_sqrt(x), v_exp(x): except for NEON, whose exp() is below;
+ *   v_bell(x), v_exp_negative(x), v_elu(x), v_log(x), LEAST_GELU: only for AVX-512; for the others they are below.
+ * And except for AVX-512
+ *   V_POWER(t): 2^n, if t is n + 127 + 1.5 2^23: the last bits of t become the exponent;
+ *   v_normal(v): are all numbers of four vectors positive and normal?
+ *   v_rsqrt_normal(x): v_rsqrt() of such numbers; only for AVX2;
+ *   v_scaled(p, n): p 2^n; only for NEON.
+ * And optionally
+ *   V_GATE(x, bound): x, at least 0 and at most the positive bound. */
 #define V_ALL(f) V(set1_ps)(f)
 #define V_FMA(a, b, c) V(fmadd_ps)(a, b, c)
 /* a b + c for one number c; b must not be a constant */

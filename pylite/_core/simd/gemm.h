@@ -73,7 +73,7 @@ typedef struct pl_hybrid {
 
 /* Output lines of a depthwise convolution, and the input lines under them.  Channels are contiguous.  Micro-kernels
  * call it g, for its geometry. */
-typedef struct pl_dw_window {
+typedef struct pl_dw_lines {
   const uint8_t *const *row; /* first pixel of each input line; NULL for a line outside the image */
   const uint8_t *zero;       /* the pixel that is read outside the image */
   int fh, fw, stride, dilation, pad; /* height and width of the filter; pad: pixels left of the image */
@@ -85,7 +85,7 @@ typedef struct pl_dw_window {
   ptrdiff_t next;             /* for depthwise_f32 if dw_f32_lines is 0: bytes from the input of one output line to
                                * that of the next */
   const float *scale;         /* for depthwise_f32: NULL, or what multiplies the sum of each channel */
-} pl_dw_window;
+} pl_dw_lines;
 
 #define PL_HALF_LINES 32 /* most output lines in one call of depthwise_f16 */
 #define PL_MAX_TAPS 1024 /* most taps of a depthwise filter */
@@ -143,7 +143,7 @@ static inline ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, pt
 }
 
 /* Sets p to the addresses of the input pixels that an output pixel reads, line by line; bytes: of an element. */
-static inline void pl_taps(const pl_dw_window *g, ptrdiff_t pixel, ptrdiff_t bytes, const uint8_t **p) {
+static inline void pl_taps(const pl_dw_lines *g, ptrdiff_t pixel, ptrdiff_t bytes, const uint8_t **p) {
   ptrdiff_t x0 = pixel * g->stride - g->pad;
   for (int y = 0; y < g->fh; y++)
     for (int x = 0; x < g->fw; x++) {
@@ -307,14 +307,14 @@ struct pl_slots;
   \
   /* ---- depthwise convolutions ---- */ \
   /* output lines of bytes from input bytes ^ flip and weights less w_zero; w: packed for tile dw8 */ \
-  X(depthwise_q8, (const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *columns, uint8_t *y)) \
+  X(depthwise_q8, (const pl_dw_lines *g, int flip, int w_zero, const void *w, const pl_columns *columns, uint8_t *y)) \
   /* output lines of float32; w: [taps][c].  Sums begin with the bias (may be NULL).  If g has scales, they \
    * begin with 0, and the bias is added to the scaled sums */ \
-  X(depthwise_f32, (const pl_dw_window *g, const float *w, const float *bias, float low, float high, float *y)) \
+  X(depthwise_f32, (const pl_dw_lines *g, const float *w, const float *bias, float low, float high, float *y)) \
   /* output lines of float16: each sum begins with the bias (may be NULL) and is rounded once with each product; up to \
    * PL_HALF_LINES lines in one call, whose input may lie partly outside of the image */ \
-  X(depthwise_f16, (const pl_dw_window *g, const uint16_t *w, const uint16_t *bias, float low, float high, \
+  X(depthwise_f16, (const pl_dw_lines *g, const uint16_t *w, const uint16_t *bias, float low, float high, \
                     uint16_t *y)) \
   /* exact sums of int16 for channels c..c+n of an output pixel */ \
-  X(depthwise_s64, (const pl_dw_window *g, ptrdiff_t pixel, ptrdiff_t c, int n, const int16_t *w, int64_t *acc))
+  X(depthwise_s64, (const pl_dw_lines *g, ptrdiff_t pixel, ptrdiff_t c, int n, const int16_t *w, int64_t *acc))
 #endif

@@ -44,7 +44,7 @@ typedef struct pl_range {
   float low, high, lowest, highest;
 } pl_range;
 
-/* Statistics of up to 256 lanes of values beside their references: the sums of error, error^2 and reference^2; the
+/* Statistics of up to 256 columns of values beside their references: the sums of error, error^2 and reference^2; the
  * largest error, the highest and the lowest reference; the numbers of elements that are finite on both sides, and of
  * those that saturate at either end. */
 typedef struct pl_error_sums {
@@ -104,7 +104,7 @@ typedef struct pl_error_sums {
   X(l2_normalize_f32, (size_t rows, size_t n, const float *x, float *y)) \
   /* zero: the zero point of x ^ flip */ \
   X(l2_normalize_8, (size_t n, int32_t zero, uint8_t flip, const uint8_t *x, uint8_t *y)) \
-  /* sums joined with up to 32 rows of n <= 256 lanes, which are x_step and r_step elements apart */ \
+  /* sums joined with up to 32 rows of n <= 256 columns, which are x_step and r_step elements apart */ \
   X(observe_f32, (size_t rows, size_t n, const float *x, ptrdiff_t x_step, const float *reference, ptrdiff_t r_step, \
                   const pl_range *range, pl_error_sums *sums)) \
   /* y[j] = x[sources[j]]: n pixels of `bytes` bytes, those of y `step` bytes apart */ \

@@ -28,10 +28,10 @@ static image draw_image(size_t item, bool real, size_t most) {
     g.row[y] = chance(5) ? NULL : real ? (void *)whole(g.width * g.c, 9) : array(g.width * g.c, item);
   return g;
 }
-static pl_dw_window window(const image *g, size_t first, size_t lines, const void *zero, size_t y_line) {
-  return (pl_dw_window){g->row + first * (size_t)g->stride, zero, g->fh, g->fw, g->stride, g->dilation, g->pad,
-                        (ptrdiff_t)g->width, (ptrdiff_t)g->pixels, (ptrdiff_t)g->c, (int)lines, (ptrdiff_t)y_line, 0,
-                        NULL};
+static pl_dw_lines output_lines(const image *g, size_t first, size_t lines, const void *zero, size_t y_line) {
+  return (pl_dw_lines){g->row + first * (size_t)g->stride, zero, g->fh, g->fw, g->stride, g->dilation, g->pad,
+                       (ptrdiff_t)g->width, (ptrdiff_t)g->pixels, (ptrdiff_t)g->c, (int)lines, (ptrdiff_t)y_line, 0,
+                       NULL};
 }
 
 /* The weights (taps, c) in the level's blocks, as depthwise_packing.pyx packs them, and the columns' parameters. */
@@ -82,7 +82,7 @@ static void depthwise_q8(void) {
     uint8_t *y = results(g.lines * line, 1, EXACT);
     for (size_t i = 0, n; i < g.lines; i += n) {
       n = g.lines - i < (size_t)s->dw8.mr ? g.lines - i : (size_t)s->dw8.mr;
-      const pl_dw_window v = window(&g, i, n, zero, line);
+      const pl_dw_lines v = output_lines(&g, i, n, zero, line);
       s->depthwise_q8(&v, flip, w_zero, packed, &columns, y + i * line);
     }
   }
@@ -97,7 +97,7 @@ static void depthwise_f32(void) {
     const size_t most = s->dw_f32_lines ? (size_t)s->dw_f32_lines : 1;
     for (size_t i = 0, n; i < g.lines; i += n) {
       n = g.lines - i < most ? g.lines - i : most;
-      pl_dw_window v = window(&g, i, n, zero, line);
+      pl_dw_lines v = output_lines(&g, i, n, zero, line);
       v.scale = scale;
       s->depthwise_f32(&v, w, bias, -50, 300, y + i * line);
     }
@@ -110,14 +110,14 @@ static void depthwise_f16(void) {
     if (g.row[y]) g.row[y] = (const uint8_t *)halves(g.width * g.c);
   const uint16_t *w = halves((size_t)(g.fh * g.fw) * g.c), *bias = chance(2) ? halves(g.c) : NULL;
   const size_t line = g.pixels * g.c + some(0, 5);
-  const pl_dw_window v = window(&g, 0, g.lines, integers(g.c, 2, 0, 0), line);
+  const pl_dw_lines v = output_lines(&g, 0, g.lines, integers(g.c, 2, 0, 0), line);
   EACH_LEVEL(s) s->depthwise_f16(&v, w, bias, -2, 6, results(g.lines * line, 2, EXACT));
 }
 static void depthwise_s64(void) {
   const image g = draw_image(2, false, 1);
   const size_t begin = some(0, g.c - 1), n = some(1, g.c - begin), at = some(0, g.pixels - 1);
   const int16_t *w = integers((size_t)(g.fh * g.fw) * g.c, 2, -255, 255), *zero = integers(g.c, 2, 0, 0);
-  const pl_dw_window v = window(&g, 0, 1, zero, g.pixels * g.c);
+  const pl_dw_lines v = output_lines(&g, 0, 1, zero, g.pixels * g.c);
   EACH_LEVEL(s)
     s->depthwise_s64(&v, (ptrdiff_t)at, (ptrdiff_t)begin, (int)n, w, results(n, 8, EXACT));
 }

@@ -8,7 +8,7 @@
  *     has the member `finish` (finish_params);
  *   weight_of(g, w_zero, w, block, tap, channel): a weight less its zero point, from the packed weights w;
  *   add_all_taps(g, p, block, c, taps, acc): adds the products of one output to acc; its pixels are taps[t] + c. */
-PL_INLINE uint8_t border(const pl_dw_window *g, const filter *f) { return *g->zero ^ (uint8_t)f->finish.flip; }
+PL_INLINE uint8_t border(const pl_dw_lines *g, const filter *f) { return *g->zero ^ (uint8_t)f->finish.flip; }
 PL_INLINE void finish_outputs(int N, const sums *acc, const filter *from, uint8_t *y, ptrdiff_t step) {
   const finish_params *const f = &from->finish;
 #pragma GCC unroll 2
@@ -21,7 +21,7 @@ PL_INLINE void finish_outputs(int N, const sums *acc, const filter *from, uint8_
 #include "depthwise_lines.h"
 
 /* The fallback for filters whose lines or weights do not fit the buffers. */
-static void large_filter(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
+static void large_filter(const pl_dw_lines *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
   for (int i = 0; i < g->lines; i++)
     for (ptrdiff_t output = 0; output < g->pixels; output++)
       for (ptrdiff_t b = 0; b * NR < g->c; b++) {
@@ -48,7 +48,7 @@ static void large_filter(const pl_dw_window *g, int flip, int w_zero, const void
 
 /* Computes a single output pixel, as streaming models have; returns 0 if g has more.  Each weight is used
  * once, so that rearranging weights and copying lines would cost more than they save. */
-static int one_output(const pl_dw_window *g, const parameters *p, uint8_t *y) {
+static int one_output(const pl_dw_lines *g, const parameters *p, uint8_t *y) {
   const uint8_t *taps[PL_MAX_TAPS];
   if (g->lines > 1 || g->pixels > 1 || g->c < NR || g->fh * g->fw > PL_MAX_TAPS) return 0;
   pl_taps(g, 0, 1, taps);
@@ -62,7 +62,7 @@ static int one_output(const pl_dw_window *g, const parameters *p, uint8_t *y) {
   return 1;
 }
 
-static void lines_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
+static void lines_q8(const pl_dw_lines *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
   const parameters p = {flip, w_zero, w, q};
   if (!one_output(g, &p, y) && !depthwise_lines(g, &p, y)) large_filter(g, flip, w_zero, w, q, y);
 }

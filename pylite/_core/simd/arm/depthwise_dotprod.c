@@ -21,8 +21,8 @@ typedef struct {
   int8x16_t ones[WEIGHT_BYTES / (4 * GROUP_BYTES)][GROUP];
   int8_t w[WEIGHT_BYTES] __attribute__((aligned(64)));
 } filter;
-static int groups_of(const pl_dw_window *g) { return (g->fw + 2 * (GROUP - 1)) / GROUP; }
-static int fits_filter(const pl_dw_window *g) { return g->fh * groups_of(g) * 4 * GROUP_BYTES <= WEIGHT_BYTES; }
+static int groups_of(const pl_dw_lines *g) { return (g->fw + 2 * (GROUP - 1)) / GROUP; }
+static int fits_filter(const pl_dw_lines *g) { return g->fh * groups_of(g) * 4 * GROUP_BYTES <= WEIGHT_BYTES; }
 
 /* The place of tap (y, x) in the order of pl_tap_order(), and the number of places. */
 PL_INLINE int place_of(int fh, int fw, int y, int x) {
@@ -31,7 +31,7 @@ PL_INLINE int place_of(int fh, int fw, int y, int x) {
 PL_INLINE int places_of(int fh, int fw) {
   return fw == 3 || fw == 4 ? 4 * fh : fh == 3 || fh == 4 ? 4 * fw : (fh * fw + 3) / 4 * 4;
 }
-PL_INLINE int weight_of(const pl_dw_window *g, int w_zero, const void *w, ptrdiff_t block, int tap, int channel) {
+PL_INLINE int weight_of(const pl_dw_lines *g, int w_zero, const void *w, ptrdiff_t block, int tap, int channel) {
   const int place = place_of(g->fh, g->fw, tap / g->fw, tap % g->fw);
   const int8_t *from = (const int8_t *)w + block * places_of(g->fh, g->fw) * NR;
   return from[place / 4 * GROUP_BYTES + channel * 4 + place % 4] - w_zero;
@@ -62,7 +62,7 @@ PL_INLINE int8x16_t moved(int by, int8x16_t before, int8x16_t group) {
   return vreinterpretq_s8_u32(by == 0 ? v : by == 1 ? vsriq_n_u32(vshlq_n_u32(v, 8), u, 24) :
                               by == 2 ? vsriq_n_u32(vshlq_n_u32(v, 16), u, 16) : vsriq_n_u32(vshlq_n_u32(v, 24), u, 8));
 }
-static void load_filter(const pl_dw_window *g, int stride, const parameters *p, ptrdiff_t block, filter *to) {
+static void load_filter(const pl_dw_lines *g, int stride, const parameters *p, ptrdiff_t block, filter *to) {
   const int groups = groups_of(g), places = places_of(g->fh, g->fw);
   const int8_t *w = (const int8_t *)p->w + block * places * NR;
   const int w_zero = p->w_zero;
@@ -185,7 +185,7 @@ PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint
 }
 #undef PLACE
 #undef EACH
-static void add_all_taps(const pl_dw_window *g, const parameters *p, ptrdiff_t block, ptrdiff_t c,
+static void add_all_taps(const pl_dw_lines *g, const parameters *p, ptrdiff_t block, ptrdiff_t c,
                          const uint8_t *const *taps, sums *acc) {
   const pl_tile tile = {.mr = LINES, .kr = GROUP};
   const int8x16_t flip = vdupq_n_s8((int8_t)p->flip);
@@ -300,7 +300,7 @@ PL_INLINE int load_block(int stride, int flip, int w_zero, const void *weights, 
 #define DEFER 0
 #include "depthwise_pairs.h"
 
-static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
+static void depthwise_q8(const pl_dw_lines *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
   const pl_columns local = *q; /* y may not be taken to overlap it */
   if (!pairs_q8(g, flip, w_zero, w, &local, y)) lines_q8(g, flip, w_zero, w, &local, y);
 }

@@ -2,7 +2,7 @@
 enum { VECTORS = 2 };
 #include "depthwise_f16.h"
 
-static void depthwise_f16(const pl_dw_window *g, const uint16_t *w, const uint16_t *bias, float low, float high,
+static void depthwise_f16(const pl_dw_lines *g, const uint16_t *w, const uint16_t *bias, float low, float high,
                           uint16_t *y) {
   if (g->c >= LANES && g->c < NR) pl_depthwise_f16_few(g, w, bias, low, high, y);
   else depthwise(g, (const element *)w, (const element *)bias, low, high, (element *)y);

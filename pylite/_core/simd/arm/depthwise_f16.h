@@ -15,5 +15,5 @@ PL_INLINE element add_product(element sum, element x, element w) { return vfmah_
 #include "depthwise_floats.h"
 
 /* depthwise_f16 for 8 to 15 channels. */
-void pl_depthwise_f16_few(const pl_dw_window *g, const uint16_t *w, const uint16_t *bias, float low, float high,
+void pl_depthwise_f16_few(const pl_dw_lines *g, const uint16_t *w, const uint16_t *bias, float low, float high,
                           uint16_t *y);

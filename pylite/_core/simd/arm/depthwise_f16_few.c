@@ -2,7 +2,7 @@
 enum { VECTORS = 1 };
 #include "depthwise_f16.h"
 
-void pl_depthwise_f16_few(const pl_dw_window *g, const uint16_t *w, const uint16_t *bias, float low, float high,
+void pl_depthwise_f16_few(const pl_dw_lines *g, const uint16_t *w, const uint16_t *bias, float low, float high,
                           uint16_t *y) {
   depthwise(g, (const element *)w, (const element *)bias, low, high, (element *)y);
 }

@@ -11,7 +11,7 @@
  *   FMA(acc, a, b): acc + a b, rounded once;
  *   MIN(a, b), MAX(a, b): of each lane;
  *   add_product(sum, x, w): sum + x w of single elements;
- *   SCALE(sum, scale, bias): optional: sum scale + bias, rounded twice; for pl_dw_window.scale. */
+ *   SCALE(sum, scale, bias): optional: sum scale + bias, rounded twice; for pl_dw_lines.scale. */
 enum {
   NR = LANES * VECTORS,
   TOGETHER = 4,
@@ -36,9 +36,9 @@ typedef struct {
   float scale[NR];
 } filter;
 
-static int fits_filter(const pl_dw_window *g) { return g->fh * g->fw <= WEIGHT_TAPS; }
+static int fits_filter(const pl_dw_lines *g) { return g->fh * g->fw <= WEIGHT_TAPS; }
 /* Loads the filter of a block, except for its weights. */
-PL_INLINE void load_all_but_weights(const pl_dw_window *g, const parameters *p, ptrdiff_t block, filter *to) {
+PL_INLINE void load_all_but_weights(const pl_dw_lines *g, const parameters *p, ptrdiff_t block, filter *to) {
   const ptrdiff_t c = pl_block_start(block, NR, g->c);
   const size_t channels = (size_t)(g->c < NR ? g->c : NR);
   to->height = g->fh, to->width = g->fw, to->low = p->low, to->high = p->high;
@@ -52,7 +52,7 @@ PL_INLINE void load_all_but_weights(const pl_dw_window *g, const parameters *p, 
     memcpy(to->scale, g->scale + c, sizeof(float) * channels);
   }
 }
-static void load_filter(const pl_dw_window *g, int stride, const parameters *p, ptrdiff_t block, filter *to) {
+static void load_filter(const pl_dw_lines *g, int stride, const parameters *p, ptrdiff_t block, filter *to) {
   const ptrdiff_t channels = g->c;
   const int taps = g->fh * g->fw;
   const element *w = p->w + pl_block_start(block, NR, channels);
@@ -64,7 +64,7 @@ static void load_filter(const pl_dw_window *g, int stride, const parameters *p, 
   else
     for (int t = 0; t < taps; t++, w += channels) EACH_VECTOR STORE(to->w[t] + LANES * v, LOAD(w + LANES * v));
 }
-PL_INLINE uint8_t border(const pl_dw_window *g, const filter *f) {
+PL_INLINE uint8_t border(const pl_dw_lines *g, const filter *f) {
   (void)g, (void)f;
   return 0;
 }
@@ -144,7 +144,7 @@ PL_INLINE void finish_outputs(int N, sums *acc, const filter *f, element *y, ptr
 /* ---- 3x3 filters: a pixel has too few products to be worth copying ---- */
 /* Computes output pixels pixel + k * every, k < N, of a block of channels from channel c on.  inside: all taps lie in
  * the image; rows: its three lines, NULL outside. */
-PL_INLINE void outputs3x3(int N, int stride, int scaled, int inside, const pl_dw_window *g, const element *const *rows,
+PL_INLINE void outputs3x3(int N, int stride, int scaled, int inside, const pl_dw_lines *g, const element *const *rows,
                           ptrdiff_t pixel, ptrdiff_t every, ptrdiff_t c, const filter *f, element *y) {
   const ptrdiff_t origin = pixel * stride - g->pad;
   pixels line = {NULL, every * g->c, 0, (const element *)g->zero + c};
@@ -165,9 +165,9 @@ PL_INLINE void outputs3x3(int N, int stride, int scaled, int inside, const pl_dw
 }
 /* Computes all output lines.  Where the dilation `every` is above 1, outputs that far apart are neighbours.  rest: may
  * the number of outputs be no multiple of four?  If not, gcc keeps more in registers. */
-PL_INLINE void filter3x3(int stride, int rest, int scaled, const pl_dw_window *whole, const parameters *p,
+PL_INLINE void filter3x3(int stride, int rest, int scaled, const pl_dw_lines *whole, const parameters *p,
                          element *y) {
-  const pl_dw_window local = *whole, *const g = &local;
+  const pl_dw_lines local = *whole, *const g = &local;
   const ptrdiff_t every = g->dilation;
   filter f;
   for (ptrdiff_t b = 0; b * NR < g->c; b++) {
@@ -198,7 +198,7 @@ PL_INLINE void filter3x3(int stride, int rest, int scaled, const pl_dw_window *w
   }
 }
 #define FILTER3X3(name, stride, rest, scaled) \
-  static __attribute__((noinline)) void name(const pl_dw_window *g, const parameters *p, element *y) { \
+  static __attribute__((noinline)) void name(const pl_dw_lines *g, const parameters *p, element *y) { \
     filter3x3(stride, rest, scaled, g, p, y); \
   }
 FILTER3X3(fours3x3_1, 1, 0, 0)
@@ -210,11 +210,11 @@ FILTER3X3(scaled3x3_1, 1, 1, 1)
 FILTER3X3(scaled3x3_2, 2, 1, 1)
 #endif
 /* Computes a 3x3 filter if four outputs of a line read neighbouring taps; otherwise returns 0. */
-static int lines3x3(const pl_dw_window *g, const parameters *p, element *y) {
+static int lines3x3(const pl_dw_lines *g, const parameters *p, element *y) {
   if (g->fh != 3 || g->fw != 3 || g->c < NR || g->pixels < TOGETHER * g->dilation) return 0;
   if (g->stride > 2 || (g->stride == 2 && g->dilation > 1)) return 0;
   const int one = g->stride == 1, fours = g->dilation == 1 && g->pixels % TOGETHER == 0;
-  void (*compute)(const pl_dw_window *, const parameters *, element *) =
+  void (*compute)(const pl_dw_lines *, const parameters *, element *) =
       fours ? one ? fours3x3_1 : fours3x3_2 : one ? filter3x3_1 : filter3x3_2;
 #if defined(SCALE)
   if (g->scale) compute = one ? scaled3x3_1 : scaled3x3_2;
@@ -224,7 +224,7 @@ static int lines3x3(const pl_dw_window *g, const parameters *p, element *y) {
 }
 
 /* The fallback for filters whose lines or weights do not fit the buffers: one output at a time. */
-static void large_filter(const pl_dw_window *g, const parameters *p, element *y) {
+static void large_filter(const pl_dw_lines *g, const parameters *p, element *y) {
   for (int line = 0; line < g->lines; line++)
     for (ptrdiff_t pixel = 0; pixel < g->pixels; pixel++) {
       element *const to = y + line * g->y_line + pixel * g->c;
@@ -243,7 +243,7 @@ static void large_filter(const pl_dw_window *g, const parameters *p, element *y)
 
 /* Computes a single output pixel, as streaming models have; returns 0 if g has more.  Each weight is used
  * once, so that copying weights and lines would cost more than it saves. */
-static int one_output(const pl_dw_window *g, const parameters *p, element *y) {
+static int one_output(const pl_dw_lines *g, const parameters *p, element *y) {
   const uint8_t *taps[PL_MAX_TAPS];
   const int n = g->fh * g->fw;
   if (g->lines > 1 || g->pixels > 1 || g->c < NR || n > PL_MAX_TAPS) return 0;
@@ -264,7 +264,7 @@ static int one_output(const pl_dw_window *g, const parameters *p, element *y) {
 
 /* Treats lines of one pixel each as one line of pixels, so that four outputs are computed together; returns 0 if g is
  * of another form. */
-static int lines_of_one_pixel(const pl_dw_window *g, const parameters *p, element *y) {
+static int lines_of_one_pixel(const pl_dw_lines *g, const parameters *p, element *y) {
   const int inputs = (g->lines - 1) * g->stride + g->fh;
   const ptrdiff_t pixel = g->c * (ptrdiff_t)sizeof(element);
   if (g->width != 1 || g->pixels != 1 || g->fw != 1 || g->pad || g->lines == 1 || g->y_line != g->c) return 0;
@@ -273,14 +273,14 @@ static int lines_of_one_pixel(const pl_dw_window *g, const parameters *p, elemen
   while (begin < end && !g->row[end - 1]) end--;
   for (int i = begin; i < end - 1; i++)
     if (!g->row[i + 1] || g->row[i + 1] - g->row[i] != pixel) return 0;
-  pl_dw_window line = *g;
+  pl_dw_lines line = *g;
   line.row = g->row + (begin < end ? begin : 0);
   line.fh = line.lines = 1, line.fw = g->fh, line.pixels = g->lines;
   line.dilation = 1, line.width = end - begin, line.pad = begin;
   return begin < end && depthwise_lines(&line, p, y);
 }
 
-static void depthwise(const pl_dw_window *g, const element *w, const element *bias, float low, float high, element *y) {
+static void depthwise(const pl_dw_lines *g, const element *w, const element *bias, float low, float high, element *y) {
   const parameters p = {w, bias, low, high};
   if (one_output(g, &p, y) || lines_of_one_pixel(g, &p, y) || lines3x3(g, &p, y)) return;
   if (!depthwise_lines(g, &p, y)) large_filter(g, &p, y);

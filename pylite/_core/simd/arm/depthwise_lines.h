@@ -103,7 +103,7 @@ PL_INLINE void copy_edge(const filter *f, const element *from, const edge *e, ui
 }
 
 /* Copies groups begin .. end - 1 of a line of fewer than NR channels, and reads nothing past its end. */
-static void copy_narrow(const pl_dw_window *g, const filter *f, const span *p, const element *from, ptrdiff_t step,
+static void copy_narrow(const pl_dw_lines *g, const filter *f, const span *p, const element *from, ptrdiff_t step,
                         ptrdiff_t begin, ptrdiff_t end, uint8_t *to) {
   element zero;
   memset(&zero, *g->zero, sizeof zero);
@@ -123,7 +123,7 @@ static void copy_narrow(const pl_dw_window *g, const filter *f, const span *p, c
 /* Copies input lines first + begin .. first + end - 1 for the block of channels from channel c on, and sets
  * lines[i] to the copy of line first + i.  next: the line of the ring that the first copy takes; returns the next free
  * one. */
-static __attribute__((noinline)) int copy_lines(const pl_dw_window *g, const filter *f, const span *from, ptrdiff_t c,
+static __attribute__((noinline)) int copy_lines(const pl_dw_lines *g, const filter *f, const span *from, ptrdiff_t c,
                                                 int first, int begin, int end, int next, const uint8_t **lines) {
   const span part = *from; /* a local copy: stores through `to` cannot change it */
   const ptrdiff_t step = part.p.step * g->c, at = part.origin * g->c + c, pitch = part.pitch;
@@ -157,7 +157,7 @@ static __attribute__((noinline)) int copy_lines(const pl_dw_window *g, const fil
 }
 
 /* Copies all input lines for two blocks, from channel c on; lines[k][i]: the copy of line i for block k. */
-static __attribute__((noinline)) void copy_blocks(const pl_dw_window *g, const filter *f, const span *from,
+static __attribute__((noinline)) void copy_blocks(const pl_dw_lines *g, const filter *f, const span *from,
                                                   ptrdiff_t c, const uint8_t *lines[2][LINES_TOGETHER]) {
   const span part = *from;
   const ptrdiff_t step = part.p.step * g->c, at = (part.origin + part.begin * part.p.step) * g->c + c;
@@ -213,7 +213,7 @@ PL_INLINE void line_outputs(int narrow, int stride, int width, ptrdiff_t n, ptrd
 
 /* Computes a span for the block of channels from channel c on.  narrow, width: see line_outputs; stride: that of the
  * class, or 0 if it is no constant; copied: the lines of the block, if copy_blocks() has copied them. */
-PL_INLINE void block_outputs(int narrow, int stride, int width, const pl_dw_window *g, const span *part,
+PL_INLINE void block_outputs(int narrow, int stride, int width, const pl_dw_lines *g, const span *part,
                              const filter *f, ptrdiff_t c, const uint8_t *const *copied, element *y) {
   const uint8_t *lines[LINES_TOGETHER], *const *const source = copied ? copied : lines;
   const ptrdiff_t step = part->p.every * g->c;
@@ -230,7 +230,7 @@ PL_INLINE void block_outputs(int narrow, int stride, int width, const pl_dw_wind
   }
 }
 #define BLOCK(name, narrow, stride, width) \
-  static __attribute__((noinline)) void name(const pl_dw_window *g, const span *part, const filter *f, ptrdiff_t c, \
+  static __attribute__((noinline)) void name(const pl_dw_lines *g, const span *part, const filter *f, ptrdiff_t c, \
                                              const uint8_t *const *copied, element *y) { \
     block_outputs(narrow, stride, width, g, part, f, c, copied, y); \
   }
@@ -242,7 +242,7 @@ WIDTHS(BLOCK)
 
 /* Sets `part` to n outputs of its class, and fills the buffer with the border, unless the span before has left the same
  * one there: copies overwrite only pixels in the image. */
-static void begin_span(const pl_dw_window *g, const filter *f, ptrdiff_t first_output, ptrdiff_t n, span *part) {
+static void begin_span(const pl_dw_lines *g, const filter *f, ptrdiff_t first_output, ptrdiff_t n, span *part) {
   const pixel_class *const p = &part->p;
   const span before = *part;
   const ptrdiff_t all = (n + TOGETHER - 1) / TOGETHER * TOGETHER, c = g->c;
@@ -264,7 +264,7 @@ static void begin_span(const pl_dw_window *g, const filter *f, ptrdiff_t first_o
 }
 
 /* Computes all output lines of g; returns 0 if the filter is too large for the buffers. */
-static int depthwise_lines(const pl_dw_window *g, const parameters *all, element *y) {
+static int depthwise_lines(const pl_dw_lines *g, const parameters *all, element *y) {
   uint8_t buffer[LINES_BYTES] __attribute__((aligned(64)));
   filter f[1 + PAIRED];
   ptrdiff_t common = g->stride, rest = g->dilation;
@@ -279,7 +279,7 @@ static int depthwise_lines(const pl_dw_window *g, const parameters *all, element
   const ptrdiff_t most = fit / MOST * MOST; /* lines are copied for a multiple of TOGETHER outputs */
   if (fit < MOST || g->fh > HEIGHT || !fits_filter(g)) return 0;
   const uint8_t *lines[2][LINES_TOGETHER];
-  void (*block)(const pl_dw_window *, const span *, const filter *, ptrdiff_t, const uint8_t *const *, element *) =
+  void (*block)(const pl_dw_lines *, const span *, const filter *, ptrdiff_t, const uint8_t *const *, element *) =
       g->c < NR ? block_narrow : p->stride == 1 ? block_1 : p->stride == 2 ? block_2 : block_any;
 #define CHOOSE(name, narrow, own_stride, own_width) \
   if (g->c >= NR && p->stride == (own_stride) && g->fw == (own_width)) block = name;

@@ -15,8 +15,8 @@ typedef struct {
   const int16_t *words;
   int8_t bytes[(WEIGHT_TAPS + 1) * NR];
 } filter;
-static int fits_filter(const pl_dw_window *g) { return g->fh * g->fw <= WEIGHT_TAPS; }
-static void load_filter(const pl_dw_window *g, int stride, const parameters *p, ptrdiff_t block, filter *to) {
+static int fits_filter(const pl_dw_lines *g) { return g->fh * g->fw <= WEIGHT_TAPS; }
+static void load_filter(const pl_dw_lines *g, int stride, const parameters *p, ptrdiff_t block, filter *to) {
   const int taps = g->fh * g->fw;
   int left = taps;
   const int16_t *words = (const int16_t *)p->w + block * taps * NR;
@@ -45,7 +45,7 @@ static void load_filter(const pl_dw_window *g, int stride, const parameters *p, 
   most = vpmax_s16(most, most);
   to->small = vget_lane_s16(vpmax_s16(most, most), 0) <= 127;
 }
-PL_INLINE int weight_of(const pl_dw_window *g, int w_zero, const void *w, ptrdiff_t block, int tap, int channel) {
+PL_INLINE int weight_of(const pl_dw_lines *g, int w_zero, const void *w, ptrdiff_t block, int tap, int channel) {
   (void)w_zero;
   return ((const int16_t *)w)[(block * g->fh * g->fw + tap) * NR + channel];
 }
@@ -210,7 +210,7 @@ PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint
   }
 }
 #undef EACH
-static void add_all_taps(const pl_dw_window *g, const parameters *p, ptrdiff_t block, ptrdiff_t c,
+static void add_all_taps(const pl_dw_lines *g, const parameters *p, ptrdiff_t block, ptrdiff_t c,
                          const uint8_t *const *taps, sums *acc) {
   const int n = g->fh * g->fw;
   const int16_t *w = (const int16_t *)p->w + block * n * NR;
@@ -354,7 +354,7 @@ PL_INLINE pair_taps load_column(int simple, int inside, const block3x3 *b, const
 #define DEFER 1
 #include "depthwise_pairs.h"
 
-static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
+static void depthwise_q8(const pl_dw_lines *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
   const pl_columns local = *q; /* y may not be taken to overlap it */
   if (!pairs_q8(g, flip, w_zero, w, &local, y)) lines_q8(g, flip, w_zero, w, &local, y);
 }

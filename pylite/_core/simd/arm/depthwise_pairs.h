@@ -27,7 +27,7 @@
 /* Bytes of a cache line, and of the largest image that stays in the second-level cache from layer to layer. */
 enum { CACHE_LINE = 64, LARGEST_CACHED = 256 * 1024 };
 
-PL_INLINE int in_line(const pl_dw_window *g, ptrdiff_t column) { return column >= 0 && column < g->width; }
+PL_INLINE int in_line(const pl_dw_lines *g, ptrdiff_t column) { return column >= 0 && column < g->width; }
 
 /* Finishes outputs from these sums: now, or while the next ones are multiplied (DEFER). */
 PL_INLINE void finish_or_defer(int relu, const sums *acc, const finish_params *f, uint8_t *y0, uint8_t *y1,
@@ -43,7 +43,7 @@ PL_INLINE void finish_or_defer(int relu, const sums *acc, const finish_params *f
 
 /* Computes all lines of two output columns, whose windows begin at input pixel `column`.  y0, y1: the first output of
  * each column; next1: bytes from line to line at y1.  before: the pending outputs, on entry and on return. */
-PL_INLINE void columns3x3(int stride, int simple, int inside, int relu, const pl_dw_window *g, ptrdiff_t c,
+PL_INLINE void columns3x3(int stride, int simple, int inside, int relu, const pl_dw_lines *g, ptrdiff_t c,
                           ptrdiff_t column, const block3x3 *block, uint8_t *y0, uint8_t *y1, ptrdiff_t next1,
                           pending *before) {
   const block3x3 b = *block;
@@ -94,7 +94,7 @@ PL_INLINE void columns3x3(int stride, int simple, int inside, int relu, const pl
 #ifdef SINGLE_COLUMNS
 /* Computes a single output column, two lines at a time; see columns3x3.  spare: takes the results of the
  * line that is missing if their number is odd. */
-PL_INLINE void column3x3(int stride, int simple, int inside, int relu, const pl_dw_window *g, ptrdiff_t c,
+PL_INLINE void column3x3(int stride, int simple, int inside, int relu, const pl_dw_lines *g, ptrdiff_t c,
                          ptrdiff_t column, const block3x3 *block, uint8_t *y, uint8_t *spare, pending *before) {
   const block3x3 b = *block;
   pending last = *before;
@@ -124,7 +124,7 @@ typedef struct { ptrdiff_t first_block, end_block, begin, end; } tile;
 
 /* The first pixel of the pair after the one at `pixel`; `end` or more if there is none.  With a dilation of d, the
  * pairs that begin at pixel `*first` modulo d come before those that begin at the next pixel; `*first` follows. */
-PL_INLINE ptrdiff_t next_pair(const pl_dw_window *g, ptrdiff_t *first, ptrdiff_t pixel, ptrdiff_t begin,
+PL_INLINE ptrdiff_t next_pair(const pl_dw_lines *g, ptrdiff_t *first, ptrdiff_t pixel, ptrdiff_t begin,
                               ptrdiff_t end) {
   pixel += 2 * g->dilation;
   if (pixel < end || *first + 1 == begin + g->dilation) return pixel;
@@ -132,9 +132,9 @@ PL_INLINE ptrdiff_t next_pair(const pl_dw_window *g, ptrdiff_t *first, ptrdiff_t
 }
 
 /* Computes tile p; returns 0 if load_block fails.  dilated: is the dilation above 1?  relu: see `ends`. */
-PL_INLINE int filter3x3(int stride, int dilated, int relu, const pl_dw_window *g, int flip, int w_zero, const void *w,
+PL_INLINE int filter3x3(int stride, int dilated, int relu, const pl_dw_lines *g, int flip, int w_zero, const void *w,
                         const pl_columns *q, uint8_t *y, const tile *p) {
-  pl_dw_window local = *g;
+  pl_dw_lines local = *g;
   if (!dilated) local.dilation = 1; /* a constant takes fewer registers */
   const ptrdiff_t end_block = p->end_block, begin = p->begin, end = p->end;
   uint8_t spare[NR];
@@ -172,7 +172,7 @@ PL_INLINE int filter3x3(int stride, int dilated, int relu, const pl_dw_window *g
   return 1;
 }
 #define FILTER_ARGUMENTS \
-  const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y
+  const pl_dw_lines *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y
 #define FILTER(name, stride, dilated, relu) \
   static __attribute__((noinline)) int name(FILTER_ARGUMENTS, const tile *p) { \
     return filter3x3(stride, dilated, relu, g, flip, w_zero, w, q, y, p); \
@@ -188,7 +188,7 @@ FILTER(filter3x3_2_relu, 2, 0, 1)
  * blocks, and as many pixels as let its cache lines stay in the first-level cache.  A tile is the whole output where
  * tiles gain less than they take to load filters anew: with a stride of 2, whose tiles would have few outputs,
  * with a dilation, and where pixels are a multiple of 256 bytes apart, so that their cache lines are in few sets. */
-PL_INLINE tile first_tile(const pl_dw_window *g) {
+PL_INLINE tile first_tile(const pl_dw_lines *g) {
   const ptrdiff_t blocks = (g->c + NR - 1) / NR, tiles = blocks < 12 ? 1 : (blocks + 4) / 8;
   const ptrdiff_t together = (blocks + tiles - 1) / tiles;
   const ptrdiff_t bytes = g->c % (2 * CACHE_LINE) ? TILE_BYTES : TILE_BYTES / 2; /* else in half of the sets */

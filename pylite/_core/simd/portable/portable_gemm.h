@@ -155,7 +155,7 @@ static void gemm_f32(int rows, int n, const pl_a_layout *layout, const float *a,
 #undef MAX
 
 /* ---- depthwise ---- */
-static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
+static void depthwise_q8(const pl_dw_lines *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
   const uint8_t *p[PL_MAX_TAPS];
   const int taps = g->fh * g->fw, nr = g->c < DW_NR ? (int)g->c : DW_NR;
   const ptrdiff_t blocks = (g->c + DW_NR - 1) / DW_NR;
@@ -177,13 +177,13 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
   }
 }
 
-static void depthwise_f32(const pl_dw_window *g, const float *w, const float *bias, float low, float high, float *y) {
+static void depthwise_f32(const pl_dw_lines *g, const float *w, const float *bias, float low, float high, float *y) {
   const float *scale = g->scale;
   const uint8_t *p[PL_MAX_TAPS];
   const int taps = g->fh * g->fw;
   enum { N = 16 };
   for (ptrdiff_t i = 0; i < g->lines * g->pixels; i++, y += i % g->pixels ? g->c : g->y_line - (g->pixels - 1) * g->c) {
-    pl_dw_window line = *g;
+    pl_dw_lines line = *g;
     line.row += i / g->pixels * g->stride;
     pl_taps(&line, i % g->pixels, sizeof(float), p);
     ptrdiff_t c = 0;
@@ -205,7 +205,7 @@ static void depthwise_f32(const pl_dw_window *g, const float *w, const float *bi
   }
 }
 
-static void depthwise_s64(const pl_dw_window *g, ptrdiff_t pixel, ptrdiff_t c, int n, const int16_t *w, int64_t *acc) {
+static void depthwise_s64(const pl_dw_lines *g, ptrdiff_t pixel, ptrdiff_t c, int n, const int16_t *w, int64_t *acc) {
   const uint8_t *p[PL_MAX_TAPS];
   enum { N = 32, SUMS = 256 }; /* 32 bits hold the sum of so many products of 16 by 8 bits */
   const int taps = g->fh * g->fw;

@@ -69,7 +69,7 @@ static void gemm_f16(int rows, int n, const pl_a_layout *layout, const uint16_t 
   }
 }
 
-PL_EMULATES static void depthwise_f16(const pl_dw_window *g, const uint16_t *w, const uint16_t *bias, float low,
+PL_EMULATES static void depthwise_f16(const pl_dw_lines *g, const uint16_t *w, const uint16_t *bias, float low,
                                       float high, uint16_t *y) {
   for (int line = 0; line < g->lines; line++)
     for (ptrdiff_t pixel = 0; pixel < g->pixels; pixel++)

@@ -92,7 +92,7 @@ static __attribute__((noinline)) void blocks_of_row(ptrdiff_t count, ptrdiff_t t
 }
 
 /* Any filter; each block of channels lies within a pixel.  Output pixels at the borders are computed one by one. */
-static void any_filter(const pl_dw_window *g, const tap_list *s, const int32_t *w, const pl_columns *q, uint8_t *y) {
+static void any_filter(const pl_dw_lines *g, const tap_list *s, const int32_t *w, const pl_columns *q, uint8_t *y) {
   /* Output pixels begin .. end - 1 read no pixel outside the image. */
   const ptrdiff_t last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation, c = g->c;
   const ptrdiff_t begin = (g->pad + g->stride - 1) / g->stride, end = last < 0 ? 0 : last / g->stride + 1;
@@ -149,7 +149,7 @@ static void flip_bytes(uint8_t *p, ptrdiff_t n, int flip) {
 
 /* Copies `rows` input lines, phase by phase, as bytes ^ flip.  Pixel i of phase p is the input's pixel
  * first + i * s + p, so that consecutive outputs read consecutive pixels of a phase. */
-static void copy_lines(const pl_dw_window *g, int flip, ptrdiff_t s, const uint8_t *const *row, ptrdiff_t rows,
+static void copy_lines(const pl_dw_lines *g, int flip, ptrdiff_t s, const uint8_t *const *row, ptrdiff_t rows,
                        ptrdiff_t first, ptrdiff_t pixels, uint8_t *to) {
   const ptrdiff_t c = g->c, line = pixels * c;
   const int zero = g->zero[0] ^ flip;
@@ -175,7 +175,7 @@ static void copy_lines(const pl_dw_window *g, int flip, ptrdiff_t s, const uint8
 }
 
 /* Bytes of copies for `pixels` output pixels of `lines` lines. */
-PL_INLINE ptrdiff_t copied(const pl_dw_window *g, ptrdiff_t pixels, ptrdiff_t lines) {
+PL_INLINE ptrdiff_t copied(const pl_dw_lines *g, ptrdiff_t pixels, ptrdiff_t lines) {
   const ptrdiff_t s = g->stride, across = (g->fw - 1) * g->dilation;
   const ptrdiff_t width = g->c % NR ? (pixels + across / s + 1) * s : pixels * s + across + 1;
   return width * g->c * ((lines - 1) * s + g->fh);
@@ -183,7 +183,7 @@ PL_INLINE ptrdiff_t copied(const pl_dw_window *g, ptrdiff_t pixels, ptrdiff_t li
 
 /* Computes all output lines from copies of input lines, a part of the lines and pixels at a time.  blocks: see
  * pl_wraps. */
-static void wrapped(const pl_dw_window *g, ptrdiff_t blocks, const tap_list *s, const int32_t *w, const pl_columns *q,
+static void wrapped(const pl_dw_lines *g, ptrdiff_t blocks, const tap_list *s, const int32_t *w, const pl_columns *q,
                     uint8_t *y) {
   uint8_t copies[PL_DW_BYTES + 2 * NR];
   const ptrdiff_t c = g->c, whole = c % NR == 0, phases = whole ? 1 : g->stride, skip = whole ? g->stride : 1;
@@ -223,7 +223,7 @@ static void wrapped(const pl_dw_window *g, ptrdiff_t blocks, const tap_list *s, 
 static const pl_tile tile = {.mr = 16, .nr = NR, .nv = NR, .kr = 2, .ka = 2, .bytes = 2, .order = order, .wrap = 16,
                              .strided = 1};
 
-static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q,
+static void depthwise_q8(const pl_dw_lines *g, int flip, int w_zero, const void *w, const pl_columns *q,
                          uint8_t *y) {
   const uint8_t *p[PL_MAX_TAPS + 1];
   const tap_list s = {(g->fh * g->fw + 1) / 2, flip, p};
@@ -239,7 +239,7 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
     wrapped(g, blocks, &s, w, &local, y);
     return;
   }
-  pl_dw_window one = *g;
+  pl_dw_lines one = *g;
   for (int i = 0; i < g->lines; i++, one.row += g->stride, y += g->y_line) any_filter(&one, &s, w, &local, y);
 }
 

@@ -42,7 +42,7 @@ PL_INLINE void finish(const __m512i acc[4], const scaling scales[4], const pl_co
 
 /* Computes a line of outputs with any filter; each block of channels lies within a pixel.  The weights' zero point
  * times the sum of the pixels is subtracted at the end. */
-static void any_filter(const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
+static void any_filter(const pl_dw_lines *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
   const uint8_t *p[PL_MAX_TAPS];
   int16_t taps[4 * PL_MAX_TAPS];
   const int groups = pl_tap_order(&tile, g->fh, g->fw, taps) / 4;
@@ -101,7 +101,7 @@ PL_INLINE ptrdiff_t steps(ptrdiff_t n, ptrdiff_t s) { return s == 1 ? n : (n + s
 /* Copies `count` channels from c_begin on of `rows` input lines, as x + 128 in unsigned bytes, to line buffers without
  * gaps.  Pixel i of phase p is the input's pixel first + i * stride + p, so that consecutive outputs read consecutive
  * pixels of a phase.  All lines of a phase come before those of the next one. */
-static void pack_lines(const pl_dw_window *g, const uint8_t *const *row, int rows, ptrdiff_t first, ptrdiff_t pixels,
+static void pack_lines(const pl_dw_lines *g, const uint8_t *const *row, int rows, ptrdiff_t first, ptrdiff_t pixels,
                        ptrdiff_t c_begin, ptrdiff_t count, int flip, uint8_t *to) {
   const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80));
   const __m512i zero = _mm512_xor_si512(_mm512_set1_epi8((char)g->zero[0]), mask);
@@ -254,7 +254,7 @@ typedef struct {
 } chunk;
 
 /* What all chunks have in common. */
-static chunk new_chunk(const pl_dw_window *g, int groups, int w_zero, const pl_columns *q) {
+static chunk new_chunk(const pl_dw_lines *g, int groups, int w_zero, const pl_columns *q) {
   const int s = g->stride;
   chunk k = {.groups = groups, .stride = s, .w_zero = w_zero, .whole = g->c % NR == 0, .relu = has_relu(q)};
   k.pairs = g->fh == 3 && g->fw == 3 && g->dilation == 1 && s <= 2 && q->fit;
@@ -263,7 +263,7 @@ static chunk new_chunk(const pl_dw_window *g, int groups, int w_zero, const pl_c
 }
 
 /* The output lines of a chunk: as many as fit into the cache with 16 pixels each. */
-static int lines_at_once(const pl_dw_window *g, ptrdiff_t reach, ptrdiff_t channels) {
+static int lines_at_once(const pl_dw_lines *g, ptrdiff_t reach, ptrdiff_t channels) {
   const ptrdiff_t s = g->stride, least = reach + (g->pixels < 16 ? g->pixels : 16);
   int lines = g->lines;
   while (lines > 1 && least * ((lines - 1) * s + g->fh) * s * channels > CACHED) lines -= lines > 2 ? 2 : 1;
@@ -271,7 +271,7 @@ static int lines_at_once(const pl_dw_window *g, ptrdiff_t reach, ptrdiff_t chann
 }
 
 /* The output pixels of a chunk; all chunks of a line have about the same length. */
-static ptrdiff_t pixels_at_once(const pl_dw_window *g, const chunk *k, ptrdiff_t channels) {
+static ptrdiff_t pixels_at_once(const pl_dw_lines *g, const chunk *k, ptrdiff_t channels) {
   const ptrdiff_t each = k->rows * g->stride * channels;
   const ptrdiff_t capacity = (k->reach + 4) * each <= CACHED ? CACHED : PL_DW_BYTES;
   ptrdiff_t most = capacity / each - k->reach;
@@ -280,7 +280,7 @@ static ptrdiff_t pixels_at_once(const pl_dw_window *g, const chunk *k, ptrdiff_t
 }
 
 /* tap[i] = the offset in the line buffers of tap number taps[i] of the filter, or -1 for padding. */
-static void place_taps(const pl_dw_window *g, const chunk *k, ptrdiff_t channels, const int16_t *taps,
+static void place_taps(const pl_dw_lines *g, const chunk *k, ptrdiff_t channels, const int16_t *taps,
                        ptrdiff_t *tap) {
   const int phases = k->whole ? 1 : k->stride;
   ptrdiff_t places[PL_MOST_WRAPPED], *place = places;
@@ -309,7 +309,7 @@ PL_INLINE void block_lines(const chunk *k, const uint8_t *x, const ptrdiff_t *ta
 }
 
 /* Computes all output lines, chunk by chunk. */
-static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
+static void wrapped(const pl_dw_lines *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
   uint8_t buffers[PL_DW_BYTES + 64] __attribute__((aligned(64)));
   int16_t taps[4 * PL_MOST_WRAPPED];
   ptrdiff_t tap[4 * PL_MOST_WRAPPED];
@@ -318,7 +318,7 @@ static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w
   const ptrdiff_t s = g->stride;
   chunk k = new_chunk(g, pl_tap_order(&tile, g->fh, g->fw, taps) / 4, w_zero, q);
   const int whole = k.whole;
-  pl_dw_window packed = *g;
+  pl_dw_lines packed = *g;
   if (whole) packed.stride = 1;
   ptrdiff_t blocks = 1; /* until they repeat */
   while (!whole && blocks * NR % g->c) blocks++;
@@ -354,13 +354,13 @@ static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w
   }
 }
 
-static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
+static void depthwise_q8(const pl_dw_lines *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
   if ((g->pixels > 2 || (g->c % NR && NR % g->c)) && /* both functions read the same packed weights then */
       pl_wraps(&tile, g->c, g->fh, g->fw, g->stride, g->dilation)) {
     wrapped(g, flip, w_zero, w, q, y);
     return;
   }
-  pl_dw_window one = *g;
+  pl_dw_lines one = *g;
   for (int i = 0; i < g->lines; i++, one.row += g->stride, y += g->y_line) any_filter(&one, flip, w_zero, w, q, y);
 }
 

@@ -11,7 +11,7 @@ typedef struct {
 } tap_list;
 
 /* Lists the taps of an output pixel. */
-static __attribute__((noinline, cold)) void list_taps(const pl_dw_window *g, ptrdiff_t pixel, const float *w,
+static __attribute__((noinline, cold)) void list_taps(const pl_dw_lines *g, ptrdiff_t pixel, const float *w,
                                                       tap_list *list) {
   list->taps = 0;
   for (int y = 0; y < g->fh; y++)
@@ -155,14 +155,14 @@ enum {
 };
 /* Do the input pixels under the filter evict each other from the first-level cache, if one vector of channels is read
  * from each? If their distance is a multiple of a large power of two, they share few of its sets. */
-PL_INLINE int crowded(const pl_dw_window *g) {
+PL_INLINE int crowded(const pl_dw_lines *g) {
   enum { PAGE = 4096, LINE = 64, WAYS = 8 };
   const ptrdiff_t distance = g->c * (ptrdiff_t)sizeof(float), same = distance & -distance;
   return g->fh * g->width * (same < PAGE ? same : PAGE) > WAYS * PAGE && same >= LINE;
 }
 
 /* Computes a grid by fours(); returns 0 if the grid or the filter does not allow it. */
-static int by_fours(const pl_dw_window *g, const tap_list *list, ptrdiff_t chunk, ptrdiff_t chunk_end,
+static int by_fours(const pl_dw_lines *g, const tap_list *list, ptrdiff_t chunk, ptrdiff_t chunk_end,
                     const pixel_grid *grid, const float *bias, float low, float high, float *y, ptrdiff_t c) {
   const int five = g->fw == 5, stride = g->stride == 2;
   if (grid->n < 4 || g->dilation != 1 || g->stride > 2 || (!five && g->fw != 3)) return 0;
@@ -226,7 +226,7 @@ static __attribute__((noinline, cold)) void pack_pixels(const tap_list *list, co
 
 /* Computes channels chunk .. chunk_end - 1 of up to n pixels of all lines, from y on, in the way that is fastest for
  * them; returns the number of pixels done. */
-static __attribute__((noinline, cold)) ptrdiff_t compute_pixels(const pl_dw_window *g, const tap_list *list,
+static __attribute__((noinline, cold)) ptrdiff_t compute_pixels(const pl_dw_lines *g, const tap_list *list,
                                                                 ptrdiff_t n, ptrdiff_t chunk, ptrdiff_t chunk_end,
                                                                 const float *bias, float low, float high, float *y) {
   const ptrdiff_t c = g->c, next = g->next / (ptrdiff_t)sizeof(float), down = g->y_line;
@@ -266,7 +266,7 @@ typedef struct {
 } input_area;
 
 /* The input under a line of outputs, which is copied if it fits the cache and copying pays. */
-static input_area area_under(const pl_dw_window *g, ptrdiff_t pixels) {
+static input_area area_under(const pl_dw_lines *g, ptrdiff_t pixels) {
   input_area a = {0, g->fh, (pixels - 1) * g->stride + (ptrdiff_t)(g->fw - 1) * g->dilation + 1, 0};
   while (a.used && !g->row[a.top]) a.top++, a.used--;
   while (a.used && !g->row[a.top + a.used - 1]) a.used--;
@@ -284,7 +284,7 @@ static input_area area_under(const pl_dw_window *g, ptrdiff_t pixels) {
 }
 
 /* Copies channels j .. j + BLOCK - 1 of `columns` input pixels; 0 for pixels outside the image. */
-static void copy_line(const pl_dw_window *g, const float *x, ptrdiff_t j, ptrdiff_t columns, float *to) {
+static void copy_line(const pl_dw_lines *g, const float *x, ptrdiff_t j, ptrdiff_t columns, float *to) {
   for (ptrdiff_t ix = -g->pad; ix < columns - g->pad; ix++, to += BLOCK) {
     const int inside = ix >= 0 && ix < g->width;
 #pragma GCC unroll 2
@@ -294,7 +294,7 @@ static void copy_line(const pl_dw_window *g, const float *x, ptrdiff_t j, ptrdif
 
 /* Computes all output lines from copies of the input, BLOCK channels at a time, in which pixels lie side by side, with
  * a border. */
-static __attribute__((noinline)) void by_copies(const pl_dw_window *g, const input_area *a, const float *w,
+static __attribute__((noinline)) void by_copies(const pl_dw_lines *g, const input_area *a, const float *w,
                                                 const float *bias, float low, float high, float *y) {
   float copy[MOST_COPIED], taps[COPIED_TAPS][BLOCK];
   const ptrdiff_t c = g->c, pitch = a->columns * BLOCK;
@@ -332,7 +332,7 @@ static __attribute__((noinline)) void by_copies(const pl_dw_window *g, const inp
 enum { CHUNK = 16 * LANES }; /* channels of all pixels that are computed before the next ones */
 
 /* Multiplies sums by the scales of channels, then adds the bias, in two rounding steps. */
-static void scale_lines(const pl_dw_window *g, const float *bias, float low, float high, float *y) {
+static void scale_lines(const pl_dw_lines *g, const float *bias, float low, float high, float *y) {
   const VECTOR least = SPLAT(low), most = SPLAT(high);
   for (int line = 0; line < g->lines; line++)
     for (ptrdiff_t pixel = 0; pixel < g->pixels; pixel++) {
@@ -347,7 +347,7 @@ static void scale_lines(const pl_dw_window *g, const float *bias, float low, flo
 }
 
 /* Computes all output lines from the input in place. */
-static __attribute__((cold)) void sums_of_products(const pl_dw_window *g, const float *w, const float *bias, float low,
+static __attribute__((cold)) void sums_of_products(const pl_dw_lines *g, const float *w, const float *bias, float low,
                                                    float high, float *y) {
   const ptrdiff_t c = g->c, last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation, per_vector = LANES / c;
   /* Output pixels begin .. end - 1 read no pixel outside the image. */
@@ -372,7 +372,7 @@ static __attribute__((cold)) void sums_of_products(const pl_dw_window *g, const 
     }
   }
 }
-static void depthwise_f32(const pl_dw_window *g, const float *w, const float *bias, float low, float high, float *y) {
+static void depthwise_f32(const pl_dw_lines *g, const float *w, const float *bias, float low, float high, float *y) {
   const input_area area = area_under(g, g->pixels);
   const float *const start = g->scale ? NULL : bias;
   const float least = g->scale ? -INFINITY : low, most = g->scale ? INFINITY : high;

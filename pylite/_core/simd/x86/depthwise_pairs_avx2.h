@@ -33,7 +33,7 @@ PL_INLINE __m256i weight_of(const int32_t *w, int half, int fw, int fh, int y, i
   return t % 2 ? _mm256_srli_epi32(two, 16) : _mm256_srli_epi32(_mm256_slli_epi32(two, 16), 16);
 }
 /* Sets `to` to the weights w of a block, for `lines` output lines that read `pairs` pairs. */
-static void pair_weights(const pl_dw_window *g, const int32_t *w, int lines, int pairs, paired_weights *to) {
+static void pair_weights(const pl_dw_lines *g, const int32_t *w, int lines, int pairs, paired_weights *to) {
   int i = 0;
   for (int line = 0; line < lines; line++)
     for (int p = 0; p < pairs; p++)
@@ -57,7 +57,7 @@ PL_INLINE int16_t *store_pair(__m256i upper, __m256i lower, int16_t *to) {
   return to + 2 * NR;
 }
 /* Copies n channels from `from` on of pixels first .. first + columns - 1 of two lines, NULL outside the image. */
-PL_INLINE void copy_pixels_of_pair(const pl_dw_window *g, const uint8_t *upper, const uint8_t *lower, ptrdiff_t first,
+PL_INLINE void copy_pixels_of_pair(const pl_dw_lines *g, const uint8_t *upper, const uint8_t *lower, ptrdiff_t first,
                                    ptrdiff_t columns, ptrdiff_t from, ptrdiff_t n, __m128i mask, int16_t *to) {
   const ptrdiff_t c = g->c, end = first + columns, inside = end < g->width ? end : g->width;
   const __m256i zero = _mm256_cvtepi8_epi16(_mm_xor_si128(_mm_set1_epi8((char)g->zero[0]), mask));
@@ -72,7 +72,7 @@ PL_INLINE void copy_pixels_of_pair(const pl_dw_window *g, const uint8_t *upper, 
     for (; ix < inside; ix++, b += c) to = store_pair(zero, widened(b, n, mask), to);
   for (; ix < end; ix++) to = store_pair(zero, zero, to);
 }
-static __attribute__((noinline)) void copy_pair(const pl_dw_window *g, const uint8_t *upper, const uint8_t *lower,
+static __attribute__((noinline)) void copy_pair(const pl_dw_lines *g, const uint8_t *upper, const uint8_t *lower,
                                                 ptrdiff_t first, ptrdiff_t columns, ptrdiff_t from, ptrdiff_t n,
                                                 __m128i mask, int16_t *to) {
   if (n == NR) copy_pixels_of_pair(g, upper, lower, first, columns, from, NR, mask, to);
@@ -146,7 +146,7 @@ PL_INLINE void paired_lines(int rounding, int L, int fw, int pairs, ptrdiff_t pi
   }
 }
 #define PAIRED(name, rounding, L, fw, pairs) \
-  static __attribute__((noinline)) void name(const pl_dw_window *g, ptrdiff_t pixels, const int16_t *x, \
+  static __attribute__((noinline)) void name(const pl_dw_lines *g, ptrdiff_t pixels, const int16_t *x, \
                                              ptrdiff_t pitch, const paired_weights *w, const block_finish *f, \
                                              ptrdiff_t kept, uint8_t *y) { \
     paired_lines(rounding, L, fw, pairs, pixels, x, g->stride * 2 * NR, g->dilation * 2 * NR, pitch, w, f, kept, y, \
@@ -158,7 +158,7 @@ PAIRED(two_lines_by_rule, BY_RULE, 2, g->fw, (g->fh + 2) / 2)
 PAIRED(one_line, FIT, 1, g->fw, (g->fh + 1) / 2)
 PAIRED(one_line_by_rule, BY_RULE, 1, g->fw, (g->fh + 1) / 2)
 #undef PAIRED
-typedef void lines_fn(const pl_dw_window *, ptrdiff_t, const int16_t *, ptrdiff_t, const paired_weights *,
+typedef void lines_fn(const pl_dw_lines *, ptrdiff_t, const int16_t *, ptrdiff_t, const paired_weights *,
                       const block_finish *, ptrdiff_t, uint8_t *);
 
 /* How output lines are computed in pairs: `pixels` of `lines` output lines from one copy; lines is 0 if it is not. */
@@ -168,10 +168,10 @@ typedef struct {
 } pair_plan;
 
 /* Input pixels of a line under some output pixels. */
-static ptrdiff_t paired_columns(const pl_dw_window *g, ptrdiff_t pixels) {
+static ptrdiff_t paired_columns(const pl_dw_lines *g, ptrdiff_t pixels) {
   return (pixels - 1) * g->stride + (ptrdiff_t)(g->fw - 1) * g->dilation + 1;
 }
-static pair_plan plan_pairs(const pl_dw_window *g) {
+static pair_plan plan_pairs(const pl_dw_lines *g) {
   const int both = g->stride == 1;
   pair_plan plan = {(g->fh + 1 + both) / 2, g->pixels, 0};
   const ptrdiff_t unused = -g->c & (NR - 1); /* channels of the last block */
@@ -190,7 +190,7 @@ static pair_plan plan_pairs(const pl_dw_window *g) {
 
 /* Computes all output lines.  wraps: are weights packed for wrapped()?  Then the last block of a pixel has fewer
  * channels; else it overlaps the one before. */
-static void by_pairs(const pl_dw_window *g, const pair_plan *plan, int wraps, int flip, const int32_t *w,
+static void by_pairs(const pl_dw_lines *g, const pair_plan *plan, int wraps, int flip, const int32_t *w,
                      const pl_columns *q, uint8_t *y) {
   int16_t copy[MOST_PAIRED / sizeof(int16_t)];
   paired_weights weights;

@@ -15,7 +15,11 @@
  * inverse, and a shift removes the power, provided that |y| < 2^25. */
 #include "avx512vnni.h"
 
-enum { WIDE = PL_WINOGRAD_WIDE, POINTS = 36, GAP = 32 };
+enum { WIDE = PL_WINOGRAD_WIDE, POINTS = 36 };
+/* Elements between the points of all tiles: a cache line.  tile_in() writes 36 points in turn, which would otherwise be
+ * a power of two apart for most numbers of channels, and so compete for few sets of the first-level cache.  The points
+ * of products are LANES elements apart for the same reason. */
+enum { GAP = 32 };
 
 #define ADD(a, b) _mm512_add_epi16(a, b)
 #define SUBTRACT(a, b) _mm512_sub_epi16(a, b)

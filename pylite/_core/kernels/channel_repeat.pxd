@@ -5,13 +5,13 @@
 from libc.stdint cimport uint8_t
 
 from pylite._core.product.window cimport covered, reach
-from pylite._core.simd cimport PL_MAX_TAPS, PL_REPEAT_SLACK, pl_dw_window, pl_slots
+from pylite._core.simd cimport PL_MAX_TAPS, PL_REPEAT_SLACK, pl_dw_lines, pl_slots
 
 cdef enum:
     REPEAT_BYTES = 48 * 1024    # most bytes of repeated lines
     REPEAT_BUFFER = REPEAT_BYTES + PL_REPEAT_SLACK
     REPEAT_LINES = 16           # most output lines of a patch
-    RUN_BYTES = 256 * 1024      # bytes of the input lines that one call reads if nothing is repeated
+    CALL_BYTES = 256 * 1024     # bytes of the input lines that one call reads if nothing is repeated
     COLUMN_BYTES = 24 * 1024    # bytes of the cache lines that hold one block of these lines' channels
 
 
@@ -22,9 +22,9 @@ cdef struct ChannelRepeat:
     ptrdiff_t pixels, lines     # largest output size of a patch
 
 
-cdef inline int plan_repeat(ChannelRepeat *p, const pl_dw_window *g, ptrdiff_t channels, ptrdiff_t item, int stride,
+cdef inline int plan_repeat(ChannelRepeat *p, const pl_dw_lines *g, ptrdiff_t channels, ptrdiff_t item, int stride,
                             bint share) except -1:
-    """Fill p for the windows g of an image with `channels` channels.
+    """Fill p for the output lines g of an image with `channels` channels.
 
     stride: vertical; share: do successive output lines, see line_in_order(), read the same input lines?
     """
@@ -67,14 +67,14 @@ cdef inline ptrdiff_t lines_per_piece(ptrdiff_t lines, ptrdiff_t threads) noexce
     return 4 if lines > 8 * threads else (lines + threads - 1) // threads
 
 
-cdef inline pl_dw_window repeat_channels(const pl_slots *slots, const ChannelRepeat *p, const pl_dw_window *g,
-                                         ptrdiff_t begin_pixel, int rows, uint8_t *buffer,
-                                         const uint8_t **row) noexcept nogil:
-    """The windows of up to p.pixels output pixels of g from `begin_pixel` on, with repeated channels.
+cdef inline pl_dw_lines repeat_channels(const pl_slots *slots, const ChannelRepeat *p, const pl_dw_lines *g,
+                                        ptrdiff_t begin_pixel, int rows, uint8_t *buffer,
+                                        const uint8_t **row) noexcept nogil:
+    """Up to p.pixels output pixels of g from `begin_pixel` on, with repeated channels.
 
     The `rows` input lines under them are repeated into `buffer`; row gets their addresses.  Multiplier 1: g itself.
     """
-    cdef pl_dw_window w = g[0]
+    cdef pl_dw_lines w = g[0]
     cdef ptrdiff_t begin = begin_pixel * g.stride - g.pad, pixel = g.c // p.multiplier, first, last
     cdef int y
     if p.multiplier == 1:
@@ -93,7 +93,7 @@ cdef inline pl_dw_window repeat_channels(const pl_slots *slots, const ChannelRep
     return w
 
 
-cdef inline int input_lines(pl_dw_window *g, const uint8_t **row, const uint8_t *image, ptrdiff_t height,
+cdef inline int input_lines(pl_dw_lines *g, const uint8_t **row, const uint8_t *image, ptrdiff_t height,
                             ptrdiff_t line, ptrdiff_t first, int stride, int dilation, ptrdiff_t every,
                             ptrdiff_t max_lines, bint borders) noexcept nogil:
     """Set g to output lines, the first of which reads the image from line `first` on; returns the length of `row`.
