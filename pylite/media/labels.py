@@ -8,7 +8,7 @@ import zipfile
 from typing import TYPE_CHECKING
 
 from pylite.errors import FileFormatError, ModelError
-from pylite.media.files import opened
+from pylite.media.files import lines_of, text_of
 
 if TYPE_CHECKING:
     from pylite.runtime.model import Model
@@ -27,11 +27,7 @@ def read(path: str | os.PathLike[str]) -> Labels:
 
     Raises OSError, or FileFormatError (a ValueError) if it is not a text file.
     """
-    try:
-        with opened(path, "r", "utf-8") as file:
-            return parse(file.read())
-    except UnicodeDecodeError:
-        raise FileFormatError(f"{path}: not a text file") from None
+    return parse(text_of(path))
 
 
 def parse(text: str) -> Labels:
@@ -39,7 +35,7 @@ def parse(text: str) -> Labels:
 
     FileFormatError for more than MOST_LINES.
     """
-    lines = [line.strip() for line in text.splitlines()]
+    lines = [line.strip() for line in lines_of(text)]
     if len(lines) > MOST_LINES:
         raise FileFormatError(f"a text of {len(lines)} lines; expected a name on each, and at most {MOST_LINES}")
     while lines and not lines[-1]:
@@ -77,7 +73,7 @@ class Files:
         if self._left < 0:
             raise ModelError(f"the texts in the archive at the model's end, up to {name!r}, have more than {LARGEST} "
                              "bytes; expected labels or words")
-        return data.decode("utf-8", "replace")
+        return data.decode("utf-8-sig", "replace")
 
 
 def attached(model: Model) -> list[Labels]:

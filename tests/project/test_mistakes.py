@@ -445,7 +445,7 @@ CALLS = [
     (lambda: classify("text.txt"), ValueError, "text.txt", "expected a picture"),
     (lambda: images.read("bad.png"), ValueError, "bad.png", "expected a picture"),
     (lambda: audio.read("bad.wav"), ValueError, "bad.wav", "expected an uncompressed .wav"),
-    (lambda: labels.read(DIGITS), ValueError, "digits.tflite", "not a text file"),
+    (lambda: labels.read(DIGITS), ValueError, "digits.tflite", "not UTF-8 text"),
     (lambda: models.path("digit"), ValueError, "'digit'", "did you mean 'digits'? The bundled models are"),
     (lambda: models.sample("sevn"), ValueError, "'sevn'", "did you mean 'seven'? The bundled samples are eight"),
     (lambda: validation.compare("digits", "gone.tflite", "x.npy"), ValueError, "'gone.tflite'", "No such file"),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pylite
-from pylite.errors import ModelError
+from pylite.errors import FileFormatError, ModelError
 from pylite.media import labels, metadata
 from pylite.schema import tables
 from pylite.schema.builder import ModelBuilder
@@ -233,6 +233,73 @@ def test_vocabulary_mask_and_segments():
                             files={"vocab.txt": "[PAD]\n[CLS]\n[SEP]\n[UNK]\nyes\n"})
     vector = TextEmbedder(content).embed("Yes no").feature_vector
     assert vector.tolist() == [1, 4, 3, 2, 0, 0] + [1, 1, 1, 1, 0, 0] + [0] * 6
+
+
+def token_ids(*names, signature=(1, 6)):
+    """A model that gives what its inputs of token ids get."""
+    m = ModelBuilder()
+    xs = [m.tensor(name, (1, max(signature[1], 1)), "int32", shape_signature=signature) for name in names]
+    ys = [m.tensor(f"{name} out", (1, max(signature[1], 1)), shape_signature=signature) for name in names]
+    joined = m.tensor("joined", (1, len(names) * max(signature[1], 1)), shape_signature=(1, -1))
+    for x, y in zip(xs, ys, strict=True):
+        m.operator("CAST", [x], [y])
+    m.operator("CONCATENATION", ys, [joined], axis=1)
+    m.inputs(xs)
+    m.outputs([joined])
+    return m.build()
+
+
+WORDS = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", "yes"]
+
+
+def test_a_mask_without_segments():
+    """DistilBERT's inputs."""
+    embedder = TextEmbedder(token_ids("attention_mask", "input_ids"), vocabulary=WORDS)
+    assert embedder.embed("yes").feature_vector.tolist() == [1, 1, 1, 0, 0, 0] + [1, 4, 2, 0, 0, 0]
+
+
+def test_texts_of_any_length():
+    embedder = TextEmbedder(token_ids("ids", "mask", signature=(1, -1)), vocabulary=WORDS)
+    for count in 1, 3, 2:
+        assert embedder.embed("yes " * count).feature_vector.tolist() == [1, *[4] * count, 2] + [1] * (count + 2)
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("ids", "mask", "more"), ("ids", "types")])
+def test_inputs_whose_names_do_not_tell_what_they_take(names):
+    with pytest.raises(ModelError, match='with "mask" in its name'):
+        TextEmbedder(token_ids(*names), vocabulary=WORDS)
+
+
+def test_lines_of_vocabularies_end_with_line_feeds_alone(tmp_path):
+    """Chinese vocabularies have a line with U+2028, which str.splitlines() splits: later words had other numbers."""
+    words = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", "\u2028", "\x85", "yes"]
+    for end, mark in ("\n", ""), ("\r\n", "\ufeff"):
+        text = mark + end.join(words) + end
+        (tmp_path / "vocab.txt").write_bytes(text.encode())
+        embedder = TextEmbedder(token_ids("ids"), vocabulary=tmp_path / "vocab.txt")
+        assert embedder.embed("yes").feature_vector.tolist() == [1, 6, 2, 0, 0, 0]
+        m = ModelBuilder()
+        x, y = m.tensor("ids", (1, 6), "int32"), m.tensor("y", (1, 6))
+        m.operator("CAST", [x], [y])
+        m.inputs([x])
+        m.outputs([y])
+        content = with_metadata(m, inputs=[{"name": "ids"}], files={"vocab.txt": text},
+                                units=[unit("BertTokenizerOptions", vocab_file=[file("vocab.txt", metadata.VOCABULARY)])])
+        assert TextEmbedder(content).embed("yes").feature_vector.tolist() == [1, 6, 2, 0, 0, 0]
+
+
+@pytest.mark.parametrize("content, names", [
+    (b"\xef\xbb\xbfant\r\nbee\r\n", {0: "ant", 1: "bee"}), (b"ant\rbee\r", {0: "ant", 1: "bee"}),
+    ("ant\u2028s\nbee".encode(), {0: "ant\u2028s", 1: "bee"})])
+def test_files_of_labels_from_other_systems(tmp_path, content, names):
+    (tmp_path / "labels.txt").write_bytes(content)
+    assert labels.read(tmp_path / "labels.txt") == names
+
+
+def test_labels_in_another_encoding(tmp_path):
+    (tmp_path / "labels.txt").write_bytes("ant\nB\u00e4r\n".encode("latin-1"))
+    with pytest.raises(FileFormatError, match=r"labels.txt: not UTF-8 text, since byte 5 is 0xe4; .* save it as UTF-8"):
+        labels.read(tmp_path / "labels.txt")
 
 
 def test_a_text_goes_to_a_model_that_takes_it():
