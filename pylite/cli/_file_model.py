@@ -39,6 +39,7 @@ class FileModel:
         self.known = [metadata.of_input(self.model.graph.metadata, i) if first else {} for i in range(len(details))]
         self.rate = args.rate or next((known["rate"] for known in self.known if "rate" in known), None)
         self.ready = self.fresh = False     # are inputs allocated, and variables to be reset?
+        self.tokenizer = None       # of the first text, where the model takes the numbers of words
         self.outputs, self.detections = [], []      # of the last run: [(details, array)], and the objects of a detector
         self.paths = {}         # {position of an input: the file that it last got, "" where it has none}
         self.pixels = None      # the first picture of the last run
@@ -78,12 +79,19 @@ class FileModel:
 
     def _words(self, files):
         """_assigned() for a single text and a model that takes the numbers of its words; None in all other cases."""
-        given = files[0] if len(files) == 1 and isinstance(files[0], str) else ""
-        details = self.interpreter.get_input_details()
-        if (not _inputs.looks_like_text(given) or given.partition("=")[0] in self.names
+        given = files[0] if len(files) == 1 and isinstance(files[0], str) else None
+        args, details = self.args, self.interpreter.get_input_details()
+        known = args.vocabulary is not None or any("vocab" in name for name in self.model.associated_files)
+        if (given is None or not _inputs.looks_like_text(given, known) or given.partition("=")[0] in self.names
                 or any(_inputs.is_text(detail) or takes_picture(detail) for detail in details)):
+            given = [f"--{name}" for name in ("vocabulary", "cased") if getattr(args, name)]
+            if given:
+                raise _common.UsageError(f"{given[0]} is for a model that takes token ids and gets one text; leave it "
+                                         "out")
             return None
-        return [(place, "array", array) for place, array in enumerate(_inputs.numbered(given, self.model, details))]
+        if self.tokenizer is None:
+            self.tokenizer = _inputs.tokenizer(given, self.model, details, args.vocabulary, not args.cased)
+        return [(place, "array", array) for place, array in enumerate(self.tokenizer.inputs(_inputs.text(given)))]
 
     def _rounds(self, assigned):
         """`assigned` for each run: once, or, with one long sound, for each of its windows."""

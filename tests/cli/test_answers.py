@@ -95,8 +95,34 @@ def test_a_text_becomes_the_numbers_of_its_words(tmp_path, capsys, as_file):
 def test_a_text_for_a_model_without_a_vocabulary(tmp_path, capsys):
     (tmp_path / "m.tflite").write_bytes(tokens(False))
     assert cli.main(["run", str(tmp_path / "m.tflite"), "--input", "a good film"]) == 2
-    assert ("'a good film' is a text, and the model takes numbers: 'ids' (int32[1, 6]); it has no vocabulary"
-            in capsys.readouterr().err)
+    assert ("'a good film' is a text, and the model takes numbers: 'ids' (int32[1, 6]); it has no vocabulary to "
+            "turn words into them: give --vocabulary FILE" in capsys.readouterr().err)
+
+
+def test_a_vocabulary_may_be_given(tmp_path, capsys):
+    (tmp_path / "m.tflite").write_bytes(tokens(False))
+    (tmp_path / "v.txt").write_text("[PAD]\n[CLS]\n[SEP]\n[UNK]\ngood\nfilm\nGood\n")
+    for given, *options, ids in (("Good good", [1, 4, 4, 2, 0, 0]), ("good", [1, 4, 2, 0, 0, 0]),
+                                 ("Good good", "--cased", [1, 6, 4, 2, 0, 0]), ("", [1, 2, 0, 0, 0, 0])):
+        assert report(capsys, tmp_path / "m.tflite", "--input", given, "--vocabulary", tmp_path / "v.txt",
+                      *options)["outputs"][0]["values"] == ids
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text("good film")
+    rows = run(capsys, tmp_path / "m.tflite", tmp_path / "a.txt", tmp_path / "b.txt", "--vocabulary",
+               tmp_path / "v.txt", "--csv").out.splitlines()
+    assert len(rows) == 3 and all("1.0 4.0 5.0 2.0" in row for row in rows[1:])
+
+
+def test_a_vocabulary_that_serves_nothing_is_refused(tmp_path, capsys):
+    (tmp_path / "m.tflite").write_bytes(tokens(False))
+    (tmp_path / "v.txt").write_text("good\n")
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9")
+    for given, words, says in (("digits", "v.txt", "--vocabulary is for a model that takes token ids"),
+                               (tmp_path / "m.tflite", "v.txt", "v.txt: the vocabulary of 1 words lacks [UNK]"),
+                               (tmp_path / "m.tflite", "latin.txt", "latin.txt: not UTF-8 text, since byte 3 is 0xe9"),
+                               (tmp_path / "m.tflite", "gone.txt", "gone.txt: No such file")):
+        picture = "seven" if given == "digits" else "a good film"
+        assert says in run(capsys, given, "--input", picture, "--vocabulary", tmp_path / words, code=2).err
 
 
 def test_inputs_that_are_no_numbers_are_refused(tmp_path, capsys):
