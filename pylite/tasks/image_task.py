@@ -44,7 +44,8 @@ def pixels_of(image: Any, channel_order: str = "RGB") -> images.Pixels:
     except ValueError:      # of arrays of several sizes
         pixels = np.array([None] * len(image), object)
     if not pixels.ndim:
-        cure = "; of a file's bytes give PIL.Image.open(io.BytesIO(data))" if isinstance(image, bytes) else ""
+        cure = ("; of a file's bytes give PIL.Image.open(io.BytesIO(data))" if isinstance(image, (bytes, bytearray))
+                else "; of an open file give PIL.Image.open(file)" if hasattr(image, "read") else "")
         raise TensorError(f"a picture is a path, a Pillow image or an array, not {type(image).__name__}; expected "
                           f"uint8 (height, width) or (height, width, 1, 3 or 4){cure}")
     if pixels.dtype.kind in "OUS":
@@ -76,10 +77,13 @@ def _cure(array: NDArray[Any]) -> str:
 def _in_bytes(array: NDArray[Any], picture: str) -> str:
     """`picture`, converted to uint8 if its numbers are in a usual range."""
     kind = "" if array.dtype == np.uint8 else array.dtype.kind
-    most = {"f": 1, "b": 1, "i": 255, "u": 255}.get(kind, 0)
-    if not most or not array.size or not 0 <= array.min() <= array.max() <= most:
+    if not kind or kind not in "fbiu" or not array.size or not 0 <= array.min() <= array.max() <= 65535:
         return picture
-    return f"{f'(255 * {picture})' if most == 1 else picture}.astype(numpy.uint8)"
+    most = array.max()
+    if kind in "fb" and most <= 1:
+        return f"(255 * {picture}).astype(numpy.uint8)"
+    scaled = picture if most <= 255 else f"({picture} / 257)"       # of 16 bits
+    return f"{scaled}.astype(numpy.uint8)" if most <= 255 or array.dtype == np.uint16 else picture
 
 
 class ImageTask(Task):

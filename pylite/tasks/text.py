@@ -37,8 +37,8 @@ class WordPieces:
         self.numbers = {piece: i for i, piece in enumerate(vocabulary)}
         self.lower_case = lower_case
         if UNKNOWN not in self.numbers:
-            raise FileFormatError(f"the vocabulary of {len(vocabulary)} words lacks {UNKNOWN}, which stands for unknown "
-                                  "words; expected the vocab.txt of BERT's WordPiece tokenizer")
+            raise FileFormatError(f"the vocabulary of {len(vocabulary)} words lacks {UNKNOWN}, which stands for "
+                                  "unknown words; expected the vocab.txt of BERT's WordPiece tokenizer")
 
     def __call__(self, text: str) -> list[str]:
         """The pieces of a text."""

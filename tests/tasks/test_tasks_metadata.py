@@ -283,12 +283,12 @@ def test_lines_of_vocabularies_end_with_line_feeds_alone(tmp_path):
         m.operator("CAST", [x], [y])
         m.inputs([x])
         m.outputs([y])
-        content = with_metadata(m, inputs=[{"name": "ids"}], files={"vocab.txt": text},
-                                units=[unit("BertTokenizerOptions", vocab_file=[file("vocab.txt", metadata.VOCABULARY)])])
+        vocabulary = unit("BertTokenizerOptions", vocab_file=[file("vocab.txt", metadata.VOCABULARY)])
+        content = with_metadata(m, inputs=[{"name": "ids"}], units=[vocabulary], files={"vocab.txt": text})
         assert TextEmbedder(content).embed("yes").feature_vector.tolist() == [1, 6, 2, 0, 0, 0]
 
 
-@pytest.mark.parametrize("content, names", [
+@pytest.mark.parametrize(("content", "names"), [
     (b"\xef\xbb\xbfant\r\nbee\r\n", {0: "ant", 1: "bee"}), (b"ant\rbee\r", {0: "ant", 1: "bee"}),
     ("ant\u2028s\nbee".encode(), {0: "ant\u2028s", 1: "bee"})])
 def test_files_of_labels_from_other_systems(tmp_path, content, names):
