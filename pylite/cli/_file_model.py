@@ -81,17 +81,19 @@ class FileModel:
         """_assigned() for a single text and a model that takes the numbers of its words; None in all other cases."""
         given = files[0] if len(files) == 1 and isinstance(files[0], str) else None
         args, details = self.args, self.interpreter.get_input_details()
-        known = args.vocabulary is not None or any("vocab" in name for name in self.model.associated_files)
-        if (given is None or not _inputs.looks_like_text(given, known) or given.partition("=")[0] in self.names
-                or any(_inputs.is_text(detail) or takes_picture(detail) for detail in details)):
-            given = [f"--{name}" for name in ("vocabulary", "cased") if getattr(args, name)]
-            if given:
-                raise _common.UsageError(f"{given[0]} is for a model that takes token ids and gets one text; leave it "
-                                         "out")
+        other = any(_inputs.is_text(detail) or takes_picture(detail) for detail in details)
+        if other or given is None or not _inputs.looks_like_text(given, self._has_vocabulary()) or (
+                given.partition("=")[0] in self.names):
+            if args.vocabulary or args.cased:
+                raise _common.UsageError(f"--{'vocabulary' if args.vocabulary else 'cased'} is for a model that takes "
+                                         "token ids and gets one text; leave it out")
             return None
         if self.tokenizer is None:
             self.tokenizer = _inputs.tokenizer(given, self.model, details, args.vocabulary, not args.cased)
         return [(place, "array", array) for place, array in enumerate(self.tokenizer.inputs(_inputs.text(given)))]
+
+    def _has_vocabulary(self):
+        return self.args.vocabulary is not None or any("vocab" in name for name in self.model.associated_files)
 
     def _rounds(self, assigned):
         """`assigned` for each run: once, or, with one long sound, for each of its windows."""

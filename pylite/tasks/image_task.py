@@ -44,10 +44,8 @@ def pixels_of(image: Any, channel_order: str = "RGB") -> images.Pixels:
     except ValueError:      # of arrays of several sizes
         pixels = np.array([None] * len(image), object)
     if not pixels.ndim:
-        cure = ("; of a file's bytes give PIL.Image.open(io.BytesIO(data))" if isinstance(image, (bytes, bytearray))
-                else "; of an open file give PIL.Image.open(file)" if hasattr(image, "read") else "")
         raise TensorError(f"a picture is a path, a Pillow image or an array, not {type(image).__name__}; expected "
-                          f"uint8 (height, width) or (height, width, 1, 3 or 4){cure}")
+                          f"uint8 (height, width) or (height, width, 1, 3 or 4){_opened(image)}")
     if pixels.dtype.kind in "OUS":
         raise TensorError(f"a picture is a path, a Pillow image or an array, not a {type(image).__name__} of "
                           f"{len(pixels)}; a call takes one picture, so call it for each")
@@ -59,6 +57,13 @@ def pixels_of(image: Any, channel_order: str = "RGB") -> images.Pixels:
     if channel_order == "BGR" and pixels.shape[2] > 1:
         pixels = pixels[:, :, [2, 1, 0, 3][:pixels.shape[2]]]
     return pixels
+
+
+def _opened(image: Any) -> str:
+    """The end of an error message: how to open a picture that is in memory or in an open file."""
+    if isinstance(image, (bytes, bytearray)):
+        return "; of a file's bytes give PIL.Image.open(io.BytesIO(data))"
+    return "; of an open file give PIL.Image.open(file)" if hasattr(image, "read") else ""
 
 
 def _cure(array: NDArray[Any]) -> str:
