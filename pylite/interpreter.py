@@ -518,9 +518,11 @@ class Interpreter(FastPath):
             index = arguments.checked_index(self._main, tensor_index)
             array = self._main.to_read(index)
             if array.dtype.hasobject:
+                strings = self._main.dtype(index) == "string"
                 raise errors.TensorError(
-                    f"tensor {index} ({self._main.subgraph.tensors[index].name!r}) holds strings, which have no fixed "
-                    "memory to look at; use get_tensor() and set_tensor()")
+                    f"tensor {index} ({self._main.subgraph.tensors[index].name!r}) holds "
+                    + ("strings, which have no fixed memory to look at; use get_tensor() and set_tensor()" if strings
+                       else "no numbers but a reference, such as that of a variable, which has no memory to look at"))
             view = _MemoryView(array, index)
             self._views.add(weakref.ref(view, self._views.discard))
             return np.asarray(view).view(array.dtype)

@@ -33,11 +33,12 @@ def read(source: Any, member: str | None = None) -> bytes:
     Raises ModelError if there is no such model, or if there are several and no member was named.
     """
     name = source if isinstance(source, str) else "the bundle"
-    if member is not None and _is_only_a_model(source):
+    model = member is not None and _is_model_file(source)
+    zipped = not model or zipfile.is_zipfile(source if isinstance(source, str) else io.BytesIO(source))
+    known = members(source) if zipped else {}
+    if model and not known:
         what = f"'{errors.shortened(name)}'" if isinstance(source, str) else "model_content"
-        raise errors.ModelError(f"{what} is a model, not a bundle; leave out member="
-                                f"{errors.shortened(member)!r}")
-    known = members(source)
+        raise errors.ModelError(f"{what} is a model, not a bundle; leave out the member {errors.shortened(member)!r}")
     listed = ", ".join(map(repr, known)) or "no model"
     if member is None and len(known) != 1:
         raise errors.ModelError(f"'{errors.shortened(name)}' is a zip archive that holds {listed}; " + (
@@ -94,10 +95,10 @@ def _is_model(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bool:
         return False
 
 
-def _is_only_a_model(source: Any) -> bool:
-    """Is `source` a model without an archive behind it?"""
+def _is_model_file(source: Any) -> bool:
+    """Does `source` begin with a model?  An archive may follow, such as one of labels."""
     with open(source, "rb") if isinstance(source, str) else io.BytesIO(source) as file:
-        return file.read(8)[4:] == b"TFL3" and not zipfile.is_zipfile(file)
+        return file.read(8)[4:] == b"TFL3"
 
 
 def _damaged(name: str, error: Exception) -> errors.ModelError:
