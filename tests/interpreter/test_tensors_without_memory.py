@@ -57,6 +57,6 @@ def test_a_reference_to_a_variable_is_an_object_as_its_details_say():
         array = interpreter.get_tensor(handle)
         assert array.dtype == np.dtype(interpreter.get_tensor_details()[handle]["dtype"]) == object
         assert array.shape == () and array.item() is None
-    with pytest.raises(TensorError, match="'handle'. holds no numbers but a reference, such as that of a variable"):
+    with pytest.raises(TensorError, match=r"'handle'. holds no numbers but a reference, such as that of a variable"):
         interpreter.tensor(handle)()
     assert interpreter.get_tensor(y).tolist() == [2, 2]
