@@ -230,8 +230,9 @@ def checked_class_names(labels: Labels, count: int | None) -> dict[int, str]:
         return names
     fitted = names if numbered and max(names, default=0) < count else label_files.fitted(names, count)
     if fitted is None or not (numbered or label_files.complete(names, count)):
-        has = f"labels has {len(names)} name{'s' * (len(names) != 1)}, and the model {count} class{'es' * (count != 1)}"
-        raise ValueError(f"{has}; {label_files.REMEDY}")
+        given = os.fspath(labels) if isinstance(labels, (str, os.PathLike)) else "labels"
+        raise ValueError(f"{given} has {len(names)} name{'s' * (len(names) != 1)}, and the model {count} "
+                         f"class{'es' * (count != 1)}; {label_files.REMEDY}")
     return fitted
 
 

@@ -212,7 +212,8 @@ def _csv(path: str, tensors: Sequence[Tensor]) -> Source:
     except csv.Error as error:
         raise ComparisonError(f"{path}, line {reader.line_num}: {error}") from None
     if len(header) == 1 and ";" in header[0]:
-        raise ComparisonError(f"{path}: its columns are separated by semicolons ({clipped(header[0])}); expected commas")
+        raise ComparisonError(f"{path}: its columns are separated by semicolons ({clipped(header[0])}); expected "
+                              "commas")
     if header and not rows:
         raise ComparisonError(f"{path}: has no samples, since its only line ({clipped(','.join(header))}) names the "
                               "columns, such as file,label")

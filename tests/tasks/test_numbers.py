@@ -80,7 +80,7 @@ def test_labels_of_a_dictionary(given, words):
 def test_a_list_of_labels_that_lost_a_line(tmp_path, capsys):
     (tmp_path / "nine.txt").write_text("\n".join("abcdefghi"))
     for given in list("abcdefghi"), tmp_path / "nine.txt":
-        with pytest.raises(ValueError, match="labels has 9 names, and the model 10 classes; give a name for each"):
+        with pytest.raises(ValueError, match="has 9 names, and the model 10 classes; give a name for each"):
             ImageClassifier("digits", labels=given)
     assert cli.main(["run", "digits", "-i", "seven", "--labels", str(tmp_path / "nine.txt")]) == 2
     assert "nine.txt: has 9 names, and the model gives 10 classes; give a name for" in capsys.readouterr().err

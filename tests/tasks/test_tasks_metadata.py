@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pylite
-from pylite.errors import FileFormatError, ModelError
+from pylite.errors import ModelError
 from pylite.media import labels, metadata
 from pylite.schema import tables
 from pylite.schema.builder import ModelBuilder
@@ -286,20 +286,6 @@ def test_lines_of_vocabularies_end_with_line_feeds_alone(tmp_path):
         vocabulary = unit("BertTokenizerOptions", vocab_file=[file("vocab.txt", metadata.VOCABULARY)])
         content = with_metadata(m, inputs=[{"name": "ids"}], units=[vocabulary], files={"vocab.txt": text})
         assert TextEmbedder(content).embed("yes").feature_vector.tolist() == [1, 6, 2, 0, 0, 0]
-
-
-@pytest.mark.parametrize(("content", "names"), [
-    (b"\xef\xbb\xbfant\r\nbee\r\n", {0: "ant", 1: "bee"}), (b"ant\rbee\r", {0: "ant", 1: "bee"}),
-    ("ant\u2028s\nbee".encode(), {0: "ant\u2028s", 1: "bee"})])
-def test_files_of_labels_from_other_systems(tmp_path, content, names):
-    (tmp_path / "labels.txt").write_bytes(content)
-    assert labels.read(tmp_path / "labels.txt") == names
-
-
-def test_labels_in_another_encoding(tmp_path):
-    (tmp_path / "labels.txt").write_bytes("ant\nB\u00e4r\n".encode("latin-1"))
-    with pytest.raises(FileFormatError, match=r"labels.txt: not UTF-8 text, since byte 5 is 0xe4; .* save it as UTF-8"):
-        labels.read(tmp_path / "labels.txt")
 
 
 def test_a_text_goes_to_a_model_that_takes_it():
