@@ -45,14 +45,14 @@ def parse(text: str) -> Labels:
         raise FileFormatError(f"a text of {len(lines)} lines; expected a name on each, and at most {MOST_LINES}")
     while lines and not lines[-1]:
         lines.pop()
-    numbered = [_NUMBERED.fullmatch(line) for line in lines if line]
-    if numbered and all(numbered):
-        named = {int(match[1]): match[2] for match in numbered if match}
-        if len(named) == len(numbered):
-            return named
-    if len(numbered) > 1 and not numbered[0] and all(numbered[1:]) and (found := _of_table(lines)):
-        return found
-    return {i: line for i, line in enumerate(lines) if line}
+    return _numbered(lines) or _of_table(lines) or {i: line for i, line in enumerate(lines) if line}
+
+
+def _numbered(lines: list[str]) -> Labels | None:
+    """The labels in lines that all begin with different numbers."""
+    matches = [_NUMBERED.fullmatch(line) for line in lines if line]
+    named = {int(match[1]): match[2] for match in matches if match}
+    return named if len(named) == len(matches) else None
 
 
 def _is_class(number: str) -> bool:
@@ -85,8 +85,11 @@ def _of_literal(text: str) -> Labels | None:
 def _of_table(lines: list[str]) -> Labels | None:
     """The labels in the lines of a .csv file with a header, such as YAMNet's "index,mid,display_name"."""
     import csv  # lazy: few lists are written so
-    header, *rows = csv.reader(line for line in lines if line)
-    if len(header) < 2 or any(len(row) != len(header) or not _is_class(row[0]) for row in rows):
+    try:
+        header, *rows = csv.reader(line for line in lines if line)
+    except csv.Error:
+        return None
+    if any(len(row) != len(header) or not _is_class(row[0]) for row in rows):
         return None
     return {int(row[0]): row[-1].strip() for row in rows}
 

@@ -26,7 +26,7 @@ def test_lists_of_labels_of_other_programs(text):
 
 @pytest.mark.parametrize("text", [
     "[unused]\nant", "{ant}", '["ant", 3]', '{"0": {}}', '{"x": "ant"}', '{"12345678": "ant"}', "[" * 5000,
-    "class,name\nx,ant", "class,name\n1,ant,bee", "class,name\n12345678,ant"])
+    "class,name\nx,ant", "class,name\n1,ant,bee", "class,name\n12345678,ant", "class,name\n1," + "a" * 200_000 + '"'])
 def test_what_is_no_list_of_labels_has_a_name_on_each_line(text):
     assert labels.parse(text) == dict(enumerate(text.split("\n")))
 
