@@ -176,7 +176,7 @@ def lines(answer):
 def brief(answer):
     """An answer in a few words."""
     if answer["kind"] == "tensor":
-        return f"{answer['name']} {_values(answer, ' ', BRIEF)}"
+        return f"{answer['name'] or _format.NAMELESS} {_values(answer, ' ', BRIEF)}"
     entries = answer[answer["kind"]]
     if answer["kind"] == "points":
         return f"{len(entries)} of {len(POINTS)} points with a score of {answer['threshold']} or more"
@@ -286,4 +286,4 @@ def _values(answer, between, most):
 
 
 def _heading(answer):
-    return f"{answer['name']}  {_format.shape(answer['shape'])} {answer['dtype']}"
+    return f"{answer['name'] or _format.NAMELESS}  {_format.shape(answer['shape'])} {answer['dtype']}"

@@ -248,8 +248,8 @@ class FileModel:
             arrays[i] = _inputs.blank(details[i], rng)
         what = "zeros" if rng is None else f"random numbers (seed {seed})"
         texts = any(_inputs.is_text(details[i]) for i in empty)
-        return [f"no file for {', '.join(repr(details[i]['name']) for i in empty)}: filled with {what}"
-                + ", strings are empty" * texts] if empty else []
+        names = ", ".join(repr(details[i]["name"]) if details[i]["name"] else f"input {i}" for i in empty)
+        return [f"no file for {names}: filled with {what}{', strings are empty' * texts}"] if empty else []
 
 
 def _named(error, path):

@@ -15,6 +15,20 @@ from tests.cli.running import report, run
 from tests.tools.model_metadata import file, unit, with_metadata
 
 
+def test_tensors_without_names(tmp_path, capsys):
+    m = ModelBuilder()
+    x, y = m.tensor("", (1, 2)), m.tensor("", (1, 2))
+    m.operator("ABS", [x], [y])
+    m.inputs([x])
+    m.outputs([y])
+    (tmp_path / "m.tflite").write_bytes(m.build())
+    found = run(capsys, tmp_path / "m.tflite", "--zeros")
+    assert "no file for input 0: filled with zeros" in found.err
+    assert found.out.startswith("(no name)  [1, 2] float32\n")
+    assert cli.main(["inspect", str(tmp_path / "m.tflite")]) == 0
+    assert "input     0  (no name)  float32[1, 2]" in capsys.readouterr().out
+
+
 def segmenter(folder, scores):
     """A model whose output is (1, 16, 16) of classes, or (1, 16, 16, 3) of their scores: the left half is class 2."""
     m = ModelBuilder()
