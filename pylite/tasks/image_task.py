@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     Numbers = float | Sequence[float]       # one, or one for each channel
 
 
+LEAST_SIDE = 8          # pixels of the smallest picture that a model is made for
+
+
 def pixels_of(image: Any, channel_order: str = "RGB") -> images.Pixels:
     """uint8 (height, width, channels) of a picture, as the module describes it.
 
@@ -123,9 +126,9 @@ class ImageTask(Task):
         self._mean, self._std = _numbers("mean", mean, channels), _numbers("std", std, channels)
 
     def _plausible(self) -> bool:
-        """One channel that is not square may be features of a sound."""
+        """Few rows, and one channel that is not square, may be features of a sound."""
         shape = self.interpreter.get_input_details()[0]["shape"]
-        return len(shape) != 4 or shape[3] > 1 or shape[1] == shape[2]
+        return min(self._size()) >= LEAST_SIDE and (len(shape) != 4 or shape[3] > 1 or shape[1] == shape[2])
 
     def _outputs_of(self, image: Any, channel_order: str) -> tuple[list[NDArray[Any]], tuple[int, int]]:
         """(outputs for the picture, stretched to the input's size; (height, width) of the picture)"""

@@ -125,6 +125,8 @@ class Task:
         """The task of a file; the same as calling the class."""
         return cls(file_path, **options)
 
+    create_from_model_path = create_from_file       # MediaPipe's name
+
     def _likely(self, position: int) -> bool:
         """Is the output at `position` made by an op whose results lie between 0 and 1?"""
         subgraph = self.model.graph.subgraphs[0]
