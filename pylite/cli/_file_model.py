@@ -79,21 +79,30 @@ class FileModel:
 
     def _words(self, files):
         """_assigned() for a single text and a model that takes the numbers of its words; None in all other cases."""
-        given = files[0] if len(files) == 1 and isinstance(files[0], str) else None
-        args, details = self.args, self.interpreter.get_input_details()
-        other = any(_inputs.is_text(detail) or takes_picture(detail) for detail in details)
-        if other or given is None or not _inputs.looks_like_text(given, self._has_vocabulary()) or (
-                given.partition("=")[0] in self.names):
+        given, args = self._single_text(files), self.args
+        if given is None:
             if args.vocabulary or args.cased:
                 raise _common.UsageError(f"--{'vocabulary' if args.vocabulary else 'cased'} is for a model that takes "
                                          "token ids and gets one text; leave it out")
             return None
         if self.tokenizer is None:
+            details = self.interpreter.get_input_details()
             self.tokenizer = _inputs.tokenizer(given, self.model, details, args.vocabulary, not args.cased)
         return [(place, "array", array) for place, array in enumerate(self.tokenizer.inputs(_inputs.text(given)))]
 
-    def _has_vocabulary(self):
-        return self.args.vocabulary is not None or any("vocab" in name for name in self.model.associated_files)
+    def _single_text(self, files):
+        """The text among `files`, [NAME=]TEXT, if it is all that they are, and the model may take numbers of words."""
+        details = self.interpreter.get_input_details()
+        if (len(files) != 1 or not isinstance(files[0], str)
+                or any(_inputs.is_text(detail) or takes_picture(detail) for detail in details)):
+            return None
+        name, _, text = files[0].partition("=")
+        if name not in self.names:
+            text = files[0]
+        elif len(details) > 1:
+            return None
+        known = self.args.vocabulary is not None or any("vocab" in name for name in self.model.associated_files)
+        return text if _inputs.looks_like_text(text, known) else None
 
     def _rounds(self, assigned):
         """`assigned` for each run: once, or, with one long sound, for each of its windows."""
