@@ -116,7 +116,8 @@ def test_a_text_for_a_model_without_a_vocabulary(tmp_path, capsys):
 def test_a_vocabulary_may_be_given(tmp_path, capsys):
     (tmp_path / "m.tflite").write_bytes(tokens(False))
     (tmp_path / "v.txt").write_text("[PAD]\n[CLS]\n[SEP]\n[UNK]\ngood\nfilm\nGood\n")
-    for given, *options, ids in (("Good good", [1, 4, 4, 2, 0, 0]), ("good", [1, 4, 2, 0, 0, 0]), ("ids=good", [1, 4, 2, 0, 0, 0]),
+    for given, *options, ids in (("Good good", [1, 4, 4, 2, 0, 0]), ("good", [1, 4, 2, 0, 0, 0]),
+                                 ("ids=good", [1, 4, 2, 0, 0, 0]),
                                  ("Good good", "--cased", [1, 6, 4, 2, 0, 0]), ("", [1, 2, 0, 0, 0, 0])):
         assert report(capsys, tmp_path / "m.tflite", "--input", given, "--vocabulary", tmp_path / "v.txt",
                       *options)["outputs"][0]["values"] == ids

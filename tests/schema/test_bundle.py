@@ -51,7 +51,7 @@ def test_a_named_model_is_opened(tmp_path):
 
 def test_errors_list_the_models(tmp_path):
     path = archive(tmp_path, a=RESHAPE, b=OTHER, text=b"words")
-    with pytest.raises(ModelError, match=r"bundle.task' is a zip archive that holds 'a', 'b'; open one.*bundle\.task/a'"):
+    with pytest.raises(ModelError, match=r"bundle.task' is a zip archive that holds 'a', 'b'; open .*bundle\.task/a'"):
         pylite.Interpreter(path)
     with pytest.raises(ModelError, match=r"holds 'a', 'b'; pass the name of one of them, such as member='a'"):
         pylite.Interpreter(model_content=Path(path).read_bytes())
