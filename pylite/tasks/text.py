@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite.errors import FileFormatError, ModelError
+from pylite.errors import FileFormatError, ModelError, shortened
 from pylite.media.files import lines_of, text_of
 from pylite.tasks.results import ClassificationResult, Classifications, Embedding
 from pylite.tasks.task import ClassFilter, Task
@@ -34,6 +34,9 @@ class WordPieces:
     """
 
     def __init__(self, vocabulary: Sequence[str], lower_case: bool = True) -> None:
+        wrong = next((piece for piece in vocabulary if not isinstance(piece, str)), "")
+        if wrong != "":
+            raise TypeError(f"vocabulary holds {shortened(repr(wrong))}; words must be strings")
         self.numbers = {piece: i for i, piece in enumerate(vocabulary)}
         self.lower_case = lower_case
         if UNKNOWN not in self.numbers:

@@ -337,6 +337,8 @@ CALLS = [
     (lambda: flex.ops("Erf"), ValueError, "pylite.flex has no Erf; did you mean FlexErf"),
     (lambda: tasks.TextEmbedder(small_models.int16_window(), vocabulary={"a": 1}), TypeError,
      "vocabulary is the path of a file", "a list of the words, not dict"),
+    (lambda: tasks.TextEmbedder(small_models.int16_window(), vocabulary=[b"[UNK]"]), TypeError,
+     "vocabulary holds b'[UNK]'", "must be strings"),
     (lambda: tasks.TextEmbedder(small_models.int16_window(), vocabulary=["[UNK]"], lower_case="no"), TypeError,
      "lower_case must be True or False, not 'no'"),
     (lambda: tasks.ImageEmbedder(DIGITS, quantize="no"), TypeError, "quantize must be True or False, not 'no'"),
