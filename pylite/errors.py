@@ -56,7 +56,7 @@ class ModelError(PyliteError, ValueError):
 
 
 class FileFormatError(PyliteError, ValueError):
-    """A picture or a list of labels cannot be read."""
+    """A picture, a list of labels or a vocabulary cannot be read."""
 
 
 class UnsupportedOpError(PyliteError, RuntimeError, ValueError):

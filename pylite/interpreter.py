@@ -406,10 +406,16 @@ class Interpreter(FastPath):
                 f"call it again where the data is needed, or copy the array. Arrays of {names} are alive")
 
     def __reduce__(self) -> "tuple[Any, ...]":
-        """Pickle the model (its path or its content), the options and the input shapes, not the tensors' contents."""
+        """Pickle the model (its path or its content), the options and the input shapes, not the tensors' contents.
+
+        And what a derived class or the caller has set.
+        """
+        own = {name for cls in (Interpreter, InterpreterWithCustomOps) for member in vars(cls).values()
+               for name in getattr(getattr(member, "__code__", None), "co_names", ()) if name[:1] == "_"}
+        added = {name: value for name, value in vars(self).items() if name not in own}
         shapes = {i: list(e.shapes) for i, e in self._executors.items()}
         ready = [i for i, e in self._executors.items() if e.ready]
-        return _restore, (type(self), self._model, self._options, shapes, ready)
+        return _restore, (type(self), self._model, self._options, shapes, ready), added or None
 
     # Internals.  Callers of _executors_of_all, _executor, _set, _get and _resize hold the lock.
 
@@ -518,9 +524,11 @@ class Interpreter(FastPath):
             index = arguments.checked_index(self._main, tensor_index)
             array = self._main.to_read(index)
             if array.dtype.hasobject:
+                strings = self._main.dtype(index) == "string"
                 raise errors.TensorError(
-                    f"tensor {index} ({self._main.subgraph.tensors[index].name!r}) holds strings, which have no fixed "
-                    "memory to look at; use get_tensor() and set_tensor()")
+                    f"tensor {index} ({self._main.subgraph.tensors[index].name!r}) holds "
+                    + ("strings, which have no fixed memory to look at; use get_tensor() and set_tensor()" if strings
+                       else "no numbers but a reference, such as that of a variable, which has no memory to look at"))
             view = _MemoryView(array, index)
             self._views.add(weakref.ref(view, self._views.discard))
             return np.asarray(view).view(array.dtype)
@@ -548,6 +556,7 @@ class InterpreterWithCustomOps(Interpreter):
     address of a tflite::MutableOpResolver, for functions of C++ behind pybind11 or ctypes; and names of such functions
     in libraries that are loaded with RTLD_GLOBAL.
     """
+    _custom_op_registerers: "Sequence[Any]" = ()        # of one that was pickled: its ops are in its resolver
 
     def __init__(self, custom_op_registerers: "Sequence[Callable[[Any], None] | str] | None" = None,
                  **kwargs: "Any") -> None:
@@ -596,7 +605,8 @@ def _restore(cls: "type[Interpreter]", model: "Model", options: "Mapping[str, An
              shapes: "Mapping[int, Sequence[tuple[int, ...]]]", ready: "Sequence[int]") -> Interpreter:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        interpreter = cls(model=model, **options)
+        interpreter = cls.__new__(cls)
+        Interpreter.__init__(interpreter, model=model, **options)      # a derived class may take other arguments
     for subgraph_index, inputs in shapes.items():
         executor = interpreter._executor(subgraph_index)
         for position, shape in enumerate(inputs):

@@ -95,7 +95,7 @@ class _OfOutput(Answer):
     dtype: str
 
     def heading(self):
-        return f"{self.name}  {_format.shape(self.shape)} {self.dtype}"
+        return f"{self.name or _format.NAMELESS}  {_format.shape(self.shape)} {self.dtype}"
 
     def described(self):
         return {"kind": self.kind, "name": self.name, "shape": self.shape, "dtype": self.dtype}
@@ -119,7 +119,7 @@ class Summary(_OfOutput):
         return [self.heading(), *(["  " + ", ".join(facts)] if facts else []), f"  {self._first(', ', SHOWN)}"]
 
     def brief(self):
-        return f"{self.name} {self._first(' ', BRIEF)}"
+        return f"{self.name or _format.NAMELESS} {self._first(' ', BRIEF)}"
 
     def _first(self, between, most):
         """The first values, at most so many, and "..." where there are others."""

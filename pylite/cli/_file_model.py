@@ -39,6 +39,7 @@ class FileModel:
         self.known = [metadata.of_input(self.model.graph.metadata, i) if first else {} for i in range(len(details))]
         self.rate = args.rate or next((known["rate"] for known in self.known if "rate" in known), None)
         self.ready = self.fresh = False     # are inputs allocated, and variables to be reset?
+        self.tokenizer = None       # of the first text, where the model takes the numbers of words
         self.outputs, self.detections = [], []      # of the last run: [(details, array)], and the objects of a detector
         self.paths = {}         # {position of an input: the file that it last got, "" where it has none}
         self.pixels = None      # the first picture of the last run
@@ -74,12 +75,30 @@ class FileModel:
 
     def _words(self, files):
         """_assigned() for a single text and a model that takes the numbers of its words; None in all other cases."""
-        given = files[0] if len(files) == 1 and isinstance(files[0], str) else ""
+        given, args = self._single_text(files), self.args
+        if given is None:
+            if args.vocabulary or args.cased:
+                raise _common.UsageError(f"--{'vocabulary' if args.vocabulary else 'cased'} is for a model that takes "
+                                         "token ids and gets one text; leave it out")
+            return None
+        if self.tokenizer is None:
+            details = self.interpreter.get_input_details()
+            self.tokenizer = _inputs.tokenizer(given, self.model, details, args.vocabulary, not args.cased)
+        return [(place, "array", array) for place, array in enumerate(self.tokenizer.inputs(_inputs.text(given)))]
+
+    def _single_text(self, files):
+        """The text among `files`, [NAME=]TEXT, if it is all that they are, and the model may take numbers of words."""
         details = self.interpreter.get_input_details()
-        if (not _inputs.looks_like_text(given) or given.partition("=")[0] in self.names
+        if (len(files) != 1 or not isinstance(files[0], str)
                 or any(_inputs.is_text(detail) or takes_picture(detail) for detail in details)):
             return None
-        return [(place, "array", array) for place, array in enumerate(_inputs.numbered(given, self.model, details))]
+        name, _, text = files[0].partition("=")
+        if name not in self.names:
+            text = files[0]
+        elif len(details) > 1:
+            return None
+        known = self.args.vocabulary is not None or any("vocab" in name for name in self.model.associated_files)
+        return text if _inputs.looks_like_text(text, known) else None
 
     def _rounds(self, assigned):
         """`assigned` for each run: once, or, with one long sound, for each of its windows."""
@@ -232,8 +251,8 @@ class FileModel:
             arrays[i] = _inputs.blank(details[i], rng)
         what = "zeros" if rng is None else f"random numbers (seed {seed})"
         texts = any(_inputs.is_text(details[i]) for i in empty)
-        return [f"no file for {', '.join(repr(details[i]['name']) for i in empty)}: filled with {what}"
-                + ", strings are empty" * texts] if empty else []
+        names = ", ".join(repr(details[i]["name"]) if details[i]["name"] else f"input {i}" for i in empty)
+        return [f"no file for {names}: filled with {what}{', strings are empty' * texts}"] if empty else []
 
 
 def _named(error, path):

@@ -13,6 +13,7 @@ from pylite.errors import counted as counted
 LEAST = 3       # least number of characters in a column that is made narrower
 BETWEEN = 3     # spaces between cells below a row
 WORD = re.compile(r"\[[^]]*\]|\S+")      # a shape such as [1, 8] is one word
+NAMELESS = "(no name)"          # instead of the name of a tensor that has none
 NAME = 50       # most characters of a file's name in a heading
 
 

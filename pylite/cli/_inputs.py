@@ -8,6 +8,7 @@ from pylite.cli import _common
 from pylite.cli._common import UsageError
 from pylite.errors import ModelError, TensorError
 from pylite.media import audio, images, tensors
+from pylite.media.files import text_of
 from pylite.validation import arrays
 
 
@@ -31,27 +32,30 @@ def text(given):
     """The text for an input of strings: what a .txt file says, or the words themselves."""
     if not given.lower().endswith(".txt"):
         return given
-    try:
-        with open(given, encoding="utf-8") as file:
-            return file.read()
-    except UnicodeDecodeError:
-        raise UsageError(f"{given}: not UTF-8 text") from None
+    return text_of(given)
 
 
-def numbered(given, model, details):
-    """Arrays for all inputs of a Model, which `details` describe, that takes the numbers of a text's words."""
+def tokenizer(given, model, details, vocabulary, lower_case):
+    """A TextTask of a Model, whose inputs `details` describe; its inputs() are the numbers of a text's words.
+
+    given: the text; vocabulary: a file with the words, None for the model's.  UsageError if neither is there.
+    """
     from pylite.tasks.text import TextTask
     try:
-        return TextTask(model).inputs(text(given))
-    except ModelError:
-        raise UsageError(f"{given!r} is a text, and the model takes numbers: {', '.join(map(described, details))}; it "
-                         f"has no vocabulary to turn words into them, so give the numbers as an .npy or .npz file"
-                         ) from None
+        return TextTask(model, vocabulary=vocabulary, lower_case=lower_case)
+    except ModelError as error:
+        if vocabulary is not None:
+            raise
+        reason = ("it has no vocabulary to turn words into them: give --vocabulary FILE, or the numbers as an .npy or "
+                  ".npz file" if "vocabulary" in str(error) else "give them as an .npy or .npz file")
+        raise UsageError(f"{given!r} is a text, and the model takes numbers: {', '.join(map(described, details))}; "
+                         f"{reason}") from None
 
 
-def looks_like_text(given):
-    """Is this a text, or a .txt file, rather than the path of another file?"""
-    return given.lower().endswith(".txt") or (len(given.split()) > 1 and not os.path.exists(given))
+def looks_like_text(given, word=False):
+    """Is this a text, or a .txt file, rather than the path of another file?  word: may it be a single word?"""
+    return given.lower().endswith(".txt") or (not os.path.exists(given) and (
+        len(given.split()) > 1 or (word and not given.endswith((".npy", ".npz")))))
 
 
 def is_text(detail):

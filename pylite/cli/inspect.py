@@ -188,7 +188,7 @@ def _subgraph(facts, everything, verbose):
 
 def _tensor_line(t):
     kind = f"{t['dtype']}{_format.shape(t['signature'])}"
-    return f"{t['index']:>3}  {t['name']}  {kind}  {_nodes.quantization(t)}".rstrip()
+    return f"{t['index']:>3}  {t['name'] or _format.NAMELESS}  {kind}  {_nodes.quantization(t)}".rstrip()
 
 
 def _operators(facts, everything, verbose):

@@ -19,6 +19,7 @@ examples:
   pylite run model.tflite --input left=a.npy --input right=b.npy --output results.npz
   pylite run yamnet.tflite --input dog.wav --json
   pylite run sentences.tflite --input "It rains."
+  pylite run bert.tflite --input "It rains." --vocabulary vocab.txt
   pylite run mobilenet.tflite photos/ more/*.png --csv > answers.csv
   pylite run mobilenet.tflite --camera --frames 100 --jsonl
   pylite run yamnet.tflite --microphone
@@ -45,6 +46,11 @@ def configure(parser):
                         help="standard deviation of the pixels (default for a float input: the metadata's, or 127.5)")
     inputs.add_argument("--rate", type=_common.rate, metavar="R",
                         help="sample rate of the model's sound input, in Hz (default: the metadata's)")
+    inputs.add_argument("--vocabulary", metavar="FILE",
+                        help="words of the tokenizer, one per line, for a model that takes token ids (default: the "
+                             "metadata's)")
+    inputs.add_argument("--cased", action="store_true",
+                        help="the vocabulary has capitals and accents, so texts keep theirs")
     source = inputs.add_mutually_exclusive_group()
     source.add_argument("--camera", type=_common.not_negative, nargs="?", const=0, metavar="N",
                         help="run on live pictures from camera N (default: 0); needs picamera2 or OpenCV")

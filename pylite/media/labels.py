@@ -8,7 +8,7 @@ import zipfile
 from typing import TYPE_CHECKING
 
 from pylite.errors import FileFormatError, ModelError
-from pylite.media.files import opened
+from pylite.media.files import lines_of, text_of
 
 if TYPE_CHECKING:
     from pylite.runtime.model import Model
@@ -19,37 +19,79 @@ LARGEST = 16 << 20      # bytes of the texts in an archive: compressed ones may 
 MOST_LINES = 1 << 20    # each takes a hundred bytes
 WITHOUT_BACKGROUND = 20, 80, 90, 1000       # classes of Pascal VOC, COCO (with and without gaps) and ImageNet
 REMEDY = "give a name for each class, the first one for class 0, which may be the background"
-_NUMBERED = re.compile(r"\s*(\d{1,6})[\s:,]+(.+)")      # results have a list of the names up to the greatest number
+MOST_LITERAL = 1 << 20      # letters of a list or dictionary, which takes many times as much memory
+DIGITS = 6                  # most of a class: results have a list of the names up to the greatest one
+_NUMBERED = re.compile(rf"\s*(\d{{1,{DIGITS}}})[\s:,]+(.+)")
 
 
 def read(path: str | os.PathLike[str]) -> Labels:
-    """{class: name} of a text file with a name on each line, numbered or not.
+    """{class: name} of a text file that parse() understands.
 
     Raises OSError, or FileFormatError (a ValueError) if it is not a text file.
     """
-    try:
-        with opened(path, "r", "utf-8") as file:
-            return parse(file.read())
-    except UnicodeDecodeError:
-        raise FileFormatError(f"{path}: not a text file") from None
+    return parse(text_of(path))
 
 
 def parse(text: str) -> Labels:
-    """{class: name} of lines of text: the class is the line's number, or the number that begins every line.
+    """{class: name} of a text with a name on each line: its class is the number of the line, or that before the name.
 
-    FileFormatError for more than MOST_LINES.
+    It may also be a table whose first line names the columns, the first for the class and the last for the name, or a
+    list or dictionary of JSON or Python.  FileFormatError for more than MOST_LINES.
     """
-    lines = [line.strip() for line in text.splitlines()]
+    if text.lstrip()[:1] in ("[", "{") and len(text) <= MOST_LITERAL and (found := _of_literal(text)):
+        return found
+    lines = [line.strip() for line in lines_of(text)]
     if len(lines) > MOST_LINES:
         raise FileFormatError(f"a text of {len(lines)} lines; expected a name on each, and at most {MOST_LINES}")
     while lines and not lines[-1]:
         lines.pop()
-    numbered = [_NUMBERED.fullmatch(line) for line in lines if line]
-    if numbered and all(numbered):
-        named = {int(match[1]): match[2] for match in numbered if match}
-        if len(named) == len(numbered):
-            return named
-    return {i: line for i, line in enumerate(lines) if line}
+    return _numbered(lines) or _of_table(lines) or {i: line for i, line in enumerate(lines) if line}
+
+
+def _numbered(lines: list[str]) -> Labels | None:
+    """The labels in lines that all begin with different numbers."""
+    matches = [_NUMBERED.fullmatch(line) for line in lines if line]
+    named = {int(match[1]): match[2] for match in matches if match}
+    return named if len(named) == len(matches) else None
+
+
+def _is_class(number: str) -> bool:
+    return number.isdecimal() and len(number) <= DIGITS
+
+
+def _of_literal(text: str) -> Labels | None:
+    """The labels in a list of names, or a dictionary {class: name}, {name: class} or Keras' {class: [id, name]}."""
+    import ast  # lazy, as json: few lists are written so
+    import json
+    try:
+        try:
+            known = json.loads(text)
+        except ValueError:
+            known = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+    if isinstance(known, list):
+        known = dict(enumerate(known))
+    if not isinstance(known, dict):
+        return None
+    if all(isinstance(number, int) for number in known.values()):
+        known = {number: name for name, number in known.items()}
+    names = {str(number): name[-1] if isinstance(name, list) and name else name for number, name in known.items()}
+    if not all(_is_class(number) and isinstance(name, str) for number, name in names.items()):
+        return None
+    return {int(number): name for number, name in names.items()}
+
+
+def _of_table(lines: list[str]) -> Labels | None:
+    """The labels in the lines of a .csv file with a header, such as YAMNet's "index,mid,display_name"."""
+    import csv  # lazy: few lists are written so
+    try:
+        header, *rows = csv.reader(line for line in lines if line)
+    except csv.Error:
+        return None
+    if any(len(row) != len(header) or not _is_class(row[0]) for row in rows):
+        return None
+    return {int(row[0]): row[-1].strip() for row in rows}
 
 
 class Files:
@@ -77,7 +119,7 @@ class Files:
         if self._left < 0:
             raise ModelError(f"the texts in the archive at the model's end, up to {name!r}, have more than {LARGEST} "
                              "bytes; expected labels or words")
-        return data.decode("utf-8", "replace")
+        return data.decode("utf-8-sig", "replace")
 
 
 def attached(model: Model) -> list[Labels]:

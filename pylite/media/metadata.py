@@ -8,6 +8,7 @@ import numpy as np
 
 from pylite.errors import ModelError
 from pylite.media import labels
+from pylite.media.files import lines_of
 from pylite.schema.reader import read_metadata
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def _process(info: TensorInfo, units: Any, associated: Any, files: labels.Files)
     for options in _options(units, "BertTokenizerOptions"):
         words += options.vocab_file or ()
     for file in words[:1]:
-        info.vocabulary = tuple(files.text(file.name).splitlines())
+        info.vocabulary = tuple(lines_of(files.text(file.name)))
     for options in _options(units, "ScoreCalibrationOptions"):
         for file in associated or ():
             if file.type == CALIBRATION:
@@ -174,7 +175,7 @@ def _process(info: TensorInfo, units: Any, associated: Any, files: labels.Files)
 def _parameters(text: str) -> NDArray[np.float64]:
     """The parameters of a Calibration: a line for each class, of three or four numbers, or empty."""
     rows = []
-    lines = text.splitlines()
+    lines = lines_of(text)
     if len(lines) > labels.MOST_LINES:
         raise ModelError(f"the model's score calibration has {len(lines)} lines; expected one for each class, at most "
                          f"{labels.MOST_LINES}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from pylite.errors import DelegateLibraryError, NoDelegateError
+from pylite.errors import DelegateError, DelegateLibraryError, NoDelegateError, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -75,8 +75,8 @@ def load_delegate(library: str | os.PathLike[str], options: Mapping[Any, Any] | 
 def apply(executors: Sequence[Executor], delegates: Iterable[Any], greedy: bool = True, fuse: bool = True) -> None:
     """Let `delegates` replace nodes in the subgraphs of `executors`.
 
-    greedy, fuse: see `partition`.  Raises NoDelegateError for an object that is not a delegate; DelegationError (a
-    RuntimeError) if a delegate fails, and the graphs are as they were before.
+    greedy, fuse: see `partition`.  Raises NoDelegateError for an object that is not a delegate; DelegateError for
+    flags that are no integer; DelegationError (a RuntimeError) if a delegate fails, and the graphs are as they were.
     """
     from pylite.plugins.delegation import Delegation
     from pylite.runtime.subgraph_calls import relink
@@ -85,6 +85,11 @@ def apply(executors: Sequence[Executor], delegates: Iterable[Any], greedy: bool 
             made = isinstance(delegate, type) and hasattr(delegate, "modify")
             raise NoDelegateError("delegates come from load_delegate(), or are PythonDelegate objects, not "
                                   f"{delegate!r}{f'; pass {delegate.__name__}()' if made else ''}")
+        flags = delegate.flags
+        if not hasattr(flags, "__index__"):
+            raise DelegateError(f"the flags of {delegate!r} are {shortened(repr(flags))}; expected a member of "
+                                "pylite.DelegateFlags, such as DelegateFlags.ALLOW_DYNAMIC_TENSORS, or several joined "
+                                "by |")
     for executor in executors:
         if executor.plugin_structs is not None and executor.plugin_structs.host.skippable:
             continue        # a delegate has marked it: it runs this subgraph as part of another

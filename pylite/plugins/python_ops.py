@@ -249,7 +249,8 @@ def _check_arrays(node: Node, call: Any, *further: tuple[str, int]) -> None:
     try:
         signature.bind(*names, **dict.fromkeys(needed))
     except TypeError:
-        raise node.error(f"{name}{signature} does not take the arrays of the node. Write def {name}("
+        raise node.error(f"{name}{signature} does not take the arrays of the node. Write def "
+                         f"{name if name.isidentifier() else 'op'}("
                          f"{', '.join(own + written)}): its inputs{', outputs and temporaries' if further else ''}"
                          ) from None
     if needed:

@@ -78,7 +78,7 @@ class PlannedExecutor(ExecutorBase):
 
     def to_read(self, index: int) -> "NDArray[Any]":
         visible = self._visible(index)
-        if visible is None or visible[2] or visible[1] == "bfloat16":     # numpy lacks that type
+        if visible is None or visible[2] or visible[1] in ("bfloat16", "resource"):   # callers see other arrays
             return self._promote().to_read(index)
         self.readable[index] = Memory(visible[0])
         return visible[0]

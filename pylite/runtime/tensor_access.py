@@ -2,9 +2,11 @@
 import sys
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pylite import errors
 from pylite._core.run.program import Memory
-from pylite.ir.dtypes import HALF, bfloat16
+from pylite.ir.dtypes import HALF, NUMPY_DTYPES, bfloat16
 from pylite.ir.lowered import Folded
 
 if TYPE_CHECKING:
@@ -41,17 +43,24 @@ class TensorAccess:
         return "float32" if dtype == HALF else dtype
 
     def array(self, index: int) -> "NDArray[Any]":
-        """The array of tensor `index`.  NotAllocatedError before allocate() unless it is a constant, or if it has no
-        memory.
+        """The array of tensor `index`.  NotAllocatedError before allocate() unless it is a constant or has no elements,
+        or if it has no memory.
         """
         is_input = index in self.subgraph.inputs
         if self.current is None or (not self.ready and is_input):
             constant = None if is_input else self.model.weights.constant(self.subgraph.tensors[index])
             if constant is not None:
                 return constant
+            if (empty := self._empty(index)) is not None:
+                return empty
             raise errors.NotAllocatedError(f"Tensor data is null. Run allocate_tensors() first (tensor {index}, "
                                            f"{self.subgraph.tensors[index].name!r})")
         return self.locate(index)[1]
+
+    def _empty(self, index: int) -> "NDArray[Any] | None":
+        """The array of a tensor without elements, which needs no memory; None for any other tensor."""
+        shape = self.shape(index)
+        return np.empty(shape, NUMPY_DTYPES[self.dtype(index)]) if 0 in shape else None
 
     def locate(self, index: int) -> "tuple[BoundProgram, NDArray[Any]]":
         """(the segment that has memory for tensor `index`, its array)"""
@@ -96,6 +105,8 @@ class TensorAccess:
                 "are the same")
         if segment.dtype(index) == HALF:
             return array.astype("float32")
+        if self.subgraph.tensors[index].dtype == "resource":    # details say object; tf.lite takes it for strings
+            return np.full(array.shape, None, object)
         return self._seen(index, array, self.readable if self.ready else {})
 
     def to_write(self, index: int) -> "NDArray[Any]":
@@ -104,6 +115,8 @@ class TensorAccess:
         NotAllocatedError before allocate(); TensorError for a constant, or for a tensor that a node computes.
         """
         if not self.ready:
+            if index in self.subgraph.inputs and (empty := self._empty(index)) is not None:
+                return empty
             raise errors.NotAllocatedError("Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() "
                                            f"first (tensor {index}, {self.subgraph.tensors[index].name!r})")
         array = self.array(index)

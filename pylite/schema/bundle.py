@@ -33,21 +33,13 @@ def read(source: Any, member: str | None = None) -> bytes:
     Raises ModelError if there is no such model, or if there are several and no member was named.
     """
     name = source if isinstance(source, str) else "the bundle"
-    if member is not None and _is_only_a_model(source):
+    model = member is not None and _is_model_file(source)
+    zipped = not model or zipfile.is_zipfile(source if isinstance(source, str) else io.BytesIO(source))
+    known = members(source) if zipped else {}
+    if model and not known:
         what = f"'{errors.shortened(name)}'" if isinstance(source, str) else "model_content"
-        raise errors.ModelError(f"{what} is a model, not a bundle; leave out member="
-                                f"{errors.shortened(member)!r}")
-    known = members(source)
-    listed = ", ".join(map(repr, known)) or "no model"
-    if member is None and len(known) != 1:
-        raise errors.ModelError(f"'{errors.shortened(name)}' is a zip archive that holds {listed}; " + (
-            f"open one of them by its path, such as '{errors.shortened(name)}/{next(iter(known))}'; Interpreter and "
-            f"Model also take member={next(iter(known))!r}"
-            if known else _expected(source)))
-    if member is not None and member not in known:
-        raise errors.ModelError(f"'{errors.shortened(name)}' holds no model {errors.shortened(member)!r}; " + (
-            f"its models are {listed}" if known else "the files in it are not models"))
-    chosen = next(iter(known)) if member is None else member
+        raise errors.ModelError(f"{what} is a model, not a bundle; leave out the member {errors.shortened(member)!r}")
+    chosen = _chosen(source, name, known, member)
     if known[chosen] >= MOST:
         raise errors.ModelError(f"{chosen!r} in '{errors.shortened(name)}' has {known[chosen]} bytes; a model has less "
                                 f"than {MOST}")
@@ -56,6 +48,20 @@ def read(source: Any, member: str | None = None) -> bytes:
             return archive.read(chosen)
         except Exception as error:      # zipfile raises exceptions of many types for damaged archives
             raise _damaged(name, error) from None
+
+
+def _chosen(source: Any, name: str, known: dict[str, int], member: str | None) -> str:
+    """The member that is meant; ModelError says how to name one of the `known` ones."""
+    listed = ", ".join(map(repr, known)) or "no model"
+    first, bundle = next(iter(known), ""), errors.shortened(name)
+    if member is None and len(known) != 1:
+        raise errors.ModelError(f"'{bundle}' is a zip archive that holds {listed}; " + (
+            _expected(source) if not known else f"open one of them by its path, such as '{bundle}/{first}'"
+            if isinstance(source, str) else f"pass the name of one of them, such as member={first!r}"))
+    if member is not None and member not in known:
+        raise errors.ModelError(f"'{bundle}' holds no model {errors.shortened(member)!r}; " + (
+            f"its models are {listed}" if known else "the files in it are not models"))
+    return first if member is None else member
 
 
 def split(path: str) -> tuple[str, str] | None:
@@ -94,10 +100,10 @@ def _is_model(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bool:
         return False
 
 
-def _is_only_a_model(source: Any) -> bool:
-    """Is `source` a model without an archive behind it?"""
+def _is_model_file(source: Any) -> bool:
+    """Does `source` begin with a model?  An archive may follow, such as one of labels."""
     with open(source, "rb") if isinstance(source, str) else io.BytesIO(source) as file:
-        return file.read(8)[4:] == b"TFL3" and not zipfile.is_zipfile(file)
+        return file.read(8)[4:] == b"TFL3"
 
 
 def _damaged(name: str, error: Exception) -> errors.ModelError:

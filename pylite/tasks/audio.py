@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 MOST_CHANNELS = 64
 LEAST_WINDOW = 1000     # samples; a model that takes a shorter row of numbers is not for sound
-LOUDEST = 8     # largest magnitude of float samples: a little above 1 is clipped sound, far above it are integers
 
 
 def _array_of(sound: Any) -> NDArray[Any]:
-    if isinstance(sound, tuple) and len(sound) == 2 and hasattr(sound[0], "__len__"):      # what audio.read() returns
+    """A sound as an array; TensorError for what readers of files return, (samples, rate) or SciPy's (rate, samples)."""
+    if isinstance(sound, tuple) and len(sound) == 2 and sum(hasattr(part, "__len__") for part in sound) == 1:
         raise TensorError("a sound is a path or an array, not a tuple; give its samples, and sample_rate=")
     return np.asarray(sound)
 
@@ -50,16 +50,24 @@ def samples_of(sound: Any) -> NDArray[np.float32]:
     if array.ndim != 1 or array.dtype.kind != "f" or (np.asarray(sound).dtype.kind != "f"
                                                       and np.asarray(sound).dtype != np.int16):
         raise TensorError(f"sound of shape {list(np.shape(sound))} and type {np.asarray(sound).dtype}; expected "
-                          "(samples,) or (samples, channels) of float32 in -1..1 or int16")
-    loudest = np.abs(array).max(initial=0)
-    if not np.isfinite(loudest):
-        bad = np.flatnonzero(~np.isfinite(array))
-        raise TensorError(f"the sound has {len(bad)} samples that are NaN or infinite, the first at {bad[0]}; fix the "
-                          "program that made them")
-    if not loudest <= LOUDEST:
-        raise TensorError(f"sound whose samples reach {loudest:g}; expected float32 in -1..1. For numbers of 16 bits, "
-                          "divide by 32768, or pass them as int16")
+                          f"(samples,) or (samples, channels) of float32 in -1..1 or int16{_cure(sound)}")
+    if problem := audio.fault(array):
+        raise TensorError(f"the sound {problem}")
     return array.astype(np.float32)
+
+
+def _cure(sound: Any) -> str:
+    """The end of an error about samples of another type: how to convert them, if the type tells."""
+    if isinstance(sound, (bytes, bytearray)):
+        return "; for samples of 16 bits give numpy.frombuffer(sound, numpy.int16)"
+    array = np.asarray(sound)
+    if array.dtype == np.uint8:
+        return "; for samples of 8 bits give (sound - 128.0) / 128"
+    if array.dtype.kind == "i" and array.itemsize > 2 and array.size:
+        if -2**15 <= array.min() <= array.max() < 2**15:
+            return "; give numpy.asarray(sound, numpy.int16)"
+        return "; for samples of 32 bits give sound / 2**31" if array.dtype == np.int32 else ""
+    return ""
 
 
 class TensorAudio:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     Numbers = float | Sequence[float]       # one, or one for each channel
 
 
+LEAST_SIDE = 8          # pixels of the smallest picture that a model is made for
+
+
 def pixels_of(image: Any, channel_order: str = "RGB") -> images.Pixels:
     """uint8 (height, width, channels) of a picture, as the module describes it.
 
@@ -44,9 +47,8 @@ def pixels_of(image: Any, channel_order: str = "RGB") -> images.Pixels:
     except ValueError:      # of arrays of several sizes
         pixels = np.array([None] * len(image), object)
     if not pixels.ndim:
-        cure = "; of a file's bytes give PIL.Image.open(io.BytesIO(data))" if isinstance(image, bytes) else ""
         raise TensorError(f"a picture is a path, a Pillow image or an array, not {type(image).__name__}; expected "
-                          f"uint8 (height, width) or (height, width, 1, 3 or 4){cure}")
+                          f"uint8 (height, width) or (height, width, 1, 3 or 4){_opened(image)}")
     if pixels.dtype.kind in "OUS":
         raise TensorError(f"a picture is a path, a Pillow image or an array, not a {type(image).__name__} of "
                           f"{len(pixels)}; a call takes one picture, so call it for each")
@@ -58,6 +60,13 @@ def pixels_of(image: Any, channel_order: str = "RGB") -> images.Pixels:
     if channel_order == "BGR" and pixels.shape[2] > 1:
         pixels = pixels[:, :, [2, 1, 0, 3][:pixels.shape[2]]]
     return pixels
+
+
+def _opened(image: Any) -> str:
+    """The end of an error message: how to open a picture that is in memory or in an open file."""
+    if isinstance(image, (bytes, bytearray)):
+        return "; of a file's bytes give PIL.Image.open(io.BytesIO(data))"
+    return "; of an open file give PIL.Image.open(file)" if hasattr(image, "read") else ""
 
 
 def _cure(array: NDArray[Any]) -> str:
@@ -76,10 +85,13 @@ def _cure(array: NDArray[Any]) -> str:
 def _in_bytes(array: NDArray[Any], picture: str) -> str:
     """`picture`, converted to uint8 if its numbers are in a usual range."""
     kind = "" if array.dtype == np.uint8 else array.dtype.kind
-    most = {"f": 1, "b": 1, "i": 255, "u": 255}.get(kind, 0)
-    if not most or not array.size or not 0 <= array.min() <= array.max() <= most:
+    if not kind or kind not in "fbiu" or not array.size or not 0 <= array.min() <= array.max() <= 65535:
         return picture
-    return f"{f'(255 * {picture})' if most == 1 else picture}.astype(numpy.uint8)"
+    most = array.max()
+    if kind in "fb" and most <= 1:
+        return f"(255 * {picture}).astype(numpy.uint8)"
+    scaled = picture if most <= 255 else f"({picture} / 257)"       # of 16 bits
+    return f"{scaled}.astype(numpy.uint8)" if most <= 255 or array.dtype == np.uint16 else picture
 
 
 class ImageTask(Task):
@@ -114,9 +126,9 @@ class ImageTask(Task):
         self._mean, self._std = _numbers("mean", mean, channels), _numbers("std", std, channels)
 
     def _plausible(self) -> bool:
-        """One channel that is not square may be features of a sound."""
+        """Few rows, and one channel that is not square, may be features of a sound."""
         shape = self.interpreter.get_input_details()[0]["shape"]
-        return len(shape) != 4 or shape[3] > 1 or shape[1] == shape[2]
+        return min(self._size()) >= LEAST_SIDE and (len(shape) != 4 or shape[3] > 1 or shape[1] == shape[2])
 
     def _outputs_of(self, image: Any, channel_order: str) -> tuple[list[NDArray[Any]], tuple[int, int]]:
         """(outputs for the picture, stretched to the input's size; (height, width) of the picture)"""

@@ -102,6 +102,11 @@ class Results(list[Item], Result):
 
     __repr__ = __str__
 
+    @property
+    def detections(self) -> Results[Item]:
+        """The list itself, as the Task Library and MediaPipe call it."""
+        return self
+
 
 @dataclass(frozen=True)
 class Segmentation(Result):

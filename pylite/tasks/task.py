@@ -125,6 +125,8 @@ class Task:
         """The task of a file; the same as calling the class."""
         return cls(file_path, **options)
 
+    create_from_model_path = create_from_file       # MediaPipe's name
+
     def _likely(self, position: int) -> bool:
         """Is the output at `position` made by an op whose results lie between 0 and 1?"""
         subgraph = self.model.graph.subgraphs[0]
@@ -230,8 +232,9 @@ def checked_class_names(labels: Labels, count: int | None) -> dict[int, str]:
         return names
     fitted = names if numbered and max(names, default=0) < count else label_files.fitted(names, count)
     if fitted is None or not (numbered or label_files.complete(names, count)):
-        has = f"labels has {len(names)} name{'s' * (len(names) != 1)}, and the model {count} class{'es' * (count != 1)}"
-        raise ValueError(f"{has}; {label_files.REMEDY}")
+        given = os.fspath(labels) if isinstance(labels, (str, os.PathLike)) else "labels"
+        raise ValueError(f"{given} has {len(names)} name{'s' * (len(names) != 1)}, and the model {count} "
+                         f"class{'es' * (count != 1)}; {label_files.REMEDY}")
     return fitted
 
 

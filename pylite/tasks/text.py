@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite.errors import ModelError
-from pylite.media.files import opened
+from pylite.errors import FileFormatError, ModelError, shortened
+from pylite.media.files import lines_of, text_of
 from pylite.tasks.results import ClassificationResult, Classifications, Embedding
 from pylite.tasks.task import ClassFilter, Task
 from pylite.tflite.arguments import flag
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pylite.tflite.types import Precision
 
 UNKNOWN, BEGIN, END, PADDING = "[UNK]", "[CLS]", "[SEP]", "[PAD]"
+IDS, MASK, SEGMENTS = "ids", "mask", "segments"         # what inputs take, in the order in which models need them
 LONGEST = 100       # most letters of a word that is split into pieces
 
 
@@ -33,10 +34,14 @@ class WordPieces:
     """
 
     def __init__(self, vocabulary: Sequence[str], lower_case: bool = True) -> None:
+        wrong = next((piece for piece in vocabulary if not isinstance(piece, str)), "")
+        if wrong != "":
+            raise TypeError(f"vocabulary holds {shortened(repr(wrong))}; words must be strings")
         self.numbers = {piece: i for i, piece in enumerate(vocabulary)}
         self.lower_case = lower_case
         if UNKNOWN not in self.numbers:
-            raise ValueError(f"the vocabulary of {len(vocabulary)} words lacks {UNKNOWN}")
+            raise FileFormatError(f"the vocabulary of {len(vocabulary)} words lacks {UNKNOWN}, which stands for "
+                                  "unknown words; expected the vocab.txt of BERT's WordPiece tokenizer")
 
     def __call__(self, text: str) -> list[str]:
         """The pieces of a text."""
@@ -71,8 +76,7 @@ def _control(c: str) -> bool:
 class TextTask(Task):
     """A model that takes the text itself, or the numbers of BERT's tokens.
 
-    If it has three inputs, the one with "mask" in its name gets the mask, and the one with "segment" or "type" the
-    segments.
+    Of several inputs, the one with "mask" in its name gets the mask, and the one with "segment" or "type" the segments.
     vocabulary: the tokenizer's words or a file with a word on each line, by default the model's; lower_case: is the
     vocabulary in lower case?  The other arguments are those of Task.  ModelError for a model that takes something else,
     or has no vocabulary.
@@ -87,23 +91,39 @@ class TextTask(Task):
         self._text = len(details) == 1 and np.dtype(details[0]["dtype"]).kind in "OS"
         if self._text:
             return
-        if len(details) not in (1, 3) or any(np.dtype(d["dtype"]).kind != "i" or len(d["shape"]) != 2 for d in details):
+        self._roles = self._roles_of(details)
+        if (sorted(self._roles) != sorted([IDS, MASK, SEGMENTS][:len(details)])
+                or any(np.dtype(d["dtype"]).kind != "i" or len(d["shape"]) != 2 for d in details)):
             names = ", ".join(f"{d['name']!r} ({np.dtype(d['dtype'])} {list(map(int, d['shape']))})" for d in details)
-            raise ModelError(f"the model takes {names}; expected a text, or token ids (1, n), alone or with a mask "
-                             f"and segments{self._hint()}")
+            raise ModelError(f"the model takes {names}; expected a text, or token ids (1, n), alone or with a mask, "
+                             'with "mask" in its name, and segments, with "segment" or "type" in theirs'
+                             f"{self._hint()}")
+        path = ""
         if vocabulary is None:
             vocabulary = next((info.vocabulary for info in self._inputs if info.vocabulary), None)
         elif not isinstance(vocabulary, (list, tuple)):
             if not isinstance(vocabulary, (str, os.PathLike)):
                 raise TypeError("vocabulary is the path of a file with a word on each line, or a list of the words, "
                                 f"not {type(vocabulary).__name__}")
-            with opened(vocabulary, "r", "utf-8") as file:
-                vocabulary = str(file.read()).splitlines()
+            path, vocabulary = f"{os.fspath(vocabulary)}: ", lines_of(text_of(vocabulary))
         if vocabulary is None:
             raise ModelError(
                 "the model takes token ids, and its metadata have no vocabulary; give vocabulary: the path of the "
                 "vocab.txt that the model was trained with (one word per line), or a list of the words")
-        self._pieces = WordPieces(vocabulary, flag("lower_case", lower_case))
+        try:
+            self._pieces = WordPieces(vocabulary, flag("lower_case", lower_case))
+        except FileFormatError as error:
+            raise FileFormatError(f"{path}{error}") from None
+
+    def _roles_of(self, details: Sequence[Mapping[str, Any]]) -> list[str]:
+        """What each input takes, as the names say that the file, its metadata and its signatures give it."""
+        signed = [(index, name) for signature in self.model.graph.signatures if signature.subgraph == 0
+                  for name, index in signature.inputs.items()]
+        roles = []
+        for detail, info in zip(details, self._inputs, strict=True):
+            names = " ".join([detail["name"], info.name, *(name for i, name in signed if i == detail["index"])]).lower()
+            roles.append(MASK if "mask" in names else SEGMENTS if "segment" in names or "type" in names else IDS)
+        return roles if len(roles) > 1 else [IDS]
 
     def inputs(self, text: str) -> list[NDArray[Any]]:
         """The model's input arrays for a text; tokens that do not fit are cut off."""
@@ -112,26 +132,20 @@ class TextTask(Task):
         details = self.interpreter.get_input_details()
         if self._text:
             return [np.full(details[0]["shape"], text.encode(), object)]
-        size, numbers = int(details[0]["shape"][1]), self._pieces.numbers
+        pieces, numbers = self._pieces(text), self._pieces.numbers
         marked = BEGIN in numbers and END in numbers
+        size = int(details[0]["shape"][1])
+        if details[0]["shape_signature"][1] < 0:        # any length
+            size = max(len(pieces), 1) + 2 * marked
         if size < 1 + 2 * marked:
             raise ModelError(f"the model's input for tokens has the shape [1, {size}], with no room for a piece of the "
                              f"text{f' between {BEGIN} and {END}' if marked else ''}")
-        pieces = [BEGIN, *self._pieces(text)[:size - 2], END] if marked else self._pieces(text)[:size]
+        pieces = [BEGIN, *pieces[:size - 2], END] if marked else pieces[:size]
         ids = np.full((1, size), numbers.get(PADDING, 0))
         ids[0, :len(pieces)] = [numbers.get(piece, numbers[UNKNOWN]) for piece in pieces]
-        arrays: list[NDArray[Any]] = []
-        values: NDArray[Any]
-        for detail in details:
-            name = detail["name"].lower()
-            if len(details) == 3 and "mask" in name:
-                values = (np.arange(size) < len(pieces))[None]
-            elif len(details) == 3 and ("segment" in name or "type" in name):
-                values = np.zeros((1, size))
-            else:
-                values = ids
-            arrays.append(values.astype(detail["dtype"]))
-        return arrays
+        values: dict[str, NDArray[Any]] = {
+            IDS: ids, MASK: (np.arange(size) < len(pieces))[None], SEGMENTS: np.zeros((1, size))}
+        return [values[role].astype(detail["dtype"]) for role, detail in zip(self._roles, details, strict=True)]
 
 
 class TextEmbedder(TextTask):

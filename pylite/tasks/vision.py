@@ -56,6 +56,11 @@ class ImageClassifier(ImageTask):
                         display_names_locale, count=count, probabilities=self._likely(position))
             for position, (info, count) in enumerate(zip(self._outputs, self._class_counts(), strict=True))]
 
+    def _plausible(self) -> bool:
+        """Several outputs of numbers may be points, such as those of a hand."""
+        count = len(self._outputs)
+        return super()._plausible() and (count == 1 or all(map(self._likely, range(count))))
+
     def _class_counts(self) -> list[int]:
         """Classes of each output; ModelError for outputs that are not a row of scores."""
         shapes = self._output_shapes()

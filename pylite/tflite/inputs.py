@@ -88,6 +88,8 @@ def _converted(tensor: "Tensor", value: "NDArray[Any]") -> str:
         return "it takes str or bytes"
     wanted, steps = reported_dtype(tensor.dtype), tensor.quantization
     name = f"{wanted.__module__}.{wanted.__name__}"
+    if not value.ndim and value.dtype.kind in "OSU":
+        return _as_array(value.item(), name)
     low, high = LIMITS.get(tensor.dtype, (0, 0))
     if value.dtype.kind == "f" and steps is not None and steps.scale.size == 1 and high:
         scale, zero_point = steps.scale[0], steps.zero_point[0] if steps.zero_point.size else 0
@@ -97,6 +99,17 @@ def _converted(tensor: "Tensor", value: "NDArray[Any]") -> str:
         side, flipped = SIGN_FLIPS[value.dtype.name, tensor.dtype]
         return f"if it has the same scale and a zero point 128 {side}, convert it with {flipped}"
     return _cast(tensor, value, f"convert it with numpy.asarray(value, {name})", low, high)
+
+
+def _as_array(item: "Any", name: str) -> str:
+    """How to make an array of an object that numpy.asarray() takes as one object, or of bytes.  name: of the type."""
+    if hasattr(item, "__dlpack__"):
+        return "pass numpy.from_dlpack(value)"
+    if isinstance(item, bytes):
+        return f"if these are the bytes of its numbers, numpy.frombuffer(value, {name}) makes an array of them"
+    if hasattr(item, "__iter__") and not isinstance(item, str):
+        return f"numpy.array(list(value), {name}) makes an array of its elements"
+    return f"it takes an array of {name}"
 
 
 def _cast(tensor: "Tensor", value: "NDArray[Any]", remedy: str, low: int, high: int) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.errors import ComparisonError
+from pylite.media.files import text_of
 from pylite.validation.arrays import Rows, in_memory, load
 
 if TYPE_CHECKING:
@@ -122,11 +123,10 @@ def _renamed(path: str, arrays: dict[str, list[Any]]) -> dict[str, list[Any]]:
     """The arrays with the names that the file gives them."""
     if not os.path.exists(path):
         return arrays
-    with open(path, encoding="utf-8") as file:
-        try:
-            names = json.load(file)
-        except ValueError as error:
-            raise ComparisonError(f"{path}: {error}") from None
+    try:
+        names = json.loads(text_of(path))
+    except ValueError as error:
+        raise ComparisonError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
         raise ComparisonError(f"{path}: must hold an object: the name of an array, and that of its tensor")
     lacking = sorted(set(names) - set(arrays))

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 import os
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pylite.errors import ComparisonError
+from pylite.errors import ComparisonError, clipped
 from pylite.media import images
+from pylite.media.files import lines_of, text_of
 from pylite.validation.arrays import Rows, in_memory, load
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ def opened(path: str, tensors: Sequence[Tensor], pictures: str | None = None) ->
     except (ValueError, RecursionError) as error:       # the latter for JSON that is nested
         if isinstance(error, ComparisonError):
             raise
-        raise ComparisonError(f"{path}: {error}") from None
+        raise ComparisonError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
 
 
 def _folder(path: str, tensors: Sequence[Tensor]) -> Source:
@@ -199,41 +201,45 @@ def value(entry: Any, folder: str, shape: Sequence[int] = ()) -> Any:
 
 def _csv(path: str, tensors: Sequence[Tensor]) -> Source:
     rows = []
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        reader = csv.DictReader(file, skipinitialspace=True)
-        try:
-            for row in reader:
-                if None in row or None in row.values():
-                    count = len(reader.fieldnames or ())
-                    raise ComparisonError(f"{path}, line {reader.line_num}: does not have the {count} columns of the "
-                                          f"header")
-                rows.append((reader.line_num, row))
-        except csv.Error as error:
-            raise ComparisonError(f"{path}, line {reader.line_num}: {error}") from None
+    reader = csv.DictReader(io.StringIO(text_of(path), newline=""), skipinitialspace=True)
+    try:
+        header = list(reader.fieldnames or ())
+        for row in reader:
+            if None in row or None in row.values():
+                raise ComparisonError(f"{path}, line {reader.line_num}: does not have the {len(header)} columns of the "
+                                      f"header")
+            rows.append((reader.line_num, row))
+    except csv.Error as error:
+        raise ComparisonError(f"{path}, line {reader.line_num}: {error}") from None
+    if len(header) == 1 and ";" in header[0]:
+        raise ComparisonError(f"{path}: its columns are separated by semicolons ({clipped(header[0])}); expected "
+                              "commas")
+    if header and not rows:
+        raise ComparisonError(f"{path}: has no samples, since its only line ({clipped(','.join(header))}) names the "
+                              "columns, such as file,label")
     return _rows(path, rows, tensors)
 
 
 def _lines(path: str, tensors: Sequence[Tensor]) -> Source:
     rows = []
-    with open(path, encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                try:
-                    row = json.loads(line)
-                except (ValueError, RecursionError) as error:
-                    raise ComparisonError(f"{path}, line {number} is not JSON: {error}") from None
-                if not isinstance(row, dict):
-                    raise ComparisonError(f"{path}, line {number}: is not an object, such as {{\"file\": \"a.png\"}}")
-                rows.append((number, row))
+    for number, line in enumerate(lines_of(text_of(path)), 1):
+        if line.strip():
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise ComparisonError(f"{path}, line {number} is not JSON: {error}") from None
+            if not isinstance(row, dict):
+                raise ComparisonError(f"{path}, line {number}: is not an object, such as {{\"file\": \"a.png\"}}")
+            rows.append((number, row))
     return _rows(path, rows, tensors)
 
 
 def _coco(path: str, pictures: str | None) -> Source:
-    with open(path, encoding="utf-8") as file:
-        try:
-            annotations = json.load(file)
-        except (ValueError, RecursionError) as error:
-            raise ComparisonError(f"{path}: not valid JSON, which COCO's annotations are: {error}") from None
+    text = text_of(path)
+    try:
+        annotations = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ComparisonError(f"{path}: not valid JSON, which COCO's annotations are: {error}") from None
     try:
         categories = {int(c["id"]): str(c["name"]) for c in annotations["categories"]}
         names = {image["id"]: str(image["file_name"]) for image in annotations["images"]}

@@ -91,7 +91,8 @@ def test_delegates(library, dtype, flags):
     i.set_tensor(0, x)
     for _ in range(2):
         i.invoke()
-    np.testing.assert_array_equal(i.get_tensor(t[2]), inverted(x, dtype))
+    found = i._main.array(t[2]) if dtype == "resource" else i.get_tensor(t[2])     # which gives a reference as None
+    np.testing.assert_array_equal(found, inverted(x, dtype))
 
 
 @pytest.mark.parametrize("where", [b"a", b"d"])

@@ -15,6 +15,20 @@ from tests.cli.running import report, run
 from tests.tools.model_metadata import file, unit, with_metadata
 
 
+def test_tensors_without_names(tmp_path, capsys):
+    m = ModelBuilder()
+    x, y = m.tensor("", (1, 2)), m.tensor("", (1, 2))
+    m.operator("ABS", [x], [y])
+    m.inputs([x])
+    m.outputs([y])
+    (tmp_path / "m.tflite").write_bytes(m.build())
+    found = run(capsys, tmp_path / "m.tflite", "--zeros")
+    assert "no file for input 0: filled with zeros" in found.err
+    assert found.out.startswith("(no name)  [1, 2] float32\n")
+    assert cli.main(["inspect", str(tmp_path / "m.tflite")]) == 0
+    assert "input     0  (no name)  float32[1, 2]" in capsys.readouterr().out
+
+
 def segmenter(folder, scores):
     """A model whose output is (1, 16, 16) of classes, or (1, 16, 16, 3) of their scores: the left half is class 2."""
     m = ModelBuilder()
@@ -95,8 +109,35 @@ def test_a_text_becomes_the_numbers_of_its_words(tmp_path, capsys, as_file):
 def test_a_text_for_a_model_without_a_vocabulary(tmp_path, capsys):
     (tmp_path / "m.tflite").write_bytes(tokens(False))
     assert cli.main(["run", str(tmp_path / "m.tflite"), "--input", "a good film"]) == 2
-    assert ("'a good film' is a text, and the model takes numbers: 'ids' (int32[1, 6]); it has no vocabulary"
-            in capsys.readouterr().err)
+    assert ("'a good film' is a text, and the model takes numbers: 'ids' (int32[1, 6]); it has no vocabulary to "
+            "turn words into them: give --vocabulary FILE" in capsys.readouterr().err)
+
+
+def test_a_vocabulary_may_be_given(tmp_path, capsys):
+    (tmp_path / "m.tflite").write_bytes(tokens(False))
+    (tmp_path / "v.txt").write_text("[PAD]\n[CLS]\n[SEP]\n[UNK]\ngood\nfilm\nGood\n")
+    for given, *options, ids in (("Good good", [1, 4, 4, 2, 0, 0]), ("good", [1, 4, 2, 0, 0, 0]),
+                                 ("ids=good", [1, 4, 2, 0, 0, 0]),
+                                 ("Good good", "--cased", [1, 6, 4, 2, 0, 0]), ("", [1, 2, 0, 0, 0, 0])):
+        assert report(capsys, tmp_path / "m.tflite", "--input", given, "--vocabulary", tmp_path / "v.txt",
+                      *options)["outputs"][0]["values"] == ids
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text("good film")
+    rows = run(capsys, tmp_path / "m.tflite", tmp_path / "a.txt", tmp_path / "b.txt", "--vocabulary",
+               tmp_path / "v.txt", "--csv").out.splitlines()
+    assert len(rows) == 3 and all("1.0 4.0 5.0 2.0" in row for row in rows[1:])
+
+
+def test_a_vocabulary_that_serves_nothing_is_refused(tmp_path, capsys):
+    (tmp_path / "m.tflite").write_bytes(tokens(False))
+    (tmp_path / "v.txt").write_text("good\n")
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9")
+    for given, words, says in (("digits", "v.txt", "--vocabulary is for a model that takes token ids"),
+                               (tmp_path / "m.tflite", "v.txt", "v.txt: the vocabulary of 1 words lacks [UNK]"),
+                               (tmp_path / "m.tflite", "latin.txt", "latin.txt: not UTF-8 text, since byte 3 is 0xe9"),
+                               (tmp_path / "m.tflite", "gone.txt", "gone.txt: No such file")):
+        picture = "seven" if given == "digits" else "a good film"
+        assert says in run(capsys, given, "--input", picture, "--vocabulary", tmp_path / words, code=2).err
 
 
 def test_inputs_that_are_no_numbers_are_refused(tmp_path, capsys):

@@ -1,4 +1,5 @@
 """The tf.lite interface of the interpreter, on small models."""
+import copy
 import gc
 import os
 import pickle
@@ -282,6 +283,28 @@ def test_calls_of_several_threads_are_serialized():
     for thread in threads:
         thread.join()
     assert not failures
+
+
+class Named(pylite.Interpreter):
+    """As a program derives it: with other arguments, and attributes of its own."""
+
+    def __init__(self, content, name):
+        super().__init__(model_content=content)
+        self.name, self._model_name, self.__secret = name, f"model {name}", 3
+        self.allocate_tensors()
+
+    def secret(self):
+        return self.__secret
+
+
+@pytest.mark.parametrize("copied", [lambda i: pickle.loads(pickle.dumps(i)), copy.copy, copy.deepcopy])
+def test_copies_of_a_derived_class(copied):
+    interpreter = Named(small_models.reshape(), "a")
+    again = copied(interpreter)
+    assert type(again) is Named and (again.name, again._model_name, again.secret()) == ("a", "model a", 3)
+    again.invoke()
+    interpreter.close()
+    again.invoke()
 
 
 def test_pickle(tmp_path):

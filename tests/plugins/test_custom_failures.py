@@ -258,6 +258,7 @@ def three_inputs(a, b, c, y):
              r"pylite.CustomOp: class NoBase\(pylite.CustomOp\)"),
     (one_array, r"node 0 Atan: one_array\(x\) does not take the arrays of the node. Write def one_array\(x, y\): its "
                 r"inputs, outputs and temporaries"),
+    (lambda x: np.arctan(x), r"<lambda>\(x\) does not take the arrays of the node. Write def op\(x, y\): its inputs"),
     (three_inputs, r"three_inputs\(a, b, c, y\) does not take the arrays of the node"),
     (TwoArrays, r"node 0 Atan: invoke\(x, y\) does not take the arrays of the node. Write def invoke\(self, x, y, t\)"),
     (OnlyOutputs, r"evaluate\(\) does not take the arrays of the node. Write def evaluate\(self, x\): its inputs$"),

@@ -51,13 +51,15 @@ def test_a_named_model_is_opened(tmp_path):
 
 def test_errors_list_the_models(tmp_path):
     path = archive(tmp_path, a=RESHAPE, b=OTHER, text=b"words")
-    with pytest.raises(ModelError, match=r"bundle.task' is a zip archive that holds 'a', 'b'; open one.*member='a'"):
+    with pytest.raises(ModelError, match=r"bundle.task' is a zip archive that holds 'a', 'b'; open .*bundle\.task/a'"):
         pylite.Interpreter(path)
+    with pytest.raises(ModelError, match=r"holds 'a', 'b'; pass the name of one of them, such as member='a'"):
+        pylite.Interpreter(model_content=Path(path).read_bytes())
     with pytest.raises(ModelError, match=r"holds no model 'c'; its models are 'a', 'b'"):
         pylite.Interpreter(path, member="c")
     with pytest.raises(ModelError, match=r"holds no model; expected a .tflite file"):
         pylite.Interpreter(archive(tmp_path, "none.zip", text=b"words"))
-    with pytest.raises(ModelError, match=r"digits.tflite' holds no model 'a'; the files in it are not models"):
+    with pytest.raises(ModelError, match=r"digits.tflite' is a model, not a bundle; leave out the member 'a'"):
         pylite.Interpreter(models.path("digits"), member="a")
 
 
@@ -65,7 +67,7 @@ def test_members_of_what_is_no_bundle(tmp_path):
     path = tmp_path / "m.tflite"
     path.write_bytes(small_models.variable())
     for source in ({"model_path": path}, {"model_content": path.read_bytes()}):
-        with pytest.raises(ModelError, match=r"is a model, not a bundle; leave out member='x'"):
+        with pytest.raises(ModelError, match=r"is a model, not a bundle; leave out the member 'x'"):
             pylite.Interpreter(**source, member="x")
         with pytest.raises(TypeError, match=r"member is the name of a model in the bundle, not 3"):
             pylite.Interpreter(**source, member=3)

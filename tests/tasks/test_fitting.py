@@ -88,6 +88,31 @@ def test_a_row_of_numbers_is_no_window_of_sound(name, size):
     assert tasks.AudioClassifier(m.build(), sample_rate=16000).window_size == size
 
 
+def test_models_that_only_look_like_classifiers():
+    """A window of a wake word's features, and the points of a hand with two scores."""
+    window = ModelBuilder()
+    x, y = window.tensor("features", (1, 3, 40)), window.tensor("y", (1, 120))
+    window.operator("RESHAPE", [x, window.constant("s", np.array([1, 120], np.int32))], [y])
+    window.inputs([x])
+    window.outputs([y])
+    hand = ModelBuilder()
+    picture = hand.tensor("image", (1, 8, 8, 3))
+    hand.inputs([picture])
+    hand.outputs([hand.constant("points", np.zeros((1, 63), np.float32)),
+                  hand.constant("score", np.zeros((1, 1), np.float32))])
+    for model in window, hand:
+        with pytest.raises(ModelError) as caught:
+            tasks.PoseEstimator(model.build())
+        assert "takes it" not in str(caught.value)
+        tasks.ImageClassifier(model.build())        # if asked
+
+
+def test_names_of_the_task_library_and_mediapipe():
+    detector = tasks.ObjectDetector.create_from_model_path(models.path("digit-detector"))
+    found = detector.detect(np.zeros((96, 96), np.uint8))
+    assert type(detector) is tasks.ObjectDetector and found.detections is found
+
+
 def test_a_model_of_no_task_gets_no_hint():
     m = ModelBuilder()
     a, b = m.tensor("a", (2, 3)), m.tensor("b", (2, 3))

@@ -1,4 +1,6 @@
 """Numbers and labels that a task is given: each must mean something."""
+import io
+
 import numpy as np
 import pytest
 
@@ -78,7 +80,7 @@ def test_labels_of_a_dictionary(given, words):
 def test_a_list_of_labels_that_lost_a_line(tmp_path, capsys):
     (tmp_path / "nine.txt").write_text("\n".join("abcdefghi"))
     for given in list("abcdefghi"), tmp_path / "nine.txt":
-        with pytest.raises(ValueError, match="labels has 9 names, and the model 10 classes; give a name for each"):
+        with pytest.raises(ValueError, match="has 9 names, and the model 10 classes; give a name for each"):
             ImageClassifier("digits", labels=given)
     assert cli.main(["run", "digits", "-i", "seven", "--labels", str(tmp_path / "nine.txt")]) == 2
     assert "nine.txt: has 9 names, and the model gives 10 classes; give a name for" in capsys.readouterr().err
@@ -133,7 +135,10 @@ def test_a_photo_of_a_phone_is_turned_upright(tmp_path):
     (np.zeros((1, 8, 8, 1), np.float32), "; give (255 * picture[0]).astype(numpy.uint8)"),
     (np.ones((9, 8), np.float32), "; give (255 * picture).astype(numpy.uint8)"),
     (np.zeros((2, 8, 8, 3), np.uint8), "a call takes one picture, such as picture[0]"),
-    (np.full((9, 8), 200, np.float32), "4)"), (np.zeros((9, 8, 2), np.uint8), "4)")])
+    (np.full((9, 8), 200, np.float32), "; give picture.astype(numpy.uint8)"),
+    (np.full((9, 8), 60000, np.uint16), "; give (picture / 257).astype(numpy.uint8)"),
+    (np.full((9, 8), 60000, np.int32), "4)"), (np.full((9, 8), -1, np.float32), "4)"),
+    (io.BytesIO(), "; of an open file give PIL.Image.open(file)"), (np.zeros((9, 8, 2), np.uint8), "4)")])
 def test_an_array_that_is_no_picture_is_told_the_cure(given, cure):
     with pytest.raises(TensorError) as caught:
         ImageClassifier("digits").classify(given)

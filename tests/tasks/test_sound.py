@@ -1,4 +1,5 @@
 """Sound: reading, resampling, and what tasks take."""
+import struct
 import wave
 
 import numpy as np
@@ -22,7 +23,7 @@ def test_sound_that_resampling_makes_far_longer():
 
 
 def test_a_damaged_head_of_a_sound(tmp_path):
-    """wave raises RuntimeError for a chunk that is longer than the file."""
+    """A chunk is longer than the file."""
     with wave.open(str(tmp_path / "a.wav"), "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
@@ -33,6 +34,56 @@ def test_a_damaged_head_of_a_sound(tmp_path):
     (tmp_path / "a.wav").write_bytes(content)
     with pytest.raises(FileFormatError, match=r"expected an uncompressed \.wav file"):
         audio.read(tmp_path / "a.wav")
+
+
+def wav(samples, code=1, valid=None, size=None):
+    """A .wav file at 8000 Hz of an array (samples, channels), whose bytes it holds; valid: bits, in extensible form."""
+    bits, channels = 8 * samples.itemsize, samples.shape[1]
+    form = struct.pack("<HHIIHH", code if valid is None else 0xFFFE, channels, 8000, 8000 * channels * bits // 8,
+                       channels * bits // 8, bits)
+    if valid is not None:
+        form += struct.pack("<HHIH", 22, valid, 0, code) + bytes.fromhex("000000001000800000aa00389b71")
+    data = samples.tobytes()
+    body = (b"WAVELIST" + struct.pack("<I", 3) + b"abc\0fmt " + struct.pack("<I", len(form)) + form + b"data"
+            + struct.pack("<I", len(data) if size is None else size) + data)
+    return b"RIFF" + struct.pack("<I", len(body)) + body
+
+
+@pytest.mark.parametrize(("kind", "scale", "code", "valid"), [
+    ("<i2", 2**15, 1, None), ("<i2", 2**15, 1, 16), ("<i4", 2**31, 1, 24), ("<f4", 1, 3, None), ("<f4", 1, 3, 32),
+    ("<f8", 1, 3, None)])
+def test_kinds_of_sounds(tmp_path, kind, scale, code, valid):
+    """SciPy, torchaudio and soundfile write floats; ffmpeg and arecord write 24 bits in the extensible form."""
+    want = np.array([[0, 0.5], [0.25, -1], [-0.5, 0.75]])
+    samples = (want * scale).astype(kind)
+    for size in None, 0xFFFFFFFF:               # of a stream, whose length nobody knew
+        (tmp_path / "a.wav").write_bytes(wav(samples, code, valid, size))
+        got, rate = audio.read(tmp_path / "a.wav")
+        assert rate == 8000 and got.dtype == np.float32
+        np.testing.assert_array_equal(got, want.mean(1).astype(np.float32))
+
+
+@pytest.mark.parametrize(("content", "says"), [
+    (wav(np.array([[np.nan]], "<f4"), 3), "has 1 samples that are NaN or infinite, the first at 0"),
+    (wav(np.array([[1e300]]), 3), "has 1 samples that are NaN or infinite"),
+    (wav(np.array([[3000.]]), 3), "has samples that reach 3000; expected float32 in -1..1"),
+    (wav(np.zeros((4, 1), "u1"), 7), "the format 7, neither integers .1. nor floats .3."),
+    (wav(np.zeros((4, 1), "<f2"), 3), "16 bits for a sample, 1 channels and 8000 samples a second; expected .* floats"),
+    (wav(np.zeros((4, 0), "<i2")), "0 channels"), (b"", "it is empty"), (b"fLaC" + bytes(99), "this one with b'fLaC'")])
+def test_sounds_that_cannot_be_read(tmp_path, content, says):
+    (tmp_path / "a.wav").write_bytes(content)
+    with pytest.raises(FileFormatError, match=rf"a\.wav: .*{says}"):
+        audio.read(tmp_path / "a.wav")
+
+
+@pytest.mark.parametrize(("sound", "cure"), [
+    (np.array([2**30], np.int32), "give sound / 2\\*\\*31"), (np.zeros(4, np.uint8), "give .sound - 128.0. / 128"),
+    ([1, 2, 3000], "give numpy.asarray.sound, numpy.int16"), (b"\0\1", "give numpy.frombuffer.sound, numpy.int16"),
+    ((8000, np.zeros(4, np.int16)), "give its samples, and sample_rate="),
+    ((np.zeros(4, np.float32), 8000), "give its samples, and sample_rate=")])
+def test_what_programs_have_instead_of_a_sound(sound, cure):
+    with pytest.raises(TensorError, match=cure):
+        samples_of(sound)
 
 
 @pytest.mark.parametrize("wrong", [np.zeros(4, np.int32), np.zeros((2, 2, 2), np.float32), np.zeros((4, 2), np.uint8)])

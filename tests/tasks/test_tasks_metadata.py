@@ -235,6 +235,59 @@ def test_vocabulary_mask_and_segments():
     assert vector.tolist() == [1, 4, 3, 2, 0, 0] + [1, 1, 1, 1, 0, 0] + [0] * 6
 
 
+def token_ids(*names, signature=(1, 6)):
+    """A model that gives what its inputs of token ids get."""
+    m = ModelBuilder()
+    xs = [m.tensor(name, (1, max(signature[1], 1)), "int32", shape_signature=signature) for name in names]
+    ys = [m.tensor(f"{name} out", (1, max(signature[1], 1)), shape_signature=signature) for name in names]
+    joined = m.tensor("joined", (1, len(names) * max(signature[1], 1)), shape_signature=(1, -1))
+    for x, y in zip(xs, ys, strict=True):
+        m.operator("CAST", [x], [y])
+    m.operator("CONCATENATION", ys, [joined], axis=1)
+    m.inputs(xs)
+    m.outputs([joined])
+    return m.build()
+
+
+WORDS = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", "yes"]
+
+
+def test_a_mask_without_segments():
+    """DistilBERT's inputs."""
+    embedder = TextEmbedder(token_ids("attention_mask", "input_ids"), vocabulary=WORDS)
+    assert embedder.embed("yes").feature_vector.tolist() == [1, 1, 1, 0, 0, 0] + [1, 4, 2, 0, 0, 0]
+
+
+def test_texts_of_any_length():
+    embedder = TextEmbedder(token_ids("ids", "mask", signature=(1, -1)), vocabulary=WORDS)
+    for count in 1, 3, 2:
+        assert embedder.embed("yes " * count).feature_vector.tolist() == [1, *[4] * count, 2] + [1] * (count + 2)
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("ids", "mask", "more"), ("ids", "types")])
+def test_inputs_whose_names_do_not_tell_what_they_take(names):
+    with pytest.raises(ModelError, match='with "mask" in its name'):
+        TextEmbedder(token_ids(*names), vocabulary=WORDS)
+
+
+def test_lines_of_vocabularies_end_with_line_feeds_alone(tmp_path):
+    """Chinese vocabularies have a line with U+2028, which str.splitlines() splits: later words had other numbers."""
+    words = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", "\u2028", "\x85", "yes"]
+    for end, mark in ("\n", ""), ("\r\n", "\ufeff"):
+        text = mark + end.join(words) + end
+        (tmp_path / "vocab.txt").write_bytes(text.encode())
+        embedder = TextEmbedder(token_ids("ids"), vocabulary=tmp_path / "vocab.txt")
+        assert embedder.embed("yes").feature_vector.tolist() == [1, 6, 2, 0, 0, 0]
+        m = ModelBuilder()
+        x, y = m.tensor("ids", (1, 6), "int32"), m.tensor("y", (1, 6))
+        m.operator("CAST", [x], [y])
+        m.inputs([x])
+        m.outputs([y])
+        vocabulary = unit("BertTokenizerOptions", vocab_file=[file("vocab.txt", metadata.VOCABULARY)])
+        content = with_metadata(m, inputs=[{"name": "ids"}], units=[vocabulary], files={"vocab.txt": text})
+        assert TextEmbedder(content).embed("yes").feature_vector.tolist() == [1, 6, 2, 0, 0, 0]
+
+
 def test_a_text_goes_to_a_model_that_takes_it():
     m = ModelBuilder()
     x, y, z = m.tensor("text", (1,), "string"), m.tensor("y", (1,), "bool"), m.tensor("z", (1,))

@@ -29,10 +29,14 @@ from tests.validation.labelled import accuracy, digits, scenes
     ("f.csv", "image,label\n1 2 x 4,3\n", r"1 2 x 4"),
     ("g.csv", "image,label\n1 2 3,3\n", r"g\.csv, line 2: input 'image' takes .* has \[3\]"),
     ("h.csv", "wide,label\n1,3\n", r"h\.csv, line 2: has no image; it has wide, label"),
-    ("i.csv", b"path,label\n\xff\xfe,zero\n", r"i\.csv: .*utf-8"),
+    ("i.csv", b"path,label\n\xff\xfe,zero\n", r"^\S*i\.csv: not UTF-8 text, since byte 11 is 0xff; .*save it as UTF-8"),
+    ("k.csv", "path;label\nzero.pgm;0\n", r"k\.csv: its columns are separated by semicolons .path;label.; expected"),
+    ("l.csv", "zero.pgm,0\n", r"l\.csv: has no samples, since its only line .zero\.pgm,0. names the columns"),
     ("a.jsonl", '{"file": "zero.pgm", "label": 0}\n{"file": "zero.pgm"}\n', r"a\.jsonl, line 2: has no label, un"),
     ("b.jsonl", '{"file": "zero.pgm", "label": 0}\n\n{"file": \n', r"b\.jsonl, line 3 is not JSON: Expecting value"),
     ("c.jsonl", '["zero.pgm"]\n', r"c\.jsonl, line 1: is not an object"),
+    ("e.jsonl", b'{"file": "\xe9.pgm"}', r"^\S*e\.jsonl: not UTF-8 text, since byte 10 is 0xe9"),
+    ("i.json", b'{"a": "\xe9"}', r"^\S*i\.json: not UTF-8 text, since byte 7 is 0xe9"),
     ("d.jsonl", '{"label": 0}\n', r"d\.jsonl, line 1: has no image"),
     ("a.json", "{", r"a\.json: not valid JSON, which COCO's annotations are: Expecting"),
     ("b.json", "[]", r"b\.json: is not a list of objects in COCO's form"),
@@ -54,6 +58,15 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path, name, text, words):
     (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ComparisonError, match=words):
         accuracy(tmp_path / name)
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.csv", "path,label\r\nzero.pgm,zero\r\n"),
+                                            ("a.jsonl", '{"file": "zero.pgm", "label": 0}\n')])
+def test_lists_may_begin_with_a_byte_order_mark(tmp_path, name, text):
+    """Excel and Notepad write one."""
+    shutil.copy(models.sample("zero"), tmp_path / "zero.pgm")
+    (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert accuracy(tmp_path / name)
 
 
 def test_what_is_wrong_with_arrays_is_said(tmp_path):
