@@ -13,6 +13,7 @@ from pylite.ops.block_products import block_product, has_few_bits
 from pylite.ops.convolution_window import Window
 from pylite.ops.moves import filled
 
+
 def infer_fully_connected(node):
     x, w = node.inputs[:2]
     if len(w.shape) != 2:
