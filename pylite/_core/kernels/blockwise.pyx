@@ -42,7 +42,7 @@ def pack_blocks(w, const float[::1] scales, Py_ssize_t blocks, bint narrow):
     """
     cdef pl_tile t = slots.q8
     cdef ptrdiff_t columns = w.shape[0], size = w.shape[1] // blocks, i, j, k, width, first
-    cdef bint nibbles = narrow and t.nibbles and size % (2 * t.nibbles) == 0 and size <= 1 << 15    # sums fit in 32 bits
+    cdef bint nibbles = narrow and t.nibbles and size % (2 * t.nibbles) == 0 and size <= 1 << 15    # 32-bit sums
     if nibbles:
         t.kr = t.ka = t.nibbles
     cdef ptrdiff_t padded_columns = round_up(columns, t.nv), padded_depth = round_up(size, t.ka)
