@@ -7,13 +7,11 @@
  * depends on the shape alone.  A minimum is computed as the maximum of flipped elements. */
 #include "joining.h"
 #include "rounding.h"
+#include "widening.h"
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#if defined(__ARM_NEON)
-#include <arm_neon.h>
-#endif
 
 enum { REDUCE_LANES = 64, REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256 };
 
@@ -153,14 +151,6 @@ enum { REDUCE_LANES = 64, REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 
 PL_LOOSE_BEGIN
 #define LOAD_AS_IS(v) (v)
 /* sum_8_lanes() of 8 lanes, which gcc would divide in two. */
-typedef uint8_t pl_bytes_8 __attribute__((vector_size(8)));
-typedef int8_t pl_signed_8 __attribute__((vector_size(8)));
-typedef int16_t pl_words_8 __attribute__((vector_size(16)));
-#if defined(__ARM_NEON) /* where gcc 12 would convert lane by lane */
-#define ADD_WIDENED(sum, v) ((pl_words_8)vaddw_s8((int16x8_t)(sum), (int8x8_t)(v)))
-#else
-#define ADD_WIDENED(sum, v) ((sum) + __builtin_convertvector((pl_signed_8)(v), pl_words_8))
-#endif
 PL_INLINE void sum_8_few(const size_t lanes, const pl_reduction *g, ptrdiff_t rows, ptrdiff_t stride, const uint8_t *p,
                          const int32_t *before, int32_t *acc) {
   const pl_bytes_8 flip = (pl_bytes_8){0} + (uint8_t)g->flip;
@@ -169,7 +159,7 @@ PL_INLINE void sum_8_few(const size_t lanes, const pl_reduction *g, ptrdiff_t ro
   for (; rows > 0; rows--, p += stride) {
     pl_bytes_8 v;
     memcpy(&v, p, 8);
-    sum = ADD_WIDENED(sum, v ^ flip);
+    sum = PL_ADD_WIDENED(sum, v ^ flip);
   }
   for (int i = 0; i < 8; i++) acc[i] = before[i] + sum[i];
 }
