@@ -154,8 +154,33 @@ static void correct(pl_fitted_sum *p, const neighbours *k, double a_exact, doubl
   }
 }
 
-void pl_fit_sum(pl_fitted_sum *p) {
+/* Searches for three-digit ratios with `fraction` bits of fraction; returns 0 if there are none.  a, b, unit: see
+ * fit_two_digits. */
+static int fit_three_digits(pl_fitted_sum *p, double a, double b, double unit, int fraction) {
   neighbours k;
+  const sum_q_p *r = &p->rule;
+  const double one = ldexp(1, fraction), error = (2 * unit + ldexp(1, r->y_e - 1)) * one;
+  const double upper = ldexp(fmax(a, fabs(b)), fraction - 8); /* the larger upper digit */
+  if (upper > INT16_MAX - 1 || unit * one * (1 << PL_CORRECTION) > 120 || 16 * BUCKETS * error > one) return 0;
+  k.reach = (int32_t)error + 16;
+  p->fraction = fraction, p->corrected = 0;
+  memset(p->correction, 0, sizeof p->correction);
+  find_neighbours(&k, r, a, b, one);
+  for (int i = 0; i < 4 * STARTS; i++) { /* two digits, three digits, then both with corrections */
+    const int64_t last = i / STARTS % 2 ? 1 : 1 << 15, per_one = (1 << 22) / last;
+    const int64_t ra = llrint(a * one * per_one) * last, rb = llrint(b * one * per_one) * last;
+    const int64_t start = -(r->a_zero * ra + r->b_zero * rb);
+    const int64_t shifted = start + (int64_t)(i % STARTS) * ((1 << 22) / STARTS); /* by a fraction of the last bit */
+    three_digits(ra, p->a);
+    three_digits(rb, p->b);
+    p->start = (int32_t)(shifted >> 22), p->start_low = (int32_t)((shifted & 0x3FFFFF) >> 7);
+    if (i == 2 * STARTS) correct(p, &k, a * one, b * one, unit * one);
+    if (fit_ends(p, &k)) return 1;
+  }
+  return 0;
+}
+
+void pl_fit_sum(pl_fitted_sum *p) {
   const sum_q_p *r = &p->rule;
   const double unit = ldexp(r->y_m, r->y_e - 31), sign = r->sign ? -1 : 1; /* unit of the rule's sum, in the output's */
   const double a = ldexp(r->a_m, r->a_e - 31 + r->left) * unit, b = ldexp(r->b_m, r->b_e - 31 + r->left) * unit * sign;
@@ -170,23 +195,8 @@ void pl_fit_sum(pl_fitted_sum *p) {
     return;
   }
   p->short_form = 0;
-  const double one = ldexp(1, 30 - bits), error = (2 * unit + ldexp(1, r->y_e - 1)) * one;
-  if (unit * one * (1 << PL_CORRECTION) > 120 || 16 * BUCKETS * error > one) return;
-  k.reach = (int32_t)error + 16;
-  p->fraction = 30 - bits;
-  find_neighbours(&k, r, a, b, one);
-  for (int i = 0; i < 4 * STARTS; i++) { /* two digits, three digits, then both with corrections */
-    const int64_t last = i / STARTS % 2 ? 1 : 1 << 15, per_one = (1 << 22) / last;
-    const int64_t ra = llrint(a * one * per_one) * last, rb = llrint(b * one * per_one) * last;
-    const int64_t start = -(r->a_zero * ra + r->b_zero * rb);
-    const int64_t shifted = start + (int64_t)(i % STARTS) * ((1 << 22) / STARTS); /* by a fraction of the last bit */
-    three_digits(ra, p->a);
-    three_digits(rb, p->b);
-    p->start = (int32_t)(shifted >> 22), p->start_low = (int32_t)((shifted & 0x3FFFFF) >> 7);
-    if (i == 2 * STARTS) correct(p, &k, a * one, b * one, unit * one);
-    if (fit_ends(p, &k)) return;
-  }
-  p->fraction = 0;
+  /* Sums have 31 bits.  If many are close to a step, as with scales of few digits, only the larger fraction may do. */
+  if (!fit_three_digits(p, a, b, unit, 31 - bits) && !fit_three_digits(p, a, b, unit, 30 - bits)) p->fraction = 0;
 }
 
 #else
