@@ -240,7 +240,9 @@ PL_INLINE int32_t sum_one(int32_t a, int32_t b, sum_q_p p) {
   return pl_clamp32(pl_mbqm_small(sum, p.y_m, p.y_e) + p.y_zero, p.low, p.high);
 }
 
+#if !defined(SUM_BY_RULE)
 COSTLY(sum_by_rule_q8, uint8_t, sum_q_p, sum_one(BYTE(a), BYTE(b), p) ^ p.flip)
+#endif
 #if !defined(__AVX2__)
 enum { PAIR_BLOCK = 256 };
 static void sum_pairs(size_t n, const uint8_t *a, int a_step, const uint8_t *b, int b_step, const uint8_t *correction,
