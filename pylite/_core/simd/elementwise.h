@@ -96,24 +96,31 @@ typedef struct pl_fitted_product {
   float scale, half; /* scale 0: by the rule */
 } pl_fitted_product;
 /* Those of lines8, which gives what lut8 gives: a table of bytes whose values are the larger ones of two lines, or one
- * line.  The operand, a byte xor x_flip, is signed; so is the result, which y_flip turns into a byte. */
+ * line.  The operand, a byte xor x_flip, is signed; so is the result, which y_flip turns into a byte.  A line is
+ * ((x slope >> 8) + start) >> shift in 16 bits; a single line may be (x slope + start) >> shift in 32 bits. */
 typedef struct pl_lines8 {
   uint8_t table[256]; /* first, where lut8 expects it */
-  int16_t slope[2], start[2];
-  int32_t shift;
+  int16_t slope[2];
+  int32_t start[2], shift, in_32_bits;
   uint8_t x_flip, y_flip;
   int8_t low, high;
 } pl_lines8;
 int pl_fit_lines(pl_lines8 *p); /* from p->table; 0: there are none */
-/* Defines lines8 by lines8_of(n, x, y, lines, plain, parameters), compiled for each case.  plain: x and y are int8, and
- * results are clamped to the range of int8 only. */
+/* Defines lines8 by lines8_of(n, x, y, lines, plain, parameters), compiled for each case.  lines: 1, 2, or 0 for one in
+ * 32 bits; plain: x and y are int8, and results are clamped to the range of int8 only. */
+#if defined(__x86_64__)
+#define PL_LONG_LINES 1
+#else
+#define PL_LONG_LINES 0 /* lut8 takes no longer */
+#endif
 #define PL_LINES8(lines8_of) \
   static void lines8(size_t n, const void *x, void *y, const void *vp) { \
     pl_lines8 p; /* a copy, which y cannot alias */ \
     memcpy(&p, vp, sizeof p); \
     const int two = p.slope[0] != p.slope[1] || p.start[0] != p.start[1]; \
     const int plain = !p.x_flip && !p.y_flip && p.low == INT8_MIN && p.high == INT8_MAX; \
-    if (plain && !two) lines8_of(n, x, y, 1, 1, &p); \
+    if (PL_LONG_LINES && p.in_32_bits) lines8_of(n, x, y, 0, 0, &p); \
+    else if (plain && !two) lines8_of(n, x, y, 1, 1, &p); \
     else if (plain) lines8_of(n, x, y, 2, 1, &p); \
     else if (!two) lines8_of(n, x, y, 1, 0, &p); \
     else lines8_of(n, x, y, 2, 0, &p); \

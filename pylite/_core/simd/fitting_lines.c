@@ -1,14 +1,15 @@
 /* pl_fit_lines(): searches for one or two straight lines that give a table of bytes, as for rescaling, LEAKY_RELU or
  * ABS, with the arithmetic of lines8 (elementwise.h).
  *
- * For each candidate slope, every entry of the table bounds the start, so the search has no rounding errors. */
+ * For each candidate slope, every entry of the table bounds the start, so the search has no rounding errors.  A line of
+ * 16 bits comes too near some halves of about a sixth of the tables that rescale; 32 bits then do. */
 #include "elementwise.h"
 #include <stdlib.h>
 
 enum {
   MOST_SLOPES = 512,  /* slopes that are tried for a line */
   LARGEST_STEP = 5,   /* between neighbouring entries; tables with larger ones are given up */
-  FREE = 1 << 20      /* no bound */
+  FREE = 1 << 28      /* no bound */
 };
 
 /* A table of int8, and the bounds of lines that give it. */
@@ -16,13 +17,14 @@ typedef struct {
   int16_t value[256];                /* by the operand + 128 */
   int32_t least[256], most[256];     /* of the shifted line at each operand; values at an end are clamped */
   int32_t low, high, shift;
+  int dropped; /* bits of the products: 8, or 0 in 32 bits */
 } staircase;
 
 /* Finds the start of a line with this slope that gives every step-th entry of `from` .. `to` - 1; 0 if none exists. */
 static int fit_start(const staircase *s, int from, int to, int step, int32_t slope, int32_t *start) {
-  int32_t least = INT16_MIN, most = INT16_MAX;
+  int32_t least = s->dropped ? INT16_MIN : -FREE, most = s->dropped ? INT16_MAX : FREE;
   for (int i = from; i < to; i += step) {
-    const int32_t v = (slope * (i - 128)) >> 8;
+    const int32_t v = (slope * (i - 128)) >> s->dropped;
     least = s->least[i] - v > least ? s->least[i] - v : least;
     most = s->most[i] - v < most ? s->most[i] - v : most;
   }
@@ -31,21 +33,19 @@ static int fit_start(const staircase *s, int from, int to, int step, int32_t slo
 }
 
 /* Finds the line through entries `from` .. `to` - 1; 0 if there is none. */
-static int fit_line(const staircase *s, int from, int to, int16_t *slope, int16_t *start) {
+static int fit_line(const staircase *s, int from, int to, int16_t *slope, int32_t *start) {
   int first = from, last = to - 1;
   while (first < last && (s->value[first] == s->low || s->value[first] == s->high)) first++;
   while (last > first && (s->value[last] == s->low || s->value[last] == s->high)) last--;
   const int across = last > first ? last - first : 1, up = s->value[last] - s->value[first];
-  const int32_t one = 1 << (8 + s->shift), middle = up * one / across;
+  const int32_t one = 1 << (s->dropped + s->shift), middle = up * one / across;
   const int32_t reach = one / across, step = 1 + 2 * reach / MOST_SLOPES;
   for (int i = first; i <= last; i++) /* there is no line if an entry is far from the chord */
     if (abs((s->value[i] - s->value[first]) * across - up * (i - first)) > 2 * across) return 0;
   for (int32_t off = 0; off <= 2 * reach; off += step) { /* alternates between both sides */
     const int32_t m = middle + ((off / step) % 2 ? -(off + 1) / 2 : off / 2);
-    int32_t line_start;
-    if (m != (int16_t)m || !fit_start(s, from, to, 16, m, &line_start) || !fit_start(s, from, to, 1, m, &line_start))
-      continue;
-    *slope = (int16_t)m, *start = (int16_t)line_start;
+    if (m != (int16_t)m || !fit_start(s, from, to, 16, m, start) || !fit_start(s, from, to, 1, m, start)) continue;
+    *slope = (int16_t)m;
     return 1;
   }
   return 0;
@@ -65,13 +65,13 @@ static int corner(const staircase *s) {
 }
 
 /* A line with its fraction, as lines8 computes it in 16 bits. */
-static int32_t line_at(int32_t x, int16_t slope, int16_t start) {
+static int32_t line_at(int32_t x, int16_t slope, int32_t start) {
   const int32_t v = (x * slope >> 8) + start;
   return v < INT16_MIN ? INT16_MIN : v > INT16_MAX ? INT16_MAX : v;
 }
 static int32_t value_at(int32_t x, const pl_lines8 *p) {
   const int32_t a = line_at(x, p->slope[0], p->start[0]), b = line_at(x, p->slope[1], p->start[1]);
-  const int32_t v = (a > b ? a : b) >> p->shift;
+  const int32_t v = (p->in_32_bits ? x * p->slope[0] + p->start[0] : a > b ? a : b) >> p->shift;
   return v < p->low ? p->low : v > p->high ? p->high : v;
 }
 
@@ -96,6 +96,7 @@ static int fit(const staircase *s, pl_lines8 *p) {
     p->slope[1] = p->slope[0], p->start[1] = p->start[0];
     return fits(s, p);
   }
+  if (!s->dropped) return 0;
   for (int split = corner(s) - 1, end = split + 2; split <= end; split++)
     if (split > 0 && split < 256 && fit_line(s, 0, split, p->slope, p->start) &&
         fit_line(s, split, 256, p->slope + 1, p->start + 1) && fits(s, p))
@@ -103,8 +104,10 @@ static int fit(const staircase *s, pl_lines8 *p) {
   return 0;
 }
 
-int pl_fit_lines(pl_lines8 *p) {
-  staircase s;
+/* Searches for lines with a fraction of `most` bits to `least` bits; those of 16 bits drop 8 bits of products. */
+static int search(pl_lines8 *p, int dropped, int most, int least) {
+  staircase s = {.dropped = dropped};
+  p->in_32_bits = !dropped;
   for (int flips = 0; flips < 4; flips++) {
     const uint8_t x_flip = flips & 1 ? 0x80 : 0, y_flip = flips == 1 || flips == 2 ? 0x80 : 0; /* of both first */
     int low = 127, high = -128, smooth = 1;
@@ -117,7 +120,7 @@ int pl_fit_lines(pl_lines8 *p) {
     if (!smooth) continue;
     p->x_flip = x_flip, p->y_flip = y_flip;
     s.low = low, s.high = high;
-    for (s.shift = 8; s.shift >= 5; s.shift--) {
+    for (s.shift = most; s.shift >= least; s.shift--) {
       p->shift = s.shift;
       for (int i = 0; i < 256; i++) {
         s.least[i] = s.value[i] > low ? s.value[i] * (1 << s.shift) : -FREE;
@@ -127,4 +130,8 @@ int pl_fit_lines(pl_lines8 *p) {
     }
   }
   return 0;
+}
+
+int pl_fit_lines(pl_lines8 *p) {
+  return search(p, 8, 8, 5) || (PL_LONG_LINES && search(p, 0, 14, 12));
 }
