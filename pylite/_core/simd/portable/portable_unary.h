@@ -198,31 +198,32 @@ static void lut8(size_t n, const void *vx, void *vy, const void *table) {
   }
 }
 #elif defined(__AVX2__)
-/* Sixteen entries per shuffle: indices below its range are negative and give 0; indices above it give an entry, which
- * the next shuffle removes by XOR. */
+/* Sixteen entries per shuffle, which gives 0 for negative indices.  Step k sees the index less 16 k, and gives an entry
+ * of t[k] for each one from 0 to 127: for block j of 16 entries, steps 0 to j if j < 8, and else steps j - 7 to j.  So
+ * t[k] are such that the XOR of these is block j. */
 static void lut8(size_t n, const void *vx, void *vy, const void *table) {
   const uint8_t *x = vx;
   uint8_t *y = vy;
-  const __m256i sixteen = _mm256_set1_epi8(16), flip = _mm256_set1_epi8((char)0x80);
+  const __m256i sixteen = _mm256_set1_epi8(16);
   __m256i t[16];
   size_t i = 0;
-  for (int k = 15; k >= 0; k--) {
+  for (int k = 0; k < 16; k++) {
     t[k] = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table + k));
-    if (k % 8 < 7) t[k + 1] = _mm256_xor_si256(t[k + 1], t[k]);
+    for (int j = k < 8 ? 0 : k - 7; j < k; j++) t[k] = _mm256_xor_si256(t[k], t[j]);
   }
-  for (; i + 64 <= n; i += 64) { /* two vectors, for which entries are loaded once */
-    __m256i low[2], high[2], r[2];
-    for (int j = 0; j < 2; j++) {
-      low[j] = _mm256_loadu_si256((const __m256i *)(x + i + 32 * j)), high[j] = _mm256_xor_si256(low[j], flip);
-      r[j] = _mm256_xor_si256(_mm256_shuffle_epi8(t[0], low[j]), _mm256_shuffle_epi8(t[8], high[j]));
+  for (; i + 128 <= n; i += 128) { /* four vectors, for which entries are loaded once */
+    __m256i v[4], r[4];
+    PL_UNROLL for (int j = 0; j < 4; j++) {
+      v[j] = _mm256_loadu_si256((const __m256i *)(x + i + 32 * j));
+      r[j] = _mm256_shuffle_epi8(t[0], v[j]);
     }
-    PL_UNROLL for (int k = 1; k < 8; k++)
-      for (int j = 0; j < 2; j++) {
-        low[j] = _mm256_subs_epi8(low[j], sixteen), high[j] = _mm256_subs_epi8(high[j], sixteen);
-        r[j] = _mm256_xor_si256(r[j], _mm256_shuffle_epi8(t[k], low[j]));
-        r[j] = _mm256_xor_si256(r[j], _mm256_shuffle_epi8(t[k + 8], high[j]));
+    PL_UNROLL for (int k = 1; k < 16; k++)
+      PL_UNROLL for (int j = 0; j < 4; j++) {
+        v[j] = k <= 8 ? _mm256_sub_epi8(v[j], sixteen) : _mm256_subs_epi8(v[j], sixteen);
+        r[j] = _mm256_xor_si256(r[j], _mm256_shuffle_epi8(t[k], v[j]));
+        __asm__("" : "+x"(r[j])); /* gcc would store all entries, and then join them in another order */
       }
-    for (int j = 0; j < 2; j++) _mm256_storeu_si256((__m256i *)(y + i + 32 * j), r[j]);
+    PL_UNROLL for (int j = 0; j < 4; j++) _mm256_storeu_si256((__m256i *)(y + i + 32 * j), r[j]);
   }
   lut8_plain(n - i, x + i, y + i, table);
 }
