@@ -162,9 +162,10 @@ def convolutions():
         yield Case("TRANSPOSE_CONV", f"{c} to 1, 32 taps, stride 16", [
             axes(1, 1, 3200, 1), Operand(w, constant=True), Operand(x)], [Output((1, 1, 3200, 1))],
             {"padding": "SAME", "stride_h": 1, "stride_w": 16})
-    x, w = Operand(reals(1, 256)), integers(512, 256, low=-8, high=8)
-    yield Case("FULLY_CONNECTED", "int4 weights", [x, Operand(w, rng.uniform(0.01, 0.02, 512), constant=True,
-                                                              dtype="int4")], [Output((1, 512))])
+    for rows, k, n in ((1, 256, 512), (1, 1024, 1024), (16, 1024, 1024)):
+        w = Operand(integers(n, k, low=-8, high=8), rng.uniform(0.01, 0.02, n), constant=True, dtype="int4")
+        yield Case("FULLY_CONNECTED", f"int4 weights ({rows}, {k}, {n})", [Operand(reals(rows, k)), w],
+                   [Output((rows, n))], {"asymmetric_quantize_inputs": True})
 
 
 def tables():
@@ -172,13 +173,16 @@ def tables():
         y = {"LOGISTIC": (1 / 256, -128), "TANH": (1 / 128, 0)}.get(op, (0.04, 3))
         yield Case(op, "int8", [Operand(integers(), 0.05, 3)], [Output(BYTES, "int8", *y)], options)
     yield Case("QUANTIZE", "int8 to int8", [Operand(integers(), 0.05, 3)], [Output(BYTES, "int8", 0.07, -5)])
+    yield Case("QUANTIZE", "int8 to int8, many halves", [Operand(integers(), 0.05, 3)],
+               [Output(BYTES, "int8", 0.04, 1)])
     yield Case("QUANTIZE", "uint8 to int8", [Operand(integers(dtype="uint8"), 0.05, 131)],
                [Output(BYTES, "int8", 0.05, 3)])
     for op in ("ADD", "SUB", "MUL"):
         yield Case(op, "int8 with a scalar", [Operand(integers(), 0.05, 3), Operand(integers(1), 0.04, 1, 0, True)],
                    [Output(BYTES, "int8", 0.07, 2)])
     for op in ("ADD", "SUB"):
-        for scales in ((0.25, 0.5, 1.0), (0.25, 0.25, 0.5), (0.1, 0.1, 0.2), (0.02, 0.03, 0.04)):
+        for scales in ((0.25, 0.5, 1.0), (0.25, 0.25, 0.5), (0.1, 0.1, 0.2), (0.02, 0.03, 0.04),
+                       (0.05, 0.03, 0.06), (0.25, 0.2, 0.2)):
             yield Case(op, "int8 of scales " + ", ".join(map(str, scales)), [
                 Operand(integers(), scales[0], 3), Operand(integers(), scales[1], -2)],
                 [Output(BYTES, "int8", scales[2], 1)])
@@ -210,6 +214,9 @@ def others():
     for shape, order in (((112, 100, 7), (2, 0, 1)), ((20, 56, 7, 5), (0, 3, 1, 2))):
         yield Case("TRANSPOSE", f"{shape} by {order}", [Operand(reals(*shape)), axes(*order)],
                    [Output([shape[axis] for axis in order])])
+    for c in (64, 256):
+        yield Case("RESIZE_NEAREST_NEIGHBOR", f"(20, 20, {c})", [Operand(reals(1, 20, 20, c)), axes(40, 40)],
+                   [Output((1, 40, 40, c))])
     for shape, k in (((256, 8), 2), ((112, 16), 5)):
         y = shape[0], k
         yield Case("TOPK_V2", f"int8 {shape}, {k}", [

@@ -196,7 +196,7 @@ void pl_fit_sum(pl_fitted_sum *p) {
   }
   p->short_form = 0;
   /* Sums have 31 bits.  If many are close to a step, as with scales of few digits, only the larger fraction may do. */
-  if (!fit_three_digits(p, a, b, unit, 31 - bits) && !fit_three_digits(p, a, b, unit, 30 - bits)) p->fraction = 0;
+  if (!fit_three_digits(p, a, b, unit, 30 - bits) && !fit_three_digits(p, a, b, unit, 31 - bits)) p->fraction = 0;
 }
 
 #else
