@@ -14,6 +14,11 @@ settings.register_profile("pylite", deadline=None)
 settings.load_profile("pylite")
 
 
+def pytest_collection_modifyitems(items):
+    """Begin with the slow tests, so that no process of several is left with one at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture
 def registered():
     """Restores the registered custom ops after the test."""

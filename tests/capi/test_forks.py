@@ -34,7 +34,7 @@ def test_a_child_can_call_plug_ins(tmp_path):
     thread = threading.Thread(target=prepare)
     thread.start()
     try:
-        for _ in range(400):
+        for _ in range(150):
             child = os.fork()
             if child == 0:
                 try:

@@ -14,6 +14,8 @@ from pylite.validation.widening import dequantized, widened
 from tests.tools import resources
 from tests.validation import planted, shares
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", ["conv1d", "mobilenet", "unet", "transformer", "resnet"])
 def test_planted_faults_come_from_where_they_were_planted(name):

@@ -4,6 +4,8 @@ import pytest
 from tests.tools import resources
 from tests.validation import planted
 
+pytestmark = pytest.mark.slow
+
 CASES = 20      # for each pair
 
 

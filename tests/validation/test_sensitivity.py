@@ -18,6 +18,8 @@ from pylite.validation.widening import widened
 from tests.tools import resources
 from tests.validation import outlying, planted
 
+pytestmark = pytest.mark.slow
+
 REPAIRABLE = "weight scale", "channel scale", "bias"
 
 
