@@ -46,8 +46,8 @@ PL_INLINE void unpack_nibbles(int V, ptrdiff_t size, const uint8_t *w, int8_t *t
 }
 
 /* One row times a panel of V vectors of columns.  narrow: do weights have 4 bits? */
-PL_INLINE void blocks_of_row(int V, int narrow, int n, const pl_blocks *b, ptrdiff_t j, const int8_t *a, int32_t zero_point,
-                             float row_scale, float *y) {
+PL_INLINE void blocks_of_row(int V, int narrow, int n, const pl_blocks *b, ptrdiff_t j, const int8_t *a,
+                             int32_t zero_point, float row_scale, float *y) {
   const ptrdiff_t size = b->depth / b->blocks;
   const pl_a_layout layout = pl_packed_layout(size);
   float32x4_t total[4];
@@ -120,8 +120,9 @@ PL_INLINE void add_part(int R, int V, int narrow, block_rows *f, int r, int rows
 PL_INLINE void blocks_of_rows(int R, int V, int narrow, int rows, int n, const pl_blocks *b, ptrdiff_t j,
                               const int8_t *a, const int32_t *zero_points, const float *row_scales, float *y) {
   const ptrdiff_t size = b->depth / b->blocks, most = narrow ? DEEPEST : size;
-  block_rows f = {.b = b, .a = a, .zero_points = zero_points, .row_scales = row_scales};
+  block_rows f;
   int8_t unpacked[DEEPEST * NR];
+  f.b = b, f.a = a, f.zero_points = zero_points, f.row_scales = row_scales;
   for (int r = 0; r < rows; r++)
     for (int v = 0; v < V; v++) f.total[r][v] = vdupq_n_f32(0);
   const uint8_t *panel = b->panels + (pl_block_offset(b, 4 * V, 0, j) * size >> narrow);

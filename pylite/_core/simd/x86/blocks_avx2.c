@@ -39,7 +39,8 @@ PL_INLINE void block_sums(int R, int V, int rows, ptrdiff_t size, const uint8_t 
 PL_INLINE void block_sums(int R, int V, int rows, ptrdiff_t size, const uint8_t *x, ptrdiff_t step, const uint8_t *w,
                           __m256i acc[ROWS][2]) {
   const __m256i lower = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
-  const __m256i weights = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1));
+  const __m128i signed_weights = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1);
+  const __m256i weights = _mm256_broadcastsi128_si256(signed_weights);
   EACH_ROW EACH_VECTOR acc[r][v] = _mm256_setzero_si256();
   for (ptrdiff_t k = 0; k < size;) {
     const ptrdiff_t end = size - k < CHUNK ? size : k + CHUNK;
