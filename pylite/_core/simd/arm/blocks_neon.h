@@ -10,8 +10,8 @@ static void (*portable_blocks)(const pl_slots *table, int rows, int n, const pl_
 
 enum { DEEPEST = 256 }; /* depth of the 4-bit weights that are unpacked in memory at once */
 
-/* The contribution of one block to the results of one row, without the row's scale.  A single block has that scale here,
- * as in other hybrid products. */
+/* The contribution of one block to the results of one row, without the row's scale.  A single block has that scale
+ * here, as in other hybrid products. */
 PL_INLINE float32x4_t scaled(const pl_blocks *b, int32x4_t acc, float32x4_t scale, float row_scale) {
   return vmulq_f32(vcvtq_f32_s32(acc), b->blocks == 1 ? vmulq_n_f32(scale, row_scale) : scale);
 }
@@ -78,7 +78,7 @@ typedef struct {
   float32x4_t total[PL_BLOCK_ROWS][4];
 } block_rows;
 
-/* Multiplies R rows from row r on, of which `rows` are in use, by a part of block i: by `depth` steps from step k on. */
+/* Multiplies R rows from row r on, of which `rows` are in use, by a part of block i: `depth` steps from step k on. */
 PL_INLINE void add_part(int R, int V, int narrow, block_rows *f, int r, int rows, ptrdiff_t i, ptrdiff_t k,
                         ptrdiff_t depth, ptrdiff_t j, const int8_t *w) {
   const pl_blocks *b = f->b;

@@ -11,8 +11,8 @@
  *   products(small, R, V, rows, layout, a, w, bias, terms, acc): sets acc[r][v] to the products of R rows of a, of
  *     which `rows` are in use, and V vectors of four columns of w, plus bias[4 v ..] and terms[r]; either may be NULL.
  *     small: no weight is -128;
- *   row_of_nibbles(V, size, a, w, acc): sets acc[v] to the products of a row of `size` numbers and V vectors of columns,
- *     whose weights have 4 bits, see pl_tile;
+ *   row_of_nibbles(V, size, a, w, acc): sets acc[v] to the products of a row of `size` numbers and V vectors of
+ *     columns, whose weights have 4 bits, see pl_tile;
  *   PRODUCTS_OF_TERMS(R, V): optional: 1 if products_of_terms(rows, layout, a, w, sums, factors, acc) computes tiles of
  *     this size, with sums[4 v ..] factors[r] added. */
 

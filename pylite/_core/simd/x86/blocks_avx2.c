@@ -15,7 +15,8 @@ enum {
 static void (*blocks_of_bytes)(const pl_slots *table, int rows, int n, const pl_blocks *b, ptrdiff_t j,
                                const uint8_t *x, const int32_t *zero_points, const float *row_scales, float *y);
 
-/* block_sums() sets acc to the products of R rows, of which `rows` are in use, and V vectors of columns, `size` deep. */
+/* block_sums() sets acc to the products of R rows, of which `rows` are in use, and V vectors of columns, `size`
+ * deep. */
 #define EACH_VECTOR _Pragma("GCC unroll 2") for (int v = 0; v < V; v++)
 #define EACH_ROW _Pragma("GCC unroll 4") for (int r = 0; r < R; r++)
 #define ROW(r) (x + ((r) < rows ? (r) : 0) * step)
@@ -124,7 +125,8 @@ static void gemm_blocks(const pl_slots *table, int rows, int n, const pl_blocks 
   const int wide = b->padded_columns - j >= NR;
   for (int r = 0, done; r < rows; r += done) {
     done = rows - r > 1 ? ROWS : 1;
-    tiles[2 * (done > 1) + wide](rows - r, n, b, j, x + r * b->depth, zero_points + r, row_scales + r, y + r * b->columns);
+    tiles[2 * (done > 1) + wide](rows - r, n, b, j, x + r * b->depth, zero_points + r, row_scales + r,
+                                 y + r * b->columns);
   }
 }
 

@@ -307,7 +307,8 @@ void pl_fill_portable_avx2(pl_slots *s);
 static void (*portable_blocks)(const pl_slots *table, int rows, int n, const pl_blocks *b, ptrdiff_t j,
                                const uint8_t *x, const int32_t *zero_points, const float *row_scales, float *y);
 
-/* Adds the sums of one block of the depth, less those of the zero points, times its scales and factors of rows to total[row][NR]. */
+/* Adds the sums of one block of the depth, less those of the zero points, times its scales and factors of rows to
+ * total[row][NR]. */
 PL_INLINE void add_block(int rows, int V, const int32_t *acc_rows, const int32_t *zero_points, const float *factors,
                          const int32_t *sums, const float *scale, float *total) {
 #pragma GCC unroll 2
