@@ -125,7 +125,8 @@ def gemm_blocks(draw):
     want[:, :n] = (v if bias is None else v + bias[j:j + n]).clip(-1e3, 1e4)
     numbers = Struct(Blocks, panels=panels, sums=sums, scale=scale, bias=0 if bias is None else bias,
                      depth=blocks * size, blocks=blocks, padded_depth=padded(size, tile.ka), columns=columns,
-                     padded_columns=padded(columns, tile.nv), nibbles=nibbles, low=-1e3, high=1e4)
+                     padded_columns=padded(columns, tile.nr if nibbles else tile.nv), nibbles=nibbles, low=-1e3,
+                     high=1e4)
     yield Call(ctypes.addressof(draw.isa_level.table), rows, n, numbers, j,
                In((x.astype(L) + tile.row_offset).astype(B)), In(zeros), In(row_scales), Out((rows, columns), F),
                expect=[want], work=rows * n * blocks * size, unit="MAC")

@@ -45,6 +45,7 @@ def pack_blocks(w, const float[::1] scales, Py_ssize_t blocks, bint narrow):
     cdef bint nibbles = narrow and t.nibbles and size % (2 * t.nibbles) == 0 and size <= 1 << 15    # 32-bit sums
     if nibbles:
         t.kr = t.ka = t.nibbles
+        t.nv = t.nr
     cdef ptrdiff_t padded_columns = round_up(columns, t.nv), padded_depth = round_up(size, t.ka)
     cdef const uint8_t[::1] x = w.reshape(columns, blocks, size).swapaxes(0, 1).reshape(-1).view(np.uint8)
     panels = pooled(padded_columns * blocks * padded_depth >> nibbles)
@@ -100,7 +101,8 @@ cdef class BlockwiseHybrid(Kernel):
         b.bias = &bias[0] if bias is not None else NULL
         b.depth, b.columns, b.blocks = operands[0].shape[1], operands[1].shape[1], blocks
         b.low, b.high = limits
-        b.padded_depth, b.padded_columns = round_up(b.depth // b.blocks, slots.q8.ka), round_up(b.columns, slots.q8.nv)
+        b.padded_depth = round_up(b.depth // b.blocks, slots.q8.ka)
+        b.padded_columns = round_up(b.columns, slots.q8.nr if b.nibbles else slots.q8.nv)
         self.arrange(arrays)
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):

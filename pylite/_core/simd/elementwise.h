@@ -109,9 +109,9 @@ int pl_fit_lines(pl_lines8 *p); /* from p->table; 0: there are none */
 /* Defines lines8 by lines8_of(n, x, y, lines, plain, parameters), compiled for each case.  lines: 1, 2, or 0 for one in
  * 32 bits; plain: x and y are int8, and results are clamped to the range of int8 only. */
 #if defined(__x86_64__)
-#define PL_LONG_LINES 1
+#define PL_LONG_LINES (1)
 #else
-#define PL_LONG_LINES 0 /* lut8 takes no longer */
+#define PL_LONG_LINES (0) /* lut8 takes no longer */
 #endif
 #define PL_LINES8(lines8_of) \
   static void lines8(size_t n, const void *x, void *y, const void *vp) { \

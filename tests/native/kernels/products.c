@@ -172,7 +172,7 @@ static void gemm_blocks(void) {
     pl_tile tile = s->q8;
     const pl_tile *t = &tile;
     const bool nibbles = narrow && t->nibbles && size % (size_t)(2 * t->nibbles) == 0;
-    if (nibbles) tile.kr = tile.ka = tile.nibbles;
+    if (nibbles) tile.kr = tile.ka = tile.nibbles, tile.nv = tile.nr;
     const size_t wide = padded(p.columns, t->nv), deep = padded(size, t->ka), nr = (size_t)t->nr;
     uint8_t *panels = room(wide * blocks * deep >> nibbles, 4), *panel = room(nr * deep, 4);
     uint8_t *x = room(p.rows * p.depth, 1), *block = room(p.columns * size, 1);

@@ -151,10 +151,11 @@ PL_INLINE void blocks_of_rows(int R, int V, int narrow, int rows, int n, const p
   }
 #if NR == 16
 BLOCKS_KERNEL(blocks_wide, WIDE, 4, 0)
-BLOCKS_KERNEL(nibbles_wide, WIDE, 4, 1)
+BLOCKS_KERNEL(nibbles, WIDE, 4, 1)
+#else
+BLOCKS_KERNEL(nibbles, NARROW, 2, 1)
 #endif
 BLOCKS_KERNEL(blocks_narrow, NARROW, 2, 0)
-BLOCKS_KERNEL(nibbles_narrow, NARROW, 2, 1)
 
 static void gemm_blocks(const pl_slots *table, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
                         const int32_t *zero_points, const float *row_scales, float *y) {
@@ -163,13 +164,11 @@ static void gemm_blocks(const pl_slots *table, int rows, int n, const pl_blocks 
     return;
   }
   const int8_t *a = (const int8_t *)x;
-#define CALL(width) (b->nibbles ? nibbles_##width : blocks_##width)(rows, n, b, j, a, zero_points, row_scales, y)
+  if (b->nibbles) nibbles(rows, n, b, j, a, zero_points, row_scales, y);
 #if NR == 16
-  if (b->padded_columns - j >= NR) CALL(wide);
-  else
+  else if (b->padded_columns - j >= NR) blocks_wide(rows, n, b, j, a, zero_points, row_scales, y);
 #endif
-    CALL(narrow);
-#undef CALL
+  else blocks_narrow(rows, n, b, j, a, zero_points, row_scales, y);
 }
 
 /* Writes gemm_blocks into a dispatch table. */

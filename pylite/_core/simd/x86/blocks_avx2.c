@@ -8,6 +8,7 @@
 enum {
   KR = 4,
   ROWS = 4,  /* of a tile */
+  V = 2,     /* vectors of a panel */
   CHUNK = 32 /* depth of which sums fit in 16 bits, for AVX2 */
 };
 
@@ -15,13 +16,12 @@ enum {
 static void (*blocks_of_bytes)(const pl_slots *table, int rows, int n, const pl_blocks *b, ptrdiff_t j,
                                const uint8_t *x, const int32_t *zero_points, const float *row_scales, float *y);
 
-/* block_sums() sets acc to the products of R rows, of which `rows` are in use, and V vectors of columns, `size`
- * deep. */
+/* block_sums() sets acc to the products of R rows, of which `rows` are in use, and a panel, `size` deep. */
 #define EACH_VECTOR _Pragma("GCC unroll 2") for (int v = 0; v < V; v++)
 #define EACH_ROW _Pragma("GCC unroll 4") for (int r = 0; r < R; r++)
 #define ROW(r) (x + ((r) < rows ? (r) : 0) * step)
 #if defined(__AVXVNNI__)
-PL_INLINE void block_sums(int R, int V, int rows, ptrdiff_t size, const uint8_t *x, ptrdiff_t step, const uint8_t *w,
+PL_INLINE void block_sums(int R, int rows, ptrdiff_t size, const uint8_t *x, ptrdiff_t step, const uint8_t *w,
                           __m256i acc[ROWS][2]) {
   const __m256i upper = _mm256_set1_epi8((char)0xF0);
   EACH_ROW EACH_VECTOR acc[r][v] = _mm256_setzero_si256();
@@ -37,7 +37,7 @@ PL_INLINE void block_sums(int R, int V, int rows, ptrdiff_t size, const uint8_t 
   EACH_ROW EACH_VECTOR acc[r][v] = _mm256_srai_epi32(acc[r][v], 4);
 }
 #else
-PL_INLINE void block_sums(int R, int V, int rows, ptrdiff_t size, const uint8_t *x, ptrdiff_t step, const uint8_t *w,
+PL_INLINE void block_sums(int R, int rows, ptrdiff_t size, const uint8_t *x, ptrdiff_t step, const uint8_t *w,
                           __m256i acc[ROWS][2]) {
   const __m256i lower = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
   const __m128i signed_weights = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1);
@@ -66,8 +66,8 @@ PL_INLINE void block_sums(int R, int V, int rows, ptrdiff_t size, const uint8_t 
 }
 #endif
 
-/* R rows, of which `rows` are in use, times n columns of V vectors, of the panel at column j. */
-PL_INLINE void tile(int R, int V, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
+/* R rows, of which `rows` are in use, times n columns of the panel at column j. */
+PL_INLINE void tile(int R, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
                     const int32_t *zero_points, const float *row_scales, float *y) {
   const ptrdiff_t size = b->depth / b->blocks;
   __m256 total[ROWS][2], factor[ROWS], row_scale[ROWS];
@@ -79,7 +79,7 @@ PL_INLINE void tile(int R, int V, int rows, int n, const pl_blocks *b, ptrdiff_t
   for (ptrdiff_t i = 0; i < b->blocks; i++, x += size) {
     const ptrdiff_t offset = pl_block_offset(b, LANES * V, i, j);
     __m256i acc[ROWS][2];
-    block_sums(R, V, rows, size, x, b->depth, b->panels + offset * size / 2, acc);
+    block_sums(R, rows, size, x, b->depth, b->panels + offset * size / 2, acc);
     EACH_VECTOR {
       const __m256i sums = load(b->sums + offset + LANES * v);
       const __m256 scale = _mm256_loadu_ps(b->scale + offset + LANES * v);
@@ -103,31 +103,24 @@ PL_INLINE void tile(int R, int V, int rows, int n, const pl_blocks *b, ptrdiff_t
 #undef EACH_ROW
 #undef ROW
 
-#define TILE(R, V) \
-  static __attribute__((noinline)) void tile_##R##_##V(int rows, int n, const pl_blocks *b, ptrdiff_t j, \
-                                                       const uint8_t *x, const int32_t *zero_points, \
-                                                       const float *row_scales, float *y) { \
-    tile(R, V, rows, n, b, j, x, zero_points, row_scales, y); \
+#define TILE(R) \
+  static __attribute__((noinline)) void tile_##R(int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x, \
+                                                 const int32_t *zero_points, const float *row_scales, float *y) { \
+    tile(R, rows, n, b, j, x, zero_points, row_scales, y); \
   }
-TILE(1, 1)
-TILE(1, 2)
-TILE(4, 1)
-TILE(4, 2)
+TILE(1)
+TILE(4)
 
 static void gemm_blocks(const pl_slots *table, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
                         const int32_t *zero_points, const float *row_scales, float *y) {
-  static void (*const tiles[])(int, int, const pl_blocks *, ptrdiff_t, const uint8_t *, const int32_t *, const float *,
-                               float *) = {tile_1_1, tile_1_2, tile_4_1, tile_4_2};
   if (!b->nibbles) {
     blocks_of_bytes(table, rows, n, b, j, x, zero_points, row_scales, y);
     return;
   }
-  const int wide = b->padded_columns - j >= NR;
-  for (int r = 0, done; r < rows; r += done) {
-    done = rows - r > 1 ? ROWS : 1;
-    tiles[2 * (done > 1) + wide](rows - r, n, b, j, x + r * b->depth, zero_points + r, row_scales + r,
-                                 y + r * b->columns);
-  }
+  int r = 0;
+  for (; rows - r > 1; r += ROWS)
+    tile_4(rows - r, n, b, j, x + r * b->depth, zero_points + r, row_scales + r, y + r * b->columns);
+  if (rows - r == 1) tile_1(1, n, b, j, x + r * b->depth, zero_points + r, row_scales + r, y + r * b->columns);
 }
 
 PL_FILL(blocks_avx2, s) {

@@ -120,14 +120,16 @@ PL_INLINE void product_step(const product_numbers *s, vi a, vi b, void *y) {
   uint8_t a_line[VI_BYTES], b_line[VI_BYTES], y_line[VI_BYTES]; \
   if (!a_step) a = memset(a_line, *a, sizeof a_line); \
   if (!b_step) b = memset(b_line, *b, sizeof b_line); \
-  for (; n >= VI_BYTES; n -= VI_BYTES, a += VI_BYTES * a_step, b += VI_BYTES * b_step, y += VI_BYTES) { \
-    STEP(operand_of(a, &s.ends), operand_of(b, &s.ends), y) \
-  } \
-  if (n) { \
-    if (a_step) a = memcpy(a_line, a, n); \
-    if (b_step) b = memcpy(b_line, b, n); \
-    STEP(operand_of(a, &s.ends), operand_of(b, &s.ends), y_line) \
-    memcpy(y, y_line, n); \
+  for (size_t some; n; n -= some, a += VI_BYTES * a_step, b += VI_BYTES * b_step, y += VI_BYTES) { \
+    uint8_t *to = y; \
+    some = n < VI_BYTES ? n : VI_BYTES; \
+    if (some < VI_BYTES) { \
+      if (a_step) a = memcpy(a_line, a, some); \
+      if (b_step) b = memcpy(b_line, b, some); \
+      to = y_line; \
+    } \
+    STEP(operand_of(a, &s.ends), operand_of(b, &s.ends), to) \
+    if (some < VI_BYTES) memcpy(y, y_line, some); \
   }
 
 enum { PAIR_BLOCK = 1024 }; /* elements of a call of sum_pairs() with corrections */
