@@ -217,15 +217,12 @@ static void lut8(size_t n, const void *vx, void *vy, const void *table) {
       v[j] = _mm256_loadu_si256((const __m256i *)(x + i + 32 * j));
       r[j] = _mm256_shuffle_epi8(t[0], v[j]);
     }
-#define STEPS(from, to, subtract) \
-  _Pragma("GCC unroll 1") for (int k = from; k <= to; k++) /* gcc would store the entries, to join them otherwise */ \
-    PL_UNROLL for (int j = 0; j < 4; j++) { \
-      v[j] = subtract(v[j], sixteen); \
-      r[j] = _mm256_xor_si256(r[j], _mm256_shuffle_epi8(t[k], v[j])); \
-    }
-    STEPS(1, 8, _mm256_sub_epi8)
-    STEPS(9, 15, _mm256_subs_epi8)
-#undef STEPS
+    PL_UNROLL for (int k = 1; k < 16; k++)
+      PL_UNROLL for (int j = 0; j < 4; j++) {
+        v[j] = k <= 8 ? _mm256_sub_epi8(v[j], sixteen) : _mm256_subs_epi8(v[j], sixteen);
+        r[j] = _mm256_xor_si256(r[j], _mm256_shuffle_epi8(t[k], v[j]));
+        __asm__("" : "+x"(r[j])); /* gcc would store all entries, and then join them in another order */
+      }
     PL_UNROLL for (int j = 0; j < 4; j++) _mm256_storeu_si256((__m256i *)(y + i + 32 * j), r[j]);
   }
   lut8_plain(n - i, x + i, y + i, table);
