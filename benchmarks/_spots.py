@@ -197,7 +197,7 @@ def tables():
                            [Output(shape, dtype, scales[2])])
 
 
-def others():
+def reductions():
     for op in ("REDUCE_MAX", "REDUCE_MIN", "SUM", "MEAN"):
         for dtype in ("float32", "int8"):
             q = (0.05, 3) if dtype == "int8" else ()
@@ -211,6 +211,9 @@ def others():
         y = [n for axis, n in enumerate(shape) if axis != at]
         yield Case(op, f"int8 {shape}, axis {at}", [Operand(integers(*shape), 0.05, 3), axes(at)],
                    [Output(y, "int8", 0.05, 3)])
+
+
+def moves():
     for shape, order in (((112, 100, 7), (2, 0, 1)), ((20, 56, 7, 5), (0, 3, 1, 2))):
         yield Case("TRANSPOSE", f"{shape} by {order}", [Operand(reals(*shape)), axes(*order)],
                    [Output([shape[axis] for axis in order])])
@@ -232,5 +235,5 @@ def others():
 
 
 def cases():
-    for some in (floats, convolutions, tables, others):
+    for some in (floats, convolutions, tables, reductions, moves):
         yield from some()
