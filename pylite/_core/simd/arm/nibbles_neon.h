@@ -26,6 +26,14 @@ PL_INLINE void two_columns(int deep, const int8x16_t x[4], const uint8_t *w, int
 #pragma GCC unroll 2
   for (int c = 0; c < 2; c++) lanes[c] = vpadalq_s16(lanes[c], sum[c]);
 }
+/* Eight bytes, at any address, in both halves. */
+PL_INLINE int8x16_t twice(const int8_t *x) {
+#if defined(__aarch64__)
+  return vreinterpretq_s8_s64(vld1q_dup_s64((const int64_t *)x));
+#else /* where this load needs aligned addresses */
+  return vcombine_s8(vld1_s8(x), vld1_s8(x));
+#endif
+}
 PL_INLINE void row_of_nibbles(int V, ptrdiff_t size, const int8_t *a, const uint8_t *w, int32x4_t acc[4]) {
   int32x4_t lanes[8];
 #pragma GCC unroll 8
@@ -33,8 +41,7 @@ PL_INLINE void row_of_nibbles(int V, ptrdiff_t size, const int8_t *a, const uint
 #define STEPS(deep) \
   { \
     int8x16_t x[4]; \
-    _Pragma("GCC unroll 4") for (int d = 0; d < (deep); d++) \
-      x[d] = vreinterpretq_s8_s64(vld1q_dup_s64((const int64_t *)(a + k + 8 * d))); \
+    _Pragma("GCC unroll 4") for (int d = 0; d < (deep); d++) x[d] = twice(a + k + 8 * d); \
     _Pragma("GCC unroll 4") for (int c = 0; c < 4 * V; c += 2) two_columns(deep, x, w + 8 * c, lanes + c); \
   }
   ptrdiff_t k = 0;
