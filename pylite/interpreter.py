@@ -86,7 +86,7 @@ class Interpreter(FastPath):
     several interpreters on one Model run at the same time.
     """
 
-    _closed = False
+    _closed = _checked = False
     _executors: "dict[int, Executor]" = {}      # until __init__ has made its own
     _finalizer: "Any" = None
 
@@ -106,6 +106,7 @@ class Interpreter(FastPath):
                  cache_dir: "str | os.PathLike[str] | None" = None, member: "str | None" = None,
                  overrides: "Mapping[int | str, ArrayLike] | None" = None, cached_shapes: "SupportsIndex" = 8,
                  precision: "Precision | None" = None) -> None:
+        before = set(vars(self))        # a derived class may have set attributes
         self._lock = Lock()
         self._shared = InterpreterState()
         self._executors = self._shared.executors
@@ -145,6 +146,7 @@ class Interpreter(FastPath):
             self._delegate(self._delegates)
         self._signature_defs = self.get_signature_list()    # these two: as in tf.lite's Interpreter
         self._metrics = None
+        self._own = {"_own", *vars(self)} - before      # attributes that are not pickled
         _living.add(self)
 
     def allocate_tensors(self) -> None:
@@ -406,12 +408,10 @@ class Interpreter(FastPath):
                 f"call it again where the data is needed, or copy the array. Arrays of {names} are alive")
 
     def __reduce__(self) -> "tuple[Any, ...]":
-        """Pickle the model (its path or its content), the options and the input shapes, not the tensors' contents.
-
-        And what a derived class or the caller has set.
+        """Pickle the model (its path or its content), the options, the input shapes, and the attributes that a derived
+        class or the caller has set; not the tensors' contents.
         """
-        own = {name for cls in (Interpreter, InterpreterWithCustomOps) for member in vars(cls).values()
-               for name in getattr(getattr(member, "__code__", None), "co_names", ()) if name[:1] == "_"}
+        own = self._own.union(vars(Interpreter), vars(InterpreterWithCustomOps))
         added = {name: value for name, value in vars(self).items() if name not in own}
         shapes = {i: list(e.shapes) for i, e in self._executors.items()}
         ready = [i for i, e in self._executors.items() if e.ready]
