@@ -289,8 +289,9 @@ class Named(pylite.Interpreter):
     """As a program derives it: with other arguments, and attributes of its own."""
 
     def __init__(self, content, name):
+        self.__secret = 3
         super().__init__(model_content=content)
-        self.name, self._model_name, self.__secret = name, f"model {name}", 3
+        self.name, self._model_name = name, f"model {name}"
         self.allocate_tensors()
 
     def secret(self):
