@@ -88,7 +88,7 @@ typedef struct pl_fitted_sum {
   int16_t a[3], b[3];                               /* the ratios' digits */
   int32_t short_form;                               /* ratios have two digits, see fitted.h */
   int32_t corrected;                                /* 1 or 2: the operand whose values are corrected, or 0 */
-  int8_t correction[256];                           /* by its byte */
+  int32_t zero, step, offset, gain, mean;           /* of the corrections, see pl_sum_correction() */
 } pl_fitted_sum;
 #define PL_FRACTION 22 /* bits of fraction where ratios have two digits; on Arm one less where sums are large */
 typedef struct pl_fitted_product {

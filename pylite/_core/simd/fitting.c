@@ -131,8 +131,7 @@ static int fit_ends(pl_fitted_sum *p, const neighbours *k) {
       for (int j = k->head[bucket & (BUCKETS - 1)]; j >= 0; j = k->next[j]) {
         if (((k->position[0][i] - k->position[1][j] + k->reach) & mask) > 2 * k->reach) continue;
         const int32_t v = pl_mbqm_small(k->rule[0][i] + k->rule[1][j], r->y_m, r->y_e);
-        const uint8_t byte = (uint8_t)((p->corrected == 2 ? j : i) - 128) ^ (uint8_t)r->flip;
-        const int32_t t = pl_sum_fitted(i - 128, j - 128, p->correction[byte], &sums);
+        const int32_t t = pl_sum_fitted(i - 128, j - 128, &sums);
         const int64_t from = ((int64_t)v << p->fraction) - t;
         if (!tighten(&ends[t < 0], v + r->y_zero > r->low ? from : 0, v + r->y_zero < r->high ? from + mask : one))
           return 0;
@@ -142,16 +141,20 @@ static int fit_ends(pl_fitted_sum *p, const neighbours *k) {
   return 1;
 }
 
-/* Sets corrections for the operand with the smaller scale, which the rule rounds; unit: see fit_two_digits. */
-static void correct(pl_fitted_sum *p, const neighbours *k, double a_exact, double b_exact, double unit) {
+/* Sets corrections for the operand with the smaller scale, which the rule rounds.  a, b: the exact ratios; unit: the
+ * step of the operands that the rule adds; all three with the sum's fraction.
+ *
+ * If the operand's exponent is -k < 0, the rule rounds twice, up from 1/2 - 2^-(k + 1). */
+static void correct(pl_fitted_sum *p, double a, double b, double unit) {
   const sum_q_p *r = &p->rule;
-  const int side = a_exact > fabs(b_exact);
-  p->corrected = side + 1;
-  for (int i = 0; i < 256; i++) {
-    const double exact = side ? (i - 128 - r->b_zero) * b_exact : (i - 128 - r->a_zero) * a_exact;
-    p->correction[(uint8_t)(i - 128) ^ (uint8_t)r->flip] =
-        (int8_t)lrint((k->rule[side][i] * unit - exact) * (1 << PL_CORRECTION));
-  }
+  const int of_b = a > fabs(b), exponent = of_b ? r->b_e : r->a_e;
+  const double ratio = fabs(of_b ? b : a) / unit;
+  p->corrected = of_b + 1;
+  p->zero = of_b ? r->b_zero : r->a_zero;
+  p->step = (int32_t)lrint((ratio - floor(ratio)) * 65536);
+  p->offset = exponent < 0 && exponent > -16 ? 1 << (15 + exponent) : 0;
+  p->gain = (int32_t)lrint(ldexp(of_b && r->sign ? -unit : unit, PL_CORRECTION));
+  p->mean = p->offset * p->gain >> 16;
 }
 
 /* Searches for three-digit ratios with `fraction` bits of fraction; returns 0 if there are none.  a, b, unit: see
@@ -161,10 +164,9 @@ static int fit_three_digits(pl_fitted_sum *p, double a, double b, double unit, i
   const sum_q_p *r = &p->rule;
   const double one = ldexp(1, fraction), error = (2 * unit + ldexp(1, r->y_e - 1)) * one;
   const double upper = ldexp(fmax(a, fabs(b)), fraction - 8); /* the larger upper digit */
-  if (upper > INT16_MAX - 1 || unit * one * (1 << PL_CORRECTION) > 120 || 16 * BUCKETS * error > one) return 0;
+  if (upper > INT16_MAX - 1 || unit * one > 15 || 16 * BUCKETS * error > one) return 0;
   k.reach = (int32_t)error + 16;
   p->fraction = fraction, p->corrected = 0;
-  memset(p->correction, 0, sizeof p->correction);
   find_neighbours(&k, r, a, b, one);
   for (int i = 0; i < 4 * STARTS; i++) { /* two digits, three digits, then both with corrections */
     const int64_t last = i / STARTS % 2 ? 1 : 1 << 15, per_one = (1 << 22) / last;
@@ -174,7 +176,7 @@ static int fit_three_digits(pl_fitted_sum *p, double a, double b, double unit, i
     three_digits(ra, p->a);
     three_digits(rb, p->b);
     p->start = (int32_t)(shifted >> 22), p->start_low = (int32_t)((shifted & 0x3FFFFF) >> 7);
-    if (i == 2 * STARTS) correct(p, &k, a * one, b * one, unit * one);
+    if (i == 2 * STARTS) correct(p, a * one, b * one, unit * one);
     if (fit_ends(p, &k)) return 1;
   }
   return 0;

@@ -240,47 +240,19 @@ PL_INLINE int32_t sum_one(int32_t a, int32_t b, sum_q_p p) {
   return pl_clamp32(pl_mbqm_small(sum, p.y_m, p.y_e) + p.y_zero, p.low, p.high);
 }
 
-#if !defined(SUM_BY_RULE)
 COSTLY(sum_by_rule_q8, uint8_t, sum_q_p, sum_one(BYTE(a), BYTE(b), p) ^ p.flip)
-#endif
 #if !defined(__AVX2__)
-enum { PAIR_BLOCK = 256 };
-static void sum_pairs(size_t n, const uint8_t *a, int a_step, const uint8_t *b, int b_step, const uint8_t *correction,
-                      uint8_t *y, const pl_fitted_sum *sum) {
-  const pl_fitted_sum f = *sum;
-  const sum_q_p p = f.rule;
+#define FITTED_BYTE(v) (int8_t)((v) ^ p.rule.flip)
 #if !defined(__aarch64__)
-  if (f.short_form) {
-    PL_INDEPENDENT
-    for (size_t i = 0; i < n; i++)
-      y[i] = (uint8_t)(pl_short_sum(BYTE(a[a_step ? i : 0]), BYTE(b[b_step ? i : 0]), &f) ^ p.flip);
-    return;
-  }
+COSTLY(short_sum_q8, uint8_t, pl_fitted_sum, pl_short_sum(FITTED_BYTE(a), FITTED_BYTE(b), &p) ^ p.rule.flip)
+#else
+#define short_sum_q8 fitted_sum_q8
 #endif
-  PL_INDEPENDENT
-  for (size_t i = 0; i < n; i++) {
-    const int32_t c = f.corrected ? (int8_t)correction[i] : 0;
-    y[i] = (uint8_t)(pl_sum_fitted(BYTE(a[a_step ? i : 0]), BYTE(b[b_step ? i : 0]), c, &f) ^ p.flip);
-  }
-}
+COSTLY(fitted_sum_q8, uint8_t, pl_fitted_sum, pl_sum_fitted(FITTED_BYTE(a), FITTED_BYTE(b), &p) ^ p.rule.flip)
 #endif
-static void sum_q8(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
-  const uint8_t *a = va, *b = vb;
-  uint8_t *y = vy, correction[PAIR_BLOCK] = {0};
+static void sum_q8(size_t n, const void *a, int a_step, const void *b, int b_step, void *y, const void *vp) {
   const pl_fitted_sum *p = vp;
-  if (!p->fraction) {
-    sum_by_rule_q8(n, va, a_step, vb, b_step, vy, vp);
-    return;
-  }
-  for (size_t m; n; n -= m, y += m) {
-    const uint8_t *x = p->corrected == 2 ? b : a;
-    const int step = p->corrected == 2 ? b_step : a_step;
-    m = n < PAIR_BLOCK || !p->corrected ? n : PAIR_BLOCK;
-    if (p->corrected && step) lut8(m, x, correction, p->correction);
-    else if (p->corrected) memset(correction, p->correction[*x], PAIR_BLOCK);
-    sum_pairs(m, a, a_step, b, b_step, correction, y, p);
-    a += m * (size_t)a_step, b += m * (size_t)b_step;
-  }
+  (!p->fraction ? sum_by_rule_q8 : p->short_form ? short_sum_q8 : fitted_sum_q8)(n, a, a_step, b, b_step, y, vp);
 }
 COSTLY(sum_q16, int16_t, sum_q_p, sum_one(a, b, p))
 

@@ -1,6 +1,5 @@
 /* Sums and products of two operands of bytes, by the short forms of fitted.h, for AVX2 and AVX-512; included by
- * portable_binary.h alone, after functions_vector.h.  Defines sum_pairs() and product_pairs(), and for AVX2
- * sum_by_rule_q8(). */
+ * portable_binary.h alone, after functions_vector.h.  Defines short_sum_q8(), fitted_sum_q8() and product_pairs(). */
 #include <immintrin.h>
 
 #if defined(__AVX512BW__)
@@ -35,7 +34,12 @@ PL_INLINE void put_bytes(const vi v[4], const byte_ends *e, void *y) {
 PL_INLINE vi operand_of(const void *x, const byte_ends *e) { return VI(xor)(VI(loadu)(x), e->flip); }
 
 /* The members of pl_fitted_sum in all lanes; digits: those of both ratios, in the halves of a lane. */
-typedef struct { byte_ends ends; vi digits[3], start, start_low, above, below; __m128i fraction; } sum_numbers;
+typedef struct {
+  byte_ends ends;
+  vi digits[3], start, start_low, above, below;
+  vi zero, step, offset, gain, mean, one, correction; /* of corrections; `correction` in pairs with start_low */
+  __m128i fraction;
+} sum_numbers;
 PL_INLINE vi both_digits(int16_t a, int16_t b) {
   return V(set1_epi32)((int32_t)((uint32_t)(uint16_t)b << 16 | (uint16_t)a));
 }
@@ -45,6 +49,10 @@ PL_INLINE sum_numbers sum_numbers_of(const pl_fitted_sum *p) {
   PL_UNROLL for (int k = 0; k < 3; k++) s.digits[k] = both_digits(p->a[k], p->b[k]);
   s.start = V(set1_epi32)(p->start), s.start_low = V(set1_epi32)(p->start_low);
   s.above = V(set1_epi32)(p->above), s.below = V(set1_epi32)(p->below - p->above);
+  s.zero = V(set1_epi16)((short)p->zero), s.step = V(set1_epi16)((short)p->step);
+  s.offset = V(set1_epi16)((short)p->offset), s.gain = V(set1_epi16)((short)p->gain);
+  s.mean = V(set1_epi16)((short)p->mean), s.one = V(set1_epi16)(1);
+  s.correction = both_digits(1 << (15 - PL_CORRECTION), (int16_t)p->start_low);
   s.fraction = _mm_cvtsi32_si128(p->fraction);
   return s;
 }
@@ -69,22 +77,29 @@ PL_INLINE void short_sum_step(const sum_numbers *s, vi a, vi b, void *y) {
   FOUR(v[k] = V(srai_epi32)(low[k], PL_FRACTION + 8 - PL_LOW_DIGIT);)
   put_bytes(v, &s->ends, y);
 }
-/* pl_sum_fitted() of a vector of bytes; corrects: with corrections; three: ratios have a third digit that is not 0. */
-PL_INLINE void sum_step(int corrects, int three, const sum_numbers *s, vi a, vi b, const void *correction, void *y) {
-  vi vc[2], v[4], low[4];
+/* low = start_low + pl_sum_correction() of the bytes x */
+PL_INLINE void corrected(const sum_numbers *s, vi x, vi low[4]) {
+  vi w[2];
+  widened(x, w);
+  PL_UNROLL for (int k = 0; k < 2; k++) {
+    const vi d = V(sub_epi16)(V(srai_epi16)(w[k], 8), s->zero);
+    const vi sign = V(srai_epi16)(d, 15), offset = V(add_epi16)(s->offset, sign);
+    const vi phase = V(add_epi16)(V(mullo_epi16)(V(abs_epi16)(d), s->step), offset);
+    const vi size = V(sub_epi16)(s->mean, V(mulhi_epi16)(phase, s->gain));
+    const vi correction = V(sub_epi16)(VI(xor)(size, sign), sign);
+    low[2 * k] = V(madd_epi16)(V(unpacklo_epi16)(correction, s->one), s->correction);
+    low[2 * k + 1] = V(madd_epi16)(V(unpackhi_epi16)(correction, s->one), s->correction);
+  }
+}
+/* pl_sum_fitted() of a vector of bytes; corrects: 0, or the operand that has corrections; three: ratios have a third
+ * digit that is not 0. */
+PL_INLINE void sum_step(int corrects, int three, const sum_numbers *s, vi a, vi b, void *y) {
+  vi v[4], low[4];
   paired(a, b, v);
-  FOUR(low[k] = s->start_low;)
+  if (corrects) corrected(s, corrects == 2 ? b : a, low);
+  else FOUR(low[k] = s->start_low;)
   if (three) FOUR(low[k] = V(add_epi32)(V(srai_epi32)(V(madd_epi16)(v[k], s->digits[2]), 15), low[k]);)
   FOUR(low[k] = ADD_PRODUCTS(low[k], v[k], s->digits[1]);)
-  if (corrects) {
-    widened(VI(loadu)(correction), vc);
-    PL_UNROLL for (int k = 0; k < 2; k++) {
-      const vi zero = VI(xor)(a, a);
-      const vi x = V(unpacklo_epi16)(zero, vc[k]), w = V(unpackhi_epi16)(zero, vc[k]); /* times 2^24 */
-      low[2 * k] = V(add_epi32)(low[2 * k], V(srai_epi32)(x, 24 - 15 + PL_CORRECTION));
-      low[2 * k + 1] = V(add_epi32)(low[2 * k + 1], V(srai_epi32)(w, 24 - 15 + PL_CORRECTION));
-    }
-  }
   FOUR(v[k] = ADD_PRODUCTS(s->start, v[k], s->digits[0]);)
   FOUR(v[k] = V(add_epi32)(v[k], V(srai_epi32)(low[k], 15));)
   FOUR(low[k] = VI(and)(V(srai_epi32)(v[k], 31), s->below);)
@@ -132,83 +147,24 @@ PL_INLINE void product_step(const product_numbers *s, vi a, vi b, void *y) {
     if (some < VI_BYTES) memcpy(y, y_line, some); \
   }
 
-enum { PAIR_BLOCK = 1024 }; /* elements of a call of sum_pairs() with corrections */
-/* correction: of each element, if the form has corrections. */
-static void sum_pairs(size_t n, const uint8_t *a, int a_step, const uint8_t *b, int b_step, const uint8_t *correction,
-                      uint8_t *y, const pl_fitted_sum *p) {
-  const sum_numbers s = sum_numbers_of(p);
-#define PLAIN(a, b, y) sum_step(0, 0, &s, a, b, NULL, y);
-#define LONG(a, b, y) sum_step(0, 1, &s, a, b, NULL, y);
-#define CORRECTED(a, b, y) sum_step(1, 0, &s, a, b, correction, y), correction += VI_BYTES;
-#define LONG_CORRECTED(a, b, y) sum_step(1, 1, &s, a, b, correction, y), correction += VI_BYTES;
-  const int three = p->a[2] || p->b[2];
-#define SHORT(a, b, y) short_sum_step(&s, a, b, y);
-  if (p->short_form) {
-    EACH_PAIR(SHORT)
-  } else if (p->corrected && three) {
-    EACH_PAIR(LONG_CORRECTED)
-  } else if (p->corrected) {
-    EACH_PAIR(CORRECTED)
-  } else if (three) {
-    EACH_PAIR(LONG)
-  } else {
-    EACH_PAIR(PLAIN)
-  }
-#undef SHORT
-#undef PLAIN
-#undef LONG
-#undef CORRECTED
-#undef LONG_CORRECTED
-}
-#if !defined(__AVX512BW__) /* where gcc's code for the rule takes twice as long */
-#define SUM_BY_RULE
-/* A factor of pl_mbqm_small(), in all lanes; halves: it is 1/2, and numbers are even. */
-typedef struct { vi m, half, signs; __m128i shift; int halves; } factor;
-PL_INLINE factor factor_of(int32_t m, int32_t e) {
-  return (factor){V(set1_epi32)(m), V(set1_epi32)(e ? 1 << (-e - 1) : 0), V(set1_epi32)(e ? -1 : 0),
-                  _mm_cvtsi32_si128(-e), m == 1 << 30 && !e};
-}
-PL_INLINE vi rescaled(vi v, const factor *f) {
-  const vi nudge = V(set1_epi64x)(1 << 30);
-  const vi even = V(add_epi64)(V(mul_epi32)(v, f->m), nudge);
-  const vi odd = V(add_epi64)(V(mul_epi32)(V(srli_epi64)(v, 32), f->m), nudge);
-  const vi high = V(blend_epi32)(V(srli_epi64)(even, 31), V(slli_epi64)(odd, 1), 0xAA);
-  return V(sra_epi32)(V(add_epi32)(V(add_epi32)(high, f->half), VI(and)(V(srai_epi32)(high, 31), f->signs)), f->shift);
-}
-typedef struct { byte_ends ends; factor a, b, y; vi a_zero, b_zero, sign; __m128i down; } rule_numbers;
-/* v = the bytes x, less the zero point, as the rule scales them. */
-PL_INLINE void rule_operand(const rule_numbers *s, vi x, vi zero, const factor *f, vi v[4]) {
-  vi w[2];
-  widened(x, w);
-  PL_UNROLL for (int k = 0; k < 2; k++) {
-    const vi none = VI(xor)(x, x);
-    v[2 * k] = V(unpacklo_epi16)(none, w[k]), v[2 * k + 1] = V(unpackhi_epi16)(none, w[k]); /* times 2^24 */
-  }
-  FOUR(v[k] = V(sub_epi32)(V(sra_epi32)(v[k], s->down), zero);)
-  if (f->halves) FOUR(v[k] = V(srai_epi32)(v[k], 1);)
-  else FOUR(v[k] = rescaled(v[k], f);)
-}
-PL_INLINE void rule_step(const rule_numbers *s, vi a, vi b, void *y) {
-  vi v[4], w[4];
-  rule_operand(s, a, s->a_zero, &s->a, v);
-  rule_operand(s, b, s->b_zero, &s->b, w);
-  FOUR(v[k] = V(add_epi32)(v[k], V(sub_epi32)(VI(xor)(w[k], s->sign), s->sign));)
-  FOUR(v[k] = rescaled(v[k], &s->y);)
-  put_bytes(v, &s->ends, y);
-}
-static void sum_by_rule_q8(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
+static void short_sum_q8(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
   const uint8_t *a = va, *b = vb;
   uint8_t *y = vy;
-  const sum_q_p *p = vp;
-  const rule_numbers s = {byte_ends_of(p->y_zero, p->low, p->high, p->flip), factor_of(p->a_m, p->a_e),
-                          factor_of(p->b_m, p->b_e), factor_of(p->y_m, p->y_e),
-                          V(set1_epi32)(p->a_zero * (1 << p->left)), V(set1_epi32)(p->b_zero * (1 << p->left)),
-                          V(set1_epi32)(p->sign), _mm_cvtsi32_si128(24 - p->left)};
-#define STEP(a, b, y) rule_step(&s, a, b, y);
+  const sum_numbers s = sum_numbers_of(vp);
+#define STEP(a, b, y) short_sum_step(&s, a, b, y);
   EACH_PAIR(STEP)
 #undef STEP
 }
-#endif
+static void fitted_sum_q8(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
+  const uint8_t *a = va, *b = vb;
+  uint8_t *y = vy;
+  const pl_fitted_sum *p = vp;
+  const sum_numbers s = sum_numbers_of(p);
+  const int corrects = p->corrected, three = p->a[2] || p->b[2];
+#define STEP(a, b, y) sum_step(corrects, three, &s, a, b, y);
+  EACH_PAIR(STEP)
+#undef STEP
+}
 static void product_pairs(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *p) {
   const uint8_t *a = va, *b = vb;
   uint8_t *y = vy;
