@@ -6,6 +6,7 @@ GPTQ applies to columns in their order.
 """
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -108,7 +109,7 @@ def _moments(model: Model, nodes: Mapping[int, Sequence[int]], samples: Sequence
 def _rows(operator: Operator, shape: Sequence[int], x: Array) -> Array:
     """The rows of the node's input x that its weights multiply: (groups, up to ROWS rows, depth)."""
     if operator.name == "FULLY_CONNECTED":
-        return _spread(x.reshape(-1, shape[1]))[None]
+        return _spread(x.reshape(-1, shape[1]), 1)[None]
     taps, options = shape[1:3], operator.options
     stride = options.stride_h, options.stride_w                                     # type: ignore[attr-defined]
     dilation = options.dilation_h_factor, options.dilation_w_factor                 # type: ignore[attr-defined]
@@ -121,15 +122,15 @@ def _rows(operator: Operator, shape: Sequence[int], x: Array) -> Array:
     seen = np.lib.stride_tricks.sliding_window_view(x, extents, (1, 2))[
         :, ::stride[0], ::stride[1], :, ::dilation[0], ::dilation[1]]
     if operator.name == "CONV_2D":      # (images, rows, columns, channels, taps): taps before channels, as weights have
-        places = seen.transpose(0, 1, 2, 4, 5, 3)
-        return _spread(places.reshape(-1, *places.shape[3:])).reshape(1, -1, int(np.prod(shape[1:])))
-    rows = _spread(seen.reshape(-1, *seen.shape[3:]))             # (rows, channels, taps down, taps right)
+        return _spread(seen.transpose(0, 1, 2, 4, 5, 3), 3).reshape(1, -1, int(np.prod(shape[1:])))
+    rows = _spread(seen, 3)             # (rows, channels, taps down, taps right)
     return rows.reshape(*rows.shape[:2], -1).transpose(1, 0, 2)
 
 
-def _spread(rows: Array) -> Array:
-    """Up to ROWS of the rows, spread evenly."""
-    return rows[::-(-len(rows) // ROWS)] if len(rows) > ROWS else rows
+def _spread(x: Array, axes: int) -> Array:
+    """Up to ROWS of the places that the first axes of x number, spread evenly: (places, *the other axes)."""
+    count = math.prod(x.shape[:axes])
+    return x[np.unravel_index(np.arange(0, count, max(1, -(-count // ROWS))), x.shape[:axes])]
 
 
 def rounded(operator: Operator, weights: RealWeights, axis: int, second: Array, limits: tuple[int, int]) -> RealWeights:
@@ -148,18 +149,18 @@ def rounded(operator: Operator, weights: RealWeights, axis: int, second: Array, 
 
         def restored(values: Array) -> Array:
             return values.reshape(weights.values.shape)
-    rows_rounded = [_cancelled(rows, steps, moment, limits) for rows, steps, moment in zip(
-        matrices(weights.values), matrices(scale), second, strict=True)]
-    return RealWeights(restored(np.stack(rows_rounded)), weights.scale, weights.zero_point)
+    rows_rounded = _cancelled(matrices(weights.values), matrices(scale), second, limits)
+    return RealWeights(restored(rows_rounded), weights.scale, weights.zero_point)
 
 
 def _cancelled(values: Array, scale: Array, second: Array, limits: tuple[int, int]) -> Array:
-    """Rows of weights, rounded column by column; the columns that follow compensate for the error of each."""
-    diagonal = np.diag(second)
-    damped = second + np.diag(np.full(len(second), DAMPING * float(diagonal.mean()) or 1.0))
-    upper = np.linalg.cholesky(np.linalg.inv(damped)).T
+    """Weights (groups, rows, depth), rounded column by column; the columns that follow compensate for the error."""
+    damping = DAMPING * np.einsum("gjj->gj", second).mean(axis=1)
+    damped = second + np.where(damping, damping, 1.0)[:, None, None] * np.eye(second.shape[1])
+    upper = np.linalg.cholesky(np.linalg.inv(damped)).transpose(0, 2, 1)
     left, grid_values = values.copy(), np.empty_like(values)
-    for j in range(len(second)):
-        grid_values[:, j] = np.clip(np.rint(left[:, j] / scale[:, j]), *limits) * scale[:, j]
-        left[:, j:] -= np.outer((left[:, j] - grid_values[:, j]) / upper[j, j], upper[j, j:])
+    for j in range(second.shape[1]):
+        grid_values[..., j] = np.clip(np.rint(left[..., j] / scale[..., j]), *limits) * scale[..., j]
+        error = (left[..., j] - grid_values[..., j]) / upper[:, None, j, j]
+        left[..., j:] -= error[..., None] * upper[:, None, j, j:]
     return grid_values

@@ -59,9 +59,9 @@ def test_rows_times_weights_are_the_results(arguments):
 
 def test_rows_are_spread_over_a_large_sample():
     rows = np.arange(3000.0)[:, None]
-    some = weight_rounding._spread(rows)
-    assert len(some) == 250 and np.ptp(some) > 2900 and weight_rounding._spread(rows[:256]) is not None
-    assert len(weight_rounding._spread(rows[:256])) == 256
+    some = weight_rounding._spread(rows, 1)
+    assert len(some) == 250 and np.ptp(some) > 2900 and weight_rounding._spread(rows[:256], 1) is not None
+    assert len(weight_rounding._spread(rows[:256], 1)) == 256
 
 
 @pytest.mark.parametrize("kind", ["FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D"])
