@@ -169,6 +169,7 @@ CASES = {
     "an op for Coral": (lambda b: b.ready(small_models.custom_op("edgetpu-custom-op")), r"Edge TPU.*libedgetpu"),
     "types that an op does not take": (lambda b: b.ready(small_models.mixed_types()),
                                        r"input 1 must be .*float32.*tensor 1 'b'"),
+    "an operand too many": (lambda b: b.ready(small_models.superfluous_operand()), r"ABS .*: input 1 must be absent; "),
     "missing delegate": (lambda b: b.module.load_delegate("/nope.so"), r"/nope\.so"),
 }
 # Deliberate differences: the peer's type comes from its internals.
