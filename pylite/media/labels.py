@@ -88,7 +88,7 @@ def _of_literal(text: str) -> Labels | None:
 
 
 def _of_items(text: str) -> Labels | None:
-    """The labels in a label map, "item { id: 1 name: 'ant' }": detectors give the class 0 for the id 1."""
+    """The labels in a label map, "item { id: 1 name: 'ant' }"; the class of the id 1 is 0."""
     labels = {}
     for item in _ITEM.findall(text):
         fields: dict[str, str] = {}
