@@ -94,6 +94,9 @@ class Task:
         self.model = self.interpreter._model
         self.interpreter.allocate_tensors()
         self._inputs, self._outputs = metadata.read(self.model)
+        if not (self._inputs and self._outputs):
+            raise ModelError(f"the model has {len(self._inputs)} inputs and {len(self._outputs)} outputs; a task needs "
+                             "both")
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Let the docstring list the arguments of the constructor, which several tasks share."""
@@ -174,7 +177,7 @@ class Task:
 
 
 class Options:
-    """Options of the Task Library: arguments of a task, and others that hold some.  use_coral: load libedgetpu."""
+    """Options of the Task Library: arguments of a task, and other Options.  use_coral: load libedgetpu."""
 
     def __init__(self, **values: Any) -> None:
         vars(self).update(values)

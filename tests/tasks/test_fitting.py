@@ -113,6 +113,16 @@ def test_names_of_the_task_library_and_mediapipe():
     assert type(detector) is tasks.ObjectDetector and found.detections is found
 
 
+@pytest.mark.parametrize("inputs", [0, 1])
+@pytest.mark.parametrize("name", [n for n in tasks.__all__ if hasattr(getattr(tasks, n), "create_from_options")])
+def test_a_model_without_inputs_or_outputs(name, inputs):
+    m = ModelBuilder()
+    m.inputs([m.tensor("x", (1, 4))][:inputs])
+    m.outputs([])
+    with pytest.raises(ModelError, match=f"has {inputs} inputs and 0 outputs"):
+        getattr(tasks, name)(m.build())
+
+
 def test_options_of_the_task_library():
     options = tasks.ObjectDetectorOptions(
         base_options=tasks.BaseOptions(file_name=models.path("digit-detector"), use_coral=False, num_threads=-1),
