@@ -33,7 +33,7 @@ def main(argv=None):
 
 
 def _warning(message, category, *place):
-    """The text of a warning: of pylite's without the line of code, which would be the one that calls main()."""
+    """The text of a warning; pylite's without the line of code, the call of main()."""
     return f"warning: {message}\n" if category is UserWarning else PYTHON_FORMAT(message, category, *place)
 
 
