@@ -499,7 +499,7 @@ class Interpreter(FastPath):
             array = executor.to_write(arguments.checked_index(executor, tensor_index))
         self._lock.check_idle()
         if (type(value) is not np.ndarray or value.dtype is not array.dtype or value.shape != array.shape
-                or array.dtype is OBJECTS):
+                or array.dtype is OBJECTS or operator.index(tensor_index) not in executor.writable):
             from pylite.tflite.inputs import checked_value
             value = checked_value(executor.subgraph.tensors[operator.index(tensor_index)], array, value)
         array[...] = value

@@ -9,6 +9,7 @@ import importlib
 import os
 import pkgutil
 import sys
+import warnings
 
 import pylite
 from pylite import _core as _core  # finds the other modules, and refuses those of a foreign package
@@ -17,16 +18,23 @@ from pylite.cli._common import UsageError
 from pylite.cli._parser import HelpFormatter, Parser, meant, sentence
 from pylite.errors import ComparisonError, FileFormatError, ModelError, PyliteError
 
+PYTHON_FORMAT = warnings.formatwarning
 FIRST = ["run", "inspect", "bench", "report", "validate"]       # the commands that the help lists first
 
 
 def main(argv=None):
     """Run the command line; returns the exit code: 0, 1 when the run failed, 2 for a wrong argument or file."""
-    before = sys.stdout
+    before = sys.stdout, warnings.formatwarning
+    warnings.formatwarning = _warning
     try:
         return _main(sys.argv[1:] if argv is None else list(argv))
     finally:
-        sys.stdout = before
+        sys.stdout, warnings.formatwarning = before
+
+
+def _warning(message, category, *place):
+    """The text of a warning; pylite's without the line of code, the call of main()."""
+    return f"warning: {message}\n" if category is UserWarning else PYTHON_FORMAT(message, category, *place)
 
 
 def _main(argv):

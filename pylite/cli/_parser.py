@@ -10,6 +10,7 @@ from pylite.cli._terminal import failed, say
 from pylite.errors import DelegateError, clipped, looked_for
 
 ALIKE = 0.8         # a file whose name shares at least this part of its letters may be meant
+PATHS = re.compile("FILE|OUT|DIR|FOLDER|PATH|OLD|OTHER")       # how the help calls values that are paths
 MANY = ("*", "+")   # nargs of arguments that take any number of words
 
 
@@ -64,6 +65,11 @@ class Parser(argparse.ArgumentParser):
             # argparse takes them in one place only, but they may stand before and behind options.
             setattr(parsed, many.dest, [*getattr(parsed, many.dest), *unknown])
         return parsed
+
+    def _get_value(self, action, arg_string):
+        if not arg_string and action.option_strings and PATHS.match(str(action.metavar)):
+            raise argparse.ArgumentError(action, "the name is empty; is a variable of the shell unset?")
+        return super()._get_value(action, arg_string)
 
     def error(self, message):
         failed(self.prog, clipped(self._in_words(message)))

@@ -117,7 +117,7 @@ def _unsupported_types(op, operator, inputs, outputs):
         return f"{text}. `pylite ops {operator.name}` lists the types that it takes"
     position, allowed = mismatch
     where = f"input {position}" if position < len(inputs) else f"output {position - len(inputs)}"
-    return f"{text}: {where} must be {' or '.join(sorted(allowed))}"
+    return f"{text}: {where} must be {' or '.join(sorted(allowed)) or 'absent'}"
 
 
 def _unsupported_version(op, operator):

@@ -330,6 +330,6 @@ def _take_shapes(node, shapes, budget):
 def _may_share(y, x, outputs):
     """May y share x's memory?  Not if the caller could see or change one through the other."""
     root = x.root
-    if root.data is not None or root.kind == "variable":
+    if root.data is not None or "variable" in (root.kind, y.kind):
         return False
     return not (y.index in outputs and (root.kind in ("input", "carried") or root.index in outputs))

@@ -15,6 +15,7 @@ DTYPE_BITS: "dict[str, Any]" = {
     "uint32": 32, "uint16": 16, "int4": 4, "bfloat16": 16, "int2": 2, "uint4": 4, "float8_e4m3fn": 8, "float8_e5m2": 8,
 }
 DTYPES = tuple(DTYPE_BITS)
+NARROW = "int4", "uint4", "int2"    # of fewer bits than their numpy types, which hold numbers that they lack
 HALF = "half"       # of a Value: a tensor of float32 that a program stores as float16
 
 # The numpy type of an element, unpacked.  Types that numpy lacks are stored as the integers of their bits.

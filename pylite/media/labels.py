@@ -21,6 +21,8 @@ WITHOUT_BACKGROUND = 20, 80, 90, 1000       # classes of Pascal VOC, COCO (with 
 REMEDY = "give a name for each class, the first one for class 0, which may be the background"
 MOST_LITERAL = 1 << 20      # letters of a list or dictionary, which takes many times as much memory
 DIGITS = 6                  # most of a class: results have a list of the names up to the greatest one
+_ITEM = re.compile(r"\bitem\s*\{([^{}]*)")
+_FIELD = re.compile(r"""\b(id|name|display_name)\s*:\s*(?:(\d+)\b|"([^"\n]*)"|'([^'\n]*)')""")
 _NUMBERED = re.compile(rf"\s*(\d{{1,{DIGITS}}})[\s:,]+(.+)")
 
 
@@ -35,10 +37,13 @@ def read(path: str | os.PathLike[str]) -> Labels:
 def parse(text: str) -> Labels:
     """{class: name} of a text with a name on each line: its class is the number of the line, or that before the name.
 
-    It may also be a table whose first line names the columns, the first for the class and the last for the name, or a
-    list or dictionary of JSON or Python.  FileFormatError for more than MOST_LINES.
+    It may also be a table whose first line names the columns, the first for the class and the last for the name, a list
+    or dictionary of JSON or Python, or a label map (.pbtxt) of TensorFlow's Object Detection API.  FileFormatError for
+    more than MOST_LINES.
     """
     if text.lstrip()[:1] in ("[", "{") and len(text) <= MOST_LITERAL and (found := _of_literal(text)):
+        return found
+    if found := _of_items(text):
         return found
     lines = [line.strip() for line in lines_of(text)]
     if len(lines) > MOST_LINES:
@@ -82,12 +87,26 @@ def _of_literal(text: str) -> Labels | None:
     return {int(number): name for number, name in names.items()}
 
 
+def _of_items(text: str) -> Labels | None:
+    """The labels in a label map, "item { id: 1 name: 'ant' }"; the class of the id 1 is 0."""
+    labels = {}
+    for item in _ITEM.findall(text):
+        fields: dict[str, str] = {}
+        for field, *values in _FIELD.findall(item):
+            fields.setdefault(field, "".join(values))       # the first one, as those of key points follow
+        name = fields.get("display_name") or fields.get("name")
+        if name is None or not _is_class(fields.get("id", "")):
+            return None
+        labels[int(fields["id"])] = name
+    return labels if 0 in labels else {number - 1: name for number, name in labels.items()}
+
+
 def _of_table(lines: list[str]) -> Labels | None:
     """The labels in the lines of a .csv file with a header, such as YAMNet's "index,mid,display_name"."""
     import csv  # lazy: few lists are written so
     try:
         header, *rows = csv.reader(line for line in lines if line)
-    except csv.Error:
+    except (csv.Error, ValueError):     # ValueError: no line
         return None
     if any(len(row) != len(header) or not _is_class(row[0]) for row in rows):
         return None

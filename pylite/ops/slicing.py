@@ -128,6 +128,8 @@ def strided_window(node):
     spare = len(x.shape) - named        # axes that no entry names: the ellipsis's, or the last ones
     if spare < 0:
         raise node.error(f"has {len(x.shape)} dimensions, but {named} are sliced", x)
+    if ellipsis & ellipsis - 1:
+        raise node.error(f"ellipsis_mask {ellipsis} has two bits; expected one at most")
     x_strides = contiguous_strides(x.shape)
     shape, strides, offset, axis = [], [], 0, 0
     for i in range(entries):

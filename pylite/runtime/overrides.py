@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite import errors
-from pylite.ir.dtypes import NUMPY_DTYPES
+from pylite.ir.dtypes import NARROW, NUMPY_DTYPES
 from pylite.ir.graph import replace
 from pylite.runtime.model import Model
 
@@ -54,7 +54,7 @@ def _contents(tensor: "Tensor", value: "Any") -> "Any":
     """The bytes of a constant that holds `value`."""
     dtype = np.dtype(NUMPY_DTYPES[tensor.dtype])
     array = np.asarray(value)
-    if dtype.hasobject or tensor.dtype in ("int4", "uint4", "int2"):
+    if dtype.hasobject or tensor.dtype in NARROW:
         raise errors.TensorError(f"overrides: tensor {tensor.index} {tensor.name!r} is {tensor.dtype}, which cannot be "
                                  "replaced")
     if array.shape != tensor.shape or not np.can_cast(array.dtype, dtype, "same_kind"):

@@ -141,6 +141,8 @@ class Writer:
     def _enter_variable(self, subgraph: int, executor: "Executor", value: "Any", bound: "BoundProgram") -> None:
         """Make the memory of a variable a region, with its initial contents in the state."""
         array = executor.memory.variables.get(value.index)
+        if np.any(executor.memory.starts.get(value.index, 0)):
+            raise NotStorable(f"{value!r} is a variable whose initial contents an operator computes")
         if array is None or array.dtype not in DTYPES or bound.array(value.index) is not array:
             raise NotStorable(f"{value!r} is a variable that has been resized")
         if (subgraph, value.index) not in self._known_variables:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, cast
 
 from pylite._core.run.memory import aligned
 from pylite._core.run.program import ExecutorBase, Memory
+from pylite.ir.dtypes import NARROW
 from pylite.runtime.plan_cache import BoundPlan, PlanCache, Tensors, bind
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class PlannedExecutor(ExecutorBase):
 
     def to_write(self, index: int) -> "NDArray[Any]":
         visible = self._visible(index)
-        if visible is None or not visible[0].flags.writeable or visible[1] == "bfloat16":
+        if visible is None or not visible[0].flags.writeable or visible[1] in ("bfloat16", *NARROW):
             return self._promote().to_write(index)
         self.writable[index] = Memory(visible[0])
         return visible[0]

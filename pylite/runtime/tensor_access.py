@@ -6,7 +6,7 @@ import numpy as np
 
 from pylite import errors
 from pylite._core.run.program import Memory
-from pylite.ir.dtypes import HALF, NUMPY_DTYPES, bfloat16
+from pylite.ir.dtypes import HALF, NARROW, NUMPY_DTYPES, bfloat16
 from pylite.ir.lowered import Folded
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class TensorAccess:
         if index not in self.subgraph.inputs:
             from pylite.runtime import partial_run  # few callers write anything but inputs
             partial_run.check_written(self, index)
-        return self._seen(index, array, self.writable)
+        return self._seen(index, array, {} if self.dtype(index) in NARROW else self.writable)     # all are checked
 
     def _seen(self, index: int, array: "NDArray[Any]", memories: "dict[int, Memory]") -> "NDArray[Any]":
         """The array of tensor `index` in the type that callers see; `memories` keeps it for the fast path."""

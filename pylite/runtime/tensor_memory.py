@@ -6,6 +6,7 @@ import numpy as np
 from pylite import errors
 from pylite._core.run.memory import LARGE_ARENA, MemoryPool, aligned, memory_limit
 from pylite.ir.graph import NUMPY_DTYPES
+from pylite.ir.values import known_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,16 +50,18 @@ class TensorMemory:
     """Memory that outlives the bound programs of an Executor.
 
     max_bytes: limit of the tensors' bytes, or None; arenas: one for each depth of segments, because two segments of the
-    same depth are never in use together; variables: {tensor index: array}; loop_arenas: {operator index: memory for
+    same depth are never in use together; variables: {tensor index: array}; starts: {tensor index: initial contents} of
+    variables that operators compute from constants, once; loop_arenas: {operator index: memory for
     loop variables that change shape}; counted: bytes outside the arenas of the last bound program, if there is a limit;
     left: bytes that the last check() left of the limit, or -1.
     """
-    __slots__ = ("max_bytes", "arenas", "variables", "loop_arenas", "counted", "left")
+    __slots__ = ("max_bytes", "arenas", "variables", "starts", "loop_arenas", "counted", "left")
 
     def __init__(self, max_bytes: "int | None") -> None:
         self.max_bytes = max_bytes
         self.arenas: list[NDArray[Any]] = []
         self.variables: dict[int, NDArray[Any]] = {}
+        self.starts: dict[int, NDArray[Any]] = {}
         self.loop_arenas: dict[int, NDArray[Any]] = {}
         self.counted = 0
         self.left = -1 if max_bytes is None else max_bytes
@@ -160,12 +163,14 @@ class TensorMemory:
                 self.variables[value.index] = array = array.reshape(value.shape)
             except ValueError as problem:
                 raise _unrepresentable(value, problem) from None
+            if value.data is not None:
+                array[...] = self.starts[value.index] = known_array(value)
         return array
 
     def reset_variables(self, tensors: "Sequence[Tensor]") -> None:
         """Reset every variable tensor to its initial contents."""
         for index, array in self.variables.items():
-            array[...] = initial(tensors[index])
+            array[...] = self.starts.get(index, initial(tensors[index]))
 
 
 def initial(tensor: "Tensor") -> int:

@@ -14,6 +14,7 @@ _HOMES = {name: home for home, names in {
     "results": "BoundingBox Category Classifications ClassificationResult Detection Embedding Keypoint Pose "
                "Results Segmentation",
     "detection": "FaceDetector ObjectDetector",
+    "task": "Options TensorImage",
     "text": "TextClassifier TextEmbedder",
     "vision": "ImageClassifier ImageEmbedder ImageSegmenter PoseEstimator",
 }.items() for name in names.split()}
@@ -21,9 +22,10 @@ __all__ = list(_HOMES)
 
 
 def __getattr__(name):
-    if name not in _HOMES:
+    known = "Options" if name.endswith("Options") else name     # BaseOptions, ObjectDetectorOptions, ...
+    if known not in _HOMES:
         raise AttributeError(f"module 'pylite.tasks' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
-    value = globals()[name] = getattr(importlib.import_module(f"pylite.tasks.{_HOMES[name]}"), name)
+    value = globals()[name] = getattr(importlib.import_module(f"pylite.tasks.{_HOMES[known]}"), known)
     return value
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.errors import ModelError, PyliteError
-from pylite.interpreter import Interpreter
+from pylite.interpreter import Interpreter, load_delegate
 from pylite.media import labels as label_files
 from pylite.media import metadata, models
 from pylite.media.outputs import PROBABILITIES, producer
@@ -94,6 +94,9 @@ class Task:
         self.model = self.interpreter._model
         self.interpreter.allocate_tensors()
         self._inputs, self._outputs = metadata.read(self.model)
+        if not (self._inputs and self._outputs):
+            raise ModelError(f"the model has {len(self._inputs)} inputs and {len(self._outputs)} outputs; a task needs "
+                             "both")
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Let the docstring list the arguments of the constructor, which several tasks share."""
@@ -126,6 +129,11 @@ class Task:
         return cls(file_path, **options)
 
     create_from_model_path = create_from_file       # MediaPipe's name
+
+    @classmethod
+    def create_from_options(cls, options: Options) -> Self:
+        """The task that Options describe."""
+        return cls(**options.arguments())
 
     def _likely(self, position: int) -> bool:
         """Is the output at `position` made by an op whose results lie between 0 and 1?"""
@@ -166,6 +174,31 @@ class Task:
             run.invoke()
             outputs = [(run.get_tensor(detail["index"]), detail) for detail in run.get_output_details()]
         return [dequantize(*output) for output in outputs]
+
+
+class Options:
+    """Options of the Task Library: arguments of a task, and other Options.  use_coral: load libedgetpu."""
+
+    def __init__(self, **values: Any) -> None:
+        vars(self).update(values)
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments for the constructor of the task.  None, False and -1 mean the defaults."""
+        found: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            if isinstance(value, Options):
+                found |= value.arguments()
+            elif name == "use_coral" and value:
+                found["experimental_delegates"] = [load_delegate("libedgetpu.so.1")]
+            elif not (value is None or value is False or value == -1):
+                found[{"file_name": "model", "file_content": "model"}.get(name, name)] = value
+        return found
+
+
+class TensorImage:
+    """The Task Library's pictures: tasks take paths and arrays as they are."""
+    create_from_file = staticmethod(os.fspath)
+    create_from_array = staticmethod(np.asarray)
 
 
 class ClassFilter:

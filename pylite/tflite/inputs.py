@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.errors import ResizeError, TensorError, shortened
+from pylite.ir.dtypes import NARROW
 
 if TYPE_CHECKING:
     from typing import Any
@@ -43,6 +44,13 @@ def of_type(tensor: "Tensor", array: "NDArray[Any]", value: "Any") -> "NDArray[A
         value = value.view(array.dtype)     # the bits of a type that only ml_dtypes has
     elif value.dtype != array.dtype and value.dtype.newbyteorder("=") != array.dtype:
         raise _wrong_type(tensor, value)
+    elif tensor.dtype in NARROW and value.size:
+        from pylite.numerics.quantization import LIMITS  # lazy, as below
+        (low, high), least, most = LIMITS[tensor.dtype], value.min(), value.max()
+        if not low <= least <= most <= high:
+            raise TensorError(f"Cannot set tensor: Values for {tensor.dtype.upper()} input must be between {low} and "
+                              f"{high}. Those for input {tensor.index}, name: {tensor.name} are {least} to {most}; "
+                              f"numpy.clip(value, {low}, {high}) limits them")
     return value
 
 

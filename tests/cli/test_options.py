@@ -1,4 +1,6 @@
 """Options that would do nothing, or ask for different things, are refused; options before the command."""
+import os
+import re
 import subprocess
 import sys
 
@@ -21,6 +23,23 @@ def test_inputs_are_blank_in_one_way(capsys):
     with pytest.raises(SystemExit):
         cli.main(["run", "digits", "--zeros", "--random", "1"])
     assert "--random and --zeros exclude each other" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [
+    "run digits -i seven --labels=", "run digits -i seven --save=", "report digits --html=", "bench digits --trace=",
+    "compile digits --cache-dir=", "inspect digits --diff=", "validate digits --reference=", "validate digits --data="])
+def test_names_of_files_are_not_empty(capsys, options):
+    """An unset variable of the shell makes them so: --html "$PAGE" wrote no page, without a word."""
+    with pytest.raises(SystemExit):
+        cli.main(options.split())
+    assert f"{options.split()[-1][:-1]}: the name is empty" in capsys.readouterr().err
+
+
+def test_warnings_name_no_line_of_code(tmp_path):
+    (tmp_path / "file").touch()
+    done = subprocess.run([sys.executable, "-m", "pylite", "run", "digits", "--input", "seven"], capture_output=True,
+                          text=True, env=os.environ | {"PYLITE_CACHE_DIR": str(tmp_path / "file")})
+    assert re.fullmatch("warning: PYLITE_CACHE_DIR=.*/file' keeps no plans: [^\n]*\n", done.stderr)
 
 
 def test_options_before_the_command(model, capsys):

@@ -35,6 +35,11 @@ class Bench:
     def set(self, value, index=0):
         self.ready().set_tensor(index, value)
 
+    def set_narrow(self, value):
+        interpreter = self.ready(small_models.reshape("int4"))
+        interpreter.set_tensor(0, np.full((2, 3), 7, np.int8))      # the memory of most inputs is known from now on
+        interpreter.set_tensor(0, value)
+
     def set_again(self, index):
         interpreter = self.ready()
         interpreter.set_tensor(0, GOOD)
@@ -111,6 +116,8 @@ CASES = {
     "set text": (lambda b: b.set("abc"), r"Got value of type STRING but expected type UINT8"),
     "set dates": (lambda b: b.set(np.zeros((2, 3), "M8[s]")), r"but expected type UINT8"),
     "set int8": (lambda b: b.set(np.zeros((2, 3), np.int8)), r"Got value of type INT8 but expected type UINT8"),
+    "set beyond 4 bits": (lambda b: b.set_narrow(np.full((2, 3), 8, np.int8)),
+                          r"Values for INT4 input must be between -8 and 7\. .*name: input are 8 to 8"),
     "set other size": (lambda b: b.set(np.zeros((2, 100), np.uint8)),
                        r"Dimension mismatch\. Got 100 but expected 3 for dimension 1 of input 0\."),
     "set other rank": (lambda b: b.set(np.zeros((2, 3, 1), np.uint8)),
@@ -162,6 +169,7 @@ CASES = {
     "an op for Coral": (lambda b: b.ready(small_models.custom_op("edgetpu-custom-op")), r"Edge TPU.*libedgetpu"),
     "types that an op does not take": (lambda b: b.ready(small_models.mixed_types()),
                                        r"input 1 must be .*float32.*tensor 1 'b'"),
+    "an operand too many": (lambda b: b.ready(small_models.superfluous_operand()), r"ABS .*: input 1 must be absent; "),
     "missing delegate": (lambda b: b.module.load_delegate("/nope.so"), r"/nope\.so"),
 }
 # Deliberate differences: the peer's type comes from its internals.

@@ -76,3 +76,12 @@ def test_an_index_out_of_range_is_refused():
            [np.array(v, np.int32) for v in ([0, 4], [1, 5], [1, 1])], shrink_axis_mask=2)
     with pytest.raises(OpError, match="no index 4 along axis 1"):
         Interpreter(model_content=m.build()).allocate_tensors()
+
+
+def test_two_ellipses_are_refused():
+    """As in TensorFlow; the reference skips axes."""
+    m = ModelBuilder()
+    one_op(m, "STRIDED_SLICE", "float32", [np.zeros((2, 4), np.float32)],
+           [np.array(v, np.int32) for v in ([0, 0], [1, 1], [1, 1])], ellipsis_mask=3)
+    with pytest.raises(OpError, match="ellipsis_mask 3 has two bits"):
+        Interpreter(model_content=m.build()).allocate_tensors()

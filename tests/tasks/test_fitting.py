@@ -113,6 +113,31 @@ def test_names_of_the_task_library_and_mediapipe():
     assert type(detector) is tasks.ObjectDetector and found.detections is found
 
 
+@pytest.mark.parametrize("inputs", [0, 1])
+@pytest.mark.parametrize("name", [n for n in tasks.__all__ if hasattr(getattr(tasks, n), "create_from_options")])
+def test_a_model_without_inputs_or_outputs(name, inputs):
+    m = ModelBuilder()
+    m.inputs([m.tensor("x", (1, 4))][:inputs])
+    m.outputs([])
+    with pytest.raises(ModelError, match=f"has {inputs} inputs and 0 outputs"):
+        getattr(tasks, name)(m.build())
+
+
+def test_options_of_the_task_library():
+    options = tasks.ObjectDetectorOptions(
+        base_options=tasks.BaseOptions(file_name=models.path("digit-detector"), use_coral=False, num_threads=-1),
+        detection_options=tasks.DetectionOptions(max_results=1, score_threshold=0.0, category_name_allowlist=None))
+    detector = tasks.ObjectDetector.create_from_options(options)
+    image = tasks.TensorImage.create_from_array(np.full((50, 70, 3), 200, np.uint8))
+    assert len(detector.detect(image).detections) == 1
+    content = models.path("digit-detector").read_bytes()
+    base = tasks.BaseOptions(file_content=content, use_coral=True)
+    with pytest.raises(ValueError, match=r"libedgetpu\.so\.1"):
+        tasks.ObjectDetector.create_from_options(tasks.ObjectDetectorOptions(base_options=base))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        tasks.ObjectDetector.create_from_options(tasks.ObjectDetectorOptions(model="digit-detector", colour=1))
+
+
 def test_a_model_of_no_task_gets_no_hint():
     m = ModelBuilder()
     a, b = m.tensor("a", (2, 3)), m.tensor("b", (2, 3))

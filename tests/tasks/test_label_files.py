@@ -25,6 +25,25 @@ def test_lists_of_labels_of_other_programs(text):
 
 
 @pytest.mark.parametrize("text", [
+    "item {\n  id: 1\n  name: 'ant'\n}\nitem {\n  id: 2\n  name: 'bee, wild'\n}\n",
+    'item{name:"/m/0" id:1 display_name:"ant"} item {\n name: "/m/1" id: 2 display_name: "bee, wild" }',
+    '# of insects\nitem { id: 2, name: "bee, wild", keypoints { id: 7 label: "sting" name: "x" } }\n'
+    'item { id: 1, name: "ant" }', 'item { id: 0 name: "ant" }\nitem { id: 1 name: "bee, wild" }'])
+def test_label_maps_of_the_object_detection_api(text):
+    """Their ids begin at 1, for the class 0 of a detector, since 0 is the background."""
+    assert labels.parse(text) == {0: "ant", 1: "bee, wild"}
+
+
+@pytest.mark.parametrize("text", ["", "\n", "\n\n"])
+def test_a_file_without_labels(text, tmp_path):
+    assert labels.parse(text) == {}
+    (tmp_path / "labels.txt").write_text(text)
+    with pytest.raises(ValueError, match=r"labels\.txt has 0 names, and the model 4 classes"):
+        ImageClassifier(scores_model().build(), labels=tmp_path / "labels.txt")
+
+
+@pytest.mark.parametrize("text", [
+    "item { id: 1 }", "item { id: x name: 'ant' }", "item { name: 'ant' }",
     "[unused]\nant", "{ant}", '["ant", 3]', '{"0": {}}', '{"x": "ant"}', '{"12345678": "ant"}', "[" * 5000,
     "class,name\nx,ant", "class,name\n1,ant,bee", "class,name\n12345678,ant", "class,name\n1," + "a" * 200_000 + '"'])
 def test_what_is_no_list_of_labels_has_a_name_on_each_line(text):

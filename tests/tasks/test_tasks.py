@@ -359,7 +359,7 @@ def test_notebooks_show_the_text_of_results():
         assert kind._repr_html_ and "__str__" in vars(kind)
 
 
-@pytest.mark.parametrize("name", [name for name in tasks.__all__ if hasattr(getattr(tasks, name), "create_from_file")])
+@pytest.mark.parametrize("name", [n for n in tasks.__all__ if hasattr(getattr(tasks, n), "create_from_options")])
 def test_help_describes_each_argument(name):
     task = getattr(tasks, name)
     described = inspect.getdoc(task).partition("\nArguments:\n")[2].splitlines()

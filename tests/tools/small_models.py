@@ -70,6 +70,16 @@ def mixed_types():
     return m.build()
 
 
+def superfluous_operand():
+    """One ABS of two operands."""
+    m = ModelBuilder()
+    x, y = m.tensor("x", (2,)), m.tensor("y", (2,))
+    m.operator("ABS", [x, x], [y])
+    m.inputs([x])
+    m.outputs([y])
+    return m.build()
+
+
 def custom_op(name="Mystery"):
     """One unresolved custom op."""
     m = ModelBuilder()
