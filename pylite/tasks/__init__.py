@@ -18,11 +18,13 @@ _HOMES = {name: home for home, names in {
     "text": "TextClassifier TextEmbedder",
     "vision": "ImageClassifier ImageEmbedder ImageSegmenter PoseEstimator",
 }.items() for name in names.split()}
+_GROUPS = "Base", "Classification", "Detection", "Embedding", "Segmentation"    # of the Task Library's options
 __all__ = list(_HOMES)
 
 
 def __getattr__(name):
-    known = "Options" if name.endswith("Options") else name     # BaseOptions, ObjectDetectorOptions, ...
+    group = name.removesuffix("Options")
+    known = "Options" if group != name and group in (*_GROUPS, *_HOMES) else name
     if known not in _HOMES:
         raise AttributeError(f"module 'pylite.tasks' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
     value = globals()[name] = getattr(importlib.import_module(f"pylite.tasks.{_HOMES[known]}"), known)

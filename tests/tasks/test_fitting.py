@@ -136,6 +136,8 @@ def test_options_of_the_task_library():
         tasks.ObjectDetector.create_from_options(tasks.ObjectDetectorOptions(base_options=base))
     with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
         tasks.ObjectDetector.create_from_options(tasks.ObjectDetectorOptions(model="digit-detector", colour=1))
+    with pytest.raises(AttributeError, match="'ObjectDetectoOptions'"):
+        tasks.ObjectDetectoOptions      # noqa: B018
 
 
 def test_a_model_of_no_task_gets_no_hint():
