@@ -85,7 +85,8 @@ cdef class Buffer:
     cdef readonly str type_name
     cdef readonly tuple shape
     cdef readonly Py_ssize_t nbytes
-    cdef readonly bint shared, elastic
+    cdef readonly bint shared
+    cdef bint elastic
     cdef object scalar          # the type of the elements that dtype stands for
     cdef object bytes           # the memory as an array of uint8
     cdef object last            # the array of this memory that copy() last copied

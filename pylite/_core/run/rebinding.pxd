@@ -30,7 +30,7 @@ cdef class BoundCall:
     cdef Kernel moved(self, Rebinder rebinder)
     cdef Kernel calling(self, Rebinder rebinder)
     cdef Kernel constructed(self, Rebinder rebinder)
-    cdef bint renew(self, Rebinder rebinder, bint reconstruct) except -1
+    cdef int renew(self, Rebinder rebinder, bint reconstruct) except -1
     cdef int put(self, key, argument) except -1
 
 
@@ -45,8 +45,8 @@ cdef class Rebinder(BindingContext):
     cdef Number *sizes          # bytes of each block
     cdef Py_ssize_t block_count
     cdef bint stores            # do contents of values depend on dimensions?
-    cdef readonly list offsets
-    cdef readonly Py_ssize_t total
+    cdef list offsets
+    cdef Py_ssize_t total
     cdef Py_ssize_t root_count
     cdef int64_t *room          # of each block in the layout
     cdef dict block_numbers     # {id of a root or Scratch: number of its block}, only during construction
@@ -56,7 +56,6 @@ cdef class Rebinder(BindingContext):
     cdef dict outside           # {tensor index: array} of the values outside the arena
     cdef object kernel_class, instance
     cdef bint relaid            # has the layout changed since the last bind()?
-    cdef readonly Py_ssize_t rebound        # number of kernels that the last bind() created
     cdef BoundCall bound_call(self, Call source, Call target)
     cdef Part io_part(self, view)
     cdef Part register(self, key, Part part)

@@ -52,8 +52,8 @@ cdef class BoundCall:
             raise MemoryError(f"no memory for the roles of {self.count} arguments")
         return 0
 
-    cdef bint renew(self, Rebinder rebinder, bint reconstruct) except -1:
-        """Replace the kernel if an argument has changed; returns whether it was replaced.
+    cdef int renew(self, Rebinder rebinder, bint reconstruct) except -1:
+        """Replace the kernel if an argument has changed.
 
         reconstruct: call the kernel's constructor even if no argument has changed.
         """
@@ -72,13 +72,13 @@ cdef class BoundCall:
             if callee.renew(rebinder.tape):
                 changed, can_move = True, False
         if not changed:
-            return False
+            return 0
         if can_move:
             kernel = self.moved(rebinder)
         elif can_call:
             kernel = self.calling(rebinder)
         self.kernel = self.constructed(rebinder) if kernel is None else kernel
-        return True
+        return 0
 
     cdef Kernel constructed(self, Rebinder rebinder):
         """A kernel that the constructor makes from the current arguments."""
@@ -371,13 +371,13 @@ cdef class Rebinder(BindingContext):
         if self.arena_replaced:
             set_strided(&self.bytes, arena)
         self.pack, self.kernel_class, self.arena = pack, kernel_class, arena
-        self.rebound, self.computed = 0, {}
+        self.computed = {}
         try:
             for i in range(len(self.parts)):
                 (<Part>self.part_table[i]).renew(self)
             for i in range(len(self.bound_calls)):
                 bound = <BoundCall>self.call_table[i]
-                self.rebound += bound.renew(self, failed)
+                bound.renew(self, failed)
                 kernels.append(bound.kernel)
         except BaseException:
             self.arena = None
