@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#define MOST_ERRORS 65536       // bytes of reported text that are kept
+#define MAX_ERROR_BYTES 65536   // bytes of reported text that are kept
 
 static pthread_mutex_t errors_lock = PTHREAD_MUTEX_INITIALIZER;     // plug-ins may report from threads of their own
 
@@ -15,13 +15,13 @@ static void report_va(pl_host *host, const char *format, va_list arguments) {
   int length = vsnprintf(NULL, 0, format, again);
   va_end(again);
   if (length < 0) return;
-  size_t size = length < MOST_ERRORS ? (size_t)length + 1 : MOST_ERRORS;
+  size_t size = length < MAX_ERROR_BYTES ? (size_t)length + 1 : MAX_ERROR_BYTES;
   char *line = malloc(size);
   if (line == NULL) return;
   vsnprintf(line, size, format, arguments);
   pthread_mutex_lock(&errors_lock);
   size_t before = host->errors != NULL ? strlen(host->errors) + 1 : 0;
-  char *text = before + size <= MOST_ERRORS ? realloc(host->errors, before + size) : NULL;
+  char *text = before + size <= MAX_ERROR_BYTES ? realloc(host->errors, before + size) : NULL;
   if (text != NULL) {
     if (before) text[before - 1] = '\n';
     memcpy(text + before, line, size);

@@ -26,8 +26,8 @@ from pylite._core.graph.dimensions cimport Computed, Dim
 from pylite._core.graph.templates cimport CALL, OTHER, Maker, Template
 
 cdef enum:
-    COMPARED = 256              # contents of constants are compared up to this number of bytes
-    OPERANDS = 32               # operators with more operands never repeat another
+    MAX_COMPARED_BYTES = 256    # contents of constants are compared up to this number of bytes
+    MAX_OPERANDS = 32           # operators with more operands never repeat another
 
 
 cdef class Kind:
@@ -111,14 +111,14 @@ cdef class Repeats:
     cpdef Kind kind_of(self, operator, op):
         """The Kind of an operator; None if no other can be of the same Kind."""
         cdef tuple record = <tuple>operator, inputs = record[OPERATOR_INPUTS], outputs = record[OPERATOR_OUTPUTS]
-        cdef int32_t numbers[OPERANDS + 1]
+        cdef int32_t numbers[MAX_OPERANDS + 1]
         cdef Py_ssize_t n = 1, i
         cdef ValueBase value
         cdef Group group
         cdef Kind kind
         if type(op) is not self.op or op.stateful or record[OPERATOR_CUSTOM] or record[OPERATOR_INTERMEDIATES]:
             return None         # a plug-in's op, a custom op, or an operator with intermediates
-        if len(inputs) >= OPERANDS or len(outputs) > OPERANDS:
+        if len(inputs) >= MAX_OPERANDS or len(outputs) > MAX_OPERANDS:
             return None
         numbers[0] = self.number_of(op)
         for index in outputs:
@@ -161,8 +161,8 @@ cdef class Repeats:
     cdef bytes key(self, tuple record, opaque):
         """The bytes that distinguish kinds within a group; None if the operator is unique."""
         cdef tuple inputs = record[OPERATOR_INPUTS]
-        cdef Py_ssize_t indices[OPERANDS]
-        cdef int32_t numbers[OPERANDS + 1]
+        cdef Py_ssize_t indices[MAX_OPERANDS]
+        cdef int32_t numbers[MAX_OPERANDS + 1]
         cdef Py_ssize_t count = len(inputs), i, j
         numbers[0] = self.options_number(record[OPERATOR_OPTIONS])
         for i in range(count):
@@ -235,7 +235,7 @@ cdef class Repeats:
             data = False
         elif not contents:      # those that are Deferred are packed as the file stores them
             data = True if isinstance(data, np.ndarray) else data.stored.dtype
-        elif data.nbytes > COMPARED or data.dtype.hasobject:
+        elif data.nbytes > MAX_COMPARED_BYTES or data.dtype.hasobject:
             return 0
         else:
             data = data.tobytes()

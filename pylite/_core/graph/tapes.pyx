@@ -19,7 +19,7 @@ from pylite._core.graph.dimensions cimport (
     Recording,
 )
 
-cdef int64_t LARGEST = <int64_t>1 << 62
+cdef int64_t LIMIT = <int64_t>1 << 62
 
 
 cdef class Numbers:
@@ -80,7 +80,7 @@ cdef class Tape(Numbers):
                     c = a - b
                 elif operation == MULTIPLY:
                     if not (-MAX_FACTOR <= a <= MAX_FACTOR and -MAX_FACTOR <= b <= MAX_FACTOR) and a != 0 and (
-                            b > LARGEST // (a if a > 0 else -a) or -b > LARGEST // (a if a > 0 else -a)):
+                            b > LIMIT // (a if a > 0 else -a) or -b > LIMIT // (a if a > 0 else -a)):
                         return False
                     c = a * b
                 elif operation == EQUAL:
@@ -99,7 +99,7 @@ cdef class Tape(Numbers):
                     c = a % b
                     if c and (c < 0) != (b < 0):
                         c += b
-                if c >= LARGEST or c <= -LARGEST:
+                if c >= LIMIT or c <= -LIMIT:
                     return False
                 self.numbers[i] = c
             if self.guarded[i] and self.numbers[i] != self.expected[i]:

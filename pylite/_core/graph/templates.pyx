@@ -1,5 +1,5 @@
 """Templates: the calls of the first node of a kind, copied for later nodes of that kind."""
-from pylite._core.graph.calls cimport MOST_TEMPORARIES, PLAIN, Call, Packed, Scratch, View
+from pylite._core.graph.calls cimport MAX_TEMPORARIES, PLAIN, Call, Packed, Scratch, View
 from pylite._core.graph.dimensions cimport Computed, Dim
 from pylite._core.simd cimport memory_of
 
@@ -67,7 +67,7 @@ cdef class TemporaryMaker(Maker):
     cdef object prototype
 
     cdef object make(self, list objects, node):
-        number = (-1 - self.prototype.index) % MOST_TEMPORARIES     # in its node, see ir/values.py
+        number = (-1 - self.prototype.index) % MAX_TEMPORARIES      # in its node, see ir/values.py
         return type(self.prototype)(node, self.prototype.shape, self.prototype.dtype, number)
 
 

@@ -41,7 +41,7 @@ from pylite._core.simd cimport (
 cdef enum:
     CHANNELS = 1024         # int16: most channels whose sums are on the stack at once
 
-LARGEST_PATCH = REPEAT_BYTES    # for lowering: most bytes under one window, channels repeated
+MAX_PATCH_BYTES = REPEAT_BYTES  # for lowering: most bytes under one window, channels repeated
 
 
 # ---- one loop for all types ----------------------------------------------------------------------------------

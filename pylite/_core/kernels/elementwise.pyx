@@ -6,7 +6,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyOb
 from libc.stdint cimport uint8_t
 from libc.string cimport memmove, memset
 
-from pylite._core.run.kernel cimport FLUSH, MOST_ARRAYS, Kernel, Strided, kernel_fn, outside_arena
+from pylite._core.run.kernel cimport FLUSH, MAX_ARRAYS, Kernel, Strided, kernel_fn, outside_arena
 from pylite._core.simd cimport (
     PL_REPEAT_SLACK,
     binary_kernel,
@@ -30,7 +30,7 @@ cdef enum:
     PARALLEL_ELEMENTS = 16384       # elements; fewer finish before another thread starts
     GRAIN = 4096            # least number of elements for a thread
     LINES_FROM = 4096       # least number of elements for which analysing a look-up table for lines8 pays
-    CHAIN_ARRAYS = MOST_ARRAYS - 1  # a chain's arrays, besides y, that Kernel.moved() can replace
+    CHAIN_ARRAYS = MAX_ARRAYS - 1   # a chain's arrays, besides y, that Kernel.moved() can replace
     MAX_CHAIN = 16          # most functions of a chain; passes read it as CHAIN_LENGTH
 cdef uint8_t no_bytes = 0       # the address of empty arrays
 CHAIN_LENGTH = MAX_CHAIN

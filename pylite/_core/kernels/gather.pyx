@@ -5,7 +5,7 @@ from libc.string cimport memcpy
 
 from pylite._core.kernels.index cimport load_index
 from pylite._core.run.kernel cimport (
-    COPIED_BYTES,
+    COPY_GRAIN_BYTES,
     Kernel,
     Strided,
     kernel_fn,
@@ -87,7 +87,7 @@ cdef int gather(Gather self, pl_pool *pool) noexcept nogil:
     if n and outside(self.indices, n, self.width, self.size):
         return 1
     if n * self.outer * self.run:
-        parallel_for(pool, n * self.outer, max(1, COPIED_BYTES // self.run), <pl_range_fn>gather_runs, <void *>self)
+        parallel_for(pool, n * self.outer, max(1, COPY_GRAIN_BYTES // self.run), <pl_range_fn>gather_runs, <void *>self)
     return 0
 
 

@@ -7,8 +7,8 @@ from libc.string cimport memcpy
 
 from pylite._core.kernels.index cimport load_index
 from pylite._core.run.kernel cimport (
-    COPIED_BYTES,
-    MOST_DIMS,
+    COPY_GRAIN_BYTES,
+    MAX_DIMS,
     Kernel,
     Strided,
     kernel_fn,
@@ -46,18 +46,18 @@ POLICIES = {"refuse": REFUSE, "clamp": CLAMP, "skip": SKIP, "skip negative": SKI
 
 cdef struct Walk:           # nested loops, outermost first, that advance the offsets of three operands
     int n
-    Py_ssize_t size[MOST_DIMS]       # iterations of each loop,
-    Py_ssize_t a[MOST_DIMS]          # and the operands' steps in bytes
-    Py_ssize_t b[MOST_DIMS]
-    Py_ssize_t c[MOST_DIMS]
+    Py_ssize_t size[MAX_DIMS]        # iterations of each loop,
+    Py_ssize_t a[MAX_DIMS]           # and the operands' steps in bytes
+    Py_ssize_t b[MAX_DIMS]
+    Py_ssize_t c[MAX_DIMS]
     Py_ssize_t total                # iterations of all loops together
 
 
 cdef int set_walk(Walk *walk, axes, Py_ssize_t operands, Py_ssize_t a, Py_ssize_t b, Py_ssize_t c) except -1:
     """Fill walk for axes, tuples (size, step of each operand in elements); a, b, c: bytes of the operands' elements."""
     cdef int i = 0
-    if len(axes) > MOST_DIMS:
-        raise ValueError(f"{len(axes)} dimensions; at most {MOST_DIMS} can be walked over")
+    if len(axes) > MAX_DIMS:
+        raise ValueError(f"{len(axes)} dimensions; at most {MAX_DIMS} can be walked over")
     walk.total = 1
     for axis in axes:
         walk.size[i], walk.a[i], walk.b[i] = axis[0], axis[1], axis[2]
@@ -150,8 +150,8 @@ cdef class Select(Kernel):
 
 
 cdef int select(Select self, pl_pool *pool) noexcept nogil:
-    parallel_for(pool, self.walk.total * self.rows, 1 + COPIED_BYTES // (self.n * self.item), <pl_range_fn>select_rows,
-                 <void *>self)
+    parallel_for(pool, self.walk.total * self.rows, 1 + COPY_GRAIN_BYTES // (self.n * self.item),
+                 <pl_range_fn>select_rows, <void *>self)
     return 0
 
 
@@ -168,7 +168,7 @@ cdef const uint8_t *side_by_side(const uint8_t *x, Py_ssize_t step, Py_ssize_t r
 
 
 cdef void select_rows(Select self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef Py_ssize_t index[MOST_DIMS]
+    cdef Py_ssize_t index[MAX_DIMS]
     cdef Py_ssize_t offset[3]
     cdef uint8_t blocks[3][BLOCK + PL_REPEAT_SLACK]
     cdef Py_ssize_t rows, row = begin % self.rows, item = self.item, n = self.n, most = 1
@@ -224,10 +224,10 @@ cdef class Boxes(Kernel):
     cdef tuple owners       # keeps the arrays alive, except those in the arena
     cdef Walk vectors, box
     cdef Py_ssize_t width, item, run, run_a, run_b      # run: the last axis of a box, its size and steps in bytes
-    cdef Py_ssize_t limit[MOST_DIMS]
-    cdef Py_ssize_t component[MOST_DIMS]
-    cdef Py_ssize_t step[MOST_DIMS]
-    cdef int axis[MOST_DIMS]
+    cdef Py_ssize_t limit[MAX_DIMS]
+    cdef Py_ssize_t component[MAX_DIMS]
+    cdef Py_ssize_t step[MAX_DIMS]
+    cdef int axis[MAX_DIMS]
     cdef int components
     cdef bint runs          # contiguous boxes at a row of vectors
     cdef Policy policy
@@ -270,8 +270,8 @@ cdef class Boxes(Kernel):
     cdef int prepare(self, Py_ssize_t width, Py_ssize_t item, vectors, components, shape, Policy policy) except -1:
         cdef int i = 0
         self.width, self.item, self.policy = width, item, policy
-        if len(components) > MOST_DIMS:
-            raise ValueError(f"vectors of {len(components)} components; at most {MOST_DIMS} are supported")
+        if len(components) > MAX_DIMS:
+            raise ValueError(f"vectors of {len(components)} components; at most {MAX_DIMS} are supported")
         for component in components:
             self.component[i], self.limit[i], self.step[i], self.axis[i] = component
             self.component[i] *= width
@@ -354,7 +354,7 @@ cdef int gather(GatherBoxes self, pl_pool *pool) noexcept nogil:
     if self.array_bytes == 0:
         return 1
     self.refused = False
-    parallel_for(pool, self.vectors.total, 1 + COPIED_BYTES // (self.box.total * self.run * self.item),
+    parallel_for(pool, self.vectors.total, 1 + COPY_GRAIN_BYTES // (self.box.total * self.run * self.item),
                  <pl_range_fn>gather_range, <void *>self)
     return 1 if self.refused else 0
 
@@ -372,8 +372,8 @@ cdef inline void copy_small(size_t nbytes, const uint8_t *x, uint8_t *y) noexcep
 
 
 cdef void gather_range(GatherBoxes self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef Py_ssize_t index[MOST_DIMS]
-    cdef Py_ssize_t inner[MOST_DIMS]
+    cdef Py_ssize_t index[MAX_DIMS]
+    cdef Py_ssize_t inner[MAX_DIMS]
     cdef Py_ssize_t offset[3]
     cdef Py_ssize_t at[3]
     cdef Py_ssize_t _i, first
@@ -457,7 +457,7 @@ cdef inline void add_one(int kind, uint8_t *y, const uint8_t *x) noexcept nogil:
 
 
 cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
-    cdef Py_ssize_t index[MOST_DIMS]
+    cdef Py_ssize_t index[MAX_DIMS]
     cdef Py_ssize_t offset[3]
     cdef Py_ssize_t first[2]
     cdef Py_ssize_t _i, run = self.run
@@ -512,7 +512,7 @@ cdef int scatter_runs(ScatterBoxes self) noexcept nogil:
 cdef inline void scatter_box(ScatterBoxes self, const Walk *box, Py_ssize_t run, const uint8_t *x,
                              uint8_t *y) noexcept nogil:
     """Copy the box x to y, or combine both; box: its outer dimensions; run: elements of the innermost one."""
-    cdef Py_ssize_t inner[MOST_DIMS]
+    cdef Py_ssize_t inner[MAX_DIMS]
     cdef Py_ssize_t at[3]
     cdef Py_ssize_t _j, k
     cdef bint consecutive = self.run_a == self.item and self.run_b == self.item
@@ -563,7 +563,7 @@ cdef class Accumulate(Kernel):
 
 cdef int accumulate(Accumulate self, pl_pool *pool) noexcept nogil:
     cdef uint8_t block[BLOCK]
-    cdef Py_ssize_t index[MOST_DIMS]
+    cdef Py_ssize_t index[MAX_DIMS]
     cdef Py_ssize_t offset[3]
     cdef Py_ssize_t _i, j, count
     cdef const uint8_t *x

@@ -3,11 +3,10 @@ from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memmove, memset
 
-from pylite._core.run.kernel cimport IRRELEVANT, MOST_DIMS, Kernel, Strided, kernel_fn, set_strided
+from pylite._core.run.kernel cimport IRRELEVANT, MAX_DIMS, Kernel, Strided, kernel_fn, set_strided
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:
-    MAX_DIMS = MOST_DIMS
     RUN_GRAIN = 1 << 15     # bytes of a single long run that a thread copies at a time
     FEW = 8                 # with fewer rows than this, a longer dimension becomes the rows
     PARALLEL_BYTES = 1 << 17    # bytes; fewer are copied before another thread starts

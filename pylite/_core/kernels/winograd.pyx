@@ -42,10 +42,10 @@ cdef enum:
     GAP = 16                # floats between operands, which would otherwise fall into the same few sets of the cache
     # For filters that are transformed at run time:
     BLOCK = 32              # most channels that are transformed at once
-    LEAST = BLOCK // 2      # least number of them; winograd_in requires 16
+    MIN_BLOCK = BLOCK // 2  # least number of channels; winograd_in requires 16
     CONVERTED_CHANNELS = 8  # channels whose float16 taps are converted at once; few, because the result is on the stack
     PANEL = 32              # most columns of a float32 panel
-    MOST_TILES = 64         # most tiles that are multiplied by a transformed filter; more gain little
+    MAX_TILES = 64          # most tiles that are multiplied by a transformed filter; more gain little
     OPERAND = 1 << 14       # tiles times channels of an operand,
     FEW_TILES = 16          # but at least this number of tiles, to make up for the transform
     PIECES = 8              # most pieces for threads; each has memory for its products
@@ -55,7 +55,7 @@ FORMS = (4, 0, False), (4, 0, True), (1, 4, True)       # (ndim, bytes of an ele
 
 cdef inline ptrdiff_t tiles_at_once(ptrdiff_t channels) noexcept nogil:
     """The most tiles that are multiplied by a transformed filter: a multiple of 4."""
-    return max(<ptrdiff_t>FEW_TILES, min(<ptrdiff_t>MOST_TILES, OPERAND // channels // 4 * 4))
+    return max(<ptrdiff_t>FEW_TILES, min(<ptrdiff_t>MAX_TILES, OPERAND // channels // 4 * 4))
 
 
 def scratch_size(Py_ssize_t channels, Py_ssize_t columns, tiles):
@@ -294,9 +294,9 @@ cdef inline ptrdiff_t block_count(ptrdiff_t channels) noexcept nogil:
 cdef inline ptrdiff_t block_start(ptrdiff_t channels, ptrdiff_t b) noexcept nogil:
     """The first channel of block b.  Blocks have BLOCK channels, but half as many the first, or the last a few less.
 
-    So none has fewer than LEAST, half a block.
+    So none has fewer than MIN_BLOCK, half a block.
     """
-    return min(channels, max(<ptrdiff_t>0, b * BLOCK - (LEAST if (channels - 1) // LEAST % 2 == 0 else 0)))
+    return min(channels, max(<ptrdiff_t>0, b * BLOCK - (MIN_BLOCK if (channels - 1) // MIN_BLOCK % 2 == 0 else 0)))
 
 
 cdef inline float *left_operands(WinogradF32 self, ptrdiff_t b) noexcept nogil:

@@ -12,10 +12,10 @@ cdef enum:      # Kernel.subnormals: how the kernel treats subnormal floats
 
 
 cdef enum:
-    MOST_DIMS = 16          # dimensions of a Strided
-    MOST_ARRAYS = 10        # arguments in a class's ARRAYS
+    MAX_DIMS = 16           # of a Strided
+    MAX_ARRAYS = 10         # in a class's ARRAYS
     CACHE_LINE = 64         # bytes
-    COPIED_BYTES = 1 << 17  # least number of bytes that a thread moves
+    COPY_GRAIN_BYTES = 1 << 17      # least number of bytes that a thread moves at once
     LARGE_ARENA_BYTES = 1 << 28     # larger ones are checked against the machine's memory
 
 
@@ -24,8 +24,8 @@ cdef struct Strided:    # an array in memory
     int ndim
     Py_ssize_t item     # bytes of an element
     Py_ssize_t nbytes   # of all elements
-    Py_ssize_t shape[MOST_DIMS]
-    Py_ssize_t strides[MOST_DIMS]       # in bytes
+    Py_ssize_t shape[MAX_DIMS]
+    Py_ssize_t strides[MAX_DIMS]        # in bytes
 
 
 # Describe an array in `s`; the caller keeps the array alive.  ndim, item: the required rank and bytes of an element, 0

@@ -24,7 +24,7 @@ cdef class Kernel:
     OWNED: does the kernel keep objects of one interpreter, such as variables or Python functions?  Then no other
     interpreter may use the calls that construct it.
     PYTHON: does the kernel run a Python function, which may keep references to its arguments?
-    ARRAYS, SIZES: the arguments that moved() takes, by position or name, at most MOST_ARRAYS arrays; empty if each set
+    ARRAYS, SIZES: the arguments that moved() takes, by position or name, at most MAX_ARRAYS arrays; empty if each set
     of shapes needs a constructor call.
     """
     ERRORS = {}
@@ -109,8 +109,8 @@ cdef int set_strided(Strided *s, array, int ndim=0, Py_ssize_t item=0, bint writ
     cdef int i
     PyObject_GetBuffer(array, &view, PyBUF_STRIDES | (PyBUF_WRITABLE if written else 0))
     try:
-        if view.ndim > MOST_DIMS or (ndim and view.ndim != ndim):
-            raise ValueError(f"an array of {view.ndim} dimensions where kernels take {ndim or MOST_DIMS}")
+        if view.ndim > MAX_DIMS or (ndim and view.ndim != ndim):
+            raise ValueError(f"an array of {view.ndim} dimensions where kernels take {ndim or MAX_DIMS}")
         if item and view.itemsize != item:
             raise ValueError(f"an array with elements of {view.itemsize} bytes where kernels take {item}")
         s.at, s.ndim, s.item, s.nbytes = <char *>view.buf, view.ndim, view.itemsize, view.len

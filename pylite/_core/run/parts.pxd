@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t
 
 from pylite._core.graph.tapes cimport Tape
-from pylite._core.run.kernel cimport MOST_DIMS, Bytes, Strided
+from pylite._core.run.kernel cimport MAX_DIMS, Bytes, Strided
 from pylite._core.run.storage cimport Storage
 
 
@@ -54,9 +54,9 @@ cdef class Sizes(Part):
 cdef class ArenaArray(Part):
     cdef Strided span
     cdef Py_ssize_t block
-    cdef Number shape[MOST_DIMS]
-    cdef Number sizes[MOST_DIMS]
-    cdef Number strides[MOST_DIMS]
+    cdef Number shape[MAX_DIMS]
+    cdef Number sizes[MAX_DIMS]
+    cdef Number strides[MAX_DIMS]
     cdef Number begin, offset
     cdef int rank               # of the Value
     cdef bint strided

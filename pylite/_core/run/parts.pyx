@@ -8,7 +8,7 @@ from libc.stdlib cimport calloc, free
 from pylite._core.graph.calls cimport Scratch, ValueBase, View
 from pylite._core.graph.dimensions cimport Computed, Dim, has_dims
 from pylite._core.graph.tapes cimport filled
-from pylite._core.run.kernel cimport MOST_DIMS, Bytes, Strided, bytes_of
+from pylite._core.run.kernel cimport MAX_DIMS, Bytes, Strided, bytes_of
 
 from numpy import array, empty, ndarray
 
@@ -84,7 +84,7 @@ cdef class ArenaArray(Part):
         """Set all numbers; False if one is neither an integer nor a Dim."""
         cdef int i
         self.span.ndim, self.rank, self.strided = len(shape), len(sizes), strides is not None
-        if max(self.span.ndim, self.rank) > MOST_DIMS:
+        if max(self.span.ndim, self.rank) > MAX_DIMS:
             return False
         for i in range(self.span.ndim):
             if not set_number(&self.shape[i], shape[i]) or (

@@ -9,7 +9,7 @@ from libc.string cimport memcpy
 from pylite._core.graph.calls cimport PLAIN, Call, Packed, Scratch, ValueBase, View, element_sizes, element_types
 from pylite._core.graph.dimensions cimport Computed, Dim, has_dims
 from pylite._core.graph.tapes cimport Tape
-from pylite._core.run.kernel cimport MOST_ARRAYS, Bytes, Kernel, Strided, set_strided
+from pylite._core.run.kernel cimport MAX_ARRAYS, Bytes, Kernel, Strided, set_strided
 from pylite._core.run.parts cimport ArenaArray, BindingContext, Cells, Number, Part, Sizes, Stored
 from pylite._core.run.parts cimport current_value, set_number
 from pylite._core.run.program cimport IOBytes, io_bytes_of
@@ -101,7 +101,7 @@ cdef class BoundCall:
         """Note which arguments the kernel's moved() takes, and the memory of those that calling() keeps."""
         cdef tuple arrays = self.make.ARRAYS, sizes = self.make.SIZES
         cdef Py_ssize_t i
-        if len(arrays) > MOST_ARRAYS:
+        if len(arrays) > MAX_ARRAYS:
             raise TypeError(f"{self.name} has too many ARRAYS")
         self.moves, self.size_keys = len(arrays) > 0, list(sizes)
         if self.callees and not self.named:
@@ -119,11 +119,11 @@ cdef class BoundCall:
     cdef Kernel moved(self, Rebinder rebinder):
         """A kernel that the current one's moved() gives, or None."""
         cdef Kernel kernel
-        cdef const Strided *arrays[MOST_ARRAYS]
+        cdef const Strided *arrays[MAX_ARRAYS]
         cdef list sizes = []
         cdef Py_ssize_t i
         cdef Part part
-        for i in range(MOST_ARRAYS):
+        for i in range(MAX_ARRAYS):
             arrays[i] = NULL
         for i in range(self.count):
             part = <Part>self.table[i]

@@ -125,7 +125,7 @@ static inline ptrdiff_t pl_block_start(ptrdiff_t b, ptrdiff_t nr, ptrdiff_t c) {
 /* A depthwise line may be treated as one long row of channels, and cut into blocks of nr that span pixels.  Returns the
  * period: the number of blocks after which channels repeat.  Returns 0 if blocks must stay within a pixel: because the
  * period is too large, taps or lines would not fit, or of t->strided. */
-#define PL_MOST_WRAPPED 256 /* most taps */
+#define PL_MAX_WRAPPED_TAPS 256 /* most taps */
 #define PL_DW_BYTES 49152   /* most bytes of line buffers */
 static inline ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, ptrdiff_t fw, ptrdiff_t stride,
                                  ptrdiff_t dilation) {
@@ -135,7 +135,7 @@ static inline ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, pt
     a = b, b = rest;
   }
   const ptrdiff_t least = c % t->nr ? c : t->nr; /* channels that line buffers must hold */
-  if (stride > 64 || dilation > 64 || fh * fw > PL_MOST_WRAPPED ||
+  if (stride > 64 || dilation > 64 || fh * fw > PL_MAX_WRAPPED_TAPS ||
       fh * (fw * dilation + 2 * stride) > PL_DW_BYTES / least)
     return 0;
   if (t->strided && stride > 1 && c >= t->nr && 3 * (t->nr - 1 - (c - 1) % t->nr) <= c) return 0;

@@ -9,12 +9,12 @@
 
 /* The arguments of a row function.  p: arrays; n: integers; f: reals; the comment above each function lists its own, and
  * pl_row_functions their numbers.  status: 0, or an error of scanning.RowFunction.ERRORS. */
-enum { PL_MOST_ARRAYS = 6, PL_MOST_NUMBERS = 6, PL_MOST_REALS = 3 };
+enum { PL_MAX_ARRAYS = 6, PL_MAX_NUMBERS = 6, PL_MAX_REALS = 3 };
 typedef struct {
   const pl_slots *slots;
-  void *p[PL_MOST_ARRAYS];
-  int64_t n[PL_MOST_NUMBERS];
-  double f[PL_MOST_REALS];
+  void *p[PL_MAX_ARRAYS];
+  int64_t n[PL_MAX_NUMBERS];
+  double f[PL_MAX_REALS];
   int status;
 } pl_row_arguments;
 #define ROWS(name) static void name(pl_row_arguments *t, ptrdiff_t begin, ptrdiff_t end)
@@ -560,9 +560,9 @@ PL_FAST static int64_t pl_count(int64_t n, const uint8_t *x) {
 }
 /* Writes the index of each byte of x that is not 0 to a row of y, which has a row more than there are such bytes: what is
  * written for a 0 is overwritten.  shape: `rank` > 0 sizes, none of them 0. */
-enum { PL_MOST_RANK = 16 };
+enum { PL_MAX_RANK = 16 };
 PL_FAST static void pl_write_indices(int64_t rank, const int64_t *shape, const uint8_t *x, int64_t *y) {
-  int64_t outer[PL_MOST_RANK] = {0}, *row = y, n = 1, begin = 0, last = rank - 1; /* last: axis with several elements */
+  int64_t outer[PL_MAX_RANK] = {0}, *row = y, n = 1, begin = 0, last = rank - 1; /* last: axis with several elements */
   for (int64_t i = 0; i < rank; i++) n *= shape[i];
   while (last > 0 && shape[last] == 1) last--;
   for (int64_t j = 0, m; j < n; j += m) { /* first as if there were one axis only */
@@ -597,7 +597,7 @@ ROWS(require_within) {
 /* The functions, and how many arrays, integers and reals each takes. */
 #define COUNTED(n, most) ((n) + 0 * sizeof(char[(n) <= (most) ? 1 : -1])) /* n, which the compiler checks */
 #define NAMED(name, arrays, numbers, reals) \
-  {#name, name, COUNTED(arrays, PL_MOST_ARRAYS), COUNTED(numbers, PL_MOST_NUMBERS), COUNTED(reals, PL_MOST_REALS)}
+  {#name, name, COUNTED(arrays, PL_MAX_ARRAYS), COUNTED(numbers, PL_MAX_NUMBERS), COUNTED(reals, PL_MAX_REALS)}
 typedef void (*pl_row_fn)(pl_row_arguments *t, ptrdiff_t begin, ptrdiff_t end);
 typedef struct { const char *name; pl_row_fn run; int8_t arrays, numbers, reals; } pl_row_function;
 static const pl_row_function pl_row_functions[] = {

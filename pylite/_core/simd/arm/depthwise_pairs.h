@@ -25,7 +25,7 @@
  * load_block decides what `simple` means: such blocks take fewer instructions. */
 
 /* Bytes of a cache line, and of the largest image that stays in the second-level cache from layer to layer. */
-enum { CACHE_LINE = 64, LARGEST_CACHED = 256 * 1024 };
+enum { CACHE_LINE = 64, MAX_CACHED_BYTES = 256 * 1024 };
 
 PL_INLINE int in_line(const pl_dw_lines *g, ptrdiff_t column) { return column >= 0 && column < g->width; }
 
@@ -213,7 +213,7 @@ PL_INLINE void touch(const uint8_t *p, ptrdiff_t bytes) {
 static int pairs_q8(FILTER_ARGUMENTS) {
   if (g->c < NR || g->fh != 3 || g->fw != 3 || q->left) return 0;
   if (g->stride > 2 || (g->stride == 2 && g->dilation > 1)) return 0;
-  if (g->width * g->width * g->c > LARGEST_CACHED) { /* if the image is square */
+  if (g->width * g->width * g->c > MAX_CACHED_BYTES) { /* if the image is square */
     for (int i = 0; i < (g->lines - 1) * g->stride + 3; i++)
       if (g->row[i]) touch(g->row[i], g->width * g->c);
     for (int i = 0; i < g->lines; i++) touch(y + i * g->y_line, g->pixels * g->c);

@@ -240,7 +240,7 @@ PL_INLINE void two_lines(int relu, int stride, int w_zero, const uint8_t *x, con
  * multiple of 64 ("whole"), line buffers also hold the pixels that a stride skips; else each phase of the stride has
  * line buffers of its own. */
 enum {
-  MOST_CHANNELS = 256, /* of a chunk, if `whole` */
+  MAX_CHANNELS = 256, /* of a chunk, if `whole` */
   CACHED = 32768       /* bytes of line buffers that stay in the first-level cache */
 };
 
@@ -283,7 +283,7 @@ static ptrdiff_t pixels_at_once(const pl_dw_lines *g, const chunk *k, ptrdiff_t 
 static void place_taps(const pl_dw_lines *g, const chunk *k, ptrdiff_t channels, const int16_t *taps,
                        ptrdiff_t *tap) {
   const int phases = k->whole ? 1 : k->stride;
-  ptrdiff_t places[PL_MOST_WRAPPED], *place = places;
+  ptrdiff_t places[PL_MAX_WRAPPED_TAPS], *place = places;
   for (int y = 0; y < g->fh; y++)
     for (int x = 0, phase = 0, pixel = 0; x < g->fw; x++, phase += g->dilation) {
       for (; phase >= phases; phase -= phases) pixel++;
@@ -311,8 +311,8 @@ PL_INLINE void block_lines(const chunk *k, const uint8_t *x, const ptrdiff_t *ta
 /* Computes all output lines, chunk by chunk. */
 static void wrapped(const pl_dw_lines *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
   uint8_t buffers[PL_DW_BYTES + 64] __attribute__((aligned(64)));
-  int16_t taps[4 * PL_MOST_WRAPPED];
-  ptrdiff_t tap[4 * PL_MOST_WRAPPED];
+  int16_t taps[4 * PL_MAX_WRAPPED_TAPS];
+  ptrdiff_t tap[4 * PL_MAX_WRAPPED_TAPS];
   const pl_columns local = *q; /* a copy, so that the compiler knows that stores to y do not change it */
   const ends e = ends_of(q);
   const ptrdiff_t s = g->stride;
@@ -327,7 +327,7 @@ static void wrapped(const pl_dw_lines *g, int flip, int w_zero, const int8_t *w,
   for (int line = 0; line < g->lines; line += k.lines) {
     if (k.lines > g->lines - line) k.lines = g->lines - line;
     k.rows = (k.lines - 1) * (int)s + g->fh;
-    while (whole && channels < g->c && channels < MOST_CHANNELS &&
+    while (whole && channels < g->c && channels < MAX_CHANNELS &&
            (k.reach + 4) * k.rows * s * (channels + NR) <= CACHED)
       channels += NR;
     const ptrdiff_t most = pixels_at_once(g, &k, channels);
