@@ -24,8 +24,8 @@ cdef class BoundCall:
     # set by prepare() from the class
     cdef bint moves             # does it have moved()?
     cdef list size_keys         # the keys of its SIZES
-    cdef Py_ssize_t first       # the argument after those that contain `callees`
-    cdef IOBytes fixed          # bytes of the arguments from there on that do not depend on shapes
+    cdef Py_ssize_t first_array     # position of the first argument after those that contain `callees`
+    cdef IOBytes fixed_bytes    # of the arguments from there on; absent where an argument depends on shapes
     cdef int prepare(self) except -1
     cdef Kernel moved(self, Rebinder rebinder)
     cdef Kernel calling(self, Rebinder rebinder)
@@ -44,7 +44,7 @@ cdef class Rebinder(BindingContext):
     cdef void **call_table
     cdef Number *sizes          # bytes of each block
     cdef Py_ssize_t block_count
-    cdef bint stores            # do contents of values depend on dimensions?
+    cdef bint contents_vary     # do contents of values depend on dimensions?
     cdef list offsets
     cdef Py_ssize_t total
     cdef Py_ssize_t root_count
@@ -55,7 +55,7 @@ cdef class Rebinder(BindingContext):
     cdef dict scratches         # {Scratch with numbers: its offset}
     cdef dict outside           # {tensor index: array} of the values outside the arena
     cdef object kernel_class, instance
-    cdef bint relaid            # has the layout changed since the last bind()?
+    cdef bint layout_changed    # since the last bind()
     cdef BoundCall bound_call(self, Call source, Call target)
     cdef Part io_part(self, view)
     cdef Part register(self, key, Part part)
