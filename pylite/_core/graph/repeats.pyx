@@ -23,7 +23,7 @@ from pylite._core.graph.calls cimport (
     ValueBase,
 )
 from pylite._core.graph.dimensions cimport Computed, Dim
-from pylite._core.graph.templates cimport CALL, OTHER, Maker, Template
+from pylite._core.graph.templates cimport CALL, FINISHED, Maker, Template
 
 cdef enum:
     MAX_COMPARED_BYTES = 256    # contents of constants are compared up to this number of bytes
@@ -33,8 +33,8 @@ cdef enum:
 cdef class Kind:
     """Operators that `infer` and `lower` cannot tell apart.
 
-    node, emitted: the first one and its calls; None before these are known, and once the Template is made from them.
-    template: copies these calls; None before the second operator, and if they cannot be copied, which `unique` says.
+    node, emitted: the first node and its calls, from the time they are known until `template` is made from them.
+    template: copies these calls; None before the second operator, and if `unique`: the calls cannot be copied.
     """
     cdef object node, emitted
     cdef Template template
@@ -49,8 +49,8 @@ cdef class Kind:
 cdef class Group:
     """Operators of one op with equal outputs.
 
-    only: the Kind of the first one, while it is alone; kinds: {key of inputs and options: Kind} of two and more, whose
-    inputs and options are then compared, or None.
+    only: the Kind of the first operator.  kinds: {key of inputs and options: Kind}, from the second operator on: a
+    single one need not be compared.
     """
     cdef Kind only
     cdef dict kinds
@@ -62,7 +62,8 @@ cdef class Repeats:
     values: the graph's values by tensor index; op: the class of ops whose nodes may repeat others; classes: the module
     with Node, Temporary and Alias.
 
-    Objects are numbered so that interchangeable objects have equal numbers.
+    lower() is the entry.  Objects are numbered, so that interchangeable ones have equal numbers; the numbers of an
+    operator's operands and options are the key of its Kind.
     """
     cdef list values
     cdef object op, classes
@@ -134,7 +135,7 @@ cdef class Repeats:
             group = self.groups[group_key] = Group()
             group.only = Kind()
         if group.kinds is None:
-            if group.only.node is None:     # of no earlier operator calls are known
+            if group.only.node is None:     # there are no calls yet that this operator could repeat
                 return group.only
             group.kinds = {self.key(<tuple>(<NodeBase>group.only.node).operator, op.opaque): group.only}
         key = self.key(record, op.opaque)
@@ -233,7 +234,7 @@ cdef class Repeats:
             return 0
         if data is None:
             data = False
-        elif not contents:      # those that are Deferred are packed as the file stores them
+        elif not contents:      # a Deferred's weights are packed in the type that the file stores
             data = True if isinstance(data, np.ndarray) else data.stored.dtype
         elif data.nbytes > MAX_COMPARED_BYTES or data.dtype.hasobject:
             return 0
@@ -267,7 +268,7 @@ cdef class Repeats:
             objects.append(item)
             if maker.role == CALL:
                 calls.append(item)
-            elif maker.role == OTHER:
+            elif maker.role == FINISHED:
                 finish(node, item)
         return 0
 
