@@ -56,8 +56,8 @@ from pylite._core.simd cimport (
 )
 
 
-cdef struct RowTerms:           # what finishing the sums of a piece needs to know of each row
-    int32_t add[MAX_PIXELS]     # what to add to all its sums; HYBRID: its zero point, with the tile's offset
+cdef struct RowTerms:           # of each row of a piece, for finishing its sums
+    int32_t add[MAX_PIXELS]     # is added to all its sums; HYBRID: its zero point plus the tile's offset
     float scale[MAX_PIXELS]     # HYBRID: its scale
 
 
@@ -249,7 +249,7 @@ cdef void add_sums(const Product *p, const RowBlock *rows, const ColumnBlock *co
                    int32_t *sums) noexcept nogil:
     """acc (rows, MAX_NR) = rows times columns, a section of the depth at a time.
 
-    sums: gets the sum of each row's elements, tile's offset included; or NULL.
+    sums: set to the sum of each row's elements, the tile's offset included; or NULL.
     """
     cdef pl_a_layout shape
     cdef uint8_t a_panel[2 * MAX_MR * SECTION_BYTES + 2 * PL_SLACK]

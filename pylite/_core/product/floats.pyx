@@ -74,8 +74,8 @@ cdef void plan_rows(Product *p):
 cdef bint gathers_sections(const Product *p) noexcept:
     """Gather the rows of many pixels a section at a time, so that the panel's part stays in the first-level cache?
 
-    It is faster where a line of the output is more than one tile, but fills two badly, and panels are deep: each piece
-    of lines would read whole panels from the second-level cache.  With tiles of more than six rows this is unmeasured.
+    This is faster if an output line is longer than a tile but fills two badly, and if panels are deep: each piece of
+    lines would read whole panels from the second-level cache.  It was not measured with tiles of more than six rows.
     """
     return (not p.window.direct and not p.half and p.groups == 1 and p.tile.mr < p.window.ow < min(2 * p.tile.mr, 12)
             and p.depth * p.tile.nr * p.tile.bytes > 2 * PANEL_BYTES)

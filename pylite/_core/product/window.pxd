@@ -82,9 +82,9 @@ cdef inline int gather(const Window *w, ptrdiff_t position, int rows, ptrdiff_t 
                        ptrdiff_t *length) noexcept nogil:
     """Set src to the addresses of the segments that make up the rows of `rows` output pixels from `position` on.
 
-    Returns the number of segments in a row; `length` gets the bytes of a segment.  A segment is a tap, or a line of the
-    filter if its taps are adjacent in memory and no row reaches beyond the sides of the image.  offset: bytes from a
-    pixel's first channel to the group's.
+    Returns the number of segments in a row; length: set to the bytes of a segment.  A segment is a tap, or a line of
+    the filter if its taps are adjacent in memory and no row reaches beyond the sides of the image.  offset: bytes from
+    a pixel's first channel to the group's.
     """
     cdef ptrdiff_t first, last, iz, iy, ix, x0
     cdef Pixel o
