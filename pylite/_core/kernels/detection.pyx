@@ -156,7 +156,7 @@ cdef void sift(uint64_t *heap, Py_ssize_t root, Py_ssize_t n) noexcept nogil:
 cdef Py_ssize_t suppress(DetectionPostProcess self, Py_ssize_t n, Py_ssize_t most, int32_t *chosen) noexcept nogil:
     """Choose up to `most` boxes of self.heap[:n], best first, skipping those that overlap a chosen one too much.
 
-    Returns their number; chosen: gets their indices.
+    Returns their number; chosen: set to their indices.
     """
     cdef Py_ssize_t i, taken = 0
     cdef uint64_t *heap = &self.heap[0]

@@ -17,6 +17,7 @@ from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:
     SHORT_RUN = 128         # bytes; longer runs are copied one by one
+    DEQUANTIZED = 256       # elements of a table's row that are dequantized at once
 
 
 cdef class Gather(Kernel):
@@ -147,7 +148,7 @@ cdef class Lookup(Kernel):
 
 cdef int lookup(Lookup self, pl_pool *pool) noexcept nogil:
     cdef Py_ssize_t i, b, row, j, k, n, run = self.blocks * self.size, item = 2 if self.half else 4
-    cdef float values[256]
+    cdef float values[DEQUANTIZED]
     cdef const int8_t *x
     cdef char *y
     cdef float scale
@@ -161,7 +162,7 @@ cdef int lookup(Lookup self, pl_pool *pool) noexcept nogil:
             y = <char *>&self.y[(i * run + b * self.size) * item]
             k = 0
             while k < self.size:
-                n = min(<Py_ssize_t>256, self.size - k)
+                n = min(<Py_ssize_t>DEQUANTIZED, self.size - k)
                 for j in range(n):
                     values[j] = x[k + j] * scale
                 if self.half:

@@ -9,9 +9,9 @@ from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 cdef enum:
     RUN_GRAIN = 1 << 15     # bytes of a single long run that a thread copies at a time
     FEW = 8                 # with fewer rows than this, a longer dimension becomes the rows
-    PARALLEL_BYTES = 1 << 17    # bytes; fewer are copied before another thread starts
+    PARALLEL_BYTES = 1 << 17    # fewer are copied before another thread starts
     GRAIN = 1 << 14         # least number of bytes for a thread
-    ROW = 64                # advancing to a row takes as long as copying so many bytes
+    ROW_COST = 64           # of advancing to a row: the number of bytes that are copied in the same time
 
 cdef enum Inner:            # what the micro-kernel does in the two innermost dimensions:
     RUNS                    # copy rows of bytes: x and y are contiguous along the last one
@@ -71,7 +71,7 @@ cdef bint arrange(Copy self, const Strided *x, const Strided *y) noexcept:
         self.total = 0
     self.repeats = (self.inner == STRIDED and self.total == 1 and self.xs[self.n - 1] == 0
                     and self.ys[self.n - 1] == self.item)
-    self.cost = max(ROW, self.shape[self.n - 1] * (1 if self.inner == RUNS else self.item))
+    self.cost = max(ROW_COST, self.shape[self.n - 1] * (1 if self.inner == RUNS else self.item))
     self.fn, self.subnormals = <kernel_fn>copy, IRRELEVANT
     return True
 

@@ -17,12 +17,15 @@ cdef enum:                  # functions of bytes
     LOG_SOFTMAX_8
     ZERO = -(1 << 30)       # -16 in fixed point: numbers that are not larger become 0, the smallest result
 
+cdef enum:
+    GRAIN = 8192            # least number of elements for a thread
+
 cdef dict FUNCTIONS = {"softmax": SOFTMAX, "log_softmax": LOG_SOFTMAX, "l2_normalize": L2_NORMALIZE}
 
 
 cdef ptrdiff_t grain(ptrdiff_t n) noexcept nogil:
     """The least number of rows of n elements for a thread."""
-    return 1 + 8192 // n
+    return 1 + GRAIN // n
 
 
 cdef struct Rows:           # of the contiguous matrices x and y
