@@ -15,8 +15,8 @@ from pylite._core.product.division cimport round_up
 from pylite._core.product.floats cimport pack_panels
 from pylite._core.product.lines cimport padded_lines
 from pylite._core.simd cimport (
-    PL_WINOGRAD_DEEPEST,
-    PL_WINOGRAD_WIDE,
+    PL_WINOGRAD_COLUMNS,
+    PL_WINOGRAD_MAX_C,
     defer_packing,
     memory_of,
     pl_packing_job,
@@ -142,7 +142,7 @@ cdef Packing *new_packing(const pl_tile *t, ptrdiff_t groups, ptrdiff_t columns,
 cdef Packing *new_byte_packing(w, Py_ssize_t groups, list owners, bint winograd=False) except NULL:
     """A job that packs w (groups * columns, ...) of bytes; appends its arrays to `owners`: w, panels and sums."""
     cdef ptrdiff_t columns = w.shape[0] // groups, depth = w.size // w.shape[0] if w.size else 0
-    cdef ptrdiff_t nbytes = (round_up(columns, PL_WINOGRAD_WIDE) * 8 * depth if winograd else
+    cdef ptrdiff_t nbytes = (round_up(columns, PL_WINOGRAD_COLUMNS) * 8 * depth if winograd else
                              groups * round_up(columns, slots.q8.nv) * round_up(depth, slots.q8.ka))
     flat, panels, sums = np.ascontiguousarray(w), pooled(nbytes), np.empty(groups * columns, np.int32)
     owners += flat, panels, sums
@@ -190,7 +190,7 @@ def use_winograd(w, zero):
     zero: the stored value of weight 0.
     """
     cdef Py_ssize_t c = w.shape[3], low = 0 if w.dtype == UINT8 else -128, largest = max(zero - low, low + 255 - zero)
-    if slots.winograd_q8 == NULL or c > PL_WINOGRAD_DEEPEST:
+    if slots.winograd_q8 == NULL or c > PL_WINOGRAD_MAX_C:
         return False
     if 9 * c * largest * 255 < 1 << 25:
         return True

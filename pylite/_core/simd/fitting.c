@@ -12,7 +12,7 @@
 
 enum { LOG_BUCKETS = 9, BUCKETS = 1 << LOG_BUCKETS };
 
-/* For finding pairs (a, b) whose sum is close to a step: those whose positions differ by at most `reach`. */
+/* For finding the pairs (a, b) whose sum is close to a step: their positions differ by at most `reach`. */
 typedef struct {
   int32_t rule[2][256];     /* each operand as the rule adds it */
   int32_t position[2][256]; /* the fractions of a - 1/2 and of -b, in units of the output */
@@ -45,7 +45,7 @@ static void find_neighbours(neighbours *k, const sum_q_p *r, double a, double b,
   }
 }
 
-/* The largest deviations from the exact ratios and from the ideal start that are tried, and the number of ratios. */
+/* The largest deviations that are tried, from the exact ratios and from the ideal start; the number of ratios. */
 enum { OFF_RATIO = 2, OFF_START = 256, RATIOS = 2 * OFF_RATIO + 1 };
 #if defined(__aarch64__)
 enum { LOW_DIGIT = 8 };
@@ -220,7 +220,7 @@ void pl_fit_sum(pl_fitted_sum *p) {
 
 /* NEON needs no short form: there the rule itself takes as few instructions. */
 #if !defined(__aarch64__)
-/* Are the results of p those of the rule, for products of magnitude up to `reach`?  s: the exact scale. */
+/* Does p give the rule's results for products of magnitude up to `reach`?  s: the exact scale. */
 static int product_agrees(const pl_fitted_product *p, double s, int32_t reach) {
   const int32_t up = p->high - p->y_zero, down = p->y_zero - p->low, steps = up > down ? up : down;
   pl_fitted_product local = *p;

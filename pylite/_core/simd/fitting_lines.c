@@ -8,7 +8,7 @@
 
 enum {
   MAX_SLOPES = 512,   /* slopes that are tried for a line */
-  MAX_STEP = 5,       /* between neighbouring entries; tables with larger ones are given up */
+  MAX_STEP = 5,       /* between neighbouring entries; the search gives up tables with larger steps */
   FREE = 1 << 28      /* no bound */
 };
 
@@ -104,7 +104,7 @@ static int fit(const staircase *s, pl_lines8 *p) {
   return 0;
 }
 
-/* Searches for lines with a fraction of `most` bits to `least` bits; those of 16 bits drop 8 bits of products. */
+/* Searches for lines with a fraction of `most` bits down to `least` bits.  dropped: see staircase. */
 static int search(pl_lines8 *p, int dropped, int most, int least) {
   staircase s = {.dropped = dropped};
   p->in_32_bits = !dropped;

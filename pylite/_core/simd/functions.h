@@ -1,7 +1,7 @@
 /* Elementary float functions that compilers can vectorise.  Relative error below 1e-6; all lanes compute the same bits.
  *
- * Infinities and NaN give the results of the C library.  exp() well below the normal range is 0: on some CPUs a subnormal
- * number takes as long as a hundred others, and masked attention would have whole rows of them. */
+ * Infinities and NaN give the results of the C library.  exp() well below the normal range is 0: on some CPUs a
+ * subnormal number takes as long as a hundred others, and masked attention would have whole rows of them. */
 #ifndef PYLITE_FUNCTIONS_H
 #define PYLITE_FUNCTIONS_H
 #include "rounding.h"

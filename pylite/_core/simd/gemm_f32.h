@@ -4,14 +4,14 @@
  *
  * Before including it define
  *   VECTOR, LANES: the type of a vector, and the number of its elements;
- *   MR: rows of a full tile: 4, 6, 8 or 12; NARROW_MR: those of a tile of one vector; optional, MR by default;
+ *   MR: rows of a full tile: 4, 6, 8 or 12; NARROW_MR: rows of a tile of one vector, MR by default;
  *   NV: vectors of columns in a panel;
  *   LOAD(p), STORE(p, v), SPLAT(number): load and store a vector, and fill one with a number;
  *   MULTIPLY_ADD(acc, a, b): acc + a b;
  *   ADD(a, b): of each lane;
  *   MIN(bound, value), MAX(bound, value): of each lane; they return the value if it is NaN.
  * And optionally
- *   BY_LANES: statements that do several steps of k at once in tile_f32; those that remain are done one by one;
+ *   BY_LANES: statements that do several steps of k at once in tile_f32; the remaining steps are done one by one;
  *   ROW_BY_LANES: the same in row_f32;
  *   FOUR_SUMS: sums begin with the bias, and registers are loaded in an order that suits in-order cores;
  *   MASK, FIRST(n), LOAD_MASKED(p, mask), STORE_MASKED(p, v, mask): a mask of the first n lanes, the loads and stores
@@ -64,8 +64,8 @@ PL_INLINE void store_upto(float *p, VECTOR v, ptrdiff_t n) {
 #define NEXT_LINE(y) \
   y += ldy; \
   __asm__("" : "+r"(y))
-/* Sets the sums of a tile to `start` if `first` is odd, else to those in y.  whole: all vectors are full, else `part`
- * are their masks. */
+/* Sets the sums of a tile to `start` if `first` is odd, else to the sums in y.  whole: all vectors are full; else
+ * `part` are their masks. */
 PL_INLINE void load_lines(int R, int V, int whole, int first, const VECTOR *start, const float *y, ptrdiff_t ldy,
                           const MASK *part, VECTOR acc[MR][NV]) {
 #pragma GCC unroll 16

@@ -1,5 +1,7 @@
 /* The functions of sequential and rare ops: each computes rows begin .. end - 1; included by scanning.pyx alone.
- * The file is longer than others because the list at its end names all of them. */
+ *
+ * Helpers come first, then the row functions, ROWS(name), and their list.  The file is longer than others because that
+ * list names all of them. */
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -7,8 +9,8 @@
 #include "rounding.h"
 #include "simd.h"
 
-/* The arguments of a row function.  p: arrays; n: integers; f: reals; the comment above each function lists its own, and
- * pl_row_functions their numbers.  status: 0, or an error of scanning.RowFunction.ERRORS. */
+/* The arguments of a row function.  p: arrays; n: integers; f: reals; the comment above each function lists its own,
+ * and pl_row_functions their numbers.  status: 0, or an error of scanning.RowFunction.ERRORS. */
 enum { PL_MAX_ARRAYS = 6, PL_MAX_NUMBERS = 6, PL_MAX_REALS = 3 };
 typedef struct {
   const pl_slots *slots;
@@ -41,7 +43,7 @@ static const char *const pl_type_names[] = {PL_TYPES(X) 0};
 /* y[i] = x[0] + ... + x[i] for n elements, `step` numbers apart, negative to sum in reverse, in rows that are `apart`
  * numbers apart.  Each sum waits for the one before, so several rows are summed at once: many, side by side, as
  * vectors; else four, because rows of 2^k bytes share few lines of the cache. */
-enum { PL_MANY = 16, PL_FOUR = 4 };
+enum { PL_MANY = 16, PL_FOUR = 4 }; /* rows */
 #define CUMSUM(name, T) \
   PL_INLINE void name##_rows(size_t rows, ptrdiff_t apart, size_t n, ptrdiff_t step, const T *restrict x, \
                              T *restrict y) { \
@@ -135,7 +137,8 @@ PL_FAST static size_t pl_next_above(int type, size_t n, size_t i, size_t least, 
     } \
     heap[node] = v; \
   } \
-  /* index[:k] = those of the k largest of n elements, in descending order; heap: k ranks, in memory index may share */ \
+  /* index[:k] = the indices of the k largest of n elements, in descending order; heap: k ranks, whose memory may be \
+   * that of index */ \
   PL_FAST static void name(int type, size_t n, size_t k, const void *x, RANK *heap, int64_t *index) { \
     size_t count = 0; \
     for (size_t i = 0; i < n && k; i++) { \
@@ -158,8 +161,8 @@ PL_FAST static size_t pl_next_above(int type, size_t n, size_t i, size_t least, 
   }
 TOP_K(pl_top_k, int64_t, pl_rank, RANK_LOWER, RANK_INDEX)
 TOP_K(pl_top_k_64, pl_ranked, pl_rank_64, RANK_LOWER_64, RANK_INDEX_64)
-/* order = the indices of n elements in descending order, for short rows: an element's place is the number of those above
- * it, which takes no branches.  Of equal elements the first is above the others.  Not for int64. */
+/* order = the indices of n elements in descending order, for short rows: an element's place is the number of elements
+ * above it, which takes no branches.  Of equal elements the first is above the others.  Not for int64. */
 enum { PL_COUNTED = 64 };
 typedef int32_t pl_keys __attribute__((vector_size(16)));
 PL_FAST static void pl_order(int type, size_t n, const void *x, int64_t *order) {
@@ -558,8 +561,8 @@ PL_FAST static int64_t pl_count(int64_t n, const uint8_t *x) {
   for (; n; n--) count += *x++ != 0;
   return count;
 }
-/* Writes the index of each byte of x that is not 0 to a row of y, which has a row more than there are such bytes: what is
- * written for a 0 is overwritten.  shape: `rank` > 0 sizes, none of them 0. */
+/* Writes the index of each byte of x that is not 0 to a row of y, which has a row more than there are such bytes: the
+ * next index overwrites one that was written for a 0.  shape: `rank` > 0 sizes, none of them 0. */
 enum { PL_MAX_RANK = 16 };
 PL_FAST static void pl_write_indices(int64_t rank, const int64_t *shape, const uint8_t *x, int64_t *y) {
   int64_t outer[PL_MAX_RANK] = {0}, *row = y, n = 1, begin = 0, last = rank - 1; /* last: axis with several elements */

@@ -27,12 +27,12 @@
  *   copy_group(f, x, keep, to): copies GROUP pixels from the pointers x.  If GROUP is 4, byte i of `keep` is 0 where
  *     pixel i is border, and 255 elsewhere;
  *   outputs(N, stride, width, f, lines, offset, acc): sets acc to the sums of N neighbouring outputs, whose windows
- *     begin at byte `offset` of the copied lines.  width: that of the filter if WIDTHS has it; then N is TOGETHER, or 2
- *     or 3 at the end of a line.  Else 0, and N is TOGETHER or MOST;
+ *     begin at byte `offset` of the copied lines.  width: the filter's width if WIDTHS has it; then N is TOGETHER, or
+ *     2 or 3 at the end of a line.  Else 0, and N is TOGETHER or MOST;
  *   finish_outputs(N, acc, f, y, step): writes the results of these sums, `step` elements apart;
  *   PAIRED: optional: 1 if two neighbouring blocks of channels are copied together, which takes hardly longer than one.
- *     GROUP is 1 then, and copy_pair(f, from, step, n, to, other) copies n pixels of both blocks: those of the first to
- *     `to`, those of the second to `other`. */
+ *     GROUP is 1 then, and copy_pair(f, from, step, n, to, other) copies n pixels of both blocks: the first block to
+ *     `to`, the second to `other`. */
 
 #ifndef PAIRED
 #define PAIRED 0
@@ -49,7 +49,7 @@ typedef struct { ptrdiff_t first, every, origin, step, stride; } pixel_class;
  * pitch: bytes of a copied line.
  * together: output lines that are computed between copies; room: copied lines under them.  The buffer holds these, as a
  * ring, and after them a line of border for all lines outside of the image.
- * second: bytes from the copies of a block to those of the next one, if all lines of both fit; else 0. */
+ * second: bytes from the copies of a block to the copies of the next block, if all lines of both fit; else 0. */
 typedef struct {
   pixel_class p;
   ptrdiff_t first_output, n, origin, begin, end, pitch, second;
@@ -211,8 +211,8 @@ PL_INLINE void line_outputs(int narrow, int stride, int width, ptrdiff_t n, ptrd
   }
 }
 
-/* Computes a span for the block of channels from channel c on.  narrow, width: see line_outputs; stride: that of the
- * class, or 0 if it is no constant; copied: the lines of the block, if copy_blocks() has copied them. */
+/* Computes a span for the block of channels from channel c on.  narrow, width: see line_outputs; stride: the
+ * stride of the class, or 0 if it is no constant; copied: the lines of the block, if copy_blocks() has copied them. */
 PL_INLINE void block_outputs(int narrow, int stride, int width, const pl_dw_lines *g, const span *part,
                              const filter *f, ptrdiff_t c, const uint8_t *const *copied, element *y) {
   const uint8_t *lines[LINES_TOGETHER], *const *const source = copied ? copied : lines;

@@ -122,8 +122,8 @@ PL_INLINE void column3x3(int stride, int simple, int inside, int relu, const pl_
 /* A tile: blocks first_block .. end_block - 1 of the channels of output pixels begin .. end - 1. */
 typedef struct { ptrdiff_t first_block, end_block, begin, end; } tile;
 
-/* The first pixel of the pair after the one at `pixel`; `end` or more if there is none.  With a dilation of d, the
- * pairs that begin at pixel `*first` modulo d come before those that begin at the next pixel; `*first` follows. */
+/* The first pixel of the pair after the one at `pixel`; `end` or more if there is none.  With a dilation of d, all
+ * pairs that begin at pixel `*first` modulo d come first; then `*first` moves to the next pixel. */
 PL_INLINE ptrdiff_t next_pair(const pl_dw_lines *g, ptrdiff_t *first, ptrdiff_t pixel, ptrdiff_t begin,
                               ptrdiff_t end) {
   pixel += 2 * g->dilation;
@@ -199,7 +199,7 @@ PL_INLINE tile first_tile(const pl_dw_lines *g) {
 }
 
 /* Brings bytes into the cache by loading one of each cache line, in order: the prefetcher follows these loads, but not
- * those of columns. */
+ * the loads of columns. */
 PL_INLINE void touch(const uint8_t *p, ptrdiff_t bytes) {
   ptrdiff_t i = 0;
 #define TOUCH(k) (void)*(const volatile uint8_t *)(p + i + (k) * CACHE_LINE)

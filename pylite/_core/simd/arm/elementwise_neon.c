@@ -42,7 +42,7 @@ static void clamp_f32(size_t n, const void *vx, void *vy, const void *vp) {
     END; \
     EACH(4) vst1q_f32(y + i + 4 * k, r[k]); \
   }
-/* The remaining elements, four at a time, then one by one.  END(v): what is stored for v. */
+/* The remaining elements, four at a time, then one by one.  END(v): the element that is stored for v. */
 #define REST(OPERATION, A, B, END) \
   for (; i + 4 <= n; i += 4) vst1q_f32(y + i, END(OPERATION(A(a, i), B(b, i)))); \
   for (; i < n; i++) { \
@@ -134,7 +134,7 @@ PL_INLINE void put(int BITS, int32x4_t v[4], const result_ends *e, void *y) {
   vst1q_u8(y, bytes[0]);
 }
 
-/* How an operand is read: flip is that of its bytes; numbers of 16 bits have a zero point of 0. */
+/* How an operand is read.  flip: bytes are read ^ flip; numbers of 16 bits have a zero point of 0. */
 typedef struct { int16x8_t zero; uint8x16_t flip; } operand;
 PL_INLINE operand operand_of(int32_t zero, int32_t flip) {
   return (operand){vdupq_n_s16((int16_t)-zero), vdupq_n_u8((uint8_t)flip)};

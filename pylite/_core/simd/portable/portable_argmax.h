@@ -93,8 +93,8 @@ static int32_t arg_max_s8_long(size_t n, const int8_t *x, uint32_t flip) {
   max_8_run(&g, 1, 0, (ptrdiff_t)n, x, &top);
   return (int32_t)((const int8_t *)memchr(x, top ^ g.flip, n) - x);
 }
-/* IS_LONG: does each of `cols` columns, contiguous runs of n elements, go to name_long?  Runs of up to TINY elements take
- * less time one by one than transposed. */
+/* IS_LONG: does name_long search each of `cols` columns, which are contiguous runs of n elements?  Runs of up to TINY
+ * elements take less time one by one than transposed. */
 #define PL_ARG_MAX(name, T, IS_LONG, TINY) \
   static void name(size_t n, size_t cols, ptrdiff_t stride, ptrdiff_t next, const void *data, uint32_t flip, \
                    int32_t *argmax) { \

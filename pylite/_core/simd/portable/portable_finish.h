@@ -187,8 +187,8 @@ static void gemm_blocks(const pl_slots *table, int rows, int n, const pl_blocks 
       table->gemm_s32(rows, n, &layout, a_panel, b->panels + offset * b->padded_depth + k * width, acc, WIDE);
     }
     for (int r = 0; r < rows; r++)
-      finish_hybrid(n, acc + r * WIDE, zero_points[r] + t->offset, b->sums + offset, b->scale + offset, one_block ? row_scales[r] : 1, 0,
-                    total + r * WIDE, -INFINITY, INFINITY, total + r * WIDE);
+      finish_hybrid(n, acc + r * WIDE, zero_points[r] + t->offset, b->sums + offset, b->scale + offset,
+                    one_block ? row_scales[r] : 1, 0, total + r * WIDE, -INFINITY, INFINITY, total + r * WIDE);
   }
   for (int r = 0; r < rows; r++, y += b->columns)
     for (int c = 0; c < n; c++) {

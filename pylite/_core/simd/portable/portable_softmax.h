@@ -195,8 +195,8 @@ static void minima_8(size_t rows, size_t n, uint8_t flip, const uint8_t *x, uint
     for (size_t i = 0; i < m; i++) least[i] = least[i] < least[i + step] ? least[i] : least[i + step];
   }
 }
-/* Sets e to exp(d) of each element of ROWS_8 consecutive rows, and r and shift to those of its row; bits: of a result.
- */
+/* For each element of ROWS_8 consecutive rows: sets e to exp(d), and r and shift to the reciprocal and the shift of its
+ * row.  bits: of a result. */
 static void exponents_8(size_t n, const pl_softmax8 *s, const uint8_t *x, int bits, int32_t *e, int32_t *r,
                         int32_t *shift) {
   uint8_t v[ROWS_8 * SHORT_8], least[(ROWS_8 + 1) * SHORT_8];
@@ -276,7 +276,7 @@ SOFTMAX_8(softmax_8_to_16, int16_t, 16, 0x8000)
 PL_INLINE uint8_t log_softmax_8_result(int32_t value, uint8_t flip) {
   return (uint8_t)(pl_clamp32(pl_rdbpot(value, 22) + 255, 0, 255) ^ flip);
 }
-/* Up to ROWS_8 rows, in all up to MANY_8 elements; sum: that of missing rows, overwritten */
+/* Up to ROWS_8 rows, in all up to MANY_8 elements; sum: the sum of missing rows, overwritten */
 enum { MANY_8 = 2048, LONG_8 = 256 };
 static void log_softmax_8_rows(size_t rows, size_t n, const pl_softmax8 *s, const uint8_t *x, int32_t *sum,
                                uint8_t *y) {

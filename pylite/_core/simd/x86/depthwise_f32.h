@@ -174,7 +174,7 @@ static int by_fours(const pl_dw_lines *g, const tap_list *list, ptrdiff_t chunk,
 
 /* Computes four vectors of channels of an output pixel, from j on, for any number of taps: four sums that do not wait
  * for each other.  from: the offset of its input from the listed taps; packed: the weights of these channels, tap after
- * tap, or NULL for those of the list. */
+ * tap, or NULL to read the weights of the list. */
 PL_INLINE void vectors_of_pixel(const tap_list *list, ptrdiff_t j, ptrdiff_t from, const float *packed,
                                 const float *bias, float low, float high, float *y) {
   VECTOR acc[4];
