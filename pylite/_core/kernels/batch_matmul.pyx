@@ -49,7 +49,7 @@ cdef enum:
 FORMS = tuple((1, 4 if i in (SCRATCH_SUMS, BIAS, ROW_SCALES, ROW_ZEROS) else 1, i not in (X, W))
               for i in range(OPERANDS))
 
-# For lowering, which reserves scratch for what the stack does not hold.
+# For lowering, which reserves scratch for panels and sums that do not fit on the stack.
 PACKED_AT_ONCE, STACK_BYTES, STACK_SUMS = ROUND, LOCAL_PANELS, LOCAL_SUMS
 
 

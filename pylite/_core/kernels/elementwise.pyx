@@ -37,7 +37,7 @@ cdef enum:
     MAX_CHAIN = 16          # most functions of a chain; passes read it as CHAIN_LENGTH
 cdef uint8_t no_bytes = 0       # the address of empty arrays
 CHAIN_LENGTH = MAX_CHAIN
-# float32 functions that flush subnormal numbers; a chain of them and of SIMPLE functions does so, too.
+# float32 functions that flush subnormal numbers; so does a chain of them and of SIMPLE functions.
 ARITHMETIC = frozenset(name + "_f32" for name in (
     "add", "div", "elu", "exp", "gelu", "gelu_tanh", "hard_swish", "leaky_relu", "logistic", "mul", "prelu", "square",
     "squared_difference", "sub", "tanh"))
@@ -258,7 +258,7 @@ cdef ptrdiff_t item_size(Py_ssize_t nbytes, tuple shape, tuple strides) except -
     cdef ptrdiff_t elements = 1
     cdef Py_ssize_t i
     if len(shape) != len(strides):
-        raise ValueError(f"strides {strides} are not those of a shape {shape}")
+        raise ValueError(f"strides {strides} do not fit the shape {shape}")
     for i in range(len(shape)):
         if <ptrdiff_t>strides[i]:
             elements *= <ptrdiff_t>shape[i]
@@ -329,7 +329,7 @@ cdef void expand(uint8_t *to, const uint8_t *x, int step, ptrdiff_t size, ptrdif
                  ptrdiff_t stride) noexcept nogil:
     """Copy `rows` rows of n elements of `size` bytes side by side.  Rows are `stride` bytes apart.
 
-    step: 0 if a row repeats one element, else 1.  Up to PL_REPEAT_SLACK bytes behind the copy are overwritten.
+    step: 0 if a row repeats one element, else 1.  Up to PL_REPEAT_SLACK bytes past the copy are overwritten.
     """
     cdef ptrdiff_t i, done = n * size, total = rows * done
     if step and stride == done:

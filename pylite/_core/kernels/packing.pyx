@@ -62,7 +62,7 @@ cdef struct Packing:            # a job
     uint8_t *panels
     ptrdiff_t groups, columns, depth
     ptrdiff_t row, padded_row   # bytes of a column's weights, and of these in a panel
-    ptrdiff_t group_bytes       # from the panels of one group to those of the next
+    ptrdiff_t group_bytes       # from the panels of one group to the panels of the next
     # For weights of bytes only:
     int32_t *sums               # of each column
     Scaling scaling             # of groups * padded_columns columns; parameters: NULL to make panels and sums only
@@ -123,7 +123,7 @@ cdef bint any_weight(const uint8_t *w, ptrdiff_t n, int zero) noexcept nogil:
 
 
 cdef Py_ssize_t copied_bytes(weights) except -1:
-    """Bytes of weights that only the packing job keeps alive; those of the file and of the model are read-only."""
+    """Bytes of weights that only the packing job keeps alive: writable ones.  Weights of the model are read-only."""
     return weights.nbytes if weights.flags.writeable else 0
 
 

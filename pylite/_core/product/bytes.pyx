@@ -193,7 +193,7 @@ cdef const uint8_t *lines_of(const Product *p, ptrdiff_t position, ptrdiff_t pix
 
 cdef const uint8_t *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t output_lines,
                                uint8_t *a_panel, LineBuffer *buffer) noexcept nogil:
-    """lines_of(), if lines have padding: pack those that the buffer in a_panel lacks."""
+    """lines_of(), if lines have padding: pack the lines that the buffer in a_panel lacks."""
     cdef const Lines *plan = &p.rows.lines
     cdef Span span
     cdef uint8_t *to = a_panel

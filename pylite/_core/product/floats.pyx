@@ -220,7 +220,7 @@ cdef inline ptrdiff_t columns_per_block(const Product *p) noexcept nogil:
 cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Compute pieces begin to end - 1 of the Product `ctx`.
 
-    Pieces that read lines multiply whole rows; those that share an A panel follow each other, so it is packed once.
+    Pieces that read lines multiply whole rows.  Pieces that share an A panel follow each other, so it is packed once.
     All other pieces multiply their rows a section of the depth at a time.
     """
     cdef const Product *p = <const Product *>ctx

@@ -19,7 +19,7 @@ cdef struct Window:
     ptrdiff_t od, oh, ow    # output planes, lines and pixels of one image
     ptrdiff_t length        # bytes of one tap: the channels of a group
     const uint8_t *zero     # fw taps of zero points, read instead of taps outside the image
-    ptrdiff_t zero_step     # bytes from the zero points of one image to those of the next; 0 if all share them
+    ptrdiff_t zero_step     # bytes from the zero points of one image to the next; 0 if all images share them
     int fd, fh, fw, stride_d, stride_h, stride_w, dilation_d, dilation_h, dilation_w, pad_d, pad_h, pad_w
     bint direct             # a filter of one tap without strides or padding: row i is pixel i, at x + i * sw
 

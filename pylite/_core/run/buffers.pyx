@@ -319,7 +319,7 @@ cdef class BufferRun:
                 continue
             if buffer.view.buf == NULL:
                 raise buffer.destroyed()
-            # A shared Buffer has the shape of the caller's array, of which only the size counts.
+            # A shared Buffer has the shape of the caller's array; only its size counts.
             if (buffer.shape is not port.shape and buffer.shape != port.shape and not (
                     buffer.shared and buffer.nbytes == port.nbytes)) or buffer.nbytes != port.nbytes:
                 return False

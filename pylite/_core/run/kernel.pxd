@@ -43,7 +43,7 @@ cdef struct Bytes:      # a contiguous array
     Py_ssize_t n        # bytes, or -1 if there is no array
 
 
-# The bytes of an array, which the caller keeps alive; of None, too.
+# The bytes of an array, which the caller keeps alive; None has no bytes.
 cdef Bytes bytes_of(array) except *
 
 
@@ -52,7 +52,7 @@ cdef inline void *placed(const Strided *array, const void *before) noexcept:
     return <void *>before if array == NULL else <void *>array.at
 
 
-# For Kernel.moved(): the owners, with None for those that have moved, because an array in an earlier arena would keep
+# For Kernel.moved(): the owners, with None for each that has moved, because an array in an earlier arena would keep
 # that arena alive.
 cdef tuple outside_arena(tuple owners, const Strided **arrays)
 

@@ -17,7 +17,7 @@ cdef class Kernel:
 
     A subclass takes its arrays and parameters in `__init__`, keeps them as typed memoryviews, and sets `fn` to its
     nogil function.  A subclass with nothing to compute does not set `fn`.  The function does not raise: it returns 0,
-    or a status for which explain() has the message, by default that of ERRORS, {status: message}.  It neither allocates
+    or a status that explain() turns into a message, by default from ERRORS, {status: message}.  It neither allocates
     memory nor takes the GIL, with four exceptions, which turn Python's exceptions into a status: ops in Python,
     plug-ins in C, variables that get a new shape, and WHILE, which looks for signals.
 

@@ -17,7 +17,7 @@ cdef dict no_others = {}
 
 
 cdef class BindingContext:
-    """The base of Rebinder: what a Part needs to renew itself."""
+    """The base of Rebinder: the state that a Part needs to renew itself."""
 
 
 cdef class Cells:
