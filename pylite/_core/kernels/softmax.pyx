@@ -2,7 +2,7 @@
 from libc cimport math
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided
+from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_contiguous
 from pylite._core.kernels.rounding cimport pl_exp_q, pl_mbqm32, pl_rdbpot
 from pylite._core.simd cimport memory_of, parallel_for, pl_pool, pl_range_fn, pl_softmax16, pl_softmax8, slots
 
@@ -43,10 +43,8 @@ cdef class RowKernel(Kernel):
     cdef int read(self, x, y, Py_ssize_t item, pl_range_fn compute) except -1:
         """Set up for arrays with elements of `item` bytes; compute: the function of the kernel for a range of rows."""
         cdef Strided source, target
-        set_strided(&source, x, 2, item)
-        set_strided(&target, y, 2, item, True)
-        memory_of(x, source.nbytes)     # raises where it is not contiguous
-        memory_of(y, target.nbytes)
+        set_contiguous(&source, x, 2, item, False)
+        set_contiguous(&target, y, 2, item, True)
         self.memory, self.compute, self.fn = (x, y), compute, <kernel_fn>run_rows
         self.set_rows(&source, &target)
         return 0

@@ -32,6 +32,9 @@ cdef struct Strided:    # an array in memory
 # for any; written: must it be writable?
 cdef int set_strided(Strided *s, array, int ndim=*, Py_ssize_t item=*, bint written=*) except -1
 
+# set_strided() of an array that must be contiguous.
+cdef int set_contiguous(Strided *s, array, int ndim, Py_ssize_t item, bint written) except -1
+
 
 # Describe the arrays of a kernel in `operands`, and point `arrays` to these, NULL for None.  forms: the arguments
 # (ndim, item, written) of set_strided() for each; contiguous: raise ValueError for an array that is not.

@@ -121,6 +121,12 @@ cdef int set_strided(Strided *s, array, int ndim=0, Py_ssize_t item=0, bint writ
     return 0
 
 
+cdef int set_contiguous(Strided *s, array, int ndim, Py_ssize_t item, bint written) except -1:
+    set_strided(s, array, ndim, item, written)
+    memory_of(array, s.nbytes)      # raises where it is not contiguous
+    return 0
+
+
 cdef int describe(tuple memory, tuple forms, Strided *operands, const Strided **arrays,
                   bint contiguous=False) except -1:
     cdef int i
