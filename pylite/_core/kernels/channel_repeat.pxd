@@ -91,27 +91,3 @@ cdef inline pl_dw_lines repeat_channels(const pl_slots *slots, const ChannelRepe
             buffer += w.width * g.c * p.item
     w.next = p.stride * w.width * g.c * p.item
     return w
-
-
-cdef inline int input_lines(pl_dw_lines *g, const uint8_t **row, const uint8_t *image, ptrdiff_t height,
-                            ptrdiff_t line, ptrdiff_t first, int stride, int dilation, ptrdiff_t every,
-                            ptrdiff_t max_lines, bint borders) noexcept nogil:
-    """Set g to output lines that read the image from line `first` on; returns the number of input lines in `row`.
-
-    row: set to the address of each input line, NULL if it is outside the image.  line: bytes of an input line; every:
-    from one output line to the next.
-    There are up to max_lines output lines, but only one if windows are partly outside the image, unless micro-kernels
-    take several such lines (`borders`).
-    """
-    cdef ptrdiff_t inside = (height - first - reach(g.fh, dilation)) // (stride * every) + 1, y
-    cdef ptrdiff_t capacity = (PL_MAX_TAPS - g.fh) // stride + 1    # output lines whose input lines fit into `row`
-    cdef int i, rows
-    g.lines = <int>max_lines if borders else 1
-    if first >= 0 and not borders:
-        g.lines = <int>max(<ptrdiff_t>1, min(min(max_lines, inside), capacity))
-    rows = <int>covered(g.lines, stride, g.fh)
-    for i in range(rows):
-        y = first + <ptrdiff_t>i * dilation
-        row[i] = image + y * line if 0 <= y < height else NULL
-    g.row, g.next = row, stride * line
-    return rows

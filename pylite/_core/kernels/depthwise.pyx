@@ -13,7 +13,6 @@ from pylite._core.kernels.channel_repeat cimport (
     REPEAT_BUFFER,
     REPEAT_BYTES,
     ChannelRepeat,
-    input_lines,
     line_in_order,
     lines_per_piece,
     plan_repeat,
@@ -23,8 +22,9 @@ from pylite._core.kernels.rounding cimport pl_quantization
 from pylite._core.product.columns cimport set_columns
 from pylite._core.product.division cimport fast_div, parallel_pool
 from pylite._core.product.product cimport FloatFinish, WordFinish
+from pylite._core.product.window cimport covered, reach
 from pylite._core.product.words cimport finish_row, set_finish
-from pylite._core.run.kernel cimport CACHE_LINE, FLUSH, Kernel, Strided, kernel_fn, nothing, set_strided
+from pylite._core.run.kernel cimport CACHE_LINE, FLUSH, Kernel, Strided, kernel_fn, nothing, set_contiguous
 from pylite._core.simd cimport (
     PL_HALF_LINES,
     PL_MAX_TAPS,
@@ -115,10 +115,8 @@ cdef class DepthwiseKernel(Kernel):
         zero: the bytes of a pixel outside the image; lines_at_once: see arrange().
         """
         cdef Strided source, target
-        set_strided(&source, x, 4)
-        set_strided(&target, y, 4, 0, True)
-        memory_of(x, source.nbytes)     # raises where it is not contiguous
-        memory_of(y, target.nbytes)
+        set_contiguous(&source, x, 4, 0, False)
+        set_contiguous(&target, y, 4, 0, True)
         self.memory, self.owners, self.state.multiply = (x, y), [w, zero], multiply
         self.state.w = <const uint8_t *>memory_of(w, w.nbytes)
         self.state.geometry.zero = <const uint8_t *>memory_of(zero, len(zero))
@@ -192,6 +190,29 @@ cdef int depthwise(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
     return 0
 
 
+cdef inline int input_lines(const Depthwise *s, pl_dw_lines *g, const uint8_t **row, const uint8_t *image,
+                            ptrdiff_t line, ptrdiff_t max_lines) noexcept nogil:
+    """Set g to output lines of an image from `line` on; returns the number of input lines in `row`.
+
+    row: set to the address of each input line, NULL if it is outside the image.
+    There are up to max_lines output lines, but only one if windows are partly outside the image, unless micro-kernels
+    take several such lines (s.borders).
+    """
+    cdef ptrdiff_t first = line * s.stride - s.pad, y
+    cdef ptrdiff_t inside = (s.h - first - reach(g.fh, s.dilation)) // (s.stride * s.every) + 1
+    cdef ptrdiff_t capacity = (PL_MAX_TAPS - g.fh) // s.stride + 1      # output lines whose input lines fit into `row`
+    cdef int i, rows
+    g.lines = <int>max_lines if s.borders else 1
+    if first >= 0 and not s.borders:
+        g.lines = <int>max(<ptrdiff_t>1, min(min(max_lines, inside), capacity))
+    rows = <int>covered(g.lines, s.stride, g.fh)
+    for i in range(rows):
+        y = first + <ptrdiff_t>i * s.dilation
+        row[i] = image + y * s.line if 0 <= y < s.h else NULL
+    g.row, g.next = row, s.stride * s.line
+    return rows
+
+
 cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Compute output lines begin to end - 1, counted over all images in the order of line_in_order()."""
     cdef Depthwise *s = <Depthwise *>ctx
@@ -205,8 +226,7 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
     while begin < end:
         image = fast_div(begin, s.oh)
         line = line_in_order(begin - image * s.oh, s.oh, s.every, &left)
-        rows = input_lines(&g, row, s.x + image * s.image, s.h, s.line, line * s.stride - s.pad, s.stride, s.dilation,
-                           s.every, min(s.call_lines, min(end - begin, left)), s.borders)
+        rows = input_lines(s, &g, row, s.x + image * s.image, line, min(s.call_lines, min(end - begin, left)))
         y = s.y + (image * s.oh + line) * s.y_line
         pixel = 0
         if s.floats != NULL:

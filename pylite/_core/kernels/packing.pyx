@@ -32,6 +32,9 @@ cdef extern from "threads/platform.h":
 cdef enum:
     RELEASED_BYTES = 1 << 20        # weights to pack before the file's pages are returned to the system
 
+cdef enum:      # the arrays of new_byte_packing(), by their positions in `owners`
+    WEIGHTS, PANELS, SUMS
+
 cdef object UINT8 = np.dtype(np.uint8)
 
 
@@ -140,7 +143,7 @@ cdef Packing *new_packing(const pl_tile *t, ptrdiff_t groups, ptrdiff_t columns,
 
 
 cdef Packing *new_byte_packing(w, Py_ssize_t groups, list owners, bint winograd=False) except NULL:
-    """A job that packs w (groups * columns, ...) of bytes; appends its arrays to `owners`: w, panels and sums."""
+    """A job that packs w (groups * columns, ...) of bytes; appends its arrays to `owners`, which is empty."""
     cdef ptrdiff_t columns = w.shape[0] // groups, depth = w.size // w.shape[0] if w.size else 0
     cdef ptrdiff_t nbytes = (round_up(columns, PL_WINOGRAD_COLUMNS) * 8 * depth if winograd else
                              groups * round_up(columns, slots.q8.nv) * round_up(depth, slots.q8.ka))
@@ -164,10 +167,10 @@ def pack_weights(w, Py_ssize_t groups=1, layout=None, Py_ssize_t dilation=0):
     layout: see arranged(); dilation: horizontal; 0 if the weights are not filters.
     Returns (panels, int32 sum of each column's weights), which are ready after finish_packing().
     """
-    owners = []         # w, panels and sums
+    owners = []
     cdef Packing *p = new_byte_packing(in_lines(arranged(w, layout), groups, dilation), groups, owners)
-    defer_packing(&p.job, w.size, owners, copied_bytes(owners[0]))
-    return owners[1], owners[2]
+    defer_packing(&p.job, w.size, owners, copied_bytes(owners[WEIGHTS]))
+    return owners[PANELS], owners[SUMS]
 
 
 def in_lines(w, Py_ssize_t groups, Py_ssize_t dilation):
@@ -256,13 +259,14 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
     cdef Scaling scaling
     rows = pooled(PARAMETERS * size * 4)
     set_scaling(&scaling, rows, bias, multipliers, shifts, ends, count, size)
-    owners = [bias, multipliers, shifts, rows]      # then w, panels and sums
+    owners = []
     cdef Packing *p = new_byte_packing(in_lines(w, groups, dilation), groups, owners, pixels == 0)
+    owners += bias, multipliers, shifts, rows
     if count:
         p.scaling = scaling
     p.zero, p.w_zero, p.products = x_zero + slots.q8.offset, w_zero, w.size // count if count else 0
-    defer_packing(&p.job, w.size, owners, copied_bytes(owners[4]))
-    return owners[5], rows.view(np.int32).reshape(PARAMETERS, -1), pixels
+    defer_packing(&p.job, w.size, owners, copied_bytes(owners[WEIGHTS]))
+    return owners[PANELS], rows.view(np.int32).reshape(PARAMETERS, -1), pixels
 
 
 def pack_f32(w, Py_ssize_t groups=1, layout=None):
