@@ -19,6 +19,7 @@ cdef enum:
     PANEL_BYTES = 16384     # bytes of a panel that stay in the first-level cache beside a tile's rows
     SINGLE_PIECE = 64       # most pixels that form a single piece, so that weights are read once
     HALF_ROWS = 8192        # elements of the rows that a piece converts to float16 at once
+    HALF_TILES = 8          # most tiles of these rows
 
 
 cdef rounded(numbers):
@@ -41,7 +42,7 @@ cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t d
 cdef void plan_rows(Product *p):
     """Choose where rows come from.  Call it after p.window, p.output and set_sizes() are set."""
     cdef const Window *w = &p.window
-    cdef bint converts = p.half and p.x_item == 4
+    cdef bint converts = p.half and p.x_item == 4       # are rows converted to float16 while they are packed?
     cdef int pixels
     plan_rows_in_place(p)
     if converts or not w.direct:
@@ -67,7 +68,7 @@ cdef void plan_rows(Product *p):
         elif 0 < p.columns % p.tile.nr <= p.tile.nv:    # a panel of one vector, whose tiles have more rows
             p.piece_rows = max(p.piece_rows, 2 * p.tile.mr)
     elif converts and w.direct:     # weights are read once for as many rows as the first-level cache holds
-        p.piece_rows *= max(1, min(8, HALF_ROWS // (p.tile.mr * max(p.depth, 1))))
+        p.piece_rows *= max(1, min(<ptrdiff_t>HALF_TILES, HALF_ROWS // (p.tile.mr * max(p.depth, 1))))
     fit_panel(p)
 
 
