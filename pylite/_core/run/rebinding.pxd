@@ -18,7 +18,7 @@ cdef class BoundCall:
     cdef list callees
     # `parts` and their roles as tables of `count` entries, because lists would take most of the time of renew()
     cdef void **table
-    cdef int *roles             # after prepare(): the position in the class's ARRAYS, or a Role
+    cdef int *roles             # after prepare(): the position in the class's ARRAYS, or an ArgumentRole
     cdef Py_ssize_t count
     cdef int complete(self) except -1
     # set by prepare() from the class

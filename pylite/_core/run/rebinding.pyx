@@ -25,7 +25,7 @@ from pylite._core.run.parts import collect, fields_with_dims
 cdef enum:
     SMALL_ARENA_BYTES = 1 << 20     # smaller arenas get room to grow
 
-cdef enum Role:             # of an argument of BoundCall, if below 0; a number from 0 on is its position in ARRAYS
+cdef enum ArgumentRole:     # of an argument of BoundCall, if below 0; a number from 0 on is its position in ARRAYS
     CONSTRUCTED = -2        # if it changes, the constructor must make another kernel
     SIZE = -1               # moved() takes it as a size
 
