@@ -211,9 +211,9 @@ PL_INLINE void row_f32(int V, int whole, int n, const pl_a_layout *layout, const
 static __attribute__((noinline)) void one_row_f32(int n, const pl_a_layout *layout, const float *a, const float *w,
                                                   int first, int last, const float *bias, float low, float high,
                                                   float *y) {
-  enum { WIDE = NV * LANES };
-  const ptrdiff_t panel = layout->lines * layout->depth * WIDE;
-  for (; n >= WIDE; n -= WIDE, w += panel, y += WIDE, bias = bias ? bias + WIDE : NULL) ONE_ROW(NV, 1);
+  enum { COLUMNS = NV * LANES };
+  const ptrdiff_t panel = layout->lines * layout->depth * COLUMNS;
+  for (; n >= COLUMNS; n -= COLUMNS, w += panel, y += COLUMNS, bias = bias ? bias + COLUMNS : NULL) ONE_ROW(NV, 1);
   if (!n) return;
   if (NV > 1 && n <= LANES) ONE_ROW(1, 0);
   else ONE_ROW(NV, 0);
@@ -266,12 +266,12 @@ ROWS_F32(rows_narrow, 1, WHOLE, NEXT_ROWS)
 static __attribute__((noinline)) void rows_part(int rows, int n, const pl_a_layout *layout, const float *a,
                                                 const float *panel, int first, int last, const float *bias, float low,
                                                 float high, float *y, ptrdiff_t ldy) {
-  enum { SOME = 48 }; /* rows at a time: whole tiles of every height */
+  enum { ROWS_AT_ONCE = 48 }; /* whole tiles of every height */
   const int width = n <= LANES ? LANES : NV * LANES;
-  float lines[SOME * NV * LANES], shift[NV * LANES] = {0};
+  float lines[ROWS_AT_ONCE * NV * LANES], shift[NV * LANES] = {0};
   if (bias) memcpy(shift, bias, (size_t)n * sizeof *bias);
-  for (int r = 0; r < rows; r += SOME) {
-    const int some = rows - r < SOME ? rows - r : SOME;
+  for (int r = 0; r < rows; r += ROWS_AT_ONCE) {
+    const int some = rows - r < ROWS_AT_ONCE ? rows - r : ROWS_AT_ONCE;
     for (int i = 0; i < some && !(first & 1); i++)
       for (int c = 0; c < width; c += LANES) STORE(lines + i * width + c, LOAD_FIRST(y + i * ldy + c, n - c));
     (width == LANES ? rows_narrow : rows_wide)(some, width, layout, a + r * layout->step, panel, first, last,

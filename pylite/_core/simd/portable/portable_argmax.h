@@ -25,10 +25,10 @@ static inline int8_t pl_load_s8(const int8_t *p, uint32_t flip) { return (int8_t
 #define PL_VECTOR 16
 #endif
 
-/* T: type of elements; R: an integer of the same size, which counts up to MOST rows; BYTES: of a vector of either.
+/* T: type of elements; R: an integer of the same size, which counts up to MAX_ROWS rows; BYTES: of a vector of either.
  * name_16 takes 16 neighbouring columns at once, and gives -1 for a column without an element above LEAST; name_one
  * then takes this column element by element. */
-#define PL_ARG_MAX_COLUMNS(name, T, R, BYTES, MOST, LOAD, LEAST) \
+#define PL_ARG_MAX_COLUMNS(name, T, R, BYTES, MAX_ROWS, LOAD, LEAST) \
   static int32_t name##_one(size_t n, ptrdiff_t stride, const T *x, uint32_t flip) { \
     T best = LOAD(x, flip); \
     int32_t argmax = 0; \
@@ -48,8 +48,8 @@ static inline int8_t pl_load_s8(const int8_t *p, uint32_t flip) { return (int8_t
     name##_r row[PARTS], i; \
     for (int j = 0; j < 16; j++) best[j] = LEAST, argmax[j] = -1; \
     memcpy(kept, best, sizeof kept); \
-    for (size_t top = 0; top < n; top += MOST) { \
-      size_t end = n - top < MOST ? n : top + MOST; \
+    for (size_t top = 0; top < n; top += MAX_ROWS) { \
+      size_t end = n - top < MAX_ROWS ? n : top + MAX_ROWS; \
       name##_t b[PARTS]; /* b and at are never indexed by a variable, so they are registers in the loop */ \
       name##_r at[PARTS]; \
       i = (name##_r){0}; \

@@ -209,9 +209,9 @@ PL_LOOSE_END
  * neighbouring outputs share the maxima of columns that both cover.  At a side of the image, a tap outside repeats its
  * neighbour inside, which changes no maximum. */
 #if defined(__aarch64__) /* where JOIN_MAX_F32 ignores NaN in both operands, not in the second alone */
-enum { MAX_SIDE = 3, MAX_MANY = 16, IGNORES_ANY_NAN = 1 };
+enum { MAX_SIDE = 3, BYTE_CHANNELS = 16, IGNORES_ANY_NAN = 1 };
 #else
-enum { MAX_SIDE = 3, MAX_MANY = 32, IGNORES_ANY_NAN = 0 };
+enum { MAX_SIDE = 3, BYTE_CHANNELS = 32, IGNORES_ANY_NAN = 0 };
 #endif
 #define MAX_OF_PAIRS(name, T, identity, join) \
   /* n >= 2 outputs of windows of `side` x `side`, m channels at a time */ \
@@ -249,15 +249,15 @@ enum { MAX_SIDE = 3, MAX_MANY = 32, IGNORES_ANY_NAN = 0 };
   } \
   static void name(const pl_window *w, const void *x, ptrdiff_t left, ptrdiff_t n, void *y) { \
     const int side = w->rows <= w->cols && w->rows + 1 >= w->cols ? (int)w->cols : 0; \
-    enum { MANY = sizeof(T) == 1 ? MAX_MANY : 16 }; \
-    const int few = n < 2 || w->stride > 2 || w->channels < (w->stride == 1 ? MANY : 16); \
+    enum { CHANNELS = sizeof(T) == 1 ? BYTE_CHANNELS : 16 }; /* at a time */ \
+    const int few = n < 2 || w->stride > 2 || w->channels < (w->stride == 1 ? CHANNELS : 16); \
     if (few || (side != 2 && side != 3)) name##_any(w, x, left, n, y); \
-    else if (side == 2 && w->stride == 1) name##_pairs(2, 1, MANY, w, x, left, n, y); \
-    else if (side == 2 && w->channels < MANY) name##_pairs(2, 2, 16, w, x, left, n, y); \
-    else if (side == 2) name##_pairs(2, 2, MANY, w, x, left, n, y); \
-    else if (w->stride == 1) name##_pairs(3, 1, MANY, w, x, left, n, y); \
-    else if (w->channels < MANY) name##_pairs(3, 2, 16, w, x, left, n, y); \
-    else name##_pairs(3, 2, MANY, w, x, left, n, y); \
+    else if (side == 2 && w->stride == 1) name##_pairs(2, 1, CHANNELS, w, x, left, n, y); \
+    else if (side == 2 && w->channels < CHANNELS) name##_pairs(2, 2, 16, w, x, left, n, y); \
+    else if (side == 2) name##_pairs(2, 2, CHANNELS, w, x, left, n, y); \
+    else if (w->stride == 1) name##_pairs(3, 1, CHANNELS, w, x, left, n, y); \
+    else if (w->channels < CHANNELS) name##_pairs(3, 2, 16, w, x, left, n, y); \
+    else name##_pairs(3, 2, CHANNELS, w, x, left, n, y); \
   }
 PL_LOOSE_BEGIN
 MAX_OF_PAIRS(pool_max_f32, float, -FLT_MAX, JOIN_MAX_F32)

@@ -44,24 +44,24 @@ enum { REDUCE_LANES = 64, REDUCE_LINE = 256, REDUCE_MAX = 1024, REDUCE_STEPS = 2
   static void name##_rows(const pl_reduction *g, size_t m, ptrdiff_t n, ptrdiff_t stride, const void *x, int fresh, \
                           void *acc0) { \
     static const A identities[LANES] = {REPEAT_8(REPEAT_8(IDENTITY))}; \
-    enum { SOME = LANES / 8 }; \
+    enum { FEW_LANES = LANES / 8 }; \
     const T *row = x; \
-    A *acc = acc0, last[SOME]; \
+    A *acc = acc0, last[FEW_LANES]; \
     for (ptrdiff_t rows; n > 0; n -= rows, row += rows * stride, fresh = 0) { \
       const A *before = fresh ? identities : acc; \
       const size_t step = !fresh; \
       size_t i = 0; \
       rows = n < GROUP ? n : GROUP; \
-      if (m % SOME && m > SOME && !fresh) memcpy(last, acc + m - SOME, sizeof last); \
+      if (m % FEW_LANES && m > FEW_LANES && !fresh) memcpy(last, acc + m - FEW_LANES, sizeof last); \
       for (; i + LANES <= m; i += LANES) \
         name##_lanes(LANES, g, rows, stride, row + i, before + i * step, acc + i); \
       if (i + LANES / 2 <= m) { \
         name##_lanes(LANES / 2, g, rows, stride, row + i, before + i * step, acc + i); \
         i += LANES / 2; \
       } \
-      for (; i < m && m >= SOME; i += SOME) { /* the last block overlaps the one before */ \
-        const size_t at = i + SOME <= m ? i : m - SOME; \
-        name##_##FEW(SOME, g, rows, stride, row + at, fresh ? identities : at == i ? acc + at : last, acc + at); \
+      for (; i < m && m >= FEW_LANES; i += FEW_LANES) { /* the last block overlaps the one before */ \
+        const size_t at = i + FEW_LANES <= m ? i : m - FEW_LANES; \
+        name##_##FEW(FEW_LANES, g, rows, stride, row + at, fresh ? identities : at == i ? acc + at : last, acc + at); \
       } \
       for (; i < m; i++) name##_lanes(1, g, rows, stride, row + i, before + i * step, acc + i); \
     } \

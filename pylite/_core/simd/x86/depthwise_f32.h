@@ -196,17 +196,17 @@ static __attribute__((noinline)) void four_vectors(const tap_list *list, ptrdiff
 }
 /* Computes channels chunk .. chunk_end - 1 of a grid, pixel by pixel: a pixel's inputs are read in order, which suits
  * the prefetcher, and each cache line is read once.  Weights are packed, so that they do not evict each other. */
-enum { MAX_PACKED_TAPS = 25, WIDE = 4 * LANES };
+enum { MAX_PACKED_TAPS = 25, FOUR_VECTORS = 4 * LANES };
 static __attribute__((noinline)) void along_channels(const tap_list *list, ptrdiff_t chunk, ptrdiff_t chunk_end,
                                                      const pixel_grid *grid, const float *bias, float low, float high,
                                                      float *y) {
-  float weights[MAX_PACKED_TAPS * 4 * WIDE] __attribute__((aligned(64)));
-  for (ptrdiff_t j = chunk; j < chunk_end; j += WIDE)
+  float weights[MAX_PACKED_TAPS * 4 * FOUR_VECTORS] __attribute__((aligned(64)));
+  for (ptrdiff_t j = chunk; j < chunk_end; j += FOUR_VECTORS)
     for (int t = 0; t < list->taps; t++)
-      memcpy(weights + (j - chunk) * list->taps + t * WIDE, list->w[t] + j, WIDE * sizeof *weights);
+      memcpy(weights + (j - chunk) * list->taps + t * FOUR_VECTORS, list->w[t] + j, FOUR_VECTORS * sizeof *weights);
   for (ptrdiff_t line = 0; line < grid->lines; line++)
     for (ptrdiff_t i = 0; i < grid->n; i++)
-      for (ptrdiff_t j = chunk; j < chunk_end; j += WIDE)
+      for (ptrdiff_t j = chunk; j < chunk_end; j += FOUR_VECTORS)
         vectors_of_pixel(list, j, j + i * grid->step + line * grid->next, weights + (j - chunk) * list->taps, bias, low,
                          high, y + i * grid->to + line * grid->down);
 }
