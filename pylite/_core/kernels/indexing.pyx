@@ -19,7 +19,7 @@ from pylite._core.run.kernel cimport (
     nothing,
     outside_arena,
     placed,
-    set_strided,
+    set_contiguous,
 )
 from pylite._core.simd cimport (
     PL_REPEAT_SLACK,
@@ -261,9 +261,7 @@ cdef class Boxes(Kernel):
         for i in range(4):
             arrays[i] = NULL
             if self.owners[i] is not None:
-                set_strided(&spans[i], self.owners[i], 1, 1, i == (2 if gathers else 0))
-                if spans[i].nbytes and spans[i].strides[0] != 1:
-                    raise ValueError("an array that is not contiguous")
+                set_contiguous(&spans[i], self.owners[i], 1, 1, i == (2 if gathers else 0))
                 arrays[i] = &spans[i]
         return self.place(arrays)
 
