@@ -211,7 +211,7 @@ cdef class Rebinder(BindingContext):
         self.offsets = None
         self.block_numbers = {id(owner): i for i, owner in enumerate(owners)}
         self.root_indices = [root.index for root in owners[:blocks.roots]]
-        self.scratch_copies = [instance.thing(scratch) for scratch in owners[blocks.roots:]]
+        self.scratch_copies = [instance.copy(scratch) for scratch in owners[blocks.roots:]]
         self.parts, self.known = [], {}
         self.bound_calls = [self.bound_call(source, target) for source, target in zip(calls, instance.calls)]
         self.io_parts = [self.io_part(view) for view in io_views]
@@ -255,7 +255,7 @@ cdef class Rebinder(BindingContext):
             part = Part()
             part.argument = empty(0, uint8)
             return part
-        return self.part(view, self.instance.thing(view))
+        return self.part(view, self.instance.copy(view))
 
     cdef IOBytes current_io_bytes(self):
         """The inputs' and outputs' bytes, after bind(); None if no other subgraph calls this one."""
@@ -290,7 +290,7 @@ cdef class Rebinder(BindingContext):
         if part is None:
             stored = Stored()
             collect(source, things, set())
-            stored.target, stored.copies = target, [(thing, self.instance.thing(thing)) for thing in things]
+            stored.target, stored.copies = target, [(thing, self.instance.copy(thing)) for thing in things]
             stored.cells = Cells(cells_in([fields_with_dims(thing) for thing in things]))
             self.contents_vary = self.contents_vary or stored.cells.count > 0
             part = self.register(key, stored)
