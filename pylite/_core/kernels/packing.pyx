@@ -145,6 +145,7 @@ cdef Packing *new_packing(const pl_tile *t, ptrdiff_t groups, ptrdiff_t columns,
 cdef Packing *new_byte_packing(w, Py_ssize_t groups, list owners, bint winograd=False) except NULL:
     """A job that packs w (groups * columns, ...) of bytes; appends its arrays to `owners`, which is empty."""
     cdef ptrdiff_t columns = w.shape[0] // groups, depth = w.size // w.shape[0] if w.size else 0
+    # Winograd's weights are 36 of int16 for the nine taps of each channel.
     cdef ptrdiff_t nbytes = (round_up(columns, PL_WINOGRAD_COLUMNS) * 8 * depth if winograd else
                              groups * round_up(columns, slots.q8.nv) * round_up(depth, slots.q8.ka))
     flat, panels, sums = np.ascontiguousarray(w), pooled(nbytes), np.empty(groups * columns, np.int32)
