@@ -126,7 +126,7 @@ cdef bint any_weight(const uint8_t *w, ptrdiff_t n, int zero) noexcept nogil:
 
 
 cdef Py_ssize_t copied_bytes(weights) except -1:
-    """Bytes of weights that only the packing job keeps alive: writable ones.  Weights of the model are read-only."""
+    """Bytes of weights that only the packing job keeps alive: 0 for weights of the model, which are read-only."""
     return weights.nbytes if weights.flags.writeable else 0
 
 

@@ -36,7 +36,7 @@ cdef struct Rows:           # of the contiguous matrices x and y
 
 
 cdef class RowKernel(Kernel):
-    """The base of all: computes each row of y from that row of x."""
+    """The base class: computes each row of y from the same row of x."""
     cdef Rows rows
     cdef pl_range_fn compute
 

@@ -291,7 +291,7 @@ struct pl_slots;
   /* quantize_s8 for rows of n elements, `step` apart, each with its own scale and zero point, which are results */ \
   X(quantize_rows, (ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t step, int asymmetric, int flip, \
                     uint8_t *y, float *scales, int32_t *zeros)) \
-  /* one A panel times one panel as in gemm_q8, finished as by finish_hybrid with columns j .. j + n - 1 of `h` and \
+  /* one A panel times one panel as in gemm_q8, finished as finish_hybrid does, with columns j .. j + n - 1 of `h` and \
    * a term and scale for each row; table: this dispatch table */ \
   X(gemm_hybrid, (const struct pl_slots *table, int rows, int n, const pl_a_layout *layout, const void *a_panel, \
                   const void *panel, const int32_t *terms, const float *row_scales, const pl_hybrid *h, ptrdiff_t j, \

@@ -1,4 +1,4 @@
-/* Tiles of hybrid products (gemm_hybrid), finished as by finish_hybrid; included by gemm_neon.h alone. */
+/* Tiles of hybrid products (gemm_hybrid), finished as finish_hybrid does; included by gemm_neon.h alone. */
 
 /* The parameters that turn sums into floats, for the columns of a panel and for all rows; see finish_hybrid. */
 typedef struct {

@@ -86,7 +86,7 @@ static inline int8_t pl_load_s8(const int8_t *p, uint32_t flip) { return (int8_t
     } \
     return first < 0 ? name##_one(n, 1, x, flip) : first; \
   }
-/* Of bytes: the maximum first, then the C library's search for it. */
+/* Bytes: finds the maximum; then the C library searches for it. */
 static int32_t arg_max_s8_long(size_t n, const int8_t *x, uint32_t flip) {
   const pl_reduction g = {.flip = (uint8_t)(flip ^ 0x80)};
   uint8_t top = 0;

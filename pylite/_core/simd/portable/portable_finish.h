@@ -246,7 +246,7 @@ PL_INLINE void scaled_columns(int N, int n, const scaled_row *c, const float *w,
   else memcpy(y, sum, n * sizeof *y);
 }
 
-/* Skips elements equal to the zero point: after a RELU these are half of all. */
+/* Skips elements equal to the zero point: half of all elements, after a RELU. */
 static void scaled_sums(int n, int depth, const uint8_t *x, int zero, const float *w, ptrdiff_t ldw,
                         const float *scale, float row_scale, int first, int last, const float *bias, float low,
                         float high, float *y) {

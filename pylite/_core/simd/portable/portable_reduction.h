@@ -373,7 +373,7 @@ enum { JOINED_LANES = 16 };
       acc[k] = total; \
     } \
   }
-/* Sums of int32 have 64 bits, which means need; other results are the same in 32 bits. */
+/* Sums of int32 have 64 bits, for means; other results are the same in 32 bits. */
 #define JOINS(suffix, TYPE, U) \
   JOIN_ELEMENTS(join_sum_##suffix, TYPE, int64_t, (uint64_t)total + (uint64_t)(int64_t)v) \
   JOIN_ELEMENTS(join_max_##suffix, TYPE, TYPE, JOIN_MAX(total, v)) \

@@ -43,7 +43,7 @@ PL_INLINE vf v_rsqrt_normal(vf x) {
   const vf y = _mm256_rsqrt_ps(x), e = V(fnmadd_ps)(V(mul_ps)(x, y), y, V_ALL(1.0f));
   return V_FMA(V(mul_ps)(y, V_ALL(0.5f)), e, y);
 }
-/* *large = x, but subnormal numbers, which are slow to compute with, times 2^150; returns which ones these are. */
+/* *large = x, but subnormal numbers, which are slow to compute with, become x 2^150; returns which ones these are. */
 PL_INLINE vf v_tiny(vf x, vf *large) {
   const __m256i twice = _mm256_slli_epi32(_mm256_castps_si256(x), 1), most = _mm256_set1_epi32(0xFFFFFD);
   const __m256i less = _mm256_sub_epi32(twice, _mm256_set1_epi32(1));

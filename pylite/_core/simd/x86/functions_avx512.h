@@ -84,7 +84,7 @@ PL_INLINE vf v_rsqrt_not_tiny(vf x) {
   vf r = V_FMA(V(mul_ps)(y, V_ALL(0.5f)), e, y);
   return _mm512_mask_mov_ps(r, _mm512_cmp_ps_mask(r, r, _CMP_UNORD_Q), y);
 }
-/* *large = x, but subnormal numbers, which are slow to compute with, times 2^150; returns which ones these are. */
+/* *large = x, but subnormal numbers, which are slow to compute with, become x 2^150; returns which ones these are. */
 PL_INLINE __mmask16 v_tiny(vf x, vf *large) {
   const __m512i twice = _mm512_slli_epi32(_mm512_castps_si512(x), 1);
   const __mmask16 tiny = _mm512_fpclass_ps_mask(x, 0x20);

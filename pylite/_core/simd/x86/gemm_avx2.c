@@ -261,7 +261,7 @@ PL_INLINE __m256i first_lanes(int n) {
   return load(lanes + LANES - (n < LANES ? n : LANES));
 }
 
-/* Finishes rows of sums as by finish_hybrid. */
+/* Finishes rows of sums as finish_hybrid does. */
 PL_INLINE void finish_floats(int rows, int n, const int32_t *acc_rows, const int32_t *terms, const float *row_scales,
                              const pl_hybrid *h, ptrdiff_t j, float *y, ptrdiff_t ldy) {
   const __m256 low = _mm256_set1_ps(h->low), high = _mm256_set1_ps(h->high), one = _mm256_set1_ps(1);

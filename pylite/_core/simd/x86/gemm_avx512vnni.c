@@ -251,7 +251,7 @@ PL_INLINE void tile_q8(int R, int V, int rows, int n, const pl_a_layout *layout,
   else finish(0, R, V, rows, n, acc, q, j, y, ldy);
 }
 
-/* Finishes rows of NR sums as by finish_hybrid or, if h is NULL, adds them to y, which is int32 then.  Not inlined,
+/* Finishes rows of NR sums as finish_hybrid does or, if h is NULL, adds them to y, which is int32 then.  Not inlined,
  * because callers are compiled for each tile size. */
 static __attribute__((noinline, noclone)) void finish_rows(int rows, int n, const int32_t *acc, const int32_t *terms,
                                                    const float *row_scales, const pl_hybrid *h, ptrdiff_t j, float *y,
