@@ -29,11 +29,11 @@ cdef class Copy(Kernel):
     cdef const uint8_t *x
     cdef uint8_t *y
     cdef Py_ssize_t shape[MAX_DIMS]
-    cdef Py_ssize_t xs[MAX_DIMS]
+    cdef Py_ssize_t xs[MAX_DIMS]    # strides in bytes
     cdef Py_ssize_t ys[MAX_DIMS]
     cdef Py_ssize_t item, total     # bytes of an element; rows of all dimensions
     cdef Py_ssize_t cost            # of a row, in bytes
-    cdef int n
+    cdef int n                      # dimensions
     cdef Inner inner
     cdef bint repeats               # is y one run of elements, all equal to the one of x?
 

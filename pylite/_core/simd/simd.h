@@ -11,8 +11,8 @@
 #include "reducing.h"
 
 /* X(name, (arguments)): a void function.  portable.c defines all of them in plain C and is compiled for several ISA
- * levels; hand-written files of a level replace some.  Functions in shared headers are `static inline`: of others the
- * linker would keep one copy, compiled for any level. */
+ * levels; hand-written files of a level replace some.  Functions in shared headers are `static inline`: else the
+ * linker would keep one copy, compiled for any of the levels. */
 #define PL_SLOTS(X) \
   PL_SLOTS_MOVING(X) \
   PL_SLOTS_ELEMENTWISE(X) \
