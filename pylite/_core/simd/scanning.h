@@ -43,11 +43,11 @@ static const char *const pl_type_names[] = {PL_TYPES(X) 0};
 /* y[i] = x[0] + ... + x[i] for n elements, `step` numbers apart, negative to sum in reverse, in rows that are `apart`
  * numbers apart.  Each sum waits for the one before, so several rows are summed at once: many, side by side, as
  * vectors; else four, because rows of 2^k bytes share few lines of the cache. */
-enum { PL_MANY = 16, PL_FOUR = 4 }; /* rows */
+enum { PL_MIN_VECTOR_ROWS = 16, PL_FEW_ROWS = 4 };
 #define CUMSUM(name, T) \
   PL_INLINE void name##_rows(size_t rows, ptrdiff_t apart, size_t n, ptrdiff_t step, const T *restrict x, \
                              T *restrict y) { \
-    T sums[PL_FOUR] = {0}; \
+    T sums[PL_FEW_ROWS] = {0}; \
     for (size_t i = 0; i < n; i++, x += step, y += step) { \
       PL_UNROLL \
       for (size_t r = 0; r < rows; r++) y[(ptrdiff_t)r * apart] = sums[r] += x[(ptrdiff_t)r * apart]; \
@@ -57,13 +57,13 @@ enum { PL_MANY = 16, PL_FOUR = 4 }; /* rows */
     for (size_t r = 0; r < rows; r++) y[r] = before[r] + x[r]; \
   } \
   PL_FAST static void name(size_t rows, ptrdiff_t apart, size_t n, ptrdiff_t step, const T *x, T *y) { \
-    if (apart == 1 && rows >= PL_MANY) { \
+    if (apart == 1 && rows >= PL_MIN_VECTOR_ROWS) { \
       if (n) memcpy(y, x, rows * sizeof(T)); \
       for (; n > 1; n--, y += step) name##_near(rows, y, x += step, y + step); \
       return; \
     } \
-    for (; rows >= PL_FOUR; rows -= PL_FOUR, x += PL_FOUR * apart, y += PL_FOUR * apart) \
-      name##_rows(PL_FOUR, apart, n, step, x, y); \
+    for (; rows >= PL_FEW_ROWS; rows -= PL_FEW_ROWS, x += PL_FEW_ROWS * apart, y += PL_FEW_ROWS * apart) \
+      name##_rows(PL_FEW_ROWS, apart, n, step, x, y); \
     for (; rows; rows--, x += apart, y += apart) name##_rows(1, apart, n, step, x, y); \
   }
 CUMSUM(pl_cumsum_f32, float)
@@ -496,7 +496,7 @@ ROWS(hadamard) {
 }
 /* y[o][d][j] = on if indices[o][j] is d, else off.  Short lines are filled with `off` first.
  * p: indices, on, off, y; n: depth, inner, bytes of an element, of an index */
-enum { PL_SHORT_LINE = 8, PL_HOT = 64 };
+enum { PL_SHORT_LINE = 8, PL_HOT_BLOCK = 64 }; /* elements of a short line; indices at a time */
 typedef struct { uint64_t half[2]; } pl_double_word;
 /* at[j] = x[j], or -1 if that is not below depth */
 PL_FAST static void pl_below(int64_t depth, int64_t m, int64_t bytes, const void *x, int32_t *restrict at) {
@@ -514,12 +514,12 @@ PL_FAST static void pl_below(int64_t depth, int64_t m, int64_t bytes, const void
     const int64_t depth = t->n[0], inner = t->n[1], bytes = t->n[3]; \
     const T on = *P(T, 1), off = *P(T, 2); \
     T *restrict y = P(T, 3) + begin * depth * inner; \
-    int32_t at[PL_HOT]; \
+    int32_t at[PL_HOT_BLOCK]; \
     if (inner < PL_SHORT_LINE) \
       for (int64_t i = 0; i < (end - begin) * depth * inner; i++) y[i] = off; \
     for (; begin < end; begin++, y += depth * inner) \
       for (int64_t first = 0, m; first < inner; first += m) { \
-        m = inner - first < PL_HOT ? inner - first : PL_HOT; \
+        m = inner - first < PL_HOT_BLOCK ? inner - first : PL_HOT_BLOCK; \
         pl_below(depth, m, bytes, P(char, 0) + (begin * inner + first) * bytes, at); \
         for (int64_t j = 0; j < m && inner < PL_SHORT_LINE; j++) \
           if (at[j] >= 0) y[at[j] * inner + j] = on; \
