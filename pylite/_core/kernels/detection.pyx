@@ -191,7 +191,8 @@ cdef void all_at_once(DetectionPostProcess self) noexcept nogil:
     cdef Py_ssize_t classes = min(self.per_box, self.classes)
     cdef float score
     cdef int32_t best[MAX_BOXES]
-    for i in range(0, self.n, MAX_BOXES):
+    i = 0
+    while i < self.n:
         count = min(<Py_ssize_t>MAX_BOXES, self.n - i)
         best_classes(self, i, count, best)
         for j in range(count):
@@ -199,6 +200,7 @@ cdef void all_at_once(DetectionPostProcess self) noexcept nogil:
             if score >= self.score_threshold:
                 self.heap[n] = ranked(score, i + j)
                 n += 1
+        i += count
     taken = suppress(self, n, self.most, &self.chosen[0])
     for i in range(taken):
         row = self.chosen[i] * self.score_width + background
