@@ -231,8 +231,8 @@ static __attribute__((noinline, cold)) ptrdiff_t compute_pixels(const pl_dw_line
                                                                 const float *bias, float low, float high, float *y) {
   const ptrdiff_t c = g->c, next = g->next / (ptrdiff_t)sizeof(float), down = g->y_line;
   const pixel_grid all = {0, n, g->stride * c, c, g->lines, next, down};
-  const int shares_sets = c % 512 == 0; /* do pixels lie in the same sets of the cache? */
-  if (HALF_LINES && g->stride > 1 && shares_sets && list->taps <= MAX_PACKED_TAPS) {
+  /* Pixels of 2048 bytes lie in the same sets of the cache. */
+  if (HALF_LINES && g->stride > 1 && c % 512 == 0 && list->taps <= MAX_PACKED_TAPS) {
     along_channels(list, chunk, chunk_end, &all, bias, low, high, y);
     return n;
   }
