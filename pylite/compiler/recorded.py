@@ -129,7 +129,7 @@ class Instance(Copies):
     def placement(self, lifetimes, rebinder_offsets, total):
         """The Placement with the offsets of a Rebinder; lifetimes: with Dims."""
         blocks = Blocks(lifetimes)
-        placed = list(zip(map(self.thing, blocks.owners), rebinder_offsets, map(self._filled, blocks.sizes),
+        placed = list(zip(map(self.copy, blocks.owners), rebinder_offsets, map(self._filled, blocks.sizes),
                           blocks.firsts, blocks.lasts, strict=True))
         offsets = {root.index: offset for root, offset, *_ in placed[:blocks.roots]}
         scratch = {owner: offset for owner, offset, *_ in placed[blocks.roots:]}
