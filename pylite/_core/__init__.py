@@ -1,11 +1,11 @@
 """The modules in Cython, and how Python finds them.
 
-Shared libraries hold the modules in Cython: one those of this package and its folders, another those of `capi`.  A
-library is an entry of the `__path__` of its packages, and has a finder of its modules in `sys.path_importer_cache`.  A
-hook of `sys.path_hooks` makes it again where a program has emptied that cache.  Python asks such a hook once for each
-new entry of a path, not at each import of the host program.
+Two shared libraries hold the modules in Cython: one for this package and its folders, one for `capi`.  A library is an
+entry of the `__path__` of its packages, and `sys.path_importer_cache` has the finder of its modules.  If a program
+empties that cache, a hook of `sys.path_hooks` makes the finder again.  Python asks such a hook once for each new entry
+of a path, not at each import of the host program.
 
-Sources that are not built, such as those of a checkout that is the working folder, give way to an installed pylite.
+Sources that are not built, for example a checkout in the working folder, give way to an installed pylite.
 """
 import os
 import sys
@@ -53,9 +53,9 @@ def enter_library(package: str, path: "list[str]") -> str:
 
 
 def _installed(name, path):
-    """Take all modules from an installed pylite, where this one is of sources: Python in a checkout finds these first.
+    """Take all modules from an installed pylite instead of unbuilt sources, which Python finds first in a checkout.
 
-    path: that of this package; it is changed, and returned.
+    path: the `__path__` of this package; it is changed, and returned.
     """
     for entry in sys.path:
         folder = os.path.abspath(f"{entry or '.'}/pylite")

@@ -40,7 +40,7 @@ class RecordedProgram:
 
     def variable_values(self, numbers):
         """The variables, with their current shapes."""
-        return self.variables and [self.instance(numbers).thing(value) for value in self.variables]
+        return self.variables and [self.instance(numbers).copy(value) for value in self.variables]
 
 
 class Blocks:
@@ -95,7 +95,7 @@ class Instance(Copies):
 
     @cached_property
     def values(self):
-        return [self.thing(value) for value in self._source.values]
+        return [self.copy(value) for value in self._source.values]
 
     @cached_property
     def calls(self):
@@ -117,21 +117,21 @@ class Instance(Copies):
 
     def _node(self, node):
         copy = Node(node.index, node.operator, self.values, node.host)
-        copy.inputs = [self.thing(value) for value in node.inputs]     # None for an absent one
-        copy.outputs = [self.thing(value) for value in node.outputs]
+        copy.inputs = [self.copy(value) for value in node.inputs]     # None for an absent one
+        copy.outputs = [self.copy(value) for value in node.outputs]
         return copy
 
     def _pad(self, pad):
-        copy = FoldablePad(self.thing(pad.y), self.thing(pad.x), self._filled(tuple(pad.pairs)), pad.fill)
+        copy = FoldablePad(self.copy(pad.y), self.copy(pad.x), self._filled(tuple(pad.pairs)), pad.fill)
         copy.folded = pad.folded
         return copy
 
     def placement(self, lifetimes, rebinder_offsets, total):
         """The Placement with the offsets of a Rebinder; lifetimes: with Dims."""
         blocks = Blocks(lifetimes)
-        placed = list(zip(map(self.thing, blocks.owners), rebinder_offsets, map(self._filled, blocks.sizes),
+        placed = list(zip(map(self.copy, blocks.owners), rebinder_offsets, map(self._filled, blocks.sizes),
                           blocks.firsts, blocks.lasts, strict=True))
         offsets = {root.index: offset for root, offset, *_ in placed[:blocks.roots]}
         scratch = {owner: offset for owner, offset, *_ in placed[blocks.roots:]}
-        unreadable = {self.thing(value) for value in lifetimes.unreadable}
+        unreadable = {self.copy(value) for value in lifetimes.unreadable}
         return Placement(offsets, scratch, total, placed, unreadable)

@@ -130,7 +130,7 @@ class ShapedProgram(BoundProgram):
         return index not in self.origin[0].lowered.subgraph.outputs and super().overwritten(index)
 
     def value(self, index: int) -> "Value":
-        return self.instance.thing(self.origin[0].lowered.values[index])
+        return self.instance.copy(self.origin[0].lowered.values[index])
 
 
 # ---- subgraphs that a recorded one calls -------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// Buffer handles, by which a delegate may keep the contents of a tensor in its own memory until they are read back.
+// Buffer handles: with one, a delegate keeps the contents of a tensor in its own memory until the host reads them back.
 #include "host.h"
 
 typedef struct handle_call {

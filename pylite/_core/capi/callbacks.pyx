@@ -22,7 +22,7 @@ callbacks = pl_callbacks(replace, preview, metadata, subgraph)
 
 @cython.no_gc_clear     # as PluginHost
 cdef class PluginHostBase:
-    """The base of PluginHost: what the callbacks need."""
+    """The base of PluginHost: the state that the callbacks need."""
 
 
 cdef TfLiteStatus replace(pl_host *host, const TfLiteRegistration *registration, TfLiteOperator *op,

@@ -1,4 +1,4 @@
-// Calls the functions of an op, those of a TfLiteRegistration or of a TfLiteOperator.
+// Calls the functions of an op, from its TfLiteRegistration or its TfLiteOperator.
 #include "host.h"
 
 // Calls a plug-in's function other than invoke(), through fn(arguments).
@@ -7,7 +7,7 @@ static TfLiteStatus call(const pl_node *node, TfLiteStatus (*fn)(void *), void *
   return pl_table_changed(host) ? kTfLiteError : status;
 }
 
-// The functions of a TfLiteOperator, with the signatures of those of a TfLiteRegistration.
+// The functions of a TfLiteOperator, with the signatures that a TfLiteRegistration needs.
 static TfLiteStatus opaque_prepare(TfLiteContext *context, TfLiteNode *node) {
   const TfLiteOperator *op = ((pl_node *)node)->op;
   TfLiteOpaqueContext *c = (TfLiteOpaqueContext *)context;
@@ -89,7 +89,7 @@ TfLiteStatus pl_node_prepare(pl_host *host, pl_node *node) {
                          node->reg.custom_name != NULL ? node->reg.custom_name : "UnknownOp");
     return kTfLiteUnresolvedOps;
   }
-  if (node->reg.invoke == NULL) {     // the first run could say no more
+  if (node->reg.invoke == NULL) {     // else the first run would call a null pointer
     context->ReportError(context, "its registration has no invoke()");
     return kTfLiteError;
   }
@@ -165,7 +165,7 @@ int pl_node_invoke(pl_host *host, pl_node *node, const pl_binding *bindings, int
   for (int i = 0; i < count; i++) {
     const pl_binding *b = &bindings[i];
     tensors[b->tensor].data.raw = b->data;
-    // A prepare() may have resized a tensor that is another's, and shapes that depend on data may have shrunk since.
+    // A prepare() may have resized a tensor of another node, and shapes that depend on data may have shrunk since.
     if (tensors[b->tensor].bytes > b->bytes) tensors[b->tensor].bytes = b->bytes;
     if (!b->band) continue;
     pl_write_band(b->data - PL_BAND);

@@ -4,7 +4,8 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#define MOST_ERRORS 65536       // bytes of reported text that are kept
+#define MAX_ERROR_BYTES 65536   // bytes of reported text that are kept
+enum { TENSOR_BYTES_BEFORE_2_5 = 104, OLDEST_TENSOR_BYTES = 96 };     // of TfLiteTensor, on 64-bit machines
 
 static pthread_mutex_t errors_lock = PTHREAD_MUTEX_INITIALIZER;     // plug-ins may report from threads of their own
 
@@ -15,13 +16,13 @@ static void report_va(pl_host *host, const char *format, va_list arguments) {
   int length = vsnprintf(NULL, 0, format, again);
   va_end(again);
   if (length < 0) return;
-  size_t size = length < MOST_ERRORS ? (size_t)length + 1 : MOST_ERRORS;
+  size_t size = length < MAX_ERROR_BYTES ? (size_t)length + 1 : MAX_ERROR_BYTES;
   char *line = malloc(size);
   if (line == NULL) return;
   vsnprintf(line, size, format, arguments);
   pthread_mutex_lock(&errors_lock);
   size_t before = host->errors != NULL ? strlen(host->errors) + 1 : 0;
-  char *text = before + size <= MOST_ERRORS ? realloc(host->errors, before + size) : NULL;
+  char *text = before + size <= MAX_ERROR_BYTES ? realloc(host->errors, before + size) : NULL;
   if (text != NULL) {
     if (before) text[before - 1] = '\n';
     memcpy(text + before, line, size);
@@ -90,7 +91,8 @@ static bool in_arena(const TfLiteTensor *t) {
 static const char *not_resizable(const pl_host *host, const TfLiteTensor *tensor) {
   if (!is_tensor_of(host, tensor)) {
     size_t offset = (size_t)((const char *)tensor - (const char *)host->context.tensors);
-    return offset < host->context.tensors_size * sizeof(TfLiteTensor) && (offset % 104 == 0 || offset % 96 == 0)
+    return offset < host->context.tensors_size * sizeof(TfLiteTensor) &&
+                   (offset % TENSOR_BYTES_BEFORE_2_5 == 0 || offset % OLDEST_TENSOR_BYTES == 0)
                ? "ResizeTensor was given an address inside a tensor: the plug-in was built with TensorFlow before 2.5, "
                  "when tensors were smaller, and is not supported"
                : "ResizeTensor was given a tensor that is not of this context";
@@ -113,7 +115,7 @@ static bool is_running_input(const pl_host *host, const TfLiteTensor *tensor) {
 static TfLiteStatus resize(TfLiteContext *context, TfLiteTensor *tensor, TfLiteIntArray *dims) {
   pl_host *host = (pl_host *)context;
   size_t bytes = 0;
-  if (is_shape_of_table(host, dims)) dims = TfLiteIntArrayCopy(dims);       // which is freed, or becomes the tensor's
+  if (is_shape_of_table(host, dims)) dims = TfLiteIntArrayCopy(dims);       // it is freed, or becomes the tensor's
   const char *why = dims == NULL ? "ResizeTensor was given no shape" : not_resizable(host, tensor);
   if (why == NULL && tensor->data.raw != NULL && TfLiteIntArrayEqual(tensor->dims, dims)) {
     free(dims);

@@ -1,7 +1,7 @@
 // TfLiteDelegateParams, which describe a partition to a delegate's kernel, or in PreviewDelegatePartitioning's result.
 #include "host.h"
 
-// Copies an array to *cursor, and moves *cursor behind the copy.
+// Copies an array to *cursor, and moves *cursor past the copy.
 static TfLiteIntArray *append(char **cursor, const TfLiteIntArray *from) {
   TfLiteIntArray *to = (TfLiteIntArray *)*cursor;
   memcpy(to, from, TfLiteIntArrayGetSizeInBytes(from->size));

@@ -266,7 +266,7 @@ void pl_delegate_destroy(void (*destroy)(void *), void *delegate);
 
 void pl_context_fill(TfLiteContext *);          // sets the functions that plug-ins call
 void pl_host_refresh_external(pl_host *, TfLiteExternalContext *);
-char *pl_host_take_errors(pl_host *);           // the text reported since the last call, which the caller frees, or NULL
+char *pl_host_take_errors(pl_host *);           // text reported since the last call, for the caller to free, or NULL
 void pl_host_take_back(pl_host *);              // ends the use of this context by a delegate that acquired it
 
 // ---- For all files ----

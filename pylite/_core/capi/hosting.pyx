@@ -277,7 +277,7 @@ cdef class PluginHost(PluginHostBase):
                 <uintptr_t>t.data.raw)
 
     def reshape(self, int index, shape, size_t nbytes):
-        """Set the shape of tensor `index`, and, unless it is dynamic, its size, which the plug-in sets then."""
+        """Set the shape of tensor `index`, and its size, unless it is dynamic: the plug-in sets the size then."""
         cdef TfLiteTensor *t = &self.host.context.tensors[index]
         cdef TfLiteIntArray *dims
         if t.dims == NULL or int_tuple(t.dims) != shape:

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#define MOST_OPEN 256           // events in progress, of all threads
-#define MOST_KINDS 1024
+#define MAX_OPEN 256            // events in progress, of all threads
+#define MAX_KINDS 1024
 // Values of tflite::Profiler::EventType: those whose metadata is the index of a delegate's operator, and the first
 // one that does not measure time.
 enum { DELEGATE_OPERATOR = 4, DELEGATE_PROFILED_OPERATOR = 8, NO_TIME = 16 };
@@ -24,9 +24,9 @@ struct pl_profiler {
   const pl_node *node;          // the node that runs, or NULL
   bool recording;
   uint64_t begun;               // when recording began
-  open_event open[MOST_OPEN];
+  open_event open[MAX_OPEN];
   int num_events;
-  pl_event events[MOST_KINDS];
+  pl_event events[MAX_KINDS];
 };
 
 static uint64_t clock_nanoseconds(void) {
@@ -47,7 +47,7 @@ static int find(pl_profiler *p, const char *tag, int type, int64_t index) {
   for (int i = 0; i < p->num_events; i++) {
     if (p->events[i].node == p->node && strcmp(p->events[i].name, name) == 0) return i;
   }
-  if (p->num_events == MOST_KINDS) return -1;
+  if (p->num_events == MAX_KINDS) return -1;
   pl_event *event = &p->events[p->num_events];
   memset(event, 0, sizeof(*event));
   event->node = p->node;
@@ -69,7 +69,7 @@ static uint32_t begin_event(pl_profiler *p, const char *tag, int type, int64_t f
   uint32_t handle = 0;
   pthread_mutex_lock(&p->mutex);
   int kind = find(p, tag, type, first);
-  for (uint32_t i = 0; kind >= 0 && handle == 0 && i < MOST_OPEN; i++) {
+  for (uint32_t i = 0; kind >= 0 && handle == 0 && i < MAX_OPEN; i++) {
     if (p->open[i].kind >= 0) continue;
     p->open[i].kind = kind;
     handle = i + 1;
@@ -81,7 +81,7 @@ static uint32_t begin_event(pl_profiler *p, const char *tag, int type, int64_t f
 
 static void end_event(pl_profiler *p, uint32_t handle) {
   uint64_t end = clock_nanoseconds();
-  if (handle == 0 || handle > MOST_OPEN) return;
+  if (handle == 0 || handle > MAX_OPEN) return;
   pthread_mutex_lock(&p->mutex);
   open_event *event = &p->open[handle - 1];
   if (event->kind >= 0) add(&p->events[event->kind], end - event->begin);
@@ -135,7 +135,7 @@ void pl_profiler_record(pl_profiler *p, bool on) {
   pthread_mutex_lock(&p->mutex);
   p->recording = on;
   p->begun = clock_nanoseconds();
-  for (int i = 0; i < MOST_OPEN; i++) p->open[i].kind = -1;       // drops events in progress
+  for (int i = 0; i < MAX_OPEN; i++) p->open[i].kind = -1;        // drops events in progress
   pthread_mutex_unlock(&p->mutex);
 }
 

@@ -44,12 +44,12 @@ void add_range(void *self, const char *name, const void *registration, int low, 
 void add_one(void *self, const char *name, const void *registration, int version) __asm__(ADD "i");
 
 // The functions that libraries called before pl_resolver_bind() redirected their calls.
-#define MOST_BOUND 128
+#define MAX_BOUND 128
 static struct {
   uintptr_t library;
   const char *symbol;
   void *function;
-} bound[MOST_BOUND];
+} bound[MAX_BOUND];
 static int num_bound;
 
 // The other runtime's function that the code at `caller` meant to call, or NULL.
@@ -86,7 +86,7 @@ EXPORT void add_one(void *self, const char *name, const void *registration, int 
 
 // Redirects a library's pointer to the function `symbol` to `function`.
 static void redirect(uintptr_t library, const char *symbol, void **slot, void *function) {
-  if (*slot == function || num_bound == MOST_BOUND) return;
+  if (*slot == function || num_bound == MAX_BOUND) return;
   uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE), page = (uintptr_t)slot & ~(size - 1);
   if (mprotect((void *)page, size, PROT_READ | PROT_WRITE) != 0) return;      // it may be read-only
   bound[num_bound].library = library;

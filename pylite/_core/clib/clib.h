@@ -15,7 +15,7 @@ typedef struct pl_reporter {
   void *user_data;
 } pl_reporter;
 
-// Reports a message, formatted as by printf.
+// Reports a message, with the format of printf.
 __attribute__((format(printf, 2, 3))) void pl_report(const pl_reporter *, const char *format, ...);
 
 // ---- python.c ----

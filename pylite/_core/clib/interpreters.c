@@ -31,7 +31,7 @@ struct TfLiteSignatureRunner {
   pl_graph graph;
 };
 
-// ---- functions of both ----
+// ---- Graphs: interpreters and signature runners ----
 
 // Sets `graph` to own this object; false if it is NULL, or its pl_io cannot be obtained.  Needs the GIL.
 static bool graph_init(pl_graph *graph, PyObject *object) {

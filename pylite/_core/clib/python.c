@@ -1,6 +1,7 @@
-// Access to Python: to the one that runs in the process, or to one that is started.
+// Access to Python: to the one that runs in the process; else this file starts one.
 //
-// This library is not linked to Python, so that one file serves all versions: Python's functions are looked up by name.
+// This library is not linked to Python, so that one file serves all versions: it looks up Python's functions by name.
+// Begin at pl_gil_take().
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -61,7 +62,7 @@ static const struct {
   {"PyErr_SetInterrupt", &py.interrupt}, {"PyExc_KeyboardInterrupt", &py.keyboard_interrupt},
   {"_Py_NoneStruct", &py.none}};
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;      // while Python is looked for, and started
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;      // held while Python is found and started
 static PyObject *module;        // pylite.clib; set once
 
 void pl_report(const pl_reporter *reporter, const char *format, ...) {
@@ -99,7 +100,7 @@ static char *line(char **text) {
   return start;
 }
 
-// Sets path to the Python that PYLITE_PYTHON names, to that for which this library was installed, or to "python3".
+// Sets path to the Python that PYLITE_PYTHON names, to the one that this library is installed for, or to "python3".
 static void interpreter_path(char path[PATH_MAX]) {
   const char *chosen = getenv("PYLITE_PYTHON");
   Dl_info info;
@@ -136,7 +137,7 @@ static const char path_program[] =
   "print(*[p for p in sys.path if p], sep=\"\\n\", end=\"\\n\\n\")\n"
   "print(*[os.path.join(f, n) for n in names for f in folders], *names, \".\", sep=\"\\n\")\n";
 
-// Reads from `pipe` into `answer` to its end, also if signals arrive; returns the number of bytes, at most size - 1.
+// Reads `pipe` to its end into `answer`, even if signals arrive; returns the number of bytes, at most size - 1.
 static size_t read_all(FILE *pipe, char *answer, size_t size) {
   size_t done = 0;
   for (ssize_t n = 1; n != 0 && done < size - 1;) {
@@ -182,43 +183,31 @@ static char *python_paths(const char *python, const pl_reporter *reporter) {
   return NULL;
 }
 
-// Starts Python, and releases the GIL.  Returns 0, or -1 with a report.
-static int start(const pl_reporter *reporter) {
-  char python[PATH_MAX];
-  interpreter_path(python);
-  char *answer = python_paths(python, reporter), *rest = answer;
-  if (answer == NULL) return -1;
-  char *executable = line(&rest), *prefix = line(&rest), *paths = rest, *candidate;
-  for (candidate = line(&rest); *candidate != '\0'; candidate = line(&rest)) continue;
-  void *library = NULL;
+// Loads the first shared library of a list, one on each line, that can be loaded.  Returns it, or NULL with a report.
+static void *load_library(char *files, const char *python, const pl_reporter *reporter) {
   char problem[512] = "";               // why an existing library cannot be loaded
-  while (library == NULL && *rest != '\0') {
-    const char *file = line(&rest);
-    library = dlopen(file, RTLD_NOW | RTLD_GLOBAL);
-    const char *error = library == NULL ? dlerror() : NULL;
+  while (*files != '\0') {
+    const char *file = line(&files);
+    void *library = dlopen(file, RTLD_NOW | RTLD_GLOBAL);
+    if (library != NULL) return library;
+    const char *error = dlerror();
     if (error != NULL && access(file, F_OK) == 0) snprintf(problem, sizeof problem, "%s", error);
   }
-  if (library == NULL) {
-    if (*problem != '\0')
-      pl_report(reporter, "pylite: the shared library of %s cannot be loaded: %s", python, problem);
-    else
-      pl_report(reporter, "pylite: %s has no shared library (libpython3.X.so): install it (Debian: apt-get install "
-                "libpython3-dev), or set PYLITE_PYTHON to a Python that has one", python);
-    free(answer);
-    return -1;
-  }
-  const char *missing = look_up(library);
-  if (missing != NULL) {
-    pl_report(reporter, "pylite: the library of %s has no %s", python, missing);
-    free(answer);
-    return -1;
-  }
+  if (*problem != '\0')
+    pl_report(reporter, "pylite: the shared library of %s cannot be loaded: %s", python, problem);
+  else
+    pl_report(reporter, "pylite: %s has no shared library (libpython3.X.so): install it (Debian: apt-get install "
+              "libpython3-dev), or set PYLITE_PYTHON to a Python that has one", python);
+  return NULL;
+}
+
+// Initializes Python as `executable` would.  Returns false, with a report, without memory.
+static bool initialize(const char *executable, const char *prefix, const pl_reporter *reporter) {
   const char *home = getenv("PYTHONHOME");
   char *before = home == NULL ? NULL : strdup(home);
   if (before == NULL && home != NULL) {
     pl_report(reporter, "pylite: no memory for Python's environment");
-    free(answer);
-    return -1;
+    return false;
   }
   setenv("PYTHONHOME", prefix, 1);      // to find its own modules, not those of the first Python on PATH
   wchar_t *name = py.decode(executable, NULL);
@@ -227,14 +216,35 @@ static int start(const pl_reporter *reporter) {
   if (before == NULL) unsetenv("PYTHONHOME");
   else setenv("PYTHONHOME", before, 1);
   free(before);
+  return true;
+}
+
+// Inserts folders, strings one after the other up to `end`, at the beginning of sys.path.
+static void extend_path(const char *folders, const char *end) {
   PyObject *path = py.system("path");
   ptrdiff_t i = 0;
-  for (char *folder = paths; folder < candidate; folder += strlen(folder) + 1) {
-    PyObject *text = py.text(folder);
+  for (; folders < end; folders += strlen(folders) + 1) {
+    PyObject *text = py.text(folders);
     if (path != NULL && text != NULL) py.insert(path, i++, text);
     pl_release(text);
   }
+}
+
+// Starts Python, and releases the GIL.  Returns 0, or -1 with a report.
+static int start(const pl_reporter *reporter) {
+  char python[PATH_MAX];
+  interpreter_path(python);
+  char *answer = python_paths(python, reporter), *rest = answer;
+  if (answer == NULL) return -1;
+  const char *executable = line(&rest), *prefix = line(&rest), *folders = rest, *end = line(&rest);
+  while (*end != '\0') end = line(&rest);       // an empty line follows the folders
+  void *library = load_library(rest, python, reporter);
+  const char *missing = library == NULL ? NULL : look_up(library);
+  if (missing != NULL) pl_report(reporter, "pylite: the library of %s has no %s", python, missing);
+  const bool started = library != NULL && missing == NULL && initialize(executable, prefix, reporter);
+  if (started) extend_path(folders, end);
   free(answer);
+  if (!started) return -1;
   py.save_thread();
   return 0;
 }

@@ -24,7 +24,7 @@ cdef enum QuantizationField:    # and of a Quantization
     QUANTIZATION_MIN = 8
 
 cdef enum:
-    MOST_TEMPORARIES = 8        # most Temporaries of a node
+    MAX_TEMPORARIES = 8         # most Temporaries of a node
 
 cdef dict element_types, element_sizes
 cdef frozenset PLAIN

@@ -12,7 +12,7 @@ from pylite._core.graph.dimensions cimport MAX_FACTOR, Dim
 
 from numpy import float32
 
-TEMPORARIES = MOST_TEMPORARIES
+TEMPORARIES = MAX_TEMPORARIES
 cdef object NO_SCALE = float32(0)
 cdef dict element_types = {}        # {data type: numpy's type of an element, unpacked}
 cdef dict element_sizes = {}        # {data type: bytes of an element}

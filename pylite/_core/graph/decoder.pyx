@@ -225,7 +225,7 @@ cdef class Decoder:
         return layout
 
     cdef object decode_table(self, Table table, Py_ssize_t at, Py_ssize_t offset):
-        """The record of the table that the `offset` at position `at` points to, as do those of the methods below."""
+        """The record of the table that the `offset` at position `at` points to; the methods below read such offsets."""
         cdef Py_ssize_t position = at + offset, vtable
         cdef Layout layout
         cdef Field field = None

@@ -20,7 +20,7 @@ cdef class Recording:
     cdef readonly dict guards
     cdef dict cells
     cdef readonly dict computed
-    cdef public bint closed
+    cdef bint closed
     cdef Py_ssize_t cell_of(self, int operation, a, b) except -1
     cdef Py_ssize_t operand(self, number) except -1
     cdef object arithmetic(self, int operation, a, b)

@@ -51,7 +51,6 @@ class Recording:
     values: list[int]
     guards: dict[int, int]
     computed: dict[Any, Computed]
-    closed: bool
     def add_input(self, value: int) -> Dim: ...
 
 class Computed:

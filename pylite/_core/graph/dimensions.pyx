@@ -6,7 +6,8 @@ gives the same results.  A Dim is not an int, so that no code can read its numbe
 """
 import operator
 
-cdef object LIMIT = 1 << 62             # of the magnitude of numbers on a tape, exclusive
+cdef object LIMIT = 1 << 62             # of the magnitude of numbers on a tape, exclusive; tapes.pyx has it, too
+# By operation, see dimensions.pxd.
 cdef tuple functions = (None, None, operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod,
                         operator.eq, operator.lt, operator.le)
 
@@ -18,7 +19,7 @@ class UnrecordableError(Exception):
 cdef class Recording:
     """The arithmetic on the dimensions of one lowering.
 
-    instructions: [(operation, operand, operand)], one per cell; values: the cells' values for the current shapes;
+    instructions: [(operation, operand, operand)], one per cell; values: of the cells, for the current shapes;
     guards: {cell: the value on which the calls depend}; closed: the recording accepts no more operations; computed:
     {key: Computed}, see compiler/size_folding.py.
     """
@@ -285,7 +286,7 @@ cdef object divided(int operation, a, b):
 
 
 def estimate(number):
-    """The number of a Dim for the current shapes, without a guard: only for choices that no result depends on."""
+    """The number of a Dim for the current shapes, without a guard.  Only for choices on which no result depends."""
     return (<Dim>number).recording.values[(<Dim>number).cell] if type(number) is Dim else number
 
 

@@ -1,6 +1,6 @@
 """Turns decoded tables into the tensors and operators of a graph: the part of a load that runs thousands of times.
 
-ValueErrors say what is wrong; pylite/schema/loader.py adds where, and handles the features that few models use.
+ValueErrors say what is wrong; pylite/schema/loader.py adds where it is, and handles rare features.
 """
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport calloc, free
@@ -33,7 +33,7 @@ cpdef str text(name):
 
 # ---- operators ---------------------------------------------------------------------------------------------
 def operators(records, code, operator_of, invalid):
-    """The Operators of the records, a list.
+    """The list of Operators that the records describe.
 
     code(i, index of an operator code): (name, builtin code, custom?, version, Table of its options, default options);
     operator_of: creates an Operator from a tuple; invalid(i, name, text): the exception to raise for operator i.
@@ -87,7 +87,7 @@ cdef object first_misordered(uint8_t *state, tensors, inputs, operators, dict of
     cdef Py_ssize_t variable = of_tensor["is_variable"], external = of_tensor["external"]
     cdef Py_ssize_t reads = of_operator["inputs"], writes = of_operator["outputs"]
     cdef tuple record
-    state[-1] = UNOWNED
+    state[-1] = UNOWNED         # the index of omitted operands
     for index in inputs:
         state[<Py_ssize_t>index] = WRITTEN
     for tensor in tensors:
@@ -120,7 +120,7 @@ cdef object first_misordered(uint8_t *state, tensors, inputs, operators, dict of
 cdef class Tensors:
     """Creates the Tensors of a graph.
 
-    loader: handles what few tensors need; kinds: the module with `Tensor` and `Quantization`; buffers: the file's
+    loader: handles rare features; kinds: the module with `Tensor` and `Quantization`; buffers: the file's
     buffer records; bits: {data type: bits of an element}; widths: {data type: bytes to which constants are aligned}.
     """
     cdef object loader, tensor_of, quantization_of
@@ -236,5 +236,5 @@ cdef bint all_finite(numbers) except -1:
     cdef const float *values = <const float *>memory_of(numbers, 4 * count)
     cdef bint finite = True
     for i in range(count):
-        finite &= values[i] - values[i] == 0
+        finite &= values[i] - values[i] == 0        # the difference is NaN for infinity and NaN
     return finite

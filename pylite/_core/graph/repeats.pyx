@@ -23,18 +23,18 @@ from pylite._core.graph.calls cimport (
     ValueBase,
 )
 from pylite._core.graph.dimensions cimport Computed, Dim
-from pylite._core.graph.templates cimport CALL, OTHER, Maker, Template
+from pylite._core.graph.templates cimport CALL, FINISHED, Maker, Template
 
 cdef enum:
-    COMPARED = 256              # contents of constants are compared up to this number of bytes
-    OPERANDS = 32               # operators with more operands never repeat another
+    MAX_COMPARED_BYTES = 256    # contents of constants are compared up to this number of bytes
+    MAX_OPERANDS = 32           # operators with more operands never repeat another
 
 
 cdef class Kind:
     """Operators that `infer` and `lower` cannot tell apart.
 
-    node, emitted: the first one and its calls; None before these are known, and once the Template is made from them.
-    template: copies these calls; None before the second operator, and if they cannot be copied, which `unique` says.
+    node, emitted: the first node and its calls, from the time they are known until `template` is made from them.
+    template: copies these calls; None before the second operator, and if `unique`: the calls cannot be copied.
     """
     cdef object node, emitted
     cdef Template template
@@ -49,8 +49,8 @@ cdef class Kind:
 cdef class Group:
     """Operators of one op with equal outputs.
 
-    only: the Kind of the first one, while it is alone; kinds: {key of inputs and options: Kind} of two and more, whose
-    inputs and options are then compared, or None.
+    only: the Kind of the first operator.  kinds: {key of inputs and options: Kind}, from the second operator on: a
+    single one need not be compared.
     """
     cdef Kind only
     cdef dict kinds
@@ -62,7 +62,8 @@ cdef class Repeats:
     values: the graph's values by tensor index; op: the class of ops whose nodes may repeat others; classes: the module
     with Node, Temporary and Alias.
 
-    Objects are numbered so that interchangeable objects have equal numbers.
+    lower() is the entry.  Objects are numbered, so that interchangeable ones have equal numbers; the numbers of an
+    operator's operands and options are the key of its Kind.
     """
     cdef list values
     cdef object op, classes
@@ -111,14 +112,14 @@ cdef class Repeats:
     cpdef Kind kind_of(self, operator, op):
         """The Kind of an operator; None if no other can be of the same Kind."""
         cdef tuple record = <tuple>operator, inputs = record[OPERATOR_INPUTS], outputs = record[OPERATOR_OUTPUTS]
-        cdef int32_t numbers[OPERANDS + 1]
+        cdef int32_t numbers[MAX_OPERANDS + 1]
         cdef Py_ssize_t n = 1, i
         cdef ValueBase value
         cdef Group group
         cdef Kind kind
         if type(op) is not self.op or op.stateful or record[OPERATOR_CUSTOM] or record[OPERATOR_INTERMEDIATES]:
             return None         # a plug-in's op, a custom op, or an operator with intermediates
-        if len(inputs) >= OPERANDS or len(outputs) > OPERANDS:
+        if len(inputs) >= MAX_OPERANDS or len(outputs) > MAX_OPERANDS:
             return None
         numbers[0] = self.number_of(op)
         for index in outputs:
@@ -134,7 +135,7 @@ cdef class Repeats:
             group = self.groups[group_key] = Group()
             group.only = Kind()
         if group.kinds is None:
-            if group.only.node is None:     # of no earlier operator calls are known
+            if group.only.node is None:     # there are no calls yet that this operator could repeat
                 return group.only
             group.kinds = {self.key(<tuple>(<NodeBase>group.only.node).operator, op.opaque): group.only}
         key = self.key(record, op.opaque)
@@ -161,8 +162,8 @@ cdef class Repeats:
     cdef bytes key(self, tuple record, opaque):
         """The bytes that distinguish kinds within a group; None if the operator is unique."""
         cdef tuple inputs = record[OPERATOR_INPUTS]
-        cdef Py_ssize_t indices[OPERANDS]
-        cdef int32_t numbers[OPERANDS + 1]
+        cdef Py_ssize_t indices[MAX_OPERANDS]
+        cdef int32_t numbers[MAX_OPERANDS + 1]
         cdef Py_ssize_t count = len(inputs), i, j
         numbers[0] = self.options_number(record[OPERATOR_OPTIONS])
         for i in range(count):
@@ -233,9 +234,9 @@ cdef class Repeats:
             return 0
         if data is None:
             data = False
-        elif not contents:      # those that are Deferred are packed as the file stores them
+        elif not contents:      # a Deferred's weights are packed in the type that the file stores
             data = True if isinstance(data, np.ndarray) else data.stored.dtype
-        elif data.nbytes > COMPARED or data.dtype.hasobject:
+        elif data.nbytes > MAX_COMPARED_BYTES or data.dtype.hasobject:
             return 0
         else:
             data = data.tobytes()
@@ -267,7 +268,7 @@ cdef class Repeats:
             objects.append(item)
             if maker.role == CALL:
                 calls.append(item)
-            elif maker.role == OTHER:
+            elif maker.role == FINISHED:
                 finish(node, item)
         return 0
 

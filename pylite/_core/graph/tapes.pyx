@@ -19,11 +19,11 @@ from pylite._core.graph.dimensions cimport (
     Recording,
 )
 
-cdef int64_t LARGEST = <int64_t>1 << 62
+cdef int64_t LIMIT = <int64_t>1 << 62       # of the magnitude of numbers, exclusive; as in dimensions.pyx
 
 
 cdef class Numbers:
-    """The base of what has a number for each cell of a Recording."""
+    """The base of classes that hold a number for each cell of a Recording."""
     def filled(self, thing):
         """`thing`, a number or a tuple or list of things, with Dims replaced by their numbers."""
         return filled(self.numbers, thing)
@@ -32,7 +32,7 @@ cdef class Numbers:
 cdef class Tape(Numbers):
     """A Recording in a form for fast evaluation.  size: number of cells; inputs: number of input dimensions.
 
-    Its numbers are those of the last evaluate().
+    Holds the numbers of the last evaluate().
     """
     def __cinit__(self, Recording recording not None, *_):
         cdef Py_ssize_t i, n = len(recording.instructions)
@@ -78,9 +78,9 @@ cdef class Tape(Numbers):
                     c = a + b
                 elif operation == SUBTRACT:
                     c = a - b
-                elif operation == MULTIPLY:
+                elif operation == MULTIPLY:     # divides only if a factor has more than 31 bits
                     if not (-MAX_FACTOR <= a <= MAX_FACTOR and -MAX_FACTOR <= b <= MAX_FACTOR) and a != 0 and (
-                            b > LARGEST // (a if a > 0 else -a) or -b > LARGEST // (a if a > 0 else -a)):
+                            b > LIMIT // (a if a > 0 else -a) or -b > LIMIT // (a if a > 0 else -a)):
                         return False
                     c = a * b
                 elif operation == EQUAL:
@@ -99,7 +99,7 @@ cdef class Tape(Numbers):
                     c = a % b
                     if c and (c < 0) != (b < 0):
                         c += b
-                if c >= LARGEST or c <= -LARGEST:
+                if c >= LIMIT or c <= -LIMIT:
                     return False
                 self.numbers[i] = c
             if self.guarded[i] and self.numbers[i] != self.expected[i]:

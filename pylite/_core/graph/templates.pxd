@@ -1,5 +1,5 @@
 cdef enum Role:                 # of the object that a Maker creates
-    PART, CALL, OTHER
+    PART, CALL, FINISHED
 
 
 cdef class Maker:

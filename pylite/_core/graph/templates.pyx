@@ -1,5 +1,8 @@
-"""Templates: the calls of the first node of a kind, copied for later nodes of that kind."""
-from pylite._core.graph.calls cimport MOST_TEMPORARIES, PLAIN, Call, Packed, Scratch, View
+"""Templates: the calls of the first node of a kind, copied for later nodes of that kind.
+
+Template.build_from() turns the first node's calls into Makers; repeats.pyx runs these for each later node.
+"""
+from pylite._core.graph.calls cimport MAX_TEMPORARIES, PLAIN, Call, Packed, Scratch, View
 from pylite._core.graph.dimensions cimport Computed, Dim
 from pylite._core.simd cimport memory_of
 
@@ -15,7 +18,8 @@ class Unrepeatable(Exception):
 cdef class Maker:
     """Creates one object for a node, from the node's operands and the objects created before.
 
-    role: a CALL joins the node's calls, an OTHER (Alias, Packed) is finished for the node, a PART is only an argument.
+    role: a CALL joins the node's calls; a FINISHED object (Alias, Packed) is passed to finish(), see Repeats.lower();
+    a PART is only an argument.
     """
     cdef object make(self, list objects, node):
         raise NotImplementedError
@@ -67,7 +71,7 @@ cdef class TemporaryMaker(Maker):
     cdef object prototype
 
     cdef object make(self, list objects, node):
-        number = (-1 - self.prototype.index) % MOST_TEMPORARIES     # in its node, see ir/values.py
+        number = (-1 - self.prototype.index) % MAX_TEMPORARIES      # in its node, see ir/values.py
         return type(self.prototype)(node, self.prototype.shape, self.prototype.dtype, number)
 
 
@@ -122,7 +126,7 @@ cdef class Template:
             if value is not None:
                 self.places.setdefault(id(value), i)
                 if value.data is not None:
-                    if isinstance(value.data, np.ndarray):     # else Deferred, of which nothing is a view
+                    if isinstance(value.data, np.ndarray):     # not Deferred, whose contents no array views
                         self.constants.append((i, value.data))
                     self.opaque |= i in opaque_inputs
         try:
@@ -149,7 +153,7 @@ cdef class Template:
         if type(item) is self.classes.Alias:
             alias = AliasMaker()
             alias.kind, alias.y, alias.x = type(item), self.number_of_value(item.y), self.number_of_value(item.x)
-            return self.add_maker(item, alias, OTHER)
+            return self.add_maker(item, alias, FINISHED)
         if type(item) is not Call or self.classes.is_owned(item.kernel):
             raise Unrepeatable
         maker = CallMaker()
@@ -200,7 +204,7 @@ cdef class Template:
             (<ViewMaker>maker).value = self.number_of_value(thing.value)
             (<ViewMaker>maker).prototype = View(None, thing.shape, thing.strides, thing.offset, thing.dtype)
         elif kind is Packed:
-            maker, role = PackedMaker(), OTHER
+            maker, role = PackedMaker(), FINISHED
             (<PackedMaker>maker).value = self.number_of_value(thing.value)
             args, (<PackedMaker>maker).places = self.arguments(thing.args)
             (<PackedMaker>maker).prototype = Packed(thing.function, None, *args)

@@ -1,7 +1,7 @@
 """ARG_MAX and ARG_MIN."""
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
-from pylite._core.run.kernel cimport COPIED_BYTES, Kernel, kernel_fn
+from pylite._core.run.kernel cimport COPY_GRAIN_BYTES, Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:
@@ -34,7 +34,7 @@ cdef class ArgMax(Kernel):
 
 cdef int arg_max(ArgMax self, pl_pool *pool) noexcept nogil:
     if self.y.shape[0]:
-        parallel_for(pool, blocks(self.outer, self.inner), max(1, COPIED_BYTES // (self.size * BLOCK * self.item)),
+        parallel_for(pool, blocks(self.outer, self.inner), max(1, COPY_GRAIN_BYTES // (self.size * BLOCK * self.item)),
                      <pl_range_fn>arg_max_blocks, <void *>self)
     return 0
 

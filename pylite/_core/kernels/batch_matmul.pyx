@@ -41,6 +41,7 @@ cdef enum:
     FEW_ROWS = 2            # up to this number of rows of x, packing w at run time takes longer than it saves
     ROWS = 64               # rows of floats in a piece, rounded down to whole tiles
     STRIP = 32              # columns of w that a thread multiplies at a time without packing them
+    STRIP_GRAIN = 16384     # least number of products for a thread that does so
     LOCAL_SUMS = 2048       # column sums, or elements of the bias, that fit on the caller's stack
     LOCAL_PANELS = 16384    # bytes of panels that fit on the caller's stack
     PANEL_WORDS = LOCAL_PANELS // 8     # length of their array, which is of int64 so that it is aligned
@@ -48,7 +49,7 @@ cdef enum:
 FORMS = tuple((1, 4 if i in (SCRATCH_SUMS, BIAS, ROW_SCALES, ROW_ZEROS) else 1, i not in (X, W))
               for i in range(OPERANDS))
 
-# For lowering, which reserves scratch for what the stack does not hold.
+# For lowering, which reserves scratch for panels and sums that do not fit on the stack.
 PACKED_AT_ONCE, STACK_BYTES, STACK_SUMS = ROUND, LOCAL_PANELS, LOCAL_SUMS
 
 
@@ -192,7 +193,7 @@ cdef class BatchMatmul(Kernel):
         return 0
 
     cdef void set_matrices(self, const Strided **arrays, ptrdiff_t item, ptrdiff_t y_item):
-        """Describe x and y, whose elements have as many bytes: each product is one line of m rows."""
+        """Describe x and y: each product is one line of m rows; item, y_item: bytes of an element of x and of y."""
         cdef Batch *s = &self.state
         cdef Output *o = &s.product.output
         set_matrix(&s.product.window, <const uint8_t *>address_of(arrays[X]), s.k * item)
@@ -201,7 +202,7 @@ cdef class BatchMatmul(Kernel):
         o.sn = o.sh = s.m * o.sw
 
     cdef int set_parameters(self) except -1:
-        """Set the parameters of integer columns: one multiplier for all; initial values of bytes are set at runs."""
+        """Set the parameters of integer columns, which share a multiplier; start_columns() sets the initial values."""
         cdef Batch *s = &self.state
         cdef Product *p = &s.product
         cdef WordFinish *r = &p.int16
@@ -243,7 +244,8 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
         quantize(&p.rows.bytes.quantized, pool)
     if s.kind == FLOAT and s.packs and s.m <= FEW_ROWS and s.right.depth == 1:
         s.strips = (s.n + STRIP - 1) // STRIP
-        parallel_for(pool, s.products * s.strips, 1 + 16384 // (STRIP * max(s.k, <ptrdiff_t>1)), multiply_strips, s)
+        parallel_for(pool, s.products * s.strips, 1 + STRIP_GRAIN // (STRIP * max(s.k, <ptrdiff_t>1)),
+                     multiply_strips, s)
         return 0
     s.pairs.first = s.pairs.base = 0
     while s.pairs.first < s.products:
@@ -319,7 +321,7 @@ cdef void pack_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
 
 cdef void pack_bytes(const Batch *s, const uint8_t *w, ptrdiff_t n, ptrdiff_t width, uint8_t *panel,
                      int32_t *sums) noexcept nogil:
-    """Pack one panel of n columns of w, of which the product reads `width`; sums: gets the sums of its columns."""
+    """Pack a panel of n columns of w, padded to `width` columns; sums: set to the sum of each column's weights."""
     cdef uint8_t transposed[MAX_NR * DEPTH]
     cdef int32_t part[MAX_NR]
     cdef ptrdiff_t j, k = 0, section

@@ -19,10 +19,18 @@ from pylite._core.simd cimport (
 
 from pylite._core.run.memory import pooled
 
-cdef enum:
-    OPERANDS = 5            # length of BlockwiseHybrid.ARRAYS
+cdef enum:                  # operands, in the order of ARRAYS
+    X
+    Y
+    Q
+    ROW_SCALES
+    ZERO_POINTS
+    OPERANDS
 
-FORMS = (2, 4, False), (2, 4, True), (2, 1, True), (1, 4, True), (1, 4, True)
+cdef enum:
+    MAX_NIBBLE_DEPTH = 1 << 15      # of a block: sums of bytes times 16 times a 4-bit weight stay below 2^31
+
+FORMS = (2, 4, False), (2, 4, True), (2, 1, True), (1, 4, True), (1, 4, True)   # (ndim, bytes of an element, written?)
 
 
 cdef void pack_nibbles(const uint8_t *x, ptrdiff_t step, ptrdiff_t pairs, uint8_t *to) noexcept nogil:
@@ -42,7 +50,7 @@ def pack_blocks(w, const float[::1] scales, Py_ssize_t blocks, bint narrow):
     """
     cdef pl_tile t = slots.q8
     cdef ptrdiff_t columns = w.shape[0], size = w.shape[1] // blocks, i, j, k, width, first
-    cdef bint nibbles = narrow and t.nibbles and size % (2 * t.nibbles) == 0 and size <= 1 << 15    # 32-bit sums
+    cdef bint nibbles = narrow and t.nibbles and size % (2 * t.nibbles) == 0 and size <= MAX_NIBBLE_DEPTH
     if nibbles:
         t.kr = t.ka = t.nibbles
         t.nv = t.nr
@@ -95,11 +103,11 @@ cdef class BlockwiseHybrid(Kernel):
         panels, sums, scales, b.nibbles = packed
         self.owners = packed, bias
         self.rows.asymmetric = asymmetric
-        if operands[0].nbytes == 0 or operands[1].nbytes == 0:
+        if operands[X].nbytes == 0 or operands[Y].nbytes == 0:
             return
         b.panels, b.sums, b.scale = &panels[0], &sums[0], &scales[0]
         b.bias = &bias[0] if bias is not None else NULL
-        b.depth, b.columns, b.blocks = operands[0].shape[1], operands[1].shape[1], blocks
+        b.depth, b.columns, b.blocks = operands[X].shape[1], operands[Y].shape[1], blocks
         b.low, b.high = limits
         b.padded_depth = round_up(b.depth // b.blocks, slots.q8.ka)
         b.padded_columns = round_up(b.columns, slots.q8.nr if b.nibbles else slots.q8.nv)
@@ -112,8 +120,8 @@ cdef class BlockwiseHybrid(Kernel):
         for i in range(OPERANDS):
             if arrays[i] == NULL:
                 return None
-        if (self.fn == <kernel_fn>nothing or arrays[0].shape[0] == 0 or arrays[0].shape[1] != b.depth
-                or arrays[1].shape[1] != b.columns):
+        if (self.fn == <kernel_fn>nothing or arrays[X].shape[0] == 0 or arrays[X].shape[1] != b.depth
+                or arrays[Y].shape[1] != b.columns):
             return None
         copy = <BlockwiseHybrid>self.base_copy()
         copy.owners, copy.blocks, copy.rows.asymmetric = self.owners, self.blocks, self.rows.asymmetric
@@ -123,9 +131,9 @@ cdef class BlockwiseHybrid(Kernel):
     cdef void arrange(self, const Strided **arrays) noexcept:
         """Set the memory of `arrays`, as ARRAYS; the weights are set."""
         cdef QuantizedRows *rows = &self.rows
-        self.slots, self.y = slots, <float *>arrays[1].at
-        set_rows(rows, arrays[0], arrays[2], arrays[3], arrays[4], arrays[0].shape[0], self.blocks.depth,
-                 slots.q8.row_offset)
+        self.slots, self.y = slots, <float *>arrays[Y].at
+        set_rows(rows, arrays[X], arrays[Q], arrays[ROW_SCALES], arrays[ZERO_POINTS], arrays[X].shape[0],
+                 self.blocks.depth, slots.q8.row_offset)
         self.fn, self.subnormals = <kernel_fn>blockwise_hybrid, FLUSH
         self.algorithm = "weights of 4 bits" if self.blocks.nibbles else "weights of 8 bits"
 

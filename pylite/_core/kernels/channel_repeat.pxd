@@ -1,5 +1,5 @@
 # Depthwise convolutions with a channel multiplier: each input channel is repeated `multiplier` times, so that
-# micro-kernels only have to know multiplier 1.
+# micro-kernels need not know of multipliers.
 #
 # One patch of the image at a time is repeated, in a buffer on the stack that stays in the first-level cache.
 from libc.stdint cimport uint8_t
@@ -47,7 +47,7 @@ cdef inline ptrdiff_t line_in_order(ptrdiff_t index, ptrdiff_t lines, ptrdiff_t 
                                     ptrdiff_t *left) noexcept nogil:
     """Entry `index` of the order 0, every, 2 * every, ..., then 1, 1 + every, ... of an image's `lines` output lines.
 
-    left: gets the number of entries from this one to the end of its sequence.
+    left: set to the number of entries from this one to the end of its sequence.
     """
     cdef ptrdiff_t length, long_ones, first     # of the sequences, the first `long_ones` have one line more
     if every == 1:
@@ -72,7 +72,7 @@ cdef inline pl_dw_lines repeat_channels(const pl_slots *slots, const ChannelRepe
                                         const uint8_t **row) noexcept nogil:
     """Up to p.pixels output pixels of g from `begin_pixel` on, with repeated channels.
 
-    The `rows` input lines under them are repeated into `buffer`; row gets their addresses.  Multiplier 1: g itself.
+    The `rows` input lines under them are repeated into `buffer`; row: set to their addresses.  Multiplier 1: g itself.
     """
     cdef pl_dw_lines w = g[0]
     cdef ptrdiff_t begin = begin_pixel * g.stride - g.pad, pixel = g.c // p.multiplier, first, last
@@ -91,27 +91,3 @@ cdef inline pl_dw_lines repeat_channels(const pl_slots *slots, const ChannelRepe
             buffer += w.width * g.c * p.item
     w.next = p.stride * w.width * g.c * p.item
     return w
-
-
-cdef inline int input_lines(pl_dw_lines *g, const uint8_t **row, const uint8_t *image, ptrdiff_t height,
-                            ptrdiff_t line, ptrdiff_t first, int stride, int dilation, ptrdiff_t every,
-                            ptrdiff_t max_lines, bint borders) noexcept nogil:
-    """Set g to output lines, the first of which reads the image from line `first` on; returns the length of `row`.
-
-    row: gets the address of each input line, NULL if it is outside the image.  line: bytes of an input line; every:
-    from one output line to the next.
-    g gets up to max_lines output lines, but a single one if windows are partly outside the image, unless
-    micro-kernels take several of those (`borders`).
-    """
-    cdef ptrdiff_t inside = (height - first - reach(g.fh, dilation)) // (stride * every) + 1, y
-    cdef ptrdiff_t capacity = (PL_MAX_TAPS - g.fh) // stride + 1    # output lines whose input lines fit into `row`
-    cdef int i, rows
-    g.lines = <int>max_lines if borders else 1
-    if first >= 0 and not borders:
-        g.lines = <int>max(<ptrdiff_t>1, min(min(max_lines, inside), capacity))
-    rows = <int>covered(g.lines, stride, g.fh)
-    for i in range(rows):
-        y = first + <ptrdiff_t>i * dilation
-        row[i] = image + y * line if 0 <= y < height else NULL
-    g.row, g.next = row, stride * line
-    return rows

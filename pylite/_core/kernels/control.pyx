@@ -13,7 +13,7 @@ from pylite._core.simd cimport pl_pool
 
 
 cdef enum:
-    CHECK_NS = 50_000_000       # about how often a loop checks for signals
+    CHECK_NS = 50_000_000       # between a loop's checks for signals, about
 
 
 cdef struct Move:
@@ -51,7 +51,7 @@ cdef int add(Moves self, Bytes to, Bytes source) except -1 nogil:
 
 
 cdef void move(Moves self) noexcept nogil:
-    """Do all copies, in order.  None has none."""
+    """Do all copies, in order.  None is an empty list."""
     cdef Py_ssize_t i
     if self is None:
         return

@@ -12,7 +12,7 @@ from pylite._core.product.product cimport FLOAT64, REQUANTIZE, SECTIONS, WINOGRA
 from pylite._core.product.window cimport Window
 from pylite._core.run.kernel cimport Strided, kernel_fn
 from pylite._core.simd cimport (
-    PL_WINOGRAD_WIDE,
+    PL_WINOGRAD_COLUMNS,
     memory_of,
     parallel_for,
     pl_columns,
@@ -180,7 +180,7 @@ cdef void plan_winograd(Product *p, pl_winograd *g):
     tiles *= (w.oh + 3) // 4 * ((w.ow + 3) // 4)
     pieces = (tiles + most - 1) // most
     o.span, o.lines = tiles, 1
-    p.piece_rows, p.tile.nr = <int>((tiles + pieces - 1) // pieces), PL_WINOGRAD_WIDE
+    p.piece_rows, p.tile.nr = <int>((tiles + pieces - 1) // pieces), PL_WINOGRAD_COLUMNS
 
 
 cdef int conv_q8_winograd(ConvQ8 self, pl_pool *pool) noexcept nogil:

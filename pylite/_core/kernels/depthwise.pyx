@@ -13,7 +13,6 @@ from pylite._core.kernels.channel_repeat cimport (
     REPEAT_BUFFER,
     REPEAT_BYTES,
     ChannelRepeat,
-    input_lines,
     line_in_order,
     lines_per_piece,
     plan_repeat,
@@ -23,8 +22,9 @@ from pylite._core.kernels.rounding cimport pl_quantization
 from pylite._core.product.columns cimport set_columns
 from pylite._core.product.division cimport fast_div, parallel_pool
 from pylite._core.product.product cimport FloatFinish, WordFinish
+from pylite._core.product.window cimport covered, reach
 from pylite._core.product.words cimport finish_row, set_finish
-from pylite._core.run.kernel cimport CACHE_LINE, FLUSH, Kernel, Strided, kernel_fn, nothing, set_strided
+from pylite._core.run.kernel cimport CACHE_LINE, FLUSH, Kernel, Strided, kernel_fn, nothing, set_contiguous
 from pylite._core.simd cimport (
     PL_HALF_LINES,
     PL_MAX_TAPS,
@@ -39,9 +39,9 @@ from pylite._core.simd cimport (
 )
 
 cdef enum:
-    CHANNELS = 1024         # int16: most channels whose sums are on the stack at once
+    MAX_SUMS = 1024         # int16: most channels whose sums are on the stack at once
 
-LARGEST_PATCH = REPEAT_BYTES    # for lowering: most bytes under one window, channels repeated
+MAX_PATCH_BYTES = REPEAT_BYTES      # for lowering: most bytes under one window, with channels repeated
 
 
 # ---- one loop for all types ----------------------------------------------------------------------------------
@@ -59,11 +59,11 @@ cdef struct Depthwise:
     ptrdiff_t h, oh         # lines of an input and of an output image
     ptrdiff_t line, image, y_line           # strides in bytes
     ptrdiff_t y_item        # bytes of a result
-    ptrdiff_t call_lines    # most output lines in one call of a micro-kernel,
-    ptrdiff_t every         # and the distance between them in lines
+    ptrdiff_t call_lines    # most output lines in one call of a micro-kernel
+    ptrdiff_t every         # from one of them to the next, in lines
     bint borders            # may these have windows that are partly outside the image?
     ptrdiff_t grain         # least number of output lines that a thread takes, or 0, see lines_per_piece()
-    double cost             # of a product, in those of float32 matrices
+    double cost             # of a product, relative to one of a float32 matrix product
     int lines_at_once       # see arrange()
     int stride, dilation, pad               # vertical
     multiply_fn multiply
@@ -73,13 +73,13 @@ cdef struct Depthwise:
     FloatFinish float32     # for float32, hybrid and float16, whose bias is of float16
     const float *column_scales      # for hybrid
     const float *floats     # for hybrid: the images; x holds their quantized values
-    float *image_scales     # (n, c): those of images times those of columns
+    float *image_scales     # (n, c): the scales of images times the scales of columns
     ptrdiff_t size          # elements of an image
 
 
 cdef void plan_calls(Depthwise *s, int lines_at_once) noexcept:
     """Choose how many output lines one call of a micro-kernel computes; lines_at_once: see arrange()."""
-    # The input of so many lines stays in the second-level cache.
+    # The input lines of one call stay in the second-level cache.
     s.call_lines = s.repeat.lines if s.repeat.multiplier > 1 else max(<ptrdiff_t>1, CALL_BYTES // (s.line * s.stride))
     s.every, s.lines_at_once, s.borders = 1, lines_at_once, lines_at_once > 0
     if shares_lines(s) and (lines_at_once or s.repeat.multiplier > 1):
@@ -90,8 +90,8 @@ cdef void plan_calls(Depthwise *s, int lines_at_once) noexcept:
     if not shares_lines(s) or s.stride != s.geometry.stride or lines_at_once * s.stride + s.geometry.fh > PL_MAX_TAPS:
         lines_at_once = 1
     elif s.repeat.multiplier == 1:
-        # Micro-kernels compute one block of channels after the other.  Neighbouring blocks share cache lines, and those
-        # of so many lines stay in the first-level cache.
+        # Micro-kernels compute one block of channels after the other.  Neighbouring blocks share cache lines, which
+        # stay in the first-level cache if a call has few lines.
         s.call_lines = max(s.call_lines, COLUMN_BYTES // (CACHE_LINE * s.geometry.width * s.stride))
     s.call_lines = min(s.call_lines, <ptrdiff_t>lines_at_once)
 
@@ -110,15 +110,13 @@ cdef class DepthwiseKernel(Kernel):
 
     cdef bint start(self, x, y, w, zero, filter, multiply_fn multiply,
                     int lines_at_once) except -1:
-        """Set what all types have; False if there is nothing to compute.
+        """Set the attributes that all types share; False if there is nothing to compute.
 
         zero: the bytes of a pixel outside the image; lines_at_once: see arrange().
         """
         cdef Strided source, target
-        set_strided(&source, x, 4)
-        set_strided(&target, y, 4, 0, True)
-        memory_of(x, source.nbytes)     # raises where it is not contiguous
-        memory_of(y, target.nbytes)
+        set_contiguous(&source, x, 4, 0, False)
+        set_contiguous(&target, y, 4, 0, True)
         self.memory, self.owners, self.state.multiply = (x, y), [w, zero], multiply
         self.state.w = <const uint8_t *>memory_of(w, w.nbytes)
         self.state.geometry.zero = <const uint8_t *>memory_of(zero, len(zero))
@@ -155,7 +153,7 @@ cdef class DepthwiseKernel(Kernel):
         return True
 
     cdef int set_float_finish(self, bias, limits) except -1:
-        """Set what finishes sums of floats."""
+        """Set how sums of floats are finished."""
         self.owners.append(bias)
         self.subnormals, self.state.cost = FLUSH, 2
         self.state.float32.low, self.state.float32.high = limits
@@ -192,6 +190,29 @@ cdef int depthwise(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
     return 0
 
 
+cdef inline int input_lines(const Depthwise *s, pl_dw_lines *g, const uint8_t **row, const uint8_t *image,
+                            ptrdiff_t line, ptrdiff_t max_lines) noexcept nogil:
+    """Set g to output lines of an image from `line` on; returns the number of input lines in `row`.
+
+    row: set to the address of each input line, NULL if it is outside the image.
+    There are up to max_lines output lines, but only one if windows are partly outside the image, unless micro-kernels
+    take several such lines (s.borders).
+    """
+    cdef ptrdiff_t first = line * s.stride - s.pad, y
+    cdef ptrdiff_t inside = (s.h - first - reach(g.fh, s.dilation)) // (s.stride * s.every) + 1
+    cdef ptrdiff_t capacity = (PL_MAX_TAPS - g.fh) // s.stride + 1      # output lines whose input lines fit into `row`
+    cdef int i, rows
+    g.lines = <int>max_lines if s.borders else 1
+    if first >= 0 and not s.borders:
+        g.lines = <int>max(<ptrdiff_t>1, min(min(max_lines, inside), capacity))
+    rows = <int>covered(g.lines, s.stride, g.fh)
+    for i in range(rows):
+        y = first + <ptrdiff_t>i * s.dilation
+        row[i] = image + y * s.line if 0 <= y < s.h else NULL
+    g.row, g.next = row, s.stride * s.line
+    return rows
+
+
 cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Compute output lines begin to end - 1, counted over all images in the order of line_in_order()."""
     cdef Depthwise *s = <Depthwise *>ctx
@@ -205,8 +226,7 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
     while begin < end:
         image = fast_div(begin, s.oh)
         line = line_in_order(begin - image * s.oh, s.oh, s.every, &left)
-        rows = input_lines(&g, row, s.x + image * s.image, s.h, s.line, line * s.stride - s.pad, s.stride, s.dilation,
-                           s.every, min(s.call_lines, min(end - begin, left)), s.borders)
+        rows = input_lines(s, &g, row, s.x + image * s.image, line, min(s.call_lines, min(end - begin, left)))
         y = s.y + (image * s.oh + line) * s.y_line
         pixel = 0
         if s.floats != NULL:
@@ -230,7 +250,7 @@ cdef class DepthwiseQ8(DepthwiseKernel):
         weights, parameters = packed
         if self.start(x, y, weights, zero, filter, multiply_q8, slots.dw8.mr):
             self.owners.append(parameters)
-            s.cost = 24. / slots.q8.nv      # as long as about six of a matrix product of int8
+            s.cost = 24. / slots.q8.nv      # a product takes as long as about six of an int8 matrix product
             s.flip, _, _, s.w_zero = quantization
             set_columns(&s.columns, parameters, s.geometry.fh * s.geometry.fw, finish)
 
@@ -252,13 +272,13 @@ cdef class Depthwise16(DepthwiseKernel):
 
 
 cdef void multiply_s16(const Depthwise *s, const pl_dw_lines *g, uint8_t *y) noexcept nogil:
-    cdef int64_t acc[CHANNELS]
+    cdef int64_t acc[MAX_SUMS]
     cdef ptrdiff_t pixel, c
     cdef int n
     for pixel in range(g.pixels):
         c = 0
         while c < g.c:
-            n = <int>min(<ptrdiff_t>CHANNELS, g.c - c)
+            n = <int>min(<ptrdiff_t>MAX_SUMS, g.c - c)
             s.slots.depthwise_s64(g, pixel, c, n, <const int16_t *>s.w, acc)
             finish_row(s.slots, &s.int16, n, acc, c, <int16_t *>y + pixel * g.c + c)
             c += n

@@ -7,6 +7,9 @@ from pylite._core.kernels.boxes cimport Box, overlap
 from pylite._core.run.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport pl_pool, slots
 
+cdef enum:
+    MAX_BOXES = 16              # of a call of best_classes()
+
 
 cdef struct Numbers:            # floats, or bytes with a table of floats
     const float *values
@@ -156,7 +159,7 @@ cdef void sift(uint64_t *heap, Py_ssize_t root, Py_ssize_t n) noexcept nogil:
 cdef Py_ssize_t suppress(DetectionPostProcess self, Py_ssize_t n, Py_ssize_t most, int32_t *chosen) noexcept nogil:
     """Choose up to `most` boxes of self.heap[:n], best first, skipping those that overlap a chosen one too much.
 
-    Returns their number; chosen: gets their indices.
+    Returns their number; chosen: set to their indices.
     """
     cdef Py_ssize_t i, taken = 0
     cdef uint64_t *heap = &self.heap[0]
@@ -187,15 +190,17 @@ cdef void all_at_once(DetectionPostProcess self) noexcept nogil:
     cdef Py_ssize_t i, j, n = 0, taken, row, count, background = self.score_width - self.classes
     cdef Py_ssize_t classes = min(self.per_box, self.classes)
     cdef float score
-    cdef int32_t best[16]
-    for i in range(0, self.n, 16):
-        count = min(16, self.n - i)
+    cdef int32_t best[MAX_BOXES]
+    i = 0
+    while i < self.n:
+        count = min(<Py_ssize_t>MAX_BOXES, self.n - i)
         best_classes(self, i, count, best)
         for j in range(count):
             score = at(&self.scores, (i + j) * self.score_width + background + best[j])
             if score >= self.score_threshold:
                 self.heap[n] = ranked(score, i + j)
                 n += 1
+        i += count
     taken = suppress(self, n, self.most, &self.chosen[0])
     for i in range(taken):
         row = self.chosen[i] * self.score_width + background
@@ -209,7 +214,7 @@ cdef void all_at_once(DetectionPostProcess self) noexcept nogil:
 
 
 cdef void best_classes(DetectionPostProcess self, Py_ssize_t box, Py_ssize_t count, int32_t *best) noexcept nogil:
-    """Set best to the best class of each of `count` boxes (up to 16), the first one among equal scores."""
+    """Set best to the best class of each of `count` boxes (up to MAX_BOXES), the first among equal scores."""
     cdef Py_ssize_t start = box * self.score_width + self.score_width - self.classes
     if self.scores.codes == NULL:
         slots.arg_max_f32(self.classes, count, 1, self.score_width, self.scores.values + start, 0, best)
@@ -269,7 +274,7 @@ cdef void sink(const Numbers *x, Py_ssize_t row, int32_t *order, Py_ssize_t hole
 # ---- class by class ------------------------------------------------------------------------------------------
 cdef void by_class(DetectionPostProcess self) noexcept nogil:
     """Suppress each class by itself, and report the best survivors of all; ties go to the lower class, then box."""
-    cdef Py_ssize_t c, i, j, n, taken, kept = 0, background = self.score_width - self.classes
+    cdef Py_ssize_t c, i, j, k, n, taken, kept = 0, background = self.score_width - self.classes
     cdef float score
     cdef int32_t *survivors = &self.order[0]
     for c in range(self.classes):
@@ -288,10 +293,10 @@ cdef void by_class(DetectionPostProcess self) noexcept nogil:
             if j == self.most:
                 break
             kept = min(kept + 1, self.most)
-            for n in range(kept - 1, j, -1):
-                self.chosen[n] = self.chosen[n - 1]
-                self.chosen_class[n] = self.chosen_class[n - 1]
-                self.chosen_score[n] = self.chosen_score[n - 1]
+            for k in range(kept - 1, j, -1):
+                self.chosen[k] = self.chosen[k - 1]
+                self.chosen_class[k] = self.chosen_class[k - 1]
+                self.chosen_score[k] = self.chosen_score[k - 1]
             self.chosen[j], self.chosen_class[j], self.chosen_score[j] = survivors[i], <int32_t>c, score
     for i in range(kept):
         put(self, i, self.chosen[i], self.chosen_class[i], self.chosen_score[i])

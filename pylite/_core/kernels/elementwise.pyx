@@ -1,12 +1,15 @@
 """Element-wise kernels: functions of one operand, of two operands with broadcasting, and chains of them.
 
+Each calls micro-kernels by name (simd/elementwise.h).  Binary has most of the code: it computes broadcast rows one by
+one, or copies short ones side by side first.
+
 This file is longer than others because chains run functions of both kinds and share their limits.
 """
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport uint8_t
 from libc.string cimport memmove, memset
 
-from pylite._core.run.kernel cimport FLUSH, MOST_ARRAYS, Kernel, Strided, kernel_fn, outside_arena
+from pylite._core.run.kernel cimport FLUSH, MAX_ARRAYS, Kernel, Strided, kernel_fn, outside_arena
 from pylite._core.simd cimport (
     PL_REPEAT_SLACK,
     binary_kernel,
@@ -22,19 +25,19 @@ from pylite._core.simd cimport (
 
 cdef enum:
     MAX_OUTER = 7           # most dimensions of a broadcast outside the row
-    SHORT = 511             # most bytes of rows of bytes, whose micro-kernels have more to set up,
-    SHORT_WIDE = 128        # and of rows of wider elements, that are first copied side by side,
-    BLOCK = 8192            # in blocks of this number of bytes
-    REPEATED = BLOCK // 3   # bytes; so are rows up to this length if an operand is a single row that is repeated
-    REPETITIONS = 8         # at least this number of times
-    PARALLEL_ELEMENTS = 16384       # elements; fewer finish before another thread starts
+    PARALLEL_ELEMENTS = 16384       # fewer finish before another thread starts
     GRAIN = 4096            # least number of elements for a thread
-    LINES_FROM = 4096       # least number of elements for which analysing a look-up table for lines8 pays
-    CHAIN_ARRAYS = MOST_ARRAYS - 1  # a chain's arrays, besides y, that Kernel.moved() can replace
+    MIN_LINES8 = 4096       # least number of elements for which analysing a look-up table for lines8 pays
+    BLOCK = 8192            # bytes of a block, to which short rows are copied side by side
+    SHORT = 511             # most bytes of a short row of bytes, whose micro-kernels have more to set up
+    SHORT_WIDE = 128        # most bytes of a short row of wider elements
+    REPEATED = BLOCK // 3   # most bytes of a short row if an operand is a single row that is repeated
+    REPETITIONS = 8         # least number of times that it is repeated
+    CHAIN_ARRAYS = MAX_ARRAYS - 1   # a chain's arrays, besides y, that Kernel.moved() can replace
     MAX_CHAIN = 16          # most functions of a chain; passes read it as CHAIN_LENGTH
 cdef uint8_t no_bytes = 0       # the address of empty arrays
 CHAIN_LENGTH = MAX_CHAIN
-# float32 functions that flush subnormal numbers; a chain of them and of SIMPLE functions does so, too.
+# float32 functions that flush subnormal numbers; so does a chain of them and of SIMPLE functions.
 ARITHMETIC = frozenset(name + "_f32" for name in (
     "add", "div", "elu", "exp", "gelu", "gelu_tanh", "hard_swish", "leaky_relu", "logistic", "mul", "prelu", "square",
     "squared_difference", "sub", "tanh"))
@@ -42,7 +45,7 @@ SIMPLE = frozenset(("abs_f32", "clamp_f32", "maximum_f32", "minimum_f32", "neg_f
 
 
 cdef uint8_t *first_byte(array, Py_ssize_t *size, int flags=PyBUF_SIMPLE) except NULL:
-    """The first byte of a contiguous array; size: gets its bytes.  Not NULL even for an empty array.
+    """The first byte of a contiguous array; size: set to its bytes.  Not NULL even for an empty array.
 
     The kernel keeps the array alive.  A memoryview would take six times as long.
     """
@@ -80,7 +83,7 @@ cdef class Unary(Kernel):
 
     def __init__(self, str name, ptrdiff_t n, x, y, p=b""):
         cdef Py_ssize_t x_bytes, y_bytes
-        if (name == "lut8" and n >= LINES_FROM and slots.lines8 != slots.lut8
+        if (name == "lut8" and n >= MIN_LINES8 and slots.lines8 != slots.lut8
                 and kernel_parameters("lines8", p) is not None):
             name = "lines8"
         self.memory, self.p = (x, y), kernel_parameters(name, p)
@@ -96,7 +99,7 @@ cdef class Unary(Kernel):
         cdef ptrdiff_t n = sizes[0]
         cdef Unary copy
         if (arrays[0] == NULL or arrays[1] == NULL or n * self.loop.n == 0
-                or (n >= LINES_FROM) != (self.loop.n >= LINES_FROM)):
+                or (n >= MIN_LINES8) != (self.loop.n >= MIN_LINES8)):
             return None
         copy = <Unary>self.base_copy()
         copy.p, copy.loop = self.p, self.loop
@@ -165,8 +168,8 @@ cdef struct BinaryLoop:
     ptrdiff_t a_size, b_size, y_size        # bytes of an element
     int outer                       # dimensions outside the row
     int a_step, b_step              # elements between neighbours in a row; 0: repeated
-    bint a_dense, b_dense           # not broadcast: strided like y
-    bint a_row, b_row               # all rows are the same one
+    bint a_dense, b_dense           # is the operand not broadcast, and strided like y?
+    bint a_row, b_row               # is it a single row, used for all rows of y?
     ptrdiff_t shape[MAX_OUTER]
     ptrdiff_t a_strides[MAX_OUTER]
     ptrdiff_t b_strides[MAX_OUTER]
@@ -255,7 +258,7 @@ cdef ptrdiff_t item_size(Py_ssize_t nbytes, tuple shape, tuple strides) except -
     cdef ptrdiff_t elements = 1
     cdef Py_ssize_t i
     if len(shape) != len(strides):
-        raise ValueError(f"strides {strides} are not those of a shape {shape}")
+        raise ValueError(f"strides {strides} do not fit the shape {shape}")
     for i in range(len(shape)):
         if <ptrdiff_t>strides[i]:
             elements *= <ptrdiff_t>shape[i]
@@ -326,7 +329,7 @@ cdef void expand(uint8_t *to, const uint8_t *x, int step, ptrdiff_t size, ptrdif
                  ptrdiff_t stride) noexcept nogil:
     """Copy `rows` rows of n elements of `size` bytes side by side.  Rows are `stride` bytes apart.
 
-    step: 0 if a row repeats one element, else 1.  Up to PL_REPEAT_SLACK bytes behind the copy are overwritten.
+    step: 0 if a row repeats one element, else 1.  Up to PL_REPEAT_SLACK bytes past the copy are overwritten.
     """
     cdef ptrdiff_t i, done = n * size, total = rows * done
     if step and stride == done:
@@ -353,7 +356,7 @@ cdef void binary_blocks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) n
     cdef uint8_t left[BLOCK + PL_REPEAT_SLACK]
     cdef uint8_t right[BLOCK + PL_REPEAT_SLACK]
     cdef ptrdiff_t rows_per_block = BLOCK // max(loop.a_size, loop.b_size) // loop.n, filled, count, rows, first
-    cdef ptrdiff_t most = (rows_per_block - 1) * loop.n     # whole rows, so each block begins in the same column
+    cdef ptrdiff_t max_filled = (rows_per_block - 1) * loop.n   # whole rows, so each block begins in the same column
     cdef int last = loop.outer - 1
     cdef RowPosition at
     seek_row(loop, begin, &at)
@@ -364,8 +367,8 @@ cdef void binary_blocks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) n
         expand(right, loop.b, loop.b_step, loop.b_size, loop.n, rows_per_block, 0)
     while begin < end:
         filled = 0
-        while filled < most and begin + filled < end:
-            count, rows = min(most - filled, end - begin - filled), 1
+        while filled < max_filled and begin + filled < end:
+            count, rows = min(max_filled - filled, end - begin - filled), 1
             if at.column == 0 and count > loop.n:
                 rows = min(count // loop.n, loop.shape[last] - at.index[last])
             count = min(loop.n - at.column, count)

@@ -5,8 +5,8 @@ import numpy as np
 from libc.math cimport hypot
 from libc.string cimport memset
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided
-from pylite._core.simd cimport memory_of, parallel_for, pl_pool, pl_range_fn
+from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_contiguous
+from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn
 
 cdef enum:
     LOCAL = 4224            # float64 numbers of scratch that fit on the stack
@@ -159,10 +159,8 @@ cdef class Abs(Kernel):
     cdef Strided x, y
 
     def __init__(self, x, y):
-        set_strided(&self.x, x, 1)
-        set_strided(&self.y, y, 1, self.x.item, True)
-        memory_of(x, self.x.nbytes)     # raises where it is not contiguous
-        memory_of(y, self.y.nbytes)
+        set_contiguous(&self.x, x, 1, 0, False)
+        set_contiguous(&self.y, y, 1, self.x.item, True)
         self.memory, self.fn = (x, y), <kernel_fn>magnitudes
 
 

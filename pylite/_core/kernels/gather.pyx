@@ -5,7 +5,7 @@ from libc.string cimport memcpy
 
 from pylite._core.kernels.index cimport load_index
 from pylite._core.run.kernel cimport (
-    COPIED_BYTES,
+    COPY_GRAIN_BYTES,
     Kernel,
     Strided,
     kernel_fn,
@@ -17,6 +17,7 @@ from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:
     SHORT_RUN = 128         # bytes; longer runs are copied one by one
+    DEQUANTIZED = 256       # elements of a table's row that are dequantized at once
 
 
 cdef class Gather(Kernel):
@@ -87,7 +88,7 @@ cdef int gather(Gather self, pl_pool *pool) noexcept nogil:
     if n and outside(self.indices, n, self.width, self.size):
         return 1
     if n * self.outer * self.run:
-        parallel_for(pool, n * self.outer, max(1, COPIED_BYTES // self.run), <pl_range_fn>gather_runs, <void *>self)
+        parallel_for(pool, n * self.outer, max(1, COPY_GRAIN_BYTES // self.run), <pl_range_fn>gather_runs, <void *>self)
     return 0
 
 
@@ -147,7 +148,7 @@ cdef class Lookup(Kernel):
 
 cdef int lookup(Lookup self, pl_pool *pool) noexcept nogil:
     cdef Py_ssize_t i, b, row, j, k, n, run = self.blocks * self.size, item = 2 if self.half else 4
-    cdef float values[256]
+    cdef float values[DEQUANTIZED]
     cdef const int8_t *x
     cdef char *y
     cdef float scale
@@ -161,7 +162,7 @@ cdef int lookup(Lookup self, pl_pool *pool) noexcept nogil:
             y = <char *>&self.y[(i * run + b * self.size) * item]
             k = 0
             while k < self.size:
-                n = min(<Py_ssize_t>256, self.size - k)
+                n = min(<Py_ssize_t>DEQUANTIZED, self.size - k)
                 for j in range(n):
                     values[j] = x[k + j] * scale
                 if self.half:

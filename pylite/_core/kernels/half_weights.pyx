@@ -10,7 +10,7 @@ from pylite._core.simd cimport memory_of, parallel_for, pl_a_layout, pl_packed_l
 
 cdef enum:
     ON_STACK = 4096         # weights of a panel that are converted at once and stay in the first-level cache
-    MOST_ROWS = 256         # most rows of a piece: their part in these products stays in the second-level cache
+    MAX_PIECE_ROWS = 256    # most rows of a piece: their part in these products stays in the second-level cache
 
 
 cdef class HalfWeights(ImageProduct):
@@ -40,7 +40,7 @@ cdef class HalfWeights(ImageProduct):
             raise ValueError("the filter is not one tap, or the lines of x have gaps")
         set_sizes(p, y.shape[3], 1, p.window.length // 4)
         plan_rows_in_place(p)
-        p.piece_rows = <int>min(p.output.span, <ptrdiff_t>MOST_ROWS)
+        p.piece_rows = <int>min(p.output.span, <ptrdiff_t>MAX_PIECE_ROWS)
         self.algorithm = self.source() + ", weights of float16"
         return 0
 

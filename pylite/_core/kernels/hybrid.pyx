@@ -29,8 +29,9 @@ cdef enum:                  # operands, in the order of ARRAYS
 cdef enum:
     LARGE = 16384           # least number of elements of an image that several threads quantize in slices
     PARTS = 64              # most slices
-    UNKNOWN = -1            # as hybrid.small
+    UNKNOWN = -1            # as pl_hybrid.small: find_small was not called yet
 
+# (ndim, bytes of an element, is it written?)
 FORMS = (4, 1, True), (4, 4, True), (4, 4, False), (1, 4, True), (1, 4, True), (2, 1, True), (4, 1, False)
 
 

@@ -1,4 +1,8 @@
-"""Kernels that select, gather, scatter and combine elements of any type.
+"""Kernels that move elements of any type by conditions and indices.
+
+Select                          out = condition ? x : y
+GatherBoxes, ScatterBoxes       copy boxes of an array to or from the places that index vectors name
+Accumulate                      y = f(y, x), element by element
 
 This file is longer than others because all share Walk, and gathering and scattering share boxes and policies.
 """
@@ -7,15 +11,15 @@ from libc.string cimport memcpy
 
 from pylite._core.kernels.index cimport load_index
 from pylite._core.run.kernel cimport (
-    COPIED_BYTES,
-    MOST_DIMS,
+    COPY_GRAIN_BYTES,
+    MAX_DIMS,
     Kernel,
     Strided,
     kernel_fn,
     nothing,
     outside_arena,
     placed,
-    set_strided,
+    set_contiguous,
 )
 from pylite._core.simd cimport (
     PL_REPEAT_SLACK,
@@ -32,8 +36,10 @@ from pylite._core.simd cimport (
 cdef enum:
     BLOCK = 4096            # bytes of strided elements that are gathered for one call of a micro-kernel
     SHORT = 256             # bytes; shorter rows are selected from side by side
-    FLOAT = -1
-_ADDS = {"add_f32": FLOAT, "add_i8": 1, "add_i16": 2, "add_i32": 4, "add_i64": 8}     # kinds of elements
+    FLOAT = -1              # a kind of elements; the others are integers, by their bytes
+    SKIPPED = -1            # results of locate()
+    REFUSED = -2
+_ADDS = {"add_f32": FLOAT, "add_i8": 1, "add_i16": 2, "add_i32": 4, "add_i64": 8}     # micro-kernel: kind
 
 cdef enum Policy:           # for an index outside the array
     REFUSE                  # fail the run
@@ -46,18 +52,21 @@ POLICIES = {"refuse": REFUSE, "clamp": CLAMP, "skip": SKIP, "skip negative": SKI
 
 cdef struct Walk:           # nested loops, outermost first, that advance the offsets of three operands
     int n
-    Py_ssize_t size[MOST_DIMS]       # iterations of each loop,
-    Py_ssize_t a[MOST_DIMS]          # and the operands' steps in bytes
-    Py_ssize_t b[MOST_DIMS]
-    Py_ssize_t c[MOST_DIMS]
+    Py_ssize_t size[MAX_DIMS]        # iterations of each loop,
+    Py_ssize_t a[MAX_DIMS]           # and the operands' steps in bytes
+    Py_ssize_t b[MAX_DIMS]
+    Py_ssize_t c[MAX_DIMS]
     Py_ssize_t total                # iterations of all loops together
 
 
 cdef int set_walk(Walk *walk, axes, Py_ssize_t operands, Py_ssize_t a, Py_ssize_t b, Py_ssize_t c) except -1:
-    """Fill walk for axes, tuples (size, step of each operand in elements); a, b, c: bytes of the operands' elements."""
+    """Fill walk for axes, tuples (size, step of each operand in elements).
+
+    operands: 2 or 3, their number; a, b, c: bytes of an element of each.
+    """
     cdef int i = 0
-    if len(axes) > MOST_DIMS:
-        raise ValueError(f"{len(axes)} dimensions; at most {MOST_DIMS} can be walked over")
+    if len(axes) > MAX_DIMS:
+        raise ValueError(f"{len(axes)} dimensions; at most {MAX_DIMS} can be walked over")
     walk.total = 1
     for axis in axes:
         walk.size[i], walk.a[i], walk.b[i] = axis[0], axis[1], axis[2]
@@ -72,7 +81,7 @@ cdef int set_walk(Walk *walk, axes, Py_ssize_t operands, Py_ssize_t a, Py_ssize_
 
 
 cdef void seek(const Walk *walk, Py_ssize_t iteration, Py_ssize_t *index, Py_ssize_t *offset) noexcept nogil:
-    """Set index and the three offsets to those of an iteration; zeros if a loop has none."""
+    """Set index and the three offsets for an iteration; 0 for a loop without iterations."""
     cdef int i
     offset[0] = offset[1] = offset[2] = 0
     for i in range(walk.n - 1, -1, -1):
@@ -116,7 +125,8 @@ cdef class Select(Kernel):
     cdef const uint8_t *y
     cdef uint8_t *out
     cdef Walk walk
-    cdef Py_ssize_t item, n, cs, xs, ys     # the last axis: its size, and the operands' steps, 0 or 1
+    cdef Py_ssize_t item
+    cdef Py_ssize_t n, c_step, x_step, y_step       # the last axis: its size, and the operands' steps, 0 or 1
     cdef Py_ssize_t rows, c_row, x_row, y_row       # the axis before: its size, and the operands' steps in bytes
 
     def __init__(self, const uint8_t[::1] condition, const uint8_t[::1] x, const uint8_t[::1] y, uint8_t[::1] out,
@@ -140,7 +150,7 @@ cdef class Select(Kernel):
 
     cdef int arrange(self, axes) except -1:
         """Set the loops: `walk` over all axes but the last two."""
-        self.n, self.cs, self.xs, self.ys = axes[-1] if axes else (1, 0, 0, 0)
+        self.n, self.c_step, self.x_step, self.y_step = axes[-1] if axes else (1, 0, 0, 0)
         self.rows, self.c_row, self.x_row, self.y_row = axes[-2] if len(axes) > 1 else (1, 0, 0, 0)
         self.x_row *= self.item
         self.y_row *= self.item
@@ -150,8 +160,8 @@ cdef class Select(Kernel):
 
 
 cdef int select(Select self, pl_pool *pool) noexcept nogil:
-    parallel_for(pool, self.walk.total * self.rows, 1 + COPIED_BYTES // (self.n * self.item), <pl_range_fn>select_rows,
-                 <void *>self)
+    parallel_for(pool, self.walk.total * self.rows, 1 + COPY_GRAIN_BYTES // (self.n * self.item),
+                 <pl_range_fn>select_rows, <void *>self)
     return 0
 
 
@@ -168,29 +178,29 @@ cdef const uint8_t *side_by_side(const uint8_t *x, Py_ssize_t step, Py_ssize_t r
 
 
 cdef void select_rows(Select self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef Py_ssize_t index[MOST_DIMS]
+    cdef Py_ssize_t index[MAX_DIMS]
     cdef Py_ssize_t offset[3]
     cdef uint8_t blocks[3][BLOCK + PL_REPEAT_SLACK]
-    cdef Py_ssize_t rows, row = begin % self.rows, item = self.item, n = self.n, most = 1
+    cdef Py_ssize_t rows, row = begin % self.rows, item = self.item, n = self.n, max_rows = 1
     cdef const uint8_t *c
     cdef const uint8_t *x
     cdef const uint8_t *y
     cdef uint8_t *out = self.out + begin * n * item
     if n * item < SHORT and item <= 8:
-        most = BLOCK // (n * item)
+        max_rows = BLOCK // (n * item)
     seek(&self.walk, begin // self.rows, index, offset)
     while begin < end:
-        rows = min(min(self.rows - row, end - begin), most)
+        rows = min(min(self.rows - row, end - begin), max_rows)
         c, x = self.condition + offset[0] + row * self.c_row, self.x + offset[1] + row * self.x_row
         y = self.y + offset[2] + row * self.y_row
         if rows > 1:
-            c = side_by_side(c, self.cs, self.c_row, 1, rows, n, blocks[0])
-            x = side_by_side(x, self.xs, self.x_row, item, rows, n, blocks[1])
-            y = side_by_side(y, self.ys, self.y_row, item, rows, n, blocks[2])
+            c = side_by_side(c, self.c_step, self.c_row, 1, rows, n, blocks[0])
+            x = side_by_side(x, self.x_step, self.x_row, item, rows, n, blocks[1])
+            y = side_by_side(y, self.y_step, self.y_row, item, rows, n, blocks[2])
             slots.choose(item, rows * n, c, x, 1, y, 1, out)
-        elif self.cs:
-            slots.choose(item, n, c, x, self.xs, y, self.ys, out)
-        elif self.xs if c[0] else self.ys:
+        elif self.c_step:
+            slots.choose(item, n, c, x, self.x_step, y, self.y_step, out)
+        elif self.x_step if c[0] else self.y_step:
             slots.copy_runs(1, n * item, x if c[0] else y, 0, out, 0)
         else:
             slots.copy_strided(item, 1, n, x if c[0] else y, 0, 0, out, 0, item)
@@ -224,12 +234,12 @@ cdef class Boxes(Kernel):
     cdef tuple owners       # keeps the arrays alive, except those in the arena
     cdef Walk vectors, box
     cdef Py_ssize_t width, item, run, run_a, run_b      # run: the last axis of a box, its size and steps in bytes
-    cdef Py_ssize_t limit[MOST_DIMS]
-    cdef Py_ssize_t component[MOST_DIMS]
-    cdef Py_ssize_t step[MOST_DIMS]
-    cdef int axis[MOST_DIMS]
+    cdef Py_ssize_t limit[MAX_DIMS]
+    cdef Py_ssize_t component[MAX_DIMS]
+    cdef Py_ssize_t step[MAX_DIMS]
+    cdef int axis[MAX_DIMS]
     cdef int components
-    cdef bint runs          # contiguous boxes at a row of vectors
+    cdef bint boxes_are_runs        # contiguous boxes, and a single axis of vectors
     cdef Policy policy
 
     cdef int place(self, const Strided **arrays) except -1:
@@ -243,7 +253,7 @@ cdef class Boxes(Kernel):
         return 0
 
     cdef int construct(self, array, indices, boxes, start, bint gathers) except -1:
-        """place() with arrays."""
+        """Set the addresses of Python arrays, as place() does when arrays have moved."""
         cdef Strided spans[4]
         cdef const Strided *arrays[4]
         cdef int i
@@ -251,9 +261,7 @@ cdef class Boxes(Kernel):
         for i in range(4):
             arrays[i] = NULL
             if self.owners[i] is not None:
-                set_strided(&spans[i], self.owners[i], 1, 1, i == (2 if gathers else 0))
-                if spans[i].nbytes and spans[i].strides[0] != 1:
-                    raise ValueError("an array that is not contiguous")
+                set_contiguous(&spans[i], self.owners[i], 1, 1, i == (2 if gathers else 0))
                 arrays[i] = &spans[i]
         return self.place(arrays)
 
@@ -270,8 +278,8 @@ cdef class Boxes(Kernel):
     cdef int prepare(self, Py_ssize_t width, Py_ssize_t item, vectors, components, shape, Policy policy) except -1:
         cdef int i = 0
         self.width, self.item, self.policy = width, item, policy
-        if len(components) > MOST_DIMS:
-            raise ValueError(f"vectors of {len(components)} components; at most {MOST_DIMS} are supported")
+        if len(components) > MAX_DIMS:
+            raise ValueError(f"vectors of {len(components)} components; at most {MAX_DIMS} are supported")
         for component in components:
             self.component[i], self.limit[i], self.step[i], self.axis[i] = component
             self.component[i] *= width
@@ -285,13 +293,13 @@ cdef class Boxes(Kernel):
             self.run_a *= item
             self.run_b *= item
         set_walk(&self.box, shape[:-1], 2, item, item, 0)
-        self.runs = (self.box.n == 0 and self.vectors.n == 1 and self.vectors.c[0] == 0 and policy != CLIP
-                     and self.run_a == item and self.run_b == item)
+        self.boxes_are_runs = (self.box.n == 0 and self.vectors.n == 1 and self.vectors.c[0] == 0 and policy != CLIP
+                               and self.run_a == item and self.run_b == item)
         return 0
 
 
 cdef Py_ssize_t locate(Boxes self, const uint8_t *vector) noexcept nogil:
-    """The offset in the array of the box that a vector names; -1 to skip it, -2 to refuse it."""
+    """The offset in the array of the box that a vector names; or SKIPPED or REFUSED."""
     cdef Py_ssize_t offset = 0
     cdef int64_t index
     cdef int i
@@ -301,15 +309,15 @@ cdef Py_ssize_t locate(Boxes self, const uint8_t *vector) noexcept nogil:
             if self.policy == CLAMP and self.limit[i] >= 0:
                 index = 0 if index < 0 else self.limit[i]
             elif self.policy == SKIP or (self.policy == SKIP_NEGATIVE and index < 0):
-                return -1
+                return SKIPPED
             else:
-                return -2
+                return REFUSED
         offset += index * self.step[i]
     return offset
 
 
 cdef bint clip_box(Boxes self, const uint8_t *vector, Walk *box, Py_ssize_t *run, Py_ssize_t *first) noexcept nogil:
-    """Clip box and run to the array; first: gets the rest's offsets in array and boxes.  False if nothing is left."""
+    """Clip box and run to the array; False if nothing is left.  first: set to the rest's offsets in array and boxes."""
     cdef int64_t index, skipped
     cdef Py_ssize_t *size
     cdef int i, axis
@@ -354,7 +362,7 @@ cdef int gather(GatherBoxes self, pl_pool *pool) noexcept nogil:
     if self.array_bytes == 0:
         return 1
     self.refused = False
-    parallel_for(pool, self.vectors.total, 1 + COPIED_BYTES // (self.box.total * self.run * self.item),
+    parallel_for(pool, self.vectors.total, 1 + COPY_GRAIN_BYTES // (self.box.total * self.run * self.item),
                  <pl_range_fn>gather_range, <void *>self)
     return 1 if self.refused else 0
 
@@ -372,16 +380,16 @@ cdef inline void copy_small(size_t nbytes, const uint8_t *x, uint8_t *y) noexcep
 
 
 cdef void gather_range(GatherBoxes self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef Py_ssize_t index[MOST_DIMS]
-    cdef Py_ssize_t inner[MOST_DIMS]
+    cdef Py_ssize_t index[MAX_DIMS]
+    cdef Py_ssize_t inner[MAX_DIMS]
     cdef Py_ssize_t offset[3]
-    cdef Py_ssize_t at[3]
+    cdef Py_ssize_t inner_offset[3]
     cdef Py_ssize_t _i, first
     cdef const uint8_t *x
     cdef uint8_t *y
     cdef bint consecutive = self.run_a == self.item and self.run_b == self.item
     offset[0], offset[1] = begin * self.vectors.a[0], begin * self.vectors.b[0]
-    while self.runs and begin < end:
+    while self.boxes_are_runs and begin < end:
         first = locate(self, self.indices + offset[0])
         if first < 0:
             self.refused = True
@@ -398,13 +406,14 @@ cdef void gather_range(GatherBoxes self, ptrdiff_t begin, ptrdiff_t end, int thr
             return
         x = self.array + offset[2] + first
         y = self.boxes + offset[1]
-        seek(&self.box, 0, inner, at)
+        seek(&self.box, 0, inner, inner_offset)
         for _i in range(self.box.total):
             if not consecutive:
-                slots.copy_strided(self.item, 1, self.run, x + at[0], 0, self.run_a, y + at[1], 0, self.run_b)
+                slots.copy_strided(self.item, 1, self.run, x + inner_offset[0], 0, self.run_a, y + inner_offset[1], 0,
+                                   self.run_b)
             else:
-                slots.copy_runs(1, self.run * self.item, x + at[0], 0, y + at[1], 0)
-            advance(&self.box, inner, at)
+                slots.copy_runs(1, self.run * self.item, x + inner_offset[0], 0, y + inner_offset[1], 0)
+            advance(&self.box, inner, inner_offset)
         advance(&self.vectors, index, offset)
         begin += 1
 
@@ -417,8 +426,8 @@ cdef class ScatterBoxes(Boxes):
     """
     cdef const uint8_t[::1] p
     cdef pl_binary_fn combine
-    cdef int adds           # single elements of this kind, the fast case: bytes of an integer, FLOAT, or 0
-    cdef int sums           # the same, whatever the boxes are
+    cdef int added_kind     # kind of the elements that `combine` adds; 0: it does not add
+    cdef int single_kind    # the same if boxes are single elements, the fast case; else 0
 
     def __init__(self, array, indices, boxes, Py_ssize_t item, Py_ssize_t width, vectors, components, shape,
                  str policy, str name="", p=b"\0", start=None):
@@ -426,7 +435,7 @@ cdef class ScatterBoxes(Boxes):
         self.construct(array, indices, boxes, start, False)
         if start is not None and start.nbytes != self.array_bytes:
             raise ValueError(f"{start.nbytes} bytes to start from, for an array of {self.array_bytes}")
-        self.p, self.sums = kernel_parameters(name, p), _ADDS.get(name, 0)
+        self.p, self.added_kind = kernel_parameters(name, p), _ADDS.get(name, 0)
         if name:
             self.combine = binary_kernel(name)
         self.fn = <kernel_fn>scatter
@@ -434,12 +443,12 @@ cdef class ScatterBoxes(Boxes):
 
     cdef Kernel moved(self, const Strided **arrays, list sizes):
         cdef ScatterBoxes copy = <ScatterBoxes>self.copy_for(arrays, sizes)
-        copy.p, copy.sums, copy.combine = self.p, self.sums, self.combine
+        copy.p, copy.added_kind, copy.combine = self.p, self.added_kind, self.combine
         copy.finish()
         return copy
 
     cdef void finish(self) noexcept:
-        self.adds = self.sums if self.runs and self.run == 1 else 0
+        self.single_kind = self.added_kind if self.boxes_are_runs and self.run == 1 else 0
 
 
 cdef inline void add_one(int kind, uint8_t *y, const uint8_t *x) noexcept nogil:
@@ -457,7 +466,7 @@ cdef inline void add_one(int kind, uint8_t *y, const uint8_t *x) noexcept nogil:
 
 
 cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
-    cdef Py_ssize_t index[MOST_DIMS]
+    cdef Py_ssize_t index[MAX_DIMS]
     cdef Py_ssize_t offset[3]
     cdef Py_ssize_t first[2]
     cdef Py_ssize_t _i, run = self.run
@@ -468,17 +477,17 @@ cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
         memcpy(self.array, self.start, self.array_bytes)
     if self.boxes_bytes == 0:
         return 0
-    if self.runs:
+    if self.boxes_are_runs:
         return scatter_runs(self)
     seek(&self.vectors, 0, index, offset)
     for _i in range(self.vectors.total):
         first[0] = first[1] = 0
         if self.policy == CLIP:
             if not clip_box(self, self.indices + offset[0], &box, &run, first):
-                first[0] = -1
+                first[0] = SKIPPED
         elif self.components:
             first[0] = locate(self, self.indices + offset[0])
-        if first[0] == -2:
+        if first[0] == REFUSED:
             return 1
         if first[0] >= 0:
             scatter_box(self, &box, run, self.boxes + offset[1] + first[1], self.array + offset[2] + first[0])
@@ -494,12 +503,12 @@ cdef int scatter_runs(ScatterBoxes self) noexcept nogil:
     cdef Py_ssize_t _i, first
     for _i in range(self.vectors.total):
         first = locate(self, vector)
-        if first == -2:
+        if first == REFUSED:
             return 1
         y = self.array + first
         if first >= 0:
-            if self.adds:
-                add_one(self.adds, y, x)
+            if self.single_kind:
+                add_one(self.single_kind, y, x)
             elif self.combine != NULL:
                 self.combine(self.run, y, 1, x, 1, y, &self.p[0])
             else:
@@ -512,27 +521,27 @@ cdef int scatter_runs(ScatterBoxes self) noexcept nogil:
 cdef inline void scatter_box(ScatterBoxes self, const Walk *box, Py_ssize_t run, const uint8_t *x,
                              uint8_t *y) noexcept nogil:
     """Copy the box x to y, or combine both; box: its outer dimensions; run: elements of the innermost one."""
-    cdef Py_ssize_t inner[MOST_DIMS]
-    cdef Py_ssize_t at[3]
+    cdef Py_ssize_t inner[MAX_DIMS]
+    cdef Py_ssize_t offset[3]
     cdef Py_ssize_t _j, k
     cdef bint consecutive = self.run_a == self.item and self.run_b == self.item
     if box.n == 0 and consecutive and self.combine != NULL:
         self.combine(run, y, 1, x, 1, y, &self.p[0])
         return
-    seek(box, 0, inner, at)
+    seek(box, 0, inner, offset)
     for _j in range(box.total):
         if self.combine != NULL:
             if consecutive:
-                self.combine(run, y + at[0], 1, x + at[1], 1, y + at[0], &self.p[0])
+                self.combine(run, y + offset[0], 1, x + offset[1], 1, y + offset[0], &self.p[0])
             else:
                 for k in range(run):
-                    self.combine(1, y + at[0] + k * self.run_a, 1, x + at[1] + k * self.run_b, 1,
-                                 y + at[0] + k * self.run_a, &self.p[0])
+                    self.combine(1, y + offset[0] + k * self.run_a, 1, x + offset[1] + k * self.run_b, 1,
+                                 y + offset[0] + k * self.run_a, &self.p[0])
         elif consecutive:
-            slots.copy_runs(1, run * self.item, x + at[1], 0, y + at[0], 0)
+            slots.copy_runs(1, run * self.item, x + offset[1], 0, y + offset[0], 0)
         else:
-            slots.copy_strided(self.item, 1, run, x + at[1], 0, self.run_b, y + at[0], 0, self.run_a)
-        advance(box, inner, at)
+            slots.copy_strided(self.item, 1, run, x + offset[1], 0, self.run_b, y + offset[0], 0, self.run_a)
+        advance(box, inner, offset)
 
 
 # ---- combine -----------------------------------------------------------------------------------------------
@@ -545,7 +554,8 @@ cdef class Accumulate(Kernel):
     cdef const uint8_t[::1] x, p
     cdef uint8_t[::1] y
     cdef Walk walk
-    cdef Py_ssize_t n, xs, ys, x_item, y_item
+    cdef Py_ssize_t n, x_step, y_step       # the innermost loop: its size, and steps in bytes
+    cdef Py_ssize_t x_item, y_item
     cdef pl_binary_fn combine
 
     def __init__(self, const uint8_t[::1] x, uint8_t[::1] y, str name, p, axes, Py_ssize_t x_item, Py_ssize_t y_item):
@@ -554,16 +564,16 @@ cdef class Accumulate(Kernel):
         axes = list(axes) or [(1, 0, 1)]
         row = next((axis for axis in reversed(axes) if axis[2] == 1), axes[-1])
         axes.remove(row)        # make it the innermost loop; the order within reduced axes stays
-        self.n, self.xs, self.ys = row
-        self.xs *= x_item
-        self.ys *= y_item
+        self.n, self.x_step, self.y_step = row
+        self.x_step *= x_item
+        self.y_step *= y_item
         set_walk(&self.walk, axes, 2, x_item, y_item, 0)
         self.fn = <kernel_fn>accumulate
 
 
 cdef int accumulate(Accumulate self, pl_pool *pool) noexcept nogil:
     cdef uint8_t block[BLOCK]
-    cdef Py_ssize_t index[MOST_DIMS]
+    cdef Py_ssize_t index[MAX_DIMS]
     cdef Py_ssize_t offset[3]
     cdef Py_ssize_t _i, j, count
     cdef const uint8_t *x
@@ -573,17 +583,17 @@ cdef int accumulate(Accumulate self, pl_pool *pool) noexcept nogil:
     seek(&self.walk, 0, index, offset)
     for _i in range(self.walk.total):
         x, y = &self.x[0] + offset[0], &self.y[0] + offset[1]
-        if self.ys != self.y_item:
+        if self.y_step != self.y_item:
             for j in range(self.n):
-                self.combine(1, y + j * self.ys, 1, x + j * self.xs, 1, y + j * self.ys, &self.p[0])
-        elif self.xs == self.x_item:
+                self.combine(1, y + j * self.y_step, 1, x + j * self.x_step, 1, y + j * self.y_step, &self.p[0])
+        elif self.x_step == self.x_item:
             self.combine(self.n, y, 1, x, 1, y, &self.p[0])
         else:
             j = 0
             while j < self.n:
                 count = min(self.n - j, BLOCK // self.x_item)
-                slots.copy_strided(self.x_item, 1, count, x + j * self.xs, 0, self.xs, block, 0, self.x_item)
-                self.combine(count, y + j * self.ys, 1, block, 1, y + j * self.ys, &self.p[0])
+                slots.copy_strided(self.x_item, 1, count, x + j * self.x_step, 0, self.x_step, block, 0, self.x_item)
+                self.combine(count, y + j * self.y_step, 1, block, 1, y + j * self.y_step, &self.p[0])
                 j += count
         advance(&self.walk, index, offset)
     return 0

@@ -3,16 +3,15 @@ from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memmove, memset
 
-from pylite._core.run.kernel cimport IRRELEVANT, MOST_DIMS, Kernel, Strided, kernel_fn, set_strided
+from pylite._core.run.kernel cimport IRRELEVANT, MAX_DIMS, Kernel, Strided, kernel_fn, set_strided
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:
-    MAX_DIMS = MOST_DIMS
     RUN_GRAIN = 1 << 15     # bytes of a single long run that a thread copies at a time
     FEW = 8                 # with fewer rows than this, a longer dimension becomes the rows
-    PARALLEL_BYTES = 1 << 17    # bytes; fewer are copied before another thread starts
+    PARALLEL_BYTES = 1 << 17    # fewer are copied before another thread starts
     GRAIN = 1 << 14         # least number of bytes for a thread
-    ROW = 64                # advancing to a row takes as long as copying so many bytes
+    ROW_COST = 64           # of advancing to a row: the number of bytes that are copied in the same time
 
 cdef enum Inner:            # what the micro-kernel does in the two innermost dimensions:
     RUNS                    # copy rows of bytes: x and y are contiguous along the last one
@@ -30,11 +29,11 @@ cdef class Copy(Kernel):
     cdef const uint8_t *x
     cdef uint8_t *y
     cdef Py_ssize_t shape[MAX_DIMS]
-    cdef Py_ssize_t xs[MAX_DIMS]
+    cdef Py_ssize_t xs[MAX_DIMS]    # strides in bytes
     cdef Py_ssize_t ys[MAX_DIMS]
     cdef Py_ssize_t item, total     # bytes of an element; rows of all dimensions
     cdef Py_ssize_t cost            # of a row, in bytes
-    cdef int n
+    cdef int n                      # dimensions
     cdef Inner inner
     cdef bint repeats               # is y one run of elements, all equal to the one of x?
 
@@ -72,7 +71,7 @@ cdef bint arrange(Copy self, const Strided *x, const Strided *y) noexcept:
         self.total = 0
     self.repeats = (self.inner == STRIDED and self.total == 1 and self.xs[self.n - 1] == 0
                     and self.ys[self.n - 1] == self.item)
-    self.cost = max(ROW, self.shape[self.n - 1] * (1 if self.inner == RUNS else self.item))
+    self.cost = max(ROW_COST, self.shape[self.n - 1] * (1 if self.inner == RUNS else self.item))
     self.fn, self.subnormals = <kernel_fn>copy, IRRELEVANT
     return True
 

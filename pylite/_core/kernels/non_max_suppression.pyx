@@ -116,7 +116,7 @@ cdef int non_max_suppression(NonMaxSuppression self, pl_pool *pool) noexcept nog
             if self.chosen_scores is not None:
                 self.chosen_scores[taken] = score
             taken += 1
-        # As in TensorFlow Lite, a chosen candidate returns, too; then it suppresses itself, unless it has no area.
+        # As in TensorFlow Lite, a chosen candidate is also put back; it suppresses itself later, unless it has no area.
         if candidate.score > lowest:
             rise(heap, n, candidate)
             n += 1

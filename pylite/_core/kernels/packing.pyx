@@ -1,4 +1,8 @@
-"""Packing of weights into panels, and of the parameters of 8-bit columns."""
+"""Packing of weights into panels, and of the parameters of 8-bit columns.
+
+pack_q8(), pack_f32() and the others are called during lowering.  They only describe a job; run_packing() runs it, on
+another thread if packing is deferred.
+"""
 import numpy as np
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
@@ -11,8 +15,8 @@ from pylite._core.product.division cimport round_up
 from pylite._core.product.floats cimport pack_panels
 from pylite._core.product.lines cimport padded_lines
 from pylite._core.simd cimport (
-    PL_WINOGRAD_DEEPEST,
-    PL_WINOGRAD_WIDE,
+    PL_WINOGRAD_COLUMNS,
+    PL_WINOGRAD_MAX_C,
     defer_packing,
     memory_of,
     pl_packing_job,
@@ -26,7 +30,10 @@ cdef extern from "threads/platform.h":
     void pl_give_back(const void *at, size_t size) nogil
 
 cdef enum:
-    RELEASED = 1 << 20      # bytes of weights to pack before the file's pages are returned to the system
+    RELEASED_BYTES = 1 << 20        # weights to pack before the file's pages are returned to the system
+
+cdef enum:      # the arrays of new_byte_packing(), by their positions in `owners`
+    WEIGHTS, PANELS, SUMS
 
 cdef object UINT8 = np.dtype(np.uint8)
 
@@ -51,22 +58,22 @@ def multipliers(scales):
     return both[0], both[1]
 
 
-cdef struct Packing:            # a deferred job
+cdef struct Packing:            # a job
     pl_packing_job job
     pl_tile tile
     const uint8_t *w            # (groups * columns, depth)
     uint8_t *panels
     ptrdiff_t groups, columns, depth
     ptrdiff_t row, padded_row   # bytes of a column's weights, and of these in a panel
-    ptrdiff_t group_bytes       # from the panels of one group to those of the next
-    # of bytes:
-    int32_t *sums
+    ptrdiff_t group_bytes       # from the panels of one group to the panels of the next
+    # For weights of bytes only:
+    int32_t *sums               # of each column
     Scaling scaling             # of groups * padded_columns columns; parameters: NULL to make panels and sums only
     ptrdiff_t padded_columns
     ptrdiff_t products          # number of products in a sum
     int64_t zero                # of the rows, the tile's offset included
     int flip, w_zero
-    bint winograd               # make panels for winograd_q8
+    bint winograd               # make panels for winograd_q8?
 
 
 cdef void run_packing(pl_packing_job *job) noexcept nogil:
@@ -95,8 +102,8 @@ cdef void run_packing(pl_packing_job *job) noexcept nogil:
 
 
 cdef ptrdiff_t columns_at_once(const pl_tile *t, ptrdiff_t row) noexcept nogil:
-    """Columns of whole panels whose weights have about RELEASED bytes; row: bytes of a column's."""
-    return round_up(RELEASED // max(row, <ptrdiff_t>1) + 1, t.nr)
+    """How many columns, in whole panels, have about RELEASED_BYTES of weights; row: bytes of one column."""
+    return round_up(RELEASED_BYTES // max(row, <ptrdiff_t>1) + 1, t.nr)
 
 
 cdef void set_parameters(Packing *p) noexcept nogil:
@@ -119,7 +126,7 @@ cdef bint any_weight(const uint8_t *w, ptrdiff_t n, int zero) noexcept nogil:
 
 
 cdef Py_ssize_t copied_bytes(weights) except -1:
-    """Bytes of weights that only the packing job keeps alive; those of the file and of the model are read-only."""
+    """Bytes of weights that only the packing job keeps alive: 0 for weights of the model, which are read-only."""
     return weights.nbytes if weights.flags.writeable else 0
 
 
@@ -135,10 +142,11 @@ cdef Packing *new_packing(const pl_tile *t, ptrdiff_t groups, ptrdiff_t columns,
     return p
 
 
-cdef Packing *packing(w, Py_ssize_t groups, list owners, bint winograd=False) except NULL:
-    """A job that packs w (groups * columns, ...); appends the arrays that it uses to `owners`: w, panels and sums."""
+cdef Packing *new_byte_packing(w, Py_ssize_t groups, list owners, bint winograd=False) except NULL:
+    """A job that packs w (groups * columns, ...) of bytes; appends its arrays to `owners`, which is empty."""
     cdef ptrdiff_t columns = w.shape[0] // groups, depth = w.size // w.shape[0] if w.size else 0
-    cdef ptrdiff_t nbytes = (round_up(columns, PL_WINOGRAD_WIDE) * 8 * depth if winograd else
+    # Winograd's weights are 36 of int16 for the nine taps of each channel.
+    cdef ptrdiff_t nbytes = (round_up(columns, PL_WINOGRAD_COLUMNS) * 8 * depth if winograd else
                              groups * round_up(columns, slots.q8.nv) * round_up(depth, slots.q8.ka))
     flat, panels, sums = np.ascontiguousarray(w), pooled(nbytes), np.empty(groups * columns, np.int32)
     owners += flat, panels, sums
@@ -161,9 +169,9 @@ def pack_weights(w, Py_ssize_t groups=1, layout=None, Py_ssize_t dilation=0):
     Returns (panels, int32 sum of each column's weights), which are ready after finish_packing().
     """
     owners = []
-    cdef Packing *p = packing(in_lines(arranged(w, layout), groups, dilation), groups, owners)
-    defer_packing(&p.job, w.size, owners, copied_bytes(owners[0]))
-    return owners[1], owners[2]
+    cdef Packing *p = new_byte_packing(in_lines(arranged(w, layout), groups, dilation), groups, owners)
+    defer_packing(&p.job, w.size, owners, copied_bytes(owners[WEIGHTS]))
+    return owners[PANELS], owners[SUMS]
 
 
 def in_lines(w, Py_ssize_t groups, Py_ssize_t dilation):
@@ -186,7 +194,7 @@ def use_winograd(w, zero):
     zero: the stored value of weight 0.
     """
     cdef Py_ssize_t c = w.shape[3], low = 0 if w.dtype == UINT8 else -128, largest = max(zero - low, low + 255 - zero)
-    if slots.winograd_q8 == NULL or c > PL_WINOGRAD_DEEPEST:
+    if slots.winograd_q8 == NULL or c > PL_WINOGRAD_MAX_C:
         return False
     if 9 * c * largest * 255 < 1 << 25:
         return True
@@ -252,13 +260,14 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
     cdef Scaling scaling
     rows = pooled(PARAMETERS * size * 4)
     set_scaling(&scaling, rows, bias, multipliers, shifts, ends, count, size)
-    owners = [bias, multipliers, shifts, rows]
-    cdef Packing *p = packing(in_lines(w, groups, dilation), groups, owners, pixels == 0)
+    owners = []
+    cdef Packing *p = new_byte_packing(in_lines(w, groups, dilation), groups, owners, pixels == 0)
+    owners += bias, multipliers, shifts, rows
     if count:
         p.scaling = scaling
     p.zero, p.w_zero, p.products = x_zero + slots.q8.offset, w_zero, w.size // count if count else 0
-    defer_packing(&p.job, w.size, owners, copied_bytes(owners[4]))
-    return owners[5], rows.view(np.int32).reshape(PARAMETERS, -1), pixels
+    defer_packing(&p.job, w.size, owners, copied_bytes(owners[WEIGHTS]))
+    return owners[PANELS], rows.view(np.int32).reshape(PARAMETERS, -1), pixels
 
 
 def pack_f32(w, Py_ssize_t groups=1, layout=None):

@@ -7,7 +7,7 @@ from pylite._core.simd cimport pl_pool, slots
 
 
 cdef class Svdf(Kernel):
-    """The filters of SVDF: filters each feature of a row over the last `steps` steps, and adds those of each unit.
+    """The filters of SVDF: filters each feature of a row over the last `steps` steps, and adds up each unit.
 
     features: (rows, units * rank), y: (rows, units); memory: (rows * units * rank * steps,), the state, read and
     written; time: (units * rank, steps); bias: (units,) or None; activation: as in recurrent.Recurrent.

@@ -96,7 +96,7 @@ cdef class Svdf(Kernel):
     x: (rows, depth), y: (rows, units) int8; memory: (rows * filters * steps,) int16, the state, read and written;
     newest (int16) and sums (int32): (filters,) scratch, each None if LOCAL suffices; features: from
     packing.pack_weights; time: int16 (filters, steps); bias: int32 (units,) or None; zeros: zero points of (x, y);
-    multipliers: (m, e) to the scale of the memory, (m, e) to that of the output; bytes: is the model's memory int8?
+    multipliers: (m, e) to the scale of the memory, (m, e) to the output's scale; bytes: is the model's memory int8?
     Then features are saturated to int8, with the zero point bytes_zero.
     """
     cdef const int8_t[:, ::1] x

@@ -117,7 +117,10 @@ cdef inline void normalize(ptrdiff_t n, const float *scale, const float *bias, f
 
 
 cdef inline int set_float_matrix(FloatMatrix *m, list owners, weights, ptrdiff_t columns, ptrdiff_t depth) except -1:
-    """Fill m; `owners` gets those of its memory.  weights: from recurrent.pack(), a float32 diagonal, or None."""
+    """Fill m, and append the owners of its memory to `owners`.
+
+    weights: from recurrent.pack(), a float32 diagonal, or None.
+    """
     m.panels, m.sums, m.scales, m.diagonal = NULL, NULL, NULL, NULL
     set_sizes(&m.product, columns, 1, depth)
     if weights is None or columns == 0 or depth == 0:

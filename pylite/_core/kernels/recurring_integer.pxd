@@ -18,7 +18,7 @@ cdef struct IntegerMatrix:  # weights (columns, depth)
 
 cdef inline int set_integer_matrix(IntegerMatrix *w, list owners, packed, bias, ptrdiff_t columns, ptrdiff_t depth,
                                    int zero, multiplier, int flip=0) except -1:
-    """Fill w; `owners` gets those of its memory.
+    """Fill w, and append the owners of its memory to `owners`.
 
     packed: from packing.pack_weights, or None; bias: int32 (columns,) or None; zero, flip: of the rows that w
     multiplies; multiplier: (m, e) of the sums.

@@ -15,7 +15,8 @@ from pylite._core.simd cimport (
 )
 
 cdef enum:
-    BLOCK = 1024     # most outputs of one micro-kernel call
+    BLOCK = 1024            # most outputs of one micro-kernel call
+    GRAIN = 32768           # least number of elements for a thread
 
 
 cdef class Reduction(Kernel):
@@ -75,7 +76,7 @@ cdef int run_blocks(Reduction self, pl_pool *pool, pl_range_fn fn) noexcept nogi
     """Run fn on all blocks of up to BLOCK neighbouring outputs."""
     cdef ptrdiff_t work = self.g.n[0] * self.g.n[1] * self.g.n[2] * max(self.g.run, 1) * min(BLOCK, self.inner)
     if not self.empty:
-        parallel_for(pool, self.outer * self.blocks, 1 + 32768 // work, fn, <void *>self)
+        parallel_for(pool, self.outer * self.blocks, 1 + GRAIN // work, fn, <void *>self)
     return 0
 
 
@@ -162,7 +163,7 @@ cdef class ReduceWide(Reduction):
         else:
             self.identity = operation == "product"
         if self.real:
-            self.identity = 0x3F800000              # the bits of 1, in the first half
+            self.identity = 0x3F800000              # the bits of 1.0, in the lower half
         self.fn = <kernel_fn>reduce_wide
 
 

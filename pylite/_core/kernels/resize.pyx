@@ -15,6 +15,10 @@ from pylite._core.simd cimport (
     slots,
 )
 
+cdef enum:                  # least number of elements that a thread
+    BLEND_GRAIN = 8192      # interpolates,
+    COPY_GRAIN = 16384      # or copies, in bytes
+
 TYPES = {"float32": ("f32", 4), "uint8": ("u8", 1), "int8": ("i8", 1), "int16": ("i16", 2)}    # suffix, bytes
 
 
@@ -77,7 +81,7 @@ cdef void bilinear_rows(Bilinear self, ptrdiff_t begin, ptrdiff_t end, int threa
 cdef int bilinear(Bilinear self, pl_pool *pool) noexcept nogil:
     cdef ptrdiff_t width = self.y.shape[2] * self.c
     if self.y.shape[0] * self.y.shape[1] * width:
-        parallel_for(pool, self.y.shape[0] * self.y.shape[1], 1 + 8192 // width,
+        parallel_for(pool, self.y.shape[0] * self.y.shape[1], 1 + BLEND_GRAIN // width,
                      <pl_range_fn>bilinear_rows, <void *>self)
     return 0
 
@@ -117,6 +121,6 @@ cdef void nearest_rows(Nearest self, ptrdiff_t begin, ptrdiff_t end, int thread)
 cdef int nearest(Nearest self, pl_pool *pool) noexcept nogil:
     cdef ptrdiff_t width = self.y.shape[2] * self.y.shape[3]
     if self.y.shape[0] * self.y.shape[1] * width:
-        parallel_for(pool, self.y.shape[0] * self.y.shape[1], 1 + 16384 // width,
+        parallel_for(pool, self.y.shape[0] * self.y.shape[1], 1 + COPY_GRAIN // width,
                      <pl_range_fn>nearest_rows, <void *>self)
     return 0

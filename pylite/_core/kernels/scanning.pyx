@@ -22,7 +22,7 @@ cdef extern from "scanning.h" nogil:
         int arrays, numbers, reals
     const pl_row_function pl_row_functions[]
     const char *const pl_type_names[]
-    enum: PL_MOST_RANK
+    enum: PL_MAX_RANK
     int64_t pl_count(int64_t n, const uint8_t *x)
     void pl_write_indices(int64_t rank, const int64_t *shape, const uint8_t *x, int64_t *y)
 
@@ -96,12 +96,12 @@ def indices_of(mask, check_memory):
 
     check_memory: a function that is called with the bytes needed, before they are allocated.
     """
-    cdef int64_t sizes[PL_MOST_RANK]
+    cdef int64_t sizes[PL_MAX_RANK]
     cdef tuple shape = mask.shape
     cdef Py_ssize_t rank = len(shape), n = mask.nbytes, rows, i
     cdef const uint8_t *elements = <const uint8_t *>memory_of(mask, n)
-    if not 0 < rank <= PL_MOST_RANK:
-        raise ValueError(f"{rank} dimensions; 1 to {PL_MOST_RANK} can be searched")
+    if not 0 < rank <= PL_MAX_RANK:
+        raise ValueError(f"{rank} dimensions; 1 to {PL_MAX_RANK} can be searched")
     for i in range(rank):
         sizes[i] = shape[i]
     rows = pl_count(n, elements) + 1

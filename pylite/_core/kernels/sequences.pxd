@@ -15,7 +15,7 @@ cdef enum:
 
 
 cdef inline const void *kept(list owners, array) except? NULL:
-    """The address of an array, which `owners` gets; NULL for None."""
+    """The address of an array, which is appended to `owners`; NULL for None."""
     if array is None:
         return NULL
     owners.append(array)

@@ -2,7 +2,7 @@
 from libc cimport math
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
-from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided
+from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_contiguous
 from pylite._core.kernels.rounding cimport pl_exp_q, pl_mbqm32, pl_rdbpot
 from pylite._core.simd cimport memory_of, parallel_for, pl_pool, pl_range_fn, pl_softmax16, pl_softmax8, slots
 
@@ -17,12 +17,15 @@ cdef enum:                  # functions of bytes
     LOG_SOFTMAX_8
     ZERO = -(1 << 30)       # -16 in fixed point: numbers that are not larger become 0, the smallest result
 
+cdef enum:
+    GRAIN = 8192            # least number of elements for a thread
+
 cdef dict FUNCTIONS = {"softmax": SOFTMAX, "log_softmax": LOG_SOFTMAX, "l2_normalize": L2_NORMALIZE}
 
 
 cdef ptrdiff_t grain(ptrdiff_t n) noexcept nogil:
     """The least number of rows of n elements for a thread."""
-    return 1 + 8192 // n
+    return 1 + GRAIN // n
 
 
 cdef struct Rows:           # of the contiguous matrices x and y
@@ -33,17 +36,15 @@ cdef struct Rows:           # of the contiguous matrices x and y
 
 
 cdef class RowKernel(Kernel):
-    """The base of all: computes each row of y from that row of x."""
+    """The base class: computes each row of y from the same row of x."""
     cdef Rows rows
     cdef pl_range_fn compute
 
     cdef int read(self, x, y, Py_ssize_t item, pl_range_fn compute) except -1:
         """Set up for arrays with elements of `item` bytes; compute: the function of the kernel for a range of rows."""
         cdef Strided source, target
-        set_strided(&source, x, 2, item)
-        set_strided(&target, y, 2, item, True)
-        memory_of(x, source.nbytes)     # raises where it is not contiguous
-        memory_of(y, target.nbytes)
+        set_contiguous(&source, x, 2, item, False)
+        set_contiguous(&target, y, 2, item, True)
         self.memory, self.compute, self.fn = (x, y), compute, <kernel_fn>run_rows
         self.set_rows(&source, &target)
         return 0

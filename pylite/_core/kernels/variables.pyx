@@ -1,19 +1,19 @@
 """Resource variables, and the kernels that read and assign them."""
 from libc.string cimport memmove
 
-from pylite._core.run.kernel cimport MOST_DIMS, Kernel, kernel_fn
+from pylite._core.run.kernel cimport MAX_DIMS, Kernel, kernel_fn
 from pylite._core.simd cimport memory_of, pl_pool
 
 cdef struct Form:               # shape and type of an array; equal forms allow copying bytes
     Py_ssize_t kind, ndim, nbytes       # kind: numpy's number of the type
-    Py_ssize_t shape[MOST_DIMS]
+    Py_ssize_t shape[MAX_DIMS]
 
 
 cdef Form form_of(array) except *:
     cdef Form form
     cdef Py_ssize_t i
-    if array.ndim > MOST_DIMS:
-        raise ValueError(f"{array.ndim} dimensions; a variable has at most {MOST_DIMS}")
+    if array.ndim > MAX_DIMS:
+        raise ValueError(f"{array.ndim} dimensions; a variable has at most {MAX_DIMS}")
     form.kind, form.ndim, form.nbytes = array.dtype.num, array.ndim, array.nbytes
     for i in range(form.ndim):
         form.shape[i] = array.shape[i]

@@ -1,7 +1,7 @@
 """3 x 3 convolutions of floats by Winograd's F(2x2, 3x3), whose micro-kernels are in simd/winograd_f32.h.
 
-Tiles of 4 x 4 input pixels, which overlap by two, become the left operands of 16 products, filters become the right
-operands, and the products become tiles of 2 x 2 output pixels.  There are two ways to do it:
+Tiles of 4 x 4 input pixels, which overlap by two, become the left operands of 16 products; filters become the right
+operands; and the products become tiles of 2 x 2 output pixels.  There are two ways to do it:
 
 - Few channels: packing has transformed the filters.  A thread takes some tiles through all steps on its stack.
 - Many channels: packed filters keep their 9 taps, since the 16 operands would take 16/9 of the memory.  They are
@@ -42,12 +42,12 @@ cdef enum:
     GAP = 16                # floats between operands, which would otherwise fall into the same few sets of the cache
     # For filters that are transformed at run time:
     BLOCK = 32              # most channels that are transformed at once
-    LEAST = BLOCK // 2      # least number of them; winograd_in requires 16
+    MIN_BLOCK = BLOCK // 2  # least number of channels; winograd_in requires 16
     CONVERTED_CHANNELS = 8  # channels whose float16 taps are converted at once; few, because the result is on the stack
     PANEL = 32              # most columns of a float32 panel
-    MOST_TILES = 64         # most tiles that are multiplied by a transformed filter; more gain little
-    OPERAND = 1 << 14       # tiles times channels of an operand,
-    FEW_TILES = 16          # but at least this number of tiles, to make up for the transform
+    MAX_TILES = 64          # most tiles that are multiplied by a transformed filter; more gain little
+    OPERAND = 1 << 14       # most tiles times channels of an operand,
+    FEW_TILES = 16          # except that this number of tiles is always allowed, to make up for the transform
     PIECES = 8              # most pieces for threads; each has memory for its products
 
 FORMS = (4, 0, False), (4, 0, True), (1, 4, True)       # (ndim, bytes of an element or 0, is it written?)
@@ -55,7 +55,7 @@ FORMS = (4, 0, False), (4, 0, True), (1, 4, True)       # (ndim, bytes of an ele
 
 cdef inline ptrdiff_t tiles_at_once(ptrdiff_t channels) noexcept nogil:
     """The most tiles that are multiplied by a transformed filter: a multiple of 4."""
-    return max(<ptrdiff_t>FEW_TILES, min(<ptrdiff_t>MOST_TILES, OPERAND // channels // 4 * 4))
+    return max(<ptrdiff_t>FEW_TILES, min(<ptrdiff_t>MAX_TILES, OPERAND // channels // 4 * 4))
 
 
 def scratch_size(Py_ssize_t channels, Py_ssize_t columns, tiles):
@@ -131,8 +131,8 @@ cdef class WinogradF32(ImageProduct):
 
 
 # ---- the transforms ------------------------------------------------------------------------------------------
-cdef inline ptrdiff_t apart(ptrdiff_t n) noexcept nogil:
-    """Elements from one operand or product of n elements to the next."""
+cdef inline ptrdiff_t pitch_of(ptrdiff_t n) noexcept nogil:
+    """Elements from the start of one operand or product, of n elements, to the next one's."""
     return n + GAP if n % 1024 == 0 else n
 
 
@@ -140,14 +140,14 @@ cdef void transform_input(WinogradF32 self, const Piece *piece, ptrdiff_t k, ptr
                           char *patch) noexcept nogil:
     """Transform channels k to k + depth - 1 of the pixels under a piece's tiles to left operands v (16, tiles, depth).
 
-    patch: scratch for pixels at the border, and for those of another type than the operands'.
+    patch: scratch for pixels at the border, and for pixels of another type than the operands.
     """
     cdef const Product *p = &self.product
     cdef const Window *w = &p.window
     cdef const char *line[4]
     cdef ptrdiff_t step[4]
     cdef ptrdiff_t done = 0, count, pixels, n, ty, tx, ix, iy, i, size = depth * p.tile.bytes
-    cdef ptrdiff_t next = apart(piece.rows * depth)
+    cdef ptrdiff_t next = pitch_of(piece.rows * depth)
     cdef const uint8_t *x
     cdef char *to
     cdef bint padded, converts = p.x_item != p.tile.bytes
@@ -194,7 +194,7 @@ cdef void transform_output(WinogradF32 self, const Piece *piece, const char *m, 
     cdef const Product *p = &self.product
     cdef const float *bias = p.float32.bias + j if p.float32.bias != NULL else NULL
     cdef ptrdiff_t done = 0, count, image, ty, tx, down, across, below, step, nr = p.tile.nr
-    cdef ptrdiff_t next = apart(piece.rows * nr)
+    cdef ptrdiff_t next = pitch_of(piece.rows * nr)
     cdef char *y
     cdef char *to
     cdef bint single, converts = p.y_item != p.tile.bytes
@@ -264,7 +264,7 @@ cdef void compute_pieces(WinogradF32 self, ptrdiff_t begin, ptrdiff_t end, int t
     cdef int n, nr = p.tile.nr
     for i in range(begin, end):
         get_piece(&p.division, &self.tiles, NULL, p.columns, i, &piece)
-        next, products = apart(piece.rows * p.depth), apart(piece.rows * nr)
+        next, products = pitch_of(piece.rows * p.depth), pitch_of(piece.rows * nr)
         m = v + 16 * next * p.tile.bytes
         patch = m + 16 * products * p.tile.bytes
         if i // p.division.splits != transformed:
@@ -292,15 +292,16 @@ cdef inline ptrdiff_t block_count(ptrdiff_t channels) noexcept nogil:
 
 
 cdef inline ptrdiff_t block_start(ptrdiff_t channels, ptrdiff_t b) noexcept nogil:
-    """The first channel of block b.  Blocks have BLOCK channels, but half as many the first, or the last a few less.
+    """The first channel of block b.
 
-    So none has fewer than LEAST, half a block.
+    Blocks have BLOCK channels, except for the last.  If that would have MIN_BLOCK channels or fewer, the first block
+    has MIN_BLOCK, so that no block has fewer.
     """
-    return min(channels, max(<ptrdiff_t>0, b * BLOCK - (LEAST if (channels - 1) // LEAST % 2 == 0 else 0)))
+    return min(channels, max(<ptrdiff_t>0, b * BLOCK - (MIN_BLOCK if (channels - 1) // MIN_BLOCK % 2 == 0 else 0)))
 
 
 cdef inline float *left_operands(WinogradF32 self, ptrdiff_t b) noexcept nogil:
-    """Those of the chunk for the channels of block b: 16 times (tiles, channels)."""
+    """The chunk's left operands for the channels of block b: 16 times (tiles, channels)."""
     return self.scratch + 16 * (self.chunk.rows * block_start(self.product.depth, b) + b * GAP)
 
 
@@ -353,7 +354,7 @@ cdef void transform_filters(WinogradF32 self, ptrdiff_t first, ptrdiff_t depth, 
     """Transform the taps (depth, 9, width) from number `first` on to right operands u (16, depth, width)."""
     cdef const Product *p = &self.product
     cdef float taps[9 * CONVERTED_CHANNELS * PANEL]
-    cdef ptrdiff_t k = 0, n, next = apart(depth * width)
+    cdef ptrdiff_t k = 0, n, next = pitch_of(depth * width)
     if not self.halves:
         p.slots.winograd_filter(depth, width, <const float *>p.panels + first, u, next)
         return
@@ -380,7 +381,7 @@ cdef void multiply_panel(WinogradF32 self, const Piece *piece, ptrdiff_t j, floa
         transform_filters(self, 9 * (j * c + k * width), depth, width, u)
         v = left_operands(self, b) + first * depth
         for part in range(16):
-            p.slots.gemm_f32(piece.rows, width, &layout, v + part * apart(self.chunk.rows * depth),
-                             u + part * apart(depth * width), b == 0, 0, NULL, 0, 0,
-                             m + part * apart(piece.rows * nr), nr)
+            p.slots.gemm_f32(piece.rows, width, &layout, v + part * pitch_of(self.chunk.rows * depth),
+                             u + part * pitch_of(depth * width), b == 0, 0, NULL, 0, 0,
+                             m + part * pitch_of(piece.rows * nr), nr)
     transform_output(self, piece, <char *>m, j, n, NULL)

@@ -56,8 +56,8 @@ from pylite._core.simd cimport (
 )
 
 
-cdef struct RowTerms:           # what finishing the sums of a piece needs to know of each row
-    int32_t add[MAX_PIXELS]     # what to add to all its sums; HYBRID: its zero point, with the tile's offset
+cdef struct RowTerms:           # of each row of a piece, for finishing its sums
+    int32_t addend[MAX_PIXELS]  # of all its sums; HYBRID: its zero point plus the tile's offset
     float scale[MAX_PIXELS]     # HYBRID: its scale
 
 
@@ -158,11 +158,11 @@ cdef uint8_t *pack_pixels(const Product *p, const uint8_t *x, ptrdiff_t step, pt
     cdef uint64_t word, mask_word = mask * <uint64_t>0x0101010101010101
     if step == c:
         p.slots.pack_a_q8(1, 1, n * c, &x, p.rows.bytes.flip, to, n * c)
-    elif p.tile.bytes == 1 and c < 8:       # calls would take longer than these bytes
+    elif p.tile.bytes == 1 and c < 8:       # a call takes longer than these bytes
         for i in range(n):
             for k in range(c):
                 to[i * c + k] = x[i * step + k] ^ mask
-    elif p.tile.bytes == 1 and c % 8 == 0 and c <= 64:
+    elif p.tile.bytes == 1 and c % 8 == 0 and c <= 64:      # and than these words
         for i in range(n):
             for k in range(0, c, 8):
                 memcpy(&word, x + i * step + k, 8)
@@ -193,7 +193,7 @@ cdef const uint8_t *lines_of(const Product *p, ptrdiff_t position, ptrdiff_t pix
 
 cdef const uint8_t *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t output_lines,
                                uint8_t *a_panel, LineBuffer *buffer) noexcept nogil:
-    """lines_of(), if lines have padding: pack those that the buffer in a_panel lacks."""
+    """lines_of(), if lines have padding: pack the lines that the buffer in a_panel lacks."""
     cdef const Lines *plan = &p.rows.lines
     cdef Span span
     cdef uint8_t *to = a_panel
@@ -249,7 +249,7 @@ cdef void add_sums(const Product *p, const RowBlock *rows, const ColumnBlock *co
                    int32_t *sums) noexcept nogil:
     """acc (rows, MAX_NR) = rows times columns, a section of the depth at a time.
 
-    sums: gets the sum of each row's elements, tile's offset included; or NULL.
+    sums: set to the sum of each row's elements, the tile's offset included; or NULL.
     """
     cdef pl_a_layout shape
     cdef uint8_t a_panel[2 * MAX_MR * SECTION_BYTES + 2 * PL_SLACK]
@@ -347,7 +347,7 @@ cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
             elif p.rows.source == TAPS:
                 rows = pack_taps(p, &piece, a_panel)
             if p.finish == HYBRID:
-                load_row_scales(p, &piece, p.tile.offset, terms.add, terms.scale)
+                load_row_scales(p, &piece, p.tile.offset, terms.addend, terms.scale)
             elif p.w_zero and rows != NULL:
                 set_zero_point_terms(p, &piece, rows, &terms)
         while True:
@@ -381,9 +381,9 @@ cdef void set_zero_point_terms(const Product *p, const Piece *piece, const uint8
     """Set the terms for the weights' zero point: -w_zero times the sum of each row's elements."""
     cdef ptrdiff_t length = p.rows.lines.filter_line if p.rows.source == LINES else p.depth
     cdef int r
-    p.slots.sums_q8(piece.rows, &p.rows.bytes.layout, length, rows, terms.add)
+    p.slots.sums_q8(piece.rows, &p.rows.bytes.layout, length, rows, terms.addend)
     for r in range(piece.rows):
-        terms.add[r] *= -p.w_zero
+        terms.addend[r] *= -p.w_zero
 
 
 cdef void multiply(const Product *p, const Piece *piece, const uint8_t *rows, RowTerms *terms) noexcept nogil:
@@ -396,7 +396,7 @@ cdef void multiply(const Product *p, const Piece *piece, const uint8_t *rows, Ro
     cdef const uint8_t *panels = p.panels + piece.matrix * p.padded_columns * p.padded_depth
     cdef bint whole = rows != NULL and (p.finish == REQUANTIZE or p.finish == HYBRID)
     cdef ptrdiff_t j = piece.begin, most = p.columns if whole and piece.rows == 1 and p.tile.any_n else p.tile.nr
-    cdef ptrdiff_t column = piece.group * p.columns, entry = piece.group * p.padded_columns
+    cdef ptrdiff_t column = piece.group * p.columns, padded_column = piece.group * p.padded_columns
     cdef int n
     if p.pairs != NULL:
         columns, hybrid = p.requantize, p.hybrid
@@ -410,11 +410,11 @@ cdef void multiply(const Product *p, const Piece *piece, const uint8_t *rows, Ro
             multiply_and_finish(p, piece, rows, &block, terms)
         elif p.finish == REQUANTIZE:
             p.slots.gemm_q8(piece.rows, n, &p.rows.bytes.layout, rows, panels + j * p.padded_depth,
-                            terms.add if p.w_zero else NULL, q, entry + j, <uint8_t *>piece.y + column + j,
-                            p.output.sw)
+                            terms.addend if p.w_zero else NULL, q, padded_column + j,
+                            <uint8_t *>piece.y + column + j, p.output.sw)
         else:
             p.slots.gemm_hybrid(p.slots, piece.rows, n, &p.rows.bytes.layout, rows, panels + j * p.padded_depth,
-                                terms.add, terms.scale, h, column + j, <float *>piece.y + column + j,
+                                terms.addend, terms.scale, h, column + j, <float *>piece.y + column + j,
                                 p.output.sw // sizeof(float))
         j += most
 
@@ -438,7 +438,7 @@ cdef void multiply_lines(const Product *p, const Piece *piece, const uint8_t *ro
     if lines % p.tile.rows <= rest:         # then the last lines have fewer partial tiles if they include the rest
         down -= lines % p.tile.rows
     for i in range(piece.rows, lines if p.finish == HYBRID else 0):      # all rows of an image share its scale
-        terms.add[i], terms.scale[i] = terms.add[0], terms.scale[0]
+        terms.addend[i], terms.scale[i] = terms.addend[0], terms.scale[0]
     while j < p.columns:
         for i in range(lines):
             multiply_panel(p, &p.rows.bytes.layout, piece.rows - <int>(rest if i < down else 0), j,
@@ -460,7 +460,7 @@ cdef inline void multiply_panel(const Product *p, const pl_a_layout *shape, int 
         p.slots.gemm_q8(count, n, shape, rows, p.panels + j * p.padded_depth, NULL, &p.requantize, j,
                         <uint8_t *>y + j, step)
     else:
-        p.slots.gemm_hybrid(p.slots, count, n, shape, rows, p.panels + j * p.padded_depth, terms.add, terms.scale,
+        p.slots.gemm_hybrid(p.slots, count, n, shape, rows, p.panels + j * p.padded_depth, terms.addend, terms.scale,
                             &p.hybrid, j, <float *>y + j, step // sizeof(float))
 
 
@@ -480,17 +480,17 @@ cdef void multiply_and_finish(const Product *p, const Piece *piece, const uint8_
         source = RowBlock(piece.rows, NULL, p.window.sw, piece.position, piece.group)
         if p.window.direct:
             source.x = p.window.x + piece.position * p.window.sw + piece.group * p.window.length
-        add_sums(p, &source, block, acc, terms.add if p.w_zero else NULL)
+        add_sums(p, &source, block, acc, terms.addend if p.w_zero else NULL)
         if p.w_zero:
             for r in range(piece.rows):
-                terms.add[r] *= -p.w_zero
+                terms.addend[r] *= -p.w_zero
     for r in range(piece.rows):
         if p.finish == HYBRID:
-            p.slots.finish_hybrid(n, &acc[r * MAX_NR], terms.add[r], h.sums + column, h.scale + column, terms.scale[r],
-                                  h.column_first, h.bias + column if h.bias != NULL else NULL, h.low, h.high,
-                                  <float *>(piece.y + r * p.output.sw) + column)
+            p.slots.finish_hybrid(n, &acc[r * MAX_NR], terms.addend[r], h.sums + column, h.scale + column,
+                                  terms.scale[r], h.column_first, h.bias + column if h.bias != NULL else NULL, h.low,
+                                  h.high, <float *>(piece.y + r * p.output.sw) + column)
         else:
-            finish_row(p, piece, block, &acc[r * MAX_NR], terms.add[r] if p.w_zero else 0, piece.y + r * p.output.sw)
+            finish_row(p, piece, block, &acc[r * MAX_NR], terms.addend[r] if p.w_zero else 0, piece.y + r * p.output.sw)
 
 
 cdef void finish_row(const Product *p, const Piece *piece, const ColumnBlock *block, int32_t *acc, int32_t term,

@@ -26,6 +26,7 @@ cdef enum Parameter:        # the arrays of pl_columns (gemm.h), which explains 
 
 cdef enum:
     NO_FLOAT_FORM = -1      # as the first START: for some column, float32 gives other results
+    MAX_PRODUCT = 255 * 128     # of two bytes, in magnitude; zero points add as much again to a sum
 
 
 cdef inline void set_column(int32_t *rows, ptrdiff_t size, ptrdiff_t j, int64_t start, int32_t mult, int32_t shift,
@@ -62,16 +63,16 @@ cdef inline void finish_columns(int32_t *rows, ptrdiff_t size) noexcept nogil:
 
 cdef inline void fit_columns(const pl_slots *slots, int32_t *rows, ptrdiff_t size, const double *real, ptrdiff_t depth,
                              int low, int high, const uint8_t *panels, ptrdiff_t nbytes) noexcept nogil:
-    """Find the float form of all columns, for sums of `depth` products and results between low and high, and the panels
-    without a weight of -128.
+    """Find the float form of all columns, if there is one, and the panels without a weight of -128.
 
-    real: the scales of FULLY_CONNECTED's float64 rule, or NULL; panels: the packed weights of the tile q8, or NULL.
+    depth: number of products in a sum; low, high: the limits of results, less their zero point; real: the scales of
+    FULLY_CONNECTED's float64 rule, or NULL; panels: the packed weights of the tile q8, `nbytes` in all, or NULL.
     """
     cdef int unfit = 0
     if size:
         rows[START * size] = 0
         slots.fit_q8(size, rows + BIAS * size, rows + MULT * size, rows + LEFT * size, rows + RIGHT * size, real,
-                     2. * 255 * 128 * depth, low, high, <float *>(rows + SCALE * size), <float *>(rows + REST * size),
+                     2. * MAX_PRODUCT * depth, low, high, <float *>(rows + SCALE * size), <float *>(rows + REST * size),
                      <float *>(rows + START * size), &unfit)
         if unfit:
             rows[START * size] = NO_FLOAT_FORM
@@ -141,7 +142,7 @@ cdef inline int set_columns(pl_columns *q, parameters, ptrdiff_t depth, finish) 
 
     depth: of the product; with it, columns whose sums may reach 2^30 are found, which need q.left.
     """
-    cdef ptrdiff_t size = parameters.size // PARAMETERS, limit = (1 << 30) - 2 * depth * 255 * 128, i
+    cdef ptrdiff_t size = parameters.size // PARAMETERS, limit = (1 << 30) - 2 * depth * MAX_PRODUCT, i
     cdef const int32_t *rows = <const int32_t *>memory_of(parameters, 4 * parameters.size)
     point_columns(q, rows, size)
     for i in range(size):

@@ -19,6 +19,7 @@ cdef enum:
     PANEL_BYTES = 16384     # bytes of a panel that stay in the first-level cache beside a tile's rows
     SINGLE_PIECE = 64       # most pixels that form a single piece, so that weights are read once
     HALF_ROWS = 8192        # elements of the rows that a piece converts to float16 at once
+    HALF_TILES = 8          # most tiles of these rows
 
 
 cdef rounded(numbers):
@@ -41,7 +42,7 @@ cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t d
 cdef void plan_rows(Product *p):
     """Choose where rows come from.  Call it after p.window, p.output and set_sizes() are set."""
     cdef const Window *w = &p.window
-    cdef bint converts = p.half and p.x_item == 4
+    cdef bint converts = p.half and p.x_item == 4       # are rows converted to float16 while they are packed?
     cdef int pixels
     plan_rows_in_place(p)
     if converts or not w.direct:
@@ -67,15 +68,15 @@ cdef void plan_rows(Product *p):
         elif 0 < p.columns % p.tile.nr <= p.tile.nv:    # a panel of one vector, whose tiles have more rows
             p.piece_rows = max(p.piece_rows, 2 * p.tile.mr)
     elif converts and w.direct:     # weights are read once for as many rows as the first-level cache holds
-        p.piece_rows *= max(1, min(8, HALF_ROWS // (p.tile.mr * max(p.depth, 1))))
+        p.piece_rows *= max(1, min(<ptrdiff_t>HALF_TILES, HALF_ROWS // (p.tile.mr * max(p.depth, 1))))
     fit_panel(p)
 
 
 cdef bint gathers_sections(const Product *p) noexcept:
     """Gather the rows of many pixels a section at a time, so that the panel's part stays in the first-level cache?
 
-    It is faster where a line of the output is more than one tile, but fills two badly, and panels are deep: each piece
-    of lines would read whole panels from the second-level cache.  With tiles of more than six rows this is unmeasured.
+    This is faster if an output line is longer than a tile but fills two badly, and if panels are deep: each piece of
+    lines would read whole panels from the second-level cache.  It was not measured with tiles of more than six rows.
     """
     return (not p.window.direct and not p.half and p.groups == 1 and p.tile.mr < p.window.ow < min(2 * p.tile.mr, 12)
             and p.depth * p.tile.nr * p.tile.bytes > 2 * PANEL_BYTES)
@@ -220,7 +221,7 @@ cdef inline ptrdiff_t columns_per_block(const Product *p) noexcept nogil:
 cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Compute pieces begin to end - 1 of the Product `ctx`.
 
-    Pieces that read lines multiply whole rows; those that share an A panel follow each other, so it is packed once.
+    Pieces that read lines multiply whole rows.  Pieces that share an A panel follow each other, so it is packed once.
     All other pieces multiply their rows a section of the depth at a time.
     """
     cdef const Product *p = <const Product *>ctx

@@ -110,7 +110,7 @@ cdef inline bint plan_lines(Lines *plan, const Window *w, Output *o, const pl_ti
 
     item: bytes of an element; adds: can the caller add up the products of several passes, as dilated filters need?
     """
-    cdef ptrdiff_t c = w.length // item, line = w.fw * c, pixels, line_size, behind = 0
+    cdef ptrdiff_t c = w.length // item, line = w.fw * c, pixels, line_size, overrun = 0
     cdef ptrdiff_t lines = w.fd * w.fh, width = reach(w.fw, w.dilation_w), span = o.span if w.direct else w.ow
     cdef bint packed = padded_lines(t, groups, w.fh, line) and w.dilation_w == 1
     cdef bint dilated = width != w.fw       # then each tap of a line is a run of its own
@@ -120,12 +120,12 @@ cdef inline bint plan_lines(Lines *plan, const Window *w, Output *o, const pl_ti
         return False
     pixels = line_pixels(w, t, span, lines * c, width)
     line_size = covered(pixels, w.stride_w, width) * c
-    if pixels > 1:      # micro-kernels read full tiles, also behind the last pixel
-        behind = (t.mr - 1) * w.stride_w * c
-    if (line_size * lines + behind) * t.bytes > A_PANEL_BYTES:
+    if pixels > 1:      # micro-kernels read full tiles, past the last pixel, too
+        overrun = (t.mr - 1) * w.stride_w * c
+    if (line_size * lines + overrun) * t.bytes > A_PANEL_BYTES:
         if not packed:
             return False
-        pixels, line_size, behind = 1, line, 0      # weights padded by lines cannot be gathered: one pixel at a time
+        pixels, line_size, overrun = 1, line, 0      # weights padded by lines cannot be gathered: one pixel at a time
     plan.layout.lines, plan.layout.depth = <int>lines, round_up(line, t.ka)
     plan.layout.step, plan.layout.pitch = w.stride_w * c, line_size
     plan.filter_line, plan.line_pitch, plan.pixels, plan.passes = line, line_size, <int>pixels, 1
@@ -135,7 +135,7 @@ cdef inline bint plan_lines(Lines *plan, const Window *w, Output *o, const pl_ti
     if not w.direct:
         o.lines = o.span * o.lines // w.ow
         o.span = w.ow
-    plan_buffer(plan, w, (A_PANEL_BYTES // t.bytes - behind) // line_size, CACHED_BYTES // t.bytes // line_size)
+    plan_buffer(plan, w, (A_PANEL_BYTES // t.bytes - overrun) // line_size, CACHED_BYTES // t.bytes // line_size)
     if not dilated:
         plan.layout.pitch *= plan.filter_step
     return True

@@ -8,7 +8,7 @@
 #   2. calls set_sizes(), which fills the part "sizes",
 #   3. calls plan_rows() or a function for a special case, which fills `rows`, and may change piece_rows and output,
 #   4. at each run calls run_product(), which fills `division`.
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from pylite._core.product.division cimport Division, Output, Pairs
 from pylite._core.product.lines cimport Lines
@@ -58,7 +58,7 @@ cdef struct Rows:           # words: not used, since all rows are copied
     FloatRows floats        # floats
 
 
-cdef struct Float64Finish:  # of FLOAT64; its limits and zero point are those of `requantize`
+cdef struct Float64Finish:  # of FLOAT64; its limits and zero point are in `requantize`
     const int32_t *start    # initial value of each column's sum
     const double *scales    # of each column; NULL if the product has none, and is never finished by FLOAT64
 

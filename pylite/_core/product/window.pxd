@@ -19,7 +19,7 @@ cdef struct Window:
     ptrdiff_t od, oh, ow    # output planes, lines and pixels of one image
     ptrdiff_t length        # bytes of one tap: the channels of a group
     const uint8_t *zero     # fw taps of zero points, read instead of taps outside the image
-    ptrdiff_t zero_step     # bytes from the zero points of one image to those of the next; 0 if all share them
+    ptrdiff_t zero_step     # bytes from the zero points of one image to the next; 0 if all images share them
     int fd, fh, fw, stride_d, stride_h, stride_w, dilation_d, dilation_h, dilation_w, pad_d, pad_h, pad_w
     bint direct             # a filter of one tap without strides or padding: row i is pixel i, at x + i * sw
 
@@ -82,9 +82,9 @@ cdef inline int gather(const Window *w, ptrdiff_t position, int rows, ptrdiff_t 
                        ptrdiff_t *length) noexcept nogil:
     """Set src to the addresses of the segments that make up the rows of `rows` output pixels from `position` on.
 
-    Returns the number of segments in a row; `length` gets the bytes of a segment.  A segment is a tap, or a line of the
-    filter if its taps are adjacent in memory and no row reaches beyond the sides of the image.  offset: bytes from a
-    pixel's first channel to the group's.
+    Returns the number of segments in a row; length: set to the bytes of a segment.  A segment is a tap, or a line of
+    the filter if its taps are adjacent in memory and no row reaches beyond the sides of the image.  offset: bytes from
+    a pixel's first channel to the group's.
     """
     cdef ptrdiff_t first, last, iz, iy, ix, x0
     cdef Pixel o

@@ -19,15 +19,15 @@ cdef struct Key:                # blocks are sorted by a, b, c, and then by thei
     Py_ssize_t block
 
 
-cdef enum Order:
+cdef enum Order:    # the key by which blocks are sorted before they are placed:
     THROUGHOUT      # blocks that live throughout come first, ordered by padding; the others follow by size
     SIZE
     BREADTH
-    SPACE_TIME
-    SPAN
+    SPACE_TIME      # size times length of the live range
+    SPAN            # length of the live range
     FIRST
     LAST
-    ORDERS
+    ORDERS          # the number of orders
 
 
 def plan(sizes, firsts, lasts):

@@ -1,4 +1,8 @@
-"""Input and output memory that callers hold, the base of TensorBuffer, and runs of a model on it."""
+"""The memory behind CompiledModel's TensorBuffers, and runs of a subgraph on it.
+
+A Port is the memory of one input or output of a bound program.  A Buffer, the base of TensorBuffer, has memory of its
+own, or uses a Port's, which saves the copy.  Begin with BufferRun.run().
+"""
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.string cimport memmove
@@ -85,7 +89,8 @@ cdef class Buffer:
     cdef readonly str type_name
     cdef readonly tuple shape
     cdef readonly Py_ssize_t nbytes
-    cdef readonly bint shared, elastic
+    cdef readonly bint shared
+    cdef bint elastic
     cdef object scalar          # the type of the elements that dtype stands for
     cdef object bytes           # the memory as an array of uint8
     cdef object last            # the array of this memory that copy() last copied
@@ -249,8 +254,8 @@ cdef class Buffer:
                 raise self.without_memory("a copy of ", self.last.nbytes) from None
 
 
-cdef list listed(str side, buffers, bint partial):
-    """A copy of the caller's list of Buffers, which other threads may change.  partial: may it have a None?"""
+cdef list checked_copy(str side, buffers, bint partial):
+    """A copy of the caller's list of Buffers, which other threads may change.  partial: may it contain None?"""
     cdef list copies
     try:
         copies = list(buffers)
@@ -265,10 +270,11 @@ cdef list listed(str side, buffers, bint partial):
 
 
 cdef class BufferRun:
-    """Runs a subgraph on Buffers.  If anything differs from the run before, the derived class's `prepare` and `fetch`
-    handle it.
+    """Runs a subgraph on Buffers.
 
-    inputs, outputs: the Ports of `program`, the bound program that the Executor runs.
+    program: the Executor's fast_program, to which the Ports `inputs` and `outputs` belong.  The derived class adds
+    prepare(inputs, outputs), which makes the tensors fit the Buffers, and fetch(outputs), which creates the Ports of
+    outputs whose shapes depend on data, after a run.
     """
     cdef public ExecutorBase executor
     cdef public Lock lock
@@ -277,8 +283,8 @@ cdef class BufferRun:
 
     def run(self, input_buffers, output_buffers, bint partial=False):
         """Run once.  partial: a None among the inputs keeps the input as it is."""
-        cdef list inputs = listed("Input", input_buffers, partial)
-        cdef list outputs = listed("Output", output_buffers, False)
+        cdef list inputs = checked_copy("Input", input_buffers, partial)
+        cdef list outputs = checked_copy("Output", output_buffers, False)
         self.lock.acquire()
         try:
             self.lock.check_idle()
@@ -313,6 +319,7 @@ cdef class BufferRun:
                 continue
             if buffer.view.buf == NULL:
                 raise buffer.destroyed()
+            # A shared Buffer has the shape of the caller's array; only its size counts.
             if (buffer.shape is not port.shape and buffer.shape != port.shape and not (
                     buffer.shared and buffer.nbytes == port.nbytes)) or buffer.nbytes != port.nbytes:
                 return False

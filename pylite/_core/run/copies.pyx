@@ -16,7 +16,7 @@ cdef class Copies:
     def __init__(self, Numbers numbers not None):
         self.numbers, self.known = numbers, {}
 
-    def thing(self, thing):
+    def copy(self, thing):
         """The copy of a Value, View, Scratch, or anything else with Dims; the thing itself if it has no Dims."""
         return self.copy_of(thing)
 

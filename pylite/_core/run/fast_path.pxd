@@ -8,7 +8,7 @@ cdef class Lock:
     cdef PyThread_type_lock lock
     cdef unsigned long owner    # the thread that holds it, or 0
     cdef int count              # how many times the owner has acquired it
-    cdef readonly bint busy     # the owner is in run()
+    cdef bint busy              # the owner is in run()
     cdef void acquire(self) noexcept
     cdef void release(self) noexcept
 

@@ -12,10 +12,10 @@ cdef enum:      # Kernel.subnormals: how the kernel treats subnormal floats
 
 
 cdef enum:
-    MOST_DIMS = 16          # dimensions of a Strided
-    MOST_ARRAYS = 10        # arguments in a class's ARRAYS
+    MAX_DIMS = 16           # of a Strided
+    MAX_ARRAYS = 10         # in a class's ARRAYS
     CACHE_LINE = 64         # bytes
-    COPIED_BYTES = 1 << 17  # least number of bytes that a thread moves
+    COPY_GRAIN_BYTES = 1 << 17      # least number of bytes that a thread moves at once
     LARGE_ARENA_BYTES = 1 << 28     # larger ones are checked against the machine's memory
 
 
@@ -24,13 +24,16 @@ cdef struct Strided:    # an array in memory
     int ndim
     Py_ssize_t item     # bytes of an element
     Py_ssize_t nbytes   # of all elements
-    Py_ssize_t shape[MOST_DIMS]
-    Py_ssize_t strides[MOST_DIMS]       # in bytes
+    Py_ssize_t shape[MAX_DIMS]
+    Py_ssize_t strides[MAX_DIMS]        # in bytes
 
 
 # Describe an array in `s`; the caller keeps the array alive.  ndim, item: the required rank and bytes of an element, 0
 # for any; written: must it be writable?
 cdef int set_strided(Strided *s, array, int ndim=*, Py_ssize_t item=*, bint written=*) except -1
+
+# set_strided() of an array that must be contiguous.
+cdef int set_contiguous(Strided *s, array, int ndim, Py_ssize_t item, bint written) except -1
 
 
 # Describe the arrays of a kernel in `operands`, and point `arrays` to these, NULL for None.  forms: the arguments
@@ -43,7 +46,7 @@ cdef struct Bytes:      # a contiguous array
     Py_ssize_t n        # bytes, or -1 if there is no array
 
 
-# The bytes of an array, which the caller keeps alive; of None, too.
+# The bytes of an array, which the caller keeps alive; None has no bytes.
 cdef Bytes bytes_of(array) except *
 
 
@@ -52,7 +55,7 @@ cdef inline void *placed(const Strided *array, const void *before) noexcept:
     return <void *>before if array == NULL else <void *>array.at
 
 
-# For Kernel.moved(): the owners, with None for those that have moved, because an array in an earlier arena would keep
+# For Kernel.moved(): the owners, with None for each that has moved, because an array in an earlier arena would keep
 # that arena alive.
 cdef tuple outside_arena(tuple owners, const Strided **arrays)
 

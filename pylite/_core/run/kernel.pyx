@@ -17,14 +17,14 @@ cdef class Kernel:
 
     A subclass takes its arrays and parameters in `__init__`, keeps them as typed memoryviews, and sets `fn` to its
     nogil function.  A subclass with nothing to compute does not set `fn`.  The function does not raise: it returns 0,
-    or a status for which explain() has the message, by default that of ERRORS, {status: message}.  It neither allocates
+    or a status that explain() turns into a message, by default from ERRORS, {status: message}.  It neither allocates
     memory nor takes the GIL, with four exceptions, which turn Python's exceptions into a status: ops in Python,
     plug-ins in C, variables that get a new shape, and WHILE, which looks for signals.
 
     OWNED: does the kernel keep objects of one interpreter, such as variables or Python functions?  Then no other
     interpreter may use the calls that construct it.
     PYTHON: does the kernel run a Python function, which may keep references to its arguments?
-    ARRAYS, SIZES: the arguments that moved() takes, by position or name, at most MOST_ARRAYS arrays; empty if each set
+    ARRAYS, SIZES: the arguments that moved() takes, by position or name, at most MAX_ARRAYS arrays; empty if each set
     of shapes needs a constructor call.
     """
     ERRORS = {}
@@ -109,8 +109,8 @@ cdef int set_strided(Strided *s, array, int ndim=0, Py_ssize_t item=0, bint writ
     cdef int i
     PyObject_GetBuffer(array, &view, PyBUF_STRIDES | (PyBUF_WRITABLE if written else 0))
     try:
-        if view.ndim > MOST_DIMS or (ndim and view.ndim != ndim):
-            raise ValueError(f"an array of {view.ndim} dimensions where kernels take {ndim or MOST_DIMS}")
+        if view.ndim > MAX_DIMS or (ndim and view.ndim != ndim):
+            raise ValueError(f"an array of {view.ndim} dimensions where kernels take {ndim or MAX_DIMS}")
         if item and view.itemsize != item:
             raise ValueError(f"an array with elements of {view.itemsize} bytes where kernels take {item}")
         s.at, s.ndim, s.item, s.nbytes = <char *>view.buf, view.ndim, view.itemsize, view.len
@@ -118,6 +118,12 @@ cdef int set_strided(Strided *s, array, int ndim=0, Py_ssize_t item=0, bint writ
             s.shape[i], s.strides[i] = view.shape[i], view.strides[i]
     finally:
         PyBuffer_Release(&view)
+    return 0
+
+
+cdef int set_contiguous(Strided *s, array, int ndim, Py_ssize_t item, bint written) except -1:
+    set_strided(s, array, ndim, item, written)
+    memory_of(array, s.nbytes)      # raises where it is not contiguous
     return 0
 
 

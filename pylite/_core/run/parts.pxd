@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t
 
 from pylite._core.graph.tapes cimport Tape
-from pylite._core.run.kernel cimport MOST_DIMS, Bytes, Strided
+from pylite._core.run.kernel cimport MAX_DIMS, Bytes, Strided
 from pylite._core.run.storage cimport Storage
 
 
@@ -27,7 +27,7 @@ cdef class Cells:
 cdef class Part:
     cdef object argument
     cdef bint changed
-    cdef bint detached          # does its array have memory of its own, because the value is empty?
+    cdef bint detached          # does the array have memory of its own, because its Value is empty?
     cdef int renew(self, BindingContext context) except -1
     cdef object value(self)
     cdef Bytes bytes(self, list owners) except *
@@ -54,14 +54,14 @@ cdef class Sizes(Part):
 cdef class ArenaArray(Part):
     cdef Strided span
     cdef Py_ssize_t block
-    cdef Number shape[MOST_DIMS]
-    cdef Number sizes[MOST_DIMS]
-    cdef Number strides[MOST_DIMS]
+    cdef Number shape[MAX_DIMS]
+    cdef Number value_shape[MAX_DIMS]
+    cdef Number strides[MAX_DIMS]
     cdef Number begin, offset
-    cdef int rank               # of the Value
+    cdef int value_ndim
     cdef bint strided
     cdef object dtype, arena
-    cdef bint set_up(self, shape, sizes, strides, begin, offset) except -1
+    cdef bint set_up(self, shape, value_shape, strides, begin, offset) except -1
     cdef Py_ssize_t address     # in the arena
     cdef int check(self, BindingContext context) except -1
     cdef tuple dimensions(self)

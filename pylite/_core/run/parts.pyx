@@ -1,6 +1,7 @@
 """Parts: the arguments of recorded calls that depend on shapes, as sizes and arrays for the current shapes.
 
-A Part is renewed only if its dimensions, its place in the arena, or the arena change.
+A Part is renewed only if its dimensions, its place in the arena, or the arena change.  Rebinder.bind() calls renew() of
+each Part.  Kernels then get its value() or bytes(), or the `span` of an ArenaArray.
 """
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
@@ -8,7 +9,7 @@ from libc.stdlib cimport calloc, free
 from pylite._core.graph.calls cimport Scratch, ValueBase, View
 from pylite._core.graph.dimensions cimport Computed, Dim, has_dims
 from pylite._core.graph.tapes cimport filled
-from pylite._core.run.kernel cimport MOST_DIMS, Bytes, Strided, bytes_of
+from pylite._core.run.kernel cimport MAX_DIMS, Bytes, Strided, bytes_of
 
 from numpy import array, empty, ndarray
 
@@ -16,7 +17,7 @@ cdef dict no_others = {}
 
 
 cdef class BindingContext:
-    """The base of Rebinder: what a Part needs to renew itself."""
+    """The base of Rebinder: the state that a Part needs to renew itself."""
 
 
 cdef class Cells:
@@ -77,28 +78,28 @@ cdef class ArenaArray(Part):
     """The array of a Value, View or Scratch in the arena.
 
     span: describes the array; block: number of its block; begin, offset: where the Value begins in the block, in bytes,
-    and the array in the Value, in elements; sizes: the shape of the Value; shape, strides: of the array, in elements;
+    and the array in the Value, in elements; value_shape: of the Value; shape, strides: of the array, in elements;
     strided: false if the array is contiguous.
     """
-    cdef bint set_up(self, shape, sizes, strides, begin, offset) except -1:
+    cdef bint set_up(self, shape, value_shape, strides, begin, offset) except -1:
         """Set all numbers; False if one is neither an integer nor a Dim."""
         cdef int i
-        self.span.ndim, self.rank, self.strided = len(shape), len(sizes), strides is not None
-        if max(self.span.ndim, self.rank) > MOST_DIMS:
+        self.span.ndim, self.value_ndim, self.strided = len(shape), len(value_shape), strides is not None
+        if max(self.span.ndim, self.value_ndim) > MAX_DIMS:
             return False
         for i in range(self.span.ndim):
             if not set_number(&self.shape[i], shape[i]) or (
                     self.strided and not set_number(&self.strides[i], strides[i])):
                 return False
-        for i in range(self.rank):
-            if not set_number(&self.sizes[i], sizes[i]):
+        for i in range(self.value_ndim):
+            if not set_number(&self.value_shape[i], value_shape[i]):
                 return False
         return set_number(&self.begin, begin) and set_number(&self.offset, offset)
 
     cdef int renew(self, BindingContext context) except -1:
         cdef const int64_t *numbers = context.tape.numbers
         cdef Strided *span = &self.span
-        cdef Py_ssize_t size, stride = span.item, values = 1
+        cdef Py_ssize_t size, stride = span.item, value_size = 1
         cdef char *address = (context.bytes.at + context.starts[self.block] + current_value(&self.begin, numbers)
                               + current_value(&self.offset, numbers) * span.item)
         cdef int i
@@ -113,9 +114,9 @@ cdef class ArenaArray(Part):
                 self.changed = True
                 span.shape[i], span.strides[i] = size, stride
             stride *= size
-        for i in range(self.rank):
-            values *= current_value(&self.sizes[i], numbers)
-        self.address, self.detached = address - context.bytes.at, values == 0 and span.nbytes > 0
+        for i in range(self.value_ndim):
+            value_size *= current_value(&self.value_shape[i], numbers)
+        self.address, self.detached = address - context.bytes.at, value_size == 0 and span.nbytes > 0
         if self.detached:
             self.changed, self.argument = True, empty(self.dimensions(), self.dtype)
         elif self.changed:

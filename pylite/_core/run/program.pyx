@@ -1,4 +1,12 @@
-"""A bound graph: a flat list of kernels, and the loop that runs them."""
+"""Bound graphs: Program, a flat list of kernels with the loop that runs them, and what belongs to a Program.
+
+Callee, IOBytes     a Program as the kernels that call it see it, and the memory of its inputs and outputs
+Memory              the memory of a tensor, as set_tensor() and get_tensor() copy it
+Segment             the base of BoundProgram, and ExecutorBase of Executor: the attributes that a run needs
+ShapeCache          the programs of an Executor by input shapes; ReshaperBase makes them
+
+The loop itself is run_steps(), near the end.
+"""
 from cpython.buffer cimport PyBUF_ND, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
@@ -13,6 +21,10 @@ cdef extern from "x86/subnormals.h" nogil:
     const unsigned int PL_FLUSH_BITS
     unsigned int pl_float_mode()
     void pl_set_float_mode(unsigned int mode)
+
+
+cdef enum:
+    GIL_COPY_BYTES = 1 << 16        # from this size on, a copy takes longer than releasing the GIL
 
 
 cdef extern from "<time.h>" nogil:      # Python.h does not include it since 3.13; posix.time includes <sys/time.h>
@@ -80,11 +92,11 @@ cdef class Program:
                 clock[row, 1] = nanoseconds()
                 i, flushing = 0, False
                 while i < self.size and status == 0:
-                    flush(self.steps[i].subnormals, &flushing, &mode)
+                    set_subnormals(self.steps[i].subnormals, &flushing, &mode)
                     status = self.steps[i].fn(self.steps[i].self, pool)
                     clock[row, i + 2] = nanoseconds()
                     i += 1
-                flush(PRESERVE, &flushing, &mode)
+                set_subnormals(PRESERVE, &flushing, &mode)
                 if status != 0:
                     i -= 1
                     break
@@ -131,9 +143,9 @@ cdef IOBytes io_bytes_of(arrays):
 cdef class Callee:
     """A subgraph, bound to memory, for the kernels that call it.
 
-    failure: a function from a failed step and its status to the exception; inputs: number of inputs, which come first
-    in `io`; arrays: the inputs and outputs, None if a Rebinder has laid them out; segment: the BoundProgram, None if
-    `program` is a plan's.
+    failure(step, status): returns the exception for a failed step; inputs: number of inputs, which come first in `io`;
+    arrays: the inputs and outputs, None if a Rebinder has laid them out; segment: the BoundProgram, None if `program`
+    is a plan's.
     """
     def __init__(self, Program program not None, failure, list inputs, list outputs, Segment segment=None):
         """inputs, outputs: arrays of bytes; None for an input that callers do not copy."""
@@ -183,7 +195,7 @@ cdef class Memory:
         same = source.ndim == self.view.ndim and (
             source.ndim == 0 or memcmp(source.shape, self.view.shape, source.ndim * sizeof(Py_ssize_t)) == 0)
         if same:
-            if source.len < 1 << 16:
+            if source.len < GIL_COPY_BYTES:
                 memmove(self.view.buf, source.buf, source.len)
             else:
                 with nogil:
@@ -195,7 +207,7 @@ cdef class Memory:
 cdef class Segment:
     """The base of BoundProgram: the attributes that a run needs."""
     def start(self, program, arena, boundary=None):
-        """Set all of them."""
+        """Set all attributes."""
         self.begin(program, arena)
         self.boundary = boundary
 
@@ -276,11 +288,11 @@ cdef int run_segment(ExecutorBase executor, segment) except -1:
 cdef class ReshaperBase:
     """The base of Reshaper, in reshaping.pyx."""
     cdef bint activate(self, ExecutorBase executor, ShapeCache cache) except -1:
-        """ShapeCache.activate()."""
+        """Make `executor` run the program for its input shapes, from `cache` or new; False if there is none."""
         return False
 
     cdef bint activate_unchecked(self, ExecutorBase executor, ShapeCache cache) except -1:
-        """activate() for a caller that knows that all ops are pylite's own, and that no inputs are known."""
+        """activate() for a caller that has checked that all ops are pylite's own, and that no inputs are known."""
         return False
 
 
@@ -301,10 +313,11 @@ cdef class ShapeCache:
         self.segments, self.arenas, self.nbytes, self.reshaper = {}, {}, 0, None
 
     def get(self, key):
-        """The program for a set of input shapes, or None."""
+        """find() for Python."""
         return self.find(key)
 
     cdef Segment find(self, key):
+        """The program for a set of input shapes, or None."""
         segment = self.segments.pop(key, None)
         if segment is not None:
             self.segments[key] = segment
@@ -357,18 +370,18 @@ cdef int run_steps(Program program, pl_pool *pool, Py_ssize_t *position, Py_ssiz
     cdef bint flushing = False
     cdef unsigned int mode = 0
     while i < stop:
-        flush(program.steps[i].subnormals, &flushing, &mode)
+        set_subnormals(program.steps[i].subnormals, &flushing, &mode)
         status = program.steps[i].fn(program.steps[i].self, pool)
         if status != 0:
             break
         i += 1
-    flush(PRESERVE, &flushing, &mode)
+    set_subnormals(PRESERVE, &flushing, &mode)
     position[0] = i
     return status
 
 
-cdef inline void flush(int subnormals, bint *flushing, unsigned int *mode) noexcept nogil:
-    """Set this thread's treatment of subnormal floats for the next kernel; mode: keeps the caller's setting."""
+cdef inline void set_subnormals(int subnormals, bint *flushing, unsigned int *mode) noexcept nogil:
+    """Set how this thread treats subnormal floats, for the next kernel; mode: keeps the caller's setting."""
     if PL_FLUSH_BITS == 0 or subnormals == IRRELEVANT or (subnormals == FLUSH) == flushing[0]:
         return
     if flushing[0]:

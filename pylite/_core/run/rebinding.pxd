@@ -18,19 +18,19 @@ cdef class BoundCall:
     cdef list callees
     # `parts` and their roles as tables of `count` entries, because lists would take most of the time of renew()
     cdef void **table
-    cdef int *roles             # after prepare(): the position in the class's ARRAYS, or a Role
+    cdef int *roles             # after prepare(): the position in the class's ARRAYS, or an ArgumentRole
     cdef Py_ssize_t count
     cdef int complete(self) except -1
     # set by prepare() from the class
     cdef bint moves             # does it have moved()?
     cdef list size_keys         # the keys of its SIZES
-    cdef Py_ssize_t first       # the argument after those that contain `callees`
-    cdef IOBytes fixed          # bytes of the arguments from there on that do not depend on shapes
+    cdef Py_ssize_t first_array     # position of the first argument after those that contain `callees`
+    cdef IOBytes fixed_bytes    # of the arguments from there on; absent where an argument depends on shapes
     cdef int prepare(self) except -1
     cdef Kernel moved(self, Rebinder rebinder)
     cdef Kernel calling(self, Rebinder rebinder)
     cdef Kernel constructed(self, Rebinder rebinder)
-    cdef bint renew(self, Rebinder rebinder, bint reconstruct) except -1
+    cdef int renew(self, Rebinder rebinder, bint reconstruct) except -1
     cdef int put(self, key, argument) except -1
 
 
@@ -44,9 +44,9 @@ cdef class Rebinder(BindingContext):
     cdef void **call_table
     cdef Number *sizes          # bytes of each block
     cdef Py_ssize_t block_count
-    cdef bint stores            # do contents of values depend on dimensions?
-    cdef readonly list offsets
-    cdef readonly Py_ssize_t total
+    cdef bint contents_vary     # do contents of values depend on dimensions?
+    cdef list offsets
+    cdef Py_ssize_t total
     cdef Py_ssize_t root_count
     cdef int64_t *room          # of each block in the layout
     cdef dict block_numbers     # {id of a root or Scratch: number of its block}, only during construction
@@ -55,8 +55,7 @@ cdef class Rebinder(BindingContext):
     cdef dict scratches         # {Scratch with numbers: its offset}
     cdef dict outside           # {tensor index: array} of the values outside the arena
     cdef object kernel_class, instance
-    cdef bint relaid            # has the layout changed since the last bind()?
-    cdef readonly Py_ssize_t rebound        # number of kernels that the last bind() created
+    cdef bint layout_changed    # since the last bind()
     cdef BoundCall bound_call(self, Call source, Call target)
     cdef Part io_part(self, view)
     cdef Part register(self, key, Part part)

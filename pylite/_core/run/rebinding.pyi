@@ -6,7 +6,4 @@ from pylite._core.run.parts import BindingContext
 class BoundCall: ...
 
 class Rebinder(BindingContext):
-    offsets: list[int]
-    total: int
-    rebound: int
     def __init__(self, tape: Tape, calls: list[Any], io_views: list[Any], instance: Any, blocks: Any) -> None: ...

@@ -1,6 +1,7 @@
 """Binds recorded calls to memory for one set of shapes after another, recreating only kernels whose arguments changed.
 
-The arguments that depend on shapes are Parts, see parts.pyx.  Calls with the same argument share its Part.
+The arguments that depend on shapes are Parts, see parts.pyx.  Calls with the same argument share its Part.  Begin with
+Rebinder: place() lays out the arena for the current shapes, then bind() renews the Parts and the kernels.
 """
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
@@ -9,7 +10,7 @@ from libc.string cimport memcpy
 from pylite._core.graph.calls cimport PLAIN, Call, Packed, Scratch, ValueBase, View, element_sizes, element_types
 from pylite._core.graph.dimensions cimport Computed, Dim, has_dims
 from pylite._core.graph.tapes cimport Tape
-from pylite._core.run.kernel cimport MOST_ARRAYS, Bytes, Kernel, Strided, set_strided
+from pylite._core.run.kernel cimport MAX_ARRAYS, Bytes, Kernel, Strided, set_strided
 from pylite._core.run.parts cimport ArenaArray, BindingContext, Cells, Number, Part, Sizes, Stored
 from pylite._core.run.parts cimport current_value, set_number
 from pylite._core.run.program cimport IOBytes, io_bytes_of
@@ -22,12 +23,11 @@ from pylite._core.run import arena as planner
 from pylite._core.run.parts import collect, fields_with_dims
 
 cdef enum:
-    SMALL = 1 << 20         # arenas below this number of bytes get room to grow
+    SMALL_ARENA_BYTES = 1 << 20     # smaller arenas get room to grow
 
-
-cdef enum Role:             # what a change of an argument means for its kernel:
-    CONSTRUCTED = -2        # the constructor must make another one
-    SIZE = -1               # moved() takes the argument as a size
+cdef enum ArgumentRole:     # of an argument of BoundCall, if below 0; a number from 0 on is its position in ARRAYS
+    CONSTRUCTED = -2        # if it changes, the constructor must make another kernel
+    SIZE = -1               # moved() takes it as a size
 
 
 cdef frozenset NO_CALLEES = PLAIN | {View, Scratch, Packed, tuple}      # types that cannot be a CalledProgram
@@ -52,8 +52,8 @@ cdef class BoundCall:
             raise MemoryError(f"no memory for the roles of {self.count} arguments")
         return 0
 
-    cdef bint renew(self, Rebinder rebinder, bint reconstruct) except -1:
-        """Replace the kernel if an argument has changed; returns whether it was replaced.
+    cdef int renew(self, Rebinder rebinder, bint reconstruct) except -1:
+        """Replace the kernel if an argument has changed.
 
         reconstruct: call the kernel's constructor even if no argument has changed.
         """
@@ -61,7 +61,8 @@ cdef class BoundCall:
         cdef Kernel kernel = None
         cdef Py_ssize_t i
         cdef bint changed = reconstruct or self.kernel is None
-        cdef bint can_move = self.moves and not reconstruct, can_call = self.fixed is not None and not reconstruct
+        cdef bint can_move = self.moves and not reconstruct
+        cdef bint can_call = self.fixed_bytes is not None and not reconstruct
         for i in range(self.count):
             part = <Part>self.table[i]
             if part.changed:
@@ -72,16 +73,16 @@ cdef class BoundCall:
             if callee.renew(rebinder.tape):
                 changed, can_move = True, False
         if not changed:
-            return False
+            return 0
         if can_move:
             kernel = self.moved(rebinder)
         elif can_call:
             kernel = self.calling(rebinder)
         self.kernel = self.constructed(rebinder) if kernel is None else kernel
-        return True
+        return 0
 
     cdef Kernel constructed(self, Rebinder rebinder):
-        """A kernel that the constructor makes from the current arguments."""
+        """A new kernel from the current arguments."""
         cdef Py_ssize_t i
         for i in range(self.count):
             self.put(self.keys[i], (<Part>self.table[i]).value())
@@ -98,16 +99,16 @@ cdef class BoundCall:
         return self.make(*self.args, **self.named) if self.named else self.make(*self.args)
 
     cdef int prepare(self) except -1:
-        """Note which arguments the kernel's moved() takes, and the memory of those that calling() keeps."""
+        """Read from the kernel's class which arguments moved() takes, and collect the bytes that calling() keeps."""
         cdef tuple arrays = self.make.ARRAYS, sizes = self.make.SIZES
         cdef Py_ssize_t i
-        if len(arrays) > MOST_ARRAYS:
+        if len(arrays) > MAX_ARRAYS:
             raise TypeError(f"{self.name} has too many ARRAYS")
         self.moves, self.size_keys = len(arrays) > 0, list(sizes)
         if self.callees and not self.named:
-            self.first = max([key for key, _, _ in self.callees]) + 1
-            self.fixed = io_bytes_of([None if i in self.keys else self.args[i]
-                                      for i in range(self.first, len(self.args))])
+            self.first_array = max([key for key, _, _ in self.callees]) + 1
+            self.fixed_bytes = io_bytes_of([None if i in self.keys else self.args[i]
+                                            for i in range(self.first_array, len(self.args))])
         for i in range(self.count):
             key = self.keys[i]
             if key in arrays and type(self.parts[i]) is ArenaArray:
@@ -117,13 +118,13 @@ cdef class BoundCall:
         return 0
 
     cdef Kernel moved(self, Rebinder rebinder):
-        """A kernel that the current one's moved() gives, or None."""
+        """The result of the current kernel's moved() for the current arguments; may be None."""
         cdef Kernel kernel
-        cdef const Strided *arrays[MOST_ARRAYS]
+        cdef const Strided *arrays[MAX_ARRAYS]
         cdef list sizes = []
         cdef Py_ssize_t i
         cdef Part part
-        for i in range(MOST_ARRAYS):
+        for i in range(MAX_ARRAYS):
             arrays[i] = NULL
         for i in range(self.count):
             part = <Part>self.table[i]
@@ -139,14 +140,14 @@ cdef class BoundCall:
         return kernel
 
     cdef Kernel calling(self, Rebinder rebinder):
-        """A kernel that the current one's calling() gives, or None."""
-        cdef IOBytes arrays = IOBytes(self.fixed.count)
-        cdef list callees = [callee.entry for _, _, callee in self.callees], owners = [rebinder.arena, self.fixed]
+        """The result of the current kernel's calling() for the current arguments; may be None."""
+        cdef IOBytes arrays = IOBytes(self.fixed_bytes.count)
+        cdef list callees = [callee.entry for _, _, callee in self.callees], owners = [rebinder.arena, self.fixed_bytes]
         cdef Kernel kernel
         cdef Py_ssize_t i, position
-        memcpy(arrays.at, self.fixed.at, arrays.count * sizeof(Bytes))
+        memcpy(arrays.at, self.fixed_bytes.at, arrays.count * sizeof(Bytes))
         for i in range(self.count):
-            position = <Py_ssize_t>self.keys[i] - self.first
+            position = <Py_ssize_t>self.keys[i] - self.first_array
             arrays.at[position] = (<Part>self.table[i]).bytes(owners)
         kernel = self.kernel.calling(callees, arrays.at, arrays.count)
         if kernel is not None:
@@ -198,7 +199,7 @@ cdef class Rebinder(BindingContext):
         cdef list owners = blocks.owners, sizes = blocks.sizes
         self.tape, self.instance, self.root_count = tape, instance, blocks.roots
         self.firsts, self.lasts, self.block_count = blocks.firsts, blocks.lasts, len(sizes)
-        self.before = <int64_t *>calloc(tape.size + 2 * len(sizes) + 1, sizeof(int64_t))
+        self.before = <int64_t *>calloc(tape.size + 2 * len(sizes) + 1, sizeof(int64_t))     # then room and starts
         self.sizes = <Number *>calloc(len(sizes) + 1, sizeof(Number))
         if self.before == NULL or self.sizes == NULL:
             raise MemoryError(f"no memory for {tape.size} numbers")
@@ -210,7 +211,7 @@ cdef class Rebinder(BindingContext):
         self.offsets = None
         self.block_numbers = {id(owner): i for i, owner in enumerate(owners)}
         self.root_indices = [root.index for root in owners[:blocks.roots]]
-        self.scratch_copies = [instance.thing(scratch) for scratch in owners[blocks.roots:]]
+        self.scratch_copies = [instance.copy(scratch) for scratch in owners[blocks.roots:]]
         self.parts, self.known = [], {}
         self.bound_calls = [self.bound_call(source, target) for source, target in zip(calls, instance.calls)]
         self.io_parts = [self.io_part(view) for view in io_views]
@@ -254,7 +255,7 @@ cdef class Rebinder(BindingContext):
             part = Part()
             part.argument = empty(0, uint8)
             return part
-        return self.part(view, self.instance.thing(view))
+        return self.part(view, self.instance.copy(view))
 
     cdef IOBytes current_io_bytes(self):
         """The inputs' and outputs' bytes, after bind(); None if no other subgraph calls this one."""
@@ -289,9 +290,9 @@ cdef class Rebinder(BindingContext):
         if part is None:
             stored = Stored()
             collect(source, things, set())
-            stored.target, stored.copies = target, [(thing, self.instance.thing(thing)) for thing in things]
+            stored.target, stored.copies = target, [(thing, self.instance.copy(thing)) for thing in things]
             stored.cells = Cells(cells_in([fields_with_dims(thing) for thing in things]))
-            self.stores = self.stores or stored.cells.count > 0
+            self.contents_vary = self.contents_vary or stored.cells.count > 0
             part = self.register(key, stored)
         return part
 
@@ -310,7 +311,7 @@ cdef class Rebinder(BindingContext):
         """The ArenaArray of a View, Value or Scratch; None if it is not in the arena."""
         cdef ArenaArray array
         cdef ValueBase value = None
-        value, strides, offset = None, None, 0
+        strides, offset = None, 0
         if type(source) is View:
             value, strides, offset = source.value, source.strides, source.offset
         elif isinstance(source, ValueBase):
@@ -318,12 +319,12 @@ cdef class Rebinder(BindingContext):
         block = self.block_numbers.get(id(source if value is None else value.root))
         if block is None or (value is not None and value.data is not None):
             return None
-        sizes, begin = (source.shape, 0) if value is None else (value.shape, value.byte_offset)
+        value_shape, begin = (source.shape, 0) if value is None else (value.shape, value.byte_offset)
         array = ArenaArray()
         array.block, array.dtype, array.span.item = block, element_types[source.dtype], element_sizes[source.dtype]
-        if not array.set_up(source.shape, sizes, strides, begin, offset):
+        if not array.set_up(source.shape, value_shape, strides, begin, offset):
             return None
-        key = ("ArenaArray", block, source.dtype, key_of((source.shape, sizes, strides, begin, offset)))
+        key = ("ArenaArray", block, source.dtype, key_of((source.shape, value_shape, strides, begin, offset)))
         part = self.known.get(key)
         return self.register(key, array) if part is None else part
 
@@ -341,7 +342,8 @@ cdef class Rebinder(BindingContext):
                     break
         if not fits:
             sizes = []
-            grows = self.offsets is not None and self.total < SMALL     # it grew once and is likely to grow again
+            # A small arena that grew once is likely to grow again: blocks get room for half as much again.
+            grows = self.offsets is not None and self.total < SMALL_ARENA_BYTES
             for i in range(self.block_count):
                 size = current_value(&self.sizes[i], numbers)
                 sizes.append(size + size // 2 if grows and self.sizes[i].cell >= 0 else size)
@@ -350,7 +352,7 @@ cdef class Rebinder(BindingContext):
                 self.room[i], self.starts[i] = sizes[i], self.offsets[i]
             self.roots = dict(zip(self.root_indices, self.offsets[:self.root_count]))
             self.scratches = dict(zip(self.scratch_copies, self.offsets[self.root_count:]))
-            self.relaid = True
+            self.layout_changed = True
         return self.total
 
     cdef list bind(self, arena, dict outside, pack, kernel_class):
@@ -364,27 +366,27 @@ cdef class Rebinder(BindingContext):
         cdef bint failed = self.arena is None       # the last bind() failed: kernels may not match their Parts
         cdef list kernels = []
         self.arena_replaced = arena is not self.arena
-        self.may_differ = self.relaid or self.arena_replaced or not have_same_values(outside, self.outside)
+        self.may_differ = self.layout_changed or self.arena_replaced or not have_same_values(outside, self.outside)
         self.outside = outside
-        if self.may_differ or self.stores or failed:
+        if self.may_differ or self.contents_vary or failed:
             self.storage = Storage(outside.copy(), arena, self.roots, self.scratches)
         if self.arena_replaced:
             set_strided(&self.bytes, arena)
         self.pack, self.kernel_class, self.arena = pack, kernel_class, arena
-        self.rebound, self.computed = 0, {}
+        self.computed = {}
         try:
             for i in range(len(self.parts)):
                 (<Part>self.part_table[i]).renew(self)
             for i in range(len(self.bound_calls)):
                 bound = <BoundCall>self.call_table[i]
-                self.rebound += bound.renew(self, failed)
+                bound.renew(self, failed)
                 kernels.append(bound.kernel)
         except BaseException:
             self.arena = None
             raise
         self.storage = self.pack = self.kernel_class = self.computed = None
         memcpy(self.before, self.tape.numbers, self.tape.size * sizeof(int64_t))
-        self.relaid = False
+        self.layout_changed = False
         return kernels
 
 

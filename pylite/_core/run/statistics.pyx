@@ -45,32 +45,35 @@ cdef class Observe(Kernel):
     counts: (COUNTS, channels); limbs: (LIMBS, SUMS * channels); extremes: (EXTREMES, channels).
     ValueError if their sizes do not fit together.
     """
-    cdef pl_observed o
+    cdef pl_observed observed
     cdef const pl_slots *slots
     cdef tuple kept
 
     def __init__(self, str dtype, const uint8_t[::1] values, const float[::1] reference, tuple grid, tuple limits,
                  int64_t[:, ::1] counts, int64_t[:, ::1] limbs, float[:, ::1] extremes):
         cdef size_t channels = counts.shape[1], size = _SIZES[dtype], count = values.shape[0] // size
+        cdef pl_range *limit = &self.observed.range
         if reference.shape[0] != <Py_ssize_t>count or counts.shape[0] != PL_COUNTS or limbs.shape[0] != PL_LIMBS or (
                 extremes.shape[0] != PL_EXTREMES or extremes.shape[1] != counts.shape[1]
                 or limbs.shape[1] != PL_SUMS * counts.shape[1] or (channels and count % channels)):
             raise ValueError("the sizes of values, reference and sums contradict each other")
         self.kept = values, reference, counts, limbs, extremes
         self.slots = slots
-        self.o.elements, self.o.channels, self.o.size = count if channels else 0, channels, size
-        self.o.grid.scale, self.o.grid.zero_point = grid
-        self.o.range.low, self.o.range.high, self.o.range.lowest, self.o.range.highest = limits
-        self.o.dequantize = NULL if dtype == "float32" else unary_kernel(_DEQUANTIZE[dtype])
-        if self.o.elements:
-            self.o.values, self.o.reference = <const char *>&values[0], &reference[0]
-            self.o.counts, self.o.limbs, self.o.extremes = &counts[0, 0], &limbs[0, 0], &extremes[0, 0]
+        self.observed.elements = count if channels else 0
+        self.observed.channels, self.observed.size = channels, size
+        self.observed.grid.scale, self.observed.grid.zero_point = grid
+        limit.low, limit.high, limit.lowest, limit.highest = limits
+        self.observed.dequantize = NULL if dtype == "float32" else unary_kernel(_DEQUANTIZE[dtype])
+        if self.observed.elements:
+            self.observed.values, self.observed.reference = <const char *>&values[0], &reference[0]
+            self.observed.counts, self.observed.limbs = &counts[0, 0], &limbs[0, 0]
+            self.observed.extremes = &extremes[0, 0]
         self.fn = <kernel_fn>run_observe
 
 
 cdef int run_observe(Observe self, pl_pool *pool) noexcept nogil:
-    if self.o.elements:
-        pl_observe(self.slots, &self.o)
+    if self.observed.elements:
+        pl_observe(self.slots, &self.observed)
     return 0
 
 
@@ -81,7 +84,7 @@ cdef class Count(Kernel):
     finite value v falls into bin floor((v * inverse + offset) * 2**-exponent) + BINS / 2; if a value lies beyond the
     bins, pairs of bins are joined first.  Errors have no offset.
     """
-    cdef pl_observed o
+    cdef pl_observed observed
     cdef pl_histogram histograms[3]
     cdef tuple kept
 
@@ -89,7 +92,7 @@ cdef class Count(Kernel):
         if exponents.shape[0] != 3 or counts.shape[0] != 3 or counts.shape[1] != PL_BINS:
             raise ValueError(f"three histograms of {PL_BINS} bins, and three exponents, are needed")
         self.kept = observed, counts, exponents
-        self.o = observed.o
+        self.observed = observed.observed
         for kind in range(3):
             self.histograms[kind] = pl_histogram(&counts[kind, 0], &exponents[kind], inverse,
                                                  offset if kind < 2 else 0)
@@ -97,7 +100,7 @@ cdef class Count(Kernel):
 
 
 cdef int run_count(Count self, pl_pool *pool) noexcept nogil:
-    pl_count_all(&self.o, self.histograms)
+    pl_count_all(&self.observed, self.histograms)
     return 0
 
 

@@ -1,7 +1,7 @@
-"""Writes simd_declarations.pxi: what simd.h and the headers that it includes declare, for Cython.
+"""Writes simd_declarations.pxi: the declarations of simd.h and the headers that it includes, for Cython.
 
-python declarations.py OUTPUT, run by meson.  simd.pxd includes the result, so a slot, a member or a constant is written
-down once, in its header.  The headers keep to a few forms, which the patterns below know: `typedef struct name {...}
+python declarations.py OUTPUT, run by meson.  simd.pxd includes the result, so each slot, member and constant is written
+once, in its header.  The headers keep to a few forms, which the patterns below know: `typedef struct name {...}
 name;`, `struct name {...};`, `enum {...};`, `#define PL_NAME number`, and functions that begin at the margin.
 """
 import re

@@ -6,7 +6,7 @@
 #define PL_SLOTS_ELEMENTWISE(X) \
   PL_UNARY_SLOTS(X) \
   PL_BINARY_SLOTS(X)
-/* Those that are the same on every ISA level: common.c and wide.c. */
+/* The slots that are the same on every ISA level: common.c and wide.c define them. */
 #define PL_COMMON_SLOTS(X) \
   PL_COMMON_UNARY_SLOTS(X) \
   PL_COMMON_BINARY_SLOTS(X)
@@ -81,7 +81,7 @@ typedef struct sum_q_p { /* the parameters of sum_q8 and sum_q16 */
 typedef struct product_q_p { /* the parameters of mul_q8 and mul_q16 */
   int32_t a_zero, b_zero, y_zero, low, high, flip, m, e;
 } product_q_p;
-/* Those of sum_q8 and mul_q8 with the numbers of fitted.h, which fitting.c looks for. */
+/* The parameters of sum_q8 and mul_q8, with the numbers of fitted.h, for which fitting.c searches. */
 typedef struct pl_fitted_sum {
   sum_q_p rule;
   int32_t fraction, start, start_low, above, below; /* fraction 0: by the rule */
@@ -95,9 +95,9 @@ typedef struct pl_fitted_product {
   int32_t a_zero, b_zero, y_zero, low, high, flip, m, e;
   float scale, half; /* scale 0: by the rule */
 } pl_fitted_product;
-/* Those of lines8, which gives what lut8 gives: a table of bytes whose values are the larger ones of two lines, or one
- * line.  The operand, a byte xor x_flip, is signed; so is the result, which y_flip turns into a byte.  A line is
- * ((x slope >> 8) + start) >> shift in 16 bits; a single line may be (x slope + start) >> shift in 32 bits. */
+/* The parameters of lines8, which has the results of lut8 for a table that is one line, or the larger of two lines at
+ * each operand.  The operand, a byte xor x_flip, is signed; so is the result, which y_flip turns into a byte.  A line
+ * is ((x slope >> 8) + start) >> shift in 16 bits; a single line may be (x slope + start) >> shift in 32 bits. */
 typedef struct pl_lines8 {
   uint8_t table[256]; /* first, where lut8 expects it */
   int16_t slope[2];
@@ -105,14 +105,14 @@ typedef struct pl_lines8 {
   uint8_t x_flip, y_flip;
   int8_t low, high;
 } pl_lines8;
-int pl_fit_lines(pl_lines8 *p); /* from p->table; 0: there are none */
+int pl_fit_lines(pl_lines8 *p); /* sets the lines from p->table; 0 if there are none */
+#if defined(__x86_64__)
+#define PL_LONG_LINES (1) /* are lines in 32 bits faster than lut8? */
+#else
+#define PL_LONG_LINES (0)
+#endif
 /* Defines lines8 by lines8_of(n, x, y, lines, plain, parameters), compiled for each case.  lines: 1, 2, or 0 for one in
  * 32 bits; plain: x and y are int8, and results are clamped to the range of int8 only. */
-#if defined(__x86_64__)
-#define PL_LONG_LINES (1)
-#else
-#define PL_LONG_LINES (0) /* lut8 takes no longer */
-#endif
 #define PL_LINES8(lines8_of) \
   static void lines8(size_t n, const void *x, void *y, const void *vp) { \
     pl_lines8 p; /* a copy, which y cannot alias */ \

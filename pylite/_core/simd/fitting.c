@@ -12,7 +12,7 @@
 
 enum { LOG_BUCKETS = 9, BUCKETS = 1 << LOG_BUCKETS };
 
-/* For finding pairs (a, b) whose sum is close to a step: those whose positions differ by at most `reach`. */
+/* For finding the pairs (a, b) whose sum is close to a step: their positions differ by at most `reach`. */
 typedef struct {
   int32_t rule[2][256];     /* each operand as the rule adds it */
   int32_t position[2][256]; /* the fractions of a - 1/2 and of -b, in units of the output */
@@ -29,13 +29,21 @@ PL_INLINE int tighten(bounds *b, int64_t least, int64_t most) {
   return b->least <= b->most;
 }
 
-/* Fills k, except for `reach`.  a, b: the exact ratios of the operands' scales to the output's; one: the distance
- * between two steps. */
-static void find_neighbours(neighbours *k, const sum_q_p *r, double a, double b, double one) {
+/* The exact ratios of the operands' scales to the output's; unit: the step of the operands that the rule adds, in units
+ * of the output. */
+typedef struct { double a, b, unit; } exact_ratios;
+PL_INLINE exact_ratios exact_ratios_of(const sum_q_p *r) {
+  const double unit = ldexp(r->y_m, r->y_e - 31), sign = r->sign ? -1 : 1;
+  return (exact_ratios){ldexp(r->a_m, r->a_e - 31 + r->left) * unit,
+                        ldexp(r->b_m, r->b_e - 31 + r->left) * unit * sign, unit};
+}
+
+/* Fills k, except for `reach`.  one: the distance between two steps. */
+static void find_neighbours(neighbours *k, const sum_q_p *r, const exact_ratios *exact, double one) {
   memset(k->head, -1, sizeof k->head);
   for (int i = 0; i < 256; i++) {
     const int32_t da = i - 128 - r->a_zero, db = i - 128 - r->b_zero;
-    const double v = da * a - 0.5, w = -db * b;
+    const double v = da * exact->a - 0.5, w = -db * exact->b;
     k->rule[0][i] = pl_mbqm_small(pl_shl32(da, r->left), r->a_m, r->a_e);
     k->rule[1][i] = (pl_mbqm_small(pl_shl32(db, r->left), r->b_m, r->b_e) ^ r->sign) - r->sign;
     k->position[0][i] = (int32_t)((v - floor(v)) * one) & ((int32_t)one - 1);
@@ -45,7 +53,7 @@ static void find_neighbours(neighbours *k, const sum_q_p *r, double a, double b,
   }
 }
 
-/* The largest deviations from the exact ratios and from the ideal start that are tried, and the number of ratios. */
+/* The largest deviations that are tried, from the exact ratios and from the ideal start; the number of ratios. */
 enum { OFF_RATIO = 2, OFF_START = 256, RATIOS = 2 * OFF_RATIO + 1 };
 #if defined(__aarch64__)
 enum { LOW_DIGIT = 8 };
@@ -82,19 +90,19 @@ static int two_digits(int64_t ratio, int16_t digits[2]) {
 /* Arm adds the products with the lower digits in 16 bits. */
 PL_INLINE int low_products_fit(const pl_fitted_sum *p) { return LOW_DIGIT > 8 || abs(p->a[1]) + abs(p->b[1]) < 256; }
 
-/* Searches for two-digit ratios with `fraction` bits of fraction, and a start; returns 0 if there are none.  a, b: the
- * exact ratios; unit: the step of the operands that the rule adds, in units of the output.
+/* Searches for two-digit ratios with `fraction` bits of fraction, and a start; returns 0 if there are none.
  *
  * error: how far the rule's sum may be from the exact one: it rounds each operand by up to a step, and the sum.  A
  * ratio that deviates by 1, or is rounded to digits, moves a sum by up to 128. */
-static int fit_two_digits(pl_fitted_sum *p, double a, double b, double unit, int fraction, int64_t *start) {
+static int fit_two_digits(pl_fitted_sum *p, const exact_ratios *exact, int fraction, int64_t *start) {
   const sum_q_p *r = &p->rule;
-  const double one = ldexp(1, fraction), error = (2 * unit + ldexp(1, r->y_e - 1)) * one;
+  const double a = exact->a, b = exact->b;
+  const double one = ldexp(1, fraction), error = (2 * exact->unit + ldexp(1, r->y_e - 1)) * one;
   neighbours k;
   k.reach = (int32_t)error + 2 * 128 * (OFF_RATIO + 1) + OFF_START;
   if (error > one || k.reach >= one / BUCKETS) return 0;
   const int64_t ideal = (int64_t)((r->y_zero + 0.5 - r->a_zero * a - r->b_zero * b) * one);
-  find_neighbours(&k, r, a, b, one);
+  find_neighbours(&k, r, exact, one);
   for (int i = 0; i < RATIOS * RATIOS; i++) { /* the nearest ratios, then their neighbours */
     static const int8_t off[RATIOS] = {0, 1, -1, 2, -2};
     const int64_t ratios[2] = {llrint(a * one) + off[i % RATIOS], llrint(b * one) + off[i / RATIOS]};
@@ -141,8 +149,8 @@ static int fit_ends(pl_fitted_sum *p, const neighbours *k) {
   return 1;
 }
 
-/* Sets corrections for the operand with the smaller scale, which the rule rounds.  a, b: the exact ratios; unit: the
- * step of the operands that the rule adds; all three with the sum's fraction.
+/* Sets corrections for the operand with the smaller scale, which the rule rounds.  a, b, unit: the exact_ratios, times
+ * the distance between two steps.
  *
  * If the operand's exponent is -k < 0, the rule rounds twice, up from 1/2 - 2^-(k + 1). */
 static void correct(pl_fitted_sum *p, double a, double b, double unit) {
@@ -157,17 +165,17 @@ static void correct(pl_fitted_sum *p, double a, double b, double unit) {
   p->mean = p->offset * p->gain >> 16;
 }
 
-/* Searches for three-digit ratios with `fraction` bits of fraction; returns 0 if there are none.  a, b, unit: see
- * fit_two_digits. */
-static int fit_three_digits(pl_fitted_sum *p, double a, double b, double unit, int fraction) {
+/* Searches for three-digit ratios with `fraction` bits of fraction; returns 0 if there are none. */
+static int fit_three_digits(pl_fitted_sum *p, const exact_ratios *exact, int fraction) {
   neighbours k;
   const sum_q_p *r = &p->rule;
+  const double a = exact->a, b = exact->b, unit = exact->unit;
   const double one = ldexp(1, fraction), error = (2 * unit + ldexp(1, r->y_e - 1)) * one;
   const double upper = ldexp(fmax(a, fabs(b)), fraction - 8); /* the larger upper digit */
   if (upper > INT16_MAX - 1 || unit * one > 15 || 16 * BUCKETS * error > one) return 0;
   k.reach = (int32_t)error + 16;
   p->fraction = fraction, p->corrected = 0;
-  find_neighbours(&k, r, a, b, one);
+  find_neighbours(&k, r, exact, one);
   for (int i = 0; i < 4 * STARTS; i++) { /* two digits, three digits, then both with corrections */
     const int64_t last = i / STARTS % 2 ? 1 : 1 << 15, per_one = (1 << 22) / last;
     const int64_t ra = llrint(a * one * per_one) * last, rb = llrint(b * one * per_one) * last;
@@ -183,29 +191,27 @@ static int fit_three_digits(pl_fitted_sum *p, double a, double b, double unit, i
 }
 
 void pl_fit_sum(pl_fitted_sum *p) {
-  const sum_q_p *r = &p->rule;
-  const double unit = ldexp(r->y_m, r->y_e - 31), sign = r->sign ? -1 : 1; /* unit of the rule's sum, in the output's */
-  const double a = ldexp(r->a_m, r->a_e - 31 + r->left) * unit, b = ldexp(r->b_m, r->b_e - 31 + r->left) * unit * sign;
+  const exact_ratios exact = exact_ratios_of(&p->rule);
   int64_t from;
   int bits;
-  frexp(255 * (a + fabs(b)) + 2, &bits);
-  if (!r->y_m || bits > 13) return;
+  frexp(255 * (exact.a + fabs(exact.b)) + 2, &bits);
+  if (!p->rule.y_m || bits > 13) return;
   p->short_form = 1;
-  if (fit_two_digits(p, a, b, unit, PL_FRACTION, &from)) {
+  if (fit_two_digits(p, &exact, PL_FRACTION, &from)) {
     const int64_t whole = from >> PL_FRACTION;
     p->start = (int32_t)whole, p->start_low = (int32_t)((from - whole * (1 << PL_FRACTION)) << 8);
     return;
   }
   p->short_form = 0;
   /* Sums have 31 bits.  If many are close to a step, as with scales of few digits, only the larger fraction may do. */
-  if (!fit_three_digits(p, a, b, unit, 30 - bits) && !fit_three_digits(p, a, b, unit, 31 - bits)) p->fraction = 0;
+  if (!fit_three_digits(p, &exact, 30 - bits) && !fit_three_digits(p, &exact, 31 - bits)) p->fraction = 0;
 }
 
 #else
 void pl_fit_sum(pl_fitted_sum *p) {
   const sum_q_p *r = &p->rule;
-  const double unit = ldexp(r->y_m, r->y_e - 31), sign = r->sign ? -1 : 1; /* unit of the rule's sum, in the output's */
-  const double a = ldexp(r->a_m, r->a_e - 31 + r->left) * unit, b = ldexp(r->b_m, r->b_e - 31 + r->left) * unit * sign;
+  const exact_ratios exact = exact_ratios_of(r);
+  const double a = exact.a, b = exact.b;
   int64_t start;
   if (!r->y_m) return;
   const double a_most = a * (r->a_zero > 0 ? 128 + r->a_zero : 127 - r->a_zero);
@@ -214,7 +220,7 @@ void pl_fit_sum(pl_fitted_sum *p) {
   const int fraction = most < 1 << (31 - PL_FRACTION) ? PL_FRACTION : PL_FRACTION - 1;
   const double one = ldexp(1, fraction), ideal = (r->y_zero + 0.5 - r->a_zero * a - r->b_zero * b) * one;
   if (most * one >= 0x1p31 || a * one + OFF_RATIO >= 0x1p23 || fabs(b) * one + OFF_RATIO >= 0x1p23 ||
-      fabs(ideal) + OFF_START >= 0x1p31 || !fit_two_digits(p, a, b, unit, fraction, &start))
+      fabs(ideal) + OFF_START >= 0x1p31 || !fit_two_digits(p, &exact, fraction, &start))
     return;
   p->start = (int32_t)start;
 }
@@ -222,7 +228,7 @@ void pl_fit_sum(pl_fitted_sum *p) {
 
 /* NEON needs no short form: there the rule itself takes as few instructions. */
 #if !defined(__aarch64__)
-/* Are the results of p those of the rule, for products of magnitude up to `reach`?  s: the exact scale. */
+/* Does p give the rule's results for products of magnitude up to `reach`?  s: the exact scale. */
 static int product_agrees(const pl_fitted_product *p, double s, int32_t reach) {
   const int32_t up = p->high - p->y_zero, down = p->y_zero - p->low, steps = up > down ? up : down;
   pl_fitted_product local = *p;
@@ -252,9 +258,10 @@ static float stepped(float x, int ulps) {
 void pl_fit_product(pl_fitted_product *p) {
   const double s = ldexp(p->m, p->e - 31), half = p->e < 0 ? 0.5 + ldexp(1, p->e - 1) : 0.5; /* it rounds twice */
   if (!(s > 0x1p-30 && s < 16)) return;
-  for (int i = 0; i < 9; i++)
-    for (int j = 0; j < 5; j++) {
-      p->half = stepped((float)half, (i & 1 ? -(i + 1) / 2 : i / 2) * 32);
+  enum { HALVES = 9, SCALES = 5, HALF_STEP = 32 }; /* values that are tried, around the exact ones; step: in ulps */
+  for (int i = 0; i < HALVES; i++)
+    for (int j = 0; j < SCALES; j++) {
+      p->half = stepped((float)half, (i & 1 ? -(i + 1) / 2 : i / 2) * HALF_STEP);
       p->scale = stepped((float)s, j & 1 ? -(j + 1) / 2 : j / 2);
       if (product_agrees(p, s, 255 * 255)) return;
     }

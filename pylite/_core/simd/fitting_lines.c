@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 enum {
-  MOST_SLOPES = 512,  /* slopes that are tried for a line */
-  LARGEST_STEP = 5,   /* between neighbouring entries; tables with larger ones are given up */
+  MAX_SLOPES = 512,   /* slopes that are tried for a line */
+  MAX_STEP = 5,       /* between neighbouring entries; the search gives up tables with larger steps */
   FREE = 1 << 28      /* no bound */
 };
 
@@ -39,7 +39,7 @@ static int fit_line(const staircase *s, int from, int to, int16_t *slope, int32_
   while (last > first && (s->value[last] == s->low || s->value[last] == s->high)) last--;
   const int across = last > first ? last - first : 1, up = s->value[last] - s->value[first];
   const int32_t one = 1 << (s->dropped + s->shift), middle = up * one / across;
-  const int32_t reach = one / across, step = 1 + 2 * reach / MOST_SLOPES;
+  const int32_t reach = one / across, step = 1 + 2 * reach / MAX_SLOPES;
   for (int i = first; i <= last; i++) /* there is no line if an entry is far from the chord */
     if (abs((s->value[i] - s->value[first]) * across - up * (i - first)) > 2 * across) return 0;
   for (int32_t off = 0; off <= 2 * reach; off += step) { /* alternates between both sides */
@@ -104,7 +104,7 @@ static int fit(const staircase *s, pl_lines8 *p) {
   return 0;
 }
 
-/* Searches for lines with a fraction of `most` bits to `least` bits; those of 16 bits drop 8 bits of products. */
+/* Searches for lines with a fraction of `most` bits down to `least` bits.  dropped: see staircase. */
 static int search(pl_lines8 *p, int dropped, int most, int least) {
   staircase s = {.dropped = dropped};
   p->in_32_bits = !dropped;
@@ -113,7 +113,7 @@ static int search(pl_lines8 *p, int dropped, int most, int least) {
     int low = 127, high = -128, smooth = 1;
     for (int i = 0; i < 256; i++) {
       const int v = (int8_t)(p->table[(uint8_t)(i - 128) ^ x_flip] ^ y_flip);
-      if (i) smooth &= abs(v - s.value[i - 1]) <= LARGEST_STEP;
+      if (i) smooth &= abs(v - s.value[i - 1]) <= MAX_STEP;
       s.value[i] = (int16_t)v;
       low = v < low ? v : low, high = v > high ? v : high;
     }

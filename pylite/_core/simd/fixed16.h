@@ -59,7 +59,7 @@ PL_INLINE int16_t fx16_logistic(int16_t a, fx16_q q) {
   const int16_t r = a > 0 ? p : (int16_t)(32767 - p);
   return a == 0 ? 16384 : r;
 }
-/* tanh(a) in Q0; q: the format with one integer bit more than that of a */
+/* tanh(a) in Q0; q: the format with one integer bit more than the format of a */
 PL_INLINE int16_t fx16_tanh(int16_t a, fx16_q q) {
   const int16_t n = a < 0 ? a : (int16_t)-a;
   const int16_t t = fx16_shl((int16_t)(fx16_newton(fx16_exp(n, q)) - 8192), 2);

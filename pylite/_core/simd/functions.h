@@ -1,7 +1,7 @@
 /* Elementary float functions that compilers can vectorise.  Relative error below 1e-6; all lanes compute the same bits.
  *
- * Infinities and NaN give the results of the C library.  exp() well below the normal range is 0: on some CPUs a subnormal
- * number takes as long as a hundred others, and masked attention would have whole rows of them. */
+ * Infinities and NaN give the results of the C library.  exp() well below the normal range is 0: on some CPUs a
+ * subnormal number takes as long as a hundred others, and masked attention would have whole rows of them. */
 #ifndef PYLITE_FUNCTIONS_H
 #define PYLITE_FUNCTIONS_H
 #include "rounding.h"
@@ -48,14 +48,14 @@ PL_INLINE float pl_expm1_reduced(float x, int32_t *n) {
   p = PL_FMA(p, r, 5.0000001201e-1f);
   return PL_FMA(p, r * r, r);
 }
-#define PL_LEAST_EXP -87.33654f /* the smallest number whose exp() is in the normal range */
+#define PL_MIN_EXP -87.33654f /* the smallest number whose exp() is in the normal range */
 /* exp(x) for x <= 89 */
 PL_INLINE float pl_exp_low(float x) {
   int32_t n;
-  float p = 1.0f + pl_expm1_reduced(x < PL_LEAST_EXP ? PL_LEAST_EXP : x, &n); /* NaN passes */
+  float p = 1.0f + pl_expm1_reduced(x < PL_MIN_EXP ? PL_MIN_EXP : x, &n); /* NaN passes */
   int32_t half = n >> 1; /* in two steps: 2^n alone may be out of range */
   p = p * pl_float_of((uint32_t)(half + 127) << 23) * pl_float_of((uint32_t)(n - half + 127) << 23);
-  return x < PL_LEAST_EXP ? 0.0f : p;
+  return x < PL_MIN_EXP ? 0.0f : p;
 }
 PL_INLINE float pl_exp(float x) { return pl_exp_low(x > 89.0f ? 89.0f : x); }
 /* exp(x) - 1 for x <= 80 */

@@ -10,7 +10,7 @@
  *   v_over_sum(x, a, e): a / (1 + e), but e where x < -9;
  *   v_rsqrt(x): 1 / sqrt(x);
  *   v_sqrt(x), v_exp(x): except for NEON, whose exp() is below;
- *   v_bell(x), v_exp_negative(x), v_elu(x), v_log(x), LEAST_GELU: only for AVX-512; for the others they are below.
+ *   v_bell(x), v_exp_negative(x), v_elu(x), v_log(x), MIN_GELU: only for AVX-512; for the others they are below.
  * And except for AVX-512
  *   V_POWER(t): 2^n, if t is n + 127 + 1.5 2^23: the last bits of t become the exponent;
  *   v_normal(v): are all numbers of four vectors positive and normal?
@@ -42,10 +42,10 @@
 enum { V_WIDTH = sizeof(vf) / 4, V_EXACT = V_WIDTH > 4 }; /* V_EXACT: are divisions exact?  On Arm they are not */
 
 #if !defined(__AVX512F__)
-/* exp(-b^2 / 2) for LEAST_GELU <= b <= 0, within 1.3e-7, by the polynomial of softmax_neon.c, restated for b^2, which
- * saves a product.  At LEAST_GELU the exponent's bits are 0, and so is the result; the largest results below the normal
+/* exp(-b^2 / 2) for MIN_GELU <= b <= 0, within 1.3e-7, by the polynomial of softmax_neon.c, restated for b^2, which
+ * saves a product.  At MIN_GELU the exponent's bits are 0, and so is the result; the largest results below the normal
  * range are subnormal, or 0 if the thread flushes them. */
-#define LEAST_GELU (-13.27f)
+#define MIN_GELU (-13.27f)
 PL_INLINE vf v_bell(vf b) {
   const vf magic = V_ALL(12583039.0f), z = V(mul_ps)(b, b); /* 1.5 2^23 + 127 */
   vf n = V_FMA1(V_ALL(-0.72134752f), z, 12583039.0f);
@@ -92,10 +92,10 @@ PL_INLINE vf v_elu(vf x) {
 #if defined(__ARM_NEON)
 /* exp(x): x = r + n log(2), |r| <= log(2) / 2 */
 PL_INLINE vf v_exp(vf x) {
-  const vf magic = V_ALL(12582912.0f), normal = V_MAX(V_MIN(x, 89.0f), PL_LEAST_EXP); /* 1.5 2^23 */
+  const vf magic = V_ALL(12582912.0f), normal = V_MAX(V_MIN(x, 89.0f), PL_MIN_EXP); /* 1.5 2^23 */
   const vf n = V(sub_ps)(V_FMA1(V_ALL(1.44269504f), normal, 12582912.0f), magic);
   const vf p = v_expm1_reduced(V_FMA(n, V_ALL(2.12194440e-4f), V_FMA(n, V_ALL(-0.693359375f), normal)));
-  return V_BELOW(x, PL_LEAST_EXP, V_ALL(0.0f), v_scaled(V(add_ps)(p, V_ALL(1.0f)), n));
+  return V_BELOW(x, PL_MIN_EXP, V_ALL(0.0f), v_scaled(V(add_ps)(p, V_ALL(1.0f)), n));
 }
 #endif
 
@@ -144,9 +144,9 @@ PL_INLINE vf v_logistic(vf x) {
 /* see pl_gelu */
 PL_INLINE vf v_gelu(vf x) {
 #if defined(__AVX512F__)
-  const vf b = _mm512_range_ps(x, V_ALL(LEAST_GELU), 0xE); /* the smaller magnitude, negative; the bound for NaN */
+  const vf b = _mm512_range_ps(x, V_ALL(MIN_GELU), 0xE); /* the smaller magnitude, negative; the bound for NaN */
 #else
-  vf b = V_MAX(V(or_ps)(x, V_ALL(-0.0f)), LEAST_GELU);
+  vf b = V_MAX(V(or_ps)(x, V_ALL(-0.0f)), MIN_GELU);
 #endif
   vf e = V(mul_ps)(V(min_ps)(b, x), v_bell(b));
   vf p = V_FMA1(V_ALL(-0.0171928573f), b, 0.120143488f), q = V_FMA1(V_ALL(0.0431007743f), b, -0.300961733f);

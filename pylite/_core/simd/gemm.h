@@ -83,7 +83,7 @@ typedef struct pl_dw_lines {
                                * depthwise_s64: 1 */
   ptrdiff_t y_line;           /* from one output line to the next, in elements */
   ptrdiff_t next;             /* for depthwise_f32 if dw_f32_lines is 0: bytes from the input of one output line to
-                               * that of the next */
+                               * the input of the next */
   const float *scale;         /* for depthwise_f32: NULL, or what multiplies the sum of each channel */
 } pl_dw_lines;
 
@@ -93,6 +93,9 @@ typedef struct pl_dw_lines {
 #define PL_SCALED 16     /* scaled_sums reads columns in multiples of this number */
 #define PL_DEPTH 1024    /* most products in one call of scaled_sums */
 #define PL_BLOCK_ROWS 16 /* most rows in one call of gemm_blocks */
+
+/* n / s, rounded up.  Most strides are 1: no division then. */
+static inline ptrdiff_t pl_ceil_div(ptrdiff_t n, ptrdiff_t s) { return s == 1 ? n : (n + s - 1) / s; }
 
 /* Does a filter's height or width of `taps` fit a group of four weights (kr)?  If its width fits, and several output
  * lines are computed at once, a group is a line of the filter; else, if its height fits, a column.  Otherwise groups
@@ -122,11 +125,12 @@ static inline ptrdiff_t pl_block_start(ptrdiff_t b, ptrdiff_t nr, ptrdiff_t c) {
   return c < nr ? 0 : b * nr + nr > c ? c - nr : b * nr;
 }
 
+#define PL_MAX_WRAPPED_TAPS 256 /* of a filter that pl_wraps accepts */
+#define PL_MAX_WRAPPED_STEP 64  /* of its stride and dilation; with larger ones, products in pl_wraps could overflow */
+#define PL_DW_BYTES 49152       /* most bytes of line buffers */
 /* A depthwise line may be treated as one long row of channels, and cut into blocks of nr that span pixels.  Returns the
- * period: the number of blocks after which channels repeat.  Returns 0 if blocks must stay within a pixel: because the
- * period is too large, taps or lines would not fit, or of t->strided. */
-#define PL_MOST_WRAPPED 256 /* most taps */
-#define PL_DW_BYTES 49152   /* most bytes of line buffers */
+ * period: the number of blocks after which channels repeat.  Returns 0 if blocks must stay within a pixel: if the
+ * period is too large, if taps or lines would not fit, or if t->strided says so. */
 static inline ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, ptrdiff_t fw, ptrdiff_t stride,
                                  ptrdiff_t dilation) {
   ptrdiff_t a = c, b = t->nr;
@@ -135,10 +139,11 @@ static inline ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, pt
     a = b, b = rest;
   }
   const ptrdiff_t least = c % t->nr ? c : t->nr; /* channels that line buffers must hold */
-  if (stride > 64 || dilation > 64 || fh * fw > PL_MOST_WRAPPED ||
+  if (stride > PL_MAX_WRAPPED_STEP || dilation > PL_MAX_WRAPPED_STEP || fh * fw > PL_MAX_WRAPPED_TAPS ||
       fh * (fw * dilation + 2 * stride) > PL_DW_BYTES / least)
     return 0;
-  if (t->strided && stride > 1 && c >= t->nr && 3 * (t->nr - 1 - (c - 1) % t->nr) <= c) return 0;
+  const ptrdiff_t unused = t->nr - 1 - (c - 1) % t->nr; /* lanes, if blocks stay within a pixel */
+  if (t->strided && stride > 1 && c >= t->nr && 3 * unused <= c) return 0;
   return c % t->nr && c / a > t->wrap ? 0 : c / a;
 }
 
@@ -152,11 +157,11 @@ static inline void pl_taps(const pl_dw_lines *g, ptrdiff_t pixel, ptrdiff_t byte
     }
 }
 
-/* The right operand of a product with a scale for each block of the depth.  The sum of a block is multiplied by its
- * scale, and that of all blocks by the row's; that of a single block by the product of both, as in other hybrid
- * products.  Panels, sums and scales are stored panel by
- * panel, and within a panel block by block: pl_block_offset() tells where block i of the panel at column j begins;
- * width: columns of this panel. */
+/* The right operand of a product with a scale for each block of the depth.  The sum of a block is multiplied by the
+ * block's scale, and the total of all blocks by the row's scale.  If there is only one block, its sum is multiplied by
+ * the product of both scales, as in other hybrid products.
+ * Panels, sums and scales are stored panel by panel, and within a panel block by block: pl_block_offset() tells where
+ * block i of the panel at column j begins; width: columns of this panel. */
 typedef struct pl_blocks {
   const uint8_t *panels; /* of pack_b_q8, block by block; nibbles: see pl_tile */
   const int32_t *sums;
@@ -181,8 +186,8 @@ typedef struct pl_winograd {
   int pad_h, pad_w, flip;
 } pl_winograd;
 #define PL_WINOGRAD_SCRATCH 92160  /* bytes of stack that winograd_q8 uses */
-#define PL_WINOGRAD_DEEPEST 128 /* largest c */
-#define PL_WINOGRAD_WIDE 32     /* columns of a panel */
+#define PL_WINOGRAD_MAX_C 128      /* largest c */
+#define PL_WINOGRAD_COLUMNS 32     /* of a panel */
 /* Most tiles in one call of winograd_q8: more would not stay in the first-level cache. */
 static inline int pl_winograd_tiles(ptrdiff_t c) { return c <= 32 ? 12 : 6; }
 
@@ -218,7 +223,7 @@ struct pl_slots;
   X(fit_q8, (ptrdiff_t n, const int32_t *bias, const int32_t *mult, const int32_t *left, const int32_t *right, \
              const double *real, double reach, int low, int high, float *scale, float *rest, float *start, \
              int *unfit)) \
-  /* small[i] = is no weight in panel i -128?  For n panels of `bytes` bytes each */ \
+  /* small[i] = 1 if no weight in panel i is -128, else 0; for n panels of `bytes` bytes each */ \
   X(find_small, (ptrdiff_t n, ptrdiff_t bytes, const uint8_t *panels, int32_t *small)) \
   \
   /* ---- products ---- */ \
@@ -237,9 +242,9 @@ struct pl_slots;
                const float *bias, float low, float high, float *y, ptrdiff_t ldy)) \
   /* gemm_f32 with rows and panels in float16 (tile f16); a single row is a single run (pl_a_layout).  Products are \
    * added in float16, up to PL_HALF_SUM at a time, and these sums in float32.  A single row has four sums for each \
-   * column, which take the elements of k in turn.  bias, which is rounded to float16, is added in float16 to a single \
-   * sum, else in float32; results are rounded to float16.  last: plus 2 if y, too, is float16, with 1 in `first`; 2 \
-   * alone stores the sums themselves as float16 */ \
+   * column, which take the elements of k in turn.  bias, which is rounded to float16, is added in float16 if there is \
+   * only one sum, else in float32; results are rounded to float16.  last: plus 2 if y is float16 as well, which \
+   * requires 1 in `first`; 2 alone stores the sums themselves as float16 */ \
   X(gemm_f16, (int rows, int n, const pl_a_layout *layout, const uint16_t *a, const uint16_t *panel, int first, \
                int last, const float *bias, float low, float high, void *y, ptrdiff_t ldy)) \
   /* y[j] = the dot product of a and row j of w; rows are `pitch` elements apart */ \
@@ -286,7 +291,7 @@ struct pl_slots;
   /* quantize_s8 for rows of n elements, `step` apart, each with its own scale and zero point, which are results */ \
   X(quantize_rows, (ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t step, int asymmetric, int flip, \
                     uint8_t *y, float *scales, int32_t *zeros)) \
-  /* one A panel times one panel as in gemm_q8, finished as by finish_hybrid with columns j .. j + n - 1 of `h` and \
+  /* one A panel times one panel as in gemm_q8, finished as finish_hybrid does, with columns j .. j + n - 1 of `h` and \
    * a term and scale for each row; table: this dispatch table */ \
   X(gemm_hybrid, (const struct pl_slots *table, int rows, int n, const pl_a_layout *layout, const void *a_panel, \
                   const void *panel, const int32_t *terms, const float *row_scales, const pl_hybrid *h, ptrdiff_t j, \

@@ -4,14 +4,14 @@
  *
  * Before including it define
  *   VECTOR, LANES: the type of a vector, and the number of its elements;
- *   MR: rows of a full tile: 4, 6, 8 or 12; NARROW_MR: those of a tile of one vector; optional, MR by default;
+ *   MR: rows of a full tile: 4, 6, 8 or 12; NARROW_MR: rows of a tile of one vector, MR by default;
  *   NV: vectors of columns in a panel;
  *   LOAD(p), STORE(p, v), SPLAT(number): load and store a vector, and fill one with a number;
  *   MULTIPLY_ADD(acc, a, b): acc + a b;
  *   ADD(a, b): of each lane;
  *   MIN(bound, value), MAX(bound, value): of each lane; they return the value if it is NaN.
  * And optionally
- *   BY_LANES: statements that do several steps of k at once in tile_f32; those that remain are done one by one;
+ *   BY_LANES: statements that do several steps of k at once in tile_f32; the remaining steps are done one by one;
  *   ROW_BY_LANES: the same in row_f32;
  *   FOUR_SUMS: sums begin with the bias, and registers are loaded in an order that suits in-order cores;
  *   MASK, FIRST(n), LOAD_MASKED(p, mask), STORE_MASKED(p, v, mask): a mask of the first n lanes, the loads and stores
@@ -64,8 +64,8 @@ PL_INLINE void store_upto(float *p, VECTOR v, ptrdiff_t n) {
 #define NEXT_LINE(y) \
   y += ldy; \
   __asm__("" : "+r"(y))
-/* Sets the sums of a tile to `start` if `first` is odd, else to those in y.  whole: all vectors are full, else `part`
- * are their masks. */
+/* Sets the sums of a tile to `start` if `first` is odd, else to the sums in y.  whole: all vectors are full; else
+ * `part` are their masks. */
 PL_INLINE void load_lines(int R, int V, int whole, int first, const VECTOR *start, const float *y, ptrdiff_t ldy,
                           const MASK *part, VECTOR acc[MR][NV]) {
 #pragma GCC unroll 16
@@ -211,9 +211,9 @@ PL_INLINE void row_f32(int V, int whole, int n, const pl_a_layout *layout, const
 static __attribute__((noinline)) void one_row_f32(int n, const pl_a_layout *layout, const float *a, const float *w,
                                                   int first, int last, const float *bias, float low, float high,
                                                   float *y) {
-  enum { WIDE = NV * LANES };
-  const ptrdiff_t panel = layout->lines * layout->depth * WIDE;
-  for (; n >= WIDE; n -= WIDE, w += panel, y += WIDE, bias = bias ? bias + WIDE : NULL) ONE_ROW(NV, 1);
+  enum { COLUMNS = NV * LANES };
+  const ptrdiff_t panel = layout->lines * layout->depth * COLUMNS;
+  for (; n >= COLUMNS; n -= COLUMNS, w += panel, y += COLUMNS, bias = bias ? bias + COLUMNS : NULL) ONE_ROW(NV, 1);
   if (!n) return;
   if (NV > 1 && n <= LANES) ONE_ROW(1, 0);
   else ONE_ROW(NV, 0);
@@ -266,12 +266,12 @@ ROWS_F32(rows_narrow, 1, WHOLE, NEXT_ROWS)
 static __attribute__((noinline)) void rows_part(int rows, int n, const pl_a_layout *layout, const float *a,
                                                 const float *panel, int first, int last, const float *bias, float low,
                                                 float high, float *y, ptrdiff_t ldy) {
-  enum { SOME = 48 }; /* rows at a time: whole tiles of every height */
+  enum { ROWS_AT_ONCE = 48 }; /* whole tiles of every height */
   const int width = n <= LANES ? LANES : NV * LANES;
-  float lines[SOME * NV * LANES], shift[NV * LANES] = {0};
+  float lines[ROWS_AT_ONCE * NV * LANES], shift[NV * LANES] = {0};
   if (bias) memcpy(shift, bias, (size_t)n * sizeof *bias);
-  for (int r = 0; r < rows; r += SOME) {
-    const int some = rows - r < SOME ? rows - r : SOME;
+  for (int r = 0; r < rows; r += ROWS_AT_ONCE) {
+    const int some = rows - r < ROWS_AT_ONCE ? rows - r : ROWS_AT_ONCE;
     for (int i = 0; i < some && !(first & 1); i++)
       for (int c = 0; c < width; c += LANES) STORE(lines + i * width + c, LOAD_FIRST(y + i * ldy + c, n - c));
     (width == LANES ? rows_narrow : rows_wide)(some, width, layout, a + r * layout->step, panel, first, last,

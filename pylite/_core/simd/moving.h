@@ -1,4 +1,4 @@
-/* The slots that move elements of any type, and those that find the largest element. */
+/* The slots that move elements of any type, and the slots that find the largest element. */
 #ifndef PYLITE_MOVING_H
 #define PYLITE_MOVING_H
 #include <stddef.h>

@@ -9,7 +9,7 @@ enum { PL_PEEPHOLE = 16 }; /* in blocks of this many cells the reference rounds 
 #define PL_SLOTS_RECURRING(X) \
   /* g = sat16(MBQM32(acc + bias) + g) */ \
   X(gate_s16, (int n, const int32_t *acc, const int32_t *bias, int32_t m, int e, int16_t *g)) \
-  /* g = sat16(RUY(a b) + g) in blocks of PL_PEEPHOLE, and sat16(MBQM32(a b) + g) in what is left */ \
+  /* g = sat16(RUY(a b) + g) in blocks of PL_PEEPHOLE, and sat16(MBQM32(a b) + g) in the remainder */ \
   X(peephole_s16, (int n, const int16_t *a, const int16_t *b, int32_t m, int e, int16_t *g)) \
   /* layer normalization of a row, in place; guard: replaces a variance below 1 */ \
   X(norm_s16, (int n, const int16_t *scale, const int32_t *bias, int32_t m, int e, int32_t guard, int16_t *g)) \

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 /* The windows of one output row.  Their `rows` lie inside the image, row_stride elements apart; some of their `cols`
- * may lie outside.  Windows start `stride` pixels apart.  The image is `width` pixels wide; its pixels are x_pixel
- * elements apart, those of the output y_pixel.  Results are clamped to [low, high]. */
+ * may lie outside.  Windows start `stride` pixels apart.  The image is `width` pixels wide.  Its pixels are x_pixel
+ * elements apart; pixels of the output are y_pixel elements apart.  Results are clamped to [low, high]. */
 typedef struct pl_window {
   ptrdiff_t channels, width, rows, row_stride, cols, stride, x_pixel, y_pixel;
   int32_t low, high;
@@ -14,8 +14,8 @@ typedef struct pl_window {
 } pl_window;
 
 /* The elements that one output reduces: up to three loops of n[k] steps of stride[k] elements, and inside them, where
- * run > 0, so many consecutive elements.  The elements of neighbouring outputs start `step` apart; run = 0 requires
- * step = 1. */
+ * run > 0, runs of `run` consecutive elements.  The elements of neighbouring outputs start `step` apart; run = 0
+ * requires step = 1. */
 typedef struct pl_reduction {
   ptrdiff_t n[3], stride[3], run, step;
   float divisor, sign; /* float32: a mean's number of elements, else 1; -1 for a minimum */
@@ -26,8 +26,8 @@ typedef struct pl_reduction {
 } pl_reduction;
 
 /* 8-bit softmax.  Tables are indexed by d, the difference between the maximum of a row and an element.
- * value: exp(-d) in Q0 for softmax, -d in Q5 for its logarithm, at least -16; scaled: exp(-d) in Q12, 0 where it is left
- * out; flip: bytes ^ flip are unsigned. */
+ * value: exp(-d) in Q0 for softmax, -d in Q5 for its logarithm, at least -16; scaled: exp(-d) in Q12, 0 where the sum
+ * leaves it out; flip: bytes ^ flip are unsigned. */
 typedef struct pl_softmax8 {
   int32_t value[256], scaled[256];
   uint8_t flip;
@@ -45,8 +45,8 @@ typedef struct pl_range {
 } pl_range;
 
 /* Statistics of up to 256 columns of values beside their references: the sums of error, error^2 and reference^2; the
- * largest error, the highest and the lowest reference; the numbers of elements that are finite on both sides, and of
- * those that saturate at either end. */
+ * largest error, the highest and the lowest reference.  count: elements that are finite on both sides; low, high:
+ * elements that saturate at either end. */
 typedef struct pl_error_sums {
   double error[256], error2[256], reference2[256];
   float largest[256], highest[256], lowest[256];
@@ -67,8 +67,8 @@ typedef struct pl_error_sums {
   X(reduce_sum_f32, PL_REDUCTION) X(reduce_sum_8, PL_REDUCTION) X(reduce_sum_16, PL_REDUCTION) \
   X(reduce_max_f32, PL_REDUCTION) X(reduce_max_8, PL_REDUCTION) X(reduce_max_16, PL_REDUCTION)
 
-/* Each of c accumulators joined with n elements `stride` apart, which start `step` apart; acc: int64, for float32
- * elements floats */
+/* Each of c accumulators joined with n elements `stride` apart, which start `step` apart.  acc: floats for float32,
+ * else int64 */
 #define PL_JOIN (size_t c, ptrdiff_t step, size_t n, ptrdiff_t stride, const void *x, void *acc)
 #define PL_JOIN_SLOTS(X) \
   X(join_sum_i32, PL_JOIN) X(join_max_i32, PL_JOIN) X(join_min_i32, PL_JOIN) X(join_product_i32, PL_JOIN) \
@@ -107,6 +107,6 @@ typedef struct pl_error_sums {
   /* sums joined with up to 32 rows of n <= 256 columns, which are x_step and r_step elements apart */ \
   X(observe_f32, (size_t rows, size_t n, const float *x, ptrdiff_t x_step, const float *reference, ptrdiff_t r_step, \
                   const pl_range *range, pl_error_sums *sums)) \
-  /* y[j] = x[sources[j]]: n pixels of `bytes` bytes, those of y `step` bytes apart */ \
+  /* y[j] = x[sources[j]]: n pixels of `bytes` bytes; pixels of y are `step` bytes apart */ \
   X(gather_pixels, (size_t n, size_t bytes, const int32_t *sources, const uint8_t *x, uint8_t *y, size_t step))
 #endif

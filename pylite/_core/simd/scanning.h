@@ -1,5 +1,7 @@
 /* The functions of sequential and rare ops: each computes rows begin .. end - 1; included by scanning.pyx alone.
- * The file is longer than others because the list at its end names all of them. */
+ *
+ * Helpers come first, then the row functions, ROWS(name), and their list.  The file is longer than others because that
+ * list names all of them. */
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -7,14 +9,14 @@
 #include "rounding.h"
 #include "simd.h"
 
-/* The arguments of a row function.  p: arrays; n: integers; f: reals; the comment above each function lists its own, and
- * pl_row_functions their numbers.  status: 0, or an error of scanning.RowFunction.ERRORS. */
-enum { PL_MOST_ARRAYS = 6, PL_MOST_NUMBERS = 6, PL_MOST_REALS = 3 };
+/* The arguments of a row function.  p: arrays; n: integers; f: reals; the comment above each function lists its own,
+ * and pl_row_functions their numbers.  status: 0, or an error of scanning.RowFunction.ERRORS. */
+enum { PL_MAX_ARRAYS = 6, PL_MAX_NUMBERS = 6, PL_MAX_REALS = 3 };
 typedef struct {
   const pl_slots *slots;
-  void *p[PL_MOST_ARRAYS];
-  int64_t n[PL_MOST_NUMBERS];
-  double f[PL_MOST_REALS];
+  void *p[PL_MAX_ARRAYS];
+  int64_t n[PL_MAX_NUMBERS];
+  double f[PL_MAX_REALS];
   int status;
 } pl_row_arguments;
 #define ROWS(name) static void name(pl_row_arguments *t, ptrdiff_t begin, ptrdiff_t end)
@@ -41,11 +43,11 @@ static const char *const pl_type_names[] = {PL_TYPES(X) 0};
 /* y[i] = x[0] + ... + x[i] for n elements, `step` numbers apart, negative to sum in reverse, in rows that are `apart`
  * numbers apart.  Each sum waits for the one before, so several rows are summed at once: many, side by side, as
  * vectors; else four, because rows of 2^k bytes share few lines of the cache. */
-enum { PL_MANY = 16, PL_FOUR = 4 };
+enum { PL_MIN_VECTOR_ROWS = 16, PL_FEW_ROWS = 4 };
 #define CUMSUM(name, T) \
   PL_INLINE void name##_rows(size_t rows, ptrdiff_t apart, size_t n, ptrdiff_t step, const T *restrict x, \
                              T *restrict y) { \
-    T sums[PL_FOUR] = {0}; \
+    T sums[PL_FEW_ROWS] = {0}; \
     for (size_t i = 0; i < n; i++, x += step, y += step) { \
       PL_UNROLL \
       for (size_t r = 0; r < rows; r++) y[(ptrdiff_t)r * apart] = sums[r] += x[(ptrdiff_t)r * apart]; \
@@ -55,13 +57,13 @@ enum { PL_MANY = 16, PL_FOUR = 4 };
     for (size_t r = 0; r < rows; r++) y[r] = before[r] + x[r]; \
   } \
   PL_FAST static void name(size_t rows, ptrdiff_t apart, size_t n, ptrdiff_t step, const T *x, T *y) { \
-    if (apart == 1 && rows >= PL_MANY) { \
+    if (apart == 1 && rows >= PL_MIN_VECTOR_ROWS) { \
       if (n) memcpy(y, x, rows * sizeof(T)); \
       for (; n > 1; n--, y += step) name##_near(rows, y, x += step, y + step); \
       return; \
     } \
-    for (; rows >= PL_FOUR; rows -= PL_FOUR, x += PL_FOUR * apart, y += PL_FOUR * apart) \
-      name##_rows(PL_FOUR, apart, n, step, x, y); \
+    for (; rows >= PL_FEW_ROWS; rows -= PL_FEW_ROWS, x += PL_FEW_ROWS * apart, y += PL_FEW_ROWS * apart) \
+      name##_rows(PL_FEW_ROWS, apart, n, step, x, y); \
     for (; rows; rows--, x += apart, y += apart) name##_rows(1, apart, n, step, x, y); \
   }
 CUMSUM(pl_cumsum_f32, float)
@@ -135,7 +137,8 @@ PL_FAST static size_t pl_next_above(int type, size_t n, size_t i, size_t least, 
     } \
     heap[node] = v; \
   } \
-  /* index[:k] = those of the k largest of n elements, in descending order; heap: k ranks, in memory index may share */ \
+  /* index[:k] = the indices of the k largest of n elements, in descending order; heap: k ranks, whose memory may be \
+   * that of index */ \
   PL_FAST static void name(int type, size_t n, size_t k, const void *x, RANK *heap, int64_t *index) { \
     size_t count = 0; \
     for (size_t i = 0; i < n && k; i++) { \
@@ -158,8 +161,8 @@ PL_FAST static size_t pl_next_above(int type, size_t n, size_t i, size_t least, 
   }
 TOP_K(pl_top_k, int64_t, pl_rank, RANK_LOWER, RANK_INDEX)
 TOP_K(pl_top_k_64, pl_ranked, pl_rank_64, RANK_LOWER_64, RANK_INDEX_64)
-/* order = the indices of n elements in descending order, for short rows: an element's place is the number of those above
- * it, which takes no branches.  Of equal elements the first is above the others.  Not for int64. */
+/* order = the indices of n elements in descending order, for short rows: an element's place is the number of elements
+ * above it, which takes no branches.  Of equal elements the first is above the others.  Not for int64. */
 enum { PL_COUNTED = 64 };
 typedef int32_t pl_keys __attribute__((vector_size(16)));
 PL_FAST static void pl_order(int type, size_t n, const void *x, int64_t *order) {
@@ -493,7 +496,7 @@ ROWS(hadamard) {
 }
 /* y[o][d][j] = on if indices[o][j] is d, else off.  Short lines are filled with `off` first.
  * p: indices, on, off, y; n: depth, inner, bytes of an element, of an index */
-enum { PL_SHORT_LINE = 8, PL_HOT = 64 };
+enum { PL_SHORT_LINE = 8, PL_HOT_BLOCK = 64 }; /* elements of a short line; indices at a time */
 typedef struct { uint64_t half[2]; } pl_double_word;
 /* at[j] = x[j], or -1 if that is not below depth */
 PL_FAST static void pl_below(int64_t depth, int64_t m, int64_t bytes, const void *x, int32_t *restrict at) {
@@ -511,12 +514,12 @@ PL_FAST static void pl_below(int64_t depth, int64_t m, int64_t bytes, const void
     const int64_t depth = t->n[0], inner = t->n[1], bytes = t->n[3]; \
     const T on = *P(T, 1), off = *P(T, 2); \
     T *restrict y = P(T, 3) + begin * depth * inner; \
-    int32_t at[PL_HOT]; \
+    int32_t at[PL_HOT_BLOCK]; \
     if (inner < PL_SHORT_LINE) \
       for (int64_t i = 0; i < (end - begin) * depth * inner; i++) y[i] = off; \
     for (; begin < end; begin++, y += depth * inner) \
       for (int64_t first = 0, m; first < inner; first += m) { \
-        m = inner - first < PL_HOT ? inner - first : PL_HOT; \
+        m = inner - first < PL_HOT_BLOCK ? inner - first : PL_HOT_BLOCK; \
         pl_below(depth, m, bytes, P(char, 0) + (begin * inner + first) * bytes, at); \
         for (int64_t j = 0; j < m && inner < PL_SHORT_LINE; j++) \
           if (at[j] >= 0) y[at[j] * inner + j] = on; \
@@ -558,11 +561,11 @@ PL_FAST static int64_t pl_count(int64_t n, const uint8_t *x) {
   for (; n; n--) count += *x++ != 0;
   return count;
 }
-/* Writes the index of each byte of x that is not 0 to a row of y, which has a row more than there are such bytes: what is
- * written for a 0 is overwritten.  shape: `rank` > 0 sizes, none of them 0. */
-enum { PL_MOST_RANK = 16 };
+/* Writes the index of each byte of x that is not 0 to a row of y, which has a row more than there are such bytes: the
+ * next index overwrites one that was written for a 0.  shape: `rank` > 0 sizes, none of them 0. */
+enum { PL_MAX_RANK = 16 };
 PL_FAST static void pl_write_indices(int64_t rank, const int64_t *shape, const uint8_t *x, int64_t *y) {
-  int64_t outer[PL_MOST_RANK] = {0}, *row = y, n = 1, begin = 0, last = rank - 1; /* last: axis with several elements */
+  int64_t outer[PL_MAX_RANK] = {0}, *row = y, n = 1, begin = 0, last = rank - 1; /* last: axis with several elements */
   for (int64_t i = 0; i < rank; i++) n *= shape[i];
   while (last > 0 && shape[last] == 1) last--;
   for (int64_t j = 0, m; j < n; j += m) { /* first as if there were one axis only */
@@ -597,7 +600,7 @@ ROWS(require_within) {
 /* The functions, and how many arrays, integers and reals each takes. */
 #define COUNTED(n, most) ((n) + 0 * sizeof(char[(n) <= (most) ? 1 : -1])) /* n, which the compiler checks */
 #define NAMED(name, arrays, numbers, reals) \
-  {#name, name, COUNTED(arrays, PL_MOST_ARRAYS), COUNTED(numbers, PL_MOST_NUMBERS), COUNTED(reals, PL_MOST_REALS)}
+  {#name, name, COUNTED(arrays, PL_MAX_ARRAYS), COUNTED(numbers, PL_MAX_NUMBERS), COUNTED(reals, PL_MAX_REALS)}
 typedef void (*pl_row_fn)(pl_row_arguments *t, ptrdiff_t begin, ptrdiff_t end);
 typedef struct { const char *name; pl_row_fn run; int8_t arrays, numbers, reals; } pl_row_function;
 static const pl_row_function pl_row_functions[] = {

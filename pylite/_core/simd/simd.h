@@ -11,8 +11,8 @@
 #include "reducing.h"
 
 /* X(name, (arguments)): a void function.  portable.c defines all of them in plain C and is compiled for several ISA
- * levels; hand-written files of a level replace some.  Functions in shared headers are `static inline`: of others the
- * linker would keep one copy, compiled for any level. */
+ * levels; hand-written files of a level replace some.  Functions in shared headers are `static inline`: else the
+ * linker would keep one copy, compiled for any of the levels. */
 #define PL_SLOTS(X) \
   PL_SLOTS_MOVING(X) \
   PL_SLOTS_ELEMENTWISE(X) \
@@ -26,9 +26,9 @@ typedef struct pl_slots {
 #undef X
   pl_tile q8, f32, f16, dw8; /* the tiles of pack_a_q8 and gemm_q8, of gemm_f32, of gemm_f16, of depthwise_q8 */
   int has_f16;               /* does the CPU compute in float16?  If not, gemm_f16 is slow */
-  /* Most output lines in one call of depthwise_f32, whose input may lie partly outside of the image.  0: any number, if
-   * the inputs of neighbouring output lines are `next` apart, and lie inside the image where those of the first one
-   * do. */
+  /* The most output lines in one call of depthwise_f32; their input may lie partly outside the image.  0: any number,
+   * if the inputs of successive output lines are `next` bytes apart, and lie inside the image wherever the input of the
+   * first line does. */
   int dw_f32_lines;
   /* Computes columns begin .. end - 1 of tiles first .. first + tiles - 1, counted over all images.  NULL: the ISA
    * level does without. */
@@ -101,8 +101,8 @@ struct pl_packing_job {
   const pl_slots *slots;              /* of the ISA level that it packs for */
 };
 void pl_packing_begin(void);                   /* from now on, jobs of the calling thread may be deferred; nests */
-/* Returns 1 if the job was deferred, 0 if it was not, but has run, and -1 if it was, and jobs hold so many copies that
- * the caller should drain them before it makes more. */
+/* Returns 0 if the job has run, 1 if it was deferred, and -1 if it was deferred but the waiting jobs hold so many
+ * copies that the caller should drain them before it defers more. */
 int pl_packing_defer(pl_packing_job *job);
 pl_packing_job *pl_packing_drain(void);       /* waits for all jobs of all threads; returns the finished ones */
 pl_packing_job *pl_packing_finish(void);      /* drains, and undoes one call of pl_packing_begin */

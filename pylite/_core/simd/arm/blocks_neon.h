@@ -74,7 +74,7 @@ typedef struct {
   const int8_t *a;
   const int32_t *zero_points;
   const float *row_scales;
-  int32x4_t sum[PL_BLOCK_ROWS][4]; /* of a block of which only the beginning is multiplied */
+  int32x4_t sum[PL_BLOCK_ROWS][4]; /* of a block that is multiplied in parts */
   float32x4_t total[PL_BLOCK_ROWS][4];
 } block_rows;
 

@@ -6,7 +6,7 @@
  * differences are int8; else its product with the sum of the pixels is subtracted from the sums. */
 #include "depthwise_neon.h"
 
-enum { GROUP = 4, GROUP_BYTES = GROUP * NR, MOST = 2 * TOGETHER, WEIGHT_BYTES = 16384 };
+enum { GROUP = 4, GROUP_BYTES = GROUP * NR, MAX_TOGETHER = 2 * TOGETHER, WEIGHT_BYTES = 16384 };
 
 /* The filter of a block of channels.
  * w: [line][group][pixel 0 to 3 of a group at which a window begins][channels 0 to 3, 4 to 7][channel][tap].
@@ -177,7 +177,7 @@ PL_INLINE void outputs(int N, int stride, int width, const filter *f, const uint
     }
   }
   if (!f->simple) {
-    sums copy[MOST]; /* a copy: `acc` leaves its registers if its address is taken */
+    sums copy[MAX_TOGETHER]; /* a copy: `acc` leaves its registers if its address is taken */
     EACH copy[i] = acc[i];
     subtract_zero(N, stride, f, lines, offset, copy);
     EACH acc[i] = copy[i];

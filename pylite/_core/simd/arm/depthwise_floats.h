@@ -20,7 +20,7 @@ enum {
   LINES = 32,       /* output lines of a call, which share prepared weights */
   WEIGHT_TAPS = 128 /* most taps of a `filter` */
 };
-#define MOST TOGETHER
+#define MAX_TOGETHER TOGETHER
 #define EACH_VECTOR _Pragma("GCC unroll 2") for (int v = 0; v < VECTORS; v++)
 #define EACH_OUTPUT _Pragma("GCC unroll 4") for (int i = 0; i < N; i++)
 

@@ -13,7 +13,7 @@
  *   element: the type of pixels and results;
  *   NR: channels of a block;
  *   TOGETHER: outputs of a line that are computed together;
- *   MOST: outputs that are computed together in long lines: TOGETHER or twice as many;
+ *   MAX_TOGETHER: the same in long lines: TOGETHER or twice as many;
  *   GROUP: pixels that are copied together: 1 or 4;
  *   GROUP_BYTES: the bytes of their copy;
  *   WIDTHS(X): X(name, 0, stride, width) for each stride and width of a filter for which `outputs` has special code;
@@ -27,12 +27,12 @@
  *   copy_group(f, x, keep, to): copies GROUP pixels from the pointers x.  If GROUP is 4, byte i of `keep` is 0 where
  *     pixel i is border, and 255 elsewhere;
  *   outputs(N, stride, width, f, lines, offset, acc): sets acc to the sums of N neighbouring outputs, whose windows
- *     begin at byte `offset` of the copied lines.  width: that of the filter if WIDTHS has it; then N is TOGETHER, or 2
- *     or 3 at the end of a line.  Else 0, and N is TOGETHER or MOST;
+ *     begin at byte `offset` of the copied lines.  width: the filter's width if WIDTHS has it; then N is TOGETHER, or
+ *     2 or 3 at the end of a line.  Else 0, and N is TOGETHER or MAX_TOGETHER;
  *   finish_outputs(N, acc, f, y, step): writes the results of these sums, `step` elements apart;
  *   PAIRED: optional: 1 if two neighbouring blocks of channels are copied together, which takes hardly longer than one.
- *     GROUP is 1 then, and copy_pair(f, from, step, n, to, other) copies n pixels of both blocks: those of the first to
- *     `to`, those of the second to `other`. */
+ *     GROUP is 1 then, and copy_pair(f, from, step, n, to, other) copies n pixels of both blocks: the first block to
+ *     `to`, the second to `other`. */
 
 #ifndef PAIRED
 #define PAIRED 0
@@ -49,7 +49,7 @@ typedef struct { ptrdiff_t first, every, origin, step, stride; } pixel_class;
  * pitch: bytes of a copied line.
  * together: output lines that are computed between copies; room: copied lines under them.  The buffer holds these, as a
  * ring, and after them a line of border for all lines outside of the image.
- * second: bytes from the copies of a block to those of the next one, if all lines of both fit; else 0. */
+ * second: bytes from the copies of a block to the copies of the next block, if all lines of both fit; else 0. */
 typedef struct {
   pixel_class p;
   ptrdiff_t first_output, n, origin, begin, end, pitch, second;
@@ -176,9 +176,9 @@ static __attribute__((noinline)) void copy_blocks(const pl_dw_lines *g, const fi
 /* Computes n outputs of a line, `step` elements apart.  narrow: there are c < NR channels; width: see `outputs`. */
 PL_INLINE void line_outputs(int narrow, int stride, int width, ptrdiff_t n, ptrdiff_t c, const filter *f,
                             const uint8_t *const *lines, element *y, ptrdiff_t step) {
-  element rest[MOST][NR];
+  element rest[MAX_TOGETHER][NR];
   for (ptrdiff_t i = 0, together; i < n; i += together, y += together * step) {
-    sums acc[MOST];
+    sums acc[MAX_TOGETHER];
     if (width && n - i < TOGETHER && n > 1) { /* the last outputs of a line, two or three of them */
       const int last = n - i == 1;            /* one is computed with the one before it */
       const ptrdiff_t offset = (i - last) * stride / GROUP * GROUP_BYTES;
@@ -191,16 +191,16 @@ PL_INLINE void line_outputs(int narrow, int stride, int width, ptrdiff_t n, ptrd
       }
       break;
     }
-    together = !narrow && !width && n - i > TOGETHER ? MOST : TOGETHER;
+    together = !narrow && !width && n - i > TOGETHER ? MAX_TOGETHER : TOGETHER;
     const ptrdiff_t missing = i + together - n;
     if (GROUP == 1 && missing > 0 && missing <= i) i -= missing, y -= missing * step; /* some outputs again */
     const ptrdiff_t offset = i * stride / GROUP * GROUP_BYTES;
     const int whole = !narrow && n - i >= together;
     element *const to = whole ? y : rest[0];
     const ptrdiff_t by = whole ? step : NR;
-    if (MOST > TOGETHER && together == MOST) {
-      outputs(MOST, stride, width, f, lines, offset, acc);
-      finish_outputs(MOST, acc, f, to, by);
+    if (MAX_TOGETHER > TOGETHER && together == MAX_TOGETHER) {
+      outputs(MAX_TOGETHER, stride, width, f, lines, offset, acc);
+      finish_outputs(MAX_TOGETHER, acc, f, to, by);
     } else {
       outputs(TOGETHER, stride, width, f, lines, offset, acc);
       finish_outputs(TOGETHER, acc, f, to, by);
@@ -211,8 +211,8 @@ PL_INLINE void line_outputs(int narrow, int stride, int width, ptrdiff_t n, ptrd
   }
 }
 
-/* Computes a span for the block of channels from channel c on.  narrow, width: see line_outputs; stride: that of the
- * class, or 0 if it is no constant; copied: the lines of the block, if copy_blocks() has copied them. */
+/* Computes a span for the block of channels from channel c on.  narrow, width: see line_outputs; stride: the
+ * stride of the class, or 0 if it is no constant; copied: the lines of the block, if copy_blocks() has copied them. */
 PL_INLINE void block_outputs(int narrow, int stride, int width, const pl_dw_lines *g, const span *part,
                              const filter *f, ptrdiff_t c, const uint8_t *const *copied, element *y) {
   const uint8_t *lines[LINES_TOGETHER], *const *const source = copied ? copied : lines;
@@ -276,8 +276,8 @@ static int depthwise_lines(const pl_dw_lines *g, const parameters *all, element 
                 .buffer = buffer};
   pixel_class *const p = &part.p;
   const ptrdiff_t fit = (LINES_BYTES / ((g->fh + 1) * GROUP_BYTES) * GROUP - g->fw) / p->stride + 1;
-  const ptrdiff_t most = fit / MOST * MOST; /* lines are copied for a multiple of TOGETHER outputs */
-  if (fit < MOST || g->fh > HEIGHT || !fits_filter(g)) return 0;
+  const ptrdiff_t most = fit / MAX_TOGETHER * MAX_TOGETHER; /* lines are copied for a multiple of outputs */
+  if (fit < MAX_TOGETHER || g->fh > HEIGHT || !fits_filter(g)) return 0;
   const uint8_t *lines[2][LINES_TOGETHER];
   void (*block)(const pl_dw_lines *, const span *, const filter *, ptrdiff_t, const uint8_t *const *, element *) =
       g->c < NR ? block_narrow : p->stride == 1 ? block_1 : p->stride == 2 ? block_2 : block_any;

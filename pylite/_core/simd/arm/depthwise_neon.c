@@ -4,7 +4,7 @@
  * in 16 bits.  Otherwise pixels and weights are multiplied as 16 bits, tap by tap. */
 #include "depthwise_neon.h"
 
-enum { GROUP = 1, GROUP_BYTES = NR, MOST = 2 * TOGETHER, WEIGHT_TAPS = 1024 };
+enum { GROUP = 1, GROUP_BYTES = NR, MAX_TOGETHER = 2 * TOGETHER, WEIGHT_TAPS = 1024 };
 
 /* The filter of a block of channels.  words: its packed weights, less the zero point; small: none is beyond +-127;
  * bytes: the same as int8, and a tap of 0. */
@@ -140,7 +140,7 @@ PL_INLINE void add_pairs(int N, int stride, const filter *f, const uint8_t *cons
       const int8x8_t w0 = vld1_s8(w), w1 = vld1_s8(w + NR);
 #pragma GCC unroll 2
       for (int first = 0; first < N; first += TOGETHER) {
-        int16x8_t product[MOST];
+        int16x8_t product[MAX_TOGETHER];
         EACH_OF_FOUR product[i] = vmull_s8(PIXEL(0), w0);
         EACH_OF_FOUR product[i] = vmlal_s8(product[i], PIXEL(1), w1);
         EACH_OF_FOUR add_wide(&acc[i], product[i]);
@@ -150,7 +150,7 @@ PL_INLINE void add_pairs(int N, int stride, const filter *f, const uint8_t *cons
       const int8x8_t w0 = vld1_s8(w);
 #pragma GCC unroll 2
       for (int first = 0; first < N; first += TOGETHER) {
-        int16x8_t product[MOST];
+        int16x8_t product[MAX_TOGETHER];
         EACH_OF_FOUR product[i] = vmull_s8(PIXEL(0), w0);
         EACH_OF_FOUR add_wide(&acc[i], product[i]);
       }

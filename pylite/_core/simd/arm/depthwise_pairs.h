@@ -25,7 +25,7 @@
  * load_block decides what `simple` means: such blocks take fewer instructions. */
 
 /* Bytes of a cache line, and of the largest image that stays in the second-level cache from layer to layer. */
-enum { CACHE_LINE = 64, LARGEST_CACHED = 256 * 1024 };
+enum { CACHE_LINE = 64, MAX_CACHED_BYTES = 256 * 1024 };
 
 PL_INLINE int in_line(const pl_dw_lines *g, ptrdiff_t column) { return column >= 0 && column < g->width; }
 
@@ -122,8 +122,8 @@ PL_INLINE void column3x3(int stride, int simple, int inside, int relu, const pl_
 /* A tile: blocks first_block .. end_block - 1 of the channels of output pixels begin .. end - 1. */
 typedef struct { ptrdiff_t first_block, end_block, begin, end; } tile;
 
-/* The first pixel of the pair after the one at `pixel`; `end` or more if there is none.  With a dilation of d, the
- * pairs that begin at pixel `*first` modulo d come before those that begin at the next pixel; `*first` follows. */
+/* The first pixel of the pair after the one at `pixel`; `end` or more if there is none.  With a dilation of d, all
+ * pairs that begin at pixel `*first` modulo d come first; then `*first` moves to the next pixel. */
 PL_INLINE ptrdiff_t next_pair(const pl_dw_lines *g, ptrdiff_t *first, ptrdiff_t pixel, ptrdiff_t begin,
                               ptrdiff_t end) {
   pixel += 2 * g->dilation;
@@ -199,7 +199,7 @@ PL_INLINE tile first_tile(const pl_dw_lines *g) {
 }
 
 /* Brings bytes into the cache by loading one of each cache line, in order: the prefetcher follows these loads, but not
- * those of columns. */
+ * the loads of columns. */
 PL_INLINE void touch(const uint8_t *p, ptrdiff_t bytes) {
   ptrdiff_t i = 0;
 #define TOUCH(k) (void)*(const volatile uint8_t *)(p + i + (k) * CACHE_LINE)
@@ -213,7 +213,7 @@ PL_INLINE void touch(const uint8_t *p, ptrdiff_t bytes) {
 static int pairs_q8(FILTER_ARGUMENTS) {
   if (g->c < NR || g->fh != 3 || g->fw != 3 || q->left) return 0;
   if (g->stride > 2 || (g->stride == 2 && g->dilation > 1)) return 0;
-  if (g->width * g->width * g->c > LARGEST_CACHED) { /* if the image is square */
+  if (g->width * g->width * g->c > MAX_CACHED_BYTES) { /* if the image is square */
     for (int i = 0; i < (g->lines - 1) * g->stride + 3; i++)
       if (g->row[i]) touch(g->row[i], g->width * g->c);
     for (int i = 0; i < g->lines; i++) touch(y + i * g->y_line, g->pixels * g->c);

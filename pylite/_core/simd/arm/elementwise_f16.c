@@ -20,8 +20,8 @@ PL_INLINE void store_rest(size_t n, element *y, vector v) {
   memcpy(y, copy, n * sizeof *y);
 }
 
-/* Slots of one operand x, or of two, a and b (elementwise.h).  expression: the result; parameters: declares what it
- * uses of the parameters at p. */
+/* Slots of one operand x, or of two, a and b (elementwise.h).  expression: the result; parameters: declarations
+ * of the values at p that it uses. */
 #define UNARY(name, parameters, expression) \
   static void name(size_t n, const void *vx, void *vy, const void *p) { \
     const element *from = vx; \

@@ -42,7 +42,7 @@ static void clamp_f32(size_t n, const void *vx, void *vy, const void *vp) {
     END; \
     EACH(4) vst1q_f32(y + i + 4 * k, r[k]); \
   }
-/* The remaining elements, four at a time, then one by one.  END(v): what is stored for v. */
+/* The remaining elements, four at a time, then one by one.  END(v): the element that is stored for v. */
 #define REST(OPERATION, A, B, END) \
   for (; i + 4 <= n; i += 4) vst1q_f32(y + i, END(OPERATION(A(a, i), B(b, i)))); \
   for (; i < n; i++) { \
@@ -70,20 +70,21 @@ static void clamp_f32(size_t n, const void *vx, void *vy, const void *vp) {
  * clamped at the end, if any one is. */
 #define CLAMPED_LOOP(OPERATION, A, B) \
   if (only_finite) { \
-    SIXTEEN(OPERATION, A, B, SEEN(r)) \
-    EACH(2) seen[k] = vsubq_f32(seen[k], seen[k]); \
-    if (vaddvq_f32(vaddq_f32(seen[0], seen[1])) != 0) clamp_f32(i, y, y, vp); \
+    SIXTEEN(OPERATION, A, B, MARK_NON_FINITE(r)) \
+    EACH(2) non_finite[k] = vsubq_f32(non_finite[k], non_finite[k]); \
+    if (vaddvq_f32(vaddq_f32(non_finite[0], non_finite[1])) != 0) clamp_f32(i, y, y, vp); \
   } else { \
     SIXTEEN(OPERATION, A, B, EACH(4) r[k] = CLAMPED(r[k])) \
   } \
   REST(OPERATION, A, B, CLAMPED)
-#define SEEN(r) EACH(2) seen[k] = vfmaq_f32(seen[k], r[2 * k], r[2 * k + 1]) /* infinite or NaN with any of r */
+/* non_finite becomes infinite or NaN with any of r. */
+#define MARK_NON_FINITE(r) EACH(2) non_finite[k] = vfmaq_f32(non_finite[k], r[2 * k], r[2 * k + 1])
 #define RANGE \
   range_f_p p; \
   memcpy(&p, vp, sizeof p); \
   const int only_finite = p.low == -FLT_MAX && p.high == FLT_MAX; \
   const float32x4_t low = vdupq_n_f32(p.low), high = vdupq_n_f32(p.high); \
-  float32x4_t seen[2] = {vdupq_n_f32(0), vdupq_n_f32(0)};
+  float32x4_t non_finite[2] = {vdupq_n_f32(0), vdupq_n_f32(0)};
 KERNEL(add_f32, CLAMPED_LOOP, vaddq_f32, RANGE)
 KERNEL(sub_f32, CLAMPED_LOOP, vsubq_f32, RANGE)
 KERNEL(mul_f32, CLAMPED_LOOP, vmulq_f32, RANGE)
@@ -134,7 +135,7 @@ PL_INLINE void put(int BITS, int32x4_t v[4], const result_ends *e, void *y) {
   vst1q_u8(y, bytes[0]);
 }
 
-/* How an operand is read: flip is that of its bytes; numbers of 16 bits have a zero point of 0. */
+/* How an operand is read.  flip: bytes are read ^ flip; numbers of 16 bits have a zero point of 0. */
 typedef struct { int16x8_t zero; uint8x16_t flip; } operand;
 PL_INLINE operand operand_of(int32_t zero, int32_t flip) {
   return (operand){vdupq_n_s16((int16_t)-zero), vdupq_n_u8((uint8_t)flip)};

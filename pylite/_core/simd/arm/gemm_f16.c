@@ -216,7 +216,7 @@ static void whole_vectors(int rows, int wide, int single, const pl_a_layout *lay
 
 static void gemm_f16(int rows, int n, const pl_a_layout *layout, const uint16_t *a, const uint16_t *panel, int first,
                      int last, const float *bias, float low, float high, void *vy, ptrdiff_t ldy) {
-  enum { SOME = 48 }; /* rows at a time: whole tiles of every height */
+  enum { ROWS_AT_ONCE = 48 }; /* whole tiles of every height */
   const int wide = n > LANES, width = wide ? NR : LANES, single = first & 2;
   const size_t item = last & 2 ? 2 : 4;
   finishing f = {.bias = bias, .low = low, .high = high, .adds = !(first & 1), .last = last};
@@ -231,10 +231,10 @@ static void gemm_f16(int rows, int n, const pl_a_layout *layout, const uint16_t 
     whole_vectors(rows, wide, single, layout, a, panel, &f, vy, ldy);
     return;
   }
-  float lines[SOME * NR] = {0};
+  float lines[ROWS_AT_ONCE * NR] = {0};
   char *y = vy;
-  for (int r = 0; r < rows; r += SOME, y += SOME * ldy * (ptrdiff_t)item) {
-    const int some = rows - r < SOME ? rows - r : SOME;
+  for (int r = 0; r < rows; r += ROWS_AT_ONCE, y += ROWS_AT_ONCE * ldy * (ptrdiff_t)item) {
+    const int some = rows - r < ROWS_AT_ONCE ? rows - r : ROWS_AT_ONCE;
     for (int i = 0; i < some && f.adds; i++)
       memcpy(lines + i * width, y + i * ldy * (ptrdiff_t)item, (size_t)n * item);
     whole_vectors(some, wide, single, layout, a + r * layout->step, panel, &f, lines, width);

@@ -173,8 +173,8 @@ PL_INLINE void one_row(int small, const pl_a_layout *layout, const int8_t *a, co
 #include "products_neon.h"
 #else
 /* R <= 2 rows, of which `rows` are in use, times columns c0 .. c0 + C - 1 of a panel, two columns at a time.  For cores
- * without renaming, the products of a pair are added to the sums while the next pair is multiplied; those of the last
- * pair, while the next weights are loaded. */
+ * without renaming, the products of a pair are added to the sums while the next pair is multiplied; the products of the
+ * last pair, while the next weights are loaded. */
 PL_INLINE void columns(int R, int c0, int C, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
                        const int32_t *bias, const int32_t *terms, int32x4_t acc[ROWS][4]) {
   int32x4_t lanes[NARROW][8];
@@ -311,7 +311,7 @@ enum { LANES = 4, MR = 4, NV = 2 };
   }
 #if defined(__aarch64__)
 /* A single row: the weights of the next four steps are loaded between the products of these four, since an in-order
- * core waits for what it has just loaded. */
+ * core waits for a load that it uses at once. */
 #define EACH_WEIGHT \
   _Pragma("GCC unroll 4") for (int i = 0; i < LANES; i++) _Pragma("GCC unroll 2") for (int v = 0; v < V; v++)
 #define ROW_BY_LANES \

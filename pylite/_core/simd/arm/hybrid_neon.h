@@ -1,4 +1,4 @@
-/* Tiles of hybrid products (gemm_hybrid), finished as by finish_hybrid; included by gemm_neon.h alone. */
+/* Tiles of hybrid products (gemm_hybrid), finished as finish_hybrid does; included by gemm_neon.h alone. */
 
 /* The parameters that turn sums into floats, for the columns of a panel and for all rows; see finish_hybrid. */
 typedef struct {
@@ -9,7 +9,8 @@ typedef struct {
 } hybrid_finishing;
 typedef struct { int32_t sums[16]; float scale[16], bias[16]; } columns_copy;
 
-/* Those of n columns from j on (0: whole panels).  If n leaves a vector partly unused, `copy` holds them, padded. */
+/* The parameters of n columns from j on (0: whole panels).  If n leaves a vector partly unused, `copy` holds them,
+ * padded. */
 static hybrid_finishing hybrid_finishing_of(const pl_hybrid *h, int n, ptrdiff_t j, const int32_t *terms,
                                             const float *row_scales, columns_copy *copy) {
   hybrid_finishing f = {h->sums + j, terms, h->scale + j, h->bias ? h->bias + j : NULL, row_scales, h->low, h->high,

@@ -94,7 +94,7 @@ PL_INLINE void four_by_four(int small, const pl_a_layout *layout, const int8_t *
 #undef NEXT_LINE
 #undef OPERANDS
 
-/* The terms of four rows; those from `rows` on are not used. */
+/* The terms of four rows; lanes from `rows` on are not used. */
 PL_INLINE int32x4_t four_terms(const int32_t *terms, int rows) {
   int32_t some[4];
   if (__builtin_expect(rows >= 4, 1)) return vld1q_s32(terms);

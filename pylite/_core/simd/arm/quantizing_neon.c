@@ -1,6 +1,6 @@
-/* Quantization of floats for 64-bit NEON, and look-up tables that two lines replace.  gcc's code for quantizing
- * multiplies, adds a half and truncates in five steps, where a conversion that rounds takes three; a division takes ten
- * times as long as a product. */
+/* Quantization of floats for 64-bit NEON, and look-up tables that two lines replace.  gcc's code multiplies, adds a
+ * half and truncates, in five steps; the rounding conversion used here takes three.  A division takes ten times as long
+ * as a product. */
 #include "elementwise.h"
 #include "neon.h"
 

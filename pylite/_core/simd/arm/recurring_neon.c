@@ -3,24 +3,24 @@
 #include "fixed16.h"
 #include "neon.h"
 
-/* A step computes MANY vectors, which are independent: within a vector, each instruction waits for the one before. */
-enum { MANY = 2, STEP = 8 * MANY };
-#define EACH _Pragma("GCC unroll 4") for (int k = 0; k < MANY; k++)
-#define EACH_32 _Pragma("GCC unroll 8") for (int k = 0; k < 2 * MANY; k++)
+/* A step computes several independent vectors: within a vector, each instruction waits for the one before. */
+enum { VECTORS = 2, STEP = 8 * VECTORS };
+#define EACH _Pragma("GCC unroll 4") for (int k = 0; k < VECTORS; k++)
+#define EACH_32 _Pragma("GCC unroll 8") for (int k = 0; k < 2 * VECTORS; k++)
 #define ALL(v) vdupq_n_s16(v)
 
 /* Loads and stores of the first n of STEP elements. */
-PL_INLINE void get(const int16_t *x, int n, int16x8_t v[MANY]) {
+PL_INLINE void get(const int16_t *x, int n, int16x8_t v[VECTORS]) {
   int16_t last[STEP] = {0};
   if (n < STEP) x = memcpy(last, x, (size_t)n * sizeof *x);
   EACH v[k] = vld1q_s16(x + 8 * k);
 }
-PL_INLINE void put(int16_t *y, int n, const int16x8_t v[MANY]) {
+PL_INLINE void put(int16_t *y, int n, const int16x8_t v[VECTORS]) {
   int16_t last[STEP], *to = n < STEP ? last : y;
   EACH vst1q_s16(to + 8 * k, v[k]);
   if (n < STEP) memcpy(y, last, (size_t)n * sizeof *y);
 }
-PL_INLINE void get_32(const int32_t *x, int n, int32x4_t v[2 * MANY]) {
+PL_INLINE void get_32(const int32_t *x, int n, int32x4_t v[2 * VECTORS]) {
   int32_t last[STEP] = {0};
   if (n < STEP) x = memcpy(last, x, (size_t)n * sizeof *x);
   EACH_32 v[k] = vld1q_s32(x + 4 * k);
@@ -34,8 +34,8 @@ PL_INLINE void get_32(const int32_t *x, int n, int32x4_t v[2 * MANY]) {
     r[k] = vbslq_s16(vtstq_s16(rem[k], ALL(bit)), scaled, r[k]); \
   }
 /* r = exp(a) for a <= 0 in format q, result in Q0; as fx16_exp() computes it. */
-PL_INLINE void exponential(const int16x8_t a[MANY], fx16_q q, int16x8_t r[MANY]) {
-  int16x8_t u[MANY], rem[MANY], x[MANY], x2[MANY], x3[MANY], x4[MANY], t[MANY];
+PL_INLINE void exponential(const int16x8_t a[VECTORS], fx16_q q, int16x8_t r[VECTORS]) {
+  int16x8_t u[VECTORS], rem[VECTORS], x[VECTORS], x2[VECTORS], x3[VECTORS], x4[VECTORS], t[VECTORS];
   EACH u[k] = vsubq_s16(vandq_s16(a[k], ALL((int16_t)(q.quarter - 1))), ALL(q.quarter));
   EACH rem[k] = vsubq_s16(u[k], a[k]);
   EACH x[k] = vmlaq_s16(ALL(4096), u[k], ALL(q.scale));
@@ -58,8 +58,8 @@ PL_INLINE void exponential(const int16x8_t a[MANY], fx16_q q, int16x8_t r[MANY])
   EACH r[k] = vbslq_s16(vceqzq_s16(a[k]), ALL(32767), r[k]);
 }
 /* a = 2 / (1 + a) in Q2 for a in [0, 1], as fx16_newton() computes it. */
-PL_INLINE void newton(int16x8_t a[MANY]) {
-  int16x8_t h[MANY], x[MANY], d[MANY];
+PL_INLINE void newton(int16x8_t a[VECTORS]) {
+  int16x8_t h[VECTORS], x[VECTORS], d[VECTORS];
   EACH h[k] = vsraq_n_s16(ALL(16384), a[k], 1);
   EACH x[k] = vaddq_s16(ALL(23130), vqrdmulhq_s16(h[k], ALL(-15420)));
   for (int i = 0; i < 3; i++) {
@@ -72,7 +72,7 @@ PL_INLINE void newton(int16x8_t a[MANY]) {
 static void logistic_q3(int n, const int16_t *x, int16_t *y) {
   const fx16_q q = fx16_format(3);
   for (; n > 0; n -= STEP, x += STEP, y += STEP) {
-    int16x8_t a[MANY], below[MANY], r[MANY];
+    int16x8_t a[VECTORS], below[VECTORS], r[VECTORS];
     get(x, n, a);
     EACH below[k] = vminq_s16(a[k], vnegq_s16(a[k]));
     exponential(below, q, r);
@@ -87,7 +87,7 @@ static void logistic_q3(int n, const int16_t *x, int16_t *y) {
 static void tanh_qm(int n, int m, const int16_t *x, int16_t *y) {
   const fx16_q q = fx16_format(m + 1);
   for (; n > 0; n -= STEP, x += STEP, y += STEP) {
-    int16x8_t a[MANY], below[MANY], r[MANY];
+    int16x8_t a[VECTORS], below[VECTORS], r[VECTORS];
     get(x, n, a);
     EACH below[k] = vminq_s16(a[k], vnegq_s16(a[k]));
     exponential(below, q, r);
@@ -105,21 +105,21 @@ PL_INLINE multiplier multiplier_of(int32_t m, int e) {
   return (multiplier){vdupq_n_s32(m), vdupq_n_s32(e > 0 ? e : 0), vdupq_n_s32(e < 0 ? e : 0)};
 }
 /* v = MBQM32(v) */
-PL_INLINE void multiply(int32x4_t v[2 * MANY], const multiplier *m) {
+PL_INLINE void multiply(int32x4_t v[2 * VECTORS], const multiplier *m) {
   EACH_32 v[k] = vqrdmulhq_s32(vshlq_s32(v[k], m->left), m->mult);
   EACH_32 v[k] = vqaddq_s32(v[k], vshrq_n_s32(vandq_s32(v[k], m->right), 31)); /* lowered where there is a shift */
   EACH_32 v[k] = vrshlq_s32(v[k], m->right);
 }
 /* v = a b */
-PL_INLINE void products(const int16x8_t a[MANY], const int16x8_t b[MANY], int32x4_t v[2 * MANY]) {
+PL_INLINE void products(const int16x8_t a[VECTORS], const int16x8_t b[VECTORS], int32x4_t v[2 * VECTORS]) {
   EACH v[2 * k] = vmull_s16(vget_low_s16(a[k]), vget_low_s16(b[k])), v[2 * k + 1] = vmull_high_s16(a[k], b[k]);
 }
 
 static void gate_s16(int n, const int32_t *acc, const int32_t *bias, int32_t m, int e, int16_t *g) {
   const multiplier by = multiplier_of(m, e);
   for (; n > 0; n -= STEP, acc += STEP, bias += STEP, g += STEP) {
-    int32x4_t v[2 * MANY], b[2 * MANY];
-    int16x8_t old[MANY];
+    int32x4_t v[2 * VECTORS], b[2 * VECTORS];
+    int16x8_t old[VECTORS];
     get_32(acc, n, v);
     get_32(bias, n, b);
     get(g, n, old);
@@ -134,8 +134,8 @@ static void gate_s16(int n, const int32_t *acc, const int32_t *bias, int32_t m, 
 static void cell_s16(int n, const int16_t *in, const int16_t *f, const int16_t *g, int shift, int16_t *c) {
   const int32x4_t right = vdupq_n_s32(-shift);
   for (; n > 0; n -= STEP, f += STEP, g += STEP, c += STEP) {
-    int32x4_t v[2 * MANY], w[2 * MANY];
-    int16x8_t forget[MANY], input[MANY], gate[MANY], cell[MANY];
+    int32x4_t v[2 * VECTORS], w[2 * VECTORS];
+    int16x8_t forget[VECTORS], input[VECTORS], gate[VECTORS], cell[VECTORS];
     get(f, n, forget);
     get(g, n, gate);
     get(c, n, cell);
@@ -162,8 +162,8 @@ static void cell_s16(int n, const int16_t *in, const int16_t *f, const int16_t *
 static void hidden_s8(int n, const int16_t *o, const int16_t *t, int32_t m, int e, int32_t zero, int8_t *y) {
   const multiplier by = multiplier_of(m, e);
   for (; n > 0; n -= STEP, o += STEP, t += STEP, y += STEP) {
-    int32x4_t v[2 * MANY];
-    int16x8_t a[MANY], b[MANY];
+    int32x4_t v[2 * VECTORS];
+    int16x8_t a[VECTORS], b[VECTORS];
     int8_t last[STEP], *to = n < STEP ? last : y;
     get(o, n, a);
     get(t, n, b);

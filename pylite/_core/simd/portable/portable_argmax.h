@@ -25,10 +25,10 @@ static inline int8_t pl_load_s8(const int8_t *p, uint32_t flip) { return (int8_t
 #define PL_VECTOR 16
 #endif
 
-/* T: type of elements; R: an integer of the same size, which counts up to MOST rows; BYTES: of a vector of either.
+/* T: type of elements; R: an integer of the same size, which counts up to MAX_ROWS rows; BYTES: of a vector of either.
  * name_16 takes 16 neighbouring columns at once, and gives -1 for a column without an element above LEAST; name_one
  * then takes this column element by element. */
-#define PL_ARG_MAX_COLUMNS(name, T, R, BYTES, MOST, LOAD, LEAST) \
+#define PL_ARG_MAX_COLUMNS(name, T, R, BYTES, MAX_ROWS, LOAD, LEAST) \
   static int32_t name##_one(size_t n, ptrdiff_t stride, const T *x, uint32_t flip) { \
     T best = LOAD(x, flip); \
     int32_t argmax = 0; \
@@ -48,8 +48,8 @@ static inline int8_t pl_load_s8(const int8_t *p, uint32_t flip) { return (int8_t
     name##_r row[PARTS], i; \
     for (int j = 0; j < 16; j++) best[j] = LEAST, argmax[j] = -1; \
     memcpy(kept, best, sizeof kept); \
-    for (size_t top = 0; top < n; top += MOST) { \
-      size_t end = n - top < MOST ? n : top + MOST; \
+    for (size_t top = 0; top < n; top += MAX_ROWS) { \
+      size_t end = n - top < MAX_ROWS ? n : top + MAX_ROWS; \
       name##_t b[PARTS]; /* b and at are never indexed by a variable, so they are registers in the loop */ \
       name##_r at[PARTS]; \
       i = (name##_r){0}; \
@@ -86,15 +86,15 @@ static inline int8_t pl_load_s8(const int8_t *p, uint32_t flip) { return (int8_t
     } \
     return first < 0 ? name##_one(n, 1, x, flip) : first; \
   }
-/* Of bytes: the maximum first, then the C library's search for it. */
+/* Bytes: finds the maximum; then the C library searches for it. */
 static int32_t arg_max_s8_long(size_t n, const int8_t *x, uint32_t flip) {
   const pl_reduction g = {.flip = (uint8_t)(flip ^ 0x80)};
   uint8_t top = 0;
   max_8_run(&g, 1, 0, (ptrdiff_t)n, x, &top);
   return (int32_t)((const int8_t *)memchr(x, top ^ g.flip, n) - x);
 }
-/* IS_LONG: does each of `cols` columns, contiguous runs of n elements, go to name_long?  Runs of up to TINY elements take
- * less time one by one than transposed. */
+/* IS_LONG: does name_long search each of `cols` columns, which are contiguous runs of n elements?  Runs of up to TINY
+ * elements take less time one by one than transposed. */
 #define PL_ARG_MAX(name, T, IS_LONG, TINY) \
   static void name(size_t n, size_t cols, ptrdiff_t stride, ptrdiff_t next, const void *data, uint32_t flip, \
                    int32_t *argmax) { \

@@ -1,7 +1,7 @@
 /* The most frequent casts; wide.c has all others; included by portable.c alone.
  *
- * int8 and uint8 have the same bits, and so on: what is stored is called i8, whichever it is; so is what is read, if its
- * sign does not matter. */
+ * Signed and unsigned integers of one size have the same bits.  i8 names both as the type of results, and as the type
+ * of operands where their sign does not matter; i16, i32 and i64 likewise. */
 UNARY_KERNEL(cast_f32_u8, float, uint8_t, none_p, (int32_t)pl_clampf(x != x ? 255.0f : x, 0.0f, 255.0f))
 UNARY_KERNEL(cast_f32_i8, float, int8_t, none_p, (int32_t)pl_clampf(x != x ? 127.0f : x, -128.0f, 127.0f))
 UNARY_KERNEL(cast_f32_i16, float, int16_t, none_p, (int32_t)pl_clampf(x != x ? 32767.0f : x, -32768.0f, 32767.0f))

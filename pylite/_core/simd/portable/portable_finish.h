@@ -149,50 +149,50 @@ static void finish_hybrid(int n, const int32_t *acc, int32_t term, const int32_t
 static void gemm_hybrid(const pl_slots *table, int rows, int n, const pl_a_layout *layout, const void *a_panel,
                         const void *panel, const int32_t *terms, const float *row_scales, const pl_hybrid *h,
                         ptrdiff_t j, float *y, ptrdiff_t ldy) {
-  enum { MOST = 16, WIDE = 64 };
-  int32_t acc[MOST * WIDE];
-  const int together = MOST / table->q8.mr * table->q8.mr;
-  for (; n > WIDE; n -= WIDE, j += WIDE, y += WIDE) { /* only a single row has so many columns */
-    gemm_hybrid(table, 1, WIDE, layout, a_panel, panel, terms, row_scales, h, j, y, ldy);
-    panel = (const char *)panel + WIDE * layout->lines * layout->depth;
+  enum { ROWS = 16, COLUMNS = 64 }; /* most of these at a time */
+  int32_t acc[ROWS * COLUMNS];
+  const int together = ROWS / table->q8.mr * table->q8.mr;
+  for (; n > COLUMNS; n -= COLUMNS, j += COLUMNS, y += COLUMNS) { /* only a single row has so many columns */
+    gemm_hybrid(table, 1, COLUMNS, layout, a_panel, panel, terms, row_scales, h, j, y, ldy);
+    panel = (const char *)panel + COLUMNS * layout->lines * layout->depth;
   }
   for (int r = 0; r < rows; r += together) {
     const int m = rows - r < together ? rows - r : together;
-    memset(acc, 0, m * WIDE * sizeof *acc);
-    table->gemm_s32(m, n, layout, (const char *)a_panel + r * layout->step * table->q8.bytes, panel, acc, WIDE);
+    memset(acc, 0, m * COLUMNS * sizeof *acc);
+    table->gemm_s32(m, n, layout, (const char *)a_panel + r * layout->step * table->q8.bytes, panel, acc, COLUMNS);
     for (int i = r; i < r + m; i++)
-      finish_hybrid(n, acc + (i - r) * WIDE, terms[i], h->sums + j, h->scale + j, row_scales[i], h->column_first,
+      finish_hybrid(n, acc + (i - r) * COLUMNS, terms[i], h->sums + j, h->scale + j, row_scales[i], h->column_first,
                     h->bias ? h->bias + j : NULL, h->low, h->high, y + i * ldy);
   }
 }
 
 static void gemm_blocks(const pl_slots *table, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
                         const int32_t *zero_points, const float *row_scales, float *y) {
-  enum { WIDE = 64, MORE = 15 }; /* MORE: rows beyond the last one that products may read */
+  enum { COLUMNS = 64, EXTRA_ROWS = 15 }; /* EXTRA_ROWS: rows beyond the last one that products may read */
   const pl_tile *t = &table->q8;
-  int32_t acc[PL_BLOCK_ROWS * WIDE];
-  float total[PL_BLOCK_ROWS * WIDE] = {0};
-  uint8_t a_panel[2 * (PL_BLOCK_ROWS + MORE) * PL_DEPTH + 2 * PL_SLACK];
+  int32_t acc[PL_BLOCK_ROWS * COLUMNS];
+  float total[PL_BLOCK_ROWS * COLUMNS] = {0};
+  uint8_t a_panel[2 * (PL_BLOCK_ROWS + EXTRA_ROWS) * PL_DEPTH + 2 * PL_SLACK];
   const uint8_t *src[PL_BLOCK_ROWS];
   const ptrdiff_t width = b->padded_columns - j < t->nr ? b->padded_columns - j : t->nr, size = b->depth / b->blocks;
   const int one_block = b->blocks == 1;
   for (ptrdiff_t i = 0; i < b->blocks; i++) {
     const ptrdiff_t offset = pl_block_offset(b, width, i, j);
-    for (int r = 0; r < rows; r++) memset(acc + r * WIDE, 0, n * sizeof *acc);
+    for (int r = 0; r < rows; r++) memset(acc + r * COLUMNS, 0, n * sizeof *acc);
     for (ptrdiff_t k = 0; k < size; k += PL_DEPTH) {
       const ptrdiff_t piece = size - k < PL_DEPTH ? size - k : PL_DEPTH;
       const pl_a_layout layout = pl_packed_layout((piece + t->ka - 1) / t->ka * t->ka);
       for (int r = 0; r < rows; r++) src[r] = x + r * b->depth + i * size + k;
       table->pack_a_q8(rows, 1, piece, src, t->row_offset, a_panel, layout.depth);
-      table->gemm_s32(rows, n, &layout, a_panel, b->panels + offset * b->padded_depth + k * width, acc, WIDE);
+      table->gemm_s32(rows, n, &layout, a_panel, b->panels + offset * b->padded_depth + k * width, acc, COLUMNS);
     }
     for (int r = 0; r < rows; r++)
-      finish_hybrid(n, acc + r * WIDE, zero_points[r] + t->offset, b->sums + offset, b->scale + offset, one_block ? row_scales[r] : 1, 0,
-                    total + r * WIDE, -INFINITY, INFINITY, total + r * WIDE);
+      finish_hybrid(n, acc + r * COLUMNS, zero_points[r] + t->offset, b->sums + offset, b->scale + offset,
+                    one_block ? row_scales[r] : 1, 0, total + r * COLUMNS, -INFINITY, INFINITY, total + r * COLUMNS);
   }
   for (int r = 0; r < rows; r++, y += b->columns)
     for (int c = 0; c < n; c++) {
-      float v = total[r * WIDE + c] * (one_block ? 1 : row_scales[r]);
+      float v = total[r * COLUMNS + c] * (one_block ? 1 : row_scales[r]);
       if (b->bias) v += b->bias[j + c];
       v = v < b->low ? b->low : v;
       y[c] = v > b->high ? b->high : v;
@@ -246,7 +246,7 @@ PL_INLINE void scaled_columns(int N, int n, const scaled_row *c, const float *w,
   else memcpy(y, sum, n * sizeof *y);
 }
 
-/* Skips elements equal to the zero point: after a RELU these are half of all. */
+/* Skips elements equal to the zero point: half of all elements, after a RELU. */
 static void scaled_sums(int n, int depth, const uint8_t *x, int zero, const float *w, ptrdiff_t ldw,
                         const float *scale, float row_scale, int first, int last, const float *bias, float low,
                         float high, float *y) {

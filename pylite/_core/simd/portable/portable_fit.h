@@ -70,7 +70,8 @@ static int close_steps(double s, double half, int steps, int16_t *close) {
     int8_t is_close[LANES];
     int any = 0;
     for (int l = 0; l < LANES; l++) {
-      const double position = (k + l + 1 - half) * per, part = position - __builtin_floor(position), margin = near + position * 0x1p-28;
+      const double position = (k + l + 1 - half) * per, part = position - __builtin_floor(position);
+      const double margin = near + position * 0x1p-28;
       any |= is_close[l] = all | (part < margin) | (part > 1 - margin);
     }
     for (int l = 0; any && l < LANES && k + l < steps; l++)

@@ -207,7 +207,7 @@ static void depthwise_f32(const pl_dw_lines *g, const float *w, const float *bia
 
 static void depthwise_s64(const pl_dw_lines *g, ptrdiff_t pixel, ptrdiff_t c, int n, const int16_t *w, int64_t *acc) {
   const uint8_t *p[PL_MAX_TAPS];
-  enum { N = 32, SUMS = 256 }; /* 32 bits hold the sum of so many products of 16 by 8 bits */
+  enum { N = 32, SUMS = 256 }; /* SUMS: most products of 16 by 8 bits whose sum has 32 bits */
   const int taps = g->fh * g->fw;
   pl_taps(g, pixel, sizeof(int16_t), p);
   for (int j = 0; j < n; j++) acc[j] = 0;

@@ -6,8 +6,8 @@
 typedef struct { uint64_t half[2]; } pl_u128;
 typedef struct { pl_u128 half[2]; } pl_u256;
 
-/* Copies rows of `bytes` bytes; a short row as one word, the excess of which the next row overwrites, if rows of y adjoin;
- * else, and the last row, as two words that overlap. */
+/* Copies rows of `bytes` bytes as two words that overlap.  Where the rows of y adjoin, a row but the last is copied as
+ * two whole words instead: the next row overwrites the excess. */
 #define PL_COPY_SHORT(T, TWO)                                                                                  \
   for (; yrow == (ptrdiff_t)bytes && xrow >= (ptrdiff_t)sizeof(T) && rows > 1; rows--, x += xrow, y += yrow) { \
     TWO both;                                                                                                  \
@@ -283,7 +283,8 @@ static inline void transpose_tile_64(const uint8_t *x, ptrdiff_t xcol, uint8_t *
       part(x + r * item, xcol, y + r * yrow, yrow, n, cols);                                                   \
     x += r * item, y += r * yrow, rows -= r;                                                                   \
   }
-/* Narrow lines: what a tile would read or write beyond them is in a block.  A few elements take less time one by one. */
+/* Lines narrower than a tile go through blocks, so that the tile reads and writes nothing beyond them.  A few elements
+ * take less time one by one. */
 #define PL_TRANSPOSE_NARROW(tile, n)                                                                           \
   const size_t height = rows < n ? rows : n, width = cols < n ? cols : n;                                      \
   if (height > 1 && width > 1 && height * width >= 3 * n) {                                                    \

@@ -2,9 +2,9 @@
  *
  * With many channels and strides, each output pixel accumulates up to 64 channels of its window in registers.  With few
  * channels, or stride 1 and more than POOL_TAPS taps, a stretch of the output row is computed at once: the rows of the
- * windows are joined to one line of the input's width, shifted copies of this line are joined for the columns, and every
- * stride-th pixel is taken.  The choice depends on the shape alone, so float results do, too; only for maxima and
- * integers, which are the same either way, may it also depend on the strides of pixels. */
+ * windows are joined to one line of the input's width, shifted copies of this line are joined for the columns, and
+ * every stride-th pixel is taken.  For float sums this choice depends on the shape alone, so that results do, too.
+ * Maxima and integers are the same either way: there it may also depend on the strides of pixels. */
 #include "joining.h"
 #include "rounding.h"
 #include <float.h>
@@ -12,8 +12,8 @@
 
 enum { POOL_LINE = 4096, POOL_SLACK = 16 }; /* elements of a line, and unused ones at its end */
 #if defined(__aarch64__)
-enum { POOL_TAPS = 9 }; /* with stride 1, so many taps are joined in registers sooner than by lines in memory */
-enum { FLOAT_BLOCK = 32 }; /* channels at a time, for which the registers suffice */
+enum { POOL_TAPS = 9 }; /* with stride 1, up to 9 taps are joined sooner in registers than by lines in memory */
+enum { FLOAT_BLOCK = 32 }; /* the channels that fit in registers at a time */
 #else
 enum { POOL_TAPS = 0, FLOAT_BLOCK = 64 };
 #endif
@@ -87,7 +87,8 @@ static void copy_pixels(size_t n, size_t bytes, size_t step, const void *x0, voi
   static void name##_stretch(const pl_window *w, const T *x, ptrdiff_t position, ptrdiff_t m, T *y) { \
     A line[POOL_LINE], combined[POOL_LINE]; \
     const ptrdiff_t c = w->channels, span = ((m - 1) * w->stride + 1) * c; \
-    const ptrdiff_t begin = position < 0 ? 0 : position, end = pl_min(position + (m - 1) * w->stride + w->cols, w->width); \
+    const ptrdiff_t begin = position < 0 ? 0 : position; \
+    const ptrdiff_t end = pl_min(position + (m - 1) * w->stride + w->cols, w->width); \
     const ptrdiff_t left = (begin - position) * c, inside = (end - begin) * c, all = span + (w->cols - 1) * c; \
     for (ptrdiff_t i = 0; i < left; i++) line[i] = identity; \
     for (ptrdiff_t i = left + inside; i < all; i++) line[i] = identity; \
@@ -208,9 +209,9 @@ PL_LOOSE_END
  * neighbouring outputs share the maxima of columns that both cover.  At a side of the image, a tap outside repeats its
  * neighbour inside, which changes no maximum. */
 #if defined(__aarch64__) /* where JOIN_MAX_F32 ignores NaN in both operands, not in the second alone */
-enum { MAX_SIDE = 3, MAX_MANY = 16, IGNORES_ANY_NAN = 1 };
+enum { MAX_SIDE = 3, BYTE_CHANNELS = 16, IGNORES_ANY_NAN = 1 };
 #else
-enum { MAX_SIDE = 3, MAX_MANY = 32, IGNORES_ANY_NAN = 0 };
+enum { MAX_SIDE = 3, BYTE_CHANNELS = 32, IGNORES_ANY_NAN = 0 };
 #endif
 #define MAX_OF_PAIRS(name, T, identity, join) \
   /* n >= 2 outputs of windows of `side` x `side`, m channels at a time */ \
@@ -248,15 +249,15 @@ enum { MAX_SIDE = 3, MAX_MANY = 32, IGNORES_ANY_NAN = 0 };
   } \
   static void name(const pl_window *w, const void *x, ptrdiff_t left, ptrdiff_t n, void *y) { \
     const int side = w->rows <= w->cols && w->rows + 1 >= w->cols ? (int)w->cols : 0; \
-    enum { MANY = sizeof(T) == 1 ? MAX_MANY : 16 }; \
-    const int few = n < 2 || w->stride > 2 || w->channels < (w->stride == 1 ? MANY : 16); \
+    enum { CHANNELS = sizeof(T) == 1 ? BYTE_CHANNELS : 16 }; /* at a time */ \
+    const int few = n < 2 || w->stride > 2 || w->channels < (w->stride == 1 ? CHANNELS : 16); \
     if (few || (side != 2 && side != 3)) name##_any(w, x, left, n, y); \
-    else if (side == 2 && w->stride == 1) name##_pairs(2, 1, MANY, w, x, left, n, y); \
-    else if (side == 2 && w->channels < MANY) name##_pairs(2, 2, 16, w, x, left, n, y); \
-    else if (side == 2) name##_pairs(2, 2, MANY, w, x, left, n, y); \
-    else if (w->stride == 1) name##_pairs(3, 1, MANY, w, x, left, n, y); \
-    else if (w->channels < MANY) name##_pairs(3, 2, 16, w, x, left, n, y); \
-    else name##_pairs(3, 2, MANY, w, x, left, n, y); \
+    else if (side == 2 && w->stride == 1) name##_pairs(2, 1, CHANNELS, w, x, left, n, y); \
+    else if (side == 2 && w->channels < CHANNELS) name##_pairs(2, 2, 16, w, x, left, n, y); \
+    else if (side == 2) name##_pairs(2, 2, CHANNELS, w, x, left, n, y); \
+    else if (w->stride == 1) name##_pairs(3, 1, CHANNELS, w, x, left, n, y); \
+    else if (w->channels < CHANNELS) name##_pairs(3, 2, 16, w, x, left, n, y); \
+    else name##_pairs(3, 2, CHANNELS, w, x, left, n, y); \
   }
 PL_LOOSE_BEGIN
 MAX_OF_PAIRS(pool_max_f32, float, -FLT_MAX, JOIN_MAX_F32)

@@ -1,8 +1,8 @@
-/* Reductions to up to REDUCE_MOST outputs; included by portable.c alone.
+/* Reductions to up to REDUCE_MAX outputs; included by portable.c alone.
  *
  * If neighbouring outputs read neighbouring elements, all outputs of a row are accumulated as one line, 16 or 32 of its
- * rows at a time, a few lanes of the line in registers.  Of a short line several partial results are accumulated side
- * by side, and folded at the end, if there are enough rows for that to pay.  Otherwise each output reduces its own runs
+ * rows at a time, a few lanes of the line in registers.  A short line with enough rows accumulates several partial
+ * results side by side, and folds them at the end.  Otherwise each output reduces its own runs
  * of contiguous elements.  Accumulators of all rows of outputs are finished together.  The order of float additions
  * depends on the shape alone.  A minimum is computed as the maximum of flipped elements. */
 #include "joining.h"
@@ -13,14 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REDUCE_LANES = 64, REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256 };
+enum { REDUCE_LANES = 64, REDUCE_LINE = 256, REDUCE_MAX = 1024, REDUCE_STEPS = 256 };
 
 /* How an element is loaded before it is joined to an accumulator. */
 #define LOAD_F32(v) (sign * (v))
 #define LOAD_S8(v) ((int8_t)((v) ^ flip))
 #define LOAD_U8(v) ((uint8_t)((v) ^ flip))
 #define LOAD_S16(v) ((int16_t)((v) ^ flip))
-/* The initial value of a lane, and its end: it replaces its accumulator, or, as a 16-bit sum of bytes, is added. */
+/* How a lane starts, and how it ends: it replaces its accumulator, or, as a 16-bit sum of bytes, is added to it. */
 #define LANE_IS_ACC(acc) (acc)
 #define ACC_IS_LANE(acc, lane) (lane)
 #define LANE_IS_ZERO(acc) 0
@@ -29,7 +29,7 @@ enum { REDUCE_LANES = 64, REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 
 
 /* FEW: the name of lanes() for LANES / 8 lanes. */
 #define REDUCE_ROWS(name, T, A, N, LANES, GROUP, FLIP, LOAD, JOIN, START, END, IDENTITY, FEW) \
-  /* `lanes` accumulators in registers, joined with up to GROUP rows; before: what they were */ \
+  /* `lanes` accumulators in registers, joined with up to GROUP rows; before: their values so far */ \
   PL_INLINE void name##_lanes(const size_t lanes, const pl_reduction *g, ptrdiff_t rows, ptrdiff_t stride, \
                               const T *p, const A *before, A *acc) { \
     N lane[LANES]; \
@@ -44,24 +44,24 @@ enum { REDUCE_LANES = 64, REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 
   static void name##_rows(const pl_reduction *g, size_t m, ptrdiff_t n, ptrdiff_t stride, const void *x, int fresh, \
                           void *acc0) { \
     static const A identities[LANES] = {REPEAT_8(REPEAT_8(IDENTITY))}; \
-    enum { SOME = LANES / 8 }; \
+    enum { FEW_LANES = LANES / 8 }; \
     const T *row = x; \
-    A *acc = acc0, last[SOME]; \
+    A *acc = acc0, last[FEW_LANES]; \
     for (ptrdiff_t rows; n > 0; n -= rows, row += rows * stride, fresh = 0) { \
       const A *before = fresh ? identities : acc; \
       const size_t step = !fresh; \
       size_t i = 0; \
       rows = n < GROUP ? n : GROUP; \
-      if (m % SOME && m > SOME && !fresh) memcpy(last, acc + m - SOME, sizeof last); \
+      if (m % FEW_LANES && m > FEW_LANES && !fresh) memcpy(last, acc + m - FEW_LANES, sizeof last); \
       for (; i + LANES <= m; i += LANES) \
         name##_lanes(LANES, g, rows, stride, row + i, before + i * step, acc + i); \
       if (i + LANES / 2 <= m) { \
         name##_lanes(LANES / 2, g, rows, stride, row + i, before + i * step, acc + i); \
         i += LANES / 2; \
       } \
-      for (; i < m && m >= SOME; i += SOME) { /* the last lanes again compute some that precede them */ \
-        const size_t at = i + SOME <= m ? i : m - SOME; \
-        name##_##FEW(SOME, g, rows, stride, row + at, fresh ? identities : at == i ? acc + at : last, acc + at); \
+      for (; i < m && m >= FEW_LANES; i += FEW_LANES) { /* the last block overlaps the one before */ \
+        const size_t at = i + FEW_LANES <= m ? i : m - FEW_LANES; \
+        name##_##FEW(FEW_LANES, g, rows, stride, row + at, fresh ? identities : at == i ? acc + at : last, acc + at); \
       } \
       for (; i < m; i++) name##_lanes(1, g, rows, stride, row + i, before + i * step, acc + i); \
     } \
@@ -76,7 +76,8 @@ enum { REDUCE_LANES = 64, REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 
       for (size_t i = 0; i < (n - half) * m; i++) acc[i] = (A)JOIN(acc[i], other[i]); \
     } \
   }
-/* Joins each of c runs of n accumulators to one; joined: that of `run`.  The first c accumulators hold the results. */
+/* Joins each of c runs of n accumulators to one; joined: the result of `run`.  Results go to the first c accumulators.
+ */
 #define REDUCE_JOIN(name, A, joined) \
   static void name##_join(size_t c, size_t n, void *acc0) { \
     A *acc = acc0; \
@@ -120,7 +121,7 @@ enum { REDUCE_LANES = 64, REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 
       acc[k] = total; \
     } \
   }
-/* The same for maxima: lines of accumulators for long rows, then 16 bytes at a time, the last of which overlap. */
+/* The same for maxima: lines of accumulators for long rows, then 16 bytes at a time; the last 16 overlap them. */
 #define REDUCE_RUN_MAX(name, T, LOAD) \
   static void name##_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t n, const void *x, void *acc0) { \
     enum { LINE = 128 / sizeof(T), LANES = 16 / sizeof(T) }; \
@@ -195,7 +196,7 @@ static void sum_8_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t
     }
     for (; i + 16 <= n; i += 16)
       for (int j = 0; j < 16; j++) total += abs((uint8_t)(row[i + j] ^ flip) - zero[j]);
-    if (n >= 16) { /* the last 16 elements, without those that are counted */
+    if (n >= 16) { /* the last 16 elements; the mask clears the ones already summed */
       const uint8_t *mask = masks + (n - i);
       for (int j = 0; j < 16; j++) total += abs((uint8_t)((row[n - 16 + j] ^ flip) & mask[j]) - zero[j]);
     } else {
@@ -260,10 +261,10 @@ typedef struct {
   void (*join)(size_t, size_t, void *);
   void (*finish)(const pl_reduction *, size_t, const void *, void *);
   ptrdiff_t item, acc_item;
-  int32_t start; /* the bytes of as many initial accumulators as these are */
+  int32_t start; /* four bytes of initial accumulators: one, two or four of them */
 } reducer;
 
-/* Are runs accumulated as lines, each element with the one in its place in other runs, and joined at the end? */
+/* Are runs accumulated as lines, element i of a run with element i of the others, and joined at the end? */
 static int joins_at_end(const pl_reduction *g) {
   return g->run && g->step == g->run && g->run <= REDUCE_LINE && g->n[0] * g->n[1] * g->n[2] >= 4;
 }
@@ -279,7 +280,7 @@ static ptrdiff_t partial_results(const pl_reduction *g, size_t c) {
   return partials < g->n[2] ? partials : g->n[2];
 }
 /* Joins all elements of one row of c outputs to their accumulators, of which there are `partials` lines.  Up to 3 bytes
- * behind these are overwritten. */
+ * after them are overwritten. */
 static void accumulate(const reducer *r, const pl_reduction *g, int at_end, ptrdiff_t partials, const char *x0,
                        size_t c, char *a) {
   const size_t line = at_end ? c * (size_t)g->run : c;
@@ -302,7 +303,7 @@ static __attribute__((noinline)) void reduce(const reducer *r, const pl_reductio
                                              size_t rows, ptrdiff_t apart, size_t c, void *y) {
   const ptrdiff_t partials = partial_results(g, c);
   const size_t outputs = rows * c, line = at_end ? c * (size_t)g->run : c * (size_t)partials;
-  int32_t acc[REDUCE_MOST], results[REDUCE_MOST];
+  int32_t acc[REDUCE_MAX], results[REDUCE_MAX];
   char *to = (char *)results;
   if (g->whole) { /* the extreme of a full tensor starts from its first element, even NaN or infinity */
     const float first = g->sign * *(const float *)x;
@@ -324,7 +325,7 @@ static __attribute__((noinline)) void reduce(const reducer *r, const pl_reductio
   static void reduce_##name(const pl_reduction *g, const void *x, size_t rows, ptrdiff_t apart, size_t c, void *y) { \
     static const reducer r = {name##_rows, name##_run, name##_fold, name##_join, finish, item, acc_item, identity}; \
     const int at_end = joins_at_end(g); \
-    const size_t most = at_end ? REDUCE_MOST / (size_t)g->run : REDUCE_MOST; \
+    const size_t most = at_end ? REDUCE_MAX / (size_t)g->run : REDUCE_MAX; \
     if (c <= most) { \
       reduce(&r, g, at_end, x, rows, apart, c, y); \
       return; \
@@ -372,7 +373,7 @@ enum { JOINED_LANES = 16 };
       acc[k] = total; \
     } \
   }
-/* Sums of int32 have 64 bits, which means need; other results are the same in 32 bits. */
+/* Sums of int32 have 64 bits, for means; other results are the same in 32 bits. */
 #define JOINS(suffix, TYPE, U) \
   JOIN_ELEMENTS(join_sum_##suffix, TYPE, int64_t, (uint64_t)total + (uint64_t)(int64_t)v) \
   JOIN_ELEMENTS(join_max_##suffix, TYPE, TYPE, JOIN_MAX(total, v)) \

@@ -74,8 +74,8 @@ enum { BLEND_LINE = 512 };
   }
 
 /* For images that become wider, whose pixels are read more than once: blends the rows first, into one line or two, then
- * the columns, by blocks of channels, the last of which overlaps the one before.  by: the step between the weights of
- * two columns.  Returns the number of finished columns, all or none. */
+ * the columns, by blocks of channels.  The last block of a pixel overlaps the one before.  by: the step between the
+ * weights of two columns.  Returns the number of finished columns, all or none. */
 #if defined(__AVX512F__)
 enum { BLEND_ROW = 2048, BLEND_BLOCK = 16 };
 #elif defined(__AVX2__)
@@ -146,8 +146,8 @@ LINES_F32(lines_u8, uint8_t, blended_u8, across_u8(left, right, ex, dx))
 
 /* Wider images of three or four channels: a pixel is a vector of four, whose last element is overwritten by the next
  * pixel if there are three.  Returns 0 if this is impossible. */
-static int pixels_f32(size_t n, size_t c, const float *top, const float *bottom, const int32_t *low, const int32_t *high,
-                      const float *fraction, float dy, float *y) {
+static int pixels_f32(size_t n, size_t c, const float *top, const float *bottom, const int32_t *low,
+                      const int32_t *high, const float *fraction, float dy, float *y) {
   typedef float four __attribute__((vector_size(16)));
   const float ey = 1 - dy;
   const int32_t first = low[0];
@@ -228,8 +228,8 @@ PL_INLINE narrow_u8 across_u8_narrow(narrow_u16 left, narrow_u16 right, uint16_t
 }
 #endif
 #define NARROW(name, type, out, across) \
-  LINES(lines_##name, NARROW_BLOCK, type, uint16_t, int32_t, 16, 1, (uint16_t)BLEND_NARROW(a[i], b[i], dy), narrow_u16, \
-        out, across(left[0], right[0], (uint16_t)dx)) \
+  LINES(lines_##name, NARROW_BLOCK, type, uint16_t, int32_t, 16, 1, (uint16_t)BLEND_NARROW(a[i], b[i], dy), \
+        narrow_u16, out, across(left[0], right[0], (uint16_t)dx)) \
   BILINEAR(name, type, int32_t, 16, blend_narrow(a[i], b[i], p[i], q[i], dy, dx), WITH_LINES(lines_##name), 0)
 NARROW(bilinear_i8_narrow, int8_t, narrow_s8, across_s8_narrow)
 NARROW(bilinear_u8_narrow, uint8_t, narrow_u8, across_u8_narrow)

@@ -76,10 +76,10 @@ static void log_softmax_f32(size_t rows, size_t n, const float *x, float *y) {
   }
 }
 static void l2_normalize_f32(size_t rows, size_t n, const float *x, float *y) {
-  enum { MOST = 32 }; /* rows, whose roots and quotients are computed as vectors */
-  float factor[MOST];
+  enum { ROWS = 32 }; /* whose roots and quotients are computed as vectors */
+  float factor[ROWS];
   for (size_t m; rows; rows -= m, x += m * n, y += m * n) {
-    m = rows < MOST ? rows : MOST;
+    m = rows < ROWS ? rows : ROWS;
     for (size_t r = 0; r < m; r++) factor[r] = row_squares_f32(n, 1, x + r * n);
     for (size_t r = 0; r < m; r++) {
       const float norm = sqrtf(factor[r]);
@@ -195,8 +195,8 @@ static void minima_8(size_t rows, size_t n, uint8_t flip, const uint8_t *x, uint
     for (size_t i = 0; i < m; i++) least[i] = least[i] < least[i + step] ? least[i] : least[i + step];
   }
 }
-/* Sets e to exp(d) of each element of ROWS_8 consecutive rows, and r and shift to those of its row; bits: of a result.
- */
+/* For each element of ROWS_8 consecutive rows: sets e to exp(d), and r and shift to the reciprocal and the shift of its
+ * row.  bits: of a result. */
 static void exponents_8(size_t n, const pl_softmax8 *s, const uint8_t *x, int bits, int32_t *e, int32_t *r,
                         int32_t *shift) {
   uint8_t v[ROWS_8 * SHORT_8], least[(ROWS_8 + 1) * SHORT_8];
@@ -231,8 +231,8 @@ static void exponents_8(size_t n, const pl_softmax8 *s, const uint8_t *x, int bi
     return (type)(pl_clamp32(pl_rdbpot(pl_mul_high(e, r), shift), 0, (1 << bits) - 1) ^ (outflip)); \
   } \
   static void name##_short(size_t n, const pl_softmax8 *s, const uint8_t *x, type *y) { \
-    enum { MOST = ROWS_8 * SHORT_8 }; \
-    int32_t e[MOST], r[MOST + 16], shift[MOST + 16]; \
+    enum { ELEMENTS = ROWS_8 * SHORT_8 }; \
+    int32_t e[ELEMENTS], r[ELEMENTS + 16], shift[ELEMENTS + 16]; \
     const uint8_t flip = s->flip; \
     exponents_8(n, s, x, bits, e, r, shift); \
     for (size_t i = 0; i < ROWS_8 * n; i += ROWS_8) { \
@@ -276,13 +276,16 @@ SOFTMAX_8(softmax_8_to_16, int16_t, 16, 0x8000)
 PL_INLINE uint8_t log_softmax_8_result(int32_t value, uint8_t flip) {
   return (uint8_t)(pl_clamp32(pl_rdbpot(value, 22) + 255, 0, 255) ^ flip);
 }
-/* Up to ROWS_8 rows, in all up to MANY_8 elements; sum: that of missing rows, overwritten */
-enum { MANY_8 = 2048, LONG_8 = 256 };
+enum {
+  LONG_8 = 256,   /* elements of a row that is computed alone */
+  BLOCK_8 = 2048  /* elements of shorter rows that are computed together */
+};
+/* Up to ROWS_8 rows, in all up to BLOCK_8 elements; sum: the sum of missing rows, overwritten */
 static void log_softmax_8_rows(size_t rows, size_t n, const pl_softmax8 *s, const uint8_t *x, int32_t *sum,
                                uint8_t *y) {
   const uint8_t flip = s->flip;
-  uint8_t v[MANY_8], least[MANY_8 + LONG_8];
-  int32_t e[MANY_8], log[ROWS_8];
+  uint8_t v[BLOCK_8], least[BLOCK_8 + LONG_8];
+  int32_t e[BLOCK_8], log[ROWS_8];
   minima_8(rows, n, flip, x, v, least);
   for (size_t row = 0; row < rows; row++)
     sum[row] = row_sum_8(n, x + row * n, flip, least[row * n] ^ 0xff, s->scaled);
@@ -301,7 +304,7 @@ static void log_softmax_8_row(size_t n, const pl_softmax8 *s, const uint8_t *x, 
   for (size_t i = 0; i < n; i++) y[i] = table[table_index(x[i], flip, top)];
 }
 static void log_softmax_8(size_t rows, size_t n, const pl_softmax8 *s, const uint8_t *x, void *y0) {
-  const size_t most = n < LONG_8 ? (size_t)pl_min32(MANY_8 / (int32_t)n, ROWS_8) : 1;
+  const size_t most = n < LONG_8 ? (size_t)pl_min32(BLOCK_8 / (int32_t)n, ROWS_8) : 1;
   uint8_t *y = y0;
   int32_t sum[ROWS_8];
   for (int i = 0; i < ROWS_8; i++) sum[i] = s->scaled[0];

@@ -272,7 +272,8 @@ static void lut16(size_t n, const void *vx, void *vy, const void *table) {
   }
 }
 
-/* int16 LOGISTIC and TANH (docs/numerics.md section 6): q * multiplier >> shift, then between two entries of the table */
+/* int16 LOGISTIC and TANH (docs/numerics.md section 6): q * multiplier >> shift, interpolated between two entries of
+ * the table */
 typedef struct { int32_t multiplier, shift, table[256]; } sigmoid16_p;
 PL_INLINE int32_t sigmoid16_index(int32_t q, const sigmoid16_p *p) {
   return (q * p->multiplier + (int32_t)((1u << p->shift) >> 1)) >> p->shift;

@@ -24,7 +24,7 @@ enum { LINE_PAIR = 128 };
 #define COUNT_BITS 23
 #define WRITING ((uint64_t)1 << COUNT_BITS)
 #define NUMBER (WRITING << 1)
-#define MOST (WRITING - 1)
+#define MAX_PIECES (WRITING - 1)
 typedef _Atomic uint64_t atomic_tagged;
 
 typedef struct {
@@ -106,8 +106,9 @@ static int take_share(pl_pool *pool, const loop *l, int share, int thread) {
   uint64_t taken = atomic_load(counter);
   int done = 0;
   for (;;) {
-    const int64_t older = (int64_t)(l->number - (taken & ~MOST)); /* > 0: of an earlier loop; < 0: of a later one */
-    const int begin = older ? 0 : (int)(taken & MOST), step = batch_of(size - begin);
+    /* > 0: the count is of an earlier loop; < 0: of a later one */
+    const int64_t older = (int64_t)(l->number - (taken & ~MAX_PIECES));
+    const int begin = older ? 0 : (int)(taken & MAX_PIECES), step = batch_of(size - begin);
     if ((older < 0 && thread) || begin == size) return done; /* the caller's loop is always the latest */
     if (!atomic_compare_exchange_weak(counter, &taken, l->number + (uint64_t)(begin + step))) continue;
     run(pool, l, start + begin, step, thread);
@@ -150,7 +151,7 @@ static int done_by_workers(const pl_pool *pool, const loop *l) {
   int count = 0;
   for (int i = 1; i <= pool->workers; i++) {
     const uint64_t done = atomic_load(&pool->state[i].done);
-    if ((done & ~MOST) == l->number) count += (int)(done & MOST);
+    if ((done & ~MAX_PIECES) == l->number) count += (int)(done & MAX_PIECES);
   }
   return count;
 }
@@ -327,7 +328,7 @@ void pl_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *c
     return;
   }
   if (pool->workers < 0) start(pool);
-  if (n / grain >= (ptrdiff_t)MOST) grain = n / (ptrdiff_t)MOST + 1;
+  if (n / grain >= (ptrdiff_t)MAX_PIECES) grain = n / (ptrdiff_t)MAX_PIECES + 1;
   loop l = {atomic_load(&pool->number) + NUMBER, fn, ctx, n, grain, (int)(n / grain + (n % grain != 0)), 0,
             pl_float_mode() & ~PL_FLAG_BITS, 0};
   l.shares = shares_of(pool, &l);

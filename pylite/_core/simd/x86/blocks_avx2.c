@@ -9,7 +9,7 @@ enum {
   KR = 4,
   ROWS = 4,  /* of a tile */
   V = 2,     /* vectors of a panel */
-  CHUNK = 32 /* depth of which sums fit in 16 bits, for AVX2 */
+  CHUNK = 32 /* most products whose sum fits in 16 bits, for AVX2 */
 };
 
 /* gemm_blocks for 8-bit weights. */

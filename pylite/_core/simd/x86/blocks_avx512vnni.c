@@ -4,6 +4,8 @@
  * the totals of the tile. */
 #include "avx512vnni.h"
 
+enum { ROWS = 8 }; /* of a tile */
+
 /* The portable gemm_blocks, for 8-bit weights. */
 void pl_fill_portable_avx512vnni(pl_slots *s);
 static void (*portable_blocks)(const struct pl_slots *table, int rows, int n, const pl_blocks *b, ptrdiff_t j,
@@ -17,7 +19,7 @@ PL_INLINE void tile(int R, int V, int rows, int n, const pl_blocks *b, ptrdiff_t
   const __m512i upper = _mm512_set1_epi8((char)0xF0);
   const ptrdiff_t size = b->depth / b->blocks;
   const int one_block = b->blocks == 1;
-  __m512 total[8][4];
+  __m512 total[ROWS][4];
 #pragma GCC unroll 8
   for (int r = 0; r < R; r++)
 #pragma GCC unroll 4
@@ -25,7 +27,7 @@ PL_INLINE void tile(int R, int V, int rows, int n, const pl_blocks *b, ptrdiff_t
   for (ptrdiff_t i = 0; i < b->blocks; i++, x += size) {
     const ptrdiff_t offset = pl_block_offset(b, width, i, j) + column;
     const uint8_t *w = b->panels + pl_block_offset(b, width, i, j) * size / 2 + column * 4;
-    __m512i acc[8][4];
+    __m512i acc[ROWS][4];
 #pragma GCC unroll 8
     for (int r = 0; r < R; r++)
 #pragma GCC unroll 4
@@ -78,9 +80,10 @@ static void gemm_blocks(const pl_slots *table, int rows, int n, const pl_blocks 
   if (!b->nibbles) portable_blocks(table, rows, n, b, j, x, zero_points, row_scales, y);
   else if (rows == 1 && width == NR) tile(1, 4, 1, n, b, j, NR, 0, x, zero_points, row_scales, y);
   else
-    for (int r = 0; r < rows; r += 8)
+    for (int r = 0; r < rows; r += ROWS)
       for (int c = 0; c < n; c += LANES)
-        tile(8, 1, rows - r, n, b, j, width, c, x + r * b->depth, zero_points + r, row_scales + r, y + r * b->columns);
+        tile(ROWS, 1, rows - r, n, b, j, width, c, x + r * b->depth, zero_points + r, row_scales + r,
+             y + r * b->columns);
 }
 
 PL_FILL(blocks_avx512vnni, s) {

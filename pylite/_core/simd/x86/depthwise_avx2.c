@@ -41,8 +41,8 @@ PL_INLINE __m256i tap(const uint8_t *p, int flip, ptrdiff_t n) {
 }
 
 /* Computes n channels of N <= 2 output pixels, and stores the first `kept` of them; pixels are `to` bytes apart.  The
- * taps of the first pixel are c bytes after those of s, and those of the next one `step` further.  w: the weights of
- * the block; j: its place in the parameters q. */
+ * taps of the first pixel are c bytes after the taps in s, and the taps of the second `step` bytes further.  w: the
+ * weights of the block; j: its place in the parameters q. */
 PL_INLINE void pixels(int rounding, int flip, int N, ptrdiff_t n, ptrdiff_t kept, const tap_list *s, ptrdiff_t c,
                       ptrdiff_t step, const int32_t *w, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
   const __m256i bias0 = load(q->bias + j), bias1 = load(q->bias + j + LANES);
@@ -117,11 +117,9 @@ static void any_filter(const pl_dw_lines *g, const tap_list *s, const int32_t *w
  *
  * Input lines are copied, with their padding.  If the number of channels is a multiple of 16 ("whole"), copies also
  * hold the pixels that a stride skips; else each phase of the stride has lines of its own. */
-enum { CACHED = 24576 }; /* bytes of copies that stay in the first-level cache */
+enum { MAX_CACHED = 24576 }; /* bytes of copies that stay in the first-level cache */
 
 PL_INLINE ptrdiff_t at_least(ptrdiff_t n, ptrdiff_t least) { return n < least ? least : n; }
-/* n / s, rounded up. */
-PL_INLINE ptrdiff_t steps(ptrdiff_t n, ptrdiff_t s) { return s == 1 ? n : (n + s - 1) / s; }
 
 PL_INLINE void copy_block(const uint8_t *from, uint8_t *to) {
   _mm_storeu_si128((__m128i *)to, _mm_loadu_si128((const __m128i *)from));
@@ -156,7 +154,7 @@ static void copy_lines(const pl_dw_lines *g, int flip, ptrdiff_t s, const uint8_
   for (ptrdiff_t phase = 0; phase < s; phase++) {
     const ptrdiff_t x = first + phase;
     /* pixels begin .. end - 1 are in the image */
-    ptrdiff_t begin = x < 0 ? steps(-x, s) : 0, end = x < g->width ? steps(g->width - x, s) : 0;
+    ptrdiff_t begin = x < 0 ? pl_ceil_div(-x, s) : 0, end = x < g->width ? pl_ceil_div(g->width - x, s) : 0;
     if (end > pixels) end = pixels;
     if (begin > end) begin = end;
     for (ptrdiff_t y = 0; y < rows; y++, to += line) {
@@ -192,8 +190,8 @@ static void wrapped(const pl_dw_lines *g, ptrdiff_t blocks, const tap_list *s, c
   const tap_list taps = {s->pairs, 0, s->p};
   ptrdiff_t block = g->lines;
   ptrdiff_t most = g->pixels;
-  while (block > 1 && copied(g, most < 16 ? most : 16, block) > CACHED) block = (block + 1) / 2;
-  while (most > 1 && copied(g, most, block) > (block > 1 ? CACHED : PL_DW_BYTES)) most = (most + 1) / 2;
+  while (block > 1 && copied(g, most < 16 ? most : 16, block) > MAX_CACHED) block = (block + 1) / 2;
+  while (most > 1 && copied(g, most, block) > (block > 1 ? MAX_CACHED : PL_DW_BYTES)) most = (most + 1) / 2;
   for (ptrdiff_t line = 0, lines; line < g->lines; line += lines) {
     lines = g->lines - line < block ? g->lines - line : block;
     const ptrdiff_t rows = (lines - 1) * g->stride + g->fh;

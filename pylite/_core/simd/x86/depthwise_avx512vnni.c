@@ -1,8 +1,8 @@
 /* 8-bit depthwise convolutions for AVX-512 with VNNI: blocks of 64 channels, four taps (a group) at a time.
  *
  * Weights are int8, packed[block][group][channel][tap of the group], in the orders of `order` and of pl_tap_order().
- * The pixels of a group are interleaved, so that a 32-bit lane holds those of one channel; one instruction adds their
- * products to its sum.  wrapped() copies input lines, any_filter() reads them in place. */
+ * The pixels of a group are interleaved, so that a 32-bit lane holds four taps of one channel; one instruction adds
+ * their products to its sum.  wrapped() copies input lines, any_filter() reads them in place. */
 #include "avx512vnni.h"
 
 /* Prevents gcc from loading v again for each use. */
@@ -50,7 +50,7 @@ static void any_filter(const pl_dw_lines *g, int flip, int w_zero, const int8_t 
   const int n = g->c < NR ? (int)g->c : NR;
   const __mmask64 m = first_bytes(n);
   const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80)), ones = _mm512_set1_epi8(1);
-  const __m512i zero = _mm512_set1_epi32(w_zero), padding = _mm512_set1_epi8((char)(0));
+  const __m512i zero = _mm512_set1_epi32(w_zero), padding = _mm512_setzero_si512();
   const pl_columns local = *q; /* a copy, so that the compiler knows that stores to y do not change it */
   const ends e = ends_of(q);
   for (ptrdiff_t pixel = 0; pixel < g->pixels; pixel++, y += g->c) {
@@ -95,12 +95,9 @@ static void skip_pixels(ptrdiff_t c, ptrdiff_t n, const uint8_t *from, __m512i m
   }
 }
 
-/* n / s, rounded up. */
-PL_INLINE ptrdiff_t steps(ptrdiff_t n, ptrdiff_t s) { return s == 1 ? n : (n + s - 1) / s; }
-
 /* Copies `count` channels from c_begin on of `rows` input lines, as x + 128 in unsigned bytes, to line buffers without
  * gaps.  Pixel i of phase p is the input's pixel first + i * stride + p, so that consecutive outputs read consecutive
- * pixels of a phase.  All lines of a phase come before those of the next one. */
+ * pixels of a phase.  All lines of a phase come before the lines of the next phase. */
 static void pack_lines(const pl_dw_lines *g, const uint8_t *const *row, int rows, ptrdiff_t first, ptrdiff_t pixels,
                        ptrdiff_t c_begin, ptrdiff_t count, int flip, uint8_t *to) {
   const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80));
@@ -111,7 +108,7 @@ static void pack_lines(const pl_dw_lines *g, const uint8_t *const *row, int rows
   for (int phase = 0; phase < s; phase++) {
     const ptrdiff_t x = first + phase;
     /* pixels begin .. end - 1 of the phase are in the image */
-    ptrdiff_t begin = x < 0 ? steps(-x, s) : 0, end = x < g->width ? steps(g->width - x, s) : 0;
+    ptrdiff_t begin = x < 0 ? pl_ceil_div(-x, s) : 0, end = x < g->width ? pl_ceil_div(g->width - x, s) : 0;
     if (end > pixels) end = pixels;
     if (begin > end) begin = end;
     const ptrdiff_t runs = joined ? begin < end : end - begin, bytes = joined ? (end - begin) * count : count;
@@ -240,8 +237,8 @@ PL_INLINE void two_lines(int relu, int stride, int w_zero, const uint8_t *x, con
  * multiple of 64 ("whole"), line buffers also hold the pixels that a stride skips; else each phase of the stride has
  * line buffers of its own. */
 enum {
-  MOST_CHANNELS = 256, /* of a chunk, if `whole` */
-  CACHED = 32768       /* bytes of line buffers that stay in the first-level cache */
+  MAX_CHANNELS = 256, /* of a chunk, if `whole` */
+  MAX_CACHED = 32768  /* bytes of line buffers that stay in the first-level cache */
 };
 
 typedef struct {
@@ -253,7 +250,7 @@ typedef struct {
   ptrdiff_t pitch;            /* bytes from one line buffer to the next */
 } chunk;
 
-/* What all chunks have in common. */
+/* A chunk with the fields that all chunks share. */
 static chunk new_chunk(const pl_dw_lines *g, int groups, int w_zero, const pl_columns *q) {
   const int s = g->stride;
   chunk k = {.groups = groups, .stride = s, .w_zero = w_zero, .whole = g->c % NR == 0, .relu = has_relu(q)};
@@ -266,24 +263,24 @@ static chunk new_chunk(const pl_dw_lines *g, int groups, int w_zero, const pl_co
 static int lines_at_once(const pl_dw_lines *g, ptrdiff_t reach, ptrdiff_t channels) {
   const ptrdiff_t s = g->stride, least = reach + (g->pixels < 16 ? g->pixels : 16);
   int lines = g->lines;
-  while (lines > 1 && least * ((lines - 1) * s + g->fh) * s * channels > CACHED) lines -= lines > 2 ? 2 : 1;
+  while (lines > 1 && least * ((lines - 1) * s + g->fh) * s * channels > MAX_CACHED) lines -= lines > 2 ? 2 : 1;
   return lines;
 }
 
 /* The output pixels of a chunk; all chunks of a line have about the same length. */
 static ptrdiff_t pixels_at_once(const pl_dw_lines *g, const chunk *k, ptrdiff_t channels) {
   const ptrdiff_t each = k->rows * g->stride * channels;
-  const ptrdiff_t capacity = (k->reach + 4) * each <= CACHED ? CACHED : PL_DW_BYTES;
+  const ptrdiff_t capacity = (k->reach + 4) * each <= MAX_CACHED ? MAX_CACHED : PL_DW_BYTES;
   ptrdiff_t most = capacity / each - k->reach;
   if (most < 1) most = 1;
-  return steps(g->pixels, most >= g->pixels ? 1 : (g->pixels + most - 1) / most);
+  return pl_ceil_div(g->pixels, most >= g->pixels ? 1 : (g->pixels + most - 1) / most);
 }
 
 /* tap[i] = the offset in the line buffers of tap number taps[i] of the filter, or -1 for padding. */
 static void place_taps(const pl_dw_lines *g, const chunk *k, ptrdiff_t channels, const int16_t *taps,
                        ptrdiff_t *tap) {
   const int phases = k->whole ? 1 : k->stride;
-  ptrdiff_t places[PL_MOST_WRAPPED], *place = places;
+  ptrdiff_t places[PL_MAX_WRAPPED_TAPS], *place = places;
   for (int y = 0; y < g->fh; y++)
     for (int x = 0, phase = 0, pixel = 0; x < g->fw; x++, phase += g->dilation) {
       for (; phase >= phases; phase -= phases) pixel++;
@@ -311,8 +308,8 @@ PL_INLINE void block_lines(const chunk *k, const uint8_t *x, const ptrdiff_t *ta
 /* Computes all output lines, chunk by chunk. */
 static void wrapped(const pl_dw_lines *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
   uint8_t buffers[PL_DW_BYTES + 64] __attribute__((aligned(64)));
-  int16_t taps[4 * PL_MOST_WRAPPED];
-  ptrdiff_t tap[4 * PL_MOST_WRAPPED];
+  int16_t taps[4 * PL_MAX_WRAPPED_TAPS];
+  ptrdiff_t tap[4 * PL_MAX_WRAPPED_TAPS];
   const pl_columns local = *q; /* a copy, so that the compiler knows that stores to y do not change it */
   const ends e = ends_of(q);
   const ptrdiff_t s = g->stride;
@@ -327,8 +324,8 @@ static void wrapped(const pl_dw_lines *g, int flip, int w_zero, const int8_t *w,
   for (int line = 0; line < g->lines; line += k.lines) {
     if (k.lines > g->lines - line) k.lines = g->lines - line;
     k.rows = (k.lines - 1) * (int)s + g->fh;
-    while (whole && channels < g->c && channels < MOST_CHANNELS &&
-           (k.reach + 4) * k.rows * s * (channels + NR) <= CACHED)
+    while (whole && channels < g->c && channels < MAX_CHANNELS &&
+           (k.reach + 4) * k.rows * s * (channels + NR) <= MAX_CACHED)
       channels += NR;
     const ptrdiff_t most = pixels_at_once(g, &k, channels);
     for (ptrdiff_t c_begin = 0; c_begin < g->c; c_begin += channels) {

@@ -174,7 +174,7 @@ static int by_fours(const pl_dw_lines *g, const tap_list *list, ptrdiff_t chunk,
 
 /* Computes four vectors of channels of an output pixel, from j on, for any number of taps: four sums that do not wait
  * for each other.  from: the offset of its input from the listed taps; packed: the weights of these channels, tap after
- * tap, or NULL for those of the list. */
+ * tap, or NULL to read the weights of the list. */
 PL_INLINE void vectors_of_pixel(const tap_list *list, ptrdiff_t j, ptrdiff_t from, const float *packed,
                                 const float *bias, float low, float high, float *y) {
   VECTOR acc[4];
@@ -196,17 +196,17 @@ static __attribute__((noinline)) void four_vectors(const tap_list *list, ptrdiff
 }
 /* Computes channels chunk .. chunk_end - 1 of a grid, pixel by pixel: a pixel's inputs are read in order, which suits
  * the prefetcher, and each cache line is read once.  Weights are packed, so that they do not evict each other. */
-enum { MOST_PACKED = 25, WIDE = 4 * LANES };
+enum { MAX_PACKED_TAPS = 25, FOUR_VECTORS = 4 * LANES };
 static __attribute__((noinline)) void along_channels(const tap_list *list, ptrdiff_t chunk, ptrdiff_t chunk_end,
                                                      const pixel_grid *grid, const float *bias, float low, float high,
                                                      float *y) {
-  float weights[MOST_PACKED * 4 * WIDE] __attribute__((aligned(64)));
-  for (ptrdiff_t j = chunk; j < chunk_end; j += WIDE)
+  float weights[MAX_PACKED_TAPS * 4 * FOUR_VECTORS] __attribute__((aligned(64)));
+  for (ptrdiff_t j = chunk; j < chunk_end; j += FOUR_VECTORS)
     for (int t = 0; t < list->taps; t++)
-      memcpy(weights + (j - chunk) * list->taps + t * WIDE, list->w[t] + j, WIDE * sizeof *weights);
+      memcpy(weights + (j - chunk) * list->taps + t * FOUR_VECTORS, list->w[t] + j, FOUR_VECTORS * sizeof *weights);
   for (ptrdiff_t line = 0; line < grid->lines; line++)
     for (ptrdiff_t i = 0; i < grid->n; i++)
-      for (ptrdiff_t j = chunk; j < chunk_end; j += WIDE)
+      for (ptrdiff_t j = chunk; j < chunk_end; j += FOUR_VECTORS)
         vectors_of_pixel(list, j, j + i * grid->step + line * grid->next, weights + (j - chunk) * list->taps, bias, low,
                          high, y + i * grid->to + line * grid->down);
 }
@@ -231,7 +231,8 @@ static __attribute__((noinline, cold)) ptrdiff_t compute_pixels(const pl_dw_line
                                                                 const float *bias, float low, float high, float *y) {
   const ptrdiff_t c = g->c, next = g->next / (ptrdiff_t)sizeof(float), down = g->y_line;
   const pixel_grid all = {0, n, g->stride * c, c, g->lines, next, down};
-  if (HALF_LINES && g->stride > 1 && c % 512 == 0 && list->taps <= MOST_PACKED) { /* pixels share a set of the cache */
+  /* Pixels of 2048 bytes lie in the same sets of the cache. */
+  if (HALF_LINES && g->stride > 1 && c % 512 == 0 && list->taps <= MAX_PACKED_TAPS) {
     along_channels(list, chunk, chunk_end, &all, bias, low, high, y);
     return n;
   }
@@ -254,7 +255,7 @@ static __attribute__((noinline, cold)) ptrdiff_t compute_pixels(const pl_dw_line
 
 /* ---- copied images ---- */
 enum {
-  MOST_COPIED = 6144, /* numbers of a copy, which stays in the first-level cache */
+  MAX_COPIED = 6144, /* numbers of a copy, which stays in the first-level cache */
   COPIED_TAPS = 49    /* of a filter, at most */
 };
 
@@ -279,7 +280,7 @@ static input_area area_under(const pl_dw_lines *g, ptrdiff_t pixels) {
   if (g->lines == 1) a.down = 1;
   else if (g->next % line == 0) a.down = g->next / line;
   const ptrdiff_t some = g->lines < 8 ? g->lines : 8;
-  if (((some - 1) * a.down + a.used) * a.columns * BLOCK > MOST_COPIED) a.down = 0;
+  if (((some - 1) * a.down + a.used) * a.columns * BLOCK > MAX_COPIED) a.down = 0;
   return a;
 }
 
@@ -296,9 +297,9 @@ static void copy_line(const pl_dw_lines *g, const float *x, ptrdiff_t j, ptrdiff
  * a border. */
 static __attribute__((noinline)) void by_copies(const pl_dw_lines *g, const input_area *a, const float *w,
                                                 const float *bias, float low, float high, float *y) {
-  float copy[MOST_COPIED], taps[COPIED_TAPS][BLOCK];
+  float copy[MAX_COPIED], taps[COPIED_TAPS][BLOCK];
   const ptrdiff_t c = g->c, pitch = a->columns * BLOCK;
-  const ptrdiff_t at_once = (MOST_COPIED / pitch - a->used) / a->down + 1;    /* output lines */
+  const ptrdiff_t at_once = (MAX_COPIED / pitch - a->used) / a->down + 1;     /* output lines */
   tap_list list;
   list.taps = 0;
   for (int i = 0; i < a->used; i++)

@@ -8,7 +8,7 @@
  *
  * plan_pairs() decides whether and how g is computed in this way, by_pairs() computes it. */
 enum {
-  MOST_PAIRED = 20480, /* bytes of a copy, which stays in the first-level cache beside weights and results */
+  MAX_PAIRED_BYTES = 20480, /* bytes of a copy, which stays in the first-level cache beside weights and results */
   PAIRED_TAPS = 64,    /* most pairs of weights, of all output lines that are computed together */
   AT_ONCE = 4          /* output pixels that are computed together */
 };
@@ -179,10 +179,10 @@ static pair_plan plan_pairs(const pl_dw_lines *g) {
   /* A stride of 2 reads few lines twice, so copying pays only for many taps; wrapped() leaves no channels unused. */
   if ((g->stride == 2 && g->fh * g->fw < 12) || 3 * unused > g->c) return plan;
   const ptrdiff_t bytes = 2 * NR * (ptrdiff_t)sizeof(int16_t); /* of a pair */
-  ptrdiff_t held = MOST_PAIRED / (paired_columns(g, plan.pixels) * bytes);
+  ptrdiff_t held = MAX_PAIRED_BYTES / (paired_columns(g, plan.pixels) * bytes);
   while (held < plan.pairs + 2 && plan.pixels >= 2 * AT_ONCE) {
     plan.pixels = (plan.pixels + 1) / 2;
-    held = MOST_PAIRED / (paired_columns(g, plan.pixels) * bytes);
+    held = MAX_PAIRED_BYTES / (paired_columns(g, plan.pixels) * bytes);
   }
   if (held >= plan.pairs) plan.lines = (held - plan.pairs + 1) * (1 + both);
   return plan;
@@ -192,7 +192,7 @@ static pair_plan plan_pairs(const pl_dw_lines *g) {
  * channels; else it overlaps the one before. */
 static void by_pairs(const pl_dw_lines *g, const pair_plan *plan, int wraps, int flip, const int32_t *w,
                      const pl_columns *q, uint8_t *y) {
-  int16_t copy[MOST_PAIRED / sizeof(int16_t)];
+  int16_t copy[MAX_PAIRED_BYTES / sizeof(int16_t)];
   paired_weights weights;
   const int both = g->stride == 1;
   lines_fn *const one = q->fit ? one_line : one_line_by_rule;

@@ -21,7 +21,7 @@ PL_INLINE int v_normal(const vf v[4]) {
 
 /* exp(x) for x <= 88.7: x = r + n log(2), |r| <= log(2) / 2; n is added to the exponent of exp(r) */
 PL_INLINE vf v_exp_low(vf x) {
-  const vf magic = V_ALL(12582912.0f), normal = V_MAX(x, PL_LEAST_EXP); /* 1.5 2^23 */
+  const vf magic = V_ALL(12582912.0f), normal = V_MAX(x, PL_MIN_EXP); /* 1.5 2^23 */
   const vf n = V(sub_ps)(V_FMA(normal, V_ALL(1.44269504f), magic), magic);
   const vf r = V_FMA(n, V_ALL(2.12194440e-4f), V_FMA(n, V_ALL(-0.693359375f), normal));
   vf p = V_FMA1(V_ALL(8.290272e-3f), r, 4.189816e-2f);
@@ -31,19 +31,19 @@ PL_INLINE vf v_exp_low(vf x) {
   p = V_FMA1(p, r, 1.0f);
   const __m256i power = _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23); /* 0 for NaN, so that it stays NaN */
   p = _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), power));
-  return _mm256_andnot_ps(_mm256_cmp_ps(x, V_ALL(PL_LEAST_EXP), _CMP_LT_OQ), p);
+  return _mm256_andnot_ps(_mm256_cmp_ps(x, V_ALL(PL_MIN_EXP), _CMP_LT_OQ), p);
 }
-#define MOST_EXP 88.7228f /* just below the largest number whose exp() is finite */
+#define MAX_EXP 88.7228f /* just below the largest number whose exp() is finite */
 PL_INLINE vf v_exp(vf x) {
-  const vf beyond = _mm256_cmp_ps(x, V_ALL(MOST_EXP), _CMP_GT_OQ);
-  return _mm256_blendv_ps(v_exp_low(V_MIN(x, MOST_EXP)), V_ALL(INFINITY), beyond);
+  const vf beyond = _mm256_cmp_ps(x, V_ALL(MAX_EXP), _CMP_GT_OQ);
+  return _mm256_blendv_ps(v_exp_low(V_MIN(x, MAX_EXP)), V_ALL(INFINITY), beyond);
 }
 /* 1 / sqrt(x) by one step of Newton's method from 12 bits, with a relative error below 3e-7. */
 PL_INLINE vf v_rsqrt_normal(vf x) {
   const vf y = _mm256_rsqrt_ps(x), e = V(fnmadd_ps)(V(mul_ps)(x, y), y, V_ALL(1.0f));
   return V_FMA(V(mul_ps)(y, V_ALL(0.5f)), e, y);
 }
-/* *large = x, but subnormal numbers, which are slow to compute with, times 2^150; returns which ones these are. */
+/* *large = x, but subnormal numbers, which are slow to compute with, become x 2^150; returns which ones these are. */
 PL_INLINE vf v_tiny(vf x, vf *large) {
   const __m256i twice = _mm256_slli_epi32(_mm256_castps_si256(x), 1), most = _mm256_set1_epi32(0xFFFFFD);
   const __m256i less = _mm256_sub_epi32(twice, _mm256_set1_epi32(1));

@@ -27,14 +27,14 @@ PL_INLINE vf v_split(vf x, vf *n, vf *r) {
 }
 /* exp(x) for x <= 89 */
 PL_INLINE vf v_exp_low(vf x) {
-  vf n, r, power = v_split(V_MAX(x, PL_LEAST_EXP), &n, &r);
+  vf n, r, power = v_split(V_MAX(x, PL_MIN_EXP), &n, &r);
   r = V(mul_ps)(r, V_FMA1(V_ALL(0.500001132f), r, 1.00001526f));
-  const __mmask16 normal = _mm512_cmp_ps_mask(x, V_ALL(PL_LEAST_EXP), _CMP_NLT_UQ);
+  const __mmask16 normal = _mm512_cmp_ps_mask(x, V_ALL(PL_MIN_EXP), _CMP_NLT_UQ);
   return _mm512_maskz_scalef_ps(normal, V_FMA(power, r, power), n);
 }
 #define v_exp_negative v_exp_low
 PL_INLINE vf v_exp(vf x) { return v_exp_low(V_MIN(x, 89.0f)); }
-#define LEAST_GELU (-14.6f)
+#define MIN_GELU (-14.6f)
 /* v_exp_low(-b^2 / 2), restated for b^2: r is -2 times the reduced argument.  Results below the normal range are
  * subnormal, or 0 if the thread flushes them. */
 PL_INLINE vf v_bell(vf b) {
@@ -84,7 +84,7 @@ PL_INLINE vf v_rsqrt_not_tiny(vf x) {
   vf r = V_FMA(V(mul_ps)(y, V_ALL(0.5f)), e, y);
   return _mm512_mask_mov_ps(r, _mm512_cmp_ps_mask(r, r, _CMP_UNORD_Q), y);
 }
-/* *large = x, but subnormal numbers, which are slow to compute with, times 2^150; returns which ones these are. */
+/* *large = x, but subnormal numbers, which are slow to compute with, become x 2^150; returns which ones these are. */
 PL_INLINE __mmask16 v_tiny(vf x, vf *large) {
   const __m512i twice = _mm512_slli_epi32(_mm512_castps_si512(x), 1);
   const __mmask16 tiny = _mm512_fpclass_ps_mask(x, 0x20);
@@ -96,7 +96,7 @@ PL_INLINE vf v_scaled(__mmask16 which, vf r, float by) { return _mm512_mask_mul_
 /* sqrt(x) rounded to nearest, for x >= 2^-100: one step of Newton's method from a 14-bit reciprocal root, then a
  * correction by the remainder.  The result is the same for every estimate within 2^-14.  The division unit would take
  * twice as long.  Zeros and infinity stay as they are; negative numbers give NaN. */
-#define LEAST_ROOT 0x0D800000 /* the bits of 2^-100 */
+#define MIN_ROOT_BITS 0x0D800000 /* the bits of 2^-100 */
 PL_INLINE vf v_root(vf x) {
   const vf y = _mm512_rsqrt14_ps(x), half = V(mul_ps)(y, V_ALL(0.5f)), s = V(mul_ps)(x, y);
   const vf e = V(fnmadd_ps)(s, half, V_ALL(0.5f)), nearer = V_FMA(s, e, s);
@@ -105,7 +105,7 @@ PL_INLINE vf v_root(vf x) {
 }
 PL_INLINE __mmask16 v_below_root(vf x) { /* which numbers other than 0 are too small for v_root */
   const __m512i less = _mm512_sub_epi32(_mm512_slli_epi32(_mm512_castps_si512(x), 1), _mm512_set1_epi32(1));
-  return _mm512_cmplt_epu32_mask(less, _mm512_set1_epi32(2 * LEAST_ROOT - 1));
+  return _mm512_cmplt_epu32_mask(less, _mm512_set1_epi32(2 * MIN_ROOT_BITS - 1));
 }
 PL_INLINE vf v_rsqrt(vf x) {
   vf large;

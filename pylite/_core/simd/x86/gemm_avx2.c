@@ -1,5 +1,5 @@
 /* 8-bit matrix products for AVX2, whose instruction adds the products of two 16-bit numbers in each lane, and for
- * AVX-VNNI, whose instruction adds those of four bytes.
+ * AVX-VNNI, whose instruction adds the products of four bytes.
  *
  * A panels, row after row, are int16 for AVX2, and x + 128 as unsigned bytes for AVX-VNNI; panels are
  * packed[k / KR][column][k % KR], of int8, with 16 columns, or 8 in the last one.  A step broadcasts KR elements of a
@@ -261,7 +261,7 @@ PL_INLINE __m256i first_lanes(int n) {
   return load(lanes + LANES - (n < LANES ? n : LANES));
 }
 
-/* Finishes rows of sums as by finish_hybrid. */
+/* Finishes rows of sums as finish_hybrid does. */
 PL_INLINE void finish_floats(int rows, int n, const int32_t *acc_rows, const int32_t *terms, const float *row_scales,
                              const pl_hybrid *h, ptrdiff_t j, float *y, ptrdiff_t ldy) {
   const __m256 low = _mm256_set1_ps(h->low), high = _mm256_set1_ps(h->high), one = _mm256_set1_ps(1);
@@ -307,8 +307,8 @@ void pl_fill_portable_avx2(pl_slots *s);
 static void (*portable_blocks)(const pl_slots *table, int rows, int n, const pl_blocks *b, ptrdiff_t j,
                                const uint8_t *x, const int32_t *zero_points, const float *row_scales, float *y);
 
-/* Adds the sums of one block of the depth, less those of the zero points, times its scales and factors of rows to
- * total[row][NR]. */
+/* Adds the sums of one block of the depth to total[row][NR].  The share of the zero points is subtracted; the rest is
+ * multiplied by the scales of the block and the factors of the rows. */
 PL_INLINE void add_block(int rows, int V, const int32_t *acc_rows, const int32_t *zero_points, const float *factors,
                          const int32_t *sums, const float *scale, float *total) {
 #pragma GCC unroll 2

@@ -5,7 +5,7 @@
  * many rows as registers can hold sums of, see PARTS.  The bias makes up for the offset of 128. */
 #include "avx512vnni.h"
 
-enum { MR = 12 };
+enum { MR = 12 }; /* most rows of a tile */
 
 /* Full vectors are stored: the next segment or row overwrites the excess. */
 static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *a_panel,
@@ -239,7 +239,7 @@ PL_INLINE void tile_q8(int R, int V, int rows, int n, const pl_a_layout *layout,
   for (int v = 0; v < V; v++) bias[v] = _mm512_loadu_si512(q->bias + j + LANES * v);
   product(R, V, layout, a, w, bias, terms, rows, acc);
   if (__builtin_expect(!q->fit, 0)) {
-    int32_t acc_rows[12 * NR];
+    int32_t acc_rows[MR * NR];
 #pragma GCC unroll 12
     for (int r = 0; r < R; r++)
 #pragma GCC unroll 4
@@ -251,7 +251,7 @@ PL_INLINE void tile_q8(int R, int V, int rows, int n, const pl_a_layout *layout,
   else finish(0, R, V, rows, n, acc, q, j, y, ldy);
 }
 
-/* Finishes rows of NR sums as by finish_hybrid or, if h is NULL, adds them to y, which is int32 then.  Not inlined,
+/* Finishes rows of NR sums as finish_hybrid does or, if h is NULL, adds them to y, which is int32 then.  Not inlined,
  * because callers are compiled for each tile size. */
 static __attribute__((noinline, noclone)) void finish_rows(int rows, int n, const int32_t *acc, const int32_t *terms,
                                                    const float *row_scales, const pl_hybrid *h, ptrdiff_t j, float *y,
@@ -289,7 +289,7 @@ PL_INLINE void tile_sums(int R, int V, int rows, int n, const pl_a_layout *layou
                          ptrdiff_t ldy) {
   const __m512i none = _mm512_setzero_si512(), zeros[4] = {none, none, none, none};
   __m512i acc[MR][4];
-  int32_t acc_rows[12 * NR];
+  int32_t acc_rows[MR * NR];
   product(R, V, layout, a, w, zeros, NULL, rows, acc);
 #pragma GCC unroll 12
   for (int r = 0; r < R; r++)

@@ -15,7 +15,7 @@
  * inverse, and a shift removes the power, provided that |y| < 2^25. */
 #include "avx512vnni.h"
 
-enum { WIDE = PL_WINOGRAD_WIDE, POINTS = 36 };
+enum { COLUMNS = PL_WINOGRAD_COLUMNS, POINTS = 36 };
 /* Elements between the points of all tiles: a cache line.  tile_in() writes 36 points in turn, which would otherwise be
  * a power of two apart for most numbers of channels, and so compete for few sets of the first-level cache.  The points
  * of products are LANES elements apart for the same reason. */
@@ -144,8 +144,8 @@ PL_INLINE void multiply(int R, int rows, ptrdiff_t c, const int16_t *a, const in
 #pragma GCC unroll 6
   for (int r = 0; r < R; r++)
     if (r < rows) {
-      _mm512_storeu_si512(m + r * WIDE, acc[r][0]);
-      _mm512_storeu_si512(m + r * WIDE + LANES, acc[r][1]);
+      _mm512_storeu_si512(m + r * COLUMNS, acc[r][0]);
+      _mm512_storeu_si512(m + r * COLUMNS + LANES, acc[r][1]);
     }
 }
 
@@ -169,13 +169,13 @@ static void winograd_q8(const pl_winograd *g, ptrdiff_t first, int tiles, ptrdif
       }
     tile_in(pixels, c, g->flip, v + t * c, next);
   }
-  for (ptrdiff_t j = begin; j < end; j += WIDE) {
-    const ptrdiff_t n = end - j < WIDE ? end - j : WIDE, step = tiles * WIDE + LANES;
+  for (ptrdiff_t j = begin; j < end; j += COLUMNS) {
+    const ptrdiff_t n = end - j < COLUMNS ? end - j : COLUMNS, step = tiles * COLUMNS + LANES;
     const int16_t *w = g->panels + j * POINTS * c;
-    for (int p = 0; p < POINTS; p++, w += c * WIDE)
+    for (int p = 0; p < POINTS; p++, w += c * COLUMNS)
       for (int r = 0; r < tiles; r += 6) {
         const int16_t *a = v + p * next + r * c;
-        int32_t *to = m + p * step + r * WIDE;
+        int32_t *to = m + p * step + r * COLUMNS;
         if (tiles - r > 4) multiply(6, tiles - r, c, a, w, to);
         else multiply(4, tiles - r, c, a, w, to);
       }
@@ -185,18 +185,18 @@ static void winograd_q8(const pl_winograd *g, ptrdiff_t first, int tiles, ptrdif
       const ptrdiff_t rows = g->oh - oy < 4 ? g->oh - oy : 4, pixels = g->ow - ox < 4 ? g->ow - ox : 4;
       uint8_t *y = g->y + image * g->y_image + oy * g->y_line + ox * g->y_pixel + j;
       for (ptrdiff_t i = 0; i < n; i += LANES)
-        tile_out(m + t * WIDE + i, step, n - i < LANES ? (int)(n - i) : LANES, q, j + i, &e, y + i, g->y_line,
+        tile_out(m + t * COLUMNS + i, step, n - i < LANES ? (int)(n - i) : LANES, q, j + i, &e, y + i, g->y_line,
                  g->y_pixel, rows, pixels);
     }
   }
 }
 
-/* Panels of WIDE columns are [point][c / 2][column][c % 2]. */
+/* Panels of COLUMNS columns are [point][c / 2][column][c % 2]. */
 static void winograd_pack(ptrdiff_t columns, ptrdiff_t c, const uint8_t *w, int flip, int w_zero, int16_t *panels,
                           int32_t *sums) {
   static const int8_t g[6][3] = {{6, 0, 0}, {-1, -1, -1}, {-1, 1, -1}, {1, 2, 4}, {1, -2, 4}, {0, 0, 6}};
   for (ptrdiff_t j = 0; j < columns; j++, w += 9 * c) {
-    const ptrdiff_t start = j / WIDE * WIDE;
+    const ptrdiff_t start = j / COLUMNS * COLUMNS;
     __m512i total = _mm512_setzero_si512();
     for (ptrdiff_t k = 0; k < c; k += 16) {
       __m256i d[3][3], t[6][3];
@@ -207,7 +207,7 @@ static void winograd_pack(ptrdiff_t columns, ptrdiff_t c, const uint8_t *w, int 
         total = _mm512_add_epi32(total, _mm512_cvtepi8_epi32(bytes));
         d[i / 3][i % 3] = _mm256_sub_epi16(_mm256_cvtepi8_epi16(bytes), _mm256_set1_epi16((short)w_zero));
       }
-      int16_t *to = panels + start * POINTS * c + k * WIDE + (j - start) * 2;
+      int16_t *to = panels + start * POINTS * c + k * COLUMNS + (j - start) * 2;
 #pragma GCC unroll 1
       for (int y = 0; y < 6; y++)
         for (int x = 0; x < 3; x++) {
@@ -216,13 +216,13 @@ static void winograd_pack(ptrdiff_t columns, ptrdiff_t c, const uint8_t *w, int 
             t[y][x] = _mm256_add_epi16(t[y][x], _mm256_mullo_epi16(d[i][x], _mm256_set1_epi16(g[y][i])));
         }
 #pragma GCC unroll 1
-      for (int p = 0; p < POINTS; p++, to += c * WIDE) {
+      for (int p = 0; p < POINTS; p++, to += c * COLUMNS) {
         __m256i sum = _mm256_setzero_si256();
         int16_t line[16];
         for (int i = 0; i < 3; i++)
           sum = _mm256_add_epi16(sum, _mm256_mullo_epi16(t[p / 6][i], _mm256_set1_epi16(g[p % 6][i])));
         _mm256_storeu_si256((__m256i *)line, sum);
-        for (int i = 0; i < 16; i += 2) memcpy(to + i * WIDE, line + i, 4);
+        for (int i = 0; i < 16; i += 2) memcpy(to + i * COLUMNS, line + i, 4);
       }
     }
     sums[j] = _mm512_reduce_add_epi32(total);
