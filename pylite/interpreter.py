@@ -164,7 +164,7 @@ class Interpreter(FastPath):
         """Run the nodes from `start` to `stop` (by default the last one), both included, on the tensors as they are.
 
         Needs experimental_preserve_all_tensors; set_tensor() then writes any tensor.  Nodes are numbered as in
-        _get_ops_details().  RuntimeError without that option, before allocate_tensors(), or when a node fails;
+        _get_ops_details().  RuntimeError without that option, before allocate_tensors(), or if a node fails;
         ValueError for nodes that the model lacks.
         """
         with self._lock:
@@ -188,7 +188,7 @@ class Interpreter(FastPath):
     def get_tensor(self, tensor_index: "SupportsIndex", subgraph_index: int = 0) -> "NDArray[Any]":
         """A copy of a tensor: an input, an output, a constant, or an intermediate tensor that was not overwritten.
 
-        ValueError when the tensor has no memory (call allocate_tensors() first), or another tensor overwrote it.
+        ValueError if the tensor has no memory (call allocate_tensors() first), or another tensor overwrote it.
         """
         if type(subgraph_index) is not int:
             subgraph_index = arguments.whole("subgraph_index", subgraph_index)
@@ -333,7 +333,7 @@ class Interpreter(FastPath):
                 for key, names in self._get_full_signature_list().items()}
 
     def get_signature_runner(self, signature_key: "str | None" = None) -> "SignatureRunner":
-        """A SignatureRunner: call it with the inputs by name.  The key is optional when there is one signature."""
+        """A SignatureRunner: call it with the inputs by name.  The key is optional if there is one signature."""
         try:
             hash(signature_key)     # as in a dict, where tf.lite looks it up
         except TypeError:
@@ -552,9 +552,9 @@ class Interpreter(FastPath):
 class InterpreterWithCustomOps(Interpreter):
     """An Interpreter for models with custom ops.
 
-    custom_op_registerers: functions that add ops to the resolver that they get, a MutableOpResolver.  It is also the
-    address of a tflite::MutableOpResolver, for functions of C++ behind pybind11 or ctypes; and names of such functions
-    in libraries that are loaded with RTLD_GLOBAL.
+    custom_op_registerers: functions that add ops to their argument, a MutableOpResolver that is also the address of a
+    tflite::MutableOpResolver, for functions of C++ behind pybind11 or ctypes; or names of such functions in libraries
+    that are loaded with RTLD_GLOBAL.
     """
     _custom_op_registerers: "Sequence[Any]" = ()        # of one that was pickled: its ops are in its resolver
 
