@@ -1,4 +1,4 @@
-"""From the sums of a Comparison to a Report."""
+"""Makes the Report from the sums of a Comparison."""
 from __future__ import annotations
 
 import os
@@ -150,7 +150,7 @@ def _tensor(comparison: Compared, operator: Operator, index: int) -> TensorRepor
 
 
 def _fill_local(report: TensorReport, local: Errors, grid: Grid, excess: float, cause: Cause | None) -> None:
-    """Fill in what is known of a node by itself."""
+    """Fill in the measures of a node by itself."""
     report.sqnr_local_db, report.excess_db = local.sqnr_db, excess
     report.saturated_low, report.saturated_high = local.mean(local.low), local.mean(local.high)
     report.channels |= {"sqnr_local_db": local.channel_sqnr_db(), "saturated_low": local.low.tolist(),

@@ -106,7 +106,7 @@ class Comparison(Compared):
 
     @property
     def finite(self) -> bool:
-        """Were all values and their references finite?  Sums leave out those that are not."""
+        """Were all values and their references finite?  Sums leave out the others."""
         return all(int(sums.counts[COUNT].sum()) == sums.elements for sums in self.cumulative.values())
 
     def _groups(self) -> dict[str, dict[int, Any]]:

@@ -1,4 +1,4 @@
-"""Objects in pictures: what a model finds, and COCO's mean average precision of it."""
+"""Detected objects, and COCO's mean average precision."""
 from __future__ import annotations
 
 import contextlib

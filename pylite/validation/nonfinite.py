@@ -1,4 +1,4 @@
-"""Which node makes the first NaN or infinity, and on which sample.
+"""Finds the node that makes the first NaN or infinity, and the sample.
 
     from pylite import Model
     from pylite.validation.nonfinite import search

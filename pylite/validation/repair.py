@@ -58,7 +58,7 @@ class Repair(Printed):
 
     before_db, after_db: the SQNR of the outputs (their mean, if there are several) on the held-out samples
     fitted, held_out: numbers of samples; steps: all that were tried, in order; in_float: nodes that now run in float
-    notes: what was assumed; contents: the .tflite file; accuracy: None if it was not measured
+    notes: assumptions; contents: the .tflite file; accuracy: None if it was not measured
     """
     model: str
     reference: str
@@ -165,8 +165,8 @@ def _untouched(graph: Subgraph) -> Iterator[str]:
     """A line for each node that calls a subgraph."""
     for operator in graph.operators:
         if parts_of(operator):
-            yield (f"what node {operator.index} ({operator.name}) calls stays as it is: a repair changes the main "
-                   "subgraph")
+            yield (f"the subgraphs that node {operator.index} ({operator.name}) calls stay as they are: a repair "
+                   "changes the main subgraph only")
 
 
 class _Measured:
@@ -184,7 +184,7 @@ class _Measured:
 
 
 def _halves(available: int, count: int) -> tuple[list[int], list[int]]:
-    """`count` samples spread evenly over those available: those that steps are chosen on, and those that judge them."""
+    """(numbers of the samples on which steps are chosen, of the held-out samples): `count` in all, spread evenly."""
     if count < 2:
         raise ComparisonError(f"a repair needs at least two samples, one to choose steps and one to judge them; there "
                               f"are {count}")

@@ -37,7 +37,7 @@ CHECKED = 2             # samples on which a float model with scaled channels mu
 
 
 def from_float(repairer: Repairer) -> Iterator[Proposal]:
-    """Weights and biases of the float model, where those of the file are worse than rounding would make them."""
+    """Weights and biases of the float model, in place of weights and biases that are worse than rounded ones."""
     requantizer, changes, parts = repairer.requantizer, repairer.changes, []
     for node, counterpart in repairer.counterparts.items():
         real, bias = counterpart.weights, counterpart.bias

@@ -1,4 +1,4 @@
-"""Which quantized nodes cost a model its quality: each one runs in float in turn, all others stay quantized.
+"""Finds the quantized nodes that cost a model most: each runs in float in turn, all others stay quantized.
 
 It can also try whole blocks instead of single nodes, such as a residual block or an attention block.
 """

@@ -1,4 +1,4 @@
-"""What is counted for each sample, and the Accuracy of the counts: classes, masks and vectors of numbers."""
+"""Counts for each sample, and the Accuracy that they give: for classes, masks and vectors of numbers."""
 from __future__ import annotations
 
 import math

@@ -41,7 +41,7 @@ GAIN = 1.15             # weights larger or smaller than the reference's by this
 class ComparedWeights:
     """A node's constants beside the reference's; every array has one element for each output channel.
 
-    gain: least-squares ratio of the weights to the reference's; 1 where they agree
+    gain: least-squares ratio of the weights to the reference's; 1 if they agree
     scaled: do the weights equal the reference's times the gain, and are they large enough to be sure?
     sqnr_db: power of the reference's weights over power of the difference
     magnitude: the largest absolute weight of the reference
