@@ -1,4 +1,4 @@
-"""Classification of sound: of files, arrays, and what a microphone delivers block by block."""
+"""Classification of sound from files, arrays, and a microphone's blocks."""
 from __future__ import annotations
 
 import numbers
