@@ -32,8 +32,8 @@ class Start(NamedTuple):
 class Latency(NamedTuple):
     """Seconds of invoke(), and how reliable they are.
 
-    spread: interquartile range divided by the median; noise: see noise(); runs: their number; slowed: by how much the
-    nodes of the timed runs took more than the median, 0 if they did not
+    spread: interquartile range divided by the median; noise: see noise(); runs: their number; slowed: the excess of
+    the nodes' times over the median, as a share of it, 0 if there is none
     """
     median: float
     p95: float

@@ -87,7 +87,7 @@ def _measured(args):
         raise _common.UsageError("--compare and --signature exclude each other; LiteRT runs the model's first subgraph")
     if args.compare:
         from pylite.validation import litert
-        litert.module()         # where it is missing, that is said before the measurement
+        litert.module()         # if it is missing, fail before the measurement
     before = _board.state()
     delegates = _plugins.load(args)
     interpreter, start, doubts = _timing.started(path, args.threads, _common.shapes(args.shape), args.seed,

@@ -209,7 +209,7 @@ def _compared(args):
 
 
 def _check_order(args, model, reference):
-    """UsageError where it is the reference that is quantized, not the model."""
+    """UsageError if only the reference is quantized."""
     from pylite import validation
     if validation.exchanged(model, reference):
         raise _common.UsageError(f"{args.model} has no quantized tensors, but {args.reference} has: swap them: "
@@ -217,7 +217,7 @@ def _check_order(args, model, reference):
 
 
 class _Speed:
-    """Samples a second while progress is shown, without the time to prepare; as text, empty where it is not known."""
+    """Samples per second, without the time to prepare; as text, empty if unknown."""
 
     def __init__(self, show):
         self._show, self._first, self._last = show, (0.0, 0), (0.0, 0)
@@ -326,7 +326,7 @@ def _isolated(args):
 
 
 def _check_live(args, options, pages=True):
-    """Refuse what does not go with `options`, which run models on data; pages: do they write any?"""
+    """UsageError if other options do not go with `options`, which run models on data; pages: do they write any?"""
     several = " and " in options
     if args.merge:
         raise _common.UsageError(f"{options} {'need' if several else 'needs'} --data, and "
