@@ -139,7 +139,7 @@ class Race:
         return (core, which, path.stem) not in self.kept and self.key(core, which, path) not in self.known
 
     def run(self, cores, paths):
-        """Count what is not known."""
+        """Count what has not been counted yet."""
         for which in self.folders:
             # Cores of one ISA level execute the same instructions of pylite.
             levels = [(core,) for core in cores]
