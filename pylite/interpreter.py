@@ -305,7 +305,7 @@ class Interpreter(FastPath):
         subgraph_index = arguments.whole("subgraph_index", subgraph_index)
         if not 0 <= subgraph_index < self.num_subgraphs():
             raise ValueError(f"subgraph_index is out of range: {subgraph_index} for the model, which has "
-                             f"{self.num_subgraphs()} subgraphs.")
+                             f"{errors.counted(self.num_subgraphs(), 'subgraph')}")
         tensors = self._model.graph.subgraphs[subgraph_index].tensors
         return self._details(range(len(tensors)), subgraph_index)
 
@@ -455,7 +455,9 @@ class Interpreter(FastPath):
             self._ensure_open()
             subgraphs = self._model.graph.subgraphs
             if not 0 <= subgraph_index < len(subgraphs):
-                raise ValueError(f"Invalid subgraph index {subgraph_index} exceeds max subgraph index {len(subgraphs)}")
+                problem = "is negative" if subgraph_index < 0 else f"exceeds max subgraph index {len(subgraphs)}"
+                raise ValueError(f"Invalid subgraph index {subgraph_index} {problem}: the model has "
+                                 f"{errors.counted(len(subgraphs), 'subgraph')}")
             pylite._promote("pylite.runtime.executor")
             from pylite.runtime.executor import Executor
             options = self._options
