@@ -379,7 +379,7 @@ class Interpreter(FastPath):
         operators = self._main.operators
         op_index = arguments.whole("op_index", op_index)
         if not 0 <= op_index < len(operators):
-            raise ValueError(f"Invalid node index {op_index}: the graph has {len(operators)} nodes")
+            raise ValueError(f"Invalid node index {op_index}: the graph has nodes 0 to {len(operators) - 1}")
         return op_details(self._main.subgraph, operators[op_index])
 
     def _native_handle(self) -> int:

@@ -193,8 +193,8 @@ class Recording:
     def check_inputs(self, number: int, inputs: Sequence[Array]) -> None:
         """Raise ComparisonError if sample `number` is not the recorded one."""
         if number >= self.samples:
-            raise ComparisonError(f"{self.path}: has {self.samples} samples, and the data have more; take the first "
-                                  f"ones with --samples {self.samples}")
+            raise ComparisonError(f"{self.path}: has {counted(self.samples, 'sample')}, and the data have more; take "
+                                  f"the first ones with --samples {self.samples}")
         if [digest(array) for array in inputs] != self._arrays["inputs"][number].tolist():
             raise ComparisonError(f"{self.path}: sample {number} of the data is not the recorded one; give the same "
                                   "data, --mean and --std")
@@ -227,7 +227,7 @@ def check(model: Model, samples: Iterable[Sequence[Array]], path: str | os.PathL
                 if recording.has_values:
                     _measure(difference, results[i], recording.values(number)[i])
     if number + 1 != recording.samples:
-        raise ComparisonError(f"{path}: has {recording.samples} samples, and the data {number + 1}")
+        raise ComparisonError(f"{path}: has {counted(recording.samples, 'sample')}, and the data {number + 1}")
     return _agreement(name, str(path), number + 1, exposed, differences)
 
 
