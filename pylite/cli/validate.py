@@ -28,8 +28,8 @@ data:
   FILE.json      COCO's annotations
 Pass real numbers; they are quantized for the inputs.
 
-exit codes: 0; 1 if a limit (--min-sqnr, --max-drop, --fail-on) is exceeded, --target is not reached, or results differ
-from --against, --check or --delegate; 2 for a wrong argument or file
+exit codes: 0; 1 if a limit (--min-sqnr, --max-drop, --fail-on) is exceeded, --target is not reached, --nan finds a
+node, or results differ from --against, --check or --delegate; 2 for a wrong argument or file
 
 examples:
   pylite validate model.tflite --data pictures/
