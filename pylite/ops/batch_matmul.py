@@ -105,7 +105,7 @@ def _as_fully_connected(node, x, w):
     packed = Packed("packing.pack_weights", w, 1, Matrices(not node.options.adj_y))
     images, out = x.view((x.size // k, 1, 1, k)), y.view((x.size // k, 1, 1, n))
     return products.hybrid(node, images, out, packed, None, Window(1, 1), node.options.asymmetric_quantize_inputs,
-                           len(w.scales) > 1)
+                           column_first=len(w.scales) > 1)
 
 
 def _packed(kind, w, matrices, layout):

@@ -69,6 +69,11 @@ class Flip:
     scores: dict[str, float]
     drop: float
 
+    @classmethod
+    def of_measure(cls, sample: int, path: str | None, scores: dict[str, float], drop: float) -> Flip:
+        """A Flip of a task without classes."""
+        return cls(sample, path, None, None, None, scores, drop)
+
 
 @dataclass(repr=False)
 class Accuracy(Printed):

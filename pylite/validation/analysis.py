@@ -41,8 +41,9 @@ def analyse(comparison: Compared, model: str | os.PathLike[str] = "",
     for t in tensors:
         t.judged = t.tensor in _judged(comparison)
     local = max((sums.samples for sums in comparison.local.values()), default=0)
-    report = Report(os.fspath(model), os.fspath(reference), comparison.samples, local, tensors, [], None,
-                    _unmatched(comparison), accuracy, "float16" if comparison.model.half else None)
+    report = Report(os.fspath(model), os.fspath(reference), comparison.samples, local, tensors, ranking=[],
+                    first_divergence=None, unmatched=_unmatched(comparison), accuracy=accuracy,
+                    precision="float16" if comparison.model.half else None)
     _add_calls(comparison, report)
     report.notes += harmless.excuse(comparison, tensors, accuracy)
     worst: dict[int, float] = {}
@@ -123,10 +124,11 @@ def _tensor(comparison: Compared, operator: Operator, index: int) -> TensorRepor
     power = _data_power(comparison, operator)
     report = TensorReport(
         operator.index, operator.name, index, comparison.subgraph.tensors[index].name,
-        comparison.other.tensors[counterpart.reference].name, counterpart.how, grid.dtype,
-        index in comparison.subgraph.outputs, cumulative.sqnr_db,
-        ranking.excess_db(operator.name, cumulative, grid, constants, power,
-                          _inherited(comparison, index, {**comparison.input_sums, **comparison.cumulative})))
+        reference_name=comparison.other.tensors[counterpart.reference].name, matched=counterpart.how, dtype=grid.dtype,
+        output=index in comparison.subgraph.outputs, sqnr_db=cumulative.sqnr_db,
+        cumulative_excess_db=ranking.excess_db(
+            operator.name, cumulative, grid, constants, power,
+            _inherited(comparison, index, {**comparison.input_sums, **comparison.cumulative})))
     if constants is not None:
         report.weights = {"sqnr_db": constants.sqnr_db.tolist(), "gain": constants.gain.tolist(),
                           "spread": constants.spread, "scales": constants.scales,

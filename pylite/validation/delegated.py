@@ -133,8 +133,8 @@ def _compared(path: str, opened: Model, taken: Samples, plain: _DelegatedModel, 
     numbers = sorted(node for claim in claims for node in claim.nodes)
     other = ", ".join(str(delegate.name) for delegate in plain.delegates)
     ops = dict(Counter(graph.operators[i].name for i in numbers))
-    result = Delegated(path, other, len(taken), 0, [], len(graph.operators), claims, ops,
-                       {"compared": 0, "differences": [], "left_out": {}})
+    result = Delegated(path, other, len(taken), tensors=0, nodes=len(graph.operators), claims=claims, ops=ops,
+                       alone={"compared": 0, "differences": [], "left_out": {}})
     if not claims:
         return result
     whole = stack.enter_context(plain.showing())

@@ -157,8 +157,9 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
             step, contents, in_float = found_in_float
             repairer.enter(step)
     figures = None if measured is None else Figures(measured.name, before, repairer.metric)
-    return Repair(model, reference, len(fit), len(held), repairer.before_db, repairer.held_db, repairer.steps, in_float,
-                  notes, contents, figures)
+    return Repair(model, reference, fitted=len(fit), held_out=len(held), before_db=repairer.before_db,
+                  after_db=repairer.held_db, steps=repairer.steps, in_float=in_float, notes=notes, contents=contents,
+                  accuracy=figures)
 
 
 def _untouched(graph: Subgraph) -> Iterator[str]:

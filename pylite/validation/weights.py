@@ -118,8 +118,8 @@ def _compared(values: NDArray[Any], wanted: NDArray[Any], axis: int, tensor: Ten
         expected = np.zeros_like(bias)
     used = scale[scale > 0]
     spread = float(used.max()) / float(used.min()) if used.size else 1.0
-    return ComparedWeights(gain, scaled, sqnr, magnitude, step * step / 12, b.shape[1], bias, expected, ends,
-                           scale.size, spread)
+    return ComparedWeights(gain, scaled, sqnr, magnitude, noise=step * step / 12, fan_in=b.shape[1], bias=bias,
+                           reference_bias=expected, bias_ends=ends, scales=scale.size, scale_spread=spread)
 
 
 def _operand(subgraph: Subgraph, operator: Operator, position: int) -> Tensor | None:
