@@ -211,7 +211,7 @@ def _compared(args):
 def _check_order(args, model, reference):
     """UsageError if only the reference is quantized."""
     from pylite import validation
-    if validation.exchanged(model, reference):
+    if validation.swapped(model, reference):
         raise _common.UsageError(f"{args.model} has no quantized tensors, but {args.reference} has: swap them: "
                                  f"pylite validate {args.reference} --reference {args.model}")
 

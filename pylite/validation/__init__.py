@@ -169,7 +169,7 @@ def merge(model: str | os.PathLike[str], reference: str | os.PathLike[str] | Non
     return report_of_sums(comparison, total, model, reference, [graph.tensors[i] for i in graph.inputs])
 
 
-def exchanged(model: str | os.PathLike[str], reference: str | os.PathLike[str]) -> bool:
+def swapped(model: str | os.PathLike[str], reference: str | os.PathLike[str]) -> bool:
     """Is only the reference quantized?"""
     own, other = (any(map(quantized, Model(models.named(path)).graph.subgraphs[0].tensors))
                   for path in (model, reference))

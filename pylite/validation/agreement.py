@@ -101,7 +101,7 @@ class Agreement(Printed):
         table: makes the lines of tables.
         """
         if self.equal:
-            return [f"equal: {os.path.basename(self.model)} computes what {self.other} does: "
+            return [f"equal: {os.path.basename(self.model)} and {self.other} agree: "
                     f"{counted(self.samples, 'sample')}, {counted(self.tensors, 'tensor')}"]
         first = self.differences[0]
         return [f"differs: node {first.node} ({first.op}, {first.name!r}) is the first of {len(self.differences)} "

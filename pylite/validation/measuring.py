@@ -22,7 +22,7 @@ from pylite.validation.report import Report
 from pylite.validation.scoring import finish
 from pylite.validation.statistics import Grid
 from pylite.validation.tally import Tally
-from pylite.validation.verdict import EXCHANGED, OUTSIDE
+from pylite.validation.verdict import OUTSIDE, SWAPPED
 from pylite.validation.widening import quantized
 from pylite.validation.workers import measured
 
@@ -171,7 +171,7 @@ def _unquantized(comparison: Comparison, reference: str | os.PathLike[str] | Non
     if reference is None or any(quantized(t) or t.dtype in STORED for graph in subgraphs for t in graph.tensors):
         return
     if any(map(quantized, Model(reference).graph.subgraphs[0].tensors)):
-        yield EXCHANGED
+        yield SWAPPED
     else:
         yield "the model has no quantized tensors; this compares two models of real numbers"
 
