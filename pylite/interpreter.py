@@ -1,6 +1,6 @@
 """Interpreter: the public class, compatible with tf.lite's, over one Executor per subgraph.
 
-Importing takes a third of the time to the first result, so modules that not every model needs are imported on demand.
+Importing takes half of a small model's time to the first result, so modules that few models need are imported lazily.
 This file is longer than others because users look for all methods of the class in one place.
 """
 import operator
@@ -70,14 +70,14 @@ class Interpreter(FastPath):
     model: a pylite.Model to share with other interpreters.
     overrides: {index or name of a constant: array of its shape and type} to use instead of the file's contents.
     member: the name of a model in a bundle, such as MediaPipe's `.task` files; without it, the only one.
-    op_resolver: an OpResolver with the ops to use; by default all of pylite and those of `custom_op`.
+    op_resolver: an OpResolver with the ops to use; by default all ops of pylite and of `custom_op`.
     cache_dir: a folder for plans, which let later processes start faster; by default what the environment variable
     PYLITE_CACHE_DIR names, "" for none.
-    cached_shapes: how many sets of input shapes keep their programs, at least 1, the last used first.  Returning to one
-    of them takes microseconds.  Fewer are kept if they need more memory than the present program.
+    cached_shapes: the number of sets of input shapes whose programs are kept, at least 1.  Returning to one of them
+    takes microseconds.  Fewer are kept if they need more memory than the present program.
 
-    precision: "float32", or "float16", which computes convolutions, FULLY_CONNECTED and ADD of float32 in float16 where
-    that is faster; inputs and outputs stay float32.  It needs a CPU with Armv8.2's half precision; on others it raises
+    precision: "float32", or "float16", which computes convolutions, FULLY_CONNECTED and some element-wise ops of float32
+    in float16 where that is faster; inputs and outputs stay float32.  It needs a CPU with Armv8.2's half precision; on others it raises
     ValueError, "prefer_float16" means float32, and "emulate_float16" gives the same results slowly.  None: float16 if
     the CPU has it and the model's metadata allow it (reduced_precision_support).
 

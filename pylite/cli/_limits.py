@@ -76,7 +76,7 @@ def result(report, args):
 
 
 def finish(args, model, cases):
-    """The same for any tests: {name: messages of what failed}."""
+    """The exit code for tests, {name: messages of failures}; writes the messages, and JUnit's report."""
     for name, messages in cases.items():
         for message in messages:
             sys.stderr.write(printable(f"pylite validate: {name}: {message}") + "\n")
@@ -118,12 +118,12 @@ def _failures(report, args):
     for what, limit in args.fail_on:
         for part, part_report in report.parts():
             for t in part_report.tensors:
-                message = _passed(t, what, limit, part_report.first_divergence)
+                message = _exceeded(t, what, limit, part_report.first_divergence)
                 if message:
                     yield _name(t, part), message
 
 
-def _passed(t, what, limit, first):
+def _exceeded(t, what, limit, first):
     """How tensor `t` exceeds the limit on measure `what`, or None.  first: the node of the first divergence."""
     if what == "cause":
         return f"{t.cause}: {t.detail}" if t.cause and limit in ("", t.cause) else None
