@@ -47,8 +47,7 @@ class Latency(NamedTuple):
 def started(path, threads, shapes, seed, delegates, precision=None, signature=None):
     """(Interpreter with random contents in its inputs, Start, doubts)
 
-    Where random contents are outside what the model takes, such as the numbers of words, the inputs are zeros, and
-    doubts has a sentence that says so.
+    If the model fails on random contents, such as token ids out of range, the inputs are zeros, and a doubt says so.
     shapes: {input name: shape}; UsageError names an input that the model does not have.
     """
     clock = time.perf_counter
@@ -72,7 +71,7 @@ def started(path, threads, shapes, seed, delegates, precision=None, signature=No
 
 
 def _first(interpreter, rng):
-    """The seconds of a run on random inputs, or on zeros where `rng` is None."""
+    """The seconds of a run on random inputs, or on zeros if `rng` is None."""
     feed(interpreter, [_inputs.blank(detail, rng) for detail in interpreter.get_input_details()])
     begin = time.perf_counter()
     interpreter.invoke()

@@ -1,7 +1,8 @@
 """Time a model and each of its nodes, and measure its memory.
 
-The inputs are random numbers.  After a warm-up, invoke() runs repeatedly; some of the runs also time each node.  The
-times of the nodes, and a row for the rest (the cost of the call itself), add up to the median.
+The inputs are random numbers, or zeros if the model fails on these.  After a warm-up, invoke() runs repeatedly; some of
+the runs also time each node.  The times of the nodes, and a row for the rest (the cost of the call itself), add up to
+the median.
 """
 import json
 import sys
