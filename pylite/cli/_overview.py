@@ -30,7 +30,8 @@ def overview(path, threads=1, seconds=0.0, delegates=(), signature=None, shapes=
     times = {}
     if not facts["subgraphs"][main]["missing"] and facts["subgraphs"][main]["error"] is None:
         before = _board.state()
-        interpreter, _, doubts = _timing.started(path, threads, dict(shapes), 0, delegates, signature=signature)
+        interpreter, _, doubts = _timing.started(path, threads, dict(shapes), seed=0, delegates=delegates,
+                                                 signature=signature)
         if seconds:
             latency, nodes, report["rest"] = _timing.measured(interpreter, seconds)
             report["latency"] = latency._asdict()

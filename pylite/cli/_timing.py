@@ -33,7 +33,7 @@ class Latency(NamedTuple):
     """Seconds of invoke(), and how reliable they are.
 
     spread: interquartile range divided by the median; noise: see noise(); runs: their number; slowed: the excess of
-    the nodes' times over the median, as a share of it, 0 if there is none
+    the nodes' times over the median, as a share of it, 0 if there is none.
     """
     median: float
     p95: float
@@ -44,7 +44,7 @@ class Latency(NamedTuple):
     slowed: float
 
 
-def started(path, threads, shapes, seed, delegates, precision=None, signature=None):
+def started(path, threads, shapes, *, seed, delegates, precision=None, signature=None):
     """(Interpreter with random contents in its inputs, Start, doubts)
 
     If the model fails on random contents, such as token ids out of range, the inputs are zeros, and a doubt says so.
@@ -108,8 +108,8 @@ def measured(interpreter, seconds):
         node |= recorder.events(node["node"])
     rest = median - sum(node["seconds"] for node in nodes)
     rest = rest if rest >= LEAST_REST else 0.0
-    latency = Latency(median, statistics.quantiles(times, n=20, method="inclusive")[-1], min(times),
-                      (high - low) / median, noise(np.array(times)), len(times), slowed)
+    latency = Latency(median, p95=statistics.quantiles(times, n=20, method="inclusive")[-1], least=min(times),
+                      spread=(high - low) / median, noise=noise(np.array(times)), runs=len(times), slowed=slowed)
     return latency, nodes, rest
 
 

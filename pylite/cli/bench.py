@@ -91,8 +91,9 @@ def _measured(args):
         litert.module()         # if it is missing, fail before the measurement
     before = _board.state()
     delegates = _plugins.load(args)
-    interpreter, start, doubts = _timing.started(path, args.threads, _common.shapes(args.shape), args.seed,
-                                                 delegates, args.precision, args.signature)
+    interpreter, start, doubts = _timing.started(
+        path, args.threads, _common.shapes(args.shape), seed=args.seed, delegates=delegates, precision=args.precision,
+        signature=args.signature)
     memory = _timing.memory(interpreter)        # before measured() fills memory with times
     latency, nodes, rest = _timing.measured(interpreter, args.seconds)
     doubts += [*_board.doubts(before, _board.state(), args.threads), *_timing.unsteady(latency)]

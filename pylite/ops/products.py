@@ -147,7 +147,7 @@ def per_channel(scales, channels):
 
 
 # ---- float32 inputs ------------------------------------------------------------------------------------------
-def rows_of_floats(node, x, w, bias, y, limits, asymmetric):
+def rows_of_floats(node, x, w, bias, y, limits, *, asymmetric):
     """The Call for the rows of x, float32, times constant weights w (columns, depth), of any type.
 
     It is a convolution of images of one pixel.  asymmetric: quantize x with a zero point for integer weights.
@@ -162,11 +162,11 @@ def rows_of_floats(node, x, w, bias, y, limits, asymmetric):
     contents(node, w, "weights")
     check_scales(node, w, columns, 0)
     layout = SignedBytes() if w.dtype == "uint8" else None
-    return hybrid(node, images, out, Packed("packing.pack_weights", w, 1, layout), bias, window, asymmetric,
+    return hybrid(node, images, out, Packed("packing.pack_weights", w, 1, layout), bias, window, asymmetric=asymmetric,
                   limits=limits)
 
 
-def hybrid(node, images, out, packed, bias, window, asymmetric, column_first=False, limits=None):
+def hybrid(node, images, out, packed, bias, window, *, asymmetric, column_first=False, limits=None):
     """The Call for `images` of float32, quantized to int8 first, and integer weights.
 
     images, out: Views of 4 dimensions; packed: a Packed, of the weights; window: a convolution_window.Window, which may

@@ -109,10 +109,10 @@ def _compared(values: NDArray[Any], wanted: NDArray[Any], axis: int, tensor: Ten
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = np.where(power > 0, product / power, 1.0)
         sqnr = 10 * np.log10(power / ((a - b) ** 2).sum(1))
-    own = np.moveaxis(steps(tensor, values), axis, 0).reshape(channels, -1)
+    sizes = np.moveaxis(steps(tensor, values), axis, 0).reshape(channels, -1)
     # Rounding alone changes the gain of weights of a few steps.
-    told = np.maximum(np.abs(gain - 1), GAIN - 1) * magnitude > own.max(1, initial=0)
-    scaled = told & (np.abs(a - gain[:, None] * b) <= own).all(1)
+    significant = np.maximum(np.abs(gain - 1), GAIN - 1) * magnitude > sizes.max(1, initial=0)
+    scaled = significant & (np.abs(a - gain[:, None] * b) <= sizes).all(1)
     bias, expected = biases
     if bias is not None and expected is None:
         expected = np.zeros_like(bias)
