@@ -181,7 +181,7 @@ def compare(args, isa_levels):
 
 
 def compare_values(args, isa_levels):
-    """The table of what values change, and how many rows are beyond LIMIT."""
+    """Print how the time of each op depends on values, and how many rows are beyond LIMIT."""
     rows, beyond = [], 0
     for name, cases in _spots.values():
         if not chosen(args.names, name):

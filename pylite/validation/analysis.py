@@ -31,7 +31,7 @@ UNSEEN = "its shape depends on data: in no sample did it have elements, and as m
 
 def analyse(comparison: Compared, model: str | os.PathLike[str] = "",
             reference: str | os.PathLike[str] = "", accuracy: Accuracy | None = None) -> Report:
-    """The Report of what `comparison` has seen; model, reference: their names for it; accuracy: theirs, if known."""
+    """The Report of a comparison; model, reference: the models' names in it; accuracy: their accuracy, if known."""
     producer = {i: o for o in comparison.subgraph.operators for i in o.outputs}
     for index in [i for i in comparison.measured if i not in comparison.cumulative
                   or not comparison.cumulative[i].samples]:
