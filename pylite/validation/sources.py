@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pylite.errors import ComparisonError, clipped
+from pylite.errors import ComparisonError, clipped, looked_for
 from pylite.media import images
 from pylite.media.files import lines_of, text_of
 from pylite.validation.arrays import Rows, in_memory, load
@@ -61,7 +61,7 @@ class Source:
 def opened(path: str, tensors: Sequence[Tensor], pictures: str | None = None) -> Source:
     """The Source at `path` for these inputs; pictures: the folder of COCO's.  ComparisonError says what is wrong."""
     if not os.path.exists(path):
-        raise ComparisonError(f"{path}: there is no such file or folder")
+        raise ComparisonError(f"{path}: there is no such file or folder{looked_for(path)}")
     kind = "folder" if os.path.isdir(path) else os.path.splitext(path)[1].lower()
     if kind not in _KINDS:
         raise ComparisonError(f"{path}: unknown kind of data; a folder, .npz, .npy, .csv, .jsonl and COCO's .json can "
