@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: models, the peer (LiteRT), clocks and tables."""
+"""Helpers of the benchmarks: models, the peer (LiteRT), clocks and tables."""
 import statistics
 import sys
 import time

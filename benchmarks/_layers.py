@@ -24,7 +24,7 @@ DEPTHWISE = [
     ((25, 5), 64, 3, 1),                                                                                    # DS-CNN
     (19, 256, 3, 2), (10, 128, 3, 2), (24, 96, 3, 1), (12, 192, 3, 2),  # SSD, MoveNet
     (64, 24, 5, 1), (32, 48, 5, 2), (16, 88, 3, 1), (8, 96, 5, 1),                                          # BlazeFace
-    (9, 20, 3, 1), (12, 36, 5, 1), (20, 6, 3, 1),                                           # blocks that are not full
+    (9, 20, 3, 1), (12, 36, 5, 1), (20, 6, 3, 1),                                           # partly filled blocks
     ((98, 1), 40, (9, 1), 1), ((50, 1), 64, (21, 1), 1),                                                    # speech
 ]
 # (image, channels, filter, dilation or multiplier)

@@ -34,7 +34,7 @@ class Net:
         return [self.constant(*shape), self.constant(shape[axis])]
 
     def add(self, name, operands, shape, same_scale=False, **options):
-        """Append an operator.  same_scale: numbers of its output mean what those of the last tensor added mean."""
+        """Append an operator.  same_scale: its output has the scale and zero point of the tensor added last."""
         y = self.tensor(shape, scale=self.scale) if same_scale else self.tensor(shape)
         self.builder.operator(name, [self.last, *operands], [y], **options)
         self.last, self.shape = y, tuple(shape)

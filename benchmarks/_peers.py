@@ -64,10 +64,10 @@ RUNTIMES = {"OpenVINO": openvino, "ONNX Runtime": onnxruntime}
 
 
 def runner(name, path, threads):
-    """A function that runs the model once, or None where the runtime is absent or cannot run it."""
+    """A function that runs the model once, or None if the runtime is absent or cannot run it."""
     if missing(name):
         return None
     try:
         return RUNTIMES[name](path, threads)
-    except Exception:       # of any kind, where a model is beyond a runtime or a converter
+    except Exception:       # of any kind, if a runtime or a converter cannot take the model
         return None

@@ -1,4 +1,4 @@
-"""Random single-op models: shapes, axes, types and broadcasts that no other list has.  random_ops.py runs them."""
+"""Random single-op models: shapes, axes, types and broadcasts that no list contains.  random_ops.py runs them."""
 import math
 
 import _spots

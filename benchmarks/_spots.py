@@ -1,4 +1,4 @@
-"""Single-op models that were once slower than with the peer, or whose time could depend on their values."""
+"""Single-op models that are prone to be slower than with the peer, or whose time could depend on their values."""
 from typing import NamedTuple
 
 import numpy as np
@@ -99,7 +99,7 @@ def values():
                                         [Output(BYTES, "int8", y)]) for note, (a, b, y) in every.items()}
 
 
-# ---- cases that were slow ----------------------------------------------------------------------------------------
+# ---- cases that are prone to be slow -----------------------------------------------------------------------------
 def floats():
     x = reals()
     masked = hostile(x)
@@ -124,7 +124,7 @@ def filters(shape, axis, dtype):
 
 
 def window(op, note, dtype, x, w, y, stride=1, weights=None, **options):
-    """A convolution.  weights: their type where they differ from the images'."""
+    """A convolution.  weights: their type if it differs from the images'."""
     axis = 3 if op == "DEPTHWISE_CONV_2D" else 0
     weight, scale = filters(w, axis, weights or dtype)
     bias = {"float32": "float32", "int8": "int32", "int16": "int64"}[dtype]

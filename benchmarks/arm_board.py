@@ -221,7 +221,7 @@ def calibration(counts, paths):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="files; default: those that others have measured")
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="files; default: the models with published figures")
     parser.add_argument("--boards", default=",".join(BOARDS))
     parser.add_argument("--types", default="int8,float32")
     parser.add_argument("--write", action="store_true")

@@ -157,7 +157,7 @@ class Core:
             self.texts[code] = [next(texts) for _ in range(len(code) // 8)]
 
     def cycles(self, pieces, iterations=1):
-        """Cycles of each of these lists of instructions; NaN where one is not modelled."""
+        """Cycles of each of these lists of instructions; NaN if one is not modelled."""
         text = "\n".join(f"# LLVM-MCA-BEGIN b{i}\n" + "\n".join(piece) + f"\n# LLVM-MCA-END b{i}"
                          for i, piece in enumerate(pieces))
         done = subprocess.run([f"llvm-mca{self.version}", "--mtriple=aarch64", f"-mcpu={self.model}",
@@ -177,7 +177,7 @@ SAMPLES, SAMPLE = 30, 3000      # how many at most, and their instructions
 
 
 class Region:
-    """What was executed between two markers: numbers of blocks, whose addresses and codes are `blocks`."""
+    """The execution between two markers: numbers of blocks, whose addresses and codes are `blocks`."""
 
     def __init__(self, blocks, executed, overhead=0):
         self.blocks, self.executed = blocks, executed
@@ -259,7 +259,7 @@ def show_blocks(title, region, core, top, assembly):
     for (address, code, runs), cycles in zip(blocks, repeated, strict=True):
         size = len(code) // 8
         say(f"  {100 * runs * size / region.instructions:5.1f} %  {address:>12s}  {runs:>9d} runs of {size:3d} "
-            f"instructions, {cycles:.1f} cycles where it repeats")
+            f"instructions, {cycles:.1f} cycles when repeated")
         for line in core.texts[code] if assembly else ():
             say(f"           {line}")
 

@@ -18,7 +18,7 @@ import arm_table
 import numpy as np
 import random_ops
 
-SAMPLES = 3             # of a model, whose only loop is the same from begin to end
+SAMPLES = 3             # of a model, whose only loop is uniform
 GUEST = arm_race.second_invoke("""
     with np.load(model + ".npz") as arrays:
         for tensor, name in zip(interpreter.get_input_details(), sorted(arrays)):

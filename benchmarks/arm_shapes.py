@@ -4,10 +4,10 @@
     ARM_CACHE=FOLDER python benchmarks/arm_shapes.py --write        the table of docs/arm.md
 
 Each layer is a model of one operator, with the shape that it has in some network: MobileNet v1 to v3,
-EfficientNet-Lite, MCUNet, DS-CNN, ResNet, SSD, U-Net, MoveNet, BlazeFace.  Networks are combinations of such layers, so
-that a network nobody has counted surprises only where a layer does.  FOLDER is what arm_race.py needs; figures are kept
-in its race.json, so that a second run counts what changed.  With words, only layers whose names contain one of them.
-Instructions are counted, cycles are modelled: see arm_race.py.
+EfficientNet-Lite, MCUNet, DS-CNN, ResNet, SSD, U-Net, MoveNet, BlazeFace.  Networks combine such layers, so the figures
+also estimate networks that have not been counted.  FOLDER is what arm_race.py needs; figures are kept in its race.json,
+so that a second run counts what changed.  With words, only layers whose names contain one of them.  Instructions are
+counted, cycles are modelled: see arm_race.py.
 """
 import argparse
 import os
@@ -19,7 +19,7 @@ import arm_table
 from _common import say
 
 BEGIN, END = "<!-- shapes: begin -->\n", "<!-- shapes: end -->\n"
-SAMPLES = 5             # of a layer, whose loops are alike from begin to end
+SAMPLES = 5             # of a layer, whose loops are uniform
 GUEST = arm_race.second_invoke("""
     rng = np.random.default_rng(0)
     for tensor in interpreter.get_input_details():

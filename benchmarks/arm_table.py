@@ -82,7 +82,7 @@ def made(cache, name, model):
 
 
 def small_models(cache):
-    """The paths of what --check counts: SMALL, a network of 5x5 depthwise layers and SMALL_LAYERS."""
+    """The paths of the models that --check counts: SMALL, a network of 5x5 depthwise layers and SMALL_LAYERS."""
     layers = {f"{group} {name}": model for group, name, model in _layers.layers("int8")}
     network = made(cache, "mobilenet_v3_small_96_int8", _models.mobilenet_v3_small(96))
     return [*map(path_of, SMALL), network, *(made(cache, name, layers[name]) for name in SMALL_LAYERS)]
@@ -139,7 +139,7 @@ class Race:
         return (core, which, path.stem) not in self.kept and self.key(core, which, path) not in self.known
 
     def run(self, cores, paths):
-        """Count what is not known."""
+        """Count the models that have not been counted yet."""
         for which in self.folders:
             # Cores of one ISA level execute the same instructions of pylite.
             levels = [(core,) for core in cores]

@@ -1,8 +1,8 @@
-"""The measurements in docs/measurements: a JSON file for each table, and the page that shows them all.
+"""Renders the page of docs/measurements from a JSON file for each table.
 
     python benchmarks/measurements.py
 
-draws the page again.  A benchmark that is called with --write replaces its file, and draws the page.
+renders the page again.  A benchmark that is called with --write replaces its file and renders the page.
 """
 import json
 import math

@@ -37,7 +37,7 @@ MADE = {"convolutions float32": lambda: _models.convolutions(),
 
 
 def peak(code):
-    """Peak resident kB of a new process, or None where it fails."""
+    """Peak resident kB of a new process, or None if it fails."""
     done = subprocess.run([sys.executable, "-c", "import numpy\n" + code + REPORT], capture_output=True, text=True)
     return None if done.returncode else json.loads(done.stdout.splitlines()[-1])
 

@@ -4,7 +4,7 @@
     python benchmarks/one_op.py --values [NAME ...] [--isa-levels all]
 
 Microseconds of invoke(): medians of the least times of intervals, alternately with the peer's default kernels.  NAME: a
-part of a case's name (default: all); --spots: only the cases that were slow once; --slower shows only what takes longer
+part of a case's name (default: all); --spots: only cases prone to be slow; --slower shows only what takes longer
 than the peer.  Operands are (64, 1024) unless the table gives a shape.
 
 --values compares times of one op with other values: masked, saturated, tiny, infinite, NaN, scales that tie.  None may
@@ -114,7 +114,7 @@ def chosen(names, name):
 
 
 def every_case(spots):
-    """The Cases to run; spots: only those that were slow once."""
+    """The Cases to run; spots: only kinds that are prone to be slow."""
     for op, note, inputs, constants, outputs, options in () if spots else cases():
         operands = [_spots.Operand(array, 0.01 if array.dtype == np.int8 else None, constant=i in constants)
                     for i, array in enumerate(inputs)]
@@ -181,7 +181,7 @@ def compare(args, isa_levels):
 
 
 def compare_values(args, isa_levels):
-    """The table of what values change, and how many rows are beyond LIMIT."""
+    """Print how the time of each op depends on values, and how many rows are beyond LIMIT."""
     rows, beyond = [], 0
     for name, cases in _spots.values():
         if not chosen(args.names, name):
@@ -203,7 +203,7 @@ def main():
     from pylite._core import simd
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--spots", action="store_true", help="only what was slow once")
+    parser.add_argument("--spots", action="store_true", help="only kinds that are prone to be slow")
     parser.add_argument("--values", action="store_true", help="times by values instead of by op")
     parser.add_argument("--slower", action="store_true")
     parser.add_argument("--isa-levels", nargs="+", default=[simd.current], help="ISA levels, or all")

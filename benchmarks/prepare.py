@@ -104,7 +104,7 @@ def measure(path, runs):
 
 
 def models(paths, folder):
-    """(name, path) of those on the command line, else of the default ones and of those made here."""
+    """(name, path) of the models on the command line, else of the default models and of generated ones."""
     if paths:
         return [(_common.short(path), path) for path in paths]
     found = [(path.stem, path) for pattern in PATTERNS for path in _common.models(pattern)[:1]]

@@ -1,4 +1,4 @@
-"""Random single-op models beside the peer, on one thread: shapes, axes, types and broadcasts that no other list has.
+"""Random single-op models beside the peer, on one thread: shapes, axes, types and broadcasts that no list contains.
 
     python benchmarks/random_ops.py [OP ...] [--seed N] [--seconds S] [--above RATIO]
 
@@ -17,7 +17,7 @@ import one_op
 
 
 def race(model, arrays, peer, above):
-    """(microseconds of pylite, of the peer), measured again where pylite is slow."""
+    """(microseconds of pylite, of the peer), measured again if pylite is slow."""
     from pylite.interpreter import Interpreter
     pair = [(one_op.fed(runner, arrays).invoke, lambda: None) for runner in (Interpreter(model_content=model), peer)]
     times = one_op.measure(pair, 5, 1e-3)

@@ -194,7 +194,7 @@ def attempt(case, row):
         with open(os.devnull, "w") as null, contextlib.redirect_stdout(null), contextlib.redirect_stderr(null), \
                 warnings.catch_warnings(action="ignore"):
             yield
-    except Exception as error:      # of any kind, where a model is beyond a quantizer
+    except Exception as error:      # of any kind, if a quantizer cannot take the model
         _common.say(f"{case.name}, {row}: left out: {type(error).__name__}: {str(error).partition(chr(10))[0][:200]}")
 
 

@@ -62,7 +62,7 @@ def new_shape_seconds(interpreters, shapes):
 
 
 def shapes_to_try(detail):
-    """For each axis of an input, those that its signature leaves open first: a list of shapes."""
+    """A list of shapes for each axis of an input; axes that its signature leaves open come first."""
     base, signature = detail["shape"].tolist(), detail["shape_signature"].tolist()
     for axis in sorted(range(len(base)), key=lambda axis: (signature[axis] != -1, axis)):
         step = 32 if base[axis] >= 128 else 1
@@ -71,7 +71,7 @@ def shapes_to_try(detail):
 
 
 def resized(path):
-    """(seconds of pylite, of the peer) for new shapes of the first input; None where it cannot change."""
+    """(seconds of pylite, of the peer) for new shapes of the first input; None if it cannot change."""
     from pylite.interpreter import Interpreter
     try:
         details = _common.peer_interpreter(path).get_input_details()

@@ -1,4 +1,4 @@
-"""What better rounding of weights could gain at most: int8 models with the float weights in place of their own.
+"""The most that better rounding of weights could gain: int8 models with the float weights in place of their own.
 
     python benchmarks/weight_rounding.py [PAIR ...]      pairs of tests/validation/planted.py
 
@@ -29,7 +29,7 @@ def cast(name, source, target):
 
 
 def recast(operator, back):
-    """The node where it reads or writes real numbers; else one from real numbers to the grid of its result."""
+    """The node if it reads or writes real numbers; else one from real numbers to the grid of its result."""
     (source,), (target,) = operator.inputs, operator.outputs
     return operator if source == back[source] or target == back[target] else cast("QUANTIZE", back[source], target)
 

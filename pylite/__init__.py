@@ -17,7 +17,7 @@ import sys
 
 
 def _promote(before=""):
-    """Move what is alive to the oldest generation: numpy above all, then pylite's modules, which stay.
+    """Move all living objects to the oldest generation: above all numpy's and pylite's modules, which stay.
 
     Otherwise, the collector would walk over it while pylite is imported, which takes a millisecond or two.  Once the
     module `before`, which is imported next, is there, this does nothing: the program's garbage is to stay young.

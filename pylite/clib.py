@@ -1,4 +1,4 @@
-"""What libtensorflowlite_c.so calls: models, interpreters and signature runners of TensorFlow Lite's C API.
+"""The Python side of libtensorflowlite_c.so: models, interpreters and signature runners of TensorFlow Lite's C API.
 
 Its C files are in pylite/_core/clib.  They hold the objects of this module, read the structs that these own without
 the GIL, and report the exceptions that methods raise.  Addresses are integers.
@@ -32,11 +32,11 @@ __all__ = ["MainGraph", "SignatureGraph", "described", "library_path", "model_of
 _CUSTOM = 32            # kTfLiteBuiltinCustom
 _AFFINE = 1             # kTfLiteAffineQuantization
 _MMAP, _ARENA, _PERSISTENT, _DYNAMIC = 1, 2, 3, 4       # TfLiteAllocationType
-_EMPTY = aligned(1)[:0]     # some address for tensors without elements, as programs take null for an error
+_EMPTY = aligned(1)[:0]     # the address of tensors without elements, because programs treat null as an error
 
 
 def library_path() -> str:
-    """The path of libtensorflowlite_c.so.  FileNotFoundError where the system has none."""
+    """The path of libtensorflowlite_c.so.  FileNotFoundError if this build has none."""
     from pylite._core import simd
     path = os.path.join(os.path.dirname(simd.__file__), "clib", "libtensorflowlite_c.so")
     if not os.path.exists(path):
@@ -208,7 +208,7 @@ class _Tensors:
             self.kept[index][1][...] = contents
 
     def load_strings(self) -> None:
-        """Give the inputs of strings what C programs have written."""
+        """Set the inputs of strings to the contents that the C program has written."""
         for index in self.strings:
             made, array = self.made.get(index), self.executor.to_write(index)
             if made is not None and made.data:      # a signature may leave out inputs of its subgraph

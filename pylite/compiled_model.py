@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["CompiledModel", "CpuKernelMode", "CpuOptions", "Environment", "EnvironmentOptions", "GpuOptions",
            "HardwareAccelerator", "IntelOpenVinoOptions", "Options", "QualcommOptions", "TensorBuffer"]
 
-_NO_SIGNATURE = "<placeholder signature>"       # the key where a model has none
+_NO_SIGNATURE = "<placeholder signature>"       # the key if a model has none
 _EVERY = HardwareAccelerator.CPU | HardwareAccelerator.GPU | HardwareAccelerator.NPU
 
 

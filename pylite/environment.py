@@ -1,4 +1,4 @@
-"""Environment: what several CompiledModels share in LiteRT.  In pylite they need nothing in common."""
+"""Environment: in LiteRT, CompiledModels share one; in pylite it has no effect."""
 from __future__ import annotations
 
 import dataclasses
@@ -44,8 +44,8 @@ class Environment:
                compiler_plugin_path: str = "", dispatch_library_path: str = "") -> Self:
         """A new Environment.
 
-        options: EnvironmentOptions, or the runtime path.  ValueError where a path is given twice, or both options and
-        a path; TypeError where a path is no string.
+        options: EnvironmentOptions, or the runtime path.  ValueError if a path is given twice, or both options and
+        a path; TypeError if a path is not a string.
         """
         if isinstance(options, str):
             if runtime_path is not None:

@@ -1,6 +1,6 @@
 """Interpreter: the public class, compatible with tf.lite's, over one Executor per subgraph.
 
-Importing takes a third of the time to the first result, so modules that not every model needs are imported on demand.
+Importing takes half of a small model's time to the first result, so modules that few models need are imported lazily.
 This file is longer than others because users look for all methods of the class in one place.
 """
 import operator
@@ -70,16 +70,16 @@ class Interpreter(FastPath):
     model: a pylite.Model to share with other interpreters.
     overrides: {index or name of a constant: array of its shape and type} to use instead of the file's contents.
     member: the name of a model in a bundle, such as MediaPipe's `.task` files; without it, the only one.
-    op_resolver: an OpResolver with the ops to use; by default all of pylite and those of `custom_op`.
+    op_resolver: an OpResolver with the ops to use; by default all ops of pylite and of `custom_op`.
     cache_dir: a folder for plans, which let later processes start faster; by default what the environment variable
     PYLITE_CACHE_DIR names, "" for none.
-    cached_shapes: how many sets of input shapes keep their programs, at least 1, the last used first.  Returning to one
-    of them takes microseconds.  Fewer are kept if they need more memory than the present program.
+    cached_shapes: the number of sets of input shapes whose programs are kept, at least 1.  Returning to one of them
+    takes microseconds.  Fewer are kept if they need more memory than the present program.
 
-    precision: "float32", or "float16", which computes convolutions, FULLY_CONNECTED and ADD of float32 in float16 where
-    that is faster; inputs and outputs stay float32.  It needs a CPU with Armv8.2's half precision; on others it raises
-    ValueError, "prefer_float16" means float32, and "emulate_float16" gives the same results slowly.  None: float16 if
-    the CPU has it and the model's metadata allow it (reduced_precision_support).
+    precision: "float32", or "float16", which computes convolutions, FULLY_CONNECTED and element-wise ops in float16
+    where that is faster; inputs and outputs stay float32.  It needs a CPU with Armv8.2's half precision; on others it
+    raises ValueError, "prefer_float16" means float32, and "emulate_float16" gives the same results slowly.  None:
+    float16 if the CPU has it and the model's metadata allow it (reduced_precision_support).
 
     Raises ValueError for a file that is not a model, for unknown operators (one error names all of them), and for
     arguments that contradict each other.  Every method takes the interpreter's lock, and invoke() releases the GIL;
@@ -164,7 +164,7 @@ class Interpreter(FastPath):
         """Run the nodes from `start` to `stop` (by default the last one), both included, on the tensors as they are.
 
         Needs experimental_preserve_all_tensors; set_tensor() then writes any tensor.  Nodes are numbered as in
-        _get_ops_details().  RuntimeError without that option, before allocate_tensors(), or when a node fails;
+        _get_ops_details().  RuntimeError without that option, before allocate_tensors(), or if a node fails;
         ValueError for nodes that the model lacks.
         """
         with self._lock:
@@ -188,7 +188,7 @@ class Interpreter(FastPath):
     def get_tensor(self, tensor_index: "SupportsIndex", subgraph_index: int = 0) -> "NDArray[Any]":
         """A copy of a tensor: an input, an output, a constant, or an intermediate tensor that was not overwritten.
 
-        ValueError when the tensor has no memory (call allocate_tensors() first), or another tensor overwrote it.
+        ValueError if the tensor has no memory (call allocate_tensors() first), or another tensor overwrote it.
         """
         if type(subgraph_index) is not int:
             subgraph_index = arguments.whole("subgraph_index", subgraph_index)
@@ -305,7 +305,7 @@ class Interpreter(FastPath):
         subgraph_index = arguments.whole("subgraph_index", subgraph_index)
         if not 0 <= subgraph_index < self.num_subgraphs():
             raise ValueError(f"subgraph_index is out of range: {subgraph_index} for the model, which has "
-                             f"{self.num_subgraphs()} subgraphs.")
+                             f"{errors.counted(self.num_subgraphs(), 'subgraph')}")
         tensors = self._model.graph.subgraphs[subgraph_index].tensors
         return self._details(range(len(tensors)), subgraph_index)
 
@@ -333,7 +333,7 @@ class Interpreter(FastPath):
                 for key, names in self._get_full_signature_list().items()}
 
     def get_signature_runner(self, signature_key: "str | None" = None) -> "SignatureRunner":
-        """A SignatureRunner: call it with the inputs by name.  The key is optional when there is one signature."""
+        """A SignatureRunner: call it with the inputs by name.  The key is optional if there is one signature."""
         try:
             hash(signature_key)     # as in a dict, where tf.lite looks it up
         except TypeError:
@@ -379,7 +379,7 @@ class Interpreter(FastPath):
         operators = self._main.operators
         op_index = arguments.whole("op_index", op_index)
         if not 0 <= op_index < len(operators):
-            raise ValueError(f"Invalid node index {op_index}: the graph has {len(operators)} nodes")
+            raise ValueError(f"Invalid node index {op_index}: the graph has nodes 0 to {len(operators) - 1}")
         return op_details(self._main.subgraph, operators[op_index])
 
     def _native_handle(self) -> int:
@@ -455,7 +455,9 @@ class Interpreter(FastPath):
             self._ensure_open()
             subgraphs = self._model.graph.subgraphs
             if not 0 <= subgraph_index < len(subgraphs):
-                raise ValueError(f"Invalid subgraph index {subgraph_index} exceeds max subgraph index {len(subgraphs)}")
+                problem = "is negative" if subgraph_index < 0 else f"exceeds max subgraph index {len(subgraphs)}"
+                raise ValueError(f"Invalid subgraph index {subgraph_index} {problem}: the model has "
+                                 f"{errors.counted(len(subgraphs), 'subgraph')}")
             pylite._promote("pylite.runtime.executor")
             from pylite.runtime.executor import Executor
             options = self._options
@@ -552,9 +554,9 @@ class Interpreter(FastPath):
 class InterpreterWithCustomOps(Interpreter):
     """An Interpreter for models with custom ops.
 
-    custom_op_registerers: functions that add ops to the resolver that they get, a MutableOpResolver.  It is also the
-    address of a tflite::MutableOpResolver, for functions of C++ behind pybind11 or ctypes; and names of such functions
-    in libraries that are loaded with RTLD_GLOBAL.
+    custom_op_registerers: functions that add ops to their argument, a MutableOpResolver that is also the address of a
+    tflite::MutableOpResolver, for functions of C++ behind pybind11 or ctypes; or names of such functions in libraries
+    that are loaded with RTLD_GLOBAL.
     """
     _custom_op_registerers: "Sequence[Any]" = ()        # of one that was pickled: its ops are in its resolver
 

@@ -40,7 +40,7 @@ class TensorBuffer(Buffer):
     def create_from_host_memory(cls, data_array: NDArray[Any]) -> Self:
         """A TensorBuffer that shares the memory of a C-contiguous array.
 
-        Its shape is flat.  ValueError where `data_array` is not such an array, or of a type that no tensor has.
+        Its shape is flat.  ValueError if `data_array` is not such an array, or of a type that no tensor has.
         """
         if not isinstance(data_array, np.ndarray):
             raise ValueError(f"data_array must be a NumPy array, not {type(data_array).__name__}")
@@ -54,8 +54,8 @@ class TensorBuffer(Buffer):
         """Copy an array's elements to the start of the buffer.
 
         The array has the tensor's type.  Arrays of float32, float16, int32, int8, uint8 or bool are also taken for
-        tensors of other types, and then their bytes are copied.  ValueError for other types and what is no array;
-        RuntimeError where the array is larger than the buffer, or the buffer was destroyed.
+        tensors of other types, and then their bytes are copied.  ValueError for other types and other objects;
+        RuntimeError if the array is larger than the buffer, or the buffer was destroyed.
         """
         if not self.assign(data_array):
             if not isinstance(data_array, np.ndarray):
@@ -68,7 +68,7 @@ class TensorBuffer(Buffer):
         """A copy of the first `num_elements` elements, as an array of the type `output_dtype`.
 
         num_elements: a number, or a shape.  output_dtype: the tensor's type; with another type that write() takes, the
-        bytes are taken for it.  ValueError for other types; RuntimeError where the buffer has fewer elements, or was
+        bytes are taken for it.  ValueError for other types; RuntimeError if the buffer has fewer elements, or was
         destroyed.
         """
         array = self.copy_again(num_elements, output_dtype)

@@ -56,7 +56,7 @@ def _main(argv):
             _check_level()
             _overwriting.check(args)
         code = args.run(args) or 0
-        sys.stdout.flush()          # where it fails, this is the place to say so
+        sys.stdout.flush()          # a failure is reported here
         return code
     except BrokenPipeError:         # the reader of the pipe, such as `head`, has ended: not an error
         _discard_output()
@@ -72,7 +72,7 @@ def _main(argv):
 
 
 def _check_level():
-    """UsageError where PYLITE_ISA names no level of this CPU, which would fail wherever kernels are imported."""
+    """UsageError if PYLITE_ISA names no level of this CPU; otherwise importing the kernels would fail."""
     if os.environ.get("PYLITE_ISA"):
         try:
             from pylite._core import simd as simd  # takes time, and few set the variable
@@ -81,7 +81,7 @@ def _check_level():
 
 
 def _prepare_streams():
-    """Let everything be written: to a closed error stream, in any encoding, to a terminal that obeys commands."""
+    """Make the streams accept every text: if the error stream is closed, in any encoding, on any terminal."""
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")      # for the rest of the process
     if getattr(sys.stdout, "errors", None) == "strict":         # names of files and tensors may have any character
@@ -101,7 +101,7 @@ def _with_merge(argv):
 
 
 def _discard_output():
-    """Let Python write what is left to nowhere, as it could not be written."""
+    """Discard buffered output that could not be written, so that Python does not try again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -118,7 +118,7 @@ def _failed(args, error, code):
 
 
 def parser_of(argv):
-    """The parser of all commands; of the one that `argv` names alone, as the others take time to import."""
+    """The parser of all commands, or only of the command that `argv` names, because the others take time to import."""
     parser = Parser(prog="pylite", usage="pylite COMMAND ...", description="Run and inspect TensorFlow Lite models.",
                     epilog="`pylite help COMMAND` explains a command.", formatter_class=HelpFormatter)
     parser._positionals.title = "commands"
@@ -145,7 +145,7 @@ def parser_of(argv):
 
 
 def _version(_):
-    """Print the version, and what is wrong with the installation."""
+    """Print the version, and a warning if another distribution shares the folder."""
     from importlib.metadata import PackageNotFoundError, distribution
     text = f"pylite {pylite.__version__}\n"
     try:

@@ -1,4 +1,4 @@
-"""Two measurements side by side: of other models or releases by their reports, or of pylite and LiteRT alternately."""
+"""Compares two measurements: reports of other models or releases, or pylite and LiteRT run alternately."""
 import json
 import statistics
 import time
@@ -10,18 +10,18 @@ from pylite.cli._common import UsageError
 from pylite.media.tensors import feed
 
 PAIRS = 5           # least number of turns for each runtime
-LEAST_NOISE = 0.03  # least noise of two measurements, which also differ in ways that neither shows, such as addresses
+LEAST_NOISE = 0.03  # least noise of two measurements, which also differ by chance, such as in addresses
 
 
 def load(path):
-    """The report that `pylite bench --json` printed."""
+    """The report of `pylite bench --json` in a file."""
     with open(path, encoding="utf-8") as file:
         try:
             report = json.load(file)
             compared(report, report)
             if not report["latency"]["median"] > 0:
                 raise ValueError
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):      # the latter if it is nested
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):      # the latter for nested JSON
             raise UsageError(f"{path}: not a report of pylite bench --json") from None
     return report
 
@@ -91,7 +91,7 @@ def with_litert(path, interpreter, threads, seconds):
     """{"version", "median", "ratio", "noise", "outputs"}: LiteRT on the interpreter's inputs, alternately with it.
 
     ratio: pylite's time divided by LiteRT's; outputs: the largest difference of each from LiteRT's.
-    ComparisonError where LiteRT is not installed, or refuses the model, or fails.
+    ComparisonError if LiteRT is not installed, refuses the model, or fails.
     """
     from pylite.validation import litert
     inputs = [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_input_details()]

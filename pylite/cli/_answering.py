@@ -1,4 +1,4 @@
-"""Answers from a model's outputs: which kind of answer an output gives, and what it says."""
+"""Turns a model's outputs into answers, by the kind of each output."""
 import math
 
 import numpy as np
@@ -16,7 +16,7 @@ def answer(subgraph, outputs, labels, top, threshold, size, kinds=frozenset(("ar
     """The answers, a list.
 
     outputs: [(details, array)]; labels: [{class: name}], the caller's first; size: (height, width) of the input
-    picture, or None; kinds: of the contents of inputs, "image" also where an array is a picture.  Any kind allows
+    picture, or None; kinds: of the contents of inputs, "image" also if an array is a picture.  Any kind allows
     ranked classes, "image" poses and areas; with "image" or "audio", enough scores in a row are classes even if they
     have no names.
     """
@@ -46,7 +46,7 @@ def _output(subgraph, detail, array, labels, top, kinds):
 
 
 def _type(array):
-    """The type of an output by its name in the model."""
+    """The model's name for the type of an output."""
     return "string" if array.dtype == object else str(array.dtype)
 
 

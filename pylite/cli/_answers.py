@@ -65,7 +65,7 @@ class Found(NamedTuple):
 
 
 class Answer:
-    """What a model says, by one output or by all of them.
+    """The answer of a model, from one output or from all of them.
 
     kind: the word for it in JSON; entries: the classes, objects or points that it names
     """
@@ -103,7 +103,7 @@ class _OfOutput(Answer):
 
 @dataclass
 class Summary(_OfOutput):
-    """The first values of an output, and facts on all: "min", "max", "mean", "not_finite", where it has these."""
+    """The first values of an output, and facts on all: "min", "max", "mean", "not_finite", if it has these."""
     values: list[Any]
     facts: dict[str, float]
     kind = "tensor"
@@ -122,7 +122,7 @@ class Summary(_OfOutput):
         return f"{self.name or _format.NAMELESS} {self._first(' ', BRIEF)}"
 
     def _first(self, between, most):
-        """The first values, at most so many, and "..." where there are others."""
+        """The first values, at most so many, and "..." if there are more."""
         several = math.prod(self.shape) > 1
         values = ["nan or inf" if v is None else
                   repr(v) if isinstance(v, str) and (several or not v) else _format.number(v)
@@ -132,7 +132,7 @@ class Summary(_OfOutput):
 
 @dataclass
 class Classes(_OfOutput):
-    """The best classes; probabilities: are their scores that?"""
+    """The best classes; probabilities: are their scores probabilities?"""
     probabilities: bool
     entries: list[Named]
     kind = "classes"
@@ -222,8 +222,8 @@ class Window(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a run gives: the seconds of invoke(), notes as texts, and answers; windows: of a sound that is longer than
-    the model's window; then the answers are of their means."""
+    """The result of a run: the seconds of invoke(), notes as texts, and answers; windows: of a sound longer than the
+    model's window, for which the answers come from the means of the windows."""
     seconds: float
     notes: list[str]
     outputs: list[Answer]
@@ -236,7 +236,7 @@ class Result(NamedTuple):
 
 
 def drawn(pixels, answers):
-    """The picture with the objects of the answers in it; UsageError where the model finds none."""
+    """The picture with the objects of the answers in it; UsageError if the model finds none."""
     from pylite.media import drawing
     from pylite.tasks import BoundingBox, Category, Detection
     if pixels is not None and isinstance(answers[0], Pose):
@@ -273,7 +273,7 @@ def _class_spans(spans):
 
 
 def _classes_table(headers, rows, right):
-    """A table of classes; without the column of labels where none has one."""
+    """A table of classes; without the column of labels if no class has one."""
     place = headers.index("label")
     if not any(row[place] for row in rows):
         headers, *rows = ((*row[:place], *row[place + 1:]) for row in (headers, *rows))

@@ -16,7 +16,7 @@ COLUMNS = ("file", "output", "rank", "class", "label", "score", "top", "left", "
 
 
 def expanded(given):
-    """The files that arguments name: files, folders (what they hold that can be read), patterns with * ? [ ]."""
+    """The files that arguments name: files, folders (their readable files), patterns with * ? [ ]."""
     from pylite.media import images
     kinds = (".npy", ".npz", ".wav", *images.SUFFIXES)
     files = []
@@ -27,7 +27,7 @@ def expanded(given):
         elif glob.has_magic(text) and not os.path.exists(text):
             paths = sorted(glob.glob(text, recursive=True))
         else:
-            input_path(text)        # an error, where there is neither a file nor a sample of this name
+            input_path(text)        # an error if there is neither a file nor a sample of this name
             paths = [text]
         if not paths:
             raise UsageError(f"{text}: {_nothing(text, kinds) if os.path.isdir(text) else 'no file matches'}")
@@ -51,13 +51,13 @@ def run(model, files, constant, form):
 
 
 def live(model, name, captured, constant, form):
-    """Run what a camera or microphone, `name`, captures: an iterator of (kind, contents)."""
+    """Run each capture of a camera or microphone, `name`; captured: an iterator of (kind, contents)."""
     named = ((f"{name} {number}", given) for number, given in enumerate(captured, 1))
     return _each(model, named, constant, form, None)
 
 
 def _each(model, items, constant, form, total):
-    """Run each of (name, given); total: their number, or None if nobody knows."""
+    """Run each of (name, given); total: their number, or None if unknown."""
     write = _FORMS[form](sys.stdout)
     failed = 0
     with Progress("files", beside=False) as progress:
@@ -72,7 +72,7 @@ def _each(model, items, constant, form, total):
             else:
                 write.answers(file, result)
             if total is None:
-                sys.stdout.flush()      # whoever reads a pipe wants the answers as they come
+                sys.stdout.flush()      # a pipe gets each answer at once
     if failed:
         sys.stderr.write(f"pylite run: {failed} of {number + 1} files failed\n")
     return int(failed > 0)

@@ -12,7 +12,7 @@ _THROTTLED = {0: "the supply voltage is too low", 1: "the clock is capped", 2: "
 class State(NamedTuple):
     """Properties of the machine that may change: load, clock in kHz, degrees Celsius, bits of throttling.
 
-    clock, temperature: None where the system does not tell.
+    clock, temperature: None if the system does not tell.
     """
     load: float
     clock: int | None
@@ -56,7 +56,7 @@ def doubts(before, after, threads):
 
 
 def _cores():
-    """The cores that this process may use; all of them where the system does not say (macOS, Windows)."""
+    """The cores that this process may use; all of them if the system does not tell (macOS, Windows)."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

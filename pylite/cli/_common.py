@@ -45,7 +45,7 @@ def output_file(suffix):
     """A function for argparse: the name of a file that is written, with `suffix` or none."""
     article = "an" if suffix == ".npz" else "a"
 
-    @written_as(f"the name of {article} {suffix} file, which is what it writes")
+    @written_as(f"the name of {article} {suffix} file")
     def named(text):
         if os.path.splitext(text)[1].lower() not in ("", suffix):
             raise ValueError
@@ -72,7 +72,7 @@ def not_negative(text):
 
 
 def number(text):
-    """`text` as a float; ValueError for another word, and for NaN, which no comparison would find."""
+    """`text` as a float; ValueError for another word, and for NaN, with which comparisons always fail."""
     value = float(text)
     if value != value:
         raise ValueError
@@ -150,7 +150,7 @@ def add_cache(parser):
 
 
 def cache_folder(args):
-    """The folder of the plan cache; UsageError where PYLITE_CACHE_DIR says that there is none."""
+    """The folder of the plan cache; UsageError if an empty PYLITE_CACHE_DIR disables it."""
     from pylite.runtime.cache_files import default_folder  # commands that have a cache import it
     folder = args.cache_dir or default_folder()
     if not folder:
@@ -216,7 +216,7 @@ def resize(interpreter, shapes):
 
 
 def position_of(name, names):
-    """The position of the input that is called so; UsageError where there is none."""
+    """The position of the input called `name`; UsageError if there is none."""
     if name not in names:
         raise unknown_input(name, names)
     return names[name]

@@ -39,7 +39,7 @@ def model_facts(path, model, subgraphs, delegates=(), resized=(0, {})):
 
 
 def repeated(graph):
-    """The indices of the subgraphs that a WHILE runs, and of those that these call: their cost is of one iteration."""
+    """The indices of the subgraphs that a WHILE runs, directly or not: their cost is that of one iteration."""
     called = set()
     for _ in graph.subgraphs:
         called |= {i for s in graph.subgraphs for o in s.operators if o.name in LOOPS or s.index in called
@@ -149,7 +149,7 @@ def _add_kernels(nodes, program):
 
 
 def _add_delegates(nodes, partitions, replaced_by):
-    """Add to delegates' nodes what they replace, and to these nodes what replaces them."""
+    """Add to delegates' nodes the nodes that they replace, and to those nodes the delegate's."""
     for node in nodes:
         index = node["index"]
         if index in replaced_by:
@@ -194,7 +194,7 @@ def _stored_bytes(tensor):
 
 
 def bytes_of(dtype, shape):
-    """Bytes of a tensor that is no constant, None if unknown."""
+    """Bytes of a tensor that is not constant, None if unknown."""
     bits = DTYPE_BITS[dtype]
     return None if bits is None else math.prod(shape) * max(bits, 8) // 8
 

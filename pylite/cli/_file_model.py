@@ -39,9 +39,9 @@ class FileModel:
         self.known = [metadata.of_input(self.model.graph.metadata, i) if first else {} for i in range(len(details))]
         self.rate = args.rate or next((known["rate"] for known in self.known if "rate" in known), None)
         self.ready = self.fresh = False     # are inputs allocated, and variables to be reset?
-        self.tokenizer = None       # of the first text, where the model takes the numbers of words
+        self.tokenizer = None       # of the first text, if the model takes token ids
         self.outputs, self.detections = [], []      # of the last run: [(details, array)], and the objects of a detector
-        self.paths = {}         # {position of an input: the file that it last got, "" where it has none}
+        self.paths = {}         # {position of an input: the file that it last got, "" if it has none}
         self.pixels = None      # the first picture of the last run
 
     def run(self, files):
@@ -132,7 +132,7 @@ class FileModel:
         try:
             interpreter.invoke()
         except ExecutionError as error:
-            # An exception of an op in Python says itself what is wrong.
+            # an exception of a Python op explains itself
             if error.__cause__ is None and self.args.random is not None and any(array is None for array in given):
                 raise ExecutionError(f"{error}. Random numbers may be what the model cannot take: give it --zeros or "
                                      "a file") from error
@@ -243,7 +243,7 @@ class FileModel:
         return name, path, _inputs.read(path, self.rate)
 
     def _filled(self, arrays):
-        """[a note], where inputs without a file were filled as the options say, or []."""
+        """[a note] if inputs without a file were filled as the options say, else []."""
         seed, details = self.args.random, self.interpreter.get_input_details()
         rng = None if seed is None else np.random.default_rng(seed)
         empty = [i for i, array in enumerate(arrays) if array is None]
@@ -277,7 +277,7 @@ def _means(outputs, lengths):
 
 
 def _length(assigned):
-    """Samples of the sound among what one run gets."""
+    """Samples of sound that one run takes."""
     return next(len(contents.samples) for _, kind, contents in assigned if kind == "audio")
 
 

@@ -20,8 +20,8 @@ NAME = 50       # most characters of a file's name in a heading
 def table(headers, rows, right=(), optional=(), verbose=False):
     """The lines of a table; right: headers of the columns that are aligned to the right.
 
-    Where there is too little room, columns of `optional` leave the table, the first ones first.  On `verbose` their
-    cells follow below each row, with their headers; else a note names the columns.  Cells that are still too long take
+    If there is too little room, columns of `optional` are dropped, the first ones first.  With `verbose` their cells
+    follow below each row, with their headers; otherwise a note names the columns.  Cells that are still too long take
     several lines.
     """
     headers, rows = list(headers), [[str(cell) for cell in row] for row in rows]
@@ -53,7 +53,7 @@ def _left_out(headers, rows, optional, space):
         for place in [place for place, header in enumerate(headers) if header == name and place not in left_out][:1]:
             if total() > space:
                 left_out.append(place)
-    for place in reversed(left_out.copy()):     # a wide column may have left room for those that left before
+    for place in reversed(left_out.copy()):     # a wide column may have made room for columns dropped before
         left_out.remove(place)
         if total() > space:
             left_out.append(place)

@@ -1,4 +1,4 @@
-"""`pylite validate --golden`: beside tensors that another framework has computed."""
+"""`pylite validate --golden`: comparison with tensors of another framework."""
 from pylite.cli import _common
 
 
@@ -9,7 +9,7 @@ def add(group):
 
 
 def check(args):
-    """UsageError where other options contradict it."""
+    """UsageError if other options contradict it."""
     others = {"--accuracy": args.accuracy, "--metric": args.metric, "--sensitivity": args.sensitivity,
               "--repair": args.repair, "--save": args.save, "--merge": args.merge,
               "--dask": args.dask, "--shard": args.shard != (1, 1),

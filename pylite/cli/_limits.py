@@ -1,4 +1,4 @@
-"""Limits that a report may not pass, and their results for continuous integration: lines, an exit code, JUnit's XML."""
+"""Limits for a report, and their results for continuous integration: lines, an exit code, JUnit's XML."""
 import sys
 from xml.sax.saxutils import quoteattr
 
@@ -41,7 +41,7 @@ def _limit(text):
 
 
 def check(args):
-    """UsageError where options are for what is not measured."""
+    """UsageError if a limit is for a figure that is not measured."""
     if args.max_drop is not None and not args.reference:
         raise _common.UsageError("--max-drop needs --reference, the model to compare with")
     if (args.min_sqnr is not None or args.fail_on or args.explorer) and (
@@ -59,14 +59,14 @@ def check(args):
 
 
 def note(report, args):
-    """Add a note to a report where a limit means something else than its name says."""
+    """Add a note to a report if a limit means something else than its name says."""
     if args.max_drop is not None and report.accuracy and report.accuracy.main == "agreement":
         report.accuracy.notes.append("the data have no labels, so --max-drop limits how often the models disagree: the "
                                      "agreement of the reference is 1 by definition")
 
 
 def result(report, args):
-    """The exit code; writes a line for each limit that is passed, and JUnit's report."""
+    """The exit code; writes a line for each limit that is exceeded, and JUnit's report."""
     cases = {_name(t, part): [] for part, part_report in report.parts() for t in part_report.tensors}
     for name, message in _failures(report, args):
         cases.setdefault(name, []).append(message)
@@ -76,7 +76,7 @@ def result(report, args):
 
 
 def finish(args, model, cases):
-    """The same for any tests: {name: messages of what failed}."""
+    """The exit code for tests, {name: messages of failures}; writes the messages, and JUnit's report."""
     for name, messages in cases.items():
         for message in messages:
             sys.stderr.write(printable(f"pylite validate: {name}: {message}") + "\n")
@@ -101,7 +101,7 @@ def _name(t, part=""):
 
 
 def _failures(report, args):
-    """(name of the test, message) for each limit that is passed."""
+    """(name of the test, message) for each limit that is exceeded."""
     if args.max_drop is not None:
         drop = report.accuracy and report.accuracy.drop
         if drop is None:
@@ -118,12 +118,12 @@ def _failures(report, args):
     for what, limit in args.fail_on:
         for part, part_report in report.parts():
             for t in part_report.tensors:
-                message = _passed(t, what, limit, part_report.first_divergence)
+                message = _exceeded(t, what, limit, part_report.first_divergence)
                 if message:
                     yield _name(t, part), message
 
 
-def _passed(t, what, limit, first):
+def _exceeded(t, what, limit, first):
     """How tensor `t` exceeds the limit on measure `what`, or None.  first: the node of the first divergence."""
     if what == "cause":
         return f"{t.cause}: {t.detail}" if t.cause and limit in ("", t.cause) else None

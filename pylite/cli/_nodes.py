@@ -164,7 +164,7 @@ def difference_lines(entries):
 
 
 def _first_difference(before, after):
-    """The first scale or zero point that differs behind those that _scales() shows; "" if none does."""
+    """The first differing scale or zero point that _scales() does not show; "" if there is none."""
     if before is None or after is None or len(before["scale"]) != len(after["scale"]):
         return ""
     for key, what in (("scale", "scale"), ("zero_point", "zero point")):

@@ -21,7 +21,7 @@ def add(parser, what):
 
 
 def check(args):
-    """Errors that would come after a long run, before it."""
+    """Check the output files before a long run: OSError if one cannot be written, as check_writable()."""
     if args.html:
         from pylite.validation import page
         page.library()
@@ -64,7 +64,7 @@ def wrote_if(path):
 
 
 class Attempts:
-    """Calls functions that write, each also where an earlier one could not; the end raises the first OSError."""
+    """Calls functions that write, each even if an earlier one failed; the end raises the first OSError."""
 
     def __init__(self):
         self._error = None

@@ -1,4 +1,4 @@
-"""What `pylite report` knows of a model without data: the facts of `inspect`, the times of `bench`, and the arena."""
+"""The data of `pylite report`: the facts of `inspect`, the times of `bench`, and the arena."""
 from pylite._core import simd
 from pylite.cli import _board, _facts, _nodes, _signature, _timing
 from pylite.cli.inspect import problems
@@ -30,7 +30,8 @@ def overview(path, threads=1, seconds=0.0, delegates=(), signature=None, shapes=
     times = {}
     if not facts["subgraphs"][main]["missing"] and facts["subgraphs"][main]["error"] is None:
         before = _board.state()
-        interpreter, _, doubts = _timing.started(path, threads, dict(shapes), 0, delegates, signature=signature)
+        interpreter, _, doubts = _timing.started(path, threads, dict(shapes), seed=0, delegates=delegates,
+                                                 signature=signature)
         if seconds:
             latency, nodes, report["rest"] = _timing.measured(interpreter, seconds)
             report["latency"] = latency._asdict()
@@ -103,7 +104,7 @@ def _by_op(nodes):
 
 
 def _arena(segment):
-    """Which tensor lies where in the arena, and when: blocks in the order of their offsets."""
+    """The place and lifetime of each tensor in the arena: blocks in the order of their offsets."""
     lowered, placement = segment.lowered, segment.placement
     sharing = {}
     for value in lowered.values:

@@ -12,7 +12,7 @@ READ = ("model", "models", "files", "input", "labels", "diff", "reference", "dat
 
 
 def check(args):
-    """UsageError where an option names a file to write that exists, and another argument names it, too."""
+    """UsageError if an option would overwrite an existing file that another argument names."""
     written = _written(args)
     if not any(os.path.isfile(path) for path in written.values()):
         return
@@ -26,7 +26,7 @@ def check(args):
 
 
 def _written(args):
-    """{option: the file that it names to write}; UsageError where two options name the same."""
+    """{option: the file that it names to write}; UsageError if two options name the same."""
     written = {}
     for option in WRITTEN:
         path = getattr(args, option, None)

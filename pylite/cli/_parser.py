@@ -1,4 +1,4 @@
-"""The parser of the command line: it suggests what a mistyped word may have meant, and names the command's help."""
+"""The parser of the command line: its errors suggest a correction of a mistyped word, and name the command's help."""
 import argparse
 import difflib
 import errno
@@ -44,7 +44,7 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors name the option or the value that was probably meant."""
+    """A parser whose errors name the option or value that the user probably meant."""
 
     def __init__(self, **options):
         super().__init__(**options, add_help=False)
@@ -108,7 +108,7 @@ class Parser(argparse.ArgumentParser):
         return action.metavar or " or ".join(action.choices or [action.dest.upper()])
 
     def of_command(self, name):
-        """The parser of a command, or this one where there is no such command."""
+        """The parser of a command, or this one if there is no such command."""
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction) and name in action.choices:
                 return action.choices[name]
@@ -135,7 +135,7 @@ def explained(docstring):
 
 
 def sentence(error, files=()):
-    """The message of `error`; if a file is missing, the error's own or one of `files`, also where it was looked for."""
+    """The message of `error`; if its file or one of `files` is missing, also where it was looked for."""
     text = str(error) or type(error).__name__
     if isinstance(error, DelegateError):        # the first line says which library, as in LiteRT
         text = ": ".join(text.splitlines())

@@ -17,7 +17,7 @@ def add(parser):
 
 
 def wanted(args):
-    """Is it the task?  UsageError where other options contradict it."""
+    """Is --repair given?  UsageError if other options contradict it."""
     if not args.repair:
         if args.allow_float:
             raise _common.UsageError("--allow-float needs --repair")

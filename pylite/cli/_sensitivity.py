@@ -30,7 +30,7 @@ def _target(text):
 
 
 def wanted(args):
-    """Is it the task?  UsageError where its options contradict others."""
+    """Is --sensitivity given?  UsageError if its options contradict others."""
     if not args.sensitivity:
         if args.target or args.blocks or args.mixed or args.recipe or args.denylist:
             raise _common.UsageError("--target, --blocks, --mixed, --recipe and --denylist need --sensitivity")

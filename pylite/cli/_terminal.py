@@ -1,7 +1,7 @@
-"""What a terminal gets beyond plain text: colours and progress bars.  The words are the same without.
+"""Colours and progress bars for terminals.  Without a terminal the words are the same.
 
-Everything that depends on a terminal is decided here.  Colours need one that is not "dumb", and NO_COLOR unset or
-empty; rich draws the bars where it is installed.
+Everything that depends on a terminal is decided here.  Colours need a terminal that is not "dumb", and NO_COLOR unset
+or empty; rich draws the bars if it is installed.
 """
 import os
 import re
@@ -75,24 +75,24 @@ def coloured_end(line, word):
 
 
 def shown(lines):
-    """Lines for the standard output, as wide as a terminal, those that begin with one of COLOURED in its colour."""
+    """Lines for the standard output, wrapped for a terminal; a word of COLOURED at the beginning colours its line."""
     for line in wrapped(lines, sys.stdout):
         style = next((style for word, style in COLOURED.items() if line.startswith(word)), None)
         yield styled(line, style, sys.stdout) if style else line
 
 
 def wrapped(lines, stream):
-    """Lines for a stream: on a terminal, sentences that are wider than it are broken between words."""
+    """Lines for a stream; on a terminal, lines that are too wide are broken between words."""
     return folded(lines, width(stream))
 
 
 def folded(lines, space):
-    """Lines, those that are longer than `space` broken between words.  With None for `space`, all stay as they are."""
+    """Lines; lines longer than `space` are broken between words.  None for `space` leaves all as they are."""
     for line in lines:
         if space is None or len(line) <= space or "\x1b" in line:      # a coloured row of a table fits as it is
             yield line
         else:
-            column = re.match(r"\s+(\S+ )*\S+\s{2,}", line)      # of what a first word explains
+            column = re.match(r"\s+(\S+ )*\S+\s{2,}", line)      # where the explanation of a first word begins
             indent = " " * (column.end() if column and column.end() < space // 2 else len(line) - len(line.lstrip()))
             yield from textwrap.wrap(line, max(space, NARROW), subsequent_indent=indent, break_long_words=False,
                                      break_on_hyphens=False, drop_whitespace=True, replace_whitespace=False)
@@ -113,7 +113,7 @@ def failed(program, text):
 class Progress:
     """Shows on the standard error stream how many of `what` are done, and how long the rest will take.
 
-    Nothing where that stream is no terminal, or, unless `beside`, where the standard output is one, too.
+    Nothing if that stream is no terminal, or, unless `beside`, if the standard output is one, too.
     """
 
     def __init__(self, what, beside=True):

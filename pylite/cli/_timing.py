@@ -32,8 +32,8 @@ class Start(NamedTuple):
 class Latency(NamedTuple):
     """Seconds of invoke(), and how reliable they are.
 
-    spread: interquartile range divided by the median; noise: see noise(); runs: their number; slowed: by how much the
-    nodes of the timed runs took more than the median, 0 if they did not
+    spread: interquartile range divided by the median; noise: see noise(); runs: their number; slowed: the excess of
+    the nodes' times over the median, as a share of it, 0 if there is none.
     """
     median: float
     p95: float
@@ -44,11 +44,10 @@ class Latency(NamedTuple):
     slowed: float
 
 
-def started(path, threads, shapes, seed, delegates, precision=None, signature=None):
+def started(path, threads, shapes, *, seed, delegates, precision=None, signature=None):
     """(Interpreter with random contents in its inputs, Start, doubts)
 
-    Where random contents are outside what the model takes, such as the numbers of words, the inputs are zeros, and
-    doubts has a sentence that says so.
+    If the model fails on random contents, such as token ids out of range, the inputs are zeros, and a doubt says so.
     shapes: {input name: shape}; UsageError names an input that the model does not have.
     """
     clock = time.perf_counter
@@ -72,7 +71,7 @@ def started(path, threads, shapes, seed, delegates, precision=None, signature=No
 
 
 def _first(interpreter, rng):
-    """The seconds of a run on random inputs, or on zeros where `rng` is None."""
+    """The seconds of a run on random inputs, or on zeros if `rng` is None."""
     feed(interpreter, [_inputs.blank(detail, rng) for detail in interpreter.get_input_details()])
     begin = time.perf_counter()
     interpreter.invoke()
@@ -109,8 +108,8 @@ def measured(interpreter, seconds):
         node |= recorder.events(node["node"])
     rest = median - sum(node["seconds"] for node in nodes)
     rest = rest if rest >= LEAST_REST else 0.0
-    latency = Latency(median, statistics.quantiles(times, n=20, method="inclusive")[-1], min(times),
-                      (high - low) / median, noise(np.array(times)), len(times), slowed)
+    latency = Latency(median, p95=statistics.quantiles(times, n=20, method="inclusive")[-1], least=min(times),
+                      spread=(high - low) / median, noise=noise(np.array(times)), runs=len(times), slowed=slowed)
     return latency, nodes, rest
 
 

@@ -1,7 +1,8 @@
 """Time a model and each of its nodes, and measure its memory.
 
-The inputs are random numbers.  After a warm-up, invoke() runs repeatedly; some of the runs also time each node.  The
-times of the nodes, and a row for the rest (the cost of the call itself), add up to the median.
+The inputs are random numbers, or zeros if the model fails on these.  After a warm-up, invoke() runs repeatedly; some of
+the runs also time each node.  The times of the nodes, and a row for the rest (the cost of the call itself), add up to
+the median.
 """
 import json
 import sys
@@ -87,11 +88,12 @@ def _measured(args):
         raise _common.UsageError("--compare and --signature exclude each other; LiteRT runs the model's first subgraph")
     if args.compare:
         from pylite.validation import litert
-        litert.module()         # where it is missing, that is said before the measurement
+        litert.module()         # if it is missing, fail before the measurement
     before = _board.state()
     delegates = _plugins.load(args)
-    interpreter, start, doubts = _timing.started(path, args.threads, _common.shapes(args.shape), args.seed,
-                                                 delegates, args.precision, args.signature)
+    interpreter, start, doubts = _timing.started(
+        path, args.threads, _common.shapes(args.shape), seed=args.seed, delegates=delegates, precision=args.precision,
+        signature=args.signature)
     memory = _timing.memory(interpreter)        # before measured() fills memory with times
     latency, nodes, rest = _timing.measured(interpreter, args.seconds)
     doubts += [*_board.doubts(before, _board.state(), args.threads), *_timing.unsteady(latency)]

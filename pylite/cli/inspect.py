@@ -87,7 +87,7 @@ def run(args):
 
 
 def _facts_of(args, name):
-    """The facts of a model's subgraphs, of those that the options ask for."""
+    """The facts of the subgraphs that the options ask for."""
     from pylite.cli import _facts
     from pylite.runtime.model import Model
     path = _common.model_path(name)

@@ -55,7 +55,7 @@ def _meant(word, names):
 class Row:
     """One op.
 
-    conditions: what it demands of scales and zero points, see ir/conditions.py.
+    conditions: its demands on scales and zero points, see ir/conditions.py.
 
     ours, theirs: the versions in pylite and in LiteRT, or None; signatures: {signature: [(types of T and U, whether
     pylite takes them, whether LiteRT does)]}; uncompared: the other signatures of pylite, [(signature, types of T)].

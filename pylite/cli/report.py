@@ -76,7 +76,7 @@ def _share(value):
 
 
 def _times(node):
-    """The time of a node and its share; a dash where it has no work at run time."""
+    """The time of a node and its share; a dash if it has no work at run time."""
     from pylite.cli._overview import IDLE
     return ("-", "-") if node["kernels"] == IDLE else (_seconds(node["seconds"]), _share(node["share"]))
 

@@ -105,7 +105,7 @@ def run(args):
 
 
 def _lines(result):
-    """What one run found, as text."""
+    """The result of one run as text."""
     from pylite.cli import _answers
     windows = result.windows
     lines = [*_answers.window_lines(windows), "mean of all windows:"] if windows else []

@@ -28,8 +28,8 @@ data:
   FILE.json      COCO's annotations
 Pass real numbers; they are quantized for the inputs.
 
-exit codes: 0; 1 if a limit (--min-sqnr, --max-drop, --fail-on) is exceeded, --target is not reached, or results differ
-from --against, --check or --delegate; 2 for a wrong argument or file
+exit codes: 0; 1 if a limit (--min-sqnr, --max-drop, --fail-on) is exceeded, --target is not reached, --nan finds a
+node, or results differ from --against, --check or --delegate; 2 for a wrong argument or file
 
 examples:
   pylite validate model.tflite --data pictures/
@@ -209,15 +209,15 @@ def _compared(args):
 
 
 def _check_order(args, model, reference):
-    """UsageError where it is the reference that is quantized, not the model."""
+    """UsageError if only the reference is quantized."""
     from pylite import validation
-    if validation.exchanged(model, reference):
+    if validation.swapped(model, reference):
         raise _common.UsageError(f"{args.model} has no quantized tensors, but {args.reference} has: swap them: "
                                  f"pylite validate {args.reference} --reference {args.model}")
 
 
 class _Speed:
-    """Samples a second while progress is shown, without the time to prepare; as text, empty where it is not known."""
+    """Samples per second, without the time to prepare; as text, empty if unknown."""
 
     def __init__(self, show):
         self._show, self._first, self._last = show, (0.0, 0), (0.0, 0)
@@ -326,7 +326,7 @@ def _isolated(args):
 
 
 def _check_live(args, options, pages=True):
-    """Refuse what does not go with `options`, which run models on data; pages: do they write any?"""
+    """UsageError if other options do not go with `options`, which run models on data; pages: do they write any?"""
     several = " and " in options
     if args.merge:
         raise _common.UsageError(f"{options} {'need' if several else 'needs'} --data, and "

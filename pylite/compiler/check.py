@@ -17,8 +17,8 @@ def check(model, subgraphs, unresolved_only=False, find=default.find):
     """Raise UnsupportedOpError naming every operator of `subgraphs` that cannot run; True if all can.
 
     find(operator): its Op, or None.
-    unresolved_only: raise only where a builtin operator or its version is unknown, which tf.lite reports when a model
-    is opened; it reports custom ops and types when tensors are allocated.
+    unresolved_only: raise only if a builtin operator or its version is unknown, which tf.lite reports when a model is
+    opened; it reports custom ops and types when tensors are allocated.
     """
     missing, named = {}, {}     # {reason: nodes}, {reason: the tensors of the first node}
     unresolved = False

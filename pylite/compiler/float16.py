@@ -49,7 +49,7 @@ def convert(lowered):
 
 
 class _Cost:
-    """What one output pixel of a node takes: products, numbers that it reads for the first time, and results."""
+    """The cost of one output pixel of a node: products, numbers read for the first time, and results."""
     __slots__ = ("products", "inputs", "results")
 
     def __init__(self, products, inputs, results):

@@ -62,7 +62,7 @@ def _check_sparse(subgraph, max_memory):
     if total > max_memory:
         raise errors.MemoryLimitError(
             f"the sparse constants of subgraph {subgraph.index} take {total} bytes in memory; "
-            f"max_memory is {max_memory}")
+            f"max_memory is {max_memory}. Raise it, or convert the model without sparsity")
 
 
 def lower_values(model, subgraph, values, *, preserve, find, dynamic, host):
@@ -294,7 +294,7 @@ def _prepared(op, node, foldable, budget):
         from pylite.compiler import constant_folding
         return constant_folding.evaluate(op, node)
     if len(shapes) != len(node.outputs):
-        raise node.error(f"has {len(node.outputs)} outputs where {len(shapes)} are computed")
+        raise node.error(f"has {len(node.outputs)} outputs, but the op computes {len(shapes)}")
     if _take_shapes(node, shapes, budget) and node.outputs and not op.stateful:
         return None
     if op.conditions:

@@ -147,7 +147,7 @@ def _extend_to_caller(lowered, lifetimes, access):
             lifetimes.first[root], lifetimes.last[root] = 0, end
     for index in lowered.subgraph.outputs:
         root = values[index].root
-        if root.planned and (root in lifetimes.first or not root.size):     # no memory for what no operator computes
+        if root.planned and (root in lifetimes.first or not root.size):     # else no operator computes the output
             lifetimes.first.setdefault(root, 0)
             last = _steps(lowered, access.read[index]) - 1 if index in access.read else end
             lifetimes.last[root] = max(lifetimes.last.get(root, 0), last)

@@ -21,7 +21,7 @@ __all__ = ["add_to", "names", "ops", "register"]
 
 
 def __dir__() -> list[str]:
-    """For completion in a shell: what is meant for users."""
+    """The public names, for completion in a shell."""
     return [*__all__]
 
 

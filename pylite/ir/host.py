@@ -78,7 +78,7 @@ class Host(Protocol):
     def lower_again(self) -> None:
         """Lower all subgraphs of the interpreter again, because an earlier op was lowered on other assumptions.
 
-        Those that are being lowered start again, and the others follow before they run next.
+        Subgraphs that are being lowered start again, the others are lowered before their next run.
         """
         ...
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 class InterpreterState:
     """What the Executors of one interpreter share: `host.shared` for ops.
 
-    executors               {subgraph: Executor}: an Interpreter's, and those that operators call
+    executors               {subgraph: Executor}: the Interpreter's, and the executors that operators call
     planned                 {subgraph: PlannedMemory}, of subgraphs that only a plan has called (runtime/plan_state.py)
     recording               {Executor: [CalledProgram]}, or None while none is recorded (runtime/recorded_program.py)
     externals               what plug-ins in C share (plugins/host/plugin_structs.py), or None
@@ -36,5 +36,5 @@ class InterpreterState:
         return not (self.externals or self.resources or self.generators or self.once)
 
     def may_share_blueprints(self) -> bool:
-        """May interpreters share what is lowered?  Not if it may refer to this state, nor without an Interpreter."""
+        """May interpreters share lowered graphs?  Not if these may refer to this state, nor without an Interpreter."""
         return bool(self.executors) and self.recording is None and not self.planned and self.may_record()

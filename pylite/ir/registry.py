@@ -102,11 +102,12 @@ def register(name, *, types, infer, lower=None, versions=(1, 1), reference=None,
     differ only in these are lowered once, see _core/graph/repeats.pyx.
     conditions: requirements on scales and zero points, as lines such as "int16: x y zero_point = 0"; conditions.py
     checks them before `lower`.
-    packs: the input whose constant contents `lower` only wraps in Packed.  Those that a DEQUANTIZE computes need then
-    not be in memory as float32.
+    packs: the input whose constant contents `lower` only wraps in Packed.  Weights that a DEQUANTIZE computes then need
+    no memory as float32.
     """
-    _ops[name] = Op(name, versions, types, infer, lower, reference, stateful, blockwise, evaluate, aliasing,
-                    fuses_activation, opaque, conditions, packs)
+    _ops[name] = Op(name, versions, types, infer, lower, reference, stateful, blockwise=blockwise, evaluate=evaluate,
+                    aliasing=aliasing, fuses_activation=fuses_activation, opaque=opaque, conditions=conditions,
+                    packs=packs)
 
 
 def matches(signature: str, inputs: "tuple[str | None, ...]", outputs: "tuple[str | None, ...]") -> bool:

@@ -77,7 +77,7 @@ def _form_and_data(file: IO[bytes]) -> tuple[bytes, bytes]:
         raise ValueError("not a WAVE file" + (f", which begins with RIFF, but this one with {head[:4]!r}"
                                               if head and head[:4] != b"RIFF" else "" if head else ": it is empty"))
     while len(chunk := file.read(8)) == 8:
-        contents = file.read(int.from_bytes(chunk[4:], "little"))       # all that is left, if nobody knew the size
+        contents = file.read(int.from_bytes(chunk[4:], "little"))       # the rest, if the size is unknown
         if chunk[:4] == b"data" and form:
             return form, contents
         if chunk[:4] == b"fmt ":

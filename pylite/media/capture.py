@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def pictures(number: int = 0, width: int = 640, height: int = 480, rate: float | None = None) -> Iterator[Pixels]:
     """Endless pictures of a camera: uint8 (height, width, 3) with red first, `rate` per second.
 
-    picamera2 reads them where it is installed, otherwise OpenCV.  number: which camera.  Raises ImportError without
+    picamera2 reads them if it is installed, otherwise OpenCV.  number: which camera.  Raises ImportError without
     either, OSError if there is no such camera or it fails.
     """
     try:
@@ -66,7 +66,7 @@ def _opencv(number: int, width: int, height: int, rate: float | None) -> Iterato
 def sounds(rate: int, size: int) -> Iterator[NDArray[np.float32]]:
     """Endless sound of the microphone: blocks of `size` samples, float32 in -1..1, one channel, `rate` per second.
 
-    The package sounddevice reads it where it is installed, otherwise the program arecord.  Raises ImportError without
+    The package sounddevice reads it if it is installed, otherwise the program arecord.  Raises ImportError without
     either, OSError if there is no microphone or it fails.
     """
     try:

@@ -1,4 +1,4 @@
-"""Drawings of what was found in a picture."""
+"""Draws detected objects into a picture."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ COLOURS = np.array([(230, 25, 75), (60, 180, 75), (67, 99, 216), (245, 130, 49),
 def detections(pixels: images.Pixels, objects: Sequence[Any]) -> images.Pixels:
     """A copy of a picture, uint8 (height, width, 3), with the objects in it.
 
-    objects: pylite.tasks.Detections: their boxes or corners, masks and key points; labels where Pillow is installed.
+    objects: pylite.tasks.Detections: their boxes or corners, masks and key points; labels if Pillow is installed.
     """
     drawn = np.array(images.channels(pixels, 3))
     thick = _thickness(drawn)

@@ -41,7 +41,7 @@ def read(path: str | os.PathLike[str]) -> Pixels:
 
 
 def read_mask(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """The mask in `path`: (height, width), one number for each pixel; the places in a palette where there is one.
+    """The mask in `path`: (height, width), one number for each pixel; with a palette, the indices into it.
 
     Raises OSError, or FileFormatError for pixels of several colours, another kind of file or a damaged one.
     """

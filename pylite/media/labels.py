@@ -122,7 +122,7 @@ class Files:
         self._archive: zipfile.ZipFile | None = None
 
     def text(self, name: str | None) -> str:
-        """The text of a file; ModelError where the archive has none, or is damaged."""
+        """The text of a file; ModelError if the archive lacks it, or is damaged."""
         try:
             if self._archive is None:
                 self._archive = zipfile.ZipFile(io.BytesIO(self._model.graph.contents))
@@ -142,7 +142,7 @@ class Files:
 
 
 def attached(model: Model) -> list[Labels]:
-    """The label lists in the zip archive at the end of the model: [{class: name}]; none where it is damaged."""
+    """The label lists in the zip archive at the end of the model: [{class: name}]; empty if it is damaged."""
     files = Files(model)
     try:
         return [parse(files.text(name)) for name in listed(model)]

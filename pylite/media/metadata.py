@@ -1,4 +1,4 @@
-"""What a model's metadata say of its inputs and outputs: labels, normalization, calibration of scores, sample rate."""
+"""Reads a model's metadata about inputs and outputs: labels, normalization, calibration of scores, sample rate."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -47,7 +47,7 @@ class Calibration:
 
 @dataclass
 class TensorInfo:
-    """What is known of an input or output.  Everything may be missing.
+    """The metadata of an input or output.  Everything may be missing.
 
     labels: by locale, "" for none: of the classes along the last axis, or of the values; box_order: positions of left,
     top, right and bottom; vocabulary: the words of a tokenizer.
@@ -67,7 +67,7 @@ class TensorInfo:
 def read(model: Model) -> tuple[list[TensorInfo], list[TensorInfo]]:
     """(inputs, outputs): a TensorInfo for each of subgraph 0.
 
-    Raises ModelError where the metadata are damaged, or name a file that the model does not have.
+    Raises ModelError if the metadata are damaged, or name a file that the model does not have.
     """
     subgraph, files = model.graph.subgraphs[0], labels.Files(model)
     tensors = [TensorInfo() for _ in subgraph.inputs], [TensorInfo() for _ in subgraph.outputs]
@@ -80,7 +80,7 @@ def read(model: Model) -> tuple[list[TensorInfo], list[TensorInfo]]:
         for info in tensors[0][:1]:
             _process(info, known.input_process_units, known.associated_files, files)
     lists = labels.listed(model)
-    if lists and not any(info.labels for info in tensors[1]):     # nobody says whose they are
+    if lists and not any(info.labels for info in tensors[1]):     # the file does not name their output
         for info in tensors[1]:
             info.labels[""] = labels.parse(files.text(lists[0]))
     return tensors
@@ -89,7 +89,7 @@ def read(model: Model) -> tuple[list[TensorInfo], list[TensorInfo]]:
 def of_input(metadata: Mapping[str, Any], position: int) -> dict[str, Any]:
     """{"mean", "std": lists of numbers for pixels, "rate": samples of sound per second} of the input at `position`.
 
-    metadata: {name: bytes} of the file.  What they leave out, or are too damaged for, is missing in the result.
+    metadata: {name: bytes} of the file.  Absent and damaged entries are missing in the result.
     """
     info = TensorInfo()
     try:
@@ -147,7 +147,7 @@ def _normalization(options: Any, name: str) -> tuple[Any, Any]:
 
 
 def _attach(info: TensorInfo, record: Any, files: labels.Files) -> None:
-    """Enter what is in the record's files."""
+    """Read the files that the record names."""
     for file in record.associated_files or ():
         if file.type in (AXIS_LABELS, VALUE_LABELS):
             info.labels[file.locale or ""] = labels.parse(files.text(file.name))

@@ -1,4 +1,4 @@
-"""What the numbers in a model's outputs mean, by the ops that compute them."""
+"""The meaning of a model's outputs, by the ops that compute them."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -41,7 +41,7 @@ def objects(boxes: NDArray[Any], classes: NDArray[Any], scores: NDArray[Any], co
             ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[Any]]:
     """(boxes: (n, 4), classes, scores) of the outputs of a detector: those among the first `count` that are numbers.
 
-    ModelError where the outputs do not fit together.
+    ModelError if the outputs do not fit together.
     """
     boxes, classes, scores, count = (array.reshape(-1) for array in (boxes, classes, scores, count))
     if count.size != 1 or not count[0] >= 0:

@@ -58,7 +58,7 @@ def picture(pixels: images.Pixels, detail: TensorDetails, mean: Sequence[float] 
 
     The caller resizes the input to the array's shape, which may differ where the signature has -1.  mean, std: lists of
     one number or one per channel: the model gets the real number (pixel - mean) / std.  By default a float input gets
-    -1..1, and an 8-bit input the pixels themselves as quantized values.  TensorError where the input takes no picture.
+    -1..1, and an 8-bit input the pixels themselves as quantized values.  TensorError if the input takes no picture.
     """
     shape, signature = tuple(map(int, detail["shape"])), tuple(map(int, detail["shape_signature"]))
     return fitted_picture(pixels, detail["name"], shape, signature,
@@ -89,7 +89,7 @@ def takes_picture(detail: TensorDetails) -> bool:
 
 
 def picture_size(detail: TensorDetails) -> tuple[int, int]:
-    """(height, width) of the pictures that the input takes; TensorError where it takes none."""
+    """(height, width) of the pictures that the input takes; TensorError if it takes none."""
     shape = tuple(map(int, detail["shape"]))
     dims, _, _ = _layout(shape, shape)
     if not _has_channels(dims):
@@ -168,7 +168,7 @@ def _fits(shape: Shape, signature: Shape) -> bool:
 
 
 def sound_axis(name: str, shape: Shape, signature: Shape) -> tuple[int, int | None]:
-    """(axis of the samples of sound, their number or None for any) of an input; TensorError where it takes no sound."""
+    """(axis of the samples of sound, their number or None for any) of an input; TensorError if it takes no sound."""
     axes = [i for i, size in enumerate(shape) if size != 1 or signature[i] == -1]
     if len(axes) > 1 or not shape:
         raise TensorError(f"input {name!r} of shape {list(shape)} does not take sound, which has one axis; give it an "
@@ -195,7 +195,7 @@ def quantized_sound(samples: NDArray[np.float32], detail: TensorDetails) -> NDAr
 def feed(interpreter: Any, arrays: Sequence[NDArray[Any]], allocate: bool = False) -> None:
     """Set all inputs of an Interpreter, pylite's or LiteRT's, or of a feeding.Graph; resize those of another shape.
 
-    allocate: call allocate_tensors() also where no shape changes.
+    allocate: call allocate_tensors() even if no shape changes.
     """
     details = interpreter.get_input_details()
     for detail, array in zip(details, arrays, strict=True):

@@ -1,4 +1,4 @@
-"""Heads of YOLO models as Ultralytics exports them: what their metadata say, and what their outputs mean.
+"""Heads of YOLO models as Ultralytics exports them: their metadata, and the meaning of their outputs.
 
 The exporter appends a zip archive with `metadata.json` to the file: the task, the names of the classes, the size of the
 input.  Outputs, after dequantization (n boxes, c classes, k further numbers of each box):
@@ -117,7 +117,7 @@ def _described(known: Any) -> Head:
 def boxes_of(outputs: list[NDArray[Any]], head: Head, size: tuple[int, int], least: float) -> Candidates:
     """The objects of the first output whose score is at least `least`, before suppression.
 
-    size: (height, width) of the input.  A box has the class of its best score.  ModelError where the output has another
+    size: (height, width) of the input.  A box has the class of its best score.  ModelError if the output has another
     shape.
     """
     rows, kind = _rows(outputs[0], head)
@@ -265,7 +265,7 @@ def letterboxed(pixels: images.Pixels, rows: int, columns: int,
 def masks_of(prototypes: NDArray[Any], candidates: Candidates, place: Placement) -> NDArray[np.bool_]:
     """(n, height, width): the pixels of the picture that belong to each object, within its box.
 
-    prototypes: the model's second output.  ModelError where it has another shape.
+    prototypes: the model's second output.  ModelError if it has another shape.
     """
     factors = candidates.factors
     if factors is None or prototypes.ndim != 4 or prototypes.shape[0] != 1 or PROTOTYPES not in (

@@ -81,7 +81,7 @@ def _saturating_shift(x, k):
     return INT32_MAX if x > limit else INT32_MIN if x < -limit else x << k
 
 
-# ---- sections 5 and 6: what some ops are made of -------------------------------------------------------------
+# ---- sections 5 and 6: functions that some ops share ---------------------------------------------------------
 def common_scale(x, left, m, e):
     """x * 2**left times the multiplier (int64 array), as comparisons and SQUARED_DIFFERENCE take it.  Section 5.
 

@@ -9,7 +9,7 @@ from pylite.numerics.quantization import LIMITS, f32
 f64 = np.float64
 
 
-# ---- float32 functions: evaluated in float64 and rounded once, which is what a good libm gives ---------------
+# ---- float32 functions: evaluated in float64 and rounded once, as a good libm does ---------------------------
 def exp(x):
     return np.exp(x.astype(f64)).astype(f32)
 

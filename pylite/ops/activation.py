@@ -39,7 +39,7 @@ def real_function(node, name, f):
 
 
 def defined(node, f, rational=False):
-    """y = f(x) of int16 where the reference has no rule: on real numbers, rounded once.  f as for `defined16`."""
+    """y = f(x) of int16, for which the reference has no rule: on real numbers, rounded once.  f as for `defined16`."""
     x, y = node.inputs[0], node.outputs[0]
     table = lookup_tables.defined16(f, x.dtype, x.scale, x.zero_point, y.scale, y.zero_point, rational)
     return unary(node, "table16", table.view(np.uint8))
@@ -123,7 +123,7 @@ def lower_hard_swish(node):
     return lut(node, hard_swish(lookup_tables.bytes_of(y.dtype) - x.zero_point, x.scale, y.scale) + y.zero_point)
 
 
-# ---- what the ops mean, on real numbers ---------------------------------------------------------------------
+# ---- definitions on real numbers ----------------------------------------------------------------------------
 def _logistic(x):
     return 1 / (1 + np.exp(-x))
 

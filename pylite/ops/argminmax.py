@@ -8,7 +8,7 @@ from pylite.ir.values import Call, Constant, Temporary
 from pylite.ops.moves import axis_of
 
 TYPES = [f"{t} int32|int64 -> int32|int64" for t in ("float32", "int8", "uint8", "int16", "int32", "bool")]
-# XORed with an element's bits, these turn the order round (a float's sign, all bits of an integer)
+# XORed with an element's bits, these reverse the order (a float's sign, all bits of an integer)
 # and make a byte without sign one with a sign.
 TURN = {"float32": 0x80000000, "int32": 0xFFFFFFFF, "int16": 0xFFFFFFFF, "int8": 0xFF, "uint8": 0xFF, "bool": 0xFF}
 UNSIGNED = {"uint8": 0x80, "bool": 0x80}

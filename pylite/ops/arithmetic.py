@@ -41,7 +41,7 @@ def zeros_and_range(node):
 
 
 def is_quantized(node):
-    """Does the op compute with scales?  8-bit types always do, int16 where the output has one (DIV always)."""
+    """Does the op compute with scales?  8-bit types always do, int16 if the output has one (DIV always)."""
     y = node.outputs[0]
     if y.dtype in ("int8", "uint8") or (y.dtype == "int16" and (y.quantized or node.name == "DIV")):
         require_quantized(node, *node.inputs[:2], y)
@@ -111,7 +111,7 @@ def lower_div(node):
 def mixed(lower):
     """`lower`, but operands of which some are float32 and some are quantized meet in float32.
 
-    What is quantized is dequantized first; the result is quantized last where the output is.
+    Quantized operands are dequantized first; the result is quantized last if the output is.
     """
     def through_floats(node):
         operands = [*node.inputs[:2], node.outputs[0]]

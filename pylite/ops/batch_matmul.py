@@ -104,8 +104,8 @@ def _as_fully_connected(node, x, w):
     _require_scales_of_columns(node, w, n)
     packed = Packed("packing.pack_weights", w, 1, Matrices(not node.options.adj_y))
     images, out = x.view((x.size // k, 1, 1, k)), y.view((x.size // k, 1, 1, n))
-    return products.hybrid(node, images, out, packed, None, Window(1, 1), node.options.asymmetric_quantize_inputs,
-                           len(w.scales) > 1)
+    return products.hybrid(node, images, out, packed, None, Window(1, 1),
+                           asymmetric=node.options.asymmetric_quantize_inputs, column_first=len(w.scales) > 1)
 
 
 def _packed(kind, w, matrices, layout):

@@ -8,7 +8,7 @@ class Bidirectional:
     """The layers of a node, `forward` and `backward`, and their inputs.
 
     auxiliary: the auxiliary input, or None; x: the input of the forward layer; x_backward: of the backward layer, which
-    is the auxiliary input where the layers have no weights for it; aux: the auxiliary input where they have, or None.
+    is the auxiliary input if the layers have no weights for it; aux: the auxiliary input if they have, or None.
     """
     __slots__ = ("forward", "backward", "x", "x_backward", "aux", "auxiliary")
 

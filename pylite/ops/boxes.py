@@ -20,8 +20,8 @@ def gather(x, indices, y, **boxes):
 def scatter(y, indices, updates, *, combining=("", b"\0"), start=None, inplace=None, **boxes):
     """The Call that writes `updates` to boxes of y.
 
-    combining: the micro-kernel that combines an update with the element in y, and its parameters; start: the bytes that
-    y is a copy of before, or None; inplace: as for Call; boxes: as for gather().
+    combining: the micro-kernel that combines an update with the element in y, and its parameters; start: bytes that
+    are copied to y first, or None; inplace: as for Call; boxes: as for gather().
     """
     return Call("indexing.ScatterBoxes", y.bytes, indices.bytes, updates.bytes, item=y.itemsize,
                 width=indices.itemsize, **boxes, name=combining[0], p=combining[1], start=start, inplace=inplace)
@@ -54,14 +54,14 @@ def option_list(numbers):
 
 
 def are_axes(numbers, rank):
-    """Are all of them axes of a tensor of `rank` dimensions, none twice?"""
+    """Are these distinct axes of a tensor of `rank` dimensions?"""
     return len(set(numbers)) == len(numbers) and all(0 <= i < rank for i in numbers)
 
 
 def vector_axes(indices, vector_dim, box_steps):
     """(axes over the index vectors, step from one component of a vector to the next).
 
-    vector_dim: the axis of `indices` that holds the vectors; their rank where every index is a vector; box_steps: the
+    vector_dim: the axis of `indices` that holds the vectors; their rank if every index is a vector; box_steps: the
     steps of the boxes along the other axes.
     """
     strides = contiguous_strides(indices.shape)

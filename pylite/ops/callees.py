@@ -1,7 +1,7 @@
 """Helpers of the ops that run other subgraphs: which they call, on which shapes, and by a kernel or in Python.
 
-Where every shape is known, a kernel holds the Program of the callee and runs it inside the caller's loop.  Where one
-is not, or the callee contains what a kernel cannot run, the node is evaluated: Python calls the callee.
+If every shape is known, a kernel holds the Program of the callee and runs it inside the caller's loop.  If a shape is
+unknown, or a kernel cannot run a part of the callee, the node is evaluated: Python calls the callee.
 """
 from pylite.ir.values import Call
 
@@ -19,7 +19,7 @@ def callee(node, index, inputs, outputs):
             if what == "inputs" and called.tensors[i].data is not None:
                 raise node.error(f"calls subgraph {index}, whose input {i} is a constant", value)
             if value is not None and value.dtype != called.tensors[i].dtype:
-                raise node.error(f"calls subgraph {index}, which has {called.tensors[i].dtype} in its place", value)
+                raise node.error(f"calls subgraph {index}, which takes {called.tensors[i].dtype} there", value)
     return host
 
 

@@ -33,9 +33,9 @@ def taken(selector, contents, count):
 
 
 def infer_branch(node):
-    """The outputs' shapes; where they differ with the branch, those of the one that is taken.
+    """The shapes of the outputs; if the branches differ, those of the branch that is taken.
 
-    None, too, if a branch cannot take these inputs: it is an error only where it is taken.
+    None also if a branch cannot take these inputs: that is an error only if the branch is taken.
     """
     selector, inputs, _ = branches(node)
     hosts, results, problems = hosts_of(node), [], []

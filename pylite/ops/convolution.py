@@ -121,7 +121,7 @@ def lower_depthwise(node):
 
 
 def _by_channels(x, w, y, window):
-    """Does the kernel of depthwise convolutions take them?  Those of a single channel are plain convolutions."""
+    """Does the kernel of depthwise convolutions take them?  Images of a single channel make plain convolutions."""
     c, hybrid = y.shape[3], x.dtype == "float32" != w.dtype
     if x.shape[3] == 1 and (c == 1 or (not hybrid and x.dtype != "int16")):
         return False

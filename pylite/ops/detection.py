@@ -9,12 +9,12 @@ from pylite.ops.moves import scalar
 NAME = "TFLite_Detection_PostProcess"
 COUNTS = {"max_detections": 0, "max_classes_per_detection": 0, "num_classes": 0, "detections_per_class": 100}
 NUMBERS = "nms_score_threshold", "nms_iou_threshold", "y_scale", "x_scale", "h_scale", "w_scale"
-# What a byte's bits mean.
+# Names of a byte's bits.
 CODES: "dict[str, np.ndarray]" = {"uint8": np.arange(256), "int8": np.arange(256, dtype=np.uint8).view(np.int8)}
 
 
 def detection_options(node):
-    """The options as a dict, with what the peer takes where one is left out."""
+    """The options as a dict, with the peer's defaults for missing ones."""
     given = decoded(node)
     options = {name: integer_option(node, given, name, 1, default) for name, default in COUNTS.items()}
     options |= {name: number_option(node, given, name) for name in NUMBERS}

@@ -1,4 +1,4 @@
-"""Ops whose output's size is always what their inputs' contents make it: WHERE, UNIQUE, RANGE."""
+"""Ops whose output sizes always depend on the contents of their inputs: WHERE, UNIQUE, RANGE."""
 import numpy as np
 
 from pylite._core.graph.dimensions import Dim
@@ -32,7 +32,7 @@ def infer_unique(node):
 
 
 def evaluate_unique(node, x):
-    """The different elements in the order of their first occurrence, and for each element which one it is."""
+    """The distinct elements in the order of their first occurrence, and for each element the number of its own."""
     if node.memo is None:
         slots = 1 << len(x).bit_length() + 1
         node.check_memory(4 * slots + len(x) * (4 + 8 + x.itemsize))

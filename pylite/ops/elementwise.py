@@ -118,7 +118,7 @@ def _tabulated(node, kernel, p, x, c, exchanged=False):
 
 
 def _longer(y, shape, *operands):
-    """Longer rows, where one operand is a constant row that each row of the other one meets: it is repeated."""
+    """Longer rows, if one operand is a constant row for each row of the other one: the constant is repeated."""
     n, rows = shape[-1], shape[-2]
     for (x, strides, _), (_, others, view) in (operands, operands[::-1]):
         if x.data is None or x.size != n or not n or strides[-2:] != (0, 1) or others[-2:] != (n, 1):

@@ -1,4 +1,4 @@
-"""FILL and ZEROS_LIKE: a tensor of one value."""
+"""FILL and ZEROS_LIKE: a tensor filled with one value."""
 import numpy as np
 
 from pylite.ir.registry import register

@@ -77,7 +77,7 @@ def _lower_float(node, x, w, b, y, rows):
     if w.block_size or has_few_bits(w):
         return block_product(node, x.view((rows, depth)), w, bias, y.view((rows, columns)))
     return products.rows_of_floats(node, x, w, bias, y, products.float_range(node),
-                                   node.options.asymmetric_quantize_inputs)
+                                   asymmetric=node.options.asymmetric_quantize_inputs)
 
 
 def _activated(node, w, y, call):

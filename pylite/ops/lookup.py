@@ -123,7 +123,7 @@ def lower_hashtable(node):
 
 
 def _find(wanted, keys, table, y, hits):
-    """The keys are sorted; what is missing gives zeros."""
+    """The keys are sorted; a missing key gives zeros."""
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     present = keys[at] == wanted
     hits[...] = present

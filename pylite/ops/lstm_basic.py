@@ -37,7 +37,7 @@ def lower_basic(node):
     calls = [Call("movement.Copy", part, joined.view(part.shape, (joined.shape[1], 1), offset))
              for part, offset in ((x, 0), (h, x.shape[1]))]
     if x.dtype == "float32":
-        return [*calls, products.rows_of_floats(node, joined, w, bias, gates, (-inf, inf), False),
+        return [*calls, products.rows_of_floats(node, joined, w, bias, gates, (-inf, inf), asymmetric=False),
                 Call("recurrent_basic.BasicLstm", gates, h, c, y, c_out)]
     products.require_scales(node, w, b)
     if power_of_two(c_out.scale or 1.0) != -11:

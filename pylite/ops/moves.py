@@ -37,7 +37,7 @@ def require_present(node, values):
 
 
 def integers(array):
-    """The elements of an array of sizes, axes or the like as a list of int; ValueError where they are too many."""
+    """The elements of an array of sizes, axes or the like as a list of int; ValueError if they are too many."""
     if array.size > _MOST:
         raise ValueError(f"{array.size} integers of shape {list(array.shape)}; expected a few sizes or axes")
     return array.reshape(-1).tolist()
@@ -55,7 +55,7 @@ def shape_operand(node, i, what):
     """The shape in input i, a tuple of int, which must be known while lowering."""
     shape = tuple(integers(node.constant(i, what)))
     if min(shape, default=0) < 0:
-        raise node.error(f"has {what} {list(shape)}, where none may be negative", node.inputs[i])
+        raise node.error(f"has {what} {list(shape)}; none may be negative", node.inputs[i])
     return shape
 
 
@@ -93,7 +93,7 @@ def region(value, first, shape):
 
 
 def repeated(value, shape):
-    """`value`, a Value or a numpy array of one element, repeated in an array of `shape`; a Value is not copied."""
+    """A Value or a numpy array of one element, repeated in an array of `shape`; a Value is not copied."""
     strides = (0,) * len(shape)
     if isinstance(value, np.ndarray):
         return computed(_spread, value, shape)

@@ -8,7 +8,7 @@ from pylite.ops.elementwise import UNBOUNDED, infer_same, require_quantized, row
 
 
 def lower_verify(node):
-    """The first input, dequantized, less the second; with log_if_failed a run fails where it exceeds the tolerance."""
+    """The first input, dequantized, minus the second; with log_if_failed, exceeding the tolerance is an error."""
     x, expected, y = node.inputs[0], node.inputs[1], node.outputs[0]
     if x.shape != expected.shape:
         raise node.error(f"of shape {list(expected.shape)} should have the shape {list(x.shape)}", expected)

@@ -18,7 +18,7 @@ _DIVISIONS = ("floor_div_f32", "floor_div_i32", "floor_mod_i32")       # rows of
 _MIN = {"int8": -128, "int16": -(2**15)}
 
 
-def lower_unary(op, f=None):        # f: the op on real numbers, for int16, which the reference has not
+def lower_unary(op, f=None):        # f: the op on real numbers, for int16, which the reference lacks
     def lower(node):
         if node.inputs[0].dtype == "int16":
             return defined(node, f, rational=f is np.square)
@@ -53,7 +53,7 @@ register("LOG", versions=(1, 2), types=same("float32 float16 bfloat16 int8 int16
 
 # ---- two operands ----------------------------------------------------------------------------------------------
 def lower_binary(op, exchanged=False):
-    """exchanged: the first operand results where one is NaN, as in the reference; the micro-kernel gives the second."""
+    """exchanged: return the first operand if one is NaN, as the reference does; the micro-kernel returns the second."""
     return lambda node: wide_binary(node, op, node.inputs[1::-1] if exchanged else None)
 
 

@@ -43,10 +43,10 @@ def lower_pool(operation):
         top, below = shapes.window_padding(h, o.filter_height, o.stride_h, 1, rows)
         left, right = shapes.window_padding(w, o.filter_width, o.stride_w, 1, cols)
         pad = top, left
-        if operation == "max":      # the least number is as good as none
+        if operation == "max":      # equivalent to no limit
             least = -math.inf if x.dtype == "float32" else quantization.LIMITS[x.dtype][0]
             x, pad = fold_pad(node, x, least, (o.filter_height - 1, o.filter_width - 1), pad, (below, right))
-        # Floats are added in another order where pixels lie apart.
+        # Floats are added in another order if pixels lie apart.
         strided = (0, 1) if operation == "max" or x.dtype != "float32" else ()
         return Call("pooling.Pooling", pixels(x), pixels(y), operation, x.dtype,
                     window=(o.filter_height, o.filter_width), stride=(o.stride_h, o.stride_w), before=pad,

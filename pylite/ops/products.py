@@ -74,7 +74,7 @@ def check_bias_scale(node, x, w, b, y):
 
 
 def contents(node, value, what):
-    """The array of an operand that must be constant, a bias as one row; None where it is absent."""
+    """The array of an operand that must be constant, a bias as one row; None if it is absent."""
     if value is None:
         return None
     array = node.constant(node.inputs.index(value), what)
@@ -98,7 +98,7 @@ def integer_range(node, y):
 def multipliers(x, w, y, channels=None):
     """(m, e), int32 (channels,), or (1,) where all share one and `channels` is None: docs/numerics.md section 3.
 
-    Raises ValueError or ZeroDivisionError where y's scale is 0.
+    Raises ValueError or ZeroDivisionError if y's scale is 0.
     """
     if x.dtype == "uint8" or w.dtype == "int16":
         scales = np.array([quantization.product_scale(x.scale, w.scale, y.scale)])
@@ -132,7 +132,7 @@ def finish_s16(rule, bias, factors, low, high):
 
 
 def bias_is_int32(node, b):
-    """Are int16 products summed in 32 bits?  By the option, where the operator has it, or the bias's type."""
+    """Are int16 products summed in 32 bits?  By the option, if the operator has it, or else the bias's type."""
     return getattr(node.options, "quantized_bias_type", None) == "int32" or (b is not None and b.dtype == "int32")
 
 
@@ -147,7 +147,7 @@ def per_channel(scales, channels):
 
 
 # ---- float32 inputs ------------------------------------------------------------------------------------------
-def rows_of_floats(node, x, w, bias, y, limits, asymmetric):
+def rows_of_floats(node, x, w, bias, y, limits, *, asymmetric):
     """The Call for the rows of x, float32, times constant weights w (columns, depth), of any type.
 
     It is a convolution of images of one pixel.  asymmetric: quantize x with a zero point for integer weights.
@@ -162,11 +162,11 @@ def rows_of_floats(node, x, w, bias, y, limits, asymmetric):
     contents(node, w, "weights")
     check_scales(node, w, columns, 0)
     layout = SignedBytes() if w.dtype == "uint8" else None
-    return hybrid(node, images, out, Packed("packing.pack_weights", w, 1, layout), bias, window, asymmetric,
+    return hybrid(node, images, out, Packed("packing.pack_weights", w, 1, layout), bias, window, asymmetric=asymmetric,
                   limits=limits)
 
 
-def hybrid(node, images, out, packed, bias, window, asymmetric, column_first=False, limits=None):
+def hybrid(node, images, out, packed, bias, window, *, asymmetric, column_first=False, limits=None):
     """The Call for `images` of float32, quantized to int8 first, and integer weights.
 
     images, out: Views of 4 dimensions; packed: a Packed, of the weights; window: a convolution_window.Window, which may

@@ -43,7 +43,7 @@ register("RESHAPE", types=movable("T any? -> T"), infer=infer_reshape, lower=low
 
 # ---- SQUEEZE and EXPAND_DIMS ---------------------------------------------------------------------------------
 def infer_squeeze(node):
-    """Drops dimensions of one element: those in the option, or all."""
+    """Drop dimensions of size 1: the dimensions that the option names, or all."""
     x = node.inputs[0]
     axes = {axis_of(node, axis, len(x.shape), x) for axis in node.options.squeeze_dims or ()}
     if any(x.shape[axis] != 1 for axis in axes):

@@ -13,7 +13,7 @@ from pylite.ops.moves import INDICES, copy, integers, movable
 
 
 def lower_window(node, window):
-    """Copy the part of x that `window` (see `strided_window`) describes, or alias x where it is all of it."""
+    """Copy the part of x that `window` (see `strided_window`) describes, or alias x if that is all of x."""
     x, y = node.inputs[0], node.outputs[0]
     shape, strides, offset = window
     if y.size == x.size and all(stride >= 0 for stride in strides):

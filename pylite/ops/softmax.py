@@ -27,7 +27,7 @@ def byte_rows(value):
 
 
 def require(node, scale, zero_point, tolerance=0.0):
-    """The output's quantization is the op's to choose: raise when the file has another."""
+    """Raise unless the output has the quantization that the op prescribes."""
     y = node.outputs[0]
     if y.zero_point != zero_point or abs(float(y.scale) - scale) > tolerance:
         raise node.error(f"its scale must be {scale} and its zero point {zero_point}; they are {y.scale} and "
@@ -35,7 +35,7 @@ def require(node, scale, zero_point, tolerance=0.0):
 
 
 def defined_rows(node, function):
-    """The Call for a function of int16 rows, which the reference has not: in float64, rounded once."""
+    """The Call for a function of int16 rows, which the reference lacks: in float64, rounded once."""
     x, y = node.inputs[0], node.outputs[0]
     return Call("softmax.DefinedRows16", rows(x), rows(y), function, (x.scale, x.zero_point), (y.scale, y.zero_point),
                 inplace=(y, x))
@@ -62,7 +62,7 @@ def lower_softmax(node):
     elif y.dtype == "int8":     # of the other outputs the reference ignores scale and zero point
         require(node, 2.0**-8, -128, 2.0**-16)
     if x.dtype == "int16":
-        from pylite.numerics import lookup_tables  # what does not need them loads faster
+        from pylite.numerics import lookup_tables  # lazy: models that do not need them load faster
         exponential, reciprocal = lookup_tables.softmax16_tables()
         m, e = quantization.softmax16_multiplier(beta, x.scale)
         return Call("softmax.Softmax16", rows(x), rows(y), exponential, reciprocal, multiplier=m, exponent=e,

@@ -8,10 +8,10 @@ from pylite.ops.moves import INDICES, movable
 class Dimensions:
     """The dimension numbers of a node.
 
-    sizes: the shape of a slice of x; kept: the axes of x that remain in y, without those that are collapsed;
+    sizes: the shape of a slice of x; kept: the axes of x that remain in y, without the collapsed ones;
     offset: the axes of y that run over a slice, one for each kept axis of x; batch: the other axes of y, which run over
     the index vectors; start: the axis of x that each index of a vector counts along; vector: the axis of the indices
-    that holds the vectors, their rank where every index is one.
+    that holds the vectors, their rank if every index is one.
     """
     __slots__ = ("sizes", "kept", "offset", "batch", "start", "vector")
 

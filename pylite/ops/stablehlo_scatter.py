@@ -10,9 +10,9 @@ class Dimensions:
     """The dimension numbers of a node.
 
     window: the axes of the updates that run over a window, one for each kept axis of x; kept: the axes of x that a
-    window extends along, without those that are inserted; batch: the other axes of the updates, which run over the
+    window extends along, without the inserted ones; batch: the other axes of the updates, which run over the
     index vectors; into: the axis of x that each index of a vector counts along; vector: the axis of the indices that
-    holds the vectors, their rank where every index is one.
+    holds the vectors, their rank if every index is one.
     """
     __slots__ = ("window", "kept", "batch", "into", "vector")
 

@@ -1,6 +1,7 @@
-"""Ops on what outlives a run: resource variables (VAR_HANDLE, ...) and hash tables (HASHTABLE, ...).
+"""Ops on state that outlives a run: resource variables (VAR_HANDLE, ...) and hash tables (HASHTABLE, ...).
 
-Both belong to the interpreter.  A resource tensor holds the number of one, which its handle op gives while lowering.
+Both belong to the interpreter.  A resource tensor holds the number of a resource, which its handle op assigns while
+lowering.
 """
 import numpy as np
 
@@ -56,7 +57,7 @@ def expect(node, variable, shape):
 
 
 def infer_read(node):
-    """The shape that the model declares, or else what is known to be assigned, unless something else is, too."""
+    """The declared shape, or else the shape that is assigned; None if it is unknown or changes."""
     variable, y = resource(node, VARIABLE), node.outputs[0]
     tensor = y.tensor
     if -1 in tensor.shape_signature or not (tensor.shape or tensor.has_rank):
@@ -72,7 +73,7 @@ def infer_read(node):
 def evaluate_read(node, handle):
     variable, y = resource(node, VARIABLE), node.outputs[0]
     if variable.array is None:
-        raise node.error("the variable is read before anything was assigned to it")
+        raise node.error("the variable is read before anything was assigned to it; run the model's initializer first")
     if variable.array.dtype != NUMPY_DTYPES[y.dtype]:
         raise node.error(f"the variable holds {variable.array.dtype}", y)
     return [variable.array]
@@ -126,7 +127,7 @@ class HashTable:
 
     def find(self, keys, default, y):
         if self.entries is None:
-            raise ValueError("the table is used before anything was imported into it")
+            raise ValueError("the table is used before anything was imported; run the model's initializer first")
         get, otherwise = self.entries.get, default.item()
         if keys.ndim != 1:
             keys, y = keys.reshape(-1), y.reshape(-1)

@@ -48,7 +48,7 @@ def lower_svdf(node):
         steps = time.data.view(np.int8) * np.float32(time.scale)
     projected = Temporary(node, (x.shape[0], filters), "float32")
     return [products.rows_of_floats(node, x, features, None, projected, (-np.inf, np.inf),
-                                    node.options.asymmetric_quantize_inputs),
+                                    asymmetric=node.options.asymmetric_quantize_inputs),
             Call("recurrent_basic.Svdf", projected.view(), y, state.flat, steps, bias=bias,
                  activation=activation(node))]
 

@@ -1,4 +1,4 @@
-"""EXP, SQRT, RSQRT, ABS, NEG: functions of one operand that are no activations.  docs/numerics.md section 5."""
+"""EXP, SQRT, RSQRT, ABS, NEG: functions of one operand, except activations.  docs/numerics.md section 5."""
 from functools import cache
 
 import numpy as np

@@ -27,7 +27,7 @@ def invariants(node, body):
 
 
 def infer_while(node):
-    """The inputs' shapes, or None if those of the variables change or depend on data."""
+    """The inputs' shapes, or None if the shapes of the variables change or depend on data."""
     condition, body = hosts_of(node)
     shapes, given = [x.shape for x in node.inputs], invariants(node, body)
     verdict = result_shapes(condition, shapes, given)

@@ -1,4 +1,4 @@
-"""Element-wise ops on types that have no micro-kernel of their own: by way of int64 or float64 (_core/simd/wide.c)."""
+"""Element-wise ops on types without micro-kernels of their own, computed as int64 or float64 (_core/simd/wide.c)."""
 from struct import pack
 
 from pylite.numerics.quantization import LIMITS

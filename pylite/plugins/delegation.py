@@ -24,7 +24,7 @@ FEW = 4         # replaced nodes that an error names
 
 
 class DelegateFlags(enum.IntFlag):
-    """What a delegate can do, and needs."""
+    """Capabilities and requirements of a delegate."""
     NONE = 0
     ALLOW_DYNAMIC_TENSORS = 1           # its kernels stay when an input is resized, and are prepared again
     REQUIRE_PROPAGATED_SHAPES = 2       # then the shapes of tensors inside its partitions are inferred first
@@ -33,7 +33,7 @@ class DelegateFlags(enum.IntFlag):
 
 
 class FailedStep(OpError):
-    """A method of a delegate failed; the message says which, and for which nodes, and the cause is what it raised."""
+    """A method of a delegate failed; the message names it and the nodes, and __cause__ is the method's exception."""
 
     def __init__(self, method: str, nodes: object, error: Exception) -> None:
         super().__init__(f"{method}() failed for {nodes}: {type(error).__name__}: {error}")
@@ -132,7 +132,7 @@ class Delegation:
             raise failed
 
     def described(self, index: int) -> str:
-        """Whose the node `index` is, and what it replaces, to follow its name; "" for a node of the file."""
+        """The delegate of node `index` and the nodes it replaces, to follow its name; "" for a node of the file."""
         if index not in self.partitions:
             return ""
         delegate, part = self.partitions[index]
@@ -180,7 +180,7 @@ class Delegation:
     def infer_inner(self, index: int, values: Sequence[Value]) -> None:
         """Set the shapes and types of the tensors inside the partition of node `index`, a delegate's, in `values`.
 
-        Does nothing where no delegate needs them.  Shapes that depend on data stay as they are.
+        Does nothing if no delegate needs them.  Shapes that depend on data stay as they are.
         """
         known = self.values
         if known is None:

@@ -69,7 +69,7 @@ def address(function: Any, what: str = "function") -> int | None:
 
 
 def _is_code(at: int) -> bool:
-    """Does the address lie in memory that may be executed?  True where the system does not say."""
+    """Does the address lie in memory that may be executed?  True if the system does not tell."""
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
             ranges = [line.split()[:2] for line in file]

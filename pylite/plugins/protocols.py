@@ -1,4 +1,4 @@
-"""What custom ops and delegates in Python see of a graph, as protocols; running a model never imports this module."""
+"""Protocols for the graph that custom ops and delegates in Python see; running a model never imports this module."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ class TensorInfo(Protocol):
 
     dtype: a name such as "float32" or "int8"; an op may set another one for its outputs in prepare();
     shape: its sizes, current for inputs;
-    data: the contents where they are constant, read-only, else None;
+    data: the contents of a constant, read-only, else None;
     scale, zero_point: its first scale, 0 without one, and its first zero point; real = scale * (q - zero_point).
     """
     dtype: str
@@ -102,11 +102,11 @@ class NodeInfo(Protocol):
         ...
 
     def constant(self, i: int, what: str = "input") -> NDArray[Any]:
-        """The contents of input i.  An error that calls it `what` where they are not constant."""
+        """The contents of input i.  If it is not constant, an error that calls it `what`."""
         ...
 
     def error(self, text: str, value: Any = None) -> Exception:
-        """The exception to raise when the node cannot be prepared: names it and, when given, the tensor."""
+        """The exception to raise if the node cannot be prepared; it names the node and, if passed, the tensor."""
         ...
 
 

@@ -36,7 +36,7 @@ class PythonDelegate:
         return type(self).__name__
 
     def prepare(self, graph: DelegateGraph) -> None:
-        """Take nodes of `graph`, a DelegateGraph: by default all those for which supports() is true."""
+        """Take nodes of `graph`, a DelegateGraph: by default all nodes for which supports() is true."""
         graph.replace([node.index for node in graph.nodes if node.name != DELEGATE and _supports(self, node)])
 
     def supports(self, node: NodeInfo) -> bool:

@@ -37,7 +37,7 @@ class CustomOp:
     when the interpreter is collected.  An exception in any of them is the cause of an error that names the node.
 
     A class whose output shapes depend on data has `evaluate(*inputs)` instead of invoke(): it returns the outputs, an
-    array or a list of arrays.  Where prepare() returns None, the nodes after it are prepared when it has run; where it
+    array or a list of arrays.  If prepare() returns None, the nodes after it are prepared when it has run; if it
     returns shapes, these must be the results'.
 
     Instead of invoke() a class may have `kernel`, a Kernel class written in Cython or a function that makes a Kernel.
@@ -259,7 +259,7 @@ def _check_arrays(node: Node, call: Any, *further: tuple[str, int]) -> None:
 
 
 def _results(node: Node, results: Any) -> list[NDArray[Any] | None]:
-    """What an evaluate() returned, as an array of its type for each output."""
+    """The results of an evaluate(), converted to an array of the output's type for each output."""
     results = list(results) if isinstance(results, list | tuple) else [results]
     if len(results) != len(node.outputs):
         raise ValueError(f"it returned {counted(len(results), 'array')} for {counted(len(node.outputs), 'output')}")
@@ -270,7 +270,7 @@ def _results(node: Node, results: Any) -> list[NDArray[Any] | None]:
 
 
 def _converted(result: Any, dtype: np.dtype[Any], what: str) -> NDArray[Any]:
-    """`result` as an array of `dtype`; TypeError or ValueError if the conversion would change what it means."""
+    """`result` as an array of `dtype`; TypeError or ValueError if the conversion would change values."""
     array = np.asarray(result)
     if array.dtype.kind in "biu" and dtype.kind in "iu":
         limits = np.iinfo(dtype)
@@ -355,7 +355,7 @@ def keywords(function: Any) -> tuple[str, ...] | None:
 
 
 def _to_read(array: NDArray[Any], value: Any) -> NDArray[Any]:
-    """A view for an op, which may write it where it is a variable."""
+    """A view for an op, writable if the tensor is a variable."""
     view = array.view()
     if value.kind != "variable":
         view.flags.writeable = False

@@ -21,7 +21,7 @@ ABANDONED = 3600        # seconds after which a temporary file counts as abandon
 
 
 def default_folder() -> str:
-    """The folder for the plans of commands and tasks, "" for none.
+    """The folder for the plans of commands and tasks; "" for none.
 
     What PYLITE_CACHE_DIR says, if it is set, else `pylite` in the user's cache folder (XDG_CACHE_HOME, ~/.cache).
     """

@@ -172,7 +172,7 @@ class Executor(TensorAccess, ExecutorBase):
             self.activate()
 
     def _reset_state(self) -> None:
-        """Reset the variables and random number generators of this subgraph and of those that it calls."""
+        """Reset the variables and random number generators of this subgraph and of the subgraphs it calls."""
         self.reset_variables()
         indices = {self.subgraph.index}
         for other in self.callees:
@@ -358,7 +358,7 @@ class Executor(TensorAccess, ExecutorBase):
         return dynamic_loop.run(self, node, condition, body, arrays, kernels)
 
     def lower_again(self) -> None:
-        """Lower all subgraphs of the interpreter again: those that are being lowered now, others before they run."""
+        """Lower all subgraphs of the interpreter again: at once if one is being lowered now, else before it runs."""
         for executor in {self, *self.shared.executors.values()}:
             executor.outdate()
 

@@ -21,7 +21,7 @@ class Model:
     """A `.tflite` model, read once and shared by any number of interpreters and threads.
 
     source: path (str or os.PathLike; the file is mapped, not read) or the file's bytes.
-    Raises ValueError saying what is wrong with the file.
+    Raises ModelError (a ValueError), which names the file and its fault.
     """
     graph: "Graph"
     weights: "Weights"

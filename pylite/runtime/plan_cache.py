@@ -95,12 +95,12 @@ class PlanCache:
         return Model(source, None, (self._contents, _summary(self._first[0][SUMMARY]))) if self.has_plan else None
 
     def could_not_write(self, error: OSError) -> None:
-        """Note that there is no plan because of the folder, and warn who gave it."""
+        """Note that there is no plan because of the folder, and warn the user who named it."""
         self._warn(error)
         self.problem = f"{os.fspath(self.folder)} cannot be written: {error.strerror}" if error.strerror else str(error)
 
     def _warn(self, error: OSError) -> None:
-        """Warn who named the folder that it is of no use, once; the user's cache folder, which nobody named, may be."""
+        """Warn once that the folder is of no use, unless it is the user's cache folder, which nobody named."""
         import warnings  # for this message
 
         from pylite.runtime.cache_files import default_folder

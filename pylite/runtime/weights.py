@@ -1,4 +1,4 @@
-"""The constants of a model, and what is computed of them once for all its interpreters."""
+"""The constants of a model, their packed forms and folded results, for all its interpreters."""
 from _thread import RLock  # threading.RLock, without importing threading
 from typing import TYPE_CHECKING
 

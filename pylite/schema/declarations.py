@@ -8,7 +8,7 @@ An entry starts at the margin.  A table lists its fields in the order of their s
     name:str        a string
     name:[f32]      a vector of numbers, kept as an array that views the file
     name:(i32)      a short vector of numbers or of an enumeration, kept as a tuple
-    name:Padding    an enumeration, kept as the name of its value (as the number where it has no name)
+    name:Padding    an enumeration, kept as the name of its value (as the number if it has no name)
     name:Buffer     a table; name:[Buffer] a vector of tables
     name:BuiltinOptions   a union, which takes two slots: the type's number and the table
     -               a slot that is no longer used

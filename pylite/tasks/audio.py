@@ -1,4 +1,4 @@
-"""Classification of sound: of files, arrays, and what a microphone delivers block by block."""
+"""Classification of sound from files, arrays, and a microphone's blocks."""
 from __future__ import annotations
 
 import numbers
@@ -28,7 +28,7 @@ LEAST_WINDOW = 1000     # samples; a model that takes a shorter row of numbers i
 
 
 def _array_of(sound: Any) -> NDArray[Any]:
-    """A sound as an array; TensorError for what readers of files return, (samples, rate) or SciPy's (rate, samples)."""
+    """A sound as an array; TensorError for a pair with the rate, which readers of files return, SciPy's rate first."""
     if isinstance(sound, tuple) and len(sound) == 2 and sum(hasattr(part, "__len__") for part in sound) == 1:
         raise TensorError("a sound is a path or an array, not a tuple; give its samples, and sample_rate=")
     return np.asarray(sound)

@@ -34,7 +34,7 @@ class ObjectDetector(ImageTask):
     (YOLO v5, v8, 11 and such; detect, segment, pose or obb), with its metadata or, without them, with `labels`.
     ModelError for another model.
 
-    iou_threshold: how much boxes of one class may overlap, for models that leave that to their caller.  The other
+    iou_threshold: the largest overlap of boxes of one class, for models that do not suppress boxes.  The other
     arguments are those of ImageTask, Task and ClassFilter.  By default an Ultralytics model returns at most 300 boxes,
     with scores of 0.25 or more.
     """

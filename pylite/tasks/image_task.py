@@ -34,7 +34,7 @@ LEAST_SIDE = 8          # pixels of the smallest picture that a model is made fo
 def pixels_of(image: Any, channel_order: str = "RGB") -> images.Pixels:
     """uint8 (height, width, channels) of a picture, as the module describes it.
 
-    TensorError for another array, FileFormatError for a file that is no picture.
+    TensorError for another array, FileFormatError for a file that is not a picture.
     """
     if channel_order not in ("RGB", "BGR"):
         raise ValueError(f"channel_order is {channel_order!r}; expected 'RGB' or 'BGR'")

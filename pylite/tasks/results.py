@@ -1,4 +1,4 @@
-"""What tasks return."""
+"""Results of tasks."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 
 
 class Result:
-    """What a task returns: notebooks show its text."""
+    """The base of results; notebooks show their text."""
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
@@ -79,7 +79,7 @@ class BoundingBox(Result):
 
 @dataclass(frozen=True)
 class Detection(Result):
-    """An object and where it is.
+    """An object and its place.
 
     Some models also give one of: mask, (height, width) of bool, the object's pixels in the picture; keypoints, its
     Keypoints; corners, (4, 2) x and y of the corners of a rotated box, whose bounding_box encloses it.
@@ -143,7 +143,7 @@ class Keypoint(Result):
 class Pose(Result):
     """The points of a body that reach the score threshold.
 
-    score: their mean, or the score of the body where the model gives one; bounding_box: of the body, or None.
+    score: their mean, or the score of the body if the model gives one; bounding_box: of the body, or None.
     """
     keypoints: list[Keypoint]
     score: float

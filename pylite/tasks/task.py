@@ -1,4 +1,4 @@
-"""What all tasks share: a model with its metadata, labels, and the choice of classes by score."""
+"""The base of all tasks: a model with its metadata, labels, and the choice of classes by score."""
 from __future__ import annotations
 
 import contextlib
@@ -202,7 +202,7 @@ class TensorImage:
 
 
 class ClassFilter:
-    """Which classes are returned: the best `max_results` of those that reach `score_threshold`.
+    """Which classes are returned: the best `max_results` of the classes that reach `score_threshold`.
 
     category_allowlist, category_denylist: names of the only classes to return, or of classes to leave out; give at most
     one of the two.  score_threshold: by default the model's.  labels: names of the classes, as the path of a file,

@@ -30,7 +30,7 @@ LONGEST = 100       # most letters of a word that is split into pieces
 class WordPieces:
     """BERT's tokenizer: it splits a text into words and punctuation, and each word into the longest known pieces.
 
-    vocabulary: the pieces; those that continue a word begin with "##".  lower_case: remove capitals and accents first.
+    vocabulary: the pieces; pieces that continue a word begin with "##".  lower_case: remove capitals and accents first.
     """
 
     def __init__(self, vocabulary: Sequence[str], lower_case: bool = True) -> None:
@@ -116,7 +116,7 @@ class TextTask(Task):
             raise FileFormatError(f"{path}{error}") from None
 
     def _roles_of(self, details: Sequence[Mapping[str, Any]]) -> list[str]:
-        """What each input takes, as the names say that the file, its metadata and its signatures give it."""
+        """The role of each input, by its names in the file, its metadata and its signatures."""
         signed = [(index, name) for signature in self.model.graph.signatures if signature.subgraph == 0
                   for name, index in signature.inputs.items()]
         roles = []

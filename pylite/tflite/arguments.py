@@ -166,7 +166,7 @@ def _size_of(content: "Any") -> int:
 
 
 def _bytes_of(content: "Any") -> "Any":
-    """`content` as loaders take it: bytes and what is mapped as they are, any other buffer as a copy."""
+    """`content` as loaders take it: bytes and mapped files unchanged, any other buffer as a copy."""
     if isinstance(content, (bytes, bytearray, memoryview)) or type(content).__module__ == "mmap":
         return content
     try:
@@ -219,7 +219,7 @@ def checked_index(executor: "Executor", tensor_index: "Any", error: str = "Tenso
 
 
 def _index_of(value: "Any") -> str:
-    """How to get the index, in place of the `value` that was passed."""
+    """The remedy for a `value` that is not an index."""
     if isinstance(value, dict):
         return "Pass the details' 'index', as in details['index']"
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Checks the values and shapes that callers give to inputs; the common cases never get here (FastPath)."""
+"""Checks the values and shapes that callers set; the common cases never get here (FastPath)."""
 import math
 import operator
 from typing import TYPE_CHECKING
@@ -121,7 +121,7 @@ def _as_array(item: "Any", name: str) -> str:
 
 
 def _cast(tensor: "Tensor", value: "NDArray[Any]", remedy: str, low: int, high: int) -> str:
-    """`remedy`, and what it leaves to do.  low, high: of an integer type, else 0."""
+    """`remedy`, and further steps.  low, high: limits of an integer type, else 0."""
     if value.dtype.kind in "iuf" and high and value.size:
         least, most = value.min(), value.max()
         if not low <= least.item() <= most.item() <= high:      # numpy would cast the limits, even to float16

@@ -77,7 +77,7 @@ class SignatureRunner:
 
     def _check_types(self, executor: "Executor", arrays: "dict[str, Any]") -> None:
         """ValueError for a value of another type than its input, before any input takes the shape of its value."""
-        from pylite.ir.dtypes import NUMPY_DTYPES  # lazy, as programs that never resize do without
+        from pylite.ir.dtypes import NUMPY_DTYPES  # lazy: programs that never resize do not need it
         from pylite.tflite.inputs import of_type
         for name, value in arrays.items():
             index = self._inputs[name]

@@ -45,7 +45,7 @@ class SparsityParameters(TypedDict, total=False):
 class TensorDetails(TypedDict):
     """A tensor, as in get_input_details().
 
-    shape: its current sizes; shape_signature: the same with -1 for those that may change; dtype: a numpy type such as
+    shape: its current sizes; shape_signature: the same with -1 for sizes that may change; dtype: a numpy type such as
     numpy.float32; quantization: the only (scale, zero point), or (0.0, 0).
     """
     name: str

@@ -39,7 +39,7 @@ __all__ = ["TASKS", "Accuracy", "Report", "Settings", "TensorReport", "accuracy"
 
 
 def __dir__() -> list[str]:
-    """For completion in a shell: what is meant for users."""
+    """The public names, for completion in a shell."""
     return [*__all__]
 
 
@@ -117,18 +117,18 @@ def accuracy(model: str | os.PathLike[str], data: str | os.PathLike[str] | Label
              dask: str | None = None, prepare: Callable[[], object] | None = None,
              progress: Callable[[int, int], object] | None = None,
              metric: str | Callable[..., Any] | None = None) -> Accuracy:
-    """The Accuracy of a model on labelled data, and of a reference on the same.
+    """The Accuracy of a model, and of a reference if there is one, on labelled data.
 
-    data: a path, as `pylite.validation.data` lists them, or a sequence whose items are (sample, label): an array of
-    real numbers, or a list with one for each input, and a class, numbers, a mask or None.
-    task: one of `TASKS`, unless outputs and labels leave no doubt.
-    labels: a file with the names of the classes, unless the model has them, or "sorted", for those that occur in
-    alphabetical order.
+    data: a path (docs/validation-data.md lists the kinds), or a sequence of (sample, label).  A sample is an array of
+    real numbers, or a list with one for each input; a label is a class, numbers, a mask or None.
+    task: one of `TASKS`; by default found from the outputs and labels.
+    labels: a file with the names of the classes (default: the model's), or "sorted": the data's labels in alphabetical
+    order.
     label_offset: added to labels that are numbers.
     output: the name of the output that counts.
-    All else is as for `compare`.
+    The other arguments are those of compare().
 
-    Raises ComparisonError (a ValueError) if the models and the data do not fit each other, or do not tell the task.
+    Raises ComparisonError (a ValueError) if the models and the data do not fit each other, or the task is ambiguous.
     """
     _check_workers(workers)
     settings = Settings(task, _path(labels), label_offset, output, metric)
@@ -148,10 +148,10 @@ def accuracy(model: str | os.PathLike[str], data: str | os.PathLike[str] | Label
 
 def merge(model: str | os.PathLike[str], reference: str | os.PathLike[str] | None,
           files: Sequence[str | os.PathLike[str]]) -> Report:
-    """The Report of the sums in files that were saved for parts of the samples, perhaps on other machines.
+    """The Report of the sums in files that `save` wrote for parts of the samples, perhaps on other machines.
 
-    Without samples, no node is tried as the reference computes it: `regained` is empty, and the verdict goes by noise.
-    reference: None if there was none.  Raises ComparisonError where they are of other models, or overlap.
+    Without samples no node can be tried: `regained` is empty, and the verdict is based on the nodes' noise.
+    reference: None if there was none.  Raises ComparisonError if they belong to other models, or overlap.
     """
     model, reference = models.named(model), None if reference is None else models.named(reference)
     total = Partial.load(files[0])
@@ -169,8 +169,8 @@ def merge(model: str | os.PathLike[str], reference: str | os.PathLike[str] | Non
     return report_of_sums(comparison, total, model, reference, [graph.tensors[i] for i in graph.inputs])
 
 
-def exchanged(model: str | os.PathLike[str], reference: str | os.PathLike[str]) -> bool:
-    """Is it the reference that is quantized, and not the model?"""
+def swapped(model: str | os.PathLike[str], reference: str | os.PathLike[str]) -> bool:
+    """Is only the reference quantized?"""
     own, other = (any(map(quantized, Model(models.named(path)).graph.subgraphs[0].tensors))
                   for path in (model, reference))
     return other and not own

@@ -1,4 +1,4 @@
-"""How often a model is right on labelled samples, and which it gets wrong though its reference is right."""
+"""The accuracy of a model and its reference on labelled samples, and the samples on which they differ."""
 from __future__ import annotations
 
 import json
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pylite.display.text_table import Table
 
 TASKS = ("classification", "detection", "segmentation", "regression", "embedding")
-OWN = "metric"      # the task of a metric of the user's own
+OWN = "metric"      # the task of a user-defined metric
 POINTS = 100        # a metric's whole range in percentage points
 
 
@@ -49,7 +49,7 @@ class Metric:
         return self.model < other.model if self.better == "higher" else self.model > other.model
 
     def __str__(self) -> str:
-        """The model's value, and its interval where there is one."""
+        """The model's value, and its interval if there is one."""
         return _number(self.model) + (f" ({_interval(self.interval)})" if self.interval else "")
 
 
@@ -69,6 +69,11 @@ class Flip:
     scores: dict[str, float]
     drop: float
 
+    @classmethod
+    def of_measure(cls, sample: int, path: str | None, scores: dict[str, float], drop: float) -> Flip:
+        """A Flip of a task without classes."""
+        return cls(sample, path, None, None, None, scores, drop)
+
 
 @dataclass(repr=False)
 class Accuracy(Printed):
@@ -81,7 +86,7 @@ class Accuracy(Printed):
     mcnemar: {"reference_only", "model_only", "statistic", "p", "method"}: how many only one of the two gets right, and
     how probable such a difference is if both were as good; None without a reference
     flipped: samples (objects, in detection) on which the two differ; flips: the worst of these, worst first
-    worst: the samples that the model gets most wrong; notes: what was assumed about the data
+    worst: the samples with the largest errors of the model; notes: assumptions about the data
     """
     task: str
     samples: int
@@ -118,7 +123,7 @@ class Accuracy(Printed):
         return pandas().DataFrame.from_dict({name: asdict(m) for name, m in self.metrics.items()}, orient="index")
 
     def name(self, number: int | None) -> str:
-        """The name of a class; its number where it has none."""
+        """The name of a class; its number if it has none."""
         if number is None:
             return ""
         return self.labels[number] if number < len(self.labels) and self.labels[number] else str(number)

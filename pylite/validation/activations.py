@@ -1,4 +1,4 @@
-"""Runs a model as far as given tensors need it, to see the values that these take."""
+"""Runs the part of a model that computes certain tensors, to see their values."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Activations:
-    """Tensors of a model's main subgraph, computed from its inputs; nodes that these do not need are left out."""
+    """Tensors of a model's main subgraph, computed from its inputs by the nodes that they depend on."""
 
     def __init__(self, model: Model, tensors: Sequence[int], threads: int = 1) -> None:
         graph = model.graph.subgraphs[0]

@@ -1,7 +1,7 @@
-"""Does a model compute the same elsewhere: on another machine, by a recording, or with another runtime?
+"""Compares a model's results with a recording from another machine, or with another runtime.
 
-A recording is an .npz file: what was recorded as JSON, 64-bit digests of the inputs and of every result, sample by
-sample, and their values if wanted.
+A recording is an .npz file: a header in JSON, 64-bit digests of the inputs and of every result, sample by sample, and
+the values of the results if requested.
 """
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pylite.runtime.model import Model
 
     Array = NDArray[Any]
-    # The results of one sample elsewhere, {tensor: its contents}: of its number and what the model's inputs were.
+    # From a sample's number and the contents of the model's inputs to the results elsewhere, {tensor: contents}.
     Elsewhere = Callable[[int, Sequence[Array]], Mapping[int, Array]]
 
 VERSION = 1
@@ -47,7 +47,7 @@ class Difference:
     """A tensor that differs: in `samples` samples, the first of them `first_sample`.
 
     elements: how many differ; largest: difference, in steps for integers; histogram: {difference in steps: elements},
-    for integers, with what is larger than 16 counted as 16.  With digests alone these are None.
+    for integers; larger differences than 16 count as 16.  With digests alone these are None.
     """
     node: int
     op: str
@@ -101,7 +101,7 @@ class Agreement(Printed):
         table: makes the lines of tables.
         """
         if self.equal:
-            return [f"equal: {os.path.basename(self.model)} computes what {self.other} does: "
+            return [f"equal: {os.path.basename(self.model)} and {self.other} agree: "
                     f"{counted(self.samples, 'sample')}, {counted(self.tensors, 'tensor')}"]
         first = self.differences[0]
         return [f"differs: node {first.node} ({first.op}, {first.name!r}) is the first of {len(self.differences)} "
@@ -165,7 +165,7 @@ def digest(array: Array) -> int:
 
 
 class Recording:
-    """A file that `record` wrote.  Raises ComparisonError where it is none, or of another model."""
+    """A file that `record` wrote.  ComparisonError if it is not a recording, or belongs to another model."""
 
     def __init__(self, path: str | os.PathLike[str], model: Model) -> None:
         self.path = path
@@ -191,10 +191,10 @@ class Recording:
         self.has_values = all(f"tensor_{i}" in self._arrays for i in self.tensors)
 
     def check_inputs(self, number: int, inputs: Sequence[Array]) -> None:
-        """Raise ComparisonError where sample `number` is not the recorded one."""
+        """Raise ComparisonError if sample `number` is not the recorded one."""
         if number >= self.samples:
-            raise ComparisonError(f"{self.path}: has {self.samples} samples, and the data have more; take the first "
-                                  f"ones with --samples {self.samples}")
+            raise ComparisonError(f"{self.path}: has {counted(self.samples, 'sample')}, and the data have more; take "
+                                  f"the first ones with --samples {self.samples}")
         if [digest(array) for array in inputs] != self._arrays["inputs"][number].tolist():
             raise ComparisonError(f"{self.path}: sample {number} of the data is not the recorded one; give the same "
                                   "data, --mean and --std")
@@ -204,7 +204,7 @@ class Recording:
         return dict(zip(self.tensors, self._arrays["digests"][number].tolist(), strict=True))
 
     def values(self, number: int) -> dict[int, Array]:
-        """{tensor index: its contents} of a sample; KeyError where they were not recorded."""
+        """{tensor index: its contents} of a sample; KeyError if they were not recorded."""
         return {i: self._arrays[f"tensor_{i}"][number] for i in self.tensors}
 
 
@@ -212,7 +212,7 @@ def check(model: Model, samples: Iterable[Sequence[Array]], path: str | os.PathL
           threads: int = 1) -> Agreement:
     """Compare the model's results on this machine with a recording, bit for bit; name: of the model, for the report.
 
-    Raises ComparisonError where the recording, the model and the data do not belong together.
+    Raises ComparisonError if the recording, the model and the data do not belong together.
     """
     exposed, recording = ExposedModel(model, threads), Recording(path, model)
     differences: dict[int, Difference] = {}
@@ -227,7 +227,7 @@ def check(model: Model, samples: Iterable[Sequence[Array]], path: str | os.PathL
                 if recording.has_values:
                     _measure(difference, results[i], recording.values(number)[i])
     if number + 1 != recording.samples:
-        raise ComparisonError(f"{path}: has {recording.samples} samples, and the data {number + 1}")
+        raise ComparisonError(f"{path}: has {counted(recording.samples, 'sample')}, and the data {number + 1}")
     return _agreement(name, str(path), number + 1, exposed, differences)
 
 
@@ -252,9 +252,9 @@ def compare_with(model: Model, samples: Iterable[Sequence[Array]], elsewhere: El
 
 def compare_results(differences: dict[int, Difference], exposed: ExposedModel, number: int,
                     expected: Mapping[int, Array], results: Mapping[int, Array]) -> set[int]:
-    """Compare a sample's results, {tensor: contents}, with what is expected, and add what differs to `differences`.
+    """Compare a sample's results with the expected ones, both {tensor: contents}; add to `differences`.
 
-    Returns the tensors that could be compared: those that both have, of equal sizes.
+    Returns the tensors that were compared: they are in both, with equal sizes.
     """
     compared = {i for i, array in expected.items() if i in results and array.size == results[i].size}
     for i in sorted(compared):

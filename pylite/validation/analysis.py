@@ -1,4 +1,4 @@
-"""From the sums of a Comparison to a Report."""
+"""Makes the Report from the sums of a Comparison."""
 from __future__ import annotations
 
 import os
@@ -31,7 +31,7 @@ UNSEEN = "its shape depends on data: in no sample did it have elements, and as m
 
 def analyse(comparison: Compared, model: str | os.PathLike[str] = "",
             reference: str | os.PathLike[str] = "", accuracy: Accuracy | None = None) -> Report:
-    """The Report of what `comparison` has seen; model, reference: their names for it; accuracy: theirs, if known."""
+    """The Report of a comparison; model, reference: the models' names in it; accuracy: their accuracy, if known."""
     producer = {i: o for o in comparison.subgraph.operators for i in o.outputs}
     for index in [i for i in comparison.measured if i not in comparison.cumulative
                   or not comparison.cumulative[i].samples]:
@@ -41,8 +41,9 @@ def analyse(comparison: Compared, model: str | os.PathLike[str] = "",
     for t in tensors:
         t.judged = t.tensor in _judged(comparison)
     local = max((sums.samples for sums in comparison.local.values()), default=0)
-    report = Report(os.fspath(model), os.fspath(reference), comparison.samples, local, tensors, [], None,
-                    _unmatched(comparison), accuracy, "float16" if comparison.model.half else None)
+    report = Report(os.fspath(model), os.fspath(reference), comparison.samples, local, tensors, ranking=[],
+                    first_divergence=None, unmatched=_unmatched(comparison), accuracy=accuracy,
+                    precision="float16" if comparison.model.half else None)
     _add_calls(comparison, report)
     report.notes += harmless.excuse(comparison, tensors, accuracy)
     worst: dict[int, float] = {}
@@ -123,10 +124,11 @@ def _tensor(comparison: Compared, operator: Operator, index: int) -> TensorRepor
     power = _data_power(comparison, operator)
     report = TensorReport(
         operator.index, operator.name, index, comparison.subgraph.tensors[index].name,
-        comparison.other.tensors[counterpart.reference].name, counterpart.how, grid.dtype,
-        index in comparison.subgraph.outputs, cumulative.sqnr_db,
-        ranking.excess_db(operator.name, cumulative, grid, constants, power,
-                          _inherited(comparison, index, {**comparison.input_sums, **comparison.cumulative})))
+        reference_name=comparison.other.tensors[counterpart.reference].name, matched=counterpart.how, dtype=grid.dtype,
+        output=index in comparison.subgraph.outputs, sqnr_db=cumulative.sqnr_db,
+        cumulative_excess_db=ranking.excess_db(
+            operator.name, cumulative, grid, constants, power,
+            _inherited(comparison, index, {**comparison.input_sums, **comparison.cumulative})))
     if constants is not None:
         report.weights = {"sqnr_db": constants.sqnr_db.tolist(), "gain": constants.gain.tolist(),
                           "spread": constants.spread, "scales": constants.scales,
@@ -150,7 +152,7 @@ def _tensor(comparison: Compared, operator: Operator, index: int) -> TensorRepor
 
 
 def _fill_local(report: TensorReport, local: Errors, grid: Grid, excess: float, cause: Cause | None) -> None:
-    """Fill in what is known of a node by itself."""
+    """Fill in the measures of a node by itself."""
     report.sqnr_local_db, report.excess_db = local.sqnr_db, excess
     report.saturated_low, report.saturated_high = local.mean(local.low), local.mean(local.high)
     report.channels |= {"sqnr_local_db": local.channel_sqnr_db(), "saturated_low": local.low.tolist(),

@@ -25,8 +25,8 @@ LARGE = 64 << 20        # bytes from which on an array is read row by row; small
 class Rows:
     """The rows of an array along its first axis, each read from the file when it is asked for.
 
-    They are read, not mapped: a file that is truncated meanwhile gives an error, and no signal that ends the process.
-    One in whose place another one is renamed is read to its end. Several threads may read at a time.
+    They are read, not mapped: if a file is truncated meanwhile, an error says so, and no signal ends the process.  A
+    file that is replaced by renaming is read to its end. Several threads may read at a time.
     """
 
     def __init__(self, path: str, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -117,7 +117,7 @@ def in_memory(stored: NDArray[Any] | Rows) -> NDArray[Any]:
 
 
 def _member(path: str, archive: Any, name: str) -> NDArray[Any] | Rows:
-    """An array of an .npz file; Rows where it is large and not compressed."""
+    """An array of an .npz file; Rows if it is large and not compressed."""
     info = next((i for i in archive.zip.infolist() if i.filename == f"{name}.npy"), None)
     if info is not None and info.compress_type == zipfile.ZIP_STORED and info.file_size >= LARGE:
         with archive.zip.open(info) as member, open(path, "rb") as file:

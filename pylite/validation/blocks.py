@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pylite.ir.graph import Subgraph
 
-LARGEST = 32        # candidates in a block: larger ones, such as all of a U-Net, say little
+LARGEST = 32        # most candidates in a block: larger blocks, such as a whole U-Net, say little
 
 
 def blocks(subgraph: Subgraph, candidates: Collection[int]) -> list[tuple[int, ...]]:

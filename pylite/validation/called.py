@@ -1,7 +1,7 @@
-"""Subgraphs that nodes call, compared as models of their own on what the reference's calls are given.
+"""Subgraphs that nodes call, compared as models of their own on the inputs of the reference's calls.
 
 Both sides of a called subgraph begin with the reference's activations, so errors do not add up from one iteration of a
-loop to the next; those of the node that calls do.
+loop to the next; errors of the calling node do.
 """
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class SubgraphCalls:
             call.comparison, call.reason = None, str(error)
 
     def _calls(self, node: Operator, arrays: Arrays) -> Iterator[tuple[str, Arrays]]:
-        """(the part, what it is given) of all calls that a node of the reference makes for these inputs."""
+        """(the part, its inputs) of all calls that a node of the reference makes for these inputs."""
         parts = dict(parts_of(node))
         if node.name != "WHILE":
             yield from _branch(node, list(parts), arrays)
@@ -194,7 +194,7 @@ def _call(model: Model, node: Operator, part: str, called: int, reference: Model
         return call
     if comparison.measured:
         call.comparison = comparison
-    elif comparison.matching.unmatched:     # else it computes integers, as the condition of a loop does
+    elif comparison.matching.unmatched:     # others compute integers, as the condition of a loop does
         call.reason = "no tensor of it has a counterpart in the reference"
     return call
 

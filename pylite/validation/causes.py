@@ -1,4 +1,4 @@
-"""Why a node's own error is large, in plain words, and what to do about it."""
+"""The cause of a node's own error in plain words, and its remedy."""
 from __future__ import annotations
 
 import math
@@ -60,7 +60,7 @@ REMEDIES = {
 CALLED = "called subgraph"      # the noise is that of a node of a subgraph that this one calls
 NAMES = (*REMEDIES, CALLED, "unknown")
 RANGES = "range too narrow", "range too wide", "zero point", "scales differ"    # they concern the result's readers, too
-STALE = "bias scale", "scales differ"       # causes in a node that expects another scale of what it reads
+STALE = "bias scale", "scales differ"       # causes in a node that expects another scale of its input
 # Causes that the two graphs show, without running them
 SHOWN = ("weight scale", "channel scale", "bias", "bias scale", "bias overflow", "wrong constant", "wrong option",
          "wrong operand", "scales differ")
@@ -149,7 +149,7 @@ def _bias(errors: Errors, grid: Grid, weights: ComparedWeights | None) -> Cause 
 
 
 def _silent(errors: Errors, grid: Grid, weights: ComparedWeights | None) -> Cause | None:
-    """A reference of zeros alone says nothing of the range."""
+    """A reference that is 0 throughout, which says nothing about the range."""
     if errors.signal.any():
         return None
     return Cause("unknown", "the reference is 0 throughout, and the model's values are not",

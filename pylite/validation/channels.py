@@ -64,7 +64,7 @@ def shared(model: Model, nodes: Collection[int]) -> list[ChannelGroup]:
 
 
 class _Tracer:
-    """Follows the channels that a node writes.  group: the ChannelGroup; _BlockedError where there is none."""
+    """Follows the channels that a node writes.  group: the ChannelGroup; _BlockedError if there is none."""
 
     def __init__(self, model: Model, nodes: Collection[int], first: Operator) -> None:
         self._model, self._nodes = model, nodes

@@ -1,6 +1,6 @@
 """Measures samples on a Dask cluster: the same sums as processes of this machine make.
 
-The scheduler gives the chunks of a worker that is lost to others, and hands in each chunk's sums once.
+If a worker is lost, the scheduler gives its chunks to others; it returns each chunk's sums once.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _mine = threading.local()       # of each thread of a worker: (pickled Measureme
 def measured(measurement: Measurement, numbers: Sequence[int], scheduler: str) -> Iterator[Partial]:
     """The Partials of these samples, as chunks are done by the workers of a scheduler, "tcp://host:port".
 
-    Workers have pylite and find the models and the data by the same paths.  Raises ComparisonError where distributed is
+    Workers have pylite and find the models and the data by the same paths.  Raises ComparisonError if distributed is
     not installed, the scheduler is not found, or workers keep dying.
     """
     try:

@@ -1,4 +1,4 @@
-"""What a report is made from: a model, its reference, and sums of their differences."""
+"""The input of a report: a model, its reference, and sums of their differences."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -21,8 +21,8 @@ class Compared:
     grids: {tensor: Grid}; calls: the SubgraphCalls of WHILE and similar ops; samples: number of samples so far.
 
     cumulative: {tensor: ErrorSums} of the whole model; local: {tensor: ErrorSums} of each node by itself; input_sums:
-    {input: ErrorSums} of the error that quantizing the samples makes; given: {tensor: ErrorSums} of what rounding does
-    to the arrays that nodes read, empty unless these are stored; histograms: {tensor: Histograms} of each node by
+    {input: ErrorSums} of the error from quantizing the samples; given: {tensor: ErrorSums} of the error from rounding
+    the arrays that nodes read, empty unless these are stored; histograms: {tensor: Histograms} of each node by
     itself; origins: the OriginSums of these nodes' errors, or None.
     """
     calls: SubgraphCalls | tuple[()]

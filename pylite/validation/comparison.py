@@ -106,7 +106,7 @@ class Comparison(Compared):
 
     @property
     def finite(self) -> bool:
-        """Were all values and their references finite?  Sums leave out those that are not."""
+        """Were all values and their references finite?  Sums leave out the others."""
         return all(int(sums.counts[COUNT].sum()) == sums.elements for sums in self.cumulative.values())
 
     def _groups(self) -> dict[str, dict[int, Any]]:
@@ -147,8 +147,8 @@ class Comparison(Compared):
     def add(self, inputs: Sequence[NDArray[Any]], local: bool = True, origins: bool = False) -> None:
         """Run both models on one sample: an array for each input, float32 for those that are real or quantized.
 
-        local: measure each node by itself, too, if this Comparison does that at all; origins: and where its error comes
-        from.
+        local: measure each node by itself, too, if this Comparison does that at all; origins: also find where its error
+        comes from.
         """
         if not self.grids:
             self.prepare(inputs)

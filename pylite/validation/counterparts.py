@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Counterpart:
     """The float model's node: its operator, and its weights and bias as real numbers, float64.
 
-    bias: zeros where only the quantized node has one, None if that has none.
+    bias: zeros if only the quantized node has one, None if that has none.
     """
     operator: Operator
     weights: Array

@@ -1,18 +1,6 @@
-"""Samples from files: arrays, pictures, sound, and lists of these.
+"""Samples from files: arrays, pictures, sound, and lists of these; docs/validation-data.md has the kinds of files.
 
-| path | samples |
-| --- | --- |
-| `.npz` | arrays named as the model's inputs, or in their order, and `labels` (or `label`); the first axis counts
-  samples |
-| `.npy` | one array for the only input |
-| a folder | every picture, `.npy` or `.wav` file below it, ordered by path: the only input; a label is its folder
-  or a mask, a picture beside the picture: `a_mask.png`, or `a.png` for `a.jpg` |
-| `.csv` | a header and one row for each sample: a column `file` (or `path`), one named after each input, or one for
-  each number of the only input; and `label` (or `labels`) |
-| `.jsonl` | one object on each line: `{"file": ...}`, or each input's name with nested lists of numbers or a file |
-| `.json` | COCO's annotations: pictures, and the objects in them |
-
-Numbers are real ones; the tool quantizes them.  Pixels become (pixel - mean) / std.
+Numbers are real; the inputs quantize them.  Pixels become (pixel - mean) / std.
 """
 from __future__ import annotations
 
@@ -41,16 +29,16 @@ if TYPE_CHECKING:
 
 PLAIN = ((0, 255), (127.5, 127.5), (0, 1), (128, 1))     # means and deviations that the range of an input may show
 
-ASSUMED = "pixels became -1 to 1, as nothing in the model says otherwise; --mean and --std do"
+ASSUMED = "pixels became -1 to 1, because the model does not give their scale; --mean and --std set it"
 
 
 class Samples:
     """The samples of a file or a folder for the inputs of a graph; `samples[i]` is a list with an array for each input.
 
-    path: as in the table above, or a Source; mean, std: for pixels, numbers for all channels or one for each; limit: at
+    path: of a file or folder, or a Source; mean, std: for pixels, numbers for all channels or one for each; limit: at
     most so many samples; metadata: of the model's file; rate: of the sound that the model takes, per second; pictures:
-    the folder of COCO's; tensors: the inputs; notes: what was assumed.
-    Raises ComparisonError that names the file, what it has and what the model takes.
+    the folder of COCO's; tensors: the inputs; notes: assumptions.
+    Raises ComparisonError, which names the file, its contents and the inputs of the model.
     """
 
     def __init__(self, path: str | os.PathLike[str] | Source, subgraph: Subgraph, mean: Numbers | None = None,
@@ -71,7 +59,7 @@ class Samples:
         self._count = self.source.count if limit is None else min(self.source.count, limit)
         for i, value in enumerate(self.source.get(0)):
             if isinstance(value, File) and value.lower().endswith(images.SUFFIXES):
-                self._scaling(self.tensors[i], i)      # what is assumed is known before a sample is read
+                self._scaling(self.tensors[i], i)      # notes are complete before a sample is read
 
     def __len__(self) -> int:
         return self._count

@@ -51,8 +51,8 @@ class Delegated(Agreement):
     """How a delegate's results compare with those of pylite's own kernels.
 
     differences: of the whole model, from its inputs on, in results that the delegate leaves visible; nodes: how many
-    the model has; claims: what the delegate takes; ops: {op: how many of these}; alone: {"compared": claimed nodes that
-    ran one at a time on the CPU's operands, "differences": theirs, "left_out": {node: why}}.
+    the model has; claims: the nodes that the delegate takes; ops: {op: their number}; alone: {"compared": claimed nodes
+    that ran one at a time on the CPU's operands, "differences": theirs, "left_out": {node: why}}.
     """
     nodes: int = 0
     claims: list[Claim] = field(default_factory=list)
@@ -113,8 +113,8 @@ def compare(model: str | os.PathLike[str], delegate: Any,
 
     Each claimed node runs by itself on the operands that pylite's kernels compute, and the model as a whole from its
     inputs.  delegate: what load_delegate() returns, a PythonDelegate, or a list of these, applied in this order.
-    All else is as for `pylite.validation.compare`.
-    Raises DelegationError (a RuntimeError) where the delegate fails, ComparisonError where the data do not fit.
+    The other arguments are those of pylite.validation.compare().
+    Raises DelegationError (a RuntimeError) if the delegate fails, ComparisonError if the data do not fit.
     """
     delegates = list(delegate) if isinstance(delegate, (list, tuple)) else [delegate]
     path = models.named(model)
@@ -133,8 +133,8 @@ def _compared(path: str, opened: Model, taken: Samples, plain: _DelegatedModel, 
     numbers = sorted(node for claim in claims for node in claim.nodes)
     other = ", ".join(str(delegate.name) for delegate in plain.delegates)
     ops = dict(Counter(graph.operators[i].name for i in numbers))
-    result = Delegated(path, other, len(taken), 0, [], len(graph.operators), claims, ops,
-                       {"compared": 0, "differences": [], "left_out": {}})
+    result = Delegated(path, other, len(taken), tensors=0, nodes=len(graph.operators), claims=claims, ops=ops,
+                       alone={"compared": 0, "differences": [], "left_out": {}})
     if not claims:
         return result
     whole = stack.enter_context(plain.showing())
@@ -157,7 +157,7 @@ def _compared(path: str, opened: Model, taken: Samples, plain: _DelegatedModel, 
 
 
 class _DelegatedModel:
-    """A graph with delegates.  claims: what they take; inputs, results: tensors that it is given, and that it shows."""
+    """A graph with delegates.  claims: the nodes they take; inputs, results: the tensors to set, and to read."""
 
     def __init__(self, model: Model, graph: Subgraph, delegates: Sequence[Any], threads: int) -> None:
         self.model, self.graph, self.delegates, self.threads = model, graph, delegates, threads

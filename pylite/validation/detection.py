@@ -1,4 +1,4 @@
-"""Objects in pictures: what a model finds, and COCO's mean average precision of it."""
+"""Detected objects, and COCO's mean average precision."""
 from __future__ import annotations
 
 import contextlib
@@ -53,14 +53,14 @@ class Detection(Task):
             tally.counts[side, "found"] += int(np.sum(seen[-1]))
         scores = {side: float(np.mean(s)) if len(s) else 1.0 for side, s in zip(self.sides, seen, strict=True)}
         if scores["model"] < 1:
-            tally.note("worst", Flip(number, path, None, None, None, scores, 1 - scores["model"]))
+            tally.note("worst", Flip.of_measure(number, path, scores, 1 - scores["model"]))
         if len(seen) == 2:
             alone = [int(np.sum(a & ~b)) for a, b in (seen, seen[::-1])]
             for key, count in zip(("model_only", "reference_only"), alone, strict=True):
                 tally.counts[key,] += count
                 tally.counts["flipped",] += count
             if any(alone):
-                tally.note("flips", Flip(number, path, None, None, None, scores, scores["reference"] - scores["model"]))
+                tally.note("flips", Flip.of_measure(number, path, scores, scores["reference"] - scores["model"]))
 
     def _rows(self, outputs: Sequence[Array], label: Objects) -> Array:
         """(count, 6): left, top, width, height, category, score of the best detections of known classes."""

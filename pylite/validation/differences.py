@@ -1,4 +1,4 @@
-"""How a node differs from the reference's node: faults that the two graphs show, without running them."""
+"""How a node differs from the reference's node: faults that are visible in the two graphs, without running them."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -98,7 +98,7 @@ def _constants(model: Model, operator: Operator, reference: Model, other: Operat
 
 
 def _difference(model: Model, tensor: Tensor, reference: Model, expected: Tensor) -> str:
-    """What is different in a constant of the same shape, as text."""
+    """How a constant of the same shape differs, as text."""
     values, wanted = dequantized(model, tensor), dequantized(reference, expected)
     if tensor.shape != expected.shape or values is None or wanted is None or not values.size:
         return ""

@@ -1,6 +1,6 @@
-"""Channels of activations scaled to like magnitudes, and the weights of neighbouring nodes by the inverse.
+"""Scales channels of activations to similar magnitudes, and the weights of neighbouring nodes by the inverse.
 
-The float model computes the same with the scaled weights, but one scale for all channels of an activation loses less.
+The float model computes the same with the scaled weights, but one quantization scale for all channels loses less.
 """
 from __future__ import annotations
 
@@ -56,10 +56,9 @@ class Equalizer:
         for node, other in self._counterparts.items():
             op, inputs = WEIGHT_OPS[other.operator.name], other.operator.inputs
             constants = [inputs[k] for k in (op.weights, op.bias) if k < len(inputs) and inputs[k] >= 0]
-            own = self._graph.operators[node].inputs
-            fed = len(own) > op.bias and own[op.bias] >= 0
-            biased = other.bias is not None
-            if biased == (fed or len(constants) > 1) and all(
+            operands = self._graph.operators[node].inputs
+            has_bias = len(operands) > op.bias and operands[op.bias] >= 0
+            if (other.bias is not None) == (has_bias or len(constants) > 1) and all(
                     reads.count(i) == 1 and graph.tensors[i].dtype == "float32" for i in constants):
                 able.add(node)
         return able
@@ -67,14 +66,14 @@ class Equalizer:
     def _fits(self, group: ChannelGroup, free: Sequence[set[int]]) -> bool:
         """Can the grids of all the group's tensors change, and do all have a counterpart?  free: sets of tied tensors.
         """
-        mine = set(group.tensors)
-        whole = set().union(*(tensors for tensors in free if tensors <= mine))
-        return whole == mine and all(i in self._matches for i in mine)
+        tensors = set(group.tensors)
+        whole = set().union(*(tied for tied in free if tied <= tensors))
+        return whole == tensors and all(i in self._matches for i in tensors)
 
     def scales(self, samples: Sequence[Sequence[Array]], threads: int) -> dict[str, dict[int, Array]]:
         """{method: {number of a group: its scales}} from the reference's activations over the samples."""
-        seen = self._magnitudes(samples, threads)
-        return {method: {k: self._scale(group, seen[k], method) for k, group in enumerate(self.groups)}
+        magnitudes = self._magnitudes(samples, threads)
+        return {method: {k: self._scale(group, magnitudes[k], method) for k, group in enumerate(self.groups)}
                 for method in METHODS}
 
     def _magnitudes(self, samples: Sequence[Sequence[Array]], threads: int) -> list[Array]:
@@ -94,15 +93,15 @@ class Equalizer:
                     np.maximum.at(largest, labels.reshape(-1), tops[self._matches[index]].reshape(-1))
         return magnitudes
 
-    def _scale(self, group: ChannelGroup, seen: Array, method: str) -> Array:
+    def _scale(self, group: ChannelGroup, magnitudes: Array, method: str) -> Array:
         read = self._largest(group, group.readers, True)
-        written = seen if method == ACTIVATIONS else self._largest(group, group.writers, False)
+        written = magnitudes if method == ACTIVATIONS else self._largest(group, group.writers, False)
         scale = np.sqrt(_ratio(written, read))
-        scale = np.where((scale > 0) & (seen > 0), scale, 0)
+        scale = np.where((scale > 0) & (magnitudes > 0), scale, 0)
         top = scale.max(initial=0)
         scale = np.where(scale > 0, np.clip(scale / top if top else scale, 1 / LIMIT, 1.0), 1.0)
         # Scaled values stay below the cap, so RELU6 still limits values that the samples do not contain.
-        return np.minimum(np.maximum(scale, seen / CAP), 1.0) if group.capped else scale
+        return np.minimum(np.maximum(scale, magnitudes / CAP), 1.0) if group.capped else scale
 
     def _largest(self, group: ChannelGroup, nodes: Mapping[int, Array], inputs: bool) -> Array:
         """The largest absolute weight of each channel; inputs: relative to the largest weight of the same output."""

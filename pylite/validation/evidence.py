@@ -1,4 +1,4 @@
-"""How to measure accuracy, and what tells the task: the settings, the data, the model's output and its labels."""
+"""How to measure accuracy, and the facts that determine the task: settings, data, the model's output and labels."""
 from __future__ import annotations
 
 import math
@@ -39,7 +39,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What tells the task, and the meaning of labels and outputs.
+    """The facts that determine the task, and the meaning of labels and outputs.
 
     predictor: the model's; shape: of its first output for the first sample; label: of the first sample, None without
     labels; names: {class: name}
@@ -65,7 +65,7 @@ class Evidence:
 
 
 def _names(given: str | None, models: Sequence[Model], predictor: Predictor, shape: tuple[int, ...]) -> dict[int, str]:
-    """{class: name}: those given, or those attached to one of the models."""
+    """{class: name} of the caller, or else of one of the models."""
     if given == FOLDERS:
         return {}
     if given is not None:

@@ -1,4 +1,4 @@
-"""Cuts nodes out of a model as a model of their own, with what they read: small enough for a bug report."""
+"""Cuts nodes and their inputs out of a model, as a model of their own: small enough for a bug report."""
 from __future__ import annotations
 
 import copy
@@ -24,9 +24,9 @@ def excerpt(model: Model, first: int, last: int, sample: Sequence[NDArray[Any]],
             threads: int = 1) -> tuple[bytes, dict[str, NDArray[Any]]]:
     """(the .tflite file of the nodes `first` to `last` of a model's main subgraph, {input: its contents}).
 
-    Its inputs are what these nodes read of other nodes and of the model's inputs, its outputs their results that others
-    read or none does.  Tensors keep their indices.  sample: for the model's inputs, as `Samples` gives it; the contents
-    are as tensors store them.  Raises ComparisonError where there are no such nodes.
+    Its inputs are the results of other nodes, and inputs of the model, that these nodes read; its outputs are their
+    results that other nodes or no node reads.  Tensors keep their indices.  sample: for the model's inputs, as
+    `Samples` gives it; the contents are as tensors store them.  Raises ComparisonError if there are no such nodes.
     """
     graph = model.graph.subgraphs[0]
     if not 0 <= first <= last < len(graph.operators):
@@ -42,7 +42,7 @@ def excerpt(model: Model, first: int, last: int, sample: Sequence[NDArray[Any]],
 
 
 def _ends(graph: Subgraph, numbers: range) -> tuple[list[int], list[int]]:
-    """(what these nodes read of others, their results that other nodes read or that no node reads)"""
+    """(tensors of others that these nodes read, their results that other nodes or no node reads)"""
     nodes = graph.operators[numbers.start:numbers.stop]
     made = dict.fromkeys(i for o in nodes for i in o.outputs)
     taken = dict.fromkeys(i for o in nodes for i in o.inputs if i >= 0)

@@ -34,10 +34,10 @@ def compare(model: str | os.PathLike[str], folder: str | os.PathLike[str],
 
     A tensor's array is found by its name, by part of a fused one ("a;b;c"), then without regard to case and
     punctuation.  It may have its channels first or last.  Integers of the tensor's own type count as its quantized
-    values, all others as real numbers.  Single nodes run on the arrays of what they read.
-    data: the samples of the inputs, in the order of the arrays; not needed where the folder has arrays of all inputs.
-    All else is as for `pylite.validation.compare`.
-    Raises ComparisonError (a ValueError) where the arrays do not fit the model or the data.
+    values, all others as real numbers.  Single nodes run on the arrays of their inputs.
+    data: the samples of the inputs, in the order of the arrays; not needed if the folder has arrays of all inputs.
+    The other arguments are those of pylite.validation.compare().
+    Raises ComparisonError (a ValueError) if the arrays do not fit the model or the data.
     """
     path = models.named(model)
     opened = Model(path)

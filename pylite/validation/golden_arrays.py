@@ -93,7 +93,7 @@ class Folder:
 def _arrays(path: str) -> dict[str, list[Any]]:
     """{name of the tensor it is for, or of the array: parts}"""
     if not os.path.isdir(path):
-        os.stat(path)       # OSError where there is nothing
+        os.stat(path)       # OSError if there is nothing
         raise ComparisonError(f"{path}: is not a folder; expected a folder with NAME.npy or .npz files")
     arrays: dict[str, list[Any]] = {}
     for file in sorted(_files(path), key=_natural):

@@ -1,4 +1,4 @@
-"""A model beside arrays of its tensors: what `analyse` reads, as a Comparison has it."""
+"""A model beside arrays of its tensors, as a Comparison for analyse()."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Saturation that changes no result: of logits, say, whose softmax is 0 or 1 at the end of their range."""
+"""Saturation that changes no result, for example of logits whose softmax is 0 or 1 at the end of their range."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from pylite.validation.compared import Compared
     from pylite.validation.report import TensorReport
 
-CAUSES = "range too narrow", "zero point"       # that are found where values saturate
+CAUSES = "range too narrow", "zero point"       # causes that saturated values may have
 UNCHANGED_DB = 40.0     # SQNR from which on, an error of 1 %, a result counts as unchanged
 
 
 def excuse(comparison: Compared, tensors: list[TensorReport], accuracy: Accuracy | None) -> Iterator[str]:
     """Take away the causes of tensors whose saturation changes no result, and say so in a line for each.
 
-    accuracy: of a classifier, whose logits may saturate where no sample changes its class; None if it is not known.
+    accuracy: of a classifier, whose logits may saturate if no sample changes its class; None if unknown.
     """
     for t in tensors:
         if t.cause not in CAUSES or t.excess_db is None:
@@ -51,7 +51,7 @@ def _unchanged(sums: object) -> bool:
 
 
 def _readers(comparison: Compared, tensor: int) -> tuple[bool, list[int]]:
-    """(Is it an output?, results of the nodes that read it), both behind ops that keep the meaning of numbers, too."""
+    """(Is it an output?, results of the nodes that read it), also through ops that keep the meaning of numbers."""
     output, read = tensor in comparison.subgraph.outputs, list[int]()
     for operator in comparison.subgraph.operators:
         if tensor in operator.inputs:

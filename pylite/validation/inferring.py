@@ -1,4 +1,4 @@
-"""Which task it is: the one that the settings name, or that outputs and labels leave no doubt about."""
+"""Finds the task: the settings name it, or outputs and labels determine it."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ def check_labelled(evidence: Evidence, task: str, compared: bool) -> None:
 
 
 def _suggested(evidence: Evidence) -> str:
-    """The task, where outputs and labels leave no doubt."""
+    """The task that outputs and labels determine; ComparisonError if they are ambiguous."""
     predictor, label = evidence.predictor, evidence.label
     if len(predictor.outputs) == 4 and isinstance(label, Objects):
         return "detection"

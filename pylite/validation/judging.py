@@ -74,7 +74,7 @@ class Judge:
         return float(np.mean(values)) if min(values) > -math.inf else -math.inf
 
     def each(self, model: Model, places: Mapping[int, int] | None = None) -> list[float]:
-        """The SQNR of each tensor in decibels, up to EXACT_DB; NaN where the reference is 0, minus infinity where the
+        """The SQNR of each tensor in decibels, up to EXACT_DB; NaN if the reference is 0, minus infinity if the
         model cannot run.
 
         places: {tensor: where the model has it instead}.

@@ -1,4 +1,4 @@
-"""What labels and outputs mean: for each task, what it counts of a label and of a model's outputs."""
+"""Converts labels and outputs to the form that each task counts."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -28,9 +28,9 @@ EXTENT = 1000           # a mask's classes are below, if the output does not tel
 
 
 class Labelling:
-    """The labels and outputs of samples, as a Task counts them.  The base of those of each task.
+    """The labels and outputs of samples, as a Task counts them: the base class.
 
-    names: {class: name}; facts: what the Task needs to know besides; notes: for the report
+    names: {class: name}; facts: more for the Task; notes: for the report
     """
 
     def __init__(self, evidence: Evidence) -> None:
@@ -47,17 +47,17 @@ class Labelling:
         return self.meaning(number, label, outputs)
 
     def check(self, number: int, label: Any) -> None:
-        """Raise ComparisonError where only some of the samples have labels."""
+        """Raise ComparisonError if only some of the samples have labels."""
         if (label is None) == self.labelled:
             raise ComparisonError(f"{self.source.where(number)}: has {'no' if label is None else 'a'} label, unlike "
                                   "the first sample")
 
     def meaning(self, number: int, label: Any, outputs: Sequence[Array]) -> Any:
-        """What a label from the data means."""
+        """A label of the data in the form that the Task counts."""
         raise NotImplementedError
 
     def result(self, outputs: Sequence[Array], likely: bool) -> Any:
-        """What outputs mean; likely: are they probabilities?"""
+        """Outputs in the form that the Task counts; likely: are they probabilities?"""
         raise NotImplementedError
 
     def all_labels(self) -> list[Any]:

@@ -1,4 +1,4 @@
-"""LiteRT's results for every tensor, where the package ai-edge-litert is installed."""
+"""LiteRT's results for every tensor, if the package ai-edge-litert is installed."""
 from __future__ import annotations
 
 import contextlib
@@ -19,7 +19,7 @@ KERNELS = {"ref": "BUILTIN_REF", "opt": "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "de
 
 
 def module() -> Any:
-    """The module of LiteRT's Interpreter; ComparisonError where it is not installed."""
+    """The module of LiteRT's Interpreter; ComparisonError if it is not installed."""
     try:
         from ai_edge_litert import interpreter  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError as error:

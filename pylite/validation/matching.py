@@ -44,8 +44,8 @@ class Matching:
 class _Side:
     """One of the two graphs.
 
-    producer, readers: {tensor: the Operator that writes it, those that read it}; results: the tensors to match, those
-    that an operator writes and that can be measured
+    producer, readers: {tensor: the Operator that writes it, the Operators that read it}; results: the tensors to match,
+    which are written by an operator and can be measured
     """
 
     def __init__(self, subgraph: Subgraph) -> None:
@@ -80,7 +80,7 @@ def _same_size(a: Tensor, b: Tensor) -> bool:
 
 
 def check_inputs(subgraph: Subgraph, other: Subgraph) -> None:
-    """ComparisonError where the two models cannot take the same samples; batches may differ, since they are resized."""
+    """ComparisonError if the two models cannot take the same samples; batches may differ, since they are resized."""
     sides = [[graph.tensors[i] for i in graph.inputs] for graph in (subgraph, other)]
     if len(sides[0]) != len(sides[1]):
         raise ComparisonError(f"the model has {len(sides[0])} inputs and the reference {len(sides[1])}; is it the same "

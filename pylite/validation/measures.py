@@ -1,4 +1,4 @@
-"""What the sums of a tensor's errors say: ratios, steps and shares."""
+"""Measures from the sums of a tensor's errors: ratios, steps and shares."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ NONE_DB = -200.0        # an SQNR without signal, or with infinite noise: JSON h
 
 @dataclass(frozen=True)
 class Errors:
-    """The errors of one tensor, all of it and by channel; of real numbers where the tensor has no step.
+    """The errors of one tensor, all of it and by channel; of real numbers if the tensor has no step.
 
     signal, noise: mean squares of the reference and of the error, by channel; count: of elements, by channel
     mean_error, max_error, low, high: by channel; low, high: shares saturated at the ends
@@ -56,7 +56,7 @@ class Errors:
 
     @property
     def sqnr_db(self) -> float:
-        """The reference's power over the error's; infinite where there is no error."""
+        """The reference's power over the error's; infinite if there is no error."""
         return decibels(self.mean(self.signal), self.mean(self.noise))
 
     def channel_sqnr_db(self) -> list[float]:
@@ -75,7 +75,7 @@ class Errors:
         return ((high - low) / (grid.levels or IDEAL_LEVELS)) ** 2 / 12
 
     def range_used(self, grid: Grid) -> float:
-        """The share of the range that the reference's values span; above 1 where they go beyond."""
+        """The share of the range that the reference's values span; above 1 if they exceed it."""
         low, high = self.needed()
         return (high - low) / (grid.levels * grid.step) if grid.step else 0.0
 

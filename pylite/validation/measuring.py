@@ -22,7 +22,7 @@ from pylite.validation.report import Report
 from pylite.validation.scoring import finish
 from pylite.validation.statistics import Grid
 from pylite.validation.tally import Tally
-from pylite.validation.verdict import EXCHANGED, OUTSIDE
+from pylite.validation.verdict import OUTSIDE, SWAPPED
 from pylite.validation.widening import quantized
 from pylite.validation.workers import measured
 
@@ -62,7 +62,7 @@ def report_of(measurement: Measurement, workers: int, shard: tuple[int, int], sa
         report.regained = trials.regained(measurer.comparison, report, first, measurement.threads)
         report.notes += nonfinite.notes(measurer.comparison, lambda: (measurer.samples[i] for i in numbers),
                                         lambda i: measurer.samples.source.where(numbers[i]))
-    if report.accuracy is None:     # which has these lines otherwise
+    if report.accuracy is None:     # otherwise it has these lines
         report.notes = [*measurer.samples.notes, *report.notes]
     return report
 
@@ -166,12 +166,12 @@ def report_of_sums(comparison: Comparison | None, total: Partial, model: str | o
 
 
 def _unquantized(comparison: Comparison, reference: str | os.PathLike[str] | None) -> Iterator[str]:
-    """A line if the model has nothing quantized, so that it cannot have faults of quantization."""
+    """A line if the model has no quantized tensors, and so no faults of quantization."""
     subgraphs = comparison.model.graph.subgraphs
     if reference is None or any(quantized(t) or t.dtype in STORED for graph in subgraphs for t in graph.tensors):
         return
     if any(map(quantized, Model(reference).graph.subgraphs[0].tensors)):
-        yield EXCHANGED
+        yield SWAPPED
     else:
         yield "the model has no quantized tensors; this compares two models of real numbers"
 

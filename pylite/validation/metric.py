@@ -1,4 +1,4 @@
-"""A metric of the user's own: a function of the outputs of all samples, and of their labels."""
+"""User-defined metrics: functions of the outputs of all samples, and of their labels."""
 from __future__ import annotations
 
 import importlib
@@ -41,7 +41,7 @@ def load(name: str) -> Function:
     sys.path.insert(0, here)
     try:
         target: Any = importlib.import_module(module)
-    except Exception as error:      # a module may raise whatever it likes
+    except Exception as error:      # a module may raise anything
         raise ComparisonError(f"metric {name!r}: module {module!r} cannot be imported: {type(error).__name__}: "
                               f"{error}; install it, or run from the folder that has {module.partition('.')[0]}.py"
                               ) from error
@@ -58,7 +58,7 @@ def load(name: str) -> Function:
 
 
 def resolved(metric: str | Function) -> Function:
-    """The function of a name, or the given one.  ComparisonError where it cannot be called as a metric."""
+    """The function of a name, or the given one.  ComparisonError if it cannot be called as a metric."""
     return load(metric) if isinstance(metric, str) else _checked(metric, named(metric))
 
 
@@ -71,7 +71,7 @@ def named(metric: str | Function) -> str:
 
 
 def check_importable(metric: str | Function) -> None:
-    """Raise ComparisonError where another process would not find the function by its name."""
+    """Raise ComparisonError if another process would not find the function by its name."""
     try:
         imported = load(named(metric))
     except ComparisonError:
@@ -177,7 +177,7 @@ class Own(Task):
         more = {"reference": outputs["reference"]} if wants_reference(self._function) else {}
         try:
             value = self._function(outputs[side], labels, **more)
-        except Exception as error:      # the function may raise whatever it likes
+        except Exception as error:      # the function may raise anything
             without = "" if self.facts["labelled"] else "; the data have no labels, so `labels` is None"
             raise ComparisonError(f"metric {name!r}: failed on the {side}'s outputs: {type(error).__name__}: {error}"
                                   f"{without}; outputs have the shapes {_shapes(outputs[side])}") from error

@@ -1,4 +1,4 @@
-"""Which node makes the first NaN or infinity, and on which sample.
+"""Finds the node that makes the first NaN or infinity, and the sample.
 
     from pylite import Model
     from pylite.validation.nonfinite import search
@@ -73,8 +73,8 @@ def search(model: Model, samples: Iterable[Sequence[NDArray[Any]]], threads: int
             if kind not in by_kind:
                 operator, array = exposed.producer[index], bad[index]
                 by_kind[kind] = NonFinite(kind, number, operator.index, operator.name, index,
-                                          exposed.subgraph.tensors[index].name, int(test(array).sum()), array.size, 0,
-                                          list(_constants(model, operator)))
+                                          exposed.subgraph.tensors[index].name, count=int(test(array).sum()),
+                                          size=array.size, samples=0, constants=list(_constants(model, operator)))
             by_kind[kind].samples += 1
         if progress is not None:
             progress(number + 1)

@@ -1,4 +1,4 @@
-"""Two orders of nodes, by the noise that they add and by what they regain in float, and why they differ."""
+"""Two orders of nodes, by the noise that they add and by the gain in float, and why they differ."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -28,7 +28,7 @@ def noise(model: Model, reference: Model, samples: Iterable[Sequence[Any]], thre
 def explained(report: Report, ranking: Sequence[Any], form: Callable[[float], str]) -> str:
     """Sentences: is the first of `ranking`, sensitivity's Nodes, also the first by its own noise; if not, why.
 
-    form: makes text of what a node regains.
+    form: formats the gain of a node.
     """
     if not report.ranking or not ranking:
         return ""

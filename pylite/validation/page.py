@@ -72,7 +72,7 @@ def _file(name: str) -> str:
 
 
 def library() -> Path:
-    """The folder with uPlot's script and style; FileFormatError where it is not installed."""
+    """The folder with uPlot's script and style; FileFormatError if it is not installed."""
     spec = find_spec("uplot")
     if spec is not None and spec.origin is not None:
         folder = Path(spec.origin).parent / "static"

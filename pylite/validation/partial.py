@@ -1,4 +1,4 @@
-"""The sums over some of the samples: what processes hand in, files keep between runs, and machines share.
+"""The sums over some of the samples, which processes return, files keep between runs, and machines share.
 
 Sums are exact, so it does not matter who has measured which samples, or in what order sums are merged.
 """
@@ -31,7 +31,7 @@ TALLY = "accuracy 0"        # the name of the Tally
 
 
 def identity(models: Sequence[Model], total: int, settings: dict[str, Any]) -> dict[str, Any]:
-    """What must agree for sums to be merged: models, number of samples, settings that change what is measured."""
+    """What must agree for sums to be merged: the models, the number of samples, and settings that change the sums."""
     digests = [digest(np.frombuffer(model.graph.contents, np.uint8)) for model in models]
     return {"format": FORMAT, "version": VERSION, "samples": total, "settings": settings,
             **dict(zip(("model", "reference"), digests, strict=False))}

@@ -1,4 +1,4 @@
-"""How much worse a node is than rounding alone would make it: the order of suspicion.
+"""Ranks nodes by how much worse they are than rounding alone would make them.
 
 A node's local error is compared with the one that a good quantization of the same node would have: rounding to as many
 levels over just the range that the reference takes, and weights rounded to as many.  So a node with few levels to

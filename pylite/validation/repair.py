@@ -58,7 +58,7 @@ class Repair(Printed):
 
     before_db, after_db: the SQNR of the outputs (their mean, if there are several) on the held-out samples
     fitted, held_out: numbers of samples; steps: all that were tried, in order; in_float: nodes that now run in float
-    notes: what was assumed; contents: the .tflite file; accuracy: None if it was not measured
+    notes: assumptions; contents: the .tflite file; accuracy: None if it was not measured
     """
     model: str
     reference: str
@@ -157,16 +157,17 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
             step, contents, in_float = found_in_float
             repairer.enter(step)
     figures = None if measured is None else Figures(measured.name, before, repairer.metric)
-    return Repair(model, reference, len(fit), len(held), repairer.before_db, repairer.held_db, repairer.steps, in_float,
-                  notes, contents, figures)
+    return Repair(model, reference, fitted=len(fit), held_out=len(held), before_db=repairer.before_db,
+                  after_db=repairer.held_db, steps=repairer.steps, in_float=in_float, notes=notes, contents=contents,
+                  accuracy=figures)
 
 
 def _untouched(graph: Subgraph) -> Iterator[str]:
     """A line for each node that calls a subgraph."""
     for operator in graph.operators:
         if parts_of(operator):
-            yield (f"what node {operator.index} ({operator.name}) calls stays as it is: a repair changes the main "
-                   "subgraph")
+            yield (f"the subgraphs that node {operator.index} ({operator.name}) calls stay as they are: a repair "
+                   "changes the main subgraph only")
 
 
 class _Measured:
@@ -184,7 +185,7 @@ class _Measured:
 
 
 def _halves(available: int, count: int) -> tuple[list[int], list[int]]:
-    """`count` samples spread evenly over those available: those that steps are chosen on, and those that judge them."""
+    """(numbers of the samples on which steps are chosen, of the held-out samples): `count` in all, spread evenly."""
     if count < 2:
         raise ComparisonError(f"a repair needs at least two samples, one to choose steps and one to judge them; there "
                               f"are {count}")

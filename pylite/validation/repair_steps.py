@@ -37,16 +37,16 @@ CHECKED = 2             # samples on which a float model with scaled channels mu
 
 
 def from_float(repairer: Repairer) -> Iterator[Proposal]:
-    """Weights and biases of the float model, where those of the file are worse than rounding would make them."""
+    """Weights and biases of the float model, in place of weights and biases that are worse than rounded ones."""
     requantizer, changes, parts = repairer.requantizer, repairer.changes, []
     for node, counterpart in repairer.counterparts.items():
         real, bias = counterpart.weights, counterpart.bias
-        own, axis, now = requantizer.weights(node), requantizer.nodes[node].axis, requantizer.bias(node)
-        assert own is not None and own.quantization is not None
+        tensor, axis, now = requantizer.weights(node), requantizer.nodes[node].axis, requantizer.bias(node)
+        assert tensor is not None and tensor.quantization is not None
         part = Changes()
         if node not in changes.weights:
-            weights = RealWeights.fitted(real, axis, own.dtype, own.quantization.scale.size > 1)
-            values, rounding = dequantized(repairer.model, own), weights.rounded(axis) - real
+            weights = RealWeights.fitted(real, axis, tensor.dtype, tensor.quantization.scale.size > 1)
+            values, rounding = dequantized(repairer.model, tensor), weights.rounded(axis) - real
             if values is not None and _squares(values - real) > BADLY_ROUNDED * _squares(rounding):
                 part = Changes(weights={node: weights})
         if bias is not None and now is not None and node not in changes.biases and (
@@ -163,11 +163,11 @@ def equalized(repairer: Repairer) -> Iterator[Proposal]:
 def _multiplied(repairer: Repairer, node: int, weights: Array, bias: Array) -> Changes:
     """Changes with a node's weights and bias multiplied by the factors `weights` and `bias`."""
     requantizer, changes = repairer.requantizer, repairer.changes
-    own, known, axis = requantizer.weights(node), changes.weights.get(node), requantizer.nodes[node].axis
-    assert own is not None and own.quantization is not None
+    tensor, known, axis = requantizer.weights(node), changes.weights.get(node), requantizer.nodes[node].axis
+    assert tensor is not None and tensor.quantization is not None
     real = repairer.counterparts[node].weights if known is None else known.values
-    many = (own.quantization if known is None else known).scale.size > 1
-    multiplied = Changes(weights={node: RealWeights.fitted(real * weights, axis, own.dtype, many)})
+    many = (tensor.quantization if known is None else known).scale.size > 1
+    multiplied = Changes(weights={node: RealWeights.fitted(real * weights, axis, tensor.dtype, many)})
     now = changes.biases.get(node, requantizer.bias(node))
     return multiplied if now is None else multiplied.merged(Changes(biases={node: now.reshape(-1) * bias}))
 
@@ -176,12 +176,12 @@ def rounded_together(repairer: Repairer) -> Iterator[Proposal]:
     """Weights rounded so that their errors cancel in the node's results."""
     requantizer, nodes = repairer.requantizer, {}
     for node, counterpart in repairer.counterparts.items():
-        own, known = requantizer.weights(node), repairer.changes.weights.get(node)
-        assert own is not None and own.quantization is not None
-        q = own.quantization
+        tensor, known = requantizer.weights(node), repairer.changes.weights.get(node)
+        assert tensor is not None and tensor.quantization is not None
+        q = tensor.quantization
         scale, zero = (q.scale.astype(np.float64), int(q.zero_point[0])) if known is None else (
             known.scale, known.zero_point)
-        nodes[node] = RealWeights(counterpart.weights, scale, zero), requantizer.nodes[node].axis, own.dtype
+        nodes[node] = RealWeights(counterpart.weights, scale, zero), requantizer.nodes[node].axis, tensor.dtype
     model = requantizer.model(repairer.changes)
     yield repairer.helpful([Changes(weights={node: weights}) for node, weights in weight_rounding.round_together(
         model, nodes, repairer.fit.samples, repairer.threads)])

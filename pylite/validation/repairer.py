@@ -196,7 +196,7 @@ class Repairer:
         return Proposal(self.changes.merged(*chosen) if chosen else self.changes, len(chosen))
 
     def choose(self, parts: Sequence[T], made: Callable[[list[T]], Changes], least: int = 1) -> list[T]:
-        """The parts that gain, found by bisection: all of them if they gain together, else those of each half.
+        """The parts that gain, found by bisection: all if they gain together, else the gaining parts of each half.
 
         made(parts): the Changes with these parts; least: sets of so few parts are not divided further.
         """

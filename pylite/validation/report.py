@@ -1,4 +1,4 @@
-"""What a comparison found, as dataclasses, as JSON and as text."""
+"""The results of a comparison, as dataclasses, as JSON and as text."""
 from __future__ import annotations
 
 import json
@@ -217,7 +217,7 @@ class Report(Printed):
         rows = [(t.node, t.op, _decibels(t.sqnr_db), _excess(t.cumulative_excess_db))
                 for t in map(self.by_node, self.ranking[:top])]
         return [*table(("node", "op", "SQNR", "excess"), rows, ("node", "SQNR", "excess")), "",
-                "Ranked by cumulative errors (from the inputs on): the noise above what a node's operands bring along.",
+                "Ranked by cumulative errors (from the inputs on): the noise beyond that of a node's operands.",
                 "Nodes by themselves were not measured, so no cause is named; --local-samples 64 does that."]
 
     def _own_lines(self, top: int, table: Table) -> list[str]:
@@ -252,7 +252,7 @@ class Report(Printed):
     def to_html(self) -> str:
         """The report as an HTML page with charts, as `pylite validate --html` writes it, without the graph.
 
-        FileFormatError (a ValueError) where the extra `validate` is not installed.
+        FileFormatError (a ValueError) if the extra `validate` is not installed.
         """
         from pylite.validation import page
         return page.page({"report": self.to_dict(), "made": page.made()})

@@ -1,8 +1,8 @@
-"""A quantized model with other ranges, weights and biases, and the same graph: in memory, and as a file.
+"""A quantized model with new ranges, weights and biases, and the same graph: in memory, and as a file.
 
-Changes has the new numbers as real numbers; Requantizer quantizes them.  What depends on them follows: the scale of a
-bias is that of the node's input times that of its weights, and constants that share the grid of an activation take the
-new grid.
+Changes has the new numbers as real numbers; Requantizer quantizes them, and everything that depends on them: the scale
+of a bias is the scale of the node's input times that of its weights, and constants that share the grid of an activation
+get the new grid.
 """
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Requantizer:
     def weights(self, node: int) -> Tensor | None:
         """The tensor of a node's constant 8-bit weights in the file.
 
-        None for other weights, and for those that are sparse, or quantized in blocks or along another axis.
+        None for other weights, and for weights that are sparse, or quantized in blocks or along another axis.
         """
         tensor = self._operand(self._graph.operators[node], self.nodes[node].weights)
         if tensor is None or tensor.data is None or tensor.dtype not in ("int8", "uint8"):

@@ -1,4 +1,4 @@
-"""The measurements of a repair in a file, so that an interrupted repair goes on where it stopped.
+"""The measurements of a repair in a file, so that an interrupted repair continues where it stopped.
 
 A repair is deterministic, so it repeats its decisions from the measurements; each is stored under the numbers that were
 measured.  So any repair of the same models on the same samples can use a stored measurement, whatever its options.

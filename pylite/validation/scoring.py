@@ -63,7 +63,7 @@ class Scorer:
 
 
 def finish(facts: dict[str, Any], tally: Tally, samples: int, function: Callable[..., Any] | None = None) -> Accuracy:
-    """The Accuracy of what a Scorer with these facts has counted, here or elsewhere; function: a metric of the user's
+    """The Accuracy from the counts of a Scorer with these facts, here or elsewhere; function: a metric of the user's
     own that cannot be found by its name."""
     return _task(facts, function).finish(tally, samples)
 

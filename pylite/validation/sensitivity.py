@@ -1,4 +1,4 @@
-"""Which quantized nodes cost a model its quality: each one runs in float in turn, all others stay quantized.
+"""Finds the quantized nodes that cost a model most: each runs in float in turn, all others stay quantized.
 
 It can also try whole blocks instead of single nodes, such as a residual block or an attention block.
 """
@@ -194,11 +194,11 @@ def sensitivity(model: str | os.PathLike[str], reference: str | os.PathLike[str]
     ranking = [Node(n, list(parts[n]), graph.operators[n].name, mixture.names[n], alone[n], alone[n] - quantized_value,
                     others[n]) for n in order]
     by_noise = orders.noise(original, other, [taken[i] for i in range(min(NOISE_SAMPLES, len(taken)))], threads)
-    return Sensitivity(os.fspath(model), os.fspath(reference), len(taken), name, quantized_value, value(every),
-                       target, sorted(proposed), value(chosen), ranking, left_out,
-                       orders.explained(by_noise, ranking, _form(name)), _config(original),
-                       [mixture.names[node] for node in sorted(mixture.floating(proposed))],
-                       mixture.written(proposed))
+    return Sensitivity(os.fspath(model), os.fspath(reference), len(taken), measure=name, quantized=quantized_value,
+                       real=value(every), target=target, proposed=sorted(proposed), reached=value(chosen),
+                       ranking=ranking, left_out=left_out, order=orders.explained(by_noise, ranking, _form(name)),
+                       config=_config(original), contents=mixture.written(proposed),
+                       in_float=[mixture.names[node] for node in sorted(mixture.floating(proposed))])
 
 
 def _one_by_one(keys: Sequence[int], value: Callable[[frozenset[int]], float],

@@ -1,4 +1,4 @@
-"""Where samples and their labels lie: folders, archives, lists and COCO annotations."""
+"""Finds samples and their labels in folders, archives, lists and COCO annotations."""
 from __future__ import annotations
 
 import csv
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pylite.errors import ComparisonError, clipped
+from pylite.errors import ComparisonError, clipped, looked_for
 from pylite.media import images
 from pylite.media.files import lines_of, text_of
 from pylite.validation.arrays import Rows, in_memory, load
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 FILES = (*images.SUFFIXES, ".npy", ".wav")
 PATHS = ("file", "path")        # columns that name the file of the only input
 LABELS = "label", "labels"      # columns, and arrays of archives
-BOX = 7                         # numbers of an object: left, top, width, height, category, is it a crowd, area
+BOX = 7                         # numbers of an object: left, top, width, height, category, crowd (0 or 1), area
 
 
 class File(str):
-    """The path of a sample, or of a part of one, that is read when its turn comes."""
+    """The path of a sample, or of a part of one, which is read only when needed."""
     __slots__ = ()
 
 
 class Objects(NamedTuple):
-    """What is to be found in a picture: rows (count, BOX), and the size that the boxes refer to, None if unknown."""
+    """The objects in a picture: rows (count, BOX), and the size that the boxes refer to, None if unknown."""
     rows: NDArray[Any]
     height: float | None
     width: float | None
@@ -45,9 +45,9 @@ class Objects(NamedTuple):
 @dataclass
 class Source:
     """Samples by number: get(i): a value or a File for each input; label(i): text, numbers, the File of a mask, the
-    Objects of a picture, or None; path(i): its file or None; where(i): for messages.
+    Objects of a picture, or None; path(i): its file or None; where(i): its place, for messages.
 
-    categories: {number: name} of COCO annotations; notes: what the file has and nothing reads.
+    categories: {number: name} of COCO annotations; notes: arrays and columns that are not used.
     """
     count: int
     get: Callable[[int], Sequence[Any]]
@@ -61,18 +61,17 @@ class Source:
 def opened(path: str, tensors: Sequence[Tensor], pictures: str | None = None) -> Source:
     """The Source at `path` for these inputs; pictures: the folder of COCO's.  ComparisonError says what is wrong."""
     if not os.path.exists(path):
-        raise ComparisonError(f"{path}: there is no such file or folder")
+        raise ComparisonError(f"{path}: there is no such file or folder{looked_for(path)}")
     kind = "folder" if os.path.isdir(path) else os.path.splitext(path)[1].lower()
     if kind not in _KINDS:
         raise ComparisonError(f"{path}: unknown kind of data; a folder, .npz, .npy, .csv, .jsonl and COCO's .json can "
                               "be read")
     if kind in ("folder", ".npy", ".json") and len(tensors) != 1:
         raise ComparisonError(f"{path}: works only for a model with one input, and this one has {len(tensors)}; give "
-                              f"an .npz, "
-                              ".csv or .jsonl file")
+                              "an .npz, .csv or .jsonl file")
     try:
         return _coco(path, pictures) if kind == ".json" else _KINDS[kind](path, tensors)
-    except (ValueError, RecursionError) as error:       # the latter for JSON that is nested
+    except (ValueError, RecursionError) as error:       # the latter for deeply nested JSON
         if isinstance(error, ComparisonError):
             raise
         raise ComparisonError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
@@ -114,7 +113,7 @@ def _archive(path: str, tensors: Sequence[Tensor]) -> Source:
 
 
 def _chosen(path: str, arrays: dict[str, Any], names: Sequence[str]) -> tuple[list[Any], Any, list[str]]:
-    """(the arrays of the inputs, the labels or None, names of what nothing reads) of an archive."""
+    """(the arrays of the inputs, the labels or None, names of unused arrays) of an archive."""
     own = next((key for key in LABELS if key in arrays and key not in names), None)
     labels = None if own is None else arrays[own]
     others = [name for name in arrays if name != own]

@@ -1,4 +1,4 @@
-"""What the steps of a repair propose and reach."""
+"""The proposals and results of the steps of a repair."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a step proposes: the Changes to keep from here on.
+    """The proposal of a step: the Changes to keep from here on.
 
     changed, detail: as of a Step; reference: the float model that belongs to the Changes, if they scale channels: it
     computes what the reference does.  None for the reference itself.

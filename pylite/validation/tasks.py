@@ -1,4 +1,4 @@
-"""What is counted for each sample, and the Accuracy of the counts: classes, masks and vectors of numbers."""
+"""Counts for each sample, and the Accuracy that they give: for classes, masks and vectors of numbers."""
 from __future__ import annotations
 
 import math
@@ -62,15 +62,15 @@ class Task:
                         flipped=tally.counts["flipped",], flips=tally.worst("flips"), worst=tally.worst("worst"),
                         notes=[*self.facts["notes"], *notes], **more)
 
-    def compared(self, tally: Tally, flip: Flip, values: Sequence[float], higher: bool = True) -> None:
-        """Count a sample by its measure for each model.  values: these; higher: is a larger one better?"""
+    def compared(self, tally: Tally, number: int, path: str | None, values: Sequence[float],
+                 higher: bool = True) -> None:
+        """Count sample `number` by its measure for each model, `values`; higher: is a larger one better?"""
         scores = dict(zip(self.sides, map(float, values), strict=True))
         sign = 1 if higher else -1
-        flip.scores = scores
         for name in ("worst", "flips")[:len(self.sides)]:
             drop = -sign * scores["model"] if name == "worst" else sign * (scores["reference"] - scores["model"])
             if name == "worst" or drop > 0:
-                tally.note(name, Flip(flip.sample, flip.path, None, None, None, scores, drop))
+                tally.note(name, Flip.of_measure(number, path, scores, drop))
         if len(self.sides) == 2 and scores["model"] != scores["reference"]:
             behind = sign * (scores["reference"] - scores["model"]) > 0
             tally.counts["flipped",] += behind
@@ -191,7 +191,7 @@ class Segmentation(Task):
         ious = [_mean(list(_ious(c).values())) if c else 1.0 for c in counts]
         for side, iou in zip(self.sides, ious, strict=True):
             tally.add(iou, side, "image")
-        self.compared(tally, Flip(number, path, None, None, None, {}, 0), ious)
+        self.compared(tally, number, path, ious)
 
     def _counted(self, tally: Tally, side: str, mask: Array, output: Array) -> dict[tuple[int, int], int]:
         rows, columns = (((np.arange(wanted) + 0.5) * have / wanted).astype(int)
@@ -279,7 +279,7 @@ class Vectors(Task):
             for name, value in (("mae", error), ("mse", float(np.mean((real - target) ** 2))), ("cosine", cosine)):
                 tally.add(value, side, name)
             own.append(error if self.name == "regression" else cosine)
-        self.compared(tally, Flip(number, path, None, None, None, {}, 0), own, self.name != "regression")
+        self.compared(tally, number, path, own, higher=self.name != "regression")
 
     def finish(self, tally: Tally, samples: int) -> Accuracy:
         spread = tally.variance(("sum", "target"), ("sum", "target squared"), tally.counts["count", "target"])

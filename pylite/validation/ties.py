@@ -46,7 +46,7 @@ def grid_of(subgraph: Subgraph, index: int) -> Grid | None:
 def tied(model: Model) -> list[Tied]:
     """The Tied tensors of a model's main subgraph: every activation that has a grid is in one of them.
 
-    Constants are in one where they share the grid of activations.  Inputs of the model keep their grids, since callers
+    Constants are in one if they share the grid of activations.  Inputs of the model keep their grids, since callers
     quantize for them.
     """
     graph = model.graph.subgraphs[0]

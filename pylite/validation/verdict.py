@@ -25,14 +25,14 @@ MOST_DB = 3.0       # it causes half of the noise
 SOME_DB = 0.1       # smaller gains are chance
 NAMED = 3           # most other faulty nodes that the verdict names
 OUTSIDE = "more than 1 % of the numbers are outside"        # in the note about samples that an input cannot represent
-EXCHANGED = "the model has no quantized tensors, and the reference has; are they exchanged?"
+SWAPPED = "the reference has quantized tensors, and the model has none; are they swapped?"
 _BEGINNINGS = {GOOD: "Good: ", FAIR: "Look closer: ", POOR: "Poor: ", PLAIN: ""}
 
 
 def verdict(report: Any) -> dict[str, str]:
     """{"level": "good", "fair", "poor" or "plain", "text": sentences} for a Report, which has this as `verdict`."""
-    if EXCHANGED in report.notes:
-        return {"level": POOR, "text": f"Poor: {EXCHANGED} The results below would mean little."}
+    if SWAPPED in report.notes:
+        return {"level": POOR, "text": f"Poor: {SWAPPED} The results below would mean little."}
     least = worst_output(report)
     lowest = math.inf if least is None else float(least.sqnr_db)
     worst = report.by_node(report.ranking[0]) if report.ranking else None
@@ -99,9 +99,9 @@ def _outputs(report: Any, lowest: float) -> list[str]:
         return ["no output could be compared"]
     if lowest == math.inf:
         return ["the outputs equal the reference's"]
-    several = ("the output" if len(judged) == 1 else "the worst output" if all(t.output for t in judged) else
+    subject = ("the output" if len(judged) == 1 else "the worst output" if all(t.output for t in judged) else
                "the worst input of the detection's post-processing")
-    return [f"the error of {several} is {10 ** (-lowest / 20):.2%} of its signal (SQNR {lowest:.1f} dB)"]
+    return [f"the error of {subject} is {10 ** (-lowest / 20):.2%} of its signal (SQNR {lowest:.1f} dB)"]
 
 
 def _accuracy(report: Any) -> list[str]:
@@ -111,7 +111,7 @@ def _accuracy(report: Any) -> list[str]:
     statement = f"{name} is {'not known' if value is None else format(value, '.4g')}"
     if drop is not None and report.accuracy.task == OWN:
         main = report.accuracy.metrics[name]
-        return [f"{statement}, and the reference's {main.reference:.4g} ({main.better} is better)"]
+        return [f"{statement}, the reference's {main.reference:.4g} ({main.better} is better)"]
     if drop is None:
         return [f"{statement} on {report.accuracy.samples} samples"]
     return [f"{statement}, {abs(drop):.3g} points {'below' if drop > 0 else 'above'} the reference's" if drop else
@@ -170,7 +170,7 @@ def _costliest(report: Any) -> tuple[Any, str]:
         return None, (f"No node is to blame: the worst, {_where(t)}, has an SQNR of {t.sqnr_local_db:.1f} dB by "
                       f"itself, and {t.sqnr_db:.1f} dB with the noise that it reads.")
     first, word = (most, "costs") if most is not None and gain >= SOME_DB else (noisy[0], "has")
-    return None, (f"No single node is to blame: of {len(tried)} that have much noise of their own, none costs the "
+    return None, (f"No single node is to blame: of {len(tried)} nodes with much noise of their own, none costs the "
                   f"outputs {LEAST_DB:g} dB.{'' if _faults(report, None) else _advice(first, word)}")
 
 
@@ -184,7 +184,7 @@ def _end(report: Any) -> str:
     If the output is good but hides errors, trials.py measures the tensor before it.
     """
     good = worst_output(report) is not None and worst_output(report).sqnr_db >= GOOD_DB
-    return "of the last node or of what it reads " if good and _hidden(report) else ""
+    return "of the last node or its input " if good and _hidden(report) else ""
 
 
 def _inherits(t: Any) -> bool:

@@ -1,6 +1,6 @@
 """Weights rounded so that their errors cancel in a node's results, instead of each to the nearest step.
 
-The weights of a result are rounded one after the other; those that follow take up the error of each, as far as the
+The weights of a result are rounded one after the other; later weights make up for the error of each, as far as the
 inputs are correlated.  This is the method of optimal brain compression (Frantar et al. 2022, arXiv:2208.11580), which
 GPTQ applies to columns in their order.
 """

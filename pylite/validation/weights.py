@@ -41,7 +41,7 @@ GAIN = 1.15             # weights larger or smaller than the reference's by this
 class ComparedWeights:
     """A node's constants beside the reference's; every array has one element for each output channel.
 
-    gain: least-squares ratio of the weights to the reference's; 1 where they agree
+    gain: least-squares ratio of the weights to the reference's; 1 if they agree
     scaled: do the weights equal the reference's times the gain, and are they large enough to be sure?
     sqnr_db: power of the reference's weights over power of the difference
     magnitude: the largest absolute weight of the reference
@@ -109,17 +109,17 @@ def _compared(values: NDArray[Any], wanted: NDArray[Any], axis: int, tensor: Ten
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = np.where(power > 0, product / power, 1.0)
         sqnr = 10 * np.log10(power / ((a - b) ** 2).sum(1))
-    own = np.moveaxis(steps(tensor, values), axis, 0).reshape(channels, -1)
+    sizes = np.moveaxis(steps(tensor, values), axis, 0).reshape(channels, -1)
     # Rounding alone changes the gain of weights of a few steps.
-    told = np.maximum(np.abs(gain - 1), GAIN - 1) * magnitude > own.max(1, initial=0)
-    scaled = told & (np.abs(a - gain[:, None] * b) <= own).all(1)
+    significant = np.maximum(np.abs(gain - 1), GAIN - 1) * magnitude > sizes.max(1, initial=0)
+    scaled = significant & (np.abs(a - gain[:, None] * b) <= sizes).all(1)
     bias, expected = biases
     if bias is not None and expected is None:
         expected = np.zeros_like(bias)
     used = scale[scale > 0]
     spread = float(used.max()) / float(used.min()) if used.size else 1.0
-    return ComparedWeights(gain, scaled, sqnr, magnitude, step * step / 12, b.shape[1], bias, expected, ends,
-                           scale.size, spread)
+    return ComparedWeights(gain, scaled, sqnr, magnitude, noise=step * step / 12, fan_in=b.shape[1], bias=bias,
+                           reference_bias=expected, bias_ends=ends, scales=scale.size, scale_spread=spread)
 
 
 def _operand(subgraph: Subgraph, operator: Operator, position: int) -> Tensor | None:

@@ -64,7 +64,7 @@ def test_nodes_without_work_are_named(capsys):
 def test_what_rounding_leaves_is_no_rest(monkeypatch):
     """Where the nodes take all of the time, they are scaled down to it."""
     monkeypatch.setattr(_timing, "_nodes", lambda *_: [{"node": i, "seconds": i / 10} for i in range(1, 4)])
-    interpreter, _, _ = _timing.started(models.path("digits"), 1, {}, 0, [])
+    interpreter, _, _ = _timing.started(models.path("digits"), 1, {}, seed=0, delegates=[])
     assert _timing.measured(interpreter, 0.01)[2] == 0
 
 

@@ -207,7 +207,7 @@ def test_models_that_are_not_quantized_are_noted(data, capsys):
     assert cli.main(["validate", "float.tflite", "--reference", "int8.tflite", "--data", str(data)]) == 2
     assert "pylite validate int8.tflite --reference float.tflite" in capsys.readouterr().err
     swapped = validation.compare("float.tflite", "int8.tflite", data)
-    assert swapped.verdict["level"] == "poor" and "are they exchanged?" in swapped.verdict["text"]
+    assert swapped.verdict["level"] == "poor" and "are they swapped?" in swapped.verdict["text"]
     said = validate(capsys, "int8.tflite", "--reference", "float.tflite", "--data", data).out
     assert "note:" not in said
     folder = models.sample("one").parent

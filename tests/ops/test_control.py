@@ -333,7 +333,7 @@ def test_subgraphs_with_other_operands_are_refused():
         m.outputs([n, x])
 
     for make, message in ((two_inputs, "calls subgraph 2, which has 1 inputs, with 2"),
-                          (other_type, "calls subgraph 2, which has int8 in its place")):
+                          (other_type, "calls subgraph 2, which takes int8 there")):
         with pytest.raises(RuntimeError, match=message):
             pylite.Interpreter(model_content=loop_of(make).build()).allocate_tensors()
 

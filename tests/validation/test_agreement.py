@@ -30,7 +30,7 @@ def test_a_recording_agrees_with_its_model(model, samples, tmp_path, values):
     assert agreement.record(model, samples, tmp_path / "r.npz", values) == 4
     found = agreement.check(model, samples, tmp_path / "r.npz", "digits.tflite")
     assert found.equal and found.samples == 4 and found.tensors == len(model.graph.subgraphs[0].operators)
-    assert found.lines()[0].startswith("equal: digits.tflite computes")
+    assert found.lines()[0].startswith("equal: digits.tflite and ")
     assert found.to_dict()["first_difference"] is None
 
 

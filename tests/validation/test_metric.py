@@ -265,7 +265,7 @@ def test_limits_pages_and_json_take_it(spoiled, capsys):
     import jsonschema
     jsonschema.validate(json.loads(said.out), json.loads((ROOT / "docs" / "validation.schema.json").read_text()))
     assert cli.main([*arguments, "--max-drop", "20"]) == 0
-    assert "top1 is 0.9, and the reference's 1 (higher is better)" in capsys.readouterr().out
+    assert "top1 is 0.9, the reference's 1 (higher is better)" in capsys.readouterr().out
 
 
 def test_a_set_in_float_reaches_a_target_of_it(spoiled):

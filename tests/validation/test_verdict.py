@@ -93,7 +93,7 @@ def test_a_node_that_passes_on_noise_is_not_to_blame(local, blamed):
     ({0: 5.0, 1: 3.0}, "wrong constant", "Most noise comes from node 1 (CONV_2D), without which the SQNR is 3.0 dB "
      "higher: wrong constant"),
     ({0: 5.0, 1: 0.9}, "wrong constant", "node 1 (CONV_2D) has a fault, too: wrong constant, half of it is used."),
-    ({0: 0.2, 1: 0.4}, "wrong constant", "of 2 that have much noise of their own, none costs the outputs 1 dB. Node 1 "
+    ({0: 0.2, 1: 0.4}, "wrong constant", "of 2 nodes with much noise of their own, none costs the outputs 1 dB. Node 1 "
      "(CONV_2D) has a fault: wrong constant"),
     ({0: 0.2, 1: 0.4}, "range too wide", "Node 1 (CONV_2D) costs most: range too wide. Calibrate"),
     ({0: 0.0, 1: 0.0}, None, "No single node is to blame: of 2")])

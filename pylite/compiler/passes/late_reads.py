@@ -1,4 +1,4 @@
-"""Reads of variables move to where their values are needed first.
+"""Moves reads of variables to where their values are needed first.
 
 Converters place all of them first, so that the values live through the whole graph.
 """

@@ -41,7 +41,7 @@ def run(subgraph):
 
 # ---- dead operators ------------------------------------------------------------------------------------------
 def _without_dead(operators, outputs, unused):
-    """The operators, except those that compute only `unused` tensors or tensors that only such operators read."""
+    """The operators that something reads: not those whose results are `unused`, or read only by such operators."""
     while True:
         used = {i for operator in operators for i in operator.inputs}.union(outputs)
         live = [operator for operator in operators if not _is_dead(operator, used, unused)]

@@ -32,7 +32,7 @@ def path(name: str) -> Path:
 def named(source: str | os.PathLike[str]) -> str:
     """The path of a model: `source`, or the bundled model of this name unless a file is called so.
 
-    ModelError (a ValueError) where neither is there and the text looks like such a name.
+    ModelError (a ValueError) if neither exists and the text looks like such a name.
     """
     if not isinstance(source, (str, os.PathLike)):
         raise TypeError(f"expected the path of a model, or the name of a bundled one, not {type(source).__name__}")

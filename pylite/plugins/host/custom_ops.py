@@ -194,7 +194,7 @@ class RegistererResolver(MutableOpResolver, int):
         return self
 
     def call(self, registerer):
-        """Call a function that takes a resolver, and add what it gave to the address of this one."""
+        """Call a function that takes a resolver, and add the ops that it registers to this one."""
         registerer(self)
         for op in self._added:
             self.add_custom(op.name, op)

@@ -77,7 +77,7 @@ def _open(path):
 
 
 def _explained(path, error):
-    """The error of a library that cannot be loaded, with what to do."""
+    """The error of a library that cannot be loaded, with the remedy."""
     text = str(error)
     _, undefined, symbol = text.partition("undefined symbol: ")
     if undefined and (symbol.startswith("TfLite") or "tflite" in symbol):

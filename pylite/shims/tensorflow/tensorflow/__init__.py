@@ -12,7 +12,7 @@ def __getattr__(name):
 
 
 class _Missing:
-    """The last finder of modules: for those that only tensorflow itself has, where users would reinstall it."""
+    """The last finder of modules: refuses modules that only tensorflow has, lest users reinstall it."""
 
     @staticmethod
     def find_spec(name, *_):
