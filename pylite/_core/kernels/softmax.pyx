@@ -4,7 +4,7 @@ from libc.stdint cimport int16_t, int32_t, uint8_t
 
 from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_contiguous
 from pylite._core.kernels.rounding cimport pl_exp_q, pl_mbqm32, pl_rdbpot
-from pylite._core.simd cimport memory_of, parallel_for, pl_pool, pl_range_fn, pl_softmax16, pl_softmax8, slots
+from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_softmax16, pl_softmax8, slots
 
 cdef enum:                  # functions of float32 and of int16
     SOFTMAX
