@@ -13,7 +13,7 @@ from tests.checkasm.slots import ISA_LEVELS, ALayout, Columns, Tile
 
 F, B, S, I, L = np.float32, np.uint8, np.int16, np.int32, np.int64
 SLACK = 64
-MOST_ROWS = 16
+MAX_ROWS = 16
 # Members of pl_columns, in the order of packing.
 MEMBERS = ["bias", "mult", "odd", "left", "right", "half", "sign", "small", "scale", "rest", "start"]
 
@@ -40,8 +40,8 @@ def a_panel_of(tile, x):
 
 
 def with_slack(a_panel):
-    """The panel followed by the slack of packed A panels: products read full tiles, of at most MOST_ROWS rows."""
-    return np.concatenate([a_panel.reshape(-1), np.zeros(MOST_ROWS * a_panel.shape[-1] + SLACK, a_panel.dtype)])
+    """The panel followed by the slack of packed A panels: products read full tiles, of at most MAX_ROWS rows."""
+    return np.concatenate([a_panel.reshape(-1), np.zeros(MAX_ROWS * a_panel.shape[-1] + SLACK, a_panel.dtype)])
 
 
 @check("pack_b_q8", rounds=40)

@@ -2,7 +2,7 @@
 #include "columns.h"
 #include <math.h>
 
-enum { MOST_ROWS = 16 }; /* full tiles are read */
+enum { MAX_ROWS = 16 }; /* full tiles are read */
 static int32_t in_order[MOST_COLUMNS];
 
 static void pack_lines_q8(void) {
@@ -34,7 +34,7 @@ static product draw_product(size_t most_columns) {
 static void *a_panels(const pl_slots *s, const product *p, pl_a_layout *layout) {
   const pl_tile *t = &s->q8;
   const size_t deep = padded(p->depth, t->ka), mr = (size_t)t->mr;
-  uint8_t *a = room((p->rows + MOST_ROWS) * deep * (size_t)t->bytes + PL_SLACK * (size_t)t->bytes, 4);
+  uint8_t *a = room((p->rows + MAX_ROWS) * deep * (size_t)t->bytes + PL_SLACK * (size_t)t->bytes, 4);
   for (size_t r = 0; r < p->rows; r += mr) {
     const uint8_t *lines[64];
     const size_t some_rows = p->rows - r < mr ? p->rows - r : mr;
