@@ -19,7 +19,8 @@ def callee(node, index, inputs, outputs):
             if what == "inputs" and called.tensors[i].data is not None:
                 raise node.error(f"calls subgraph {index}, whose input {i} is a constant", value)
             if value is not None and value.dtype != called.tensors[i].dtype:
-                raise node.error(f"calls subgraph {index}, which takes {called.tensors[i].dtype} there", value)
+                verb = "takes" if what == "inputs" else "returns"
+                raise node.error(f"calls subgraph {index}, which {verb} {called.tensors[i].dtype} there", value)
     return host
 
 

@@ -9,7 +9,7 @@ from pylite.ops.moves import scalar
 NAME = "TFLite_Detection_PostProcess"
 COUNTS = {"max_detections": 0, "max_classes_per_detection": 0, "num_classes": 0, "detections_per_class": 100}
 NUMBERS = "nms_score_threshold", "nms_iou_threshold", "y_scale", "x_scale", "h_scale", "w_scale"
-# Names of a byte's bits.
+# The number that each of the 256 bytes stands for.
 CODES: "dict[str, np.ndarray]" = {"uint8": np.arange(256), "int8": np.arange(256, dtype=np.uint8).view(np.int8)}
 
 

@@ -43,7 +43,7 @@ def lower_pool(operation):
         top, below = shapes.window_padding(h, o.filter_height, o.stride_h, 1, rows)
         left, right = shapes.window_padding(w, o.filter_width, o.stride_w, 1, cols)
         pad = top, left
-        if operation == "max":      # equivalent to no limit
+        if operation == "max":      # padding with the least number changes no maximum
             least = -math.inf if x.dtype == "float32" else quantization.LIMITS[x.dtype][0]
             x, pad = fold_pad(node, x, least, (o.filter_height - 1, o.filter_width - 1), pad, (below, right))
         # Floats are added in another order if pixels lie apart.

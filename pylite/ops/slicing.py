@@ -129,7 +129,7 @@ def strided_window(node):
     if spare < 0:
         raise node.error(f"has {len(x.shape)} dimensions, but {named} are sliced", x)
     if ellipsis & ellipsis - 1:
-        raise node.error(f"ellipsis_mask {ellipsis} has two bits; expected one at most")
+        raise node.error(f"ellipsis_mask {ellipsis} has several bits; expected one at most")
     x_strides = contiguous_strides(x.shape)
     shape, strides, offset, axis = [], [], 0, 0
     for i in range(entries):
