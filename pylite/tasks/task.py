@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite.errors import ModelError, PyliteError
+from pylite.errors import ModelError, PyliteError, counted
 from pylite.interpreter import Interpreter, load_delegate
 from pylite.media import labels as label_files
 from pylite.media import metadata, models
@@ -95,8 +95,8 @@ class Task:
         self.interpreter.allocate_tensors()
         self._inputs, self._outputs = metadata.read(self.model)
         if not (self._inputs and self._outputs):
-            raise ModelError(f"the model has {len(self._inputs)} inputs and {len(self._outputs)} outputs; a task needs "
-                             "both")
+            raise ModelError(f"the model has {counted(len(self._inputs), 'input')} and "
+                             f"{counted(len(self._outputs), 'output')}; a task needs both")
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Let the docstring list the arguments of the constructor, which several tasks share."""
