@@ -73,13 +73,13 @@ class Interpreter(FastPath):
     op_resolver: an OpResolver with the ops to use; by default all ops of pylite and of `custom_op`.
     cache_dir: a folder for plans, which let later processes start faster; by default what the environment variable
     PYLITE_CACHE_DIR names, "" for none.
-    cached_shapes: the number of sets of input shapes whose programs are kept, at least 1.  Returning to one of them
-    takes microseconds.  Fewer are kept if they need more memory than the present program.
+    cached_shapes: the number of sets of input shapes whose programs are kept, those used last, at least 1.  Returning
+    to one of them takes microseconds.  Fewer are kept if they need more memory than the present program.
 
-    precision: "float32", or "float16", which computes convolutions, FULLY_CONNECTED and element-wise ops in float16
-    where that is faster; inputs and outputs stay float32.  It needs a CPU with Armv8.2's half precision; on others it
-    raises ValueError, "prefer_float16" means float32, and "emulate_float16" gives the same results slowly.  None:
-    float16 if the CPU has it and the model's metadata allow it (reduced_precision_support).
+    precision: "float32", or "float16", which computes convolutions, FULLY_CONNECTED and some element-wise ops in
+    float16 where that is faster; inputs and outputs stay float32.  It needs a CPU with Armv8.2's half precision; on
+    others it raises ValueError, "prefer_float16" means float32, and "emulate_float16" gives the same results slowly.
+    None: float16 if the CPU has it and the model's metadata allow it (reduced_precision_support).
 
     Raises ValueError for a file that is not a model, for unknown operators (one error names all of them), and for
     arguments that contradict each other.  Every method takes the interpreter's lock, and invoke() releases the GIL;
