@@ -1,6 +1,6 @@
 """Samples from files: arrays, pictures, sound, and lists of these; docs/validation-data.md has the kinds of files.
 
-Numbers are real; the inputs quantize them.  Pixels become (pixel - mean) / std.
+Numbers are real; they are quantized for the inputs.  Pixels become (pixel - mean) / std.
 """
 from __future__ import annotations
 
