@@ -12,7 +12,7 @@ def __getattr__(name):
 
 
 class _Missing:
-    """The last finder of modules: refuses modules that only tensorflow has, lest users reinstall it."""
+    """The last finder of modules: says which modules only tensorflow has, before users reinstall it."""
 
     @staticmethod
     def find_spec(name, *_):
