@@ -142,6 +142,14 @@ def test_failure_in_a_node_that_sizes_its_output(test_op):
             run(i, [-2, 2, 3, 4])
 
 
+def test_max_memory_limits_an_output_sized_while_running(test_op):
+    i = pylite.Interpreter(model_content=chain("D", (4,)), op_resolver=test_op, max_memory=1 << 20)
+    i.allocate_tensors()
+    with pytest.raises(RuntimeError, match="node 0 Test failed: ResizeTensor needs more bytes than max_memory allows"):
+        run(i, [1 << 20, 2, 3, 4])
+    assert len(run(i, [1 << 10, 2, 3, 4])) == 1 << 10
+
+
 def test_bands_and_temporaries_beside_an_output_sized_while_running(test_op):
     i = pylite.Interpreter(model_content=chain("DTPo", (4,)), op_resolver=test_op)
     i.allocate_tensors()

@@ -267,7 +267,7 @@ def test_delegates_with_no_function_at_an_address(field):
 
 
 def a_host():
-    host = PluginHost(2, Externals())
+    host = PluginHost(2, Externals(), 1 << 20)
     for index in range(2):
         host.set_tensor(index, "t", 1, (4,), None, 2, 0, 16, False)
     host.add_node(32, "Any", 1, [0, -1], [1], (), b"", b"")
@@ -282,8 +282,8 @@ def test_tables():
     host.reshape(0, (2, 2), 16)
     assert host.facts(0) == (1, (2, 2), 2, 16, 0) and host.tensors == 2
     assert host.errors() == "" and host.get_bytes(0) == b""
-    assert PluginHost(1, Externals()).facts(0)[1] is None      # no shape was set
-    fresh = PluginHost(1, Externals())
+    assert PluginHost(1, Externals(), 0).facts(0)[1] is None      # no shape was set
+    fresh = PluginHost(1, Externals(), 0)
     fresh.reshape(0, (3,), 12)
     assert fresh.facts(0)[1] == (3,)
 

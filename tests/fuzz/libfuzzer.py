@@ -25,6 +25,7 @@ CORE = ROOT / "pylite/_core"
 CLANG = "clang-16"
 INSTRUMENTED = ("-g", "-gline-tables-only", "-O1", "-fPIC", "-w", "-fsanitize=fuzzer-no-link,address",
                 "-DPy_LIMITED_API=0x030b0000", "-D_GNU_SOURCE", "-DADDED_TENSORS=64", "-fexceptions")
+MEMORY = 64 << 20       # bytes of a model's tensors: more would take seconds to copy
 MODULES = {"decoder": ("graph/decoder", "graph/records"),
            "host": ("capi/plugin_structs", "capi/callbacks", "capi/hosting", "capi/kernels")}
 
@@ -131,7 +132,8 @@ def host(folder):
         interpreter = None
         try:
             delegates = [pylite.load_delegate(path)] if data[:1] > b"\x80" else []
-            interpreter = pylite.Interpreter(model_content=model, op_resolver=ops, experimental_delegates=delegates)
+            interpreter = pylite.Interpreter(model_content=model, op_resolver=ops, experimental_delegates=delegates,
+                                             max_memory=MEMORY)
             for rows in (1, 1, 2):
                 interpreter.resize_tensor_input(x, [rows, 4])
                 interpreter.allocate_tensors()
@@ -167,7 +169,7 @@ def fuzz(target, seconds, folder, file=None):
     for number, seed in enumerate(seeds):
         (corpus / f"seed{number}").write_bytes(seed)
     options = [f"-max_total_time={seconds}", "-max_len=4096" if target == "decoder" else "-max_len=200",
-               f"-artifact_prefix={folder}/", "-print_final_stats=1", "-reload=0", "-rss_limit_mb=0", "-timeout=60",
+               f"-artifact_prefix={folder}/", "-print_final_stats=1", "-reload=0", "-rss_limit_mb=4096", "-timeout=60",
                "-detect_leaks=0", str(file or corpus)]
     words = (ctypes.c_char_p * (len(options) + 2))(b"libfuzzer", *[word.encode() for word in options], None)
     argv = ctypes.cast(words, ctypes.POINTER(ctypes.c_char_p))

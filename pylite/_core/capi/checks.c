@@ -24,7 +24,7 @@ static bool band_is(const char *start, uint64_t expected) {
 bool pl_band_intact(const char *start) { return band_is(start, band); }
 
 TfLiteStatus pl_host_allocate(pl_host *host, TfLiteTensor *t, size_t bytes) {
-  char *data = realloc(t->data.raw, bytes + PL_BAND);
+  char *data = bytes <= host->max_bytes ? realloc(t->data.raw, bytes + PL_BAND) : NULL;
   if (data == NULL) return kTfLiteError;
   pl_write_band(data + bytes);
   t->data.raw = data;

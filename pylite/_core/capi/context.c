@@ -130,7 +130,8 @@ static TfLiteStatus resize(TfLiteContext *context, TfLiteTensor *tensor, TfLiteI
     if (why == NULL && in_arena(tensor)) {
       tensor->bytes = bytes;
     } else if (why == NULL && pl_host_allocate(host, tensor, bytes) != kTfLiteOk) {
-      why = "ResizeTensor is out of memory";
+      why = bytes > host->max_bytes ? "ResizeTensor needs more bytes than max_memory allows, or than this machine has"
+                                    : "ResizeTensor is out of memory";
     }
   }
   if (why != NULL) {

@@ -80,6 +80,7 @@ struct pl_host {
   size_t num_tensors;         // which plug-ins could overwrite
   size_t capacity;            // of the table of tensors
   size_t model_tensors;       // number of the model's tensors; plug-ins added those after them
+  size_t max_bytes;           // most bytes of a tensor that the host allocates
   pl_allocated *allocated;    // for each tensor; data is NULL if the host did not allocate it
   bool invoking;              // is a kernel running?
   const struct pl_watched *watched;     // its tensors

@@ -63,6 +63,7 @@ cdef extern from "host.h" nogil:
         TfLiteContext context
         pl_profiler *profiler
         size_t model_tensors
+        size_t max_bytes
         pl_node **nodes
         int num_nodes
         int model_nodes

@@ -65,7 +65,7 @@ cdef class Externals:
 
 @cython.no_gc_clear     # __dealloc__ needs the attributes even if a reference cycle is collected
 cdef class PluginHost(PluginHostBase):
-    """The structs of one subgraph.
+    """The structs of one subgraph.  max_bytes: the most bytes of a tensor that a plug-in may ask for.
 
     Before applying a delegate, set these callbacks: replace(nodes, registration, operator, delegate), the last three as
     addresses; partition(nodes) -> [(nodes, inputs, outputs)]; metadata(name) -> bytes or None; subgraph(index) ->
@@ -74,13 +74,14 @@ cdef class PluginHost(PluginHostBase):
     A "status" is a TfLiteStatus; STATUS has the names.
     """
 
-    def __cinit__(self, Py_ssize_t tensors, Externals externals):
+    def __cinit__(self, Py_ssize_t tensors, Externals externals, size_t max_bytes):
         self.references = []
         self.delegates = ()
         self.externals = externals
         self.host = pl_host_new(tensors, pl_context_fill, &callbacks, <void *>self, externals.table)
         if self.host == NULL:
             raise MemoryError(f"no memory for a table of {tensors} tensors")
+        self.host.max_bytes = max_bytes
 
     def __dealloc__(self):
         pl_host_free(self.host)

@@ -5,7 +5,7 @@ import numpy as np
 
 from pylite._core.capi.hosting import Externals, PluginHost
 from pylite._core.capi.kernels import Plugin, ReadBack
-from pylite._core.run.memory import Pages
+from pylite._core.run.memory import Pages, memory_limit
 from pylite.errors import MemoryLimitError
 from pylite.ir.graph import DTYPE_BITS, packed_size
 from pylite.ir.values import Call, Value, View
@@ -32,7 +32,8 @@ class PluginStructs:
         self.subgraph = subgraph
         if executor.shared.externals is None:
             executor.shared.externals = Externals()
-        self.host = PluginHost(len(subgraph.tensors), executor.shared.externals)
+        most = memory_limit() if executor.max_memory is None else executor.max_memory
+        self.host = PluginHost(len(subgraph.tensors), executor.shared.externals, most)
         contents = protected_constants(subgraph.tensors)
         for tensor in subgraph.tensors:
             self._add_tensor(tensor, contents.get(tensor.index, tensor.data))
