@@ -32,9 +32,11 @@ def main(argv=None):
         sys.stdout, warnings.formatwarning = before
 
 
-def _warning(message, category, *place):
+def _warning(message, category, filename, lineno, line=None):
     """The text of a warning; pylite's without the line of code, the call of main()."""
-    return f"warning: {message}\n" if category is UserWarning else PYTHON_FORMAT(message, category, *place)
+    if category is UserWarning:
+        return f"warning: {message}\n"
+    return PYTHON_FORMAT(message, category, filename, lineno, line)
 
 
 def _main(argv):

@@ -16,7 +16,7 @@ from pylite.ir.conditions import check as check_conditions
 from pylite.ir.graph import NUMPY_DTYPES, replace
 from pylite.ir.lowered import COPY, Lowered
 from pylite.ir.registry import Op, default
-from pylite.ir.values import Call, Constant, FoldablePad, Node, Packed, Value, as_list
+from pylite.ir.values import Call, Constant, FoldablePad, Node, Packed, Value, as_list, known_array
 
 if TYPE_CHECKING:
     from pylite.ir.host import Host
@@ -199,10 +199,11 @@ class _Lowering:
     def add(self, node, op, kind):
         """Lower `node` by its op.  kind: its Kind, or None."""
         lowered = self.lowered
-        foldable = not op.stateful and _are_known(node.inputs)
+        foldable = not op.stateful and _are_known(node.inputs) and _runs_once(node)
         if self.recorded:
             from pylite.compiler import size_folding
             if foldable and size_folding.fold(op, node):
+                self._keep_starts(node)
                 lowered.nodes.append(node)
                 lowered.notes[node.index] = "computed once, from constants"
                 return
@@ -223,11 +224,18 @@ class _Lowering:
             if not constant_folding.defer(node, emitted, self._is_packed):
                 self.budget.reserve(node, [item.y for item in emitted if type(item) is Constant] or node.outputs)
                 constant_folding.fold(lowered.model, lowered.subgraph, node, emitted, self.budget.packing_pool())
+                self._keep_starts(node)
             lowered.notes[node.index] = "computed once, from constants"
         else:
             if kind is not None:
                 kind.keep(node, emitted)
             self._emit(node, emitted)
+
+    def _keep_starts(self, node):
+        """Let variables begin with what the node has computed: to their readers they are no constants."""
+        for value in node.outputs:
+            if value is not None and value.kind == "variable":
+                self.lowered.starts[value.index], value.data = known_array(value), None
 
     def _is_packed(self, index):
         """Do operators only pack the contents of tensor `index`, if they are constant?"""
@@ -280,6 +288,11 @@ def _are_known(inputs):
         if value is not None and value.data is None:
             return False
     return True
+
+
+def _runs_once(node):
+    """May its results be computed once?  Variables are written at each run, but by DEQUANTIZE only at tf.lite's first."""
+    return node.operator.name == "DEQUANTIZE" or not any(v is not None and v.kind == "variable" for v in node.outputs)
 
 
 def _prepared(op, node, foldable, budget):

@@ -28,9 +28,10 @@ class Lowered:
     the Node to evaluate; tail: the Subgraph of the operators after it; later: the tensors that these compute.
     evaluated: the values that are filled in before the first call; notes: {node index: why nothing runs for it};
     fused: list of FusedActivation; half: may tensors be stored as float16, see compiler/float16.py?
+    starts: {tensor index: the contents with which a variable begins} where an operator computes them from constants
     """
     __slots__ = ("subgraph", "values", "model", "nodes", "calls", "pads", "boundary", "tail", "later", "evaluated",
-                 "notes", "fused", "half")
+                 "notes", "fused", "half", "starts")
 
     def __init__(self, subgraph: "Subgraph", values: "list[Value]", model: "Any") -> None:
         self.subgraph = subgraph
@@ -46,6 +47,7 @@ class Lowered:
         self.notes: dict[int, str] = {}
         self.fused: Sequence[FusedActivation] = ()
         self.half = False
+        self.starts: dict[int, NDArray[Any]] = {}
 
     def record(self, fused: "Sequence[FusedActivation]") -> None:
         """Record which activations other operators apply, and the shapes of the tensors that no longer exist."""

@@ -21,8 +21,8 @@ WITHOUT_BACKGROUND = 20, 80, 90, 1000       # classes of Pascal VOC, COCO (with 
 REMEDY = "give a name for each class, the first one for class 0, which may be the background"
 MOST_LITERAL = 1 << 20      # letters of a list or dictionary, which takes many times as much memory
 DIGITS = 6                  # most of a class: results have a list of the names up to the greatest one
-_ITEM = re.compile(r"\bitem\s*\{([^{}]*)")
-_FIELD = re.compile(r"""\b(id|name|display_name)\s*:\s*(?:(\d+)\b|"([^"\n]*)"|'([^'\n]*)')""")
+_MAP = re.compile(r"(?:\s|#.*\n)*item\s*\{")
+_TOKEN = re.compile(r"""#.*|[{}]|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[\w.-]+""")
 _NUMBERED = re.compile(rf"\s*(\d{{1,{DIGITS}}})[\s:,]+(.+)")
 
 
@@ -89,15 +89,25 @@ def _of_literal(text: str) -> Labels | None:
 
 def _of_items(text: str) -> Labels | None:
     """The labels in a label map, "item { id: 1 name: 'ant' }"; the class of the id 1 is 0."""
-    labels = {}
-    for item in _ITEM.findall(text):
-        fields: dict[str, str] = {}
-        for field, *values in _FIELD.findall(item):
-            fields.setdefault(field, "".join(values))       # the first one, as those of key points follow
-        name = fields.get("display_name") or fields.get("name")
-        if name is None or not _is_class(fields.get("id", "")):
-            return None
-        labels[int(fields["id"])] = name
+    if not _MAP.match(text):
+        return None
+    labels, fields, depth, key = {}, dict[str, str](), 0, ""
+    for token in _TOKEN.findall(text):
+        if token == "{":
+            depth += 1
+            fields = {} if depth == 1 else fields
+        elif token == "}":
+            depth -= 1
+            name = fields.get("display_name") or fields.get("name")
+            if depth == 0 and (name is None or not _is_class(fields.get("id", ""))):
+                return None
+            if depth == 0:
+                labels[int(fields["id"])] = name
+        elif depth == 1 and token[0] != "#":
+            if key in ("id", "name", "display_name"):
+                fields[key] = re.sub(r"\\(.)", r"\1", token[1:-1]) if token[0] in "\"'" else token
+                token = ""
+            key = token
     return labels if 0 in labels else {number - 1: name for number, name in labels.items()}
 
 

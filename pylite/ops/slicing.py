@@ -123,7 +123,7 @@ def strided_window(node):
         raise node.error(f"begin, end and strides have {entries}, {len(end)} and {len(step)} values", x)
     if 0 in step:
         raise node.error(f"strides {step} must not be 0", x)
-    ellipsis, new_axis = o.ellipsis_mask, o.new_axis_mask & ~o.ellipsis_mask
+    ellipsis, new_axis = o.ellipsis_mask & (1 << entries) - 1, o.new_axis_mask & ~o.ellipsis_mask
     named = sum(not (ellipsis | new_axis) >> i & 1 for i in range(entries))
     spare = len(x.shape) - named        # axes that no entry names: the ellipsis's, or the last ones
     if spare < 0:

@@ -141,7 +141,8 @@ class Writer:
     def _enter_variable(self, subgraph: int, executor: "Executor", value: "Any", bound: "BoundProgram") -> None:
         """Make the memory of a variable a region, with its initial contents in the state."""
         array = executor.memory.variables.get(value.index)
-        if np.any(executor.memory.starts.get(value.index, 0)):
+        start = initial(value.tensor)
+        if np.any(executor.memory.starts.get(value.index, start) != start):
             raise NotStorable(f"{value!r} is a variable whose initial contents an operator computes")
         if array is None or array.dtype not in DTYPES or bound.array(value.index) is not array:
             raise NotStorable(f"{value!r} is a variable that has been resized")
@@ -149,7 +150,7 @@ class Writer:
             self._known_variables.add((subgraph, value.index))
             region = self._new_region()
             self._variables.append((subgraph, value.index, region, DTYPES.index(array.dtype), array.shape,
-                                    initial(value.tensor)))
+                                    start))
             self._add_region(region, array)
 
     def _items(self, args: "Sequence[Any]") -> bytes:

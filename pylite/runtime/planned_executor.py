@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, cast
 
 from pylite._core.run.memory import aligned
 from pylite._core.run.program import ExecutorBase, Memory
-from pylite.ir.dtypes import NARROW
 from pylite.runtime.plan_cache import BoundPlan, PlanCache, Tensors, bind
 
 if TYPE_CHECKING:
@@ -86,9 +85,10 @@ class PlannedExecutor(ExecutorBase):
 
     def to_write(self, index: int) -> "NDArray[Any]":
         visible = self._visible(index)
-        if visible is None or not visible[0].flags.writeable or visible[1] in ("bfloat16", *NARROW):
+        if visible is None or not visible[0].flags.writeable or visible[1] == "bfloat16":
             return self._promote().to_write(index)
-        self.writable[index] = Memory(visible[0])
+        if visible[1] not in ("int4", "uint4", "int2"):     # NARROW: all values are checked
+            self.writable[index] = Memory(visible[0])
         return visible[0]
 
     def reset_variables(self) -> None:

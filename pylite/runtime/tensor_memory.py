@@ -6,7 +6,6 @@ import numpy as np
 from pylite import errors
 from pylite._core.run.memory import LARGE_ARENA, MemoryPool, aligned, memory_limit
 from pylite.ir.graph import NUMPY_DTYPES
-from pylite.ir.values import known_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -142,7 +141,7 @@ class TensorMemory:
         arrays = {}
         for value in lowered.values:
             if value.kind == "variable":
-                arrays[value.index] = self.variable(value)
+                arrays[value.index] = self.variable(value, lowered.starts)
             elif value.kind == "carried":
                 array = next((a for a in (segment.array(value.index) for segment in before) if a is not None), None)
                 if array is not None:
@@ -152,8 +151,8 @@ class TensorMemory:
                 arrays[value.index] = _empty_strings(value)
         return arrays
 
-    def variable(self, value: "Value") -> "NDArray[Any]":
-        """The array of a variable; a new one if its shape has changed."""
+    def variable(self, value: "Value", starts: "dict[int, NDArray[Any]]") -> "NDArray[Any]":
+        """The array of a variable; a new one if its shape has changed.  starts: of the Lowered."""
         array = self.variables.get(value.index)
         if NUMPY_DTYPES[value.dtype].hasobject:
             raise errors.TensorError(f"{value!r} is a variable, which cannot hold {value.dtype}")
@@ -163,8 +162,9 @@ class TensorMemory:
                 self.variables[value.index] = array = array.reshape(value.shape)
             except ValueError as problem:
                 raise _unrepresentable(value, problem) from None
-            if value.data is not None:
-                array[...] = self.starts[value.index] = known_array(value)
+            self.starts.pop(value.index, None)
+            if value.index in starts:
+                array[...] = self.starts[value.index] = starts[value.index]
         return array
 
     def reset_variables(self, tensors: "Sequence[Tensor]") -> None:

@@ -12,9 +12,26 @@ from pylite.tasks.results import Keypoint as Keypoint
 from pylite.tasks.results import Pose as Pose
 from pylite.tasks.results import Results as Results
 from pylite.tasks.results import Segmentation as Segmentation
+from pylite.tasks.task import Options as Options
+from pylite.tasks.task import TensorImage as TensorImage
 from pylite.tasks.text import TextClassifier as TextClassifier
 from pylite.tasks.text import TextEmbedder as TextEmbedder
 from pylite.tasks.vision import ImageClassifier as ImageClassifier
 from pylite.tasks.vision import ImageEmbedder as ImageEmbedder
 from pylite.tasks.vision import ImageSegmenter as ImageSegmenter
 from pylite.tasks.vision import PoseEstimator as PoseEstimator
+
+BaseOptions = Options
+ClassificationOptions = Options
+DetectionOptions = Options
+EmbeddingOptions = Options
+SegmentationOptions = Options
+AudioClassifierOptions = Options
+FaceDetectorOptions = Options
+ImageClassifierOptions = Options
+ImageEmbedderOptions = Options
+ImageSegmenterOptions = Options
+ObjectDetectorOptions = Options
+PoseEstimatorOptions = Options
+TextClassifierOptions = Options
+TextEmbedderOptions = Options

@@ -176,6 +176,10 @@ class Task:
         return [dequantize(*output) for output in outputs]
 
 
+_ARGUMENTS = {"file_name": "model", "file_content": "model", "category_name_allowlist": "category_allowlist",
+              "category_name_denylist": "category_denylist"}
+
+
 class Options:
     """Options of the Task Library: arguments of a task, and other Options.  use_coral: load libedgetpu."""
 
@@ -190,8 +194,8 @@ class Options:
                 found |= value.arguments()
             elif name == "use_coral" and value:
                 found["experimental_delegates"] = [load_delegate("libedgetpu.so.1")]
-            elif not (value is None or value is False or value == -1):
-                found[{"file_name": "model", "file_content": "model"}.get(name, name)] = value
+            elif not (value is None or value is False or (type(value) is int and value == -1)):
+                found[_ARGUMENTS.get(name, name)] = value
         return found
 
 

@@ -50,3 +50,43 @@ def test_a_state_that_begins_with_a_constant(starts, tmp_path):
         interpreter.invoke()
         np.testing.assert_array_equal(interpreter.get_tensor(y), [[4, 4]])
         interpreter.reset_all_variables()
+
+
+@pytest.mark.parametrize(("op", "dtype", "later"), [("DEQUANTIZE", np.float16, [4, 4]), ("ABS", np.float32, [3, 5])])
+def test_readers_of_a_state_that_an_operator_writes(op, dtype, later, tmp_path):
+    """They see the state, not what the operator wrote; all but DEQUANTIZE write it at each run, as tf.lite's do."""
+    m = ModelBuilder()
+    x, y, z = m.tensor("x", (1, 2)), m.tensor("y", (1, 2)), m.tensor("z", (1, 4))
+    state, weights = m.tensor("state", (1, 4), variable=True), m.constant("weights", np.ones((2, 2), np.float32))
+    m.operator(op, [m.constant("first", np.arange(4, dtype=dtype).reshape(1, 4))], [state])
+    m.operator("SVDF", [x, weights, m.constant("time", np.ones((2, 2), np.float32)), -1, state], [y], rank=1)
+    m.operator("NEG", [state], [z])
+    m.inputs([x])
+    m.outputs([y, z])
+    for _ in range(2):
+        interpreter = pylite.Interpreter(model_content=m.build(), cache_dir=tmp_path)
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(x, np.ones((1, 2), np.float32))
+        interpreter.invoke()
+        np.testing.assert_array_equal(interpreter.get_tensor(y), [[3, 5]])
+        np.testing.assert_array_equal(interpreter.get_tensor(z), [[-1, -2, -3, -2]])
+        interpreter.invoke()
+        np.testing.assert_array_equal(interpreter.get_tensor(y), [later])
+        np.testing.assert_array_equal(interpreter.get_tensor(z), -interpreter.get_tensor(state))
+
+
+def test_a_plan_of_a_state_of_zeros_that_a_constant_sets(tmp_path):
+    """Zeros are not what a state of int8 begins with: its zero point is."""
+    m = ModelBuilder()
+    state = m.tensor("state", (2,), "int8", scale=0.1, zero_point=5, variable=True)
+    x, y = (m.tensor(name, (2,), "int8", scale=0.1, zero_point=5) for name in "xy")
+    m.operator("QUANTIZE", [m.constant("first", np.full(2, -0.5, np.float32))], [state])
+    m.operator("ADD", [x, state], [y])
+    m.inputs([x])
+    m.outputs([y, state])
+    for _ in range(2):
+        interpreter = pylite.Interpreter(model_content=m.build(), cache_dir=tmp_path)
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(x, np.full(2, 5, np.int8))
+        interpreter.invoke()
+        np.testing.assert_array_equal([interpreter.get_tensor(i) for i in (y, state)], [[0, 0], [0, 0]])

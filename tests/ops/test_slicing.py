@@ -78,6 +78,14 @@ def test_an_index_out_of_range_is_refused():
         Interpreter(model_content=m.build()).allocate_tensors()
 
 
+@pytest.mark.parametrize("mask", [5, 6])
+def test_bits_beyond_the_entries_say_nothing(mask):
+    m = ModelBuilder()
+    one_op(m, "STRIDED_SLICE", "float32", [np.zeros((2, 4), np.float32)],
+           [np.array(v, np.int32) for v in ([0, 0], [1, 1], [1, 1])], ellipsis_mask=mask)
+    Interpreter(model_content=m.build()).allocate_tensors()
+
+
 def test_two_ellipses_are_refused():
     """As in TensorFlow; the reference skips axes."""
     m = ModelBuilder()

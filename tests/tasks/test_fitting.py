@@ -1,4 +1,7 @@
 """A task refuses a model that it cannot run, and names the task that takes it."""
+import ast
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -126,7 +129,7 @@ def test_a_model_without_inputs_or_outputs(name, inputs):
 def test_options_of_the_task_library():
     options = tasks.ObjectDetectorOptions(
         base_options=tasks.BaseOptions(file_name=models.path("digit-detector"), use_coral=False, num_threads=-1),
-        detection_options=tasks.DetectionOptions(max_results=1, score_threshold=0.0, category_name_allowlist=None))
+        detection_options=tasks.DetectionOptions(max_results=1, score_threshold=0.0, category_name_denylist=["zero"]))
     detector = tasks.ObjectDetector.create_from_options(options)
     image = tasks.TensorImage.create_from_array(np.full((50, 70, 3), 200, np.uint8))
     assert len(detector.detect(image).detections) == 1
@@ -138,6 +141,13 @@ def test_options_of_the_task_library():
         tasks.ObjectDetector.create_from_options(tasks.ObjectDetectorOptions(model="digit-detector", colour=1))
     with pytest.raises(AttributeError, match="'ObjectDetectoOptions'"):
         tasks.ObjectDetectoOptions      # noqa: B018
+
+
+def test_the_stub_has_all_names():
+    stub = ast.parse((Path(tasks.__file__).parent / "__init__.pyi").read_text())
+    names = {alias.asname for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    options = {node.targets[0].id for node in stub.body if isinstance(node, ast.Assign)}
+    assert names == set(tasks.__all__) and all(getattr(tasks, name) is tasks.Options for name in options)
 
 
 def test_a_model_of_no_task_gets_no_hint():

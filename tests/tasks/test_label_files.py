@@ -28,7 +28,8 @@ def test_lists_of_labels_of_other_programs(text):
     "item {\n  id: 1\n  name: 'ant'\n}\nitem {\n  id: 2\n  name: 'bee, wild'\n}\n",
     'item{name:"/m/0" id:1 display_name:"ant"} item {\n name: "/m/1" id: 2 display_name: "bee, wild" }',
     '# of insects\nitem { id: 2, name: "bee, wild", keypoints { id: 7 label: "sting" name: "x" } }\n'
-    'item { id: 1, name: "ant" }', 'item { id: 0 name: "ant" }\nitem { id: 1 name: "bee, wild" }'])
+    'item { id: 1, name: "ant" }', 'item { id: 0 name: "ant" }\nitem { id: 1 name: "bee, wild" }',
+    "item { id: 1 # item {\n name: 'ant' } item { id: 2 keypoints { id: 3 } name: \"bee\\, wild\" }"])
 def test_label_maps_of_the_object_detection_api(text):
     """Their ids begin at 1, for the class 0 of a detector, since 0 is the background."""
     assert labels.parse(text) == {0: "ant", 1: "bee, wild"}

@@ -43,7 +43,7 @@ cdef class Reshaper(ReshaperBase):
         cdef dict outside = {}
         cdef Segment segment
         if self.variables:
-            outside = {value.index: executor.memory.variable(value)
+            outside = {value.index: executor.memory.variable(value, self.recorded.lowered.starts)
                        for value in self.recorded.variable_values(self.tape)}
         kernels = rebinder.bind(arena, outside, executor.model.weights.pack, self.kernel_class)
         shaped = self.make.__new__(self.make)
