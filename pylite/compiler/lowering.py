@@ -199,7 +199,7 @@ class _Lowering:
     def add(self, node, op, kind):
         """Lower `node` by its op.  kind: its Kind, or None."""
         lowered = self.lowered
-        foldable = not op.stateful and _are_known(node.inputs) and _runs_once(node)
+        foldable = not op.stateful and _may_run_once(node)
         if self.recorded:
             from pylite.compiler import size_folding
             if foldable and size_folding.fold(op, node):
@@ -283,15 +283,11 @@ class _Lowering:
             self.lowered.notes[node.index] = f"alias of tensor {x.index}"
 
 
-def _are_known(inputs):
-    for value in inputs:        # noqa: SIM110  a generator takes three times as long, for every node
+def _may_run_once(node):
+    """Are all inputs known?  Even then variables are written at each run, but by DEQUANTIZE once, as in tf.lite."""
+    for value in node.inputs:       # a generator takes three times as long, for every node
         if value is not None and value.data is None:
             return False
-    return True
-
-
-def _runs_once(node):
-    """May its results be computed once?  Variables are written at each run, but by DEQUANTIZE only at tf.lite's first."""
     return node.operator.name == "DEQUANTIZE" or not any(v is not None and v.kind == "variable" for v in node.outputs)
 
 

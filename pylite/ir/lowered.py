@@ -5,6 +5,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from typing import Any, Self
 
+    from numpy.typing import NDArray
+
     from pylite.ir.graph import Subgraph
     from pylite.ir.values import Call, FoldablePad, Node, Value
 

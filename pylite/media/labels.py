@@ -11,6 +11,8 @@ from pylite.errors import FileFormatError, ModelError
 from pylite.media.files import lines_of, text_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pylite.runtime.model import Model
 
     Labels = dict[int, str]
@@ -89,26 +91,30 @@ def _of_literal(text: str) -> Labels | None:
 
 def _of_items(text: str) -> Labels | None:
     """The labels in a label map, "item { id: 1 name: 'ant' }"; the class of the id 1 is 0."""
-    if not _MAP.match(text):
-        return None
-    labels, fields, depth, key = {}, dict[str, str](), 0, ""
+    labels: Labels = {}
+    for fields in _items(text) if _MAP.match(text) else ():
+        name = fields.get("display_name") or fields.get("name", "")
+        if not (name and _is_class(fields.get("id", ""))):
+            return None
+        labels[int(fields["id"])] = name
+    return labels if 0 in labels else {number - 1: name for number, name in labels.items()}
+
+
+def _items(text: str) -> Iterator[dict[str, str]]:
+    """The fields of each item of a label map, without those of blocks inside it."""
+    fields: dict[str, str] = {}
+    depth, key = 0, ""
     for token in _TOKEN.findall(text):
-        if token == "{":
-            depth += 1
-            fields = {} if depth == 1 else fields
-        elif token == "}":
-            depth -= 1
-            name = fields.get("display_name") or fields.get("name")
-            if depth == 0 and (name is None or not _is_class(fields.get("id", ""))):
-                return None
+        if token in "{}":
+            depth += 1 if token == "{" else -1
             if depth == 0:
-                labels[int(fields["id"])] = name
+                yield fields
+                fields = {}
         elif depth == 1 and token[0] != "#":
             if key in ("id", "name", "display_name"):
                 fields[key] = re.sub(r"\\(.)", r"\1", token[1:-1]) if token[0] in "\"'" else token
                 token = ""
             key = token
-    return labels if 0 in labels else {number - 1: name for number, name in labels.items()}
 
 
 def _of_table(lines: list[str]) -> Labels | None:
