@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 DEEPEST = 2560          # most products in a result: the work grows with the third power of their number
 ROOM = 1 << 25          # most moments, float64, in memory at a time
+BLOCK = 64              # columns between two products of matrices
 ROWS = 256              # most rows of a sample that are used, spread evenly
 DAMPING = 0.01          # share of the mean moment added to the diagonal, since rows may be fewer than weights
 
@@ -154,13 +155,24 @@ def rounded(operator: Operator, weights: RealWeights, axis: int, second: Array, 
 
 
 def _cancelled(values: Array, scale: Array, second: Array, limits: tuple[int, int]) -> Array:
-    """Weights (groups, rows, depth), rounded column by column; the columns that follow compensate for the error."""
+    """Weights (groups, rows, depth), rounded column by column; the columns that follow compensate for the error.
+
+    With the second moments H = U U', U upper triangular, a row's errors e cost |e U|^2.  Number j of e U depends on the
+    errors up to e[j] alone, so that a weight is rounded to where it comes closest to zero.  This finds what the updates
+    of all later weights by H's inverse find, without the inverse.
+    """
     damping = DAMPING * np.einsum("gjj->gj", second).mean(axis=1)
     damped = second + np.where(damping, damping, 1.0)[:, None, None] * np.eye(second.shape[1])
-    upper = np.linalg.cholesky(np.linalg.inv(damped)).transpose(0, 2, 1)
-    left, grid_values = values.copy(), np.empty_like(values)
-    for j in range(second.shape[1]):
-        grid_values[..., j] = np.clip(np.rint(left[..., j] / scale[..., j]), *limits) * scale[..., j]
-        error = (left[..., j] - grid_values[..., j]) / upper[:, None, j, j]
-        left[..., j:] -= error[..., None] * upper[:, None, j, j:]
-    return grid_values
+    upper = np.linalg.cholesky(damped[:, ::-1, ::-1])[:, ::-1, ::-1]
+    upper = upper / np.einsum("gjj->gj", upper)[:, None]
+    values, scale = (np.ascontiguousarray(array.transpose(0, 2, 1)) for array in (values, scale))   # columns are rows
+    grid_values, errors = np.empty_like(values), np.empty_like(values)
+    for start in range(0, second.shape[1], BLOCK):
+        stop = min(start + BLOCK, second.shape[1])
+        wanted = values[:, start:stop] + upper[:, :start, start:stop].transpose(0, 2, 1) @ errors[:, :start]
+        for j in range(start, stop):
+            carried = upper[:, None, start:j, j] @ errors[:, start:j]
+            steps = np.rint((wanted[:, j - start] + carried[:, 0]) / scale[:, j])
+            grid_values[:, j] = np.clip(steps, *limits) * scale[:, j]
+            errors[:, j] = values[:, j] - grid_values[:, j]
+    return grid_values.transpose(0, 2, 1)
