@@ -12,7 +12,7 @@ the level's own layout of data is part of the arguments, the check gives the res
 With `draw.bench` it yields one call of a size suitable for timing, with its amount of work (`work`, in `unit`).
 """
 from tests.checkasm import depthwise, elementwise, gemm, half, hybrid, moving, recurring, reducing  # noqa: F401
-from tests.checkasm.core import CHECKS, examine, measure
+from tests.checkasm.core import CHECKS, distinct, examine, measure
 from tests.checkasm.slots import ISA_LEVELS, SLOTS
 
-__all__ = ["CHECKS", "ISA_LEVELS", "SLOTS", "examine", "measure"]
+__all__ = ["CHECKS", "ISA_LEVELS", "SLOTS", "distinct", "examine", "measure"]

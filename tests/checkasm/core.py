@@ -4,10 +4,11 @@ import time
 
 import numpy as np
 
-from tests.checkasm.slots import ISA_LEVELS, SLOTS
+from tests.checkasm.slots import ISA_LEVELS, SLOTS, Table
 
 GUARD = 64
 CHECKS = {}
+TILES = {"gemm": Table.q8, "hybrid": Table.q8, "half": Table.f32}   # {module of checks: first tile its slots depend on}
 
 
 def check(*slots, rounds=12):
@@ -18,6 +19,19 @@ def check(*slots, rounds=12):
             CHECKS[slot] = function, rounds
         return function
     return register
+
+
+def distinct():
+    """[(slot, ISA level)]; a level that has the function of an earlier level, and lays data out alike, is left out."""
+    found, seen = [], set()
+    for name, isa_level in ISA_LEVELS.items():
+        for slot, (function, _) in CHECKS.items():
+            first = TILES.get(function.__module__.rpartition(".")[2], Table.dw8)
+            code = slot, getattr(isa_level.table, slot), bytes(isa_level.table)[first.offset:]
+            if code not in seen:
+                found.append((slot, name))
+                seen.add(code)
+    return found
 
 
 class In:

@@ -2,15 +2,14 @@
 import pytest
 
 from pylite.ops.products import PANEL_MULTIPLE
-from tests.checkasm import CHECKS, ISA_LEVELS, SLOTS, examine, measure
+from tests.checkasm import CHECKS, ISA_LEVELS, SLOTS, distinct, examine, measure
 
 
 def test_every_slot_has_a_check():
     assert set(CHECKS) == set(SLOTS)
 
 
-@pytest.mark.parametrize("isa_level", ISA_LEVELS)
-@pytest.mark.parametrize("slot", SLOTS)
+@pytest.mark.parametrize(("slot", "isa_level"), distinct())
 def test_slot(slot, isa_level):
     examine(slot, isa_level)
 
