@@ -25,7 +25,7 @@ from tests.validation import planted, regained
 from tests.validation.test_sensitivity import outliers
 
 pytestmark = pytest.mark.slow
-CASES = {"conv1d": 6, "anomaly": 6, "resnet": 2, "keyword": 3, "transformer-aeq": 3, "person": 1}     # for each pair
+CASES = {"conv1d": 6, "anomaly": 3, "resnet": 2, "keyword": 3, "transformer-aeq": 1, "person": 1}     # for each pair
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -53,8 +53,8 @@ def test_each_pair_has_faults_that_cost_something():
 
 
 @pytest.mark.parametrize(("name", "fault"), [
-    ("unet", "range too narrow"), ("transformer", "zero point"), ("resnet", "channel scale"),
-    ("lstm", "range too narrow"), ("anomaly", "weight scale")])
+    ("transformer", "zero point"), ("resnet", "channel scale"), ("lstm", "range too narrow"),
+    ("anomaly", "weight scale")])
 def test_litert_computes_the_same_with_the_repaired_model(name, fault, tmp_path):
     resources.models()
     resources.peer()
