@@ -133,7 +133,7 @@ cdef class DepthwiseKernel(Kernel):
         if y.nbytes == 0 or x.nbytes == 0:
             return False
         self.lines, self.fn, s.slots = y.shape[0] * y.shape[1], <kernel_fn>depthwise, slots
-        s.x, s.y = <const uint8_t *>x.at, <uint8_t *>y.at
+        s.x, s.y = <const uint8_t *>x.data, <uint8_t *>y.data
         s.h, s.oh, s.line, s.image = x.shape[1], y.shape[1], x.strides[1], x.strides[0]
         s.y_line, s.y_item = y.strides[1], y.item
         (s.geometry.fh, s.geometry.fw, s.stride, s.geometry.stride, s.dilation, s.geometry.dilation,
@@ -175,7 +175,7 @@ cdef class DepthwiseKernel(Kernel):
         if not copy.arrange(x, y, sizes[0], s.lines_at_once):
             return None
         if s.floats != NULL:
-            copy.state.floats, copy.state.image_scales = <const float *>arrays[2].at, <float *>arrays[3].at
+            copy.state.floats, copy.state.image_scales = <const float *>arrays[2].data, <float *>arrays[3].data
         return copy
 
 

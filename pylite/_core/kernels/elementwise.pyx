@@ -103,7 +103,7 @@ cdef class Unary(Kernel):
             return None
         copy = <Unary>self.base_copy()
         copy.p, copy.loop = self.p, self.loop
-        copy.loop.n, copy.loop.x, copy.loop.y = n, <const uint8_t *>arrays[0].at, <uint8_t *>arrays[1].at
+        copy.loop.n, copy.loop.x, copy.loop.y = n, <const uint8_t *>arrays[0].data, <uint8_t *>arrays[1].data
         return copy
 
 
@@ -213,12 +213,12 @@ cdef class Binary(Kernel):
         if arrays[0] == NULL:
             copy.a = self.a
         else:
-            loop.a = <const uint8_t *>arrays[0].at
+            loop.a = <const uint8_t *>arrays[0].data
         if arrays[1] == NULL:
             copy.b = self.b
         else:
-            loop.b = <const uint8_t *>arrays[1].at
-        loop.y = <uint8_t *>arrays[2].at
+            loop.b = <const uint8_t *>arrays[1].data
+        loop.y = <uint8_t *>arrays[2].data
         copy.broadcast(sizes[0], sizes[1], sizes[2])
         if loop.rows * loop.n == 0:
             return None
@@ -425,7 +425,7 @@ cdef inline const uint8_t *operand_at(const int *index, const Strided **arrays, 
     """The address of an operand, which was `before`, after arrays have moved."""
     if before == NULL or index[0] >= CHAIN_ARRAYS or arrays[1 + index[0]] == NULL:
         return before
-    return <const uint8_t *>arrays[1 + index[0]].at
+    return <const uint8_t *>arrays[1 + index[0]].data
 
 
 cdef class Chain(Kernel):
@@ -477,7 +477,7 @@ cdef class Chain(Kernel):
             return None
         copy = <Chain>self.base_copy()
         copy.n, copy.block, copy.count, copy.parameters = sizes[0], self.block, self.count, self.parameters
-        copy.y = <uint8_t *>arrays[0].at
+        copy.y = <uint8_t *>arrays[0].data
         for i in range(self.count):
             copy.steps[i] = self.steps[i]
             copy.steps[i].a = operand_at(&self.steps[i].a_index, arrays, self.steps[i].a)

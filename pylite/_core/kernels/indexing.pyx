@@ -144,7 +144,7 @@ cdef class Select(Kernel):
         copy.owners = outside_arena(self.owners, arrays)
         copy.condition, copy.x = <const uint8_t *>placed(arrays[0], self.condition), <const uint8_t *>placed(
             arrays[1], self.x)
-        copy.y, copy.out, copy.item = <const uint8_t *>placed(arrays[2], self.y), <uint8_t *>arrays[3].at, self.item
+        copy.y, copy.out, copy.item = <const uint8_t *>placed(arrays[2], self.y), <uint8_t *>arrays[3].data, self.item
         copy.arrange(sizes[0])
         return copy
 
@@ -245,9 +245,9 @@ cdef class Boxes(Kernel):
     cdef int place(self, const Strided **arrays) except -1:
         """Set the addresses of arrays that have moved."""
         if arrays[0] != NULL:
-            self.array, self.array_bytes = <uint8_t *>arrays[0].at, arrays[0].nbytes
+            self.array, self.array_bytes = <uint8_t *>arrays[0].data, arrays[0].nbytes
         if arrays[2] != NULL:
-            self.boxes, self.boxes_bytes = <uint8_t *>arrays[2].at, arrays[2].nbytes
+            self.boxes, self.boxes_bytes = <uint8_t *>arrays[2].data, arrays[2].nbytes
         self.indices = <const uint8_t *>placed(arrays[1], self.indices)
         self.start = <const uint8_t *>placed(arrays[3], self.start)
         return 0

@@ -126,7 +126,7 @@ cdef class WinogradF32(ImageProduct):
             return 0
         if arrays[SCRATCH].shape[0] < scratch_size(p.depth, p.columns, self.tiles.span):
             raise ValueError("the scratch is too small")
-        self.fn, self.scratch = <kernel_fn>run_chunks, <float *>arrays[SCRATCH].at
+        self.fn, self.scratch = <kernel_fn>run_chunks, <float *>arrays[SCRATCH].data
         return 0
 
 
