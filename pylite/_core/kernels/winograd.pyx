@@ -39,7 +39,8 @@ cdef enum:
     CONVERTED = 512         # tiles times channels of float32 that are converted to float16 at once
     CHANNELS = 256          # most channels in float16
     PATCH = 6144            # float16 numbers of a patch: the pixels to convert, and 32 tiles times 16 results
-    GAP = 16                # floats between operands, which would otherwise fall into the same few sets of the cache
+    CACHE_WAY = 1024        # floats of a way of the first-level cache: addresses so far apart share a set of lines
+    GAP = 16                # floats between operands, which would otherwise share a few sets
     # For filters that are transformed at run time:
     BLOCK = 32              # most channels that are transformed at once
     MIN_BLOCK = BLOCK // 2  # least number of channels; winograd_in requires 16
@@ -133,7 +134,7 @@ cdef class WinogradF32(ImageProduct):
 # ---- the transforms ------------------------------------------------------------------------------------------
 cdef inline ptrdiff_t pitch_of(ptrdiff_t n) noexcept nogil:
     """Elements from the start of one operand or product, of n elements, to the next one's."""
-    return n + GAP if n % 1024 == 0 else n
+    return n + GAP if n % CACHE_WAY == 0 else n
 
 
 cdef void transform_input(WinogradF32 self, const Piece *piece, ptrdiff_t k, ptrdiff_t depth, char *v,
