@@ -123,8 +123,9 @@ cdef class UnaryPerAxis(Kernel):
 
     shape: (outer, channels, inner); x, y: bytes, as for Unary; p: the parameters of all channels, one after another.
     """
-    cdef UnaryLoop loop
-    cdef ptrdiff_t channels, inner, p_size
+    cdef UnaryLoop loop     # its elements are rows
+    cdef ptrdiff_t channels, inner      # inner: elements of a row
+    cdef ptrdiff_t p_size   # bytes of a channel's parameters
     cdef const uint8_t[::1] x, p
     cdef uint8_t[::1] y
 
@@ -450,11 +451,11 @@ cdef struct ChainStep:          # one function of a chain
     ptrdiff_t size              # bytes of an element of the result
 
 
-cdef inline const uint8_t *operand_at(const int *index, const Strided **arrays, const uint8_t *before) noexcept:
-    """The address of an operand, which was `before`, after arrays have moved."""
-    if before == NULL or index[0] >= CHAIN_ARRAYS or arrays[1 + index[0]] == NULL:
+cdef inline const uint8_t *moved_operand(const uint8_t *before, int index, const Strided **arrays) noexcept:
+    """The address of an operand, which was `before`, after arrays have moved; index: see ChainStep."""
+    if before == NULL or index >= CHAIN_ARRAYS or arrays[1 + index] == NULL:
         return before
-    return <const uint8_t *>arrays[1 + index[0]].data
+    return <const uint8_t *>arrays[1 + index].data
 
 
 cdef class Chain(Kernel):
@@ -509,9 +510,9 @@ cdef class Chain(Kernel):
         copy.y = <uint8_t *>arrays[0].data
         for i in range(self.count):
             copy.steps[i] = self.steps[i]
-            copy.steps[i].a = operand_at(&self.steps[i].a_index, arrays, self.steps[i].a)
+            copy.steps[i].a = moved_operand(self.steps[i].a, self.steps[i].a_index, arrays)
             if self.steps[i].binary != NULL:
-                copy.steps[i].b = operand_at(&self.steps[i].b_index, arrays, self.steps[i].b)
+                copy.steps[i].b = moved_operand(self.steps[i].b, self.steps[i].b_index, arrays)
         copy.owners = outside_arena(self.owners[:CHAIN_ARRAYS], arrays + 1) + self.owners[CHAIN_ARRAYS:]
         return copy
 
