@@ -289,7 +289,7 @@ cdef void pack_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
     """Pack panels begin to end - 1 of this round's matrices, in the form of the product's panels."""
     cdef Batch *s = <Batch *>ctx
     cdef const Product *p = &s.product
-    cdef ptrdiff_t i, j, k, j0, n, width, matrix, sj = s.right.column, sk = s.right.depth
+    cdef ptrdiff_t i, j, k, first, j0, n, width, matrix, sj = s.right.column, sk = s.right.depth
     cdef const int8_t *bytes
     cdef const int16_t *words
     cdef const uint8_t *w
@@ -298,10 +298,10 @@ cdef void pack_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
     for i in range(begin, end):
         matrix, j0 = i // s.panels.count, i % s.panels.count * p.tile.nr
         n, width = min(<ptrdiff_t>p.tile.nr, s.n - j0), min(<ptrdiff_t>p.tile.nr, p.padded_columns - j0)
-        k = (s.pairs.base + matrix) * s.n * s.k + j0 * sj
+        first = (s.pairs.base + matrix) * s.n * s.k + j0 * sj       # element of the right matrices
         panel = <uint8_t *>p.panels + matrix * s.panels.nbytes
         if s.kind == FLOAT:
-            w, panel = <const uint8_t *>s.right.data + k * 4, panel + j0 * s.k * 4
+            w, panel = <const uint8_t *>s.right.data + first * 4, panel + j0 * s.k * 4
             if sk == 1:
                 float_product.pack_panels(&p.tile, w, n, s.k, panel)
                 continue
@@ -310,12 +310,12 @@ cdef void pack_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
             slots.copy_runs(s.k, n * 4, w, sk * 4, panel, width * 4)
         elif s.kind == WORDS:
             words_panel = <int16_t *>panel + j0 * s.k
-            words, bytes = <const int16_t *>s.right.data + k, <const int8_t *>s.right.data + k
+            words, bytes = <const int16_t *>s.right.data + first, <const int8_t *>s.right.data + first
             for j in range(n):
                 for k in range(s.k):
                     words_panel[j * s.k + k] = bytes[j * sj + k * sk] if s.right.item == 1 else words[j * sj + k * sk]
         else:
-            pack_bytes(s, <const uint8_t *>s.right.data + k, n, width, panel + j0 * p.padded_depth,
+            pack_bytes(s, <const uint8_t *>s.right.data + first, n, width, panel + j0 * p.padded_depth,
                        <int32_t *>p.sums + matrix * s.n + j0)
 
 

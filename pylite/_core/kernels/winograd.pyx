@@ -148,7 +148,7 @@ cdef void transform_input(WinogradF32 self, const Piece *piece, ptrdiff_t k, ptr
     cdef const char *line[4]
     cdef ptrdiff_t step[4]
     cdef ptrdiff_t done = 0, count, pixels, n, ty, tx, ix, iy, i, size = depth * p.tile.bytes
-    cdef ptrdiff_t next = pitch_of(piece.rows * depth)
+    cdef ptrdiff_t pitch = pitch_of(piece.rows * depth)
     cdef const uint8_t *x
     cdef char *to
     cdef bint padded, converts = p.x_item != p.tile.bytes
@@ -179,9 +179,9 @@ cdef void transform_input(WinogradF32 self, const Piece *piece, ptrdiff_t k, ptr
                         memset(to, 0, size)
                     to += size
         if p.half:
-            p.slots.winograd_in_f16(count, depth, <const uint16_t **>line, step, <uint16_t *>v, next)
+            p.slots.winograd_in_f16(count, depth, <const uint16_t **>line, step, <uint16_t *>v, pitch)
         else:
-            p.slots.winograd_in(count, depth, <const float **>line, step, <float *>v, next)
+            p.slots.winograd_in(count, depth, <const float **>line, step, <float *>v, pitch)
         v += count * size
         done += count
 
@@ -195,7 +195,7 @@ cdef void transform_output(WinogradF32 self, const Piece *piece, const char *m, 
     cdef const Product *p = &self.product
     cdef const float *bias = p.float32.bias + j if p.float32.bias != NULL else NULL
     cdef ptrdiff_t done = 0, count, image, ty, tx, down, across, below, step, nr = p.tile.nr
-    cdef ptrdiff_t next = pitch_of(piece.rows * nr)
+    cdef ptrdiff_t pitch = pitch_of(piece.rows * nr)
     cdef char *y
     cdef char *to
     cdef bint single, converts = p.y_item != p.tile.bytes
@@ -213,10 +213,10 @@ cdef void transform_output(WinogradF32 self, const Piece *piece, const char *m, 
         if converts:
             to, below, step = patch, 2 * count * n, n
         if p.half:
-            p.slots.winograd_out_f16(count, n, <const uint16_t *>m, nr, next, bias, p.float32.low, p.float32.high,
+            p.slots.winograd_out_f16(count, n, <const uint16_t *>m, nr, pitch, bias, p.float32.low, p.float32.high,
                                      <uint16_t *>to, below, step)
         else:
-            p.slots.winograd_out(count, n, <const float *>m, nr, next, bias, p.float32.low, p.float32.high,
+            p.slots.winograd_out(count, n, <const float *>m, nr, pitch, bias, p.float32.low, p.float32.high,
                                  <float *>to, below, step)
         if converts:
             for i in range(2 if down else 1):
@@ -259,15 +259,15 @@ cdef void compute_pieces(WinogradF32 self, ptrdiff_t begin, ptrdiff_t end, int t
     cdef char *to
     cdef const uint8_t *panel
     cdef const char *operand
-    cdef ptrdiff_t i, j, part, next, products, transformed = -1
+    cdef ptrdiff_t i, j, part, v_pitch, m_pitch, transformed = -1
     cdef pl_a_layout layout = pl_packed_layout(p.depth)
     cdef Piece piece
     cdef int n, nr = p.tile.nr
     for i in range(begin, end):
         get_piece(&p.division, &self.tiles, NULL, p.columns, i, &piece)
-        next, products = pitch_of(piece.rows * p.depth), pitch_of(piece.rows * nr)
-        m = v + 16 * next * p.tile.bytes
-        patch = m + 16 * products * p.tile.bytes
+        v_pitch, m_pitch = pitch_of(piece.rows * p.depth), pitch_of(piece.rows * nr)
+        m = v + 16 * v_pitch * p.tile.bytes
+        patch = m + 16 * m_pitch * p.tile.bytes
         if i // p.division.splits != transformed:
             transformed = i // p.division.splits
             transform_input(self, &piece, 0, p.depth, v, patch)
@@ -276,7 +276,7 @@ cdef void compute_pieces(WinogradF32 self, ptrdiff_t begin, ptrdiff_t end, int t
             n = <int>min(<ptrdiff_t>nr, piece.end - j)
             for part in range(16):
                 panel = p.panels + (part * p.padded_columns + j) * p.depth * p.tile.bytes
-                operand, to = v + part * next * p.tile.bytes, m + part * products * p.tile.bytes
+                operand, to = v + part * v_pitch * p.tile.bytes, m + part * m_pitch * p.tile.bytes
                 if p.half:
                     p.slots.gemm_f16(piece.rows, n, &layout, <const uint16_t *>operand, <const uint16_t *>panel, 1, 2,
                                      NULL, 0, 0, to, nr)
@@ -355,14 +355,14 @@ cdef void transform_filters(WinogradF32 self, ptrdiff_t first, ptrdiff_t depth, 
     """Transform the taps (depth, 9, width) from number `first` on to right operands u (16, depth, width)."""
     cdef const Product *p = &self.product
     cdef float taps[9 * CONVERTED_CHANNELS * PANEL]
-    cdef ptrdiff_t k = 0, n, next = pitch_of(depth * width)
+    cdef ptrdiff_t k = 0, n, pitch = pitch_of(depth * width)
     if not self.halves:
-        p.slots.winograd_filter(depth, width, <const float *>p.panels + first, u, next)
+        p.slots.winograd_filter(depth, width, <const float *>p.panels + first, u, pitch)
         return
     while k < depth:
         n = min(depth - k, <ptrdiff_t>CONVERTED_CHANNELS)
         p.slots.half_to_float(9 * n * width, <const uint16_t *>p.panels + first + 9 * k * width, taps, NULL)
-        p.slots.winograd_filter(n, width, taps, u + k * width, next)
+        p.slots.winograd_filter(n, width, taps, u + k * width, pitch)
         k += n
 
 
